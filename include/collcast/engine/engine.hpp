@@ -1,0 +1,80 @@
+// Deterministic discrete-event simulation of a Schedule on a Fabric, in integer picoseconds.
+//
+// A transfer holds the links of its route from its start until its last byte has left; it has arrived one
+// route latency later. Links are shared by one of:
+//   max_min  all transfers flow at once at max-min fair rates (fluid); a lower priority value is served
+//            first, what it leaves is shared by the next
+//   fifo     a transfer starts when it is first in the queue of every link of its route (queues ordered by
+//            priority, then arrival), and then has them to itself
+//   none     links are not shared at all: the length of the longest dependency chain
+// Rates change only when a transfer starts or ends on the connected set of links; all starts and ends of
+// one instant are seen together. A finish time is rounded up to the next picosecond, so a simulated
+// transfer is never faster than its bytes allow and less than 1 ps slower (plus 1 ps for its latency).
+// Equal input gives equal bytes, on every compiler: events are ordered by (time, kind, index), never by
+// address or insertion history.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/schedule/schedule.hpp"
+#include "collcast/topology/fabric.hpp"
+
+namespace collcast {
+
+enum class Sharing : std::uint8_t { max_min, fifo, none };
+
+struct EngineOptions {
+  Sharing sharing = Sharing::max_min;
+};
+
+struct Interval {
+  SimTime start{}, left{}, finish{};  ///< left: when a transfer freed its links; else equal to finish
+};
+
+struct LinkUse {
+  Volume carried{};         ///< bytes that crossed the link
+  Picoseconds busy{};       ///< time with at least one transfer on it
+};
+
+/// Deterministic counts of the work done, for benchmarks and CI gates.
+struct EngineCounters {
+  std::int64_t events = 0;          ///< taken from the queue
+  std::int64_t messages = 0;        ///< transfers and messages of exchanges
+  std::int64_t rate_updates = 0;    ///< flows whose rate the sharing solver set
+};
+
+struct Timeline {
+  std::vector<Interval> ops;   ///< by OpId; a Part starts when its participant was ready
+  std::vector<LinkUse> links;  ///< by LinkId
+  SimTime finish{};
+  EngineCounters counters;
+};
+
+/// Fails (naming the operation) when a time exceeds the clock's 106 days; never ends with work left over.
+Result<Timeline> simulate(const Fabric&, const Schedule&, const EngineOptions& = {});
+
+/// One pattern alone from time 0.
+Result<Timeline> simulate(const Fabric&, const Pattern&, const EngineOptions& = {});
+
+/// The longest dependency chain, without contention: a lower bound of every simulation.
+SimTime critical_path(const Fabric&, const Schedule&);
+/// Its operations, first to last.
+std::vector<OpId> critical_operations(const Schedule&, const Timeline&);
+
+struct FlowDemand {
+  std::span<const LinkId> links;
+  int priority = 0;
+};
+/// Max-min fair rates, strict priorities: the sharing rule on its own. A flow without links gets +inf.
+void max_min_rates(std::span<const FlowDemand> flows, std::span<const Bandwidth> capacity,
+                   std::span<Bandwidth> rates);
+
+/// Max-plus recurrence: the finish time of a pattern whose links are never used by two transfers at once,
+/// row by row, without events. Nothing if links may be shared (checked from the routes). Equal to
+/// `simulate` to the last picosecond.
+std::optional<SimTime> recurrence(const Fabric&, const Pattern&);
+
+}  // namespace collcast

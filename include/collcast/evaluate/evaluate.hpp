@@ -1,0 +1,44 @@
+// One question, two answers: how long does a collective take, by closed form or by simulation.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "collcast/collective/collective.hpp"
+#include "collcast/cost/estimate.hpp"
+#include "collcast/engine/engine.hpp"
+
+namespace collcast {
+
+/// How collectives are run when nobody names the algorithm each time.
+struct CollectivePolicy {
+  std::string algorithm = "auto";  ///< or a name of algorithms(); auto: the fastest closed form
+  int chunks = 0;                  ///< 0: the best number by closed form
+  int channels = 0;                ///< 0: one per NIC of a node for groups across nodes, else 1
+};
+
+struct Choice {
+  CollectiveOptions options;
+  Pattern pattern;
+  Estimate estimate;
+};
+
+/// Fills `node_of` and channels from the fabric, picks algorithm and chunks by closed form. Candidates are
+/// ordered fastest first; the runner-up is [1]. Fails as make_pattern does.
+Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
+
+/// The closed form over numbers of chunks (a geometric grid and the best), ascending.
+struct ChunkPoint {
+  int chunks = 1;
+  Seconds time{};
+};
+std::vector<ChunkPoint> chunk_curve(const Fabric&, const CollectiveRequest&, CollectiveOptions);
+
+/// A request's time; the fabric must outlive it. A group of one or zero bytes takes no time.
+using CollectiveTime = std::function<Result<Seconds>(const CollectiveRequest&)>;
+CollectiveTime by_estimate(const Fabric&, CollectivePolicy);
+CollectiveTime by_simulation(const Fabric&, CollectivePolicy, EngineOptions = {});
+/// Remembers answers by (kind, group, size, root). Not for several threads at once.
+CollectiveTime memoized(CollectiveTime);
+
+}  // namespace collcast

@@ -1,0 +1,74 @@
+// YAML and Hugging Face config.json in, typed and validated values out, or every reason why not.
+//
+// No YAML leaves this layer. Every Diagnostic carries file, line and column. Units are mandatory, unknown
+// keys are errors. docs/formats.md describes the files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collcast/evaluate/evaluate.hpp"
+#include "collcast/topology/spec.hpp"
+#include "collcast/workload/step.hpp"
+
+namespace collcast {
+
+/// `path=value` overrides (--set, what_if): the dotted path of a key in the file, the value as YAML.
+struct Override {
+  std::string path;
+  std::string value;
+  Location where;
+};
+
+/// Where shipped files are looked up, and how deep includes may go.
+struct SearchPath {
+  std::vector<std::string> topologies;  ///< directories, first hit wins
+  std::vector<std::string> scenarios;
+};
+
+Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name,
+                                    const std::vector<Override>& overrides = {});
+/// A shipped name or a file; follows `extends:`.
+Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath&,
+                                   const std::vector<Override>& overrides = {});
+/// Shipped machines: name, title; sorted.
+struct TopologyEntry {
+  std::string name, title, file;
+};
+std::vector<TopologyEntry> list_topologies(const SearchPath&);
+
+Result<KernelModel> parse_kernels(std::string_view text, std::string_view file_name);
+Result<KernelModel> load_kernels(const std::string& name, const SearchPath&);
+
+/// Hugging Face config.json of Llama, Mistral, Qwen2, GPT-2, GPT-NeoX; others are named, with what is missing.
+Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name);
+
+struct Scenario {
+  std::string name, title, file;
+  TopologySpec topology;
+  int nodes = 0;                        ///< 0: as many as the layout needs
+  std::optional<StepInputs> step;       ///< one of these two
+  std::optional<TaskGraph> tasks;
+  CollectivePolicy collectives;
+  Sharing sharing = Sharing::max_min;
+  std::vector<std::string> what_if;     ///< names of the variants
+};
+
+struct ScenarioOptions {
+  SearchPath search;
+  std::string what_if;                      ///< variant to apply; empty: the base
+  std::optional<std::string> topology;      ///< --topology instead of the file's
+  std::optional<int> nodes;
+  std::vector<Override> overrides;          ///< paths beginning with "topology." go to the topology
+};
+Result<Scenario> parse_scenario(std::string_view text, std::string_view file_name, const ScenarioOptions& = {});
+Result<Scenario> load_scenario(const std::string& name_or_file, const ScenarioOptions& = {});
+std::vector<TopologyEntry> list_scenarios(const SearchPath&);
+
+/// "node.gpu.memory=80GB" and the like, from the command line.
+Result<Override> parse_override(std::string_view text);
+
+}  // namespace collcast

@@ -1,0 +1,63 @@
+// A machine, routed and immutable: endpoints (ranks), directed links, and the way between any two ranks.
+//
+// Nodes are equal, so what is inside a node is routed once (shortest time for a 1 MiB message, Boost.Graph
+// inside) and reused; the network between nodes is regular (star, torus, leaf/spine), so its routes are
+// computed, never stored: a Fabric of a hundred thousand GPUs is its list of links and one table per node
+// kind. `lane` picks among equal ways (parallel links of a ring of two, NICs at equal distance, spines);
+// the rule is docs/decisions/0002-rails-and-lanes.md. Routes are static: they do not see load.
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collcast/base/id.hpp"
+#include "collcast/topology/spec.hpp"
+
+namespace collcast {
+
+struct Link {
+  Bandwidth bandwidth{};
+  Seconds latency{};
+  LinkKind kind = LinkKind::direct;
+};
+
+/// alpha and beta of a route: the sum of its latencies and its smallest bandwidth.
+struct Path {
+  Seconds latency{};
+  Bandwidth bandwidth{};
+};
+
+class Fabric {
+ public:
+  /// Routes `spec` with `nodes` nodes (0: the file's default). Unreachable ranks, unknown device names,
+  /// wiring that does not fit its counts are diagnostics, all at once.
+  static Result<Fabric> build(const TopologySpec& spec, int nodes = 0);
+
+  int nodes() const;
+  int ranks_per_node() const;
+  int rank_count() const;  ///< nodes * ranks_per_node
+  NodeId node_of(Rank) const;
+  int nics_per_node() const;  ///< 0 where the network attaches to the endpoints themselves
+
+  std::span<const Link> links() const;
+  /// "node3.gpu5 -> node3.nvswitch0", "leaf0 -> spine2".
+  std::string link_name(LinkId) const;
+
+  /// Appends the links from `from` to `to`, in order; nothing for from == to. Any lane >= 0 is valid.
+  void route(Rank from, Rank to, int lane, std::vector<LinkId>& out) const;
+  Path path(Rank from, Rank to, int lane = 0) const;
+
+  const TopologySpec& spec() const;
+  /// The whole graph for Graphviz, one cluster per node.
+  void write_dot(std::ostream&) const;
+
+ private:
+  struct Layout;
+  explicit Fabric(std::shared_ptr<const Layout>);
+  std::shared_ptr<const Layout> layout_;
+};
+
+}  // namespace collcast

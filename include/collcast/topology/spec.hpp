@@ -1,0 +1,105 @@
+// A machine as its file describes it: hardware only, checked for form but not yet routed.
+//
+// A cluster is a number of equal nodes, each made of devices joined by links, and a network that joins
+// the nodes. Every bandwidth is per direction; a link of the file becomes two directed links of a Fabric.
+// Calibration never enters here.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/base/quantity.hpp"
+
+namespace collcast {
+
+enum class DeviceKind { gpu, host, nvswitch, pcie_switch, cpu, nic };
+enum class LinkKind { nvlink, pcie, socket, c2c, nic_port, network, direct };
+
+std::string_view to_string(DeviceKind);
+std::string_view to_string(LinkKind);
+
+/// What one GPU can do, from its data sheet.
+struct GpuSpec {
+  std::string model;                      ///< e.g. "A100-SXM4-80GB"
+  Bytes memory{};                         ///< capacity
+  Bandwidth memory_bandwidth{};           ///< data sheet
+  std::map<std::string, FlopRate> peak;   ///< dense, per precision: fp32 tf32 fp16 bf16 fp8 fp4 int8
+  std::string kernels;                    ///< name of the kernel-efficiency table (topologies/kernels/)
+};
+
+struct DeviceGroup {
+  std::string name;
+  DeviceKind kind = DeviceKind::gpu;
+  int count = 1;
+  Location where;
+};
+
+/// How two device groups of a node are wired.
+enum class Wiring {
+  all,         ///< every `from` to every `to` (each pair once where from == to)
+  one_to_one,  ///< i to i
+  spread,      ///< n `from` devices evenly over m `to` devices, in order: i to floor(i*m/n)
+  ring,        ///< i to i+1, around (from == to)
+  pairs        ///< as listed
+};
+
+struct LinkGroup {
+  std::string from, to;
+  Wiring wiring = Wiring::all;
+  std::vector<std::pair<int, int>> pairs;
+  LinkKind kind = LinkKind::direct;
+  Bandwidth bandwidth{};  ///< per direction
+  Seconds latency{};
+  Location where;
+};
+
+/// Every node (or every NIC of it) on one non-blocking switch.
+struct StarNetwork {
+  Bandwidth bandwidth{};
+  Seconds latency{};  ///< of one link; a path has two
+};
+/// Nodes on a grid, dimension-ordered shortest routes; one dimension and `wrap` is a ring.
+struct TorusNetwork {
+  std::vector<int> dims;  ///< empty: [nodes] for a ring, the most square factors for a mesh
+  bool wrap = true;
+  Bandwidth bandwidth{};
+  Seconds latency{};
+};
+/// Two switch levels. `rail_optimized`: NIC r of every node of a pod on leaf r of the pod; else all NICs
+/// of a node on one leaf. A leaf reaches every spine by one link of
+/// (down bandwidth of the leaf)/(oversubscription * spines).
+struct LeafSpineNetwork {
+  bool rail_optimized = true;
+  int nodes_per_leaf = 0;         ///< nodes of a pod
+  int spines = 0;                 ///< 0: rails only, no way between leaves
+  double oversubscription = 1.0;  ///< down bandwidth over up bandwidth of a leaf, >= 1 is usual
+  Bandwidth bandwidth{};          ///< NIC to leaf
+  Seconds latency{};              ///< NIC to leaf
+  Seconds spine_latency{};        ///< leaf to spine
+};
+using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
+
+struct TopologySpec {
+  std::string name;                   ///< as asked for with --topology
+  std::string title;                  ///< one line for people
+  std::vector<std::string> systems;   ///< published systems this file stands for
+  std::vector<std::string> sources;   ///< where the numbers come from
+  std::string file;                   ///< as the user named it; for diagnostics
+  bool teaching = false;              ///< sized by --ranks, one endpoint per node
+  int default_nodes = 1;
+  int max_nodes = 0;                  ///< 0: any
+  GpuSpec gpu;                        ///< empty model: hosts only, no compute rates
+  std::vector<DeviceGroup> devices;   ///< of one node; exactly one group of kind gpu or host
+  std::vector<LinkGroup> links;       ///< of one node
+  std::string network_devices;        ///< device group that the network attaches to
+  NetworkSpec network;
+  Location where;
+  Location network_where;
+};
+
+}  // namespace collcast

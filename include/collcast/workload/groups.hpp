@@ -1,0 +1,30 @@
+// Process groups: which ranks talk to which, in either rank order.
+#pragma once
+
+#include <vector>
+
+#include "collcast/schedule/group.hpp"
+#include "collcast/workload/config.hpp"
+
+namespace collcast {
+
+/// A rank's place in each dimension.
+struct Coordinates {
+  int tp = 0, pp = 0, dp = 0, cp = 0, ep = 0;
+};
+/// tp-pp-dp: rank = tp + TP*(pp + PP*dp). tp-cp-ep-dp-pp (Megatron): rank = tp + TP*(cp + CP*(dp + DP*pp)),
+/// where ep divides dp.
+Coordinates coordinates(const ParallelLayout&, Rank);
+Rank rank_at(const ParallelLayout&, const Coordinates&);
+
+struct RankGroups {
+  Rank rank;
+  Group tp, pp, dp, cp, ep;  ///< each contains `rank`
+};
+RankGroups groups_of(const ParallelLayout&, Rank);
+
+/// Every TP (PP, DP) group of the world, by first rank.
+enum class Dimension { tp, pp, dp };
+std::vector<Group> all_groups(const ParallelLayout&, Dimension);
+
+}  // namespace collcast

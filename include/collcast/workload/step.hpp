@@ -1,0 +1,122 @@
+// One training step of a dense transformer: operations, memory, timeline, and the closed form beside it.
+//
+// Per layer and micro-batch a stage computes (roofline per operation) and communicates (TP collectives on
+// the critical path); stages exchange activations; replicas reduce gradients in buckets under the last
+// backward; then the optimizer runs. All ranks of one pipeline stage do the same at the same time, so one
+// rank per stage is simulated. Collectives enter as the time that `CollectiveTime` gives them with their
+// sibling groups running alongside; contention between collectives of different kinds is left out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collcast/evaluate/evaluate.hpp"
+#include "collcast/workload/config.hpp"
+#include "collcast/workload/groups.hpp"
+
+namespace collcast {
+
+struct StepInputs {
+  TransformerConfig model;
+  ParallelLayout layout;
+  Batch batch;
+  TrainingOptions options;
+  GpuSpec gpu;
+  KernelModel kernels;
+};
+
+/// Everything wrong with the combination (degrees that do not divide, layouts larger than the fabric, a
+/// precision the GPU lacks), each with the nearest value that works. `where` is the scenario.
+Diagnostics check_step(const StepInputs&, int ranks_available, const Location& where);
+
+enum class OperationKind { gemm, attention, memory };
+/// One kernel of one rank for one micro-batch.
+struct Operation {
+  std::string name;
+  OperationKind kind = OperationKind::gemm;
+  Flops flops{};
+  Volume bytes{};       ///< moved to and from memory, at least
+  Seconds time{};
+  std::string bound;    ///< "compute", "memory" or "overhead": the largest term
+};
+struct LayerOperations {
+  std::vector<Operation> forward;
+  std::vector<Operation> backward;   ///< input and weight gradients
+  std::vector<Operation> recompute;  ///< forward again inside the backward
+};
+LayerOperations layer_operations(const StepInputs&);
+
+struct LayerTimes {     ///< one layer, one micro-batch
+  Seconds forward{};    ///< compute and exposed TP
+  Seconds backward{};   ///< with recomputation, compute and exposed TP
+  Seconds tp_comm{};    ///< all TP collectives, forward and backward
+  Seconds tp_exposed{};
+};
+
+struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the step
+  Seconds compute{}, tp_exposed{}, pp_exposed{}, cp_exposed{}, ep_exposed{}, dp_exposed{}, bubble{}, optimizer{}, other{};
+  Seconds total() const {
+    return compute + tp_exposed + pp_exposed + cp_exposed + ep_exposed + dp_exposed + bubble + optimizer + other;
+  }
+};
+
+struct MemoryUse {  ///< of the fullest rank, bytes
+  int stage = 0;
+  Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{}, peak{}, capacity{};
+};
+
+struct CollectiveCost {   ///< one kind of collective of the step, as priced
+  std::string name;       ///< "tp all_reduce", "dp reduce_scatter" ...
+  CollectiveRequest request;
+  std::string algorithm;
+  Seconds time{};         ///< of one
+  std::int64_t count = 0;  ///< per rank and step
+};
+
+struct StepResult {
+  Seconds estimate{};                  ///< closed form
+  std::optional<Seconds> simulate{};   ///< timeline
+  Seconds step{};                      ///< simulate if there, else estimate
+  double tokens_per_s_per_gpu = 0;
+  FlopRate model_flops_per_gpu{};      ///< achieved
+  double mfu = 0, hfu = 0;
+  LayerTimes layer;
+  LayerOperations operations;
+  Breakdown breakdown;
+  MemoryUse memory;
+  std::vector<MemoryUse> memory_by_stage;
+  std::vector<CollectiveCost> collectives;
+  double compute_to_communication = 0;  ///< of one layer; below 2 is warned about; 0: no communication
+  std::vector<std::string> warnings;
+  int micro_batches = 0;
+};
+
+/// A timeline for a trace, one track per stage and stream.
+struct StepTimeline {
+  Schedule schedule;
+  Timeline timeline;
+};
+
+enum class Method { estimate, simulate, both };
+
+/// `timeline`, if given, receives what was simulated.
+Result<StepResult> forecast_step(const StepInputs&, const Fabric&, const CollectivePolicy&, Method,
+                                 StepTimeline* timeline = nullptr);
+
+/// Tasks with given times, for what has been measured already: compute on the compute stream and
+/// communication on its own streams of one rank, in order, with waits.
+struct Task {
+  std::string name;
+  std::string stream;                ///< "compute" or a communication stream
+  Seconds duration{};
+  std::vector<std::string> after;    ///< names of earlier tasks, of other streams
+  std::string category;              ///< compute, tp, pp, dp, optimizer
+};
+struct TaskGraph {
+  std::vector<Task> tasks;
+  bool overlap = true;               ///< false: everything one after the other
+};
+Result<StepResult> forecast_tasks(const TaskGraph&, const Fabric&, StepTimeline* timeline = nullptr);
+
+}  // namespace collcast

@@ -1,0 +1,63 @@
+#include "collcast/base/diagnostic.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace collcast {
+
+namespace {
+
+/// Levenshtein distance with two rows.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string to_text(const Diagnostics& diagnostics) {
+  std::string out;
+  for (const Diagnostic& d : diagnostics) {
+    out += d.where.file;
+    if (d.where.line > 0) out += fmt::format(":{}:{}", d.where.line, d.where.column);
+    out += fmt::format(": error: {}\n", d.message);
+    if (!d.hint.empty()) out += fmt::format("    hint: {}\n", d.hint);
+  }
+  return out;
+}
+
+std::optional<std::string> nearest_word(std::string_view word, const std::vector<std::string>& known) {
+  // Long words are no typos of anything, and the distance is quadratic.
+  if (word.size() > 64) return std::nullopt;
+  const std::string* best = nullptr;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  if (best == nullptr) return std::nullopt;
+  return *best;
+}
+
+std::string expected_one_of(std::string_view word, const std::vector<std::string>& known) {
+  std::string out;
+  if (const auto near = nearest_word(word, known)) out += fmt::format("did you mean '{}'? ", *near);
+  return out + fmt::format("expected one of: {}", fmt::join(known, ", "));
+}
+
+}  // namespace collcast

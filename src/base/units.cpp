@@ -1,0 +1,149 @@
+#include "collcast/base/units.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <span>
+
+namespace collcast {
+
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double scale;
+};
+
+constexpr double kilo = 1e3, mega = 1e6, giga = 1e9, tera = 1e12, peta = 1e15;
+constexpr double kibi = 1024.0, mebi = kibi * kibi, gibi = mebi * kibi, tebi = gibi * kibi;
+
+constexpr std::array byte_units{Unit{"B", 1},      Unit{"kB", kilo},  Unit{"KB", kilo},  Unit{"MB", mega},
+                                Unit{"GB", giga},  Unit{"TB", tera},  Unit{"KiB", kibi}, Unit{"MiB", mebi},
+                                Unit{"GiB", gibi}, Unit{"TiB", tebi}};
+constexpr std::array bandwidth_units{
+    Unit{"B/s", 1},           Unit{"kB/s", kilo},       Unit{"MB/s", mega},       Unit{"GB/s", giga},
+    Unit{"TB/s", tera},       Unit{"KiB/s", kibi},      Unit{"MiB/s", mebi},      Unit{"GiB/s", gibi},
+    Unit{"TiB/s", tebi},      Unit{"b/s", 1. / 8},      Unit{"kb/s", kilo / 8},   Unit{"Mb/s", mega / 8},
+    Unit{"Gb/s", giga / 8},   Unit{"Tb/s", tera / 8},   Unit{"bit/s", 1. / 8},    Unit{"kbit/s", kilo / 8},
+    Unit{"Mbit/s", mega / 8}, Unit{"Gbit/s", giga / 8}, Unit{"Tbit/s", tera / 8}, Unit{"Gbps", giga / 8}};
+constexpr std::array time_units{Unit{"s", 1},     Unit{"ms", 1e-3}, Unit{"us", 1e-6},
+                                Unit{"µs", 1e-6}, Unit{"ns", 1e-9}, Unit{"ps", 1e-12}};
+constexpr std::array flop_units{Unit{"FLOP/s", 1},    Unit{"GFLOP/s", giga}, Unit{"TFLOP/s", tera}, Unit{"PFLOP/s", peta},
+                                Unit{"GFLOPS", giga}, Unit{"TFLOPS", tera},  Unit{"PFLOPS", peta}};
+
+struct Number {
+  double value;
+  std::string_view unit;
+};
+
+/// A decimal number and what follows it, blanks between them dropped.
+std::optional<Number> split_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  return Number{value, unit};
+}
+
+std::optional<double> scaled(std::string_view text, std::span<const Unit> units) {
+  const auto number = split_number(text);
+  if (!number) return std::nullopt;
+  for (const Unit& unit : units) {
+    if (unit.name == number->unit) {
+      // Time units are negative powers of ten: dividing by the inverse keeps 500ns exactly 5e-7.
+      if (unit.scale < 1 && unit.scale > 0 && unit.name.back() == 's' && unit.name.find('/') == std::string_view::npos)
+        return number->value / std::round(1 / unit.scale);
+      return number->value * unit.scale;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Parsed<Bytes> parse_bytes(std::string_view text, bool bare_is_bytes) {
+  const std::string expected = "a size from 0 to 4 EiB with its unit, such as 8B, 256KiB, 1GB (10^9) or 1GiB (2^30)";
+  std::optional<double> bytes = scaled(text, byte_units);
+  if (!bytes && bare_is_bytes) {
+    if (const auto number = split_number(text); number && number->unit.empty()) bytes = number->value;
+  }
+  // 2^62: far above any buffer, and sums of a few such sizes still fit.
+  if (!bytes || !(*bytes >= 0) || *bytes > 0x1p62 || *bytes != std::floor(*bytes)) return {false, {}, expected};
+  return {true, Bytes(static_cast<std::int64_t>(*bytes)), {}};
+}
+
+Parsed<Bandwidth> parse_bandwidth(std::string_view text) {
+  const auto rate = scaled(text, bandwidth_units);
+  if (!rate || !(*rate > 0)) return {false, {}, "a positive rate with its unit, such as 300GB/s (bytes) or 400Gb/s (bits)"};
+  return {true, Bandwidth(*rate), {}};
+}
+
+Parsed<Seconds> parse_seconds(std::string_view text) {
+  const auto seconds = scaled(text, time_units);
+  if (!seconds || !(*seconds >= 0)) return {false, {}, "a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms"};
+  return {true, Seconds(*seconds), {}};
+}
+
+Parsed<FlopRate> parse_flop_rate(std::string_view text) {
+  const auto rate = scaled(text, flop_units);
+  if (!rate || !(*rate > 0)) return {false, {}, "a positive compute rate with its unit, such as 312TFLOP/s"};
+  return {true, FlopRate(*rate), {}};
+}
+
+namespace {
+
+/// `value` with four significant digits and the largest unit not above it.
+std::string scale_to(double value, std::span<const Unit> ascending) {
+  const Unit* unit = &ascending.front();
+  for (const Unit& candidate : ascending) {
+    if (std::abs(value) >= candidate.scale * 0.99995) unit = &candidate;
+  }
+  return fmt::format("{:.4g} {}", value / unit->scale, unit->name);
+}
+
+}  // namespace
+
+std::string format_bytes(Bytes bytes) {
+  const std::int64_t value = bytes.value();
+  constexpr std::array units{Unit{"TiB", tebi}, Unit{"GiB", gibi}, Unit{"MiB", mebi}, Unit{"KiB", kibi}};
+  for (const Unit& unit : units) {
+    const auto scale = static_cast<std::int64_t>(unit.scale);
+    if (value >= scale && value % scale == 0) return fmt::format("{} {}", value / scale, unit.name);
+  }
+  if (value < 10'000) return fmt::format("{} B", value);
+  return format_bytes(volume(bytes));
+}
+
+std::string format_bytes(Volume v) {
+  constexpr std::array units{Unit{"B", 1}, Unit{"KiB", kibi}, Unit{"MiB", mebi}, Unit{"GiB", gibi}, Unit{"TiB", tebi}};
+  return scale_to(v.value(), units);
+}
+
+std::string format_bandwidth(Bandwidth b) {
+  constexpr std::array units{Unit{"B/s", 1}, Unit{"kB/s", kilo}, Unit{"MB/s", mega}, Unit{"GB/s", giga}, Unit{"TB/s", tera}};
+  return scale_to(b.value(), units);
+}
+
+std::string format_seconds(Seconds s) {
+  constexpr std::array units{Unit{"ps", 1e-12}, Unit{"ns", 1e-9}, Unit{"us", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1}};
+  if (s.count() == 0) return "0 s";
+  return scale_to(s.count(), units);
+}
+
+std::string format_flop_rate(FlopRate r) {
+  constexpr std::array units{Unit{"FLOP/s", 1}, Unit{"GFLOP/s", giga}, Unit{"TFLOP/s", tera}, Unit{"PFLOP/s", peta}};
+  return scale_to(r.value(), units);
+}
+
+std::string format_count(double value) {
+  constexpr std::array units{Unit{"", 1}, Unit{"k", kilo}, Unit{"M", mega}, Unit{"G", giga}, Unit{"T", tera}, Unit{"P", peta}};
+  std::string text = scale_to(value, units);
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+}  // namespace collcast

@@ -1,0 +1,31 @@
+// Diagnostics name the place, the value and the nearest right word.
+#include <catch2/catch.hpp>
+
+#include "collcast/base/diagnostic.hpp"
+
+using namespace collcast;
+
+TEST_CASE("a diagnostic prints file, line and column, then the hint") {
+  const Diagnostics d{{{"a.yaml", 3, 7}, "unknown key 'nodse'", "did you mean 'nodes'?"}};
+  CHECK(to_text(d) == "a.yaml:3:7: error: unknown key 'nodse'\n    hint: did you mean 'nodes'?\n");
+}
+
+TEST_CASE("a place without line prints the file alone") {
+  CHECK(to_text({{{"command line"}, "no size", ""}}) == "command line: error: no size\n");
+}
+
+TEST_CASE("the nearest word is offered only when it is near") {
+  CHECK(nearest_word("brodcast", {"broadcast", "reduce"}) == "broadcast");
+  CHECK(nearest_word("xyzzy", {"broadcast", "reduce"}) == std::nullopt);
+  CHECK(nearest_word("ab", {"cd"}) == std::nullopt);
+  CHECK(nearest_word(std::string(1000, 'a'), {"aaaa"}) == std::nullopt);
+}
+
+TEST_CASE("a Result holds a value or its reasons") {
+  const Result<int> good = 3;
+  CHECK(good.ok());
+  CHECK(good.value() == 3);
+  const Result<int> bad = Diagnostic{{"f", 1, 1}, "no", ""};
+  CHECK_FALSE(bad.ok());
+  CHECK(bad.errors().size() == 1);
+}

@@ -1,0 +1,57 @@
+// Quantities as people write them.
+#include <catch2/catch.hpp>
+
+#include "collcast/base/units.hpp"
+
+using namespace collcast;
+
+TEST_CASE("decimal and binary sizes differ") {
+  CHECK(parse_bytes("1GB").value == Bytes(1'000'000'000));
+  CHECK(parse_bytes("1GiB").value == Bytes(std::int64_t{1} << 30));
+  CHECK(parse_bytes("256 KiB").value == Bytes(256 * 1024));
+  CHECK(parse_bytes("1.5KiB").value == Bytes(1536));
+}
+
+TEST_CASE("a bare number is bytes only where allowed") {
+  CHECK_FALSE(parse_bytes("8").ok);
+  CHECK(parse_bytes("8", true).value == Bytes(8));
+}
+
+TEST_CASE("sizes that make no sense are refused") {
+  for (const char* text : {"", "B", "-1B", "1.5B", "nanB", "infGB", "1e30GB", "8TB/s", "1 G", "0x10B", "1GBs"})
+    CHECK_FALSE(parse_bytes(text).ok);
+  CHECK(parse_bytes("0B").ok);
+}
+
+TEST_CASE("bits are eighths of bytes") {
+  CHECK(parse_bandwidth("400Gb/s").value == Bandwidth(50e9));
+  CHECK(parse_bandwidth("50GB/s").value == Bandwidth(50e9));
+  for (const char* text : {"0GB/s", "-1GB/s", "5", "5GB", "GB/s"}) CHECK_FALSE(parse_bandwidth(text).ok);
+}
+
+TEST_CASE("times keep their decimal value") {
+  CHECK(parse_seconds("500ns").value.count() == 5e-7);
+  CHECK(parse_seconds("1.5us").value.count() == 1.5e-6);
+  CHECK(parse_seconds("0s").value.count() == 0.0);
+  for (const char* text : {"-1us", "3", "3 min", ""}) CHECK_FALSE(parse_seconds(text).ok);
+}
+
+TEST_CASE("crossing to engine time rounds up, but not past a whole picosecond") {
+  CHECK(to_picoseconds(Seconds(1e-12)).count() == 1);
+  CHECK(to_picoseconds(Seconds(1.0000001e-12)).count() == 2);
+  CHECK(to_picoseconds(Seconds(0)).count() == 0);
+  CHECK(to_picoseconds(Seconds(-1)).count() == 0);
+  // 1 GiB at 10 GB/s is 107374182400 ps exactly.
+  CHECK(to_picoseconds(Bytes(std::int64_t{1} << 30) / Bandwidth(10e9)).count() == 107'374'182'400);
+  CHECK(to_picoseconds(Seconds(1e300)).count() == std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_CASE("printers pick the unit") {
+  CHECK(format_bytes(Bytes(std::int64_t{1} << 30)) == "1 GiB");
+  CHECK(format_bytes(Bytes(1000)) == "1000 B");
+  CHECK(format_bandwidth(Bandwidth(300e9)) == "300 GB/s");
+  CHECK(format_seconds(Seconds(1.2345e-5)) == "12.35 us");
+  CHECK(format_seconds(Seconds(0)) == "0 s");
+  CHECK(format_flop_rate(FlopRate(312e12)) == "312 TFLOP/s");
+  CHECK(format_count(70.6e9) == "70.6 G");
+}

@@ -1,0 +1,41 @@
+# One CMake target per layer. A layer links only what docs/design.md allows; tools/check-layers holds the
+# includes to the same table.
+
+# collcast_layer(NAME SOURCES a.cpp ... USES base ... [PRIVATE_LIBRARIES fmt::fmt ...])
+function(collcast_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_LIBRARIES" ${ARGN})
+  add_library(collcast_${name} STATIC ${ARG_SOURCES})
+  add_library(collcast::${name} ALIAS collcast_${name})
+  set_target_properties(collcast_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(collcast_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(collcast_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  foreach(used ${ARG_USES})
+    target_link_libraries(collcast_${name} PUBLIC collcast_${used})
+  endforeach()
+  target_link_libraries(collcast_${name} PRIVATE ${ARG_PRIVATE_LIBRARIES})
+  collcast_warnings(collcast_${name})
+  install(TARGETS collcast_${name} EXPORT collcast ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# The same flags for everything of ours. -ffp-contract=off: the same doubles on every compiler.
+function(collcast_warnings target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Wpedantic -ffp-contract=off
+    $<$<BOOL:${COLLCAST_WERROR}>:-Werror>)
+endfunction()
+
+# collcast_test(NAME SOURCES ... USES layers ... [LIBRARIES ...] [LABELS ...])
+function(collcast_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES;LABELS" ${ARGN})
+  add_executable(test_${name} ${ARG_SOURCES})
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(test_${name} PRIVATE collcast_test_main ${ARG_LIBRARIES})
+  foreach(used ${ARG_USES})
+    target_link_libraries(test_${name} PRIVATE collcast_${used})
+  endforeach()
+  target_compile_definitions(test_${name} PRIVATE COLLCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  collcast_warnings(test_${name})
+  add_test(NAME ${name} COMMAND test_${name} --durations no)
+  set_tests_properties(${name} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 600)
+endfunction()
