@@ -42,8 +42,9 @@ class Fabric {
   NodeId node_of(Rank) const;
   int nics_per_node() const;  ///< 0 where the network attaches to the endpoints themselves
 
+  /// By LinkId; 2c and 2c+1 are the two directions of one cable.
   std::span<const Link> links() const;
-  /// "node3.gpu5 -> node3.nvswitch0", "leaf0 -> spine2".
+  /// "node3.gpu5 -> node3.nvswitch0", "leaf0 -> spine2"; a node that is a single device is "host3".
   std::string link_name(LinkId) const;
 
   /// Appends the links from `from` to `to`, in order; nothing for from == to. Any lane >= 0 is valid.

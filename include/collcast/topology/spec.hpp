@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -43,8 +44,8 @@ struct DeviceGroup {
 enum class Wiring {
   all,         ///< every `from` to every `to` (each pair once where from == to)
   one_to_one,  ///< i to i
-  spread,      ///< n `from` devices evenly over m `to` devices, in order: i to floor(i*m/n)
-  ring,        ///< i to i+1, around (from == to)
+  spread,      ///< n `from` devices evenly over m <= n `to` devices, in order: i to floor(i*m/n)
+  ring,        ///< i to i+1, around (from == to, 3 or more devices)
   pairs        ///< as listed
 };
 
@@ -63,16 +64,19 @@ struct StarNetwork {
   Bandwidth bandwidth{};
   Seconds latency{};  ///< of one link; a path has two
 };
-/// Nodes on a grid, dimension-ordered shortest routes; one dimension and `wrap` is a ring.
+/// Nodes on a grid in row-major order (the last dimension varies fastest), dimension-ordered shortest routes,
+/// the last dimension first; one dimension and `wrap` is a ring, no `wrap` a mesh. With several
+/// network devices per node each has a grid of its own.
 struct TorusNetwork {
-  std::vector<int> dims;  ///< empty: [nodes] for a ring, the most square factors for a mesh
+  std::vector<int> dims;  ///< empty: one ring of all nodes with `wrap`, else the most square rectangle
   bool wrap = true;
   Bandwidth bandwidth{};
   Seconds latency{};
 };
 /// Two switch levels. `rail_optimized`: NIC r of every node of a pod on leaf r of the pod; else all NICs
 /// of a node on one leaf. A leaf reaches every spine by one link of
-/// (down bandwidth of the leaf)/(oversubscription * spines).
+/// (down bandwidth of the leaf)/(oversubscription * spines), where a leaf is built for all nodes_per_leaf
+/// nodes, populated or not.
 struct LeafSpineNetwork {
   bool rail_optimized = true;
   int nodes_per_leaf = 0;         ///< nodes of a pod

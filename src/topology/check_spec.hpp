@@ -1,0 +1,22 @@
+// What can be wrong with a TopologySpec before any route is looked for: names, counts, wirings, numbers, sizes.
+// Each mistake is one Diagnostic at the place of its group; what follows from it is not reported again.
+#pragma once
+
+#include "collcast/base/diagnostic.hpp"
+#include "node_plan.hpp"
+
+namespace collcast::topology {
+
+/// All mistakes of the form of `spec` on `nodes` nodes; empty if it can be built.
+Diagnostics check_form(const TopologySpec& spec, int nodes);
+
+/// Its part about the network.
+void check_network(const TopologySpec& spec, int nodes, Diagnostics& out);
+
+/// A bandwidth and a latency that a link can have; `what` names the link.
+void check_link_numbers(const std::string& what, Bandwidth, Seconds, const Location&, Diagnostics& out);
+
+const DeviceGroup* find_group(const TopologySpec&, const std::string& name);
+std::vector<std::string> group_names(const TopologySpec&);
+
+}  // namespace collcast::topology

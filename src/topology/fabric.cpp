@@ -1,0 +1,124 @@
+// Builds a Fabric in three steps, each of which may end in diagnostics: the form of the spec, its size, the reach
+// of its ranks. What is left then is numbering.
+#include "collcast/topology/fabric.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "layout.hpp"
+
+namespace collcast {
+
+namespace {
+
+using topology::Attachment;
+using topology::Cable;
+using topology::Network;
+using topology::NodePlan;
+
+/// No machine comes near: 2^26 cables are 3 GiB of links.
+constexpr std::int64_t most_parts = std::int64_t{1} << 26;
+
+Diagnostics check_total(const TopologySpec& spec, const NodePlan& node, const Network& network, int nodes) {
+  const std::int64_t in_nodes = nodes * static_cast<std::int64_t>(node.devices.size() + node.cables.size());
+  const std::int64_t between = std::visit([](const auto& n) { return n.cables() + n.switches(); }, network);
+  if (in_nodes + between <= most_parts) return {};
+  return {{spec.where,
+           fmt::format("{} nodes of '{}' come to {} devices and cables", nodes, spec.name, in_nodes + between),
+           fmt::format("at most {}", most_parts)}};
+}
+
+std::vector<Link> list_links(const NodePlan& node, const Network& network, int nodes) {
+  const auto between = std::visit([](const auto& n) { return n.cables(); }, network);
+  std::vector<Link> links;
+  links.reserve(2 * (static_cast<std::size_t>(nodes) * node.cables.size() + static_cast<std::size_t>(between)));
+  for (int n = 0; n < nodes; ++n)
+    for (const Cable& cable : node.cables) links.insert(links.end(), 2, cable.link);
+  std::visit(
+      [&](const auto& net) {
+        for (std::int64_t c = 0; c < between; ++c) links.insert(links.end(), 2, net.link(c));
+      },
+      network);
+  return links;
+}
+
+}  // namespace
+
+Fabric::Fabric(std::shared_ptr<const Layout> layout) : layout_(std::move(layout)) {}
+
+Result<Fabric> Fabric::build(const TopologySpec& spec, int nodes) {
+  if (nodes == 0) nodes = spec.default_nodes;
+  if (Diagnostics wrong = topology::check_form(spec, nodes); !wrong.empty()) return wrong;
+
+  NodePlan node = topology::plan_node(spec);
+  const Network network =
+      topology::make_network(spec.network, Attachment{nodes, static_cast<int>(node.devices.size()), node.ports});
+  if (Diagnostics wrong = check_total(spec, node, network, nodes); !wrong.empty()) return wrong;
+
+  // Routes are final from here on.
+  topology::NodeRoutes routes = topology::route_node(node);
+  if (Diagnostics wrong = topology::check_reachable(spec, node, routes, network, nodes); !wrong.empty()) return wrong;
+
+  std::vector<Link> links = list_links(node, network, nodes);
+  return Fabric(std::make_shared<const Layout>(
+      Layout{spec, nodes, std::move(node), std::move(routes), network, std::move(links)}));
+}
+
+int Fabric::nodes() const { return layout_->nodes; }
+int Fabric::ranks_per_node() const { return layout_->node.endpoints.count; }
+int Fabric::rank_count() const { return nodes() * ranks_per_node(); }
+int Fabric::nics_per_node() const { return layout_->routes.ports_are_endpoints ? 0 : layout_->node.ports.count; }
+std::span<const Link> Fabric::links() const { return layout_->links; }
+const TopologySpec& Fabric::spec() const { return layout_->spec; }
+
+NodeId Fabric::node_of(Rank rank) const {
+  check(rank.value() < static_cast<std::uint32_t>(rank_count()), "a rank of this fabric");
+  return NodeId(rank.value() / static_cast<std::uint32_t>(ranks_per_node()));
+}
+
+void Fabric::route(Rank from, Rank to, int lane, std::vector<LinkId>& out) const {
+  layout_->walk(from, to, lane, [&out](LinkId link) { out.push_back(link); });
+}
+
+Path Fabric::path(Rank from, Rank to, int lane) const {
+  Path path{Seconds(0), Bandwidth(std::numeric_limits<double>::infinity())};
+  layout_->walk(from, to, lane, [&](LinkId id) {
+    const Link& link = layout_->links[id.value()];
+    path.latency += link.latency;
+    path.bandwidth = std::min(path.bandwidth, link.bandwidth);
+  });
+  return path;
+}
+
+topology::Ends Fabric::Layout::ends(LinkId link) const {
+  const std::int64_t number = link.value();
+  topology::Ends ends;
+  if (number < first_network_link()) {
+    const std::int64_t in_node = number / links_per_node();
+    const std::int64_t first = in_node * static_cast<std::int64_t>(node.devices.size());
+    const Cable& cable = node.cables[static_cast<std::size_t>(number % links_per_node() / 2)];
+    ends = {first + cable.from, first + cable.to};
+  } else {
+    const std::int64_t cable = (number - first_network_link()) / 2;
+    ends = std::visit([&](const auto& net) { return net.ends(cable); }, network);
+  }
+  if (number % 2 == 1) std::swap(ends.first, ends.second);
+  return ends;
+}
+
+std::string Fabric::Layout::name(topology::DeviceId device) const {
+  const auto per_node = static_cast<std::int64_t>(node.devices.size());
+  if (device < nodes * per_node)
+    return topology::device_name(spec, node, static_cast<int>(device / per_node), static_cast<int>(device % per_node));
+  return std::visit([&](const auto& net) { return net.switch_name(device - nodes * per_node); }, network);
+}
+
+std::string Fabric::link_name(LinkId link) const {
+  check(link.value() < layout_->links.size(), "a link of this fabric");
+  const auto [from, to] = layout_->ends(link);
+  return layout_->name(from) + " -> " + layout_->name(to);
+}
+
+}  // namespace collcast

@@ -1,0 +1,63 @@
+// What a Fabric holds: one node, routed; the network's numbering; and the list of links.
+//
+// Links are numbered node by node, then the network's; 2c and 2c+1 are the two directions of cable c.
+#pragma once
+
+#include "network.hpp"
+#include "node_routes.hpp"
+#include "reachability.hpp"
+
+namespace collcast {
+
+struct Fabric::Layout {
+  TopologySpec spec;
+  int nodes = 1;
+  topology::NodePlan node;
+  topology::NodeRoutes routes;
+  topology::Network network;
+  std::vector<Link> links;
+
+  std::int64_t links_per_node() const { return 2 * static_cast<std::int64_t>(node.cables.size()); }
+  std::int64_t first_network_link() const { return nodes * links_per_node(); }
+  /// Where a link starts and where it ends.
+  topology::Ends ends(LinkId) const;
+  std::string name(topology::DeviceId) const;
+
+  /// visit(LinkId) for each link of the route, in order. The rules are in docs/decisions/0002-rails-and-lanes.md.
+  template <class Visit>
+  void walk(Rank from, Rank to, int lane, Visit&& visit) const;
+
+ private:
+  template <class Visit>
+  void walk_node(int in_node, topology::Way way, Visit&& visit) const {
+    const std::int64_t first = in_node * links_per_node();
+    for (const topology::NodeLink link : way) visit(LinkId(static_cast<std::uint32_t>(first + link)));
+  }
+};
+
+template <class Visit>
+void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
+  const auto per_node = static_cast<std::uint32_t>(node.endpoints.count);
+  const std::uint32_t ranks = per_node * static_cast<std::uint32_t>(nodes);
+  check(from.value() < ranks && to.value() < ranks, "a route joins ranks of its fabric");
+  check(lane >= 0, "a lane is 0 or more");
+  if (from == to) return;
+  const int node_from = static_cast<int>(from.value() / per_node), node_to = static_cast<int>(to.value() / per_node);
+  const int sender = static_cast<int>(from.value() % per_node), receiver = static_cast<int>(to.value() % per_node);
+  if (node_from == node_to && routes.joined(sender, receiver))
+    return walk_node(node_from, routes.between.at(sender, receiver), visit);
+
+  std::visit(
+      [&](const auto& net) {
+        const int port_in = routes.nearest.pick(receiver, lane);
+        const int port_out = net.rails_apart() ? port_in : routes.nearest.pick(sender, lane);
+        if (!routes.ports_are_endpoints) walk_node(node_from, routes.out.at(sender, port_out), visit);
+        const std::int64_t first = first_network_link();
+        net.walk({node_from, port_out}, {node_to, port_in}, lane,
+                 [&](std::int64_t link) { visit(LinkId(static_cast<std::uint32_t>(first + link))); });
+        if (!routes.ports_are_endpoints) walk_node(node_to, routes.in.at(port_in, receiver), visit);
+      },
+      network);
+}
+
+}  // namespace collcast

@@ -1,0 +1,195 @@
+// Dijkstra inside one node. See node_routes.hpp for the cost and the rule for ties.
+#include "node_routes.hpp"
+
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/dijkstra_shortest_paths.hpp>
+#include <boost/graph/filtered_graph.hpp>
+
+#include <algorithm>
+#include <compare>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace collcast::topology {
+
+namespace {
+
+/// The message whose time a way is chosen by.
+constexpr Bytes reference_message{1 << 20};
+
+struct Cost {
+  std::int64_t picoseconds = 0;
+  int hops = 0;
+  friend auto operator<=>(const Cost&, const Cost&) = default;
+};
+
+constexpr Cost unreachable{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<int>::max()};
+
+/// Saturates below `unreachable`: a link of a byte per second is slow, not absent.
+Cost operator+(Cost a, Cost b) {
+  if (a == unreachable || b == unreachable) return unreachable;
+  const std::int64_t most = unreachable.picoseconds - 1;
+  return {a.picoseconds > most - b.picoseconds ? most : a.picoseconds + b.picoseconds, a.hops + b.hops};
+}
+
+Cost cost_of(const Link& link) {
+  const Picoseconds time = to_picoseconds(link.latency + reference_message / link.bandwidth);
+  return {std::min(time.count(), unreachable.picoseconds - 1), 1};
+}
+
+struct Edge {
+  Cost cost;
+  NodeLink link = 0;
+  Link numbers;
+};
+using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Device, Edge>;
+using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
+
+/// Keeps the links that may be used by what starts at `start`: out of it, and out of transit devices.
+struct LeavesStartOrTransit {
+  const Graph* graph = nullptr;
+  Vertex start = 0;
+  bool operator()(const boost::graph_traits<Graph>::edge_descriptor& edge) const {
+    const Vertex from = source(edge, *graph);
+    return from == start || is_transit((*graph)[from].kind);
+  }
+};
+
+Graph graph_of(const NodePlan& node) {
+  Graph graph(node.devices.size());
+  for (std::size_t d = 0; d < node.devices.size(); ++d) graph[d] = node.devices[d];
+  NodeLink link = 0;
+  for (const Cable& cable : node.cables) {
+    const auto from = static_cast<Vertex>(cable.from), to = static_cast<Vertex>(cable.to);
+    add_edge(from, to, Edge{cost_of(cable.link), link++, cable.link}, graph);
+    add_edge(to, from, Edge{cost_of(cable.link), link++, cable.link}, graph);
+  }
+  return graph;
+}
+
+/// The ways out of one device, to every other.
+class WaysFrom {
+ public:
+  WaysFrom(const Graph& graph, int start)
+      : start_(static_cast<Vertex>(start)),
+        usable_(graph, LeavesStartOrTransit{&graph, start_}),
+        cost_(num_vertices(graph), unreachable) {
+    const auto cost = boost::make_iterator_property_map(cost_.begin(), get(boost::vertex_index, graph));
+    boost::dijkstra_shortest_paths(usable_, start_,
+                                   boost::distance_map(cost)
+                                       .weight_map(get(&Edge::cost, usable_))
+                                       .distance_compare(std::less<Cost>())
+                                       .distance_combine([](Cost a, Cost b) { return a + b; })
+                                       .distance_inf(unreachable)
+                                       .distance_zero(Cost{}));
+  }
+
+  Cost cost(int device) const { return cost_[static_cast<std::size_t>(device)]; }
+
+  /// Overwrites `way`; empty where there is none.
+  void to(int device, std::vector<NodeLink>& way) const {
+    way.clear();
+    auto at = static_cast<Vertex>(device);
+    if (cost_[at] == unreachable) return;
+    while (at != start_) {
+      const auto edge = last_hop(at);
+      way.push_back(usable_[edge].link);
+      at = source(edge, usable_);
+    }
+    std::reverse(way.begin(), way.end());
+  }
+
+ private:
+  using EdgeId = boost::graph_traits<Graph>::edge_descriptor;
+
+  /// Of the cheapest ways' last hops into `at`, the one from the lowest device; parallel cables by their
+  /// numbers, so that only indistinguishable ones are left to the order of the file.
+  EdgeId last_hop(Vertex at) const {
+    std::optional<EdgeId> best;
+    const auto key = [this](EdgeId e) {
+      const Edge& edge = usable_[e];
+      return std::tuple(source(e, usable_), -edge.numbers.bandwidth.value(), edge.numbers.kind, edge.link);
+    };
+    for (auto [e, end] = in_edges(at, usable_); e != end; ++e) {
+      if (cost_[source(*e, usable_)] + usable_[*e].cost != cost_[at]) continue;
+      if (!best || key(*e) < key(*best)) best = *e;
+    }
+    check(best.has_value(), "a device with a cost has a last hop");
+    return *best;
+  }
+
+  Vertex start_;
+  boost::filtered_graph<Graph, LeavesStartOrTransit> usable_;
+  std::vector<Cost> cost_;
+};
+
+/// Ports of least cost from one endpoint, ascending; none if none is reachable.
+std::vector<int> nearest_ports(const WaysFrom& ways, DeviceRange ports) {
+  std::vector<int> nearest;
+  Cost least = unreachable;
+  for (int p = 0; p < ports.count; ++p) {
+    const Cost cost = ways.cost(ports.first + p);
+    if (cost == unreachable || cost > least) continue;
+    if (cost < least) nearest.clear();
+    least = cost;
+    nearest.push_back(p);
+  }
+  return nearest;
+}
+
+NearestPorts spread_over(const std::vector<std::vector<int>>& nearest_of_endpoint) {
+  NearestPorts result;
+  std::map<std::vector<int>, NearestPorts::Place> next;  // set -> its index, turns given so far
+  for (const std::vector<int>& set : nearest_of_endpoint) {
+    const auto [entry, added] = next.try_emplace(set, NearestPorts::Place{static_cast<int>(result.sets.size()), 0});
+    if (added) result.sets.push_back(set);
+    result.of_endpoint.push_back(entry->second);
+    ++entry->second.turn;
+  }
+  return result;
+}
+
+}  // namespace
+
+void WayTable::add(Way way) {
+  links_.insert(links_.end(), way.begin(), way.end());
+  ends_.push_back(static_cast<std::uint32_t>(links_.size()));
+}
+
+NodeRoutes route_node(const NodePlan& node) {
+  const Graph graph = graph_of(node);
+  const DeviceRange endpoints = node.endpoints, ports = node.ports;
+  NodeRoutes routes{WayTable(endpoints.count),
+                    WayTable(ports.count),
+                    WayTable(endpoints.count),
+                    {},
+                    ports.count > 0 && ports.first == endpoints.first};
+  std::vector<NodeLink> way;
+  const auto add_all = [&way](const WaysFrom& ways, DeviceRange targets, WayTable& table) {
+    for (int i = 0; i < targets.count; ++i) {
+      ways.to(targets.first + i, way);
+      table.add(way);
+    }
+  };
+  std::vector<std::vector<int>> nearest_of_endpoint;
+  for (int e = 0; e < endpoints.count; ++e) {
+    const WaysFrom ways(graph, endpoints.first + e);
+    add_all(ways, endpoints, routes.between);
+    if (routes.ports_are_endpoints) {
+      nearest_of_endpoint.push_back({e});
+    } else {
+      add_all(ways, ports, routes.out);
+      nearest_of_endpoint.push_back(nearest_ports(ways, ports));
+    }
+  }
+  if (!routes.ports_are_endpoints) {
+    for (int p = 0; p < ports.count; ++p) add_all(WaysFrom(graph, ports.first + p), endpoints, routes.in);
+  }
+  routes.nearest = spread_over(nearest_of_endpoint);
+  return routes;
+}
+
+}  // namespace collcast::topology

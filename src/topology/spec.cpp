@@ -1,0 +1,46 @@
+// The words of the vocabulary that TopologySpec shares with files, reports and messages.
+#include "collcast/topology/spec.hpp"
+
+namespace collcast {
+
+std::string_view to_string(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::gpu:
+      return "gpu";
+    case DeviceKind::host:
+      return "host";
+    case DeviceKind::nvswitch:
+      return "nvswitch";
+    case DeviceKind::pcie_switch:
+      return "pcie_switch";
+    case DeviceKind::cpu:
+      return "cpu";
+    case DeviceKind::nic:
+      return "nic";
+  }
+  check(false, "a device has one of the known kinds");
+  return {};
+}
+
+std::string_view to_string(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::nvlink:
+      return "nvlink";
+    case LinkKind::pcie:
+      return "pcie";
+    case LinkKind::socket:
+      return "socket";
+    case LinkKind::c2c:
+      return "c2c";
+    case LinkKind::nic_port:
+      return "nic_port";
+    case LinkKind::network:
+      return "network";
+    case LinkKind::direct:
+      return "direct";
+  }
+  check(false, "a link has one of the known kinds");
+  return {};
+}
+
+}  // namespace collcast
