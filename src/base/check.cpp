@@ -5,9 +5,9 @@
 
 namespace collcast {
 
-void broken_invariant(const char* what, std::source_location where) {
-  std::fprintf(stderr, "collcast: internal error: %s (%s:%u)\nThis is a defect in collcast; please report it.\n",
-               what, where.file_name(), static_cast<unsigned>(where.line()));
+void broken_invariant(const char* what, const char* file, int line) {
+  std::fprintf(stderr, "collcast: internal error: %s (%s:%d)\nThis is a defect in collcast; please report it.\n", what,
+               file, line);
   std::abort();
 }
 
