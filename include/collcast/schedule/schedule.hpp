@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -100,6 +101,7 @@ class Schedule {
   std::vector<std::int64_t> stream_last_;  ///< -1: none yet
   std::vector<Exchange> exchanges_;
   std::vector<std::string> strings_{std::string()};
+  std::unordered_map<std::string, std::uint32_t> string_ids_;  ///< only looked up, never walked
 };
 
 /// Spells a pattern out as Transfers, Delays and joins, for proofs, small tests and comparison with the

@@ -1,0 +1,183 @@
+#include "engine/exchanges.hpp"
+
+#include <limits>
+
+#include "collcast/base/check.hpp"
+
+namespace collcast::engine {
+
+void Exchanges::left(std::uint32_t connection) {
+  Send& send = sends_[connection];
+  send.in_flight = false;
+  const std::uint32_t id = send.walker;
+  Walker& walker = walkers_[id];
+  ++walker.left;
+  agenda_.after(connections_[connection].latency, EventKind::arrived, send.counter);
+  switch (walker.kind) {
+    case Flow::circulating:
+    case Flow::sequential:
+      send_in_turn(id);
+      break;
+    case Flow::forwarding:
+      send_chunk(connection);
+      if (send.next != none) send_chunk(send.next);
+      break;
+    case Flow::concurrent:
+      send_chunk(connection);
+      break;
+  }
+  leave_if_through(id);
+}
+
+void Exchanges::arrived(std::uint32_t counter) {
+  const std::uint32_t id = counters_[counter].walker;
+  ++counters_[counter].count;
+  Walker& walker = walkers_[id];
+  const std::uint32_t slot = counter - walker.counters;
+  if (slot >= walker.slots) return;  // ahead of its receiver: counted until that enters the phase
+  ++walker.received;
+  if (walker.kind == Flow::circulating && walker.first_hop != none) send_in_turn(id);
+  if (walker.kind == Flow::forwarding)
+    for (std::uint32_t hop = walker.first_hop; hop != none; hop = sends_[hop].next)
+      if (sends_[hop].after > slot) send_chunk(hop);
+  leave_if_through(id);
+}
+
+void Exchanges::leave_if_through(std::uint32_t id) {
+  Walker& walker = walkers_[id];
+  if (walker.left < walker.to_send || walker.received < walker.to_receive) return;
+  close_phase(walker);
+  enter(id, walker.phase + std::size_t{1});
+}
+
+void Exchanges::enter(std::uint32_t id, std::size_t index) {
+  const LaneState& lane = lanes_[walkers_[id].lane];
+  for (; index < lane.lane->phases.size(); ++index) {
+    Walker& walker = walkers_[id];
+    walker.phase = static_cast<std::uint16_t>(index);
+    open_phase(id);
+    if (agenda_.failure || walker.left < walker.to_send || walker.received < walker.to_receive) return;
+    close_phase(walker);
+  }
+  const std::uint32_t participant = static_cast<std::uint32_t>(lane.lane->participant(position(id)));
+  if (--words_[running_[lane.exchange].participants + participant] == 0)
+    finish_participant(lane.exchange, static_cast<int>(participant));
+}
+
+void Exchanges::open_phase(std::uint32_t id) {
+  Walker& walker = walkers_[id];
+  const Phase& phase = phase_of(walker);
+  const Position v = position(id);
+  const auto hops = static_cast<std::uint32_t>(phase.shape->sends(phase, v));
+  const auto receives = static_cast<std::uint32_t>(phase.shape->receives(phase, v));
+  if (std::uint64_t{std::max(hops, receives)} * walker.chunks > std::numeric_limits<std::uint32_t>::max()) {
+    agenda_.failure = "a rank has more than 2^32 messages in one phase of " + lanes_[walker.lane].pattern->algorithm;
+    return;
+  }
+  walker.kind = phase.flow;
+  walker.started = walker.left = walker.received = 0;
+  walker.to_send = hops * walker.chunks;
+  walker.to_receive = receives * walker.chunks;
+  walker.counters = counter(lanes_[walker.lane], walker.phase, v, 0);
+  walker.slots = phase.flow == Flow::forwarding ? receives : std::min(receives, 1U);
+  for (const Counter& c : counters_.block(walker.counters, walker.slots)) walker.received += c.count;
+  if (hops > 0) open_hops(id, hops);
+}
+
+void Exchanges::open_hops(std::uint32_t id, std::uint32_t hops) {
+  Walker& walker = walkers_[id];
+  if (walker.kind == Flow::circulating || walker.kind == Flow::sequential) {
+    walker.first_hop = open_hop(id, 0);
+    send_in_turn(id);
+    return;
+  }
+  std::uint32_t previous = none;
+  for (std::uint32_t j = 0; j < hops; ++j) {
+    const std::uint32_t hop = open_hop(id, j);
+    if (previous == none)
+      walker.first_hop = hop;
+    else
+      sends_[previous].next = hop;
+    if (walker.kind == Flow::forwarding) sends_[hop].previous = previous;
+    previous = hop;
+  }
+  for (std::uint32_t hop = walker.first_hop; hop != none; hop = sends_[hop].next) send_chunk(hop);
+}
+
+void Exchanges::close_phase(Walker& walker) {
+  for (std::uint32_t hop = walker.first_hop; hop != none;) {
+    const std::uint32_t next = sends_[hop].next;
+    connections_.release(hop);
+    hop = next;
+  }
+  walker.first_hop = none;
+  walker.slots = 0;
+}
+
+std::uint32_t Exchanges::open_hop(std::uint32_t id, std::uint32_t hop) {
+  const std::uint32_t connection = connections_.acquire();
+  if (sends_.size() < connections_.size()) sends_.resize(connections_.size());
+  sends_[connection] = Send{};
+  sends_[connection].walker = id;
+  connect(connection, hop);
+  return connection;
+}
+
+void Exchanges::connect(std::uint32_t connection, std::uint32_t index) {
+  Send& send = sends_[connection];
+  const Walker& walker = walkers_[send.walker];
+  const LaneState& lane = lanes_[walker.lane];
+  const Phase& phase = phase_of(walker);
+  const Position v = position(send.walker);
+  const Hop hop = phase.shape->send(phase, v, static_cast<int>(index));
+  send.counter = counter(lane, walker.phase, hop.peer, hop.slot);
+  send.after = phase.flow == Flow::forwarding ? static_cast<std::uint32_t>(hop.after) : 0;
+  const ConnectionName name{lane.pattern->rank(*lane.lane, v),
+                            lane.pattern->rank(*lane.lane, hop.peer),
+                            lane.lane->route_lane,
+                            part(send.walker),
+                            lane.index,
+                            index};
+  connections_.connect(connection, name, lane.pattern->message(*lane.lane, hop),
+                       schedule_.exchanges()[lane.exchange].priority);
+  connections_[connection].transfer = false;
+}
+
+std::uint32_t Exchanges::counter(const LaneState& lane, std::uint32_t phase, Position receiver, int slot) const {
+  const PhaseState& state = phases_[lane.phases + phase];
+  const auto v = static_cast<std::uint32_t>(receiver);
+  if (state.offsets == none) return state.counters + v;
+  return state.counters + words_[state.offsets + v] + static_cast<std::uint32_t>(slot);
+}
+
+void Exchanges::send_in_turn(std::uint32_t id) {
+  Walker& walker = walkers_[id];
+  Send& send = sends_[walker.first_hop];
+  if (send.in_flight || walker.started == walker.to_send) return;
+  if (walker.kind == Flow::circulating) {
+    if (walker.started >= walker.chunks && walker.received <= walker.started - walker.chunks) return;
+  } else if (walker.started > 0 && walker.started % walker.chunks == 0) {
+    connect(walker.first_hop, walker.started / walker.chunks);
+  }
+  ++walker.started;
+  send.in_flight = true;
+  agenda_.send(walker.first_hop, connections_[walker.first_hop]);
+}
+
+void Exchanges::send_chunk(std::uint32_t connection) {
+  Send& send = sends_[connection];
+  const Walker& walker = walkers_[send.walker];
+  if (send.in_flight || send.chunk == walker.chunks) return;
+  if (send.previous != none) {
+    const Send& before = sends_[send.previous];
+    if (before.chunk - (before.in_flight ? 1 : 0) <= send.chunk) return;
+  }
+  while (send.seen < send.after && counters_[walker.counters + send.seen].count > send.chunk) ++send.seen;
+  if (send.seen < send.after) return;
+  send.seen = 0;
+  ++send.chunk;
+  send.in_flight = true;
+  agenda_.send(connection, connections_[connection]);
+}
+
+}  // namespace collcast::engine

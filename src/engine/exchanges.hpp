@@ -1,0 +1,126 @@
+// Walks exchanges without spelling them out: a few words per position, nothing per future message.
+//
+// A position of a lane is a *walker*. It knows its phase, how many of its messages there have started,
+// left and come in; the Pattern's Shape is asked once per hop for the peer and the size. What has arrived
+// is a count per receive (forwarding) or per phase (the other flows), kept for every phase from the
+// exchange's start to its end, because a message may arrive before its receiver has entered the phase.
+//
+// State of a phase by flow (pattern.hpp has the rules):
+//   circulating  one connection; message n = j*chunks + i may start once n has its turn and n - chunks + 1
+//                messages have come in
+//   forwarding   one connection per hop, each with its next chunk
+//   sequential   one connection, moved on hop by hop
+//   concurrent   one connection per hop, each with its next chunk
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collcast/engine/engine.hpp"
+#include "engine/agenda.hpp"
+#include "engine/block_pool.hpp"
+#include "engine/connections.hpp"
+
+namespace collcast::engine {
+
+class Exchanges {
+ public:
+  Exchanges(const Schedule& schedule, Connections& connections, Agenda& agenda)
+      : schedule_(schedule), connections_(connections), agenda_(agenda), running_(schedule.exchanges().size()) {}
+
+  /// The participant takes part from now on.
+  void ready(const Part& part);
+  /// The present message of an exchange's connection has left.
+  void left(std::uint32_t connection);
+  void arrived(std::uint32_t counter);
+
+  /// The Part whose receive a counter counts.
+  std::uint32_t part_of(std::uint32_t counter) const;
+  /// What a Part still waits for, for people.
+  std::string waits_for(const Part& part) const;
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  struct Running {
+    std::uint32_t lanes = none;         ///< block of LaneState; none: not begun or over
+    std::uint32_t participants = none;  ///< block of words_: positions still under way, by participant
+    std::uint32_t unfinished = 0;       ///< participants
+  };
+  struct LaneState {
+    const Pattern* pattern = nullptr;
+    const Lane* lane = nullptr;
+    std::uint32_t exchange = 0;
+    std::uint32_t index = 0;      ///< of the lane in its pattern
+    std::uint32_t walkers = 0;    ///< block: by position
+    std::uint32_t positions = 0;  ///< block of words_: participant -> position
+    std::uint32_t phases = 0;     ///< block of PhaseState
+  };
+  struct PhaseState {
+    std::uint32_t counters = 0, counter_count = 0;
+    std::uint32_t offsets = none;  ///< block of words_: first counter by position; none: one each
+  };
+  struct Counter {
+    std::uint32_t count = 0;
+    std::uint32_t walker = 0;
+  };
+  struct Walker {
+    std::uint32_t lane = 0;
+    std::uint32_t counters = 0;                        ///< its receives of the phase it is in
+    std::uint32_t slots = 0;                           ///< how many counters these are; 0: not in a phase
+    std::uint32_t first_hop = none;                    ///< its (first) connection
+    std::uint32_t started = 0, left = 0, to_send = 0;  ///< messages of the phase
+    std::uint32_t received = 0, to_receive = 0;
+    std::uint32_t chunks = 1;
+    std::uint16_t phase = 0;
+    Flow kind = Flow::forwarding;
+  };
+  struct Send {  ///< what the walker knows of a connection
+    std::uint32_t walker = 0;
+    std::uint32_t counter = 0;                   ///< where its messages are counted
+    std::uint32_t previous = none, next = none;  ///< hop of the position
+    std::uint32_t chunk = 0;                     ///< to start next
+    std::uint32_t after = 0;                     ///< receives it waits for
+    std::uint32_t seen = 0;                      ///< of those, how many are known to have the chunk
+    bool in_flight = false;
+  };
+
+  void begin(std::uint32_t exchange);
+  void begin_phase(const LaneState& lane, std::uint32_t index);
+  void finish_participant(std::uint32_t exchange, int participant);
+  void end(std::uint32_t exchange);
+
+  void enter(std::uint32_t walker, std::size_t phase);
+  void open_phase(std::uint32_t walker);
+  void open_hops(std::uint32_t walker, std::uint32_t hops);
+  std::uint32_t open_hop(std::uint32_t walker, std::uint32_t hop);
+  void connect(std::uint32_t connection, std::uint32_t hop);
+  void close_phase(Walker& walker);
+  void leave_if_through(std::uint32_t walker);
+
+  /// circulating, sequential: the walker's next message, if it may start.
+  void send_in_turn(std::uint32_t walker);
+  /// forwarding, concurrent: the hop's next chunk, if it may start.
+  void send_chunk(std::uint32_t connection);
+
+  const Phase& phase_of(const Walker& walker) const { return lanes_[walker.lane].lane->phases[walker.phase]; }
+  Position position(std::uint32_t walker) const {
+    return static_cast<Position>(walker - lanes_[walkers_[walker].lane].walkers);
+  }
+  std::uint32_t part(std::uint32_t walker) const;
+  std::uint32_t counter(const LaneState& lane, std::uint32_t phase, Position receiver, int slot) const;
+
+  const Schedule& schedule_;
+  Connections& connections_;
+  Agenda& agenda_;
+  std::vector<Running> running_;  ///< by exchange
+  BlockPool<LaneState> lanes_;
+  BlockPool<PhaseState> phases_;
+  BlockPool<Counter> counters_;
+  BlockPool<Walker> walkers_;
+  BlockPool<std::uint32_t> words_;
+  std::vector<Send> sends_;  ///< by connection
+};
+
+}  // namespace collcast::engine

@@ -1,0 +1,116 @@
+// Setting an exchange up when its first participant is ready, and giving all of it back after the last.
+#include <string>
+
+#include "engine/exchanges.hpp"
+
+namespace collcast::engine {
+
+void Exchanges::ready(const Part& part) {
+  const std::uint32_t exchange = part.exchange.value();
+  if (running_[exchange].lanes == none) begin(exchange);
+  const std::uint32_t first = running_[exchange].lanes;
+  const std::size_t lanes = schedule_.exchanges()[exchange].pattern.lanes.size();
+  if (lanes == 0) finish_participant(exchange, part.participant);
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    const LaneState& lane = lanes_[first + i];
+    enter(lane.walkers + words_[lane.positions + static_cast<std::uint32_t>(part.participant)], 0);
+  }
+}
+
+void Exchanges::begin(std::uint32_t exchange) {
+  const Pattern& pattern = schedule_.exchanges()[exchange].pattern;
+  const auto size = static_cast<std::uint32_t>(pattern.size());
+  const auto lanes = static_cast<std::uint32_t>(pattern.lanes.size());
+  Running& running = running_[exchange];
+  running.lanes = lanes_.allocate(lanes);
+  running.participants = words_.allocate(size);
+  running.unfinished = size;
+  for (std::uint32_t i = 0; i < size; ++i) words_[running.participants + i] = lanes;
+
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    const Lane& lane = pattern.lanes[i];
+    LaneState& state = lanes_[running.lanes + i];
+    state = {&pattern, &lane, exchange, i, walkers_.allocate(size), words_.allocate(size), 0};
+    for (std::uint32_t v = 0; v < size; ++v) {
+      Walker& walker = walkers_[state.walkers + v] = Walker{};
+      walker.lane = running.lanes + i;
+      walker.chunks = static_cast<std::uint32_t>(pattern.chunks);
+      words_[state.positions + static_cast<std::uint32_t>(lane.participant(static_cast<Position>(v)))] = v;
+    }
+    state.phases = phases_.allocate(lane.phases.size());
+    for (std::uint32_t p = 0; p < lane.phases.size(); ++p) begin_phase(state, p);
+  }
+}
+
+void Exchanges::begin_phase(const LaneState& lane, std::uint32_t index) {
+  const Phase& phase = lane.lane->phases[index];
+  const auto size = static_cast<std::uint32_t>(lane.pattern->size());
+  PhaseState state;
+  state.counter_count = size;
+  if (phase.flow == Flow::forwarding) {
+    state.offsets = words_.allocate(size);
+    state.counter_count = 0;
+    for (std::uint32_t v = 0; v < size; ++v) {
+      words_[state.offsets + v] = state.counter_count;
+      state.counter_count += static_cast<std::uint32_t>(phase.shape->receives(phase, static_cast<Position>(v)));
+    }
+  }
+  state.counters = counters_.allocate(state.counter_count);
+  std::uint32_t next = state.counters;
+  for (std::uint32_t v = 0; v < size; ++v) {
+    const std::uint32_t own =
+        state.offsets == none ? 1U : static_cast<std::uint32_t>(phase.shape->receives(phase, static_cast<Position>(v)));
+    for (const std::uint32_t end = next + own; next < end; ++next) counters_[next] = {0, lane.walkers + v};
+  }
+  phases_[lane.phases + index] = state;
+}
+
+void Exchanges::finish_participant(std::uint32_t exchange, int participant) {
+  const OpId first = schedule_.exchanges()[exchange].first;
+  agenda_.after(0, EventKind::finished, first.value() + static_cast<std::uint32_t>(participant));
+  if (--running_[exchange].unfinished == 0) end(exchange);
+}
+
+void Exchanges::end(std::uint32_t exchange) {
+  Running& running = running_[exchange];
+  const Pattern& pattern = schedule_.exchanges()[exchange].pattern;
+  const auto size = static_cast<std::size_t>(pattern.size());
+  for (const LaneState& lane : lanes_.block(running.lanes, pattern.lanes.size())) {
+    for (const PhaseState& phase : phases_.block(lane.phases, lane.lane->phases.size())) {
+      counters_.release(phase.counters, phase.counter_count);
+      if (phase.offsets != none) words_.release(phase.offsets, size);
+    }
+    phases_.release(lane.phases, lane.lane->phases.size());
+    words_.release(lane.positions, size);
+    walkers_.release(lane.walkers, size);
+  }
+  words_.release(running.participants, size);
+  lanes_.release(running.lanes, pattern.lanes.size());
+  running = {};
+}
+
+std::uint32_t Exchanges::part_of(std::uint32_t counter) const { return part(counters_[counter].walker); }
+
+std::uint32_t Exchanges::part(std::uint32_t walker) const {
+  const LaneState& lane = lanes_[walkers_[walker].lane];
+  return schedule_.exchanges()[lane.exchange].first.value() +
+         static_cast<std::uint32_t>(lane.lane->participant(position(walker)));
+}
+
+std::string Exchanges::waits_for(const Part& part) const {
+  const Running& running = running_[part.exchange.value()];
+  const Pattern& pattern = schedule_.exchanges()[part.exchange.value()].pattern;
+  std::string text;
+  for (std::uint32_t i = 0; running.lanes != none && i < pattern.lanes.size(); ++i) {
+    const LaneState& lane = lanes_[running.lanes + i];
+    const Walker& walker =
+        walkers_[lane.walkers + words_[lane.positions + static_cast<std::uint32_t>(part.participant)]];
+    if (walker.slots == 0 && walker.first_hop == none) continue;
+    text += "; " + pattern.algorithm + " lane " + std::to_string(i) + " phase " + std::to_string(walker.phase) + ": " +
+            std::to_string(walker.left) + " of " + std::to_string(walker.to_send) + " messages sent, " +
+            std::to_string(walker.received) + " of " + std::to_string(walker.to_receive) + " received";
+  }
+  return text;
+}
+
+}  // namespace collcast::engine

@@ -1,0 +1,73 @@
+#include "engine/fifo.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace collcast::engine {
+
+bool FifoLinks::before(std::uint32_t a, std::uint32_t b) const {
+  const auto turn = [this](std::uint32_t id) {
+    const Connection& flow = connections_[id];
+    const ConnectionName& name = connections_.name(id);
+    return std::tuple(flow.priority, requests_[id].asked, name.from, name.to, name.lane, flow.size, name.op,
+                      name.lane_index, name.hop);
+  };
+  return turn(a) < turn(b);
+}
+
+void FifoLinks::settle() {
+  requests_.resize(connections_.size());
+  for (const std::uint32_t flow : agenda_.starting) ask(flow);
+  agenda_.starting.clear();
+  for (const std::uint32_t flow : candidates_) start_if_first(flow);
+  candidates_.clear();
+}
+
+void FifoLinks::ask(std::uint32_t id) {
+  requests_[id] = {agenda_.now, true};
+  for (const Crossing& crossing : connections_.crossings(connections_[id])) {
+    LinkState& link = links_[crossing.link];
+    if (link.waiting == link.room) {
+      const std::uint32_t room = std::max<std::uint32_t>(1, 2 * link.room);
+      const std::uint32_t block = heaps_.allocate(room);
+      std::ranges::copy(heaps_.block(link.block, link.waiting), heaps_.block(block, room).begin());
+      heaps_.release(link.block, link.room);
+      link.block = block;
+      link.room = room;
+    }
+    heaps_[link.block + link.waiting++] = id;
+    const auto heap = heaps_.block(link.block, link.waiting);
+    std::push_heap(heap.begin(), heap.end(), [this](std::uint32_t a, std::uint32_t b) { return before(b, a); });
+  }
+  candidates_.push_back(id);
+}
+
+void FifoLinks::start_if_first(std::uint32_t id) {
+  if (!requests_[id].waits) return;
+  Connection& flow = connections_[id];
+  for (const Crossing& crossing : connections_.crossings(flow)) {
+    const LinkState& link = links_[crossing.link];
+    if (link.taken || first(link) != id) return;
+  }
+  for (const Crossing& crossing : connections_.crossings(flow)) {
+    LinkState& link = links_[crossing.link];
+    const auto heap = heaps_.block(link.block, link.waiting--);
+    std::pop_heap(heap.begin(), heap.end(), [this](std::uint32_t a, std::uint32_t b) { return before(b, a); });
+    link.taken = true;
+    link.busy -= agenda_.now;
+  }
+  requests_[id].waits = false;
+  flow.started = agenda_.now;
+  agenda_.queue.push(Event::at(later(agenda_.now, flow.alone), EventKind::left, id, flow.version));
+}
+
+void FifoLinks::stop(std::uint32_t id) {
+  for (const Crossing& crossing : connections_.crossings(connections_[id])) {
+    LinkState& link = links_[crossing.link];
+    link.taken = false;
+    link.busy += agenda_.now;
+    if (link.waiting > 0) candidates_.push_back(first(link));
+  }
+}
+
+}  // namespace collcast::engine

@@ -1,0 +1,96 @@
+#include "engine/operations.hpp"
+
+#include <variant>
+
+#include "collcast/base/check.hpp"
+
+namespace collcast::engine {
+
+namespace {
+SimTime at(Ticks t) { return SimTime(Picoseconds(t)); }
+}  // namespace
+
+Operations::Operations(const Schedule& schedule, Connections& connections, Exchanges& exchanges, Agenda& agenda)
+    : schedule_(schedule),
+      connections_(connections),
+      exchanges_(exchanges),
+      agenda_(agenda),
+      waits_(schedule.size()),
+      intervals_(schedule.size()),
+      unfinished_(schedule.size()) {
+  for (std::uint32_t op = 0; op < waits_.size(); ++op)
+    waits_[op] = static_cast<std::uint32_t>(schedule.after(OpId(op)).size());
+  on_left_ = followers(Until::left);
+  on_finished_ = followers(Until::finished);
+}
+
+Operations::Followers Operations::followers(Until until) const {
+  const auto counts = [&](const After& edge) {
+    const bool is_transfer = std::holds_alternative<Transfer>(schedule_.work(edge.op));
+    return (edge.until == Until::left && is_transfer) == (until == Until::left);
+  };
+  Followers rows;
+  rows.begin.assign(waits_.size() + 1, 0);
+  for (std::uint32_t op = 0; op < waits_.size(); ++op)
+    for (const After& edge : schedule_.after(OpId(op)))
+      if (counts(edge)) ++rows.begin[edge.op.value()];
+  std::uint32_t end = 0;
+  for (std::uint32_t& begin : rows.begin) end = begin += end;
+  rows.ops.resize(end);
+  for (std::uint32_t op = static_cast<std::uint32_t>(waits_.size()); op-- > 0;)
+    for (const After& edge : schedule_.after(OpId(op)))
+      if (counts(edge)) rows.ops[--rows.begin[edge.op.value()]] = op;
+  return rows;
+}
+
+void Operations::begin() {
+  for (std::uint32_t op = 0; op < waits_.size(); ++op)
+    if (waits_[op] == 0) agenda_.after(0, EventKind::ready, op);
+}
+
+void Operations::ready(std::uint32_t op) {
+  intervals_[op].start = at(agenda_.now);
+  const Work& work = schedule_.work(OpId(op));
+  if (const auto* compute = std::get_if<Compute>(&work))
+    agenda_.after(ticks(compute->duration), EventKind::finished, op);
+  else if (const auto* delay = std::get_if<Delay>(&work))
+    agenda_.after(ticks(delay->duration), EventKind::finished, op);
+  else if (const auto* transfer = std::get_if<Transfer>(&work))
+    start_transfer(op, *transfer);
+  else
+    exchanges_.ready(std::get<Part>(work));
+}
+
+void Operations::start_transfer(std::uint32_t op, const Transfer& transfer) {
+  const std::uint32_t flow = connections_.acquire();
+  connections_.connect(flow, {transfer.from, transfer.to, transfer.lane, op, 0, 0}, transfer.size, transfer.priority);
+  connections_[flow].transfer = true;
+  connections_[flow].started = agenda_.now;
+  agenda_.send(flow, connections_[flow]);
+}
+
+void Operations::left(std::uint32_t id) {
+  const Connection& flow = connections_[id];
+  const std::uint32_t op = connections_.name(id).op;
+  intervals_[op].start = at(flow.started);
+  intervals_[op].left = at(agenda_.now);
+  agenda_.after(flow.latency, EventKind::finished, op);
+  connections_.release(id);
+  release(on_left_, op);
+}
+
+void Operations::finished(std::uint32_t op) {
+  check(!is_finished(op), "an operation finishes once");
+  waits_[op] = over;
+  --unfinished_;
+  intervals_[op].finish = at(agenda_.now);
+  if (!std::holds_alternative<Transfer>(schedule_.work(OpId(op)))) intervals_[op].left = intervals_[op].finish;
+  release(on_finished_, op);
+}
+
+void Operations::release(const Followers& followers, std::uint32_t op) {
+  for (std::uint32_t i = followers.begin[op]; i < followers.begin[op + 1]; ++i)
+    if (--waits_[followers.ops[i]] == 0) agenda_.after(0, EventKind::ready, followers.ops[i]);
+}
+
+}  // namespace collcast::engine

@@ -1,0 +1,54 @@
+// The explicit part of a Schedule: which operation is ready, runs, is over.
+//
+// The Schedule stores what each operation waits for; here that is turned around once, into what becomes
+// ready when an operation is over (or, for transfers, has left its sender). From then on an operation is
+// a count of what it still waits for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collcast/engine/engine.hpp"
+#include "engine/agenda.hpp"
+#include "engine/connections.hpp"
+#include "engine/exchanges.hpp"
+
+namespace collcast::engine {
+
+class Operations {
+ public:
+  Operations(const Schedule& schedule, Connections& connections, Exchanges& exchanges, Agenda& agenda);
+
+  /// Puts the operations that wait for nothing on the agenda.
+  void begin();
+  void ready(std::uint32_t op);
+  /// The last byte of the transfer that owns the flow has left.
+  void left(std::uint32_t flow);
+  void finished(std::uint32_t op);
+
+  bool all_finished() const { return unfinished_ == 0; }
+  bool is_finished(std::uint32_t op) const { return waits_[op] == over; }
+  std::vector<Interval> take_intervals() { return std::move(intervals_); }
+
+ private:
+  /// For every operation, those that wait for it: the rows of a matrix without its zeros.
+  struct Followers {
+    std::vector<std::uint32_t> begin, ops;
+  };
+  static constexpr std::uint32_t over = ~std::uint32_t{0};
+
+  Followers followers(Until until) const;
+  void release(const Followers& followers, std::uint32_t op);
+  void start_transfer(std::uint32_t op, const Transfer& transfer);
+
+  const Schedule& schedule_;
+  Connections& connections_;
+  Exchanges& exchanges_;
+  Agenda& agenda_;
+  std::vector<std::uint32_t> waits_;  ///< number of operations it still waits for; `over` once finished
+  Followers on_left_, on_finished_;
+  std::vector<Interval> intervals_;
+  std::size_t unfinished_ = 0;
+};
+
+}  // namespace collcast::engine

@@ -1,0 +1,185 @@
+// A pattern's time without events, where no link is ever used by two messages at once.
+//
+// Then every message takes the time worked out from its route, and the execution rules of pattern.hpp are
+// a recurrence in (max, +):
+//   circulating  left(v, n) = max(left(v, n-1), left(u, n-c) + latency(u)) + alone(v),  u sends to v,
+//                n = j*c + i, c chunks: c + 1 rows of one time per position
+//   forwarding   left(v, j, i) = max(left(v, j-1, i), left(v, j, i-1), arrived(v, s, i) for s < after)
+//                                + alone(v, j): chunk by chunk, hops in round order
+//   sequential   a running sum per position;    concurrent  a sum per hop
+// A position enters the next phase at the largest of its last sends' and receives' times. Integer
+// picoseconds, the same roundings as the engine, hence the same result.
+#include <algorithm>
+#include <optional>
+
+#include "collcast/base/check.hpp"
+#include "collcast/engine/engine.hpp"
+#include "engine/exclusive_links.hpp"
+#include "engine/route_timing.hpp"
+
+namespace collcast {
+
+namespace {
+
+using engine::Ticks;
+
+/// One hop with its times; `left` and `chunk` advance as the phase is evaluated.
+struct Wire {
+  Position from = 0;
+  int index = 0;
+  Hop hop;
+  Ticks alone = 0, latency = 0;
+  Ticks left = 0;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const Fabric& fabric, const Pattern& pattern)
+      : fabric_(fabric), pattern_(pattern), exclusive_(fabric.links().size()) {}
+
+  /// Nothing if a link may be shared, or if the clock might not reach.
+  std::optional<SimTime> finish();
+
+ private:
+  std::size_t positions() const { return static_cast<std::size_t>(pattern_.size()); }
+  bool wire(const Lane& lane, int lane_index, int phase_index);
+  void circulate(const Phase& phase);
+  void forward(const Phase& phase);
+  void send_freely(const Phase& phase);
+
+  const Fabric& fabric_;
+  const Pattern& pattern_;
+  engine::ExclusiveLinks exclusive_;
+  std::vector<LinkId> route_;
+  std::vector<Wire> wires_;          ///< of the phase; circulating: one per position that sends
+  std::vector<Ticks> entry_, exit_;  ///< of the phase, by position
+  std::vector<std::size_t> slots_;   ///< forwarding: first receive by position
+  double longest_ = 0;               ///< all messages one after the other: no time is larger
+};
+
+std::optional<SimTime> Evaluation::finish() {
+  Ticks finish = 0;
+  for (int l = 0; l < static_cast<int>(pattern_.lanes.size()); ++l) {
+    const Lane& lane = pattern_.lanes[static_cast<std::size_t>(l)];
+    entry_.assign(positions(), 0);
+    for (int p = 0; p < static_cast<int>(lane.phases.size()); ++p) {
+      const Phase& phase = lane.phases[static_cast<std::size_t>(p)];
+      if (!wire(lane, l, p)) return std::nullopt;
+      exit_ = entry_;
+      if (phase.flow == Flow::circulating) circulate(phase);
+      if (phase.flow == Flow::forwarding) forward(phase);
+      if (phase.flow == Flow::sequential || phase.flow == Flow::concurrent) send_freely(phase);
+      entry_.swap(exit_);
+    }
+    for (const Ticks t : entry_) finish = std::max(finish, t);
+  }
+  return SimTime(Picoseconds(finish));
+}
+
+bool Evaluation::wire(const Lane& lane, int lane_index, int phase_index) {
+  const Phase& phase = lane.phases[static_cast<std::size_t>(phase_index)];
+  const bool one_by_one = phase.flow == Flow::circulating || phase.flow == Flow::sequential;
+  wires_.clear();
+  for (Position v = 0; v < pattern_.size(); ++v) {
+    const int hops = phase.shape->sends(phase, v);
+    const int connections = phase.flow == Flow::circulating ? std::min(hops, 1) : hops;
+    for (int j = 0; j < connections; ++j) {
+      Wire w{v, j, phase.shape->send(phase, v, j)};
+      route_.clear();
+      fabric_.route(pattern_.rank(lane, v), pattern_.rank(lane, w.hop.peer), lane.route_lane, route_);
+      if (!exclusive_.claim(route_, {lane_index, v, phase_index, one_by_one ? 0 : j})) return false;
+      const engine::RouteTiming timing = engine::time_route(fabric_.links(), route_, pattern_.message(lane, w.hop));
+      w.alone = timing.alone;
+      w.latency = timing.latency;
+      const double messages = static_cast<double>(pattern_.chunks) * (phase.flow == Flow::circulating ? hops : 1);
+      longest_ += messages * (static_cast<double>(w.alone) + static_cast<double>(w.latency));
+      wires_.push_back(w);
+    }
+  }
+  return longest_ < 0.5 * static_cast<double>(engine::never);
+}
+
+void Evaluation::circulate(const Phase& phase) {
+  const auto chunks = static_cast<std::size_t>(pattern_.chunks);
+  struct Receive {
+    std::size_t from = 0;  ///< index into wires_
+    bool any = false;
+  };
+  std::vector<Receive> receive(positions());
+  std::vector<std::size_t> messages(wires_.size());
+  std::size_t rows = 0;
+  for (std::size_t i = 0; i < wires_.size(); ++i) {
+    receive[static_cast<std::size_t>(wires_[i].hop.peer)] = {i, true};
+    messages[i] = chunks * static_cast<std::size_t>(phase.shape->sends(phase, wires_[i].from));
+    rows = std::max(rows, messages[i]);
+  }
+
+  const std::size_t width = wires_.size();
+  std::vector<Ticks> left((chunks + 1) * width);
+  for (std::size_t n = 0; n < rows; ++n) {
+    Ticks* now = left.data() + n % (chunks + 1) * width;
+    const Ticks* before = left.data() + (n + chunks) % (chunks + 1) * width;
+    const Ticks* round_before = left.data() + (n + 1) % (chunks + 1) * width;
+    for (std::size_t i = 0; i < width; ++i) {
+      Wire& w = wires_[i];
+      if (n >= messages[i]) continue;
+      Ticks start = n == 0 ? entry_[static_cast<std::size_t>(w.from)] : before[i];
+      if (n >= chunks) {
+        const Receive& from = receive[static_cast<std::size_t>(w.from)];
+        check(from.any && n - chunks < messages[from.from], "a circulating hop passes on what its position receives");
+        start = std::max(start, round_before[from.from] + wires_[from.from].latency);
+      }
+      now[i] = w.left = start + w.alone;
+    }
+  }
+  for (const Wire& w : wires_) {
+    Ticks& sender = exit_[static_cast<std::size_t>(w.from)];
+    Ticks& receiver = exit_[static_cast<std::size_t>(w.hop.peer)];
+    sender = std::max(sender, w.left);
+    receiver = std::max(receiver, w.left + w.latency);
+  }
+}
+
+void Evaluation::forward(const Phase& phase) {
+  slots_.assign(positions() + 1, 0);
+  for (Position v = 0; v < pattern_.size(); ++v)
+    slots_[static_cast<std::size_t>(v) + 1] =
+        slots_[static_cast<std::size_t>(v)] + static_cast<std::size_t>(phase.shape->receives(phase, v));
+  std::vector<Ticks> arrived(slots_.back());
+  std::vector<Ticks> turn(positions());  // when the position's hop before has sent the chunk
+  std::stable_sort(wires_.begin(), wires_.end(),
+                   [](const Wire& a, const Wire& b) { return a.hop.round < b.hop.round; });
+
+  for (int i = 0; i < pattern_.chunks; ++i) {
+    turn = entry_;
+    for (Wire& w : wires_) {
+      const auto from = static_cast<std::size_t>(w.from), to = static_cast<std::size_t>(w.hop.peer);
+      Ticks start = std::max(turn[from], w.left);
+      for (int s = 0; s < w.hop.after; ++s)
+        start = std::max(start, arrived[slots_[from] + static_cast<std::size_t>(s)]);
+      w.left = turn[from] = start + w.alone;
+      arrived[slots_[to] + static_cast<std::size_t>(w.hop.slot)] = w.left + w.latency;
+      exit_[from] = std::max(exit_[from], w.left);
+      exit_[to] = std::max(exit_[to], w.left + w.latency);
+    }
+  }
+}
+
+void Evaluation::send_freely(const Phase& phase) {
+  std::vector<Ticks> turn = entry_;
+  for (const Wire& w : wires_) {
+    const auto from = static_cast<std::size_t>(w.from), to = static_cast<std::size_t>(w.hop.peer);
+    const Ticks start = phase.flow == Flow::sequential ? turn[from] : entry_[from];
+    const Ticks left = turn[from] = start + pattern_.chunks * w.alone;
+    exit_[from] = std::max(exit_[from], left);
+    exit_[to] = std::max(exit_[to], left + w.latency);
+  }
+}
+
+}  // namespace
+
+std::optional<SimTime> recurrence(const Fabric& fabric, const Pattern& pattern) {
+  return Evaluation(fabric, pattern).finish();
+}
+
+}  // namespace collcast

@@ -1,0 +1,76 @@
+// A run that cannot end says which operation and why; it never ends silently with work left over.
+#include <catch2/catch.hpp>
+
+#include "collcast/engine/engine.hpp"
+#include "engine/times.hpp"
+#include "support/small_fabrics.hpp"
+#include "support/small_shapes.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using Catch::Matchers::Contains;
+
+namespace {
+std::string failure(const Fabric& fabric, const Schedule& schedule, Sharing sharing = Sharing::max_min) {
+  const Result<Timeline> timeline = simulate(fabric, schedule, {sharing});
+  return timeline ? "ran" : to_text(timeline.errors());
+}
+// 2^62 bytes at 1 B/s: 4.6e18 s.
+constexpr double huge = 4.611686018427388e18;
+}  // namespace
+
+TEST_CASE("a time past the clock's end names the operation") {
+  const Fabric fabric = ring_fabric(3, Bandwidth(1), Seconds(0));
+  Schedule s;
+  s.add(Compute{Rank(2), Seconds(1e7)}, {}, {"layer 3", "forward"});
+  CHECK_THAT(failure(fabric, s), Contains("operation 0 'layer 3' (compute of rank 2)") && Contains("106 days"));
+
+  Schedule t;
+  t.add(Delay{Seconds(1)});
+  t.add(Transfer{Rank(0), Rank(1), Volume(huge)});
+  for (const Sharing sharing : {Sharing::max_min, Sharing::fifo, Sharing::none})
+    CHECK_THAT(failure(fabric, t, sharing), Contains("operation 1 (transfer from rank 0 to rank 1)"));
+
+  Schedule e;
+  e.add_exchange(ring_all_reduce(3, Volume(huge)));
+  CHECK_THAT(failure(fabric, e), Contains("rank 0's part of ring"));
+}
+
+TEST_CASE("times add up past the clock's end too") {
+  Schedule s;
+  OpId last = s.add(Delay{Seconds(9e6)});
+  last = s.add(Delay{Seconds(9e6)}, std::vector<After>{{last}});
+  const Fabric fabric = ring_fabric(3, Bandwidth(1), Seconds(0));
+  CHECK_THAT(failure(fabric, s), Contains("operation 1 (delay)"));
+  CHECK(critical_path(fabric, s) == SimTime::max());
+}
+
+TEST_CASE("a transfer that was too slow only while it had to share is no failure") {
+  // At half rate it would end after 1.2e7 s, past the clock; the other one leaves after 2 s.
+  const Fabric fabric = ring_fabric(3, Bandwidth(1e6), Seconds(0));
+  Schedule s;
+  s.add(Transfer{Rank(0), Rank(1), Volume(6e12)});  // 6e6 s alone, 1.2e7 s at half rate
+  s.add(Transfer{Rank(0), Rank(1), Volume(1e6)});
+  // Half rate for 2 s, in which 1 MB of each goes; the rest alone: 2 s + (6e12 - 1e6)/1e6 s.
+  CHECK(to_seconds(run(fabric, s).finish).count() == Approx(2 + 6e6 - 1));
+}
+
+TEST_CASE("an exchange whose sends and receives do not match says who waits for what") {
+  Shape short_of_one = ring_shape;
+  short_of_one.receives = [](const Phase& phase, Position) { return phase.rounds + 1; };
+  Pattern pattern = pattern_of(3, {ring_phase(3, 2)}, Volume(10));
+  pattern.lanes[0].phases[0].shape = &short_of_one;
+  Schedule s;
+  s.add(Delay{});
+  s.add_exchange(pattern, {}, 0, {"grads", "dp"});
+  const std::string text = failure(ring_fabric(3, Bandwidth(1), Seconds(0)), s);
+  CHECK_THAT(text, Contains("operation 1 'grads' (rank 0's part of ring) never finished"));
+  CHECK_THAT(text, Contains("2 of 2 messages sent, 2 of 3 received"));
+}
+
+TEST_CASE("more messages than can be counted are refused") {
+  const Fabric fabric = ring_fabric(3, Bandwidth(1), Seconds(0));
+  Schedule s;
+  s.add_exchange(pattern_of(3, {ring_phase(3, 1 << 20)}, Volume(1), 1 << 20));
+  CHECK_THAT(failure(fabric, s), Contains("2^32 messages"));
+}

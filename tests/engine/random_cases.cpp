@@ -1,0 +1,122 @@
+#include "engine/random_cases.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "support/small_fabrics.hpp"
+#include "support/small_shapes.hpp"
+
+namespace collcast::test {
+
+namespace {
+
+Bandwidth random_bandwidth(Dice& dice) { return Bandwidth(dice.pick({1e9, 1e9, 2e9, 3e9, 10e9, 7.3e9})); }
+Seconds random_latency(Dice& dice) { return Seconds(dice.pick({0.0, 0.0, 1e-7, 3.333e-7, 2e-6})); }
+Volume random_size(Dice& dice) {
+  return Volume(dice.pick({0.0, 1.0, 1e3, 1e3, 1e5, 1e6, 1.0 / 3, 12345.6, 1e3 * (1 + dice.roll(1000))}));
+}
+
+std::vector<int> shuffled(Dice& dice, int n) {
+  std::vector<int> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  for (int i = n - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(dice.roll(i + 1))]);
+  return order;
+}
+
+Phase random_phase(Dice& dice, int size) {
+  const Flow free = dice.pick({Flow::sequential, Flow::concurrent, Flow::forwarding});
+  switch (dice.roll(9)) {
+    case 0:
+      return ring_phase(size, 1 + dice.roll(2 * size));
+    case 1:
+      return chain_phase(size);
+    case 2:
+      return phase_of(fan_out_shape, free, size);
+    case 3:
+      return phase_of(fan_in_shape, free, size);
+    case 4:
+      return phase_of(tree_down_shape, Flow::forwarding, size);
+    case 5:
+      return phase_of(tree_up_shape, Flow::forwarding, size);
+    case 6:
+      return phase_of(xor_shape, free, size, 1 + dice.roll(size));
+    case 7:
+      return phase_of(everyone_shape, free, size);
+    default:
+      return phase_of(relay_shape, Flow::forwarding, size);
+  }
+}
+
+Work random_work(Dice& dice, int ranks) {
+  const auto rank = [&] { return Rank(static_cast<std::uint32_t>(dice.roll(ranks))); };
+  const Seconds duration(dice.pick({0.0, 1e-6, 1e-6, 5e-7, 1e-5, 1e-12 * dice.roll(1000000)}));
+  switch (dice.roll(6)) {
+    case 0:
+      return Compute{rank(), duration};
+    case 1:
+      return Delay{duration};
+    default:
+      return Transfer{rank(), rank(), random_size(dice), dice.roll(2), dice.pick({0, 0, 0, 1, -1})};
+  }
+}
+
+}  // namespace
+
+Fabric random_fabric(Dice& dice) {
+  const int ranks = 2 + dice.roll(6);
+  switch (dice.roll(4)) {
+    case 0:
+      return ring_fabric(ranks, random_bandwidth(dice), random_latency(dice));
+    case 1:
+      return star_fabric(ranks, random_bandwidth(dice), random_latency(dice));
+    default:
+      break;
+  }
+  // Ranks on a line of switches, sometimes with a second cable elsewhere: shared trunks and cross traffic.
+  const int switches = 1 + dice.roll(3);
+  std::vector<Cable> cables;
+  for (int s = 1; s < switches; ++s)
+    cables.push_back({ranks + s - 1, ranks + s, random_bandwidth(dice), random_latency(dice)});
+  for (int r = 0; r < ranks; ++r) {
+    const int home = dice.roll(switches);
+    cables.push_back({r, ranks + home, random_bandwidth(dice), random_latency(dice)});
+    if (switches > 1 && dice.roll(3) == 0)
+      cables.push_back({r, ranks + (home + 1) % switches, random_bandwidth(dice), random_latency(dice)});
+  }
+  return cabled_fabric(ranks, switches, cables);
+}
+
+Schedule random_schedule(Dice& dice, const Fabric& fabric) {
+  Schedule schedule;
+  const int count = 1 + dice.roll(40);
+  for (int i = 0; i < count; ++i) {
+    std::vector<After> after;
+    for (int edges = i == 0 ? 0 : dice.roll(4); edges > 0; --edges)
+      after.push_back({OpId(static_cast<std::uint32_t>(dice.roll(i))), dice.pick({Until::finished, Until::left})});
+    schedule.add(random_work(dice, fabric.rank_count()), after);
+  }
+  return schedule;
+}
+
+Pattern random_pattern(Dice& dice, const Fabric& fabric) {
+  const int size = 1 + dice.roll(fabric.rank_count());
+  Pattern pattern;
+  pattern.algorithm = "random";
+  std::vector<Rank> ranks;
+  for (const int r : shuffled(dice, fabric.rank_count())) ranks.emplace_back(static_cast<std::uint32_t>(r));
+  ranks.resize(static_cast<std::size_t>(size));
+  pattern.group = Group::listed(ranks);
+  pattern.chunks = 1 + dice.roll(4);
+  for (int lanes = 1 + dice.roll(3); lanes > 0; --lanes) {
+    Lane lane;
+    if (dice.roll(2) == 0) lane.order = shuffled(dice, size);
+    lane.block = random_size(dice);
+    lane.route_lane = dice.roll(2);
+    for (int phases = dice.roll(4); phases > 0; --phases) lane.phases.push_back(random_phase(dice, size));
+    pattern.lanes.push_back(std::move(lane));
+  }
+  return pattern;
+}
+
+}  // namespace collcast::test

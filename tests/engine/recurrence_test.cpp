@@ -1,0 +1,73 @@
+// The recurrence is the simulation, wherever it answers; where links may be shared it does not.
+#include <catch2/catch.hpp>
+
+#include "collcast/engine/engine.hpp"
+#include "engine/random_cases.hpp"
+#include "engine/times.hpp"
+#include "support/small_fabrics.hpp"
+#include "support/small_shapes.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+TEST_CASE("rings and chains on their own links: the same picosecond as the simulation") {
+  for (const int k : {1, 2, 3, 5, 8, 17})
+    for (const int c : {1, 2, 3, 10})
+      for (const double alpha : {0.0, 3.3e-7, 1e-3})
+        for (const double bytes : {0.0, 1.0, 1e6 + 1}) {
+          CAPTURE(k, c, alpha, bytes);
+          const Fabric ring = ring_fabric(std::max(k, 2), Bandwidth(7e9), Seconds(alpha));
+          const Fabric star = star_fabric(std::max(k, 2), Bandwidth(7e9), Seconds(alpha));
+          for (const Pattern& pattern : {ring_all_reduce(k, Volume(bytes), c), chain_broadcast(k, Volume(bytes), c)})
+            for (const Fabric* fabric : {&ring, &star}) {
+              const std::optional<SimTime> time = recurrence(*fabric, pattern);
+              REQUIRE(time.has_value());
+              REQUIRE(*time == run(*fabric, pattern).finish);
+            }
+        }
+}
+
+TEST_CASE("several phases and lanes on their own links") {
+  const Fabric fabric = ring_fabric(6, Bandwidth(7e9), Seconds(1e-6));
+  Pattern pattern = pattern_of(6, {ring_phase(6, 5), chain_phase(6), ring_phase(6, 2)}, Volume(12345), 3);
+  pattern.lanes.push_back(pattern.lanes[0]);
+  pattern.lanes[1].order = {5, 4, 3, 2, 1, 0};
+  pattern.lanes[1].block = Volume(777);
+  const std::optional<SimTime> time = recurrence(fabric, pattern);
+  REQUIRE(time.has_value());
+  CHECK(*time == run(fabric, pattern).finish);
+}
+
+TEST_CASE("links that two may use at once have no recurrence") {
+  const Fabric ring = ring_fabric(6, Bandwidth(7e9), Seconds(1e-6)),
+               star = star_fabric(8, Bandwidth(7e9), Seconds(1e-6));
+  Pattern twice = ring_all_reduce(6, Volume(600));
+  twice.lanes.push_back(twice.lanes[0]);
+  CHECK_FALSE(recurrence(ring, twice));  // two lanes, one link
+  CHECK_FALSE(recurrence(star, pattern_of(8, {phase_of(fan_in_shape, Flow::sequential, 8)}, Volume(1))));  // incast
+  CHECK_FALSE(recurrence(star, pattern_of(8, {phase_of(fan_out_shape, Flow::concurrent, 8)}, Volume(1))));
+  CHECK(recurrence(star, pattern_of(8, {phase_of(fan_out_shape, Flow::sequential, 8)}, Volume(1))));  // in turn
+}
+
+TEST_CASE("a time that the clock might not reach is left to the simulation") {
+  CHECK_FALSE(recurrence(ring_fabric(4, Bandwidth(1), Seconds(0)), ring_all_reduce(4, Volume(4e18))));
+}
+
+TEST_CASE("random patterns: the recurrence equals the simulation wherever it answers") {
+  int answered = 0, declined = 0;
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    INFO("seed " << seed);
+    Dice dice(seed);
+    const Fabric fabric = random_fabric(dice);
+    const Pattern pattern = random_pattern(dice, fabric);
+    const std::optional<SimTime> time = recurrence(fabric, pattern);
+    (time ? answered : declined) += 1;
+    if (!time) continue;
+    const Timeline timeline = run(fabric, pattern);
+    REQUIRE(*time == timeline.finish);
+    REQUIRE(timeline.counters.rate_updates == 0);
+    REQUIRE(*time == run(fabric, pattern, Sharing::none).finish);
+  }
+  CHECK(answered > 300);
+  CHECK(declined > 300);
+}
