@@ -36,7 +36,7 @@ struct CollectiveRequest {
 struct CollectiveOptions {
   std::string algorithm = "ring";
   int chunks = 1;
-  int channels = 1;              ///< lanes with rotated orders, each with its part of the data
+  int channels = 1;              ///< lanes with rotated orders, each with its part of the data; any algorithm
   std::vector<int> node_of;      ///< node of each group index, for hierarchical and rotated orders; empty: one node
 };
 
@@ -46,6 +46,7 @@ struct AlgorithmInfo {
   std::string summary;                 ///< one line
   std::vector<CollectiveKind> kinds;   ///< that it can do
   bool chunked = false;                ///< cutting into chunks can help
+  bool channelled = false;             ///< few ranks of a node talk across: more channels use more rails
 };
 std::span<const AlgorithmInfo> algorithms();
 
@@ -56,9 +57,9 @@ Result<Pattern> make_pattern(const CollectiveRequest&, const CollectiveOptions&)
 /// bus bandwidth over algorithm bandwidth, as nccl-tests prints: 2(k-1)/k, (k-1)/k or 1.
 double bus_factor(CollectiveKind, int ranks);
 
-/// Runs the pattern symbolically on sets of contributions, message by message, and says every way in
-/// which a rank does not end with exactly what the collective promises (each contribution once), a hop
-/// breaks its Flow's rules, or sends and receives do not match. Empty: proved.
+/// Runs the pattern symbolically on sets of contributions, message by message, and says (up to 20 times) how
+/// a rank does not end with exactly what the collective promises (each contribution once), a hop breaks its
+/// Flow's rules, or sends and receives do not match. Empty: proved, for every legal interleaving.
 std::vector<std::string> prove(const Pattern&, CollectiveKind, int root = 0);
 
 }  // namespace collcast

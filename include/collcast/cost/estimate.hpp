@@ -5,9 +5,10 @@
 //           that round sharing links: with tau = chunk/beta, alpha = route latency, R rounds, c chunks
 //             circulating  max( R*c*tau + alpha at the slowest hop, alpha+tau summed over R hops around
 //                          the ring + (c-1)*max tau )          = (R-1)*max(c*tau, tau+alpha) + c*tau + alpha
-//             forwarding   longest chain of (tau+alpha) of one chunk + (c-1)*max tau
+//             forwarding   longest path of hops, sum (tau+alpha) of one chunk + (c-1)*max tau on it
 //             sequential   per sender sum of c*tau, + alpha      concurrent  max of c*tau + alpha
-//   load    the busiest link: all bytes of the phase that cross it over its bandwidth, + alpha
+//   load    the busiest link: when its first byte can start, + all bytes of the phase that cross it over its
+//           bandwidth, + alpha
 // Exact where no two hops share a link; where they do it is an approximation, and says so.
 #pragma once
 

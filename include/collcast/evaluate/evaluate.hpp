@@ -13,8 +13,8 @@ namespace collcast {
 /// How collectives are run when nobody names the algorithm each time.
 struct CollectivePolicy {
   std::string algorithm = "auto";  ///< or a name of algorithms(); auto: the fastest closed form
-  int chunks = 0;                  ///< 0: the best number by closed form
-  int channels = 0;                ///< 0: one per NIC of a node for groups across nodes, else 1
+  int chunks = 0;                  ///< 0: the smallest power of two within 1 % of 4096 chunks' closed form
+  int channels = 0;                ///< 0: one per NIC of a node for groups across nodes, if that helps the algorithm
 };
 
 struct Choice {
@@ -24,10 +24,12 @@ struct Choice {
 };
 
 /// Fills `node_of` and channels from the fabric, picks algorithm and chunks by closed form. Candidates are
-/// ordered fastest first; the runner-up is [1]. Fails as make_pattern does.
+/// ordered fastest first; the runner-up is [1]. `auto` passes over algorithms with more than four million
+/// hops (every-to-every beyond 2048 ranks) where another can do it. Fails as make_pattern does.
 Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
 
-/// The closed form over numbers of chunks (a geometric grid and the best), ascending.
+/// The closed form over numbers of chunks, 1, 2, 4 ... 4096. The model has no cost per message, so more chunks
+/// never hurt it; `chunks = 0` takes the fewest within 1 % of the last. Empty where make_pattern fails.
 struct ChunkPoint {
   int chunks = 1;
   Seconds time{};
@@ -38,7 +40,7 @@ std::vector<ChunkPoint> chunk_curve(const Fabric&, const CollectiveRequest&, Col
 using CollectiveTime = std::function<Result<Seconds>(const CollectiveRequest&)>;
 CollectiveTime by_estimate(const Fabric&, CollectivePolicy);
 CollectiveTime by_simulation(const Fabric&, CollectivePolicy, EngineOptions = {});
-/// Remembers answers by (kind, group, size, root). Not for several threads at once.
+/// Remembers answers by (kind, group, size, root, groups alongside). Not for several threads at once.
 CollectiveTime memoized(CollectiveTime);
 
 }  // namespace collcast

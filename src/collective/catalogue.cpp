@@ -1,0 +1,38 @@
+// Which algorithms there are. A new one is its file, its two lines here and its line in CMakeLists.txt.
+#include "collective/algorithm.hpp"
+
+namespace collcast {
+
+Algorithm naive();
+Algorithm ring();
+Algorithm bidirectional_ring();
+Algorithm tree();
+Algorithm recursive_doubling();
+Algorithm halving_doubling();
+Algorithm hierarchical();
+Algorithm direct();
+
+const std::vector<Algorithm>& catalogue() {
+  static const std::vector<Algorithm> all{
+      naive(),               //
+      ring(),                //
+      bidirectional_ring(),  //
+      tree(),                //
+      recursive_doubling(),  //
+      halving_doubling(),    //
+      hierarchical(),        //
+      direct(),              //
+  };
+  return all;
+}
+
+std::span<const AlgorithmInfo> algorithms() {
+  static const std::vector<AlgorithmInfo> infos = [] {
+    std::vector<AlgorithmInfo> result;
+    for (const Algorithm& a : catalogue()) result.push_back(a.info);
+    return result;
+  }();
+  return infos;
+}
+
+}  // namespace collcast

@@ -1,0 +1,139 @@
+// Algorithm, channels and chunks by closed form.
+//
+// Chunks: a forwarding phase costs sum (tau_1/c + alpha) + (c-1)/c * max tau_1, which falls with c towards
+// sum alpha + max tau_1, and the other flows fall or do not depend on c. So there is no best number in this
+// model, only one that is enough: the smallest power of two within 1 % of the most that are tried.
+#include <algorithm>
+#include <map>
+
+#include "evaluate/group_patterns.hpp"
+
+namespace collcast {
+namespace {
+
+constexpr int most_doublings = 12;  // 4096 chunks
+constexpr double enough = 1.01;
+constexpr std::int64_t many_hops = std::int64_t{1} << 22;
+
+/// Hops that an estimate looks at: those of a circulating phase are the same in every round.
+std::int64_t hops(const std::vector<Pattern>& patterns) {
+  std::int64_t sum = 0;
+  for (const Pattern& pattern : patterns)
+    for (const Lane& lane : pattern.lanes)
+      for (const Phase& phase : lane.phases)
+        for (Position v = 0; v < pattern.size(); ++v) {
+          const int sends = phase.shape->sends(phase, v);
+          sum += phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
+        }
+  return sum;
+}
+
+Estimate with_chunks(const Fabric& fabric, std::vector<Pattern>& patterns, int chunks) {
+  for (Pattern& pattern : patterns) pattern.chunks = chunks;
+  return std::move(estimate(fabric, std::span<const Pattern>(patterns)).front());
+}
+
+int best_chunks(const Fabric& fabric, std::vector<Pattern>& patterns) {
+  const Seconds limit = with_chunks(fabric, patterns, 1 << most_doublings).total * enough;
+  int too_few = -1;
+  int good = most_doublings;
+  while (good - too_few > 1) {
+    const int middle = (too_few + good) / 2;
+    (with_chunks(fabric, patterns, 1 << middle).total <= limit ? good : too_few) = middle;
+  }
+  return 1 << good;
+}
+
+int ranks_on_least_used_node(const Fabric& fabric, const Group& group) {
+  std::map<NodeId, int> count;
+  for (int i = 0; i < group.size(); ++i) ++count[fabric.node_of(group[i])];
+  int least = group.size();
+  for (const auto& [node, ranks] : count) least = std::min(least, ranks);
+  return count.size() > 1 ? least : 1;
+}
+
+int channels_for(const Fabric& fabric, const CollectiveRequest& request, const AlgorithmInfo& info) {
+  if (!info.channelled) return 1;
+  return std::max(1, std::min(fabric.nics_per_node(), ranks_on_least_used_node(fabric, request.group)));
+}
+
+const AlgorithmInfo* find_info(const std::string& name) {
+  for (const AlgorithmInfo& info : algorithms())
+    if (info.name == name) return &info;
+  return nullptr;
+}
+
+/// One algorithm, before its chunks are chosen and its time is known.
+struct Candidate {
+  CollectiveOptions options;
+  std::vector<Pattern> patterns;  ///< own, then those alongside
+};
+
+Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy,
+                            const std::string& name) {
+  CollectiveOptions options{name, std::max(1, policy.chunks), std::max(1, policy.channels), {}};
+  if (const AlgorithmInfo* info = find_info(name); info != nullptr && policy.channels == 0)
+    options.channels = channels_for(fabric, request, *info);
+  Result<std::vector<Pattern>> patterns = group_patterns(fabric, request, options);
+  if (!patterns) return patterns.errors();
+  options.node_of = nodes_of(fabric, request.group);
+  return Candidate{std::move(options), std::move(patterns).value()};
+}
+
+Choice priced(const Fabric& fabric, const CollectivePolicy& policy, Candidate c) {
+  if (policy.chunks == 0 && find_info(c.options.algorithm)->chunked) c.options.chunks = best_chunks(fabric, c.patterns);
+  Estimate time = with_chunks(fabric, c.patterns, c.options.chunks);
+  return {std::move(c.options), std::move(c.patterns.front()), std::move(time)};
+}
+
+/// All that do the kind and suit the group; the last reasons why not if there are none.
+Result<std::vector<Candidate>> candidates(const Fabric& fabric, const CollectiveRequest& request,
+                                          const CollectivePolicy& policy) {
+  std::vector<Candidate> lean, heavy;
+  Diagnostics why_not;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (std::find(info.kinds.begin(), info.kinds.end(), request.kind) == info.kinds.end()) continue;
+    Result<Candidate> one = candidate(fabric, request, policy, info.name);
+    if (!one) {
+      why_not = one.errors();
+      continue;
+    }
+    auto& list = hops(one->patterns) > many_hops ? heavy : lean;
+    list.push_back(std::move(one).value());
+  }
+  if (lean.empty() && heavy.empty()) return why_not;
+  return lean.empty() ? std::move(heavy) : std::move(lean);
+}
+
+}  // namespace
+
+Result<std::vector<Choice>> choose(const Fabric& fabric, const CollectiveRequest& request,
+                                   const CollectivePolicy& policy) {
+  if (Diagnostics wrong = wrong_with_ranks(fabric, request); !wrong.empty()) return wrong;
+  std::vector<Choice> choices;
+  if (policy.algorithm != "auto") {
+    Result<Candidate> one = candidate(fabric, request, policy, policy.algorithm);
+    if (!one) return one.errors();
+    choices.push_back(priced(fabric, policy, std::move(one).value()));
+    return choices;
+  }
+  Result<std::vector<Candidate>> all = candidates(fabric, request, policy);
+  if (!all) return all.errors();
+  for (Candidate& c : std::move(all).value()) choices.push_back(priced(fabric, policy, std::move(c)));
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& a, const Choice& b) { return a.estimate.total < b.estimate.total; });
+  return choices;
+}
+
+std::vector<ChunkPoint> chunk_curve(const Fabric& fabric, const CollectiveRequest& request, CollectiveOptions options) {
+  if (!wrong_with_ranks(fabric, request).empty()) return {};
+  options.chunks = 1;
+  Result<std::vector<Pattern>> made = group_patterns(fabric, request, options);
+  if (!made) return {};
+  std::vector<Pattern> patterns = std::move(made).value();
+  std::vector<ChunkPoint> curve;
+  for (int d = 0; d <= most_doublings; ++d) curve.push_back({1 << d, with_chunks(fabric, patterns, 1 << d).total});
+  return curve;
+}
+
+}  // namespace collcast

@@ -1,0 +1,87 @@
+// The two answers as functions, and a memory in front of either.
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "evaluate/group_patterns.hpp"
+
+namespace collcast {
+namespace {
+
+bool takes_no_time(const CollectiveRequest& request) { return request.group.size() == 1 || request.size == Bytes(0); }
+
+/// The own group's finish with the others running beside it.
+Result<Seconds> simulate_together(const Fabric& fabric, std::vector<Pattern> patterns, const EngineOptions& engine) {
+  Schedule schedule;
+  const int own = patterns.front().size();
+  std::vector<OpId> first;
+  for (Pattern& pattern : patterns) first.push_back(schedule.add_exchange(std::move(pattern)));
+  const Result<Timeline> timeline = simulate(fabric, schedule, engine);
+  if (!timeline) return timeline.errors();
+  SimTime finish{};
+  for (int i = 0; i < own; ++i)
+    finish = std::max(finish, timeline->ops[first.front().value() + static_cast<std::uint32_t>(i)].finish);
+  return to_seconds(finish);
+}
+
+Result<Seconds> simulate_alone(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
+  if (const auto finish = recurrence(fabric, pattern)) return to_seconds(*finish);
+  const Result<Timeline> timeline = simulate(fabric, pattern, engine);
+  if (!timeline) return timeline.errors();
+  return to_seconds(timeline->finish);
+}
+
+/// All that a time depends on, as numbers.
+using Key = std::vector<std::int64_t>;
+
+void append_group(const Group& group, Key& key) {
+  key.push_back(group.size());
+  if (group.is_strided()) {
+    key.insert(key.end(), {-1, group.size() > 0 ? group[0].value() : 0, group.stride()});
+    return;
+  }
+  for (int i = 0; i < group.size(); ++i) key.push_back(group[i].value());
+}
+
+Key key_of(const CollectiveRequest& request) {
+  Key key{static_cast<std::int64_t>(request.kind), request.size.value(), request.root};
+  append_group(request.group, key);
+  for (const Group& group : request.alongside) append_group(group, key);
+  return key;
+}
+
+}  // namespace
+
+CollectiveTime by_estimate(const Fabric& fabric, CollectivePolicy policy) {
+  return [&fabric, policy = std::move(policy)](const CollectiveRequest& request) -> Result<Seconds> {
+    if (takes_no_time(request)) return Seconds(0);
+    const auto choices = choose(fabric, request, policy);
+    if (!choices) return choices.errors();
+    return choices->front().estimate.total;
+  };
+}
+
+CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, EngineOptions engine) {
+  return [&fabric, policy = std::move(policy), engine](const CollectiveRequest& request) -> Result<Seconds> {
+    if (takes_no_time(request)) return Seconds(0);
+    const auto choices = choose(fabric, request, policy);
+    if (!choices) return choices.errors();
+    const Choice& choice = choices->front();
+    if (request.alongside.empty()) return simulate_alone(fabric, choice.pattern, engine);
+    auto patterns = group_patterns(fabric, request, choice.options);
+    if (!patterns) return patterns.errors();
+    return simulate_together(fabric, std::move(patterns).value(), engine);
+  };
+}
+
+CollectiveTime memoized(CollectiveTime time) {
+  return [time = std::move(time), known = std::make_shared<std::map<Key, Result<Seconds>>>()](
+             const CollectiveRequest& request) -> Result<Seconds> {
+    Key key = key_of(request);
+    const auto found = known->find(key);
+    if (found != known->end()) return found->second;
+    return known->emplace(std::move(key), time(request)).first->second;
+  };
+}
+
+}  // namespace collcast

@@ -1,0 +1,18 @@
+// A request's pattern and those of the groups alongside, with each group's nodes from the fabric.
+#pragma once
+
+#include <vector>
+
+#include "collcast/evaluate/evaluate.hpp"
+
+namespace collcast {
+
+std::vector<int> nodes_of(const Fabric&, const Group&);
+
+/// Ranks of any group that the fabric does not have.
+Diagnostics wrong_with_ranks(const Fabric&, const CollectiveRequest&);
+
+/// [0] is the request's own. `options.node_of` is filled in per group.
+Result<std::vector<Pattern>> group_patterns(const Fabric&, const CollectiveRequest&, CollectiveOptions);
+
+}  // namespace collcast

@@ -1,0 +1,193 @@
+// Choosing by closed form, and the two answers behind one type.
+#include "collcast/evaluate/evaluate.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "agreement/answers.hpp"
+#include "support/small_fabrics.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using enum CollectiveKind;
+
+namespace {
+
+const Bandwidth bandwidth(10e9);
+Fabric two_nodes() { return cluster_fabric(2, 4, Bandwidth(300e9), Bandwidth(25e9), Seconds(1e-6)); }
+
+CollectiveRequest among(CollectiveKind kind, std::vector<std::uint32_t> ranks, std::int64_t bytes) {
+  std::vector<Rank> group;
+  for (const std::uint32_t r : ranks) group.push_back(Rank(r));
+  return {kind, Group::listed(group), Bytes(bytes), 0, {}};
+}
+
+std::string refusal(const Fabric& fabric, const CollectiveRequest& r, const CollectivePolicy& policy) {
+  const auto choices = choose(fabric, r, policy);
+  REQUIRE_FALSE(choices.ok());
+  return to_text(choices.errors());
+}
+
+}  // namespace
+
+TEST_CASE("auto picks the fastest closed form and keeps the others in order") {
+  const Fabric fabric = two_nodes();
+  const auto choices = choose(fabric, request(all_reduce, 8, 64 << 20), {}).value();
+  const auto able = std::count_if(algorithms().begin(), algorithms().end(), [](const AlgorithmInfo& a) {
+    return std::find(a.kinds.begin(), a.kinds.end(), all_reduce) != a.kinds.end();
+  });
+  REQUIRE(static_cast<std::ptrdiff_t>(choices.size()) == able);
+  for (std::size_t i = 1; i < choices.size(); ++i) CHECK(choices[i - 1].estimate.total <= choices[i].estimate.total);
+  for (const Choice& c : choices) {
+    CHECK(estimate(fabric, c.pattern).total == c.estimate.total);
+    CHECK(c.pattern.chunks == c.options.chunks);
+    CHECK(c.pattern.algorithm == c.options.algorithm);
+  }
+}
+
+TEST_CASE("large messages go for bandwidth, small ones for latency") {
+  const Fabric star = star_fabric(16, bandwidth, Seconds(5e-6));
+  const auto winner = [&](std::int64_t bytes) {
+    return choose(star, request(all_reduce, 16, bytes), {}).value().front();
+  };
+  // 1 GiB: nobody can beat 2(k-1)/k*N/B; 8 bytes: direct pays latency twice, a ring 30 times.
+  CHECK(winner(1 << 30).estimate.total.count() == Approx(2.0 * 15 / 16 * (1 << 30) / 10e9).epsilon(0.02));
+  CHECK(winner(8).estimate.total < Seconds(25e-6));
+}
+
+TEST_CASE("a named algorithm is the only choice") {
+  const auto choices = choose(two_nodes(), request(all_reduce, 8, 1 << 20), {"ring", 3, 2}).value();
+  REQUIRE(choices.size() == 1);
+  CHECK(choices[0].options.chunks == 3);
+  CHECK(choices[0].options.channels == 2);
+  CHECK(choices[0].options.node_of == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1});
+}
+
+TEST_CASE("rings across nodes get a channel per NIC, inside a node one") {
+  const Fabric fabric = two_nodes();
+  const auto channels = [&](const CollectiveRequest& r, const char* algorithm) {
+    return choose(fabric, r, {algorithm, 1, 0}).value().front().options.channels;
+  };
+  CHECK(channels(request(all_reduce, 8, 1 << 20), "ring") == 4);
+  CHECK(channels(request(all_reduce, 4, 1 << 20), "ring") == 1);           // one node
+  CHECK(channels(among(all_reduce, {0, 1, 4, 5}, 1 << 20), "ring") == 2);  // two ranks of each node
+  CHECK(channels(among(all_reduce, {0, 1, 2, 4}, 1 << 20), "ring") == 1);  // one rank of node 1
+  CHECK(channels(request(all_reduce, 8, 1 << 20), "hierarchical") == 1);   // uses every NIC anyway
+}
+
+TEST_CASE("channels let a ring use all NICs") {
+  // One channel leaves a node by one NIC of 25 GB/s, four by four.
+  const Fabric fabric = two_nodes();
+  const CollectiveRequest r = request(all_reduce, 8, 256 << 20);
+  const double one = choose(fabric, r, {"ring", 0, 1}).value().front().estimate.total.count();
+  const double four = choose(fabric, r, {"ring", 0, 4}).value().front().estimate.total.count();
+  CHECK(one / four == Approx(4).epsilon(0.05));
+  const double simulated = by_simulation(fabric, {"ring", 0, 4})(r).value().count();
+  CHECK(four / simulated == Approx(1).epsilon(0.05));
+}
+
+TEST_CASE("auto chunks are the smallest power of two within 1 % of the limit") {
+  // Chain of k = 8: T(S) = N(S+6)/(S*B), N/B*(1+6/4096) at S = 4096; within 1 % of that from S = 522.7 on.
+  const Fabric ring = ring_fabric(8, bandwidth, Seconds(0));
+  CHECK(choose(ring, request(broadcast, 8, 1 << 30), {"ring", 0, 1}).value().front().options.chunks == 1024);
+  // Without latency chunks do nothing for a circulating ring, and nothing for direct.
+  CHECK(choose(ring, request(all_reduce, 8, 1 << 30), {"ring", 0, 1}).value().front().options.chunks == 1);
+  CHECK(choose(ring, request(all_reduce, 8, 1 << 30), {"direct", 0, 1}).value().front().options.chunks == 1);
+}
+
+TEST_CASE("the chunk curve falls from one chunk to 4096") {
+  const Fabric ring = ring_fabric(8, bandwidth, Seconds(1e-6));
+  const auto curve = chunk_curve(ring, request(broadcast, 8, 1 << 30), options("ring"));
+  REQUIRE(curve.size() == 13);
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    const double chunks = 1 << i;
+    CHECK(curve[i].chunks == 1 << i);
+    CHECK(curve[i].time.count() == Approx((1 << 30) * (chunks + 6) / (chunks * 10e9) + 7e-6).epsilon(1e-12));
+  }
+  CHECK(chunk_curve(ring, request(alltoall, 8, 1), options("ring")).empty());
+}
+
+TEST_CASE("auto weighs rings of a thousand ranks and passes over what is too many hops to look at") {
+  const Fabric star = star_fabric(2100, bandwidth, Seconds(1e-6));
+  std::vector<std::string> names;
+  const auto choices = choose(star, request(all_gather, 2100, 1 << 20), {}).value();
+  for (const Choice& c : choices) names.push_back(c.options.algorithm);
+  const auto weighed = [&names](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  CHECK(weighed("ring"));
+  CHECK(weighed("recursive_doubling"));
+  CHECK_FALSE(weighed("direct"));  // 2100*2099 hops
+  CHECK_FALSE(weighed("naive"));
+}
+
+TEST_CASE("both answers agree where nothing is shared") {
+  const Fabric ring = ring_fabric(6, bandwidth, Seconds(2e-6));
+  for (const char* algorithm : {"ring", "naive"})
+    for (const CollectiveKind kind : {broadcast, all_reduce}) {
+      if (algorithm == std::string("naive") && kind == all_reduce) continue;  // its fan-in shares links
+      const CollectivePolicy policy{algorithm, 0, 0};
+      const CollectiveRequest r = request(kind, 6, 6'000'000);
+      CHECK(by_estimate(ring, policy)(r).value().count() ==
+            Approx(by_simulation(ring, policy)(r).value().count()).epsilon(1e-6));
+    }
+}
+
+TEST_CASE("a group of one, or no bytes, takes no time") {
+  const Fabric star = star_fabric(4, bandwidth, Seconds(1e-6));
+  for (const CollectiveTime& time : {by_estimate(star, {}), by_simulation(star, {})}) {
+    CHECK(time(request(all_reduce, 1, 1 << 20)).value() == Seconds(0));
+    CHECK(time(request(all_reduce, 4, 0)).value() == Seconds(0));
+  }
+}
+
+TEST_CASE("groups alongside slow a group down in both answers") {
+  // Rings of two ranks, one on each node: on rails of their own, or twice the same.
+  const Fabric fabric = cluster_fabric(2, 4, Bandwidth(300e9), Bandwidth(25e9), Seconds(0));
+  CollectiveRequest r = among(all_reduce, {0, 4}, 100'000'000);
+  const CollectivePolicy ring{"ring", 1, 1};
+  const double alone = by_estimate(fabric, ring)(r).value().count();
+  CHECK(alone == Approx(100e6 / 25e9));  // 2(k-1)/k*N/B, k = 2
+  r.alongside = {among(all_reduce, {1, 5}, 1).group};
+  CHECK(by_estimate(fabric, ring)(r).value().count() == Approx(alone));  // another rail
+  CHECK(by_simulation(fabric, ring)(r).value().count() == Approx(alone));
+  r.alongside = {r.group};
+  CHECK(by_estimate(fabric, ring)(r).value().count() == Approx(2 * alone));
+  CHECK(by_simulation(fabric, ring)(r).value().count() == Approx(2 * alone));
+}
+
+TEST_CASE("a memory asks once per different question") {
+  int asked = 0;
+  const CollectiveTime time = memoized([&asked](const CollectiveRequest& r) -> Result<Seconds> {
+    ++asked;
+    return Seconds(static_cast<double>(r.size.value()));
+  });
+  CollectiveRequest r = request(all_reduce, 4, 10);
+  for (int i = 0; i < 3; ++i) CHECK(time(r).value() == Seconds(10));
+  CHECK(asked == 1);
+  r.size = Bytes(11);
+  CHECK(time(r).value() == Seconds(11));
+  r.alongside = {Group::strided(Rank(4), 1, 4)};
+  CHECK(time(r).value() == Seconds(11));
+  r.group = Group::listed({Rank(0), Rank(2), Rank(1), Rank(3)});
+  CHECK(time(r).value() == Seconds(11));
+  r.root = 1;
+  CHECK(time(r).value() == Seconds(11));
+  CHECK(asked == 5);
+}
+
+TEST_CASE("what cannot be done is said") {
+  const Fabric star = star_fabric(4, bandwidth, Seconds(0));
+  CHECK(refusal(star, request(all_reduce, 5, 1), {}).find("rank 4 is not in a machine of 4 ranks") !=
+        std::string::npos);
+  CHECK(refusal(star, request(alltoall, 4, 1), {"ring", 0, 0}).find("does not do alltoall") != std::string::npos);
+  CHECK(refusal(star, request(broadcast, 4, 1, 9), {}).find("root 9") != std::string::npos);
+  CHECK(refusal(star, request(broadcast, 4, 1), {"rnig", 0, 0}).find("did you mean 'ring'") != std::string::npos);
+}
+
+TEST_CASE("auto passes over algorithms that do not suit the group") {
+  const Fabric fabric = two_nodes();
+  const auto choices = choose(fabric, among(all_reduce, {0, 1, 2, 4}, 1000), {}).value();
+  for (const Choice& c : choices) CHECK(c.options.algorithm != "hierarchical");
+}
