@@ -7,6 +7,7 @@ Algorithm naive();
 Algorithm ring();
 Algorithm bidirectional_ring();
 Algorithm tree();
+Algorithm double_tree();
 Algorithm recursive_doubling();
 Algorithm halving_doubling();
 Algorithm hierarchical();
@@ -18,6 +19,7 @@ const std::vector<Algorithm>& catalogue() {
       ring(),                //
       bidirectional_ring(),  //
       tree(),                //
+      double_tree(),         //
       recursive_doubling(),  //
       halving_doubling(),    //
       hierarchical(),        //

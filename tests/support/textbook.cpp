@@ -149,6 +149,28 @@ Time tree(const Setting& s) {
   }
 }
 
+// k = 2^h: full trees of h levels below the root. Down, a rank serves its second child after the first:
+// (tau+alpha) + (h-1)(2*tau+alpha); up, both children send at once: h(tau+alpha). Chunks of N/2 add (c-1)tau.
+Time double_tree(const Setting& s) {
+  if (s.ranks == 1) return 0;
+  if (!power_of_two(s.ranks)) return std::nullopt;
+  const int h = floor_log2(s.ranks);
+  const double tau = s.bytes / 2 / s.chunks / s.beta;
+  const double down = (2 * h - 1) * tau + h * s.alpha;
+  const double up = h * (tau + s.alpha);
+  const double others = (s.chunks - 1) * tau;
+  switch (s.kind) {
+    case broadcast:
+      return down + others;
+    case reduce:
+      return up + others;
+    case all_reduce:
+      return up + down + others;
+    default:
+      return std::nullopt;
+  }
+}
+
 Time recursive_doubling(const Setting& s) {
   const int k = s.ranks;
   if (k == 1) return 0;
@@ -228,6 +250,7 @@ Time time(std::string_view algorithm, const Setting& s) {
       {"ring", ring},
       {"bidirectional_ring", bidirectional_ring},
       {"tree", tree},
+      {"double_tree", double_tree},
       {"recursive_doubling", recursive_doubling},
       {"halving_doubling", halving_doubling},
       {"hierarchical", hierarchical},

@@ -6,6 +6,7 @@
 //   [TRG] Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005
 //   [CHPV] Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and
 //          experience", 2007
+//   [SST] Sanders, Speck, Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009
 //   [BHKUW] Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient Algorithms for All-to-All Communications in
 //          Multiport Message-Passing Systems", 1997
 //   [PY]  Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009
@@ -43,6 +44,7 @@ Time direct(const Setting&);              // [CHPV] one step
 Time ring(const Setting&);                // [PY], [CHPV] bucket; [PG] pipeline
 Time bidirectional_ring(const Setting&);  // ring with N/2 each way
 Time tree(const Setting&);                // [TRG], [CHPV] minimum spanning tree
+Time double_tree(const Setting&);         // [SST]
 Time recursive_doubling(const Setting&);  // [TRG]; [BHKUW]
 Time halving_doubling(const Setting&);    // [TRG]
 Time hierarchical(const Setting&);        // sum of ring stages
