@@ -43,7 +43,7 @@ std::vector<TopologyEntry> list_topologies(const SearchPath&);
 Result<KernelModel> parse_kernels(std::string_view text, std::string_view file_name);
 Result<KernelModel> load_kernels(const std::string& name, const SearchPath&);
 
-/// Hugging Face config.json of Llama, Mistral, Qwen2, GPT-2, GPT-NeoX; others are named, with what is missing.
+/// Hugging Face config.json of Llama, Mistral, Qwen2, Qwen3, GPT-2, GPT-NeoX; others are named, with what is missing.
 Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name);
 
 struct Scenario {

@@ -1,0 +1,63 @@
+// Names and files: where a shipped machine, kernel table or scenario is found, and the readers of each format.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collcast/scenario/scenario.hpp"
+#include "scenario/reader.hpp"
+
+namespace collcast::input {
+
+/// The data types that peaks and kernel tables are given for.
+const std::vector<std::string>& precisions();
+
+/// Reads `schema`. False if the file is of another kind, so that nothing else in it is worth a message.
+bool read_schema(Object& file, const std::string& schema);
+
+TopologySpec read_topology(Reader&, const Node& tree, const std::string& file);
+KernelModel read_kernels(Reader&, const Node& tree, const std::string& file);
+
+/// What asks for a file: where it says so, and the folder that relative paths start from.
+struct Request {
+  std::string name_or_file;
+  std::string folder;  ///< empty: the working directory
+  Location where;
+};
+
+/// With a slash or a .yaml ending it is a file, else a name to be found in one of `folders`. `what` is for
+/// messages: "machine", "scenario", "kernel table".
+Result<std::string> find_file(const Request&, const std::vector<std::string>& folders, const std::string& what);
+std::string folder_of(const std::string& file);
+/// `file` as seen from `folder`.
+std::string beside(const std::string& folder, const std::string& file);
+/// Stems of the .yaml files of the folders, sorted, each with the file that wins.
+std::vector<TopologyEntry> list_files(const std::vector<std::string>& folders);
+std::vector<std::string> kernel_folders(const SearchPath&);
+
+/// `prefix` stands before the settings' paths where the user wrote them.
+Result<TopologySpec> load_topology(const Request&, const SearchPath&, const std::vector<Setting>&,
+                                   const std::string& prefix);
+Result<KernelModel> load_kernels(const Request&, const SearchPath&);
+
+/// Overrides with their values parsed.
+Result<std::vector<Setting>> to_settings(const std::vector<Override>&);
+
+/// A scenario whose settings have been applied; `machine` are those that go to its topology file.
+Scenario read_scenario(Reader&, const Node& tree, const std::string& file, const ScenarioOptions&,
+                       const std::vector<Setting>& machine);
+/// Sections of a scenario.
+TransformerConfig read_model(Reader&, const Node&, const std::string& folder,
+                             const std::vector<std::string>& scenarios);
+ParallelLayout read_layout(Reader&, const Node&);
+Batch read_batch(Reader&, const Node&, const ParallelLayout&);
+TrainingOptions read_training(Reader&, const Node&);
+TaskGraph read_tasks(Reader&, const Node&);
+/// One `what_if`.
+struct Variant {
+  std::string name;
+  std::vector<Setting> settings;
+};
+std::vector<Variant> read_variants(Reader&, const Node& what_if);
+
+}  // namespace collcast::input

@@ -1,0 +1,158 @@
+// Hugging Face config.json -> TransformerConfig.
+//
+// The Llama family (Llama, Mistral, Qwen2, Qwen3) shares one set of keys; GPT-2 and GPT-NeoX have their own.
+// Defaults are those of the transformers library, because config.json leaves them out. Other keys are not
+// looked at. Left out: sliding windows, Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "scenario/files.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast {
+
+namespace {
+
+using input::AsCount;
+using input::AsNumber;
+using input::AsTruth;
+using input::Node;
+using input::Null;
+using input::Object;
+using input::Reader;
+
+constexpr AsNumber dropout{0, 1, false, true};
+
+/// Llama, Mistral, Qwen2, Qwen3: RMSNorm, gated MLP, rotary positions, no biases.
+TransformerConfig read_llama(Object& o) {
+  TransformerConfig m;
+  m.gated_mlp = true;
+  o.required("num_hidden_layers", m.layers, AsCount{});
+  o.required("hidden_size", m.hidden, AsCount{});
+  o.required("num_attention_heads", m.heads, AsCount{});
+  o.optional("num_key_value_heads", m.kv_heads, AsCount{});
+  o.optional("head_dim", m.head_dim, AsCount{});
+  o.required("intermediate_size", m.ffn, AsCount{});
+  o.required("vocab_size", m.vocab, AsCount{});
+  o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
+  return m;
+}
+
+/// LayerNorm, plain MLP, learned positions, tied embeddings, dropout in training.
+TransformerConfig read_gpt2(Object& o) {
+  TransformerConfig m;
+  m.biases = true;
+  m.tied_embeddings = true;
+  m.dropout = 0.1;
+  o.required("n_layer", m.layers, AsCount{});
+  o.required("n_embd", m.hidden, AsCount{});
+  o.required("n_head", m.heads, AsCount{});
+  o.required("vocab_size", m.vocab, AsCount{});
+  o.required("n_positions", m.learned_positions, AsCount{});
+  o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
+  o.optional("resid_pdrop", m.dropout, dropout);
+  if (!o.optional("n_inner", m.ffn, AsCount{}) && m.hidden > 0) m.ffn = 4 * m.hidden;
+  return m;
+}
+
+/// LayerNorm, plain MLP, rotary positions.
+TransformerConfig read_gpt_neox(Object& o) {
+  TransformerConfig m;
+  m.biases = true;
+  o.required("num_hidden_layers", m.layers, AsCount{});
+  o.required("hidden_size", m.hidden, AsCount{});
+  o.required("num_attention_heads", m.heads, AsCount{});
+  o.required("intermediate_size", m.ffn, AsCount{});
+  o.required("vocab_size", m.vocab, AsCount{});
+  o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
+  o.optional("hidden_dropout", m.dropout, dropout);
+  return m;
+}
+
+struct Architecture {
+  std::string name;
+  std::string model_type;
+  TransformerConfig (*read)(Object&);
+};
+
+std::vector<Architecture> supported() {
+  return {{"LlamaForCausalLM", "llama", read_llama}, {"MistralForCausalLM", "mistral", read_llama},
+          {"Qwen2ForCausalLM", "qwen2", read_llama}, {"Qwen3ForCausalLM", "qwen3", read_llama},
+          {"GPT2LMHeadModel", "gpt2", read_gpt2},    {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox}};
+}
+
+std::vector<std::string> supported_names() {
+  std::vector<std::string> names;
+  for (const Architecture& a : supported()) names.push_back(a.name);
+  return names;
+}
+
+/// Why an architecture is not read, and what a dense transformer's fields would still have to say.
+Diagnostic unsupported(const Node& tree, const Node& stated, const std::string& name) {
+  std::vector<std::string> missing;
+  for (const char* key :
+       {"num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size"}) {
+    if (tree.find(key) == nullptr) missing.emplace_back(key);
+  }
+  const std::string fields =
+      missing.empty() ? std::string("it has the fields of a dense transformer: give them inline under 'model'")
+                      : fmt::format("of the fields of a dense transformer it lacks: {}", fmt::join(missing, ", "));
+  return {stated.at.location(), fmt::format("architecture '{}' is not supported", input::shown(name)),
+          fmt::format("supported: {}; {}", fmt::join(supported_names(), ", "), fields)};
+}
+
+/// What the file says it is: `architectures`, else `model_type`.
+Result<Architecture> architecture_of(const Node& tree) {
+  const Node* stated = tree.find("architectures");
+  if (stated != nullptr && stated->kind == Node::Kind::list && !stated->items.empty()) stated = &stated->items.front();
+  if (stated == nullptr || stated->kind != Node::Kind::scalar) stated = tree.find("model_type");
+  if (stated == nullptr || stated->kind != Node::Kind::scalar)
+    return Diagnostic{tree.at.location(), "required key 'architectures' is missing",
+                      fmt::format("expected a list with one of: {}", fmt::join(supported_names(), ", "))};
+  for (const Architecture& a : supported()) {
+    if (a.name == stated->text || a.model_type == stated->text) return a;
+  }
+  return unsupported(tree, *stated, stated->text);
+}
+
+/// The folder of the file, as model repositories are laid out; else what kind of model it is.
+std::string model_name(const std::string& file, const Architecture& architecture) {
+  const std::string folder = input::folder_of(file);
+  const std::string name = folder.substr(folder.rfind('/') + 1);
+  return name.empty() || name == "." || name == ".." ? architecture.model_type : name;
+}
+
+void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
+  if (!reader.ok()) return;
+  if (m.kv_heads == 0) m.kv_heads = m.heads;
+  if (m.heads % m.kv_heads != 0)
+    reader.error(tree.at, fmt::format("{} heads do not share {} key and value heads", m.heads, m.kv_heads),
+                 "num_attention_heads is a multiple of num_key_value_heads");
+  if (m.head_dim != 0) return;
+  if (m.hidden % m.heads != 0)
+    reader.error(tree.at, fmt::format("hidden size {} is not a multiple of {} heads", m.hidden, m.heads),
+                 "correct one of them, or give head_dim");
+  m.head_dim = m.hidden / m.heads;
+}
+
+}  // namespace
+
+Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name) {
+  const std::string file(file_name);
+  const Result<Node> tree = input::parse_json(text, file);
+  if (!tree) return tree.errors();
+  Reader reader;
+  Object o(reader, *tree, "", Null::is_missing);
+  if (!reader.ok()) return reader.take();
+  const Result<Architecture> architecture = architecture_of(*tree);
+  if (!architecture) return architecture.errors();
+  TransformerConfig model = architecture->read(o);
+  model.name = model_name(file, *architecture);
+  complete_heads(reader, *tree, model);
+  if (!reader.ok()) return reader.take();
+  return model;
+}
+
+}  // namespace collcast

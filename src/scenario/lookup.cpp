@@ -1,0 +1,90 @@
+// Shipped names and user files on disk.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "scenario/files.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast::input {
+
+namespace fs = std::filesystem;
+
+std::string folder_of(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  return slash == std::string::npos ? std::string() : file.substr(0, slash);
+}
+
+std::string beside(const std::string& folder, const std::string& file) {
+  if (folder.empty() || file.starts_with('/')) return file;
+  std::string_view rest = file;
+  while (rest.starts_with("./")) rest.remove_prefix(2);
+  return fmt::format("{}/{}", folder, rest);
+}
+
+std::vector<TopologyEntry> list_files(const std::vector<std::string>& folders) {
+  std::map<std::string, std::string> found;
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() == ".yaml") found.emplace(it->path().stem().string(), it->path().string());
+    }
+  }
+  std::vector<TopologyEntry> entries;
+  for (const auto& [name, file] : found) entries.push_back({name, "", file});
+  return entries;
+}
+
+std::vector<std::string> kernel_folders(const SearchPath& search) {
+  std::vector<std::string> folders;
+  for (const std::string& folder : search.topologies) folders.push_back(folder + "/kernels");
+  return folders;
+}
+
+namespace {
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
+}
+
+/// list_files with the title that each file gives itself.
+std::vector<TopologyEntry> titled(const std::vector<std::string>& folders) {
+  std::vector<TopologyEntry> entries = list_files(folders);
+  for (TopologyEntry& entry : entries) {
+    const Result<std::string> text = read_file(entry.file, {entry.file});
+    if (!text) continue;
+    const Result<Node> tree = parse_yaml(*text, entry.file);
+    if (!tree) continue;
+    if (const Node* title = tree->find("title")) entry.title = title->text;
+  }
+  return entries;
+}
+
+}  // namespace
+
+Result<std::string> find_file(const Request& request, const std::vector<std::string>& folders,
+                              const std::string& what) {
+  const std::string& name = request.name_or_file;
+  if (is_path(name)) return beside(request.folder, name);
+  const std::vector<TopologyEntry> entries = list_files(folders);
+  std::vector<std::string> names;
+  for (const TopologyEntry& entry : entries) {
+    if (entry.name == name) return entry.file;
+    names.push_back(entry.name);
+  }
+  const std::string hint = names.empty() ? fmt::format("no {} files were found in: {}", what, fmt::join(folders, ", "))
+                                         : expected_one_of(name, names) + ", or a file's path ending in .yaml";
+  return Diagnostic{request.where, fmt::format("there is no {} '{}'", what, shown(name)), hint};
+}
+
+}  // namespace collcast::input
+
+namespace collcast {
+
+std::vector<TopologyEntry> list_topologies(const SearchPath& search) { return input::titled(search.topologies); }
+std::vector<TopologyEntry> list_scenarios(const SearchPath& search) { return input::titled(search.scenarios); }
+
+}  // namespace collcast

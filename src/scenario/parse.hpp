@@ -1,0 +1,39 @@
+// Text of a stranger -> tree, within limits. yaml-cpp and nlohmann-json end here.
+//
+// Refused before a parser sees it: more than 16 MiB, bytes that are not UTF-8, NUL and other control
+// characters, more punctuation than any real file has (yaml-cpp keeps ~200 bytes per token of a flow
+// collection in memory). Refused while parsing: nesting deeper than 64, anchors and aliases (so an "alias
+// bomb" cannot be written), tags, duplicate keys, maps and lists as keys, several documents.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "scenario/tree.hpp"
+
+namespace collcast::input {
+
+inline constexpr std::size_t max_file_bytes = std::size_t{16} << 20;
+inline constexpr int max_depth = 64;
+inline constexpr std::size_t max_punctuation = 400'000;
+inline constexpr std::size_t max_map_keys = 4096;
+
+Result<Node> parse_yaml(std::string_view text, const std::string& file);
+Result<Node> parse_json(std::string_view text, const std::string& file);
+
+/// Line and column (in bytes, both from 1) of an offset.
+Location locate(std::string_view text, std::size_t offset, const std::string& file);
+
+/// Duplicate keys of a finished map, and too many of them.
+void check_keys(const Node& map, Diagnostics&);
+
+/// Everything about the bytes themselves that keeps them from being parsed. `yaml`: tabs in front of a line too.
+Diagnostics check_text(std::string_view text, const std::string& file, bool yaml);
+
+/// The content of a file, or why it cannot be had: missing, a directory, no permission, too large.
+Result<std::string> read_file(const std::string& path, const Location& asked_by);
+
+/// For messages: cut to a line's length, control characters spelled out.
+std::string shown(std::string_view text);
+
+}  // namespace collcast::input

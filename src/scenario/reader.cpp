@@ -1,0 +1,271 @@
+#include "scenario/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+
+#include "collcast/base/units.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast::input {
+
+void Reader::error(const Place& at, std::string message, std::string hint) {
+  errors_.push_back({at.location(), std::move(message), std::move(hint)});
+}
+
+void Reader::error(Diagnostic diagnostic) { errors_.push_back(std::move(diagnostic)); }
+
+void Reader::error(const Diagnostics& diagnostics) {
+  errors_.insert(errors_.end(), diagnostics.begin(), diagnostics.end());
+}
+
+Diagnostics Reader::take() {
+  constexpr std::size_t most = 100;
+  std::stable_sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::tie(a.where.file, a.where.line, a.where.column) < std::tie(b.where.file, b.where.line, b.where.column);
+  });
+  if (errors_.size() > most) {
+    const std::size_t more = errors_.size() - most;
+    const Location last = errors_[most].where;
+    errors_.resize(most);
+    errors_.push_back({last, fmt::format("{} more errors", more), "correct the first ones and try again"});
+  }
+  return std::move(errors_);
+}
+
+void Reader::unknown(const Entry& entry, const std::string& path, const std::vector<std::string>& siblings) {
+  if (entry.value.set_by) {
+    lost_.push_back({prefix_ + *entry.value.set_by, entry.at.location()});
+    return;
+  }
+  const std::size_t dot = path.rfind('.');
+  const std::string in = dot == std::string::npos ? "" : fmt::format(" in {}", shown(path.substr(0, dot)));
+  error(entry.at, fmt::format("unknown key '{}'{}", shown(entry.key), in), expected_one_of(entry.key, siblings));
+}
+
+void Reader::finish() {
+  std::vector<std::string> paths;
+  for (const KnownKey& known : known_) paths.push_back(prefix_ + known.path);
+  for (const Lost& lost : lost_) {
+    std::string hint;
+    if (const auto near = nearest_word(lost.path, paths)) {
+      hint = fmt::format("did you mean '{}'?", *near);
+    } else {
+      for (const std::string& path : paths) {
+        if (path.ends_with("." + lost.path) && hint.empty()) hint = fmt::format("did you mean '{}'?", path);
+      }
+    }
+    if (hint.empty()) hint = "docs/formats.md lists the keys; a path joins them with dots";
+    errors_.push_back({lost.where, fmt::format("unknown path '{}'", shown(lost.path)), hint});
+  }
+  lost_.clear();
+}
+
+namespace {
+
+std::string what_stands(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "nothing";
+    case Node::Kind::list:
+      return "a list";
+    case Node::Kind::map:
+      return "a map";
+    case Node::Kind::scalar:
+      break;
+  }
+  return node.quoted ? fmt::format("the text \"{}\"", shown(node.text)) : fmt::format("'{}'", shown(node.text));
+}
+
+bool is_plain(const Node& node) { return node.kind == Node::Kind::scalar && !node.quoted; }
+
+/// A quantity by one of base's parsers, within limits that keep every later product finite.
+template <class T, class Parse, class Good>
+bool read_quantity(Reader& reader, const Node& node, const std::string& path, T& out, Parse parse, Good good,
+                   const std::string& expected) {
+  if (node.kind == Node::Kind::scalar) {
+    if (const auto parsed = parse(node.text); parsed.ok && good(parsed.value)) {
+      out = parsed.value;
+      return true;
+    }
+  }
+  mismatch(reader, node, path, expected);
+  return false;
+}
+
+}  // namespace
+
+void mismatch(Reader& reader, const Node& node, const std::string& path, const std::string& expected) {
+  reader.error(node.at, fmt::format("{} is {}", shown(path), what_stands(node)), "expected " + expected);
+}
+
+bool AsText::operator()(Reader& reader, const Node& node, const std::string& path, std::string& out) const {
+  if (node.kind != Node::Kind::scalar || node.text.empty()) {
+    mismatch(reader, node, path, expected());
+    return false;
+  }
+  out = node.text;
+  return true;
+}
+
+bool AsName::operator()(Reader& reader, const Node& node, const std::string& path, std::string& out) const {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+  };
+  const std::string& text = node.text;
+  if (node.kind != Node::Kind::scalar || text.empty() || text.size() > 64 || text.front() == '.' ||
+      !std::all_of(text.begin(), text.end(), allowed)) {
+    mismatch(reader, node, path, expected());
+    return false;
+  }
+  out = text;
+  return true;
+}
+
+bool AsTruth::operator()(Reader& reader, const Node& node, const std::string& path, bool& out) const {
+  if (is_plain(node) && (node.text == "true" || node.text == "false")) {
+    out = node.text == "true";
+    return true;
+  }
+  mismatch(reader, node, path, expected());
+  return false;
+}
+
+std::string AsCount::expected() const { return fmt::format("a whole number from {} to {}, without unit", least, most); }
+
+bool AsCount::operator()(Reader& reader, const Node& node, const std::string& path, int& out) const {
+  int value = 0;
+  const char* end = node.text.data() + node.text.size();
+  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
+  if (is_plain(node) && error == std::errc{} && stop == end && value >= least && value <= most) {
+    out = value;
+    return true;
+  }
+  mismatch(reader, node, path, expected());
+  return false;
+}
+
+std::string AsNumber::expected() const {
+  return fmt::format("a number {} {} and {} {}, without unit", above ? "above" : "from", least,
+                     below ? "below" : "up to", most);
+}
+
+bool AsNumber::operator()(Reader& reader, const Node& node, const std::string& path, double& out) const {
+  double value = 0;
+  const char* end = node.text.data() + node.text.size();
+  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
+  const bool in_range = (above ? value > least : value >= least) && (below ? value < most : value <= most);
+  if (is_plain(node) && error == std::errc{} && stop == end && in_range) {
+    out = value;
+    return true;
+  }
+  mismatch(reader, node, path, expected());
+  return false;
+}
+
+std::string AsBytes::expected() const { return parse_bytes("").expected; }
+bool AsBytes::operator()(Reader& reader, const Node& node, const std::string& path, Bytes& out) const {
+  return read_quantity(
+      reader, node, path, out, [](const std::string& t) { return parse_bytes(t); },
+      [](Bytes b) { return b > Bytes(0); }, expected() + ", above 0");
+}
+
+std::string AsBandwidth::expected() const { return parse_bandwidth("").expected; }
+bool AsBandwidth::operator()(Reader& reader, const Node& node, const std::string& path, Bandwidth& out) const {
+  return read_quantity(
+      reader, node, path, out, [](const std::string& t) { return parse_bandwidth(t); },
+      [](Bandwidth b) { return b >= Bandwidth(1) && b <= Bandwidth(1e18); }, expected() + ", from 1B/s to 1000000TB/s");
+}
+
+std::string AsTime::expected() const { return parse_seconds("").expected; }
+bool AsTime::operator()(Reader& reader, const Node& node, const std::string& path, Seconds& out) const {
+  return read_quantity(
+      reader, node, path, out, [](const std::string& t) { return parse_seconds(t); },
+      [](Seconds s) { return s <= Seconds(1e6); }, expected() + ", up to 1000000s");
+}
+
+std::string AsFlopRate::expected() const { return parse_flop_rate("").expected; }
+bool AsFlopRate::operator()(Reader& reader, const Node& node, const std::string& path, FlopRate& out) const {
+  return read_quantity(
+      reader, node, path, out, [](const std::string& t) { return parse_flop_rate(t); },
+      [](FlopRate f) { return f >= FlopRate(1) && f <= FlopRate(1e21); }, expected() + ", up to 1000000PFLOP/s");
+}
+
+std::string word_expected(const std::vector<std::string>& words) {
+  return words.size() == 1 ? fmt::format("'{}'", words.front()) : fmt::format("one of: {}", fmt::join(words, ", "));
+}
+
+int read_word(Reader& reader, const Node& node, const std::string& path, const std::vector<std::string>& words) {
+  if (node.kind == Node::Kind::scalar) {
+    const auto found = std::find(words.begin(), words.end(), node.text);
+    if (found != words.end()) return static_cast<int>(found - words.begin());
+    reader.error(node.at, fmt::format("{} is '{}'", shown(path), shown(node.text)), expected_one_of(node.text, words));
+    return -1;
+  }
+  mismatch(reader, node, path, word_expected(words));
+  return -1;
+}
+
+bool expect_list(Reader& reader, const Node& node, const std::string& path, int longest) {
+  if (node.kind != Node::Kind::list) {
+    mismatch(reader, node, path, "a list [...]");
+    return false;
+  }
+  if (node.items.size() > static_cast<std::size_t>(longest)) {
+    reader.error(node.at, fmt::format("{} has {} elements", shown(path), node.items.size()),
+                 fmt::format("expected up to {}", longest));
+    return false;
+  }
+  return true;
+}
+
+Object::Object(Reader& reader, const Node& node, std::string path, Null null)
+    : reader_(reader), node_(node), path_(std::move(path)), null_(null), valid_(node.kind == Node::Kind::map) {
+  if (!valid_) mismatch(reader_, node_, path_.empty() ? "the file" : path_, "a map of keys and values");
+}
+
+std::string Object::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+bool Object::has(std::string_view key) const { return node_.find(key) != nullptr; }
+
+const Node* Object::look(std::string_view key, Holds holds, bool required, std::string expected) {
+  reader_.ask(path_of(key), holds, required);
+  keys_.emplace_back(key);
+  if (!valid_) return nullptr;
+  const Node* found = node_.find(key);
+  if (found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing) found = nullptr;
+  if (found == nullptr && required)
+    reader_.error(node_.at,
+                  fmt::format("required key '{}' is missing{}", key, path_.empty() ? "" : " in " + shown(path_)),
+                  "expected " + expected);
+  return found;
+}
+
+const Node& Object::section(std::string_view key) {
+  const Node* found = optional_map(key);
+  empty_.kind = Node::Kind::map;
+  return found == nullptr ? empty_ : *found;
+}
+
+void Object::refuse(std::string_view key, const std::string& why) {
+  const auto entry =
+      std::find_if(node_.entries.begin(), node_.entries.end(), [&](const Entry& e) { return e.key == key; });
+  if (entry == node_.entries.end()) return;
+  keys_.emplace_back(key);
+  reader_.error(entry->at, fmt::format("'{}' has no meaning here: {}", shown(path_of(key)), why), "remove it");
+}
+
+void Object::finish() {
+  for (const Entry& entry : node_.entries) {
+    if (std::find(keys_.begin(), keys_.end(), entry.key) == keys_.end())
+      reader_.unknown(entry, path_of(entry.key), keys_);
+  }
+}
+
+}  // namespace collcast::input

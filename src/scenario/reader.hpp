@@ -1,0 +1,234 @@
+// A typed reading of a tree: which keys a map has, what each holds, and every error at once.
+//
+// A file format is said by the calls that read it. What was asked for is remembered, so that a misspelt path
+// finds its nearest right one and tests can walk through every key of a format.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collcast/base/quantity.hpp"
+#include "scenario/tree.hpp"
+
+namespace collcast::input {
+
+/// No count of a file is larger: products of two still fit 64 bits, sums of a few fit an int.
+inline constexpr int max_count = 10'000'000;
+
+enum class Holds { text, name, word, truth, count, number, bytes, bandwidth, time, flop_rate, list, map };
+
+/// A key that a format has, as it was asked for while reading.
+struct KnownKey {
+  std::string path;
+  Holds holds;
+  bool required;
+};
+
+class Reader {
+ public:
+  /// `prefix` stands before every path as users write it in settings ("topology.").
+  explicit Reader(std::string prefix = {}) : prefix_(std::move(prefix)) {}
+
+  void error(const Place& at, std::string message, std::string hint = {});
+  void error(Diagnostic diagnostic);
+  void error(const Diagnostics& diagnostics);
+  bool ok() const { return errors_.empty(); }
+  /// By place; a hundred at most.
+  Diagnostics take();
+
+  void ask(std::string path, Holds holds, bool required) { known_.push_back({std::move(path), holds, required}); }
+  const std::vector<KnownKey>& known() const { return known_; }
+  /// An entry that nothing asked for. `siblings` are the keys that its map may have.
+  void unknown(const Entry&, const std::string& path, const std::vector<std::string>& siblings);
+  /// Settings whose path leads nowhere; once everything has been read, so that all paths are known.
+  void finish();
+
+ private:
+  std::string prefix_;
+  Diagnostics errors_;
+  std::vector<KnownKey> known_;
+  struct Lost {
+    std::string path;
+    Location where;
+  };
+  std::vector<Lost> lost_;
+};
+
+/// What may stand at a key: each `As...` reads one node into `out`, or says what was expected instead.
+struct AsText {
+  static constexpr Holds holds = Holds::text;
+  bool operator()(Reader&, const Node&, const std::string& path, std::string& out) const;
+  std::string expected() const { return "a line of text"; }
+};
+/// Letters, digits, '-', '_' and '.': what can be a file, a device or a task.
+struct AsName {
+  static constexpr Holds holds = Holds::name;
+  bool operator()(Reader&, const Node&, const std::string& path, std::string& out) const;
+  std::string expected() const { return "a name of letters, digits, '-', '_' and '.'"; }
+};
+struct AsTruth {
+  static constexpr Holds holds = Holds::truth;
+  bool operator()(Reader&, const Node&, const std::string& path, bool& out) const;
+  std::string expected() const { return "true or false"; }
+};
+struct AsCount {
+  static constexpr Holds holds = Holds::count;
+  int least = 1;
+  int most = max_count;
+  bool operator()(Reader&, const Node&, const std::string& path, int& out) const;
+  std::string expected() const;
+};
+/// A plain number in [least, most], or in (least, most] where `above`, or below most where `below`.
+struct AsNumber {
+  static constexpr Holds holds = Holds::number;
+  double least = 0;
+  double most = 1;
+  bool above = false;
+  bool below = false;
+  bool operator()(Reader&, const Node&, const std::string& path, double& out) const;
+  std::string expected() const;
+};
+struct AsBytes {
+  static constexpr Holds holds = Holds::bytes;
+  bool operator()(Reader&, const Node&, const std::string& path, Bytes& out) const;
+  std::string expected() const;
+};
+struct AsBandwidth {
+  static constexpr Holds holds = Holds::bandwidth;
+  bool operator()(Reader&, const Node&, const std::string& path, Bandwidth& out) const;
+  std::string expected() const;
+};
+struct AsTime {
+  static constexpr Holds holds = Holds::time;
+  bool operator()(Reader&, const Node&, const std::string& path, Seconds& out) const;
+  std::string expected() const;
+};
+struct AsFlopRate {
+  static constexpr Holds holds = Holds::flop_rate;
+  bool operator()(Reader&, const Node&, const std::string& path, FlopRate& out) const;
+  std::string expected() const;
+};
+
+std::string word_expected(const std::vector<std::string>& words);
+/// Index among `words`; -1 after saying what was expected.
+int read_word(Reader&, const Node&, const std::string& path, const std::vector<std::string>& words);
+
+/// One of some words, each standing for a value.
+template <class T>
+struct AsWord {
+  static constexpr Holds holds = Holds::word;
+  std::vector<std::string> words;
+  std::vector<T> values;
+  bool operator()(Reader& reader, const Node& node, const std::string& path, T& out) const {
+    const int index = read_word(reader, node, path, words);
+    if (index >= 0) out = values[static_cast<std::size_t>(index)];
+    return index >= 0;
+  }
+  std::string expected() const { return word_expected(words); }
+};
+/// The words are those that the values print as.
+template <class T>
+AsWord<T> as_word(std::vector<T> values) {
+  AsWord<T> as;
+  for (const T value : values) as.words.emplace_back(to_string(value));
+  as.values = std::move(values);
+  return as;
+}
+
+/// Any of two forms told apart by a word: `auto`, standing for `out = value`, or what `As` reads.
+template <class As, class T>
+struct OrWord {
+  static constexpr Holds holds = As::holds;
+  As as;
+  std::string word;
+  T value;
+  bool operator()(Reader& reader, const Node& node, const std::string& path, T& out) const {
+    if (node.kind == Node::Kind::scalar && node.text == word) {
+      out = value;
+      return true;
+    }
+    return as(reader, node, path, out);
+  }
+  std::string expected() const { return "'" + word + "' or " + as.expected(); }
+};
+
+bool expect_list(Reader&, const Node&, const std::string& path, int longest);
+
+/// A list of what `As` reads.
+template <class As, class T>
+struct AsList {
+  static constexpr Holds holds = Holds::list;
+  As as;
+  int longest = 10'000;
+  bool operator()(Reader& reader, const Node& node, const std::string& path, std::vector<T>& out) const {
+    if (!expect_list(reader, node, path, longest)) return false;
+    out.clear();
+    bool good = true;
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      T value{};
+      good = as(reader, node.items[i], path + "." + std::to_string(i), value) && good;
+      out.push_back(std::move(value));
+    }
+    return good;
+  }
+  std::string expected() const { return "a list [...], each " + as.expected(); }
+};
+
+/// Where a null counts as a missing key (JSON) and where it is an empty value (YAML).
+enum class Null { is_empty, is_missing };
+
+/// One map being read. Call finish() after the last key.
+class Object {
+ public:
+  /// Says so if `node` is no map; then every key reads as absent without further errors.
+  Object(Reader& reader, const Node& node, std::string path, Null null = Null::is_empty);
+
+  /// True if the key was there and good.
+  template <class T, class As>
+  bool required(std::string_view key, T& out, const As& as) {
+    const Node* node = look(key, As::holds, true, as.expected());
+    return node != nullptr && as(reader_, *node, path_of(key), out);
+  }
+  template <class T, class As>
+  bool optional(std::string_view key, T& out, const As& as) {
+    const Node* node = look(key, As::holds, false, as.expected());
+    return node != nullptr && as(reader_, *node, path_of(key), out);
+  }
+  /// The node of a map or list below, for its own reader.
+  const Node* required_map(std::string_view key) { return look(key, Holds::map, true, "a map of keys and values"); }
+  const Node* optional_map(std::string_view key) { return look(key, Holds::map, false, {}); }
+  /// A section whose keys are all optional: the one below, or an empty one, so that its keys are known to settings.
+  const Node& section(std::string_view key);
+  const Node* required_list(std::string_view key) { return look(key, Holds::list, true, "a list [...]"); }
+  const Node* optional_list(std::string_view key) { return look(key, Holds::list, false, {}); }
+  /// A key that the format allows but not here; `why` says so.
+  void refuse(std::string_view key, const std::string& why);
+
+  /// Keys that are left unread because of another error.
+  void allow(const std::vector<std::string>& keys) { keys_.insert(keys_.end(), keys.begin(), keys.end()); }
+
+  bool has(std::string_view key) const;
+  std::string path_of(std::string_view key) const;
+  const Node& node() const { return node_; }
+  /// Every key that was not asked for is an error.
+  void finish();
+
+ private:
+  const Node* look(std::string_view key, Holds holds, bool required, std::string expected);
+
+  Reader& reader_;
+  const Node& node_;
+  std::string path_;
+  Null null_;
+  bool valid_;
+  std::vector<std::string> keys_;
+  Node empty_;
+};
+
+/// "'x' is no count" in one form for all: what stands at `path`, and what was expected.
+void mismatch(Reader&, const Node&, const std::string& path, const std::string& expected);
+
+}  // namespace collcast::input

@@ -1,0 +1,194 @@
+// scenarios/*.yaml -> Scenario: the file, a variant of it, the machine and kernel table that it names.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenario/files.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast::input {
+
+namespace {
+
+void read_collectives(Reader& reader, const Node& node, Scenario& scenario) {
+  AsWord<std::string> algorithm{{"auto"}, {"auto"}};
+  for (const AlgorithmInfo& info : algorithms()) {
+    algorithm.words.push_back(info.name);
+    algorithm.values.push_back(info.name);
+  }
+  CollectivePolicy& policy = scenario.collectives;
+  Object o(reader, node, "collectives");
+  o.optional("algorithm", policy.algorithm, algorithm);
+  o.optional("chunks", policy.chunks, OrWord<AsCount, int>{{1, 1 << 20}, "auto", 0});
+  o.optional("channels", policy.channels, OrWord<AsCount, int>{{1, 64}, "auto", 0});
+  o.optional("sharing", scenario.sharing, AsWord<Sharing>{{"max_min", "fifo"}, {Sharing::max_min, Sharing::fifo}});
+  o.finish();
+}
+
+/// What a training step needs from its machine: compute rates and a kernel table.
+void read_compute(Reader& reader, const TopologySpec& topology, const Location& asked_by, const SearchPath& search,
+                  StepInputs& step) {
+  step.gpu = topology.gpu;
+  if (topology.gpu.model.empty() || topology.gpu.kernels.empty()) {
+    const char* lacks = topology.gpu.model.empty() ? "describes no GPU" : "names no kernel table (gpu.kernels)";
+    return reader.error({asked_by, fmt::format("machine '{}' {}, which a training step needs", topology.name, lacks),
+                         "choose another machine, or describe measured work as 'tasks'"});
+  }
+  // A machine of the user's own may have its table beside it.
+  SearchPath nearest = search;
+  const std::string beside_machine = folder_of(topology.file);
+  nearest.topologies.insert(nearest.topologies.begin(), beside_machine.empty() ? "." : beside_machine);
+  const Result<KernelModel> kernels = load_kernels(Request{topology.gpu.kernels, "", topology.where}, nearest);
+  if (kernels) {
+    step.kernels = *kernels;
+  } else {
+    reader.error(kernels.errors());
+  }
+}
+
+StepInputs read_step(Reader& reader, Object& o, const std::string& folder, const SearchPath& search) {
+  StepInputs step;
+  if (const Node* model = o.required_map("model")) step.model = read_model(reader, *model, folder, search.scenarios);
+  step.layout = read_layout(reader, o.section("layout"));
+  if (const Node* batch = o.required_map("batch")) step.batch = read_batch(reader, *batch, step.layout);
+  step.options = read_training(reader, o.section("training"));
+  return step;
+}
+
+}  // namespace
+
+Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file, const ScenarioOptions& options,
+                       const std::vector<Setting>& machine) {
+  Scenario scenario;
+  scenario.file = file;
+  Object o(reader, tree, "");
+  if (!read_schema(o, "collcast.scenario.v1")) return scenario;
+  Request topology{"", folder_of(file), {file}};
+  o.required("name", scenario.name, AsName{});
+  o.optional("title", scenario.title, AsText{});
+  const bool has_topology = o.required("topology", topology.name_or_file, AsText{});
+  o.optional("nodes", scenario.nodes, AsCount{});
+  read_collectives(reader, o.section("collectives"), scenario);
+  if (const Node* tasks = o.optional_map("tasks")) {
+    for (const char* key : {"model", "layout", "batch", "training"}) o.refuse(key, "the scenario is made of 'tasks'");
+    scenario.tasks = read_tasks(reader, *tasks);
+  } else {
+    scenario.step = read_step(reader, o, topology.folder, options.search);
+  }
+  o.optional_map("what_if");  // read before settings were applied
+  o.finish();
+  reader.finish();
+
+  // The machine is read even if the scenario has errors: all of them at once.
+  if (options.nodes) scenario.nodes = *options.nodes;
+  if (has_topology) topology.where = tree.find("topology")->at.location();
+  if (options.topology) topology = {*options.topology, "", {"command line"}};
+  if (topology.name_or_file.empty()) return scenario;
+  const Result<TopologySpec> spec = load_topology(topology, options.search, machine, "topology.");
+  if (!spec) {
+    reader.error(spec.errors());
+    return scenario;
+  }
+  scenario.topology = *spec;
+  if (scenario.step) read_compute(reader, *spec, topology.where, options.search, *scenario.step);
+  return scenario;
+}
+
+namespace {
+
+/// The scenario with `settings` put in; those for the machine are passed on to it.
+Result<Scenario> read_with(Node tree, const std::string& file, const ScenarioOptions& options,
+                           const std::vector<Setting>& settings) {
+  constexpr std::string_view machine_prefix = "topology.";
+  Reader reader;
+  Diagnostics misplaced;
+  std::vector<Setting> machine;
+  for (const Setting& setting : settings) {
+    if (setting.path.starts_with(machine_prefix)) {
+      machine.push_back({setting.path.substr(machine_prefix.size()), setting.value, setting.where});
+    } else if (setting.path == "what_if" || setting.path.starts_with("what_if.")) {
+      misplaced.push_back({setting.where, "'what_if' cannot be set", "set the paths themselves"});
+    } else {
+      apply(tree, setting, misplaced);
+    }
+  }
+  reader.error(misplaced);
+  Scenario scenario = read_scenario(reader, tree, file, options, machine);
+  if (!reader.ok()) return reader.take();
+  return scenario;
+}
+
+/// The settings of the variant asked for, then those of the command line.
+std::vector<Setting> chosen_settings(Reader& reader, const std::string& file, const ScenarioOptions& options,
+                                     const std::vector<Variant>& variants) {
+  std::vector<Setting> settings;
+  std::vector<std::string> names;
+  bool found = options.what_if.empty();
+  for (const Variant& variant : variants) {
+    names.push_back(variant.name);
+    if (variant.name != options.what_if || found) continue;
+    settings = variant.settings;
+    found = true;
+  }
+  if (!found)
+    reader.error({{file},
+                  fmt::format("there is no what_if '{}'", shown(options.what_if)),
+                  names.empty() ? "this scenario has none" : expected_one_of(options.what_if, names)});
+  const auto overrides = to_settings(options.overrides);
+  if (!overrides) {
+    reader.error(overrides.errors());
+    return settings;
+  }
+  settings.insert(settings.end(), overrides->begin(), overrides->end());
+  return settings;
+}
+
+/// Every variant must be good, also those that nobody asked for today.
+Diagnostics check_variants(const Node& tree, const std::string& file, const ScenarioOptions& options,
+                           const std::vector<Variant>& variants) {
+  Diagnostics errors;
+  for (const Variant& variant : variants) {
+    const Result<Scenario> scenario = read_with(tree, file, options, variant.settings);
+    if (scenario) continue;
+    for (Diagnostic d : scenario.errors()) {
+      d.message = fmt::format("what_if '{}': {}", variant.name, d.message);
+      errors.push_back(std::move(d));
+    }
+  }
+  return errors;
+}
+
+}  // namespace
+
+}  // namespace collcast::input
+
+namespace collcast {
+
+Result<Scenario> parse_scenario(std::string_view text, std::string_view file_name, const ScenarioOptions& options) {
+  const std::string file(file_name);
+  const Result<input::Node> tree = input::parse_yaml(text, file);
+  if (!tree) return tree.errors();
+  input::Reader reader;
+  std::vector<input::Variant> variants;
+  if (const input::Node* what_if = tree->find("what_if")) variants = input::read_variants(reader, *what_if);
+  const std::vector<input::Setting> settings = input::chosen_settings(reader, file, options, variants);
+  Result<Scenario> scenario = input::read_with(*tree, file, options, settings);
+  if (!scenario) reader.error(scenario.errors());
+  // Overrides may take away what a variant builds on; then only the chosen one counts.
+  if (reader.ok() && options.overrides.empty()) reader.error(input::check_variants(*tree, file, options, variants));
+  if (!reader.ok()) return reader.take();
+  Scenario chosen = std::move(scenario).value();
+  for (const input::Variant& variant : variants) chosen.what_if.push_back(variant.name);
+  return chosen;
+}
+
+Result<Scenario> load_scenario(const std::string& name_or_file, const ScenarioOptions& options) {
+  const Location where{"command line"};
+  const Result<std::string> file = input::find_file({name_or_file, "", where}, options.search.scenarios, "scenario");
+  if (!file) return file.errors();
+  const Result<std::string> text = input::read_file(*file, where);
+  if (!text) return text.errors();
+  return parse_scenario(*text, *file, options);
+}
+
+}  // namespace collcast

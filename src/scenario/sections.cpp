@@ -1,0 +1,220 @@
+// The sections of a scenario: model, layout, batch, training, tasks.
+//
+// Only what each section can know by itself is checked here; whether they fit together and fit the machine
+// is check_step's question.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "scenario/files.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast::input {
+
+namespace {
+
+/// The config.json that a scenario names: beside the scenario, or in a folder of the search path.
+Result<TransformerConfig> load_config(const std::string& name, const Location& where, const std::string& folder,
+                                      const std::vector<std::string>& scenarios) {
+  std::string file = beside(folder, name);
+  Result<std::string> text = read_file(file, where);
+  for (std::size_t i = 0; !text && i < scenarios.size(); ++i) {
+    const std::string other = beside(scenarios[i], name);
+    Result<std::string> found = read_file(other, where);
+    if (!found) continue;
+    file = other;
+    text = std::move(found);
+  }
+  if (!text) return text.errors();
+  return parse_hf_config(*text, file);
+}
+
+/// Head sizes that follow from the others unless they were given.
+void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const TransformerConfig& base) {
+  if (!reader.ok()) return;
+  const Place& at = o.node().at;
+  const bool reshaped = o.has("hidden") || o.has("heads");
+  if (!o.has("kv_heads") && (base.kv_heads == 0 || base.kv_heads == base.heads)) m.kv_heads = m.heads;
+  if (!o.has("head_dim") && (base.head_dim == 0 || reshaped)) {
+    if (m.hidden % m.heads != 0)
+      reader.error(at, fmt::format("model.hidden {} is not a multiple of model.heads {}", m.hidden, m.heads),
+                   "correct one of them, or give model.head_dim");
+    m.head_dim = m.hidden / m.heads;
+  }
+  if (m.heads % m.kv_heads != 0)
+    reader.error(at, fmt::format("model.heads {} is not a multiple of model.kv_heads {}", m.heads, m.kv_heads),
+                 "each key and value head serves the same number of heads");
+}
+
+}  // namespace
+
+TransformerConfig read_model(Reader& reader, const Node& node, const std::string& folder,
+                             const std::vector<std::string>& scenarios) {
+  TransformerConfig m;
+  Object o(reader, node, "model");
+  std::string config;
+  const bool has_config = o.optional("config", config, AsText{});
+  if (has_config) {
+    const Result<TransformerConfig> loaded = load_config(config, node.find("config")->at.location(), folder, scenarios);
+    if (!loaded) {
+      reader.error(loaded.errors());
+      return m;
+    }
+    m = *loaded;
+  }
+  const TransformerConfig base = m;
+  const auto dimension = [&](const char* key, int& out) {
+    return has_config ? o.optional(key, out, AsCount{}) : o.required(key, out, AsCount{});
+  };
+  o.optional("name", m.name, AsText{});
+  dimension("layers", m.layers);
+  dimension("hidden", m.hidden);
+  dimension("heads", m.heads);
+  o.optional("kv_heads", m.kv_heads, AsCount{});
+  o.optional("head_dim", m.head_dim, AsCount{});
+  dimension("ffn", m.ffn);
+  dimension("vocab", m.vocab);
+  o.optional("gated_mlp", m.gated_mlp, AsTruth{});
+  o.optional("tied_embeddings", m.tied_embeddings, AsTruth{});
+  o.optional("biases", m.biases, AsTruth{});
+  o.optional("causal", m.causal, AsTruth{});
+  o.optional("learned_positions", m.learned_positions, AsCount{0, max_count});
+  o.optional("dropout", m.dropout, AsNumber{0, 1, false, true});
+  o.finish();
+  complete_model(reader, o, m, base);
+  return m;
+}
+
+ParallelLayout read_layout(Reader& reader, const Node& node) {
+  ParallelLayout l;
+  Object o(reader, node, "layout");
+  o.optional("tp", l.tp, AsCount{});
+  o.optional("pp", l.pp, AsCount{});
+  o.optional("dp", l.dp, AsCount{});
+  o.optional("order", l.order, as_word<RankOrder>({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp}));
+  o.optional("sequence_parallel", l.sequence_parallel, AsTruth{});
+  o.optional("schedule", l.schedule,
+             as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}));
+  o.finish();
+  // Each factor is at most max_count, so two of them fit 64 bits and a third is only multiplied when they are small.
+  const std::int64_t two = std::int64_t{l.tp} * l.pp;
+  if (two > max_count || two * l.dp > max_count) {
+    reader.error(node.at, fmt::format("layout.tp {} x pp {} x dp {} are too many ranks", l.tp, l.pp, l.dp),
+                 fmt::format("expected up to {}", max_count));
+    l.tp = l.pp = l.dp = 1;
+  }
+  return l;
+}
+
+Batch read_batch(Reader& reader, const Node& node, const ParallelLayout& layout) {
+  Batch b;
+  Object o(reader, node, "batch");
+  o.required("sequence", b.sequence, AsCount{});
+  o.optional("micro_batch", b.micro_batch, AsCount{1, 100'000});
+  o.required("global_batch", b.global_batch, AsCount{});
+  o.finish();
+  constexpr std::int64_t most_tokens = 1'000'000'000;
+  if (std::int64_t{b.sequence} * b.micro_batch > most_tokens)
+    reader.error(node.at,
+                 fmt::format("batch.sequence {} x micro_batch {} are too many tokens", b.sequence, b.micro_batch),
+                 fmt::format("expected up to {}", most_tokens));
+  if (std::int64_t{b.micro_batch} * layout.dp > max_count)
+    reader.error(node.at,
+                 fmt::format("batch.micro_batch {} x layout.dp {} are too many samples", b.micro_batch, layout.dp),
+                 fmt::format("expected up to {}", max_count));
+  return b;
+}
+
+TrainingOptions read_training(Reader& reader, const Node& node) {
+  TrainingOptions t;
+  Object o(reader, node, "training");
+  o.optional("precision", t.precision, AsWord<std::string>{precisions(), precisions()});
+  o.optional("recompute", t.recompute, as_word<Recompute>({Recompute::none, Recompute::selective, Recompute::full}));
+  o.optional("attention", t.attention, as_word<Attention>({Attention::flash, Attention::unfused}));
+  o.optional("zero", t.zero, AsCount{0, 1});
+  o.optional("gradient_bytes", t.gradient_bytes, AsWord<int>{{"4", "2"}, {4, 2}});
+  o.optional("overlap_dp", t.overlap_dp, AsTruth{});
+  o.optional("bucket", t.bucket, AsBytes{});
+  o.optional("overlap_pp", t.overlap_pp, AsTruth{});
+  o.optional("optimizer", t.optimizer, AsTruth{});
+  o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});
+  o.finish();
+  return t;
+}
+
+namespace {
+
+const std::vector<std::string>& categories() {
+  static const std::vector<std::string> names{"compute", "tp", "pp", "dp", "optimizer"};
+  return names;
+}
+
+constexpr int most_tasks = 10'000;
+using Places = std::unordered_map<std::string, std::size_t>;
+
+Task read_task(Reader& reader, const Node& node, const std::string& path) {
+  Task task;
+  Object o(reader, node, path);
+  o.required("name", task.name, AsName{});
+  o.required("stream", task.stream, AsName{});
+  o.required("duration", task.duration, AsTime{});
+  o.optional("after", task.after, AsList<AsName, std::string>{});
+  o.required("category", task.category, AsWord<std::string>{categories(), categories()});
+  o.finish();
+  return task;
+}
+
+/// The task above that was probably meant. Comparing words is slow, so only in a list that a person wrote.
+std::string hint_earlier(const std::string& name, std::size_t index, const Places& places) {
+  constexpr std::size_t few = 200;
+  std::vector<std::string> earlier;
+  for (const auto& [other, place] : places) {
+    if (place < index && places.size() <= few) earlier.push_back(other);
+  }
+  std::sort(earlier.begin(), earlier.end());
+  const auto near = nearest_word(name, earlier);
+  return near ? fmt::format("did you mean '{}'?", *near) : std::string("expected the name of a task above this one");
+}
+
+/// A task waits for tasks above it, which also rules out circles.
+void check_waits(Reader& reader, const Node& node, const Task& task, std::size_t index, const Places& places) {
+  for (std::size_t i = 0; i < task.after.size(); ++i) {
+    const std::string& name = task.after[i];
+    const auto found = places.find(name);
+    const Place& at = node.find("after")->items[i].at;
+    if (found == places.end()) {
+      reader.error(at, fmt::format("task '{}' waits for '{}', which does not exist", task.name, name),
+                   hint_earlier(name, index, places));
+    } else if (found->second >= index) {
+      reader.error(at,
+                   fmt::format("task '{}' waits for '{}', which comes {}", task.name, name,
+                               found->second == index ? "at the same time" : "later"),
+                   "put the task that is waited for above the one that waits");
+    }
+  }
+}
+
+}  // namespace
+
+TaskGraph read_tasks(Reader& reader, const Node& node) {
+  TaskGraph graph;
+  Object o(reader, node, "tasks");
+  o.optional("overlap", graph.overlap, AsTruth{});
+  const Node* list = o.required_list("list");
+  o.finish();
+  if (list == nullptr || !expect_list(reader, *list, "tasks.list", most_tasks)) return graph;
+  if (list->items.empty()) reader.error(list->at, "tasks.list is empty", "expected at least one task");
+  Places places;
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    graph.tasks.push_back(read_task(reader, list->items[i], fmt::format("tasks.list.{}", i)));
+    const std::string& name = graph.tasks.back().name;
+    if (!name.empty() && !places.emplace(name, i).second)
+      reader.error(list->items[i].at, fmt::format("task '{}' is described twice", name), "each task has its own name");
+  }
+  if (!reader.ok()) return graph;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) check_waits(reader, list->items[i], graph.tasks[i], i, places);
+  return graph;
+}
+
+}  // namespace collcast::input

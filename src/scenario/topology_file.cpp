@@ -1,0 +1,241 @@
+// topologies/*.yaml -> TopologySpec. docs/formats.md has the keys. Whether the parts fit each other (names,
+// wiring, reachability) is Fabric::build's question.
+#include <fmt/format.h>
+
+#include "scenario/files.hpp"
+
+namespace collcast::input {
+
+namespace {
+
+// A million nodes of a thousand devices are 2^30: ranks fit an int.
+constexpr int most_devices = 1024;  // of one group
+constexpr int most_nodes = 1'000'000;
+constexpr int most_links = 256;
+
+GpuSpec read_gpu(Reader& reader, const Node& node) {
+  GpuSpec gpu;
+  Object o(reader, node, "gpu");
+  std::string source;
+  o.required("model", gpu.model, AsText{});
+  o.required("memory", gpu.memory, AsBytes{});
+  o.required("memory_bandwidth", gpu.memory_bandwidth, AsBandwidth{});
+  o.optional("kernels", gpu.kernels, AsName{});
+  o.required("source", source, AsText{});
+  if (const Node* peak = o.required_map("peak")) {
+    Object rates(reader, *peak, "gpu.peak");
+    for (const std::string& precision : precisions()) {
+      FlopRate rate;
+      if (rates.optional(precision, rate, AsFlopRate{})) gpu.peak[precision] = rate;
+    }
+    rates.finish();
+    if (peak->kind == Node::Kind::map && peak->entries.empty())
+      reader.error(peak->at, "gpu.peak is empty", "expected at least one precision, such as bf16: 312TFLOP/s");
+  }
+  o.finish();
+  return gpu;
+}
+
+void read_devices(Reader& reader, const Node& node, std::vector<DeviceGroup>& devices) {
+  const std::string path = "node.devices";
+  if (node.kind != Node::Kind::map) return mismatch(reader, node, path, "a map of device names");
+  for (const Entry& entry : node.entries) {
+    DeviceGroup group;
+    Node name;
+    name.kind = Node::Kind::scalar;
+    name.text = entry.key;
+    name.at = entry.at;
+    AsName{}(reader, name, path, group.name);
+    group.where = entry.at.location();
+    Object o(reader, entry.value, path + "." + entry.key);
+    o.required("kind", group.kind,
+               as_word<DeviceKind>({DeviceKind::gpu, DeviceKind::host, DeviceKind::nvswitch, DeviceKind::pcie_switch,
+                                    DeviceKind::cpu, DeviceKind::nic}));
+    o.optional("count", group.count, AsCount{1, most_devices});
+    o.finish();
+    devices.push_back(std::move(group));
+  }
+}
+
+bool read_pair(Reader& reader, const Node& node, const std::string& path, std::pair<int, int>& pair) {
+  std::vector<int> ends;
+  if (!AsList<AsCount, int>{{0, most_devices}, 2}(reader, node, path, ends)) return false;
+  if (ends.size() != 2) {
+    mismatch(reader, node, path, "two device numbers, such as [0, 3]");
+    return false;
+  }
+  pair = {ends[0], ends[1]};
+  return true;
+}
+
+/// A list of [i, j].
+struct AsPairs {
+  static constexpr Holds holds = Holds::list;
+  bool operator()(Reader& reader, const Node& node, const std::string& path,
+                  std::vector<std::pair<int, int>>& out) const {
+    if (!expect_list(reader, node, path, most_devices * most_devices)) return false;
+    out.resize(node.items.size());
+    bool good = true;
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      good = read_pair(reader, node.items[i], fmt::format("{}.{}", path, i), out[i]) && good;
+    return good;
+  }
+  std::string expected() const { return "a list of device numbers, such as [[0, 1], [1, 2]]"; }
+};
+
+LinkGroup read_link(Reader& reader, const Node& node, const std::string& path) {
+  LinkGroup link;
+  link.where = node.at.location();
+  std::string source;
+  Object o(reader, node, path);
+  o.required("from", link.from, AsName{});
+  o.required("to", link.to, AsName{});
+  o.optional("wiring", link.wiring,
+             AsWord<Wiring>{{"all", "one_to_one", "spread", "ring", "pairs"},
+                            {Wiring::all, Wiring::one_to_one, Wiring::spread, Wiring::ring, Wiring::pairs}});
+  if (link.wiring == Wiring::pairs) {
+    o.required("pairs", link.pairs, AsPairs{});
+  } else {
+    o.refuse("pairs", "it belongs to 'wiring: pairs'");
+  }
+  o.required("kind", link.kind,
+             as_word<LinkKind>({LinkKind::nvlink, LinkKind::pcie, LinkKind::socket, LinkKind::c2c, LinkKind::nic_port,
+                                LinkKind::network, LinkKind::direct}));
+  o.required("bandwidth", link.bandwidth, AsBandwidth{});
+  o.required("latency", link.latency, AsTime{});
+  o.required("source", source, AsText{});
+  o.finish();
+  return link;
+}
+
+void read_node(Reader& reader, const Node& node, TopologySpec& spec) {
+  Object o(reader, node, "node");
+  if (const Node* devices = o.required_map("devices")) read_devices(reader, *devices, spec.devices);
+  const Node* links = o.optional_list("links");
+  if (links != nullptr && expect_list(reader, *links, "node.links", most_links)) {
+    for (std::size_t i = 0; i < links->items.size(); ++i)
+      spec.links.push_back(read_link(reader, links->items[i], fmt::format("node.links.{}", i)));
+  }
+  o.finish();
+}
+
+enum class NetworkKind { none, star, ring, mesh, torus, leaf_spine };
+
+struct NetworkLink {
+  Bandwidth bandwidth{};
+  Seconds latency{};
+};
+NetworkLink read_network_link(Reader& reader, Object& network) {
+  NetworkLink link;
+  if (const Node* node = network.required_map("link")) {
+    Object o(reader, *node, "network.link");
+    o.required("bandwidth", link.bandwidth, AsBandwidth{});
+    o.required("latency", link.latency, AsTime{});
+    o.finish();
+  }
+  return link;
+}
+
+TorusNetwork read_grid(Object& o, NetworkKind kind, const NetworkLink& link) {
+  TorusNetwork grid{{}, kind != NetworkKind::mesh, link.bandwidth, link.latency};
+  const AsList<AsCount, int> dims{{1, most_nodes}, 8};
+  if (kind == NetworkKind::torus) o.required("dims", grid.dims, dims);
+  if (kind == NetworkKind::mesh) o.optional("dims", grid.dims, dims);
+  return grid;
+}
+
+LeafSpineNetwork read_leaf_spine(Object& o, const NetworkLink& link) {
+  LeafSpineNetwork network;
+  network.bandwidth = link.bandwidth;
+  network.latency = link.latency;
+  o.optional("rail_optimized", network.rail_optimized, AsTruth{});
+  o.required("nodes_per_leaf", network.nodes_per_leaf, AsCount{1, most_nodes});
+  o.optional("spines", network.spines, AsCount{0, most_devices});
+  o.optional("oversubscription", network.oversubscription, AsNumber{0.001, 1000});
+  if (network.spines > 0) {
+    o.required("spine_latency", network.spine_latency, AsTime{});
+  } else {
+    o.refuse("spine_latency", "there are no spines");
+  }
+  return network;
+}
+
+void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
+  spec.network_where = node.at.location();
+  Object o(reader, node, "network");
+  NetworkKind kind = NetworkKind::none;
+  const bool known = o.required("kind", kind,
+                                AsWord<NetworkKind>{{"none", "star", "ring", "mesh", "torus", "leaf_spine"},
+                                                    {NetworkKind::none, NetworkKind::star, NetworkKind::ring,
+                                                     NetworkKind::mesh, NetworkKind::torus, NetworkKind::leaf_spine}});
+  if (!known) {  // which keys belong here depends on it
+    o.allow({"attach", "source", "link", "dims", "rail_optimized", "nodes_per_leaf", "spines", "oversubscription",
+             "spine_latency"});
+    return o.finish();
+  }
+  if (kind != NetworkKind::none) {
+    std::string source;
+    o.required("attach", spec.network_devices, AsName{});
+    o.required("source", source, AsText{});
+    const NetworkLink link = read_network_link(reader, o);
+    if (kind == NetworkKind::star) spec.network = StarNetwork{link.bandwidth, link.latency};
+    if (kind == NetworkKind::leaf_spine) spec.network = read_leaf_spine(o, link);
+    if (kind == NetworkKind::ring || kind == NetworkKind::mesh || kind == NetworkKind::torus)
+      spec.network = read_grid(o, kind, link);
+  }
+  if (kind == NetworkKind::none)
+    for (const char* key : {"attach", "link", "source"}) o.refuse(key, "the network is 'none'");
+  if (kind != NetworkKind::torus && kind != NetworkKind::mesh) o.refuse("dims", "it belongs to a torus or a mesh");
+  if (kind != NetworkKind::leaf_spine) {
+    for (const char* key : {"rail_optimized", "nodes_per_leaf", "spines", "oversubscription", "spine_latency"})
+      o.refuse(key, "it belongs to a leaf_spine network");
+  }
+  o.finish();
+}
+
+void read_nodes(Reader& reader, const Node& node, TopologySpec& spec) {
+  Object o(reader, node, "nodes");
+  o.optional("default", spec.default_nodes, AsCount{1, most_nodes});
+  o.optional("max", spec.max_nodes, AsCount{0, most_nodes});
+  o.finish();
+  if (spec.max_nodes > 0 && spec.default_nodes > spec.max_nodes)
+    reader.error(node.at, fmt::format("nodes.default is {} but nodes.max is {}", spec.default_nodes, spec.max_nodes),
+                 "expected a default within the maximum");
+}
+
+}  // namespace
+
+const std::vector<std::string>& precisions() {
+  static const std::vector<std::string> names{"fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8"};
+  return names;
+}
+
+bool read_schema(Object& file, const std::string& schema) {
+  std::string given;
+  file.required("schema", given, AsWord<std::string>{{schema}, {schema}});
+  return given == schema || !file.has("schema");
+}
+
+TopologySpec read_topology(Reader& reader, const Node& tree, const std::string& file) {
+  TopologySpec spec;
+  spec.file = file;
+  spec.where = tree.at.location();
+  Object o(reader, tree, "");
+  if (!read_schema(o, "collcast.topology.v1")) return spec;
+  o.required("name", spec.name, AsName{});
+  o.optional("title", spec.title, AsText{});
+  std::string extends;
+  o.optional("extends", extends, AsText{});
+  o.optional("systems", spec.systems, AsList<AsText, std::string>{});
+  o.optional("sources", spec.sources, AsList<AsText, std::string>{});
+  o.optional("teaching", spec.teaching, AsTruth{});
+  read_nodes(reader, o.section("nodes"), spec);
+  if (const Node* gpu = o.optional_map("gpu")) spec.gpu = read_gpu(reader, *gpu);
+  if (const Node* node = o.required_map("node")) read_node(reader, *node, spec);
+  if (const Node* network = o.optional_map("network")) read_network(reader, *network, spec);
+  o.finish();
+  reader.finish();
+  return spec;
+}
+
+}  // namespace collcast::input

@@ -1,0 +1,103 @@
+// Machine files on disk: names, `extends:`, settings.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "scenario/files.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast::input {
+
+namespace {
+
+constexpr std::size_t longest_chain = 16;
+
+/// One file for one file: ./a.yaml and b/../a.yaml are the same.
+std::string identity(const std::string& file) {
+  std::error_code error;
+  const auto canonical = std::filesystem::weakly_canonical(file, error);
+  return error ? file : canonical.string();
+}
+
+/// The file with everything it extends below it. `chain` holds the files that led here.
+Result<Node> load_tree(const std::string& file, const Location& asked_by, const SearchPath& search,
+                       std::vector<std::string> chain) {
+  const bool circle =
+      std::any_of(chain.begin(), chain.end(), [&](const std::string& f) { return identity(f) == identity(file); });
+  chain.push_back(file);
+  if (circle)
+    return Diagnostic{asked_by, fmt::format("'extends' goes in a circle: {}", fmt::join(chain, " -> ")),
+                      "one of these files must not extend another"};
+  if (chain.size() > longest_chain)
+    return Diagnostic{asked_by, fmt::format("'extends' goes through more than {} files", longest_chain), ""};
+
+  const Result<std::string> text = read_file(file, asked_by);
+  if (!text) return text.errors();
+  Result<Node> tree = parse_yaml(*text, file);
+  if (!tree) return tree;
+  const Node* extends = tree->find("extends");
+  // Anything but text is left for the reader to complain about.
+  if (extends == nullptr || extends->kind != Node::Kind::scalar || extends->text.empty()) return tree;
+
+  const Location where = extends->at.location();
+  const Result<std::string> base_file =
+      find_file({extends->text, folder_of(file), where}, search.topologies, "machine");
+  if (!base_file) return base_file.errors();
+  Result<Node> base = load_tree(*base_file, where, search, std::move(chain));
+  if (!base) return base;
+  Node below = std::move(base).value();
+  for (const char* own : {"name", "title", "systems", "extends"}) below.erase(own);
+  return merged(std::move(below), std::move(tree).value());
+}
+
+Result<TopologySpec> read(Node tree, const std::string& file, const std::vector<Setting>& settings,
+                          const std::string& prefix) {
+  Reader reader(prefix);
+  Diagnostics misplaced;
+  for (const Setting& setting : settings) apply(tree, setting, misplaced);
+  reader.error(misplaced);
+  TopologySpec spec = read_topology(reader, tree, file);
+  if (const Node* extends = tree.find("extends"); extends != nullptr && extends->set_by)
+    reader.error(extends->at, "'extends' cannot be set", "choose the machine by its name instead");
+  if (!reader.ok()) return reader.take();
+  return spec;
+}
+
+}  // namespace
+
+Result<TopologySpec> load_topology(const Request& request, const SearchPath& search,
+                                   const std::vector<Setting>& settings, const std::string& prefix) {
+  const Result<std::string> file = find_file(request, search.topologies, "machine");
+  if (!file) return file.errors();
+  Result<Node> tree = load_tree(*file, request.where, search, {});
+  if (!tree) return tree.errors();
+  return read(std::move(tree).value(), *file, settings, prefix);
+}
+
+}  // namespace collcast::input
+
+namespace collcast {
+
+Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name,
+                                    const std::vector<Override>& overrides) {
+  const std::string file(file_name);
+  Result<input::Node> tree = input::parse_yaml(text, file);
+  if (!tree) return tree.errors();
+  if (const input::Node* extends = tree->find("extends"))
+    return Diagnostic{extends->at.location(), "'extends' is only followed in a file on disk",
+                      "load the file by its path"};
+  const auto settings = input::to_settings(overrides);
+  if (!settings) return settings.errors();
+  return input::read(std::move(tree).value(), file, *settings, "");
+}
+
+Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath& search,
+                                   const std::vector<Override>& overrides) {
+  const auto settings = input::to_settings(overrides);
+  if (!settings) return settings.errors();
+  return input::load_topology({name_or_file, "", {"command line"}}, search, *settings, "");
+}
+
+}  // namespace collcast

@@ -1,0 +1,131 @@
+#include "scenario/tree.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "scenario/parse.hpp"
+
+namespace collcast::input {
+
+Place place_of(const Location& where) {
+  return {std::make_shared<const std::string>(where.file), where.line, where.column};
+}
+
+const Node* Node::find(std::string_view key) const {
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == key; });
+  return found == entries.end() ? nullptr : &found->value;
+}
+
+Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
+
+void Node::erase(std::string_view key) {
+  std::erase_if(entries, [&](const Entry& e) { return e.key == key; });
+}
+
+Node merged(Node base, Node over) {
+  if (base.kind != Node::Kind::map || over.kind != Node::Kind::map) return over;
+  for (Entry& entry : over.entries) {
+    Node* below = base.find(entry.key);
+    if (below == nullptr) {
+      base.entries.push_back(std::move(entry));
+    } else {
+      *below = merged(std::move(*below), std::move(entry.value));
+    }
+  }
+  base.at = over.at;
+  return base;
+}
+
+namespace {
+
+void stamp(Node& node, const Place& at, const std::shared_ptr<const std::string>& path) {
+  node.at = at;
+  node.set_by = path;
+  for (Node& item : node.items) stamp(item, at, path);
+  for (Entry& entry : node.entries) {
+    entry.at = at;
+    stamp(entry.value, at, path);
+  }
+}
+
+/// The element of a list that a path component means: its index, or the `name` it carries.
+Node* element(Node& list, std::string_view component) {
+  std::size_t index = 0;
+  const char* end = component.data() + component.size();
+  if (const auto [stop, error] = std::from_chars(component.data(), end, index); error == std::errc{} && stop == end)
+    return index < list.items.size() ? &list.items[index] : nullptr;
+  for (Node& item : list.items) {
+    const Node* name = item.find("name");
+    if (name != nullptr && name->text == component) return &item;
+  }
+  return nullptr;
+}
+
+/// One component further down, or null after saying why not.
+Node* descend(Node& from, std::string_view component, const Setting& setting, const Node& stamped,
+              Diagnostics& errors) {
+  if (from.kind == Node::Kind::list) {
+    Node* found = element(from, component);
+    if (found == nullptr)
+      errors.push_back(
+          {setting.where, fmt::format("path '{}': the list has no element '{}'", shown(setting.path), shown(component)),
+           fmt::format("it has {} elements; use an index from 0 or an element's name", from.items.size())});
+    return found;
+  }
+  if (from.kind == Node::Kind::scalar) {
+    errors.push_back({setting.where,
+                      fmt::format("path '{}': nothing can be set below a single value", shown(setting.path)),
+                      fmt::format("leave out '.{}' to replace the value", shown(component))});
+    return nullptr;
+  }
+  if (from.kind == Node::Kind::null) {
+    from.kind = Node::Kind::map;
+  }
+  Node* found = from.find(component);
+  if (found == nullptr) {
+    Node fresh;
+    fresh.at = stamped.at;
+    fresh.set_by = stamped.set_by;
+    from.entries.push_back({std::string(component), stamped.at, std::move(fresh)});
+    found = &from.entries.back().value;
+  }
+  return found;
+}
+
+std::vector<std::string_view> split(std::string_view path) {
+  std::vector<std::string_view> components;
+  while (true) {
+    const std::size_t dot = path.find('.');
+    components.push_back(path.substr(0, dot));
+    if (dot == std::string_view::npos) return components;
+    path.remove_prefix(dot + 1);
+  }
+}
+
+}  // namespace
+
+void apply(Node& root, const Setting& setting, Diagnostics& errors) {
+  const std::vector<std::string_view> components = split(setting.path);
+  if (std::any_of(components.begin(), components.end(), [](std::string_view c) { return c.empty(); })) {
+    errors.push_back({setting.where, fmt::format("path '{}' has an empty part", shown(setting.path)),
+                      "write keys separated by single dots, such as network.link.bandwidth"});
+    return;
+  }
+  if (components.size() > static_cast<std::size_t>(max_depth)) {
+    errors.push_back({setting.where, fmt::format("path '{}' is too long", shown(setting.path)), ""});
+    return;
+  }
+  Node value = setting.value;
+  stamp(value, place_of(setting.where), std::make_shared<const std::string>(setting.path));
+  Node* target = &root;
+  for (const std::string_view component : components) {
+    target = descend(*target, component, setting, value, errors);
+    if (target == nullptr) return;
+  }
+  *target = std::move(value);
+}
+
+}  // namespace collcast::input

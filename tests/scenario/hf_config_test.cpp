@@ -1,0 +1,220 @@
+// Hugging Face config.json.
+#include <catch2/catch.hpp>
+
+#include <map>
+
+#include "samples.hpp"
+
+using namespace collcast;
+
+namespace {
+
+using Fields = std::map<std::string, std::string>;
+
+/// One key per line, so that a key's line is its place in the alphabet.
+std::string json_of(const Fields& fields) {
+  std::string text = "{\n";
+  for (const auto& [key, value] : fields) text += "  \"" + key + "\": " + value + ",\n";
+  return text + "  \"zzz\": null\n}\n";
+}
+int line_of(const Fields& fields, const std::string& key) {
+  return 2 + static_cast<int>(std::distance(fields.begin(), fields.find(key)));
+}
+
+const Fields llama{{"architectures", "[\"LlamaForCausalLM\"]"},
+                   {"hidden_size", "4096"},
+                   {"num_hidden_layers", "32"},
+                   {"num_attention_heads", "32"},
+                   {"num_key_value_heads", "8"},
+                   {"head_dim", "64"},
+                   {"intermediate_size", "14336"},
+                   {"vocab_size", "128256"},
+                   {"tie_word_embeddings", "true"}};
+const Fields gpt2{{"architectures", "[\"GPT2LMHeadModel\"]"},
+                  {"n_embd", "768"},
+                  {"n_layer", "12"},
+                  {"n_head", "12"},
+                  {"n_inner", "1000"},
+                  {"n_positions", "1024"},
+                  {"vocab_size", "50257"},
+                  {"resid_pdrop", "0.2"},
+                  {"tie_word_embeddings", "false"}};
+const Fields neox{{"architectures", "[\"GPTNeoXForCausalLM\"]"},
+                  {"hidden_size", "6144"},
+                  {"num_hidden_layers", "44"},
+                  {"num_attention_heads", "64"},
+                  {"intermediate_size", "24576"},
+                  {"vocab_size", "50432"},
+                  {"hidden_dropout", "0.0"},
+                  {"tie_word_embeddings", "false"}};
+
+Fields with(Fields fields, const std::string& key, const std::string& value) {
+  fields[key] = value;
+  return fields;
+}
+Fields without(Fields fields, const std::string& key) {
+  fields.erase(key);
+  return fields;
+}
+
+const std::map<std::string, bool> required{{"hidden_size", true},
+                                           {"num_hidden_layers", true},
+                                           {"num_attention_heads", true},
+                                           {"intermediate_size", true},
+                                           {"vocab_size", true},
+                                           {"n_embd", true},
+                                           {"n_layer", true},
+                                           {"n_head", true},
+                                           {"n_positions", true},
+                                           {"n_inner", false},
+                                           {"num_key_value_heads", false},
+                                           {"head_dim", false},
+                                           {"tie_word_embeddings", false},
+                                           {"resid_pdrop", false},
+                                           {"hidden_dropout", false}};
+
+}  // namespace
+
+TEST_CASE("Llama: grouped queries, gated MLP, no biases") {
+  const TransformerConfig m = parse_hf_config(json_of(llama), "models/my-llama/config.json").value();
+  CHECK(m.name == "my-llama");
+  CHECK(m.layers == 32);
+  CHECK(m.hidden == 4096);
+  CHECK(m.heads == 32);
+  CHECK(m.kv_heads == 8);
+  CHECK(m.head_dim == 64);
+  CHECK(m.ffn == 14336);
+  CHECK(m.vocab == 128256);
+  CHECK(m.gated_mlp);
+  CHECK(m.tied_embeddings);
+  CHECK_FALSE(m.biases);
+  CHECK(m.learned_positions == 0);
+  CHECK(m.dropout == 0.0);
+}
+
+TEST_CASE("the Llama family is read alike, also by model_type") {
+  for (const char* name : {"MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"})
+    CHECK(parse_hf_config(json_of(with(llama, "architectures", "[\"" + std::string(name) + "\"]")), "config.json")
+              .value()
+              .gated_mlp);
+  for (const char* type : {"llama", "mistral", "qwen2", "qwen3"})
+    CHECK(parse_hf_config(json_of(with(without(llama, "architectures"), "model_type", "\"" + std::string(type) + "\"")),
+                          "config.json")
+              .value()
+              .name == type);
+}
+
+TEST_CASE("GPT-2: learned positions, biases, its own names") {
+  const TransformerConfig m = parse_hf_config(json_of(gpt2), "config.json").value();
+  CHECK(m.name == "gpt2");
+  CHECK(m.ffn == 1000);
+  CHECK(m.kv_heads == 12);
+  CHECK(m.head_dim == 64);  // 768 / 12
+  CHECK(m.learned_positions == 1024);
+  CHECK(m.biases);
+  CHECK_FALSE(m.gated_mlp);
+  CHECK(m.dropout == 0.2);
+  CHECK_FALSE(m.tied_embeddings);
+}
+
+TEST_CASE("what config.json leaves out has the library's default") {
+  const TransformerConfig small =
+      parse_hf_config(json_of(without(without(without(gpt2, "n_inner"), "resid_pdrop"), "tie_word_embeddings")),
+                      "config.json")
+          .value();
+  CHECK(small.ffn == 4 * 768);
+  CHECK(small.dropout == 0.1);
+  CHECK(small.tied_embeddings);
+  const TransformerConfig mha =
+      parse_hf_config(json_of(without(without(llama, "num_key_value_heads"), "head_dim")), "config.json").value();
+  CHECK(mha.kv_heads == 32);
+  CHECK(mha.head_dim == 128);  // 4096 / 32
+}
+
+TEST_CASE("GPT-NeoX: biases, rotary positions, plain MLP") {
+  const TransformerConfig m = parse_hf_config(json_of(neox), "config.json").value();
+  CHECK(m.head_dim == 96);  // 6144 / 64
+  CHECK(m.biases);
+  CHECK_FALSE(m.gated_mlp);
+  CHECK(m.learned_positions == 0);
+}
+
+TEST_CASE("every field: missing, null, of the wrong type or range") {
+  for (const Fields& good : {llama, gpt2, neox}) {
+    for (const auto& [key, value] : good) {
+      if (key == "architectures") continue;
+      INFO(key);
+      for (const Fields& fields : {without(good, key), with(good, key, "null")}) {
+        const auto missing = parse_hf_config(json_of(fields), "config.json");
+        CHECK(missing.ok() != required.at(key));
+        if (!missing) CHECK(missing.errors().at(0).message == "required key '" + key + "' is missing");
+      }
+      const bool truth = key == "tie_word_embeddings";
+      for (const char* bad :
+           {"[1]", "{}", "\"4\"", truth ? "1" : "true", "-1", "1e99", "99999999999", "18446744073709551616"}) {
+        const Fields fields = with(good, key, bad);
+        const auto wrong = parse_hf_config(json_of(fields), "config.json");
+        INFO(bad);
+        REQUIRE(wrong.errors().size() == 1);
+        CHECK(wrong.errors()[0].where.line == line_of(fields, key));
+        CHECK(wrong.errors()[0].where.column == static_cast<int>(key.size()) + 7);  // two blanks, quotes, colon, blank
+        CHECK(wrong.errors()[0].message.find(key + " is ") == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("two wrong fields are two diagnostics") {
+  const auto m = parse_hf_config(json_of(with(with(llama, "vocab_size", "0"), "hidden_size", "1.5")), "config.json");
+  CHECK(m.errors().size() == 2);
+}
+
+TEST_CASE("another architecture is named, with what is supported and what is missing") {
+  const auto m = parse_hf_config("{\"architectures\": [\"BloomForCausalLM\"], \"hidden_size\": 64, \"vocab_size\": 9}",
+                                 "config.json");
+  CHECK(
+      to_text(m.errors()) ==
+      "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
+      "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, GPT2LMHeadModel, "
+      "GPTNeoXForCausalLM; of the fields of a dense transformer it lacks: num_hidden_layers, num_attention_heads, "
+      "intermediate_size\n");
+  CHECK(parse_hf_config("{}", "config.json").errors().at(0).message == "required key 'architectures' is missing");
+  CHECK(parse_hf_config("{\"architectures\": []}", "config.json").errors().at(0).message ==
+        "required key 'architectures' is missing");
+}
+
+TEST_CASE("a config.json whose heads do not divide is refused") {
+  CHECK(parse_hf_config(json_of(with(llama, "num_key_value_heads", "7")), "config.json").errors().size() == 1);
+  CHECK(parse_hf_config(json_of(with(without(llama, "head_dim"), "hidden_size", "4095")), "config.json")
+            .errors()
+            .size() == 1);
+}
+
+TEST_CASE("what is not JSON is placed by line and column") {
+  struct Case {
+    const char* text;
+    int line, column;
+  };
+  for (const Case& c :
+       {Case{"{\n  \"a\": 1,\n  \"b\" 2\n}", 3, 7}, Case{"{\"a\": 01}", 1, 8}, Case{"[1, 2", 1, 6},
+        Case{"{\"a\": \"b", 1, 9}, Case{"{\"a\": 1} x", 1, 10}, Case{"{\"a\": \"\\q\"}", 1, 9}, Case{"nope", 1, 2}}) {
+    const auto m = parse_hf_config(c.text, "config.json");
+    INFO(c.text);
+    INFO(to_text(m.errors()));
+    REQUIRE(m.errors().size() == 1);
+    CHECK(m.errors()[0].where.line == c.line);
+    CHECK(m.errors()[0].where.column == c.column);
+    CHECK(m.errors()[0].message.find("this is not JSON") == 0);
+  }
+}
+
+TEST_CASE("hostile JSON ends in a diagnostic") {
+  CHECK(parse_hf_config("", "c").errors().at(0).message == "the file is empty");
+  CHECK(parse_hf_config(" \n", "c").errors().at(0).message == "the file is empty");
+  CHECK(parse_hf_config(std::string(1'000, '['), "c").errors().at(0).message == "too deeply nested");
+  CHECK(parse_hf_config("{\"a\": 1, \"b\": 2, \"a\": 3}", "c").errors().at(0).message == "key 'a' is given twice");
+  CHECK(parse_hf_config("{\"a\": \"\xFF\"}", "c").errors().at(0).message == "byte 0xFF at offset 7 is not UTF-8");
+  CHECK(parse_hf_config("[1]", "c").errors().at(0).message == "the file is a list");
+  CHECK(parse_hf_config("3", "c").errors().at(0).message == "the file is '3'");
+  CHECK(parse_hf_config("\xEF\xBB\xBF" + json_of(llama), "c").ok());
+}

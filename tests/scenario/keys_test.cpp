@@ -1,0 +1,174 @@
+// Every key of every YAML format, from what the readers themselves ask for: missing, misspelt, given twice, of the
+// wrong type, unit, sign or range. A key added to a reader is tested here without a further line, and a key that no
+// sample has fails the first test.
+#include <catch2/catch.hpp>
+
+#include <set>
+
+#include "mutate.hpp"
+#include "samples.hpp"
+#include "scenario/parse.hpp"
+
+using namespace collcast;
+using input::Holds;
+using input::KnownKey;
+using input::Node;
+using samples::Sample;
+
+namespace {
+
+Node tree_of(const Sample& sample) { return input::parse_yaml(sample.text, "f.yaml").value(); }
+
+/// Known keys that the sample has, each once.
+std::vector<KnownKey> present(const Sample& sample) {
+  Node tree = tree_of(sample);
+  std::vector<KnownKey> keys;
+  std::set<std::string> seen;
+  for (const KnownKey& key : sample.read(sample.text).known) {
+    if (mutate::at(tree, key.path) != nullptr && seen.insert(key.path).second) keys.push_back(key);
+  }
+  return keys;
+}
+
+struct Outcome {
+  std::string text;
+  Diagnostics errors;
+  int line = 0;  ///< of the changed key
+};
+
+Outcome outcome(const Sample& sample, const Node& changed, const std::string& path) {
+  const mutate::Written written = mutate::write(changed);
+  const auto line = written.line.find(path);
+  return {written.text, sample.read(written.text).errors, line == written.line.end() ? 0 : line->second};
+}
+
+bool says(const Diagnostics& errors, int line, const std::string& words) {
+  for (const Diagnostic& d : errors) {
+    const bool there = line == 0 || d.where.line == line;
+    if (there && d.where.file == "f.yaml" && d.message.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// Values that a key must refuse, whatever its limits.
+std::vector<std::string> wrong_values(Holds holds) {
+  const std::vector<std::string> structures{"[1, 2]", "{a: 1}", "~", ""};
+  std::vector<std::string> wrong = structures;
+  const auto add = [&](std::initializer_list<const char*> more) {
+    wrong.insert(wrong.end(), more.begin(), more.end());
+  };
+  switch (holds) {
+    case Holds::text:
+      break;
+    case Holds::name:
+      add({"a/b", "'two words'", "../x", ".x", "\"\""});
+      break;
+    case Holds::word:
+      add({"no-such-word", "1.5"});
+      break;
+    case Holds::truth:
+      add({"yes", "1", "True", "'true'"});
+      break;
+    case Holds::count:
+      add({"-1", "1.5", "1e3", "5GB", "ten", "99999999999999999999", "20000000", "nan", "'4'", "0x10"});
+      break;
+    case Holds::number:
+      add({"-1", "1e999", "nan", "inf", "5s", "many", "1000000", "'0.5'"});
+      break;
+    case Holds::bytes:
+      add({"5", "5GB/s", "5s", "-5GB", "nanGB", "0GB", "1e30GB", "1.5B", "GB"});
+      break;
+    case Holds::bandwidth:
+      add({"5", "5GB", "5s", "-5GB/s", "0GB/s", "infGB/s", "1e300GB/s", "1e308TB/s"});
+      break;
+    case Holds::time:
+      add({"5", "5GB", "-5us", "nans", "1e300s", "2000000s", "soon"});
+      break;
+    case Holds::flop_rate:
+      add({"5", "5GB/s", "-5TFLOP/s", "0TFLOP/s", "nanTFLOP/s", "1e300PFLOP/s"});
+      break;
+    case Holds::list:
+      wrong = {"{a: 1}", "~", "5", "word", "[[[]]]"};
+      break;
+    case Holds::map:
+      wrong = {"[1, 2]", "~", "5", "word"};
+      break;
+  }
+  return wrong;
+}
+
+/// Removing these gives a default that makes another key meaningless, which is said of that key.
+bool default_conflicts(const std::string& path) { return path == "node.links.1.wiring" || path == "network.spines"; }
+
+}  // namespace
+
+TEST_CASE("the samples are good, and between them have every key of every format") {
+  std::set<std::string> known, used;
+  for (const Sample& sample : samples::all()) {
+    INFO(sample.name);
+    CHECK(to_text(sample.read(sample.text).errors) == "");
+    for (const KnownKey& key : sample.read(sample.text).known) known.insert(key.path);
+    for (const KnownKey& key : present(sample)) used.insert(key.path);
+  }
+  std::set<std::string> unused;
+  for (const std::string& path : known) {
+    // Elements of one list share their keys.
+    std::string twin = path;
+    if (const std::size_t at = path.find(".0."); at != std::string::npos) twin.replace(at, 3, ".1.");
+    if (used.count(path) + used.count(twin) == 0) unused.insert(path);
+  }
+  CHECK(unused == std::set<std::string>{});
+}
+
+TEST_CASE("a missing key is named if it is required, and has a default if not") {
+  for (const Sample& sample : samples::all()) {
+    for (const KnownKey& key : present(sample)) {
+      const Outcome result = outcome(sample, mutate::without(tree_of(sample), key.path), key.path);
+      INFO(sample.name << ": without " << key.path << "\n" << to_text(result.errors));
+      const std::string missing = "required key '" + mutate::last_key(key.path) + "' is missing";
+      CHECK(says(result.errors, 0, missing) == key.required);
+      if (!key.required && !default_conflicts(key.path) && key.path != "model.config" && key.path != "tasks")
+        CHECK(result.errors.empty());
+    }
+  }
+}
+
+TEST_CASE("a misspelt key is an error at its place with the right word") {
+  for (const Sample& sample : samples::all()) {
+    for (const KnownKey& key : present(sample)) {
+      const std::string wrong = mutate::last_key(key.path).substr(0, 1) + mutate::last_key(key.path);
+      const std::size_t dot = key.path.rfind('.');
+      const std::string path = (dot == std::string::npos ? "" : key.path.substr(0, dot + 1)) + wrong;
+      const Outcome result = outcome(sample, mutate::renamed(tree_of(sample), key.path, wrong), path);
+      INFO(sample.name << ": " << path << "\n" << to_text(result.errors));
+      CHECK(says(result.errors, result.line, "unknown key '" + wrong + "'"));
+      CHECK(to_text(result.errors).find("did you mean '" + mutate::last_key(key.path) + "'?") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a key given twice is an error at the second place") {
+  for (const Sample& sample : samples::all()) {
+    for (const KnownKey& key : present(sample)) {
+      const Outcome result = outcome(sample, mutate::doubled(tree_of(sample), key.path), key.path);
+      INFO(sample.name << ": " << key.path << "\n" << to_text(result.errors));
+      CHECK(says(result.errors, result.line, "key '" + mutate::last_key(key.path) + "' is given twice"));
+    }
+  }
+}
+
+TEST_CASE("a value of the wrong type, unit, sign or range is an error at its place, with what was expected") {
+  for (const Sample& sample : samples::all()) {
+    for (const KnownKey& key : present(sample)) {
+      for (const std::string& value : wrong_values(key.holds)) {
+        const Outcome result = outcome(sample, mutate::with_value(tree_of(sample), key.path, value), key.path);
+        INFO(sample.name << ": " << key.path << " = " << value << "\n" << to_text(result.errors));
+        bool found = false;
+        for (const Diagnostic& d : result.errors)
+          found = found || (d.where.file == "f.yaml" && d.where.line == result.line && d.message.find(key.path) == 0 &&
+                            !d.hint.empty());
+        CHECK(found);
+      }
+    }
+  }
+}

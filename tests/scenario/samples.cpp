@@ -1,0 +1,174 @@
+#include "samples.hpp"
+
+#include "scenario/parse.hpp"
+
+namespace collcast::samples {
+
+namespace {
+
+const char* const leaf_spine = R"(
+schema: collcast.topology.v1
+name: cluster
+title: "A cluster"
+extends: other
+systems: [one, two]
+sources: ["a data sheet"]
+teaching: false
+nodes: {default: 2, max: 8}
+gpu:
+  model: G1
+  memory: 80GB
+  memory_bandwidth: 2TB/s
+  peak: {fp32: 1TFLOP/s, tf32: 2TFLOP/s, fp16: 3TFLOP/s, bf16: 3TFLOP/s, fp8: 4TFLOP/s, fp4: 5TFLOP/s, int8: 4TFLOP/s}
+  kernels: a100
+  source: "a data sheet"
+node:
+  devices:
+    gpu: {kind: gpu, count: 4}
+    nic: {kind: nic, count: 4}
+  links:
+    - {from: gpu, to: gpu, wiring: ring, kind: nvlink, bandwidth: 300GB/s, latency: 500ns, source: s}
+    - {from: gpu, to: nic, wiring: pairs, pairs: [[0, 1], [1, 0]], kind: pcie, bandwidth: 30GB/s, latency: 1us, source: s}
+network:
+  kind: leaf_spine
+  attach: nic
+  link: {bandwidth: 200Gb/s, latency: 1us}
+  rail_optimized: true
+  nodes_per_leaf: 4
+  spines: 2
+  oversubscription: 2
+  spine_latency: 1us
+  source: s
+)";
+
+std::string small_machine(const std::string& network) {
+  return "schema: collcast.topology.v1\nname: small\nnode:\n  devices:\n    host: {kind: host, count: 1}\nnetwork:\n" +
+         network;
+}
+
+const char* const kernels = R"(
+schema: collcast.kernels.v1
+name: g1
+sources: ["measured"]
+gemm:
+  bf16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
+  fp16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
+  fp32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
+  tf32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
+  fp8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
+  fp4: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
+  int8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
+attention:
+  bf16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  tf32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp4: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  int8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+memory_bound: {overhead: 5us, compute: 1, memory: 0.9, source: s}
+)";
+
+const char* const step = R"(
+schema: collcast.scenario.v1
+name: inline
+title: "A step"
+topology: dgx-a100
+nodes: 1
+model:
+  name: tiny
+  layers: 4
+  hidden: 1024
+  heads: 16
+  kv_heads: 8
+  head_dim: 64
+  ffn: 4096
+  vocab: 32000
+  gated_mlp: true
+  tied_embeddings: false
+  biases: false
+  causal: true
+  learned_positions: 0
+  dropout: 0.1
+layout: {tp: 8, pp: 1, dp: 1, order: tp-pp-dp, sequence_parallel: true, schedule: 1f1b}
+batch: {sequence: 2048, micro_batch: 1, global_batch: 8}
+training:
+  precision: bf16
+  recompute: full
+  attention: flash
+  zero: 1
+  gradient_bytes: 2
+  overlap_dp: true
+  bucket: 40MB
+  overlap_pp: false
+  optimizer: true
+  embedding_and_logits: true
+collectives: {algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
+what_if:
+  wide:
+    title: "More tensor parallelism"
+    set: {layout.tp: 4}
+)";
+
+const char* const from_config = R"(
+schema: collcast.scenario.v1
+name: from-config
+topology: dgx-h100
+model: {config: models/llama3-8b/config.json}
+batch: {sequence: 2048, global_batch: 8}
+)";
+
+const char* const tasks = R"(
+schema: collcast.scenario.v1
+name: measured
+topology: dgx-a100
+tasks:
+  overlap: false
+  list:
+    - {name: a, stream: compute, duration: 10ms, category: compute}
+    - {name: b, stream: tp, duration: 5ms, after: [a], category: tp}
+)";
+
+Reading read_with(const std::string& text, const std::function<void(input::Reader&, const input::Node&)>& read) {
+  const Result<input::Node> tree = input::parse_yaml(text, "f.yaml");
+  if (!tree) return {tree.errors(), {}};
+  input::Reader reader;
+  read(reader, *tree);
+  std::vector<input::KnownKey> known = reader.known();
+  return {reader.take(), std::move(known)};
+}
+
+Reading topology_of(const std::string& text) {
+  return read_with(text, [](input::Reader& r, const input::Node& tree) { input::read_topology(r, tree, "f.yaml"); });
+}
+Reading kernels_of(const std::string& text) {
+  return read_with(text, [](input::Reader& r, const input::Node& tree) { input::read_kernels(r, tree, "f.yaml"); });
+}
+Reading scenario_of(const std::string& text) {
+  return read_with(text, [](input::Reader& r, const input::Node& tree) {
+    ScenarioOptions options;
+    options.search = shipped();
+    if (const input::Node* what_if = tree.find("what_if")) input::read_variants(r, *what_if);
+    input::read_scenario(r, tree, "f.yaml", options, {});
+  });
+}
+
+}  // namespace
+
+SearchPath shipped() { return {{COLLCAST_SOURCE_DIR "/topologies"}, {COLLCAST_SOURCE_DIR "/scenarios"}}; }
+
+std::vector<Sample> all() {
+  const std::string link = "  attach: host\n  source: s\n  link: {bandwidth: 1GB/s, latency: 0s}\n";
+  return {{"leaf_spine", leaf_spine, topology_of},
+          {"torus", small_machine("  kind: torus\n  dims: [2, 3]\n" + link), topology_of},
+          {"mesh", small_machine("  kind: mesh\n  dims: [2, 3]\n" + link), topology_of},
+          {"ring", small_machine("  kind: ring\n" + link), topology_of},
+          {"star", small_machine("  kind: star\n" + link), topology_of},
+          {"no network", small_machine("  kind: none\n"), topology_of},
+          {"kernels", kernels, kernels_of},
+          {"step", step, scenario_of},
+          {"from config", from_config, scenario_of},
+          {"tasks", tasks, scenario_of}};
+}
+
+}  // namespace collcast::samples

@@ -1,0 +1,254 @@
+// What a scenario's values become, its variants, and what its tasks may wait for.
+#include <catch2/catch.hpp>
+
+#include "folder.hpp"
+#include "samples.hpp"
+
+using namespace collcast;
+
+namespace {
+
+const std::string head = "schema: collcast.scenario.v1\nname: s\ntopology: dgx-a100\n";
+const std::string model = "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n";
+const std::string batch = "batch: {sequence: 128, global_batch: 8}\n";
+
+ScenarioOptions options(const std::vector<std::string>& settings = {}, const std::string& what_if = "") {
+  ScenarioOptions o;
+  o.search = samples::shipped();
+  o.what_if = what_if;
+  for (const std::string& text : settings) o.overrides.push_back(parse_override(text).value());
+  return o;
+}
+Result<Scenario> parse(const std::string& text, const ScenarioOptions& o = options()) {
+  return parse_scenario(text, "s.yaml", o);
+}
+std::string errors_of(const std::string& text, const ScenarioOptions& o = options()) {
+  const auto scenario = parse(text, o);
+  return scenario ? "" : to_text(scenario.errors());
+}
+/// A scenario of one-line tasks.
+std::string tasks_of(const std::string& lines) { return head + "tasks:\n  list:\n" + lines; }
+
+}  // namespace
+
+TEST_CASE("a step has defaults where the file is silent") {
+  const Scenario s = parse(head + model + batch).value();
+  REQUIRE(s.step);
+  CHECK_FALSE(s.tasks);
+  CHECK(s.nodes == 0);
+  CHECK(s.topology.name == "dgx-a100");
+  CHECK(s.step->model.kv_heads == 16);
+  CHECK(s.step->model.head_dim == 64);  // 1024 / 16
+  CHECK(s.step->layout.world() == 1);
+  CHECK(s.step->batch.micro_batch == 1);
+  CHECK(s.step->options.precision == "bf16");
+  CHECK(s.step->gpu.model == "A100-SXM4-80GB");
+  CHECK(s.step->kernels.name == "a100");
+  CHECK(s.collectives.algorithm == "auto");
+  CHECK(s.collectives.chunks == 0);
+  CHECK(s.sharing == Sharing::max_min);
+}
+
+TEST_CASE("every section arrives") {
+  const Scenario s =
+      parse(head + "nodes: 3\n" + model +
+            "layout: {tp: 2, pp: 3, dp: 4, order: tp-cp-ep-dp-pp, sequence_parallel: true, schedule: gpipe}\n"
+            "batch: {sequence: 256, micro_batch: 2, global_batch: 16}\n"
+            "training: {precision: fp16, recompute: selective, attention: unfused, zero: 1, gradient_bytes: 2, "
+            "overlap_dp: false, "
+            "bucket: 8MB, overlap_pp: false, optimizer: false, embedding_and_logits: false}\n"
+            "collectives: {algorithm: ring, chunks: 16, channels: 2, sharing: fifo}\n")
+          .value();
+  CHECK(s.nodes == 3);
+  const StepInputs& step = *s.step;
+  CHECK((step.layout.tp == 2 && step.layout.pp == 3 && step.layout.dp == 4 && step.layout.sequence_parallel));
+  CHECK(step.layout.order == RankOrder::tp_cp_ep_dp_pp);
+  CHECK(step.layout.schedule == PipelineSchedule::gpipe);
+  CHECK((step.batch.sequence == 256 && step.batch.micro_batch == 2 && step.batch.global_batch == 16));
+  const TrainingOptions& t = step.options;
+  CHECK(t.precision == "fp16");
+  CHECK(t.recompute == Recompute::selective);
+  CHECK(t.attention == Attention::unfused);
+  CHECK((t.zero == 1 && t.gradient_bytes == 2 && t.bucket == Bytes(8'000'000)));
+  CHECK_FALSE((t.overlap_dp || t.overlap_pp || t.optimizer || t.embedding_and_logits));
+  CHECK(s.collectives.algorithm == "ring");
+  CHECK((s.collectives.chunks == 16 && s.collectives.channels == 2));
+  CHECK(s.sharing == Sharing::fifo);
+}
+
+TEST_CASE("a model comes from its config.json, and keys beside it replace its values") {
+  const Scenario s = parse(head + batch + "model: {config: models/llama3-8b/config.json, layers: 4}\n").value();
+  CHECK(s.step->model.name == "llama3-8b");
+  CHECK(s.step->model.layers == 4);
+  CHECK(s.step->model.hidden == 4096);
+  CHECK(s.step->model.kv_heads == 8);
+  // 2048 / 16 heads: the size of a head follows unless it is given.
+  const Scenario smaller =
+      parse(head + batch + "model: {config: models/llama3-8b/config.json, hidden: 2048, heads: 16}\n").value();
+  CHECK(smaller.step->model.head_dim == 128);
+  CHECK(smaller.step->model.kv_heads == 8);
+}
+
+TEST_CASE("config.json is looked for beside the scenario first") {
+  const Folder folder("config");
+  folder.file(
+      "models/llama3-8b/config.json",
+      R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                  "intermediate_size": 128, "vocab_size": 100})");
+  const std::string file = folder.file("mine.yaml", head + batch + "model: {config: models/llama3-8b/config.json}\n");
+  CHECK(load_scenario(file, options()).value().step->model.hidden == 64);
+  CHECK(errors_of(head + batch + "model: {config: models/none/config.json}\n")
+            .find("s.yaml:5:17: error: file 'models/none/config.json' does not exist") == 0);
+}
+
+TEST_CASE("errors of scenario, machine and config.json come together") {
+  const Folder folder("together");
+  folder.file("m.yaml", "schema: collcast.topology.v1\nname: m\nnode: {devices: {gpu: {kind: gpu, count: 0}}}\n");
+  folder.file("c.json", "{\"architectures\": [\"LlamaForCausalLM\"]}");
+  const std::string file = folder.file("s.yaml",
+                                       "schema: collcast.scenario.v1\nname: s\ntopology: m.yaml\nmodel: {config: "
+                                       "c.json}\nbatch: {sequence: 0, global_batch: 8}\n");
+  const auto scenario = load_scenario(file, options());
+  std::vector<std::string> files;
+  for (const Diagnostic& d : scenario.errors()) files.push_back(d.where.file.substr(folder.path().size() + 1));
+  // The five required fields, one count of the machine, one of the batch.
+  CHECK(files == std::vector<std::string>{"c.json", "c.json", "c.json", "c.json", "c.json", "m.yaml", "s.yaml"});
+}
+
+TEST_CASE("degrees and samples whose products overflow are refused") {
+  CHECK(errors_of(head + model + batch + "layout: {tp: 10000000, pp: 10000000, dp: 10000000}\n")
+            .find("are too many ranks") != std::string::npos);
+  CHECK(errors_of(head + model + batch + "layout: {tp: 1, pp: 4000, dp: 4000}\n").find("are too many ranks") !=
+        std::string::npos);
+  CHECK(errors_of(head + model + "batch: {sequence: 10000000, micro_batch: 100000, global_batch: 1}\n")
+            .find("are too many tokens") != std::string::npos);
+  CHECK(errors_of(head + model + "layout: {dp: 10000000}\nbatch: {sequence: 1, micro_batch: 1000, global_batch: 1}\n")
+            .find("are too many samples") != std::string::npos);
+}
+
+TEST_CASE("a model whose heads do not divide is refused") {
+  CHECK(errors_of(head + batch + "model: {layers: 8, hidden: 1000, heads: 16, ffn: 4096, vocab: 1000}\n")
+            .find("model.hidden 1000 is not a multiple of model.heads 16") != std::string::npos);
+  CHECK(errors_of(head + batch + "model: {layers: 8, hidden: 1024, heads: 16, kv_heads: 5, ffn: 4096, vocab: 1000}\n")
+            .find("model.heads 16 is not a multiple of model.kv_heads 5") != std::string::npos);
+}
+
+TEST_CASE("a step needs a machine with a GPU and its kernel table") {
+  const Result<Scenario> s = parse("schema: collcast.scenario.v1\nname: s\ntopology: ethernet-hosts\n" + model + batch);
+  REQUIRE(s.errors().size() == 1);
+  CHECK(s.errors()[0].message == "machine 'ethernet-hosts' describes no GPU, which a training step needs");
+  CHECK(s.errors()[0].where.line == 3);
+  CHECK(errors_of(head + model + batch, options({"topology.gpu.kernels=a10"})).find("there is no kernel table 'a10'") !=
+        std::string::npos);
+}
+
+TEST_CASE("a kernel table beside the user's own machine is found") {
+  const Folder folder("kernels");
+  folder.file("kernels/mine.yaml",
+              "schema: collcast.kernels.v1\nname: mine\nsources: [lab]\n"
+              "gemm: {bf16: {overhead: 1us, compute: 1, memory: 1, source: a}}\n"
+              "attention: {bf16: {overhead: 1us, compute: 1, memory: 1, source: b}}\n"
+              "memory_bound: {overhead: 1us, compute: 1, memory: 1, source: c}\n");
+  folder.file(
+      "m.yaml",
+      "schema: collcast.topology.v1\nname: m\nnode: {devices: {gpu: {kind: gpu}}}\n"
+      "gpu: {model: G, memory: 1GB, memory_bandwidth: 1TB/s, peak: {bf16: 1TFLOP/s}, kernels: mine, source: s}\n");
+  const std::string file =
+      folder.file("s.yaml", "schema: collcast.scenario.v1\nname: s\ntopology: m.yaml\n" + model + batch);
+  CHECK(load_scenario(file, options()).value().step->kernels.name == "mine");
+}
+
+TEST_CASE("tasks wait for tasks above them") {
+  const Scenario s = parse(tasks_of("    - {name: a, stream: compute, duration: 2ms, category: compute}\n"
+                                    "    - {name: b, stream: tp, duration: 1ms, after: [a], category: tp}\n"))
+                         .value();
+  REQUIRE(s.tasks);
+  CHECK_FALSE(s.step);
+  CHECK(s.tasks->overlap);
+  REQUIRE(s.tasks->tasks.size() == 2);
+  CHECK(s.tasks->tasks[1].stream == "tp");
+  CHECK(s.tasks->tasks[1].duration == Seconds(1e-3));
+  CHECK(s.tasks->tasks[1].after == std::vector<std::string>{"a"});
+  CHECK(s.tasks->tasks[1].category == "tp");
+}
+
+TEST_CASE("waiting for a later, the same or no task, and a name twice, are errors") {
+  const std::string rest = ", stream: compute, duration: 1ms, category: compute";
+  const std::string text = errors_of(tasks_of("    - {name: first" + rest + "}\n    - {name: b" + rest +
+                                              ", after: [c, b, frist]}\n    - {name: c" + rest + "}\n"));
+  CHECK(text.find("s.yaml:7:76: error: task 'b' waits for 'c', which comes later") != std::string::npos);
+  CHECK(text.find("task 'b' waits for 'b', which comes at the same time") != std::string::npos);
+  CHECK(text.find("task 'b' waits for 'frist', which does not exist\n    hint: did you mean 'first'?") !=
+        std::string::npos);
+  CHECK(errors_of(tasks_of("    - {name: a" + rest + "}\n    - {name: a" + rest + "}\n"))
+            .find("s.yaml:7:7: error: task 'a' is described twice") != std::string::npos);
+  CHECK(errors_of(head + "tasks: {list: []}\n").find("tasks.list is empty") != std::string::npos);
+}
+
+TEST_CASE("a scenario is either a step or tasks") {
+  const std::string text =
+      errors_of(tasks_of("    - {name: a, stream: compute, duration: 1ms, category: compute}\n") + batch);
+  CHECK(text.find("s.yaml:7:1: error: 'batch' has no meaning here: the scenario is made of 'tasks'") == 0);
+}
+
+TEST_CASE("a variant changes the scenario and its machine") {
+  const std::string text = head + model + batch +
+                           "what_if:\n  wide: {title: \"More TP\", set: {layout.tp: 4, "
+                           "topology.network.link.bandwidth: 800Gb/s}}\n  deep: {set: {layout.pp: 2}}\n";
+  const Scenario base = parse(text).value();
+  CHECK(base.what_if == std::vector<std::string>{"wide", "deep"});
+  CHECK(base.step->layout.tp == 1);
+  const Scenario wide = parse(text, options({}, "wide")).value();
+  CHECK(wide.step->layout.tp == 4);
+  CHECK(std::get<LeafSpineNetwork>(wide.topology.network).bandwidth == Bandwidth(100e9));
+  // The command line comes after the variant.
+  CHECK(parse(text, options({"layout.tp=2"}, "wide")).value().step->layout.tp == 2);
+}
+
+TEST_CASE("a variant that nobody chose is still checked") {
+  const std::string text =
+      errors_of(head + model + batch +
+                "what_if:\n  bad:\n    set:\n      layuot.tp: 4\n      topology.network.link.bandwidth: fast\n");
+  CHECK(text.find("s.yaml:9:18: error: what_if 'bad': unknown path 'layuot.tp'\n    hint: did you mean 'layout.tp'?") ==
+        0);
+  CHECK(text.find("s.yaml:10:40: error: what_if 'bad': network.link.bandwidth is 'fast'") != std::string::npos);
+}
+
+TEST_CASE("an unknown variant is answered with the nearest one") {
+  const std::string text = head + model + batch + "what_if: {wide: {set: {layout.tp: 4}}}\n";
+  CHECK(errors_of(text, options({}, "wied")) ==
+        "s.yaml: error: there is no what_if 'wied'\n    hint: did you mean 'wide'? expected one of: wide\n");
+  CHECK(errors_of(head + model + batch, options({}, "x")).find("this scenario has none") != std::string::npos);
+}
+
+TEST_CASE("what_if itself cannot be set, and an unknown machine path names the topology") {
+  CHECK(errors_of(head + model + batch, options({"what_if.a=1"})).find("'what_if' cannot be set") != std::string::npos);
+  CHECK(errors_of(head + model + batch, options({"topology.netwrok.spines=1"}))
+            .find("command line: error: unknown path 'topology.netwrok.spines'\n    hint: did you mean "
+                  "'topology.network.spines'?") == 0);
+}
+
+TEST_CASE("a list element is found by its name") {
+  const std::string text = tasks_of("    - {name: a, stream: compute, duration: 2ms, category: compute}\n");
+  CHECK(parse(text, options({"tasks.list.a.duration=7ms"})).value().tasks->tasks[0].duration == Seconds(7e-3));
+  CHECK(errors_of(text, options({"tasks.list.b.duration=7ms"})).find("the list has no element 'b'") !=
+        std::string::npos);
+}
+
+TEST_CASE("the command line may name another machine and number of nodes") {
+  ScenarioOptions o = options();
+  o.topology = "dgx-h100";
+  o.nodes = 5;
+  const Scenario s = parse(head + model + batch, o).value();
+  CHECK(s.topology.name == "dgx-h100");
+  CHECK(s.step->gpu.model == "H100-SXM5-80GB");
+  CHECK(s.nodes == 5);
+  o.topology = "nowhere";
+  CHECK(errors_of(head + model + batch, o).find("command line: error: there is no machine 'nowhere'") == 0);
+}
+
+TEST_CASE("an unknown algorithm is answered with the known ones") {
+  const std::string text = errors_of(head + model + batch + "collectives: {algorithm: rnig}\n");
+  CHECK(text.find("s.yaml:6:26: error: collectives.algorithm is 'rnig'\n    hint: did you mean 'ring'? expected one "
+                  "of: auto, ") == 0);
+}

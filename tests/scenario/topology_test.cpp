@@ -1,0 +1,204 @@
+// What a machine file's values become, and files that extend others.
+#include <catch2/catch.hpp>
+
+#include "folder.hpp"
+#include "samples.hpp"
+
+using namespace collcast;
+
+namespace {
+
+const std::string head = "schema: collcast.topology.v1\nname: m\nnode: {devices: {host: {kind: host}}}\n";
+
+std::string errors_of(const std::string& text) {
+  const Result<TopologySpec> spec = parse_topology(text, "m.yaml");
+  return spec ? "" : to_text(spec.errors());
+}
+
+NetworkSpec network_of(const std::string& lines) {
+  return parse_topology(
+             head + "network: {attach: host, source: s, link: {bandwidth: 8Gb/s, latency: 3us}, " + lines + "}",
+             "m.yaml")
+      .value()
+      .network;
+}
+
+}  // namespace
+
+TEST_CASE("values arrive in base units, with the place they were written") {
+  const TopologySpec spec =
+      parse_topology(
+          "schema: collcast.topology.v1\n"
+          "name: m\n"
+          "nodes: {default: 2, max: 9}\n"
+          "gpu: {model: G1, memory: 80GB, memory_bandwidth: 2TB/s, peak: {bf16: 312TFLOP/s}, kernels: k, source: s}\n"
+          "node:\n"
+          "  devices:\n"
+          "    gpu: {kind: gpu, count: 4}\n"
+          "    sw: {kind: nvswitch}\n"
+          "  links:\n"
+          "    - {from: gpu, to: sw, wiring: pairs, pairs: [[3, 0], [1, 0]], kind: nvlink, bandwidth: 400Gb/s, "
+          "latency: 500ns, source: s}\n",
+          "m.yaml")
+          .value();
+  CHECK(spec.default_nodes == 2);
+  CHECK(spec.max_nodes == 9);
+  CHECK(spec.gpu.memory == Bytes(80'000'000'000));
+  CHECK(spec.gpu.memory_bandwidth == Bandwidth(2e12));
+  CHECK(spec.gpu.peak.at("bf16") == FlopRate(312e12));
+  REQUIRE(spec.devices.size() == 2);
+  CHECK(spec.devices[0].name == "gpu");
+  CHECK(spec.devices[1].kind == DeviceKind::nvswitch);
+  CHECK(spec.devices[1].count == 1);
+  CHECK(spec.devices[1].where.line == 8);
+  REQUIRE(spec.links.size() == 1);
+  // 400 Gb/s = 400e9 / 8 bytes per second.
+  CHECK(spec.links[0].bandwidth == Bandwidth(50e9));
+  CHECK(spec.links[0].latency == Seconds(500e-9));
+  CHECK(spec.links[0].pairs == std::vector<std::pair<int, int>>{{3, 0}, {1, 0}});
+  CHECK(spec.links[0].where.line == 10);
+  CHECK(std::holds_alternative<std::monostate>(spec.network));
+}
+
+TEST_CASE("each kind of network becomes its description") {
+  const auto star = std::get<StarNetwork>(network_of("kind: star"));
+  CHECK(star.bandwidth == Bandwidth(1e9));
+  CHECK(star.latency == Seconds(3e-6));
+  const auto ring = std::get<TorusNetwork>(network_of("kind: ring"));
+  CHECK((ring.dims.empty() && ring.wrap));
+  const auto mesh = std::get<TorusNetwork>(network_of("kind: mesh"));
+  CHECK((mesh.dims.empty() && !mesh.wrap));
+  const auto torus = std::get<TorusNetwork>(network_of("kind: torus, dims: [4, 2]"));
+  CHECK(torus.dims == std::vector<int>{4, 2});
+  CHECK(torus.wrap);
+  const auto clos =
+      std::get<LeafSpineNetwork>(network_of("kind: leaf_spine, rail_optimized: false, nodes_per_leaf: 4, spines: 2, "
+                                            "oversubscription: 1.5, spine_latency: 1us"));
+  CHECK_FALSE(clos.rail_optimized);
+  CHECK(clos.nodes_per_leaf == 4);
+  CHECK(clos.spines == 2);
+  CHECK(clos.oversubscription == 1.5);
+  CHECK(clos.spine_latency == Seconds(1e-6));
+}
+
+TEST_CASE("a key of another kind of network is refused with the kind it belongs to") {
+  const std::string text = errors_of(
+      head +
+      "network:\n  kind: star\n  attach: host\n  source: s\n  spines: 4\n  link: {bandwidth: 1GB/s, latency: 0s}\n");
+  CHECK(text ==
+        "m.yaml:8:3: error: 'network.spines' has no meaning here: it belongs to a leaf_spine network\n    hint: remove "
+        "it\n");
+}
+
+TEST_CASE("two mistakes are two diagnostics, in the order of the file") {
+  const Result<TopologySpec> spec = parse_topology(
+      "schema: collcast.topology.v1\nname: m\nnodes: {default: minus}\nnode: {devices: {host: {kind: hots}}}\n",
+      "m.yaml");
+  REQUIRE(spec.errors().size() == 2);
+  CHECK(spec.errors()[0].where.line == 3);
+  CHECK(spec.errors()[0].message == "nodes.default is 'minus'");
+  CHECK(spec.errors()[1].where.line == 4);
+  CHECK(spec.errors()[1].hint.find("did you mean 'host'?") == 0);
+}
+
+TEST_CASE("a file of another kind is told by its schema, without further noise") {
+  CHECK(errors_of("schema: collcast.scenario.v1\nname: x\nlayout: {tp: 8}\n") ==
+        "m.yaml:1:9: error: schema is 'collcast.scenario.v1'\n"
+        "    hint: expected one of: collcast.topology.v1\n");
+}
+
+TEST_CASE("more than a hundred errors are counted, not listed") {
+  std::string links = "node:\n  devices: {host: {kind: host}}\n  links:\n";
+  for (int i = 0; i < 60; ++i) links += "    - {from: a, to: b, kind: x, bandwidth: 1, latency: 1, source: s}\n";
+  const Result<TopologySpec> spec = parse_topology("schema: collcast.topology.v1\nname: m\n" + links, "m.yaml");
+  REQUIRE(spec.errors().size() == 101);
+  CHECK(spec.errors().back().message == "80 more errors");  // 3 errors in each of 60 links
+}
+
+TEST_CASE("a file that extends another merges maps and replaces lists") {
+  const Folder folder("extends");
+  folder.file(
+      "base.yaml",
+      "schema: collcast.topology.v1\nname: base\ntitle: Base\nsystems: [s1]\nsources: [a, b]\n"
+      "gpu: {model: G, memory: 40GB, memory_bandwidth: 1TB/s, peak: {bf16: 1TFLOP/s, fp16: 1TFLOP/s}, source: s}\n"
+      "node:\n  devices: {gpu: {kind: gpu, count: 8}}\n"
+      "  links: [{from: gpu, to: gpu, kind: nvlink, bandwidth: 1GB/s, latency: 0s, source: s}]\n");
+  const std::string child =
+      folder.file("child.yaml",
+                  "schema: collcast.topology.v1\nname: child\nextends: base\nsources: [c]\n"
+                  "gpu: {memory: 80GB, peak: {bf16: 2TFLOP/s}}\nnode: {devices: {gpu: {count: 4}}}\n");
+  const TopologySpec spec = load_topology("child", {{folder.path()}, {}}).value();
+  CHECK(spec.file == child);
+  CHECK(spec.name == "child");
+  CHECK(spec.title.empty());  // name, title and systems are a file's own
+  CHECK(spec.systems.empty());
+  CHECK(spec.sources == std::vector<std::string>{"c"});
+  CHECK(spec.gpu.memory == Bytes(80'000'000'000));
+  CHECK(spec.gpu.memory_bandwidth == Bandwidth(1e12));
+  CHECK(spec.gpu.peak.at("bf16") == FlopRate(2e12));
+  CHECK(spec.gpu.peak.at("fp16") == FlopRate(1e12));
+  CHECK(spec.devices.at(0).count == 4);
+  CHECK(spec.links.at(0).where.file == folder.path() + "/base.yaml");  // errors point into the file that has them
+}
+
+TEST_CASE("an error in an extended file is reported there") {
+  const Folder folder("extends-error");
+  folder.file("base.yaml", "schema: collcast.topology.v1\nname: base\nnode: {devices: {gpu: {kind: gpu, count: 0}}}\n");
+  const std::string child =
+      folder.file("child.yaml", "schema: collcast.topology.v1\nname: child\nextends: ./base.yaml\n");
+  const auto spec = load_topology(child, {});
+  REQUIRE(spec.errors().size() == 1);
+  CHECK(spec.errors()[0].where.file == folder.path() + "/base.yaml");
+  CHECK(spec.errors()[0].where.line == 3);
+  CHECK(spec.errors()[0].message == "node.devices.gpu.count is '0'");
+}
+
+TEST_CASE("a circle of files shows the way round") {
+  const Folder folder("circle");
+  const auto text = [](const std::string& name, const std::string& base) {
+    return "schema: collcast.topology.v1\nname: " + name + "\nextends: " + base + "\n";
+  };
+  const std::string a = folder.file("a.yaml", text("a", "./b.yaml"));
+  folder.file("b.yaml", text("b", "./c.yaml"));
+  folder.file("c.yaml", text("c", "../" + folder.name() + "/a.yaml"));
+  const auto spec = load_topology(a, {});
+  REQUIRE(spec.errors().size() == 1);
+  const std::string d = folder.path();
+  CHECK(spec.errors()[0].where.line == 3);
+  CHECK(spec.errors()[0].message == "'extends' goes in a circle: " + a + " -> " + d + "/b.yaml -> " + d +
+                                        "/c.yaml -> " + d + "/../" + folder.name() + "/a.yaml");
+}
+
+TEST_CASE("a long chain of files is cut off") {
+  const Folder folder("chain");
+  for (int i = 0; i < 20; ++i)
+    folder.file("m" + std::to_string(i) + ".yaml",
+                "schema: collcast.topology.v1\nname: m\nextends: m" + std::to_string(i + 1) + "\n");
+  const auto spec = load_topology("m0", {{folder.path()}, {}});
+  REQUIRE(spec.errors().size() == 1);
+  CHECK(spec.errors()[0].message == "'extends' goes through more than 16 files");
+}
+
+TEST_CASE("a name that is not there is answered with the nearest one") {
+  const auto spec = load_topology("dgx-a10", samples::shipped());
+  REQUIRE(spec.errors().size() == 1);
+  CHECK(spec.errors()[0].where.file == "command line");
+  CHECK(spec.errors()[0].message == "there is no machine 'dgx-a10'");
+  CHECK(spec.errors()[0].hint.find("did you mean 'dgx-a100'?") == 0);
+}
+
+TEST_CASE("the first folder of the search path wins") {
+  const Folder mine("mine");
+  mine.file("ring.yaml", head);
+  SearchPath search = samples::shipped();
+  search.topologies.insert(search.topologies.begin(), mine.path());
+  CHECK(load_topology("ring", search).value().name == "m");
+  bool found = false;
+  for (const TopologyEntry& entry : list_topologies(search)) {
+    if (entry.name == "ring") {
+      found = true;
+      CHECK(entry.file == mine.path() + "/ring.yaml");
+    }
+  }
+  CHECK(found);
+}
