@@ -45,7 +45,7 @@ class [[nodiscard]] Result {
     check(ok(), "value() of a failed Result");
     return *value_;
   }
-  T&& value() && {
+  T value() && {
     check(ok(), "value() of a failed Result");
     return std::move(*value_);
   }

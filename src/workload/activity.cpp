@@ -1,0 +1,69 @@
+#include "workload/activity.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+namespace collcast::workload {
+
+namespace {
+
+struct Charge {
+  std::string_view category;
+  Seconds Breakdown::*part;
+};
+/// In the order in which they are charged. Categories that are not here (forward, backward ...) compute.
+constexpr std::array charges{Charge{"compute", &Breakdown::compute}, Charge{"optimizer", &Breakdown::optimizer},
+                             Charge{"tp", &Breakdown::tp_exposed},   Charge{"pp", &Breakdown::pp_exposed},
+                             Charge{"cp", &Breakdown::cp_exposed},   Charge{"ep", &Breakdown::ep_exposed},
+                             Charge{"dp", &Breakdown::dp_exposed}};
+
+std::size_t charge_of(std::string_view category) {
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (charges[i].category == category) return i;
+  return 0;
+}
+
+/// An operation that begins (+1) or ends (-1).
+struct Edge {
+  SimTime at;
+  std::size_t charge;
+  int change;
+};
+
+}  // namespace
+
+Breakdown break_down(const Schedule& schedule, const Timeline& timeline, std::span<const OpId> ops) {
+  std::vector<Edge> edges;
+  for (const OpId op : ops) {
+    const Interval& interval = timeline.ops[op.value()];
+    if (interval.start == interval.finish) continue;
+    const std::size_t charge = charge_of(schedule.category(op));
+    edges.push_back({interval.start, charge, 1});
+    edges.push_back({interval.finish, charge, -1});
+  }
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
+
+  std::array<int, charges.size()> running{};
+  std::array<Picoseconds, charges.size()> charged{};
+  Picoseconds idle{};
+  SimTime now{};
+  const auto pass = [&](SimTime until) {
+    const auto busy = std::find_if(running.begin(), running.end(), [](int n) { return n > 0; });
+    (busy == running.end() ? idle : charged[static_cast<std::size_t>(busy - running.begin())]) += until - now;
+    now = until;
+  };
+  for (const Edge& e : edges) {
+    pass(e.at);
+    running[e.charge] += e.change;
+  }
+  pass(timeline.finish);
+
+  Breakdown parts;
+  for (std::size_t i = 0; i < charges.size(); ++i) parts.*charges[i].part = to_seconds(charged[i]);
+  parts.bubble = to_seconds(idle);
+  return parts;
+}
+
+}  // namespace collcast::workload

@@ -1,0 +1,17 @@
+// Where the time of a timeline goes, as one rank sees it.
+//
+// At every instant the rank is charged to the first of these that is running: compute, optimizer, tp, pp, cp,
+// ep, dp; and to the bubble if none is. Communication under computation is therefore hidden and costs nothing.
+#pragma once
+
+#include <span>
+
+#include "collcast/engine/engine.hpp"
+#include "collcast/workload/step.hpp"
+
+namespace collcast::workload {
+
+/// Charges [0, timeline.finish) to the operations `ops` by their category; the parts sum to the finish.
+Breakdown break_down(const Schedule&, const Timeline&, std::span<const OpId> ops);
+
+}  // namespace collcast::workload

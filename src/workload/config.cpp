@@ -1,0 +1,53 @@
+#include "collcast/workload/config.hpp"
+
+#include "collcast/base/check.hpp"
+
+namespace collcast {
+
+std::string_view to_string(RankOrder order) {
+  switch (order) {
+    case RankOrder::tp_pp_dp:
+      return "tp-pp-dp";
+    case RankOrder::tp_cp_ep_dp_pp:
+      return "tp-cp-ep-dp-pp";
+  }
+  check(false, "a known rank order");
+  return {};
+}
+
+std::string_view to_string(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::gpipe:
+      return "gpipe";
+    case PipelineSchedule::one_f_one_b:
+      return "1f1b";
+  }
+  check(false, "a known pipeline schedule");
+  return {};
+}
+
+std::string_view to_string(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
+  }
+  check(false, "a known recomputation");
+  return {};
+}
+
+std::string_view to_string(Attention attention) {
+  switch (attention) {
+    case Attention::unfused:
+      return "unfused";
+    case Attention::flash:
+      return "flash";
+  }
+  check(false, "a known attention");
+  return {};
+}
+
+}  // namespace collcast

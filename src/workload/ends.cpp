@@ -1,0 +1,76 @@
+// What the end stages do besides their layers, and the optimizer.
+//
+// Embedding: look-up of T rows of h (each TP rank has V/t rows of the table and fills in zeros), then one TP
+// reduction of w T h; learned positions and dropout after it. Head: final norm, logits 2 T h V/t, loss reading
+// the logits in fp32 three times (12 bytes per logit) and, backward, the saved probabilities once (4) for the
+// 16-bit gradient. Adam on fp32 state reads gradient, master and moments and writes master, moments and the
+// 16-bit weight: 26 + g bytes per locally owned parameter; the norm pass reads its gradient once more (g); the
+// whole gradient buffer is zeroed (g). 38 bytes at g = 4 without a distributed optimizer.
+#include "workload/parameters.hpp"
+#include "workload/share.hpp"
+
+namespace collcast::workload {
+
+Segments embedding_segments(const StepInputs& in) {
+  const KernelTimer timer(in);
+  const Share share(in);
+  const TpCollectives tp(in.layout);
+  const double w = timer.precision().activation, rows = share.rows * share.hidden, all = share.tokens * share.hidden;
+
+  Segments s;
+  s.forward = {{"embedding", "forward", {timer.memory("embedding", Volume(2 * w * all))}, tp.reduce}};
+  std::vector<Operation> after, before;
+  if (in.model.learned_positions > 0) after.push_back(timer.memory("position embedding", Volume(2 * w * rows)));
+  if (in.model.dropout > 0) {
+    after.push_back(timer.memory("embedding dropout", Volume((2 * w + 1) * rows)));
+    before.push_back(timer.memory("embedding dropout gradient", Volume((2 * w + 1) * rows)));
+  }
+  if (in.model.learned_positions > 0) before.push_back(timer.memory("position gradient", Volume(w * rows)));
+  if (!after.empty()) s.forward.push_back({"embedding", "forward", after, std::nullopt});
+
+  // Every rank scatters the rows of its part of the vocabulary: T/t on average.
+  const double scattered = 2.0 * in.options.gradient_bytes * all / in.layout.tp;
+  s.backward = joined(
+      {{"embedding", "backward", before, tp.gather},
+       {"embedding", "backward", {timer.memory("embedding gradient", Volume(w * all + scattered))}, std::nullopt}});
+  return s;
+}
+
+Segments head_segments(const StepInputs& in) {
+  const KernelTimer timer(in);
+  const Share share(in);
+  const TpCollectives tp(in.layout);
+  const double w = timer.precision().activation, g = in.options.gradient_bytes;
+  const double T = share.tokens, h = share.hidden, v = share.vocab, rows = share.rows * h;
+  const Flops product(2 * T * h * v);
+
+  Segments s;
+  s.forward = joined({{"final norm", "forward", {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
+                      {"logits",
+                       "forward",
+                       {timer.core_gemm("logits", product, Volume(w * (T * h + h * v + T * v))),
+                        timer.memory("loss", Volume(12 * T * v))},
+                       std::nullopt}});
+  s.backward =
+      joined({{"loss", "backward", {timer.memory("loss gradient", Volume((4 + w) * T * v))}, tp.gather},
+              {"logits",
+               "backward",
+               {timer.core_gemm("logits input gradient", product, Volume(w * (T * v + h * v + T * h))),
+                timer.core_gemm("logits weight gradient", product, Volume(w * (T * v + T * h) + 2 * g * h * v))},
+               tp.reduce},
+              {"final norm", "backward", {timer.memory("final norm gradient", Volume(5 * w * rows))}, std::nullopt}});
+  return s;
+}
+
+std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
+  if (!in.options.optimizer) return {};
+  const KernelTimer timer(in);
+  const double g = in.options.gradient_bytes;
+  const double held = stage_parameters(in, stage).total();
+  const double owned = in.options.zero >= 1 ? held / in.layout.dp : held;
+  return {timer.memory("gradient norm", Volume(g * owned)),
+          timer.memory("adam", Volume((g + timer.precision().adam) * owned)),
+          timer.memory("zero gradients", Volume(g * held))};
+}
+
+}  // namespace collcast::workload

@@ -1,0 +1,64 @@
+// Rank = mixed-radix number of its coordinates, the first named dimension fastest. A group of a dimension is
+// the ranks that differ in that digit only: a strided range.
+#include "collcast/workload/groups.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace collcast {
+
+namespace {
+
+/// One digit of the mixed-radix rank.
+struct Digit {
+  int stride = 1, size = 1;
+  int of(Rank r) const { return static_cast<int>(r.value() / static_cast<std::uint32_t>(stride)) % size; }
+};
+struct Digits {
+  Digit tp, cp, pp, dp;
+};
+
+Digits digits(const ParallelLayout& l) {
+  if (l.order == RankOrder::tp_pp_dp) return {{1, l.tp}, {l.tp, l.cp}, {l.tp * l.cp, l.pp}, {l.tp * l.cp * l.pp, l.dp}};
+  return {{1, l.tp}, {l.tp, l.cp}, {l.tp * l.cp * l.dp, l.pp}, {l.tp * l.cp, l.dp}};
+}
+
+Group along(Rank rank, const Digit& digit) {
+  const int first = static_cast<int>(rank.value()) - digit.of(rank) * digit.stride;
+  return Group::strided(Rank(static_cast<std::uint32_t>(first)), digit.stride, digit.size);
+}
+
+}  // namespace
+
+Coordinates coordinates(const ParallelLayout& l, Rank rank) {
+  const Digits d = digits(l);
+  const int dp = d.dp.of(rank);
+  return {d.tp.of(rank), d.pp.of(rank), dp, d.cp.of(rank), dp % l.ep};
+}
+
+Rank rank_at(const ParallelLayout& l, const Coordinates& c) {
+  const Digits d = digits(l);
+  return Rank(
+      static_cast<std::uint32_t>(c.tp * d.tp.stride + c.cp * d.cp.stride + c.pp * d.pp.stride + c.dp * d.dp.stride));
+}
+
+RankGroups groups_of(const ParallelLayout& l, Rank rank) {
+  const Digits d = digits(l);
+  // Experts are spread over `ep` neighbouring replicas: the fast part of the dp digit.
+  const Digit ep{d.dp.stride, l.ep};
+  return {rank, along(rank, d.tp), along(rank, d.pp), along(rank, d.dp), along(rank, d.cp), along(rank, ep)};
+}
+
+std::vector<Group> all_groups(const ParallelLayout& l, Dimension dimension) {
+  const Digits d = digits(l);
+  const std::array<Digit, 3> by_dimension{d.tp, d.pp, d.dp};
+  const Digit digit = by_dimension[static_cast<std::size_t>(dimension)];
+  std::vector<Group> groups;
+  for (int r = 0; r < l.world(); ++r) {
+    const Rank rank(static_cast<std::uint32_t>(r));
+    if (digit.of(rank) == 0) groups.push_back(along(rank, digit));
+  }
+  return groups;
+}
+
+}  // namespace collcast

@@ -1,0 +1,52 @@
+#include "workload/kernels.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace collcast::workload {
+
+namespace {
+
+template <class Map>
+const auto& entry(const Map& map, const std::string& key) {
+  const auto found = map.find(key);
+  check(found != map.end(), "check_step has found every rate that a step needs");
+  return found->second;
+}
+
+}  // namespace
+
+KernelTimer::KernelTimer(const StepInputs& inputs) : inputs_(inputs) {
+  const auto precision = training_precision(inputs.options.precision);
+  check(precision.has_value(), "check_step has accepted the precision");
+  precision_ = *precision;
+}
+
+Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopRate peak) const {
+  const Seconds compute = op.flops.value() > 0 ? op.flops / (peak * kernel.compute) : Seconds{};
+  const Seconds memory = op.bytes / (inputs_.gpu.memory_bandwidth * kernel.memory);
+  op.time = kernel.overhead + std::max(compute, memory);
+  op.bound = kernel.overhead > std::max(compute, memory) ? "overhead" : memory > compute ? "memory" : "compute";
+  return op;
+}
+
+Operation KernelTimer::linear(std::string name, Flops flops, Volume bytes) const {
+  return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}},
+               entry(inputs_.kernels.gemm, precision_.linear), entry(inputs_.gpu.peak, precision_.linear));
+}
+
+Operation KernelTimer::core_gemm(std::string name, Flops flops, Volume bytes) const {
+  return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}},
+               entry(inputs_.kernels.gemm, precision_.core), entry(inputs_.gpu.peak, precision_.core));
+}
+
+Operation KernelTimer::flash(std::string name, Flops flops, Volume bytes) const {
+  return timed({std::move(name), OperationKind::attention, flops, bytes, {}, {}},
+               entry(inputs_.kernels.attention, precision_.core), entry(inputs_.gpu.peak, precision_.core));
+}
+
+Operation KernelTimer::memory(std::string name, Volume bytes) const {
+  return timed({std::move(name), OperationKind::memory, {}, bytes, {}, {}}, inputs_.kernels.memory_bound, {});
+}
+
+}  // namespace collcast::workload

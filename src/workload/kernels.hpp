@@ -1,0 +1,33 @@
+// The time of one kernel: overhead + max(FLOPs / (compute * peak), bytes / (memory * bandwidth)).
+//
+// Peak and bandwidth are the GPU's data sheet, the other three come from measured kernels
+// (topologies/kernels). Quantisation to tiles and waves is left out.
+#pragma once
+
+#include <string>
+
+#include "collcast/workload/step.hpp"
+#include "workload/precision.hpp"
+
+namespace collcast::workload {
+
+class KernelTimer {
+ public:
+  /// `inputs` has passed check_step and outlives the timer.
+  explicit KernelTimer(const StepInputs& inputs);
+
+  const Precision& precision() const { return precision_; }
+
+  Operation linear(std::string name, Flops, Volume) const;     ///< GEMM of a linear layer
+  Operation core_gemm(std::string name, Flops, Volume) const;  ///< GEMM of unfused attention or the logits
+  Operation flash(std::string name, Flops, Volume) const;      ///< fused attention
+  Operation memory(std::string name, Volume) const;            ///< element-wise, norms, optimizer
+
+ private:
+  Operation timed(Operation, const KernelEfficiency&, FlopRate peak) const;
+
+  const StepInputs& inputs_;
+  Precision precision_;
+};
+
+}  // namespace collcast::workload

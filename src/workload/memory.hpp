@@ -1,0 +1,30 @@
+// Memory of one rank, itemised; peak = sum of the parts at the end of the forward pass of the last
+// micro-batch in flight.
+//
+// States, bytes per parameter: weights w, gradient as chosen, optimizer 12 (8 with fp32 weights), the last over
+// DP with a distributed optimizer (ZeRO-1). Activations kept per layer and micro-batch (Korthikanti et al.
+// 2022, generalised to GQA and gated MLPs), T tokens, T' = T/t with sequence parallelism, else T:
+//   norms and residuals   T' h (4 w + 2 with dropout): input and output of both norms, two masks
+//   QKV and core output   w T (2a + 2k) d / t
+//   MLP                   w T f g / t, g = 3 gated or 2: what the activation reads and writes
+//   core                  unfused (b a s^2 / t)(w + (w + 1) with dropout); flash 4 b a s / t; selective 0
+//   full recomputation    w T' h, and the working set of the one layer being recomputed
+// In flight: 1F1B min(m, p - i), GPipe m micro-batches. The last stage keeps the logits in w, and in fp32 for the
+// loss (w + 4 bytes per logit, fused loss), and input and output of the final norm; the first the dropout mask
+// of the embedding. Left out: fragmentation, CUDA context, communication buffers (together a few GiB that
+// no formula gives), temporaries of the optimizer.
+#pragma once
+
+#include "collcast/workload/step.hpp"
+
+namespace collcast::workload {
+
+/// Of one layer and micro-batch; the working set of full recomputation not counted.
+Volume layer_activations(const StepInputs&);
+/// The same if nothing were recomputed.
+Volume layer_working_set(const StepInputs&);
+/// Micro-batches whose activations a stage holds at once.
+int in_flight(const StepInputs&, int stage);
+MemoryUse stage_memory(const StepInputs&, int stage);
+
+}  // namespace collcast::workload

@@ -1,0 +1,38 @@
+// Parameters and FLOPs of a model, whole and by pipeline stage.
+//
+// Per layer: QKV h d (a + 2k), projection a d h, MLP 2 h f (gated 3 h f), two norms of h (2h with biases), and
+// biases (a + 2k) d + h + f (gated 2f) + h. Column-parallel biases are divided by TP, norms and the biases of
+// the row-parallel matrices (projection, MLP down) are on every TP rank. The vocabulary is padded to a
+// multiple of TP. Tied embeddings are one matrix in a single stage and a copy on both end stages otherwise.
+//
+// FLOPs (multiply-add = 2) follow Narayanan et al. 2021: no discount for causal attention, so that MFU
+// compares with Megatron's figures; utilisation by NVIDIA's recipes (half of the attention core) reads lower.
+#pragma once
+
+#include "collcast/workload/step.hpp"
+
+namespace collcast::workload {
+
+/// Of one rank. `replicated` is the same on all its TP peers.
+struct RankParameters {
+  double sharded = 0, replicated = 0;
+  double total() const { return sharded + replicated; }
+};
+
+RankParameters layer_parameters(const TransformerConfig&, int tp);
+/// Word and learned position embeddings.
+RankParameters embedding_parameters(const TransformerConfig&, int tp);
+/// Final norm, and the output matrix unless `shares_embedding` (tied and on the embedding's stage).
+RankParameters head_parameters(const TransformerConfig&, int tp, bool shares_embedding);
+/// Everything that a rank of `stage` holds.
+RankParameters stage_parameters(const StepInputs&, int stage);
+
+bool has_embedding(const StepInputs&, int stage);
+bool has_head(const StepInputs&, int stage);
+
+/// Of a whole step (global batch), all ranks: forward and backward.
+Flops model_flops(const StepInputs&);
+/// With what is recomputed. Logits never are.
+Flops hardware_flops(const StepInputs&);
+
+}  // namespace collcast::workload

@@ -1,0 +1,38 @@
+// Pipeline schedules: the order of work on a stage, and the time of the whole in closed form.
+//
+// GPipe: all forwards, then all backwards in reverse; exact for any stage times (two flow shops):
+//   sum(F + B) + 2 sum(C) + (m-1)(max F + max B)
+// 1F1B: p-1-i forwards to warm up, then one forward and one backward in turn, then the remaining backwards.
+// With asynchronous transfers of C, a window of n consecutive stages i..j passes n micro-batches per turn of
+// its longest cycle, which takes sum(F + B) of its stages and 2 sum(C) of its inner boundaries. So
+//   sum(F + B) + 2 sum(C) + max over windows of [(m-1) sum(F + B)/n + 2 mean(C) ((m-1) - ceil((m-1)/n))]
+// For equal stages the window is the whole pipeline and this is m(F+B) + (p-1)(F+B) + 2C[(p-1) + (m-1) -
+// floor((m+p-2)/p)], exact; without C the window is the slowest stage. For unequal stages it is an
+// approximation (within 1 % where only the end stages are longer; an upper estimate when few
+// micro-batches meet very unequal stages); the simulation is exact.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "collcast/base/quantity.hpp"
+#include "collcast/workload/config.hpp"
+
+namespace collcast::workload {
+
+/// One piece of a stage's work: the forward or the backward of one micro-batch.
+struct Turn {
+  bool backward = false;
+  int micro_batch = 0;
+  friend bool operator==(const Turn&, const Turn&) = default;
+};
+std::vector<Turn> stage_order(PipelineSchedule, int stages, int stage, int micro_batches);
+
+struct StageTime {
+  Seconds forward{}, backward{};
+};
+/// `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
+Seconds pipeline_time(PipelineSchedule, std::span<const StageTime>, std::span<const Seconds> transfer,
+                      int micro_batches);
+
+}  // namespace collcast::workload

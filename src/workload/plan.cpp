@@ -1,0 +1,270 @@
+#include "workload/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "workload/kernels.hpp"
+#include "workload/parameters.hpp"
+#include "workload/segments.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+Seconds sum(const std::vector<Stretch>& stretches) {
+  Seconds total{};
+  for (const Stretch& p : stretches) total += p.time;
+  return total;
+}
+
+/// Of the stretches of one micro-batch that compute, or of those that do not.
+Seconds time_of(const StagePlan& stage, bool computes) {
+  Seconds total{};
+  for (const Unit& u : stage.units)
+    for (const std::vector<Stretch>* stretches : {&stage.work(u).forward, &stage.work(u).backward})
+      for (const Stretch& s : *stretches)
+        if (s.computes() == computes) total += s.time;
+  return total;
+}
+
+Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(std::ceil(bytes))); }
+
+/// The collectives of one stage: each kind and size is priced once and counted.
+class StagePricing {
+ public:
+  StagePricing(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage)
+      : in_(in), fabric_(fabric), time_(time), groups_(groups_of(in.layout, rank_at(in.layout, {0, stage, 0, 0, 0}))) {}
+
+  Rank rank() const { return groups_.rank; }
+
+  /// `times` of them per rank and step.
+  Seconds tp(CollectiveKind kind, double bytes, std::int64_t times) {
+    return price("tp ", Dimension::tp, kind, groups_.tp, bytes, times);
+  }
+  Seconds dp(CollectiveKind kind, double bytes, std::int64_t times) {
+    return price("dp ", Dimension::dp, kind, groups_.dp, bytes, times);
+  }
+  /// Between the first and the last stage.
+  Seconds tied(double bytes) {
+    const Group ends = Group::listed({groups_.pp[0], groups_.pp[in_.layout.pp - 1]});
+    return add({"embedding all_reduce", {CollectiveKind::all_reduce, ends, whole(bytes), 0, {}}, {}, {}, 1});
+  }
+
+  std::vector<CollectiveCost> costs;
+  Diagnostics errors;
+
+ private:
+  Seconds price(const std::string& name, Dimension dimension, CollectiveKind kind, const Group& group, double bytes,
+                std::int64_t times) {
+    if (group.size() == 1 || times == 0) return {};
+    const std::string full = name + std::string(to_string(kind));
+    for (CollectiveCost& c : costs) {
+      if (c.name != full || c.request.size != whole(bytes)) continue;
+      c.count += times;
+      return c.time;
+    }
+    return add(
+        {full, {kind, group, whole(bytes), 0, groups_alongside(in_.layout, fabric_, dimension, group)}, {}, {}, times});
+  }
+
+  Seconds add(CollectiveCost cost) {
+    const Result<Seconds> time = time_(cost.request);
+    if (!time) {
+      errors.insert(errors.end(), time.errors().begin(), time.errors().end());
+      return {};
+    }
+    cost.time = *time;
+    costs.push_back(std::move(cost));
+    return costs.back().time;
+  }
+
+  const StepInputs& in_;
+  const Fabric& fabric_;
+  const CollectiveTime& time_;
+  RankGroups groups_;
+};
+
+class StageMaker {
+ public:
+  StageMaker(const StepInputs& in, StagePricing& pricing, int stage)
+      : in_(in),
+        pricing_(pricing),
+        stage_(stage),
+        micro_batches_(in.batch.micro_batches(in.layout)),
+        tokens_(static_cast<double>(in.batch.sequence) * in.batch.micro_batch),
+        message_(KernelTimer(in).precision().activation * tokens_ * in.model.hidden) {}
+
+  StagePlan make() {
+    plan_.rank = pricing_.rank();
+    add_units();
+    add_buckets();
+    const double held = stage_parameters(in_, stage_).total(), w = KernelTimer(in_).precision().activation;
+    if (in_.model.tied_embeddings && in_.layout.pp > 1 && (has_embedding(in_, stage_) || has_head(in_, stage_)))
+      plan_.tied_embedding =
+          pricing_.tied(in_.options.gradient_bytes * embedding_parameters(in_.model, in_.layout.tp).sharded);
+    plan_.optimizer = optimizer_operations(in_, stage_);
+    if (in_.options.optimizer && in_.options.zero >= 1)
+      plan_.gather = pricing_.dp(CollectiveKind::all_gather, w * held, 1);
+    return std::move(plan_);
+  }
+
+ private:
+  void add_units() {
+    const int layers = in_.model.layers / in_.layout.pp;
+    const auto gradients = [&](const RankParameters& p) { return in_.options.gradient_bytes * p.total(); };
+    const TransformerConfig& m = in_.model;
+    const int tp = in_.layout.tp;
+    if (has_embedding(in_, stage_)) {
+      plan_.units.push_back({"embedding", plan_.works.size()});
+      plan_.works.push_back(work(embedding_segments(in_), 1, gradients(embedding_parameters(m, tp))));
+    }
+    for (int i = 0; i < layers; ++i)
+      plan_.units.push_back({"L" + std::to_string(stage_ * layers + i), plan_.works.size()});
+    plan_.works.push_back(work(layer_segments(in_), layers, gradients(layer_parameters(m, tp))));
+    if (has_head(in_, stage_)) {
+      plan_.units.push_back({"head", plan_.works.size()});
+      const bool shares = m.tied_embeddings && in_.layout.pp == 1;
+      plan_.works.push_back(work(head_segments(in_), 1, gradients(head_parameters(m, tp, shares))));
+      const Seconds reduction = pricing_.tp(CollectiveKind::all_reduce, 4 * tokens_, loss_reductions * micro_batches_);
+      if (in_.layout.tp > 1)
+        plan_.works.back().forward.push_back({"loss all_reduce", "tp", loss_reductions * reduction});
+    }
+  }
+
+  UnitWork work(const Segments& segments, int units, double gradients) {
+    UnitWork w{stretches(segments.forward, units), stretches(segments.backward, units), gradients};
+    return w;
+  }
+
+  std::vector<Stretch> stretches(const std::vector<Segment>& segments, int units) {
+    std::vector<Stretch> result;
+    for (const Segment& s : segments) {
+      Seconds compute{};
+      for (const Operation& op : s.operations) compute += op.time;
+      const std::string name = s.category == "recompute" ? "recompute " + s.name : s.name;
+      if (!s.operations.empty()) result.push_back({name, s.category, compute});
+      if (s.then)
+        result.push_back({name + " " + std::string(to_string(*s.then)), "tp",
+                          pricing_.tp(*s.then, message_, std::int64_t{units} * micro_batches_)});
+    }
+    return result;
+  }
+
+  /// Gradients fill buckets in the order of the backward pass: the last unit first.
+  void add_buckets() {
+    if (in_.layout.dp == 1) return;
+    double total = 0;
+    for (const Unit& u : plan_.units) total += plan_.work(u).gradients;
+    const double size = static_cast<double>(in_.options.bucket.value());
+    const auto full = static_cast<std::int64_t>(total / size);
+    const double rest = total - static_cast<double>(full) * size;
+    const CollectiveKind kind = in_.options.zero >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    const Seconds full_time = pricing_.dp(kind, size, full), rest_time = pricing_.dp(kind, rest, rest > 0 ? 1 : 0);
+
+    double ready = 0, wanted = std::min(size, total);
+    std::int64_t bucket = 0;
+    for (std::size_t u = plan_.units.size(); u-- > 0;) {
+      ready += plan_.work(plan_.units[u]).gradients;
+      // The last unit completes whatever is left, also where the sum's rounding says otherwise.
+      while (bucket < full + (rest > 0 ? 1 : 0) && (wanted <= ready || u == 0)) {
+        plan_.buckets.push_back({u, bucket < full ? full_time : rest_time});
+        ++bucket;
+        wanted = std::min(size * static_cast<double>(bucket + 1), total);
+      }
+    }
+  }
+
+  const StepInputs& in_;
+  StagePricing& pricing_;
+  int stage_;
+  std::int64_t micro_batches_;
+  double tokens_, message_;
+  StagePlan plan_;
+};
+
+/// The messages of each stage to and from its neighbours.
+void add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fabric) {
+  const double message = KernelTimer(in).precision().activation * in.batch.sequence * in.batch.micro_batch *
+                         in.model.hidden / (in.layout.sequence_parallel ? in.layout.tp : 1);
+  const std::size_t stages = plan.stages.size();
+  for (std::size_t i = 0; i + 1 < stages; ++i)
+    plan.transfer.push_back(stage_transfer(in.layout, fabric, static_cast<int>(i), Volume(message)));
+  for (std::size_t i = 0; i < stages && stages > 1; ++i) {
+    const std::size_t boundary = std::min(i, stages - 2);
+    const Group pair = Group::listed({plan.stages[boundary].rank, plan.stages[boundary + 1].rank});
+    // A stage at an end sends one way only.
+    const std::int64_t ways = i == 0 || i + 1 == stages ? 1 : 2;
+    plan.stages[i].collectives.push_back({"pp sendrecv",
+                                          {CollectiveKind::sendrecv, pair, whole(message), 0, {}},
+                                          "point to point",
+                                          plan.transfer[boundary],
+                                          ways * plan.micro_batches});
+  }
+}
+
+}  // namespace
+
+Seconds UnitWork::forward_time() const { return sum(forward); }
+Seconds UnitWork::backward_time() const { return sum(backward); }
+
+StageTime StagePlan::time() const {
+  StageTime t;
+  for (const Unit& u : units) {
+    t.forward += work(u).forward_time();
+    t.backward += work(u).backward_time();
+  }
+  return t;
+}
+
+Seconds StagePlan::compute_time() const { return time_of(*this, true); }
+Seconds StagePlan::tp_time() const { return time_of(*this, false); }
+
+Seconds StagePlan::optimizer_time() const {
+  Seconds total{};
+  for (const Operation& op : optimizer) total += op.time;
+  return total;
+}
+
+std::size_t StepPlan::slowest() const {
+  std::size_t slowest = 0;
+  Seconds most{};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const StageTime t = stages[i].time();
+    if (t.forward + t.backward <= most) continue;
+    most = t.forward + t.backward;
+    slowest = i;
+  }
+  return slowest;
+}
+
+double StepPlan::operations() const {
+  double total = 0;
+  for (const StagePlan& stage : stages) {
+    for (const Unit& u : stage.units)
+      total += static_cast<double>(stage.work(u).forward.size() + stage.work(u).backward.size()) * micro_batches;
+    total += static_cast<double>(stage.buckets.size());
+  }
+  return total;
+}
+
+Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  StepPlan plan;
+  plan.schedule = in.layout.schedule;
+  plan.micro_batches = in.batch.micro_batches(in.layout);
+  plan.overlap_dp = in.options.overlap_dp;
+  plan.overlap_pp = in.options.overlap_pp;
+  Diagnostics errors;
+  for (int stage = 0; stage < in.layout.pp; ++stage) {
+    StagePricing pricing(in, fabric, time, stage);
+    plan.stages.push_back(StageMaker(in, pricing, stage).make());
+    plan.stages.back().collectives = std::move(pricing.costs);
+    errors.insert(errors.end(), pricing.errors.begin(), pricing.errors.end());
+  }
+  if (!errors.empty()) return errors;
+
+  add_transfers(plan, in, fabric);
+  return plan;
+}
+
+}  // namespace collcast::workload

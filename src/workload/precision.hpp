@@ -1,0 +1,27 @@
+// What "precision" means for a step: in which number format each kind of kernel runs and what it moves.
+//
+// fp8 training keeps activations, attention, logits and the loss in 16 bit and runs the linear layers of
+// the transformer blocks in fp8 (Transformer Engine's recipe). Casting kernels are left out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collcast::workload {
+
+struct Precision {
+  std::string linear;     ///< of the linear layers: key of GpuSpec::peak and KernelModel::gemm
+  std::string core;       ///< of the attention core and the logits
+  double activation = 2;  ///< bytes of an element kept or sent between kernels
+  double operand = 2;     ///< bytes of an element that a linear layer reads
+  double optimizer = 12;  ///< bytes per parameter: fp32 master and two moments; fp32 weights are their own master
+  double adam = 26;       ///< bytes Adam moves per parameter besides the gradient: state in and out, weight out
+};
+
+/// Nothing if steps are not trained in it.
+std::optional<Precision> training_precision(std::string_view name);
+std::vector<std::string> training_precisions();
+
+}  // namespace collcast::workload

@@ -1,0 +1,34 @@
+// The kernels of one micro-batch in the order they run, cut where tensor parallelism communicates.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collcast/workload/step.hpp"
+
+namespace collcast::workload {
+
+/// Kernels without communication between them, then one collective of the TP group (if TP > 1).
+struct Segment {
+  std::string name;
+  std::string category;  ///< forward, backward or recompute
+  std::vector<Operation> operations;
+  std::optional<CollectiveKind> then;
+};
+
+/// What one layer, the embedding or the head does for one micro-batch.
+struct Segments {
+  std::vector<Segment> forward, backward;  ///< backward with recomputation
+};
+
+Segments layer_segments(const StepInputs&);
+Segments embedding_segments(const StepInputs&);
+/// Final norm, logits and loss; `loss_reductions` all-reduces of one fp32 value per token follow the forward.
+Segments head_segments(const StepInputs&);
+inline constexpr int loss_reductions = 3;  ///< maximum, sum of exponentials, target logit (Megatron-LM)
+
+/// Gradient norm, Adam and zeroing on one rank of `stage`.
+std::vector<Operation> optimizer_operations(const StepInputs&, int stage);
+
+}  // namespace collcast::workload

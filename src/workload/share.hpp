@@ -1,0 +1,56 @@
+// Sizes of one rank's share of a layer for one micro-batch, and the linear layers in them.
+#pragma once
+
+#include "workload/kernels.hpp"
+#include "workload/segments.hpp"
+
+namespace collcast::workload {
+
+struct Share {
+  double tokens = 0;  ///< of the micro-batch: T = b s
+  double rows = 0;    ///< tokens of norms, residuals and dropout: T/t with sequence parallelism, else T
+  double hidden = 0;
+  double query = 0, key = 0;  ///< a d / t and k d / t
+  double ffn = 0;             ///< f / t
+  double vocab = 0;           ///< V / t
+  double scores = 0;          ///< elements of the attention matrix: b a s^2 / t
+  double lse = 0;             ///< rows of the attention matrix: b a s / t
+  Flops core{};               ///< one product of the core's two over the whole matrix: 2 b a s^2 d / t
+
+  explicit Share(const StepInputs&);
+};
+
+/// Y[T, out] = X[T, in] W[in, out].
+struct Linear {
+  const char* name;
+  double in, out;
+};
+
+/// Kernels of a linear layer. Its bias is added by the GEMM's epilogue. The weight gradient is added to the
+/// gradient buffer by the GEMM (read and write).
+class LinearKernels {
+ public:
+  LinearKernels(const StepInputs& in, const KernelTimer& timer, const Share& share)
+      : in_(in), timer_(timer), tokens_(share.tokens) {}
+  Operation forward(const Linear&) const;
+  Operation input_gradient(const Linear&) const;
+  Operation weight_gradient(const Linear&) const;
+
+ private:
+  const StepInputs& in_;
+  const KernelTimer& timer_;
+  double tokens_;
+};
+
+/// The collective that ends a block of column- then row-parallel matrices, and the one before it.
+struct TpCollectives {
+  std::optional<CollectiveKind> gather;  ///< with sequence parallelism only
+  std::optional<CollectiveKind> reduce;
+
+  explicit TpCollectives(const ParallelLayout&);
+};
+
+/// Joins segments that no collective separates; keeps the later name.
+std::vector<Segment> joined(std::vector<Segment>);
+
+}  // namespace collcast::workload

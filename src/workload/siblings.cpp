@@ -1,0 +1,83 @@
+// What a group shares its nodes with, and what the messages between two pipeline stages share links with.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "workload/plan.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+/// Ranks of the layout on the nodes of `of`, ascending.
+std::vector<Rank> ranks_on_nodes(const ParallelLayout& layout, const Fabric& fabric, const std::vector<Rank>& of) {
+  std::vector<NodeId> nodes;
+  for (const Rank r : of) nodes.push_back(fabric.node_of(r));
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  const auto per_node = static_cast<std::uint32_t>(fabric.ranks_per_node());
+  std::vector<Rank> ranks;
+  for (const NodeId node : nodes) {
+    for (std::uint32_t i = 0; i < per_node; ++i) {
+      const Rank r(node.value() * per_node + i);
+      if (r.value() < static_cast<std::uint32_t>(layout.world())) ranks.push_back(r);
+    }
+  }
+  return ranks;
+}
+
+Group group_of(const ParallelLayout& layout, Dimension dimension, Rank rank) {
+  const RankGroups groups = groups_of(layout, rank);
+  return dimension == Dimension::tp ? groups.tp : dimension == Dimension::pp ? groups.pp : groups.dp;
+}
+
+}  // namespace
+
+std::vector<Group> groups_alongside(const ParallelLayout& layout, const Fabric& fabric, Dimension dimension,
+                                    const Group& group) {
+  std::map<Rank, Group> found;  // by first rank
+  for (const Rank r : ranks_on_nodes(layout, fabric, group.ranks())) {
+    Group other = group_of(layout, dimension, r);
+    if (other[0] != group[0]) found.emplace(other[0], std::move(other));
+  }
+  std::vector<Group> groups;
+  for (auto& [first, other] : found) groups.push_back(std::move(other));
+  return groups;
+}
+
+Seconds stage_transfer(const ParallelLayout& layout, const Fabric& fabric, int stage, Volume message) {
+  const auto at_stage = [&](Rank r, int pp) {
+    Coordinates c = coordinates(layout, r);
+    c.pp = pp;
+    return rank_at(layout, c);
+  };
+  const Group senders = groups_of(layout, rank_at(layout, {0, stage, 0, 0, 0})).tp;
+  std::vector<Rank> near = senders.ranks();
+  for (const Rank r : senders.ranks()) near.push_back(at_stage(r, stage + 1));
+
+  // Every message of this boundary that leaves from or arrives at these nodes.
+  std::map<Rank, Rank> messages;
+  for (const Rank r : ranks_on_nodes(layout, fabric, near)) {
+    const int pp = coordinates(layout, r).pp;
+    if (pp == stage || pp == stage + 1) messages.emplace(at_stage(r, stage), at_stage(r, stage + 1));
+  }
+  std::map<LinkId, int> users;
+  std::vector<LinkId> route;
+  for (const auto& [from, to] : messages) {
+    route.clear();
+    fabric.route(from, to, 0, route);
+    for (const LinkId link : route) ++users[link];
+  }
+  Seconds slowest{};
+  for (const Rank from : senders.ranks()) {
+    const Rank to = at_stage(from, stage + 1);
+    route.clear();
+    fabric.route(from, to, 0, route);
+    Bandwidth rate = fabric.path(from, to).bandwidth;
+    for (const LinkId link : route) rate = std::min(rate, fabric.links()[link.value()].bandwidth / users[link]);
+    slowest = std::max(slowest, fabric.path(from, to).latency + message / rate);
+  }
+  return slowest;
+}
+
+}  // namespace collcast::workload

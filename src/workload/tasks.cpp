@@ -1,0 +1,102 @@
+// Tasks with given times: streams in order, waits between them; the closed form is the longest path.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "collcast/workload/step.hpp"
+#include "workload/activity.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// Streams of the graph by name; with `overlap` off there is a single one.
+class TaskSchedule {
+ public:
+  TaskSchedule(const TaskGraph& graph, Rank rank) : graph_(graph), rank_(rank) {}
+
+  Diagnostics build() {
+    for (const Task& task : graph_.tasks) add(task);
+    if (graph_.tasks.empty()) wrong("there are no tasks", "expected at least one");
+    return std::move(errors_);
+  }
+
+  Schedule schedule;
+  std::vector<OpId> ops;
+  Seconds longest{};  ///< path
+
+ private:
+  struct StreamState {
+    StreamId id;
+    Seconds end{};
+  };
+
+  void wrong(std::string message, std::string hint) {
+    errors_.push_back({{"tasks"}, std::move(message), std::move(hint)});
+  }
+
+  void add(const Task& task) {
+    if (!(task.duration >= Seconds{})) wrong("task '" + task.name + "' has a negative duration", "expected 0s or more");
+    auto found = streams_.find(task.stream);
+    if (found == streams_.end())
+      found = streams_.emplace(task.stream, StreamState{schedule.add_stream({task.stream, rank_}), {}}).first;
+    StreamState& stream = found->second;
+
+    Seconds start = stream.end;
+    std::vector<After> after;
+    const auto wait = [&](const Done& done) {
+      after.push_back({done.op});
+      start = std::max(start, done.end);
+    };
+    for (const std::string& name : task.after) {
+      const auto earlier = done_.find(name);
+      if (earlier == done_.end())
+        wrong("task '" + task.name + "' waits for '" + name + "', which no earlier task is called",
+              "put it after that task");
+      else
+        wait(earlier->second);
+    }
+    if (!graph_.overlap && last_) wait(*last_);
+
+    Work work = Delay{task.duration};
+    if (task.stream == "compute") work = Compute{rank_, task.duration};
+    const Done done{schedule.add(stream.id, std::move(work), after, {task.name, task.category}), start + task.duration};
+    ops.push_back(done.op);
+    stream.end = done.end;
+    longest = std::max(longest, done.end);
+    last_ = done;
+    if (!done_.emplace(task.name, done).second)
+      wrong("two tasks are called '" + task.name + "'", "give each its own name");
+  }
+
+  struct Done {
+    OpId op;
+    Seconds end{};
+  };
+
+  const TaskGraph& graph_;
+  Rank rank_;
+  std::map<std::string, StreamState> streams_;
+  std::map<std::string, Done> done_;
+  std::optional<Done> last_;
+  Diagnostics errors_;
+};
+
+}  // namespace
+
+Result<StepResult> forecast_tasks(const TaskGraph& graph, const Fabric& fabric, StepTimeline* timeline) {
+  TaskSchedule tasks(graph, Rank(0));
+  if (Diagnostics wrong = tasks.build(); !wrong.empty()) return wrong;
+  Result<Timeline> run = simulate(fabric, tasks.schedule);
+  if (!run) return run.errors();
+
+  StepResult result;
+  result.estimate = tasks.longest;
+  result.simulate = result.step = to_seconds(run->finish);
+  result.breakdown = workload::break_down(tasks.schedule, *run, tasks.ops);
+  if (timeline) *timeline = {std::move(tasks.schedule), std::move(run).value()};
+  return result;
+}
+
+}  // namespace collcast

@@ -1,0 +1,159 @@
+#include "workload/timeline.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace collcast::workload {
+
+namespace {
+
+struct StageStreams {
+  StreamId compute, tp, next, previous, dp;
+};
+
+class Spelling {
+ public:
+  explicit Spelling(const StepPlan& plan) : plan_(plan), states_(plan.stages.size()) {
+    result_.of_stage.resize(plan.stages.size());
+    for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+      State& s = states_[i];
+      const auto stream = [&](const char* name) { return schedule().add_stream({name, plan.stages[i].rank}); };
+      s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp")};
+      s.order =
+          stage_order(plan.schedule, static_cast<int>(plan.stages.size()), static_cast<int>(i), plan.micro_batches);
+      const std::vector<std::optional<OpId>> none(static_cast<std::size_t>(plan.micro_batches));
+      s.activations = none;
+      s.gradients = none;
+    }
+  }
+
+  StepSchedule run() {
+    // An operation waits only for existing ones: each stage goes on as far as what it waits for is there.
+    for (bool more = true; more;) {
+      more = false;
+      for (std::size_t i = 0; i < states_.size(); ++i)
+        while (take_turn(i)) more = true;
+    }
+    for (const State& s : states_) check(s.done == s.order.size(), "a pipeline order never waits for itself");
+    exchange_gradients();
+    update();
+    return std::move(result_);
+  }
+
+ private:
+  struct State {
+    StageStreams streams;
+    std::vector<Turn> order;
+    std::size_t done = 0;
+    std::vector<std::optional<OpId>> activations, gradients;  ///< by micro-batch: the message's arrival
+    std::optional<OpId> last;                                 ///< of the stage's own work
+    std::vector<std::optional<OpId>> unit_done;               ///< backward of each unit in the last turn
+  };
+
+  Schedule& schedule() { return result_.schedule; }
+
+  OpId add(std::size_t stage, StreamId stream, Work work, std::vector<After> after, Label label) {
+    const OpId op = schedule().add(stream, std::move(work), after, std::move(label));
+    result_.of_stage[stage].push_back(op);
+    return op;
+  }
+
+  static std::vector<After> after(std::initializer_list<std::optional<OpId>> ops) {
+    std::vector<After> list;
+    for (const std::optional<OpId>& op : ops)
+      if (op) list.push_back({*op});
+    return list;
+  }
+
+  /// False if the stage is through, or waits for a message that is not there yet.
+  bool take_turn(std::size_t i) {
+    State& s = states_[i];
+    if (s.done == s.order.size()) return false;
+    const Turn turn = s.order[s.done];
+    const bool from_outside = turn.backward ? i + 1 < states_.size() : i > 0;
+    const auto k = static_cast<std::size_t>(turn.micro_batch);
+    std::optional<OpId> message = turn.backward ? s.gradients[k] : s.activations[k];
+    if (from_outside && !message) return false;
+
+    const StagePlan& stage = plan_.stages[i];
+    const std::string turn_name = (turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + " ";
+    s.unit_done.assign(stage.units.size(), std::nullopt);
+    for (std::size_t n = 0; n < stage.units.size(); ++n) {
+      const std::size_t u = turn.backward ? stage.units.size() - 1 - n : n;
+      const Unit& unit = stage.units[u];
+      for (const Stretch& stretch : turn.backward ? stage.work(unit).backward : stage.work(unit).forward) {
+        Work work = Delay{stretch.time};
+        if (stretch.computes()) work = Compute{stage.rank, stretch.time};
+        s.last = add(i, stretch.computes() ? s.streams.compute : s.streams.tp, std::move(work),
+                     after({s.last, message}), {turn_name + unit.label + " " + stretch.name, stretch.category});
+        message.reset();
+      }
+      s.unit_done[u] = s.last;
+    }
+    ++s.done;
+    send(i, turn);
+    return true;
+  }
+
+  void send(std::size_t i, const Turn& turn) {
+    if (turn.backward ? i == 0 : i + 1 == states_.size()) return;
+    State& s = states_[i];
+    const std::size_t to = turn.backward ? i - 1 : i + 1;
+    const StreamId stream = !plan_.overlap_pp ? s.streams.compute : turn.backward ? s.streams.previous : s.streams.next;
+    const std::string name =
+        (turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + " to stage " + std::to_string(to);
+    const OpId message = add(i, stream, Delay{plan_.transfer[std::min(i, to)]}, after({s.last}), {name, "pp"});
+    result_.of_stage[to].push_back(message);
+    (turn.backward ? states_[to].gradients : states_[to].activations)[static_cast<std::size_t>(turn.micro_batch)] =
+        message;
+    if (!plan_.overlap_pp) s.last = message;
+  }
+
+  void exchange_gradients() {
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      State& s = states_[i];
+      const StagePlan& stage = plan_.stages[i];
+      std::optional<OpId> bucket;
+      for (std::size_t b = 0; b < stage.buckets.size(); ++b)
+        bucket = add(i, s.streams.dp, Delay{stage.buckets[b].time},
+                     after({plan_.overlap_dp ? s.unit_done[stage.buckets[b].unit] : s.last}),
+                     {"gradient bucket " + std::to_string(b), "dp"});
+      gradients_done_.push_back(bucket ? bucket : s.last);
+    }
+    const Seconds tied = std::max(plan_.stages.front().tied_embedding, plan_.stages.back().tied_embedding);
+    if (tied == Seconds{}) return;
+    const OpId op = add(0, states_.front().streams.dp, Delay{tied},
+                        after({gradients_done_.front(), gradients_done_.back()}), {"embedding gradients", "dp"});
+    if (states_.size() > 1) result_.of_stage.back().push_back(op);
+    gradients_done_.front() = gradients_done_.back() = op;
+  }
+
+  void update() {
+    if (plan_.stages.front().optimizer.empty()) return;
+    std::vector<After> all;
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      for (const After& op : after({states_[i].last, gradients_done_[i]})) all.push_back(op);
+    const OpId norm = schedule().add(Delay{}, all, {"gradient norm of all ranks", "optimizer"});
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      State& s = states_[i];
+      const StagePlan& stage = plan_.stages[i];
+      for (const Operation& op : stage.optimizer)
+        s.last = add(i, s.streams.compute, Compute{stage.rank, op.time}, after({norm}), {op.name, "optimizer"});
+      if (stage.gather > Seconds{})
+        add(i, s.streams.dp, Delay{stage.gather}, after({s.last}), {"parameter gather", "dp"});
+    }
+  }
+
+  const StepPlan& plan_;
+  std::vector<State> states_;
+  std::vector<std::optional<OpId>> gradients_done_;
+  StepSchedule result_;
+};
+
+}  // namespace
+
+StepSchedule spell_out(const StepPlan& plan) { return Spelling(plan).run(); }
+
+}  // namespace collcast::workload

@@ -1,0 +1,77 @@
+#include "workload/warnings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "collcast/base/units.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+std::string activation_remedies(const StepInputs& in) {
+  std::string remedies;
+  const auto offer = [&](bool possible, const char* what) {
+    if (possible) remedies += (remedies.empty() ? "" : ", ") + std::string(what);
+  };
+  offer(in.options.attention == Attention::unfused, "attention: flash");
+  offer(in.options.recompute == Recompute::none && in.options.attention == Attention::unfused, "recompute: selective");
+  offer(in.options.recompute != Recompute::full, "recompute: full");
+  offer(in.layout.tp > 1 && !in.layout.sequence_parallel, "sequence_parallel: true");
+  offer(in.batch.micro_batch > 1, "a smaller micro_batch");
+  offer(in.layout.schedule == PipelineSchedule::gpipe && in.layout.pp > 1, "schedule: 1f1b");
+  return remedies.empty() ? "more tp" : remedies;
+}
+
+std::string memory_warning(const StepInputs& in, const MemoryUse& m) {
+  const bool sharded = in.options.zero >= 1 || in.layout.dp == 1;
+  struct Part {
+    const char* name;
+    Bytes size;
+    std::string remedy;
+  };
+  const std::array parts{Part{"parameters", m.parameters, "more tp or pp"},
+                         Part{"gradients", m.gradients,
+                              in.options.gradient_bytes > 2 ? "gradient_bytes: 2, more tp or pp" : "more tp or pp"},
+                         Part{"optimizer state", m.optimizer, sharded ? "more tp, pp or dp" : "zero: 1"},
+                         Part{"activations", m.activations, activation_remedies(in)},
+                         Part{"buffers", m.buffers, "a smaller micro_batch, more tp"}};
+  const Part& largest =
+      *std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.size < b.size; });
+  return "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak)) + " of the GPU's " +
+         format_bytes(volume(m.capacity)) + "; the largest part are its " + largest.name + " (" +
+         format_bytes(volume(largest.size)) + "): " + largest.remedy + " would help";
+}
+
+std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double ratio) {
+  std::array<char, 32> number{};
+  std::snprintf(number.data(), number.size(), "%.2f", ratio);
+  const std::string tp = std::to_string(in.layout.tp), node = std::to_string(fabric.ranks_per_node());
+  return "a layer computes only " + std::string(number.data()) + " times as long as it communicates; " +
+         (in.layout.tp > fabric.ranks_per_node()
+              ? "tp " + tp + " crosses nodes of " + node + " GPUs: tp " + node + " or less would keep it inside"
+              : "a smaller tp than " + tp + ", or a faster link between its GPUs, would raise it");
+}
+
+}  // namespace
+
+std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result) {
+  std::vector<std::string> list;
+  if (result.memory.peak > result.memory.capacity) list.push_back(memory_warning(in, result.memory));
+  // Below 2, communication that is not hidden takes more than a third of the layer.
+  if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
+    list.push_back(ratio_warning(in, fabric, result.compute_to_communication));
+  if (result.micro_batches < in.layout.pp)
+    list.push_back(std::to_string(result.micro_batches) + " micro-batches are fewer than the " +
+                   std::to_string(in.layout.pp) +
+                   " pipeline stages: some stage is always idle; a larger global_batch, " +
+                   "a smaller micro_batch or a smaller pp would help");
+  if (in.options.recompute == Recompute::selective && in.options.attention == Attention::flash)
+    list.push_back(
+        "selective recomputation gains nothing with flash attention, which keeps no attention matrix; "
+        "recompute: none is faster");
+  return list;
+}
+
+}  // namespace collcast::workload

@@ -1,0 +1,142 @@
+// What does not fit together is said all at once, with the nearest value that works.
+#include <catch2/catch.hpp>
+
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+StepInputs good() { return inputs(small_model(), layout(2, 2, 2), 1024, 4); }
+
+Diagnostics checked(const StepInputs& in, int ranks = 64) { return check_step(in, ranks, {"s.yaml", 3, 1}); }
+
+/// The one diagnostic of `in`.
+Diagnostic only(const StepInputs& in, int ranks = 64) {
+  const Diagnostics found = checked(in, ranks);
+  INFO(to_text(found));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].where.line == 3);
+  return found[0];
+}
+
+}  // namespace
+
+TEST_CASE("a step that fits has nothing to say") { CHECK(checked(good()).empty()); }
+
+TEST_CASE("tp must divide heads, kv_heads and ffn; the hint divides all three") {
+  StepInputs in = good();
+  in.layout.tp = 3;
+  // 16 heads, 8 kv_heads, ffn 4096: three diagnostics, each with tp 2 or 4.
+  const Diagnostics found = checked(in);
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].message == "tp 3 does not divide heads 16");
+  CHECK(found[1].message == "tp 3 does not divide kv_heads 8");
+  CHECK(found[2].message == "tp 3 does not divide ffn 4096");
+  for (const Diagnostic& d : found) CHECK(d.hint == "use tp 2 or 4");
+}
+
+TEST_CASE("tp above the number of kv_heads has only a smaller way out") {
+  StepInputs in = good();
+  in.layout.tp = 16;
+  const Diagnostic d = only(in);
+  CHECK(d.message == "tp 16 does not divide kv_heads 8");
+  CHECK(d.hint == "use tp 8");
+}
+
+TEST_CASE("sequence parallelism cuts the sequence") {
+  StepInputs in = good();
+  in.layout.sequence_parallel = true;
+  in.batch.sequence = 1001;
+  const Diagnostic d = only(in);
+  CHECK(d.message == "tp 2 does not divide sequence (sequence_parallel) 1001");
+  CHECK(d.hint == "use tp 1");
+}
+
+TEST_CASE("pp must divide the layers") {
+  StepInputs in = good();
+  in.layout.pp = 3;
+  CHECK(only(in).message == "pp 3 does not divide layers 8");
+  CHECK(only(in).hint == "use pp 2 or 4");
+}
+
+TEST_CASE("the global batch is whole micro-batches of all replicas") {
+  StepInputs in = good();
+  in.batch.global_batch = 18;  // 2 x 2 = 4 per pass
+  CHECK(only(in).message == "global_batch 18 is not a multiple of micro_batch 2 x dp 2");
+  CHECK(only(in).hint == "use 16 or 20");
+  in.batch.global_batch = 3;
+  CHECK(only(in).hint == "use 4");
+}
+
+TEST_CASE("a layout larger than the machine says how many replicas fit") {
+  CHECK(only(good(), 7).message == "tp 2 x pp 2 x dp 2 needs 8 GPUs, the machine has 7");
+  CHECK(only(good(), 7).hint == "use dp 1, or more nodes");
+  CHECK(only(good(), 3).message == "tp 2 x pp 2 needs 4 GPUs, the machine has 3");
+  CHECK(only(good(), 3).hint == "use a smaller tp or pp, or more nodes");
+  CHECK(checked(good(), 8).empty());
+}
+
+TEST_CASE("a precision that is unknown, or that the GPU or the kernel table lacks") {
+  StepInputs in = good();
+  in.options.precision = "bf61";
+  CHECK(only(in).message == "unknown precision 'bf61'");
+  in.options.precision = "tf32";
+  in.options.attention = Attention::unfused;
+  CHECK(only(in).message == "the kernel table 'ideal' (gemm) has no figure for tf32");
+  in.options.precision = "fp32";
+  in.options.attention = Attention::flash;
+  CHECK(only(in).message == "the kernel table 'ideal' (attention) has no figure for fp32");
+  in = good();
+  in.options.precision = "fp8";
+  in.gpu.peak.erase("fp8");
+  CHECK(only(in).message == "the data sheet of round has no figure for fp8");
+  in = good();
+  in.gpu = {};
+  CHECK(only(in).message == "the machine has no GPUs that compute");
+}
+
+TEST_CASE("buckets that cut the gradients into dust are refused with the smallest that does not") {
+  StepInputs in = good();
+  in.options.bucket = Bytes(1);
+  CHECK_THAT(only(in).message, Catch::Contains("a gradient bucket of 1 B cuts"));
+  in.layout.dp = 1;
+  CHECK(checked(in).empty());
+}
+
+TEST_CASE("absurd sizes are refused, not tried") {
+  StepInputs in = good();
+  in.model.layers = 2'000'000'000;
+  CHECK(only(in).message == "layers is 2000000000");
+  in = good();
+  in.layout.tp = in.layout.pp = in.layout.dp = 2'000'000'000;
+  CHECK(checked(in).size() >= 4);
+}
+
+TEST_CASE("a sequence beyond the learned positions is refused") {
+  StepInputs in = good();
+  in.model.learned_positions = 1000;
+  CHECK(only(in).hint == "use a sequence of at most 1000");
+}
+
+TEST_CASE("sizes below one and values that are not modelled are found together") {
+  StepInputs in = good();
+  in.model.layers = 0;
+  in.model.dropout = 1;
+  in.layout.cp = 2;
+  in.layout.dp = -1;
+  in.batch.micro_batch = 0;
+  in.options.zero = 3;
+  in.options.gradient_bytes = 8;
+  in.options.bucket = Bytes(0);
+  CHECK(checked(in).size() == 8);
+}
+
+TEST_CASE("independent mistakes are found together") {
+  StepInputs in = good();
+  in.layout.pp = 3;
+  in.batch.global_batch = 17;
+  in.options.precision = "int3";
+  CHECK(checked(in, 4).size() == 4);
+}

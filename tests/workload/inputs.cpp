@@ -1,0 +1,116 @@
+#include "inputs.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace collcast::test {
+
+namespace {
+
+TransformerConfig gpt(const char* name, int layers, int hidden, int heads) {
+  TransformerConfig m;
+  m.name = name;
+  m.layers = layers;
+  m.hidden = hidden;
+  m.heads = m.kv_heads = heads;
+  m.head_dim = hidden / heads;
+  m.ffn = 4 * hidden;
+  m.vocab = 51200;
+  m.biases = true;
+  m.learned_positions = 2048;
+  m.dropout = 0.1;
+  return m;
+}
+
+TransformerConfig llama(const char* name, int layers, int hidden, int heads, int kv_heads, int ffn, int vocab) {
+  TransformerConfig m;
+  m.name = name;
+  m.layers = layers;
+  m.hidden = hidden;
+  m.heads = heads;
+  m.kv_heads = kv_heads;
+  m.head_dim = hidden / heads;
+  m.ffn = ffn;
+  m.vocab = vocab;
+  m.gated_mlp = true;
+  return m;
+}
+
+LinkGroup link(std::string from, std::string to, Wiring wiring, LinkKind kind, Bandwidth bandwidth, Seconds latency) {
+  LinkGroup group;
+  group.from = std::move(from);
+  group.to = std::move(to);
+  group.wiring = wiring;
+  group.kind = kind;
+  group.bandwidth = bandwidth;
+  group.latency = latency;
+  return group;
+}
+
+}  // namespace
+
+TransformerConfig gpt_22b() { return gpt("gpt-22b", 48, 6144, 64); }
+TransformerConfig gpt_175b() { return gpt("gpt-175b", 96, 12288, 96); }
+TransformerConfig llama_70b(int layers) { return llama("llama-70b", layers, 8192, 64, 8, 28672, 128256); }
+TransformerConfig small_model() { return llama("small", 8, 1024, 16, 8, 4096, 32000); }
+
+GpuSpec round_gpu() {
+  GpuSpec gpu;
+  gpu.model = "round";
+  gpu.memory = Bytes(80'000'000'000);
+  gpu.memory_bandwidth = Bandwidth(1e12);
+  for (const char* precision : {"fp32", "tf32", "fp16", "bf16", "fp8"}) gpu.peak[precision] = FlopRate(100e12);
+  gpu.kernels = "ideal";
+  return gpu;
+}
+
+KernelModel ideal_kernels() {
+  KernelModel kernels;
+  kernels.name = "ideal";
+  for (const char* precision : {"fp32", "fp16", "bf16", "fp8"}) kernels.gemm[precision] = {};
+  for (const char* precision : {"fp16", "bf16"}) kernels.attention[precision] = {};
+  return kernels;
+}
+
+StepInputs inputs(TransformerConfig model, ParallelLayout layout, int sequence, int micro_batches) {
+  StepInputs in;
+  in.model = std::move(model);
+  in.layout = layout;
+  in.batch.sequence = sequence;
+  in.batch.micro_batch = 2;
+  in.batch.global_batch = 2 * micro_batches * layout.dp;
+  in.gpu = round_gpu();
+  in.kernels = ideal_kernels();
+  return in;
+}
+
+ParallelLayout layout(int tp, int pp, int dp) {
+  ParallelLayout l;
+  l.tp = tp;
+  l.pp = pp;
+  l.dp = dp;
+  return l;
+}
+
+Fabric cluster(int nodes, double speed) {
+  TopologySpec spec;
+  spec.name = "cluster";
+  spec.file = "test.yaml";
+  spec.devices = {
+      {"gpu", DeviceKind::gpu, 8, {}}, {"nvswitch", DeviceKind::nvswitch, 1, {}}, {"nic", DeviceKind::nic, 8, {}}};
+  spec.links = {link("gpu", "nvswitch", Wiring::all, LinkKind::nvlink, Bandwidth(300e9 * speed), Seconds(250e-9)),
+                link("gpu", "nic", Wiring::one_to_one, LinkKind::pcie, Bandwidth(25e9 * speed), Seconds(300e-9))};
+  spec.network_devices = "nic";
+  spec.network = StarNetwork{Bandwidth(25e9 * speed), Seconds(300e-9)};
+  Result<Fabric> fabric = Fabric::build(spec, nodes);
+  if (!fabric) FAIL(to_text(fabric.errors()));
+  return std::move(fabric).value();
+}
+
+const Operation& named(const std::vector<Operation>& operations, const std::string& name) {
+  for (const Operation& op : operations)
+    if (op.name == name) return op;
+  FAIL("no operation is called " << name);
+  throw 0;
+}
+
+}  // namespace collcast::test

@@ -1,0 +1,203 @@
+// The kernels of a layer: FLOPs and bytes by formula, what TP, sequence parallelism and recomputation change.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "inputs.hpp"
+#include "workload/parameters.hpp"
+#include "workload/segments.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+Flops flops(const std::vector<Operation>& operations) {
+  Flops sum{};
+  for (const Operation& op : operations) sum += op.flops;
+  return sum;
+}
+Seconds time(const std::vector<Operation>& operations) {
+  Seconds sum{};
+  for (const Operation& op : operations) sum += op.time;
+  return sum;
+}
+bool has(const std::vector<Operation>& operations, const std::string& name) {
+  return std::any_of(operations.begin(), operations.end(), [&](const Operation& op) { return op.name == name; });
+}
+int collectives(const std::vector<workload::Segment>& segments, CollectiveKind kind) {
+  return static_cast<int>(
+      std::count_if(segments.begin(), segments.end(), [&](const workload::Segment& s) { return s.then == kind; }));
+}
+
+StepInputs gpt_layer(int tp) {
+  StepInputs in = inputs(gpt_22b(), layout(tp, 1, 1), 2048, 1);
+  in.options.attention = Attention::unfused;
+  return in;
+}
+
+}  // namespace
+
+TEST_CASE("a GPT layer computes 24 T h^2 + 4 b a s^2 d forward and twice that backward") {
+  const double T = 2 * 2048, h = 6144, core = 4.0 * 2 * 64 * 2048 * 2048 * 96;
+  const LayerOperations ops = layer_operations(gpt_layer(1));
+  CHECK(flops(ops.forward).value() == Approx(24 * T * h * h + core).epsilon(1e-12));
+  CHECK(flops(ops.backward).value() == Approx(2 * (24 * T * h * h + core)).epsilon(1e-12));
+  CHECK(ops.recompute.empty());
+}
+
+TEST_CASE("the FLOPs of all layers and the head are the model's, without the causal discount") {
+  StepInputs in = gpt_layer(4);
+  const LayerOperations ops = layer_operations(in);
+  const auto head = workload::head_segments(in);
+  double sum = in.model.layers * (flops(ops.forward) + flops(ops.backward)).value();
+  for (const auto* segments : {&head.forward, &head.backward})
+    for (const workload::Segment& s : *segments) sum += flops(s.operations).value();
+  // One micro-batch is the global batch; every rank of 4 does a quarter.
+  CHECK(4 * sum == Approx(workload::model_flops(in).value()).epsilon(1e-12));
+}
+
+TEST_CASE("GQA and gated MLP: each kernel by its formula") {
+  StepInputs in = inputs(llama_70b(8), layout(2, 1, 1), 4096, 1);
+  in.batch.micro_batch = in.batch.global_batch = 1;
+  const double T = 4096, h = 8192, a = 64, k = 8, d = 128, f = 28672, t = 2, w = 2;
+  const LayerOperations ops = layer_operations(in);
+  const auto check = [&](const std::string& name, double expected_flops, double expected_bytes) {
+    INFO(name);
+    const Operation& op = named(ops.forward, name);
+    CHECK(op.flops.value() == Approx(expected_flops).epsilon(1e-12));
+    CHECK(op.bytes.value() == Approx(expected_bytes).epsilon(1e-12));
+  };
+  check("attention norm", 0, 2 * w * T * h);
+  check("qkv", 2 * T * h * (a + 2 * k) * d / t, w * (T * h + h * (a + 2 * k) * d / t + T * (a + 2 * k) * d / t));
+  check("rotary", 0, 2 * w * T * (a + k) * d / t);
+  // Half of the matrix and half of its diagonal: (s + 1) / (2 s).
+  check("flash attention", 4 * a * T * T * d / t * (T + 1) / (2 * T), w * T * (2 * a + 2 * k) * d / t + 4 * a * T / t);
+  check("projection", 2 * T * a * d * h / t, w * (T * a * d / t + a * d * h / t + T * h));
+  check("mlp up+gate", 2 * T * h * 2 * f / t, w * (T * h + h * 2 * f / t + T * 2 * f / t));
+  check("activation", 0, 3 * w * T * f / t);
+  check("mlp down", 2 * T * f * h / t, w * (T * f / t + f * h / t + T * h));
+  check("mlp residual", 0, 3 * w * T * h);
+  // Backward: five products of the core against two.
+  CHECK(named(ops.backward, "flash attention gradient").flops.value() ==
+        Approx(2.5 * named(ops.forward, "flash attention").flops.value()));
+  // fp32 gradients are read and written where the weights are.
+  CHECK(named(ops.backward, "mlp down weight gradient").bytes.value() ==
+        Approx(w * (T * f / t + T * h) + 2 * 4 * f * h / t));
+}
+
+TEST_CASE("unfused attention moves its matrix through memory once per kernel, dropout masks in one byte") {
+  const StepInputs in = gpt_layer(8);
+  // 2 sequences, 64/8 heads: 2 * 8 * 2048^2 elements.
+  const double scores = 2 * 8 * 2048.0 * 2048, heads = 4096.0 * 6144 / 8;
+  const LayerOperations ops = layer_operations(in);
+  CHECK(named(ops.forward, "scores").bytes.value() == Approx(2 * (2 * heads + scores)));
+  CHECK(named(ops.forward, "softmax").bytes.value() == Approx(4 * scores));
+  CHECK(named(ops.forward, "attention dropout").bytes.value() == Approx(5 * scores));
+  CHECK(named(ops.backward, "softmax gradient").bytes.value() == Approx(6 * scores));
+  // No causal discount: the kernels compute the whole matrix.
+  CHECK(named(ops.forward, "scores").flops.value() == Approx(2 * scores * 96));
+}
+
+TEST_CASE("a kernel takes its overhead and the longer of computing and moving, and says which") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  in.kernels.gemm["bf16"] = {Seconds(5e-6), 0.5, 0.8, ""};
+  in.kernels.memory_bound = {Seconds(3e-6), 1, 0.8, ""};
+  const LayerOperations ops = layer_operations(in);
+  // qkv: 2 * 2048 * 1024 * 2048 FLOP at 50 TFLOP/s = 171.8 us against 16.8 MB at 800 GB/s = 21 us.
+  const Operation& qkv = named(ops.forward, "qkv");
+  CHECK(qkv.time.count() == Approx(5e-6 + 2.0 * 2048 * 1024 * 2048 / 50e12));
+  CHECK(qkv.bound == "compute");
+  // norm: 2 * 2 * 2048 * 1024 bytes at 800 GB/s = 10.5 us.
+  CHECK(named(ops.forward, "attention norm").time.count() == Approx(3e-6 + 4.0 * 2048 * 1024 / 800e9));
+  CHECK(named(ops.forward, "attention norm").bound == "memory");
+  in.kernels.memory_bound.overhead = Seconds(1e-3);
+  CHECK(named(layer_operations(in).forward, "attention norm").bound == "overhead");
+}
+
+TEST_CASE("TP divides all but norms and residuals, sequence parallelism divides these too") {
+  const LayerOperations one = layer_operations(gpt_layer(1)), eight = layer_operations(gpt_layer(8));
+  StepInputs in = gpt_layer(8);
+  in.layout.sequence_parallel = true;
+  const LayerOperations sharded = layer_operations(in);
+  const auto bytes = [](const LayerOperations& ops, const char* name) {
+    return named(ops.forward, name).bytes.value();
+  };
+  CHECK(flops(eight.forward).value() == Approx(flops(one.forward).value() / 8));
+  CHECK(bytes(eight, "softmax") == Approx(bytes(one, "softmax") / 8));
+  for (const char* name : {"attention norm", "mlp norm", "attention residual", "mlp residual"}) {
+    CHECK(bytes(eight, name) == bytes(one, name));
+    CHECK(bytes(sharded, name) == Approx(bytes(one, name) / 8));
+  }
+}
+
+TEST_CASE("TP collectives of a layer: two and two, with sequence parallelism four and six") {
+  StepInputs in = gpt_layer(8);
+  workload::Segments s = workload::layer_segments(in);
+  CHECK(collectives(s.forward, CollectiveKind::all_reduce) == 2);
+  CHECK(collectives(s.backward, CollectiveKind::all_reduce) == 2);
+  in.options.recompute = Recompute::full;
+  CHECK(collectives(workload::layer_segments(in).backward, CollectiveKind::all_reduce) == 4);
+
+  in.options.recompute = Recompute::none;
+  in.layout.sequence_parallel = true;
+  s = workload::layer_segments(in);
+  CHECK(collectives(s.forward, CollectiveKind::all_gather) == 2);
+  CHECK(collectives(s.forward, CollectiveKind::reduce_scatter) == 2);
+  // Two gathers more: the inputs again, for the weight gradients.
+  CHECK(collectives(s.backward, CollectiveKind::all_gather) == 4);
+  CHECK(collectives(s.backward, CollectiveKind::reduce_scatter) == 2);
+  CHECK(collectives(s.backward, CollectiveKind::all_reduce) == 0);
+}
+
+TEST_CASE("without TP nothing is cut") {
+  for (const bool sp : {false, true}) {
+    StepInputs in = gpt_layer(1);
+    in.layout.sequence_parallel = sp;
+    const workload::Segments s = workload::layer_segments(in);
+    CHECK(s.forward.size() == 1);
+    CHECK(s.backward.size() == 1);
+    CHECK_FALSE(s.forward[0].then);
+  }
+}
+
+TEST_CASE("selective recomputation repeats the attention core, full the whole layer") {
+  StepInputs in = gpt_layer(8);
+  in.options.recompute = Recompute::selective;
+  const LayerOperations selective = layer_operations(in);
+  CHECK(selective.recompute.size() == 4);
+  CHECK(has(selective.recompute, "scores"));
+  CHECK_FALSE(has(selective.recompute, "qkv"));
+  in.options.recompute = Recompute::full;
+  const LayerOperations full = layer_operations(in);
+  CHECK(time(full.recompute).count() == Approx(time(full.forward).count()));
+  CHECK(time(full.backward).count() == Approx(time(selective.backward).count()));
+}
+
+TEST_CASE("fp8 halves what linear layers read and keeps the core in 16 bit") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  in.gpu.peak["fp8"] = FlopRate(200e12);
+  in.options.precision = "fp8";
+  const LayerOperations ops = layer_operations(in);
+  const double T = 2048, h = 1024, out = 2048;
+  CHECK(named(ops.forward, "qkv").bytes.value() == Approx(T * h + h * out + 2 * T * out));
+  CHECK(named(ops.forward, "qkv").time.count() == Approx(2 * T * h * out / 200e12));
+  const Operation& flash = named(ops.forward, "flash attention");
+  CHECK(flash.time.count() == Approx(flash.flops.value() / 100e12));
+}
+
+TEST_CASE("Adam moves 38 bytes per parameter, a distributed optimizer only its share of the state") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 4), 1024, 1);
+  const double held = parameter_count(in.model);
+  const auto bytes = [&] {
+    double sum = 0;
+    for (const Operation& op : workload::optimizer_operations(in, 0)) sum += op.bytes.value();
+    return sum;
+  };
+  CHECK(bytes() == Approx(38 * held));
+  in.options.zero = 1;
+  // 34 of the owned quarter, and the whole gradient buffer zeroed.
+  CHECK(bytes() == Approx(34 * held / 4 + 4 * held));
+  in.options.optimizer = false;
+  CHECK(bytes() == 0);
+}

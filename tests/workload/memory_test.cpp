@@ -1,0 +1,123 @@
+// Memory against published formulas and measurements.
+#include "workload/memory.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using namespace collcast::workload;
+
+namespace {
+
+constexpr double mib = 1024.0 * 1024, gib = 1024 * mib;
+
+double gibibytes(Bytes b) { return static_cast<double>(b.value()) / gib; }
+
+/// The 22B layer: s 2048, b 4, h 6144, a 64.
+StepInputs layer_22b(int tp, bool sequence_parallel, Recompute recompute) {
+  StepInputs in = inputs(gpt_22b(), layout(tp, 1, 1), 2048, 1);
+  in.batch.micro_batch = in.batch.global_batch = 4;
+  in.layout.sequence_parallel = sequence_parallel;
+  in.options.attention = Attention::unfused;
+  in.options.recompute = recompute;
+  return in;
+}
+
+StepInputs llama_12(int tp, int dp) {
+  StepInputs in = inputs(llama_70b(12), layout(tp, 1, dp), 4096, 4);
+  in.batch.micro_batch = 1;
+  in.batch.global_batch = 4 * dp;
+  in.layout.sequence_parallel = true;
+  in.options.zero = 1;
+  return in;
+}
+
+}  // namespace
+
+TEST_CASE("activations of the 22B layer are Korthikanti's formulas") {
+  const double sbh = 2048.0 * 4 * 6144, scores = 5.0 * 64 * 2048 / 6144;  // 5 a s / h
+  const auto activations = [](int tp, bool sp, Recompute r) { return layer_activations(layer_22b(tp, sp, r)).value(); };
+  CHECK(activations(1, false, Recompute::none) == Approx(sbh * (34 + scores)));
+  CHECK(activations(8, false, Recompute::none) == Approx(sbh * (10 + 24. / 8 + scores / 8)));
+  CHECK(activations(8, true, Recompute::none) == Approx(sbh / 8 * (34 + scores)));
+  CHECK(activations(8, false, Recompute::selective) == Approx(sbh * (10 + 24. / 8)));
+  CHECK(activations(8, true, Recompute::selective) == Approx(34 * sbh / 8));
+  CHECK(activations(8, false, Recompute::full) == Approx(2 * sbh));
+  // In MiB: 6752, 1264, 844, 624, 204, 96.
+  CHECK(activations(1, false, Recompute::none) / mib == Approx(6752));
+  CHECK(activations(8, false, Recompute::none) / mib == Approx(1264));
+  CHECK(activations(8, true, Recompute::none) / mib == Approx(844));
+  CHECK(activations(8, false, Recompute::selective) / mib == Approx(624));
+  CHECK(activations(8, true, Recompute::selective) / mib == Approx(204));
+  CHECK(activations(8, false, Recompute::full) / mib == Approx(96));
+}
+
+TEST_CASE("flash attention keeps one number per row instead of the matrix") {
+  StepInputs in = layer_22b(8, true, Recompute::selective);
+  const double without_core = layer_activations(in).value();
+  in.options.recompute = Recompute::none;
+  in.options.attention = Attention::flash;
+  // 4 bytes x 4 sequences x 8 heads x 2048 positions.
+  CHECK(layer_activations(in).value() == Approx(without_core + 4.0 * 4 * 8 * 2048));
+}
+
+TEST_CASE("Llama-3 70B cut to 12 layers, TP 2 with SP, D 4, ZeRO-1: within 2 % of the measured 60.68 GiB") {
+  const StepInputs in = llama_12(2, 4);
+  const MemoryUse m = stage_memory(in, 0);
+  // 12.369e9 / 2 parameters (and the replicated norms) x (6 + 12/4) bytes.
+  CHECK(gibibytes(m.parameters + m.gradients + m.optimizer) == Approx(51.84).epsilon(1e-3));
+  // 12 layers x (2T [4h + (2a + 2k) d + 3f] / t + 4 a T / t), T 4096; and the final norm's input and output.
+  const double layers = 12 * (2.0 * 4096 * (4 * 8192 + 144 * 128 + 3 * 28672) + 4.0 * 64 * 4096) / 2;
+  CHECK(layers / gib == Approx(6.29).epsilon(1e-3));
+  CHECK(static_cast<double>(m.activations.value()) == Approx(layers + 4.0 * 4096 * 8192 / 2));
+  // T V / t logits, 16 bit and fp32.
+  CHECK(gibibytes(m.buffers) == Approx(1.47).epsilon(2e-3));
+  // 59.59 by these three, 0.06 for the final norm.
+  CHECK(gibibytes(m.peak) == Approx(59.59).epsilon(2e-3));
+  CHECK(gibibytes(m.peak) == Approx(60.68).epsilon(0.02));
+}
+
+TEST_CASE("the same with TP 8 and no replicas: within 2 % of the measured 28.29 GiB") {
+  CHECK(gibibytes(stage_memory(llama_12(8, 1), 0).peak) == Approx(28.29).epsilon(0.02));
+}
+
+TEST_CASE("ZeRO-1 on one replica is no sharding, on D it divides the optimizer state by D") {
+  StepInputs in = llama_12(8, 1);
+  const MemoryUse sharded = stage_memory(in, 0);
+  in.options.zero = 0;
+  CHECK(stage_memory(in, 0).peak == sharded.peak);
+  in = llama_12(8, 4);
+  const MemoryUse quarter = stage_memory(in, 0);
+  CHECK(static_cast<double>(quarter.optimizer.value()) == Approx(static_cast<double>(sharded.optimizer.value()) / 4));
+  CHECK(quarter.gradients == sharded.gradients);
+}
+
+TEST_CASE("1F1B holds min(m, p - i) micro-batches, GPipe all") {
+  StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 3);
+  CHECK(in_flight(in, 0) == 3);
+  CHECK(in_flight(in, 1) == 3);
+  CHECK(in_flight(in, 2) == 2);
+  CHECK(in_flight(in, 3) == 1);
+  in.layout.schedule = PipelineSchedule::gpipe;
+  for (int stage = 0; stage < 4; ++stage) CHECK(in_flight(in, stage) == 3);
+}
+
+TEST_CASE("the parts sum to the peak, and the last stage holds the logits") {
+  const StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 8);
+  for (int stage = 0; stage < 4; ++stage) {
+    const MemoryUse m = stage_memory(in, stage);
+    CHECK(m.parameters + m.gradients + m.optimizer + m.activations + m.buffers == m.peak);
+    CHECK(m.stage == stage);
+    CHECK(m.capacity == Bytes(80'000'000'000));
+    // 1024 tokens x 32000 x (2 + 4).
+    CHECK(m.buffers == Bytes(stage == 3 ? 1024LL * 32000 * 6 : 0));
+  }
+}
+
+TEST_CASE("full recomputation needs the working set of one layer besides") {
+  StepInputs in = layer_22b(8, false, Recompute::full);
+  in.options.embedding_and_logits = false;
+  CHECK(stage_memory(in, 0).buffers.value() == Approx(1264 * mib));
+}

@@ -1,0 +1,78 @@
+// Parameters and FLOPs against the closed forms of the literature.
+#include "workload/parameters.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using namespace collcast::workload;
+
+TEST_CASE("GPT-3 175B has 12 L h^2 [1 + 13/(12h) + (V + s)/(12 L h)] parameters") {
+  // 12 * 96 * 12288^2 = 173.946e9; norms and biases 13 h per layer; (51200 + 2048) h embeddings: 174.616e9. The
+  // formula leaves out the final norm, 2h.
+  const double h = 12288, layers = 96, vocab = 51200, s = 2048;
+  const double formula = 12 * layers * h * h * (1 + 13 / (12 * h) + (vocab + s) / (12 * layers * h));
+  CHECK(formula == Approx(174.616e9).epsilon(1e-5));
+  TransformerConfig m = gpt_175b();
+  m.tied_embeddings = true;
+  CHECK(parameter_count(m) == Approx(formula + 2 * h).epsilon(1e-12));
+}
+
+TEST_CASE("GPT-3 175B: FLOPs of a step of 64 sequences") {
+  // Narayanan et al. 2021: 72 B s L h^2 [1 + s/(6h) + V/(12 L h)] = 1.4109e17; with full recomputation, logits
+  // not repeated, 96 B s L h^2 [1 + s/(6h) + V/(16 L h)] = 1.8796e17.
+  StepInputs in = inputs(gpt_175b(), layout(8, 8, 1), 2048, 32);
+  const double B = 64, s = 2048, L = 96, h = 12288, V = 51200;
+  CHECK(model_flops(in).value() ==
+        Approx(72 * B * s * L * h * h * (1 + s / (6 * h) + V / (12 * L * h))).epsilon(1e-12));
+  CHECK(model_flops(in).value() == Approx(1.4109e17).epsilon(1e-4));
+  CHECK(hardware_flops(in).value() == model_flops(in).value());
+  in.options.recompute = Recompute::full;
+  CHECK(hardware_flops(in).value() ==
+        Approx(96 * B * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h))).epsilon(1e-12));
+  CHECK(hardware_flops(in).value() == Approx(1.8796e17).epsilon(1e-4));
+  // Selective: the s/(6h) term times 4/3.
+  in.options.recompute = Recompute::selective;
+  CHECK(hardware_flops(in).value() ==
+        Approx(72 * B * s * L * h * h * (1 + 4. / 3 * s / (6 * h) + V / (12 * L * h))).epsilon(1e-12));
+}
+
+TEST_CASE("Llama-3 70B has 70.55e9 parameters, cut to 12 layers 12.369e9") {
+  CHECK(parameter_count(llama_70b(80)) == Approx(70.55e9).epsilon(1e-3));
+  CHECK(parameter_count(llama_70b(12)) == Approx(12.369e9).epsilon(1e-4));
+}
+
+TEST_CASE("the parameters of all ranks, replicas counted once, are the model's") {
+  for (const TransformerConfig& m : {gpt_22b(), llama_70b(16)})
+    for (const int tp : {1, 2, 8})
+      for (const int pp : {1, 2, 8}) {
+        const StepInputs in = inputs(m, layout(tp, pp, 4), 1024, 8);
+        double sum = 0;
+        for (int stage = 0; stage < pp; ++stage) {
+          const RankParameters p = stage_parameters(in, stage);
+          sum += tp * p.sharded + p.replicated;
+        }
+        CHECK(sum == Approx(parameter_count(m)).epsilon(1e-12));
+      }
+}
+
+TEST_CASE("tied embeddings are one matrix on one stage and a copy on both ends of several") {
+  TransformerConfig m = small_model();
+  m.tied_embeddings = true;
+  const double matrix = 32000.0 * 1024;
+  CHECK(stage_parameters(inputs(m, layout(1, 1, 1), 512, 1), 0).total() == parameter_count(m));
+  const StepInputs two = inputs(m, layout(1, 2, 1), 512, 1);
+  CHECK(stage_parameters(two, 0).total() + stage_parameters(two, 1).total() == parameter_count(m) + matrix);
+  TransformerConfig untied = m;
+  untied.tied_embeddings = false;
+  CHECK(parameter_count(untied) == parameter_count(m) + matrix);
+}
+
+TEST_CASE("a vocabulary that TP does not divide is padded") {
+  TransformerConfig m = small_model();
+  m.vocab = 50257;
+  // ceil(50257 / 8) = 6283 rows of 1024.
+  CHECK(embedding_parameters(m, 8).sharded == 6283.0 * 1024);
+}

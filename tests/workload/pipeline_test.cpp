@@ -1,0 +1,157 @@
+// Pipeline orders, the closed form, and the timeline of the same stages held against each other.
+#include "workload/pipeline.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+#include "inputs.hpp"
+#include "workload/estimate_step.hpp"
+#include "workload/timeline.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using namespace collcast::workload;
+
+namespace {
+
+/// Stages of one unit that computes `forward` and `backward`.
+StepPlan stages(PipelineSchedule schedule, const std::vector<StageTime>& times, Seconds transfer, int micro_batches) {
+  StepPlan plan;
+  plan.schedule = schedule;
+  plan.micro_batches = micro_batches;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    StagePlan stage;
+    stage.rank = Rank(static_cast<std::uint32_t>(i));
+    stage.works = {{{{"all", "forward", times[i].forward}}, {{"all", "backward", times[i].backward}}, 0}};
+    stage.units = {{"L0", 0}};
+    plan.stages.push_back(stage);
+  }
+  plan.transfer.assign(times.size() - 1, transfer);
+  return plan;
+}
+
+StepPlan equal_stages(PipelineSchedule schedule, double f, double b, double c, int p, int m) {
+  return stages(schedule, std::vector<StageTime>(static_cast<std::size_t>(p), {Seconds(f), Seconds(b)}), Seconds(c), m);
+}
+
+Seconds simulated(const StepPlan& plan) {
+  static const Fabric fabric = cluster(4);
+  const Result<Timeline> run = simulate(fabric, spell_out(plan).schedule);
+  REQUIRE(run.ok());
+  return to_seconds(run->finish);
+}
+
+}  // namespace
+
+TEST_CASE("1F1B on three stages and four micro-batches, turn by turn") {
+  const auto text = [](int stage) {
+    std::string out;
+    for (const Turn& t : stage_order(PipelineSchedule::one_f_one_b, 3, stage, 4))
+      out += (t.backward ? "B" : "F") + std::to_string(t.micro_batch) + " ";
+    return out;
+  };
+  CHECK(text(0) == "F0 F1 F2 B0 F3 B1 B2 B3 ");
+  CHECK(text(1) == "F0 F1 B0 F2 B1 F3 B2 B3 ");
+  CHECK(text(2) == "F0 B0 F1 B1 F2 B2 F3 B3 ");
+}
+
+TEST_CASE("every order does each micro-batch once forward, then once backward") {
+  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
+    for (int p = 1; p <= 5; ++p)
+      for (int m = 1; m <= 7; ++m)
+        for (int i = 0; i < p; ++i) {
+          std::vector<int> state(static_cast<std::size_t>(m));
+          for (const Turn& t : stage_order(schedule, p, i, m)) {
+            int& s = state[static_cast<std::size_t>(t.micro_batch)];
+            REQUIRE(s == (t.backward ? 1 : 0));
+            ++s;
+          }
+          REQUIRE(state == std::vector<int>(static_cast<std::size_t>(m), 2));
+        }
+}
+
+TEST_CASE("bubble rates of 1F1B as published by Qi et al., from formula and timeline") {
+  // Stage times in ms (Qi et al. 2023, Tables 5 and 9): F, B, W, C, p, m, rate; B and W run together.
+  struct Row {
+    double f, b, w, c;
+    int p, m;
+    double rate;
+  };
+  for (const Row& r :
+       {Row{18.513, 18.086, 9.331, 0.626, 8, 32, .1985}, Row{11.307, 11.254, 8.101, 0.379, 16, 64, .2082},
+        Row{10.419, 10.207, 7.715, 0.408, 32, 96, .2646}, Row{10.408, 10.204, 7.703, 0.408, 32, 128, .2168}}) {
+    const StepPlan plan =
+        equal_stages(PipelineSchedule::one_f_one_b, r.f * 1e-3, (r.b + r.w) * 1e-3, r.c * 1e-3, r.p, r.m);
+    const double work = r.m * (r.f + r.b + r.w) * 1e-3;
+    CHECK(1 - work / estimate_step(plan).total.count() == Approx(r.rate).margin(1e-4));
+    CHECK(1 - work / simulated(plan).count() == Approx(r.rate).margin(1e-4));
+  }
+}
+
+TEST_CASE("equal stages: the formula is m(F+B) + (p-1)(F+B) and its transfers, the timeline agrees") {
+  const double f = 3e-3, b = 5e-3;
+  for (int p = 1; p <= 8; ++p)
+    for (const int m : {1, 2, 3, 7, 8, 9, 20})
+      for (const double c : {0.0, 0.4e-3}) {
+        const double ideal = (m + p - 1) * (f + b);
+        // floor((m + p - 2) / p) round trips of the steady state find their message already there.
+        const double fifo = ideal + 2 * c * ((p - 1) + (m - 1) - (m + p - 2) / p);
+        const StepPlan one = equal_stages(PipelineSchedule::one_f_one_b, f, b, c, p, m);
+        CHECK(estimate_step(one).total.count() == Approx(fifo).epsilon(1e-12));
+        CHECK(simulated(one).count() == Approx(fifo).epsilon(1e-9));
+        const StepPlan gpipe = equal_stages(PipelineSchedule::gpipe, f, b, c, p, m);
+        CHECK(estimate_step(gpipe).total.count() == Approx(ideal + 2 * c * (p - 1)).epsilon(1e-12));
+        CHECK(simulated(gpipe).count() == Approx(ideal + 2 * c * (p - 1)).epsilon(1e-9));
+      }
+}
+
+TEST_CASE("unequal stages: GPipe's formula is exact, 1F1B's without transfers an upper bound with the right slope") {
+  const unsigned seed = 20261121;
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const auto between = [&](int low, int high) {
+    return static_cast<int>(low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1)));
+  };
+  for (int i = 0; i < 60; ++i) {
+    const int p = between(1, 8), m = between(1, 24);
+    std::vector<StageTime> times;
+    for (int s = 0; s < p; ++s)
+      times.push_back({Seconds(between(500, 2000) * 1e-6), Seconds(between(500, 3000) * 1e-6)});
+    const StepPlan gpipe = stages(PipelineSchedule::gpipe, times, Seconds(between(0, 400) * 1e-6), m);
+    CHECK(estimate_step(gpipe).total.count() == Approx(simulated(gpipe).count()).epsilon(1e-9));
+    const StepPlan one = stages(PipelineSchedule::one_f_one_b, times, Seconds{}, m);
+    const double formula = estimate_step(one).total.count(), timeline = simulated(one).count();
+    CHECK(formula >= timeline * (1 - 1e-9));
+    const StepPlan twice = stages(PipelineSchedule::one_f_one_b, times, Seconds{}, m + 200);
+    const StepPlan once = stages(PipelineSchedule::one_f_one_b, times, Seconds{}, m + 100);
+    // A hundred micro-batches more take a hundred turns of the slowest stage; 1 % for stages that are almost as
+    // slow and still fill up.
+    CHECK((simulated(twice) - simulated(once)).count() ==
+          Approx((estimate_step(twice).total - estimate_step(once).total).count()).epsilon(0.01));
+  }
+}
+
+TEST_CASE("longer end stages: the closed form is within 1 % of the timeline") {
+  for (const int p : {2, 4, 8, 16})
+    for (const int m : {4, 16, 64})
+      for (const double c : {0.0, 0.05e-3, 0.3e-3}) {
+        std::vector<StageTime> times(static_cast<std::size_t>(p), {Seconds(1e-3), Seconds(2e-3)});
+        times.front() = {Seconds(1.05e-3), Seconds(2.05e-3)};
+        times.back() = {Seconds(1.4e-3), Seconds(2.7e-3)};
+        const StepPlan plan = stages(PipelineSchedule::one_f_one_b, times, Seconds(c), m);
+        CHECK(estimate_step(plan).total.count() == Approx(simulated(plan).count()).epsilon(0.01));
+      }
+}
+
+TEST_CASE("blocking transfers are never faster than asynchronous ones") {
+  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
+    for (const int p : {1, 2, 5})
+      for (const int m : {1, 4, 9}) {
+        StepPlan plan = equal_stages(schedule, 2e-3, 3e-3, 0.5e-3, p, m);
+        const Seconds free = simulated(plan), free_formula = estimate_step(plan).total;
+        plan.overlap_pp = false;
+        CHECK(simulated(plan) >= free);
+        CHECK(estimate_step(plan).total >= free_formula * (1 - 1e-12));
+      }
+}

@@ -1,0 +1,222 @@
+// Whole forecasts on a small cluster: laws that hold whatever the numbers.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "inputs.hpp"
+#include "workload/parameters.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+StepResult forecast(const StepInputs& in, const Fabric& fabric, Method method = Method::both) {
+  Result<StepResult> result = forecast_step(in, fabric, {}, method);
+  if (!result) FAIL(to_text(result.errors()));
+  return std::move(result).value();
+}
+
+const Fabric& four_nodes() {
+  static const Fabric fabric = cluster(4);
+  return fabric;
+}
+
+StepInputs small(int tp, int pp, int dp, int micro_batches = 8) {
+  return inputs(small_model(), layout(tp, pp, dp), 1024, micro_batches);
+}
+
+/// Layouts that use every kind of group, inside nodes and across.
+std::vector<StepInputs> variety() {
+  std::vector<StepInputs> list{small(1, 1, 1), small(8, 1, 1), small(1, 8, 1), small(1, 1, 8),
+                               small(2, 2, 2), small(8, 2, 2), small(4, 2, 4), small(2, 8, 2)};
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    list[i].layout.sequence_parallel = i % 2 == 1;
+    list[i].layout.schedule = i % 3 == 1 ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b;
+    list[i].layout.order = i % 4 < 2 ? RankOrder::tp_pp_dp : RankOrder::tp_cp_ep_dp_pp;
+    list[i].options.recompute = i % 3 == 2 ? Recompute::full : Recompute::none;
+    list[i].options.zero = i % 2;
+  }
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("the breakdown sums to the step, by formula and by timeline") {
+  for (const StepInputs& in : variety())
+    for (const Method method : {Method::estimate, Method::simulate}) {
+      const StepResult r = forecast(in, four_nodes(), method);
+      CHECK(r.breakdown.total().count() == Approx(r.step.count()).epsilon(1e-9));
+      for (const Seconds part : {r.breakdown.compute, r.breakdown.tp_exposed, r.breakdown.pp_exposed,
+                                 r.breakdown.dp_exposed, r.breakdown.bubble, r.breakdown.optimizer})
+        CHECK(part.count() >= -1e-12);
+    }
+}
+
+TEST_CASE("formula and simulation of a step agree to 1 %") {
+  for (const StepInputs& in : variety()) {
+    const StepResult r = forecast(in, four_nodes());
+    REQUIRE(r.simulate);
+    CHECK(r.step == *r.simulate);
+    CHECK(r.estimate.count() == Approx(r.simulate->count()).epsilon(0.01));
+    CHECK(forecast(in, four_nodes(), Method::estimate).step == r.estimate);
+  }
+}
+
+TEST_CASE("TP 1 has no TP time, PP 1 no bubble, DP 1 no gradient exchange") {
+  for (const Method method : {Method::estimate, Method::simulate}) {
+    const StepResult alone = forecast(small(1, 1, 1), four_nodes(), method);
+    CHECK(alone.breakdown.tp_exposed == Seconds{});
+    CHECK(alone.layer.tp_comm == Seconds{});
+    CHECK(alone.breakdown.pp_exposed == Seconds{});
+    CHECK(alone.breakdown.bubble.count() == Approx(0).margin(1e-12));
+    CHECK(alone.breakdown.dp_exposed == Seconds{});
+    CHECK(alone.collectives.empty());
+    CHECK(alone.compute_to_communication == 0);
+
+    CHECK(forecast(small(8, 1, 1), four_nodes(), method).breakdown.tp_exposed > Seconds{});
+    CHECK(forecast(small(1, 4, 1), four_nodes(), method).breakdown.bubble > Seconds{});
+    CHECK(forecast(small(1, 1, 4), four_nodes(), method).breakdown.dp_exposed > Seconds{});
+  }
+}
+
+TEST_CASE("halving the bandwidth of every link never speeds a step up") {
+  const Fabric half = cluster(4, 0.5);
+  for (const StepInputs& in : variety()) {
+    const StepResult full_speed = forecast(in, four_nodes()), half_speed = forecast(in, half);
+    CHECK(half_speed.step >= full_speed.step);
+    CHECK(half_speed.estimate >= full_speed.estimate);
+  }
+}
+
+TEST_CASE("overlap is never slower than none") {
+  for (StepInputs in : variety()) {
+    const StepResult on = forecast(in, four_nodes());
+    in.options.overlap_dp = false;
+    const StepResult dp_off = forecast(in, four_nodes());
+    CHECK(on.step <= dp_off.step);
+    CHECK(on.estimate.count() <= dp_off.estimate.count() * (1 + 1e-12));
+    in.options.overlap_pp = false;
+    CHECK(dp_off.step <= forecast(in, four_nodes()).step);
+  }
+}
+
+TEST_CASE("ZeRO-1 on one replica costs what no sharding costs") {
+  StepInputs in = small(2, 2, 1);
+  const StepResult plain = forecast(in, four_nodes());
+  in.options.zero = 1;
+  const StepResult sharded = forecast(in, four_nodes());
+  CHECK(sharded.step == plain.step);
+  CHECK(sharded.memory.peak == plain.memory.peak);
+}
+
+TEST_CASE("recomputation buys memory with time") {
+  StepInputs in = small(2, 2, 2);
+  in.options.attention = Attention::unfused;
+  const StepResult none = forecast(in, four_nodes());
+  in.options.recompute = Recompute::selective;
+  const StepResult selective = forecast(in, four_nodes());
+  in.options.recompute = Recompute::full;
+  const StepResult full = forecast(in, four_nodes());
+  CHECK(none.step < selective.step);
+  CHECK(selective.step < full.step);
+  CHECK(none.memory.activations > selective.memory.activations);
+  CHECK(selective.memory.activations > full.memory.activations);
+  CHECK(none.hfu == none.mfu);
+  CHECK(full.hfu > full.mfu);
+}
+
+TEST_CASE("rates are the work over the time") {
+  const StepInputs in = small(2, 2, 2);
+  const StepResult r = forecast(in, four_nodes());
+  // 2 sequences x 8 micro-batches x 2 replicas of 1024 tokens, on 8 GPUs.
+  CHECK(r.micro_batches == 8);
+  CHECK(r.tokens_per_s_per_gpu == Approx(32 * 1024 / r.step.count() / 8));
+  CHECK(r.mfu == Approx(workload::model_flops(in).value() / r.step.count() / 8 / 100e12));
+  CHECK(r.model_flops_per_gpu.value() == Approx(r.mfu * 100e12));
+}
+
+TEST_CASE("the layer's times are its kernels and its collectives") {
+  const StepInputs in = small(8, 1, 1);
+  const StepResult r = forecast(in, four_nodes(), Method::estimate);
+  Seconds kernels{};
+  for (const auto* list : {&r.operations.forward, &r.operations.backward})
+    for (const Operation& op : *list) kernels += op.time;
+  CHECK(r.layer.tp_comm.count() == Approx(4 * r.collectives[0].time.count()));
+  CHECK(r.layer.tp_exposed == r.layer.tp_comm);
+  CHECK((r.layer.forward + r.layer.backward).count() == Approx((kernels + r.layer.tp_comm).count()));
+  CHECK(r.compute_to_communication == Approx(kernels / r.layer.tp_comm));
+}
+
+TEST_CASE("collectives are listed with the algorithm that was priced") {
+  for (const CollectiveCost& c : forecast(small(4, 2, 4), four_nodes()).collectives) {
+    CHECK_FALSE(c.algorithm.empty());
+    CHECK(c.time > Seconds{});
+    CHECK(c.count > 0);
+  }
+}
+
+TEST_CASE("TP across nodes is warned about, with the size that stays inside") {
+  StepInputs in = small(16, 1, 1);
+  in.model.kv_heads = 16;
+  in.gpu.peak["bf16"] = FlopRate(1000e12);
+  in.gpu.memory_bandwidth = Bandwidth(10e12);
+  const StepResult r = forecast(in, four_nodes(), Method::estimate);
+  REQUIRE(r.compute_to_communication < 2);
+  REQUIRE_FALSE(r.warnings.empty());
+  CHECK_THAT(r.warnings[0], Catch::Contains("tp 16 crosses nodes of 8 GPUs: tp 8 or less"));
+}
+
+TEST_CASE("a step that does not fit says what is largest and what would help") {
+  const auto warning = [](StepInputs in) {
+    const StepResult r = forecast(in, four_nodes(), Method::estimate);
+    REQUIRE(r.memory.peak > r.memory.capacity);
+    REQUIRE_FALSE(r.warnings.empty());
+    return r.warnings[0];
+  };
+  // 12.4e9 parameters x 12 bytes of optimizer state = 148 GB.
+  StepInputs in = inputs(llama_70b(12), layout(1, 1, 2), 1024, 2);
+  CHECK_THAT(warning(in), Catch::Contains("optimizer state") && Catch::Contains("zero: 1 would help"));
+  in = small(1, 1, 1);
+  in.gpu.memory = Bytes(10'000'000'000);
+  in.batch.micro_batch = in.batch.global_batch = 16;
+  CHECK_THAT(warning(in), Catch::Contains("activations") && Catch::Contains("recompute: full") &&
+                              Catch::Contains("a smaller micro_batch"));
+}
+
+TEST_CASE("fewer micro-batches than stages, and recomputation that gains nothing, are warned about") {
+  StepInputs in = small(1, 8, 1, 4);
+  in.options.recompute = Recompute::selective;
+  const StepResult r = forecast(in, four_nodes(), Method::estimate);
+  CHECK(std::count_if(r.warnings.begin(), r.warnings.end(), [](const std::string& w) {
+          return w.find("4 micro-batches are fewer than the 8 pipeline stages") != std::string::npos ||
+                 w.find("selective recomputation gains nothing with flash") != std::string::npos;
+        }) == 2);
+}
+
+TEST_CASE("what does not fit together, and an algorithm that does not exist, are refused") {
+  StepInputs in = small(3, 1, 1);
+  CHECK_FALSE(forecast_step(in, four_nodes(), {}, Method::estimate).ok());
+  CollectivePolicy policy;
+  policy.algorithm = "no-such";
+  CHECK_FALSE(forecast_step(small(2, 1, 1), four_nodes(), policy, Method::estimate).ok());
+}
+
+TEST_CASE("a timeline that would not fit in memory is refused, its closed form is not") {
+  StepInputs in = small(1, 1, 1, 1'000'000);
+  const Result<StepResult> both = forecast_step(in, four_nodes(), {}, Method::both);
+  REQUIRE_FALSE(both.ok());
+  CHECK_THAT(both.errors()[0].hint, Catch::Contains("--method estimate"));
+  CHECK(forecast_step(in, four_nodes(), {}, Method::estimate).ok());
+}
+
+TEST_CASE("equal inputs give equal results and timelines") {
+  StepTimeline first, second;
+  const Result<StepResult> a = forecast_step(small(2, 2, 2), four_nodes(), {}, Method::simulate, &first);
+  const Result<StepResult> b = forecast_step(small(2, 2, 2), four_nodes(), {}, Method::simulate, &second);
+  REQUIRE((a.ok() && b.ok()));
+  CHECK(a->step == b->step);
+  CHECK(first.schedule.size() == second.schedule.size());
+  CHECK(std::equal(first.timeline.ops.begin(), first.timeline.ops.end(), second.timeline.ops.begin(),
+                   [](const Interval& x, const Interval& y) { return x.start == y.start && x.finish == y.finish; }));
+}

@@ -1,0 +1,97 @@
+// Tasks with given times: streams, waits, and where the time goes.
+#include <catch2/catch.hpp>
+
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+Seconds ms(double value) { return Seconds(value * 1e-3); }
+
+/// A 175B layer, forward and backward on 8 GPUs: 80 ms of computing, 40 ms of communication. The four TP
+/// all-reduces sit between the blocks (15 ms); the gradients' buckets (25 ms) run under what is left of the
+/// backward pass.
+TaskGraph layer_175b(bool overlap) {
+  return {{{"attention", "compute", ms(9), {}, "compute"},
+           {"attention all_reduce", "tp", ms(3.75), {"attention"}, "tp"},
+           {"mlp", "compute", ms(17), {"attention all_reduce"}, "compute"},
+           {"mlp all_reduce", "tp", ms(3.75), {"mlp"}, "tp"},
+           {"mlp gradient", "compute", ms(18), {"mlp all_reduce"}, "compute"},
+           {"mlp gradient all_reduce", "tp", ms(3.75), {"mlp gradient"}, "tp"},
+           {"mlp bucket", "dp", ms(16), {"mlp gradient"}, "dp"},
+           {"attention gradient", "compute", ms(18), {"mlp gradient all_reduce"}, "compute"},
+           {"attention gradient all_reduce", "tp", ms(3.75), {"attention gradient"}, "tp"},
+           {"attention bucket", "dp", ms(9), {"attention gradient"}, "dp"},
+           {"next layer", "compute", ms(18), {"attention gradient all_reduce"}, "compute"}},
+          overlap};
+}
+
+StepResult forecast(const TaskGraph& graph) {
+  Result<StepResult> result = forecast_tasks(graph, cluster(1));
+  if (!result) FAIL(to_text(result.errors()));
+  return std::move(result).value();
+}
+
+}  // namespace
+
+TEST_CASE("80 ms of computing and 40 ms of communication: 120 ms one after the other") {
+  const StepResult r = forecast(layer_175b(false));
+  CHECK(r.step.count() == Approx(0.120).epsilon(1e-9));
+  CHECK(r.estimate.count() == Approx(0.120).epsilon(1e-9));
+  CHECK(r.breakdown.compute.count() == Approx(0.080));
+  CHECK(r.breakdown.tp_exposed.count() == Approx(0.015));
+  CHECK(r.breakdown.dp_exposed.count() == Approx(0.025));
+}
+
+TEST_CASE("with overlap 95 ms: the TP all-reduces stay exposed, the buckets are hidden") {
+  const StepResult r = forecast(layer_175b(true));
+  CHECK(r.step.count() == Approx(0.095).epsilon(1e-9));
+  CHECK(r.estimate.count() == Approx(0.095).epsilon(1e-9));
+  CHECK(r.breakdown.compute.count() == Approx(0.080));
+  CHECK(r.breakdown.tp_exposed.count() == Approx(0.015));
+  CHECK(r.breakdown.dp_exposed == Seconds{});
+  CHECK(r.breakdown.bubble == Seconds{});
+  CHECK(r.breakdown.total().count() == Approx(r.step.count()).epsilon(1e-9));
+}
+
+TEST_CASE("time without any task running is the bubble, computing hides the rest") {
+  // compute 0-2 ms, pp 1 (waits: 2-5 ms), optimizer waits for it (5-6 ms); tp 0-4 ms runs beside.
+  const TaskGraph graph{{{"a", "compute", ms(2), {}, "compute"},
+                         {"t", "tp", ms(4), {}, "tp"},
+                         {"p", "pp", ms(3), {"a"}, "pp"},
+                         {"o", "compute", ms(1), {"p"}, "optimizer"}},
+                        true};
+  const Breakdown b = forecast(graph).breakdown;
+  CHECK(b.compute.count() == Approx(2e-3));
+  CHECK(b.tp_exposed.count() == Approx(2e-3));  // 2-4 ms, before pp
+  CHECK(b.pp_exposed.count() == Approx(1e-3));  // 4-5 ms
+  CHECK(b.optimizer.count() == Approx(1e-3));
+}
+
+TEST_CASE("tasks of one stream run in the order in which they are written") {
+  const TaskGraph graph{{{"long", "tp", ms(5), {}, "tp"}, {"short", "tp", ms(1), {}, "tp"}}, true};
+  CHECK(forecast(graph).step.count() == Approx(6e-3));
+}
+
+TEST_CASE("tasks that overlap are never slower than tasks in a row") {
+  CHECK(forecast(layer_175b(true)).step <= forecast(layer_175b(false)).step);
+}
+
+TEST_CASE("mistakes in a task graph are found together") {
+  const TaskGraph graph{{{"a", "compute", ms(1), {"b"}, "compute"}, {"a", "tp", ms(-1), {}, "tp"}}, true};
+  const Result<StepResult> r = forecast_tasks(graph, cluster(1));
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.errors().size() == 3);
+  CHECK(r.errors()[0].message == "task 'a' waits for 'b', which no earlier task is called");
+  CHECK_FALSE(forecast_tasks({}, cluster(1)).ok());
+}
+
+TEST_CASE("the timeline of the tasks is handed out for a trace") {
+  StepTimeline timeline;
+  REQUIRE(forecast_tasks(layer_175b(true), cluster(1), &timeline).ok());
+  CHECK(timeline.schedule.size() == 11);
+  CHECK(timeline.schedule.name(OpId(6)) == "mlp bucket");
+  CHECK(timeline.schedule.streams().size() == 3);
+}
