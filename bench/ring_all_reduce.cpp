@@ -17,9 +17,9 @@ namespace {
 
 using namespace collcast;
 
-constexpr double link_bandwidth = 10e9;   // bytes/s
-constexpr double link_latency = 1e-6;     // s
-constexpr std::int64_t slice = 1 << 20;   // bytes per message
+constexpr double link_bandwidth = 10e9;    // bytes/s
+constexpr double link_latency = 1e-6;      // s
+constexpr std::int64_t slice = 1 << 20;    // bytes per message
 constexpr double peer_messages = 400'000;  // at most this many in one SimGrid run
 
 /// R rounds of a circulating phase with one chunk: R*(alpha + tau), style law.
@@ -35,8 +35,8 @@ void collcast_ring(benchmark::State& state) {
     ring.network_devices = "gpu";
     ring.network = TorusNetwork{{}, true, Bandwidth(link_bandwidth), Seconds(link_latency)};
     const auto fabric = Fabric::build(ring, ranks);
-    const CollectiveRequest request{CollectiveKind::all_reduce, Group::strided(Rank(0), 1, ranks),
-                                    Bytes(slice * ranks), 0, {}};
+    const CollectiveRequest request{
+        CollectiveKind::all_reduce, Group::strided(Rank(0), 1, ranks), Bytes(slice * ranks), 0, {}};
     const auto pattern = make_pattern(request, {"ring", 1, 1, {}});
     const auto timeline = simulate(fabric.value(), pattern.value());
     const double finish = to_seconds(timeline.value().finish).count();

@@ -20,8 +20,8 @@ struct Unit {
 constexpr double kilo = 1e3, mega = 1e6, giga = 1e9, tera = 1e12, peta = 1e15;
 constexpr double kibi = 1024.0, mebi = kibi * kibi, gibi = mebi * kibi, tebi = gibi * kibi;
 
-constexpr std::array byte_units{Unit{"B", 1},      Unit{"kB", kilo},  Unit{"KB", kilo},  Unit{"MB", mega},
-                                Unit{"GB", giga},  Unit{"TB", tera},  Unit{"KiB", kibi}, Unit{"MiB", mebi},
+constexpr std::array byte_units{Unit{"B", 1},      Unit{"kB", kilo}, Unit{"KB", kilo},  Unit{"MB", mega},
+                                Unit{"GB", giga},  Unit{"TB", tera}, Unit{"KiB", kibi}, Unit{"MiB", mebi},
                                 Unit{"GiB", gibi}, Unit{"TiB", tebi}};
 constexpr std::array bandwidth_units{
     Unit{"B/s", 1},           Unit{"kB/s", kilo},       Unit{"MB/s", mega},       Unit{"GB/s", giga},
@@ -31,8 +31,9 @@ constexpr std::array bandwidth_units{
     Unit{"Mbit/s", mega / 8}, Unit{"Gbit/s", giga / 8}, Unit{"Tbit/s", tera / 8}, Unit{"Gbps", giga / 8}};
 constexpr std::array time_units{Unit{"s", 1},     Unit{"ms", 1e-3}, Unit{"us", 1e-6},
                                 Unit{"µs", 1e-6}, Unit{"ns", 1e-9}, Unit{"ps", 1e-12}};
-constexpr std::array flop_units{Unit{"FLOP/s", 1},    Unit{"GFLOP/s", giga}, Unit{"TFLOP/s", tera}, Unit{"PFLOP/s", peta},
-                                Unit{"GFLOPS", giga}, Unit{"TFLOPS", tera},  Unit{"PFLOPS", peta}};
+constexpr std::array flop_units{Unit{"FLOP/s", 1},     Unit{"GFLOP/s", giga}, Unit{"TFLOP/s", tera},
+                                Unit{"PFLOP/s", peta}, Unit{"GFLOPS", giga},  Unit{"TFLOPS", tera},
+                                Unit{"PFLOPS", peta}};
 
 struct Number {
   double value;
@@ -78,13 +79,15 @@ Parsed<Bytes> parse_bytes(std::string_view text, bool bare_is_bytes) {
 
 Parsed<Bandwidth> parse_bandwidth(std::string_view text) {
   const auto rate = scaled(text, bandwidth_units);
-  if (!rate || !(*rate > 0)) return {false, {}, "a positive rate with its unit, such as 300GB/s (bytes) or 400Gb/s (bits)"};
+  if (!rate || !(*rate > 0))
+    return {false, {}, "a positive rate with its unit, such as 300GB/s (bytes) or 400Gb/s (bits)"};
   return {true, Bandwidth(*rate), {}};
 }
 
 Parsed<Seconds> parse_seconds(std::string_view text) {
   const auto seconds = scaled(text, time_units);
-  if (!seconds || !(*seconds >= 0)) return {false, {}, "a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms"};
+  if (!seconds || !(*seconds >= 0))
+    return {false, {}, "a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms"};
   return {true, Seconds(*seconds), {}};
 }
 
@@ -112,7 +115,7 @@ std::string format_bytes(Bytes bytes) {
   constexpr std::array units{Unit{"TiB", tebi}, Unit{"GiB", gibi}, Unit{"MiB", mebi}, Unit{"KiB", kibi}};
   for (const Unit& unit : units) {
     const auto scale = static_cast<std::int64_t>(unit.scale);
-    if (value >= scale && value % scale == 0) return fmt::format("{} {}", value / scale, unit.name);
+    if (value >= scale && value % scale == 0 && value / scale < 10'000) return fmt::format("{} {}", value / scale, unit.name);
   }
   if (value < 10'000) return fmt::format("{} B", value);
   return format_bytes(volume(bytes));
@@ -124,7 +127,8 @@ std::string format_bytes(Volume v) {
 }
 
 std::string format_bandwidth(Bandwidth b) {
-  constexpr std::array units{Unit{"B/s", 1}, Unit{"kB/s", kilo}, Unit{"MB/s", mega}, Unit{"GB/s", giga}, Unit{"TB/s", tera}};
+  constexpr std::array units{Unit{"B/s", 1}, Unit{"kB/s", kilo}, Unit{"MB/s", mega}, Unit{"GB/s", giga},
+                             Unit{"TB/s", tera}};
   return scale_to(b.value(), units);
 }
 
@@ -140,7 +144,8 @@ std::string format_flop_rate(FlopRate r) {
 }
 
 std::string format_count(double value) {
-  constexpr std::array units{Unit{"", 1}, Unit{"k", kilo}, Unit{"M", mega}, Unit{"G", giga}, Unit{"T", tera}, Unit{"P", peta}};
+  constexpr std::array units{Unit{"", 1},     Unit{"k", kilo}, Unit{"M", mega},
+                             Unit{"G", giga}, Unit{"T", tera}, Unit{"P", peta}};
   std::string text = scale_to(value, units);
   while (!text.empty() && text.back() == ' ') text.pop_back();
   return text;

@@ -40,7 +40,8 @@ Fabric two_leaves(double oversubscription, Seconds latency = Seconds(0)) {
 }
 
 Pattern ring(std::vector<Rank> ranks, Bytes size) {
-  return make_pattern({CollectiveKind::all_reduce, Group::listed(std::move(ranks)), size, 0, {}}, {"ring", 1, 1, {}}).value();
+  return make_pattern({CollectiveKind::all_reduce, Group::listed(std::move(ranks)), size, 0, {}}, {"ring", 1, 1, {}})
+      .value();
 }
 
 double seconds(SimTime t) { return to_seconds(t).count(); }

@@ -1,7 +1,7 @@
 // Diagnostics name the place, the value and the nearest right word.
-#include <catch2/catch.hpp>
-
 #include "collcast/base/diagnostic.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace collcast;
 

@@ -1,7 +1,7 @@
 // Quantities as people write them.
-#include <catch2/catch.hpp>
-
 #include "collcast/base/units.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace collcast;
 
@@ -49,6 +49,8 @@ TEST_CASE("crossing to engine time rounds up, but not past a whole picosecond") 
 TEST_CASE("printers pick the unit") {
   CHECK(format_bytes(Bytes(std::int64_t{1} << 30)) == "1 GiB");
   CHECK(format_bytes(Bytes(1000)) == "1000 B");
+  // 4435088 KiB is exact, but nobody reads it: 4.22963... GiB.
+  CHECK(format_bytes(Bytes(4'435'088 * std::int64_t{1024})) == "4.23 GiB");
   CHECK(format_bandwidth(Bandwidth(300e9)) == "300 GB/s");
   CHECK(format_seconds(Seconds(1.2345e-5)) == "12.35 us");
   CHECK(format_seconds(Seconds(0)) == "0 s");

@@ -19,10 +19,10 @@ class Id {
   std::uint32_t value_ = 0;
 };
 
-using Rank = Id<struct RankTag>;      ///< an endpoint (GPU or host) of a Fabric, 0-based, node by node
-using NodeId = Id<struct NodeTag>;    ///< a server of a Fabric
-using LinkId = Id<struct LinkTag>;    ///< one direction of a cable
-using OpId = Id<struct OpTag>;        ///< an operation of a Schedule
+using Rank = Id<struct RankTag>;            ///< an endpoint (GPU or host) of a Fabric, 0-based, node by node
+using NodeId = Id<struct NodeTag>;          ///< a server of a Fabric
+using LinkId = Id<struct LinkTag>;          ///< one direction of a cable
+using OpId = Id<struct OpTag>;              ///< an operation of a Schedule
 using StreamId = Id<struct StreamTag>;      ///< an in-order queue of a Schedule
 using ExchangeId = Id<struct ExchangeTag>;  ///< a collective that a Schedule runs implicitly
 

@@ -50,7 +50,7 @@ using Flops = Quantity<struct FlopsTag, double>;
 /// Floating-point operations per second.
 using FlopRate = Quantity<struct FlopRateTag, double>;
 
-using Seconds = std::chrono::duration<double>;                      // models
+using Seconds = std::chrono::duration<double>;                       // models
 using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;  // engine
 struct SimClock {
   using rep = std::int64_t;

@@ -17,7 +17,15 @@
 namespace collcast {
 
 enum class CollectiveKind : std::uint8_t {
-  broadcast, reduce, all_reduce, all_gather, reduce_scatter, alltoall, gather, scatter, sendrecv
+  broadcast,
+  reduce,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  alltoall,
+  gather,
+  scatter,
+  sendrecv
 };
 inline constexpr int collective_kinds = 9;
 
@@ -29,24 +37,24 @@ struct CollectiveRequest {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Group group;
   Bytes size{};
-  int root = 0;  ///< index into group; broadcast, reduce, gather, scatter
+  int root = 0;                  ///< index into group; broadcast, reduce, gather, scatter
   std::vector<Group> alongside;  ///< other groups that do the same at the same time and share links
 };
 
 struct CollectiveOptions {
   std::string algorithm = "ring";
   int chunks = 1;
-  int channels = 1;              ///< lanes with rotated orders, each with its part of the data; any algorithm
-  std::vector<int> node_of;      ///< node of each group index, for hierarchical and rotated orders; empty: one node
+  int channels = 1;          ///< lanes with rotated orders, each with its part of the data; any algorithm
+  std::vector<int> node_of;  ///< node of each group index, for hierarchical and rotated orders; empty: one node
 };
 
 /// What an algorithm is, for catalogues and help.
 struct AlgorithmInfo {
   std::string name;
-  std::string summary;                 ///< one line
-  std::vector<CollectiveKind> kinds;   ///< that it can do
-  bool chunked = false;                ///< cutting into chunks can help
-  bool channelled = false;             ///< few ranks of a node talk across: more channels use more rails
+  std::string summary;                ///< one line
+  std::vector<CollectiveKind> kinds;  ///< that it can do
+  bool chunked = false;               ///< cutting into chunks can help
+  bool channelled = false;            ///< few ranks of a node talk across: more channels use more rails
 };
 std::span<const AlgorithmInfo> algorithms();
 

@@ -26,14 +26,14 @@ struct PhaseEstimate {
   std::string shape;
   Flow flow = Flow::forwarding;
   int rounds = 0;
-  Volume chunk{};       ///< largest message
-  Seconds latency{};    ///< largest alpha of a hop
-  Bandwidth rate{};     ///< smallest rate of a hop, after sharing within its round
+  Volume chunk{};     ///< largest message
+  Seconds latency{};  ///< largest alpha of a hop
+  Bandwidth rate{};   ///< smallest rate of a hop, after sharing within its round
   Seconds by_rounds{};
   Seconds by_load{};
   std::optional<LinkId> busiest;  ///< link that sets by_load
   Volume busiest_bytes{};
-  Seconds time{};       ///< max(by_rounds, by_load)
+  Seconds time{};  ///< max(by_rounds, by_load)
 };
 
 struct Estimate {

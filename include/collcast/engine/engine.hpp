@@ -35,15 +35,15 @@ struct Interval {
 };
 
 struct LinkUse {
-  Volume carried{};         ///< bytes that crossed the link
-  Picoseconds busy{};       ///< time with at least one transfer on it
+  Volume carried{};    ///< bytes that crossed the link
+  Picoseconds busy{};  ///< time with at least one transfer on it
 };
 
 /// Deterministic counts of the work done, for benchmarks and CI gates.
 struct EngineCounters {
-  std::int64_t events = 0;          ///< taken from the queue
-  std::int64_t messages = 0;        ///< transfers and messages of exchanges
-  std::int64_t rate_updates = 0;    ///< flows whose rate the sharing solver set
+  std::int64_t events = 0;        ///< taken from the queue
+  std::int64_t messages = 0;      ///< transfers and messages of exchanges
+  std::int64_t rate_updates = 0;  ///< flows whose rate the sharing solver set
 };
 
 struct Timeline {
@@ -69,8 +69,7 @@ struct FlowDemand {
   int priority = 0;
 };
 /// Max-min fair rates, strict priorities: the sharing rule on its own. A flow without links gets +inf.
-void max_min_rates(std::span<const FlowDemand> flows, std::span<const Bandwidth> capacity,
-                   std::span<Bandwidth> rates);
+void max_min_rates(std::span<const FlowDemand> flows, std::span<const Bandwidth> capacity, std::span<Bandwidth> rates);
 
 /// Max-plus recurrence: the finish time of a pattern whose links are never used by two transfers at once,
 /// row by row, without events. Nothing if links may be shared (checked from the routes). Equal to

@@ -49,20 +49,20 @@ Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_vie
 struct Scenario {
   std::string name, title, file;
   TopologySpec topology;
-  int nodes = 0;                        ///< 0: as many as the layout needs
-  std::optional<StepInputs> step;       ///< one of these two
+  int nodes = 0;                   ///< 0: as many as the layout needs
+  std::optional<StepInputs> step;  ///< one of these two
   std::optional<TaskGraph> tasks;
   CollectivePolicy collectives;
   Sharing sharing = Sharing::max_min;
-  std::vector<std::string> what_if;     ///< names of the variants
+  std::vector<std::string> what_if;  ///< names of the variants
 };
 
 struct ScenarioOptions {
   SearchPath search;
-  std::string what_if;                      ///< variant to apply; empty: the base
-  std::optional<std::string> topology;      ///< --topology instead of the file's
+  std::string what_if;                  ///< variant to apply; empty: the base
+  std::optional<std::string> topology;  ///< --topology instead of the file's
   std::optional<int> nodes;
-  std::vector<Override> overrides;          ///< paths beginning with "topology." go to the topology
+  std::vector<Override> overrides;  ///< paths beginning with "topology." go to the topology
 };
 Result<Scenario> parse_scenario(std::string_view text, std::string_view file_name, const ScenarioOptions& = {});
 Result<Scenario> load_scenario(const std::string& name_or_file, const ScenarioOptions& = {});

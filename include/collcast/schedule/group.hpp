@@ -25,7 +25,8 @@ class Group {
   int size() const { return size_; }
   Rank operator[](int index) const {
     if (!listed_.empty()) return listed_[static_cast<std::size_t>(index)];
-    return Rank(static_cast<std::uint32_t>(static_cast<std::int64_t>(first_) + static_cast<std::int64_t>(stride_) * index));
+    return Rank(
+        static_cast<std::uint32_t>(static_cast<std::int64_t>(first_) + static_cast<std::int64_t>(stride_) * index));
   }
   std::vector<Rank> ranks() const;
   /// True for a descriptor; then operator[](i) = first + i*stride.

@@ -46,11 +46,11 @@ enum class Flow : std::uint8_t { circulating, forwarding, sequential, concurrent
 
 /// One send of a position.
 struct Hop {
-  int round = 0;     ///< rounds order the hops of a phase; a round's hops happen side by side
+  int round = 0;      ///< rounds order the hops of a phase; a round's hops happen side by side
   Position peer = 0;  ///< receiver
-  int slot = 0;      ///< which of the receiver's receives this is, 0-based in ascending round order
-  int after = 0;     ///< forwarding: number of own receives (a prefix, in round order) it waits for
-  int blocks = 0;    ///< payload, in blocks of the lane
+  int slot = 0;       ///< which of the receiver's receives this is, 0-based in ascending round order
+  int after = 0;      ///< forwarding: number of own receives (a prefix, in round order) it waits for
+  int blocks = 0;     ///< payload, in blocks of the lane
 };
 
 /// One block of a hop's payload, for proofs: what it is and what the receiver does with it.
@@ -78,10 +78,10 @@ struct Shape {
 struct Phase {
   const Shape* shape = nullptr;
   Flow flow = Flow::forwarding;
-  int rounds = 0;   ///< 1 + the largest round of any hop
+  int rounds = 0;  ///< 1 + the largest round of any hop
   int members = 1;
   int stride = 1;
-  int width = 1;    ///< blocks per unit that the shape counts in
+  int width = 1;     ///< blocks per unit that the shape counts in
   int argument = 0;  ///< the shape's own parameter (a distance, a direction, a root ...)
 
   int index(Position v) const { return (v / stride) % members; }

@@ -55,7 +55,7 @@ struct Label {
 };
 
 struct Stream {
-  std::string name;       ///< "compute", "tp", "dp" ...
+  std::string name;  ///< "compute", "tp", "dp" ...
   std::optional<Rank> rank;
 };
 

@@ -26,11 +26,11 @@ std::string_view to_string(LinkKind);
 
 /// What one GPU can do, from its data sheet.
 struct GpuSpec {
-  std::string model;                      ///< e.g. "A100-SXM4-80GB"
-  Bytes memory{};                         ///< capacity
-  Bandwidth memory_bandwidth{};           ///< data sheet
-  std::map<std::string, FlopRate> peak;   ///< dense, per precision: fp32 tf32 fp16 bf16 fp8 fp4 int8
-  std::string kernels;                    ///< name of the kernel-efficiency table (topologies/kernels/)
+  std::string model;                     ///< e.g. "A100-SXM4-80GB"
+  Bytes memory{};                        ///< capacity
+  Bandwidth memory_bandwidth{};          ///< data sheet
+  std::map<std::string, FlopRate> peak;  ///< dense, per precision: fp32 tf32 fp16 bf16 fp8 fp4 int8
+  std::string kernels;                   ///< name of the kernel-efficiency table (topologies/kernels/)
 };
 
 struct DeviceGroup {
@@ -89,18 +89,18 @@ struct LeafSpineNetwork {
 using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
 
 struct TopologySpec {
-  std::string name;                   ///< as asked for with --topology
-  std::string title;                  ///< one line for people
-  std::vector<std::string> systems;   ///< published systems this file stands for
-  std::vector<std::string> sources;   ///< where the numbers come from
-  std::string file;                   ///< as the user named it; for diagnostics
-  bool teaching = false;              ///< sized by --ranks, one endpoint per node
+  std::string name;                  ///< as asked for with --topology
+  std::string title;                 ///< one line for people
+  std::vector<std::string> systems;  ///< published systems this file stands for
+  std::vector<std::string> sources;  ///< where the numbers come from
+  std::string file;                  ///< as the user named it; for diagnostics
+  bool teaching = false;             ///< sized by --ranks, one endpoint per node
   int default_nodes = 1;
-  int max_nodes = 0;                  ///< 0: any
-  GpuSpec gpu;                        ///< empty model: hosts only, no compute rates
-  std::vector<DeviceGroup> devices;   ///< of one node; exactly one group of kind gpu or host
-  std::vector<LinkGroup> links;       ///< of one node
-  std::string network_devices;        ///< device group that the network attaches to
+  int max_nodes = 0;                 ///< 0: any
+  GpuSpec gpu;                       ///< empty model: hosts only, no compute rates
+  std::vector<DeviceGroup> devices;  ///< of one node; exactly one group of kind gpu or host
+  std::vector<LinkGroup> links;      ///< of one node
+  std::string network_devices;       ///< device group that the network attaches to
   NetworkSpec network;
   Location where;
   Location network_where;

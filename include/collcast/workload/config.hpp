@@ -19,12 +19,12 @@ struct TransformerConfig {
   int hidden = 0;
   int heads = 0;
   int kv_heads = 0;
-  int head_dim = 0;           ///< usually hidden / heads
-  int ffn = 0;                ///< MLP width
+  int head_dim = 0;  ///< usually hidden / heads
+  int ffn = 0;       ///< MLP width
   int vocab = 0;
-  bool gated_mlp = false;     ///< three MLP matrices (SwiGLU) instead of two
+  bool gated_mlp = false;  ///< three MLP matrices (SwiGLU) instead of two
   bool tied_embeddings = false;
-  bool biases = false;        ///< biases in the linear layers, and two vectors per norm (LayerNorm)
+  bool biases = false;  ///< biases in the linear layers, and two vectors per norm (LayerNorm)
   bool causal = true;
   int learned_positions = 0;  ///< rows of a learned position embedding; 0: rotary or none
   double dropout = 0.0;       ///< > 0 keeps dropout masks (1 byte per element)
@@ -59,16 +59,16 @@ struct Batch {
 };
 
 struct TrainingOptions {
-  std::string precision = "bf16";   ///< of GEMMs and activations: a key of GpuSpec::peak
+  std::string precision = "bf16";  ///< of GEMMs and activations: a key of GpuSpec::peak
   Recompute recompute = Recompute::none;
   Attention attention = Attention::flash;
-  int zero = 0;                     ///< 0: replicated optimizer; 1: distributed optimizer
-  int gradient_bytes = 4;           ///< per parameter, as kept and as reduced (Megatron 4; 2)
-  bool overlap_dp = true;           ///< gradient buckets under the last backward
-  Bytes bucket{40'000'000};         ///< gradient bucket size
-  bool overlap_pp = true;           ///< asynchronous pipeline transfers
-  bool optimizer = true;            ///< false: no optimizer step and no optimizer state
-  bool embedding_and_logits = true; ///< false: transformer layers only (layer benchmarks)
+  int zero = 0;                      ///< 0: replicated optimizer; 1: distributed optimizer
+  int gradient_bytes = 4;            ///< per parameter, as kept and as reduced (Megatron 4; 2)
+  bool overlap_dp = true;            ///< gradient buckets under the last backward
+  Bytes bucket{40'000'000};          ///< gradient bucket size
+  bool overlap_pp = true;            ///< asynchronous pipeline transfers
+  bool optimizer = true;             ///< false: no optimizer step and no optimizer state
+  bool embedding_and_logits = true;  ///< false: transformer layers only (layer benchmarks)
 };
 
 /// How far below its data sheet a GPU's kernels run: time = overhead + max(flops/(compute*peak),

@@ -36,9 +36,9 @@ struct Operation {
   std::string name;
   OperationKind kind = OperationKind::gemm;
   Flops flops{};
-  Volume bytes{};       ///< moved to and from memory, at least
+  Volume bytes{};  ///< moved to and from memory, at least
   Seconds time{};
-  std::string bound;    ///< "compute", "memory" or "overhead": the largest term
+  std::string bound;  ///< "compute", "memory" or "overhead": the largest term
 };
 struct LayerOperations {
   std::vector<Operation> forward;
@@ -47,15 +47,16 @@ struct LayerOperations {
 };
 LayerOperations layer_operations(const StepInputs&);
 
-struct LayerTimes {     ///< one layer, one micro-batch
-  Seconds forward{};    ///< compute and exposed TP
-  Seconds backward{};   ///< with recomputation, compute and exposed TP
-  Seconds tp_comm{};    ///< all TP collectives, forward and backward
+struct LayerTimes {    ///< one layer, one micro-batch
+  Seconds forward{};   ///< compute and exposed TP
+  Seconds backward{};  ///< with recomputation, compute and exposed TP
+  Seconds tp_comm{};   ///< all TP collectives, forward and backward
   Seconds tp_exposed{};
 };
 
 struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the step
-  Seconds compute{}, tp_exposed{}, pp_exposed{}, cp_exposed{}, ep_exposed{}, dp_exposed{}, bubble{}, optimizer{}, other{};
+  Seconds compute{}, tp_exposed{}, pp_exposed{}, cp_exposed{}, ep_exposed{}, dp_exposed{}, bubble{}, optimizer{},
+      other{};
   Seconds total() const {
     return compute + tp_exposed + pp_exposed + cp_exposed + ep_exposed + dp_exposed + bubble + optimizer + other;
   }
@@ -66,20 +67,20 @@ struct MemoryUse {  ///< of the fullest rank, bytes
   Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{}, peak{}, capacity{};
 };
 
-struct CollectiveCost {   ///< one kind of collective of the step, as priced
-  std::string name;       ///< "tp all_reduce", "dp reduce_scatter" ...
+struct CollectiveCost {  ///< one kind of collective of the step, as priced
+  std::string name;      ///< "tp all_reduce", "dp reduce_scatter" ...
   CollectiveRequest request;
   std::string algorithm;
-  Seconds time{};         ///< of one
+  Seconds time{};          ///< of one
   std::int64_t count = 0;  ///< per rank and step
 };
 
 struct StepResult {
-  Seconds estimate{};                  ///< closed form
-  std::optional<Seconds> simulate{};   ///< timeline
-  Seconds step{};                      ///< simulate if there, else estimate
+  Seconds estimate{};                 ///< closed form
+  std::optional<Seconds> simulate{};  ///< timeline
+  Seconds step{};                     ///< simulate if there, else estimate
   double tokens_per_s_per_gpu = 0;
-  FlopRate model_flops_per_gpu{};      ///< achieved
+  FlopRate model_flops_per_gpu{};  ///< achieved
   double mfu = 0, hfu = 0;
   LayerTimes layer;
   LayerOperations operations;
@@ -108,14 +109,14 @@ Result<StepResult> forecast_step(const StepInputs&, const Fabric&, const Collect
 /// communication on its own streams of one rank, in order, with waits.
 struct Task {
   std::string name;
-  std::string stream;                ///< "compute" or a communication stream
+  std::string stream;  ///< "compute" or a communication stream
   Seconds duration{};
-  std::vector<std::string> after;    ///< names of earlier tasks, of other streams
-  std::string category;              ///< compute, tp, pp, dp, optimizer
+  std::vector<std::string> after;  ///< names of earlier tasks, of other streams
+  std::string category;            ///< compute, tp, pp, dp, optimizer
 };
 struct TaskGraph {
   std::vector<Task> tasks;
-  bool overlap = true;               ///< false: everything one after the other
+  bool overlap = true;  ///< false: everything one after the other
 };
 Result<StepResult> forecast_tasks(const TaskGraph&, const Fabric&, StepTimeline* timeline = nullptr);
 

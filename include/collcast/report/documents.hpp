@@ -1,0 +1,218 @@
+// The results that collcast hands out, as plain values, and each of them as JSON, CSV or a page.
+//
+// One struct per document. `json` keeps the keys of docs/formats.md: units in the names, null for what was
+// not run, `schema` and `tool` first, nothing of the moment or the machine it ran on. `csv` is the rows of
+// the same document, or its keys and values where it has no rows. `page` is for people.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/cost/estimate.hpp"
+#include "collcast/evaluate/evaluate.hpp"
+#include "collcast/report/table.hpp"
+#include "collcast/topology/fabric.hpp"
+#include "collcast/workload/groups.hpp"
+#include "collcast/workload/step.hpp"
+
+namespace collcast {
+
+std::string_view tool_version();
+
+/// The machine that a result is for.
+struct MachineSummary {
+  std::string topology;  ///< its name
+  std::string title;
+  std::string gpu;     ///< model; empty for hosts
+  std::string digest;  ///< of all that its description says, so that results can be told apart
+  std::string library = "ideal";
+  int nodes = 0;
+  int ranks = 0;
+};
+MachineSummary summary(const Fabric&);
+
+// --- collcast.collective.v1 -----------------------------------------------------------------------------
+
+/// A phase of the closed form, with its link by name.
+struct PhaseRow {
+  PhaseEstimate estimate;
+  std::string busiest_link;  ///< empty: none
+};
+
+struct CollectiveRow {
+  std::string algorithm;
+  std::optional<std::string> protocol;  ///< the ideal library has none
+  int group = 0;                        ///< index into CollectiveReport::groups
+  int nodes = 0;                        ///< that the group is on
+  Bytes size{};
+  int chunks = 1;
+  int channels = 1;
+  std::optional<Seconds> estimate, simulate;              ///< with the other groups, if concurrent
+  std::optional<Seconds> estimate_alone, simulate_alone;  ///< only if concurrent
+  bool shared = false;                                    ///< the closed form is approximate
+  Seconds rounding{};                                     ///< what the simulator's clock may add
+  std::vector<PhaseRow> phases;
+  struct RunnerUp {
+    std::string algorithm;
+    int chunks = 1;
+    Seconds estimate{};
+  };
+  std::optional<RunnerUp> runner_up;  ///< next best of `auto`
+
+  /// The simulated time if there is one, else the estimate.
+  std::optional<Seconds> time() const { return simulate ? simulate : estimate; }
+};
+
+struct CollectiveReport {
+  MachineSummary machine;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::vector<Group> groups;
+  bool concurrent = false;
+  std::vector<CollectiveRow> rows;
+  struct Skipped {
+    std::string algorithm, reason;
+  };
+  std::vector<Skipped> skipped;  ///< algorithms that do not apply
+  struct Curve {
+    std::string algorithm;
+    Bytes size{};
+    std::vector<ChunkPoint> points;
+  };
+  std::vector<Curve> curves;       ///< time over the number of chunks
+  std::vector<std::string> notes;  ///< what was left out, and why
+};
+
+// --- collcast.step.v1 -----------------------------------------------------------------------------------
+
+struct StepReport {
+  MachineSummary machine;
+  std::string scenario, title, what_if;
+  std::optional<StepInputs> inputs;  ///< nothing for a graph of measured tasks
+  StepResult result;
+  bool list_operations = false;  ///< people's page only: kernel by kernel
+};
+
+// --- collcast.groups.v1 ---------------------------------------------------------------------------------
+
+/// What the traffic between neighbours of the groups of one dimension crosses.
+struct Crossing {
+  std::string dimension;  ///< tp, pp, dp ...
+  int size = 1;           ///< ranks per group
+  int groups = 0;
+  int nodes = 1;                   ///< that the widest group is on
+  std::vector<std::string> kinds;  ///< of links along the routes
+  Bandwidth bandwidth{};           ///< smallest of any route
+  Seconds latency{};               ///< largest of any route
+};
+
+struct GroupsReport {
+  ParallelLayout layout;
+  std::vector<RankGroups> rows;
+  std::optional<MachineSummary> machine;
+  std::vector<Crossing> crossings;  ///< with a machine
+};
+/// One Crossing per dimension, over every group of the world; a group's neighbours are consecutive members.
+std::vector<Crossing> crossings(const Fabric&, const ParallelLayout&);
+
+// --- collcast.topology.v1, collcast.topologies.v1, collcast.check.v1 --------------------------------------
+
+struct TopologyReport {
+  MachineSummary machine;
+  TopologySpec spec;
+  std::int64_t links = 0;
+  struct Example {
+    Rank from, to;
+    Path path;
+    std::vector<std::string> links;
+  };
+  std::vector<Example> paths;
+};
+TopologyReport describe(const Fabric&);
+
+struct TopologyListing {
+  struct Entry {
+    std::string name, title, gpu;
+    int ranks_per_node = 0;
+    int default_nodes = 0;
+    bool teaching = false;
+  };
+  std::vector<Entry> entries;
+};
+
+struct CheckReport {
+  std::string name;
+  std::optional<TopologyReport> topology;  ///< nothing where it is wrong
+  Diagnostics errors;
+};
+
+// --- collcast.explain.v1 --------------------------------------------------------------------------------
+
+/// One figure: its formula, the formula with numbers put in, its value, and where the numbers came from.
+struct Term {
+  std::string name, formula, numbers;
+  double value = 0;
+  std::string unit;  ///< s, B, B/s, FLOP/s or empty for a count
+  std::string source;
+};
+struct Section {
+  std::string title;
+  std::vector<Paragraph> text;
+  std::vector<Term> terms;
+  std::vector<Table> tables;
+};
+struct ExplainReport {
+  std::string title;
+  std::vector<Section> sections;
+};
+/// `candidates` as of `choose`: the first is explained, the others are what it was preferred to.
+ExplainReport explain(const Fabric&, const CollectiveRequest&, const std::vector<Choice>& candidates,
+                      std::optional<Seconds> simulated, const std::vector<ChunkPoint>& curve);
+ExplainReport explain(const StepReport&);
+
+// --- each of them, in each format -----------------------------------------------------------------------
+
+std::string json(const CollectiveReport&);
+std::string json(const StepReport&);
+std::string json(const GroupsReport&);
+std::string json(const TopologyReport&);
+std::string json(const TopologyListing&);
+std::string json(const CheckReport&);
+std::string json(const ExplainReport&);
+
+Table csv(const CollectiveReport&);
+Table csv(const StepReport&);
+Table csv(const GroupsReport&);
+Table csv(const TopologyReport&);
+Table csv(const TopologyListing&);
+Table csv(const CheckReport&);
+Table csv(const ExplainReport&);
+
+Page page(const CollectiveReport&);
+Page page(const StepReport&);
+Page page(const GroupsReport&);
+Page page(const TopologyReport&);
+Page page(const TopologyListing&);
+Page page(const CheckReport&);
+Page page(const ExplainReport&);
+
+enum class Format { table, json, csv, markdown };
+
+template <class Document>
+void write(std::ostream& out, const Document& document, Format format, TextStyle style = {}) {
+  switch (format) {
+    case Format::table:
+      return write_text(out, page(document), style);
+    case Format::json:
+      out << json(document);
+      return;
+    case Format::csv:
+      return write_csv(out, csv(document));
+    case Format::markdown:
+      return write_markdown(out, page(document));
+  }
+}
+
+}  // namespace collcast

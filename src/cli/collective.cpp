@@ -1,0 +1,264 @@
+// collcast collective: the time of one collective over sizes, algorithms and groups.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/collective_options.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "collcast/base/units.hpp"
+#include "collcast/report/documents.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+struct Args {
+  CollectiveArgs collective;
+  bool concurrent = false;
+  bool chunks_curve = false;
+  OutputOptions output;
+};
+
+/// Simulations of more messages are refused: they would run for many minutes.
+constexpr std::int64_t most_messages = 4'000'000'000;
+/// Without --method, simulations of more messages are left out.
+constexpr std::int64_t most_messages_unasked = 100'000'000;
+
+/// One algorithm on every group at one size: what to price.
+struct Case {
+  Bytes size{};
+  std::vector<Choice> chosen;                                ///< by group
+  std::vector<std::optional<CollectiveRow::RunnerUp>> next;  ///< by group; of `auto`
+};
+
+CollectiveRequest request(const CollectiveQuestion& q, std::size_t group, Bytes size, bool concurrent) {
+  CollectiveRequest out{q.kind, q.groups[group], size, q.root, {}};
+  if (!concurrent) return out;
+  for (std::size_t other = 0; other < q.groups.size(); ++other) {
+    if (other != group) out.alongside.push_back(q.groups[other]);
+  }
+  return out;
+}
+
+/// The case of one algorithm, or why it does not apply. Groups at once all do what the first one chose beside
+/// the others.
+Result<Case> make_case(const CollectiveQuestion& q, const CollectivePolicy& policy, Bytes size, bool concurrent) {
+  Case out;
+  out.size = size;
+  for (std::size_t g = 0; g < q.groups.size(); ++g) {
+    CollectivePolicy own = policy;
+    const bool follows = concurrent && g > 0;
+    if (follows) {
+      const CollectiveOptions& first = out.chosen.front().options;
+      own = {first.algorithm, first.chunks, first.channels};
+    }
+    Result<std::vector<Choice>> choices = choose(q.fabric, request(q, g, size, concurrent && !follows), own);
+    if (!choices) return choices.errors();
+    std::vector<Choice> candidates = std::move(choices).value();
+    out.next.emplace_back();
+    if (candidates.size() > 1) {
+      const Choice& second = candidates[1];
+      out.next.back() = {second.options.algorithm, second.options.chunks, second.estimate.total};
+    }
+    out.chosen.push_back(std::move(candidates.front()));
+  }
+  return out;
+}
+
+std::vector<Case> make_cases(const CollectiveQuestion& q, bool concurrent, CollectiveReport& report,
+                             Diagnostics& errors) {
+  std::vector<Case> cases;
+  for (const Bytes size : q.sizes) {
+    if (!q.all_algorithms) {
+      Result<Case> one = make_case(q, q.policy, size, concurrent);
+      if (!one) {
+        errors = one.errors();
+        return {};
+      }
+      cases.push_back(std::move(one).value());
+      continue;
+    }
+    std::vector<Case> ranked;
+    for (const AlgorithmInfo& info : algorithms()) {
+      CollectivePolicy policy = q.policy;
+      policy.algorithm = info.name;
+      Result<Case> one = make_case(q, policy, size, concurrent);
+      if (one) {
+        ranked.push_back(std::move(one).value());
+      } else if (size == q.sizes.front()) {
+        report.skipped.push_back({info.name, one.errors().front().message});
+      }
+    }
+    const auto slowest = [](const Case& c) {
+      Seconds worst{};
+      for (const Choice& choice : c.chosen) worst = std::max(worst, choice.estimate.total);
+      return worst;
+    };
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [&](const Case& a, const Case& b) { return slowest(a) < slowest(b); });
+    std::move(ranked.begin(), ranked.end(), std::back_inserter(cases));
+  }
+  return cases;
+}
+
+std::int64_t messages(const Case& c) {
+  std::int64_t sum = 0;
+  for (const Choice& choice : c.chosen) sum += traffic(choice.pattern).messages;
+  return sum;
+}
+
+/// The simulated time of each pattern, all at once from time 0.
+Result<std::vector<Seconds>> simulate_together(const Fabric& fabric, const std::vector<Pattern>& patterns,
+                                               const EngineOptions& options) {
+  Schedule schedule;
+  std::vector<OpId> first;
+  first.reserve(patterns.size());
+  for (const Pattern& pattern : patterns) first.push_back(schedule.add_exchange(pattern));
+  const Result<Timeline> timeline = simulate(fabric, schedule, options);
+  if (!timeline) return timeline.errors();
+  std::vector<Seconds> out;
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    SimTime finish{};
+    for (int i = 0; i < patterns[p].size(); ++i)
+      finish = std::max(finish, timeline->ops[first[p].value() + static_cast<std::uint32_t>(i)].finish);
+    out.push_back(to_seconds(finish));
+  }
+  return out;
+}
+
+/// Two round-ups of a picosecond for each message one after the other.
+Seconds rounding(const Choice& choice) {
+  double in_a_row = 0;
+  for (const PhaseEstimate& phase : choice.estimate.phases)
+    in_a_row += static_cast<double>(phase.rounds) * choice.pattern.chunks + 1;
+  return Seconds(2e-12 * in_a_row);
+}
+
+std::vector<PhaseRow> phase_rows(const Fabric& fabric, const Estimate& estimate) {
+  std::vector<PhaseRow> out;
+  for (const PhaseEstimate& phase : estimate.phases)
+    out.push_back({phase, phase.busiest ? fabric.link_name(*phase.busiest) : std::string()});
+  return out;
+}
+
+/// Prices a case and appends one row per group.
+Diagnostics price(const CollectiveQuestion& q, const Case& c, bool concurrent, bool simulated,
+                  CollectiveReport& report) {
+  std::vector<Pattern> patterns;
+  for (const Choice& choice : c.chosen) patterns.push_back(choice.pattern);
+  const std::vector<Estimate> together = concurrent ? estimate(q.fabric, patterns) : std::vector<Estimate>();
+  std::vector<Seconds> together_simulated;
+  if (concurrent && simulated) {
+    auto times = simulate_together(q.fabric, patterns, q.engine);
+    if (!times) return times.errors();
+    together_simulated = std::move(times).value();
+  }
+  for (std::size_t g = 0; g < c.chosen.size(); ++g) {
+    const Choice& choice = c.chosen[g];
+    const Estimate alone = estimate(q.fabric, choice.pattern);
+    CollectiveRow row;
+    row.algorithm = choice.options.algorithm;
+    row.group = static_cast<int>(g);
+    row.nodes = nodes_of(q.fabric, q.groups[g]);
+    row.size = c.size;
+    row.chunks = choice.pattern.chunks;
+    row.channels = choice.options.channels;
+    row.rounding = rounding(choice);
+    row.runner_up = c.next[g];
+    const Estimate& counts = concurrent ? together[g] : alone;
+    row.shared = counts.shared;
+    row.phases = phase_rows(q.fabric, counts);
+    if (q.estimate) {
+      row.estimate = counts.total;
+      if (concurrent) row.estimate_alone = alone.total;
+    }
+    if (simulated) {
+      const Result<Timeline> timeline = simulate(q.fabric, choice.pattern, q.engine);
+      if (!timeline) return timeline.errors();
+      row.simulate = concurrent ? together_simulated[g] : to_seconds(timeline->finish);
+      if (concurrent) row.simulate_alone = to_seconds(timeline->finish);
+    }
+    report.rows.push_back(std::move(row));
+  }
+  return {};
+}
+
+Diagnostic too_many(const Case& c, std::int64_t count) {
+  return {command_line,
+          fmt::format("{} with {} chunks at {} would simulate {} messages, more than {}",
+                      c.chosen.front().options.algorithm, c.chosen.front().pattern.chunks, format_bytes(c.size),
+                      format_count(static_cast<double>(count)), format_count(static_cast<double>(most_messages))),
+          "expected --method estimate, or fewer --chunks or ranks"};
+}
+
+Exit run_collective(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  const auto question = understand(args.collective, session, errors);
+  if (question && args.concurrent && question->groups.size() < 2)
+    errors.push_back(
+        {command_line, "--concurrent needs several groups", "expected --group twice or more, or --groups-of N"});
+  if (!errors.empty()) return refuse(session, errors);
+  const CollectiveQuestion& q = *question;
+  const bool concurrent = args.concurrent;
+
+  CollectiveReport report;
+  report.machine = summary(q.fabric);
+  report.kind = q.kind;
+  report.groups = q.groups;
+  report.concurrent = concurrent;
+  const std::vector<Case> cases = make_cases(q, concurrent, report, errors);
+  // What is asked for is known from here on; too large a simulation is refused before any work.
+  if (q.simulate && q.method_given) {
+    for (const Case& c : cases) {
+      if (const std::int64_t count = messages(c); count > most_messages) errors.push_back(too_many(c, count));
+    }
+  }
+  if (!errors.empty()) return refuse(session, errors);
+
+  int left_out = 0;
+  Progress progress(session, cases.size());
+  for (const Case& c : cases) {
+    progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
+    const bool quick = q.method_given || messages(c) <= most_messages_unasked;
+    const bool simulated = q.simulate && quick;
+    if (!quick) ++left_out;
+    if (errors = price(q, c, concurrent, simulated, report); !errors.empty()) return refuse(session, errors);
+    if (!args.chunks_curve) continue;
+    const Choice& choice = c.chosen.front();
+    report.curves.push_back(
+        {choice.options.algorithm, c.size, chunk_curve(q.fabric, request(q, 0, c.size, concurrent), choice.options)});
+  }
+  if (left_out > 0)
+    report.notes.push_back(
+        fmt::format("{} of {} simulations left out, of more than {} messages each; --method both insists", left_out,
+                    cases.size(), format_count(static_cast<double>(most_messages_unasked))));
+  return deliver(session, report, format, args.output);
+}
+
+}  // namespace
+
+Command add_collective(CLI::App& parent) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& app =
+      *parent.add_subcommand("collective", "time of one collective over sizes, by formula and by simulation");
+  add_collective_options(app, args->collective);
+  app.add_flag("--concurrent", args->concurrent, "all groups at once, so that contention shows")->group("Collective");
+  app.add_flag("--chunks-curve", args->chunks_curve, "also the estimate over the number of chunks")
+      ->group("Collective");
+  add_output_options(app, args->output);
+  app.footer(
+      "Examples:\n"
+      "  collcast collective all_reduce --topology dgx-h100 --nodes 4 --algorithm all --size 1MiB:1GiB:x32\n"
+      "  collcast collective broadcast --topology ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s \\\n"
+      "      --algorithm ring --chunks 64 --size 1GiB --format json\n"
+      "  collcast collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size "
+      "16MiB");
+  return [args](const Session& session) { return run_collective(*args, session); };
+}
+
+}  // namespace collcast::cli

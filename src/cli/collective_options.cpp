@@ -1,0 +1,148 @@
+#include "cli/collective_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/values.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+std::vector<std::string> algorithm_words() {
+  std::vector<std::string> out{"auto", "all"};
+  for (const AlgorithmInfo& info : algorithms()) out.push_back(info.name);
+  return out;
+}
+
+/// 0 for auto.
+int parse_auto_or_count(const char* option, const std::string& text, Diagnostics& errors) {
+  if (text == "auto") return 0;
+  return parse_count(option, text, 1, errors).value_or(0);
+}
+
+std::optional<CollectiveKind> parse_kind(const std::string& text, Diagnostics& errors) {
+  const auto kind = parse_collective(text);
+  if (kind) return kind;
+  const auto known = collective_names();
+  errors.push_back(
+      {command_line, text.empty() ? "KIND is missing: which collective?" : fmt::format("unknown collective '{}'", text),
+       text.empty() ? fmt::format("expected one of: {}", fmt::join(known, ", ")) : expected_one_of(text, known)});
+  return std::nullopt;
+}
+
+std::vector<Group> parse_groups(const CollectiveArgs& args, Diagnostics& errors) {
+  std::vector<Group> out;
+  for (const std::string& text : args.groups) {
+    if (auto group = parse_group(text, errors)) out.push_back(std::move(*group));
+  }
+  return out;
+}
+
+int ranks_needed(const std::vector<Group>& groups) {
+  std::uint32_t needed = 0;
+  for (const Group& group : groups) {
+    for (int i = 0; i < group.size(); ++i) needed = std::max(needed, group[i].value() + 1);
+  }
+  return static_cast<int>(needed);
+}
+
+}  // namespace
+
+void add_collective_options(CLI::App& app, CollectiveArgs& args) {
+  app.add_option("KIND", args.kind, fmt::format("{}", fmt::join(collective_names(), ", ")))->type_name("");
+  add_machine_options(app, args.machine);
+  const auto option = [&](const char* name, std::string& value, const char* type, const std::string& text) {
+    return app.add_option(name, value, text)->type_name(type)->group("Collective");
+  };
+  option("--size", args.size, "SIZE", "8, 256KiB, 1GiB; 8:16GiB:x2 or 8:64:+8 sweeps (default: 1KiB:1GiB:x32)");
+  app.add_option("--group", args.groups, "ranks of the group: 0,1,8,9 or 0-7 or 0-56:8; repeat for several groups")
+      ->type_name("RANKS")
+      ->allow_extra_args(false)
+      ->group("Collective");
+  option("--groups-of", args.groups_of, "N[:STRIDE]", "cut the ranks into groups of N, STRIDE apart (default 1)");
+  option("--root", args.root, "INDEX", "root's place in the group (default: 0)");
+  option("--algorithm", args.algorithm, "NAME", fmt::format("{} (default: auto)", fmt::join(algorithm_words(), ", ")));
+  option("--chunks", args.chunks, "S", "pieces that each message is cut into, or auto (default)");
+  option("--channels", args.channels, "C", "rotated copies side by side, or auto (default)");
+  const auto model = [&](const char* name, std::string& value, const char* text) {
+    app.add_option(name, value, text)->type_name("WORD")->group("Model");
+  };
+  model("--method", args.method, "estimate, simulate or both (default: both, simulation only where it is quick)");
+  model("--sharing", args.sharing, "links in the simulation: max_min or fifo (default: max_min)");
+  model("--library", args.library, "ideal: the algorithm as it is on the fabric (default; nccl is to come)");
+}
+
+std::optional<Sharing> parse_sharing(const std::string& text, Diagnostics& errors) {
+  const auto index = parse_word("--sharing", text, {"max_min", "fifo"}, errors);
+  if (!index) return std::nullopt;
+  return *index == 0 ? Sharing::max_min : Sharing::fifo;
+}
+
+void check_library(const std::string& text, Diagnostics& errors) {
+  if (text.empty() || text == "ideal") return;
+  if (text == "nccl") {
+    errors.push_back({command_line, "--library nccl is not in this version", "expected --library ideal"});
+    return;
+  }
+  parse_word("--library", text, {"ideal", "nccl"}, errors);
+}
+
+std::optional<Method> parse_method(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) return Method::both;
+  const auto index = parse_word("--method", text, {"estimate", "simulate", "both"}, errors);
+  if (!index) return std::nullopt;
+  constexpr std::array methods{Method::estimate, Method::simulate, Method::both};
+  return methods[*index];
+}
+
+int nodes_of(const Fabric& fabric, const Group& group) {
+  std::set<NodeId> nodes;
+  for (int i = 0; i < group.size(); ++i) nodes.insert(fabric.node_of(group[i]));
+  return static_cast<int>(nodes.size());
+}
+
+std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const Session& session, Diagnostics& errors) {
+  const auto kind = parse_kind(args.kind, errors);
+  check_library(args.library, errors);
+  const auto method = parse_method(args.method, errors);
+  const auto sharing = parse_sharing(args.sharing, errors);
+  const auto sizes = parse_sizes(args.size, errors);
+  const auto root = parse_count("--root", args.root, 0, errors);
+  parse_word("--algorithm", args.algorithm, algorithm_words(), errors);
+  CollectivePolicy policy;
+  policy.algorithm = args.algorithm == "all" ? "auto" : args.algorithm;
+  policy.chunks = parse_auto_or_count("--chunks", args.chunks, errors);
+  policy.channels = parse_auto_or_count("--channels", args.channels, errors);
+  std::vector<Group> groups = parse_groups(args, errors);
+  const auto cut = args.groups_of.empty() ? std::nullopt : parse_groups_of(args.groups_of, errors);
+  if (!args.groups_of.empty() && !args.groups.empty())
+    errors.push_back({command_line, "--group and --groups-of exclude each other", "expected one of the two"});
+  auto machine = load_machine(args.machine, ranks_needed(groups), session, errors);
+
+  if (machine && cut) groups = cut_into_groups(*cut, machine->ranks, errors);
+  if (machine && args.groups.empty() && !cut) groups = {Group::strided(Rank(0), 1, machine->ranks)};
+  for (const Group& group : groups) {
+    if (root && *root >= group.size())
+      errors.push_back({command_line, fmt::format("--root: {} is outside a group of {} ranks", *root, group.size()),
+                        fmt::format("expected an index from 0 to {}", group.size() - 1)});
+  }
+  if (!errors.empty()) return std::nullopt;
+  CollectiveQuestion out{*kind,
+                         std::move(machine->fabric),
+                         std::move(groups),
+                         sizes,
+                         *root,
+                         args.algorithm == "all",
+                         policy,
+                         *method != Method::simulate,
+                         *method != Method::estimate,
+                         !args.method.empty(),
+                         EngineOptions{*sharing}};
+  return out;
+}
+
+}  // namespace collcast::cli

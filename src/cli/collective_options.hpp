@@ -1,0 +1,55 @@
+// What `collective` and `explain collective` have in common: which collective, among whom, how.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/machine.hpp"
+#include "collcast/evaluate/evaluate.hpp"
+
+namespace collcast::cli {
+
+struct CollectiveArgs {
+  std::string kind;
+  MachineOptions machine;
+  std::vector<std::string> groups;
+  std::string groups_of;
+  std::string size = "1KiB:1GiB:x32";
+  std::string root = "0";
+  std::string algorithm = "auto";
+  std::string chunks = "auto";
+  std::string channels = "auto";
+  std::string library;  ///< empty: ideal
+  std::string method;   ///< empty: both, the simulation where it is quick
+  std::string sharing = "max_min";
+};
+void add_collective_options(CLI::App&, CollectiveArgs&);
+
+/// The same, understood.
+struct CollectiveQuestion {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Fabric fabric;
+  std::vector<Group> groups;
+  std::vector<Bytes> sizes;
+  int root = 0;
+  bool all_algorithms = false;
+  CollectivePolicy policy;
+  bool estimate = true, simulate = true;
+  bool method_given = false;
+  EngineOptions engine;
+};
+/// Nothing, and why, if anything is wrong.
+std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Session&, Diagnostics& errors);
+
+/// "max_min" or "fifo".
+std::optional<Sharing> parse_sharing(const std::string&, Diagnostics& errors);
+/// "ideal"; that "nccl" is not there yet is said.
+void check_library(const std::string&, Diagnostics& errors);
+/// "estimate", "simulate", "both" or nothing given.
+std::optional<Method> parse_method(const std::string&, Diagnostics& errors);
+
+/// Number of nodes that a group is on.
+int nodes_of(const Fabric&, const Group&);
+
+}  // namespace collcast::cli

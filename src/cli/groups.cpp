@@ -1,0 +1,103 @@
+// collcast groups: which ranks talk to which, and over what.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/machine.hpp"
+#include "cli/output.hpp"
+#include "cli/values.hpp"
+#include "collcast/report/documents.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+struct Args {
+  std::string tp = "1", pp = "1", dp = "1", cp = "1", ep = "1";
+  std::string order = "tp-pp-dp";
+  std::string rank;
+  MachineOptions machine;
+  OutputOptions output;
+};
+
+constexpr std::int64_t most_ranks = 1 << 20;
+
+std::optional<ParallelLayout> parse_layout(const Args& args, Diagnostics& errors) {
+  const std::size_t before = errors.size();
+  ParallelLayout layout;
+  std::int64_t world = 1;
+  const auto degree = [&](const char* option, const std::string& text, int& value) {
+    value = parse_count(option, text, 1, errors).value_or(1);
+    if (option != std::string("--ep")) world = std::min(world * value, most_ranks + 1);
+  };
+  degree("--tp", args.tp, layout.tp);
+  degree("--pp", args.pp, layout.pp);
+  degree("--dp", args.dp, layout.dp);
+  degree("--cp", args.cp, layout.cp);
+  degree("--ep", args.ep, layout.ep);
+  const auto order = parse_word("--order", args.order, {"tp-pp-dp", "tp-cp-ep-dp-pp"}, errors);
+  if (order) layout.order = *order == 0 ? RankOrder::tp_pp_dp : RankOrder::tp_cp_ep_dp_pp;
+  if (world > most_ranks)
+    errors.push_back(
+        {command_line, fmt::format("the layout has more than {} ranks", most_ranks), "expected smaller degrees"});
+  if (layout.dp % layout.ep != 0)
+    errors.push_back({command_line, fmt::format("--ep: {} does not divide --dp {}", layout.ep, layout.dp),
+                      "expert groups are parts of data-parallel groups"});
+  if (layout.cp > 1 && layout.order == RankOrder::tp_pp_dp)
+    errors.push_back({command_line, "--cp has no place in the order tp-pp-dp", "expected --order tp-cp-ep-dp-pp"});
+  if (errors.size() > before) return std::nullopt;
+  return layout;
+}
+
+Exit run_groups(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  const auto layout = parse_layout(args, errors);
+  const auto rank = args.rank.empty() ? std::nullopt : parse_count("--rank", args.rank, 0, errors);
+  if (rank && layout && *rank >= layout->world())
+    errors.push_back({command_line,
+                      fmt::format("--rank: {} is outside the {} ranks of the layout", *rank, layout->world()),
+                      fmt::format("expected a rank from 0 to {}", layout->world() - 1)});
+  std::optional<Machine> machine;
+  if (layout && !args.machine.topology.empty()) machine = load_machine(args.machine, layout->world(), session, errors);
+  if (!errors.empty()) return refuse(session, errors);
+
+  GroupsReport report;
+  report.layout = *layout;
+  if (machine) {
+    report.machine = summary(machine->fabric);
+    report.crossings = crossings(machine->fabric, *layout);
+  }
+  const int first = rank.value_or(0), last = rank.value_or(layout->world() - 1);
+  for (int r = first; r <= last; ++r) report.rows.push_back(groups_of(*layout, Rank(static_cast<std::uint32_t>(r))));
+  return deliver(session, report, format, args.output);
+}
+
+}  // namespace
+
+Command add_groups(CLI::App& parent) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& app =
+      *parent.add_subcommand("groups", "process groups of a rank or of the world, and what their traffic crosses");
+  const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
+    app.add_option(name, value, text)->type_name(type)->group("Layout");
+  };
+  option("--tp", args->tp, "N", "tensor-parallel degree (default: 1)");
+  option("--pp", args->pp, "N", "pipeline-parallel degree (default: 1)");
+  option("--dp", args->dp, "N", "data-parallel degree (default: 1)");
+  option("--cp", args->cp, "N", "context-parallel degree (default: 1)");
+  option("--ep", args->ep, "N", "expert-parallel degree, a divisor of DP (default: 1)");
+  option("--order", args->order, "ORDER", "tp-pp-dp or tp-cp-ep-dp-pp, fastest first (default: tp-pp-dp)");
+  option("--rank", args->rank, "R", "only the groups of this rank");
+  add_machine_options(app, args->machine);
+  add_output_options(app, args->output);
+  app.footer(
+      "Examples:\n"
+      "  collcast groups --tp 8 --pp 8 --dp 8 --rank 0\n"
+      "  collcast groups --tp 8 --pp 2 --dp 4 --topology dgx-h100 --format markdown");
+  return [args](const Session& session) { return run_groups(*args, session); };
+}
+
+}  // namespace collcast::cli

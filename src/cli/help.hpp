@@ -1,0 +1,18 @@
+// How --help looks: paragraphs apart, long descriptions wrapped under themselves.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace collcast::cli {
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App*, std::string name, CLI::AppFormatMode) const override;
+  std::string make_usage(const CLI::App*, std::string name) const override;
+  std::string make_option(const CLI::Option*, bool is_positional) const override;
+  std::string make_subcommand(const CLI::App*) const override;
+};
+
+}  // namespace collcast::cli

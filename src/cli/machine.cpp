@@ -1,0 +1,102 @@
+#include "cli/machine.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/values.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+int ranks_per_node(const TopologySpec& spec) {
+  for (const DeviceGroup& group : spec.devices) {
+    if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host) return group.count;
+  }
+  return 1;
+}
+
+std::vector<std::string> names(const std::vector<TopologyEntry>& entries) {
+  std::vector<std::string> out;
+  out.reserve(entries.size());
+  for (const TopologyEntry& entry : entries) out.push_back(entry.name);
+  return out;
+}
+
+void append(Diagnostics& errors, const Diagnostics& more) { errors.insert(errors.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+void add_machine_options(CLI::App& app, MachineOptions& options) {
+  const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
+    app.add_option(name, value, text)->type_name(type)->group("Machine");
+  };
+  option("--topology", options.topology, "NAME|FILE", "a machine of 'collcast topology list', or a file");
+  option("--nodes", options.nodes, "N", "number of nodes (default: what the ranks need, or the file's)");
+  option("--ranks", options.ranks, "K", "the first K GPUs take part; sizes a teaching machine");
+  option("--link-bandwidth", options.link_bandwidth, "RATE",
+         "of the network's links: --set network.link.bandwidth=RATE");
+  option("--link-latency", options.link_latency, "TIME", "of the network's links: --set network.link.latency=TIME");
+  app.add_option("--set", options.sets, "change one value of the file for this run (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false)
+      ->group("Machine");
+}
+
+std::vector<Override> parse_overrides(const MachineOptions& options, Diagnostics& errors) {
+  std::vector<Override> out;
+  for (const std::string& text : options.sets) {
+    Result<Override> one = parse_override(text);
+    if (one)
+      out.push_back(std::move(one).value());
+    else
+      append(errors, one.errors());
+  }
+  const auto set_link = [&](const char* option, const char* key, const std::string& value) {
+    if (!value.empty()) out.push_back({fmt::format("network.link.{}", key), value, {option}});
+  };
+  set_link("--link-bandwidth", "bandwidth", options.link_bandwidth);
+  set_link("--link-latency", "latency", options.link_latency);
+  return out;
+}
+
+std::optional<Machine> load_machine(const MachineOptions& options, int ranks_needed, const Session& session,
+                                    Diagnostics& errors) {
+  const std::size_t errors_before = errors.size();
+  const auto overrides = parse_overrides(options, errors);
+  const auto nodes_asked = options.nodes.empty() ? 0 : parse_count("--nodes", options.nodes, 1, errors);
+  const auto ranks_asked = options.ranks.empty() ? 0 : parse_count("--ranks", options.ranks, 1, errors);
+  if (options.topology.empty()) {
+    errors.push_back({command_line, "--topology is missing: which machine?",
+                      fmt::format("expected one of: {}, or a file; 'collcast topology list' describes them",
+                                  fmt::join(names(list_topologies(session.search)), ", "))});
+    return std::nullopt;
+  }
+  const Result<TopologySpec> spec = load_topology(options.topology, session.search, overrides);
+  if (!spec) append(errors, spec.errors());
+  if (errors.size() > errors_before) return std::nullopt;
+
+  const int per_node = ranks_per_node(*spec);
+  const int needed = (std::max(*ranks_asked, ranks_needed) + per_node - 1) / per_node;
+  int nodes = *nodes_asked;
+  if (nodes == 0) nodes = spec->teaching && needed > 0 ? needed : std::max(spec->default_nodes, needed);
+  Result<Fabric> fabric = Fabric::build(*spec, nodes);
+  if (!fabric) {
+    append(errors, fabric.errors());
+    return std::nullopt;
+  }
+  const int ranks = *ranks_asked > 0 ? *ranks_asked : fabric->rank_count();
+  if (std::max(ranks, ranks_needed) > fabric->rank_count()) {
+    errors.push_back(
+        {command_line,
+         fmt::format("{} ranks are needed, but {} with {} has {}", std::max(ranks, ranks_needed), spec->name,
+                     nodes == 1 ? "1 node" : fmt::format("{} nodes", nodes), fabric->rank_count()),
+         fmt::format("expected --nodes {}, or fewer ranks", needed)});
+    return std::nullopt;
+  }
+  return Machine{std::move(fabric).value(), ranks};
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,36 @@
+// The machine that the command line names, built.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/session.hpp"
+#include "collcast/topology/fabric.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace collcast::cli {
+
+struct MachineOptions {
+  std::string topology;
+  std::string nodes, ranks;  ///< empty: not given
+  std::string link_bandwidth, link_latency;
+  std::vector<std::string> sets;
+};
+void add_machine_options(CLI::App&, MachineOptions&);
+
+/// --set, then the short forms for the network's links.
+std::vector<Override> parse_overrides(const MachineOptions&, Diagnostics& errors);
+
+struct Machine {
+  Fabric fabric;
+  int ranks;  ///< that take part: --ranks, else all
+};
+
+/// Large enough for --nodes, for --ranks and for `ranks_needed`; a teaching machine is exactly as large.
+std::optional<Machine> load_machine(const MachineOptions&, int ranks_needed, const Session&, Diagnostics& errors);
+
+}  // namespace collcast::cli

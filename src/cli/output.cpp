@@ -1,0 +1,165 @@
+#include "cli/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include "cli/values.hpp"
+
+namespace collcast::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::vector<std::string> format_words{"table", "json", "csv", "markdown"};
+
+Diagnostic cannot_write(const std::string& path, int error) {
+  return {command_line, fmt::format("cannot write '{}': {}", path, std::strerror(error)), "nothing was written over"};
+}
+
+/// An open file that is closed on every way out.
+class File {
+ public:
+  File(const std::string& path, int flags, mode_t mode) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool is_open() const { return descriptor_ >= 0; }
+  /// False with errno set if not every byte was taken.
+  bool write_and_close(std::string_view content) {
+    while (!content.empty()) {
+      const ssize_t written = ::write(descriptor_, content.data(), content.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      content.remove_prefix(static_cast<std::size_t>(written));
+    }
+    const int closed = ::close(descriptor_);
+    descriptor_ = -1;
+    return closed == 0;
+  }
+  void set_mode(mode_t mode) { ::fchmod(descriptor_, mode); }
+
+ private:
+  int descriptor_;
+};
+
+/// A file under its temporary name; gone again unless it is put in its place.
+class StagedFile {
+ public:
+  StagedFile(std::string place, std::string temporary) : place_(std::move(place)), temporary_(std::move(temporary)) {}
+  StagedFile(StagedFile&& other) noexcept
+      : place_(std::move(other.place_)), temporary_(std::exchange(other.temporary_, {})) {}
+  StagedFile& operator=(StagedFile&&) = delete;
+  ~StagedFile() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+  bool put_in_place() {
+    if (std::rename(temporary_.c_str(), place_.c_str()) != 0) return false;
+    temporary_.clear();
+    return true;
+  }
+  const std::string& place() const { return place_; }
+
+ private:
+  std::string place_, temporary_;
+};
+
+/// Nothing for what is no regular file: that has been written already.
+Result<std::optional<StagedFile>> stage(const OutputFile& file) {
+  // A link stays a link: what it points to is replaced.
+  std::error_code ignored;
+  const fs::path resolved = fs::weakly_canonical(file.path, ignored);
+  const std::string place = resolved.empty() ? file.path : resolved.string();
+  struct stat there {};
+  const bool exists = ::stat(place.c_str(), &there) == 0;
+  if (exists && S_ISDIR(there.st_mode)) return cannot_write(file.path, EISDIR);
+  if (exists && !S_ISREG(there.st_mode)) {
+    File device(place, O_WRONLY, 0);
+    if (!device.is_open() || !device.write_and_close(file.content)) return cannot_write(file.path, errno);
+    return std::optional<StagedFile>();
+  }
+  const std::string temporary = fmt::format("{}.{}.tmp", place, ::getpid());
+  File out(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  if (!out.is_open()) return cannot_write(file.path, errno);
+  StagedFile staged(place, temporary);
+  if (exists) out.set_mode(there.st_mode & 07777);
+  if (!out.write_and_close(file.content)) return cannot_write(file.path, errno);
+  return std::optional<StagedFile>(std::move(staged));
+}
+
+Diagnostics stage_all(const std::vector<OutputFile>& files, std::vector<StagedFile>& staged) {
+  Diagnostics errors;
+  for (const OutputFile& file : files) {
+    Result<std::optional<StagedFile>> result = stage(file);
+    if (!result) {
+      errors.insert(errors.end(), result.errors().begin(), result.errors().end());
+      continue;
+    }
+    if (std::optional<StagedFile> one = std::move(result).value()) staged.push_back(std::move(*one));
+  }
+  return errors;
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& app, OutputOptions& options) {
+  app.add_option("--format", options.format, "table, json, csv or markdown (default: by FILE's suffix, else table)")
+      ->type_name("WORD")
+      ->group("Output");
+  app.add_option("--output", options.file, "write the result to FILE, complete or not at all")
+      ->type_name("FILE")
+      ->group("Output");
+}
+
+Format parse_format(const OutputOptions& options, Diagnostics& errors) {
+  if (options.format.empty()) {
+    const std::string suffix = fs::path(options.file).extension().string();
+    if (suffix == ".json") return Format::json;
+    if (suffix == ".csv") return Format::csv;
+    if (suffix == ".md") return Format::markdown;
+    return Format::table;
+  }
+  const auto index = parse_word("--format", options.format, format_words, errors);
+  return index ? static_cast<Format>(*index) : Format::table;
+}
+
+Exit refuse(const Session& session, Diagnostics errors) {
+  for (Diagnostic& error : errors) {
+    // A layer below knows nothing of where a request came from.
+    if (error.where.file.empty()) error.where = command_line;
+  }
+  session.err << to_text(errors) << std::flush;
+  return Exit::bad_input;
+}
+
+Exit deliver(const Session& session, std::string_view text, const std::vector<OutputFile>& files) {
+  std::vector<StagedFile> staged;
+  if (const Diagnostics errors = stage_all(files, staged); !errors.empty()) return refuse(session, errors);
+  errno = 0;
+  if (!text.empty()) session.out << text << std::flush;
+  if (!session.out.good()) {
+    return refuse(
+        session, {{{"standard output"}, fmt::format("the result could not be written: {}", std::strerror(errno)), ""}});
+  }
+  // Everything has been written somewhere: only now do old files go.
+  Diagnostics errors;
+  for (StagedFile& file : staged) {
+    if (!file.put_in_place()) errors.push_back(cannot_write(file.place(), errno));
+  }
+  return errors.empty() ? Exit::ok : refuse(session, errors);
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,47 @@
+// Where results go: standard output, or files that are complete or not there at all.
+//
+// A file is written beside its place under another name and then renamed, all files of a command after all
+// of them are written; on failure nothing is written over. What is no regular file (a device, a pipe) is
+// written to as it is.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/session.hpp"
+#include "collcast/report/documents.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace collcast::cli {
+
+struct OutputOptions {
+  std::string format;  ///< empty: by the suffix of `file`, else a table
+  std::string file;    ///< empty: standard output
+};
+void add_output_options(CLI::App&, OutputOptions&);
+Format parse_format(const OutputOptions&, Diagnostics& errors);
+
+struct OutputFile {
+  std::string path, content;
+};
+
+/// `text` to standard output (flushed and checked), and the files.
+Exit deliver(const Session&, std::string_view text, const std::vector<OutputFile>& files = {});
+
+/// A document in the format and to the place that the options say, and further files with it.
+template <class Document>
+Exit deliver(const Session& session, const Document& document, Format format, const OutputOptions& options,
+             std::vector<OutputFile> files = {}) {
+  std::ostringstream text;
+  write(text, document, format, options.file.empty() ? session.style : TextStyle{});
+  if (options.file.empty()) return deliver(session, text.str(), files);
+  files.push_back({options.file, text.str()});
+  return deliver(session, std::string_view(), files);
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,30 @@
+// What `step` and `explain step` have in common: a scenario, changed and forecast.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/session.hpp"
+#include "collcast/report/documents.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace collcast::cli {
+
+struct ScenarioArgs {
+  std::string scenario;
+  std::string what_if;
+  std::string topology, nodes;  ///< instead of the scenario's
+  std::string link_bandwidth, link_latency;
+  std::vector<std::string> sets;
+  std::string algorithm, chunks, channels;  ///< empty: the scenario's
+  std::string method, sharing, library;
+};
+void add_scenario_options(CLI::App&, ScenarioArgs&);
+
+/// `timeline`, if given, receives what was simulated.
+Result<StepReport> forecast(const ScenarioArgs&, const Session&, StepTimeline* timeline);
+
+}  // namespace collcast::cli

@@ -1,0 +1,63 @@
+// collcast step: one training step of a scenario.
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/scenario_options.hpp"
+#include "collcast/report/documents.hpp"
+#include "collcast/report/trace.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+struct Args {
+  ScenarioArgs scenario;
+  std::string trace;
+  bool operations = false;
+  OutputOptions output;
+};
+
+Exit run_step(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  if (!args.trace.empty() && args.scenario.method == "estimate")
+    errors.push_back({command_line, "--trace needs a simulated timeline", "expected --method simulate or both"});
+  if (!errors.empty()) return refuse(session, errors);
+  StepTimeline timeline;
+  Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline);
+  if (!result) return refuse(session, result.errors());
+  StepReport report = std::move(result).value();
+  report.list_operations = args.operations;
+
+  std::vector<OutputFile> files;
+  if (!args.trace.empty()) {
+    std::ostringstream trace;
+    write_chrome_trace(trace, timeline.schedule, timeline.timeline);
+    files.push_back({args.trace, trace.str()});
+  }
+  return deliver(session, report, format, args.output, std::move(files));
+}
+
+}  // namespace
+
+Command add_step(CLI::App& parent) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& app = *parent.add_subcommand("step", "one training step: times, what is exposed, memory, MFU");
+  add_scenario_options(app, args->scenario);
+  app.add_flag("--operations", args->operations, "list the kernels of a layer")->group("Output");
+  app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
+      ->type_name("FILE")
+      ->group("Output");
+  add_output_options(app, args->output);
+  app.footer(
+      "Examples:\n"
+      "  collcast step llama3-70b-64xh100\n"
+      "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json");
+  return [args](const Session& session) { return run_step(*args, session); };
+}
+
+}  // namespace collcast::cli

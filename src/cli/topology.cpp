@@ -1,0 +1,127 @@
+// collcast topology list, show, check, export: the machines.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/machine.hpp"
+#include "cli/output.hpp"
+#include "cli/values.hpp"
+#include "collcast/report/documents.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+struct Args {
+  MachineOptions machine;  ///< `topology` is the positional
+  std::string to;
+  OutputOptions output;
+};
+
+Exit run_list(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  TopologyListing listing;
+  for (const TopologyEntry& entry : list_topologies(session.search)) {
+    const Result<TopologySpec> spec = load_topology(entry.name, session.search);
+    if (!spec) {
+      errors.insert(errors.end(), spec.errors().begin(), spec.errors().end());
+      continue;
+    }
+    int ranks = 0;
+    for (const DeviceGroup& group : spec->devices) {
+      if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host) ranks = group.count;
+    }
+    listing.entries.push_back({spec->name, spec->title, spec->gpu.model, ranks, spec->default_nodes, spec->teaching});
+  }
+  if (!errors.empty()) return refuse(session, errors);
+  if (listing.entries.empty())
+    return refuse(session, {{command_line, fmt::format("no machines in {}", fmt::join(session.search.topologies, ", ")),
+                             "COLLCAST_DATA names the folder that holds topologies/ and scenarios/"}});
+  return deliver(session, listing, format, args.output);
+}
+
+Exit run_show(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  const auto machine = load_machine(args.machine, 0, session, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  return deliver(session, describe(machine->fabric), format, args.output);
+}
+
+Exit run_check(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  const auto machine = load_machine(args.machine, 0, session, errors);
+  if (machine)
+    return deliver(session, CheckReport{machine->fabric.spec().name, describe(machine->fabric), {}}, format,
+                   args.output);
+  // A program gets the errors as its document, a person reads them on the error stream.
+  if (format == Format::json)
+    deliver(session, CheckReport{std::filesystem::path(args.machine.topology).stem().string(), std::nullopt, errors},
+            format, args.output);
+  return refuse(session, errors);
+}
+
+Exit run_export(const Args& args, const Session& session) {
+  Diagnostics errors;
+  parse_word("--to", args.to, {"dot"}, errors);
+  const auto machine = load_machine(args.machine, 0, session, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  std::ostringstream dot;
+  machine->fabric.write_dot(dot);
+  if (args.output.file.empty()) return deliver(session, dot.str());
+  return deliver(session, std::string_view(), {{args.output.file, dot.str()}});
+}
+
+/// The positional and the options that change or size a machine.
+void add_target(CLI::App& app, Args& args, const char* name) {
+  app.add_option(name, args.machine.topology, "a machine of 'collcast topology list', or a file")
+      ->type_name("")
+      ->required();
+  app.add_option("--nodes", args.machine.nodes, "number of nodes (default: the file's)")
+      ->type_name("N")
+      ->group("Machine");
+  app.add_option("--set", args.machine.sets, "change one value of the file for this run (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false)
+      ->group("Machine");
+}
+
+}  // namespace
+
+Command add_topology(CLI::App& parent) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& app = *parent.add_subcommand("topology", "machines: list, show, check, export");
+  app.require_subcommand(1);
+  CLI::App* list = app.add_subcommand("list", "the shipped machines");
+  add_output_options(*list, args->output);
+  list->footer("Example:\n  collcast topology list");
+  CLI::App* show = app.add_subcommand("show", "devices, links, rates and their sources, examples of paths");
+  add_target(*show, *args, "NAME");
+  add_output_options(*show, args->output);
+  show->footer("Example:\n  collcast topology show dgx-h100 --nodes 4");
+  CLI::App* check = app.add_subcommand("check", "everything that is wrong with a file, or 'ok' and its size");
+  add_target(*check, *args, "FILE");
+  add_output_options(*check, args->output);
+  check->footer("Example:\n  collcast topology check dgx-h100");
+  CLI::App* dot = app.add_subcommand("export", "the whole graph, for other programs");
+  add_target(*dot, *args, "NAME");
+  dot->add_option("--to", args->to, "dot: Graphviz")->type_name("FORMAT")->required();
+  dot->add_option("--output", args->output.file, "write the result to FILE, complete or not at all")->type_name("FILE");
+  dot->footer("Example:\n  collcast topology export dgx-h100 --to dot --output dgx-h100.dot");
+  app.footer("Example:\n  collcast topology show dgx-h100");
+  return [=](const Session& session) {
+    if (list->parsed()) return run_list(*args, session);
+    if (show->parsed()) return run_show(*args, session);
+    if (check->parsed()) return run_check(*args, session);
+    return run_export(*args, session);
+  };
+}
+
+}  // namespace collcast::cli

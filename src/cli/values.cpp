@@ -1,0 +1,172 @@
+#include "cli/values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "cli/session.hpp"
+#include "collcast/base/units.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+constexpr int most = 1'000'000'000;
+constexpr std::size_t most_sizes = 10'000;
+constexpr int most_ranks = 1 << 22;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    out.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return out;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::optional<int> whole_number(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+bool fail(Diagnostics& errors, std::string message, std::string hint) {
+  errors.push_back({command_line, std::move(message), std::move(hint)});
+  return false;
+}
+
+const char* const sweep_hint =
+    "expected a size (8, 256KiB, 1GiB) or a sweep from:to:xFACTOR or from:to:+STEP, such as 8:16GiB:x2";
+
+bool append_sweep(std::string_view text, const std::vector<std::string_view>& parts, std::vector<Bytes>& sizes,
+                  Diagnostics& errors) {
+  const auto from = parse_bytes(parts[0], true), to = parse_bytes(parts[1], true);
+  const std::string_view step = parts[2];
+  if (!from.ok || !to.ok || step.size() < 2 || (step[0] != 'x' && step[0] != '+'))
+    return fail(errors, fmt::format("--size: '{}' is not a sweep of sizes", text), sweep_hint);
+  if (from.value > to.value)
+    return fail(errors, fmt::format("--size: the sweep '{}' starts above its end", text), sweep_hint);
+  // One of the two stays neutral: the next size is size * factor + plus.
+  std::int64_t factor = 1, plus = 0;
+  if (step[0] == 'x') factor = whole_number(step.substr(1)).value_or(0);
+  if (step[0] == '+') plus = parse_bytes(step.substr(1), true).value.value();
+  const bool grows = plus > 0 || (factor > 1 && from.value.value() > 0);
+  if (!grows)
+    return fail(errors, fmt::format("--size: the sweep '{}' never gets on", text),
+                "expected a factor of 2 or more and a start above 0 (8:16GiB:x2), or a step above 0 (8:64:+8)");
+  for (std::int64_t size = from.value.value(); size <= to.value.value(); size = size * factor + plus) {
+    if (sizes.size() == most_sizes)
+      return fail(errors, fmt::format("--size: '{}' has more than {} sizes", text, most_sizes),
+                  "expected a larger step");
+    sizes.emplace_back(size);
+    // Sizes end at 2^62, so a sum of two fits; a product may not.
+    if (size > std::numeric_limits<std::int64_t>::max() / factor) break;
+  }
+  return true;
+}
+
+bool append_ranks(std::string_view text, std::vector<Rank>& ranks, Diagnostics& errors) {
+  const std::string hint = "expected ranks (0,1,8,9), a range (0-7) or a range with a stride (0-56:8)";
+  const auto range_and_stride = split(text, ':');
+  const auto range = split(range_and_stride[0], '-');
+  const auto first = whole_number(range[0]);
+  const auto last = range.size() == 2 ? whole_number(range[1]) : first;
+  const auto stride = range_and_stride.size() == 2 ? whole_number(range_and_stride[1]) : std::optional<int>(1);
+  const bool shape =
+      range.size() <= 2 && range_and_stride.size() <= 2 && (range.size() == 2 || range_and_stride.size() == 1);
+  if (!shape || !first || !last || !stride || *first < 0 || *stride < 1)
+    return fail(errors, fmt::format("--group: '{}' names no ranks", text), hint);
+  if (*last < *first) return fail(errors, fmt::format("--group: the range '{}' runs backwards", text), hint);
+  for (std::int64_t rank = *first; rank <= *last; rank += *stride) {
+    if (ranks.size() == static_cast<std::size_t>(most_ranks))
+      return fail(errors, fmt::format("--group: '{}' has more than {} ranks", text, most_ranks), hint);
+    ranks.emplace_back(static_cast<std::uint32_t>(rank));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Bytes> parse_sizes(std::string_view text, Diagnostics& errors) {
+  std::vector<Bytes> sizes;
+  for (const std::string_view item : split(text, ',')) {
+    const auto parts = split(item, ':');
+    if (parts.size() == 3) {
+      if (!append_sweep(item, parts, sizes, errors)) return {};
+      continue;
+    }
+    const auto size = parse_bytes(item, true);
+    if (!size.ok || parts.size() != 1) {
+      fail(errors, fmt::format("--size: '{}' is not a size", item), sweep_hint);
+      return {};
+    }
+    sizes.push_back(size.value);
+  }
+  return sizes;
+}
+
+std::optional<Group> parse_group(std::string_view text, Diagnostics& errors) {
+  std::vector<Rank> ranks;
+  for (const std::string_view item : split(text, ',')) {
+    if (!append_ranks(item, ranks, errors)) return std::nullopt;
+  }
+  std::vector<Rank> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+    fail(errors, fmt::format("--group: '{}' names rank {} twice", text, twice->value()), "expected each rank once");
+    return std::nullopt;
+  }
+  return Group::listed(std::move(ranks));
+}
+
+std::optional<GroupsOf> parse_groups_of(std::string_view text, Diagnostics& errors) {
+  const auto parts = split(text, ':');
+  const auto size = whole_number(parts[0]);
+  const auto stride = parts.size() == 2 ? whole_number(parts[1]) : std::optional<int>(1);
+  if (parts.size() > 2 || !size || !stride || *size < 1 || *stride < 1 || *size > most_ranks || *stride > most_ranks) {
+    fail(errors, fmt::format("--groups-of: '{}' is no group size", text),
+         "expected SIZE or SIZE:STRIDE, such as 8 (ranks 0-7, 8-15 ...) or 8:64 (ranks 0, 64 ... 448; 1, 65 ... 449; "
+         "...)");
+    return std::nullopt;
+  }
+  return GroupsOf{*size, *stride};
+}
+
+std::vector<Group> cut_into_groups(GroupsOf cut, int ranks, Diagnostics& errors) {
+  const std::int64_t block = std::int64_t{cut.size} * cut.stride;
+  if (ranks % block != 0) {
+    fail(errors,
+         fmt::format("--groups-of: {} ranks cannot be cut into groups of {} with stride {}", ranks, cut.size,
+                     cut.stride),
+         fmt::format("expected ranks in multiples of {}", block));
+    return {};
+  }
+  std::vector<Group> groups;
+  for (int first = 0; first < ranks; first += static_cast<int>(block)) {
+    for (int offset = 0; offset < cut.stride; ++offset)
+      groups.push_back(Group::strided(Rank(static_cast<std::uint32_t>(first + offset)), cut.stride, cut.size));
+  }
+  return groups;
+}
+
+std::optional<int> parse_count(std::string_view option, std::string_view text, int least, Diagnostics& errors) {
+  const auto value = whole_number(text);
+  if (value && *value >= least && *value <= most) return value;
+  fail(errors, fmt::format("{}: '{}' is out of range or not a whole number", option, text),
+       fmt::format("expected a whole number from {} to {}", least, most));
+  return std::nullopt;
+}
+
+std::optional<std::size_t> parse_word(std::string_view option, std::string_view word,
+                                      const std::vector<std::string>& known, Diagnostics& errors) {
+  const auto found = std::find(known.begin(), known.end(), word);
+  if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+  fail(errors, fmt::format("{}: unknown word '{}'", option, word), expected_one_of(word, known));
+  return std::nullopt;
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,308 @@
+// collcast.collective.v1: the time of one collective over sizes, algorithms and groups.
+//
+// algbw = size/time and busbw = algbw * bus_factor, as nccl-tests prints them, from the simulated time
+// where there is one. A closed form is called exact when it is within the rounding of the simulator's
+// clock; otherwise the page says why the two differ.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collcast/base/units.hpp"
+#include "collcast/report/documents.hpp"
+#include "report/document.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+std::optional<Bandwidth> algorithm_bandwidth(const CollectiveRow& row) {
+  const auto time = row.time();
+  if (!time || !(time->count() > 0)) return std::nullopt;
+  return Bandwidth(volume(row.size).value() / time->count());
+}
+
+Json phase_json(const PhaseRow& row) {
+  const PhaseEstimate& phase = row.estimate;
+  Json out;
+  out["shape"] = phase.shape;
+  out["rounds"] = phase.rounds;
+  out["chunk_bytes"] = phase.chunk.value();
+  out["latency_s"] = phase.latency.count();
+  out["rate_bytes_per_s"] = phase.rate.value();
+  out["by_rounds_s"] = phase.by_rounds.count();
+  out["by_load_s"] = phase.by_load.count();
+  out["time_s"] = phase.time.count();
+  out["busiest_link"] = row.busiest_link.empty() ? Json() : Json(row.busiest_link);
+  out["busiest_link_bytes"] = phase.busiest_bytes.value();
+  return out;
+}
+
+Json row_json(const CollectiveReport& report, const CollectiveRow& row) {
+  const int size = report.groups[static_cast<std::size_t>(row.group)].size();
+  const auto bandwidth = algorithm_bandwidth(row);
+  Json out;
+  out["collective"] = to_string(report.kind);
+  out["algorithm"] = row.algorithm;
+  out["protocol"] = row.protocol ? Json(*row.protocol) : Json();
+  out["library"] = report.machine.library;
+  out["ranks"] = size;
+  out["nodes"] = row.nodes;
+  out["size_bytes"] = row.size.value();
+  out["chunks"] = row.chunks;
+  out["channels"] = row.channels;
+  out["estimate_s"] = number(row.estimate);
+  out["simulate_s"] = number(row.simulate);
+  out["algbw_bytes_per_s"] = bandwidth ? Json(bandwidth->value()) : Json();
+  out["busbw_bytes_per_s"] = bandwidth ? Json(bandwidth->value() * bus_factor(report.kind, size)) : Json();
+  out["group"] = row.group;
+  if (report.concurrent) {
+    out["estimate_alone_s"] = number(row.estimate_alone);
+    out["simulate_alone_s"] = number(row.simulate_alone);
+  }
+  out["estimate_is_approximate"] = row.shared;
+  out["runner_up"] = Json();
+  if (row.runner_up) {
+    out["runner_up"] = {{"algorithm", row.runner_up->algorithm},
+                        {"chunks", row.runner_up->chunks},
+                        {"estimate_s", row.runner_up->estimate.count()}};
+  }
+  out["phases"] = Json::array();
+  for (const PhaseRow& phase : row.phases) out["phases"].push_back(phase_json(phase));
+  return out;
+}
+
+Json rows_json(const CollectiveReport& report) {
+  Json rows = Json::array();
+  for (const CollectiveRow& row : report.rows) rows.push_back(row_json(report, row));
+  return rows;
+}
+
+Json document_json(const CollectiveReport& report) {
+  Json out = document("collcast.collective.v1");
+  out["machine"] = machine(report.machine);
+  out["groups"] = Json::array();
+  for (const Group& group : report.groups) out["groups"].push_back(ranks(group));
+  out["concurrent"] = report.concurrent;
+  out["rows"] = rows_json(report);
+  out["not_applicable"] = Json::array();
+  for (const auto& skipped : report.skipped)
+    out["not_applicable"].push_back({{"algorithm", skipped.algorithm}, {"reason", skipped.reason}});
+  out["notes"] = report.notes;
+  if (report.curves.empty()) return out;
+  out["chunk_curves"] = Json::array();
+  for (const auto& curve : report.curves) {
+    Json points = Json::array();
+    for (const ChunkPoint& point : curve.points)
+      points.push_back({{"chunks", point.chunks}, {"estimate_s", point.time.count()}});
+    out["chunk_curves"].push_back(
+        {{"algorithm", curve.algorithm}, {"size_bytes", curve.size.value()}, {"points", std::move(points)}});
+  }
+  return out;
+}
+
+bool agree(const CollectiveRow& row) {
+  return std::abs((*row.simulate - *row.estimate).count()) <= row.rounding.count() + 1e-6 * row.estimate->count();
+}
+
+std::string difference(const CollectiveRow& row) {
+  if (!row.estimate || !row.simulate) return "";
+  return agree(row) ? "exact" : difference_text(*row.simulate, *row.estimate);
+}
+
+std::string time_text(std::optional<Seconds> time) { return time ? format_seconds(*time) : "-"; }
+
+std::string rate_text(std::optional<Bandwidth> rate, double factor) {
+  return rate ? fmt::format("{:.4g}", rate->value() * factor / 1e9) : "-";
+}
+
+/// Groups whose rows say the same are shown once. Rows of one algorithm and size stand together.
+bool same_but_group(const CollectiveRow& a, const CollectiveRow& b) {
+  return a.algorithm == b.algorithm && a.size == b.size && a.chunks == b.chunks && a.channels == b.channels &&
+         a.nodes == b.nodes && a.estimate == b.estimate && a.simulate == b.simulate &&
+         a.estimate_alone == b.estimate_alone && a.simulate_alone == b.simulate_alone;
+}
+
+struct ShownRow {
+  const CollectiveRow* row;
+  int alike = 0;  ///< further groups with the same figures
+};
+
+std::vector<ShownRow> shown_rows(const CollectiveReport& report) {
+  std::vector<ShownRow> out;
+  for (const CollectiveRow& row : report.rows) {
+    const auto same = std::find_if(out.rbegin(), out.rend(), [&](const ShownRow& s) {
+      return same_but_group(*s.row, row) && report.groups[static_cast<std::size_t>(s.row->group)].size() ==
+                                                report.groups[static_cast<std::size_t>(row.group)].size();
+    });
+    if (same != out.rend())
+      ++same->alike;
+    else
+      out.push_back({&row});
+  }
+  return out;
+}
+
+/// Which columns a report needs: what is the same everywhere, or was not asked for, is left out.
+struct Columns {
+  bool groups, channels, estimate, simulate, concurrent;
+};
+
+Columns needed(const CollectiveReport& report) {
+  const auto any = [&](auto holds) { return std::any_of(report.rows.begin(), report.rows.end(), holds); };
+  return {report.groups.size() > 1, any([](const CollectiveRow& r) { return r.channels > 1; }),
+          any([](const CollectiveRow& r) { return r.estimate.has_value(); }),
+          any([](const CollectiveRow& r) { return r.simulate.has_value(); }), report.concurrent};
+}
+
+std::string slowdown_text(const CollectiveRow& row) {
+  const auto alone = row.simulate_alone ? row.simulate_alone : row.estimate_alone;
+  if (!alone || !row.time() || !(alone->count() > 0)) return "-";
+  return fmt::format("{:.3g}x", row.time()->count() / alone->count());
+}
+
+Table rows_table(const CollectiveReport& report) {
+  const Columns has = needed(report);
+  Table out;
+  const auto column = [&](bool shown, const char* title, const char* unit = "", Align align = Align::right) {
+    if (shown) out.columns.push_back({title, unit, align});
+  };
+  column(true, "size");
+  column(has.groups, "group", "", Align::left);
+  column(true, "algorithm", "", Align::left);
+  column(true, "chunks");
+  column(has.channels, "channels");
+  column(has.estimate && has.concurrent, "estimate alone");
+  column(has.simulate && has.concurrent, "simulate alone");
+  column(has.estimate, has.concurrent ? "estimate together" : "estimate");
+  column(has.simulate, has.concurrent ? "simulate together" : "simulate");
+  column(has.estimate && has.simulate, "difference");
+  column(has.concurrent, "slowdown");
+  column(true, "algbw", "GB/s");
+  column(true, "busbw", "GB/s");
+  for (const ShownRow& shown : shown_rows(report)) {
+    const CollectiveRow& row = *shown.row;
+    const Group& group = report.groups[static_cast<std::size_t>(row.group)];
+    std::vector<std::string> cells;
+    const auto cell = [&](bool is_shown, std::string text) {
+      if (is_shown) cells.push_back(std::move(text));
+    };
+    cell(true, size_text(row.size));
+    cell(has.groups, ranks_text(group) + (shown.alike > 0 ? fmt::format(" and {} alike", shown.alike) : ""));
+    cell(true, row.algorithm);
+    cell(true, fmt::format("{}", row.chunks));
+    cell(has.channels, fmt::format("{}", row.channels));
+    cell(has.estimate && has.concurrent, time_text(row.estimate_alone));
+    cell(has.simulate && has.concurrent, time_text(row.simulate_alone));
+    cell(has.estimate, time_text(row.estimate));
+    cell(has.simulate, time_text(row.simulate));
+    cell(has.estimate && has.simulate, difference(row));
+    cell(has.concurrent, slowdown_text(row));
+    const auto bandwidth = algorithm_bandwidth(row);
+    cell(true, rate_text(bandwidth, 1));
+    cell(true, rate_text(bandwidth, bus_factor(report.kind, group.size())));
+    out.rows.push_back(std::move(cells));
+  }
+  return out;
+}
+
+const PhaseRow* slowest_phase(const CollectiveRow& row) {
+  const auto slowest = std::max_element(row.phases.begin(), row.phases.end(), [](const PhaseRow& a, const PhaseRow& b) {
+    return a.estimate.time < b.estimate.time;
+  });
+  return slowest == row.phases.end() ? nullptr : &*slowest;
+}
+
+/// Why closed form and simulation differ, said once for the row where they differ most.
+void add_difference_note(const CollectiveReport& report, Page& page) {
+  const CollectiveRow* worst = nullptr;
+  const auto distance = [](const CollectiveRow& r) { return std::abs(r.simulate->count() / r.estimate->count() - 1); };
+  for (const CollectiveRow& row : report.rows) {
+    if (!row.estimate || !row.simulate || agree(row)) continue;
+    if (worst == nullptr || distance(row) > distance(*worst)) worst = &row;
+  }
+  if (worst == nullptr) return;
+  std::string why = worst->shared ? "transfers share links; the closed form shares them round by round, the simulation "
+                                    "from moment to moment"
+                                  : "the closed form adds phases up as if all ranks changed phase together; in the "
+                                    "simulation each goes on when it is done";
+  page.blocks.push_back(Paragraph{fmt::format("estimate and simulation differ by up to {} ({}, {}): {}.",
+                                              difference(*worst), worst->algorithm, size_text(worst->size), why),
+                                  Paragraph::Tone::note});
+}
+
+void add_sharing_note(const CollectiveReport& report, Page& page) {
+  const CollectiveRow* largest = nullptr;
+  for (const CollectiveRow& row : report.rows) {
+    if (row.estimate && row.shared && (largest == nullptr || row.size > largest->size)) largest = &row;
+  }
+  if (largest == nullptr) return;
+  std::string note = "where transfers share a link the closed form is approximate";
+  if (const PhaseRow* phase = slowest_phase(*largest); phase != nullptr && !phase->busiest_link.empty()) {
+    note += fmt::format("; the busiest link of {} at {} is {} with {}", largest->algorithm, size_text(largest->size),
+                        phase->busiest_link, format_bytes(phase->estimate.busiest_bytes));
+  }
+  page.blocks.push_back(Paragraph{note + ".", Paragraph::Tone::note});
+}
+
+void add_runner_up_note(const CollectiveReport& report, Page& page) {
+  for (auto row = report.rows.rbegin(); row != report.rows.rend(); ++row) {
+    if (!row->runner_up || !row->estimate) continue;
+    page.blocks.push_back(
+        Paragraph{fmt::format("auto picked {} at {}; the runner-up is {} with {}: {} by closed form.", row->algorithm,
+                              size_text(row->size), row->runner_up->algorithm, counted(row->runner_up->chunks, "chunk"),
+                              format_seconds(row->runner_up->estimate)),
+                  Paragraph::Tone::note});
+    return;
+  }
+}
+
+Table curve_table(const CollectiveReport::Curve& curve) {
+  Table out{fmt::format("time over the number of chunks: {}, {}", curve.algorithm, size_text(curve.size)),
+            {{"chunks", "", Align::right}, {"estimate", "", Align::right}, {"", "", Align::left}},
+            {}};
+  const auto best = std::min_element(curve.points.begin(), curve.points.end(),
+                                     [](const ChunkPoint& a, const ChunkPoint& b) { return a.time < b.time; });
+  for (auto point = curve.points.begin(); point != curve.points.end(); ++point)
+    out.rows.push_back(
+        {fmt::format("{}", point->chunks), format_seconds(point->time), point == best ? "<- fastest" : ""});
+  return out;
+}
+
+std::string who(const CollectiveReport& report) {
+  if (report.groups.size() == 1) {
+    const int nodes = report.rows.empty() ? 0 : report.rows.front().nodes;
+    const std::string ranks = counted(report.groups.front().size(), "rank");
+    return nodes > 0 ? fmt::format("{} on {}", ranks, counted(nodes, "node")) : ranks;
+  }
+  return fmt::format("{} groups {}", report.groups.size(), report.concurrent ? "at once" : "one at a time");
+}
+
+}  // namespace
+
+std::string json(const CollectiveReport& report) { return text(document_json(report)); }
+
+Table csv(const CollectiveReport& report) { return csv_rows(rows_json(report)); }
+
+Page page(const CollectiveReport& report) {
+  const MachineSummary& machine = report.machine;
+  Page out;
+  out.title = fmt::format("{} on {}{}", to_string(report.kind), machine.topology,
+                          machine.title.empty() ? "" : fmt::format(" ({})", machine.title));
+  out.blocks.push_back(Paragraph{fmt::format("{}, library {}", who(report), machine.library), Paragraph::Tone::plain});
+  if (!report.rows.empty()) out.blocks.push_back(rows_table(report));
+  for (const auto& curve : report.curves) out.blocks.push_back(curve_table(curve));
+  if (!report.skipped.empty()) {
+    Table table{"does not apply", {{"algorithm", "", Align::left}, {"why", "", Align::left}}, {}};
+    for (const auto& skipped : report.skipped) table.rows.push_back({skipped.algorithm, skipped.reason});
+    out.blocks.push_back(std::move(table));
+  }
+  add_runner_up_note(report, out);
+  add_sharing_note(report, out);
+  add_difference_note(report, out);
+  for (const std::string& note : report.notes) out.blocks.push_back(Paragraph{note, Paragraph::Tone::note});
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,136 @@
+// What every JSON document shares.
+#include "report/document.hpp"
+
+#include <fmt/format.h>
+
+namespace collcast {
+
+std::string_view tool_version() { return COLLCAST_VERSION; }
+
+Json document(std::string_view schema) {
+  Json out;
+  out["schema"] = schema;
+  out["tool"]["name"] = "collcast";
+  out["tool"]["version"] = tool_version();
+  return out;
+}
+
+namespace {
+
+/// A value per line, but lists of scalars on one: a group of 512 ranks stays readable.
+void append_text(const Json& value, const std::string& indent, std::string& out) {
+  if (!value.is_structured() || value.empty()) {
+    // Names in a user's files need not be UTF-8; what is not is replaced rather than refused.
+    out += value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return;
+  }
+  if (value.is_array() && !value.front().is_structured()) {
+    const char* between = "[";
+    for (const Json& item : value) {
+      out += between;
+      append_text(item, indent, out);
+      between = ", ";
+    }
+    out += ']';
+    return;
+  }
+  const std::string inner = indent + "  ";
+  const char* separator = "\n";
+  out += value.is_object() ? '{' : '[';
+  for (const auto& [key, item] : value.items()) {
+    out += separator + inner;
+    if (value.is_object()) out += Json(key).dump(-1, ' ', false, Json::error_handler_t::replace) + ": ";
+    append_text(item, inner, out);
+    separator = ",\n";
+  }
+  out += "\n" + indent + (value.is_object() ? '}' : ']');
+}
+
+}  // namespace
+
+std::string text(const Json& json) {
+  std::string out;
+  append_text(json, "", out);
+  return out + "\n";
+}
+
+Json number(std::optional<Seconds> seconds) {
+  if (!seconds) return nullptr;
+  return seconds->count();
+}
+
+Json ranks(const Group& group) {
+  Json out = Json::array();
+  for (int i = 0; i < group.size(); ++i) out.push_back(group[i].value());
+  return out;
+}
+
+Json machine(const MachineSummary& m) {
+  Json out;
+  out["topology"] = m.topology;
+  out["title"] = m.title;
+  out["gpu"] = m.gpu.empty() ? Json() : Json(m.gpu);
+  out["nodes"] = m.nodes;
+  out["ranks"] = m.ranks;
+  out["digest"] = m.digest;
+  return out;
+}
+
+std::string digest(const Json& json) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 1099511628211U;
+  }
+  return fmt::format("fnv1a64:{:016x}", hash);
+}
+
+namespace {
+
+std::string cell(const Json& value) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string joined;
+  for (const Json& item : value) joined += (joined.empty() ? "" : " ") + cell(item);
+  return joined;
+}
+
+/// Lists of scalars fit a cell; lists of objects do not.
+bool fits_a_cell(const Json& value) {
+  if (value.is_object()) return false;
+  return !value.is_array() || value.empty() || !value.front().is_structured();
+}
+
+void append_values(const Json& value, const std::string& path, Table& out) {
+  if (fits_a_cell(value)) {
+    out.rows.push_back({path, cell(value)});
+    return;
+  }
+  const std::string prefix = path.empty() ? path : path + ".";
+  for (const auto& [key, item] : value.items()) append_values(item, prefix + key, out);
+}
+
+}  // namespace
+
+Table csv_rows(const Json& rows) {
+  Table out;
+  if (rows.empty()) return out;
+  for (const auto& [key, value] : rows.front().items()) {
+    if (fits_a_cell(value)) out.columns.push_back({key, {}, Align::left});
+  }
+  for (const Json& row : rows) {
+    std::vector<std::string> cells;
+    for (const Column& column : out.columns) cells.push_back(cell(row.at(column.title)));
+    out.rows.push_back(std::move(cells));
+  }
+  return out;
+}
+
+Table csv_values(const Json& json) {
+  Table out{{}, {{"key", {}, Align::left}, {"value", {}, Align::left}}, {}};
+  append_values(json, "", out);
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,34 @@
+// JSON documents, private to this layer: how they begin, numbers that may be missing, and their CSV view.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "collcast/base/quantity.hpp"
+#include "collcast/report/documents.hpp"
+#include "collcast/schedule/group.hpp"
+
+namespace collcast {
+
+/// Keys in the order they were put in.
+using Json = nlohmann::ordered_json;
+
+/// {"schema": ..., "tool": {"name": "collcast", "version": ...}}
+Json document(std::string_view schema);
+std::string text(const Json&);
+
+Json number(std::optional<Seconds>);
+Json ranks(const Group&);
+Json machine(const MachineSummary&);
+/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv) of the compact text: tells inputs apart, proves nothing.
+std::string digest(const Json&);
+
+/// One column per scalar key of the rows (the first decides), lists of scalars joined by blanks.
+Table csv_rows(const Json& rows);
+/// One row per scalar of the document: its dotted path and its value.
+Table csv_values(const Json& document);
+
+}  // namespace collcast

@@ -1,0 +1,267 @@
+// A collective's forecast taken apart: what was chosen, each phase's formula with its numbers, and the links
+// that the numbers came from.
+//
+// The formulas are those of collcast/cost/estimate.hpp for equal hops. Where hops differ the closed form
+// sums them one by one; the term then says so and gives both figures.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collcast/base/units.hpp"
+#include "collcast/report/documents.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+std::string_view flow_text(Flow flow) {
+  switch (flow) {
+    case Flow::circulating:
+      return "circulating: each chunk goes on around as soon as it has come";
+    case Flow::forwarding:
+      return "forwarding: a chunk is passed on while the next one comes";
+    case Flow::sequential:
+      return "sequential: a rank's messages leave one after the other";
+    case Flow::concurrent:
+      return "concurrent: all of a rank's messages leave at once";
+  }
+  return "";
+}
+
+/// The hop of a phase with the slowest path, among as many as are worth looking at.
+struct WorstHop {
+  bool found = false;
+  Rank from, to;
+  Path path;
+};
+
+WorstHop worst_hop(const Fabric& fabric, const Pattern& pattern, const Lane& lane, const Phase& phase) {
+  constexpr std::int64_t most_hops = 100'000;
+  WorstHop worst;
+  std::int64_t seen = 0;
+  for (Position v = 0; v < pattern.size(); ++v) {
+    const int sends = phase.shape->sends(phase, v);
+    for (int hop = 0; hop < sends && seen < most_hops; ++hop, ++seen) {
+      const Rank from = pattern.rank(lane, v);
+      const Rank to = pattern.rank(lane, phase.shape->send(phase, v, hop).peer);
+      const Path path = fabric.path(from, to, lane.route_lane);
+      const bool slower = path.bandwidth < worst.path.bandwidth ||
+                          (path.bandwidth == worst.path.bandwidth && path.latency > worst.path.latency);
+      if (!worst.found || slower) worst = {true, from, to, path};
+    }
+  }
+  return worst;
+}
+
+Table route_table(const Fabric& fabric, const WorstHop& hop, int route_lane) {
+  Table out{fmt::format("slowest route, rank {} -> rank {}", hop.from.value(), hop.to.value()),
+            {{"link", "", Align::left},
+             {"kind", "", Align::left},
+             {"bandwidth", "", Align::right},
+             {"latency", "", Align::right}},
+            {}};
+  std::vector<LinkId> route;
+  fabric.route(hop.from, hop.to, route_lane, route);
+  for (const LinkId id : route) {
+    const Link& link = fabric.links()[id.value()];
+    out.rows.push_back({fabric.link_name(id), std::string(to_string(link.kind)), format_bandwidth(link.bandwidth),
+                        format_seconds(link.latency)});
+  }
+  return out;
+}
+
+struct PhaseNumbers {
+  double rounds, chunks;
+  Seconds tau, alpha;
+};
+
+Term rounds_term(Flow flow, const PhaseNumbers& n) {
+  const std::string tau = format_seconds(n.tau), alpha = format_seconds(n.alpha);
+  Term out{"by rounds", {}, {}, 0, "s", {}};
+  switch (flow) {
+    case Flow::circulating:
+      out.formula = "(R-1) max(c tau, tau + alpha) + c tau + alpha";
+      out.numbers = fmt::format("({} - 1) max({} x {}, {} + {}) + {} x {} + {}", n.rounds, n.chunks, tau, tau, alpha,
+                                n.chunks, tau, alpha);
+      out.value = (n.rounds - 1) * std::max(n.chunks * n.tau.count(), (n.tau + n.alpha).count()) +
+                  n.chunks * n.tau.count() + n.alpha.count();
+      break;
+    case Flow::forwarding:
+      out.formula = "R (tau + alpha) + (c-1) tau";
+      out.numbers = fmt::format("{} ({} + {}) + ({} - 1) {}", n.rounds, tau, alpha, n.chunks, tau);
+      out.value = n.rounds * (n.tau + n.alpha).count() + (n.chunks - 1) * n.tau.count();
+      break;
+    case Flow::sequential:
+      out.formula = "R c tau + alpha";
+      out.numbers = fmt::format("{} x {} x {} + {}", n.rounds, n.chunks, tau, alpha);
+      out.value = n.rounds * n.chunks * n.tau.count() + n.alpha.count();
+      break;
+    case Flow::concurrent:
+      out.formula = "c tau + alpha";
+      out.numbers = fmt::format("{} x {} + {}", n.chunks, tau, alpha);
+      out.value = n.chunks * n.tau.count() + n.alpha.count();
+      break;
+  }
+  return out;
+}
+
+void add_rate(Section& section, const PhaseEstimate& phase, const WorstHop& hop) {
+  Term beta{"beta", {}, {}, phase.rate.value(), "B/s", "rate of the slowest hop"};
+  if (hop.found) {
+    const double share = hop.path.bandwidth.value() / phase.rate.value();
+    beta.source =
+        fmt::format("smallest bandwidth on the route of rank {} -> rank {}", hop.from.value(), hop.to.value());
+    if (share > 1 + 1e-9) {
+      beta.formula = "bandwidth / hops that share it in a round";
+      beta.numbers = fmt::format("{} / {:.4g}", format_bandwidth(hop.path.bandwidth), share);
+    }
+  }
+  section.terms.push_back(beta);
+  section.terms.push_back({"alpha", {}, {}, phase.latency.count(), "s", "sum of the latencies of the slowest route"});
+}
+
+Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseEstimate& phase, std::size_t index) {
+  Section out;
+  out.title = fmt::format("phase {}: {}", index + 1, phase.shape);
+  out.text.push_back({std::string(flow_text(phase.flow)), Paragraph::Tone::plain});
+  if (pattern.lanes.size() > 1)
+    out.text.push_back(
+        {fmt::format("{} lanes side by side, each with its part of the data; the figures are of the slowest",
+                     pattern.lanes.size()),
+         Paragraph::Tone::plain});
+  WorstHop hop;
+  int route_lane = 0;
+  for (const Lane& lane : pattern.lanes) {
+    if (index >= lane.phases.size()) continue;
+    const WorstHop candidate = worst_hop(fabric, pattern, lane, lane.phases[index]);
+    if (!candidate.found || (hop.found && !(candidate.path.bandwidth < hop.path.bandwidth))) continue;
+    hop = candidate;
+    route_lane = lane.route_lane;
+  }
+  const PhaseNumbers n{static_cast<double>(phase.rounds), static_cast<double>(pattern.chunks), phase.chunk / phase.rate,
+                       phase.latency};
+  out.terms.push_back({"R", {}, {}, n.rounds, "", "rounds of the phase"});
+  out.terms.push_back({"c", {}, {}, n.chunks, "", "chunks that each message is cut into"});
+  out.terms.push_back({"m", {}, {}, phase.chunk.value(), "B", "largest chunk of a message"});
+  add_rate(out, phase, hop);
+  out.terms.push_back({"tau", "m / beta",
+                       fmt::format("{} / {}", format_bytes(phase.chunk), format_bandwidth(phase.rate)), n.tau.count(),
+                       "s", ""});
+  Term rounds = rounds_term(phase.flow, n);
+  if (std::abs(rounds.value - phase.by_rounds.count()) > 1e-6 * phase.by_rounds.count()) {
+    rounds.source = fmt::format("hops differ: with the slowest in every round it would be {}; summed hop by hop",
+                                format_seconds(Seconds(rounds.value)));
+    rounds.value = phase.by_rounds.count();
+  }
+  out.terms.push_back(rounds);
+  if (phase.busiest) {
+    const Link& link = fabric.links()[phase.busiest->value()];
+    const Seconds before = phase.by_load - phase.busiest_bytes / link.bandwidth;
+    out.terms.push_back({"by load", "t0 + bytes over the busiest link / its bandwidth",
+                         fmt::format("{} + {} / {}", format_seconds(std::max(before, Seconds(0))),
+                                     format_bytes(phase.busiest_bytes), format_bandwidth(link.bandwidth)),
+                         phase.by_load.count(), "s",
+                         fmt::format("{}; t0: its first byte's start, and latency", fabric.link_name(*phase.busiest))});
+  }
+  out.terms.push_back({"phase",
+                       "max(by rounds, by load)",
+                       {},
+                       phase.time.count(),
+                       "s",
+                       phase.by_load > phase.by_rounds ? "the load of the busiest link counts" : "the rounds count"});
+  if (hop.found) out.tables.push_back(route_table(fabric, hop, route_lane));
+  return out;
+}
+
+Section choice_section(const std::vector<Choice>& candidates) {
+  Section out;
+  out.title = "choice";
+  if (candidates.size() == 1) {
+    const CollectiveOptions& o = candidates.front().options;
+    out.text.push_back({fmt::format("{} with {} and {}; no other was asked for", o.algorithm,
+                                    counted(o.chunks, "chunk"), counted(o.channels, "channel")),
+                        Paragraph::Tone::plain});
+    return out;
+  }
+  Table table{"candidates by closed form, fastest first",
+              {{"algorithm", "", Align::left},
+               {"chunks", "", Align::right},
+               {"channels", "", Align::right},
+               {"estimate", "", Align::right}},
+              {}};
+  for (const Choice& c : candidates) {
+    table.rows.push_back({c.options.algorithm, fmt::format("{}", c.options.chunks),
+                          fmt::format("{}", c.options.channels), format_seconds(c.estimate.total)});
+  }
+  out.tables.push_back(std::move(table));
+  return out;
+}
+
+std::string against_estimate(Seconds simulated, Seconds estimated) {
+  const std::string difference = difference_text(simulated, estimated);
+  return difference.empty() ? "as estimated" : difference + " against the estimate";
+}
+
+Section total_section(const CollectiveRequest& request, const Choice& choice, std::optional<Seconds> simulated) {
+  Section out;
+  out.title = "total";
+  std::string sum;
+  for (const PhaseEstimate& phase : choice.estimate.phases)
+    sum += (sum.empty() ? "" : " + ") + format_seconds(phase.time);
+  if (choice.estimate.phases.size() < 2) sum.clear();
+  const double total = choice.estimate.total.count();
+  out.terms.push_back(
+      {"estimate", "sum of the phases", sum, total, "s",
+       choice.estimate.shared ? "approximate: transfers share links" : "exact: no two transfers share a link"});
+  if (simulated) {
+    out.terms.push_back(
+        {"simulation", {}, {}, simulated->count(), "s", against_estimate(*simulated, choice.estimate.total)});
+  }
+  const double time = simulated ? simulated->count() : total;
+  if (!(time > 0)) return out;
+  const double rate = volume(request.size).value() / time;
+  const double factor = bus_factor(request.kind, request.group.size());
+  out.terms.push_back({"algbw", "N / T", fmt::format("{} / {}", size_text(request.size), format_seconds(Seconds(time))),
+                       rate, "B/s", ""});
+  out.terms.push_back({"busbw", "algbw x bus factor",
+                       fmt::format("{} x {:.4g}", format_bandwidth(Bandwidth(rate)), factor), rate * factor, "B/s",
+                       "bus factor of nccl-tests for this collective"});
+  return out;
+}
+
+Section curve_section(const std::vector<ChunkPoint>& curve, int taken) {
+  Section out;
+  out.title = "chunks";
+  Table table{{}, {{"chunks", "", Align::right}, {"estimate", "", Align::right}, {"", "", Align::left}}, {}};
+  const auto best = std::min_element(curve.begin(), curve.end(),
+                                     [](const ChunkPoint& a, const ChunkPoint& b) { return a.time < b.time; });
+  for (auto point = curve.begin(); point != curve.end(); ++point)
+    table.rows.push_back({fmt::format("{}", point->chunks), format_seconds(point->time),
+                          point->chunks == taken ? "<- taken"
+                          : point == best        ? "<- fastest"
+                                                 : ""});
+  out.tables.push_back(std::move(table));
+  return out;
+}
+
+}  // namespace
+
+ExplainReport explain(const Fabric& fabric, const CollectiveRequest& request, const std::vector<Choice>& candidates,
+                      std::optional<Seconds> simulated, const std::vector<ChunkPoint>& curve) {
+  check(!candidates.empty(), "there is a choice to explain");
+  const Choice& choice = candidates.front();
+  ExplainReport out;
+  out.title = fmt::format("{} of {} among {} ({}) of {}: {}, {}", to_string(request.kind), size_text(request.size),
+                          counted(request.group.size(), "rank"), ranks_text(request.group), fabric.spec().name,
+                          choice.options.algorithm, counted(choice.options.chunks, "chunk"));
+  out.sections.push_back(choice_section(candidates));
+  for (std::size_t p = 0; p < choice.estimate.phases.size(); ++p)
+    out.sections.push_back(phase_section(fabric, choice.pattern, choice.estimate.phases[p], p));
+  out.sections.push_back(total_section(request, choice, simulated));
+  if (!curve.empty()) out.sections.push_back(curve_section(curve, choice.pattern.chunks));
+  return out;
+}
+
+}  // namespace collcast

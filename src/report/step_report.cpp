@@ -1,0 +1,370 @@
+// collcast.step.v1: one training step, where its time goes, and what it needs of memory.
+//
+// A graph of measured tasks has no model: what depends on one (tokens, MFU, layer, memory) is null there.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "collcast/base/units.hpp"
+#include "collcast/report/documents.hpp"
+#include "report/document.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// All communication of a dimension of a rank in a step, and how much of it nothing hides.
+struct Communication {
+  const char* dimension;
+  Seconds total{}, exposed{};
+  /// Less than a billionth of the total is the rounding of sums.
+  Seconds hidden() const { return total - exposed > 1e-9 * total ? total - exposed : Seconds(0); }
+};
+
+std::vector<Communication> communication(const StepResult& r) {
+  const Breakdown& b = r.breakdown;
+  std::vector<Communication> out{{"tp", {}, b.tp_exposed}, {"pp", {}, b.pp_exposed}, {"dp", {}, b.dp_exposed}};
+  for (const CollectiveCost& c : r.collectives) {
+    // A collective is named after its dimension first; embedding gradients are waited for with those of DP.
+    const bool tp = c.name.starts_with("tp "), pp = c.name.starts_with("pp ");
+    out[tp ? 0 : pp ? 1 : 2].total += c.time * static_cast<double>(c.count);
+  }
+  return out;
+}
+
+// --- JSON ---
+
+Json efficiency_json(const KernelEfficiency& e) {
+  return {{"overhead_s", e.overhead.count()}, {"compute", e.compute}, {"memory", e.memory}, {"source", e.source}};
+}
+
+Json efficiency_json(const std::map<std::string, KernelEfficiency>& table, const std::string& precision) {
+  const auto found = table.find(precision);
+  return found == table.end() ? Json() : efficiency_json(found->second);
+}
+
+Json inputs_json(const StepInputs& in) {
+  Json out;
+  out["model"] = {{"name", in.model.name},
+                  {"layers", in.model.layers},
+                  {"hidden", in.model.hidden},
+                  {"heads", in.model.heads},
+                  {"kv_heads", in.model.kv_heads},
+                  {"head_dim", in.model.head_dim},
+                  {"ffn", in.model.ffn},
+                  {"vocab", in.model.vocab},
+                  {"gated_mlp", in.model.gated_mlp},
+                  {"tied_embeddings", in.model.tied_embeddings},
+                  {"parameters", parameter_count(in.model)}};
+  out["layout"] = {{"tp", in.layout.tp},
+                   {"pp", in.layout.pp},
+                   {"dp", in.layout.dp},
+                   {"cp", in.layout.cp},
+                   {"ep", in.layout.ep},
+                   {"vpp", in.layout.vpp},
+                   {"sequence_parallel", in.layout.sequence_parallel},
+                   {"order", to_string(in.layout.order)},
+                   {"schedule", to_string(in.layout.schedule)}};
+  out["batch"] = {{"sequence", in.batch.sequence},
+                  {"micro_batch", in.batch.micro_batch},
+                  {"global_batch", in.batch.global_batch},
+                  {"micro_batches", in.batch.micro_batches(in.layout)}};
+  out["options"] = {{"precision", in.options.precision},
+                    {"recompute", to_string(in.options.recompute)},
+                    {"attention", to_string(in.options.attention)},
+                    {"zero", in.options.zero},
+                    {"gradient_bytes", in.options.gradient_bytes},
+                    {"overlap_dp", in.options.overlap_dp},
+                    {"bucket_bytes", in.options.bucket.value()},
+                    {"overlap_pp", in.options.overlap_pp},
+                    {"optimizer", in.options.optimizer},
+                    {"embedding_and_logits", in.options.embedding_and_logits}};
+  Json kernels;
+  kernels["name"] = in.kernels.name;
+  kernels["gemm"] = efficiency_json(in.kernels.gemm, in.options.precision);
+  kernels["attention"] = efficiency_json(in.kernels.attention, in.options.precision);
+  kernels["memory_bound"] = efficiency_json(in.kernels.memory_bound);
+  out["kernels"] = kernels;
+  return out;
+}
+
+Json memory_json(const MemoryUse& m) {
+  return {{"parameters_bytes", m.parameters.value()}, {"gradients_bytes", m.gradients.value()},
+          {"optimizer_bytes", m.optimizer.value()},   {"activations_bytes", m.activations.value()},
+          {"buffers_bytes", m.buffers.value()},       {"peak_bytes", m.peak.value()},
+          {"capacity_bytes", m.capacity.value()},     {"stage", m.stage}};
+}
+
+Json collective_json(const CollectiveCost& c) {
+  return {{"name", c.name},
+          {"collective", to_string(c.request.kind)},
+          {"algorithm", c.algorithm},
+          {"ranks", c.request.group.size()},
+          {"groups_at_once", c.request.alongside.size() + 1},
+          {"size_bytes", c.request.size.value()},
+          {"time_s", c.time.count()},
+          {"count", c.count}};
+}
+
+Json operations_json(const std::vector<Operation>& operations) {
+  Json out = Json::array();
+  for (const Operation& op : operations) {
+    out.push_back({{"name", op.name},
+                   {"flops", op.flops.value()},
+                   {"bytes", op.bytes.value()},
+                   {"time_s", op.time.count()},
+                   {"bound", op.bound}});
+  }
+  return out;
+}
+
+/// The members of `object`, or null in their place where there is no model.
+Json null_unless(bool has_model, Json object) {
+  if (has_model) return object;
+  for (auto& item : object.items()) item.value() = nullptr;
+  return object;
+}
+
+Json document_json(const StepReport& report) {
+  const StepResult& r = report.result;
+  const bool has_model = report.inputs.has_value();
+  Json out = document("collcast.step.v1");
+  out["scenario"] = report.scenario;
+  out["what_if"] = report.what_if.empty() ? Json() : Json(report.what_if);
+  out["machine"] = machine(report.machine);
+  out["library"] = report.machine.library;
+  out["step_s"] = r.step.count();
+  out["estimate_s"] = r.estimate.count();
+  out["simulate_s"] = number(r.simulate);
+  out.update(null_unless(has_model, {{"tokens_per_s_per_gpu", r.tokens_per_s_per_gpu},
+                                     {"model_flops_per_s_per_gpu", r.model_flops_per_gpu.value()},
+                                     {"mfu", r.mfu},
+                                     {"hfu", r.hfu},
+                                     {"micro_batches", r.micro_batches}}));
+  out["layer"] = null_unless(has_model, {{"forward_s", r.layer.forward.count()},
+                                         {"backward_s", r.layer.backward.count()},
+                                         {"tp_comm_s", r.layer.tp_comm.count()},
+                                         {"tp_exposed_s", r.layer.tp_exposed.count()}});
+  const Breakdown& b = r.breakdown;
+  out["breakdown"] = {{"compute_s", b.compute.count()},
+                      {"tp_exposed_s", b.tp_exposed.count()},
+                      {"pp_exposed_s", b.pp_exposed.count()},
+                      {"cp_exposed_s", b.cp_exposed.count()},
+                      {"ep_exposed_s", b.ep_exposed.count()},
+                      {"dp_exposed_s", b.dp_exposed.count()},
+                      {"bubble_s", b.bubble.count()},
+                      {"optimizer_s", b.optimizer.count()},
+                      {"other_s", b.other.count()}};
+  out["memory"] = null_unless(has_model, memory_json(r.memory));
+  out["memory_by_stage"] = Json::array();
+  for (const MemoryUse& stage : r.memory_by_stage) out["memory_by_stage"].push_back(memory_json(stage));
+  out["compute_to_communication"] = r.compute_to_communication > 0 ? Json(r.compute_to_communication) : Json();
+  out["communication"] = Json::array();
+  for (const Communication& c : communication(r)) {
+    if (has_model)
+      out["communication"].push_back({{"dimension", c.dimension},
+                                      {"total_s", c.total.count()},
+                                      {"exposed_s", c.exposed.count()},
+                                      {"hidden_s", c.hidden().count()}});
+  }
+  out["collectives"] = Json::array();
+  for (const CollectiveCost& c : r.collectives) out["collectives"].push_back(collective_json(c));
+  out["operations"] = {{"forward", operations_json(r.operations.forward)},
+                       {"backward", operations_json(r.operations.backward)},
+                       {"recompute", operations_json(r.operations.recompute)}};
+  out["warnings"] = r.warnings;
+  out["inputs"] = has_model ? inputs_json(*report.inputs) : Json();
+  return out;
+}
+
+// --- the page ---
+
+constexpr int bar_width = 40;
+
+std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.1f}%", 100 * part / whole) : "-"; }
+
+std::string bar(double part, double whole) {
+  if (!(whole > 0) || !(part > 0)) return "";
+  const double share = std::clamp(part / whole, 0.0, 1.0);
+  return std::string(static_cast<std::size_t>(std::lround(share * bar_width)), '#');
+}
+
+std::string inputs_text(const StepInputs& in) {
+  std::string degrees = fmt::format("TP {} x PP {} x DP {}", in.layout.tp, in.layout.pp, in.layout.dp);
+  if (in.layout.cp > 1) degrees += fmt::format(" x CP {}", in.layout.cp);
+  if (in.layout.sequence_parallel) degrees += ", sequence parallel";
+  std::string out =
+      fmt::format("{} ({} parameters) as {}; ", in.model.name, format_count(parameter_count(in.model)), degrees);
+  out += fmt::format("{} x {} tokens per step in {} of {}", in.batch.global_batch, in.batch.sequence,
+                     in.batch.micro_batches(in.layout) == 1
+                         ? "1 micro-batch"
+                         : fmt::format("{} micro-batches", in.batch.micro_batches(in.layout)),
+                     in.batch.micro_batch);
+  return out;
+}
+
+Table summary_table(const StepReport& report) {
+  const StepResult& r = report.result;
+  Table out{{}, {{"", "", Align::left}, {"", "", Align::right}, {"", "", Align::left}}, {}};
+  const auto row = [&](std::string name, std::string value, std::string remark = "") {
+    out.rows.push_back({std::move(name), std::move(value), std::move(remark)});
+  };
+  row("step time", format_seconds(r.step), r.simulate ? "simulated" : "closed form");
+  if (r.simulate) {
+    const std::string difference = difference_text(*r.simulate, r.estimate);
+    row("closed form", format_seconds(r.estimate), difference.empty() ? "they agree" : "simulation " + difference);
+  }
+  if (!report.inputs) return out;
+  row("tokens/s per GPU", fmt::format("{:.4g}", r.tokens_per_s_per_gpu));
+  row("model FLOP/s per GPU", format_flop_rate(r.model_flops_per_gpu));
+  row("MFU", fmt::format("{:.1f}%", 100 * r.mfu), "of the data-sheet peak");
+  row("HFU", fmt::format("{:.1f}%", 100 * r.hfu), "recomputation counted");
+  return out;
+}
+
+Table layer_table(const LayerTimes& layer) {
+  return {"one layer, one micro-batch",
+          {{"", "", Align::left}, {"", "", Align::right}},
+          {{"forward", format_seconds(layer.forward)},
+           {"backward", format_seconds(layer.backward)},
+           {"TP communication", format_seconds(layer.tp_comm)},
+           {"of which exposed", format_seconds(layer.tp_exposed)}}};
+}
+
+Table breakdown_table(const StepResult& r) {
+  Table out{"where the time goes",
+            {{"part", "", Align::left}, {"time", "", Align::right}, {"share", "", Align::right}, {"", "", Align::left}},
+            {}};
+  const Breakdown& b = r.breakdown;
+  const std::array<std::pair<const char*, Seconds>, 9> parts{{{"compute", b.compute},
+                                                              {"TP exposed", b.tp_exposed},
+                                                              {"PP exposed", b.pp_exposed},
+                                                              {"CP exposed", b.cp_exposed},
+                                                              {"EP exposed", b.ep_exposed},
+                                                              {"DP exposed", b.dp_exposed},
+                                                              {"bubble", b.bubble},
+                                                              {"optimizer", b.optimizer},
+                                                              {"other", b.other}}};
+  const double step = r.step.count();
+  for (const auto& [name, time] : parts) {
+    // Less than a billionth of the step is the rounding of sums.
+    if (!(std::abs(time.count()) > 1e-9 * step)) continue;
+    out.rows.push_back({name, format_seconds(time), percent(time.count(), step), bar(time.count(), step)});
+  }
+  out.rows.push_back({"step", format_seconds(r.step), "100.0%", ""});
+  return out;
+}
+
+Table communication_table(const StepResult& r) {
+  Table out{"communication of a rank, hidden and exposed",
+            {{"", "", Align::left},
+             {"in total", "", Align::right},
+             {"hidden", "", Align::right},
+             {"exposed", "", Align::right}},
+            {}};
+  for (const Communication& c : communication(r)) {
+    std::string name(c.dimension);
+    for (char& letter : name) letter = static_cast<char>(letter - 'a' + 'A');
+    if (c.total.count() > 0)
+      out.rows.push_back({name, format_seconds(c.total), format_seconds(c.hidden()), format_seconds(c.exposed)});
+  }
+  return out;
+}
+
+std::string gigabytes(Bytes b) { return fmt::format("{:.2f}", static_cast<double>(b.value()) / 0x1p30); }
+
+Table memory_table(const MemoryUse& m) {
+  Table out{fmt::format("memory of the fullest rank (stage {})", m.stage),
+            {{"item", "", Align::left},
+             {"size", "GiB", Align::right},
+             {"of the GPU", "", Align::right},
+             {"", "", Align::left}},
+            {}};
+  const std::array<std::pair<const char*, Bytes>, 6> items{{{"parameters", m.parameters},
+                                                            {"gradients", m.gradients},
+                                                            {"optimizer state", m.optimizer},
+                                                            {"activations", m.activations},
+                                                            {"buffers", m.buffers},
+                                                            {"peak", m.peak}}};
+  const auto capacity = static_cast<double>(m.capacity.value());
+  for (const auto& [name, bytes] : items) {
+    const auto size = static_cast<double>(bytes.value());
+    out.rows.push_back({name, gigabytes(bytes), percent(size, capacity), bar(size, capacity)});
+  }
+  out.rows.push_back({"capacity", gigabytes(m.capacity), "", ""});
+  return out;
+}
+
+Table collectives_table(const std::vector<CollectiveCost>& collectives) {
+  Table out{"collectives, per rank and step",
+            {{"collective", "", Align::left},
+             {"algorithm", "", Align::left},
+             {"ranks", "", Align::right},
+             {"groups at once", "", Align::right},
+             {"size", "", Align::right},
+             {"time of one", "", Align::right},
+             {"count", "", Align::right},
+             {"in total", "", Align::right}},
+            {}};
+  for (const CollectiveCost& c : collectives) {
+    out.rows.push_back({c.name, c.algorithm, fmt::format("{}", c.request.group.size()),
+                        fmt::format("{}", c.request.alongside.size() + 1), size_text(c.request.size),
+                        format_seconds(c.time), fmt::format("{}", c.count),
+                        format_seconds(c.time * static_cast<double>(c.count))});
+  }
+  return out;
+}
+
+void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations) {
+  for (const Operation& op : operations) {
+    out.rows.push_back(
+        {pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes), format_seconds(op.time), op.bound});
+  }
+}
+
+Table operations_table(const LayerOperations& operations) {
+  Table out{"kernels of one layer, one micro-batch",
+            {{"pass", "", Align::left},
+             {"kernel", "", Align::left},
+             {"FLOP", "", Align::right},
+             {"moved", "", Align::right},
+             {"time", "", Align::right},
+             {"bound by", "", Align::left}},
+            {}};
+  append_operations(out, "forward", operations.forward);
+  append_operations(out, "backward", operations.backward);
+  append_operations(out, "recompute", operations.recompute);
+  return out;
+}
+
+}  // namespace
+
+std::string json(const StepReport& report) { return text(document_json(report)); }
+
+Table csv(const StepReport& report) { return csv_values(document_json(report)); }
+
+Page page(const StepReport& report) {
+  const StepResult& r = report.result;
+  Page out;
+  out.title = report.title.empty() ? report.scenario : fmt::format("{}: {}", report.scenario, report.title);
+  if (!report.what_if.empty()) out.title += fmt::format(", what if {}", report.what_if);
+  if (report.inputs) out.blocks.push_back(Paragraph{inputs_text(*report.inputs), Paragraph::Tone::plain});
+  out.blocks.push_back(
+      Paragraph{fmt::format("{}: {} on {}, library {}", report.machine.topology, counted(report.machine.ranks, "rank"),
+                            counted(report.machine.nodes, "node"), report.machine.library),
+                Paragraph::Tone::plain});
+  out.blocks.push_back(summary_table(report));
+  if (report.inputs) out.blocks.push_back(layer_table(r.layer));
+  out.blocks.push_back(breakdown_table(r));
+  if (!r.collectives.empty()) out.blocks.push_back(communication_table(r));
+  if (report.inputs) out.blocks.push_back(memory_table(r.memory));
+  if (!r.collectives.empty()) out.blocks.push_back(collectives_table(r.collectives));
+  if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));
+  for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,314 @@
+// Machines: the list of those shipped, what is in one, and everything wrong with a file.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collcast/base/units.hpp"
+#include "collcast/report/documents.hpp"
+#include "report/document.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+std::string_view to_text(Wiring wiring) {
+  switch (wiring) {
+    case Wiring::all:
+      return "all to all";
+    case Wiring::one_to_one:
+      return "one to one";
+    case Wiring::spread:
+      return "spread evenly";
+    case Wiring::ring:
+      return "ring";
+    case Wiring::pairs:
+      return "listed pairs";
+  }
+  return "";
+}
+
+/// How the nodes are joined: one row of name, bandwidth, latency and remark per kind of link.
+struct NetworkRow {
+  std::string what, remark;
+  Bandwidth bandwidth;
+  Seconds latency;
+};
+
+/// Down bandwidth of a leaf over its spines and the oversubscription, as LeafSpineNetwork has it.
+Bandwidth leaf_to_spine(const LeafSpineNetwork& tree, int nics_per_node) {
+  const int down_links = tree.rail_optimized ? tree.nodes_per_leaf : tree.nodes_per_leaf * nics_per_node;
+  return tree.bandwidth * static_cast<double>(down_links) / (tree.oversubscription * tree.spines);
+}
+
+std::vector<NetworkRow> network_rows(const TopologySpec& spec) {
+  const NetworkSpec& network = spec.network;
+  std::vector<NetworkRow> out;
+  if (const auto* star = std::get_if<StarNetwork>(&network))
+    out.push_back({"star", "one non-blocking switch", star->bandwidth, star->latency});
+  if (const auto* torus = std::get_if<TorusNetwork>(&network)) {
+    const std::string dims =
+        torus->dims.empty() ? "sized by the number of nodes" : fmt::format("{}", fmt::join(torus->dims, " x "));
+    const bool is_ring = torus->wrap && torus->dims.size() < 2;
+    out.push_back({is_ring ? "ring" : torus->wrap ? "torus" : "mesh", dims, torus->bandwidth, torus->latency});
+  }
+  if (const auto* tree = std::get_if<LeafSpineNetwork>(&network)) {
+    out.push_back(
+        {"leaf/spine, NIC to leaf",
+         fmt::format("{}, {} per leaf", tree->rail_optimized ? "one rail per NIC" : "all NICs of a node on one leaf",
+                     counted(tree->nodes_per_leaf, "node")),
+         tree->bandwidth, tree->latency});
+    if (tree->spines > 0) {
+      int nics = 1;
+      for (const DeviceGroup& group : spec.devices) {
+        if (group.name == spec.network_devices) nics = group.count;
+      }
+      out.push_back({"leaf/spine, leaf to spine",
+                     fmt::format("{}, oversubscription {:.3g}", counted(tree->spines, "spine"), tree->oversubscription),
+                     leaf_to_spine(*tree, nics), tree->spine_latency});
+    }
+  }
+  return out;
+}
+
+Json spec_json(const TopologySpec& spec) {
+  Json out;
+  out["systems"] = spec.systems;
+  out["sources"] = spec.sources;
+  Json gpu;
+  if (!spec.gpu.model.empty()) {
+    gpu["model"] = spec.gpu.model;
+    gpu["memory_bytes"] = spec.gpu.memory.value();
+    gpu["memory_bandwidth_bytes_per_s"] = spec.gpu.memory_bandwidth.value();
+    gpu["peak_flops_per_s"] = Json::object();
+    for (const auto& [precision, rate] : spec.gpu.peak) gpu["peak_flops_per_s"][precision] = rate.value();
+    gpu["kernels"] = spec.gpu.kernels;
+  }
+  out["gpu"] = gpu;
+  out["devices"] = Json::array();
+  for (const DeviceGroup& d : spec.devices)
+    out["devices"].push_back({{"name", d.name}, {"kind", to_string(d.kind)}, {"count", d.count}});
+  out["node_links"] = Json::array();
+  for (const LinkGroup& l : spec.links) {
+    out["node_links"].push_back({{"from", l.from},
+                                 {"to", l.to},
+                                 {"wiring", to_text(l.wiring)},
+                                 {"pairs", l.pairs},
+                                 {"kind", to_string(l.kind)},
+                                 {"bandwidth_bytes_per_s", l.bandwidth.value()},
+                                 {"latency_s", l.latency.count()}});
+  }
+  out["network"] = Json::array();
+  for (const NetworkRow& n : network_rows(spec)) {
+    out["network"].push_back({{"what", n.what},
+                              {"remark", n.remark},
+                              {"bandwidth_bytes_per_s", n.bandwidth.value()},
+                              {"latency_s", n.latency.count()}});
+  }
+  return out;
+}
+
+Json document_json(const TopologyReport& report) {
+  Json out = document("collcast.topology.v1");
+  out["machine"] = machine(report.machine);
+  out.update(spec_json(report.spec));
+  out["links"] = report.links;
+  out["paths"] = Json::array();
+  for (const auto& example : report.paths) {
+    out["paths"].push_back({{"from", example.from.value()},
+                            {"to", example.to.value()},
+                            {"bandwidth_bytes_per_s", example.path.bandwidth.value()},
+                            {"latency_s", example.path.latency.count()},
+                            {"links", example.links}});
+  }
+  return out;
+}
+
+Table devices_table(const TopologySpec& spec) {
+  Table out{"a node", {{"device", "", Align::left}, {"kind", "", Align::left}, {"count", "", Align::right}}, {}};
+  for (const DeviceGroup& d : spec.devices)
+    out.rows.push_back({d.name, std::string(to_string(d.kind)), fmt::format("{}", d.count)});
+  return out;
+}
+
+Table links_table(const TopologySpec& spec) {
+  Table out{"links, each direction",
+            {{"from", "", Align::left},
+             {"to", "", Align::left},
+             {"kind", "", Align::left},
+             {"bandwidth", "", Align::right},
+             {"latency", "", Align::right},
+             {"how", "", Align::left}},
+            {}};
+  for (const LinkGroup& l : spec.links) {
+    out.rows.push_back({l.from, l.to, std::string(to_string(l.kind)), format_bandwidth(l.bandwidth),
+                        format_seconds(l.latency), std::string(to_text(l.wiring))});
+  }
+  for (const NetworkRow& n : network_rows(spec)) {
+    out.rows.push_back(
+        {spec.network_devices, n.what, "network", format_bandwidth(n.bandwidth), format_seconds(n.latency), n.remark});
+  }
+  return out;
+}
+
+Table gpu_table(const GpuSpec& gpu) {
+  Table out{"GPU", {{"", "", Align::left}, {"", "", Align::right}}, {}};
+  out.rows.push_back({"model", gpu.model});
+  out.rows.push_back({"memory", size_text(gpu.memory)});
+  out.rows.push_back({"memory bandwidth", format_bandwidth(gpu.memory_bandwidth)});
+  for (const auto& [precision, rate] : gpu.peak) out.rows.push_back({"peak " + precision, format_flop_rate(rate)});
+  return out;
+}
+
+Table paths_table(const TopologyReport& report) {
+  Table out{"examples of paths",
+            {{"ranks", "", Align::left},
+             {"bandwidth", "", Align::right},
+             {"latency", "", Align::right},
+             {"links", "", Align::left}},
+            {}};
+  for (const auto& example : report.paths) {
+    out.rows.push_back({fmt::format("{} -> {}", example.from.value(), example.to.value()),
+                        format_bandwidth(example.path.bandwidth), format_seconds(example.path.latency),
+                        fmt::format("{}", fmt::join(example.links, ", "))});
+  }
+  return out;
+}
+
+Json error_json(const Diagnostic& d) {
+  return {{"line", d.where.line}, {"column", d.where.column}, {"message", d.message}, {"hint", d.hint}};
+}
+
+}  // namespace
+
+MachineSummary summary(const Fabric& fabric) {
+  const TopologySpec& spec = fabric.spec();
+  MachineSummary out;
+  out.topology = spec.name;
+  out.title = spec.title;
+  out.gpu = spec.gpu.model;
+  out.nodes = fabric.nodes();
+  out.ranks = fabric.rank_count();
+  out.digest = digest(spec_json(spec));
+  return out;
+}
+
+TopologyReport describe(const Fabric& fabric) {
+  TopologyReport out;
+  out.machine = summary(fabric);
+  out.spec = fabric.spec();
+  out.links = static_cast<std::int64_t>(fabric.links().size());
+  // Neighbours in a node, the same place one node on, and the far end.
+  const int last = fabric.rank_count() - 1;
+  std::vector<int> ends{1, fabric.ranks_per_node(), last};
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  for (const int end : ends) {
+    if (end < 1 || end > last) continue;
+    const Rank to(static_cast<std::uint32_t>(end));
+    std::vector<LinkId> route;
+    fabric.route(Rank(0), to, 0, route);
+    TopologyReport::Example example{Rank(0), to, fabric.path(Rank(0), to), {}};
+    for (const LinkId link : route) example.links.push_back(fabric.link_name(link));
+    out.paths.push_back(std::move(example));
+  }
+  return out;
+}
+
+std::string json(const TopologyReport& report) { return text(document_json(report)); }
+
+Table csv(const TopologyReport& report) { return csv_values(document_json(report)); }
+
+Page page(const TopologyReport& report) {
+  const TopologySpec& spec = report.spec;
+  Page out;
+  out.title = spec.title.empty() ? spec.name : fmt::format("{}: {}", spec.name, spec.title);
+  out.blocks.push_back(Paragraph{fmt::format("{} with {}, {} directed links", counted(report.machine.nodes, "node"),
+                                             counted(report.machine.ranks, "rank"), report.links),
+                                 Paragraph::Tone::plain});
+  out.blocks.push_back(devices_table(spec));
+  out.blocks.push_back(links_table(spec));
+  if (!spec.gpu.model.empty()) out.blocks.push_back(gpu_table(spec.gpu));
+  if (!report.paths.empty()) out.blocks.push_back(paths_table(report));
+  for (const std::string& system : spec.systems)
+    out.blocks.push_back(Paragraph{"stands for: " + system, Paragraph::Tone::plain});
+  for (const std::string& source : spec.sources)
+    out.blocks.push_back(Paragraph{"source: " + source, Paragraph::Tone::plain});
+  return out;
+}
+
+namespace {
+
+Json entries_json(const TopologyListing& listing) {
+  Json rows = Json::array();
+  for (const auto& entry : listing.entries) {
+    rows.push_back({{"name", entry.name},
+                    {"title", entry.title},
+                    {"gpu", entry.gpu.empty() ? Json() : Json(entry.gpu)},
+                    {"ranks_per_node", entry.ranks_per_node},
+                    {"default_nodes", entry.default_nodes},
+                    {"teaching", entry.teaching}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string json(const TopologyListing& listing) {
+  Json out = document("collcast.topologies.v1");
+  out["rows"] = entries_json(listing);
+  return text(out);
+}
+
+Table csv(const TopologyListing& listing) { return csv_rows(entries_json(listing)); }
+
+Page page(const TopologyListing& listing) {
+  Page out;
+  out.title = "machines";
+  Table table{{},
+              {{"name", "", Align::left},
+               {"GPU", "", Align::left},
+               {"ranks per node", "", Align::right},
+               {"what it is", "", Align::left}},
+              {}};
+  for (const auto& entry : listing.entries) {
+    table.rows.push_back(
+        {entry.name, entry.gpu.empty() ? "-" : entry.gpu, fmt::format("{}", entry.ranks_per_node), entry.title});
+  }
+  out.blocks.push_back(std::move(table));
+  return out;
+}
+
+namespace {
+
+Json document_json(const CheckReport& report) {
+  Json out = document("collcast.check.v1");
+  out["name"] = report.name;
+  out["ok"] = report.errors.empty();
+  out["errors"] = Json::array();
+  for (const Diagnostic& error : report.errors) out["errors"].push_back(error_json(error));
+  out["nodes"] = report.topology ? Json(report.topology->machine.nodes) : Json();
+  out["ranks"] = report.topology ? Json(report.topology->machine.ranks) : Json();
+  out["links"] = report.topology ? Json(report.topology->links) : Json();
+  return out;
+}
+
+}  // namespace
+
+std::string json(const CheckReport& report) { return text(document_json(report)); }
+
+Table csv(const CheckReport& report) { return csv_values(document_json(report)); }
+
+Page page(const CheckReport& report) {
+  Page out;
+  if (report.topology) {
+    const TopologyReport& t = *report.topology;
+    out.title = fmt::format("ok: {}, {}, {}, {} directed links", report.name, counted(t.machine.nodes, "node"),
+                            counted(t.machine.ranks, "rank"), t.links);
+    return out;
+  }
+  out.title = fmt::format("{}: {}", report.name, counted(static_cast<std::int64_t>(report.errors.size()), "error"));
+  return out;
+}
+
+}  // namespace collcast

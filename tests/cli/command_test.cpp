@@ -1,0 +1,180 @@
+// Commands as called: exit codes, streams, and what is said about a slip.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/data_path.hpp"
+
+using namespace collcast;
+using namespace collcast::cli;
+using Json = nlohmann::json;
+
+namespace {
+
+struct Called {
+  int exit = 0;
+  std::string out, err;
+};
+
+/// Words are separated by blanks.
+Called call(const std::string& words) {
+  std::istringstream in("collcast " + words);
+  std::vector<std::string> list;
+  for (std::string word; in >> word;) list.push_back(word);
+  std::vector<const char*> argv;
+  for (const std::string& word : list) argv.push_back(word.c_str());
+  std::ostringstream out, err;
+  const Session session{out, err, {}, false, data_search_path(COLLCAST_SOURCE_DIR, "")};
+  const Exit exit = run(static_cast<int>(argv.size()), argv.data(), session);
+  return {static_cast<int>(exit), out.str(), err.str()};
+}
+
+const std::string ring8 = "--topology ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s ";
+
+Json rows(const std::string& words) {
+  const Called called = call(words + " --format json");
+  CHECK(called.err.empty());
+  REQUIRE(called.exit == 0);
+  return Json::parse(called.out).at("rows");
+}
+
+}  // namespace
+
+TEST_CASE("help and version go to standard output and succeed") {
+  for (const char* words : {"--help", "collective --help", "step --help", "groups --help", "topology --help",
+                            "topology show --help", "explain --help", "explain step --help", "--version"}) {
+    const Called called = call(words);
+    CHECK(called.exit == 0);
+    CHECK(called.err.empty());
+    CHECK_FALSE(called.out.empty());
+  }
+  CHECK(call("collective --help").out.find("Example") != std::string::npos);
+}
+
+TEST_CASE("usage errors exit with 2, print nothing on standard output and offer the nearest word") {
+  const std::vector<std::pair<std::string, std::string>> slips{
+      {"", "'collcast' needs a command"},
+      {"colective all_reduce", "did you mean 'collective'?"},
+      {"topology shw ring", "did you mean 'show'?"},
+      {"collective all_reduce --topolgy ring", "did you mean '--topology'?"},
+      {"collective all_reduce --topolgy=ring", "did you mean '--topology'?"},
+      {"collective all_reduc " + ring8, "did you mean 'all_reduce'?"},
+      {"collective " + ring8, "KIND is missing"},
+      {"collective all_reduce", "--topology is missing"},
+      {"collective all_reduce extra " + ring8, "unexpected argument 'extra'"},
+      {"collective all_reduce --topology rng", "did you mean 'ring'?"},
+      {"collective all_reduce --algorithm rin " + ring8, "did you mean 'ring'?"},
+      {"collective all_reduce --method simulat " + ring8, "did you mean 'simulate'?"},
+      {"collective all_reduce --sharing fif " + ring8, "did you mean 'fifo'?"},
+      {"collective all_reduce --format jsn " + ring8, "did you mean 'json'?"},
+      {"collective all_reduce --library nccl " + ring8, "--library nccl is not in this version"},
+      {"collective all_reduce --size 8:64:x1 " + ring8, "never gets on"},
+      {"collective broadcast --root 8 " + ring8, "--root: 8 is outside a group of 8 ranks"},
+      {"collective all_reduce --group 0,1 --groups-of 2 " + ring8, "exclude each other"},
+      {"collective all_reduce --concurrent " + ring8, "--concurrent needs several groups"},
+      {"collective all_reduce --size", "--size needs a value"},
+      {"collective all_reduce --ranks 2 --ranks 3 --topology ring", "--ranks is given more than once"},
+      {"topology show", "NAME is missing"},
+      {"groups --tp 0", "--tp: '0' is out of range"},
+      {"groups --tp 8 --rank 8", "--rank: 8 is outside the 8 ranks"},
+      {"groups --dp 8 --ep 3", "--ep: 3 does not divide --dp 8"},
+      {"groups --cp 2", "--cp has no place in the order tp-pp-dp"},
+      {"groups --order tp-dp-pp", "did you mean 'tp-pp-dp'?"},
+      {"topology export ring", "--to is missing"},
+      {"topology export ring --to dott", "did you mean 'dot'?"},
+      {"step", "SCENARIO is missing"},
+      {"explain collective all_reduce --size 8:64:x2 " + ring8, "one figure is explained at a time"},
+  };
+  for (const auto& [words, said] : slips) {
+    INFO(words);
+    const Called called = call(words);
+    CHECK(called.exit == 2);
+    CHECK(called.out.empty());
+    INFO(called.err);
+    CHECK(called.err.find(said) != std::string::npos);
+  }
+}
+
+TEST_CASE("several slips of one command line are told at once") {
+  const Called called = call("collective all_reduc --size 8x --algorithm rin --ranks 0 --topology ring");
+  for (const char* said : {"'all_reduc'", "'8x'", "'rin'", "--ranks: '0'"})
+    CHECK(called.err.find(said) != std::string::npos);
+}
+
+TEST_CASE("the chunked ring broadcast of the reference case, by both methods") {
+  // N (S + k - 2) / (S B) with N = 2^30 B, S = 64, k = 8, B = 10 GB/s.
+  const double expected = 1073741824.0 * (64 + 8 - 2) / (64 * 10e9);
+  const Json row = rows("collective broadcast " + ring8 + "--algorithm ring --chunks 64 --size 1GiB").at(0);
+  CHECK(row.at("estimate_s").get<double>() == Approx(expected).epsilon(1e-12));
+  // At most 2 ps for each of S + k - 2 transfers one after the other.
+  CHECK(row.at("simulate_s").get<double>() >= expected * (1 - 1e-12));
+  CHECK(row.at("simulate_s").get<double>() <= expected + 2e-12 * (64 + 8 - 2));
+}
+
+TEST_CASE("--method leaves the other method null") {
+  const Json estimated =
+      rows("collective all_gather " + ring8 + "--algorithm ring --size 1MiB --method estimate").at(0);
+  CHECK(estimated.at("simulate_s").is_null());
+  const Json simulated =
+      rows("collective all_gather " + ring8 + "--algorithm ring --size 1MiB --method simulate").at(0);
+  CHECK(simulated.at("estimate_s").is_null());
+}
+
+TEST_CASE("a sweep has a row per size, all algorithms a row each, several groups a row each") {
+  CHECK(rows("collective all_reduce " + ring8 + "--algorithm ring --size 8:64:x2").size() == 4);
+  const Json all = rows("collective all_reduce " + ring8 + "--algorithm all --size 1MiB");
+  CHECK(all.size() > 3);
+  for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].at("estimate_s") <= all[i].at("estimate_s"));
+  CHECK(rows("collective all_reduce " + ring8 + "--algorithm ring --size 1MiB --group 0,1 --group 4-7").size() == 2);
+}
+
+TEST_CASE("groups at once are no faster than alone") {
+  const Json found =
+      rows("collective all_reduce " + ring8 + "--algorithm ring --size 1MiB --groups-of 4:2 --concurrent");
+  REQUIRE(found.size() == 2);
+  for (const Json& row : found)
+    CHECK(row.at("simulate_s").get<double>() >= row.at("simulate_alone_s").get<double>() * (1 - 1e-12));
+}
+
+TEST_CASE("a simulation beyond reason is refused when it is asked for, and left out when it is not") {
+  const std::string huge =
+      "collective alltoall --topology star --ranks 1024 --link-bandwidth 10GB/s --link-latency 0s "
+      "--algorithm direct --chunks 8192 --size 1GiB ";
+  // 1024 * 1023 * 8192 messages are 8.6e9.
+  const Called refused = call(huge + "--method simulate");
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("expected --method estimate") != std::string::npos);
+  CHECK(rows(huge).at(0).at("simulate_s").is_null());
+}
+
+TEST_CASE("a teaching machine is as large as --ranks, or as the largest rank of a group") {
+  CHECK(rows("collective all_gather --topology ring --ranks 5 --size 8").at(0).at("ranks") == 5);
+  CHECK(rows("collective all_gather --topology ring --group 0,6 --size 8").at(0).at("ranks") == 2);
+}
+
+TEST_CASE("the groups of GPU 0 in TP 8 x PP 8 x DP 8") {
+  const Json found = rows("groups --tp 8 --pp 8 --dp 8 --rank 0");
+  REQUIRE(found.size() == 1);
+  CHECK(found.at(0).at("pp") == Json({0, 8, 16, 24, 32, 40, 48, 56}));
+  CHECK(found.at(0).at("dp") == Json({0, 64, 128, 192, 256, 320, 384, 448}));
+  CHECK(rows("groups --tp 8 --pp 8 --dp 8").size() == 512);
+}
+
+TEST_CASE("every shipped machine is listed, passes its own check, shows and exports") {
+  const Json list = rows("topology list");
+  CHECK(list.size() >= 7);
+  for (const Json& entry : list) {
+    const auto name = entry.at("name").get<std::string>();
+    INFO(name);
+    CHECK(call("topology check " + name).out.find("ok: ") == 0);
+    CHECK(call("topology show " + name).exit == 0);
+    CHECK(call("topology export " + name + " --to dot --nodes 2").out.find("graph") != std::string::npos);
+  }
+}
+
+TEST_CASE("the same command gives the same bytes") {
+  const std::string words = "collective all_reduce " + ring8 + "--algorithm all --size 1KiB:1MiB:x32 --format json";
+  CHECK(call(words).out == call(words).out);
+}

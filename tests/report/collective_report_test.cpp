@@ -1,0 +1,164 @@
+// collcast.collective.v1: its keys, its nulls, its bandwidths, and what the page says about differences.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+#include "collcast/report/documents.hpp"
+
+using namespace collcast;
+using Json = nlohmann::json;
+
+namespace {
+
+CollectiveReport all_reduce_report() {
+  CollectiveReport report;
+  report.machine.topology = "ring";
+  report.machine.nodes = 4;
+  report.machine.ranks = 4;
+  report.kind = CollectiveKind::all_reduce;
+  report.groups = {Group::strided(Rank(0), 1, 4)};
+  CollectiveRow row;
+  row.algorithm = "ring";
+  row.nodes = 4;
+  row.size = Bytes(1'000'000);
+  row.chunks = 2;
+  row.estimate = Seconds(1e-3);
+  row.simulate = Seconds(1e-3);
+  report.rows = {row};
+  return report;
+}
+
+std::string text(const Page& page) {
+  std::ostringstream out;
+  write_text(out, page);
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("a collective document has its schema, its tool and every key that other programs rely on") {
+  const Json doc = Json::parse(json(all_reduce_report()));
+  CHECK(doc.at("schema") == "collcast.collective.v1");
+  CHECK(doc.at("tool").at("name") == "collcast");
+  CHECK(doc.at("tool").at("version").get<std::string>() == std::string(tool_version()));
+  const Json& row = doc.at("rows").at(0);
+  for (const char* key : {"collective", "algorithm", "library"}) CHECK(row.at(key).is_string());
+  for (const char* key : {"ranks", "nodes", "size_bytes", "chunks", "channels"}) CHECK(row.at(key).is_number_integer());
+  for (const char* key : {"estimate_s", "simulate_s", "algbw_bytes_per_s", "busbw_bytes_per_s"})
+    CHECK(row.at(key).is_number());
+  CHECK(row.at("protocol").is_null());  // the ideal library has none
+  CHECK(row.at("library") == "ideal");
+}
+
+TEST_CASE("schema and tool come first, so that a reader knows what follows") {
+  CHECK(json(all_reduce_report()).find("{\n  \"schema\": \"collcast.collective.v1\",\n  \"tool\"") == 0);
+}
+
+TEST_CASE("bus bandwidth is algorithm bandwidth times the factor of nccl-tests") {
+  const Json row = Json::parse(json(all_reduce_report())).at("rows").at(0);
+  // 1 MB in 1 ms is 1 GB/s; an all-reduce among 4 moves 2 * 3/4 of that over a bus.
+  CHECK(row.at("algbw_bytes_per_s").get<double>() == Approx(1e9).epsilon(1e-12));
+  CHECK(row.at("busbw_bytes_per_s").get<double>() == Approx(1.5e9).epsilon(1e-12));
+}
+
+TEST_CASE("a method that was not run is null, and the bandwidth comes from the other one") {
+  CollectiveReport report = all_reduce_report();
+  report.rows[0].simulate.reset();
+  report.rows[0].estimate = Seconds(2e-3);
+  const Json row = Json::parse(json(report)).at("rows").at(0);
+  CHECK(row.at("simulate_s").is_null());
+  CHECK(row.at("algbw_bytes_per_s").get<double>() == Approx(0.5e9).epsilon(1e-12));
+  CHECK(text(page(report)).find("simulate") == std::string::npos);
+}
+
+TEST_CASE("the simulated time counts where both methods were run") {
+  CollectiveReport report = all_reduce_report();
+  report.rows[0].simulate = Seconds(4e-3);
+  const Json row = Json::parse(json(report)).at("rows").at(0);
+  CHECK(row.at("algbw_bytes_per_s").get<double>() == Approx(0.25e9).epsilon(1e-12));
+}
+
+TEST_CASE("a group of one takes no time and has no bandwidth") {
+  CollectiveReport report = all_reduce_report();
+  report.groups = {Group::strided(Rank(0), 1, 1)};
+  report.rows[0].estimate = report.rows[0].simulate = Seconds(0);
+  const Json row = Json::parse(json(report)).at("rows").at(0);
+  CHECK(row.at("estimate_s") == 0.0);
+  CHECK(row.at("algbw_bytes_per_s").is_null());
+}
+
+TEST_CASE("a difference within the clock's rounding is called exact, a larger one is explained") {
+  CollectiveReport report = all_reduce_report();
+  report.rows[0].rounding = Seconds(12e-12);
+  report.rows[0].simulate = Seconds(1e-3 + 12e-12);
+  CHECK(text(page(report)).find("exact") != std::string::npos);
+  report.rows[0].simulate = Seconds(1.1e-3);
+  report.rows[0].shared = true;
+  CHECK(text(page(report)).find("+10%") != std::string::npos);
+  CHECK(text(page(report)).find("differ by up to +10%") != std::string::npos);
+  CHECK(text(page(report)).find("transfers share links") != std::string::npos);
+}
+
+TEST_CASE("an approximate closed form names its busiest link") {
+  CollectiveReport report = all_reduce_report();
+  report.rows[0].shared = true;
+  PhaseRow phase;
+  phase.estimate.time = Seconds(1e-3);
+  phase.estimate.busiest_bytes = Volume(2'097'152);
+  phase.busiest_link = "leaf0 -> spine1";
+  report.rows[0].phases = {phase};
+  CHECK(text(page(report)).find("leaf0 -> spine1 with 2 MiB") != std::string::npos);
+  CHECK(Json::parse(json(report)).at("rows").at(0).at("phases").at(0).at("busiest_link") == "leaf0 -> spine1");
+}
+
+TEST_CASE("CSV has the keys of the JSON rows, full precision, and nothing where there is null") {
+  CollectiveReport report = all_reduce_report();
+  report.rows[0].estimate = Seconds(1.0 / 3);
+  report.rows[0].simulate.reset();
+  const Table table = csv(report);
+  std::vector<std::string> titles;
+  for (const Column& column : table.columns) titles.push_back(column.title);
+  const std::vector<std::string> first{"collective", "algorithm",         "protocol",         "library",  "ranks",
+                                       "nodes",      "size_bytes",        "chunks",           "channels", "estimate_s",
+                                       "simulate_s", "algbw_bytes_per_s", "busbw_bytes_per_s"};
+  REQUIRE(titles.size() >= first.size());
+  CHECK(std::vector<std::string>(titles.begin(), titles.begin() + static_cast<long>(first.size())) == first);
+  CHECK(table.rows.at(0).at(9) == "0.3333333333333333");
+  CHECK(table.rows.at(0).at(10).empty());
+}
+
+TEST_CASE("groups that fare alike are shown once, and all of them are in the JSON") {
+  CollectiveReport report = all_reduce_report();
+  report.groups = {Group::strided(Rank(0), 1, 2), Group::strided(Rank(2), 1, 2), Group::strided(Rank(4), 1, 2)};
+  report.concurrent = true;
+  report.rows.assign(3, report.rows[0]);
+  for (int g = 0; g < 3; ++g) {
+    CollectiveRow& row = report.rows[static_cast<std::size_t>(g)];
+    row.group = g;
+    row.simulate_alone = Seconds(0.5e-3);
+    row.simulate = Seconds(g == 2 ? 2e-3 : 1e-3);
+  }
+  const std::string shown = text(page(report));
+  CHECK(shown.find("0, 1 and 1 alike") != std::string::npos);
+  CHECK(shown.find("2, 3") == std::string::npos);
+  CHECK(shown.find("4, 5") != std::string::npos);
+  CHECK(shown.find("4x") != std::string::npos);  // 2 ms together, 0.5 ms alone
+  CHECK(Json::parse(json(report)).at("rows").size() == 3);
+}
+
+TEST_CASE("algorithms that do not apply are listed with the reason") {
+  CollectiveReport report = all_reduce_report();
+  report.skipped = {{"hierarchical", "the group is on one node"}};
+  CHECK(text(page(report)).find("hierarchical  the group is on one node") != std::string::npos);
+  CHECK(Json::parse(json(report)).at("not_applicable").at(0).at("algorithm") == "hierarchical");
+}
+
+TEST_CASE("a curve over chunks marks its best point") {
+  CollectiveReport report = all_reduce_report();
+  report.curves = {{"ring", Bytes(1024), {{1, Seconds(3e-6)}, {2, Seconds(1e-6)}, {4, Seconds(2e-6)}}}};
+  CHECK(text(page(report)).find("2      1 us  <- fastest") != std::string::npos);
+  CHECK(Json::parse(json(report)).at("chunk_curves").at(0).at("points").size() == 3);
+}
+
+TEST_CASE("the same report gives the same bytes") { CHECK(json(all_reduce_report()) == json(all_reduce_report())); }

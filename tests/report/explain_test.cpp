@@ -1,0 +1,148 @@
+// collcast.explain.v1: formulas with their numbers, and honesty where hops differ or links are shared.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+#include "collcast/report/documents.hpp"
+
+using namespace collcast;
+using Json = nlohmann::json;
+
+namespace {
+
+/// `nodes` hosts on a one-way-equal ring: 10 GB/s, 2 us.
+TopologySpec ring_spec() {
+  TopologySpec spec;
+  spec.name = "ring";
+  spec.teaching = true;
+  spec.devices = {{"host", DeviceKind::host, 1, {}}};
+  spec.network_devices = "host";
+  spec.network = TorusNetwork{{}, true, Bandwidth(10e9), Seconds(2e-6)};
+  return spec;
+}
+
+std::string text(const Page& page) {
+  std::ostringstream out;
+  write_text(out, page);
+  return out.str();
+}
+
+/// One ring all-gather-like phase whose closed form is 3 rounds of 100 us + 2 us.
+Choice ring_choice() {
+  Choice choice;
+  choice.options.algorithm = "ring";
+  choice.pattern.algorithm = "ring";
+  choice.pattern.group = Group::strided(Rank(0), 1, 4);
+  PhaseEstimate phase;
+  phase.shape = "ring";
+  phase.flow = Flow::circulating;
+  phase.rounds = 3;
+  phase.chunk = Volume(1e6);
+  phase.latency = Seconds(2e-6);
+  phase.rate = Bandwidth(10e9);
+  phase.by_rounds = phase.time = Seconds(3 * 102e-6);
+  choice.estimate.phases = {phase};
+  choice.estimate.total = phase.time;
+  return choice;
+}
+
+const Json& term(const Json& doc, const std::string& name) {
+  for (const Json& t : doc.at("terms")) {
+    if (t.at("name") == name) return t;
+  }
+  FAIL("no term " << name);
+  return doc;
+}
+
+}  // namespace
+
+TEST_CASE("a phase's formula gives the closed form's own figure when its numbers are put in") {
+  const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
+  REQUIRE(fabric.ok());
+  const CollectiveRequest request{CollectiveKind::all_gather, Group::strided(Rank(0), 1, 4), Bytes(4'000'000), 0, {}};
+  const ExplainReport report = explain(*fabric, request, {ring_choice()}, Seconds(3 * 102e-6), {});
+  const Json doc = Json::parse(json(report));
+  CHECK(doc.at("schema") == "collcast.explain.v1");
+  // tau = 1 MB / 10 GB/s = 100 us; (3-1) max(100, 102) + 100 + 2 = 306 us.
+  CHECK(term(doc, "tau").at("value").get<double>() == Approx(100e-6));
+  CHECK(term(doc, "by rounds").at("value").get<double>() == Approx(306e-6));
+  CHECK(term(doc, "by rounds").at("source") == "");
+  CHECK(term(doc, "by rounds").at("numbers") == "(3 - 1) max(1 x 100 us, 100 us + 2 us) + 1 x 100 us + 2 us");
+  // 3/4 of 4 MB per rank: algbw = 4 MB / 306 us, busbw = 3/4 of it.
+  CHECK(term(doc, "busbw").at("value").get<double>() == Approx(0.75 * 4e6 / 306e-6));
+}
+
+TEST_CASE("where hops differ the formula says that the closed form summed them one by one") {
+  const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
+  REQUIRE(fabric.ok());
+  Choice choice = ring_choice();
+  choice.estimate.phases[0].by_rounds = Seconds(250e-6);
+  const CollectiveRequest request{CollectiveKind::all_gather, Group::strided(Rank(0), 1, 4), Bytes(4'000'000), 0, {}};
+  const Json doc = Json::parse(json(explain(*fabric, request, {choice}, std::nullopt, {})));
+  CHECK(term(doc, "by rounds").at("value").get<double>() == 250e-6);
+  CHECK(term(doc, "by rounds").at("source").get<std::string>().find("hops differ") == 0);
+}
+
+TEST_CASE("each flow has its formula") {
+  const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
+  REQUIRE(fabric.ok());
+  const CollectiveRequest request{CollectiveKind::broadcast, Group::strided(Rank(0), 1, 4), Bytes(4'000'000), 0, {}};
+  // tau = 100 us, alpha = 2 us, R = 3, c = 2.
+  const std::vector<std::pair<Flow, double>> cases{{Flow::circulating, 2 * 200e-6 + 200e-6 + 2e-6},
+                                                   {Flow::forwarding, 3 * 102e-6 + 100e-6},
+                                                   {Flow::sequential, 3 * 2 * 100e-6 + 2e-6},
+                                                   {Flow::concurrent, 2 * 100e-6 + 2e-6}};
+  for (const auto& [flow, expected] : cases) {
+    Choice choice = ring_choice();
+    choice.pattern.chunks = 2;
+    choice.estimate.phases[0].flow = flow;
+    choice.estimate.phases[0].by_rounds = Seconds(expected);
+    const Json doc = Json::parse(json(explain(*fabric, request, {choice}, std::nullopt, {})));
+    CHECK(term(doc, "by rounds").at("source") == "");  // equal to what the closed form has
+  }
+}
+
+TEST_CASE("the busiest link is named with its bytes, and the larger term counts") {
+  const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
+  REQUIRE(fabric.ok());
+  Choice choice = ring_choice();
+  PhaseEstimate& phase = choice.estimate.phases[0];
+  phase.busiest = LinkId(0);
+  phase.busiest_bytes = Volume(8e6);
+  phase.by_load = phase.time = Seconds(802e-6);
+  choice.estimate.shared = true;
+  const CollectiveRequest request{CollectiveKind::all_gather, Group::strided(Rank(0), 1, 4), Bytes(4'000'000), 0, {}};
+  const std::string shown = text(page(explain(*fabric, request, {choice}, std::nullopt, {})));
+  CHECK(shown.find(fabric->link_name(LinkId(0))) != std::string::npos);
+  CHECK(shown.find("the load of the busiest link counts") != std::string::npos);
+  CHECK(shown.find("approximate: transfers share links") != std::string::npos);
+}
+
+TEST_CASE("a step's explanation lists kernels with their roofline terms and sums its parts") {
+  StepReport report;
+  report.scenario = "s";
+  report.inputs = StepInputs();
+  StepInputs& in = *report.inputs;
+  in.model.layers = 4;
+  in.layout.pp = 2;
+  in.batch = {128, 1, 4};
+  in.gpu.model = "X";
+  in.gpu.memory_bandwidth = Bandwidth(1e12);
+  in.gpu.peak["bf16"] = FlopRate(100e12);
+  in.kernels.gemm["bf16"] = {Seconds(5e-6), 0.5, 0.8, "measured"};
+  StepResult& r = report.result;
+  r.micro_batches = 4;
+  r.step = r.estimate = Seconds(1e-2);
+  r.breakdown.compute = Seconds(8e-3);
+  r.breakdown.bubble = Seconds(2e-3);
+  r.operations.forward = {{"qkv", OperationKind::gemm, Flops(1e9), Volume(1e6), Seconds(25e-6), "compute"}};
+  r.layer.forward = Seconds(25e-6);
+  const ExplainReport explained = explain(report);
+  const Json doc = Json::parse(json(explained));
+  // (2-1)/4 of 8 ms of work.
+  CHECK(term(doc, "bubble of equal stages").at("value").get<double>() == Approx(2e-3));
+  CHECK(term(doc, "step").at("value").get<double>() == Approx(1e-2));
+  // 1 GFLOP at half of 100 TFLOP/s is 20 us; 1 MB at 0.8 TB/s is 1.25 us; 5 us of overhead makes 25 us.
+  CHECK(text(page(explained)).find("20 us      1.25 us  25 us  compute") != std::string::npos);
+}

@@ -1,0 +1,128 @@
+// collcast.step.v1: its keys, its sums, and what is null without a model.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+#include "collcast/report/documents.hpp"
+
+using namespace collcast;
+using Json = nlohmann::json;
+
+namespace {
+
+StepReport task_report() {
+  StepReport report;
+  report.scenario = "overlap";
+  report.machine.topology = "dgx-a100";
+  report.machine.nodes = 1;
+  report.machine.ranks = 8;
+  StepResult& r = report.result;
+  r.estimate = Seconds(95e-3);
+  r.simulate = Seconds(95e-3);
+  r.step = Seconds(95e-3);
+  r.breakdown.compute = Seconds(80e-3);
+  r.breakdown.tp_exposed = Seconds(15e-3);
+  return report;
+}
+
+StepReport model_report() {
+  StepReport report = task_report();
+  report.inputs = StepInputs();
+  report.inputs->model.layers = 2;
+  report.inputs->model.hidden = 64;
+  report.inputs->batch = {128, 1, 4};
+  report.result.memory.peak = Bytes(std::int64_t{1} << 30);
+  report.result.memory.capacity = Bytes(std::int64_t{4} << 30);
+  report.result.mfu = 0.5;
+  report.result.micro_batches = 4;
+  report.result.warnings = {"compute is only 1.5 times communication"};
+  return report;
+}
+
+std::string text(const Page& page) {
+  std::ostringstream out;
+  write_text(out, page);
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("a step document has every key that other programs rely on") {
+  const Json doc = Json::parse(json(model_report()));
+  CHECK(doc.at("schema") == "collcast.step.v1");
+  for (const char* key : {"step_s", "tokens_per_s_per_gpu", "model_flops_per_s_per_gpu", "mfu", "hfu"})
+    CHECK(doc.at(key).is_number());
+  for (const char* key : {"forward_s", "backward_s", "tp_comm_s", "tp_exposed_s"})
+    CHECK(doc.at("layer").at(key).is_number());
+  for (const char* key : {"parameters_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes",
+                          "buffers_bytes", "peak_bytes", "capacity_bytes"})
+    CHECK(doc.at("memory").at(key).is_number_integer());
+  CHECK(doc.at("warnings").at(0) == "compute is only 1.5 times communication");
+}
+
+TEST_CASE("the breakdown has its nine parts and they sum to the step") {
+  const Json doc = Json::parse(json(model_report()));
+  double sum = 0;
+  for (const char* key : {"compute_s", "tp_exposed_s", "pp_exposed_s", "cp_exposed_s", "ep_exposed_s", "dp_exposed_s",
+                          "bubble_s", "optimizer_s", "other_s"})
+    sum += doc.at("breakdown").at(key).get<double>();
+  CHECK(doc.at("breakdown").size() == 9);
+  CHECK(sum == Approx(doc.at("step_s").get<double>()).epsilon(1e-12));  // 80 ms + 15 ms = 95 ms
+}
+
+TEST_CASE("what needs a model is null, not zero, for a graph of measured tasks") {
+  const Json doc = Json::parse(json(task_report()));
+  for (const char* key : {"tokens_per_s_per_gpu", "mfu", "hfu"}) CHECK(doc.at(key).is_null());
+  CHECK(doc.at("layer").at("forward_s").is_null());
+  CHECK(doc.at("memory").at("peak_bytes").is_null());
+  CHECK(doc.at("inputs").is_null());
+  CHECK(doc.at("step_s").get<double>() == 95e-3);
+  CHECK(doc.at("compute_to_communication").is_null());
+}
+
+TEST_CASE("a step that was not simulated says so with null") {
+  StepReport report = model_report();
+  report.result.simulate.reset();
+  CHECK(Json::parse(json(report)).at("simulate_s").is_null());
+  CHECK(text(page(report)).find("closed form") != std::string::npos);
+}
+
+TEST_CASE("communication that is not exposed is hidden") {
+  StepReport report = model_report();
+  report.result.breakdown.dp_exposed = Seconds(2e-3);
+  CollectiveCost reduce{"dp reduce_scatter", {}, "ring", Seconds(1e-3), 5};
+  CollectiveCost embedding{"embedding all_reduce", {}, "ring", Seconds(1e-3), 1};
+  report.result.collectives = {reduce, embedding};
+  const Json doc = Json::parse(json(report));
+  const Json& dp = doc.at("communication").at(2);
+  CHECK(dp.at("dimension") == "dp");
+  CHECK(dp.at("total_s").get<double>() == Approx(6e-3));   // 5 x 1 ms + 1 x 1 ms
+  CHECK(dp.at("hidden_s").get<double>() == Approx(4e-3));  // 6 ms - 2 ms
+}
+
+TEST_CASE("bars are in proportion to the parts") {
+  // 80 of 95 ms of 40 characters is 33.7, so 34; 15 of 95 is 6.3, so 6.
+  const std::string shown = text(page(task_report()));
+  CHECK(shown.find("84.2%  " + std::string(34, '#') + "\n") != std::string::npos);
+  CHECK(shown.find("15.8%  " + std::string(6, '#') + "\n") != std::string::npos);
+}
+
+TEST_CASE("memory is shown against the capacity") {
+  CHECK(text(page(model_report())).find("peak                   1.00       25.0%  ##########\n") != std::string::npos);
+}
+
+TEST_CASE("the CSV of a step is its keys and values") {
+  const Table table = csv(task_report());
+  CHECK(std::find(table.rows.begin(), table.rows.end(), std::vector<std::string>{"breakdown.compute_s", "0.08"}) !=
+        table.rows.end());
+  CHECK(std::find(table.rows.begin(), table.rows.end(), std::vector<std::string>{"mfu", ""}) != table.rows.end());
+}
+
+TEST_CASE("kernels are listed when asked for") {
+  StepReport report = model_report();
+  report.result.operations.forward = {{"qkv", OperationKind::gemm, Flops(2e9), Volume(1024), Seconds(1e-6), "compute"}};
+  CHECK(text(page(report)).find("qkv") == std::string::npos);
+  report.list_operations = true;
+  CHECK(text(page(report)).find("forward  qkv      2 G  1 KiB  1 us  compute") != std::string::npos);
+}
