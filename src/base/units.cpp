@@ -115,7 +115,8 @@ std::string format_bytes(Bytes bytes) {
   constexpr std::array units{Unit{"TiB", tebi}, Unit{"GiB", gibi}, Unit{"MiB", mebi}, Unit{"KiB", kibi}};
   for (const Unit& unit : units) {
     const auto scale = static_cast<std::int64_t>(unit.scale);
-    if (value >= scale && value % scale == 0 && value / scale < 10'000) return fmt::format("{} {}", value / scale, unit.name);
+    if (value >= scale && value % scale == 0 && value / scale < 10'000)
+      return fmt::format("{} {}", value / scale, unit.name);
   }
   if (value < 10'000) return fmt::format("{} B", value);
   return format_bytes(volume(bytes));

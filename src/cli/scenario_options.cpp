@@ -56,7 +56,7 @@ Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Meth
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
   if (Diagnostics wrong = check_step(*scenario.step, fabric.rank_count(), {scenario.file}); !wrong.empty())
     return wrong;
-  return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline);
+  return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, {scenario.sharing});
 }
 
 }  // namespace

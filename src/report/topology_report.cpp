@@ -83,6 +83,7 @@ Json spec_json(const TopologySpec& spec) {
     gpu["peak_flops_per_s"] = Json::object();
     for (const auto& [precision, rate] : spec.gpu.peak) gpu["peak_flops_per_s"][precision] = rate.value();
     gpu["kernels"] = spec.gpu.kernels;
+    gpu["source"] = spec.gpu.source;
   }
   out["gpu"] = gpu;
   out["devices"] = Json::array();
@@ -96,7 +97,8 @@ Json spec_json(const TopologySpec& spec) {
                                  {"pairs", l.pairs},
                                  {"kind", to_string(l.kind)},
                                  {"bandwidth_bytes_per_s", l.bandwidth.value()},
-                                 {"latency_s", l.latency.count()}});
+                                 {"latency_s", l.latency.count()},
+                                 {"source", l.source}});
   }
   out["network"] = Json::array();
   for (const NetworkRow& n : network_rows(spec)) {
@@ -105,6 +107,7 @@ Json spec_json(const TopologySpec& spec) {
                               {"bandwidth_bytes_per_s", n.bandwidth.value()},
                               {"latency_s", n.latency.count()}});
   }
+  out["network_source"] = spec.network_source;
   return out;
 }
 
@@ -219,6 +222,21 @@ std::string json(const TopologyReport& report) { return text(document_json(repor
 
 Table csv(const TopologyReport& report) { return csv_values(document_json(report)); }
 
+namespace {
+
+/// Where the numbers come from, each beside what it is for, then the documents themselves.
+void add_sources(Page& out, const TopologySpec& spec) {
+  const auto add = [&out](std::string_view what, const std::string& source) {
+    if (!source.empty()) out.blocks.push_back(Paragraph{fmt::format("{}: {}", what, source), Paragraph::Tone::plain});
+  };
+  add("GPU", spec.gpu.source);
+  for (const LinkGroup& link : spec.links) add(fmt::format("{} - {}", link.from, link.to), link.source);
+  add("network", spec.network_source);
+  for (const std::string& source : spec.sources) add("source", source);
+}
+
+}  // namespace
+
 Page page(const TopologyReport& report) {
   const TopologySpec& spec = report.spec;
   Page out;
@@ -232,8 +250,7 @@ Page page(const TopologyReport& report) {
   if (!report.paths.empty()) out.blocks.push_back(paths_table(report));
   for (const std::string& system : spec.systems)
     out.blocks.push_back(Paragraph{"stands for: " + system, Paragraph::Tone::plain});
-  for (const std::string& source : spec.sources)
-    out.blocks.push_back(Paragraph{"source: " + source, Paragraph::Tone::plain});
+  add_sources(out, spec);
   return out;
 }
 

@@ -16,12 +16,11 @@ constexpr int most_links = 256;
 GpuSpec read_gpu(Reader& reader, const Node& node) {
   GpuSpec gpu;
   Object o(reader, node, "gpu");
-  std::string source;
   o.required("model", gpu.model, AsText{});
   o.required("memory", gpu.memory, AsBytes{});
   o.required("memory_bandwidth", gpu.memory_bandwidth, AsBandwidth{});
   o.optional("kernels", gpu.kernels, AsName{});
-  o.required("source", source, AsText{});
+  o.required("source", gpu.source, AsText{});
   if (const Node* peak = o.required_map("peak")) {
     Object rates(reader, *peak, "gpu.peak");
     for (const std::string& precision : precisions()) {
@@ -86,7 +85,6 @@ struct AsPairs {
 LinkGroup read_link(Reader& reader, const Node& node, const std::string& path) {
   LinkGroup link;
   link.where = node.at.location();
-  std::string source;
   Object o(reader, node, path);
   o.required("from", link.from, AsName{});
   o.required("to", link.to, AsName{});
@@ -103,7 +101,7 @@ LinkGroup read_link(Reader& reader, const Node& node, const std::string& path) {
                                 LinkKind::network, LinkKind::direct}));
   o.required("bandwidth", link.bandwidth, AsBandwidth{});
   o.required("latency", link.latency, AsTime{});
-  o.required("source", source, AsText{});
+  o.required("source", link.source, AsText{});
   o.finish();
   return link;
 }
@@ -174,9 +172,8 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
     return o.finish();
   }
   if (kind != NetworkKind::none) {
-    std::string source;
     o.required("attach", spec.network_devices, AsName{});
-    o.required("source", source, AsText{});
+    o.required("source", spec.network_source, AsText{});
     const NetworkLink link = read_network_link(reader, o);
     if (kind == NetworkKind::star) spec.network = StarNetwork{link.bandwidth, link.latency};
     if (kind == NetworkKind::leaf_spine) spec.network = read_leaf_spine(o, link);

@@ -79,7 +79,7 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
 }  // namespace
 
 Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
-                                 Method method, StepTimeline* timeline) {
+                                 Method method, StepTimeline* timeline, const EngineOptions& engine) {
   if (Diagnostics wrong = check_step(in, fabric.rank_count(), {"step"}); !wrong.empty()) return wrong;
 
   const Result<StepPlan> by_formula = make_plan(in, fabric, memoized(by_estimate(fabric, policy)));
@@ -93,7 +93,7 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
   result.layer = layer_times(by_formula->stages[by_formula->slowest()]);
   result.collectives = by_formula->stages[by_formula->slowest()].collectives;
   if (method != Method::estimate) {
-    const Result<StepPlan> by_engine = make_plan(in, fabric, memoized(by_simulation(fabric, policy)));
+    const Result<StepPlan> by_engine = make_plan(in, fabric, memoized(by_simulation(fabric, policy, engine)));
     if (!by_engine) return by_engine.errors();
     if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, timeline); !wrong.empty()) return wrong;
     result.step = *result.simulate;

@@ -20,8 +20,9 @@ TopologySpec two_nodes_of_four() {
   spec.sources = {"made up"};
   spec.devices = {
       {"gpu", DeviceKind::gpu, 4, {}}, {"switch", DeviceKind::nvswitch, 1, {}}, {"nic", DeviceKind::nic, 1, {}}};
-  spec.links = {{"gpu", "switch", Wiring::all, {}, LinkKind::nvlink, Bandwidth(100e9), Seconds(1e-6), {}},
-                {"switch", "nic", Wiring::all, {}, LinkKind::pcie, Bandwidth(50e9), Seconds(1e-6), {}}};
+  spec.links = {
+      {"gpu", "switch", Wiring::all, {}, LinkKind::nvlink, Bandwidth(100e9), Seconds(1e-6), "made up, link", {}},
+      {"switch", "nic", Wiring::all, {}, LinkKind::pcie, Bandwidth(50e9), Seconds(1e-6), "made up, PCIe", {}}};
   spec.network_devices = "nic";
   spec.network = StarNetwork{Bandwidth(25e9), Seconds(2e-6)};
   return spec;

@@ -30,6 +30,7 @@ struct GpuSpec {
   Bytes memory{};                        ///< capacity
   Bandwidth memory_bandwidth{};          ///< data sheet
   std::map<std::string, FlopRate> peak;  ///< dense, per precision: fp32 tf32 fp16 bf16 fp8 fp4 int8
+  std::string source;                    ///< where these numbers come from
   std::string kernels;                   ///< name of the kernel-efficiency table (topologies/kernels/)
 };
 
@@ -56,6 +57,7 @@ struct LinkGroup {
   LinkKind kind = LinkKind::direct;
   Bandwidth bandwidth{};  ///< per direction
   Seconds latency{};
+  std::string source;  ///< where bandwidth and latency come from
   Location where;
 };
 
@@ -102,6 +104,7 @@ struct TopologySpec {
   std::vector<LinkGroup> links;      ///< of one node
   std::string network_devices;       ///< device group that the network attaches to
   NetworkSpec network;
+  std::string network_source;
   Location where;
   Location network_where;
 };

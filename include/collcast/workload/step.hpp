@@ -101,9 +101,9 @@ struct StepTimeline {
 
 enum class Method { estimate, simulate, both };
 
-/// `timeline`, if given, receives what was simulated.
+/// `timeline`, if given, receives what was simulated; `engine` is how simulated collectives share links.
 Result<StepResult> forecast_step(const StepInputs&, const Fabric&, const CollectivePolicy&, Method,
-                                 StepTimeline* timeline = nullptr);
+                                 StepTimeline* timeline = nullptr, const EngineOptions& engine = {});
 
 /// Tasks with given times, for what has been measured already: compute on the compute stream and
 /// communication on its own streams of one rank, in order, with waits.
