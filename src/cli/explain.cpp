@@ -38,14 +38,17 @@ Exit explain_collective(const Args& args, const Session& session) {
   const Result<std::vector<Choice>> choices = choose(q.fabric, request, q.policy);
   if (!choices) return refuse(session, choices.errors());
   const Choice& choice = choices->front();
-  std::optional<Seconds> simulated;
+  std::optional<Timeline> simulated;
   if (q.simulate && (q.method_given || traffic(choice.pattern).messages <= most_messages)) {
-    const Result<Timeline> timeline = simulate(q.fabric, choice.pattern, q.engine);
+    Result<Timeline> timeline = simulate(q.fabric, choice.pattern, q.engine);
     if (!timeline) return refuse(session, timeline.errors());
-    simulated = to_seconds(timeline->finish);
+    simulated = std::move(timeline).value();
   }
   const auto curve = chunk_curve(q.fabric, request, choice.options);
-  return deliver(session, explain(q.fabric, request, *choices, simulated, curve), format, args.output);
+  const std::optional<Seconds> time = simulated ? std::optional(to_seconds(simulated->finish)) : std::nullopt;
+  ExplainReport report = explain(q.fabric, request, *choices, time, curve);
+  if (simulated && simulated->finish > SimTime{}) report.sections.push_back(link_use(q.fabric, *simulated));
+  return deliver(session, report, format, args.output);
 }
 
 Exit explain_step(const Args& args, const Session& session) {

@@ -67,8 +67,9 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
   option("--what-if", args.what_if, "NAME", "a variant of the scenario", "Scenario");
-  app.add_option("--set", args.sets,
-                 "change one value for this run, such as layout.tp=4 or topology.nodes.default=2 (repeatable)")
+  app.add_option(
+         "--set", args.sets,
+         "change one value for this run, such as layout.tp=4 or topology.network.link.bandwidth=800Gb/s (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->group("Scenario");

@@ -248,6 +248,33 @@ Section curve_section(const std::vector<ChunkPoint>& curve, int taken) {
 
 }  // namespace
 
+Section link_use(const Fabric& fabric, const Timeline& timeline) {
+  constexpr std::size_t most_links = 8;
+  std::vector<LinkId> used;
+  for (std::size_t i = 0; i < timeline.links.size(); ++i)
+    if (timeline.links[i].busy.count() > 0) used.emplace_back(static_cast<std::uint32_t>(i));
+  // Longest busy first, then by link.
+  std::stable_sort(used.begin(), used.end(),
+                   [&](LinkId a, LinkId b) { return timeline.links[a.value()].busy > timeline.links[b.value()].busy; });
+  const Seconds end = to_seconds(timeline.finish);
+  Table table{fmt::format("busiest of {} in the simulation", counted(static_cast<int>(used.size()), "link")),
+              {{"link", "", Align::left},
+               {"bytes", "", Align::right},
+               {"busy", "", Align::right},
+               {"utilisation", "", Align::right}},
+              {}};
+  for (std::size_t i = 0; i < std::min(used.size(), most_links); ++i) {
+    const LinkUse& use = timeline.links[used[i].value()];
+    const double full = fabric.links()[used[i].value()].bandwidth.value() * end.count();
+    table.rows.push_back({fabric.link_name(used[i]), format_bytes(use.carried), format_seconds(to_seconds(use.busy)),
+                          fmt::format("{:.1f}%", 100 * use.carried.value() / full)});
+  }
+  Section out;
+  out.title = "links";
+  out.tables.push_back(std::move(table));
+  return out;
+}
+
 ExplainReport explain(const Fabric& fabric, const CollectiveRequest& request, const std::vector<Choice>& candidates,
                       std::optional<Seconds> simulated, const std::vector<ChunkPoint>& curve) {
   check(!candidates.empty(), "there is a choice to explain");

@@ -50,7 +50,8 @@ std::string difference_text(Seconds simulated, Seconds estimated) {
   if (!(estimated.count() > 0)) return "";
   const double relative = simulated.count() / estimated.count() - 1;
   if (std::abs(relative) < 1e-6) return "";
-  return fmt::format("{:+.2g}%", 100 * relative);
+  const double percent = 100 * relative;
+  return std::abs(percent) < 100 ? fmt::format("{:+.2g}%", percent) : fmt::format("{:+.0f}%", percent);
 }
 
 }  // namespace collcast

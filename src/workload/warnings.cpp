@@ -40,7 +40,7 @@ std::string memory_warning(const StepInputs& in, const MemoryUse& m) {
   const Part& largest =
       *std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.size < b.size; });
   return "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak)) + " of the GPU's " +
-         format_bytes(volume(m.capacity)) + "; the largest part are its " + largest.name + " (" +
+         format_bytes(volume(m.capacity)) + "; largest part: " + largest.name + " (" +
          format_bytes(volume(largest.size)) + "): " + largest.remedy + " would help";
 }
 

@@ -84,6 +84,26 @@ TEST_CASE("where hops differ the formula says that the closed form summed them o
   CHECK(term(doc, "by rounds").at("source").get<std::string>().find("hops differ") == 0);
 }
 
+TEST_CASE("the busiest links of a simulation come first, with their utilisation") {
+  // 10 s in which the second link carried 5 s worth of bytes while busy for 6 s, the first 1 s in 2 s.
+  const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
+  REQUIRE(fabric.ok());
+  const double rate = fabric->links()[0].bandwidth.value();
+  Timeline timeline;
+  timeline.links.resize(fabric->links().size());
+  timeline.links[0] = {Volume(rate), Picoseconds(2'000'000'000'000)};
+  timeline.links[1] = {Volume(5 * rate), Picoseconds(6'000'000'000'000)};
+  timeline.finish = SimTime(Picoseconds(10'000'000'000'000));
+  const Section section = link_use(*fabric, timeline);
+  REQUIRE(section.tables.size() == 1);
+  const auto& rows = section.tables[0].rows;
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0][0] == fabric->link_name(LinkId(1)));
+  CHECK(rows[0][2] == "6 s");
+  CHECK(rows[0][3] == "50.0%");
+  CHECK(rows[1][3] == "10.0%");
+}
+
 TEST_CASE("each flow has its formula") {
   const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
   REQUIRE(fabric.ok());

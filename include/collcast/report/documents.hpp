@@ -171,6 +171,8 @@ struct ExplainReport {
 ExplainReport explain(const Fabric&, const CollectiveRequest&, const std::vector<Choice>& candidates,
                       std::optional<Seconds> simulated, const std::vector<ChunkPoint>& curve);
 ExplainReport explain(const StepReport&);
+/// The links that a simulation kept busy longest: bytes, busy time and utilisation until its end.
+Section link_use(const Fabric&, const Timeline&);
 
 // --- each of them, in each format -----------------------------------------------------------------------
 
