@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
@@ -19,26 +20,13 @@ struct Roofline {
   Bandwidth memory{};
 };
 
-Roofline roofline(const StepInputs& in, OperationKind kind) {
-  Roofline out;
-  out.memory = in.gpu.memory_bandwidth;
-  if (const auto peak = in.gpu.peak.find(in.options.precision); peak != in.gpu.peak.end()) out.peak = peak->second;
-  const auto from = [&](const std::map<std::string, KernelEfficiency>& table) {
-    const auto found = table.find(in.options.precision);
-    return found == table.end() ? in.kernels.memory_bound : found->second;
-  };
-  switch (kind) {
-    case OperationKind::gemm:
-      out.efficiency = from(in.kernels.gemm);
-      break;
-    case OperationKind::attention:
-      out.efficiency = from(in.kernels.attention);
-      break;
-    case OperationKind::memory:
-      out.efficiency = in.kernels.memory_bound;
-      break;
-  }
-  return out;
+Roofline roofline(const StepInputs& in, OperationKind kind, const std::string& precision) {
+  if (kind == OperationKind::memory) return {in.kernels.memory_bound, {}, in.gpu.memory_bandwidth};
+  const auto& table = kind == OperationKind::gemm ? in.kernels.gemm : in.kernels.attention;
+  const auto efficiency = table.find(precision);
+  const auto peak = in.gpu.peak.find(precision);
+  check(efficiency != table.end() && peak != in.gpu.peak.end(), "an operation names the precision that timed it");
+  return {efficiency->second, peak->second, in.gpu.memory_bandwidth};
 }
 
 std::string_view kind_text(OperationKind kind) {
@@ -65,10 +53,14 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
                {"memory", "", Align::right},
                {"where from", "", Align::left}},
               {}};
-  for (const OperationKind kind : {OperationKind::gemm, OperationKind::attention, OperationKind::memory}) {
-    const Roofline r = roofline(in, kind);
+  std::set<std::pair<OperationKind, std::string>> used;
+  for (const auto* list : {&operations.forward, &operations.backward, &operations.recompute})
+    for (const Operation& op : *list) used.emplace(op.kind, op.precision);
+  for (const auto& [kind, precision] : used) {
+    const Roofline r = roofline(in, kind, precision);
     rates.rows.push_back(
-        {std::string(kind_text(kind)), format_seconds(r.efficiency.overhead),
+        {std::string(kind_text(kind)) + (precision.empty() ? "" : " " + precision),
+         format_seconds(r.efficiency.overhead),
          kind == OperationKind::memory ? "-"
                                        : fmt::format("{:.3g} x {}", r.efficiency.compute, format_flop_rate(r.peak)),
          fmt::format("{:.3g} x {}", r.efficiency.memory, format_bandwidth(r.memory)), r.efficiency.source});
@@ -86,7 +78,7 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
               {}};
   const auto add = [&](const char* pass, const std::vector<Operation>& list) {
     for (const Operation& op : list) {
-      const Roofline r = roofline(in, op.kind);
+      const Roofline r = roofline(in, op.kind, op.precision);
       const double rate = r.efficiency.compute * r.peak.value();
       table.rows.push_back({pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes),
                             rate > 0 ? format_seconds(Seconds(op.flops.value() / rate)) : "-",
@@ -225,7 +217,7 @@ Section memory_section(const MemoryUse& m) {
   add("gradients", m.gradients, "as kept for the reduction");
   add("optimizer", m.optimizer, "master weights and two moments");
   add("activations", m.activations, "kept for the backward passes in flight");
-  add("buffers", m.buffers, "communication and workspace");
+  add("buffers", m.buffers, "the recomputed layer, the logits");
   out.terms.push_back({"peak",
                        "sum",
                        {},

@@ -25,7 +25,7 @@ using input::Reader;
 
 constexpr AsNumber dropout{0, 1, false, true};
 
-/// Llama, Mistral, Qwen2, Qwen3: RMSNorm, gated MLP, rotary positions, no biases.
+/// RMSNorm, gated MLP, rotary positions, no biases. Absent key and value heads are as many as the heads.
 TransformerConfig read_llama(Object& o) {
   TransformerConfig m;
   m.gated_mlp = true;
@@ -38,6 +38,18 @@ TransformerConfig read_llama(Object& o) {
   o.required("vocab_size", m.vocab, AsCount{});
   o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
   return m;
+}
+
+/// As Llama, but transformers' defaults for what is absent are the first model's, not the heads: so they must be there.
+TransformerConfig read_mistral(Object& o) {
+  int stated = 0;
+  o.required("num_key_value_heads", stated, AsCount{});
+  return read_llama(o);
+}
+TransformerConfig read_qwen3(Object& o) {
+  int stated = 0;
+  o.required("head_dim", stated, AsCount{});
+  return read_mistral(o);
 }
 
 /// LayerNorm, plain MLP, learned positions, tied embeddings, dropout in training.
@@ -78,9 +90,9 @@ struct Architecture {
 };
 
 std::vector<Architecture> supported() {
-  return {{"LlamaForCausalLM", "llama", read_llama}, {"MistralForCausalLM", "mistral", read_llama},
-          {"Qwen2ForCausalLM", "qwen2", read_llama}, {"Qwen3ForCausalLM", "qwen3", read_llama},
-          {"GPT2LMHeadModel", "gpt2", read_gpt2},    {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox}};
+  return {{"LlamaForCausalLM", "llama", read_llama},   {"MistralForCausalLM", "mistral", read_mistral},
+          {"Qwen2ForCausalLM", "qwen2", read_mistral}, {"Qwen3ForCausalLM", "qwen3", read_qwen3},
+          {"GPT2LMHeadModel", "gpt2", read_gpt2},      {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox}};
 }
 
 std::vector<std::string> supported_names() {

@@ -31,17 +31,17 @@ Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopR
 }
 
 Operation KernelTimer::linear(std::string name, Flops flops, Volume bytes) const {
-  return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}},
+  return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.linear},
                entry(inputs_.kernels.gemm, precision_.linear), entry(inputs_.gpu.peak, precision_.linear));
 }
 
 Operation KernelTimer::core_gemm(std::string name, Flops flops, Volume bytes) const {
-  return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}},
+  return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.core},
                entry(inputs_.kernels.gemm, precision_.core), entry(inputs_.gpu.peak, precision_.core));
 }
 
 Operation KernelTimer::flash(std::string name, Flops flops, Volume bytes) const {
-  return timed({std::move(name), OperationKind::attention, flops, bytes, {}, {}},
+  return timed({std::move(name), OperationKind::attention, flops, bytes, {}, {}, precision_.core},
                entry(inputs_.kernels.attention, precision_.core), entry(inputs_.gpu.peak, precision_.core));
 }
 

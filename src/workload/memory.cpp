@@ -45,12 +45,16 @@ MemoryUse stage_memory(const StepInputs& in, int stage) {
   const double layers = static_cast<double>(in.model.layers) / in.layout.pp;
   const double rows = share.rows * share.hidden;
 
-  double kept = layers * layer_activations(in).value(), transient = 0;
+  double kept = layers * layer_activations(in).value(), transient = 0, saved_probabilities = 0;
   if (in.options.recompute == Recompute::full) transient += layer_working_set(in).value();
+  // What selective recomputation brings back of one layer, beside what the layer kept.
+  if (in.options.recompute == Recompute::selective)
+    transient += (layer_working_set(in) - layer_activations(in)).value();
   if (has_embedding(in, stage) && in.model.dropout > 0) kept += rows;
   if (has_head(in, stage)) {
     kept += 2 * w * rows;
-    transient += (w + 4) * share.tokens * share.vocab;
+    saved_probabilities = 4 * share.tokens * share.vocab;
+    transient += w * share.tokens * share.vocab + saved_probabilities;
   }
 
   MemoryUse use;
@@ -59,7 +63,8 @@ MemoryUse stage_memory(const StepInputs& in, int stage) {
   use.gradients = whole(in.options.gradient_bytes * parameters);
   if (in.options.optimizer)
     use.optimizer = whole(precision.optimizer * parameters / (in.options.zero >= 1 ? in.layout.dp : 1));
-  use.activations = whole(in_flight(in, stage) * kept);
+  // One micro-batch's probabilities are in the buffers; GPipe holds those of every one in flight.
+  use.activations = whole(in_flight(in, stage) * kept + (in_flight(in, stage) - 1) * saved_probabilities);
   use.buffers = whole(transient);
   use.peak = use.parameters + use.gradients + use.optimizer + use.activations + use.buffers;
   use.capacity = in.gpu.memory;

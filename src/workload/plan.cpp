@@ -47,8 +47,15 @@ class StagePricing {
   }
   /// Between the first and the last stage.
   Seconds tied(double bytes) {
-    const Group ends = Group::listed({groups_.pp[0], groups_.pp[in_.layout.pp - 1]});
-    return add({"embedding all_reduce", {CollectiveKind::all_reduce, ends, whole(bytes), 0, {}}, {}, {}, 1});
+    const auto ends = [&](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
+    std::vector<Group> alongside;
+    for (const Group& pp : groups_alongside(in_.layout, fabric_, Dimension::pp, groups_.pp))
+      alongside.push_back(ends(pp));
+    return add({"embedding all_reduce",
+                {CollectiveKind::all_reduce, ends(groups_.pp), whole(bytes), 0, std::move(alongside)},
+                {},
+                {},
+                1});
   }
 
   std::vector<CollectiveCost> costs;

@@ -156,7 +156,7 @@ TEST_CASE("a step's explanation lists kernels with their roofline terms and sums
   r.step = r.estimate = Seconds(1e-2);
   r.breakdown.compute = Seconds(8e-3);
   r.breakdown.bubble = Seconds(2e-3);
-  r.operations.forward = {{"qkv", OperationKind::gemm, Flops(1e9), Volume(1e6), Seconds(25e-6), "compute"}};
+  r.operations.forward = {{"qkv", OperationKind::gemm, Flops(1e9), Volume(1e6), Seconds(25e-6), "compute", "bf16"}};
   r.layer.forward = Seconds(25e-6);
   const ExplainReport explained = explain(report);
   const Json doc = Json::parse(json(explained));

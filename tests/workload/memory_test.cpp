@@ -121,3 +121,20 @@ TEST_CASE("full recomputation needs the working set of one layer besides") {
   in.options.embedding_and_logits = false;
   CHECK(stage_memory(in, 0).buffers.value() == Approx(1264 * mib));
 }
+
+TEST_CASE("selective recomputation needs what one layer gets back besides") {
+  // 7.2 of the 22B layer: 1264 MiB whole, 624 MiB without the core's activations.
+  StepInputs in = layer_22b(8, false, Recompute::selective);
+  in.options.embedding_and_logits = false;
+  CHECK(stage_memory(in, 0).buffers.value() == Approx((1264 - 624) * mib));
+}
+
+TEST_CASE("GPipe holds the loss's probabilities of every micro-batch in flight") {
+  // On the last stage 1F1B has one micro-batch in flight, GPipe all 8: 7 times 1024 tokens x 32000 x 4 more, and the
+  // same kept activations 8 times instead of once.
+  StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 8);
+  const MemoryUse one = stage_memory(in, 3);
+  in.layout.schedule = PipelineSchedule::gpipe;
+  const MemoryUse all = stage_memory(in, 3);
+  CHECK(all.activations.value() == 8 * one.activations.value() + 7 * 1024LL * 32000 * 4);
+}

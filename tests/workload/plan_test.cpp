@@ -166,6 +166,9 @@ TEST_CASE("tied embeddings on two stages are summed between them, on one they ar
   CHECK(tied.request.size == Bytes(4 * 16000 * 1024));
   CHECK(tied.request.group.ranks() == std::vector<Rank>{Rank(0), Rank(6)});
   CHECK(estimate_step(plan).total.count() == Approx(simulated(plan, fabric).count()).epsilon(0.01));
+  // The other end pairs of the two nodes' ranks run at the same time: TP rank 1's.
+  REQUIRE(tied.request.alongside.size() == 1);
+  CHECK(tied.request.alongside[0].ranks() == std::vector<Rank>{Rank(1), Rank(7)});
   in.layout = layout(2, 1, 4);
   const StepPlan alone = planned(in, fabric);
   for (const CollectiveCost& c : alone.stages[0].collectives) CHECK(c.name != "embedding all_reduce");

@@ -38,7 +38,8 @@ struct Operation {
   Flops flops{};
   Volume bytes{};  ///< moved to and from memory, at least
   Seconds time{};
-  std::string bound;  ///< "compute", "memory" or "overhead": the largest term
+  std::string bound;           ///< "compute", "memory" or "overhead": the largest term
+  std::string precision = {};  ///< whose rate and efficiency counted; empty for memory operations
 };
 struct LayerOperations {
   std::vector<Operation> forward;
