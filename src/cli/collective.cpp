@@ -111,25 +111,6 @@ std::int64_t messages(const Case& c) {
   return sum;
 }
 
-/// The simulated time of each pattern, all at once from time 0.
-Result<std::vector<Seconds>> simulate_together(const Fabric& fabric, const std::vector<Pattern>& patterns,
-                                               const EngineOptions& options) {
-  Schedule schedule;
-  std::vector<OpId> first;
-  first.reserve(patterns.size());
-  for (const Pattern& pattern : patterns) first.push_back(schedule.add_exchange(pattern));
-  const Result<Timeline> timeline = simulate(fabric, schedule, options);
-  if (!timeline) return timeline.errors();
-  std::vector<Seconds> out;
-  for (std::size_t p = 0; p < patterns.size(); ++p) {
-    SimTime finish{};
-    for (int i = 0; i < patterns[p].size(); ++i)
-      finish = std::max(finish, timeline->ops[first[p].value() + static_cast<std::uint32_t>(i)].finish);
-    out.push_back(to_seconds(finish));
-  }
-  return out;
-}
-
 /// Two round-ups of a picosecond for each message one after the other.
 Seconds rounding(const Choice& choice) {
   double in_a_row = 0;

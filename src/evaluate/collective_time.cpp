@@ -10,20 +10,6 @@ namespace {
 
 bool takes_no_time(const CollectiveRequest& request) { return request.group.size() == 1 || request.size == Bytes(0); }
 
-/// The own group's finish with the others running beside it.
-Result<Seconds> simulate_together(const Fabric& fabric, std::vector<Pattern> patterns, const EngineOptions& engine) {
-  Schedule schedule;
-  const int own = patterns.front().size();
-  std::vector<OpId> first;
-  for (Pattern& pattern : patterns) first.push_back(schedule.add_exchange(std::move(pattern)));
-  const Result<Timeline> timeline = simulate(fabric, schedule, engine);
-  if (!timeline) return timeline.errors();
-  SimTime finish{};
-  for (int i = 0; i < own; ++i)
-    finish = std::max(finish, timeline->ops[first.front().value() + static_cast<std::uint32_t>(i)].finish);
-  return to_seconds(finish);
-}
-
 Result<Seconds> simulate_alone(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
   if (const auto finish = recurrence(fabric, pattern)) return to_seconds(*finish);
   const Result<Timeline> timeline = simulate(fabric, pattern, engine);
@@ -70,8 +56,28 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
     if (request.alongside.empty()) return simulate_alone(fabric, choice.pattern, engine);
     auto patterns = group_patterns(fabric, request, choice.options);
     if (!patterns) return patterns.errors();
-    return simulate_together(fabric, std::move(patterns).value(), engine);
+    const auto times = simulate_together(fabric, *patterns, engine);
+    if (!times) return times.errors();
+    return times->front();  // the own group's; the others run beside it
   };
+}
+
+Result<std::vector<Seconds>> simulate_together(const Fabric& fabric, std::span<const Pattern> patterns,
+                                               const EngineOptions& engine) {
+  Schedule schedule;
+  std::vector<OpId> first;
+  first.reserve(patterns.size());
+  for (const Pattern& pattern : patterns) first.push_back(schedule.add_exchange(pattern));
+  const Result<Timeline> timeline = simulate(fabric, schedule, engine);
+  if (!timeline) return timeline.errors();
+  std::vector<Seconds> times;
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    SimTime finish{};
+    for (int i = 0; i < patterns[p].size(); ++i)
+      finish = std::max(finish, timeline->ops[first[p].value() + static_cast<std::uint32_t>(i)].finish);
+    times.push_back(to_seconds(finish));
+  }
+  return times;
 }
 
 CollectiveTime memoized(CollectiveTime time) {

@@ -80,6 +80,7 @@ TEST_CASE("both on the teaching ring, simulated, sampled up to k = 512 and S = 4
   }
 }
 
+// Takes over a minute: run by the ctest agreement_long (preset long); the samples above run always.
 TEST_CASE("every k and S of the teaching ring", "[.][long]") {
   for (int k = 2; k <= 512; ++k) {
     const Fabric fabric = ring_of(k);

@@ -103,6 +103,7 @@ void compare_random_exchanges(int cases) {
 TEST_CASE("random schedules take the same picoseconds as in the reference engine") { compare_random_schedules(2000); }
 TEST_CASE("an exchange takes the same picoseconds as its expansion") { compare_random_exchanges(1000); }
 
+// Half a minute together: run by the ctest engine_long (preset long); the shorter ones above run always.
 TEST_CASE("100,000 random schedules take the same picoseconds as in the reference engine", "[.][long]") {
   compare_random_schedules(100'000);
 }

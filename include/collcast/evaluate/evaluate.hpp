@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "collcast/collective/collective.hpp"
@@ -35,6 +36,9 @@ struct ChunkPoint {
   Seconds time{};
 };
 std::vector<ChunkPoint> chunk_curve(const Fabric&, const CollectiveRequest&, CollectiveOptions);
+
+/// The simulated time of each pattern, all at once from time 0.
+Result<std::vector<Seconds>> simulate_together(const Fabric&, std::span<const Pattern>, const EngineOptions& = {});
 
 /// A request's time; the fabric must outlive it. A group of one or zero bytes takes no time.
 using CollectiveTime = std::function<Result<Seconds>(const CollectiveRequest&)>;
