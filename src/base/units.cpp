@@ -145,8 +145,8 @@ std::string format_flop_rate(FlopRate r) {
 }
 
 std::string format_count(double value) {
-  constexpr std::array units{Unit{"", 1},     Unit{"k", kilo}, Unit{"M", mega},
-                             Unit{"G", giga}, Unit{"T", tera}, Unit{"P", peta}};
+  constexpr std::array units{Unit{"", 1},     Unit{"k", kilo}, Unit{"M", mega}, Unit{"G", giga},
+                             Unit{"T", tera}, Unit{"P", peta}, Unit{"E", 1e18}};
   std::string text = scale_to(value, units);
   while (!text.empty() && text.back() == ' ') text.pop_back();
   return text;

@@ -11,20 +11,6 @@ namespace collcast::topology {
 
 namespace {
 
-void check_attachment(const TopologySpec& spec, Diagnostics& out) {
-  const DeviceGroup* group = find_group(spec, spec.network_devices);
-  if (group == nullptr)
-    out.push_back({spec.network_where,
-                   spec.network_devices.empty()
-                       ? std::string("the network attaches to no devices")
-                       : fmt::format("the network attaches to no devices '{}'", spec.network_devices),
-                   expected_one_of(spec.network_devices, group_names(spec))});
-  else if (is_transit(group->kind))
-    out.push_back({spec.network_where,
-                   fmt::format("the network attaches to '{}' of kind {}", group->name, to_string(group->kind)),
-                   "a device group of kind nic, or the endpoints themselves"});
-}
-
 /// Says what is wrong with one kind of network; `where` is the network's place.
 struct CheckNetwork {
   int nodes;
@@ -72,6 +58,20 @@ struct CheckNetwork {
 };
 
 }  // namespace
+
+void check_attachment(const TopologySpec& spec, Diagnostics& out) {
+  const DeviceGroup* group = find_group(spec, spec.network_devices);
+  if (group == nullptr)
+    out.push_back({spec.network_where,
+                   spec.network_devices.empty()
+                       ? std::string("the network attaches to no devices")
+                       : fmt::format("the network attaches to no devices '{}'", spec.network_devices),
+                   expected_one_of(spec.network_devices, group_names(spec))});
+  else if (is_transit(group->kind))
+    out.push_back({spec.network_where,
+                   fmt::format("the network attaches to '{}' of kind {}", group->name, to_string(group->kind)),
+                   "a device group of kind nic, or the endpoints themselves"});
+}
 
 void check_network(const TopologySpec& spec, int nodes, Diagnostics& out) {
   if (std::holds_alternative<std::monostate>(spec.network)) {

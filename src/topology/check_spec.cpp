@@ -132,21 +132,31 @@ void check_wiring(const LinkGroup& group, int from_count, int to_count, Diagnost
   }
 }
 
+std::string link_name(const LinkGroup& group) { return fmt::format("link {} - {}", group.from, group.to); }
+
+void check_ends(const TopologySpec& spec, const LinkGroup& group, Diagnostics& out) {
+  const auto known = [&](const std::string& word) {
+    if (find_group(spec, word) != nullptr) return;
+    out.push_back({group.where, fmt::format("{}: no devices '{}'", link_name(group), word),
+                   expected_one_of(word, group_names(spec))});
+  };
+  known(group.from);
+  if (group.to != group.from) known(group.to);
+}
+
+/// Counts below 1 have been reported where they stand.
+void check_wiring(const TopologySpec& spec, const LinkGroup& group, Diagnostics& out) {
+  const DeviceGroup* from = find_group(spec, group.from);
+  const DeviceGroup* to = find_group(spec, group.to);
+  if (from != nullptr && to != nullptr && from->count > 0 && to->count > 0)
+    check_wiring(group, from->count, to->count, out);
+}
+
 void check_links(const TopologySpec& spec, Diagnostics& out) {
-  const std::vector<std::string> names = group_names(spec);
   for (const LinkGroup& group : spec.links) {
-    const std::string name = fmt::format("link {} - {}", group.from, group.to);
-    check_link_numbers(name, group.bandwidth, group.latency, group.where, out);
-    const DeviceGroup* from = find_group(spec, group.from);
-    const DeviceGroup* to = find_group(spec, group.to);
-    const auto unknown = [&](const std::string& word) {
-      out.push_back({group.where, fmt::format("{}: no devices '{}'", name, word), expected_one_of(word, names)});
-    };
-    if (from == nullptr) unknown(group.from);
-    if (to == nullptr && group.to != group.from) unknown(group.to);
-    // Counts below 1 have been reported where they stand.
-    if (from != nullptr && to != nullptr && from->count > 0 && to->count > 0)
-      check_wiring(group, from->count, to->count, out);
+    check_link_numbers(link_name(group), group.bandwidth, group.latency, group.where, out);
+    check_ends(spec, group, out);
+    check_wiring(spec, group, out);
   }
 }
 
@@ -193,3 +203,17 @@ Diagnostics check_form(const TopologySpec& spec, int nodes) {
 }
 
 }  // namespace collcast::topology
+
+namespace collcast {
+
+Diagnostics check_known_parts(const TopologySpec& spec) {
+  Diagnostics out;
+  for (const LinkGroup& group : spec.links) {
+    if (!group.from.empty() && !group.to.empty()) topology::check_ends(spec, group, out);
+    if (group.bandwidth.value() > 0) topology::check_wiring(spec, group, out);
+  }
+  if (!spec.network_devices.empty()) topology::check_attachment(spec, out);
+  return out;
+}
+
+}  // namespace collcast

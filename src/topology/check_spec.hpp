@@ -13,6 +13,9 @@ Diagnostics check_form(const TopologySpec& spec, int nodes);
 /// Its part about the network.
 void check_network(const TopologySpec& spec, int nodes, Diagnostics& out);
 
+/// Where the network attaches.
+void check_attachment(const TopologySpec& spec, Diagnostics& out);
+
 /// A bandwidth and a latency that a link can have; `what` names the link.
 void check_link_numbers(const std::string& what, Bandwidth, Seconds, const Location&, Diagnostics& out);
 

@@ -141,13 +141,21 @@ std::vector<int> nearest_ports(const WaysFrom& ways, DeviceRange ports) {
 }
 
 NearestPorts spread_over(const std::vector<std::vector<int>>& nearest_of_endpoint) {
+  struct Sharers {
+    int set = 0;
+    std::int64_t count = 0, turns = 0;
+  };
   NearestPorts result;
-  std::map<std::vector<int>, NearestPorts::Place> next;  // set -> its index, turns given so far
+  std::map<std::vector<int>, Sharers> sharers;
   for (const std::vector<int>& set : nearest_of_endpoint) {
-    const auto [entry, added] = next.try_emplace(set, NearestPorts::Place{static_cast<int>(result.sets.size()), 0});
+    const auto [entry, added] = sharers.try_emplace(set, Sharers{static_cast<int>(result.sets.size())});
     if (added) result.sets.push_back(set);
-    result.of_endpoint.push_back(entry->second);
-    ++entry->second.turn;
+    ++entry->second.count;
+  }
+  for (const std::vector<int>& set : nearest_of_endpoint) {
+    Sharers& s = sharers.at(set);
+    result.of_endpoint.push_back(
+        {s.set, static_cast<int>(s.turns++ * static_cast<std::int64_t>(set.size()) / s.count)});
   }
   return result;
 }

@@ -40,20 +40,21 @@ class WayTable {
 };
 
 /// The ports an endpoint may leave and enter its node by: the nearest ones. Endpoints that share a set are
-/// spread over it by their place among them.
+/// spread over it evenly. As many lanes as there are endpoints keep to that spread, since a collective sends the
+/// traffic of each of them through another endpoint; the next as many are moved on by one port.
 struct NearestPorts {
   std::vector<std::vector<int>> sets;  ///< each ascending
   struct Place {
     int set = 0;
-    int turn = 0;  ///< number of lower endpoints with the same set
+    int entry = 0;  ///< of the set: turn t of n sharers begins at floor(t * size / n)
   };
   std::vector<Place> of_endpoint;
 
   std::span<const int> of(int endpoint) const { return sets[set_index(endpoint)]; }
   int pick(int endpoint, int lane) const {
     const std::vector<int>& set = sets[set_index(endpoint)];
-    const std::size_t turn = static_cast<std::size_t>(of_endpoint[static_cast<std::size_t>(endpoint)].turn);
-    return set[(turn + static_cast<std::size_t>(lane)) % set.size()];
+    const auto entry = static_cast<std::size_t>(of_endpoint[static_cast<std::size_t>(endpoint)].entry);
+    return set[(entry + static_cast<std::size_t>(lane) / of_endpoint.size()) % set.size()];
   }
 
  private:

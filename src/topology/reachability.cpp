@@ -77,7 +77,7 @@ class Reachability {
   Diagnostics take() { return std::move(out_); }
 
  private:
-  /// On every lane. Endpoints with the same ports take turns, so they differ on all lanes or on none.
+  /// On every lane. A lane moves endpoints with the same ports on alike, so they differ on all lanes or on none.
   bool leave_by_different_ports(int a, int b) const {
     if (rails_apart_) return false;
     const auto ports_a = routes_.nearest.of(a), ports_b = routes_.nearest.of(b);

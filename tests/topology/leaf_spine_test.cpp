@@ -21,12 +21,12 @@ TEST_CASE("on one rail a message goes NIC, leaf, NIC") {
   CHECK(path.bandwidth == gb_per_s(25));  // PCIe is the narrowest
 }
 
-TEST_CASE("endpoints that share NICs take turns, and the lane moves them on") {
+TEST_CASE("endpoints that share NICs are spread over them, and every eighth lane of eight GPUs moves them on") {
   const Fabric fabric = build(dgx(star()), 2);
   for (int gpu = 0; gpu < 8; ++gpu)
-    for (int lane = 0; lane < 4; ++lane) {
+    for (int lane = 0; lane < 32; ++lane) {
       // NICs 2s and 2s+1 are behind PCIe switch s, as are GPUs 2s and 2s+1.
-      const int nic = gpu / 2 * 2 + (gpu % 2 + lane) % 2;
+      const int nic = gpu / 2 * 2 + (gpu % 2 + lane / 8) % 2;
       CHECK(stops(fabric, gpu, 8 + gpu, lane)[2] == "node0.nic" + std::to_string(nic));
       CHECK(stops(fabric, gpu, 8 + gpu, lane)[4] == "node1.nic" + std::to_string(nic));
     }

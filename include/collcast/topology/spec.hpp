@@ -32,6 +32,7 @@ struct GpuSpec {
   std::map<std::string, FlopRate> peak;  ///< dense, per precision: fp32 tf32 fp16 bf16 fp8 fp4 int8
   std::string source;                    ///< where these numbers come from
   std::string kernels;                   ///< name of the kernel-efficiency table (topologies/kernels/)
+  Location kernels_where;
 };
 
 struct DeviceGroup {
@@ -108,5 +109,9 @@ struct TopologySpec {
   Location where;
   Location network_where;
 };
+
+/// What can be said of a description that was not read in full: names that no device group has, and wirings that do
+/// not fit. A group whose count is 0 and a link whose bandwidth is 0 could not be read, and are known by name only.
+Diagnostics check_known_parts(const TopologySpec&);
 
 }  // namespace collcast
