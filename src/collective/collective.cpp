@@ -165,10 +165,14 @@ Result<Pattern> make_pattern(const CollectiveRequest& request, const CollectiveO
   for (int channel = 0; channel < options.channels; ++channel) {
     const std::vector<int> order = request.kind == CollectiveKind::sendrecv
                                        ? std::vector<int>{}
-                                       : channel_order(runs, algorithm.arrangement, root, channel);
-    for (const LanePlan& plan : plans)
-      pattern.lanes.push_back({composed(order, plan.order), plan.blocks, Volume(share / plan.blocks),
-                               static_cast<int>(pattern.lanes.size()), plan.phases});
+                                       : channel_order(runs, algorithm.arrangement, root, channel, options.channels);
+    // Route lanes count channels first: the channels of one plan then keep to different NICs (decision 0002).
+    int route_lane = channel;
+    for (const LanePlan& plan : plans) {
+      pattern.lanes.push_back(
+          {composed(order, plan.order), plan.blocks, Volume(share / plan.blocks), route_lane, plan.phases});
+      route_lane += options.channels;
+    }
   }
   return pattern;
 }

@@ -1,5 +1,6 @@
-// Orders of a channel: nodes as the group has them, the local order rotated by the channel, so that channel c
-// leaves a node by another rail than channel c+1.
+// Orders of a channel: nodes as the group has them, the local order rotated, so that channels leave a node by
+// different rails. Fewer channels than ranks on a node are spread evenly over these, since NICs that are fewer than
+// ranks are shared by neighbours; more channels go around again.
 //
 // In a snake every other node is reversed: the last rank of a node and the first of the next then have the
 // same local index, so a ring or chain crosses the network on one rail. With an odd number of nodes the link
@@ -7,6 +8,7 @@
 #include "collective/order.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <set>
 
@@ -47,7 +49,12 @@ void to_front(std::vector<int>& order, int value) {
   if (at != order.end()) std::rotate(order.begin(), at, at + 1);
 }
 
-std::vector<int> node_by_node(const NodeRuns& runs, Arrangement arrangement, std::optional<int> root, int channel) {
+int rotation(int size, int channel, int channels) {
+  return channels < size ? static_cast<int>(std::int64_t{channel} * size / channels) : channel;
+}
+
+std::vector<int> node_by_node(const NodeRuns& runs, Arrangement arrangement, std::optional<int> root, int channel,
+                              int channels) {
   const int nodes = runs.nodes();
   int first = 0;
   while (root && *root >= runs.begin[static_cast<std::size_t>(first) + 1]) ++first;
@@ -56,7 +63,7 @@ std::vector<int> node_by_node(const NodeRuns& runs, Arrangement arrangement, std
   std::vector<int> order;
   for (int i = 0; i < nodes; ++i) {
     const int node = (first + i) % nodes;
-    std::vector<int> locals = rotated(runs.size(node), channel);
+    std::vector<int> locals = rotated(runs.size(node), rotation(runs.size(node), channel, channels));
     if (i == 0 || arrangement == Arrangement::aligned) to_front(locals, root_local);
     if (arrangement == Arrangement::snake && i % 2 == 1) std::reverse(locals.begin(), locals.end());
     for (const int local : locals) order.push_back(runs.begin[static_cast<std::size_t>(node)] + local);
@@ -66,9 +73,10 @@ std::vector<int> node_by_node(const NodeRuns& runs, Arrangement arrangement, std
 
 }  // namespace
 
-std::vector<int> channel_order(const NodeRuns& runs, Arrangement arrangement, std::optional<int> root, int channel) {
-  std::vector<int> order =
-      runs.contiguous ? node_by_node(runs, arrangement, root, channel) : rotated(runs.begin.back(), root.value_or(0));
+std::vector<int> channel_order(const NodeRuns& runs, Arrangement arrangement, std::optional<int> root, int channel,
+                               int channels) {
+  std::vector<int> order = runs.contiguous ? node_by_node(runs, arrangement, root, channel, channels)
+                                           : rotated(runs.begin.back(), root.value_or(0));
   if (std::is_sorted(order.begin(), order.end())) order.clear();
   return order;
 }

@@ -24,6 +24,7 @@ NodeRuns node_runs(std::span<const int> node_of, int ranks);
 
 /// Position -> group index; the root, if any, at position 0 and its node first. Where a node appears in two
 /// runs the group's own order is kept and only turned to begin with the root. Empty: the identity.
-std::vector<int> channel_order(const NodeRuns&, Arrangement, std::optional<int> root, int channel);
+/// `channel` is one of `channels`.
+std::vector<int> channel_order(const NodeRuns&, Arrangement, std::optional<int> root, int channel, int channels);
 
 }  // namespace collcast

@@ -12,29 +12,71 @@ bool may_meet(const Connection& a, const Connection& b) {
 
 }  // namespace
 
-Loads::Loads(const Fabric& fabric, std::size_t patterns)
-    : links_(fabric.links()), tallies_(links_.size()), used_(patterns) {
-  for (Used& used : used_) {
-    used.in_phase.resize(links_.size());
-    used.ever.resize(links_.size());
+Loads::Loads(const Fabric& fabric, std::size_t watched, std::size_t phases)
+    : links_(fabric.links()),
+      states_(links_.size()),
+      tallies_(phases, std::vector<Tally>(links_.size())),
+      phases_(phases),
+      used_(watched * phases, Used{std::vector<bool>(links_.size()), {}}) {}
+
+void Loads::announce(std::span<const LinkId> route, double moment, Volume chunk, double duty) {
+  if (crossings_.empty()) crossings_.resize(links_.size());
+  for (const LinkId link : route) crossings_[link.value()].add(moment, chunk.value(), duty);
+}
+
+void Loads::close_announcements() {
+  for (Crossings& crossings : crossings_) crossings.close();
+}
+
+void Loads::begin_moment() {
+  for (const std::uint32_t link : of_moment_) {
+    states_[link].bytes = 0;
+    states_[link].hops = 0;
+  }
+  of_moment_.clear();
+}
+
+void Loads::add(const Connection& connection, std::span<const LinkId> route, const Load& load, double start) {
+  const double way = latency(route).count();
+  const double bytes = load.chunk.value() * load.chunks * load.repeats;
+  std::vector<Tally>& tallies = tallies_[static_cast<std::size_t>(connection.phase)];
+  const std::size_t of =
+      static_cast<std::size_t>(connection.pattern) * phases_ + static_cast<std::size_t>(connection.phase);
+  Used* used = of < used_.size() ? &used_[of] : nullptr;
+  for (const LinkId id : route) {
+    Tally& tally = tallies[id.value()];
+    tally.first_start = std::min(tally.first_start, start);
+    tally.least_latency = std::min(tally.least_latency, way);
+    tally.bytes += bytes;
+    if (used != nullptr && !used->is[id.value()]) {
+      used->is[id.value()] = true;
+      used->list.push_back(id.value());
+    }
+    State& state = states_[id.value()];
+    if (++state.hops == 1) of_moment_.push_back(id.value());
+    state.bytes += load.chunk.value();
+    state.busy_until = std::max(state.busy_until, start) + bytes / links_[id.value()].bandwidth.value();
+    if (state.last.pattern >= 0 && may_meet(state.last, connection)) state.shared = true;
+    state.last = connection;
   }
 }
 
-void Loads::begin_round() {
-  for (const std::uint32_t link : round_list_) tallies_[link].flows = 0;
-  round_list_.clear();
-}
-
-void Loads::add_flow(std::span<const LinkId> route) {
-  for (const LinkId link : route)
-    if (++tallies_[link.value()].flows == 1) round_list_.push_back(link.value());
-}
-
-Bandwidth Loads::rate(std::span<const LinkId> route) const {
-  double least = std::numeric_limits<double>::infinity();
-  for (const LinkId link : route)
-    least = std::min(least, links_[link.value()].bandwidth.value() / tallies_[link.value()].flows);
-  return Bandwidth(least);
+Loads::Spell Loads::spell(std::span<const LinkId> route, double moment, const Load& load, double start) {
+  Spell out;
+  const double pace = alone(route, load.chunk), own = load.chunk.value();
+  double rest = 0;
+  for (const LinkId id : route) {
+    const double bandwidth = links_[id.value()].bandwidth.value();
+    const State& state = states_[id.value()];
+    Crossings::Others others;
+    if (!crossings_.empty()) others = crossings_[id.value()].beside(moment, own, pace, load.chunks);
+    const double same = std::min(state.bytes - own, (state.hops - 1) * own);
+    const double backlog = std::max(0.0, (state.busy_until - start) * bandwidth - load.chunks * own);
+    out.first = std::max(out.first, (own + std::min(same + others.begun, backlog)) / bandwidth);
+    rest = std::max(rest, ((load.chunks - 1) * (own + same) + others.earlier + others.later) / bandwidth);
+  }
+  out.last = out.first + rest;
+  return out;
 }
 
 Seconds Loads::latency(std::span<const LinkId> route) const {
@@ -43,31 +85,19 @@ Seconds Loads::latency(std::span<const LinkId> route) const {
   return sum;
 }
 
-void Loads::use(std::uint32_t link, std::vector<bool>& seen, std::vector<std::uint32_t>& list) {
-  if (seen[link]) return;
-  seen[link] = true;
-  list.push_back(link);
+double Loads::alone(std::span<const LinkId> route, Volume chunk) const {
+  double longest = 0;
+  for (const LinkId link : route) longest = std::max(longest, (chunk / links_[link.value()].bandwidth).count());
+  return longest;
 }
 
-void Loads::carry(const Connection& connection, std::span<const LinkId> route, Volume bytes, Seconds start,
-                  Seconds latency) {
-  Used& used = used_[static_cast<std::size_t>(connection.pattern)];
-  for (const LinkId id : route) {
-    Tally& tally = tallies_[id.value()];
-    tally.first_start = std::min(tally.first_start, start.count());
-    tally.least_latency = std::min(tally.least_latency, latency.count());
-    tally.bytes += bytes.value();
-    if (tally.flows > 1 || (tally.last.pattern >= 0 && may_meet(tally.last, connection))) tally.shared = true;
-    tally.last = connection;
-    use(id.value(), used.in_phase, used.phase_list);
-    use(id.value(), used.ever, used.ever_list);
-  }
-}
-
-Loads::Busiest Loads::busiest(std::size_t pattern) const {
+Loads::Busiest Loads::busiest(std::size_t pattern, std::size_t phase) const {
   Busiest busiest;
-  for (const std::uint32_t link : used_[pattern].phase_list) {
-    const Tally& tally = tallies_[link];
+  // Of equally busy links the first by number.
+  std::vector<std::uint32_t> list = used(pattern, phase).list;
+  std::sort(list.begin(), list.end());
+  for (const std::uint32_t link : list) {
+    const Tally& tally = tallies_[phase][link];
     const Seconds time =
         Seconds(tally.first_start) + Volume(tally.bytes) / links_[link].bandwidth + Seconds(tally.least_latency);
     if (!busiest.link || time > busiest.time) busiest = {LinkId(link), Volume(tally.bytes), time};
@@ -75,21 +105,11 @@ Loads::Busiest Loads::busiest(std::size_t pattern) const {
   return busiest;
 }
 
-void Loads::end_phase() {
-  for (Used& used : used_) {
-    for (const std::uint32_t link : used.phase_list) {
-      used.in_phase[link] = false;
-      tallies_[link].bytes = 0;
-      tallies_[link].first_start = std::numeric_limits<double>::infinity();
-      tallies_[link].least_latency = std::numeric_limits<double>::infinity();
-    }
-    used.phase_list.clear();
-  }
-}
-
 bool Loads::shared(std::size_t pattern) const {
-  return std::any_of(used_[pattern].ever_list.begin(), used_[pattern].ever_list.end(),
-                     [this](std::uint32_t link) { return tallies_[link].shared; });
+  for (std::size_t phase = 0; phase < phases_; ++phase)
+    for (const std::uint32_t link : used(pattern, phase).list)
+      if (states_[link].shared) return true;
+  return false;
 }
 
 }  // namespace collcast

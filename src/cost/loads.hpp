@@ -1,4 +1,4 @@
-// What a phase puts on the links of a fabric: flows per round, bytes per phase, and who may meet whom.
+// What the hops put on the links of a fabric, moment by moment and phase by phase, and who may meet whom.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collcast/topology/fabric.hpp"
+#include "cost/crossings.hpp"
 
 namespace collcast {
 
@@ -21,48 +22,71 @@ struct Connection {
   bool pipelined = false;
 };
 
+/// What a hop sends: `chunks` chunks, over and over in a ring.
+struct Load {
+  Volume chunk{};
+  int chunks = 1;
+  double repeats = 1;
+};
+
 class Loads {
  public:
-  Loads(const Fabric&, std::size_t patterns);
+  /// The first `watched` patterns can be asked about afterwards.
+  Loads(const Fabric&, std::size_t watched, std::size_t phases);
 
-  void begin_round();
-  void add_flow(std::span<const LinkId>);
-  /// Rate that the route gives each of its flows in this round.
-  Bandwidth rate(std::span<const LinkId>) const;
+  /// First of all, where hops of different moments can meet: each of them, in ascending moments.
+  void announce(std::span<const LinkId>, double moment, Volume chunk, double duty);
+  void close_announcements();
+
+  void begin_moment();
+  /// A hop of this moment; nothing of it before `start`.
+  void add(const Connection&, std::span<const LinkId>, const Load&, double start);
+
+  /// Seconds until the first chunk has left, and all; after all hops of the moment are known.
+  struct Spell {
+    double first = 0, last = 0;
+  };
+  Spell spell(std::span<const LinkId>, double moment, const Load&, double start);
   Seconds latency(std::span<const LinkId>) const;
-  /// Bytes of the phase, the first of which cannot start before `start`; after all flows of the round are known.
-  void carry(const Connection&, std::span<const LinkId>, Volume bytes, Seconds start, Seconds latency);
+  /// Seconds that a chunk takes if the links are free.
+  double alone(std::span<const LinkId>, Volume chunk) const;
 
   struct Busiest {
     std::optional<LinkId> link;
     Volume bytes{};
-    Seconds time{};
+    Seconds time{};  ///< from time 0: when its first byte can start, all its bytes, and the least latency
   };
-  /// Of the links that the pattern uses in this phase, with all that crosses them.
-  Busiest busiest(std::size_t pattern) const;
-  void end_phase();
+  /// Of the links that the pattern uses in the phase, with all that crosses them in it.
+  Busiest busiest(std::size_t pattern, std::size_t phase) const;
   /// Two transfers may have met on a link that the pattern uses.
   bool shared(std::size_t pattern) const;
 
  private:
-  struct Tally {
+  struct Tally {  // of one link in one phase
     double bytes = 0;
     double first_start = std::numeric_limits<double>::infinity();
     double least_latency = std::numeric_limits<double>::infinity();
-    std::int32_t flows = 0;  // of this round
-    bool shared = false;     // ever
+  };
+  struct State {
+    double bytes = 0;  // of this moment: a chunk of each hop
+    int hops = 0;
+    double busy_until = 0;
+    bool shared = false;
     Connection last{-1, -1, -1, -1, -1, false};
   };
-  struct Used {  // by one pattern
-    std::vector<bool> in_phase, ever;
-    std::vector<std::uint32_t> phase_list, ever_list;
+  struct Used {  // links, by a pattern in a phase
+    std::vector<bool> is;
+    std::vector<std::uint32_t> list;
   };
-  static void use(std::uint32_t link, std::vector<bool>& seen, std::vector<std::uint32_t>& list);
+  const Used& used(std::size_t pattern, std::size_t phase) const { return used_[pattern * phases_ + phase]; }
 
   std::span<const Link> links_;
-  std::vector<Tally> tallies_;
-  std::vector<std::uint32_t> round_list_;
-  std::vector<Used> used_;
+  std::vector<State> states_;
+  std::vector<std::vector<Tally>> tallies_;  // by phase
+  std::size_t phases_;
+  std::vector<Used> used_;            // by watched pattern and phase
+  std::vector<Crossings> crossings_;  // none: nothing was announced
+  std::vector<std::uint32_t> of_moment_;
 };
 
 }  // namespace collcast

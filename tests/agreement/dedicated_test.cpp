@@ -42,10 +42,10 @@ void check_laws(const Fabric& fabric, const Pattern& pattern, const std::string&
   }
   CHECK(a.recurrence.has_value());
   CHECK(a.simulated == a.critical);
-  if (book) CHECK(same(estimated, book->value));
-  // Phases add up in the estimate as if all ranks waited for the slowest; where they do not, it is above.
-  const bool tight = book && book->tight;
-  CHECK(within(a.simulated, (tight ? 1.0 : 0.5) * estimated, estimated + a.rounding));
+  // Nobody waits for the others to change phase: where they need not, the textbook's sum of phases is above.
+  if (book && book->tight) CHECK(same(estimated, book->value));
+  if (book && !book->tight) CHECK(within(estimated, 0.5 * book->value, book->value));
+  CHECK(within(a.simulated, estimated, estimated + a.rounding));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using Order = std::vector<int>;
 
 Order order(Arrangement arrangement, int channel, std::optional<int> root = std::nullopt,
             const std::vector<int>& node_of = node_blocks(3, 4)) {
-  return channel_order(node_runs(node_of, static_cast<int>(node_of.size())), arrangement, root, channel);
+  return channel_order(node_runs(node_of, static_cast<int>(node_of.size())), arrangement, root, channel, 4);
 }
 
 }  // namespace
@@ -29,6 +29,16 @@ TEST_CASE("a snake crosses between nodes at equal local indices") {
     CHECK(o[7] % 4 == o[8] % 4);
     CHECK(o[3] % 4 == (channel + 3) % 4);  // another rail per channel
   }
+}
+
+TEST_CASE("fewer channels than ranks of a node are spread evenly over these") {
+  const NodeRuns runs = node_runs(node_blocks(2, 8), 16);
+  // Three channels over eight ranks: floor(8c/3) = 0, 2, 5.
+  for (const auto& [channel, first] : {std::pair{1, 2}, std::pair{2, 5}})
+    CHECK(channel_order(runs, Arrangement::snake, std::nullopt, channel, 3).front() == first);
+  // More channels than ranks go around: channel 9 begins where channel 1 does.
+  CHECK(channel_order(runs, Arrangement::snake, std::nullopt, 9, 10) ==
+        channel_order(runs, Arrangement::snake, std::nullopt, 1, 10));
 }
 
 TEST_CASE("with an even number of nodes the ring also closes on one rail") {
@@ -61,8 +71,8 @@ TEST_CASE("aligned orders pair equal local indices across nodes") {
 }
 
 TEST_CASE("one channel on one node is the identity, which is not stored") {
-  CHECK(channel_order(node_runs({}, 5), Arrangement::snake, std::nullopt, 0).empty());
-  CHECK(channel_order(node_runs({}, 5), Arrangement::rotated, 0, 0).empty());
+  CHECK(channel_order(node_runs({}, 5), Arrangement::snake, std::nullopt, 0, 1).empty());
+  CHECK(channel_order(node_runs({}, 5), Arrangement::rotated, 0, 0, 1).empty());
 }
 
 TEST_CASE("interleaved nodes keep the order of the group, turned to the root") {

@@ -1,15 +1,16 @@
 // The closed form of a Pattern on a Fabric.
 //
-// Per phase two times are formed and the larger counts; phases add up (a barrier per position):
-//   rounds  the dependency path with each hop at the rate its route gives it in its own round, the hops of
-//           that round sharing links: with tau = chunk/beta, alpha = route latency, R rounds, c chunks
-//             circulating  max( R*c*tau + alpha at the slowest hop, alpha+tau summed over R hops around
-//                          the ring + (c-1)*max tau )          = (R-1)*max(c*tau, tau+alpha) + c*tau + alpha
-//             forwarding   longest path of hops, sum (tau+alpha) of one chunk + (c-1)*max tau on it
-//             sequential   per sender sum of c*tau, + alpha      concurrent  max of c*tau + alpha
-//   load    the busiest link: when its first byte can start, + all bytes of the phase that cross it over its
-//           bandwidth, + alpha
-// Exact where no two hops share a link; where they do it is an approximation, and says so.
+// Every hop's first and last chunk are followed along what they wait for, across phases. With tau = chunk/beta,
+// alpha = route latency, R rounds, c chunks, a hop on links of its own takes
+//   circulating  max( R*c*tau + alpha at the slowest hop, alpha+tau summed over R hops around the ring
+//                + (c-1)*max tau )                              = (R-1)*max(c*tau, tau+alpha) + c*tau + alpha
+//   forwarding   tau for a chunk; the last is c-1 times the slowest tau of its way behind the first
+//   sequential   c*tau, one after the other      concurrent   c*tau, all at once
+// and where others are under way on its links as much longer as fair shares make it (src/cost/crossings.hpp). A phase
+// takes at least as long as its busiest link: when its first byte can start, + all bytes of the phase that cross it
+// over its bandwidth, + the least alpha of those bytes' routes. The cost is that of the hops and their routes, whatever
+// the number of chunks. Exact where no two hops share a link and every ring is of like hops that begin together; else
+// it is an approximation, and says so (docs/models.md: how near).
 #pragma once
 
 #include <optional>
@@ -28,9 +29,10 @@ struct PhaseEstimate {
   int rounds = 0;
   Volume chunk{};     ///< largest message
   Seconds latency{};  ///< largest alpha of a hop
-  Bandwidth rate{};   ///< smallest rate of a hop, after sharing within its round
-  Seconds by_rounds{};
-  Seconds by_load{};
+  Bandwidth rate{};   ///< smallest rate of a hop beside those that it shares links with
+  // Both from when the phase before was over everywhere; ranks that are through with it have gone on by then.
+  Seconds by_rounds{};            ///< along dependencies
+  Seconds by_load{};              ///< of the busiest link
   std::optional<LinkId> busiest;  ///< link that sets by_load
   Volume busiest_bytes{};
   Seconds time{};  ///< max(by_rounds, by_load)
@@ -39,11 +41,17 @@ struct PhaseEstimate {
 struct Estimate {
   Seconds total{};
   bool shared = false;  ///< two hops may use one link at once: the closed form is approximate
+  bool drifts = false;  ///< a ring of unlike hops, or whose ranks begin apart: approximate (within 5 %)
+  bool exact() const { return !shared && !drifts; }
   std::vector<PhaseEstimate> phases;
 };
 
 Estimate estimate(const Fabric&, const Pattern&);
 /// Several patterns at once from time 0, sharing links; one Estimate each.
 std::vector<Estimate> estimate(const Fabric&, std::span<const Pattern>);
+/// The first of them alone, beside the others.
+Estimate estimate_first(const Fabric&, std::span<const Pattern>);
+/// At a tenth of the work and whatever the number of chunks: the first takes no less than this beside the others.
+Seconds least_time(const Fabric&, std::span<const Pattern>);
 
 }  // namespace collcast

@@ -1,0 +1,79 @@
+#include "cost/round_trip.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace collcast {
+
+namespace {
+
+/// Sums of the same latencies in another order differ in the last bit.
+bool same(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(a, b); }
+
+}  // namespace
+
+bool RoundTrip::alike() const {
+  return std::all_of(legs_.begin(), legs_.end(), [&](const Leg& leg) {
+    return same(leg.walk, legs_.front().walk) && same(leg.alpha, legs_.front().alpha);
+  });
+}
+
+double RoundTrip::time(int rounds, int chunks) const {
+  double longest = 0;
+  for (const Leg& leg : legs_) longest = std::max(longest, rounds * (chunks * leg.tau) + leg.alpha);
+
+  std::map<Position, std::size_t> leg_of;
+  for (std::size_t i = 0; i < legs_.size(); ++i) leg_of[legs_[i].from] = i;
+  std::vector<std::size_t> next;  // none: legs_.size()
+  for (const Leg& leg : legs_) {
+    const auto found = leg_of.find(leg.to);
+    next.push_back(found == leg_of.end() ? legs_.size() : found->second);
+  }
+  std::vector<bool> visited(legs_.size());
+  for (std::size_t start = 0; start < legs_.size(); ++start)
+    if (!visited[start]) longest = std::max(longest, walk(start, visited, next, rounds, chunks));
+  return longest;
+}
+
+// The best R consecutive hops: whole turns, and the best window of what is left over.
+double RoundTrip::walk(std::size_t first, std::vector<bool>& visited, const std::vector<std::size_t>& next, int rounds,
+                       int chunks) const {
+  std::vector<std::size_t> path;
+  std::size_t leg = first;
+  for (; leg < legs_.size() && !visited[leg]; leg = next[leg]) {
+    visited[leg] = true;
+    path.push_back(leg);
+  }
+  const bool closed = leg == first;
+  const std::size_t length = path.size();
+  // Equal legs stay in step: who shares a link now does so in every round. Others drift apart, and find links free.
+  bool equal = true;
+  for (const std::size_t i : path)
+    equal = equal && same(legs_[i].walk + legs_[i].alpha, legs_[path[0]].walk + legs_[path[0]].alpha);
+  const auto hop_time = [&](std::size_t i) {
+    const Leg& at = legs_[path[i % length]];
+    return (equal ? at.tau : at.walk) + at.alpha;
+  };
+  double slowest = 0, whole = 0, longest = 0;
+  for (std::size_t i = 0; i < length; ++i) {
+    slowest = std::max(slowest, legs_[path[i]].tau);
+    whole += hop_time(i);
+    longest = std::max(longest, hop_time(i));
+  }
+  const auto wanted = static_cast<std::size_t>(rounds);
+  const std::size_t hops = closed ? wanted : std::min(wanted, length);
+  if (equal) return static_cast<double>(hops) * longest + (chunks - 1) * slowest;
+
+  const std::size_t rest = hops % length;
+  double window = 0;
+  for (std::size_t i = 0; i < rest; ++i) window += hop_time(i);
+  double best = window;
+  for (std::size_t i = 0; i + 1 < length && (closed || i + rest < length); ++i) {
+    window += hop_time(i + rest) - hop_time(i);
+    best = std::max(best, window);
+  }
+  return static_cast<double>(hops / length) * whole + best + (chunks - 1) * slowest;
+}
+
+}  // namespace collcast
