@@ -5,6 +5,8 @@
 // model, only one that is enough: the smallest power of two within 1 % of the most that are tried.
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
 
 #include "evaluate/group_patterns.hpp"
 
@@ -14,6 +16,8 @@ namespace {
 constexpr int most_doublings = 12;  // 4096 chunks
 constexpr double enough = 1.01;
 constexpr std::int64_t many_hops = std::int64_t{1} << 22;
+/// Minutes of closed form.
+constexpr std::int64_t too_many_hops = std::int64_t{1} << 27;
 
 /// Hops that an estimate looks at: those of a circulating phase are the same in every round.
 std::int64_t hops(const std::vector<Pattern>& patterns) {
@@ -30,18 +34,30 @@ std::int64_t hops(const std::vector<Pattern>& patterns) {
 
 Estimate with_chunks(const Fabric& fabric, std::vector<Pattern>& patterns, int chunks) {
   for (Pattern& pattern : patterns) pattern.chunks = chunks;
-  return std::move(estimate(fabric, std::span<const Pattern>(patterns)).front());
+  return estimate_first(fabric, patterns);
 }
 
-int best_chunks(const Fabric& fabric, std::vector<Pattern>& patterns) {
-  const Seconds limit = with_chunks(fabric, patterns, 1 << most_doublings).total * enough;
+struct Chunked {
+  int chunks = 1;
+  Estimate estimate;
+};
+
+Chunked best_chunks(const Fabric& fabric, std::vector<Pattern>& patterns) {
+  Chunked best{1 << most_doublings, with_chunks(fabric, patterns, 1 << most_doublings)};
+  const Seconds limit = best.estimate.total * enough;
   int too_few = -1;
   int good = most_doublings;
   while (good - too_few > 1) {
     const int middle = (too_few + good) / 2;
-    (with_chunks(fabric, patterns, 1 << middle).total <= limit ? good : too_few) = middle;
+    Estimate estimate = with_chunks(fabric, patterns, 1 << middle);
+    if (estimate.total > limit) {
+      too_few = middle;
+    } else {
+      good = middle;
+      best = {1 << middle, std::move(estimate)};
+    }
   }
-  return 1 << good;
+  return best;
 }
 
 int ranks_on_least_used_node(const Fabric& fabric, const Group& group) {
@@ -76,14 +92,27 @@ Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& reque
     options.channels = channels_for(fabric, request, *info);
   Result<std::vector<Pattern>> patterns = group_patterns(fabric, request, options);
   if (!patterns) return patterns.errors();
+  if (const std::int64_t count = hops(*patterns); count > too_many_hops)
+    return Diagnostics{{{},
+                        name + " among " + std::to_string(request.group.size()) + " ranks has " +
+                            std::to_string(count) + " hops, more than the " + std::to_string(too_many_hops) +
+                            " that are looked at one by one",
+                        "expected fewer ranks, or another algorithm, such as recursive_doubling or ring"}};
   options.node_of = nodes_of(fabric, request.group);
   return Candidate{std::move(options), std::move(patterns).value()};
 }
 
+/// Sums of equal terms in different order are equal: the catalogue's order then decides.
+double rounded(Seconds time) { return static_cast<double>(static_cast<float>(time.count())); }
+
 Choice priced(const Fabric& fabric, const CollectivePolicy& policy, Candidate c) {
-  if (policy.chunks == 0 && find_info(c.options.algorithm)->chunked) c.options.chunks = best_chunks(fabric, c.patterns);
-  Estimate time = with_chunks(fabric, c.patterns, c.options.chunks);
-  return {std::move(c.options), std::move(c.patterns.front()), std::move(time)};
+  Chunked best;
+  if (policy.chunks == 0 && find_info(c.options.algorithm)->chunked)
+    best = best_chunks(fabric, c.patterns);
+  else
+    best = {c.options.chunks, with_chunks(fabric, c.patterns, c.options.chunks)};
+  c.options.chunks = c.patterns.front().chunks = best.chunks;
+  return {std::move(c.options), std::move(c.patterns.front()), std::move(best.estimate), {}};
 }
 
 /// All that do the kind and suit the group; the last reasons why not if there are none.
@@ -120,9 +149,40 @@ Result<std::vector<Choice>> choose(const Fabric& fabric, const CollectiveRequest
   Result<std::vector<Candidate>> all = candidates(fabric, request, policy);
   if (!all) return all.errors();
   for (Candidate& c : std::move(all).value()) choices.push_back(priced(fabric, policy, std::move(c)));
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Choice& a, const Choice& b) { return a.estimate.total < b.estimate.total; });
+  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+    return rounded(a.estimate.total) < rounded(b.estimate.total);
+  });
   return choices;
+}
+
+Result<Choice> fastest(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy) {
+  if (Diagnostics wrong = wrong_with_ranks(fabric, request); !wrong.empty()) return wrong;
+  if (policy.algorithm != "auto") {
+    Result<Candidate> one = candidate(fabric, request, policy, policy.algorithm);
+    if (!one) return one.errors();
+    return priced(fabric, policy, std::move(one).value());
+  }
+  Result<std::vector<Candidate>> found = candidates(fabric, request, policy);
+  if (!found) return found.errors();
+  std::vector<Candidate> all = std::move(found).value();
+  std::vector<Seconds> floors;
+  for (const Candidate& c : all) floors.push_back(least_time(fabric, c.patterns));
+
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return floors[a] < floors[b]; });
+  std::optional<Choice> best;
+  std::size_t best_place = 0;
+  for (const std::size_t i : order) {
+    if (best && rounded(floors[i]) > rounded(best->estimate.total)) break;
+    Choice choice = priced(fabric, policy, std::move(all[i]));
+    // Of equal times the one that the catalogue names first, as choose() has it.
+    const double time = rounded(choice.estimate.total), least = best ? rounded(best->estimate.total) : 0;
+    if (best && (time > least || (time == least && i > best_place))) continue;
+    best = std::move(choice);
+    best_place = i;
+  }
+  return std::move(*best);
 }
 
 std::vector<ChunkPoint> chunk_curve(const Fabric& fabric, const CollectiveRequest& request, CollectiveOptions options) {

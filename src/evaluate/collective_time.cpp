@@ -41,34 +41,33 @@ Key key_of(const CollectiveRequest& request) {
 CollectiveTime by_estimate(const Fabric& fabric, CollectivePolicy policy) {
   return [&fabric, policy = std::move(policy)](const CollectiveRequest& request) -> Result<Seconds> {
     if (takes_no_time(request)) return Seconds(0);
-    const auto choices = choose(fabric, request, policy);
-    if (!choices) return choices.errors();
-    return choices->front().estimate.total;
+    const auto choice = fastest(fabric, request, policy);
+    if (!choice) return choice.errors();
+    return choice->estimate.total;
   };
 }
 
 CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, EngineOptions engine) {
   return [&fabric, policy = std::move(policy), engine](const CollectiveRequest& request) -> Result<Seconds> {
     if (takes_no_time(request)) return Seconds(0);
-    const auto choices = choose(fabric, request, policy);
-    if (!choices) return choices.errors();
-    const Choice& choice = choices->front();
-    if (request.alongside.empty()) return simulate_alone(fabric, choice.pattern, engine);
-    auto patterns = group_patterns(fabric, request, choice.options);
+    const auto choice = fastest(fabric, request, policy);
+    if (!choice) return choice.errors();
+    if (request.alongside.empty()) return simulate_alone(fabric, choice->pattern, engine);
+    auto patterns = group_patterns(fabric, request, choice->options);
     if (!patterns) return patterns.errors();
     const auto times = simulate_together(fabric, *patterns, engine);
     if (!times) return times.errors();
-    return times->front();  // the own group's; the others run beside it
+    return times->times.front();  // the own group's; the others run beside it
   };
 }
 
-Result<std::vector<Seconds>> simulate_together(const Fabric& fabric, std::span<const Pattern> patterns,
-                                               const EngineOptions& engine) {
+Result<Together> simulate_together(const Fabric& fabric, std::span<const Pattern> patterns,
+                                   const EngineOptions& engine) {
   Schedule schedule;
   std::vector<OpId> first;
   first.reserve(patterns.size());
   for (const Pattern& pattern : patterns) first.push_back(schedule.add_exchange(pattern));
-  const Result<Timeline> timeline = simulate(fabric, schedule, engine);
+  Result<Timeline> timeline = simulate(fabric, schedule, engine);
   if (!timeline) return timeline.errors();
   std::vector<Seconds> times;
   for (std::size_t p = 0; p < patterns.size(); ++p) {
@@ -77,7 +76,7 @@ Result<std::vector<Seconds>> simulate_together(const Fabric& fabric, std::span<c
       finish = std::max(finish, timeline->ops[first[p].value() + static_cast<std::uint32_t>(i)].finish);
     times.push_back(to_seconds(finish));
   }
-  return times;
+  return Together{std::move(times), std::move(timeline).value()};
 }
 
 CollectiveTime memoized(CollectiveTime time) {

@@ -38,7 +38,8 @@ TEST_CASE("auto picks the fastest closed form and keeps the others in order") {
     return std::find(a.kinds.begin(), a.kinds.end(), all_reduce) != a.kinds.end();
   });
   REQUIRE(static_cast<std::ptrdiff_t>(choices.size()) == able);
-  for (std::size_t i = 1; i < choices.size(); ++i) CHECK(choices[i - 1].estimate.total <= choices[i].estimate.total);
+  for (std::size_t i = 1; i < choices.size(); ++i)
+    CHECK(choices[i - 1].estimate.total <= choices[i].estimate.total * (1 + 1e-6));  // equal to rounding: as listed
   for (const Choice& c : choices) {
     CHECK(estimate(fabric, c.pattern).total == c.estimate.total);
     CHECK(c.pattern.chunks == c.options.chunks);
@@ -190,4 +191,38 @@ TEST_CASE("auto passes over algorithms that do not suit the group") {
   const Fabric fabric = two_nodes();
   const auto choices = choose(fabric, among(all_reduce, {0, 1, 2, 4}, 1000), {}).value();
   for (const Choice& c : choices) CHECK(c.options.algorithm != "hierarchical");
+}
+
+TEST_CASE("near candidates of approximate closed form are told apart by simulation") {
+  // Tree and double tree of 4 chunks on a star share ports; the ring has its own and is exact.
+  const Fabric star = star_fabric(16, bandwidth, Seconds(1e-6));
+  for (const std::int64_t bytes : {1 << 10, 1 << 20, 1 << 28}) {
+    const CollectiveRequest r = request(all_reduce, 16, bytes);
+    std::vector<Choice> choices = choose(star, r, {}).value();
+    const Seconds best = choices.front().estimate.total;
+    CHECK(prefer_simulated(star, choices).empty());
+    for (const Choice& c : choices) {
+      if (c.simulated) {
+        CHECK(c.estimate.shared);
+        CHECK(c.estimate.total <= best * 1.25);
+        CHECK(*c.simulated == to_seconds(simulate(star, c.pattern).value().finish));
+      }
+      if (c.estimate.total <= best * 1.25) CHECK(choices.front().time() <= c.time() * (1 + 1e-6));
+    }
+  }
+}
+
+TEST_CASE("a lone candidate, or one far ahead, is not simulated") {
+  const Fabric star = star_fabric(16, bandwidth, Seconds(1e-6));
+  std::vector<Choice> one = choose(star, request(all_reduce, 16, 1 << 20), {"tree", 4, 1}).value();
+  CHECK(prefer_simulated(star, one).empty());
+  CHECK_FALSE(one.front().simulated.has_value());
+}
+
+TEST_CASE("more hops than can be looked at are refused, with what to do") {
+  const Fabric star = star_fabric(12000, bandwidth, Seconds(1e-6));
+  const std::string text = refusal(star, request(alltoall, 12000, 1 << 20), {"direct", 1, 1});
+  CHECK(text.find("direct among 12000 ranks has 143988000 hops") != std::string::npos);
+  CHECK(text.find("recursive_doubling") != std::string::npos);
+  CHECK(choose(star, request(all_gather, 12000, 1 << 20), {"ring", 1, 1}).ok());
 }

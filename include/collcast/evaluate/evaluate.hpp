@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,12 +23,25 @@ struct Choice {
   CollectiveOptions options;
   Pattern pattern;
   Estimate estimate;
+  std::optional<Seconds> simulated;  ///< by prefer_simulated
+
+  Seconds time() const { return simulated.value_or(estimate.total); }
 };
 
 /// Fills `node_of` and channels from the fabric, picks algorithm and chunks by closed form. Candidates are
 /// ordered fastest first; the runner-up is [1]. `auto` passes over algorithms with more than four million
-/// hops (every-to-every beyond 2048 ranks) where another can do it. Fails as make_pattern does.
+/// hops (every-to-every beyond 2048 ranks) where another can do it. Fails as make_pattern does, and for
+/// more than 134 million hops (every-to-every beyond 11585 ranks).
 Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
+
+/// choose()'s first alone, at a fraction of the work: what cannot come below the best so far, because of the bytes over
+/// its busiest link, is not looked at.
+Result<Choice> fastest(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
+
+/// Where the closed form is approximate it cannot tell near candidates apart: simulates those of `choices` (as of
+/// choose) that are approximate, within 25 % of the best and of at most two million messages, and orders all that are
+/// within 25 % by the simulated time, else by the estimate.
+Diagnostics prefer_simulated(const Fabric&, std::vector<Choice>& choices, const EngineOptions& = {});
 
 /// The closed form over numbers of chunks, 1, 2, 4 ... 4096. The model has no cost per message, so more chunks
 /// never hurt it; `chunks = 0` takes the fewest within 1 % of the last. Empty where make_pattern fails.
@@ -37,8 +51,12 @@ struct ChunkPoint {
 };
 std::vector<ChunkPoint> chunk_curve(const Fabric&, const CollectiveRequest&, CollectiveOptions);
 
-/// The simulated time of each pattern, all at once from time 0.
-Result<std::vector<Seconds>> simulate_together(const Fabric&, std::span<const Pattern>, const EngineOptions& = {});
+/// Several patterns at once from time 0: the simulated time of each, and what they did to the links.
+struct Together {
+  std::vector<Seconds> times;
+  Timeline timeline;
+};
+Result<Together> simulate_together(const Fabric&, std::span<const Pattern>, const EngineOptions& = {});
 
 /// A request's time; the fabric must outlive it. A group of one or zero bytes takes no time.
 using CollectiveTime = std::function<Result<Seconds>(const CollectiveRequest&)>;

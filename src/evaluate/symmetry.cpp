@@ -1,0 +1,95 @@
+#include "collcast/evaluate/symmetry.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace collcast {
+namespace {
+
+/// First and last node that a request has a rank on.
+struct Span {
+  int first = 0, last = 0;
+};
+
+Span nodes_of(const Fabric& fabric, const CollectiveRequest& request) {
+  std::uint32_t least = ~std::uint32_t{0}, most = 0;
+  const auto look = [&](const Group& group) {
+    for (int i = 0; i < group.size(); ++i) {
+      least = std::min(least, group[i].value());
+      most = std::max(most, group[i].value());
+    }
+  };
+  look(request.group);
+  for (const Group& group : request.alongside) look(group);
+  if (least > most) return {};
+  const auto node = [&](std::uint32_t rank) { return static_cast<int>(fabric.node_of(Rank(rank)).value()); };
+  return {node(least), node(most)};
+}
+
+/// Nodes by which everything in the span can move down.
+struct Shift {
+  Span span;
+  int operator()(const std::monostate&) const { return span.first; }
+  int operator()(const StarNetwork&) const { return span.first; }
+  int operator()(const TorusNetwork&) const { return span.first == span.last ? span.first : 0; }
+  int operator()(const LeafSpineNetwork& net) const {
+    const int pod = span.first / net.nodes_per_leaf;
+    return pod == span.last / net.nodes_per_leaf ? span.first : pod * net.nodes_per_leaf;
+  }
+};
+
+Group moved(const Group& group, std::uint32_t ranks) {
+  if (group.is_strided()) {
+    if (group.size() == 0) return group;
+    return Group::strided(Rank(group[0].value() - ranks), group.stride(), group.size());
+  }
+  std::vector<Rank> members = group.ranks();
+  for (Rank& r : members) r = Rank(r.value() - ranks);
+  return Group::listed(std::move(members));
+}
+
+/// Machines of the same description with fewer nodes, each built once.
+class SmallerMachines {
+ public:
+  explicit SmallerMachines(const Fabric& whole) : whole_(whole) {}
+
+  const Fabric& of(int nodes) {
+    // How far a torus reaches decides its routes.
+    if (nodes >= whole_.nodes() || std::holds_alternative<TorusNetwork>(whole_.spec().network)) return whole_;
+    const std::lock_guard lock(mutex_);
+    auto found = built_.find(nodes);
+    if (found == built_.end()) {
+      Result<Fabric> fabric = Fabric::build(whole_.spec(), nodes);
+      found = built_.emplace(nodes, fabric ? std::move(fabric).value() : whole_).first;
+    }
+    return found->second;
+  }
+
+ private:
+  const Fabric& whole_;
+  std::mutex mutex_;
+  std::map<int, Fabric> built_;
+};
+
+}  // namespace
+
+CollectiveRequest moved_to_front(const Fabric& fabric, const CollectiveRequest& request) {
+  const int nodes = std::visit(Shift{nodes_of(fabric, request)}, fabric.spec().network);
+  if (nodes == 0) return request;
+  const auto ranks = static_cast<std::uint32_t>(nodes) * static_cast<std::uint32_t>(fabric.ranks_per_node());
+  CollectiveRequest front{request.kind, moved(request.group, ranks), request.size, request.root, {}};
+  for (const Group& group : request.alongside) front.alongside.push_back(moved(group, ranks));
+  return front;
+}
+
+CollectiveTime by_estimate_at_front(const Fabric& fabric, CollectivePolicy policy) {
+  return [&fabric, machines = std::make_shared<SmallerMachines>(fabric),
+          policy = std::move(policy)](const CollectiveRequest& request) -> Result<Seconds> {
+    return by_estimate(machines->of(nodes_of(fabric, request).last + 1), policy)(request);
+  };
+}
+
+}  // namespace collcast
