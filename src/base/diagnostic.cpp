@@ -27,12 +27,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string to_text(const Location& where) {
+  return where.line > 0 ? fmt::format("{}:{}:{}", where.file, where.line, where.column) : where.file;
+}
+
 std::string to_text(const Diagnostics& diagnostics) {
   std::string out;
   for (const Diagnostic& d : diagnostics) {
-    out += d.where.file;
-    if (d.where.line > 0) out += fmt::format(":{}:{}", d.where.line, d.where.column);
-    out += fmt::format(": error: {}\n", d.message);
+    out += fmt::format("{}: error: {}\n", to_text(d.where), d.message);
     if (!d.hint.empty()) out += fmt::format("    hint: {}\n", d.hint);
   }
   return out;
@@ -55,9 +57,13 @@ std::optional<std::string> nearest_word(std::string_view word, const std::vector
 }
 
 std::string expected_one_of(std::string_view word, const std::vector<std::string>& known) {
-  std::string out;
-  if (const auto near = nearest_word(word, known)) out += fmt::format("did you mean '{}'? ", *near);
-  return out + fmt::format("expected one of: {}", fmt::join(known, ", "));
+  constexpr std::size_t most_listed = 20;
+  const auto near = nearest_word(word, known);
+  const std::string question = near ? fmt::format("did you mean '{}'? ", *near) : std::string();
+  if (known.size() <= most_listed) return question + fmt::format("expected one of: {}", fmt::join(known, ", "));
+  if (near) return question + fmt::format("expected one of {} known words", known.size());
+  return fmt::format("expected one of: {}, ... ({} in all)",
+                     fmt::join(known.begin(), known.begin() + most_listed, ", "), known.size());
 }
 
 }  // namespace collcast

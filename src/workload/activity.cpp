@@ -9,19 +9,29 @@ namespace collcast::workload {
 
 namespace {
 
-struct Charge {
-  std::string_view category;
-  Seconds Breakdown::*part;
-};
-/// In the order in which they are charged. Categories that are not here (forward, backward ...) compute.
-constexpr std::array charges{Charge{"compute", &Breakdown::compute}, Charge{"optimizer", &Breakdown::optimizer},
-                             Charge{"tp", &Breakdown::tp_exposed},   Charge{"pp", &Breakdown::pp_exposed},
-                             Charge{"cp", &Breakdown::cp_exposed},   Charge{"ep", &Breakdown::ep_exposed},
-                             Charge{"dp", &Breakdown::dp_exposed}};
+/// In the order in which they are charged.
+constexpr std::array charges{&Breakdown::compute, &Breakdown::optimizer, &Breakdown::tp_exposed, &Breakdown::pp_exposed,
+                             &Breakdown::dp_exposed};
 
-std::size_t charge_of(std::string_view category) {
-  for (std::size_t i = 0; i < charges.size(); ++i)
-    if (charges[i].category == category) return i;
+std::size_t charge_of(std::string_view name) {
+  const std::optional<Category> category = parse_category(name);
+  check(category.has_value(), "an operation of a step has a category");
+  switch (*category) {
+    case Category::compute:
+    case Category::forward:
+    case Category::backward:
+    case Category::recompute:
+      return 0;
+    case Category::optimizer:
+      return 1;
+    case Category::tp:
+      return 2;
+    case Category::pp:
+      return 3;
+    case Category::dp:
+      return 4;
+  }
+  check(false, "a known category");
   return 0;
 }
 
@@ -61,7 +71,7 @@ Breakdown break_down(const Schedule& schedule, const Timeline& timeline, std::sp
   pass(timeline.finish);
 
   Breakdown parts;
-  for (std::size_t i = 0; i < charges.size(); ++i) parts.*charges[i].part = to_seconds(charged[i]);
+  for (std::size_t i = 0; i < charges.size(); ++i) parts.*charges[i] = to_seconds(charged[i]);
   parts.bubble = to_seconds(idle);
   return parts;
 }

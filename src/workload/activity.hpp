@@ -1,7 +1,7 @@
 // Where the time of a timeline goes, as one rank sees it.
 //
-// At every instant the rank is charged to the first of these that is running: compute, optimizer, tp, pp, cp,
-// ep, dp; and to the bubble if none is. Communication under computation is therefore hidden and costs nothing.
+// At every instant the rank is charged to the first of these that is running: compute, optimizer, tp, pp,
+// dp; and to the bubble if none is. Communication under computation is therefore hidden and costs nothing.
 #pragma once
 
 #include <span>

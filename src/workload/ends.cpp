@@ -18,7 +18,7 @@ Segments embedding_segments(const StepInputs& in) {
   const double w = timer.precision().activation, rows = share.rows * share.hidden, all = share.tokens * share.hidden;
 
   Segments s;
-  s.forward = {{"embedding", "forward", {timer.memory("embedding", Volume(2 * w * all))}, tp.reduce}};
+  s.forward = {{"embedding", Category::forward, {timer.memory("embedding", Volume(2 * w * all))}, tp.reduce}};
   std::vector<Operation> after, before;
   if (in.model.learned_positions > 0) after.push_back(timer.memory("position embedding", Volume(2 * w * rows)));
   if (in.model.dropout > 0) {
@@ -26,13 +26,15 @@ Segments embedding_segments(const StepInputs& in) {
     before.push_back(timer.memory("embedding dropout gradient", Volume((2 * w + 1) * rows)));
   }
   if (in.model.learned_positions > 0) before.push_back(timer.memory("position gradient", Volume(w * rows)));
-  if (!after.empty()) s.forward.push_back({"embedding", "forward", after, std::nullopt});
+  if (!after.empty()) s.forward.push_back({"embedding", Category::forward, after, std::nullopt});
 
   // Every rank scatters the rows of its part of the vocabulary: T/t on average.
   const double scattered = 2.0 * in.options.gradient_bytes * all / in.layout.tp;
-  s.backward = joined(
-      {{"embedding", "backward", before, tp.gather},
-       {"embedding", "backward", {timer.memory("embedding gradient", Volume(w * all + scattered))}, std::nullopt}});
+  s.backward = joined({{"embedding", Category::backward, before, tp.gather},
+                       {"embedding",
+                        Category::backward,
+                        {timer.memory("embedding gradient", Volume(w * all + scattered))},
+                        std::nullopt}});
   return s;
 }
 
@@ -45,20 +47,20 @@ Segments head_segments(const StepInputs& in) {
   const Flops product(2 * T * h * v);
 
   Segments s;
-  s.forward = joined({{"final norm", "forward", {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
+  s.forward = joined({{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
                       {"logits",
-                       "forward",
+                       Category::forward,
                        {timer.core_gemm("logits", product, Volume(w * (T * h + h * v + T * v))),
                         timer.memory("loss", Volume(12 * T * v))},
                        std::nullopt}});
-  s.backward =
-      joined({{"loss", "backward", {timer.memory("loss gradient", Volume((4 + w) * T * v))}, tp.gather},
-              {"logits",
-               "backward",
-               {timer.core_gemm("logits input gradient", product, Volume(w * (T * v + h * v + T * h))),
-                timer.core_gemm("logits weight gradient", product, Volume(w * (T * v + T * h) + 2 * g * h * v))},
-               tp.reduce},
-              {"final norm", "backward", {timer.memory("final norm gradient", Volume(5 * w * rows))}, std::nullopt}});
+  s.backward = joined(
+      {{"loss", Category::backward, {timer.memory("loss gradient", Volume((4 + w) * T * v))}, tp.gather},
+       {"logits",
+        Category::backward,
+        {timer.core_gemm("logits input gradient", product, Volume(w * (T * v + h * v + T * h))),
+         timer.core_gemm("logits weight gradient", product, Volume(w * (T * v + T * h) + 2 * g * h * v))},
+        tp.reduce},
+       {"final norm", Category::backward, {timer.memory("final norm gradient", Volume(5 * w * rows))}, std::nullopt}});
   return s;
 }
 

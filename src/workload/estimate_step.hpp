@@ -16,6 +16,7 @@ namespace collcast::workload {
 struct StepEstimate {
   Seconds total{};
   Breakdown breakdown;  ///< of the stage with the most work; sums to total
+  ClosedForm terms;     ///< that sum to it as well
 };
 StepEstimate estimate_step(const StepPlan&);
 

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/symmetry.hpp"
+#include "collcast/workload/search.hpp"
 #include "collcast/workload/step.hpp"
 #include "workload/activity.hpp"
 #include "workload/estimate_step.hpp"
@@ -20,7 +22,7 @@ using namespace workload;
 LayerTimes layer_times(const StagePlan& stage) {
   const Unit* layer = nullptr;
   for (const Unit& u : stage.units)
-    if (u.label.front() == 'L') layer = &u;
+    if (u.kind == UnitKind::layer) layer = &u;
   check(layer != nullptr, "every stage has a layer");
   const UnitWork& work = stage.work(*layer);
   LayerTimes t{work.forward_time(), work.backward_time(), {}, {}};
@@ -31,14 +33,22 @@ LayerTimes layer_times(const StagePlan& stage) {
   return t;
 }
 
-/// What the step achieves, from its time.
-void add_rates(StepResult& result, const StepInputs& in) {
-  const double gpu_seconds = result.step.count() * in.layout.world();
-  const double peak = in.gpu.peak.at(in.options.precision).value();
-  result.tokens_per_s_per_gpu = static_cast<double>(in.batch.global_batch) * in.batch.sequence / gpu_seconds;
-  result.model_flops_per_gpu = FlopRate(model_flops(in).value() / gpu_seconds);
-  result.mfu = result.model_flops_per_gpu.value() / peak;
-  result.hfu = hardware_flops(in).value() / gpu_seconds / peak;
+StageTerms stage_terms(const StepPlan& plan) {
+  const StagePlan& stage = plan.stages[plan.slowest()];
+  StageTerms terms{static_cast<int>(plan.slowest()), {}, stage.optimizer, stage.gather};
+  std::optional<std::size_t> last;
+  for (const Unit& unit : stage.units) {
+    if (last == unit.work) {
+      ++terms.units.back().count;
+      continue;
+    }
+    last = unit.work;
+    const UnitWork& work = stage.work(unit);
+    terms.units.push_back({unit.kind == UnitKind::layer ? "layer" : unit.label, 1, {}, {}});
+    for (const std::vector<Stretch>* stretches : {&work.forward, &work.backward})
+      for (const Stretch& s : *stretches) (s.computes() ? terms.units.back().compute : terms.units.back().tp) += s.time;
+  }
+  return terms;
 }
 
 void add_memory(StepResult& result, const StepInputs& in) {
@@ -47,23 +57,42 @@ void add_memory(StepResult& result, const StepInputs& in) {
                                     [](const MemoryUse& a, const MemoryUse& b) { return a.peak < b.peak; });
 }
 
+/// A message has one way to go: what is asked for collectives is not asked for it.
+CollectivePolicy policy_of(const CollectiveRequest& request, const CollectivePolicy& policy) {
+  return request.kind == CollectiveKind::sendrecv ? CollectivePolicy{} : policy;
+}
+
+CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages) {
+  return memoized([collectives = std::move(collectives), messages = std::move(messages)](const CollectiveRequest& r) {
+    return r.kind == CollectiveKind::sendrecv ? messages(r) : collectives(r);
+  });
+}
+
 /// Names the algorithm that each collective was priced with.
 Diagnostics name_algorithms(StepResult& result, const Fabric& fabric, const CollectivePolicy& policy) {
   for (CollectiveCost& c : result.collectives) {
-    if (!c.algorithm.empty()) continue;
-    const Result<std::vector<Choice>> choices = choose(fabric, c.request, policy);
+    const Result<std::vector<Choice>> choices = choose(fabric, c.request, policy_of(c.request, policy));
     if (!choices) return choices.errors();
     c.algorithm = choices->front().options.algorithm;
   }
   return {};
 }
 
+/// The stage that the result tells of: the one with the most work.
+void add_stage(StepResult& result, const StepPlan& plan) {
+  const std::size_t stage = plan.slowest();
+  result.layer = layer_times(plan.stages[stage]);
+  result.collectives = plan.stages[stage].collectives;
+  result.stage = stage_terms(plan);
+}
+
 /// Runs the plan as a timeline; fills what the simulation says.
-Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, StepTimeline* timeline) {
+Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
+                           StepTimeline* timeline) {
   // A named operation takes about 300 bytes: this is 1.5 GB.
   constexpr double most_operations = 5e6;
   if (plan.operations() > most_operations)
-    return {{{"step"},
+    return {{origins.of("batch.global_batch"),
              "the timeline would have " + format_count(plan.operations()) + " operations; at most " +
                  format_count(most_operations) + " are simulated",
              "use --method estimate, or fewer micro-batches"}};
@@ -71,34 +100,61 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
   Result<Timeline> run = simulate(fabric, spelled.schedule);
   if (!run) return run.errors();
   result.simulate = to_seconds(run->finish);
+  result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
   result.breakdown = break_down(spelled.schedule, *run, spelled.of_stage[plan.slowest()]);
+  result.critical_path = critical_path_of(spelled.schedule, *run, spelled.places);
   if (timeline) *timeline = {std::move(spelled.schedule), std::move(run).value()};
   return {};
 }
 
+/// What the layers below could not do, which knew nothing of a scenario: how its collectives are to be done.
+Diagnostics placed(Diagnostics errors, const Origins& origins) {
+  for (Diagnostic& error : errors)
+    if (error.where.file.empty()) error.where = origins.of("collectives.algorithm");
+  return errors;
+}
+
 }  // namespace
 
-Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
-                                 Method method, StepTimeline* timeline, const EngineOptions& engine) {
-  if (Diagnostics wrong = check_step(in, fabric.rank_count(), {"step"}); !wrong.empty()) return wrong;
+CollectiveTime step_prices(const Fabric& fabric, const CollectivePolicy& policy) {
+  return [collectives = by_estimate_at_front(fabric, policy), messages = by_estimate_at_front(fabric, {})](
+             const CollectiveRequest& r) { return r.kind == CollectiveKind::sendrecv ? messages(r) : collectives(r); };
+}
 
-  const Result<StepPlan> by_formula = make_plan(in, fabric, memoized(by_estimate(fabric, policy)));
-  if (!by_formula) return by_formula.errors();
+StepRates rates(const StepInputs& in, Seconds step) {
+  const double gpu_seconds = step.count() * in.layout.world();
+  const double peak = in.gpu.peak.at(in.options.precision).value();
+  StepRates r;
+  r.tokens_per_s_per_gpu = static_cast<double>(in.batch.global_batch) * in.batch.sequence / gpu_seconds;
+  r.model_flops_per_gpu = FlopRate(model_flops(in).value() / gpu_seconds);
+  r.mfu = r.model_flops_per_gpu.value() / peak;
+  r.hfu = hardware_flops(in).value() / gpu_seconds / peak;
+  return r;
+}
+
+Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                                 Method method, StepTimeline* timeline, const EngineOptions& engine,
+                                 const Origins& origins) {
+  if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
+
+  const Result<StepPlan> by_formula =
+      make_plan(in, fabric, with_messages(by_estimate(fabric, policy), by_estimate(fabric, {})));
+  if (!by_formula) return placed(by_formula.errors(), origins);
   const StepEstimate estimate = estimate_step(*by_formula);
 
   StepResult result;
   result.micro_batches = by_formula->micro_batches;
   result.estimate = result.step = estimate.total;
   result.breakdown = estimate.breakdown;
-  result.layer = layer_times(by_formula->stages[by_formula->slowest()]);
-  result.collectives = by_formula->stages[by_formula->slowest()].collectives;
+  result.closed_form = estimate.terms;
+  add_stage(result, *by_formula);
   if (method != Method::estimate) {
-    const Result<StepPlan> by_engine = make_plan(in, fabric, memoized(by_simulation(fabric, policy, engine)));
-    if (!by_engine) return by_engine.errors();
-    if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, timeline); !wrong.empty()) return wrong;
+    const Result<StepPlan> by_engine =
+        make_plan(in, fabric, with_messages(by_simulation(fabric, policy, engine), by_simulation(fabric, {}, engine)));
+    if (!by_engine) return placed(by_engine.errors(), origins);
+    if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline); !wrong.empty()) return wrong;
     result.step = *result.simulate;
-    result.layer = layer_times(by_engine->stages[by_engine->slowest()]);
-    result.collectives = by_engine->stages[by_engine->slowest()].collectives;
+    add_stage(result, *by_engine);
   }
   if (Diagnostics wrong = name_algorithms(result, fabric, policy); !wrong.empty()) return wrong;
 
@@ -106,7 +162,11 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
   if (result.layer.tp_comm > Seconds{})
     result.compute_to_communication =
         (result.layer.forward + result.layer.backward - result.layer.tp_comm) / result.layer.tp_comm;
-  add_rates(result, in);
+  const StepRates achieved = rates(in, result.step);
+  result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;
+  result.model_flops_per_gpu = achieved.model_flops_per_gpu;
+  result.mfu = achieved.mfu;
+  result.hfu = achieved.hfu;
   add_memory(result, in);
   result.warnings = warnings(in, fabric, result);
   return result;

@@ -30,6 +30,19 @@ Group along(Rank rank, const Digit& digit) {
 
 }  // namespace
 
+std::string_view to_string(Dimension dimension) {
+  switch (dimension) {
+    case Dimension::tp:
+      return "tp";
+    case Dimension::pp:
+      return "pp";
+    case Dimension::dp:
+      return "dp";
+  }
+  check(false, "a known dimension");
+  return {};
+}
+
 Coordinates coordinates(const ParallelLayout& l, Rank rank) {
   const Digits d = digits(l);
   const int dp = d.dp.of(rank);

@@ -15,6 +15,7 @@
 // et al. 2022, Megatron-LM's fused kernels, Dao et al. 2022. Left out: launch gaps, transposes, casts.
 #include <utility>
 
+#include "workload/parameters.hpp"
 #include "workload/share.hpp"
 
 namespace collcast::workload {
@@ -26,7 +27,7 @@ Share::Share(const StepInputs& in) {
   rows = in.layout.sequence_parallel ? tokens / t : tokens;
   hidden = m.hidden;
   query = static_cast<double>(m.heads) * m.head_dim / t;
-  key = static_cast<double>(m.kv_heads) * m.head_dim / t;
+  key = static_cast<double>(kv_heads_per_rank(m, in.layout.tp)) * m.head_dim;
   ffn = m.ffn / t;
   vocab = m.vocab / t;
   lse = b * m.heads * s / t;
@@ -94,7 +95,7 @@ class Layer {
         up_{in.model.gated_mlp ? "mlp up+gate" : "mlp up", share_.hidden, (in.model.gated_mlp ? 2 : 1) * share_.ffn},
         down_{"mlp down", share_.ffn, share_.hidden} {}
 
-  std::vector<Segment> forward(const char* category) const {
+  std::vector<Segment> forward(Category category) const {
     Operations attention{linear_.forward(qkv_)};
     extend(attention, rotary("rotary"));
     extend(attention, core_forward());
@@ -115,25 +116,27 @@ class Layer {
     mlp.push_back(activation_backward());
     Operations between{norm_backward("mlp norm"), branch_sum("attention residual")};
     extend(between, residual_backward("attention residual"));
-    std::vector<Segment> all{{"mlp residual", "backward", residual_backward("mlp residual"), tp_.gather},
-                             {"mlp down", "backward", mlp, tp_.gather},
-                             {"mlp", "backward", linear_backward(up_, up_.out), tp_.reduce},
-                             {"mlp norm", "backward", between, tp_.gather},
-                             {"projection", "backward", linear_backward(projection_, 0), std::nullopt}};
+    std::vector<Segment> all{{"mlp residual", Category::backward, residual_backward("mlp residual"), tp_.gather},
+                             {"mlp down", Category::backward, mlp, tp_.gather},
+                             {"mlp", Category::backward, linear_backward(up_, up_.out), tp_.reduce},
+                             {"mlp norm", Category::backward, between, tp_.gather},
+                             {"projection", Category::backward, linear_backward(projection_, 0), std::nullopt}};
     if (in_.options.recompute == Recompute::selective)
-      all.push_back({"attention core", "recompute", core_forward(), std::nullopt});
+      all.push_back({"attention core", Category::recompute, core_forward(), std::nullopt});
     Operations core = core_backward();
     extend(core, rotary("rotary gradient"));
-    all.push_back({"attention core", "backward", core, tp_.gather});
-    all.push_back({"attention", "backward", linear_backward(qkv_, qkv_.out), tp_.reduce});
-    all.push_back(
-        {"attention norm", "backward", {norm_backward("attention norm"), branch_sum("layer input")}, std::nullopt});
+    all.push_back({"attention core", Category::backward, core, tp_.gather});
+    all.push_back({"attention", Category::backward, linear_backward(qkv_, qkv_.out), tp_.reduce});
+    all.push_back({"attention norm",
+                   Category::backward,
+                   {norm_backward("attention norm"), branch_sum("layer input")},
+                   std::nullopt});
     return joined(all);
   }
 
   Segments all() const {
-    Segments segments{forward("forward"), {}};
-    if (in_.options.recompute == Recompute::full) segments.backward = forward("recompute");
+    Segments segments{forward(Category::forward), {}};
+    if (in_.options.recompute == Recompute::full) segments.backward = forward(Category::recompute);
     for (Segment& s : backward()) segments.backward.push_back(std::move(s));
     return segments;
   }
@@ -236,7 +239,7 @@ LayerOperations layer_operations(const StepInputs& in) {
   };
   for (const workload::Segment& s : segments.forward) extend(all.forward, s);
   for (const workload::Segment& s : segments.backward)
-    extend(s.category == "recompute" ? all.recompute : all.backward, s);
+    extend(s.category == Category::recompute ? all.recompute : all.backward, s);
   return all;
 }
 

@@ -1,5 +1,6 @@
 #include "workload/parameters.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace collcast::workload {
@@ -11,35 +12,28 @@ double norm_parameters(const TransformerConfig& m) { return (m.biases ? 2.0 : 1.
 /// Rows of the word embedding on one of `tp` ranks.
 double vocabulary_rows(const TransformerConfig& m, int tp) { return std::ceil(static_cast<double>(m.vocab) / tp); }
 
-/// Forward FLOPs of one sample.
-struct ForwardFlops {
-  double linear = 0, core = 0;  ///< of all layers
-  double logits = 0;
-};
-ForwardFlops forward_flops(const StepInputs& in) {
-  const TransformerConfig& m = in.model;
-  const double s = in.batch.sequence, h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads, f = m.ffn;
-  ForwardFlops flops;
-  flops.linear = m.layers * s * (2 * h * (a + 2 * k) * d + 2 * a * d * h + (m.gated_mlp ? 6 : 4) * h * f);
-  flops.core = m.layers * 4 * a * s * s * d;
-  if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
-  return flops;
+LayerParameters layer_terms(const TransformerConfig& m, int tp) {
+  const double h = m.hidden, d = m.head_dim, a = m.heads, f = m.ffn;
+  const double k = static_cast<double>(kv_heads_per_rank(m, tp)) * tp;  // with copies
+  const double up = m.gated_mlp ? 2 * f : f;
+  LayerParameters p;
+  p.attention = (h * d * (a + 2 * k) + a * d * h) / tp;
+  p.mlp = (h * up + f * h) / tp;
+  p.norms = 2 * norm_parameters(m);
+  if (m.biases) {
+    p.sharded_biases = ((a + 2 * k) * d + up) / tp;
+    p.replicated_biases = 2 * h;
+  }
+  return p;
 }
 
 }  // namespace
 
+int kv_heads_per_rank(const TransformerConfig& m, int tp) { return std::max(1, m.kv_heads / tp); }
+
 RankParameters layer_parameters(const TransformerConfig& m, int tp) {
-  const double h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads, f = m.ffn;
-  const double up = m.gated_mlp ? 2 * f : f;
-  RankParameters p;
-  p.sharded = h * d * (a + 2 * k) + a * d * h + h * up + f * h;
-  p.replicated = 2 * norm_parameters(m);
-  if (m.biases) {
-    p.sharded += (a + 2 * k) * d + up;
-    p.replicated += 2 * h;
-  }
-  p.sharded /= tp;
-  return p;
+  const LayerParameters p = layer_terms(m, tp);
+  return {p.sharded(), p.replicated()};
 }
 
 RankParameters embedding_parameters(const TransformerConfig& m, int tp) {
@@ -54,34 +48,49 @@ bool has_embedding(const StepInputs& in, int stage) { return in.options.embeddin
 bool has_head(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == in.layout.pp - 1; }
 
 RankParameters stage_parameters(const StepInputs& in, int stage) {
-  const RankParameters layer = layer_parameters(in.model, in.layout.tp);
-  const double layers = static_cast<double>(in.model.layers) / in.layout.pp;
-  RankParameters sum{layers * layer.sharded, layers * layer.replicated};
-  const auto add = [&](const RankParameters& p) {
-    sum.sharded += p.sharded;
-    sum.replicated += p.replicated;
-  };
-  if (has_embedding(in, stage)) add(embedding_parameters(in.model, in.layout.tp));
-  if (has_head(in, stage)) add(head_parameters(in.model, in.layout.tp, in.model.tied_embeddings && in.layout.pp == 1));
-  return sum;
+  const ParameterTerms p = parameter_terms(in, stage);
+  return {p.sharded(), p.replicated()};
 }
 
-Flops model_flops(const StepInputs& in) {
-  const ForwardFlops f = forward_flops(in);
-  return Flops(3.0 * in.batch.global_batch * (f.linear + f.core + f.logits));
-}
-
-Flops hardware_flops(const StepInputs& in) {
-  const ForwardFlops f = forward_flops(in);
-  double again = 0;
-  if (in.options.recompute == Recompute::selective) again = f.core;
-  if (in.options.recompute == Recompute::full) again = f.linear + f.core;
-  return model_flops(in) + Flops(in.batch.global_batch * again);
-}
+Flops model_flops(const StepInputs& in) { return flop_terms(in).model(); }
+Flops hardware_flops(const StepInputs& in) { return flop_terms(in).hardware(); }
 
 }  // namespace collcast::workload
 
 namespace collcast {
+
+ParameterTerms parameter_terms(const StepInputs& in, int stage) {
+  ParameterTerms terms;
+  terms.layers = static_cast<double>(in.model.layers) / in.layout.pp;
+  terms.layer = workload::layer_terms(in.model, in.layout.tp);
+  if (workload::has_embedding(in, stage)) {
+    const auto embedding = workload::embedding_parameters(in.model, in.layout.tp);
+    terms.embedding = embedding.sharded;
+    terms.positions = embedding.replicated;
+  }
+  if (workload::has_head(in, stage)) {
+    const bool shares_embedding = in.model.tied_embeddings && in.layout.pp == 1;
+    const auto head = workload::head_parameters(in.model, in.layout.tp, shares_embedding);
+    terms.output = head.sharded;
+    terms.final_norm = head.replicated;
+  }
+  return terms;
+}
+
+FlopTerms flop_terms(const StepInputs& in) {
+  const TransformerConfig& m = in.model;
+  const double s = in.batch.sequence, h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads, f = m.ffn;
+  FlopTerms flops;
+  flops.samples = in.batch.global_batch;
+  flops.linear = m.layers * s * (2 * h * (a + 2 * k) * d + 2 * a * d * h + (m.gated_mlp ? 6 : 4) * h * f);
+  flops.copies =
+      m.layers * s * 4 * h * (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
+  flops.core = m.layers * 4 * a * s * s * d;
+  if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
+  if (in.options.recompute == Recompute::selective) flops.recomputed = flops.core;
+  if (in.options.recompute == Recompute::full) flops.recomputed = flops.linear + flops.copies + flops.core;
+  return flops;
+}
 
 double parameter_count(const TransformerConfig& m) {
   return m.layers * workload::layer_parameters(m, 1).total() + workload::embedding_parameters(m, 1).total() +

@@ -1,7 +1,8 @@
 // Parameters and FLOPs of a model, whole and by pipeline stage.
 //
 // Per layer: QKV h d (a + 2k), projection a d h, MLP 2 h f (gated 3 h f), two norms of h (2h with biases), and
-// biases (a + 2k) d + h + f (gated 2f) + h. Column-parallel biases are divided by TP, norms and the biases of
+// biases (a + 2k) d + h + f (gated 2f) + h. KV heads are split over TP; with more ranks than KV heads each rank
+// has a copy of the one that its query heads use. Column-parallel biases are divided by TP, norms and the biases of
 // the row-parallel matrices (projection, MLP down) are on every TP rank. The vocabulary is padded to a
 // multiple of TP. Tied embeddings are one matrix in a single stage and a copy on both end stages otherwise.
 //
@@ -13,7 +14,10 @@
 
 namespace collcast::workload {
 
-/// Of one rank. `replicated` is the same on all its TP peers.
+/// KV heads of one of `tp` ranks: k/t, at least one.
+int kv_heads_per_rank(const TransformerConfig&, int tp);
+
+/// Of one rank. `replicated` is the same on all its TP peers; copies of a KV head, on some of them, are `sharded`.
 struct RankParameters {
   double sharded = 0, replicated = 0;
   double total() const { return sharded + replicated; }
@@ -32,7 +36,7 @@ bool has_head(const StepInputs&, int stage);
 
 /// Of a whole step (global batch), all ranks: forward and backward.
 Flops model_flops(const StepInputs&);
-/// With what is recomputed. Logits never are.
+/// With what is recomputed (logits never are) and what copies of KV heads compute.
 Flops hardware_flops(const StepInputs&);
 
 }  // namespace collcast::workload

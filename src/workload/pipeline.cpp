@@ -24,10 +24,10 @@ std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, 
 
 namespace {
 
-/// Time of the m-1 micro-batches after the first, from the window of stages that is slowest.
-Seconds steady_1f1b(std::span<const StageTime> stages, std::span<const Seconds> transfer, int micro_batches) {
+/// The m-1 micro-batches after the first, from the window of stages that is slowest.
+void add_steady_1f1b(std::span<const StageTime> stages, std::span<const Seconds> transfer, int micro_batches,
+                     PipelineTerms& terms) {
   const double more = micro_batches - 1;
-  Seconds slowest{};
   for (std::size_t first = 0; first < stages.size(); ++first) {
     Seconds work{}, wire{};
     for (std::size_t last = first; last < stages.size(); ++last) {
@@ -36,27 +36,34 @@ Seconds steady_1f1b(std::span<const StageTime> stages, std::span<const Seconds> 
       const double n = static_cast<double>(last - first + 1);
       Seconds time = work * (more / n);
       if (n > 1) time += 2 * wire / (n - 1) * (more - std::ceil(more / n));
-      slowest = std::max(slowest, time);
+      if (time <= terms.rest) continue;
+      terms.rest = time;
+      terms.first = static_cast<int>(first);
+      terms.last = static_cast<int>(last);
+      terms.window_work = work;
+      terms.window_transfers = wire;
     }
   }
-  return slowest;
 }
 
 }  // namespace
 
-Seconds pipeline_time(PipelineSchedule schedule, std::span<const StageTime> stages, std::span<const Seconds> transfer,
-                      int micro_batches) {
+PipelineTerms pipeline_terms(PipelineSchedule schedule, std::span<const StageTime> stages,
+                             std::span<const Seconds> transfer, int micro_batches) {
   check(!stages.empty() && transfer.size() + 1 == stages.size() && micro_batches >= 1,
         "one transfer between two stages");
-  Seconds first{}, slowest_forward{}, slowest_backward{};
+  PipelineTerms terms;
   for (const StageTime& s : stages) {
-    first += s.forward + s.backward;
-    slowest_forward = std::max(slowest_forward, s.forward);
-    slowest_backward = std::max(slowest_backward, s.backward);
+    terms.work += s.forward + s.backward;
+    terms.slowest_forward = std::max(terms.slowest_forward, s.forward);
+    terms.slowest_backward = std::max(terms.slowest_backward, s.backward);
   }
-  for (const Seconds c : transfer) first += 2 * c;
-  if (schedule == PipelineSchedule::gpipe) return first + (slowest_forward + slowest_backward) * (micro_batches - 1);
-  return first + steady_1f1b(stages, transfer, micro_batches);
+  for (const Seconds c : transfer) terms.transfers += c;
+  if (schedule == PipelineSchedule::gpipe)
+    terms.rest = (terms.slowest_forward + terms.slowest_backward) * (micro_batches - 1);
+  else
+    add_steady_1f1b(stages, transfer, micro_batches, terms);
+  return terms;
 }
 
 }  // namespace collcast::workload

@@ -17,6 +17,7 @@
 
 #include "collcast/base/quantity.hpp"
 #include "collcast/workload/config.hpp"
+#include "collcast/workload/terms.hpp"
 
 namespace collcast::workload {
 
@@ -32,7 +33,7 @@ struct StageTime {
   Seconds forward{}, backward{};
 };
 /// `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
-Seconds pipeline_time(PipelineSchedule, std::span<const StageTime>, std::span<const Seconds> transfer,
-                      int micro_batches);
+PipelineTerms pipeline_terms(PipelineSchedule, std::span<const StageTime>, std::span<const Seconds> transfer,
+                             int micro_batches);
 
 }  // namespace collcast::workload

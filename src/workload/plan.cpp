@@ -28,8 +28,6 @@ Seconds time_of(const StagePlan& stage, bool computes) {
   return total;
 }
 
-Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(std::ceil(bytes))); }
-
 /// The collectives of one stage: each kind and size is priced once and counted.
 class StagePricing {
  public:
@@ -40,10 +38,10 @@ class StagePricing {
 
   /// `times` of them per rank and step.
   Seconds tp(CollectiveKind kind, double bytes, std::int64_t times) {
-    return price("tp ", Dimension::tp, kind, groups_.tp, bytes, times);
+    return price(Dimension::tp, kind, groups_.tp, bytes, times);
   }
   Seconds dp(CollectiveKind kind, double bytes, std::int64_t times) {
-    return price("dp ", Dimension::dp, kind, groups_.dp, bytes, times);
+    return price(Dimension::dp, kind, groups_.dp, bytes, times);
   }
   /// Between the first and the last stage.
   Seconds tied(double bytes) {
@@ -51,7 +49,8 @@ class StagePricing {
     std::vector<Group> alongside;
     for (const Group& pp : groups_alongside(in_.layout, fabric_, Dimension::pp, groups_.pp))
       alongside.push_back(ends(pp));
-    return add({"embedding all_reduce",
+    return add({Dimension::dp,
+                "embedding all_reduce",
                 {CollectiveKind::all_reduce, ends(groups_.pp), whole(bytes), 0, std::move(alongside)},
                 {},
                 {},
@@ -62,17 +61,19 @@ class StagePricing {
   Diagnostics errors;
 
  private:
-  Seconds price(const std::string& name, Dimension dimension, CollectiveKind kind, const Group& group, double bytes,
-                std::int64_t times) {
+  Seconds price(Dimension dimension, CollectiveKind kind, const Group& group, double bytes, std::int64_t times) {
     if (group.size() == 1 || times == 0) return {};
-    const std::string full = name + std::string(to_string(kind));
     for (CollectiveCost& c : costs) {
-      if (c.name != full || c.request.size != whole(bytes)) continue;
+      if (c.dimension != dimension || c.request.kind != kind || c.request.size != whole(bytes)) continue;
       c.count += times;
       return c.time;
     }
-    return add(
-        {full, {kind, group, whole(bytes), 0, groups_alongside(in_.layout, fabric_, dimension, group)}, {}, {}, times});
+    return add({dimension,
+                std::string(to_string(dimension)) + " " + std::string(to_string(kind)),
+                {kind, group, whole(bytes), 0, groups_alongside(in_.layout, fabric_, dimension, group)},
+                {},
+                {},
+                times});
   }
 
   Seconds add(CollectiveCost cost) {
@@ -99,20 +100,17 @@ class StageMaker {
         pricing_(pricing),
         stage_(stage),
         micro_batches_(in.batch.micro_batches(in.layout)),
-        tokens_(static_cast<double>(in.batch.sequence) * in.batch.micro_batch),
-        message_(KernelTimer(in).precision().activation * tokens_ * in.model.hidden) {}
+        message_(tp_bytes(in)) {}
 
   StagePlan make() {
     plan_.rank = pricing_.rank();
     add_units();
     add_buckets();
-    const double held = stage_parameters(in_, stage_).total(), w = KernelTimer(in_).precision().activation;
     if (in_.model.tied_embeddings && in_.layout.pp > 1 && (has_embedding(in_, stage_) || has_head(in_, stage_)))
-      plan_.tied_embedding =
-          pricing_.tied(in_.options.gradient_bytes * embedding_parameters(in_.model, in_.layout.tp).sharded);
+      plan_.tied_embedding = pricing_.tied(tied_bytes(in_));
     plan_.optimizer = optimizer_operations(in_, stage_);
     if (in_.options.optimizer && in_.options.zero >= 1)
-      plan_.gather = pricing_.dp(CollectiveKind::all_gather, w * held, 1);
+      plan_.gather = pricing_.dp(CollectiveKind::all_gather, gathered_bytes(in_, stage_), 1);
     return std::move(plan_);
   }
 
@@ -123,19 +121,20 @@ class StageMaker {
     const TransformerConfig& m = in_.model;
     const int tp = in_.layout.tp;
     if (has_embedding(in_, stage_)) {
-      plan_.units.push_back({"embedding", plan_.works.size()});
+      plan_.units.push_back({UnitKind::embedding, "embedding", plan_.works.size()});
       plan_.works.push_back(work(embedding_segments(in_), 1, gradients(embedding_parameters(m, tp))));
     }
     for (int i = 0; i < layers; ++i)
-      plan_.units.push_back({"L" + std::to_string(stage_ * layers + i), plan_.works.size()});
+      plan_.units.push_back({UnitKind::layer, "L" + std::to_string(stage_ * layers + i), plan_.works.size()});
     plan_.works.push_back(work(layer_segments(in_), layers, gradients(layer_parameters(m, tp))));
     if (has_head(in_, stage_)) {
-      plan_.units.push_back({"head", plan_.works.size()});
+      plan_.units.push_back({UnitKind::head, "head", plan_.works.size()});
       const bool shares = m.tied_embeddings && in_.layout.pp == 1;
       plan_.works.push_back(work(head_segments(in_), 1, gradients(head_parameters(m, tp, shares))));
-      const Seconds reduction = pricing_.tp(CollectiveKind::all_reduce, 4 * tokens_, loss_reductions * micro_batches_);
+      const Seconds reduction =
+          pricing_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions * micro_batches_);
       if (in_.layout.tp > 1)
-        plan_.works.back().forward.push_back({"loss all_reduce", "tp", loss_reductions * reduction});
+        plan_.works.back().forward.push_back({"loss all_reduce", Category::tp, loss_reductions * reduction});
     }
   }
 
@@ -149,65 +148,66 @@ class StageMaker {
     for (const Segment& s : segments) {
       Seconds compute{};
       for (const Operation& op : s.operations) compute += op.time;
-      const std::string name = s.category == "recompute" ? "recompute " + s.name : s.name;
+      const std::string name = s.category == Category::recompute ? "recompute " + s.name : s.name;
       if (!s.operations.empty()) result.push_back({name, s.category, compute});
       if (s.then)
-        result.push_back({name + " " + std::string(to_string(*s.then)), "tp",
+        result.push_back({name + " " + std::string(to_string(*s.then)), Category::tp,
                           pricing_.tp(*s.then, message_, std::int64_t{units} * micro_batches_)});
     }
     return result;
   }
 
-  /// Gradients fill buckets in the order of the backward pass: the last unit first.
   void add_buckets() {
     if (in_.layout.dp == 1) return;
-    double total = 0;
-    for (const Unit& u : plan_.units) total += plan_.work(u).gradients;
+    std::vector<double> gradients;
+    for (const Unit& u : plan_.units) gradients.push_back(plan_.work(u).gradients);
     const double size = static_cast<double>(in_.options.bucket.value());
-    const auto full = static_cast<std::int64_t>(total / size);
-    const double rest = total - static_cast<double>(full) * size;
+    const BucketFill fill = fill_buckets(gradients, size);
     const CollectiveKind kind = in_.options.zero >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    const Seconds full_time = pricing_.dp(kind, size, full), rest_time = pricing_.dp(kind, rest, rest > 0 ? 1 : 0);
-
-    double ready = 0, wanted = std::min(size, total);
-    std::int64_t bucket = 0;
-    for (std::size_t u = plan_.units.size(); u-- > 0;) {
-      ready += plan_.work(plan_.units[u]).gradients;
-      // The last unit completes whatever is left, also where the sum's rounding says otherwise.
-      while (bucket < full + (rest > 0 ? 1 : 0) && (wanted <= ready || u == 0)) {
-        plan_.buckets.push_back({u, bucket < full ? full_time : rest_time});
-        ++bucket;
-        wanted = std::min(size * static_cast<double>(bucket + 1), total);
-      }
-    }
+    const Seconds full_time = pricing_.dp(kind, size, fill.full);
+    const Seconds rest_time = pricing_.dp(kind, fill.rest, fill.rest > 0 ? 1 : 0);
+    for (const std::size_t unit : fill.unit)
+      plan_.buckets.push_back({unit, std::ssize(plan_.buckets) < fill.full ? full_time : rest_time});
   }
 
   const StepInputs& in_;
   StagePricing& pricing_;
   int stage_;
   std::int64_t micro_batches_;
-  double tokens_, message_;
+  double message_;
   StagePlan plan_;
 };
 
-/// The messages of each stage to and from its neighbours.
-void add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fabric) {
-  const double message = KernelTimer(in).precision().activation * in.batch.sequence * in.batch.micro_batch *
-                         in.model.hidden / (in.layout.sequence_parallel ? in.layout.tp : 1);
-  const std::size_t stages = plan.stages.size();
-  for (std::size_t i = 0; i + 1 < stages; ++i)
-    plan.transfer.push_back(stage_transfer(in.layout, fabric, static_cast<int>(i), Volume(message)));
-  for (std::size_t i = 0; i < stages && stages > 1; ++i) {
-    const std::size_t boundary = std::min(i, stages - 2);
-    const Group pair = Group::listed({plan.stages[boundary].rank, plan.stages[boundary + 1].rank});
-    // A stage at an end sends one way only.
-    const std::int64_t ways = i == 0 || i + 1 == stages ? 1 : 2;
-    plan.stages[i].collectives.push_back({"pp sendrecv",
-                                          {CollectiveKind::sendrecv, pair, whole(message), 0, {}},
-                                          "point to point",
-                                          plan.transfer[boundary],
-                                          ways * plan.micro_batches});
+/// A boundary's messages: the slowest, because a stage goes on when all its ranks have theirs.
+Result<CollectiveCost> boundary(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage) {
+  CollectiveCost slowest{Dimension::pp, "pp sendrecv", {}, {}, {}, 0};
+  for (CollectiveRequest& request : stage_messages(in.layout, fabric, stage, whole(stage_message_bytes(in)))) {
+    const Result<Seconds> one = time(request);
+    if (!one) return one.errors();
+    if (slowest.request.group.size() > 0 && *one <= slowest.time) continue;
+    slowest.time = *one;
+    slowest.request = std::move(request);
   }
+  return slowest;
+}
+
+/// The messages of each stage to and from its neighbours.
+Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  const std::size_t stages = plan.stages.size();
+  std::vector<CollectiveCost> boundaries;
+  for (std::size_t i = 0; i + 1 < stages; ++i) {
+    Result<CollectiveCost> cost = boundary(in, fabric, time, static_cast<int>(i));
+    if (!cost) return cost.errors();
+    plan.transfer.push_back(cost->time);
+    boundaries.push_back(std::move(cost).value());
+  }
+  for (std::size_t i = 0; i < stages && stages > 1; ++i) {
+    CollectiveCost cost = boundaries[std::min(i, stages - 2)];
+    // A stage at an end sends one way only.
+    cost.count = (i == 0 || i + 1 == stages ? 1 : 2) * plan.micro_batches;
+    plan.stages[i].collectives.push_back(std::move(cost));
+  }
+  return {};
 }
 
 }  // namespace
@@ -255,6 +255,46 @@ double StepPlan::operations() const {
   return total;
 }
 
+Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(std::ceil(bytes))); }
+
+double tp_bytes(const StepInputs& in) {
+  return KernelTimer(in).precision().activation * (static_cast<double>(in.batch.sequence) * in.batch.micro_batch) *
+         in.model.hidden;
+}
+
+double loss_bytes(const StepInputs& in) { return 4 * (static_cast<double>(in.batch.sequence) * in.batch.micro_batch); }
+
+double stage_message_bytes(const StepInputs& in) {
+  return tp_bytes(in) / (in.layout.sequence_parallel ? in.layout.tp : 1);
+}
+
+double tied_bytes(const StepInputs& in) {
+  return in.options.gradient_bytes * embedding_parameters(in.model, in.layout.tp).sharded;
+}
+
+double gathered_bytes(const StepInputs& in, int stage) {
+  return KernelTimer(in).precision().activation * stage_parameters(in, stage).total();
+}
+
+BucketFill fill_buckets(std::span<const double> gradients, double size) {
+  double total = 0;
+  for (const double g : gradients) total += g;
+  BucketFill fill;
+  fill.full = static_cast<std::int64_t>(total / size);
+  fill.rest = total - static_cast<double>(fill.full) * size;
+  const auto buckets = static_cast<std::size_t>(fill.full + (fill.rest > 0 ? 1 : 0));
+  double ready = 0, wanted = std::min(size, total);
+  for (std::size_t u = gradients.size(); u-- > 0;) {
+    ready += gradients[u];
+    // The last unit completes whatever is left, also where the sum's rounding says otherwise.
+    while (fill.unit.size() < buckets && (wanted <= ready || u == 0)) {
+      fill.unit.push_back(u);
+      wanted = std::min(size * static_cast<double>(fill.unit.size() + 1), total);
+    }
+  }
+  return fill;
+}
+
 Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   StepPlan plan;
   plan.schedule = in.layout.schedule;
@@ -269,8 +309,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
     errors.insert(errors.end(), pricing.errors.begin(), pricing.errors.end());
   }
   if (!errors.empty()) return errors;
-
-  add_transfers(plan, in, fabric);
+  if (Diagnostics wrong = add_transfers(plan, in, fabric, time); !wrong.empty()) return wrong;
   return plan;
 }
 

@@ -6,6 +6,7 @@
 // computation of its own layer, and collectives of different kinds do not slow each other or the kernels.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,12 @@
 
 namespace collcast::workload {
 
-/// `category`: forward, backward, recompute or optimizer run on the compute stream, tp on the group's.
+/// forward, backward and recompute run on the compute stream, tp on the group's.
 struct Stretch {
   std::string name;
-  std::string category;
+  Category category = Category::forward;
   Seconds time{};
-  bool computes() const { return category != "tp"; }
+  bool computes() const { return category != Category::tp; }
 };
 
 struct UnitWork {
@@ -30,7 +31,9 @@ struct UnitWork {
 };
 
 /// Units of a stage in forward order; equal layers share their work.
+enum class UnitKind { embedding, layer, head };
 struct Unit {
+  UnitKind kind = UnitKind::layer;
   std::string label;  ///< "L5", "embedding", "head"
   std::size_t work = 0;
 };
@@ -74,12 +77,36 @@ struct StepPlan {
 /// `inputs` has passed check_step.
 Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const CollectiveTime&);
 
+/// Rounded up to what a request can say.
+Bytes whole(double bytes);
+
+/// Rounded up to what a request can say.
+Bytes whole(double bytes);
+
+/// Bytes of the collectives of a step: a TP collective of a layer (w T h), each of the loss's reductions (fp32 per
+/// token), a message between stages, the sum of tied embeddings' gradients, the gather of a stage's parameters.
+double tp_bytes(const StepInputs&);
+double loss_bytes(const StepInputs&);
+double stage_message_bytes(const StepInputs&);
+double tied_bytes(const StepInputs&);
+double gathered_bytes(const StepInputs&, int stage);
+
+/// How the gradients of a stage (bytes by unit, in forward order) fill buckets of `size` bytes: for each bucket the
+/// unit that completes it, last unit first. The last bucket holds `rest` bytes if that is above 0.
+struct BucketFill {
+  std::vector<std::size_t> unit;
+  std::int64_t full = 0;
+  double rest = 0;
+};
+BucketFill fill_buckets(std::span<const double> gradients, double size);
+
 /// Groups of the same dimension with a rank on a node of `group`, without `group`: they communicate at the
 /// same time over the same links.
 std::vector<Group> groups_alongside(const ParallelLayout&, const Fabric&, Dimension, const Group& group);
 
-/// One message of every rank of `stage` to its peer of the next, all at once: the slowest, with the links of
-/// each route shared by all the messages that use them.
-Seconds stage_transfer(const ParallelLayout&, const Fabric&, int stage, Volume message);
+/// The messages of the first replica's ranks of `stage` to their peers of the next, one request per TP rank. Each
+/// pair sends both ways at once (activations on, gradients back), as it does in the steady state of 1F1B, and
+/// beside it all pairs of this boundary with a rank on the same nodes.
+std::vector<CollectiveRequest> stage_messages(const ParallelLayout&, const Fabric&, int stage, Bytes message);
 
 }  // namespace collcast::workload

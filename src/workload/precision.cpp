@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "collcast/base/check.hpp"
+#include "collcast/workload/config.hpp"
+
 namespace collcast::workload {
 
 namespace {
@@ -30,3 +33,13 @@ std::vector<std::string> training_precisions() {
 }
 
 }  // namespace collcast::workload
+
+namespace collcast {
+
+std::string core_precision(const TrainingOptions& options) {
+  const auto precision = workload::training_precision(options.precision);
+  check(precision.has_value(), "check_step has accepted the precision");
+  return precision->core;
+}
+
+}  // namespace collcast

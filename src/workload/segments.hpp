@@ -12,7 +12,7 @@ namespace collcast::workload {
 /// Kernels without communication between them, then one collective of the TP group (if TP > 1).
 struct Segment {
   std::string name;
-  std::string category;  ///< forward, backward or recompute
+  Category category = Category::forward;  ///< or backward, recompute
   std::vector<Operation> operations;
   std::optional<CollectiveKind> then;
 };

@@ -10,7 +10,7 @@ struct Share {
   double tokens = 0;  ///< of the micro-batch: T = b s
   double rows = 0;    ///< tokens of norms, residuals and dropout: T/t with sequence parallelism, else T
   double hidden = 0;
-  double query = 0, key = 0;  ///< a d / t and k d / t
+  double query = 0, key = 0;  ///< a d / t and max(k/t, 1) d
   double ffn = 0;             ///< f / t
   double vocab = 0;           ///< V / t
   double scores = 0;          ///< elements of the attention matrix: b a s^2 / t

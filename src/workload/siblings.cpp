@@ -1,4 +1,4 @@
-// What a group shares its nodes with, and what the messages between two pipeline stages share links with.
+// Which groups communicate beside a group on its nodes, and which messages beside one between two pipeline stages.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -45,7 +45,8 @@ std::vector<Group> groups_alongside(const ParallelLayout& layout, const Fabric& 
   return groups;
 }
 
-Seconds stage_transfer(const ParallelLayout& layout, const Fabric& fabric, int stage, Volume message) {
+std::vector<CollectiveRequest> stage_messages(const ParallelLayout& layout, const Fabric& fabric, int stage,
+                                              Bytes message) {
   const auto at_stage = [&](Rank r, int pp) {
     Coordinates c = coordinates(layout, r);
     c.pp = pp;
@@ -55,29 +56,20 @@ Seconds stage_transfer(const ParallelLayout& layout, const Fabric& fabric, int s
   std::vector<Rank> near = senders.ranks();
   for (const Rank r : senders.ranks()) near.push_back(at_stage(r, stage + 1));
 
-  // Every message of this boundary that leaves from or arrives at these nodes.
-  std::map<Rank, Rank> messages;
+  std::map<Rank, Group> pairs;  // of this boundary with a rank on these nodes, by sender
   for (const Rank r : ranks_on_nodes(layout, fabric, near)) {
     const int pp = coordinates(layout, r).pp;
-    if (pp == stage || pp == stage + 1) messages.emplace(at_stage(r, stage), at_stage(r, stage + 1));
+    const Rank from = at_stage(r, stage);
+    if (pp == stage || pp == stage + 1) pairs.emplace(from, Group::listed({from, at_stage(r, stage + 1)}));
   }
-  std::map<LinkId, int> users;
-  std::vector<LinkId> route;
-  for (const auto& [from, to] : messages) {
-    route.clear();
-    fabric.route(from, to, 0, route);
-    for (const LinkId link : route) ++users[link];
-  }
-  Seconds slowest{};
+  std::vector<CollectiveRequest> requests;
   for (const Rank from : senders.ranks()) {
-    const Rank to = at_stage(from, stage + 1);
-    route.clear();
-    fabric.route(from, to, 0, route);
-    Bandwidth rate = fabric.path(from, to).bandwidth;
-    for (const LinkId link : route) rate = std::min(rate, fabric.links()[link.value()].bandwidth / users[link]);
-    slowest = std::max(slowest, fabric.path(from, to).latency + message / rate);
+    std::vector<Group> alongside;
+    for (const auto& [sender, pair] : pairs)
+      if (sender != from) alongside.push_back(pair);
+    requests.push_back({CollectiveKind::sendrecv, pairs.at(from), message, 0, std::move(alongside)});
   }
-  return slowest;
+  return requests;
 }
 
 }  // namespace collcast::workload

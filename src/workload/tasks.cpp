@@ -6,6 +6,7 @@
 
 #include "collcast/workload/step.hpp"
 #include "workload/activity.hpp"
+#include "workload/critical.hpp"
 
 namespace collcast {
 
@@ -61,7 +62,8 @@ class TaskSchedule {
 
     Work work = Delay{task.duration};
     if (task.stream == "compute") work = Compute{rank_, task.duration};
-    const Done done{schedule.add(stream.id, std::move(work), after, {task.name, task.category}), start + task.duration};
+    const Done done{schedule.add(stream.id, std::move(work), after, {task.name, std::string(to_string(task.category))}),
+                    start + task.duration};
     ops.push_back(done.op);
     stream.end = done.end;
     longest = std::max(longest, done.end);
@@ -94,7 +96,11 @@ Result<StepResult> forecast_tasks(const TaskGraph& graph, const Fabric& fabric, 
   StepResult result;
   result.estimate = tasks.longest;
   result.simulate = result.step = to_seconds(run->finish);
+  result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
   result.breakdown = workload::break_down(tasks.schedule, *run, tasks.ops);
+  std::vector<workload::Place> places;
+  for (const OpId op : tasks.ops) places.push_back({0, workload::Doing::task, static_cast<int>(op.value())});
+  result.critical_path = workload::critical_path_of(tasks.schedule, *run, places);
   if (timeline) *timeline = {std::move(tasks.schedule), std::move(run).value()};
   return result;
 }

@@ -54,9 +54,11 @@ class Spelling {
 
   Schedule& schedule() { return result_.schedule; }
 
-  OpId add(std::size_t stage, StreamId stream, Work work, std::vector<After> after, Label label) {
-    const OpId op = schedule().add(stream, std::move(work), after, std::move(label));
+  OpId add(std::size_t stage, StreamId stream, Work work, std::vector<After> after, std::string name, Category category,
+           Doing doing, int number = 0) {
+    const OpId op = schedule().add(stream, std::move(work), after, {std::move(name), std::string(to_string(category))});
     result_.of_stage[stage].push_back(op);
+    result_.places.push_back({static_cast<int>(stage), doing, number});
     return op;
   }
 
@@ -87,7 +89,8 @@ class Spelling {
         Work work = Delay{stretch.time};
         if (stretch.computes()) work = Compute{stage.rank, stretch.time};
         s.last = add(i, stretch.computes() ? s.streams.compute : s.streams.tp, std::move(work),
-                     after({s.last, message}), {turn_name + unit.label + " " + stretch.name, stretch.category});
+                     after({s.last, message}), turn_name + unit.label + " " + stretch.name, stretch.category,
+                     turn.backward ? Doing::backward : Doing::forward, turn.micro_batch);
         message.reset();
       }
       s.unit_done[u] = s.last;
@@ -104,7 +107,8 @@ class Spelling {
     const StreamId stream = !plan_.overlap_pp ? s.streams.compute : turn.backward ? s.streams.previous : s.streams.next;
     const std::string name =
         (turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + " to stage " + std::to_string(to);
-    const OpId message = add(i, stream, Delay{plan_.transfer[std::min(i, to)]}, after({s.last}), {name, "pp"});
+    const OpId message = add(i, stream, Delay{plan_.transfer[std::min(i, to)]}, after({s.last}), name, Category::pp,
+                             turn.backward ? Doing::message_back : Doing::message_on, turn.micro_batch);
     result_.of_stage[to].push_back(message);
     (turn.backward ? states_[to].gradients : states_[to].activations)[static_cast<std::size_t>(turn.micro_batch)] =
         message;
@@ -119,13 +123,14 @@ class Spelling {
       for (std::size_t b = 0; b < stage.buckets.size(); ++b)
         bucket = add(i, s.streams.dp, Delay{stage.buckets[b].time},
                      after({plan_.overlap_dp ? s.unit_done[stage.buckets[b].unit] : s.last}),
-                     {"gradient bucket " + std::to_string(b), "dp"});
+                     "gradient bucket " + std::to_string(b), Category::dp, Doing::bucket, static_cast<int>(b));
       gradients_done_.push_back(bucket ? bucket : s.last);
     }
     const Seconds tied = std::max(plan_.stages.front().tied_embedding, plan_.stages.back().tied_embedding);
     if (tied == Seconds{}) return;
-    const OpId op = add(0, states_.front().streams.dp, Delay{tied},
-                        after({gradients_done_.front(), gradients_done_.back()}), {"embedding gradients", "dp"});
+    const OpId op =
+        add(0, states_.front().streams.dp, Delay{tied}, after({gradients_done_.front(), gradients_done_.back()}),
+            "embedding gradients", Category::dp, Doing::tied);
     if (states_.size() > 1) result_.of_stage.back().push_back(op);
     gradients_done_.front() = gradients_done_.back() = op;
   }
@@ -135,14 +140,17 @@ class Spelling {
     std::vector<After> all;
     for (std::size_t i = 0; i < states_.size(); ++i)
       for (const After& op : after({states_[i].last, gradients_done_[i]})) all.push_back(op);
-    const OpId norm = schedule().add(Delay{}, all, {"gradient norm of all ranks", "optimizer"});
+    const OpId norm =
+        schedule().add(Delay{}, all, {"gradient norm of all ranks", std::string(to_string(Category::optimizer))});
+    result_.places.push_back({0, Doing::optimizer, 0});
     for (std::size_t i = 0; i < states_.size(); ++i) {
       State& s = states_[i];
       const StagePlan& stage = plan_.stages[i];
       for (const Operation& op : stage.optimizer)
-        s.last = add(i, s.streams.compute, Compute{stage.rank, op.time}, after({norm}), {op.name, "optimizer"});
+        s.last = add(i, s.streams.compute, Compute{stage.rank, op.time}, after({norm}), op.name, Category::optimizer,
+                     Doing::optimizer);
       if (stage.gather > Seconds{})
-        add(i, s.streams.dp, Delay{stage.gather}, after({s.last}), {"parameter gather", "dp"});
+        add(i, s.streams.dp, Delay{stage.gather}, after({s.last}), "parameter gather", Category::dp, Doing::gather);
     }
   }
 

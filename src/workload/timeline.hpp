@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collcast/schedule/schedule.hpp"
+#include "workload/critical.hpp"
 #include "workload/plan.hpp"
 
 namespace collcast::workload {
@@ -12,6 +13,7 @@ namespace collcast::workload {
 struct StepSchedule {
   Schedule schedule;
   std::vector<std::vector<OpId>> of_stage;  ///< what each stage does, and the messages that it gets
+  std::vector<Place> places;                ///< by OpId
 };
 StepSchedule spell_out(const StepPlan&);
 

@@ -29,3 +29,13 @@ TEST_CASE("a Result holds a value or its reasons") {
   CHECK_FALSE(bad.ok());
   CHECK(bad.errors().size() == 1);
 }
+
+TEST_CASE("a hint lists the known words, of many only the first or the nearest") {
+  CHECK(expected_one_of("rnig", {"ring", "star"}) == "did you mean 'ring'? expected one of: ring, star");
+  std::vector<std::string> many;
+  for (int i = 10; i < 35; ++i) many.push_back("machine-" + std::to_string(i));
+  CHECK(expected_one_of("machine-1x", many) == "did you mean 'machine-10'? expected one of 25 known words");
+  const std::string listed = expected_one_of("q", many);
+  CHECK(listed.find("machine-29, ... (25 in all)") != std::string::npos);
+  CHECK(listed.find("machine-30") == std::string::npos);
+}

@@ -10,7 +10,7 @@ namespace {
 
 StepInputs good() { return inputs(small_model(), layout(2, 2, 2), 1024, 4); }
 
-Diagnostics checked(const StepInputs& in, int ranks = 64) { return check_step(in, ranks, {"s.yaml", 3, 1}); }
+Diagnostics checked(const StepInputs& in, int ranks = 64) { return check_step(in, ranks, Location{"s.yaml", 3, 1}); }
 
 /// The one diagnostic of `in`.
 Diagnostic only(const StepInputs& in, int ranks = 64) {
@@ -23,26 +23,87 @@ Diagnostic only(const StepInputs& in, int ranks = 64) {
 
 }  // namespace
 
+TEST_CASE("what does not fit is said where the hint wants a change, with the place of what it does not fit") {
+  struct Case {
+    const char* path;  // of the value to change
+    void (*spoil)(StepInputs&);
+    std::vector<const char*> seen;  // paths of the others
+  };
+  const std::vector<Case> cases{
+      {"layout.tp", [](StepInputs& in) { in.layout.tp = 32; }, {"model.heads"}},
+      {"layout.tp",
+       [](StepInputs& in) {
+         in.model.heads = 12;
+         in.model.kv_heads = 6;
+         in.layout.tp = 4;
+       },
+       {"model.kv_heads"}},
+      {"layout.pp", [](StepInputs& in) { in.layout.pp = 3; }, {"model.layers"}},
+      {"layout.dp",
+       [](StepInputs& in) {
+         in.layout.dp = 32;
+         in.batch.global_batch = 64;
+       },
+       {"nodes"}},
+      {"batch.global_batch", [](StepInputs& in) { in.batch.global_batch = 3; }, {"batch.micro_batch", "layout.dp"}},
+      {"batch.sequence", [](StepInputs& in) { in.model.learned_positions = 8; }, {"model.learned_positions"}},
+      {"model.kv_heads", [](StepInputs& in) { in.model.kv_heads = 10; }, {"model.heads"}},
+      {"training.precision", [](StepInputs& in) { in.options.precision = "bf61"; }, {}},
+      {"training.precision", [](StepInputs& in) { in.gpu.peak.erase("bf16"); }, {"topology.gpu.peak"}},
+      {"training.precision", [](StepInputs& in) { in.kernels.gemm.erase("bf16"); }, {"topology.gpu.kernels"}},
+      {"training.bucket", [](StepInputs& in) { in.options.bucket = Bytes(1); }, {}},
+      {"training.zero", [](StepInputs& in) { in.options.zero = 3; }, {}},
+      {"model.layers", [](StepInputs& in) { in.model.layers = 0; }, {}},
+  };
+  Origins origins(Location{"s.yaml", 1, 1});
+  std::map<std::string, std::string> place;
+  for (const Case& c : cases) {
+    for (const char* path : c.seen) place[path] = "";
+    place[c.path] = "";
+  }
+  int line = 10;
+  for (auto& [path, text] : place) {
+    origins.set(path, {"s.yaml", ++line, 5});
+    text = "s.yaml:" + std::to_string(line) + ":5";
+  }
+  for (const Case& c : cases) {
+    StepInputs in = good();
+    c.spoil(in);
+    const Diagnostics found = check_step(in, 64, origins);
+    INFO(c.path << "\n" << to_text(found));
+    REQUIRE_FALSE(found.empty());
+    CHECK(to_text(found[0].where) == place[c.path]);
+    for (const char* path : c.seen) CHECK_THAT(found[0].message, Catch::Contains("(" + place[path] + ")"));
+  }
+}
+
 TEST_CASE("a step that fits has nothing to say") { CHECK(checked(good()).empty()); }
 
-TEST_CASE("tp must divide heads, kv_heads and ffn; the hint divides all three") {
+TEST_CASE("tp must divide heads and ffn and fit kv_heads; the hint does all three") {
   StepInputs in = good();
   in.layout.tp = 3;
   // 16 heads, 8 kv_heads, ffn 4096: three diagnostics, each with tp 2 or 4.
   const Diagnostics found = checked(in);
   REQUIRE(found.size() == 3);
   CHECK(found[0].message == "tp 3 does not divide heads 16");
-  CHECK(found[1].message == "tp 3 does not divide kv_heads 8");
-  CHECK(found[2].message == "tp 3 does not divide ffn 4096");
+  CHECK(found[1].message == "tp 3 does not divide ffn 4096");
+  CHECK(found[2].message == "tp 3 neither divides kv_heads 8 nor is a multiple of it");
   for (const Diagnostic& d : found) CHECK(d.hint == "use tp 2 or 4");
 }
 
-TEST_CASE("tp above the number of kv_heads has only a smaller way out") {
+TEST_CASE("tp above the number of kv_heads is a multiple of it") {
   StepInputs in = good();
-  in.layout.tp = 16;
-  const Diagnostic d = only(in);
-  CHECK(d.message == "tp 16 does not divide kv_heads 8");
-  CHECK(d.hint == "use tp 8");
+  in.layout.tp = 16;  // 8 kv_heads, two ranks each
+  CHECK(checked(in).empty());
+  in.model.kv_heads = 1;
+  CHECK(checked(in).empty());
+  // 12 heads, 6 kv_heads: of the divisors 1, 2, 3, 4, 6, 12 all but 4 divide 6 or are a multiple of it.
+  in.model.heads = 12;
+  in.model.kv_heads = 6;
+  in.model.ffn = 12 * 512;
+  in.layout.tp = 4;
+  CHECK(only(in).message == "tp 4 neither divides kv_heads 6 nor is a multiple of it");
+  CHECK(only(in).hint == "use tp 3 or 6");
 }
 
 TEST_CASE("sequence parallelism cuts the sequence") {

@@ -201,3 +201,10 @@ TEST_CASE("Adam moves 38 bytes per parameter, a distributed optimizer only its s
   in.options.optimizer = false;
   CHECK(bytes() == 0);
 }
+
+TEST_CASE("a rank that shares its KV head computes and keeps all of it") {
+  // 16 heads, 8 KV heads of 64, TP 16: one query head, one K and one V head of 64: 2 x 2048 tokens x 1024 x 3 x 64
+  // FLOPs.
+  const LayerOperations layer = layer_operations(inputs(small_model(), layout(16, 1, 1), 1024, 1));
+  CHECK(named(layer.forward, "qkv").flops.value() == 2. * 2048 * 1024 * 3 * 64);
+}

@@ -138,3 +138,30 @@ TEST_CASE("GPipe holds the loss's probabilities of every micro-batch in flight")
   const MemoryUse all = stage_memory(in, 3);
   CHECK(all.activations.value() == 8 * one.activations.value() + 7 * 1024LL * 32000 * 4);
 }
+
+TEST_CASE("copies of KV heads take memory on every rank") {
+  // From TP 8 to 16 a layer's Q, its output and MLP halve (2048 tokens x 2 bytes x (2 x 128 + 3 x 512) -> half), K and
+  // V (2 x 64 elements per token) stay.
+  StepInputs in = inputs(small_model(), layout(8, 1, 1), 1024, 1);
+  in.options.recompute = Recompute::selective;
+  const auto sharded = [&] {
+    return layer_activations(in).value() - 2048. * 1024 * 4 * 2;
+  };  // without norms, residuals
+  CHECK(sharded() == 2048. * 2 * (2 * 128 + 3 * 512 + 2 * 64));
+  in.layout.tp = 16;
+  CHECK(sharded() == 2048. * 2 * (128 + 3 * 256 + 2 * 64));
+}
+
+TEST_CASE("the terms of memory name what each part of the kept activations is") {
+  // T = 2 x 512, h 1024, a 16, k 8, d 64, f 4096, bf16, no sequence parallelism: norms T h 4 w, projections
+  // w T (2a + 2k) d / t, MLP 3 w T f / t, flash 4 a T / t; t = 2, two of the four stages' micro-batches in flight.
+  const StepInputs in = inputs(small_model(), layout(2, 4, 1), 512, 8);
+  const MemoryTerms terms = memory_terms(in, 2);
+  CHECK(terms.layer.norms.value() == 1024. * 1024 * 8);
+  CHECK(terms.layer.projections.value() == 2. * 1024 * 48 * 64 / 2);
+  CHECK(terms.layer.mlp.value() == 3 * 2. * 1024 * 4096 / 2);
+  CHECK(terms.layer.core.value() == 4. * 16 * 1024 / 2);
+  CHECK(terms.in_flight == 2);
+  // 8 layers on 4 stages.
+  CHECK(terms.activations().value() == 2 * 2 * terms.layer.total().value());
+}

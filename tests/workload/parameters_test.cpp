@@ -76,3 +76,35 @@ TEST_CASE("a vocabulary that TP does not divide is padded") {
   // ceil(50257 / 8) = 6283 rows of 1024.
   CHECK(embedding_parameters(m, 8).sharded == 6283.0 * 1024);
 }
+
+TEST_CASE("with more TP ranks than KV heads each rank has a copy of one; the model stays as large") {
+  // Llama-3 70B has 8 KV heads of 128. On 16 ranks a rank has 4 query heads and 1 KV head: (4 + 2) x 128 x 8192 for
+  // QKV, 4 x 128 x 8192 for the projection, 3 x 8192 x 28672/16 for the MLP; two norms.
+  const TransformerConfig m = llama_70b(16);
+  const RankParameters rank = layer_parameters(m, 16);
+  CHECK(rank.sharded == 6. * 128 * 8192 + 4. * 128 * 8192 + 3. * 8192 * 28672 / 16);
+  CHECK(rank.replicated == 2. * 8192);
+  // Beyond the split of the whole: half of a K and a V head of 128 x 8192.
+  CHECK(rank.sharded - layer_parameters(m, 1).sharded / 16 == 2 * 0.5 * 128 * 8192);
+  // An MQA model has its one head on every rank.
+  TransformerConfig mqa = m;
+  mqa.kv_heads = 1;
+  CHECK(kv_heads_per_rank(mqa, 8) == 1);
+  CHECK(layer_parameters(mqa, 8).sharded - layer_parameters(mqa, 1).sharded / 8 == 2 * 7. / 8 * 128 * 8192);
+}
+
+TEST_CASE("copies of KV heads are FLOPs of the hardware, not of the model") {
+  StepInputs in = inputs(llama_70b(16), layout(8, 1, 1), 1024, 1);
+  const double model = model_flops(in).value();
+  CHECK(hardware_flops(in).value() == model);
+  in.layout.tp = 16;
+  CHECK(model_flops(in).value() == model);
+  // 8 more K and 8 more V heads: 2 x 8192 x 128 per token each, forward once and backward twice, 16 layers, 2 x 1024
+  // tokens.
+  const double copies = 3. * 16 * 2048 * 16 * 2 * 8192 * 128;
+  CHECK(hardware_flops(in).value() == Approx(model + copies).epsilon(1e-12));
+  in.options.recompute = Recompute::full;
+  const double with = hardware_flops(in).value();
+  in.layout.tp = 8;
+  CHECK(with - hardware_flops(in).value() == Approx(copies * 4 / 3).epsilon(1e-12));
+}

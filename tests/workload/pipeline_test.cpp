@@ -23,8 +23,9 @@ StepPlan stages(PipelineSchedule schedule, const std::vector<StageTime>& times, 
   for (std::size_t i = 0; i < times.size(); ++i) {
     StagePlan stage;
     stage.rank = Rank(static_cast<std::uint32_t>(i));
-    stage.works = {{{{"all", "forward", times[i].forward}}, {{"all", "backward", times[i].backward}}, 0}};
-    stage.units = {{"L0", 0}};
+    stage.works = {
+        {{{"all", Category::forward, times[i].forward}}, {{"all", Category::backward, times[i].backward}}, 0}};
+    stage.units = {{UnitKind::layer, "L0", 0}};
     plan.stages.push_back(stage);
   }
   plan.transfer.assign(times.size() - 1, transfer);
@@ -154,4 +155,20 @@ TEST_CASE("blocking transfers are never faster than asynchronous ones") {
         CHECK(simulated(plan) >= free);
         CHECK(estimate_step(plan).total >= free_formula * (1 - 1e-12));
       }
+}
+
+TEST_CASE("the terms of a pipeline name the window that sets its pace, and sum to its time") {
+  // F + B = 3, 5, 3 s; C = 0.1 s; m = 4: 11 + 2 x 0.2 + the longest of
+  //   the slow stage alone           3 x 5 = 15
+  //   two stages beside each other   3 x 8/2 + 2 x 0.1 (3 - ceil(3/2)) = 12.2
+  const std::vector<StageTime> stages{{Seconds(1), Seconds(2)}, {Seconds(2), Seconds(3)}, {Seconds(1), Seconds(2)}};
+  const std::vector<Seconds> transfer{Seconds(0.1), Seconds(0.1)};
+  const PipelineTerms terms = pipeline_terms(PipelineSchedule::one_f_one_b, stages, transfer, 4);
+  CHECK(terms.first == 1);
+  CHECK(terms.last == 1);
+  CHECK(terms.window_work.count() == 5);
+  CHECK(terms.window_transfers.count() == 0);
+  CHECK(terms.total().count() == Approx(11 + 0.4 + 15));
+  // GPipe: 3 x (2 + 3) after the first.
+  CHECK(pipeline_terms(PipelineSchedule::gpipe, stages, transfer, 4).total().count() == Approx(11 + 0.4 + 15));
 }

@@ -31,6 +31,17 @@ Seconds simulated(const StepPlan& plan, const Fabric& fabric) {
   return to_seconds(run->finish);
 }
 
+/// A stage's slowest message, by closed form; the simulation must say the same.
+double both_ways(const ParallelLayout& l, const Fabric& fabric, int stage, Bytes size) {
+  Seconds estimate{}, simulated{};
+  for (const CollectiveRequest& message : stage_messages(l, fabric, stage, size)) {
+    estimate = std::max(estimate, by_estimate(fabric, {})(message).value());
+    simulated = std::max(simulated, by_simulation(fabric, {})(message).value());
+  }
+  CHECK(estimate.count() == Approx(simulated.count()).epsilon(1e-9));
+  return simulated.count();
+}
+
 std::vector<std::uint32_t> firsts(const std::vector<Group>& groups) {
   std::vector<std::uint32_t> ranks;
   for (const Group& g : groups) ranks.push_back(g[0].value());
@@ -192,9 +203,28 @@ TEST_CASE("groups that share a node communicate alongside") {
 TEST_CASE("messages between stages: one NIC each, and inside a node by NVLink") {
   const Fabric fabric = cluster(2);
   // GPU to NIC and NIC to switch, both ways: 4 x 300 ns; 25 GB/s.
-  CHECK(stage_transfer(layout(8, 2, 1), fabric, 0, Volume(25e6)).count() == Approx(4 * 300e-9 + 1e-3));
+  CHECK(both_ways(layout(8, 2, 1), fabric, 0, Bytes(25'000'000)) == Approx(4 * 300e-9 + 1e-3));
   // GPU to NVSwitch to GPU: 2 x 250 ns; 300 GB/s.
-  CHECK(stage_transfer(layout(1, 8, 1), fabric, 3, Volume(300e6)).count() == Approx(2 * 250e-9 + 1e-3));
+  CHECK(both_ways(layout(1, 8, 1), fabric, 3, Bytes(300'000'000)) == Approx(2 * 250e-9 + 1e-3));
+}
+
+TEST_CASE("a stage's messages: one per TP rank, beside all of the boundary on the same nodes") {
+  const Fabric fabric = cluster(2);
+  // Rank = tp + 2 (pp + 2 dp): stage 0 of the two replicas is 0, 1 and 4, 5, stage 1 is 2, 3 and 6, 7.
+  const std::vector<CollectiveRequest> messages = stage_messages(layout(2, 2, 2), fabric, 0, Bytes(100));
+  REQUIRE(messages.size() == 2);
+  CHECK(messages[1].group.ranks() == std::vector<Rank>{Rank(1), Rank(3)});
+  CHECK(firsts(messages[1].alongside) == std::vector<std::uint32_t>{0, 4, 5});
+}
+
+TEST_CASE("a plan lists its messages with the pairs that send at once") {
+  const StepPlan plan = planned(inputs(small_model(), layout(4, 2, 1), 1024, 4), cluster(1));
+  for (const StagePlan& stage : plan.stages) {
+    const CollectiveCost& c = cost(stage, "pp sendrecv");
+    CHECK(c.dimension == Dimension::pp);
+    CHECK(c.request.group.size() == 2);
+    CHECK(c.request.alongside.size() == 3);  // the other three TP ranks
+  }
 }
 
 TEST_CASE("messages of a stage share the links that they have in common") {
@@ -204,8 +234,8 @@ TEST_CASE("messages of a stage share the links that they have in common") {
   spec.links[1].wiring = Wiring::all;
   const Result<Fabric> fabric = Fabric::build(spec, 2);
   REQUIRE(fabric.ok());
-  CHECK(stage_transfer(layout(8, 2, 1), *fabric, 0, Volume(25e6)).count() == Approx(4 * 300e-9 + 8e-3));
-  CHECK(stage_transfer(layout(1, 2, 8), *fabric, 0, Volume(300e6)).count() == Approx(2 * 250e-9 + 1e-3));
+  CHECK(both_ways(layout(8, 2, 1), *fabric, 0, Bytes(25'000'000)) == Approx(4 * 300e-9 + 8e-3));
+  CHECK(both_ways(layout(1, 2, 8), *fabric, 0, Bytes(300'000'000)) == Approx(2 * 250e-9 + 1e-3));
 }
 
 TEST_CASE("a failed price is the plan's failure") {

@@ -156,6 +156,15 @@ TEST_CASE("collectives are listed with the algorithm that was priced") {
   }
 }
 
+TEST_CASE("an algorithm asked for is for collectives; messages between stages go straight") {
+  CollectivePolicy policy;
+  policy.algorithm = "ring";
+  const Result<StepResult> r = forecast_step(small(4, 2, 2), four_nodes(), policy, Method::both);
+  REQUIRE(r.ok());
+  for (const CollectiveCost& c : r->collectives)
+    CHECK(c.algorithm == (c.dimension == Dimension::pp ? "direct" : "ring"));
+}
+
 TEST_CASE("TP across nodes is warned about, with the size that stays inside") {
   StepInputs in = small(16, 1, 1);
   in.model.kv_heads = 16;
@@ -219,4 +228,20 @@ TEST_CASE("equal inputs give equal results and timelines") {
   CHECK(first.schedule.size() == second.schedule.size());
   CHECK(std::equal(first.timeline.ops.begin(), first.timeline.ops.end(), second.timeline.ops.begin(),
                    [](const Interval& x, const Interval& y) { return x.start == y.start && x.finish == y.finish; }));
+}
+
+TEST_CASE("every category is called by its name, and nothing else is one") {
+  using enum Category;
+  for (const Category c : {compute, forward, backward, recompute, optimizer, tp, pp, dp})
+    CHECK(parse_category(to_string(c)) == c);
+  CHECK_FALSE(parse_category("").has_value());
+  CHECK_FALSE(parse_category("TP").has_value());
+}
+
+TEST_CASE("a step says which stage its breakdown and collectives are of: the one with the most work") {
+  // The logits are the last stage's; without them the stages are equal, and the first of equals counts.
+  StepInputs in = small(1, 4, 1);
+  CHECK(forecast(in, four_nodes()).stage.stage == 3);
+  in.options.embedding_and_logits = false;
+  CHECK(forecast(in, four_nodes()).stage.stage == 0);
 }

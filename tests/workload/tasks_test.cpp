@@ -14,17 +14,17 @@ Seconds ms(double value) { return Seconds(value * 1e-3); }
 /// all-reduces sit between the blocks (15 ms); the gradients' buckets (25 ms) run under what is left of the
 /// backward pass.
 TaskGraph layer_175b(bool overlap) {
-  return {{{"attention", "compute", ms(9), {}, "compute"},
-           {"attention all_reduce", "tp", ms(3.75), {"attention"}, "tp"},
-           {"mlp", "compute", ms(17), {"attention all_reduce"}, "compute"},
-           {"mlp all_reduce", "tp", ms(3.75), {"mlp"}, "tp"},
-           {"mlp gradient", "compute", ms(18), {"mlp all_reduce"}, "compute"},
-           {"mlp gradient all_reduce", "tp", ms(3.75), {"mlp gradient"}, "tp"},
-           {"mlp bucket", "dp", ms(16), {"mlp gradient"}, "dp"},
-           {"attention gradient", "compute", ms(18), {"mlp gradient all_reduce"}, "compute"},
-           {"attention gradient all_reduce", "tp", ms(3.75), {"attention gradient"}, "tp"},
-           {"attention bucket", "dp", ms(9), {"attention gradient"}, "dp"},
-           {"next layer", "compute", ms(18), {"attention gradient all_reduce"}, "compute"}},
+  return {{{"attention", "compute", ms(9), {}, Category::compute},
+           {"attention all_reduce", "tp", ms(3.75), {"attention"}, Category::tp},
+           {"mlp", "compute", ms(17), {"attention all_reduce"}, Category::compute},
+           {"mlp all_reduce", "tp", ms(3.75), {"mlp"}, Category::tp},
+           {"mlp gradient", "compute", ms(18), {"mlp all_reduce"}, Category::compute},
+           {"mlp gradient all_reduce", "tp", ms(3.75), {"mlp gradient"}, Category::tp},
+           {"mlp bucket", "dp", ms(16), {"mlp gradient"}, Category::dp},
+           {"attention gradient", "compute", ms(18), {"mlp gradient all_reduce"}, Category::compute},
+           {"attention gradient all_reduce", "tp", ms(3.75), {"attention gradient"}, Category::tp},
+           {"attention bucket", "dp", ms(9), {"attention gradient"}, Category::dp},
+           {"next layer", "compute", ms(18), {"attention gradient all_reduce"}, Category::compute}},
           overlap};
 }
 
@@ -58,10 +58,10 @@ TEST_CASE("with overlap 95 ms: the TP all-reduces stay exposed, the buckets are 
 
 TEST_CASE("time without any task running is the bubble, computing hides the rest") {
   // compute 0-2 ms, pp 1 (waits: 2-5 ms), optimizer waits for it (5-6 ms); tp 0-4 ms runs beside.
-  const TaskGraph graph{{{"a", "compute", ms(2), {}, "compute"},
-                         {"t", "tp", ms(4), {}, "tp"},
-                         {"p", "pp", ms(3), {"a"}, "pp"},
-                         {"o", "compute", ms(1), {"p"}, "optimizer"}},
+  const TaskGraph graph{{{"a", "compute", ms(2), {}, Category::compute},
+                         {"t", "tp", ms(4), {}, Category::tp},
+                         {"p", "pp", ms(3), {"a"}, Category::pp},
+                         {"o", "compute", ms(1), {"p"}, Category::optimizer}},
                         true};
   const Breakdown b = forecast(graph).breakdown;
   CHECK(b.compute.count() == Approx(2e-3));
@@ -71,7 +71,7 @@ TEST_CASE("time without any task running is the bubble, computing hides the rest
 }
 
 TEST_CASE("tasks of one stream run in the order in which they are written") {
-  const TaskGraph graph{{{"long", "tp", ms(5), {}, "tp"}, {"short", "tp", ms(1), {}, "tp"}}, true};
+  const TaskGraph graph{{{"long", "tp", ms(5), {}, Category::tp}, {"short", "tp", ms(1), {}, Category::tp}}, true};
   CHECK(forecast(graph).step.count() == Approx(6e-3));
 }
 
@@ -80,7 +80,8 @@ TEST_CASE("tasks that overlap are never slower than tasks in a row") {
 }
 
 TEST_CASE("mistakes in a task graph are found together") {
-  const TaskGraph graph{{{"a", "compute", ms(1), {"b"}, "compute"}, {"a", "tp", ms(-1), {}, "tp"}}, true};
+  const TaskGraph graph{{{"a", "compute", ms(1), {"b"}, Category::compute}, {"a", "tp", ms(-1), {}, Category::tp}},
+                        true};
   const Result<StepResult> r = forecast_tasks(graph, cluster(1));
   REQUIRE_FALSE(r.ok());
   CHECK(r.errors().size() == 3);

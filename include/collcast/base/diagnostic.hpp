@@ -26,6 +26,9 @@ struct Diagnostic {
 };
 using Diagnostics = std::vector<Diagnostic>;
 
+/// "file:line:column", or the file alone.
+std::string to_text(const Location&);
+
 /// "file:line:column: error: message\n    hint: ..." per diagnostic, in order.
 std::string to_text(const Diagnostics&);
 
@@ -61,7 +64,8 @@ class [[nodiscard]] Result {
 /// The word of `known` nearest to `word` by edit distance, if near enough to be a likely typo.
 std::optional<std::string> nearest_word(std::string_view word, const std::vector<std::string>& known);
 
-/// "did you mean 'x'? " + "expected one of: a, b, c" for an unknown word.
+/// "did you mean 'x'? " + "expected one of: a, b, c" for an unknown word. Of more than twenty known words the first are
+/// listed, or with a likely typo none.
 std::string expected_one_of(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace collcast

@@ -71,6 +71,9 @@ struct TrainingOptions {
   bool embedding_and_logits = true;  ///< false: transformer layers only (layer benchmarks)
 };
 
+/// What attention and logits run in: fp8 is for the linear layers only, the rest of an fp8 step is bf16.
+std::string core_precision(const TrainingOptions&);
+
 /// How far below its data sheet a GPU's kernels run: time = overhead + max(flops/(compute*peak),
 /// bytes/(memory*bandwidth)). From measured kernels; the file says which and how they were fitted.
 struct KernelEfficiency {

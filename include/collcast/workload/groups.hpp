@@ -1,6 +1,7 @@
 // Process groups: which ranks talk to which, in either rank order.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "collcast/schedule/group.hpp"
@@ -25,6 +26,7 @@ RankGroups groups_of(const ParallelLayout&, Rank);
 
 /// Every TP (PP, DP) group of the world, by first rank.
 enum class Dimension { tp, pp, dp };
+std::string_view to_string(Dimension);
 std::vector<Group> all_groups(const ParallelLayout&, Dimension);
 
 }  // namespace collcast

@@ -11,9 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "collcast/base/origins.hpp"
 #include "collcast/evaluate/evaluate.hpp"
+#include "collcast/workload/category.hpp"
 #include "collcast/workload/config.hpp"
 #include "collcast/workload/groups.hpp"
+#include "collcast/workload/terms.hpp"
 
 namespace collcast {
 
@@ -27,8 +30,9 @@ struct StepInputs {
 };
 
 /// Everything wrong with the combination (degrees that do not divide, layouts larger than the fabric, a
-/// precision the GPU lacks), each with the nearest value that works. `where` is the scenario.
-Diagnostics check_step(const StepInputs&, int ranks_available, const Location& where);
+/// precision the GPU lacks), each with the nearest value that works. `origins` knows the values by their paths in a
+/// scenario: "layout.tp", "model.heads", "batch.global_batch", "training.precision", "nodes", "topology".
+Diagnostics check_step(const StepInputs&, int ranks_available, const Origins& origins);
 
 enum class OperationKind { gemm, attention, memory };
 /// One kernel of one rank for one micro-batch.
@@ -68,12 +72,43 @@ struct MemoryUse {  ///< of the fullest rank, bytes
   Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{}, peak{}, capacity{};
 };
 
-struct CollectiveCost {  ///< one kind of collective of the step, as priced
-  std::string name;      ///< "tp all_reduce", "dp reduce_scatter" ...
+struct CollectiveCost {                 ///< one kind of collective of the step, as priced
+  Dimension dimension = Dimension::tp;  ///< whose exposed time it is part of; embedding gradients: dp
+  std::string name;                     ///< "tp all_reduce", "dp reduce_scatter" ...
   CollectiveRequest request;
   std::string algorithm;
   Seconds time{};          ///< of one
   std::int64_t count = 0;  ///< per rank and step
+};
+
+/// Time on the critical path by what is done; `wait`: none of these (a transfer that queues).
+struct PathTimes {
+  Seconds compute{}, tp{}, pp{}, dp{}, optimizer{}, wait{};
+  Seconds total() const { return compute + tp + pp + dp + optimizer + wait; }
+};
+struct PathRun {  ///< visits of stages that follow each other and do the same
+  int first_stage = 0, last_stage = 0;
+  std::string what;  ///< "F mb0 ... mb3, send on"
+  int times = 1;     ///< visits, or repetitions of several
+  PathTimes time;    ///< of all of them
+};
+/// The chain of operations that ends last: what would have to be faster for the step to be.
+struct CriticalPath {
+  PathTimes time;                   ///< sums to the simulated step
+  std::vector<PathTimes> by_stage;  ///< a message counts at its sender
+  std::vector<PathRun> runs;        ///< first to last; 16 at most, the middle of a longer list summed up
+};
+
+struct StageTerms {  ///< of the stage with the most work, of which the layer, the breakdown and the collectives are
+  int stage = 0;
+  struct Unit {
+    std::string name;  ///< "layer", "embedding" or "head"
+    int count = 0;
+    Seconds compute{}, tp{};  ///< of one, for one micro-batch: forward, backward and recomputation
+  };
+  std::vector<Unit> units;
+  std::vector<Operation> optimizer;
+  Seconds gather{};  ///< of updated parameters
 };
 
 struct StepResult {
@@ -89,9 +124,13 @@ struct StepResult {
   MemoryUse memory;
   std::vector<MemoryUse> memory_by_stage;
   std::vector<CollectiveCost> collectives;
-  double compute_to_communication = 0;  ///< of one layer; below 2 is warned about; 0: no communication
+  std::optional<CriticalPath> critical_path;  ///< of the timeline
+  double compute_to_communication = 0;        ///< of one layer; below 2 is warned about; 0: no communication
   std::vector<std::string> warnings;
   int micro_batches = 0;
+  StageTerms stage;                       ///< as priced by the method that counts
+  ClosedForm closed_form;                 ///< of `estimate`
+  std::int64_t simulated_operations = 0;  ///< of the timeline
 };
 
 /// A timeline for a trace, one track per stage and stream.
@@ -102,9 +141,11 @@ struct StepTimeline {
 
 enum class Method { estimate, simulate, both };
 
-/// `timeline`, if given, receives what was simulated; `engine` is how simulated collectives share links.
+/// `timeline`, if given, receives what was simulated; `engine` is how simulated collectives share links;
+/// `origins` as for check_step, and "collectives".
 Result<StepResult> forecast_step(const StepInputs&, const Fabric&, const CollectivePolicy&, Method,
-                                 StepTimeline* timeline = nullptr, const EngineOptions& engine = {});
+                                 StepTimeline* timeline = nullptr, const EngineOptions& engine = {},
+                                 const Origins& origins = {});
 
 /// Tasks with given times, for what has been measured already: compute on the compute stream and
 /// communication on its own streams of one rank, in order, with waits.
@@ -113,7 +154,7 @@ struct Task {
   std::string stream;  ///< "compute" or a communication stream
   Seconds duration{};
   std::vector<std::string> after;  ///< names of earlier tasks, of other streams
-  std::string category;            ///< compute, tp, pp, dp, optimizer
+  Category category = Category::compute;
 };
 struct TaskGraph {
   std::vector<Task> tasks;

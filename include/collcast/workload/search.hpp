@@ -1,0 +1,75 @@
+// Many layouts of one model on one machine: what a search varies, and closed forms at the price of their sums.
+//
+// Layouts with equal tp, pp and dp put the same ranks into the same groups. A LayoutFamily works out those groups, the
+// routes between stages, the kernels of a micro-batch and the price of every collective once, and then answers each
+// choice of micro-batch, sequence parallelism, recomputation and optimizer sharding by adding up. The formulas are
+// those of a single forecast: the same kernels, bytes, buckets and estimate_step.
+#pragma once
+
+#include <compare>
+#include <memory>
+#include <vector>
+
+#include "collcast/evaluate/evaluate.hpp"
+#include "collcast/workload/step.hpp"
+
+namespace collcast {
+
+/// What a search varies of a step; order of ranks, schedule and the other options are the scenario's.
+struct LayoutChoice {
+  int tp = 1, pp = 1, dp = 1;
+  int micro_batch = 1;
+  bool sequence_parallel = false;
+  Recompute recompute = Recompute::none;
+  int zero = 0;
+  friend auto operator<=>(const LayoutChoice&, const LayoutChoice&) = default;
+};
+void put(const LayoutChoice&, StepInputs&);
+
+/// The values that a search may use; an empty list: all that fit.
+struct SearchSpace {
+  std::vector<int> tp, pp, dp, micro_batch;
+  std::vector<bool> sequence_parallel;
+  std::vector<Recompute> recompute;
+  std::vector<int> zero;
+};
+
+/// Of the stage that needs the most. `inputs` has passed check_step.
+MemoryUse peak_memory(const StepInputs& inputs);
+
+/// What a step of this length achieves.
+struct StepRates {
+  double tokens_per_s_per_gpu = 0;
+  FlopRate model_flops_per_gpu{};
+  double mfu = 0, hfu = 0;
+};
+StepRates rates(const StepInputs&, Seconds step);
+
+/// The prices of forecast_step's closed form, for requests that have been moved to the front of the machine
+/// (collcast/evaluate/symmetry.hpp). May be called by several threads at once; the fabric must outlive it.
+CollectiveTime step_prices(const Fabric&, const CollectivePolicy&);
+
+struct LayoutEstimate {
+  Seconds step{};
+  Breakdown breakdown;
+};
+
+class LayoutFamily {
+ public:
+  /// `base` has passed check_step with its tp, pp and dp; `prices` (as step_prices) outlives the family and is asked
+  /// each question once.
+  LayoutFamily(const StepInputs& base, const Fabric&, const CollectiveTime& prices);
+  ~LayoutFamily();
+  LayoutFamily(LayoutFamily&&) noexcept;
+  LayoutFamily& operator=(LayoutFamily&&) noexcept;
+
+  /// forecast_step's closed form of `choice`, whose degrees are the family's and which check_step accepts. Fails where
+  /// a collective cannot be priced. Not for several threads at once.
+  Result<LayoutEstimate> estimate(const LayoutChoice& choice);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace collcast

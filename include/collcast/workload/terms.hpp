@@ -1,0 +1,97 @@
+// What the totals of a step are made of: parameters, memory, FLOPs, and the closed form of its time.
+//
+// The forecast sums these very values, so that an explanation (`collcast explain step`) cannot differ from its
+// figure. Formulas and sources: src/workload/parameters.hpp, memory.hpp, pipeline.hpp, estimate_step.hpp.
+#pragma once
+
+#include "collcast/base/quantity.hpp"
+
+namespace collcast {
+
+struct StepInputs;
+
+struct LayerParameters {                              ///< of one layer on one rank
+  double attention = 0, mlp = 0, sharded_biases = 0;  ///< 1/TP of the layer's
+  double norms = 0, replicated_biases = 0;            ///< the same on every TP rank
+  double sharded() const { return attention + mlp + sharded_biases; }
+  double replicated() const { return norms + replicated_biases; }
+  double total() const { return sharded() + replicated(); }
+};
+struct ParameterTerms {  ///< held by one rank of a stage
+  double layers = 0;     ///< of the stage
+  LayerParameters layer;
+  double embedding = 0, output = 0;      ///< 1/TP of the padded vocabulary; first and last stage
+  double positions = 0, final_norm = 0;  ///< the same on every TP rank
+  double sharded() const { return layers * layer.sharded() + embedding + output; }
+  double replicated() const { return layers * layer.replicated() + positions + final_norm; }
+  double total() const { return sharded() + replicated(); }
+};
+ParameterTerms parameter_terms(const StepInputs&, int stage);
+
+struct ActivationTerms {  ///< of one layer and micro-batch
+  Volume norms{}, projections{}, mlp{}, core{};
+  Volume input{};  ///< full recomputation keeps nothing else
+  Volume total() const { return norms + projections + mlp + core + input; }
+};
+struct MemoryTerms {  ///< of one rank of a stage
+  int stage = 0;
+  ParameterTerms parameters;
+  double weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  ///< per parameter
+  int optimizer_shares = 1;                                          ///< DP with a distributed optimizer
+  double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
+  ActivationTerms layer;                  ///< kept
+  Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
+  int in_flight = 0;                      ///< micro-batches whose activations are kept at once
+  Volume probabilities{};                 ///< of the loss, per micro-batch; last stage
+  Volume recomputed{};                    ///< of the one layer that is being recomputed
+  Volume logits{};                        ///< of the one micro-batch at the loss
+  Volume kept() const { return layer.total() * parameters.layers + embedding_mask + final_norm; }
+  Volume activations() const { return kept() * in_flight + probabilities * (in_flight - 1); }
+  Volume buffers() const { return recomputed + logits + probabilities; }
+};
+MemoryTerms memory_terms(const StepInputs&, int stage);
+
+struct FlopTerms {  ///< of the forward pass of one sample through the whole model, but for `samples`
+  double linear = 0, core = 0, logits = 0;
+  double copies = 0;      ///< of KV heads that several TP ranks hold: computed besides, of no use to the model
+  double recomputed = 0;  ///< of all these, once more in the backward
+  double samples = 0;     ///< of the step
+  double forward() const { return linear + core + logits; }
+  /// Forward once, backward twice that.
+  Flops model() const { return Flops(3.0 * samples * forward()); }
+  Flops hardware() const { return model() + Flops(samples * (3 * copies + recomputed)); }
+};
+FlopTerms flop_terms(const StepInputs&);
+
+/// The pipeline from its first forward to its last backward. F, B and C are a stage's forward and backward and a
+/// transfer of one micro-batch; blocking transfers are in F and B instead of C.
+struct PipelineTerms {
+  Seconds work{};                                 ///< F + B of all stages
+  Seconds transfers{};                            ///< C of all boundaries
+  int first = 0, last = 0;                        ///< 1F1B: the window of stages that sets the pace,
+  Seconds window_work{}, window_transfers{};      ///< F + B of its stages, C of its inner boundaries
+  Seconds slowest_forward{}, slowest_backward{};  ///< GPipe
+  Seconds rest{};                                 ///< of the micro-batches after the first
+  Seconds total() const { return work + 2 * transfers + rest; }
+};
+
+/// From the end of the pipeline until every gradient is exchanged, as the last stage to finish sees it.
+struct GradientTerms {
+  int stage = 0;
+  Seconds buckets{};  ///< its buckets from the deciding one on
+  Seconds left{};     ///< its backward left when that one is full; without overlap 0
+  Seconds ahead{};    ///< by which its last backward ends before the pipeline
+  Seconds tied{};     ///< tied embedding's gradients
+  Seconds exposed() const;
+};
+
+struct ClosedForm {  ///< of a step
+  PipelineTerms pipeline;
+  Seconds transfers{};  ///< what they add to the pipeline
+  GradientTerms gradients;
+  int update_stage = 0;  ///< with the longest optimizer and gather
+  Seconds optimizer{}, gather{};
+  Seconds total() const { return pipeline.total() + gradients.exposed() + optimizer + gather; }
+};
+
+}  // namespace collcast

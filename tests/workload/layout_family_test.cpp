@@ -1,0 +1,160 @@
+// A LayoutFamily answers what a forecast of each layout by itself answers.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <random>
+
+#include "collcast/workload/search.hpp"
+#include "inputs.hpp"
+#include "workload/memory.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+void check_equal(Seconds quick, Seconds slow, Seconds step) {
+  CHECK(quick.count() == Approx(slow.count()).epsilon(1e-12).margin(1e-12 * step.count()));
+}
+
+void check_equal(const LayoutEstimate& quick, const StepResult& slow) {
+  check_equal(quick.step, slow.step, slow.step);
+  const Breakdown &a = quick.breakdown, &b = slow.breakdown;
+  check_equal(a.compute, b.compute, slow.step);
+  check_equal(a.tp_exposed, b.tp_exposed, slow.step);
+  check_equal(a.pp_exposed, b.pp_exposed, slow.step);
+  check_equal(a.dp_exposed, b.dp_exposed, slow.step);
+  check_equal(a.optimizer, b.optimizer, slow.step);
+  check_equal(a.bubble, b.bubble, slow.step);
+  check_equal(a.other, b.other, slow.step);
+}
+
+std::vector<LayoutChoice> choices(int tp, int pp, int dp, const std::vector<int>& micro_batches) {
+  std::vector<LayoutChoice> all;
+  for (const int micro_batch : micro_batches)
+    for (const bool sp : {false, true})
+      for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
+        for (const int zero : {0, 1}) all.push_back({tp, pp, dp, micro_batch, sp, recompute, zero});
+  return all;
+}
+
+/// Every layout of `world` GPUs that check_step accepts; returns how many there were.
+int compare_all(StepInputs base, int world, const Fabric& fabric, const CollectivePolicy& policy = {}) {
+  const CollectiveTime time = memoized(step_prices(fabric, policy));
+  int compared = 0;
+  for (int tp = 1; tp <= world; ++tp)
+    for (int pp = 1; world % tp == 0 && pp <= world / tp; ++pp) {
+      if (world / tp % pp != 0) continue;
+      std::optional<LayoutFamily> family;
+      for (const LayoutChoice& choice : choices(tp, pp, world / tp / pp, {1, 2})) {
+        put(choice, base);
+        if (!check_step(base, fabric.rank_count(), {}).empty()) continue;
+        if (!family) family.emplace(base, fabric, time);
+        const auto quick = family->estimate(choice);
+        const auto slow = forecast_step(base, fabric, policy, Method::estimate);
+        INFO("tp " << tp << " pp " << pp << " mb " << choice.micro_batch << " sp " << choice.sequence_parallel);
+        REQUIRE(quick.ok());
+        check_equal(*quick, *slow);
+        ++compared;
+      }
+    }
+  return compared;
+}
+
+StepInputs small(int global_batch) {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 512, 1);
+  in.batch.global_batch = global_batch;
+  return in;
+}
+
+}  // namespace
+
+TEST_CASE("every layout of 16 GPUs: the family's closed form is the forecast's") {
+  // tp 1 2 4 8 (16 does not divide 8 kv_heads), pp up to 8 of 8 layers, sp only where tp divides 512.
+  CHECK(compare_all(small(32), 16, cluster(2)) > 150);
+}
+
+TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of model") {
+  const Fabric fabric = cluster(2);
+  StepInputs in = small(16);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.options.bucket = Bytes(3'000'000);
+  compare_all(in, 8, fabric);
+  in.layout.schedule = PipelineSchedule::gpipe;
+  in.options.overlap_dp = false;
+  in.options.overlap_pp = false;
+  in.model.tied_embeddings = true;
+  in.model.dropout = 0.1;
+  in.model.biases = true;
+  compare_all(in, 16, fabric);
+  in.layout.schedule = PipelineSchedule::one_f_one_b;
+  in.options.attention = Attention::unfused;
+  in.options.optimizer = false;
+  compare_all(in, 8, fabric, {"ring", 0, 0});
+  in.options.embedding_and_logits = false;
+  in.options.gradient_bytes = 2;
+  compare_all(in, 16, fabric, {"ring", 1, 1});
+}
+
+TEST_CASE("so it is where stages lie differently on their nodes") {
+  // 12 GPUs in nodes of 8: TP 2 and 4 are inside a node or not, replicas and stages straddle the two.
+  StepInputs in = small(24);
+  in.model.layers = 12;
+  CHECK(compare_all(in, 12, cluster(2)) > 70);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  CHECK(compare_all(in, 12, cluster(2)) > 70);
+  // TP 6 crosses nodes for every other group.
+  in.model.heads = in.model.kv_heads = 12;
+  in.model.head_dim = 128;
+  in.model.ffn = 4608;
+  in.batch.sequence = 768;
+  CHECK(compare_all(in, 24, cluster(3)) > 70);
+}
+
+TEST_CASE("so it is for samples of large layouts") {
+  const Fabric fabric = cluster(32);
+  const CollectiveTime time = memoized(step_prices(fabric, {}));
+  StepInputs in = inputs(gpt_175b(), layout(1, 1, 1), 2048, 1);
+  in.batch.global_batch = 1536;
+  for (const auto& [tp, pp, dp] : {std::array{8, 8, 4}, {4, 16, 4}, {16, 4, 4}, {2, 32, 4}, {32, 8, 1}}) {
+    for (const LayoutChoice& choice : {LayoutChoice{tp, pp, dp, 1, true, Recompute::selective, 1},
+                                       LayoutChoice{tp, pp, dp, 2, false, Recompute::full, 0}}) {
+      put(choice, in);
+      const auto quick = LayoutFamily(in, fabric, time).estimate(choice);
+      REQUIRE(quick.ok());
+      check_equal(*quick, forecast_step(in, fabric, {}, Method::estimate).value());
+    }
+  }
+}
+
+TEST_CASE("a collective that cannot be priced is an error, not a time") {
+  const Fabric fabric = cluster(2);
+  StepInputs in = small(16);
+  const LayoutChoice choice{8, 1, 2, 1, true, Recompute::none, 0};
+  put(choice, in);
+  const CollectiveTime time = step_prices(fabric, {"tree", 0, 0});  // does no reduce_scatter
+  LayoutFamily family(in, fabric, time);
+  CHECK_FALSE(family.estimate(choice).ok());
+  CHECK_FALSE(forecast_step(in, fabric, {"tree", 0, 0}, Method::estimate).ok());
+  LayoutChoice plain = choice;
+  plain.sequence_parallel = false;
+  CHECK(family.estimate(plain).ok());
+}
+
+TEST_CASE("peak memory is that of the fullest of all stages") {
+  std::mt19937 random(3);
+  const auto one_of = [&](std::initializer_list<int> list) { return *(list.begin() + random() % list.size()); };
+  for (int i = 0; i < 300; ++i) {
+    StepInputs in = inputs(gpt_22b(), layout(one_of({1, 2, 8}), one_of({1, 2, 4, 8, 16}), one_of({1, 2, 4})), 2048, 1);
+    in.batch.micro_batch = one_of({1, 2, 4});
+    in.batch.global_batch = in.batch.micro_batch * in.layout.dp * one_of({1, 3, 16});
+    in.layout.sequence_parallel = one_of({0, 1}) == 1;
+    in.layout.schedule = one_of({0, 1}) == 1 ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b;
+    in.options.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
+    in.options.zero = one_of({0, 1});
+    in.options.embedding_and_logits = one_of({0, 1}) == 1;
+    Bytes most{};
+    for (int stage = 0; stage < in.layout.pp; ++stage) most = std::max(most, workload::stage_memory(in, stage).peak);
+    CHECK(peak_memory(in).peak == most);
+  }
+}
