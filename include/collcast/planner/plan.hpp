@@ -1,0 +1,74 @@
+// Which layout of a model on these GPUs is the fastest, and what became of the others.
+//
+// All combinations of tp x pp x dp = GPUs, micro-batch, sequence parallelism, recomputation and optimizer sharding are
+// looked at. What does not divide or does not fit the GPU's memory is counted by its reason before any cost is
+// computed; the others get the closed form of their step, and the best few a simulation. Combinations that a value
+// makes no difference to are one layout (sequence parallelism with tp 1, a sharded optimizer with dp 1).
+//
+// The result does not depend on the number of threads. Assumed: what a single forecast assumes (docs/steps.md); a
+// layout fits if its peak memory is at most the GPU's, with nothing set aside for what memory.hpp leaves out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collcast/workload/search.hpp"
+
+namespace collcast {
+
+struct PlanInputs {
+  StepInputs base;  ///< all that a LayoutChoice does not say
+  SearchSpace space;
+  int gpus = 0;
+  CollectivePolicy collectives;
+  EngineOptions engine;
+};
+
+struct PlanOptions {
+  int threads = 0;                  ///< 0: as many as there are cores
+  int simulate = 8;                 ///< the best so many by closed form are simulated
+  std::function<bool()> stop = {};  ///< asked between pieces of work, by any thread; true: hand over what there is
+  std::function<void(const char* what, std::size_t done, std::size_t total)> progress = {};  ///< one call at a time
+};
+
+struct PlannedLayout {
+  LayoutChoice choice;
+  Seconds estimate{};
+  std::optional<Seconds> simulate{};
+  Breakdown breakdown;  ///< of the simulation if there is one, as `step`
+  MemoryUse memory;
+  StepRates rates;
+
+  Seconds step() const { return simulate ? *simulate : estimate; }
+  Bytes headroom() const { return memory.capacity - memory.peak; }
+};
+
+/// The layout that needs the least memory of those that need too much.
+struct SmallestRejected {
+  LayoutChoice choice;
+  MemoryUse memory;
+};
+
+struct Rejection {
+  std::string reason;
+  std::int64_t count = 0;
+};
+
+struct PlanResult {
+  std::int64_t evaluated = 0;  ///< layouts whose cost was computed or which cannot run, with the reason
+  std::int64_t feasible = 0;   ///< of these, with a cost
+  std::vector<PlannedLayout>
+      ranked;  ///< all feasible: the simulated ones by simulation, then the others by closed form
+  std::vector<PlannedLayout> pareto;  ///< faster or smaller than any other by closed form; fastest first
+  std::vector<Rejection> rejected;    ///< most frequent first
+  std::optional<SmallestRejected> smallest;
+  bool partial = false;  ///< stopped before the end
+};
+
+/// Fails where the base itself cannot run on this machine, whatever its layout; `origins` as for check_step.
+Result<PlanResult> plan(const PlanInputs&, const Fabric&, const PlanOptions&, const Origins& origins);
+
+}  // namespace collcast

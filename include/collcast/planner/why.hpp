@@ -1,0 +1,37 @@
+// Why one layout is slower or larger than the best, or cannot run: term by term, and the largest in words.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collcast/planner/plan.hpp"
+
+namespace collcast {
+
+/// What a person says of a layout; what is left open is taken from the best layout that agrees, else from the best.
+struct LayoutQuestion {
+  std::optional<int> tp = {}, pp = {}, dp = {}, micro_batch = {}, zero = {};
+  std::optional<bool> sequence_parallel = {};
+  std::optional<Recompute> recompute = {};
+};
+/// `ranked` is not empty. A tp and pp that are given decide dp.
+LayoutChoice complete(const LayoutQuestion&, const std::vector<PlannedLayout>& ranked, int gpus);
+
+/// One layout beside the best, by closed form.
+struct WhyLayout {
+  LayoutChoice choice;
+  int rank = 0;                         ///< among the ranked; 0: not among them
+  std::vector<std::string> objections;  ///< why it cannot run; empty: it can
+  std::optional<MemoryUse> memory;      ///< nothing where degrees do not divide
+  std::optional<Seconds> step;          ///< the same
+  Breakdown breakdown;
+};
+struct Why {
+  WhyLayout asked, best;
+  std::vector<std::string> sentences;  ///< the largest differences, largest first
+};
+/// Fails where a forecast fails.
+Result<Why> why(const PlanInputs&, const Fabric&, const LayoutChoice& asked, const std::vector<PlannedLayout>& ranked);
+
+}  // namespace collcast

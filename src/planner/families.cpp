@@ -1,0 +1,83 @@
+#include "planner/families.hpp"
+
+#include <algorithm>
+
+namespace collcast::planner {
+
+namespace {
+
+/// What was asked for, each value once and in order; else all.
+template <class T>
+std::vector<T> all_or(std::vector<T> asked, std::vector<T> all) {
+  std::sort(asked.begin(), asked.end());
+  asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+  return asked.empty() ? all : asked;
+}
+
+/// Once where the value makes no difference.
+template <class T>
+std::vector<T> if_it_matters(bool matters, std::vector<T> values) {
+  if (!matters) values.resize(1);
+  return values;
+}
+
+}  // namespace
+
+std::int64_t Family::layouts() const {
+  return static_cast<std::int64_t>(micro_batch.size() * sequence_parallel.size() * recompute.size() * zero.size());
+}
+
+std::vector<int> divisors(int n) {
+  std::vector<int> small, large;
+  for (int d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(d);
+    if (d != n / d) large.push_back(n / d);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+std::vector<Family> families(const PlanInputs& in) {
+  const SearchSpace& space = in.space;
+  std::vector<Family> all;
+  for (const int tp : all_or(space.tp, divisors(in.gpus)))
+    for (const int pp : all_or(space.pp, divisors(std::max(1, in.gpus / tp)))) {
+      const std::int64_t replica = std::int64_t{tp} * pp;
+      Family f{tp, pp, in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0, {}, {}, {}, {}};
+      if (!space.dp.empty() && std::ranges::find(space.dp, f.dp) == space.dp.end()) continue;
+      const int samples = f.dp > 0 ? in.base.batch.global_batch / f.dp : 0;
+      f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
+      f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
+      f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
+      f.zero = if_it_matters(f.dp > 1 && in.base.options.optimizer, all_or(space.zero, {0, 1}));
+      all.push_back(std::move(f));
+    }
+  return all;
+}
+
+const char* memory_objection(const MemoryUse& use) {
+  if (use.peak <= use.capacity) return nullptr;
+  const Bytes state = use.parameters + use.gradients + use.optimizer;
+  return state > use.capacity ? state_does_not_fit : activations_do_not_fit;
+}
+
+std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& choice) {
+  const std::int64_t world = std::int64_t{choice.tp} * choice.pp * choice.dp;
+  if (choice.dp < 1 || world != in.gpus) return {degrees_do_not_divide};
+  std::vector<std::string> found;
+  StepInputs step = in.base;
+  put(choice, step);
+  if (step.batch.global_batch % (std::int64_t{choice.micro_batch} * choice.dp) != 0) {
+    found.emplace_back(batch_does_not_divide);
+    // Whatever else is wrong.
+    step.batch.micro_batch = 1;
+    step.batch.global_batch = choice.dp;
+  }
+  for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
+  if (found.empty())
+    if (const char* objection = memory_objection(peak_memory(step))) found.emplace_back(objection);
+  return found;
+}
+
+}  // namespace collcast::planner

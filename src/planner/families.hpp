@@ -1,0 +1,39 @@
+// The search space, cut into families of equal tp, pp and dp.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collcast/planner/plan.hpp"
+
+namespace collcast::planner {
+
+/// Reasons that need no numbers to be understood; others are check_step's messages.
+inline constexpr const char* degrees_do_not_divide = "tp x pp does not divide the number of GPUs";
+inline constexpr const char* batch_does_not_divide = "global_batch is not a multiple of micro_batch x dp";
+inline constexpr const char* state_does_not_fit = "parameters, gradients and optimizer state do not fit the GPU";
+inline constexpr const char* activations_do_not_fit = "activations do not fit the GPU beside the model's state";
+
+struct Family {
+  int tp = 1, pp = 1, dp = 1;  ///< dp 0: tp x pp does not divide the GPUs
+  std::vector<int> micro_batch;
+  std::vector<bool> sequence_parallel;
+  std::vector<Recompute> recompute;
+  std::vector<int> zero;
+
+  std::int64_t layouts() const;
+};
+
+/// In ascending order of tp, then pp. Values that make no difference are taken once.
+std::vector<Family> families(const PlanInputs&);
+
+/// The divisors of n, ascending.
+std::vector<int> divisors(int n);
+
+/// Why a layout cannot run: by divisibility, and then by memory. Empty if it can.
+std::vector<std::string> objections(const PlanInputs&, const LayoutChoice&);
+/// Of a layout that divides; nullptr if it fits.
+const char* memory_objection(const MemoryUse&);
+
+}  // namespace collcast::planner

@@ -1,0 +1,238 @@
+// Families in parallel, each from its divisibility to its closed forms; then one merge, one sort, a few simulations.
+//
+// A family is the unit of work: its groups and kernels are worked out once, and prices are shared with the other
+// families. Results are put together in the order of the families and sorted by a total order, so that threads leave
+// no trace.
+#include "collcast/planner/plan.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+#include <utility>
+
+#include "planner/families.hpp"
+#include "planner/shared_prices.hpp"
+
+namespace collcast {
+
+namespace {
+
+using namespace planner;
+
+struct FamilyResult {
+  bool done = false;
+  std::vector<PlannedLayout> feasible;
+  std::map<std::string, std::int64_t> rejected;
+  std::optional<SmallestRejected> smallest;
+};
+
+void keep_smaller(std::optional<SmallestRejected>& least, const SmallestRejected& other) {
+  if (!least || other.memory.peak < least->memory.peak ||
+      (other.memory.peak == least->memory.peak && other.choice < least->choice))
+    least = other;
+}
+
+/// Stop and progress, shared by all threads.
+class Desk {
+ public:
+  explicit Desk(const PlanOptions& options) : options_(options) {}
+
+  bool stopped() {
+    if (options_.stop && options_.stop()) stopped_ = true;
+    return stopped_;
+  }
+  void begin(const char* what, std::size_t total) {
+    what_ = what;
+    total_ = total;
+    done_ = 0;
+  }
+  void step() {
+    if (!options_.progress) return;
+    const std::lock_guard lock(mutex_);
+    options_.progress(what_, ++done_, total_);
+  }
+
+ private:
+  const PlanOptions& options_;
+  std::atomic<bool> stopped_ = false;
+  std::mutex mutex_;
+  const char* what_ = "";
+  std::size_t done_ = 0, total_ = 0;
+};
+
+/// Everything about one family; when stopped, as far as it has come.
+class FamilySearch {
+ public:
+  FamilySearch(const PlanInputs& in, const Fabric& fabric, const CollectiveTime& prices, const Family& family)
+      : in_(in), fabric_(fabric), prices_(prices), family_(family), step_(in.base) {}
+
+  FamilyResult run(Desk& desk) {
+    if (family_.dp == 0) {
+      result_.rejected[degrees_do_not_divide] += family_.layouts();
+      result_.done = true;
+      return std::move(result_);
+    }
+    for (const bool sp : family_.sequence_parallel)
+      for (const int micro_batch : family_.micro_batch) {
+        if (desk.stopped()) return std::move(result_);
+        look_at(sp, micro_batch);
+      }
+    result_.done = true;
+    return std::move(result_);
+  }
+
+ private:
+  void look_at(bool sp, int micro_batch) {
+    const auto count = static_cast<std::int64_t>(family_.recompute.size() * family_.zero.size());
+    LayoutChoice choice{family_.tp, family_.pp, family_.dp, micro_batch, sp, Recompute::none, 0};
+    if (in_.base.batch.global_batch % (std::int64_t{micro_batch} * family_.dp) != 0) {
+      result_.rejected[batch_does_not_divide] += count;
+      return;
+    }
+    if (const std::string* objection = misfit(choice)) {
+      result_.rejected[*objection] += count;
+      return;
+    }
+    for (const Recompute recompute : family_.recompute)
+      for (const int zero : family_.zero) {
+        choice.recompute = recompute;
+        choice.zero = zero;
+        weigh(choice);
+      }
+  }
+
+  /// What check_step has against tp, pp and sequence parallelism; nullptr if nothing.
+  const std::string* misfit(const LayoutChoice& choice) {
+    std::optional<std::string>& known = misfit_[choice.sequence_parallel ? 1 : 0];
+    if (!known) {
+      put(choice, step_);
+      const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
+      known = wrong.empty() ? std::string() : wrong.front().message;
+    }
+    return known->empty() ? nullptr : &*known;
+  }
+
+  void weigh(const LayoutChoice& choice) {
+    put(choice, step_);
+    const MemoryUse memory = peak_memory(step_);
+    if (const char* objection = memory_objection(memory)) {
+      ++result_.rejected[objection];
+      keep_smaller(result_.smallest, {choice, memory});
+      return;
+    }
+    if (!closed_forms_) closed_forms_.emplace(step_, fabric_, prices_);
+    const Result<LayoutEstimate> cost = closed_forms_->estimate(choice);
+    if (!cost) {
+      ++result_.rejected[cost.errors().front().message];
+      return;
+    }
+    result_.feasible.push_back({choice, cost->step, {}, cost->breakdown, memory, rates(step_, cost->step)});
+  }
+
+  const PlanInputs& in_;
+  const Fabric& fabric_;
+  const CollectiveTime& prices_;
+  const Family& family_;
+  StepInputs step_;
+  std::optional<std::string> misfit_[2];
+  std::optional<LayoutFamily> closed_forms_;
+  FamilyResult result_;
+};
+
+/// Simulated before others, then by time, memory and the layout itself: no two are equal.
+bool better(const PlannedLayout& a, const PlannedLayout& b) {
+  if (a.simulate.has_value() != b.simulate.has_value()) return a.simulate.has_value();
+  if (a.step() != b.step()) return a.step() < b.step();
+  if (a.memory.peak != b.memory.peak) return a.memory.peak < b.memory.peak;
+  return a.choice < b.choice;
+}
+
+/// `ranked` is fastest first.
+std::vector<PlannedLayout> pareto_of(const std::vector<PlannedLayout>& ranked) {
+  std::vector<PlannedLayout> front;
+  for (const PlannedLayout& layout : ranked)
+    if (front.empty() || layout.memory.peak < front.back().memory.peak) front.push_back(layout);
+  return front;
+}
+
+void merge(std::vector<FamilyResult> families, PlanResult& plan) {
+  std::map<std::string, std::int64_t> rejected;
+  for (FamilyResult& f : families) {
+    plan.partial = plan.partial || !f.done;
+    plan.ranked.insert(plan.ranked.end(), f.feasible.begin(), f.feasible.end());
+    for (const auto& [reason, count] : f.rejected) rejected[reason] += count;
+    if (f.smallest) keep_smaller(plan.smallest, *f.smallest);
+  }
+  plan.feasible = std::ssize(plan.ranked);
+  plan.evaluated = plan.feasible;
+  for (const auto& [reason, count] : rejected) {
+    plan.rejected.push_back({reason, count});
+    plan.evaluated += count;
+  }
+  std::ranges::stable_sort(plan.rejected, [](const Rejection& a, const Rejection& b) { return a.count > b.count; });
+  std::ranges::sort(plan.ranked, better);
+}
+
+/// A layout too long to simulate keeps its closed form.
+void simulate(const PlanInputs& in, const Fabric& fabric, PlannedLayout& layout) {
+  StepInputs step = in.base;
+  put(layout.choice, step);
+  const Result<StepResult> result = forecast_step(step, fabric, in.collectives, Method::both, nullptr, in.engine);
+  if (!result) return;
+  layout.simulate = result->simulate;
+  layout.breakdown = result->breakdown;
+  layout.rates = rates(step, layout.step());
+}
+
+void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count, Desk& desk, PlanResult& plan) {
+  count = std::min(count, plan.ranked.size());
+  desk.begin("simulating", count);
+  tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+    if (desk.stopped()) return;
+    simulate(in, fabric, plan.ranked[i]);
+    desk.step();
+  });
+  plan.partial = plan.partial || desk.stopped();
+  std::ranges::sort(plan.ranked, better);
+}
+
+}  // namespace
+
+Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOptions& options,
+                        const Origins& origins) {
+  StepInputs alone = in.base;
+  put({}, alone);
+  if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;
+
+  const std::vector<Family> all = families(in);
+  std::vector<FamilyResult> results(all.size());
+  SharedPrices prices(step_prices(fabric, in.collectives));
+  const CollectiveTime time = [&prices](const CollectiveRequest& request) { return prices(request); };
+  Desk desk(options);
+  PlanResult plan;
+  const int threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
+  const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
+  tbb::task_arena arena(threads);
+  arena.execute([&] {
+    desk.begin("layouts", all.size());
+    tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
+      results[i] = FamilySearch(in, fabric, time, all[i]).run(desk);
+      desk.step();
+    });
+    merge(std::move(results), plan);
+    plan.pareto = pareto_of(plan.ranked);
+    if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), desk, plan);
+  });
+  for (PlannedLayout& p : plan.pareto) {
+    const auto twin = std::ranges::find(plan.ranked, p.choice, &PlannedLayout::choice);
+    p = *twin;
+  }
+  return plan;
+}
+
+}  // namespace collcast

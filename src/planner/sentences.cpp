@@ -1,0 +1,155 @@
+#include "planner/sentences.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "collcast/base/units.hpp"
+#include "collcast/workload/groups.hpp"
+
+namespace collcast::planner {
+
+namespace {
+
+/// The collective of a dimension ("tp", "dp") that a rank spends most time in; nullptr without one.
+const CollectiveCost* main_collective(const Subject& s, std::string_view dimension) {
+  const CollectiveCost* most = nullptr;
+  const auto total = [](const CollectiveCost& c) { return c.time * static_cast<double>(c.count); };
+  for (const CollectiveCost& c : s.result.collectives)
+    if (c.name.starts_with(dimension) && (most == nullptr || total(c) > total(*most))) most = &c;
+  return most;
+}
+
+/// Slowest link between neighbours of a group.
+Bandwidth slowest(const Fabric& fabric, const Group& group) {
+  Bandwidth rate = fabric.path(group[0], group[1]).bandwidth;
+  for (int i = 1; i + 1 < group.size(); ++i) rate = std::min(rate, fabric.path(group[i], group[i + 1]).bandwidth);
+  return rate;
+}
+
+int nodes_of(const Fabric& fabric, const Group& group) {
+  std::set<NodeId> nodes;
+  for (int i = 0; i < group.size(); ++i) nodes.insert(fabric.node_of(group[i]));
+  return static_cast<int>(nodes.size());
+}
+
+std::string place(const Fabric& fabric, const Group& group) {
+  const int nodes = nodes_of(fabric, group);
+  return nodes == 1 ? std::string("stays inside a node") : fmt::format("crosses {} nodes", nodes);
+}
+
+/// "TP group of 16 crosses 2 nodes: its all_reduce of 48 MiB runs at 25 GB/s ..."
+std::string group_sentence(const Fabric& fabric, const char* name, const char* dimension, const Subject& own,
+                           const Subject& best) {
+  const CollectiveCost* mine = main_collective(own, dimension);
+  const CollectiveCost* theirs = main_collective(best, dimension);
+  const auto kind = [](const CollectiveCost& c) { return to_string(c.request.kind); };
+  if (mine == nullptr)
+    return theirs == nullptr
+               ? std::string()
+               : fmt::format("there is no {} group, so nothing of {}'s {} is waited for", name, name, kind(*theirs));
+  std::string text =
+      fmt::format("{} group of {} {}: ", name, mine->request.group.size(), place(fabric, mine->request.group));
+  const Bandwidth rate = slowest(fabric, mine->request.group);
+  if (theirs == nullptr)
+    return text + fmt::format("its {} of {} takes {}, {} times a step; the best layout has no {} group", kind(*mine),
+                              format_bytes(volume(mine->request.size)), format_seconds(mine->time), mine->count, name);
+  const Bandwidth their_rate = slowest(fabric, theirs->request.group);
+  text += rate == their_rate ? fmt::format("its {} of {} ", kind(*mine), format_bytes(volume(mine->request.size)))
+                             : fmt::format("its {} of {} runs over links of {} instead of {} and ", kind(*mine),
+                                           format_bytes(volume(mine->request.size)), format_bandwidth(rate),
+                                           format_bandwidth(their_rate));
+  return text + fmt::format("takes {}, {} times a step (best: {} of {} in {}, {} times)", format_seconds(mine->time),
+                            mine->count, kind(*theirs), format_bytes(volume(theirs->request.size)),
+                            format_seconds(theirs->time), theirs->count);
+}
+
+std::string compute_sentence(const Subject& own, const Subject& best) {
+  const Recompute mine = own.inputs.options.recompute, theirs = best.inputs.options.recompute;
+  if (mine != theirs)
+    return fmt::format("recompute {} runs {:.3g}x the model's operations, recompute {} {:.3g}x", to_string(mine),
+                       own.result.hfu / own.result.mfu, to_string(theirs), best.result.hfu / best.result.mfu);
+  // Operations of the whole step over the time that the busiest stage computes.
+  const auto share = [](const Subject& s) { return 100 * s.result.hfu * (s.result.step / s.result.breakdown.compute); };
+  const auto shape = [](const Subject& s) {
+    return fmt::format("TP {} with micro-batches of {}{}", s.inputs.layout.tp, s.inputs.batch.micro_batch,
+                       s.inputs.layout.sequence_parallel || s.inputs.layout.tp == 1 ? "" : " and norms on every rank");
+  };
+  return fmt::format(
+      "while it computes the busiest stage reaches {:.0f}% of the peak ({}); the best layout's {:.0f}% ({})",
+      share(own), shape(own), share(best), shape(best));
+}
+
+std::string bubble_sentence(const Subject& own, const Subject& best) {
+  const auto pipeline = [](const Subject& s) {
+    return s.inputs.layout.pp == 1
+               ? std::string("no pipeline")
+               : fmt::format("{} stages for {} micro-batches", s.inputs.layout.pp, s.result.micro_batches);
+  };
+  return fmt::format("{}: the busiest stage waits {} a step; best: {}, {}", pipeline(own),
+                     format_seconds(own.result.breakdown.bubble), pipeline(best),
+                     format_seconds(best.result.breakdown.bubble));
+}
+
+std::string optimizer_sentence(const Subject& own, const Subject& best) {
+  const auto owned = [](const Subject& s) {
+    const ParallelLayout& l = s.inputs.layout;
+    return s.inputs.options.zero >= 1 ? l.tp * l.pp * l.dp : l.tp * l.pp;
+  };
+  return fmt::format("each GPU updates 1/{} of the parameters, in the best layout 1/{}", owned(own), owned(best));
+}
+
+std::string memory_sentence(const Subject& own, const Subject& best) {
+  const MemoryUse &m = own.result.memory, &b = best.result.memory;
+  using Item = std::pair<const char*, Bytes MemoryUse::*>;
+  const std::array items{Item{"parameters", &MemoryUse::parameters}, Item{"gradients", &MemoryUse::gradients},
+                         Item{"optimizer state", &MemoryUse::optimizer}, Item{"activations", &MemoryUse::activations},
+                         Item{"buffers", &MemoryUse::buffers}};
+  const auto grown =
+      std::ranges::max_element(items, {}, [&](const Item& i) { return (m.*i.second).value() - (b.*i.second).value(); });
+  return fmt::format("memory: stage {} needs {} of {}; most of the difference is in {}, {} against {}", m.stage,
+                     format_bytes(volume(m.peak)), format_bytes(volume(m.capacity)), grown->first,
+                     format_bytes(volume(m.*grown->second)), format_bytes(volume(b.*grown->second)));
+}
+
+std::string transfer_sentence(const Subject& own, const Subject& best) {
+  return fmt::format("messages between {} stages delay the pipeline by {}; best: {} stages, {}", own.inputs.layout.pp,
+                     format_seconds(own.result.breakdown.pp_exposed), best.inputs.layout.pp,
+                     format_seconds(best.result.breakdown.pp_exposed));
+}
+
+}  // namespace
+
+std::vector<std::string> sentences(const Fabric& fabric, const Subject& own, const Subject& best) {
+  struct Term {
+    const char* name;
+    Seconds Breakdown::*part;
+    std::function<std::string()> text;
+  };
+  std::array terms{
+      Term{"compute", &Breakdown::compute, [&] { return compute_sentence(own, best); }},
+      Term{"TP exposed", &Breakdown::tp_exposed, [&] { return group_sentence(fabric, "TP", "tp ", own, best); }},
+      Term{"PP exposed", &Breakdown::pp_exposed, [&] { return transfer_sentence(own, best); }},
+      Term{"DP exposed", &Breakdown::dp_exposed, [&] { return group_sentence(fabric, "DP", "dp ", own, best); }},
+      Term{"bubble", &Breakdown::bubble, [&] { return bubble_sentence(own, best); }},
+      Term{"optimizer", &Breakdown::optimizer, [&] { return optimizer_sentence(own, best); }}};
+  const auto difference = [&](const Term& t) { return own.result.breakdown.*t.part - best.result.breakdown.*t.part; };
+  std::ranges::stable_sort(terms, [&](const Term& a, const Term& b) {
+    return std::abs(difference(a).count()) > std::abs(difference(b).count());
+  });
+  std::vector<std::string> out;
+  for (const Term& t : terms) {
+    const Seconds d = difference(t);
+    if (std::abs(d.count()) < best.result.step.count() / 50) continue;
+    out.push_back(fmt::format("{} {}{}: {}", t.name, d.count() > 0 ? "+" : "-",
+                              format_seconds(Seconds(std::abs(d.count()))), t.text()));
+  }
+  if (own.result.memory.peak > own.result.memory.capacity) out.push_back(memory_sentence(own, best));
+  return out;
+}
+
+}  // namespace collcast::planner

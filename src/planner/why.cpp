@@ -1,0 +1,85 @@
+// Both layouts are forecast anew by closed form, with their collectives, and compared.
+#include "collcast/planner/why.hpp"
+
+#include <algorithm>
+
+#include "planner/families.hpp"
+#include "planner/sentences.hpp"
+
+namespace collcast {
+
+namespace {
+
+template <class T>
+bool agrees(const std::optional<T>& asked, const T& value) {
+  return !asked || *asked == value;
+}
+
+bool agrees(const LayoutQuestion& q, const LayoutChoice& c) {
+  return agrees(q.tp, c.tp) && agrees(q.pp, c.pp) && agrees(q.dp, c.dp) && agrees(q.micro_batch, c.micro_batch) &&
+         agrees(q.sequence_parallel, c.sequence_parallel) && agrees(q.recompute, c.recompute) && agrees(q.zero, c.zero);
+}
+
+/// A layout with its forecast, as far as it goes.
+struct Forecast {
+  WhyLayout layout;
+  std::optional<StepResult> result;
+  StepInputs inputs;
+};
+
+Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& choice) {
+  Forecast f;
+  f.layout.choice = choice;
+  f.layout.objections = planner::objections(in, choice);
+  f.inputs = in.base;
+  put(choice, f.inputs);
+  if (!check_step(f.inputs, in.gpus, {}).empty()) return f;
+  Result<StepResult> result = forecast_step(f.inputs, fabric, in.collectives, Method::estimate);
+  if (!result) return result.errors();
+  f.layout.memory = result->memory;
+  f.layout.step = result->step;
+  f.layout.breakdown = result->breakdown;
+  f.result = std::move(result).value();
+  return f;
+}
+
+}  // namespace
+
+LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>& ranked, int gpus) {
+  for (const PlannedLayout& layout : ranked)
+    if (agrees(q, layout.choice)) return layout.choice;
+  LayoutChoice c = ranked.front().choice;
+  if (q.sequence_parallel) c.sequence_parallel = *q.sequence_parallel;
+  if (q.recompute) c.recompute = *q.recompute;
+  if (q.zero) c.zero = *q.zero;
+  if (q.micro_batch) c.micro_batch = *q.micro_batch;
+  // Of the three degrees those that are asked for stand; dp is what is left, else pp, else tp.
+  const auto left = [gpus](int a, int b) { return std::max(1, gpus / std::max(1, a * b)); };
+  if (q.tp) c.tp = *q.tp;
+  if (q.pp) c.pp = *q.pp;
+  if (q.dp) c.dp = *q.dp;
+  if (!q.dp)
+    c.dp = left(c.tp, c.pp);
+  else if (!q.pp)
+    c.pp = left(c.tp, c.dp);
+  else if (!q.tp)
+    c.tp = left(c.pp, c.dp);
+  return c;
+}
+
+Result<Why> why(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& asked,
+                const std::vector<PlannedLayout>& ranked) {
+  const Result<Forecast> own = forecast(in, fabric, asked);
+  if (!own) return own.errors();
+  const Result<Forecast> best = forecast(in, fabric, ranked.front().choice);
+  if (!best) return best.errors();
+  Why why{own->layout, best->layout, {}};
+  why.best.rank = 1;
+  const auto place = std::ranges::find(ranked, asked, &PlannedLayout::choice);
+  if (place != ranked.end()) why.asked.rank = static_cast<int>(place - ranked.begin()) + 1;
+  if (own->result)
+    why.sentences = planner::sentences(fabric, {own->inputs, *own->result}, {best->inputs, *best->result});
+  return why;
+}
+
+}  // namespace collcast

@@ -1,0 +1,242 @@
+// The plan beside brute force, and the laws of a search.
+#include "collcast/planner/plan.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+
+#include "planner/families.hpp"
+#include "workload/inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+const Location here{"test"};
+
+/// 8 layers of GQA for 16 GPUs, on GPUs of `memory` bytes.
+PlanInputs small(std::int64_t memory = 4'000'000'000) {
+  PlanInputs in;
+  in.base = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  in.base.batch.global_batch = 32;
+  in.base.gpu.memory = Bytes(memory);
+  in.gpus = 16;
+  return in;
+}
+
+PlanResult planned(const PlanInputs& in, const Fabric& fabric, PlanOptions options = {1, 0}) {
+  Result<PlanResult> result = plan(in, fabric, options, here);
+  if (!result) FAIL(to_text(result.errors()));
+  return std::move(result).value();
+}
+
+std::int64_t rejected(const PlanResult& p) {
+  std::int64_t sum = 0;
+  for (const Rejection& r : p.rejected) sum += r.count;
+  return sum;
+}
+
+/// All that a plan says, for comparing two.
+std::string said(const PlanResult& p) {
+  std::string text = std::to_string(p.evaluated) + " " + std::to_string(p.feasible) + "\n";
+  const auto add = [&](const PlannedLayout& l) {
+    const LayoutChoice& c = l.choice;
+    for (const int n :
+         {c.tp, c.pp, c.dp, c.micro_batch, c.sequence_parallel ? 1 : 0, static_cast<int>(c.recompute), c.zero})
+      text += std::to_string(n) + " ";
+    char exact[64];
+    std::snprintf(exact, sizeof exact, "%a %a", l.step().count(), l.breakdown.bubble.count());
+    text += exact + std::to_string(l.memory.peak.value()) + "\n";
+  };
+  for (const PlannedLayout& l : p.ranked) add(l);
+  for (const PlannedLayout& l : p.pareto) add(l);
+  for (const Rejection& r : p.rejected) text += r.reason + std::to_string(r.count) + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the plan is what forecasting every layout by itself finds") {
+  const Fabric fabric = cluster(2);
+  const PlanInputs in = small();
+  const PlanResult p = planned(in, fabric);
+
+  std::map<LayoutChoice, Seconds> brute;
+  std::int64_t too_large = 0, misfits = 0;
+  for (int tp = 1; tp <= 16; tp *= 2)
+    for (int pp = 1; tp * pp <= 16; pp *= 2)
+      for (int micro_batch = 1; micro_batch * (16 / tp / pp) <= 32; micro_batch *= 2)
+        for (const bool sp : {false, true})
+          for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
+            for (const int zero : {0, 1}) {
+              const LayoutChoice choice{tp, pp, 16 / tp / pp, micro_batch, sp, recompute, zero};
+              if ((sp && tp == 1) || (zero == 1 && choice.dp == 1)) continue;  // the same as without
+              StepInputs step = in.base;
+              put(choice, step);
+              if (!check_step(step, 16, here).empty()) {
+                ++misfits;
+                continue;
+              }
+              const StepResult r = forecast_step(step, fabric, {}, Method::estimate).value();
+              if (r.memory.peak > r.memory.capacity)
+                ++too_large;
+              else
+                brute[choice] = r.step;
+            }
+  REQUIRE(brute.size() > 50);
+  REQUIRE(too_large > 10);
+  CHECK(p.feasible == static_cast<std::int64_t>(brute.size()));
+  CHECK(rejected(p) == too_large + misfits);
+  CHECK(p.evaluated == p.feasible + rejected(p));
+  for (const PlannedLayout& l : p.ranked) {
+    REQUIRE(brute.count(l.choice) == 1);
+    CHECK(l.estimate.count() == Approx(brute[l.choice].count()).epsilon(1e-12));
+  }
+  for (std::size_t i = 1; i < p.ranked.size(); ++i) CHECK(p.ranked[i - 1].step() <= p.ranked[i].step());
+}
+
+TEST_CASE("each reason of a rejection is one that a single layout gives") {
+  const PlanInputs in = small();
+  const PlanResult p = planned(in, cluster(2));
+  std::set<std::string> reasons;
+  for (const Rejection& r : p.rejected) reasons.insert(r.reason);
+  CHECK(reasons.count("pp 16 does not divide layers 8") == 1);
+  CHECK(planner::objections(in, {1, 16, 1, 1, false, Recompute::none, 0}) ==
+        std::vector<std::string>{"pp 16 does not divide layers 8"});
+  CHECK(planner::objections(in, {1, 1, 16, 2, false, Recompute::none, 0}) ==
+        std::vector<std::string>{planner::activations_do_not_fit});
+  CHECK(planner::objections(in, {3, 1, 5, 1, false, Recompute::none, 0}) ==
+        std::vector<std::string>{planner::degrees_do_not_divide});
+  CHECK(planner::objections(in, {8, 1, 2, 3, false, Recompute::none, 0}) ==
+        std::vector<std::string>{planner::batch_does_not_divide});
+  CHECK(planner::objections(in, p.ranked.front().choice).empty());
+}
+
+TEST_CASE("the result is the same from one, two and four threads") {
+  const Fabric fabric = cluster(4);
+  PlanInputs in = small();
+  in.gpus = 32;
+  const std::string one = said(planned(in, fabric, {1, 4}));
+  CHECK(said(planned(in, fabric, {2, 4})) == one);
+  CHECK(said(planned(in, fabric, {4, 4})) == one);
+  CHECK(said(planned(in, fabric, {0, 4})) == one);
+}
+
+TEST_CASE("more memory never makes a layout infeasible, less never helps") {
+  const Fabric fabric = cluster(2);
+  std::int64_t before = -1;
+  Seconds best{1e9};
+  for (const std::int64_t memory :
+       {100'000'000LL, 1'000'000'000LL, 2'000'000'000LL, 8'000'000'000LL, 80'000'000'000LL}) {
+    const PlanResult p = planned(small(memory), fabric);
+    CHECK(p.feasible >= before);
+    before = p.feasible;
+    if (p.ranked.empty()) continue;
+    CHECK(p.ranked.front().step() <= best);
+    best = p.ranked.front().step();
+  }
+  CHECK(before > 0);
+  const PlanResult none = planned(small(100'000'000), fabric);
+  CHECK(none.feasible == 0);
+  // With what the smallest needs it alone would fit, or layouts that need as much.
+  REQUIRE(none.smallest);
+  const PlanResult just = planned(small(none.smallest->memory.peak.value()), fabric);
+  REQUIRE(just.feasible >= 1);
+  for (const PlannedLayout& l : just.ranked) CHECK(l.memory.peak == none.smallest->memory.peak);
+}
+
+TEST_CASE("no layout is both faster and smaller than one of the Pareto set, and each of it beats its neighbours") {
+  const PlanResult p = planned(small(), cluster(2));
+  REQUIRE(p.pareto.size() > 1);
+  for (const PlannedLayout& front : p.pareto)
+    for (const PlannedLayout& other : p.ranked)
+      CHECK_FALSE((other.estimate < front.estimate && other.memory.peak < front.memory.peak));
+  for (std::size_t i = 1; i < p.pareto.size(); ++i) {
+    CHECK(p.pareto[i - 1].estimate <= p.pareto[i].estimate);
+    CHECK(p.pareto[i - 1].memory.peak > p.pareto[i].memory.peak);
+  }
+}
+
+TEST_CASE("a space keeps to its values, and a value given twice counts once") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small();
+  in.space.tp = {2, 4, 2};
+  in.space.pp = {2};
+  in.space.micro_batch = {1, 3};
+  in.space.recompute = {Recompute::full};
+  in.space.zero = {1};
+  in.space.sequence_parallel = {true};
+  const PlanResult p = planned(in, fabric);
+  // tp 2 and 4, micro-batch 1; 3 divides no 32 samples of dp 4 or 2.
+  CHECK(p.feasible == 2);
+  CHECK(p.evaluated == 4);
+  REQUIRE(p.rejected.size() == 1);
+  CHECK(p.rejected[0].reason == planner::batch_does_not_divide);
+  for (const PlannedLayout& l : p.ranked)
+    CHECK((l.choice.pp == 2 && l.choice.micro_batch == 1 && l.choice.sequence_parallel && l.choice.zero == 1 &&
+           l.choice.recompute == Recompute::full));
+  in.space = {};
+  in.space.dp = {4};
+  for (const PlannedLayout& l : planned(in, fabric).ranked) CHECK(l.choice.dp == 4);
+  in.space = {};
+  in.space.tp = {3};
+  CHECK(planned(in, fabric).rejected[0].reason == planner::degrees_do_not_divide);
+}
+
+TEST_CASE("the best are simulated, come first, and keep their closed form beside it") {
+  const Fabric fabric = cluster(2);
+  const PlanResult p = planned(small(), fabric, {1, 3});
+  for (std::size_t i = 0; i < p.ranked.size(); ++i) CHECK(p.ranked[i].simulate.has_value() == (i < 3));
+  for (std::size_t i = 0; i < 3; ++i) {
+    const PlannedLayout& l = p.ranked[i];
+    CHECK(l.estimate.count() == Approx(l.simulate->count()).epsilon(0.02));
+    CHECK(l.breakdown.total().count() == Approx(l.step().count()).epsilon(1e-9));
+    StepInputs step = small().base;
+    put(l.choice, step);
+    CHECK(l.step() == forecast_step(step, fabric, {}, Method::both).value().step);
+  }
+}
+
+TEST_CASE("stopped, a plan hands over what it has and says so") {
+  const Fabric fabric = cluster(2);
+  const PlanResult whole = planned(small(), fabric);
+  CHECK_FALSE(whole.partial);
+  PlanOptions at_once{1, 8};
+  at_once.stop = [] { return true; };
+  const PlanResult none = planned(small(), fabric, at_once);
+  CHECK(none.partial);
+  CHECK(none.evaluated == 0);
+  std::atomic<int> asked = 0;
+  PlanOptions midway{1, 8};
+  midway.stop = [&asked] { return ++asked > 60; };
+  const PlanResult some = planned(small(), fabric, midway);
+  CHECK(some.partial);
+  CHECK(some.feasible > 0);
+  CHECK(some.feasible < whole.feasible);
+  CHECK(some.evaluated == some.feasible + rejected(some));
+}
+
+TEST_CASE("progress counts every family once, then the simulations") {
+  std::map<std::string, std::size_t> last;
+  PlanOptions options{2, 2};
+  options.progress = [&](const char* what, std::size_t done, std::size_t total) {
+    CHECK(done == last[what] + 1);
+    CHECK(done <= total);
+    last[what] = done;
+  };
+  planned(small(), cluster(2), options);
+  CHECK(last["layouts"] == 15);  // tp x pp of 16 = 2^4: 5 + 4 + 3 + 2 + 1
+  CHECK(last["simulating"] == 2);
+}
+
+TEST_CASE("what no layout can mend is an error") {
+  PlanInputs in = small();
+  in.base.options.precision = "fp4";
+  const auto result = plan(in, cluster(2), {1, 0}, here);
+  REQUIRE_FALSE(result.ok());
+  CHECK(to_text(result.errors()).find("fp4") != std::string::npos);
+}

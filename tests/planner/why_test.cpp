@@ -1,0 +1,92 @@
+// Why a layout is not the best: the numbers are those of its forecast, and the words fit them.
+#include "collcast/planner/why.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "workload/inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+PlanInputs small() {
+  PlanInputs in;
+  in.base = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  in.base.batch.global_batch = 32;
+  in.base.gpu.memory = Bytes(4'000'000'000);
+  in.gpus = 16;
+  return in;
+}
+
+struct Planned {
+  Fabric fabric = cluster(2);
+  PlanInputs in = small();
+  PlanResult result = plan(in, fabric, {1, 0}, Location{"test"}).value();
+};
+
+bool says(const std::vector<std::string>& sentences, const std::string& words) {
+  for (const std::string& s : sentences)
+    if (s.find(words) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("the best beside itself differs in nothing") {
+  const Planned p;
+  const Why w = why(p.in, p.fabric, p.result.ranked.front().choice, p.result.ranked).value();
+  CHECK(w.asked.rank == 1);
+  CHECK(w.sentences.empty());
+  CHECK(*w.asked.step == *w.best.step);
+  CHECK(w.asked.objections.empty());
+}
+
+TEST_CASE("terms are those of the layout's own forecast and sum to its step") {
+  const Planned p;
+  for (const std::size_t rank : {std::size_t{2}, p.result.ranked.size()}) {
+    const PlannedLayout& layout = p.result.ranked[rank - 1];
+    const Why w = why(p.in, p.fabric, layout.choice, p.result.ranked).value();
+    CHECK(w.asked.rank == static_cast<int>(rank));
+    CHECK(w.asked.step->count() == Approx(layout.estimate.count()).epsilon(1e-12));
+    CHECK(w.asked.breakdown.total().count() == Approx(w.asked.step->count()).epsilon(1e-9));
+    CHECK(w.asked.memory->peak == layout.memory.peak);
+    CHECK((!w.sentences.empty() || layout.estimate < 1.1 * p.result.ranked.front().estimate));
+  }
+}
+
+TEST_CASE("a group that crosses nodes is named with both rates") {
+  const Planned p;
+  const Why w = why(p.in, p.fabric, {16, 1, 1, 2, false, Recompute::none, 0}, p.result.ranked).value();
+  REQUIRE_FALSE(w.sentences.empty());
+  CHECK(says(w.sentences, "TP group of 16 crosses 2 nodes"));
+}
+
+TEST_CASE("a rejected layout says why, with its memory where it divides") {
+  const Planned p;
+  const Why large = why(p.in, p.fabric, {1, 1, 16, 2, false, Recompute::none, 0}, p.result.ranked).value();
+  CHECK(large.asked.rank == 0);
+  REQUIRE(large.asked.objections.size() == 1);
+  CHECK(large.asked.memory->peak > large.asked.memory->capacity);
+  CHECK(large.asked.step.has_value());
+  CHECK(says(large.sentences, "memory: stage 0 needs "));
+  const Why odd = why(p.in, p.fabric, {1, 16, 1, 1, false, Recompute::none, 0}, p.result.ranked).value();
+  CHECK(odd.asked.objections.front() == "pp 16 does not divide layers 8");
+  CHECK_FALSE(odd.asked.step.has_value());
+  CHECK(odd.sentences.empty());
+}
+
+TEST_CASE("what a question leaves open comes from the best layout that agrees") {
+  const Planned p;
+  const auto& ranked = p.result.ranked;
+  CHECK(complete({}, ranked, 16) == ranked.front().choice);
+  const LayoutChoice wide = complete({.tp = 4, .pp = 4}, ranked, 16);
+  CHECK((wide.tp == 4 && wide.pp == 4 && wide.dp == 1));
+  CHECK(std::ranges::find(ranked, wide, &PlannedLayout::choice) != ranked.end());
+  // Nothing agrees with pp 16: the degrees fill the GPUs, the rest is the best layout's.
+  const LayoutChoice none = complete({.tp = 1, .pp = 16}, ranked, 16);
+  CHECK((none.tp == 1 && none.pp == 16 && none.dp == 1));
+  CHECK(none.micro_batch == ranked.front().choice.micro_batch);
+  CHECK(complete({.pp = 16, .dp = 1}, ranked, 16).tp == 1);
+  CHECK(complete({.tp = 1, .dp = 1}, ranked, 16).pp == 16);
+}
