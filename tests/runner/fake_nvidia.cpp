@@ -1,0 +1,424 @@
+// A driver and an NCCL for machines without a GPU, so that the NCCL backend itself can be tested anywhere.
+//
+// Device memory is memory, a stream is a queue of one, and a collective runs when the last of its ranks has
+// queued it, as NCCL's definitions say. Several ranks only in one process. FAKE_GPUS is how many devices there
+// are (default 4). Faults on request: FAKE_WRONG=ELEMENT spoils that element of rank 1's output, FAKE_HANG never
+// finishes, FAKE_ERROR reports a lost peer, FAKE_ALONE waits for peers forever. Misuse aborts: communicators that
+// are left behind or destroyed while they hang, static destructors while ranks connect. The test loads it as
+// libcuda.so.1 and libnccl.so.2.
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <cuda.h>
+#include <deque>
+#include <map>
+#include <memory>
+#include <nccl.h>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#undef cuEventElapsedTime
+
+namespace {
+
+struct Message {
+  bool send = false;
+  int peer = 0;
+  std::byte* at = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// What one rank queued between group start and end.
+struct Work {
+  enum class Kind { all_reduce, broadcast, reduce, all_gather, reduce_scatter, messages } kind = Kind::messages;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclFloat32;
+  int root = 0;
+  std::vector<Message> messages;
+};
+
+struct World;
+
+}  // namespace
+
+struct CUstream_st {
+  bool capturing = false;
+  std::vector<std::pair<ncclComm_t, Work>> captured;
+  int pending = 0;
+};
+struct CUgraph_st {
+  std::vector<std::pair<ncclComm_t, Work>> works;
+};
+struct CUgraphExec_st {
+  std::vector<std::pair<ncclComm_t, Work>> works;
+};
+struct CUevent_st {
+  std::chrono::steady_clock::time_point at;
+};
+struct CUctx_st {
+  int device = 0;
+};
+struct ncclComm {
+  World* world = nullptr;
+  int rank = 0;
+};
+
+namespace {
+
+struct World {
+  std::vector<std::deque<std::pair<Work, CUstream>>> queues;  ///< by rank
+};
+
+/// All that a process has of its devices; it goes with the process, as theirs does.
+struct State {
+  std::map<CUdeviceptr, std::vector<std::byte>> memory;
+  std::map<CUgraphExec, std::unique_ptr<CUgraphExec_st>> executables;
+  std::map<std::string, std::unique_ptr<World>> worlds;
+  std::vector<std::unique_ptr<CUctx_st>> contexts;
+  int depth = 0;
+  std::map<ncclComm_t, std::pair<Work, CUstream>> messages;  ///< of the open group
+  int next_id = 0;
+  int communicators = 0;           ///< neither destroyed nor aborted
+  std::atomic<int> connecting{0};  ///< threads inside ncclCommInitRank
+
+  ~State() {
+    if (communicators > 0 || connecting > 0) std::abort();
+  }
+};
+State& state() {
+  static State only;
+  return only;
+}
+
+int gpus() {
+  const char* text = std::getenv("FAKE_GPUS");
+  return text == nullptr ? 4 : std::atoi(text);
+}
+
+std::size_t width(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+    case ncclUint8:
+      return 1;
+    case ncclFloat16:
+    case ncclBfloat16:
+      return 2;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+template <class T>
+void add(std::byte* to, const std::byte* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    T a, b;
+    std::memcpy(&a, to + i * sizeof(T), sizeof(T));
+    std::memcpy(&b, from + i * sizeof(T), sizeof(T));
+    a = static_cast<T>(a + b);
+    std::memcpy(to + i * sizeof(T), &a, sizeof(T));
+  }
+}
+void add(ncclDataType_t type, std::byte* to, const std::byte* from, std::size_t count) {
+  switch (type) {
+    case ncclFloat32:
+      return add<float>(to, from, count);
+    case ncclFloat64:
+      return add<double>(to, from, count);
+    case ncclInt8:
+    case ncclUint8:
+      return add<unsigned char>(to, from, count);
+    case ncclInt64:
+    case ncclUint64:
+      return add<std::uint64_t>(to, from, count);
+    default:
+      return add<std::uint32_t>(to, from, count);
+  }
+}
+
+std::vector<std::byte> sum(const std::vector<Work>& works, std::size_t count) {
+  const ncclDataType_t type = works.front().type;
+  std::vector<std::byte> out(works.front().in, works.front().in + count * width(type));
+  for (std::size_t rank = 1; rank < works.size(); ++rank) add(type, out.data(), works[rank].in, count);
+  return out;
+}
+
+void exchange(const std::vector<Work>& works) {
+  // Every send by its sender, receiver and order; then the receives in the same order.
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> sent;
+  for (std::size_t rank = 0; rank < works.size(); ++rank) {
+    for (const Message& m : works[rank].messages) {
+      if (m.send) sent[{static_cast<int>(rank), m.peer}].emplace_back(m.at, m.at + m.bytes);
+    }
+  }
+  for (std::size_t rank = 0; rank < works.size(); ++rank) {
+    for (const Message& m : works[rank].messages) {
+      if (m.send) continue;
+      auto& queue = sent[{m.peer, static_cast<int>(rank)}];
+      if (queue.empty() || queue.front().size() != m.bytes) std::abort();  // a receive without its send
+      std::memcpy(m.at, queue.front().data(), m.bytes);
+      queue.pop_front();
+    }
+  }
+}
+
+void perform(const std::vector<Work>& works) {
+  const Work& first = works.front();
+  const std::size_t ranks = works.size(), bytes = first.count * width(first.type);
+  switch (first.kind) {
+    case Work::Kind::all_reduce:
+    case Work::Kind::reduce: {
+      const auto total = sum(works, first.count);
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        if (first.kind == Work::Kind::all_reduce || static_cast<int>(rank) == first.root)
+          std::memcpy(works[rank].out, total.data(), total.size());
+      }
+      return;
+    }
+    case Work::Kind::reduce_scatter: {
+      const auto total = sum(works, first.count * ranks);
+      for (std::size_t rank = 0; rank < ranks; ++rank) std::memcpy(works[rank].out, &total[rank * bytes], bytes);
+      return;
+    }
+    case Work::Kind::broadcast: {
+      const std::byte* from = works[static_cast<std::size_t>(first.root)].in;
+      for (const Work& work : works) std::memmove(work.out, from, bytes);
+      return;
+    }
+    case Work::Kind::all_gather: {
+      std::vector<std::byte> whole;
+      for (const Work& work : works) whole.insert(whole.end(), work.in, work.in + bytes);
+      for (const Work& work : works) std::memcpy(work.out, whole.data(), whole.size());
+      return;
+    }
+    case Work::Kind::messages:
+      return exchange(works);
+  }
+}
+
+void spoil(const std::vector<Work>& works) {
+  const char* element = std::getenv("FAKE_WRONG");
+  if (element == nullptr || works.size() < 2 || works[1].out == nullptr) return;
+  works[1].out[static_cast<std::size_t>(std::atoi(element)) * width(works[1].type)] ^= std::byte{1};
+}
+
+void enqueue(ncclComm_t comm, const Work& work, CUstream stream) {
+  if (stream->capturing) {
+    stream->captured.emplace_back(comm, work);
+    return;
+  }
+  World& world = *comm->world;
+  world.queues[static_cast<std::size_t>(comm->rank)].emplace_back(work, stream);
+  ++stream->pending;
+  for (const auto& queue : world.queues) {
+    if (queue.empty()) return;
+  }
+  std::vector<Work> works;
+  for (auto& queue : world.queues) {
+    works.push_back(queue.front().first);
+    --queue.front().second->pending;
+    queue.pop_front();
+  }
+  perform(works);
+  spoil(works);
+}
+
+ncclResult_t collective(ncclComm_t comm, CUstream stream, Work work) {
+  enqueue(comm, work, stream);
+  return ncclSuccess;
+}
+
+Work work_of(Work::Kind kind, const void* in, void* out, std::size_t count, ncclDataType_t type, int root = 0) {
+  return {kind, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), count, type, root, {}};
+}
+
+ncclResult_t message(ncclComm_t comm, CUstream stream, bool send, int peer, const void* at, std::size_t bytes) {
+  auto& [work, on] = state().messages[comm];
+  on = stream;
+  work.messages.push_back({send, peer, static_cast<std::byte*>(const_cast<void*>(at)), bytes});
+  return ncclSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuInit(unsigned) { return gpus() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_NO_DEVICE ? "no CUDA-capable device is detected" : "a fake error";
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int* count) {
+  *count = gpus();
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return ordinal < gpus() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+CUresult cuDeviceGetName(char* name, int size, CUdevice) {
+  std::strncpy(name, "Fake GPU", static_cast<std::size_t>(size));
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  state().contexts.push_back(std::make_unique<CUctx_st>());
+  state().contexts.back()->device = device;
+  *context = state().contexts.back().get();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
+CUresult cuMemAlloc(CUdeviceptr* at, std::size_t bytes) {
+  std::vector<std::byte> block(bytes);
+  *at = reinterpret_cast<CUdeviceptr>(block.data());
+  state().memory[*at] = std::move(block);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr at) { return state().memory.erase(at) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  static std::vector<std::unique_ptr<CUstream_st>> all;
+  *stream = all.emplace_back(std::make_unique<CUstream_st>()).get();
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamQuery(CUstream stream) {
+  const bool busy = stream->pending > 0 || std::getenv("FAKE_HANG") != nullptr || std::getenv("FAKE_ERROR") != nullptr;
+  return busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  stream->capturing = true;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  stream->capturing = false;
+  *graph = new CUgraph_st{std::move(stream->captured)};
+  stream->captured.clear();
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
+  auto made = std::make_unique<CUgraphExec_st>();
+  made->works = graph->works;
+  *executable = made.get();
+  state().executables[*executable] = std::move(made);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  for (const auto& [comm, work] : executable->works) enqueue(comm, work, stream);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  return state().executables.erase(executable) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  delete graph;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  static std::vector<std::unique_ptr<CUevent_st>> all;
+  *event = all.emplace_back(std::make_unique<CUevent_st>()).get();
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream) {
+  event->at = std::chrono::steady_clock::now();
+  return CUDA_SUCCESS;
+}
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  *milliseconds = std::chrono::duration<float, std::milli>(end->at - start->at).count();
+  return CUDA_SUCCESS;
+}
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22809;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t) { return "remote process exited or there was a network error"; }
+const char* ncclGetLastError(ncclComm_t) { return "a fake error"; }
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  std::memset(id, 0, sizeof *id);
+  const std::string text = std::to_string(++state().next_id);
+  std::memcpy(id->internal, text.data(), text.size());
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  ++state().connecting;
+  while (std::getenv("FAKE_ALONE") != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  auto& world = state().worlds[id.internal];
+  if (!world) {
+    world = std::make_unique<World>();
+    world->queues.resize(static_cast<std::size_t>(ranks));
+  }
+  *comm = new ncclComm{world.get(), rank};
+  ++state().communicators;
+  --state().connecting;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  delete comm;
+  --state().communicators;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  // The real one waits for what is queued.
+  if (std::getenv("FAKE_HANG") != nullptr) std::abort();
+  return ncclCommAbort(comm);
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
+  *error = std::getenv("FAKE_ERROR") != nullptr ? ncclRemoteError : ncclSuccess;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupStart() {
+  ++state().depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  if (--state().depth > 0) return ncclSuccess;
+  auto messages = std::move(state().messages);
+  state().messages.clear();
+  for (const auto& [comm, entry] : messages) enqueue(comm, entry.first, entry.second);
+  return ncclSuccess;
+}
+ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return collective(comm, stream, work_of(Work::Kind::all_reduce, in, out, count, type));
+}
+ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return collective(comm, stream, work_of(Work::Kind::broadcast, in, out, count, type, root));
+}
+ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t, int root,
+                        ncclComm_t comm, cudaStream_t stream) {
+  return collective(comm, stream, work_of(Work::Kind::reduce, in, out, count, type, root));
+}
+ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return collective(comm, stream, work_of(Work::Kind::all_gather, in, out, count, type));
+}
+ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t,
+                               ncclComm_t comm, cudaStream_t stream) {
+  return collective(comm, stream, work_of(Work::Kind::reduce_scatter, in, out, count, type));
+}
+ncclResult_t ncclSend(const void* at, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return message(comm, stream, true, peer, at, count * width(type));
+}
+ncclResult_t ncclRecv(void* at, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return message(comm, stream, false, peer, at, count * width(type));
+}
+}

@@ -1,0 +1,62 @@
+// The backends, those that are not built in too.
+#include "runner/communicator.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// Not a library that runs: what the forecasts do, so that it can be held against the others.
+BackendEntry simulated() {
+  BackendEntry out;
+  out.name = "ideal";
+  out.what = "simulated: textbook algorithms on a described machine (collcast collective)";
+  out.built = true;
+  out.version = tool_version();
+  for (int i = 0; i < collective_kinds; ++i) {
+    BackendEntry::Kind kind{static_cast<CollectiveKind>(i), {}, false, false, {}};
+    for (const AlgorithmInfo& algorithm : algorithms()) {
+      for (const CollectiveKind can : algorithm.kinds) {
+        if (can == kind.kind) kind.algorithms.push_back(algorithm.name);
+      }
+    }
+    out.kinds.push_back(std::move(kind));
+  }
+  return out;
+}
+
+BackendEntry mpi() {
+  BackendEntry out;
+  out.name = "mpi";
+  out.what = "CPU processes over MPI";
+  out.lacking = {"this version of collcast has no MPI backend; mpirun can start the ranks of gloo and nccl"};
+  return out;
+}
+
+BackendEntry asked(runner::Backend backend) {
+  if (backend.look != nullptr) backend.look(backend.entry);
+  return std::move(backend.entry);
+}
+
+}  // namespace
+
+std::optional<runner::Backend> runner::find_backend(const std::string& name) {
+  if (name == "nccl") return nccl_backend();
+  if (name == "gloo") return gloo_backend();
+  return std::nullopt;
+}
+
+std::vector<std::string> measuring_backends() { return {"nccl", "gloo", "mpi"}; }
+
+BackendEntry measuring_backend(const std::string& name) {
+  const auto backend = runner::find_backend(name);
+  return backend ? asked(*backend) : mpi();
+}
+
+BackendsReport backends() {
+  BackendsReport out;
+  for (const std::string& name : measuring_backends()) out.entries.push_back(measuring_backend(name));
+  out.entries.push_back(simulated());
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,12 @@
+// Before anything is measured: is everyone there, once, and does everyone want the same?
+#pragma once
+
+#include "collcast/runner/runner.hpp"
+#include "runner/store.hpp"
+
+namespace collcast::runner {
+
+/// Throws Broken that says which ranks are missing, there twice, or of another mind.
+void meet(const MeasurePlan&, const Membership&, Store&);
+
+}  // namespace collcast::runner

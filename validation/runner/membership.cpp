@@ -1,0 +1,122 @@
+// Which world this process is one of, by the variables of torchrun, srun and mpirun.
+//
+// torchrun: RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT. srun: SLURM_PROCID, SLURM_STEP_NUM_TASKS (or
+// SLURM_NTASKS), SLURM_LOCALID. Open MPI: OMPI_COMM_WORLD_RANK/SIZE/LOCAL_RANK. MPICH and Intel MPI: PMI_RANK,
+// PMI_SIZE, MPI_LOCALRANKID. srun and mpirun name no address for rank 0: MASTER_ADDR and MASTER_PORT or
+// --rendezvous do.
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "collcast/runner/runner.hpp"
+
+namespace collcast {
+
+namespace {
+
+struct Starter {
+  const char* name;
+  const char* rank;
+  const char* ranks;
+  const char* ranks_instead;  ///< where `ranks` is not set
+  const char* local_rank;
+};
+constexpr std::array<Starter, 4> starters{
+    {{"torchrun", "RANK", "WORLD_SIZE", "WORLD_SIZE", "LOCAL_RANK"},
+     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_LOCALID"},
+     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+     {"mpirun", "PMI_RANK", "PMI_SIZE", "PMI_SIZE", "MPI_LOCALRANKID"}}};
+
+constexpr int most_world = 1 << 20;
+
+std::optional<std::string> value(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<int> number(const std::string& text, int least, int most) {
+  int out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc{} || end != text.data() + text.size() || out < least || out > most) return std::nullopt;
+  return out;
+}
+
+std::optional<int> read(const Environment& environment, const std::string& name, int least, int most,
+                        Diagnostics& errors) {
+  const std::string text = value(environment, name).value_or("");
+  const auto out = number(text, least, most);
+  if (!out)
+    errors.push_back({{"environment"},
+                      fmt::format("{}: '{}' is no whole number from {} to {}", name, text, least, most),
+                      "expected what torchrun, srun or mpirun set"});
+  return out;
+}
+
+/// "HOST:PORT", "[::1]:29500".
+bool split_address(const std::string& text, Membership& out) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  out.host = text.substr(0, colon);
+  if (out.host.size() > 2 && out.host.front() == '[' && out.host.back() == ']')
+    out.host = out.host.substr(1, out.host.size() - 2);
+  const auto port = number(text.substr(colon + 1), 1, 65535);
+  out.port = port.value_or(0);
+  return port.has_value();
+}
+
+void find_rendezvous(const Environment& environment, const std::string& rendezvous, Membership& out,
+                     Diagnostics& errors) {
+  if (!rendezvous.empty()) {
+    if (!split_address(rendezvous, out))
+      errors.push_back({{},
+                        fmt::format("--rendezvous: '{}' is no address", rendezvous),
+                        "expected HOST:PORT of rank 0, such as node1:29500"});
+    return;
+  }
+  const auto host = value(environment, "MASTER_ADDR");
+  if (!host || !value(environment, "MASTER_PORT")) {
+    errors.push_back({{},
+                      fmt::format("{} names no address where the ranks can meet", out.started_by),
+                      "expected --rendezvous HOST:PORT of rank 0, or MASTER_ADDR and MASTER_PORT"});
+    return;
+  }
+  out.host = *host;
+  // torchrun's agent listens at MASTER_PORT itself where it shares its store; the next one is ours.
+  const bool taken = value(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True";
+  out.port = read(environment, "MASTER_PORT", 1, 65534, errors).value_or(0) + (taken ? 1 : 0);
+}
+
+}  // namespace
+
+Result<std::optional<Membership>> membership(const Environment& environment, const std::string& rendezvous) {
+  for (const Starter& starter : starters) {
+    const bool has_size = value(environment, starter.ranks) || value(environment, starter.ranks_instead);
+    if (!value(environment, starter.rank) || !has_size) continue;
+    Diagnostics errors;
+    Membership out;
+    out.started_by = starter.name;
+    const char* size = value(environment, starter.ranks) ? starter.ranks : starter.ranks_instead;
+    out.ranks = read(environment, size, 1, most_world, errors).value_or(1);
+    out.rank = read(environment, starter.rank, 0, most_world, errors).value_or(0);
+    if (errors.empty() && out.rank >= out.ranks)
+      errors.push_back({{"environment"},
+                        fmt::format("{} is {}, but {} is {}", starter.rank, out.rank, size, out.ranks),
+                        fmt::format("expected a rank from 0 to {}", out.ranks - 1)});
+    out.local_rank = out.rank;
+    if (value(environment, starter.local_rank))
+      out.local_rank = read(environment, starter.local_rank, 0, most_world, errors).value_or(0);
+    // A world of one meets nobody.
+    if (out.ranks > 1) find_rendezvous(environment, rendezvous, out, errors);
+    if (!errors.empty()) return errors;
+    return std::optional(out);
+  }
+  if (!rendezvous.empty())
+    return Diagnostic{{},
+                      "--rendezvous needs ranks that something else started",
+                      "expected to run under torchrun, srun or mpirun (RANK and WORLD_SIZE, SLURM_PROCID ..., "
+                      "OMPI_COMM_WORLD_RANK ...)"};
+  return std::optional<Membership>();
+}
+
+}  // namespace collcast
