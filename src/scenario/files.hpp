@@ -13,7 +13,7 @@ namespace collcast::input {
 const std::vector<std::string>& precisions();
 
 /// Reads `schema`. False if the file is of another kind, so that nothing else in it is worth a message.
-bool read_schema(Object& file, const std::string& schema);
+bool read_schema(Reader&, Object& file, const std::string& schema);
 
 TopologySpec read_topology(Reader&, const Node& tree, const std::string& file);
 KernelModel read_kernels(Reader&, const Node& tree, const std::string& file);
@@ -35,10 +35,18 @@ std::string beside(const std::string& folder, const std::string& file);
 std::vector<TopologyEntry> list_files(const std::vector<std::string>& folders);
 std::vector<std::string> kernel_folders(const SearchPath&);
 
-/// `prefix` stands before the settings' paths where the user wrote them.
-Result<TopologySpec> load_topology(const Request&, const SearchPath&, const std::vector<Setting>&,
-                                   const std::string& prefix);
+/// A machine and where its values stand.
+struct Machine {
+  TopologySpec spec;
+  Origins origins;
+};
+/// `prefix` stands before the settings' paths where the user wrote them, and before those of the origins.
+Result<Machine> load_topology(const Request&, const SearchPath&, const std::vector<Setting>&,
+                              const std::string& prefix);
 Result<KernelModel> load_kernels(const Request&, const SearchPath&);
+
+/// parse_hf_config, with the places of what it gives: "model.layers" and so on.
+Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins&);
 
 /// Overrides with their values parsed.
 Result<std::vector<Setting>> to_settings(const std::vector<Override>&);
@@ -52,6 +60,7 @@ TransformerConfig read_model(Reader&, const Node&, const std::string& folder,
 ParallelLayout read_layout(Reader&, const Node&);
 Batch read_batch(Reader&, const Node&, const ParallelLayout&);
 TrainingOptions read_training(Reader&, const Node&);
+SearchSpace read_search(Reader&, const Node&);
 TaskGraph read_tasks(Reader&, const Node&);
 /// One `what_if`.
 struct Variant {

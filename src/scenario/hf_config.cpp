@@ -136,23 +136,52 @@ std::string model_name(const std::string& file, const Architecture& architecture
   return name.empty() || name == "." || name == ".." ? architecture.model_type : name;
 }
 
+/// Where each of our values comes from: the first of these keys that the file has, as the readers above take them.
+void note_places(const Node& tree, Origins& origins) {
+  const std::vector<std::pair<const char*, std::vector<const char*>>> keys{
+      {"layers", {"num_hidden_layers", "n_layer"}},
+      {"hidden", {"hidden_size", "n_embd"}},
+      {"heads", {"num_attention_heads", "n_head"}},
+      {"kv_heads", {"num_key_value_heads", "num_attention_heads", "n_head"}},
+      {"head_dim", {"head_dim", "hidden_size", "n_embd"}},
+      {"ffn", {"intermediate_size", "n_inner", "n_embd"}},
+      {"vocab", {"vocab_size"}},
+      {"learned_positions", {"n_positions"}},
+      {"dropout", {"resid_pdrop", "hidden_dropout"}}};
+  for (const auto& [ours, theirs] : keys) {
+    const auto has = [&](const char* key) {
+      const Node* node = tree.find(key);
+      return node != nullptr && node->kind == Node::Kind::scalar;
+    };
+    const auto found = std::find_if(theirs.begin(), theirs.end(), has);
+    if (found != theirs.end()) origins.set(fmt::format("model.{}", ours), tree.find(*found)->at.location());
+  }
+}
+
 void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
   if (!reader.ok()) return;
+  Origins origins(tree.at.location());
+  note_places(tree, origins);
   if (m.kv_heads == 0) m.kv_heads = m.heads;
   if (m.heads % m.kv_heads != 0)
-    reader.error(tree.at, fmt::format("{} heads do not share {} key and value heads", m.heads, m.kv_heads),
-                 "num_attention_heads is a multiple of num_key_value_heads");
+    reader.error({origins.of("model.kv_heads"),
+                  fmt::format("{} key and value heads do not divide {} heads ({})", m.kv_heads, m.heads,
+                              to_text(origins.of("model.heads"))),
+                  "num_attention_heads is a multiple of num_key_value_heads"});
   if (m.head_dim != 0) return;
   if (m.hidden % m.heads != 0)
-    reader.error(tree.at, fmt::format("hidden size {} is not a multiple of {} heads", m.hidden, m.heads),
-                 "correct one of them, or give head_dim");
+    reader.error({origins.of("model.hidden"),
+                  fmt::format("hidden size {} is not a multiple of {} heads ({})", m.hidden, m.heads,
+                              to_text(origins.of("model.heads"))),
+                  "correct one of them, or give head_dim"});
   m.head_dim = m.hidden / m.heads;
 }
 
 }  // namespace
 
-Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name) {
-  const std::string file(file_name);
+namespace input {
+
+Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins& origins) {
   const Result<Node> tree = input::parse_json(text, file);
   if (!tree) return tree.errors();
   Reader reader;
@@ -164,7 +193,15 @@ Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_vie
   model.name = model_name(file, *architecture);
   complete_heads(reader, *tree, model);
   if (!reader.ok()) return reader.take();
+  note_places(*tree, origins);
   return model;
+}
+
+}  // namespace input
+
+Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name) {
+  Origins unused;
+  return input::read_hf_config(text, std::string(file_name), unused);
 }
 
 }  // namespace collcast

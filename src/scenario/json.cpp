@@ -41,6 +41,15 @@ class CountingIterator {
   std::size_t* furthest_;
 };
 
+/// The library's remark, the piece of the file that it quotes cut to a line's length.
+std::string readable(const std::string& remark) {
+  constexpr std::string_view quoting = "; last read: '";
+  const std::size_t quote = remark.find(quoting);
+  if (quote == std::string::npos) return remark;
+  const std::string quoted = remark.substr(quote + quoting.size());
+  return fmt::format("{}, at '{}'", remark.substr(0, quote), shown(quoted.substr(0, quoted.rfind('\''))));
+}
+
 class TreeBuilder : public nlohmann::json_sax<json> {
  public:
   TreeBuilder(std::string_view text, const std::string& file, const std::size_t* consumed)
@@ -71,10 +80,16 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     const std::string what = e.what();
     // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": the tail says it.
+    const Location where = locate(text_, position > 0 ? position - 1 : 0, name_);
+    if (what.find("unexpected end of input") != std::string::npos) {
+      errors.push_back(
+          {where, "the JSON ends before it is complete", "is the file whole? A quote, bracket or brace is still open"});
+      return false;
+    }
     const std::size_t tail = what.find("syntax error");
-    errors.push_back({locate(text_, position > 0 ? position - 1 : 0, name_),
-                      fmt::format("this is not JSON: {}", shown(tail == std::string::npos ? what : what.substr(tail))),
-                      "check quotes, commas and brackets here and just above"});
+    errors.push_back(
+        {where, fmt::format("this is not JSON: {}", readable(tail == std::string::npos ? what : what.substr(tail))),
+         "check quotes, commas and brackets here and just above"});
     return false;
   }
 

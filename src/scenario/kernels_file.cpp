@@ -39,7 +39,7 @@ KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& fi
   KernelModel model;
   model.file = file;
   Object o(reader, tree, "");
-  if (!read_schema(o, "collcast.kernels.v1")) return model;
+  if (!read_schema(reader, o, "collcast.kernels.v1")) return model;
   std::vector<std::string> sources;
   o.required("name", model.name, AsName{});
   o.required("sources", sources, AsList<AsText, std::string>{});
@@ -76,6 +76,13 @@ Result<KernelModel> parse_kernels(std::string_view text, std::string_view file_n
 
 Result<KernelModel> load_kernels(const std::string& name, const SearchPath& search) {
   return input::load_kernels({name, "", {"command line"}}, search);
+}
+
+Result<KernelModel> load_kernels(const TopologySpec& machine, const SearchPath& search) {
+  SearchPath nearest = search;
+  const std::string beside_machine = input::folder_of(machine.file);
+  nearest.topologies.insert(nearest.topologies.begin(), beside_machine.empty() ? "." : beside_machine);
+  return input::load_kernels({machine.gpu.kernels, "", machine.gpu.kernels_where}, nearest);
 }
 
 }  // namespace collcast

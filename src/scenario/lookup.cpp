@@ -50,15 +50,19 @@ bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
 }
 
-/// list_files with the title that each file gives itself.
+/// list_files without kernel tables, each with the title that it gives itself. What cannot be read stays: whoever loads
+/// it says why.
 std::vector<TopologyEntry> titled(const std::vector<std::string>& folders) {
-  std::vector<TopologyEntry> entries = list_files(folders);
-  for (TopologyEntry& entry : entries) {
+  std::vector<TopologyEntry> entries;
+  for (TopologyEntry& entry : list_files(folders)) {
     const Result<std::string> text = read_file(entry.file, {entry.file});
-    if (!text) continue;
-    const Result<Node> tree = parse_yaml(*text, entry.file);
-    if (!tree) continue;
-    if (const Node* title = tree->find("title")) entry.title = title->text;
+    const Result<Node> tree = text ? parse_yaml(*text, entry.file) : Result<Node>(Node());
+    if (tree) {
+      const Node* schema = tree->find("schema");
+      if (schema != nullptr && schema->text == "collcast.kernels.v1") continue;
+      if (const Node* title = tree->find("title")) entry.title = title->text;
+    }
+    entries.push_back(std::move(entry));
   }
   return entries;
 }

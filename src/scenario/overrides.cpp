@@ -7,24 +7,61 @@
 namespace collcast {
 
 Result<Override> parse_override(std::string_view text) {
-  const Location where{"command line"};
+  // Columns count in what the user typed, the option's name included.
+  constexpr std::string_view option = "--set ";
+  const std::string typed = std::string(option) + input::shown(text);
+  const auto column = [&](std::size_t offset) {
+    return Location{typed, 1, static_cast<int>(option.size() + offset) + 1};
+  };
   const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size())
-    return Diagnostic{where, fmt::format("'{}' sets nothing", input::shown(text)),
-                      "expected path=value, such as network.link.bandwidth=400Gb/s"};
-  return Override{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)), where};
+  const char* hint = "expected path=value, such as network.link.bandwidth=400Gb/s";
+  if (equals == std::string_view::npos)
+    return Diagnostic{column(text.size()), fmt::format("'{}' has no '=' and sets nothing", input::shown(text)), hint};
+  if (equals == 0) return Diagnostic{column(0), fmt::format("'{}' names no path", input::shown(text)), hint};
+  if (equals + 1 == text.size())
+    return Diagnostic{column(text.size()), fmt::format("'{}' gives no value", input::shown(text)), hint};
+  return Override{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)), column(0),
+                  column(equals + 1)};
 }
 
 namespace input {
 
 namespace {
 
+/// A line and column of the value alone, where the value begins at `start`.
+template <class LineAndColumn>
+void shift(LineAndColumn& at, const Location& start) {
+  if (start.line == 0 || at.line == 0) {
+    at.line = start.line;
+    at.column = start.column;
+    return;
+  }
+  if (at.line == 1) at.column += start.column - 1;
+  at.line += start.line - 1;
+}
+
+void shift_all(Node& node, const Location& start) {
+  shift(node.at, start);
+  for (Node& item : node.items) shift_all(item, start);
+  for (Entry& entry : node.entries) {
+    shift(entry.at, start);
+    shift_all(entry.value, start);
+  }
+}
+
 Result<Setting> to_setting(const Override& given) {
-  Result<Node> value = parse_yaml(given.value, given.where.file);
-  if (value) return Setting{given.path, std::move(value).value(), given.where};
-  Diagnostics errors;
-  for (const Diagnostic& d : value.errors())
-    errors.push_back({given.where, fmt::format("value of '{}': {}", shown(given.path), d.message), d.hint});
+  const Location& start = given.value_where.file.empty() ? given.where : given.value_where;
+  Result<Node> parsed = parse_yaml(given.value, start.file);
+  if (parsed) {
+    Node value = std::move(parsed).value();
+    shift_all(value, start);
+    return Setting{given.path, std::move(value), given.where};
+  }
+  Diagnostics errors = parsed.errors();
+  for (Diagnostic& d : errors) {
+    shift(d.where, start);
+    d.message = fmt::format("value of '{}': {}", shown(given.path), d.message);
+  }
   return errors;
 }
 

@@ -225,7 +225,9 @@ bool expect_list(Reader& reader, const Node& node, const std::string& path, int 
 
 Object::Object(Reader& reader, const Node& node, std::string path, Null null)
     : reader_(reader), node_(node), path_(std::move(path)), null_(null), valid_(node.kind == Node::Kind::map) {
-  if (!valid_) mismatch(reader_, node_, path_.empty() ? "the file" : path_, "a map of keys and values");
+  if (valid_) return;
+  mismatch(reader_, node_, path_.empty() ? "the file" : path_, "a map of keys and values");
+  reader_.spoil(path_);
 }
 
 std::string Object::path_of(std::string_view key) const {
@@ -240,10 +242,13 @@ const Node* Object::look(std::string_view key, Holds holds, bool required, std::
   if (!valid_) return nullptr;
   const Node* found = node_.find(key);
   if (found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing) found = nullptr;
-  if (found == nullptr && required)
+  if (found == nullptr && required) {
     reader_.error(node_.at,
                   fmt::format("required key '{}' is missing{}", key, path_.empty() ? "" : " in " + shown(path_)),
                   "expected " + expected);
+    reader_.spoil(path_of(key));
+  }
+  if (found != nullptr) reader_.found(path_of(key), found->at.location());
   return found;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "collcast/base/origins.hpp"
 #include "collcast/base/quantity.hpp"
 #include "scenario/tree.hpp"
 
@@ -39,6 +40,14 @@ class Reader {
   /// By place; a hundred at most.
   Diagnostics take();
 
+  /// Where the value of a path stands; the last word counts.
+  void found(const std::string& path, const Location& where) { origins_.set(prefix_ + path, where); }
+  void found(const Origins& more) { origins_.add(more); }
+  /// The value of a path is missing or wrong, which has been said.
+  void spoil(const std::string& path) { origins_.spoil(prefix_ + path); }
+  bool good(const std::string& path) const { return origins_.good(prefix_ + path); }
+  const Origins& origins() const { return origins_; }
+
   void ask(std::string path, Holds holds, bool required) { known_.push_back({std::move(path), holds, required}); }
   const std::vector<KnownKey>& known() const { return known_; }
   /// An entry that nothing asked for. `siblings` are the keys that its map may have.
@@ -49,6 +58,7 @@ class Reader {
  private:
   std::string prefix_;
   Diagnostics errors_;
+  Origins origins_;
   std::vector<KnownKey> known_;
   struct Lost {
     std::string path;
@@ -190,12 +200,12 @@ class Object {
   template <class T, class As>
   bool required(std::string_view key, T& out, const As& as) {
     const Node* node = look(key, As::holds, true, as.expected());
-    return node != nullptr && as(reader_, *node, path_of(key), out);
+    return node != nullptr && read(*node, path_of(key), out, as);
   }
   template <class T, class As>
   bool optional(std::string_view key, T& out, const As& as) {
     const Node* node = look(key, As::holds, false, as.expected());
-    return node != nullptr && as(reader_, *node, path_of(key), out);
+    return node != nullptr && read(*node, path_of(key), out, as);
   }
   /// The node of a map or list below, for its own reader.
   const Node* required_map(std::string_view key) { return look(key, Holds::map, true, "a map of keys and values"); }
@@ -217,6 +227,12 @@ class Object {
   void finish();
 
  private:
+  template <class T, class As>
+  bool read(const Node& node, const std::string& path, T& out, const As& as) {
+    const bool good = as(reader_, node, path, out);
+    if (!good) reader_.spoil(path);
+    return good;
+  }
   const Node* look(std::string_view key, Holds holds, bool required, std::string expected);
 
   Reader& reader_;

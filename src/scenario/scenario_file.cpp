@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
@@ -19,8 +21,8 @@ void read_collectives(Reader& reader, const Node& node, Scenario& scenario) {
   CollectivePolicy& policy = scenario.collectives;
   Object o(reader, node, "collectives");
   o.optional("algorithm", policy.algorithm, algorithm);
-  o.optional("chunks", policy.chunks, OrWord<AsCount, int>{{1, 1 << 20}, "auto", 0});
-  o.optional("channels", policy.channels, OrWord<AsCount, int>{{1, 64}, "auto", 0});
+  o.optional("chunks", policy.chunks, OrWord<AsCount, int>{{1, most_chunks}, "auto", 0});
+  o.optional("channels", policy.channels, OrWord<AsCount, int>{{1, most_channels}, "auto", 0});
   o.optional("sharing", scenario.sharing, AsWord<Sharing>{{"max_min", "fifo"}, {Sharing::max_min, Sharing::fifo}});
   o.finish();
 }
@@ -31,19 +33,34 @@ void read_compute(Reader& reader, const TopologySpec& topology, const Location& 
   step.gpu = topology.gpu;
   if (topology.gpu.model.empty() || topology.gpu.kernels.empty()) {
     const char* lacks = topology.gpu.model.empty() ? "describes no GPU" : "names no kernel table (gpu.kernels)";
+    reader.spoil("topology");
     return reader.error({asked_by, fmt::format("machine '{}' {}, which a training step needs", topology.name, lacks),
                          "choose another machine, or describe measured work as 'tasks'"});
   }
-  // A machine of the user's own may have its table beside it.
-  SearchPath nearest = search;
-  const std::string beside_machine = folder_of(topology.file);
-  nearest.topologies.insert(nearest.topologies.begin(), beside_machine.empty() ? "." : beside_machine);
-  const Result<KernelModel> kernels = load_kernels(Request{topology.gpu.kernels, "", topology.where}, nearest);
+  const Result<KernelModel> kernels = collcast::load_kernels(topology, search);
   if (kernels) {
     step.kernels = *kernels;
   } else {
+    reader.spoil("topology");
     reader.error(kernels.errors());
   }
+}
+
+/// The value of an option that a person typed.
+Location of_option(const std::string& option, const std::string& value) {
+  return {fmt::format("{} {}", option, shown(value)), 1, static_cast<int>(option.size()) + 2};
+}
+
+void read_machine(Reader& reader, const Request& topology, const SearchPath& search,
+                  const std::vector<Setting>& settings, Scenario& scenario) {
+  const Result<Machine> loaded = load_topology(topology, search, settings, "topology.");
+  if (!loaded) {
+    reader.spoil("topology");
+    return reader.error(loaded.errors());
+  }
+  scenario.topology = loaded->spec;
+  scenario.origins.add(loaded->origins);
+  if (scenario.step) read_compute(reader, scenario.topology, topology.where, search, *scenario.step);
 }
 
 StepInputs read_step(Reader& reader, Object& o, const std::string& folder, const SearchPath& search) {
@@ -57,12 +74,32 @@ StepInputs read_step(Reader& reader, Object& o, const std::string& folder, const
 
 }  // namespace
 
+namespace {
+
+/// What does not fit together among the values that could be read, in a scenario that has errors of form; one without
+/// is for the step to check, on the machine and with the layout that it is asked for.
+Diagnostics misfits(const Scenario& scenario) {
+  StepInputs in = *scenario.step;
+  // What could not be read stays zero. A one divides everything, and check_step says nothing about it.
+  for (int* value : {&in.model.layers, &in.model.hidden, &in.model.heads, &in.model.kv_heads, &in.model.head_dim,
+                     &in.model.ffn, &in.model.vocab, &in.batch.sequence, &in.batch.global_batch})
+    *value = std::max(*value, 1);
+  int ranks = std::numeric_limits<int>::max();  // as many nodes as the layout needs
+  for (const DeviceGroup& group : scenario.topology.devices) {
+    if (scenario.nodes > 0 && (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host))
+      ranks = static_cast<int>(std::min<std::int64_t>(std::int64_t{scenario.nodes} * group.count, ranks));
+  }
+  return check_step(in, ranks, scenario.origins);
+}
+
+}  // namespace
+
 Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file, const ScenarioOptions& options,
                        const std::vector<Setting>& machine) {
   Scenario scenario;
   scenario.file = file;
   Object o(reader, tree, "");
-  if (!read_schema(o, "collcast.scenario.v1")) return scenario;
+  if (!read_schema(reader, o, "collcast.scenario.v1")) return scenario;
   Request topology{"", folder_of(file), {file}};
   o.required("name", scenario.name, AsName{});
   o.optional("title", scenario.title, AsText{});
@@ -70,31 +107,53 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   o.optional("nodes", scenario.nodes, AsCount{});
   read_collectives(reader, o.section("collectives"), scenario);
   if (const Node* tasks = o.optional_map("tasks")) {
-    for (const char* key : {"model", "layout", "batch", "training"}) o.refuse(key, "the scenario is made of 'tasks'");
+    for (const char* key : {"model", "layout", "batch", "training", "search"})
+      o.refuse(key, "the scenario is made of 'tasks'");
     scenario.tasks = read_tasks(reader, *tasks);
   } else {
     scenario.step = read_step(reader, o, topology.folder, options.search);
+    scenario.search = read_search(reader, o.section("search"));
   }
   o.optional_map("what_if");  // read before settings were applied
   o.finish();
   reader.finish();
 
   // The machine is read even if the scenario has errors: all of them at once.
-  if (options.nodes) scenario.nodes = *options.nodes;
   if (has_topology) topology.where = tree.find("topology")->at.location();
-  if (options.topology) topology = {*options.topology, "", {"command line"}};
-  if (topology.name_or_file.empty()) return scenario;
-  const Result<TopologySpec> spec = load_topology(topology, options.search, machine, "topology.");
-  if (!spec) {
-    reader.error(spec.errors());
-    return scenario;
+  if (options.nodes) {
+    scenario.nodes = *options.nodes;
+    reader.found("nodes", of_option("--nodes", std::to_string(*options.nodes)));
   }
-  scenario.topology = *spec;
-  if (scenario.step) read_compute(reader, *spec, topology.where, options.search, *scenario.step);
+  if (options.topology) {
+    topology = {*options.topology, "", of_option("--topology", *options.topology)};
+    reader.found("topology", topology.where);
+  }
+  scenario.origins = Origins(tree.at.location());
+  if (!topology.name_or_file.empty()) read_machine(reader, topology, options.search, machine, scenario);
+  scenario.origins.add(reader.origins());
+  if (scenario.step && !reader.ok()) reader.error(misfits(scenario));
   return scenario;
 }
 
 namespace {
+
+/// As one line of YAML.
+std::string flow_text(const Node& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return node.quoted ? fmt::format("\"{}\"", node.text) : node.text;
+    case Node::Kind::list:
+      for (const Node& item : node.items) parts.push_back(flow_text(item));
+      return fmt::format("[{}]", fmt::join(parts, ", "));
+    case Node::Kind::map:
+      for (const Entry& entry : node.entries) parts.push_back(entry.key + ": " + flow_text(entry.value));
+      return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  return "";
+}
 
 /// The scenario with `settings` put in; those for the machine are passed on to it.
 Result<Scenario> read_with(Node tree, const std::string& file, const ScenarioOptions& options,
@@ -105,7 +164,13 @@ Result<Scenario> read_with(Node tree, const std::string& file, const ScenarioOpt
   std::vector<Setting> machine;
   for (const Setting& setting : settings) {
     if (setting.path.starts_with(machine_prefix)) {
-      machine.push_back({setting.path.substr(machine_prefix.size()), setting.value, setting.where});
+      Location where = setting.where;
+      if (where.column > 0) where.column += static_cast<int>(machine_prefix.size());
+      machine.push_back({setting.path.substr(machine_prefix.size()), setting.value, std::move(where)});
+      // A step runs on as many nodes as its layout needs, or as 'nodes' says.
+      if (machine.back().path == "nodes.default" && tree.find("tasks") == nullptr)
+        misplaced.push_back({setting.where, "'topology.nodes.default' has no effect on a step",
+                             "set 'nodes' (--nodes), or leave it to the layout"});
     } else if (setting.path == "what_if" || setting.path.starts_with("what_if.")) {
       misplaced.push_back({setting.where, "'what_if' cannot be set", "set the paths themselves"});
     } else {
@@ -115,11 +180,13 @@ Result<Scenario> read_with(Node tree, const std::string& file, const ScenarioOpt
   reader.error(misplaced);
   Scenario scenario = read_scenario(reader, tree, file, options, machine);
   if (!reader.ok()) return reader.take();
+  for (const Setting& setting : machine)
+    scenario.machine.push_back({setting.path, flow_text(setting.value), setting.where, {}});
   return scenario;
 }
 
 /// The settings of the variant asked for, then those of the command line.
-std::vector<Setting> chosen_settings(Reader& reader, const std::string& file, const ScenarioOptions& options,
+std::vector<Setting> chosen_settings(Reader& reader, const Node& tree, const ScenarioOptions& options,
                                      const std::vector<Variant>& variants) {
   std::vector<Setting> settings;
   std::vector<std::string> names;
@@ -130,8 +197,9 @@ std::vector<Setting> chosen_settings(Reader& reader, const std::string& file, co
     settings = variant.settings;
     found = true;
   }
+  const Node* what_if = tree.find("what_if");
   if (!found)
-    reader.error({{file},
+    reader.error({(what_if == nullptr ? tree : *what_if).at.location(),
                   fmt::format("there is no what_if '{}'", shown(options.what_if)),
                   names.empty() ? "this scenario has none" : expected_one_of(options.what_if, names)});
   const auto overrides = to_settings(options.overrides);
@@ -145,12 +213,15 @@ std::vector<Setting> chosen_settings(Reader& reader, const std::string& file, co
 
 /// Every variant must be good, also those that nobody asked for today.
 Diagnostics check_variants(const Node& tree, const std::string& file, const ScenarioOptions& options,
-                           const std::vector<Variant>& variants) {
+                           const std::vector<Variant>& variants, const Diagnostics& already_said) {
+  std::set<std::string> said;
+  for (const Diagnostic& d : already_said) said.insert(to_text(d.where) + d.message);
   Diagnostics errors;
   for (const Variant& variant : variants) {
     const Result<Scenario> scenario = read_with(tree, file, options, variant.settings);
     if (scenario) continue;
     for (Diagnostic d : scenario.errors()) {
+      if (said.count(to_text(d.where) + d.message) > 0) continue;
       d.message = fmt::format("what_if '{}': {}", variant.name, d.message);
       errors.push_back(std::move(d));
     }
@@ -171,11 +242,12 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file_nam
   input::Reader reader;
   std::vector<input::Variant> variants;
   if (const input::Node* what_if = tree->find("what_if")) variants = input::read_variants(reader, *what_if);
-  const std::vector<input::Setting> settings = input::chosen_settings(reader, file, options, variants);
+  const std::vector<input::Setting> settings = input::chosen_settings(reader, *tree, options, variants);
   Result<Scenario> scenario = input::read_with(*tree, file, options, settings);
-  if (!scenario) reader.error(scenario.errors());
+  const Diagnostics errors = scenario.errors();
+  reader.error(errors);
   // Overrides may take away what a variant builds on; then only the chosen one counts.
-  if (reader.ok() && options.overrides.empty()) reader.error(input::check_variants(*tree, file, options, variants));
+  if (options.overrides.empty()) reader.error(input::check_variants(*tree, file, options, variants, errors));
   if (!reader.ok()) return reader.take();
   Scenario chosen = std::move(scenario).value();
   for (const input::Variant& variant : variants) chosen.what_if.push_back(variant.name);

@@ -16,7 +16,7 @@ namespace {
 
 /// The config.json that a scenario names: beside the scenario, or in a folder of the search path.
 Result<TransformerConfig> load_config(const std::string& name, const Location& where, const std::string& folder,
-                                      const std::vector<std::string>& scenarios) {
+                                      const std::vector<std::string>& scenarios, Origins& origins) {
   std::string file = beside(folder, name);
   Result<std::string> text = read_file(file, where);
   for (std::size_t i = 0; !text && i < scenarios.size(); ++i) {
@@ -27,24 +27,37 @@ Result<TransformerConfig> load_config(const std::string& name, const Location& w
     text = std::move(found);
   }
   if (!text) return text.errors();
-  return parse_hf_config(*text, file);
+  return read_hf_config(*text, file, origins);
+}
+
+/// " (place)" of a value that another one does not fit.
+std::string place_of(const Reader& reader, const std::string& path) {
+  return reader.origins().knows(path) ? fmt::format(" ({})", to_text(reader.origins().of(path))) : std::string();
 }
 
 /// Head sizes that follow from the others unless they were given.
 void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const TransformerConfig& base) {
-  if (!reader.ok()) return;
-  const Place& at = o.node().at;
+  const Origins& origins = reader.origins();
+  if (!origins.good("model.heads") || !origins.good("model.kv_heads") || m.heads < 1) return;
   const bool reshaped = o.has("hidden") || o.has("heads");
   if (!o.has("kv_heads") && (base.kv_heads == 0 || base.kv_heads == base.heads)) m.kv_heads = m.heads;
-  if (!o.has("head_dim") && (base.head_dim == 0 || reshaped)) {
-    if (m.hidden % m.heads != 0)
-      reader.error(at, fmt::format("model.hidden {} is not a multiple of model.heads {}", m.hidden, m.heads),
-                   "correct one of them, or give model.head_dim");
+  if (!o.has("head_dim") && (base.head_dim == 0 || reshaped) && origins.good("model.hidden")) {
+    if (m.hidden % m.heads != 0) {
+      reader.error({origins.of("model.hidden"),
+                    fmt::format("model.hidden {} is not a multiple of model.heads {}{}", m.hidden, m.heads,
+                                place_of(reader, "model.heads")),
+                    "correct one of them, or give model.head_dim"});
+      reader.spoil("model.head_dim");
+    }
     m.head_dim = m.hidden / m.heads;
   }
-  if (m.heads % m.kv_heads != 0)
-    reader.error(at, fmt::format("model.heads {} is not a multiple of model.kv_heads {}", m.heads, m.kv_heads),
-                 "each key and value head serves the same number of heads");
+  if (m.heads % m.kv_heads != 0) {
+    reader.error({origins.of("model.kv_heads"),
+                  fmt::format("model.kv_heads {} does not divide model.heads {}{}", m.kv_heads, m.heads,
+                              place_of(reader, "model.heads")),
+                  "each key and value head serves the same number of heads"});
+    reader.spoil("model.kv_heads");
+  }
 }
 
 }  // namespace
@@ -56,12 +69,16 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   std::string config;
   const bool has_config = o.optional("config", config, AsText{});
   if (has_config) {
-    const Result<TransformerConfig> loaded = load_config(config, node.find("config")->at.location(), folder, scenarios);
-    if (!loaded) {
+    Origins origins;
+    const Result<TransformerConfig> loaded =
+        load_config(config, node.find("config")->at.location(), folder, scenarios, origins);
+    if (loaded) {
+      m = *loaded;
+      reader.found(origins);
+    } else {
       reader.error(loaded.errors());
-      return m;
+      reader.spoil("model");
     }
-    m = *loaded;
   }
   const TransformerConfig base = m;
   const auto dimension = [&](const char* key, int& out) {
@@ -100,8 +117,11 @@ ParallelLayout read_layout(Reader& reader, const Node& node) {
   // Each factor is at most max_count, so two of them fit 64 bits and a third is only multiplied when they are small.
   const std::int64_t two = std::int64_t{l.tp} * l.pp;
   if (two > max_count || two * l.dp > max_count) {
-    reader.error(node.at, fmt::format("layout.tp {} x pp {} x dp {} are too many ranks", l.tp, l.pp, l.dp),
-                 fmt::format("expected up to {}", max_count));
+    const char* largest = l.tp >= std::max(l.pp, l.dp) ? "layout.tp" : l.pp >= l.dp ? "layout.pp" : "layout.dp";
+    reader.error({reader.origins().of(largest),
+                  fmt::format("layout.tp {} x pp {} x dp {} are too many ranks", l.tp, l.pp, l.dp),
+                  fmt::format("expected up to {}", max_count)});
+    reader.spoil("layout");
     l.tp = l.pp = l.dp = 1;
   }
   return l;
@@ -116,13 +136,14 @@ Batch read_batch(Reader& reader, const Node& node, const ParallelLayout& layout)
   o.finish();
   constexpr std::int64_t most_tokens = 1'000'000'000;
   if (std::int64_t{b.sequence} * b.micro_batch > most_tokens)
-    reader.error(node.at,
-                 fmt::format("batch.sequence {} x micro_batch {} are too many tokens", b.sequence, b.micro_batch),
-                 fmt::format("expected up to {}", most_tokens));
+    reader.error({reader.origins().of(b.sequence > b.micro_batch ? "batch.sequence" : "batch.micro_batch"),
+                  fmt::format("batch.sequence {} x micro_batch {} are too many tokens", b.sequence, b.micro_batch),
+                  fmt::format("expected up to {}", most_tokens)});
   if (std::int64_t{b.micro_batch} * layout.dp > max_count)
-    reader.error(node.at,
-                 fmt::format("batch.micro_batch {} x layout.dp {} are too many samples", b.micro_batch, layout.dp),
-                 fmt::format("expected up to {}", max_count));
+    reader.error({reader.origins().of("batch.micro_batch"),
+                  fmt::format("batch.micro_batch {} x layout.dp {}{} are too many samples", b.micro_batch, layout.dp,
+                              place_of(reader, "layout.dp")),
+                  fmt::format("expected up to {}", max_count)});
   return b;
 }
 
@@ -143,12 +164,23 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   return t;
 }
 
-namespace {
-
-const std::vector<std::string>& categories() {
-  static const std::vector<std::string> names{"compute", "tp", "pp", "dp", "optimizer"};
-  return names;
+SearchSpace read_search(Reader& reader, const Node& node) {
+  SearchSpace s;
+  const AsWord<Recompute> recompute = as_word<Recompute>({Recompute::none, Recompute::selective, Recompute::full});
+  Object o(reader, node, "search");
+  constexpr int most = 64;
+  o.optional("tp", s.tp, AsList<AsCount, int>{{}, most});
+  o.optional("pp", s.pp, AsList<AsCount, int>{{}, most});
+  o.optional("dp", s.dp, AsList<AsCount, int>{{}, most});
+  o.optional("micro_batch", s.micro_batch, AsList<AsCount, int>{{1, 100'000}, most});
+  o.optional("sequence_parallel", s.sequence_parallel, AsList<AsTruth, bool>{{}, most});
+  o.optional("recompute", s.recompute, AsList<AsWord<Recompute>, Recompute>{recompute, most});
+  o.optional("zero", s.zero, AsList<AsCount, int>{{0, 1}, most});
+  o.finish();
+  return s;
 }
+
+namespace {
 
 constexpr int most_tasks = 10'000;
 using Places = std::unordered_map<std::string, std::size_t>;
@@ -160,7 +192,8 @@ Task read_task(Reader& reader, const Node& node, const std::string& path) {
   o.required("stream", task.stream, AsName{});
   o.required("duration", task.duration, AsTime{});
   o.optional("after", task.after, AsList<AsName, std::string>{});
-  o.required("category", task.category, AsWord<std::string>{categories(), categories()});
+  o.required("category", task.category,
+             as_word<Category>({Category::compute, Category::tp, Category::pp, Category::dp, Category::optimizer}));
   o.finish();
   return task;
 }
@@ -177,13 +210,17 @@ std::string hint_earlier(const std::string& name, std::size_t index, const Place
   return near ? fmt::format("did you mean '{}'?", *near) : std::string("expected the name of a task above this one");
 }
 
-/// A task waits for tasks above it, which also rules out circles.
-void check_waits(Reader& reader, const Node& node, const Task& task, std::size_t index, const Places& places) {
+/// A task waits for tasks above it, which also rules out circles. `all_named`: `places` lacks none whose own name
+/// could not be read.
+void check_waits(Reader& reader, const Node& node, const Task& task, std::size_t index, const Places& places,
+                 bool all_named) {
   for (std::size_t i = 0; i < task.after.size(); ++i) {
     const std::string& name = task.after[i];
+    if (name.empty()) continue;  // no name at all, which has been said
     const auto found = places.find(name);
     const Place& at = node.find("after")->items[i].at;
     if (found == places.end()) {
+      if (!all_named) continue;
       reader.error(at, fmt::format("task '{}' waits for '{}', which does not exist", task.name, name),
                    hint_earlier(name, index, places));
     } else if (found->second >= index) {
@@ -212,8 +249,10 @@ TaskGraph read_tasks(Reader& reader, const Node& node) {
     if (!name.empty() && !places.emplace(name, i).second)
       reader.error(list->items[i].at, fmt::format("task '{}' is described twice", name), "each task has its own name");
   }
-  if (!reader.ok()) return graph;
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i) check_waits(reader, list->items[i], graph.tasks[i], i, places);
+  const bool all_named =
+      std::none_of(graph.tasks.begin(), graph.tasks.end(), [](const Task& task) { return task.name.empty(); });
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+    check_waits(reader, list->items[i], graph.tasks[i], i, places, all_named);
   return graph;
 }
 

@@ -2,6 +2,9 @@
 // wiring, reachability) is Fabric::build's question.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "scenario/files.hpp"
 
 namespace collcast::input {
@@ -19,7 +22,7 @@ GpuSpec read_gpu(Reader& reader, const Node& node) {
   o.required("model", gpu.model, AsText{});
   o.required("memory", gpu.memory, AsBytes{});
   o.required("memory_bandwidth", gpu.memory_bandwidth, AsBandwidth{});
-  o.optional("kernels", gpu.kernels, AsName{});
+  if (o.optional("kernels", gpu.kernels, AsName{})) gpu.kernels_where = node.find("kernels")->at.location();
   o.required("source", gpu.source, AsText{});
   if (const Node* peak = o.required_map("peak")) {
     Object rates(reader, *peak, "gpu.peak");
@@ -52,6 +55,7 @@ void read_devices(Reader& reader, const Node& node, std::vector<DeviceGroup>& de
                                     DeviceKind::cpu, DeviceKind::nic}));
     o.optional("count", group.count, AsCount{1, most_devices});
     o.finish();
+    if (!reader.good(path + "." + entry.key)) group.count = 0;  // known by name only
     devices.push_back(std::move(group));
   }
 }
@@ -103,6 +107,7 @@ LinkGroup read_link(Reader& reader, const Node& node, const std::string& path) {
   o.required("latency", link.latency, AsTime{});
   o.required("source", link.source, AsText{});
   o.finish();
+  if (!reader.good(path)) link.bandwidth = Bandwidth();  // known by name only
   return link;
 }
 
@@ -207,7 +212,25 @@ const std::vector<std::string>& precisions() {
   return names;
 }
 
-bool read_schema(Object& file, const std::string& schema) {
+bool read_schema(Reader& reader, Object& file, const std::string& schema) {
+  struct Kind {
+    const char *schema, *what, *use;
+  };
+  constexpr std::array kinds{
+      Kind{"collcast.topology.v1", "a machine", "'collcast topology check FILE' reads it"},
+      Kind{"collcast.kernels.v1", "a kernel table", "'collcast topology check' reads it with a machine that names it"},
+      Kind{"collcast.scenario.v1", "a scenario", "'collcast step FILE' reads it"}};
+  const Node* stated = file.node().find("schema");
+  const auto is = [](const std::string& text) { return [&](const Kind& kind) { return kind.schema == text; }; };
+  if (stated != nullptr && stated->kind == Node::Kind::scalar && stated->text != schema) {
+    const auto other = std::find_if(kinds.begin(), kinds.end(), is(stated->text));
+    if (other != kinds.end()) {
+      const auto expected = std::find_if(kinds.begin(), kinds.end(), is(schema));
+      reader.error(stated->at, fmt::format("schema is '{}': this file is {}", stated->text, other->what),
+                   fmt::format("expected {} ({}); {}", expected->what, schema, other->use));
+      return false;
+    }
+  }
   std::string given;
   file.required("schema", given, AsWord<std::string>{{schema}, {schema}});
   return given == schema || !file.has("schema");
@@ -218,7 +241,7 @@ TopologySpec read_topology(Reader& reader, const Node& tree, const std::string& 
   spec.file = file;
   spec.where = tree.at.location();
   Object o(reader, tree, "");
-  if (!read_schema(o, "collcast.topology.v1")) return spec;
+  if (!read_schema(reader, o, "collcast.topology.v1")) return spec;
   o.required("name", spec.name, AsName{});
   o.optional("title", spec.title, AsText{});
   std::string extends;

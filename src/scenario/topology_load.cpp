@@ -52,8 +52,8 @@ Result<Node> load_tree(const std::string& file, const Location& asked_by, const 
   return merged(std::move(below), std::move(tree).value());
 }
 
-Result<TopologySpec> read(Node tree, const std::string& file, const std::vector<Setting>& settings,
-                          const std::string& prefix) {
+Result<Machine> read(Node tree, const std::string& file, const std::vector<Setting>& settings,
+                     const std::string& prefix) {
   Reader reader(prefix);
   Diagnostics misplaced;
   for (const Setting& setting : settings) apply(tree, setting, misplaced);
@@ -61,14 +61,22 @@ Result<TopologySpec> read(Node tree, const std::string& file, const std::vector<
   TopologySpec spec = read_topology(reader, tree, file);
   if (const Node* extends = tree.find("extends"); extends != nullptr && extends->set_by)
     reader.error(extends->at, "'extends' cannot be set", "choose the machine by its name instead");
-  if (!reader.ok()) return reader.take();
-  return spec;
+  if (!reader.ok()) {
+    reader.error(check_known_parts(spec));
+    return reader.take();
+  }
+  return Machine{std::move(spec), reader.origins()};
+}
+
+Result<TopologySpec> only_spec(Result<Machine> machine) {
+  if (!machine) return machine.errors();
+  return std::move(machine).value().spec;
 }
 
 }  // namespace
 
-Result<TopologySpec> load_topology(const Request& request, const SearchPath& search,
-                                   const std::vector<Setting>& settings, const std::string& prefix) {
+Result<Machine> load_topology(const Request& request, const SearchPath& search, const std::vector<Setting>& settings,
+                              const std::string& prefix) {
   const Result<std::string> file = find_file(request, search.topologies, "machine");
   if (!file) return file.errors();
   Result<Node> tree = load_tree(*file, request.where, search, {});
@@ -90,14 +98,14 @@ Result<TopologySpec> parse_topology(std::string_view text, std::string_view file
                       "load the file by its path"};
   const auto settings = input::to_settings(overrides);
   if (!settings) return settings.errors();
-  return input::read(std::move(tree).value(), file, *settings, "");
+  return input::only_spec(input::read(std::move(tree).value(), file, *settings, ""));
 }
 
 Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath& search,
                                    const std::vector<Override>& overrides) {
   const auto settings = input::to_settings(overrides);
   if (!settings) return settings.errors();
-  return input::load_topology({name_or_file, "", {"command line"}}, search, *settings, "");
+  return input::only_spec(input::load_topology({name_or_file, "", {"command line"}}, search, *settings, ""));
 }
 
 }  // namespace collcast

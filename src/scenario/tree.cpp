@@ -41,14 +41,17 @@ Node merged(Node base, Node over) {
 
 namespace {
 
-void stamp(Node& node, const Place& at, const std::shared_ptr<const std::string>& path) {
-  node.at = at;
+void stamp(Node& node, const std::shared_ptr<const std::string>& path) {
   node.set_by = path;
-  for (Node& item : node.items) stamp(item, at, path);
-  for (Entry& entry : node.entries) {
-    entry.at = at;
-    stamp(entry.value, at, path);
-  }
+  for (Node& item : node.items) stamp(item, path);
+  for (Entry& entry : node.entries) stamp(entry.value, path);
+}
+
+/// Where a component of the setting's path stands.
+Location place(const Setting& setting, std::string_view component) {
+  Location where = setting.where;
+  if (where.column > 0) where.column += static_cast<int>(component.data() - setting.path.data());
+  return where;
 }
 
 /// The element of a list that a path component means: its index, or the `name` it carries.
@@ -64,19 +67,20 @@ Node* element(Node& list, std::string_view component) {
   return nullptr;
 }
 
-/// One component further down, or null after saying why not.
-Node* descend(Node& from, std::string_view component, const Setting& setting, const Node& stamped,
-              Diagnostics& errors) {
+/// One component further down, or null after saying why not. `component` is a part of the setting's path.
+Node* descend(Node& from, std::string_view component, const Setting& setting,
+              const std::shared_ptr<const std::string>& path, Diagnostics& errors) {
   if (from.kind == Node::Kind::list) {
     Node* found = element(from, component);
     if (found == nullptr)
       errors.push_back(
-          {setting.where, fmt::format("path '{}': the list has no element '{}'", shown(setting.path), shown(component)),
+          {place(setting, component),
+           fmt::format("path '{}': the list has no element '{}'", shown(setting.path), shown(component)),
            fmt::format("it has {} elements; use an index from 0 or an element's name", from.items.size())});
     return found;
   }
   if (from.kind == Node::Kind::scalar) {
-    errors.push_back({setting.where,
+    errors.push_back({place(setting, component),
                       fmt::format("path '{}': nothing can be set below a single value", shown(setting.path)),
                       fmt::format("leave out '.{}' to replace the value", shown(component))});
     return nullptr;
@@ -87,9 +91,9 @@ Node* descend(Node& from, std::string_view component, const Setting& setting, co
   Node* found = from.find(component);
   if (found == nullptr) {
     Node fresh;
-    fresh.at = stamped.at;
-    fresh.set_by = stamped.set_by;
-    from.entries.push_back({std::string(component), stamped.at, std::move(fresh)});
+    fresh.at = place_of(place(setting, component));
+    fresh.set_by = path;
+    from.entries.push_back({std::string(component), fresh.at, std::move(fresh)});
     found = &from.entries.back().value;
   }
   return found;
@@ -109,8 +113,9 @@ std::vector<std::string_view> split(std::string_view path) {
 
 void apply(Node& root, const Setting& setting, Diagnostics& errors) {
   const std::vector<std::string_view> components = split(setting.path);
-  if (std::any_of(components.begin(), components.end(), [](std::string_view c) { return c.empty(); })) {
-    errors.push_back({setting.where, fmt::format("path '{}' has an empty part", shown(setting.path)),
+  const auto empty = std::find_if(components.begin(), components.end(), [](std::string_view c) { return c.empty(); });
+  if (empty != components.end()) {
+    errors.push_back({place(setting, *empty), fmt::format("path '{}' has an empty part", shown(setting.path)),
                       "write keys separated by single dots, such as network.link.bandwidth"});
     return;
   }
@@ -119,10 +124,11 @@ void apply(Node& root, const Setting& setting, Diagnostics& errors) {
     return;
   }
   Node value = setting.value;
-  stamp(value, place_of(setting.where), std::make_shared<const std::string>(setting.path));
+  const auto path = std::make_shared<const std::string>(setting.path);
+  stamp(value, path);
   Node* target = &root;
   for (const std::string_view component : components) {
-    target = descend(*target, component, setting, value, errors);
+    target = descend(*target, component, setting, path, errors);
     if (target == nullptr) return;
   }
   *target = std::move(value);

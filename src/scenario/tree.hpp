@@ -53,8 +53,8 @@ Node merged(Node base, Node over);
 /// of an element.
 struct Setting {
   std::string path;
-  Node value;
-  Location where;
+  Node value;      ///< with its own places
+  Location where;  ///< of the path
 };
 
 /// Puts a value at its path, making the maps on the way; a path through a scalar or past the end of a list is

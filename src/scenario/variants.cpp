@@ -27,7 +27,7 @@ Variant read_variant(Reader& reader, const Entry& entry) {
     return variant;
   }
   for (const Entry& setting : set->entries)
-    variant.settings.push_back({setting.key, setting.value, setting.value.at.location()});
+    variant.settings.push_back({setting.key, setting.value, setting.at.location()});
   return variant;
 }
 

@@ -37,7 +37,10 @@ class TreeBuilder : public YAML::EventHandler {
     refuse_anchor(mark, anchor);
     add(at(mark, Node::Kind::null));
   }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_anchor(mark, 1); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    refuse_anchor(mark, 1);
+    add(at(mark, Node::Kind::null));
+  }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     refuse_anchor(mark, anchor);
@@ -79,9 +82,12 @@ class TreeBuilder : public YAML::EventHandler {
     errors.push_back({location(mark), std::move(message), std::move(hint)});
     throw Abandoned();
   }
+  /// Said once; the rest of the file is still looked through, an alias standing for nothing.
   void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (anchor != 0)
-      abandon(mark, "anchors (&name) and aliases (*name) are not read", "write the value out, or use 'extends'");
+    if (anchor == 0 || anchored_) return;
+    anchored_ = true;
+    errors.push_back(
+        {location(mark), "anchors (&name) and aliases (*name) are not read", "write the value out, or use 'extends'"});
   }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
     if (!tag.empty() && tag != "?" && tag != "!")
@@ -133,6 +139,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::string_view text_;
   std::shared_ptr<const std::string> file_;
   std::vector<Open> open_;
+  bool anchored_ = false;
 };
 
 void run_parser(std::string_view text, const std::string& file, TreeBuilder& builder) {

@@ -196,8 +196,8 @@ TEST_CASE("what is not JSON is placed by line and column") {
     int line, column;
   };
   for (const Case& c :
-       {Case{"{\n  \"a\": 1,\n  \"b\" 2\n}", 3, 7}, Case{"{\"a\": 01}", 1, 8}, Case{"[1, 2", 1, 6},
-        Case{"{\"a\": \"b", 1, 9}, Case{"{\"a\": 1} x", 1, 10}, Case{"{\"a\": \"\\q\"}", 1, 9}, Case{"nope", 1, 2}}) {
+       {Case{"{\n  \"a\": 1,\n  \"b\" 2\n}", 3, 7}, Case{"{\"a\": 01}", 1, 8}, Case{"{\"a\": \"b", 1, 9},
+        Case{"{\"a\": 1} x", 1, 10}, Case{"{\"a\": \"\\q\"}", 1, 9}, Case{"nope", 1, 2}}) {
     const auto m = parse_hf_config(c.text, "config.json");
     INFO(c.text);
     INFO(to_text(m.errors()));
@@ -206,6 +206,20 @@ TEST_CASE("what is not JSON is placed by line and column") {
     CHECK(m.errors()[0].where.column == c.column);
     CHECK(m.errors()[0].message.find("this is not JSON") == 0);
   }
+}
+
+TEST_CASE("JSON that was cut off is called incomplete, and a long word in it does not hide what is wrong") {
+  for (const char* text : {"[1, 2", "{\"a\": ", "{\"a\": 1, "}) {
+    const auto m = parse_hf_config(text, "config.json");
+    REQUIRE(m.errors().size() == 1);
+    CHECK(m.errors()[0].message == "the JSON ends before it is complete");
+    CHECK(m.errors()[0].where.line == 1);
+    CHECK(m.errors()[0].where.column > 1);
+  }
+  const auto m = parse_hf_config("{\"a\": \"\\q" + std::string(500, 'x') + "\"}", "config.json");
+  REQUIRE(m.errors().size() == 1);
+  // "invalid string: forbidden character after backslash" is the library's reason.
+  CHECK(m.errors()[0].message.find("forbidden character after backslash, at '") != std::string::npos);
 }
 
 TEST_CASE("hostile JSON ends in a diagnostic") {

@@ -92,6 +92,15 @@ TEST_CASE("anchors, aliases and tags are refused, so that an alias bomb cannot b
   check_error("name: !danger x\n", 1, 7, "tag '!danger' is not read");
 }
 
+TEST_CASE("an anchor does not hide a key given twice, nor does a merge key") {
+  const auto spec = parse_topology("a: &x {b: 1}\nc: *x\nd: {<<: *x, e: 1, e: 2}\nc: 3\n", "f.yaml");
+  CHECK(to_text(spec.errors()) ==
+        "f.yaml:1:4: error: anchors (&name) and aliases (*name) are not read\n"
+        "    hint: write the value out, or use 'extends'\n"
+        "f.yaml:3:19: error: key 'e' is given twice\n    hint: it was first given in line 3\n"
+        "f.yaml:4:1: error: key 'c' is given twice\n    hint: it was first given in line 2\n");
+}
+
 TEST_CASE("deep nesting is refused, in every style, without recursion") {
   CHECK(error_of(repeated("[", 1000) + repeated("]", 1000)).message == "too deeply nested");
   CHECK(error_of("a: " + repeated("{b: ", 1000)).message == "too deeply nested");

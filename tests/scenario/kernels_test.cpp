@@ -1,6 +1,7 @@
 // Kernel tables.
 #include <catch2/catch.hpp>
 
+#include "folder.hpp"
 #include "samples.hpp"
 
 using namespace collcast;
@@ -53,4 +54,27 @@ TEST_CASE("a kernel table is found by its name beside the machines") {
   const auto missing = load_kernels("a10", samples::shipped());
   REQUIRE(missing.errors().size() == 1);
   CHECK(missing.errors()[0].message == "there is no kernel table 'a10'");
+}
+
+TEST_CASE("a missing table is reported at the key of the machine that names it") {
+  const TopologySpec machine =
+      parse_topology(
+          "schema: collcast.topology.v1\nname: m\nnode: {devices: {gpu: {kind: gpu}}}\ngpu:\n"
+          "  {model: G, memory: 1GB, memory_bandwidth: 1TB/s, peak: {bf16: 1TFLOP/s}, kernels: a10, source: s}\n",
+          "m.yaml")
+          .value();
+  const auto missing = load_kernels(machine, samples::shipped());
+  REQUIRE(missing.errors().size() == 1);
+  CHECK(to_text(missing.errors())
+            .find("m.yaml:5:85: error: there is no kernel table 'a10'\n    hint: did you mean 'a100'?") == 0);
+}
+
+TEST_CASE("a kernel table among the machines is not listed as one") {
+  const Folder folder("listed");
+  folder.file("k.yaml", "schema: collcast.kernels.v1\nname: k\n");
+  folder.file("m.yaml", "schema: collcast.topology.v1\nname: m\ntitle: M\n");
+  folder.file("broken.yaml", "a: [");
+  std::vector<std::string> names;
+  for (const TopologyEntry& entry : list_topologies({{folder.path()}, {}})) names.push_back(entry.name);
+  CHECK(names == std::vector<std::string>{"broken", "m"});
 }

@@ -3,6 +3,7 @@
 // sample has fails the first test.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <set>
 
 #include "mutate.hpp"
@@ -97,6 +98,22 @@ std::vector<std::string> wrong_values(Holds holds) {
   return wrong;
 }
 
+/// Whether a message says which value was wrong: the text itself, or what kind of thing stands there.
+bool names(const std::string& message, const std::string& value) {
+  if (value.empty() || value == "~") return message.find("nothing") != std::string::npos;
+  if (value == "[[[]]]") return message.find("a list") != std::string::npos;
+  if (value.front() == '[')
+    return message.find("a list") != std::string::npos || message.find(".0") != std::string::npos;
+  if (value.front() == '{') return message.find("a map") != std::string::npos;
+  const bool quoted = value.front() == '\'' || value.front() == '"';
+  return message.find(quoted ? value.substr(1, value.size() - 2) : value) != std::string::npos;
+}
+
+bool placed(const Diagnostics& errors) {
+  return std::all_of(errors.begin(), errors.end(),
+                     [](const Diagnostic& d) { return d.where.line > 0 && d.where.column > 0; });
+}
+
 /// Removing these gives a default that makes another key meaningless, which is said of that key.
 bool default_conflicts(const std::string& path) { return path == "node.links.1.wiring" || path == "network.spines"; }
 
@@ -127,6 +144,7 @@ TEST_CASE("a missing key is named if it is required, and has a default if not") 
       INFO(sample.name << ": without " << key.path << "\n" << to_text(result.errors));
       const std::string missing = "required key '" + mutate::last_key(key.path) + "' is missing";
       CHECK(says(result.errors, 0, missing) == key.required);
+      CHECK(placed(result.errors));
       if (!key.required && !default_conflicts(key.path) && key.path != "model.config" && key.path != "tasks")
         CHECK(result.errors.empty());
     }
@@ -142,6 +160,7 @@ TEST_CASE("a misspelt key is an error at its place with the right word") {
       const Outcome result = outcome(sample, mutate::renamed(tree_of(sample), key.path, wrong), path);
       INFO(sample.name << ": " << path << "\n" << to_text(result.errors));
       CHECK(says(result.errors, result.line, "unknown key '" + wrong + "'"));
+      CHECK(placed(result.errors));
       CHECK(to_text(result.errors).find("did you mean '" + mutate::last_key(key.path) + "'?") != std::string::npos);
     }
   }
@@ -166,8 +185,9 @@ TEST_CASE("a value of the wrong type, unit, sign or range is an error at its pla
         bool found = false;
         for (const Diagnostic& d : result.errors)
           found = found || (d.where.file == "f.yaml" && d.where.line == result.line && d.message.find(key.path) == 0 &&
-                            !d.hint.empty());
+                            !d.hint.empty() && names(d.message, value));
         CHECK(found);
+        CHECK(placed(result.errors));
       }
     }
   }

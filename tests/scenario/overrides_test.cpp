@@ -22,7 +22,8 @@ Result<TopologySpec> with(const std::vector<std::string>& settings) {
 std::pair<std::string, std::string> error_of(const std::string& setting) {
   const auto spec = with({setting});
   REQUIRE(spec.errors().size() == 1);
-  CHECK(spec.errors()[0].where.file == "command line");
+  CHECK(spec.errors()[0].where.file == "--set " + setting);
+  CHECK(spec.errors()[0].where.line == 1);
   return {spec.errors()[0].message, spec.errors()[0].hint};
 }
 
@@ -32,8 +33,28 @@ TEST_CASE("an override is split at the first equals sign") {
   const Override o = parse_override("a.b=c=d").value();
   CHECK(o.path == "a.b");
   CHECK(o.value == "c=d");
-  CHECK(o.where.file == "command line");
+  CHECK(to_text(o.where) == "--set a.b=c=d:1:7");
+  CHECK(to_text(o.value_where) == "--set a.b=c=d:1:11");
   for (const char* bad : {"", "a", "=1", "a=", "="}) CHECK_FALSE(parse_override(bad).ok());
+  CHECK(to_text(parse_override("a=").errors()).find("--set a=:1:9: error: 'a=' gives no value") == 0);
+}
+
+TEST_CASE("an override's error points at the part that is wrong") {
+  const auto column = [](const std::string& setting, const std::string& part) {
+    const auto spec = with({setting});
+    INFO(to_text(spec.errors()));
+    REQUIRE(spec.errors().size() == 1);
+    CHECK(spec.errors()[0].where.column == static_cast<int>(("--set " + setting).find(part)) + 1);
+  };
+  column("netwrok.link.bandwidth=1GB/s", "netwrok");
+  column("node.devices.gpu.cuont=4", "cuont");
+  column("node.links.7.latency=1us", "7");
+  column("nodes..default=1", ".default");
+  column("name.x=1", "x=");
+  column("nodes.default=many", "many");
+  column("nodes={default: many}", "many");
+  column("nodes={default: 4, mxa: 4}", "mxa");
+  column("network.link.bandwidth=[1, 2", "[1");
 }
 
 TEST_CASE("an override replaces a value, also inside a list and of a key the file leaves out") {

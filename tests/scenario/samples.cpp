@@ -103,6 +103,14 @@ training:
   overlap_pp: false
   optimizer: true
   embedding_and_logits: true
+search:
+  tp: [1, 8]
+  pp: [1, 2]
+  dp: [1]
+  micro_batch: [1, 2]
+  sequence_parallel: [true, false]
+  recompute: [none, full]
+  zero: [0, 1]
 collectives: {algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
 what_if:
   wide:

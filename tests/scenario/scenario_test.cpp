@@ -130,7 +130,7 @@ TEST_CASE("a model whose heads do not divide is refused") {
   CHECK(errors_of(head + batch + "model: {layers: 8, hidden: 1000, heads: 16, ffn: 4096, vocab: 1000}\n")
             .find("model.hidden 1000 is not a multiple of model.heads 16") != std::string::npos);
   CHECK(errors_of(head + batch + "model: {layers: 8, hidden: 1024, heads: 16, kv_heads: 5, ffn: 4096, vocab: 1000}\n")
-            .find("model.heads 16 is not a multiple of model.kv_heads 5") != std::string::npos);
+            .find("model.kv_heads 5 does not divide model.heads 16 (s.yaml:5:41)") != std::string::npos);
 }
 
 TEST_CASE("a step needs a machine with a GPU and its kernel table") {
@@ -169,7 +169,7 @@ TEST_CASE("tasks wait for tasks above them") {
   CHECK(s.tasks->tasks[1].stream == "tp");
   CHECK(s.tasks->tasks[1].duration == Seconds(1e-3));
   CHECK(s.tasks->tasks[1].after == std::vector<std::string>{"a"});
-  CHECK(s.tasks->tasks[1].category == "tp");
+  CHECK(s.tasks->tasks[1].category == Category::tp);
 }
 
 TEST_CASE("waiting for a later, the same or no task, and a name twice, are errors") {
@@ -209,7 +209,7 @@ TEST_CASE("a variant that nobody chose is still checked") {
   const std::string text =
       errors_of(head + model + batch +
                 "what_if:\n  bad:\n    set:\n      layuot.tp: 4\n      topology.network.link.bandwidth: fast\n");
-  CHECK(text.find("s.yaml:9:18: error: what_if 'bad': unknown path 'layuot.tp'\n    hint: did you mean 'layout.tp'?") ==
+  CHECK(text.find("s.yaml:9:7: error: what_if 'bad': unknown path 'layuot.tp'\n    hint: did you mean 'layout.tp'?") ==
         0);
   CHECK(text.find("s.yaml:10:40: error: what_if 'bad': network.link.bandwidth is 'fast'") != std::string::npos);
 }
@@ -217,15 +217,24 @@ TEST_CASE("a variant that nobody chose is still checked") {
 TEST_CASE("an unknown variant is answered with the nearest one") {
   const std::string text = head + model + batch + "what_if: {wide: {set: {layout.tp: 4}}}\n";
   CHECK(errors_of(text, options({}, "wied")) ==
-        "s.yaml: error: there is no what_if 'wied'\n    hint: did you mean 'wide'? expected one of: wide\n");
+        "s.yaml:6:10: error: there is no what_if 'wied'\n    hint: did you mean 'wide'? expected one of: wide\n");
   CHECK(errors_of(head + model + batch, options({}, "x")).find("this scenario has none") != std::string::npos);
 }
 
 TEST_CASE("what_if itself cannot be set, and an unknown machine path names the topology") {
   CHECK(errors_of(head + model + batch, options({"what_if.a=1"})).find("'what_if' cannot be set") != std::string::npos);
   CHECK(errors_of(head + model + batch, options({"topology.netwrok.spines=1"}))
-            .find("command line: error: unknown path 'topology.netwrok.spines'\n    hint: did you mean "
+            .find("--set topology.netwrok.spines=1:1:16: error: unknown path 'topology.netwrok.spines'\n    hint: did "
+                  "you mean "
                   "'topology.network.spines'?") == 0);
+}
+
+TEST_CASE("the default number of nodes cannot be set for a step, which does not look at it") {
+  CHECK(errors_of(head + model + batch, options({"topology.nodes.default=4"})) ==
+        "--set topology.nodes.default=4:1:7: error: 'topology.nodes.default' has no effect on a step\n"
+        "    hint: set 'nodes' (--nodes), or leave it to the layout\n");
+  const std::string tasks = tasks_of("    - {name: a, stream: compute, duration: 2ms, category: compute}\n");
+  CHECK(parse(tasks, options({"topology.nodes.default=4"})).value().topology.default_nodes == 4);
 }
 
 TEST_CASE("a list element is found by its name") {
@@ -244,7 +253,7 @@ TEST_CASE("the command line may name another machine and number of nodes") {
   CHECK(s.step->gpu.model == "H100-SXM5-80GB");
   CHECK(s.nodes == 5);
   o.topology = "nowhere";
-  CHECK(errors_of(head + model + batch, o).find("command line: error: there is no machine 'nowhere'") == 0);
+  CHECK(errors_of(head + model + batch, o).find("--topology nowhere:1:12: error: there is no machine 'nowhere'") == 0);
 }
 
 TEST_CASE("an unknown algorithm is answered with the known ones") {

@@ -3,8 +3,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
+#include <sstream>
 
+#include "collcast/engine/engine.hpp"
+#include "collcast/evaluate/evaluate.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "samples.hpp"
 
@@ -24,7 +28,6 @@ TEST_CASE("every shipped machine loads under its own name and routes") {
   const std::vector<TopologyEntry> machines = list_topologies(samples::shipped());
   for (const char* name : {"ring", "star", "mesh", "dgx-a100", "dgx-h100", "pcie-a100", "ethernet-hosts"})
     CHECK(names(machines).count(name) == 1);
-  std::set<std::string> systems;
   for (const TopologyEntry& machine : machines) {
     INFO(machine.name);
     const auto spec = load_topology(machine.name, samples::shipped());
@@ -33,7 +36,6 @@ TEST_CASE("every shipped machine loads under its own name and routes") {
     CHECK(spec->title == machine.title);
     CHECK_FALSE(spec->title.empty());
     CHECK((spec->teaching || !spec->sources.empty()));
-    for (const std::string& system : spec->systems) CHECK(systems.insert(system).second);  // a system is one machine
     const auto fabric = Fabric::build(*spec);
     CHECK(to_text(fabric.errors()) == "");
     const bool joined = !std::holds_alternative<std::monostate>(spec->network) && spec->max_nodes != 1;
@@ -41,10 +43,35 @@ TEST_CASE("every shipped machine loads under its own name and routes") {
   }
 }
 
-TEST_CASE("a GPU's kernel table is shipped with it") {
+TEST_CASE("every system with published tables is one shipped machine, and no other is named") {
+  // The systems of the published nccl-tests tables.
+  std::istringstream names(
+      "abci-a100 abci-v100 aic-a100-sxm aic-b200-sxm aic-b300-sxm aic-gb200 aic-gb300 aic-h100-sxm aic-h200-sxm "
+      "aic-l40s-pcie aic-rtxpro6000-pcie alcf-polaris autodl-2080ti aws-p3dn aws-p4de aws-p5 azure-nd-a100 "
+      "azure-nd-a100-40 coreweave-gb200-nvl72 cscs-alps-gh200 cw-a100-hgx dgx-a100-ib dgx1-v100-roce dgx2-v100 "
+      "eunomia-b300 gcp-a3-high gcp-a3-mega gcp-a3-ultra gcp-a4 issue1244-h20 issue303-h20 moc-h100-roce "
+      "nebius-h200 oci-a100-b4 pan-4090 pan-a100 pan-h800 pan-v100 simumax-h100 snellius-h100 sw-v100-pcie "
+      "xxrjun-cluster00-h100 xxrjun-cluster01-h100");
+  std::map<std::string, int> machines_of;
+  for (std::string system; names >> system;) machines_of[system] = 0;
   for (const TopologyEntry& machine : list_topologies(samples::shipped())) {
     const TopologySpec spec = load_topology(machine.name, samples::shipped()).value();
-    if (spec.gpu.model.empty()) continue;
+    for (const std::string& system : spec.systems) {
+      INFO(system << " of " << machine.name);
+      CHECK(machines_of.count(system) == 1);
+      ++machines_of[system];
+    }
+  }
+  for (const auto& [system, machines] : machines_of) {
+    INFO(system);
+    CHECK(machines == 1);
+  }
+}
+
+TEST_CASE("a kernel table that a machine names is shipped") {
+  for (const TopologyEntry& machine : list_topologies(samples::shipped())) {
+    const TopologySpec spec = load_topology(machine.name, samples::shipped()).value();
+    if (spec.gpu.kernels.empty()) continue;
     INFO(machine.name);
     CHECK(to_text(load_kernels(spec.gpu.kernels, samples::shipped()).errors()) == "");
   }
@@ -63,19 +90,58 @@ TEST_CASE("every shipped kernel table loads under its own name") {
   CHECK(tables > 0);
 }
 
-TEST_CASE("DGX: eight GPUs, per GPU the NVLink rate of the data sheet and one rail") {
-  // A100: 12 links x 25 GB/s; HDR 200 Gb/s = 25 GB/s. H100: 18 x 25 GB/s; NDR 400 Gb/s = 50 GB/s.
+TEST_CASE("GPUs, NICs, the rate of neighbours and of a port are those of the data sheets") {
+  // Per direction: an NVLink carries 25 GB/s up to its fourth generation, 50 GB/s in its fifth; PCIe x16 31.5 and
+  // 63 GB/s (4.0, 5.0). A port of 100, 200, 400, 800 Gb/s: 12.5, 25, 50, 100 GB/s. GPU 0 and GPU 1 are neighbours.
+  constexpr double nvlink = 25e9, nvlink5 = 50e9, pcie4 = 31.5e9, pcie5 = 63e9;
   struct Expected {
     const char* name;
-    double nvlink, port;
+    int gpus, nics;
+    double inside, port;
   };
-  for (const Expected& e : {Expected{"dgx-a100", 12 * 25e9, 25e9}, Expected{"dgx-h100", 18 * 25e9, 50e9}}) {
+  const std::vector<Expected> machines = {
+      {"dgx1-v100", 8, 4, 1 * nvlink, 12.5e9},      {"dgx1-v100-roce", 8, 2, 1 * nvlink, 12.5e9},
+      {"aws-p3dn", 8, 1, 1 * nvlink, 12.5e9},       {"dgx2-v100", 16, 8, 6 * nvlink, 12.5e9},
+      {"abci-v100", 4, 2, 2 * nvlink, 12.5e9},      {"dgx-a100", 8, 8, 12 * nvlink, 25e9},
+      {"azure-ndv4", 8, 8, 12 * nvlink, 25e9},      {"azure-ndmv4", 8, 8, 12 * nvlink, 25e9},
+      {"aws-p4d", 8, 4, 12 * nvlink, 12.5e9},       {"aws-p4de", 8, 4, 12 * nvlink, 12.5e9},
+      {"oci-a100", 8, 8, 12 * nvlink, 25e9},        {"abci-a100", 8, 4, 12 * nvlink, 25e9},
+      {"hgx-a800", 8, 8, 8 * nvlink, 25e9},         {"polaris", 4, 2, 4 * nvlink, 25e9},
+      {"dgx-h100", 8, 8, 18 * nvlink, 50e9},        {"dgx-h200", 8, 8, 18 * nvlink, 50e9},
+      {"hgx-h20", 8, 8, 18 * nvlink, 50e9},         {"hgx-h800", 8, 8, 8 * nvlink, 50e9},
+      {"azure-ndv5", 8, 8, 18 * nvlink, 50e9},      {"aws-p5", 8, 8, 18 * nvlink, 50e9},
+      {"gcp-a3-high", 8, 4, 18 * nvlink, 25e9},     {"gcp-a3-mega", 8, 8, 18 * nvlink, 25e9},
+      {"gcp-a3-ultra", 8, 8, 18 * nvlink, 50e9},    {"snellius-h100", 4, 4, 6 * nvlink, 25e9},
+      {"h100-roce", 4, 4, 6 * nvlink, 50e9},        {"gh200", 4, 4, 6 * nvlink, 25e9},
+      {"dgx-b200", 8, 8, 18 * nvlink5, 50e9},       {"gcp-a4", 8, 8, 18 * nvlink5, 50e9},
+      {"dgx-b300", 8, 8, 18 * nvlink5, 100e9},      {"gb200-nvl72", 72, 72, 18 * nvlink5, 50e9},
+      {"gb300-nvl72", 72, 72, 18 * nvlink5, 100e9}, {"pcie-a100", 8, 1, pcie4, 12.5e9},
+      {"l40s-pcie", 8, 1, pcie4, 12.5e9},           {"rtx4090-pcie", 8, 1, pcie4, 12.5e9},
+      {"rtxpro6000-pcie", 8, 1, pcie5, 50e9}};
+  for (const Expected& e : machines) {
+    INFO(e.name);
     const Fabric fabric = Fabric::build(load_topology(e.name, samples::shipped()).value(), 2).value();
-    CHECK(fabric.ranks_per_node() == 8);
-    CHECK(fabric.nics_per_node() == 8);
-    CHECK(fabric.path(Rank(0), Rank(7)).bandwidth == Bandwidth(e.nvlink));
-    CHECK(fabric.path(Rank(0), Rank(8)).bandwidth == Bandwidth(e.port));
+    CHECK(fabric.ranks_per_node() == e.gpus);
+    CHECK(fabric.nics_per_node() == e.nics);
+    const Rank first(0), beside(1), there(static_cast<std::uint32_t>(e.gpus));
+    CHECK(fabric.path(first, beside).bandwidth.value() == Approx(e.inside));
+    CHECK(fabric.path(first, there).bandwidth.value() == Approx(e.port));
   }
+}
+
+TEST_CASE("the hybrid cube mesh gives every V100 six NVLinks, and a ring of double links through all eight") {
+  const Fabric fabric = Fabric::build(load_topology("dgx1-v100", samples::shipped()).value()).value();
+  // 25 GB/s each; a pair without any goes over PCIe 3.0, 15.75 GB/s.
+  const auto links = [&](std::uint32_t a, std::uint32_t b) {
+    return static_cast<int>(fabric.path(Rank(a), Rank(b)).bandwidth.value() / 25e9);
+  };
+  for (std::uint32_t a = 0; a < 8; ++a) {
+    int sum = 0;
+    for (std::uint32_t b = 0; b < 8; ++b) sum += a == b ? 0 : links(a, b);
+    CHECK(sum == 6);
+  }
+  const std::vector<std::uint32_t> ring = {0, 3, 2, 1, 5, 6, 7, 4};
+  for (std::size_t i = 0; i < ring.size(); ++i) CHECK(links(ring[i], ring[(i + 1) % ring.size()]) == 2);
 }
 
 TEST_CASE("every shipped scenario loads under its own name, in every variant") {
@@ -140,4 +206,32 @@ TEST_CASE("shipped models have their public dimensions") {
   const TransformerConfig gpt2 = config("gpt2");
   CHECK((gpt2.name == "gpt2" && gpt2.layers == 12 && gpt2.hidden == 768 && gpt2.ffn == 3072 &&
          gpt2.learned_positions == 1024));
+}
+
+TEST_CASE("a ring across two nodes of any shipped machine loads all its NICs alike") {
+  for (const TopologyEntry& machine : list_topologies(samples::shipped())) {
+    INFO(machine.name);
+    const TopologySpec spec = load_topology(machine.name, samples::shipped()).value();
+    if (spec.teaching || spec.max_nodes == 1 || std::holds_alternative<std::monostate>(spec.network)) continue;
+    const Fabric fabric = Fabric::build(spec, 2).value();
+    // A rack of 72 has 72 channels: minutes of messages for the same rule.
+    if (fabric.nics_per_node() == 0 || fabric.ranks_per_node() > 16) continue;
+
+    const CollectiveRequest request{
+        CollectiveKind::all_reduce, Group::strided(Rank(0), 1, fabric.rank_count()), Bytes(1 << 30), 0, {}};
+    for (const char* algorithm : {"ring", "bidirectional_ring"}) {
+      INFO(algorithm);
+      const Pattern pattern = choose(fabric, request, {algorithm, 1, 0}).value().front().pattern;
+      const Timeline timeline = simulate(fabric, pattern).value();
+      double least = 1e300, most = 0;
+      for (std::size_t i = 0; i < fabric.links().size(); ++i) {
+        // From a device of a node into the network, not from switch to switch.
+        const LinkId link(static_cast<std::uint32_t>(i));
+        if (fabric.links()[i].kind != LinkKind::network || fabric.link_name(link).rfind("node", 0) != 0) continue;
+        least = std::min(least, timeline.links[i].carried.value());
+        most = std::max(most, timeline.links[i].carried.value());
+      }
+      CHECK(least == Approx(most).epsilon(1e-9));
+    }
+  }
 }

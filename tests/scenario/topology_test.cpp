@@ -103,8 +103,15 @@ TEST_CASE("two mistakes are two diagnostics, in the order of the file") {
 
 TEST_CASE("a file of another kind is told by its schema, without further noise") {
   CHECK(errors_of("schema: collcast.scenario.v1\nname: x\nlayout: {tp: 8}\n") ==
-        "m.yaml:1:9: error: schema is 'collcast.scenario.v1'\n"
-        "    hint: expected one of: collcast.topology.v1\n");
+        "m.yaml:1:9: error: schema is 'collcast.scenario.v1': this file is a scenario\n"
+        "    hint: expected a machine (collcast.topology.v1); 'collcast step FILE' reads it\n");
+  CHECK(errors_of("schema: collcast.kernels.v1\nname: x\n") ==
+        "m.yaml:1:9: error: schema is 'collcast.kernels.v1': this file is a kernel table\n"
+        "    hint: expected a machine (collcast.topology.v1); 'collcast topology check' reads it with a machine that "
+        "names it\n");
+  CHECK(errors_of("schema: collcast.topologie.v1\nname: x\n") ==
+        "m.yaml:1:9: error: schema is 'collcast.topologie.v1'\n"
+        "    hint: did you mean 'collcast.topology.v1'? expected one of: collcast.topology.v1\n");
 }
 
 TEST_CASE("more than a hundred errors are counted, not listed") {
@@ -112,7 +119,7 @@ TEST_CASE("more than a hundred errors are counted, not listed") {
   for (int i = 0; i < 60; ++i) links += "    - {from: a, to: b, kind: x, bandwidth: 1, latency: 1, source: s}\n";
   const Result<TopologySpec> spec = parse_topology("schema: collcast.topology.v1\nname: m\n" + links, "m.yaml");
   REQUIRE(spec.errors().size() == 101);
-  CHECK(spec.errors().back().message == "80 more errors");  // 3 errors in each of 60 links
+  CHECK(spec.errors().back().message == "200 more errors");  // in each of 60 links 3 of form, 2 unknown names
 }
 
 TEST_CASE("a file that extends another merges maps and replaces lists") {
@@ -201,4 +208,31 @@ TEST_CASE("the first folder of the search path wins") {
     }
   }
   CHECK(found);
+}
+
+TEST_CASE("errors of form do not hide names that no group has, nor wirings that do not fit") {
+  const std::string text = errors_of(
+      "schema: collcast.topology.v1\n"
+      "name: m\n"
+      "node:\n"
+      "  devices:\n"
+      "    gpu: {kind: gpu, count: 8}\n"
+      "    nic: {kind: nic, count: many}\n"
+      "  links:\n"
+      "    - {from: gpx, to: nic, kind: pcie, bandwidth: 30, latency: 1us, source: s}\n"
+      "    - {from: gpu, to: gpu, wiring: one_to_one, kind: pcie, bandwidth: 30GB/s, latency: 1us, source: s}\n"
+      "    - {from: gpu, to: nic, wiring: one_to_one, kind: pcie, bandwidth: 30GB/s, latency: 1us, source: s}\n"
+      "network: {kind: star, attach: nci, link: {bandwidth: 1GB/s, latency: 1us}, source: s}\n");
+  for (const char* expected : {
+           "m.yaml:6:29: error: node.devices.nic.count is 'many'",
+           "m.yaml:8:51: error: node.links.0.bandwidth is '30'",
+           "m.yaml:8:7: error: link gpx - nic: no devices 'gpx'\n    hint: did you mean 'gpu'?",
+           "m.yaml:9:7: error: link gpu - gpu: wiring one_to_one does not fit",
+           "m.yaml:11:10: error: the network attaches to no devices 'nci'\n    hint: did you mean 'nic'?",
+       }) {
+    INFO(text << "\nlacks " << expected);
+    CHECK(text.find(expected) != std::string::npos);
+  }
+  // How many NICs there are is not known, so nothing is said about the third link.
+  CHECK(text.find("m.yaml:10:") == std::string::npos);
 }

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "collcast/base/origins.hpp"
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/topology/spec.hpp"
+#include "collcast/workload/search.hpp"
 #include "collcast/workload/step.hpp"
 
 namespace collcast {
@@ -20,8 +22,13 @@ namespace collcast {
 struct Override {
   std::string path;
   std::string value;
-  Location where;
+  Location where;        ///< of the path
+  Location value_where;  ///< of the value; without a file: as `where`
 };
+
+/// Most chunks and channels of a collective that are read, in files and options.
+inline constexpr int most_chunks = 1 << 20;
+inline constexpr int most_channels = 64;
 
 /// Where shipped files are looked up, and how deep includes may go.
 struct SearchPath {
@@ -42,6 +49,8 @@ std::vector<TopologyEntry> list_topologies(const SearchPath&);
 
 Result<KernelModel> parse_kernels(std::string_view text, std::string_view file_name);
 Result<KernelModel> load_kernels(const std::string& name, const SearchPath&);
+/// The table that a machine names, which may stand beside it; errors are at the key that names it.
+Result<KernelModel> load_kernels(const TopologySpec&, const SearchPath&);
 
 /// Hugging Face config.json of Llama, Mistral, Qwen2, Qwen3, GPT-2, GPT-NeoX; others are named, with what is missing.
 Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name);
@@ -52,9 +61,12 @@ struct Scenario {
   int nodes = 0;                   ///< 0: as many as the layout needs
   std::optional<StepInputs> step;  ///< one of these two
   std::optional<TaskGraph> tasks;
+  SearchSpace search;  ///< what a planner may vary `step` by
   CollectivePolicy collectives;
   Sharing sharing = Sharing::max_min;
+  Origins origins;                   ///< of every value read, those of the machine under "topology."
   std::vector<std::string> what_if;  ///< names of the variants
+  std::vector<Override> machine;     ///< what the variant and the overrides set in the topology's file
 };
 
 struct ScenarioOptions {
@@ -68,7 +80,7 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file_nam
 Result<Scenario> load_scenario(const std::string& name_or_file, const ScenarioOptions& = {});
 std::vector<TopologyEntry> list_scenarios(const SearchPath&);
 
-/// "node.gpu.memory=80GB" and the like, from the command line.
+/// "gpu.memory=80GB" and the like, as given to --set.
 Result<Override> parse_override(std::string_view text);
 
 }  // namespace collcast

@@ -1,0 +1,87 @@
+// Errors of form do not hide errors of reference in the same file, and nothing is said about what cannot be known.
+#include <catch2/catch.hpp>
+
+#include "samples.hpp"
+
+using namespace collcast;
+
+namespace {
+
+const std::string head = "schema: collcast.scenario.v1\nname: s\ntopology: dgx-a100\n";
+
+std::string errors_of(const std::string& text) {
+  ScenarioOptions options;
+  options.search = samples::shipped();
+  return to_text(parse_scenario(head + text, "s.yaml", options).errors());
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a wrong unit and degrees that do not divide are said together") {
+  const std::string text = errors_of(
+      "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000, dropout: 5s}\n"
+      "layout: {tp: 3, pp: 3}\n"
+      "batch: {sequence: 128, global_batch: 8}\n"
+      "training: {precision: int8}\n");
+  INFO(text);
+  CHECK(has(text, "s.yaml:4:78: error: model.dropout is '5s'"));
+  CHECK(has(text, "s.yaml:5:14: error: tp 3 does not divide heads 16 (s.yaml:4:41)\n    hint: use tp 2 or 4"));
+  CHECK(has(text, "s.yaml:5:21: error: pp 3 does not divide layers 8 (s.yaml:4:17)\n    hint: use pp 2 or 4"));
+  CHECK(has(text, "s.yaml:7:23: error: unknown precision 'int8'"));
+}
+
+TEST_CASE("what depends on a value that could not be read is not judged") {
+  // ffn and micro_batch cannot be read: neither tp against ffn nor the batch is judged, and the hint for tp is one that
+  // 16 heads allow.
+  const std::string text = errors_of(
+      "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4k, vocab: 1000}\n"
+      "layout: {tp: 3}\n"
+      "batch: {sequence: 128, global_batch: 7, micro_batch: two}\n");
+  INFO(text);
+  CHECK(has(text, "tp 3 does not divide heads 16 (s.yaml:4:41)\n    hint: use tp 2 or 4"));
+  CHECK_FALSE(has(text, "does not divide ffn"));
+  CHECK_FALSE(has(text, "is not a multiple of micro_batch"));
+  CHECK(has(text, "model.ffn is '4k'"));
+  CHECK(has(text, "batch.micro_batch is 'two'"));
+  // A missing model leaves nothing to divide.
+  CHECK(errors_of("layout: {tp: 3, pp: 5}\nbatch: {sequence: 128, global_batch: 8}\n") ==
+        "s.yaml:1:1: error: required key 'model' is missing\n    hint: expected a map of keys and values\n");
+}
+
+TEST_CASE("a config.json that is not there does not hide the keys beside it") {
+  const std::string text =
+      errors_of("model: {config: none.json, layres: 4}\nbatch: {sequence: 128, global_batch: 8}\n");
+  CHECK(has(text, "file 'none.json' does not exist"));
+  CHECK(has(text, "s.yaml:4:28: error: unknown key 'layres' in model"));
+}
+
+TEST_CASE("tasks that wait for nothing, names twice and wrong units are said together") {
+  const std::string text = errors_of(
+      "tasks:\n  list:\n"
+      "    - {name: a, stream: compute, duration: 10, category: compute}\n"
+      "    - {name: a, stream: compute, duration: 1ms, category: compute, after: [b]}\n");
+  INFO(text);
+  CHECK(has(text, "s.yaml:6:44: error: tasks.list.0.duration is '10'"));
+  CHECK(has(text, "s.yaml:7:7: error: task 'a' is described twice"));
+  CHECK(has(text, "s.yaml:7:76: error: task 'a' waits for 'b', which does not exist"));
+  // 'b' may be the task whose name cannot be read.
+  CHECK_FALSE(has(errors_of("tasks:\n  list:\n"
+                            "    - {name: b/, stream: compute, duration: 1ms, category: compute}\n"
+                            "    - {name: a, stream: compute, duration: 1ms, category: compute, after: [b]}\n"),
+                  "does not exist"));
+}
+
+TEST_CASE("a variant's errors are said beside those of the scenario, and those of the scenario once") {
+  const std::string text = errors_of(
+      "titel: x\n"
+      "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
+      "batch: {sequence: 128, global_batch: 8}\n"
+      "what_if:\n"
+      "  a: {set: {layout.tq: 2}}\n");
+  CHECK(text ==
+        "s.yaml:4:1: error: unknown key 'titel'\n    hint: did you mean 'title'? expected one of: schema, name, title, "
+        "topology, nodes, collectives, tasks, model, layout, batch, training, search, what_if\n"
+        "s.yaml:8:20: error: what_if 'a': unknown path 'layout.tq'\n    hint: did you mean 'layout.tp'?\n");
+}
