@@ -18,8 +18,8 @@ namespace {
 
 struct Args {
   CollectiveArgs collective;
-  bool concurrent = false;
   bool chunks_curve = false;
+  bool links = false;
   OutputOptions output;
 };
 
@@ -35,46 +35,40 @@ struct Case {
   std::vector<std::optional<CollectiveRow::RunnerUp>> next;  ///< by group; of `auto`
 };
 
-CollectiveRequest request(const CollectiveQuestion& q, std::size_t group, Bytes size, bool concurrent) {
-  CollectiveRequest out{q.kind, q.groups[group], size, q.root, {}};
-  if (!concurrent) return out;
-  for (std::size_t other = 0; other < q.groups.size(); ++other) {
-    if (other != group) out.alongside.push_back(q.groups[other]);
-  }
-  return out;
-}
-
 /// The case of one algorithm, or why it does not apply. Groups at once all do what the first one chose beside
 /// the others.
-Result<Case> make_case(const CollectiveQuestion& q, const CollectivePolicy& policy, Bytes size, bool concurrent) {
+Result<Case> make_case(const CollectiveQuestion& q, const CollectivePolicy& policy, Bytes size) {
   Case out;
   out.size = size;
   for (std::size_t g = 0; g < q.groups.size(); ++g) {
     CollectivePolicy own = policy;
-    const bool follows = concurrent && g > 0;
+    const bool follows = q.concurrent && g > 0;
     if (follows) {
       const CollectiveOptions& first = out.chosen.front().options;
       own = {first.algorithm, first.chunks, first.channels};
     }
-    Result<std::vector<Choice>> choices = choose(q.fabric, request(q, g, size, concurrent && !follows), own);
+    Result<std::vector<Choice>> choices =
+        choose(q.fabric, follows ? q.request_alone(g, size) : q.request(g, size), own);
     if (!choices) return choices.errors();
     std::vector<Choice> candidates = std::move(choices).value();
+    if (q.simulate && !q.concurrent) {
+      if (Diagnostics errors = prefer_simulated(q.fabric, candidates, q.engine); !errors.empty()) return errors;
+    }
     out.next.emplace_back();
     if (candidates.size() > 1) {
       const Choice& second = candidates[1];
-      out.next.back() = {second.options.algorithm, second.options.chunks, second.estimate.total};
+      out.next.back() = {second.options.algorithm, second.options.chunks, second.estimate.total, second.simulated};
     }
     out.chosen.push_back(std::move(candidates.front()));
   }
   return out;
 }
 
-std::vector<Case> make_cases(const CollectiveQuestion& q, bool concurrent, CollectiveReport& report,
-                             Diagnostics& errors) {
+std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& report, Diagnostics& errors) {
   std::vector<Case> cases;
   for (const Bytes size : q.sizes) {
     if (!q.all_algorithms) {
-      Result<Case> one = make_case(q, q.policy, size, concurrent);
+      Result<Case> one = make_case(q, q.policy, size);
       if (!one) {
         errors = one.errors();
         return {};
@@ -86,7 +80,7 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, bool concurrent, Colle
     for (const AlgorithmInfo& info : algorithms()) {
       CollectivePolicy policy = q.policy;
       policy.algorithm = info.name;
-      Result<Case> one = make_case(q, policy, size, concurrent);
+      Result<Case> one = make_case(q, policy, size);
       if (one) {
         ranked.push_back(std::move(one).value());
       } else if (size == q.sizes.front()) {
@@ -113,34 +107,35 @@ std::int64_t messages(const Case& c) {
 
 /// Two round-ups of a picosecond for each message one after the other.
 Seconds rounding(const Choice& choice) {
+  const double chunks = choice.pattern.chunks;
   double in_a_row = 0;
   for (const PhaseEstimate& phase : choice.estimate.phases)
-    in_a_row += static_cast<double>(phase.rounds) * choice.pattern.chunks + 1;
+    in_a_row += phase.flow == Flow::forwarding ? phase.rounds + chunks - 1 : phase.rounds * chunks;
   return Seconds(2e-12 * in_a_row);
 }
 
 std::vector<PhaseRow> phase_rows(const Fabric& fabric, const Estimate& estimate) {
   std::vector<PhaseRow> out;
   for (const PhaseEstimate& phase : estimate.phases)
-    out.push_back({phase, phase.busiest ? fabric.link_name(*phase.busiest) : std::string()});
+    out.push_back(
+        {phase, phase.busiest && phase.busiest_bytes > Volume{} ? fabric.link_name(*phase.busiest) : std::string()});
   return out;
 }
 
 /// Prices a case and appends one row per group.
-Diagnostics price(const CollectiveQuestion& q, const Case& c, bool concurrent, bool simulated,
-                  CollectiveReport& report) {
+Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, CollectiveReport& report) {
+  const bool concurrent = q.concurrent;
   std::vector<Pattern> patterns;
   for (const Choice& choice : c.chosen) patterns.push_back(choice.pattern);
   const std::vector<Estimate> together = concurrent ? estimate(q.fabric, patterns) : std::vector<Estimate>();
-  std::vector<Seconds> together_simulated;
+  Together together_simulated;
   if (concurrent && simulated) {
-    auto times = simulate_together(q.fabric, patterns, q.engine);
-    if (!times) return times.errors();
-    together_simulated = std::move(times).value();
+    Result<Together> run = simulate_together(q.fabric, patterns, q.engine);
+    if (!run) return run.errors();
+    together_simulated = std::move(run).value();
   }
   for (std::size_t g = 0; g < c.chosen.size(); ++g) {
     const Choice& choice = c.chosen[g];
-    const Estimate alone = estimate(q.fabric, choice.pattern);
     CollectiveRow row;
     row.algorithm = choice.options.algorithm;
     row.group = static_cast<int>(g);
@@ -150,18 +145,22 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool concurrent, b
     row.channels = choice.options.channels;
     row.rounding = rounding(choice);
     row.runner_up = c.next[g];
-    const Estimate& counts = concurrent ? together[g] : alone;
+    const Estimate& counts = concurrent ? together[g] : choice.estimate;
+    row.approximate = !counts.exact();
     row.shared = counts.shared;
     row.phases = phase_rows(q.fabric, counts);
     if (q.estimate) {
       row.estimate = counts.total;
-      if (concurrent) row.estimate_alone = alone.total;
+      if (concurrent) row.estimate_alone = estimate(q.fabric, choice.pattern).total;
     }
-    if (simulated) {
+    if (simulated && choice.simulated && !report.links) {
+      row.simulate = choice.simulated;
+    } else if (simulated) {
       const Result<Timeline> timeline = simulate(q.fabric, choice.pattern, q.engine);
       if (!timeline) return timeline.errors();
-      row.simulate = concurrent ? together_simulated[g] : to_seconds(timeline->finish);
+      row.simulate = concurrent ? together_simulated.times[g] : to_seconds(timeline->finish);
       if (concurrent) row.simulate_alone = to_seconds(timeline->finish);
+      if (report.links) row.links = link_rows(q.fabric, concurrent ? together_simulated.timeline : *timeline);
     }
     report.rows.push_back(std::move(row));
   }
@@ -180,19 +179,18 @@ Exit run_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto question = understand(args.collective, session, errors);
-  if (question && args.concurrent && question->groups.size() < 2)
-    errors.push_back(
-        {command_line, "--concurrent needs several groups", "expected --group twice or more, or --groups-of N"});
+  if (question && args.links && !question->simulate)
+    errors.push_back({command_line, "--links needs a simulation", "expected --method simulate or both"});
   if (!errors.empty()) return refuse(session, errors);
   const CollectiveQuestion& q = *question;
-  const bool concurrent = args.concurrent;
 
   CollectiveReport report;
   report.machine = summary(q.fabric);
   report.kind = q.kind;
   report.groups = q.groups;
-  report.concurrent = concurrent;
-  const std::vector<Case> cases = make_cases(q, concurrent, report, errors);
+  report.concurrent = q.concurrent;
+  report.links = args.links;
+  const std::vector<Case> cases = make_cases(q, report, errors);
   // What is asked for is known from here on; too large a simulation is refused before any work.
   if (q.simulate && q.method_given) {
     for (const Case& c : cases) {
@@ -208,11 +206,11 @@ Exit run_collective(const Args& args, const Session& session) {
     const bool quick = q.method_given || messages(c) <= most_messages_unasked;
     const bool simulated = q.simulate && quick;
     if (!quick) ++left_out;
-    if (errors = price(q, c, concurrent, simulated, report); !errors.empty()) return refuse(session, errors);
+    if (errors = price(q, c, simulated, report); !errors.empty()) return refuse(session, errors);
     if (!args.chunks_curve) continue;
     const Choice& choice = c.chosen.front();
-    report.curves.push_back(
-        {choice.options.algorithm, c.size, chunk_curve(q.fabric, request(q, 0, c.size, concurrent), choice.options)});
+    report.curves.push_back({choice.options.algorithm, c.size, choice.pattern.chunks,
+                             chunk_curve(q.fabric, q.request(0, c.size), choice.options)});
   }
   if (left_out > 0)
     report.notes.push_back(
@@ -228,9 +226,9 @@ Command add_collective(CLI::App& parent) {
   CLI::App& app =
       *parent.add_subcommand("collective", "time of one collective over sizes, by formula and by simulation");
   add_collective_options(app, args->collective);
-  app.add_flag("--concurrent", args->concurrent, "all groups at once, so that contention shows")->group("Collective");
   app.add_flag("--chunks-curve", args->chunks_curve, "also the estimate over the number of chunks")
       ->group("Collective");
+  app.add_flag("--links", args->links, "also the busiest links of each simulation")->group("Collective");
   add_output_options(app, args->output);
   app.footer(
       "Examples:\n"
@@ -238,7 +236,9 @@ Command add_collective(CLI::App& parent) {
       "  collcast collective broadcast --topology ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s \\\n"
       "      --algorithm ring --chunks 64 --size 1GiB --format json\n"
       "  collcast collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size "
-      "16MiB");
+      "16MiB\n"
+      "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
+      "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB");
   return [args](const Session& session) { return run_collective(*args, session); };
 }
 

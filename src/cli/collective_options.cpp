@@ -18,12 +18,6 @@ std::vector<std::string> algorithm_words() {
   return out;
 }
 
-/// 0 for auto.
-int parse_auto_or_count(const char* option, const std::string& text, Diagnostics& errors) {
-  if (text == "auto") return 0;
-  return parse_count(option, text, 1, errors).value_or(0);
-}
-
 std::optional<CollectiveKind> parse_kind(const std::string& text, Diagnostics& errors) {
   const auto kind = parse_collective(text);
   if (kind) return kind;
@@ -64,6 +58,7 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
       ->allow_extra_args(false)
       ->group("Collective");
   option("--groups-of", args.groups_of, "N[:STRIDE]", "cut the ranks into groups of N, STRIDE apart (default 1)");
+  app.add_flag("--concurrent", args.concurrent, "all groups at once, so that contention shows")->group("Collective");
   option("--root", args.root, "INDEX", "root's place in the group (default: 0)");
   option("--algorithm", args.algorithm, "NAME", fmt::format("{} (default: auto)", fmt::join(algorithm_words(), ", ")));
   option("--chunks", args.chunks, "S", "pieces that each message is cut into, or auto (default)");
@@ -72,7 +67,10 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
     app.add_option(name, value, text)->type_name("WORD")->group("Model");
   };
   model("--method", args.method, "estimate, simulate or both (default: both, simulation only where it is quick)");
-  model("--sharing", args.sharing, "links in the simulation: max_min or fifo (default: max_min)");
+  model(
+      "--sharing", args.sharing,
+      "max_min: transfers share a link fairly (default); fifo: one at a time, each waits until all links of its route "
+      "are free at once, so a slow transfer also blocks fast links");
   model("--library", args.library, "ideal: the algorithm as it is on the fabric (default; nccl is to come)");
 }
 
@@ -115,8 +113,8 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   parse_word("--algorithm", args.algorithm, algorithm_words(), errors);
   CollectivePolicy policy;
   policy.algorithm = args.algorithm == "all" ? "auto" : args.algorithm;
-  policy.chunks = parse_auto_or_count("--chunks", args.chunks, errors);
-  policy.channels = parse_auto_or_count("--channels", args.channels, errors);
+  policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
+  policy.channels = parse_auto_or_count("--channels", args.channels, most_channels, errors);
   std::vector<Group> groups = parse_groups(args, errors);
   const auto cut = args.groups_of.empty() ? std::nullopt : parse_groups_of(args.groups_of, errors);
   if (!args.groups_of.empty() && !args.groups.empty())
@@ -130,6 +128,9 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
       errors.push_back({command_line, fmt::format("--root: {} is outside a group of {} ranks", *root, group.size()),
                         fmt::format("expected an index from 0 to {}", group.size() - 1)});
   }
+  if (args.concurrent && errors.empty() && groups.size() < 2)
+    errors.push_back(
+        {command_line, "--concurrent needs several groups", "expected --group twice or more, or --groups-of N"});
   if (!errors.empty()) return std::nullopt;
   CollectiveQuestion out{*kind,
                          std::move(machine->fabric),
@@ -141,7 +142,16 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          *method != Method::simulate,
                          *method != Method::estimate,
                          !args.method.empty(),
-                         EngineOptions{*sharing}};
+                         EngineOptions{*sharing},
+                         args.concurrent};
+  return out;
+}
+
+CollectiveRequest CollectiveQuestion::request(std::size_t group, Bytes size) const {
+  CollectiveRequest out = request_alone(group, size);
+  for (std::size_t other = 0; concurrent && other < groups.size(); ++other) {
+    if (other != group) out.alongside.push_back(groups[other]);
+  }
   return out;
 }
 

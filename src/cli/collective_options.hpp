@@ -23,6 +23,7 @@ struct CollectiveArgs {
   std::string library;  ///< empty: ideal
   std::string method;   ///< empty: both, the simulation where it is quick
   std::string sharing = "max_min";
+  bool concurrent = false;
 };
 void add_collective_options(CLI::App&, CollectiveArgs&);
 
@@ -38,6 +39,11 @@ struct CollectiveQuestion {
   bool estimate = true, simulate = true;
   bool method_given = false;
   EngineOptions engine;
+  bool concurrent = false;
+
+  /// Of one group; with the other groups alongside if all run at once.
+  CollectiveRequest request(std::size_t group, Bytes size) const;
+  CollectiveRequest request_alone(std::size_t group, Bytes size) const { return {kind, groups[group], size, root, {}}; }
 };
 /// Nothing, and why, if anything is wrong.
 std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Session&, Diagnostics& errors);

@@ -15,9 +15,12 @@ using Command = std::function<Exit(const Session&)>;
 
 Command add_collective(CLI::App& parent);
 Command add_step(CLI::App& parent);
+Command add_plan(CLI::App& parent);
 Command add_groups(CLI::App& parent);
 Command add_topology(CLI::App& parent);
 Command add_explain(CLI::App& parent);
+Command add_measure(CLI::App& parent);
+Command add_backends(CLI::App& parent);
 
 /// The whole program: parses, runs, and says how it ended.
 Exit run(int argc, const char* const* argv, const Session&);

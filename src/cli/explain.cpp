@@ -23,31 +23,85 @@ struct Args {
 /// Larger ones are explained by the closed form alone.
 constexpr std::int64_t most_messages = 100'000'000;
 
+/// As `collective` picks: by simulation between near candidates where the groups are simulated one at a time.
+Result<std::vector<Choice>> choices_of(const CollectiveQuestion& q, const CollectiveRequest& request,
+                                       const CollectivePolicy& policy) {
+  Result<std::vector<Choice>> choices = choose(q.fabric, request, policy);
+  if (!choices || !q.simulate || q.concurrent) return choices;
+  std::vector<Choice> ordered = std::move(choices).value();
+  if (Diagnostics errors = prefer_simulated(q.fabric, ordered, q.engine); !errors.empty()) return errors;
+  return ordered;
+}
+
+/// What each group runs: its own choice, or that of the first if all run at once.
+Result<std::vector<Pattern>> patterns_of(const CollectiveQuestion& q, const Choice& first) {
+  CollectivePolicy policy = q.policy;
+  if (q.concurrent) policy = {first.options.algorithm, first.options.chunks, first.options.channels};
+  std::vector<Pattern> patterns{first.pattern};
+  for (std::size_t g = 1; g < q.groups.size(); ++g) {
+    Result<std::vector<Choice>> choices = choices_of(q, q.request_alone(g, q.sizes.front()), policy);
+    if (!choices) return choices.errors();
+    patterns.push_back(std::move(choices)->front().pattern);
+  }
+  return patterns;
+}
+
+/// Each group's times, and the timeline that the first group ran in; none where it is not simulated.
+struct Answers {
+  std::vector<GroupTimes> groups;
+  std::optional<Timeline> timeline;
+};
+
+Result<Answers> answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns) {
+  std::int64_t messages = 0;
+  for (const Pattern& pattern : patterns) messages += traffic(pattern).messages;
+  const bool simulated = q.simulate && (q.method_given || messages <= most_messages);
+  Answers out;
+  for (std::size_t g = 0; g < patterns.size(); ++g) {
+    out.groups.push_back({q.groups[g], estimate(q.fabric, patterns[g]).total, {}, {}, {}});
+    if (!simulated) continue;
+    Result<Timeline> alone = simulate(q.fabric, patterns[g], q.engine);
+    if (!alone) return alone.errors();
+    out.groups.back().simulate_alone = to_seconds(alone->finish);
+    if (g == 0) out.timeline = std::move(alone).value();
+  }
+  if (!q.concurrent) return out;
+  const std::vector<Estimate> estimates = estimate(q.fabric, std::span<const Pattern>(patterns));
+  for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].estimate = estimates[g].total;
+  if (!simulated) return out;
+  Result<Together> together = simulate_together(q.fabric, patterns, q.engine);
+  if (!together) return together.errors();
+  for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].simulate = together->times[g];
+  out.timeline = std::move(together)->timeline;
+  return out;
+}
+
 Exit explain_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto question = understand(args.collective, session, errors);
-  if (question && (question->sizes.size() != 1 || question->groups.size() != 1))
-    errors.push_back({command_line, "one figure is explained at a time", "expected one --size and one --group"});
+  if (question && question->sizes.size() != 1)
+    errors.push_back({command_line, "one figure is explained at a time", "expected one --size"});
   if (question && question->all_algorithms)
     errors.push_back({command_line, "one figure is explained at a time", "expected --algorithm auto or one name"});
   if (!errors.empty()) return refuse(session, errors);
 
   const CollectiveQuestion& q = *question;
-  const CollectiveRequest request{q.kind, q.groups.front(), q.sizes.front(), q.root, {}};
-  const Result<std::vector<Choice>> choices = choose(q.fabric, request, q.policy);
+  const CollectiveRequest request = q.request(0, q.sizes.front());
+  const Result<std::vector<Choice>> choices = choices_of(q, request, q.policy);
   if (!choices) return refuse(session, choices.errors());
-  const Choice& choice = choices->front();
-  std::optional<Timeline> simulated;
-  if (q.simulate && (q.method_given || traffic(choice.pattern).messages <= most_messages)) {
-    Result<Timeline> timeline = simulate(q.fabric, choice.pattern, q.engine);
-    if (!timeline) return refuse(session, timeline.errors());
-    simulated = std::move(timeline).value();
-  }
-  const auto curve = chunk_curve(q.fabric, request, choice.options);
-  const std::optional<Seconds> time = simulated ? std::optional(to_seconds(simulated->finish)) : std::nullopt;
-  ExplainReport report = explain(q.fabric, request, *choices, time, curve);
-  if (simulated && simulated->finish > SimTime{}) report.sections.push_back(link_use(q.fabric, *simulated));
+  const Result<std::vector<Pattern>> patterns = patterns_of(q, choices->front());
+  if (!patterns) return refuse(session, patterns.errors());
+  const Result<Answers> answers = answer(q, *patterns);
+  if (!answers) return refuse(session, answers.errors());
+
+  const GroupTimes& first = answers->groups.front();
+  const auto curve = chunk_curve(q.fabric, request, choices->front().options);
+  ExplainReport report =
+      explain(q.fabric, request, *choices, q.concurrent ? first.simulate : first.simulate_alone, curve);
+  if (q.groups.size() > 1) report.sections.push_back(group_times(answers->groups));
+  if (q.concurrent) report.sections.push_back(shared_links(q.fabric, *patterns));
+  if (answers->timeline) report.sections.push_back(link_use(q.fabric, *answers->timeline));
   return deliver(session, report, format, args.output);
 }
 
@@ -72,7 +126,9 @@ Command add_explain(CLI::App& parent) {
   add_output_options(*collective, args->output);
   collective->footer(
       "Example:\n"
-      "  collcast explain collective all_reduce --topology dgx-h100 --nodes 2 --size 64MiB");
+      "  collcast explain collective all_reduce --topology dgx-h100 --nodes 2 --size 64MiB\n"
+      "Groups at once, each alone and beside the others, and the links that they share:\n"
+      "  collcast explain collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent");
   CLI::App* step = app.add_subcommand("step", "of a training step");
   add_scenario_options(*step, args->scenario);
   add_output_options(*step, args->output);

@@ -45,7 +45,7 @@ void add_machine_options(CLI::App& app, MachineOptions& options) {
       ->group("Machine");
 }
 
-std::vector<Override> parse_overrides(const MachineOptions& options, Diagnostics& errors) {
+std::vector<Override> parse_overrides(const MachineOptions& options, const std::string& prefix, Diagnostics& errors) {
   std::vector<Override> out;
   for (const std::string& text : options.sets) {
     Result<Override> one = parse_override(text);
@@ -55,17 +55,30 @@ std::vector<Override> parse_overrides(const MachineOptions& options, Diagnostics
       append(errors, one.errors());
   }
   const auto set_link = [&](const char* option, const char* key, const std::string& value) {
-    if (!value.empty()) out.push_back({fmt::format("network.link.{}", key), value, {option}});
+    if (value.empty()) return;
+    const Location where = typed(option, value);
+    const std::string path = fmt::format("{}network.link.{}", prefix, key);
+    check_contradiction(option, value, path, out, errors);
+    out.push_back({path, value, {where.file, 1, 1}, where});
   };
   set_link("--link-bandwidth", "bandwidth", options.link_bandwidth);
   set_link("--link-latency", "latency", options.link_latency);
   return out;
 }
 
+void check_contradiction(const char* option, const std::string& value, const std::string& path,
+                         const std::vector<Override>& sets, Diagnostics& errors) {
+  for (const Override& set : sets) {
+    if (value.empty() || set.path != path || set.value == value) continue;
+    errors.push_back({set.value_where, fmt::format("'{}' contradicts {} {}", set.value, option, value),
+                      fmt::format("both are the value of '{}'; leave out one of them", path)});
+  }
+}
+
 std::optional<Machine> load_machine(const MachineOptions& options, int ranks_needed, const Session& session,
                                     Diagnostics& errors) {
   const std::size_t errors_before = errors.size();
-  const auto overrides = parse_overrides(options, errors);
+  const auto overrides = parse_overrides(options, "", errors);
   const auto nodes_asked = options.nodes.empty() ? 0 : parse_count("--nodes", options.nodes, 1, errors);
   const auto ranks_asked = options.ranks.empty() ? 0 : parse_count("--ranks", options.ranks, 1, errors);
   if (options.topology.empty()) {

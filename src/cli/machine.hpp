@@ -22,8 +22,12 @@ struct MachineOptions {
 };
 void add_machine_options(CLI::App&, MachineOptions&);
 
-/// --set, then the short forms for the network's links.
-std::vector<Override> parse_overrides(const MachineOptions&, Diagnostics& errors);
+/// --set, then the short forms for the network's links; `prefix` is what the machine's paths begin with.
+std::vector<Override> parse_overrides(const MachineOptions&, const std::string& prefix, Diagnostics& errors);
+
+/// An error if --set gives `path` another value than `option` does.
+void check_contradiction(const char* option, const std::string& value, const std::string& path,
+                         const std::vector<Override>& sets, Diagnostics& errors);
 
 struct Machine {
   Fabric fabric;

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <string>
 #include <unistd.h>
@@ -17,6 +18,16 @@ std::optional<std::string> environment(const char* name) {
   return std::string(value);
 }
 
+std::map<std::string, std::string> whole_environment() {
+  std::map<std::string, std::string> out;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos) out[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return out;
+}
+
 bool is_capable_terminal(int descriptor) {
   return environment("TERM").value_or("dumb") != "dumb" && ::isatty(descriptor) == 1;
 }
@@ -28,12 +39,13 @@ bool may_colour() { return environment("NO_COLOR").value_or("").empty() && is_ca
 
 int main(int argc, char** argv) {
   using namespace collcast::cli;
-  // A closed pipe becomes a failed write with a message and an exit code, not a silent death.
+  // A closed pipe becomes a failed write: temporary files are taken away before the program ends.
   std::signal(SIGPIPE, SIG_IGN);
   const Session session{std::cout,
                         std::cerr,
                         {may_colour()},
                         is_capable_terminal(STDERR_FILENO),
-                        data_search_path(environment("COLLCAST_DATA"), own_executable())};
+                        data_search_path(environment("COLLCAST_DATA"), own_executable()),
+                        whole_environment()};
   return static_cast<int>(run(argc, argv, session));
 }

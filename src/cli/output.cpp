@@ -3,12 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -102,7 +104,16 @@ Result<std::optional<StagedFile>> stage(const OutputFile& file) {
 
 Diagnostics stage_all(const std::vector<OutputFile>& files, std::vector<StagedFile>& staged) {
   Diagnostics errors;
+  std::set<fs::path> places;
   for (const OutputFile& file : files) {
+    std::error_code ignored;
+    const fs::path resolved = fs::weakly_canonical(fs::absolute(file.path, ignored), ignored);
+    const bool device = fs::exists(resolved, ignored) && !fs::is_regular_file(resolved, ignored);
+    if (!device && !places.insert(resolved.empty() ? fs::path(file.path) : resolved).second) {
+      errors.push_back({command_line, fmt::format("two results would be written to '{}'", file.path),
+                        "expected another file for one of them"});
+      continue;
+    }
     Result<std::optional<StagedFile>> result = stage(file);
     if (!result) {
       errors.insert(errors.end(), result.errors().begin(), result.errors().end());
@@ -111,6 +122,18 @@ Diagnostics stage_all(const std::vector<OutputFile>& files, std::vector<StagedFi
     if (std::optional<StagedFile> one = std::move(result).value()) staged.push_back(std::move(*one));
   }
   return errors;
+}
+
+/// What a file's suffix, in either case, says about its format.
+std::optional<Format> format_by_suffix(const fs::path& file) {
+  std::string suffix = file.extension().string();
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (suffix.empty() || suffix == ".txt") return Format::table;
+  if (suffix == ".json") return Format::json;
+  if (suffix == ".csv") return Format::csv;
+  if (suffix == ".md" || suffix == ".markdown") return Format::markdown;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -126,11 +149,12 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
 
 Format parse_format(const OutputOptions& options, Diagnostics& errors) {
   if (options.format.empty()) {
-    const std::string suffix = fs::path(options.file).extension().string();
-    if (suffix == ".json") return Format::json;
-    if (suffix == ".csv") return Format::csv;
-    if (suffix == ".md") return Format::markdown;
-    return Format::table;
+    const auto format = format_by_suffix(options.file);
+    if (!format)
+      errors.push_back({typed("--output", options.file),
+                        fmt::format("no format has the suffix '{}'", fs::path(options.file).extension().string()),
+                        "expected .json, .csv, .md, .markdown or .txt, or give --format"});
+    return format.value_or(Format::table);
   }
   const auto index = parse_word("--format", options.format, format_words, errors);
   return index ? static_cast<Format>(*index) : Format::table;
@@ -151,6 +175,7 @@ Exit deliver(const Session& session, std::string_view text, const std::vector<Ou
   errno = 0;
   if (!text.empty()) session.out << text << std::flush;
   if (!session.out.good()) {
+    if (errno == EPIPE) return Exit::unread;  // as with `| head`: the reader has seen enough
     return refuse(
         session, {{{"standard output"}, fmt::format("the result could not be written: {}", std::strerror(errno)), ""}});
   }

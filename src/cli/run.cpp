@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
@@ -85,6 +86,20 @@ Diagnostics usage_errors(const CLI::App& root, const CLI::ParseError& error) {
   return {{command_line, remark(error), fmt::format("'{} --help' has an example", command_of(app))}};
 }
 
+/// `collcast help COMMAND...`: what COMMAND --help prints.
+Exit help(const CLI::App& root, std::span<const char* const> words, const Session& session) {
+  const CLI::App* app = &root;
+  for (const std::string word : words) {
+    const auto known = subcommands(*app);
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      return refuse(session, {{command_line, fmt::format("unknown command '{}'", word),
+                               known.empty() ? fmt::format("'{}' has no commands of its own", command_of(*app))
+                                             : expected_one_of(word, known)}});
+    app = app->get_subcommand(word);
+  }
+  return deliver(session, app->help(app->get_parent() == nullptr ? std::string() : command_of(*app->get_parent())));
+}
+
 /// Puts the subcommands of all levels under one heading in help.
 void group_commands(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -103,15 +118,18 @@ Exit run(int argc, const char* const* argv, const Session& session) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->label("Positionals", "Arguments");
   app.footer(
-      "'collcast COMMAND --help' shows its options and an example. A first question:\n"
+      "'collcast help COMMAND' shows its options and an example. A first question:\n"
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2\n"
       "\n"
       "COLLCAST_DATA names another folder for the shipped topologies/ and scenarios/.\n"
-      "Exit: 0 done, 1 a gate was missed, 2 wrong input or usage, 3 this machine lacks what is needed.");
-  const std::vector<Command> commands{add_collective(app), add_step(app), add_groups(app), add_topology(app),
-                                      add_explain(app)};
+      "Exit: 0 done, 1 a gate was missed, 2 wrong input or usage, 3 this machine lacks what is needed,\n"
+      "130 stopped by Ctrl-C.");
+  const std::vector<Command> commands{add_collective(app), add_step(app),    add_plan(app),    add_groups(app),
+                                      add_topology(app),   add_explain(app), add_measure(app), add_backends(app)};
   const auto names = subcommands(app);
   group_commands(app);
+  if (argc > 1 && argv[1] == std::string_view("help"))
+    return help(app, std::span(argv + 2, static_cast<std::size_t>(argc - 2)), session);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion& version) {

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "cli/collective_options.hpp"
 #include "cli/values.hpp"
 
@@ -19,12 +21,17 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   if (!args.nodes.empty()) out.nodes = parse_count("--nodes", args.nodes, 1, errors);
   MachineOptions values;
   values.sets = args.sets;
-  out.overrides = parse_overrides(values, errors);
-  const auto set_link = [&](const char* option, const char* path, const std::string& value) {
-    if (!value.empty()) out.overrides.push_back({path, value, {option}});
-  };
-  set_link("--link-bandwidth", "topology.network.link.bandwidth", args.link_bandwidth);
-  set_link("--link-latency", "topology.network.link.latency", args.link_latency);
+  values.link_bandwidth = args.link_bandwidth;
+  values.link_latency = args.link_latency;
+  out.overrides = parse_overrides(values, "topology.", errors);
+  for (const auto& [option, path, value] :
+       {std::tuple<const char*, const char*, const std::string&>{"--nodes", "nodes", args.nodes},
+        {"--topology", "topology", args.topology},
+        {"--algorithm", "collectives.algorithm", args.algorithm},
+        {"--chunks", "collectives.chunks", args.chunks},
+        {"--channels", "collectives.channels", args.channels},
+        {"--sharing", "collectives.sharing", args.sharing}})
+    check_contradiction(option, value, path, out.overrides, errors);
   return out;
 }
 
@@ -34,12 +41,39 @@ void override_policy(const ScenarioArgs& args, CollectivePolicy& policy, Diagnos
   for (const AlgorithmInfo& info : algorithms()) known.push_back(info.name);
   if (!args.algorithm.empty() && parse_word("--algorithm", args.algorithm, known, errors))
     policy.algorithm = args.algorithm;
-  const auto count = [&](const char* option, const std::string& text, int& value) {
-    if (text.empty()) return;
-    value = text == "auto" ? 0 : parse_count(option, text, 1, errors).value_or(0);
-  };
-  count("--chunks", args.chunks, policy.chunks);
-  count("--channels", args.channels, policy.channels);
+  if (!args.chunks.empty()) policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
+  if (!args.channels.empty()) policy.channels = parse_auto_or_count("--channels", args.channels, most_channels, errors);
+}
+
+/// One word of a shell's command line.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+%@";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+/// Options of `explain collective` for the scenario's machine.
+std::string machine_options(const Scenario& scenario, const Fabric& fabric, const Session& session) {
+  std::string machine = scenario.topology.file;
+  for (const TopologyEntry& entry : list_topologies(session.search))
+    if (entry.file == scenario.topology.file) machine = entry.name;
+  std::string out = fmt::format("--topology {} --nodes {}", shell_word(machine), fabric.nodes());
+  for (const Override& set : scenario.machine)
+    out += fmt::format(" --set {}", shell_word(fmt::format("{}={}", set.path, set.value)));
+  return out;
+}
+
+/// And for how its collectives run, where that is not the default.
+std::string policy_options(const Scenario& scenario) {
+  std::string out;
+  const CollectivePolicy& policy = scenario.collectives;
+  if (policy.algorithm != "auto") out += " --algorithm " + policy.algorithm;
+  if (policy.chunks > 0) out += fmt::format(" --chunks {}", policy.chunks);
+  if (policy.channels > 0) out += fmt::format(" --channels {}", policy.channels);
+  if (scenario.sharing == Sharing::fifo) out += " --sharing fifo";
+  return out;
 }
 
 /// As many nodes as the layout needs, unless a number is given.
@@ -54,9 +88,8 @@ int nodes_needed(const Scenario& scenario) {
 
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
-  if (Diagnostics wrong = check_step(*scenario.step, fabric.rank_count(), {scenario.file}); !wrong.empty())
-    return wrong;
-  return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, {scenario.sharing});
+  return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, {scenario.sharing},
+                       scenario.origins);
 }
 
 }  // namespace
@@ -81,28 +114,40 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   option("--chunks", args.chunks, "S", "of all collectives, or auto (default: the scenario's)", "Model");
   option("--channels", args.channels, "C", "of all collectives, or auto (default: the scenario's)", "Model");
   option("--method", args.method, "WORD", "estimate, simulate or both (default: both)", "Model");
+  option("--sharing", args.sharing, "WORD", "links in the simulation: max_min or fifo (default: the scenario's)",
+         "Model");
   option("--library", args.library, "WORD", "ideal (default; nccl is to come)", "Model");
 }
 
-Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline) {
-  Diagnostics errors;
+Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnostics errors) {
   if (args.scenario.empty()) {
     std::vector<std::string> known;
     for (const TopologyEntry& entry : list_scenarios(session.search)) known.push_back(entry.name);
     errors.push_back({command_line, "SCENARIO is missing: which scenario?",
                       fmt::format("expected one of: {}, or a file", fmt::join(known, ", "))});
   }
-  const auto method = parse_method(args.method, errors);
   check_library(args.library, errors);
   const ScenarioOptions options = scenario_options(args, session, errors);
   CollectivePolicy asked;
   override_policy(args, asked, errors);
+  const auto sharing = args.sharing.empty() ? std::nullopt : parse_sharing(args.sharing, errors);
   if (!errors.empty()) return errors;
 
   Result<Scenario> loaded = load_scenario(args.scenario, options);
   if (!loaded) return loaded.errors();
   Scenario scenario = std::move(loaded).value();
   override_policy(args, scenario.collectives, errors);
+  if (sharing) scenario.sharing = *sharing;
+  if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
+  return scenario;
+}
+
+Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline) {
+  Diagnostics errors;
+  const auto method = parse_method(args.method, errors);
+  Result<Scenario> loaded = load(args, session, std::move(errors));
+  if (!loaded) return loaded.errors();
+  const Scenario scenario = std::move(loaded).value();
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario));
   if (!fabric) return fabric.errors();
   Result<StepResult> result = forecast(scenario, *fabric, *method, timeline);
@@ -114,7 +159,11 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.title = scenario.title;
   report.what_if = args.what_if;
   report.inputs = scenario.step;
+  report.collectives = scenario.collectives;
+  report.sharing = scenario.sharing;
   report.result = std::move(result).value();
+  report.machine_options = machine_options(scenario, *fabric, session);
+  report.policy_options = policy_options(scenario);
   return report;
 }
 

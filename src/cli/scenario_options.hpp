@@ -1,4 +1,4 @@
-// What `step` and `explain step` have in common: a scenario, changed and forecast.
+// What the commands on a scenario have in common: the scenario, changed, and its forecast.
 #pragma once
 
 #include <string>
@@ -23,6 +23,9 @@ struct ScenarioArgs {
   std::string method, sharing, library;
 };
 void add_scenario_options(CLI::App&, ScenarioArgs&);
+
+/// The scenario as the options change it; nothing if there are `errors` already.
+Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
 
 /// `timeline`, if given, receives what was simulated.
 Result<StepReport> forecast(const ScenarioArgs&, const Session&, StepTimeline* timeline);

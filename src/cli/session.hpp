@@ -2,6 +2,8 @@
 #pragma once
 
 #include <iosfwd>
+#include <map>
+#include <string>
 
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/report/table.hpp"
@@ -9,8 +11,9 @@
 
 namespace collcast::cli {
 
-/// 3: this machine lacks what the command needs.
-enum class Exit : int { ok = 0, gate_failed = 1, bad_input = 2, lacking = 3 };
+/// lacking: this machine lacks what the command needs. interrupted: by Ctrl-C, and unread: the reader of a pipe has
+/// gone, as a shell reports SIGINT and SIGPIPE (128 + 2, 128 + 13).
+enum class Exit : int { ok = 0, gate_failed = 1, bad_input = 2, lacking = 3, interrupted = 130, unread = 141 };
 
 struct Session {
   std::ostream& out;
@@ -18,6 +21,7 @@ struct Session {
   TextStyle style;        ///< of `out`
   bool progress = false;  ///< `err` is a terminal
   SearchPath search;
+  std::map<std::string, std::string> environment{};  ///< of the process
 };
 
 inline const Location command_line{"command line"};

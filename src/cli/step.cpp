@@ -56,7 +56,9 @@ Command add_step(CLI::App& parent) {
   app.footer(
       "Examples:\n"
       "  collcast step llama3-70b-64xh100\n"
-      "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json");
+      "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
+      "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
+      "  collcast explain step llama3-70b-64xh100");
   return [args](const Session& session) { return run_step(*args, session); };
 }
 

@@ -58,7 +58,11 @@ Exit run_check(const Args& args, const Session& session) {
   const Format format = parse_format(args.output, errors);
   if (!errors.empty()) return refuse(session, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
-  if (machine)
+  if (machine && !machine->fabric.spec().gpu.kernels.empty()) {
+    const Result<KernelModel> kernels = load_kernels(machine->fabric.spec(), session.search);
+    errors.insert(errors.end(), kernels.errors().begin(), kernels.errors().end());
+  }
+  if (machine && errors.empty())
     return deliver(session, CheckReport{machine->fabric.spec().name, describe(machine->fabric), {}}, format,
                    args.output);
   // A program gets the errors as its document, a person reads them on the error stream.
@@ -70,7 +74,10 @@ Exit run_check(const Args& args, const Session& session) {
 
 Exit run_export(const Args& args, const Session& session) {
   Diagnostics errors;
-  parse_word("--to", args.to, {"dot"}, errors);
+  if (args.to.empty())
+    errors.push_back({command_line, "--to is missing: which format?", "expected one of: dot"});
+  else
+    parse_word("--to", args.to, {"dot"}, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
   if (!errors.empty()) return refuse(session, errors);
   std::ostringstream dot;
@@ -84,9 +91,13 @@ void add_target(CLI::App& app, Args& args, const char* name) {
   app.add_option(name, args.machine.topology, "a machine of 'collcast topology list', or a file")
       ->type_name("")
       ->required();
-  app.add_option("--nodes", args.machine.nodes, "number of nodes (default: the file's)")
-      ->type_name("N")
-      ->group("Machine");
+  const auto option = [&](const char* option_name, std::string& value, const char* type, const char* text) {
+    app.add_option(option_name, value, text)->type_name(type)->group("Machine");
+  };
+  option("--nodes", args.machine.nodes, "N", "number of nodes (default: the file's)");
+  option("--ranks", args.machine.ranks, "K", "sizes a teaching machine");
+  option("--link-bandwidth", args.machine.link_bandwidth, "RATE", "of the network's links");
+  option("--link-latency", args.machine.link_latency, "TIME", "of the network's links");
   app.add_option("--set", args.machine.sets, "change one value of the file for this run (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
@@ -105,14 +116,16 @@ Command add_topology(CLI::App& parent) {
   CLI::App* show = app.add_subcommand("show", "devices, links, rates and their sources, examples of paths");
   add_target(*show, *args, "NAME");
   add_output_options(*show, args->output);
-  show->footer("Example:\n  collcast topology show dgx-h100 --nodes 4");
+  show->footer(
+      "Examples:\n  collcast topology show dgx-h100 --nodes 4\n"
+      "  collcast topology show ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s");
   CLI::App* check = app.add_subcommand("check", "everything that is wrong with a file, or 'ok' and its size");
   add_target(*check, *args, "FILE");
   add_output_options(*check, args->output);
   check->footer("Example:\n  collcast topology check dgx-h100");
   CLI::App* dot = app.add_subcommand("export", "the whole graph, for other programs");
   add_target(*dot, *args, "NAME");
-  dot->add_option("--to", args->to, "dot: Graphviz")->type_name("FORMAT")->required();
+  dot->add_option("--to", args->to, "dot: Graphviz")->type_name("FORMAT");
   dot->add_option("--output", args->output.file, "write the result to FILE, complete or not at all")->type_name("FILE");
   dot->footer("Example:\n  collcast topology export dgx-h100 --to dot --output dgx-h100.dot");
   app.footer("Example:\n  collcast topology show dgx-h100");

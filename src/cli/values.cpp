@@ -13,7 +13,6 @@ namespace collcast::cli {
 
 namespace {
 
-constexpr int most = 1'000'000'000;
 constexpr std::size_t most_sizes = 10'000;
 constexpr int most_ranks = 1 << 22;
 
@@ -153,12 +152,21 @@ std::vector<Group> cut_into_groups(GroupsOf cut, int ranks, Diagnostics& errors)
   return groups;
 }
 
-std::optional<int> parse_count(std::string_view option, std::string_view text, int least, Diagnostics& errors) {
+Location typed(std::string_view option, std::string_view value) {
+  return {fmt::format("{} {}", option, value), 1, static_cast<int>(option.size()) + 2};
+}
+
+std::optional<int> parse_count(std::string_view option, std::string_view text, int least, Diagnostics& errors,
+                               int most) {
   const auto value = whole_number(text);
   if (value && *value >= least && *value <= most) return value;
   fail(errors, fmt::format("{}: '{}' is out of range or not a whole number", option, text),
        fmt::format("expected a whole number from {} to {}", least, most));
   return std::nullopt;
+}
+
+int parse_auto_or_count(std::string_view option, std::string_view text, int most, Diagnostics& errors) {
+  return text == "auto" ? 0 : parse_count(option, text, 1, errors, most).value_or(0);
 }
 
 std::optional<std::size_t> parse_word(std::string_view option, std::string_view word,

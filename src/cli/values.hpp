@@ -28,8 +28,14 @@ std::optional<GroupsOf> parse_groups_of(std::string_view text, Diagnostics& erro
 /// Needs ranks in whole multiples of size * stride.
 std::vector<Group> cut_into_groups(GroupsOf, int ranks, Diagnostics& errors);
 
-/// A whole number of `least` or more, up to a billion. `option` names it in the error.
-std::optional<int> parse_count(std::string_view option, std::string_view text, int least, Diagnostics& errors);
+/// Where the value of an option stands, in what was typed: "--nodes 3", column 9.
+Location typed(std::string_view option, std::string_view value);
+
+/// A whole number from `least` to `most`. `option` names it in the error.
+std::optional<int> parse_count(std::string_view option, std::string_view text, int least, Diagnostics& errors,
+                               int most = 1'000'000'000);
+/// The same, or `auto`, which is 0.
+int parse_auto_or_count(std::string_view option, std::string_view text, int most, Diagnostics& errors);
 
 /// The index of `word` in `known`; an error with the nearest one otherwise.
 std::optional<std::size_t> parse_word(std::string_view option, std::string_view word,

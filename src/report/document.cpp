@@ -76,6 +76,25 @@ Json machine(const MachineSummary& m) {
   return out;
 }
 
+Json breakdown_json(const Breakdown& b) {
+  return {{"compute_s", b.compute.count()},
+          {"tp_exposed_s", b.tp_exposed.count()},
+          {"pp_exposed_s", b.pp_exposed.count()},
+          {"cp_exposed_s", b.cp_exposed.count()},
+          {"ep_exposed_s", b.ep_exposed.count()},
+          {"dp_exposed_s", b.dp_exposed.count()},
+          {"bubble_s", b.bubble.count()},
+          {"optimizer_s", b.optimizer.count()},
+          {"other_s", b.other.count()}};
+}
+
+Json memory_json(const MemoryUse& m) {
+  return {{"parameters_bytes", m.parameters.value()}, {"gradients_bytes", m.gradients.value()},
+          {"optimizer_bytes", m.optimizer.value()},   {"activations_bytes", m.activations.value()},
+          {"buffers_bytes", m.buffers.value()},       {"peak_bytes", m.peak.value()},
+          {"capacity_bytes", m.capacity.value()},     {"stage", m.stage}};
+}
+
 std::string digest(const Json& json) {
   std::uint64_t hash = 14695981039346656037U;
   for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {

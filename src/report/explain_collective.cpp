@@ -114,7 +114,7 @@ void add_rate(Section& section, const PhaseEstimate& phase, const WorstHop& hop)
     beta.source =
         fmt::format("smallest bandwidth on the route of rank {} -> rank {}", hop.from.value(), hop.to.value());
     if (share > 1 + 1e-9) {
-      beta.formula = "bandwidth / hops that share it in a round";
+      beta.formula = "bandwidth / hops that share it";
       beta.numbers = fmt::format("{} / {:.4g}", format_bandwidth(hop.path.bandwidth), share);
     }
   }
@@ -156,14 +156,16 @@ Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseE
     rounds.value = phase.by_rounds.count();
   }
   out.terms.push_back(rounds);
-  if (phase.busiest) {
+  if (phase.busiest && phase.busiest_bytes > Volume{} && phase.by_load > Seconds(0)) {
     const Link& link = fabric.links()[phase.busiest->value()];
     const Seconds before = phase.by_load - phase.busiest_bytes / link.bandwidth;
+    const bool early = before < Seconds(0);
     out.terms.push_back({"by load", "t0 + bytes over the busiest link / its bandwidth",
-                         fmt::format("{} + {} / {}", format_seconds(std::max(before, Seconds(0))),
+                         fmt::format("{}{} + {} / {}", early ? "-" : "", format_seconds(early ? -before : before),
                                      format_bytes(phase.busiest_bytes), format_bandwidth(link.bandwidth)),
                          phase.by_load.count(), "s",
-                         fmt::format("{}; t0: its first byte's start, and latency", fabric.link_name(*phase.busiest))});
+                         fmt::format("{}; t0: its first byte's start, and latency{}", fabric.link_name(*phase.busiest),
+                                     early ? "; some ranks begin before all are through with the phase before" : "")});
   }
   out.terms.push_back({"phase",
                        "max(by rounds, by load)",
@@ -185,15 +187,20 @@ Section choice_section(const std::vector<Choice>& candidates) {
                         Paragraph::Tone::plain});
     return out;
   }
-  Table table{"candidates by closed form, fastest first",
+  const bool simulated =
+      std::any_of(candidates.begin(), candidates.end(), [](const Choice& c) { return c.simulated.has_value(); });
+  Table table{simulated ? "candidates, fastest first; those that the closed form cannot tell apart were simulated"
+                        : "candidates by closed form, fastest first",
               {{"algorithm", "", Align::left},
                {"chunks", "", Align::right},
                {"channels", "", Align::right},
                {"estimate", "", Align::right}},
               {}};
+  if (simulated) table.columns.push_back({"simulation", "", Align::right});
   for (const Choice& c : candidates) {
     table.rows.push_back({c.options.algorithm, fmt::format("{}", c.options.chunks),
                           fmt::format("{}", c.options.channels), format_seconds(c.estimate.total)});
+    if (simulated) table.rows.back().push_back(c.simulated ? format_seconds(*c.simulated) : "-");
   }
   out.tables.push_back(std::move(table));
   return out;
@@ -212,9 +219,10 @@ Section total_section(const CollectiveRequest& request, const Choice& choice, st
     sum += (sum.empty() ? "" : " + ") + format_seconds(phase.time);
   if (choice.estimate.phases.size() < 2) sum.clear();
   const double total = choice.estimate.total.count();
-  out.terms.push_back(
-      {"estimate", "sum of the phases", sum, total, "s",
-       choice.estimate.shared ? "approximate: transfers share links" : "exact: no two transfers share a link"});
+  out.terms.push_back({"estimate", "sum of the phases", sum, total, "s",
+                       choice.estimate.shared   ? "approximate: transfers share links"
+                       : choice.estimate.drifts ? "approximate: a ring's hops are unlike, its ranks drift apart"
+                                                : "exact: no two transfers share a link"});
   if (simulated) {
     out.terms.push_back(
         {"simulation", {}, {}, simulated->count(), "s", against_estimate(*simulated, choice.estimate.total)});
@@ -235,43 +243,40 @@ Section curve_section(const std::vector<ChunkPoint>& curve, int taken) {
   Section out;
   out.title = "chunks";
   Table table{{}, {{"chunks", "", Align::right}, {"estimate", "", Align::right}, {"", "", Align::left}}, {}};
-  const auto best = std::min_element(curve.begin(), curve.end(),
-                                     [](const ChunkPoint& a, const ChunkPoint& b) { return a.time < b.time; });
-  for (auto point = curve.begin(); point != curve.end(); ++point)
-    table.rows.push_back({fmt::format("{}", point->chunks), format_seconds(point->time),
-                          point->chunks == taken ? "<- taken"
-                          : point == best        ? "<- fastest"
-                                                 : ""});
+  for (const ChunkPoint& point : curve)
+    table.rows.push_back(
+        {fmt::format("{}", point.chunks), format_seconds(point.time), point.chunks == taken ? "<- taken" : ""});
+  out.text.push_back({chunks_text, Paragraph::Tone::plain});
   out.tables.push_back(std::move(table));
   return out;
 }
 
 }  // namespace
 
-Section link_use(const Fabric& fabric, const Timeline& timeline) {
-  constexpr std::size_t most_links = 8;
-  std::vector<LinkId> used;
-  for (std::size_t i = 0; i < timeline.links.size(); ++i)
-    if (timeline.links[i].busy.count() > 0) used.emplace_back(static_cast<std::uint32_t>(i));
-  // Longest busy first, then by link.
-  std::stable_sort(used.begin(), used.end(),
-                   [&](LinkId a, LinkId b) { return timeline.links[a.value()].busy > timeline.links[b.value()].busy; });
+std::vector<LinkRow> link_rows(const Fabric& fabric, const Timeline& timeline) {
+  std::vector<LinkRow> rows;
   const Seconds end = to_seconds(timeline.finish);
-  Table table{fmt::format("busiest of {} in the simulation", counted(static_cast<int>(used.size()), "link")),
-              {{"link", "", Align::left},
-               {"bytes", "", Align::right},
-               {"busy", "", Align::right},
-               {"utilisation", "", Align::right}},
-              {}};
-  for (std::size_t i = 0; i < std::min(used.size(), most_links); ++i) {
-    const LinkUse& use = timeline.links[used[i].value()];
-    const double full = fabric.links()[used[i].value()].bandwidth.value() * end.count();
-    table.rows.push_back({fabric.link_name(used[i]), format_bytes(use.carried), format_seconds(to_seconds(use.busy)),
-                          fmt::format("{:.1f}%", 100 * use.carried.value() / full)});
+  for (std::size_t i = 0; i < timeline.links.size(); ++i) {
+    const LinkUse& use = timeline.links[i];
+    if (use.busy.count() == 0) continue;
+    const LinkId link(static_cast<std::uint32_t>(i));
+    rows.push_back({fabric.link_name(link), use.carried, to_seconds(use.busy),
+                    use.carried.value() / (fabric.links()[i].bandwidth.value() * end.count())});
   }
+  std::stable_sort(rows.begin(), rows.end(), [](const LinkRow& a, const LinkRow& b) {
+    return a.busy > b.busy || (a.busy == b.busy && a.utilisation > b.utilisation);
+  });
+  return rows;
+}
+
+Section link_use(const Fabric& fabric, const Timeline& timeline) {
   Section out;
   out.title = "links";
-  out.tables.push_back(std::move(table));
+  const std::vector<LinkRow> rows = link_rows(fabric, timeline);
+  if (rows.empty())
+    out.text.push_back({"no bytes cross any link", Paragraph::Tone::plain});
+  else
+    out.tables.push_back(link_table(rows, "in the simulation"));
   return out;
 }
 
@@ -283,6 +288,9 @@ ExplainReport explain(const Fabric& fabric, const CollectiveRequest& request, co
   out.title = fmt::format("{} of {} among {} ({}) of {}: {}, {}", to_string(request.kind), size_text(request.size),
                           counted(request.group.size(), "rank"), ranks_text(request.group), fabric.spec().name,
                           choice.options.algorithm, counted(choice.options.chunks, "chunk"));
+  if (!request.alongside.empty())
+    out.title +=
+        fmt::format(", beside {} at once", counted(static_cast<std::int64_t>(request.alongside.size()), "other group"));
   out.sections.push_back(choice_section(candidates));
   for (std::size_t p = 0; p < choice.estimate.phases.size(); ++p)
     out.sections.push_back(phase_section(fabric, choice.pattern, choice.estimate.phases[p], p));

@@ -1,6 +1,8 @@
 // collcast.explain.v1: figures with their formulas, numbers and sources, in every format.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
 #include "report/document.hpp"
@@ -13,8 +15,10 @@ std::string value_text(const Term& term) {
   if (term.unit == "s") return format_seconds(Seconds(term.value));
   if (term.unit == "B") return format_bytes(Volume(term.value));
   if (term.unit == "B/s") return format_bandwidth(Bandwidth(term.value));
+  if (term.unit == "FLOP") return format_count(term.value) + "FLOP";
   if (term.unit == "FLOP/s") return format_flop_rate(FlopRate(term.value));
-  return fmt::format("{:.6g}", term.value);
+  const bool whole = std::abs(term.value) < 1e15 && term.value == std::floor(term.value);
+  return whole ? fmt::format("{:.0f}", term.value) : fmt::format("{:.6g}", term.value);
 }
 
 Json term_json(const Section& section, const Term& term) {
@@ -61,10 +65,13 @@ std::string json(const ExplainReport& report) {
   out["terms"] = terms_json(report);
   out["tables"] = Json::array();
   out["text"] = Json::array();
+  out["commands"] = Json::array();
   for (const Section& section : report.sections) {
     for (const Table& table : section.tables) out["tables"].push_back(table_json(section, table));
     for (const Paragraph& paragraph : section.text)
       out["text"].push_back({{"section", section.title}, {"text", paragraph.text}});
+    for (const std::string& command : section.commands)
+      out["commands"].push_back({{"section", section.title}, {"command", command}});
   }
   return text(out);
 }
@@ -81,6 +88,9 @@ Page page(const ExplainReport& report) {
     for (const Term& term : section.terms) append_term(listing, term);
     if (!listing.lines.empty()) out.blocks.push_back(std::move(listing));
     for (const Table& table : section.tables) out.blocks.push_back(table);
+    if (section.commands.empty()) continue;
+    out.blocks.push_back(Paragraph{"each in full:", Paragraph::Tone::plain});
+    out.blocks.push_back(Listing{section.commands});
   }
   return out;
 }

@@ -1,13 +1,12 @@
-// A step's forecast taken apart: kernels by roofline, collectives, the layer, the pipeline, the memory.
+// A step's forecast taken apart: kernels by roofline and the layer; then its time (explain_time.cpp), FLOPs
+// (explain_rates.cpp) and memory (explain_memory.cpp).
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "collcast/base/units.hpp"
-#include "collcast/report/documents.hpp"
-#include "report/wording.hpp"
+#include "report/explain.hpp"
 
 namespace collcast {
 
@@ -116,117 +115,6 @@ Section layer_section(const StepResult& r) {
   return out;
 }
 
-Section collectives_section(const std::vector<CollectiveCost>& collectives) {
-  Section out;
-  out.title = "collectives";
-  Table table{{},
-              {{"collective", "", Align::left},
-               {"first group", "", Align::left},
-               {"groups at once", "", Align::right},
-               {"size", "", Align::right},
-               {"algorithm", "", Align::left},
-               {"time of one", "", Align::right},
-               {"per rank and step", "", Align::right}},
-              {}};
-  for (const CollectiveCost& c : collectives) {
-    table.rows.push_back({c.name, ranks_text(c.request.group), fmt::format("{}", c.request.alongside.size() + 1),
-                          size_text(c.request.size), c.algorithm, format_seconds(c.time), fmt::format("{}", c.count)});
-  }
-  out.tables.push_back(std::move(table));
-  return out;
-}
-
-Section pipeline_section(const StepReport& report) {
-  const StepInputs& in = *report.inputs;
-  const StepResult& r = report.result;
-  Section out;
-  out.title = "pipeline";
-  const double m = r.micro_batches, p = in.layout.pp;
-  out.terms.push_back({"m", "global batch / (micro-batch x DP)",
-                       fmt::format("{} / ({} x {})", in.batch.global_batch, in.batch.micro_batch, in.layout.dp), m, "",
-                       "micro-batches of a replica"});
-  out.terms.push_back({"layers per stage", "layers / PP", fmt::format("{} / {}", in.model.layers, in.layout.pp),
-                       static_cast<double>(in.model.layers) / p, "", ""});
-  const Seconds busy = r.breakdown.compute + r.breakdown.tp_exposed;
-  out.terms.push_back({"bubble of equal stages", "(p-1)/m x (compute + TP exposed)",
-                       fmt::format("({} - 1)/{} x ({} + {})", p, m, format_seconds(r.breakdown.compute),
-                                   format_seconds(r.breakdown.tp_exposed)),
-                       (p - 1) / m * busy.count(), "s", "the step's bubble below has each stage's own time"});
-  return out;
-}
-
-Section step_section(const StepReport& report) {
-  const StepResult& r = report.result;
-  Section out;
-  out.title = "step";
-  const Breakdown& b = r.breakdown;
-  const auto add = [&](const char* name, Seconds time, const char* source) {
-    if (!(std::abs(time.count()) > 1e-9 * r.step.count())) return;
-    out.terms.push_back({name,
-                         {},
-                         {},
-                         time.count(),
-                         "s",
-                         report.inputs ? source : "tasks of the scenario, as far as nothing hides them"});
-  };
-  add("compute", b.compute, "kernels of all layers and micro-batches of the slowest stage");
-  add("TP exposed", b.tp_exposed, "TP collectives that computing waits for");
-  add("PP exposed", b.pp_exposed, "waits for activations of other stages beyond the bubble");
-  add("DP exposed", b.dp_exposed, "gradient and parameter collectives that computing waits for");
-  add("bubble", b.bubble, "filling and draining the pipeline");
-  add("optimizer", b.optimizer, "memory-bound update of the rank's share");
-  add("other", b.other, "what is none of these");
-  out.terms.push_back({"step",
-                       "sum of the parts",
-                       {},
-                       b.total().count(),
-                       "s",
-                       r.simulate ? "from the simulated timeline" : "by closed form"});
-  out.terms.push_back({"closed form", {}, {}, r.estimate.count(), "s", ""});
-  if (r.simulate) out.terms.push_back({"simulation", {}, {}, r.simulate->count(), "s", ""});
-  return out;
-}
-
-Section rates_section(const StepReport& report) {
-  const StepInputs& in = *report.inputs;
-  const StepResult& r = report.result;
-  Section out;
-  out.title = "rates";
-  const double tokens = static_cast<double>(in.batch.global_batch) * in.batch.sequence;
-  const int world = in.layout.world();
-  out.terms.push_back(
-      {"tokens/s per GPU", "sequence x global batch / (step x GPUs)",
-       fmt::format("{} x {} / ({} x {})", in.batch.sequence, in.batch.global_batch, format_seconds(r.step), world),
-       tokens / (r.step.count() * world), "", ""});
-  if (const auto peak = in.gpu.peak.find(in.options.precision); peak != in.gpu.peak.end()) {
-    out.terms.push_back(
-        {"MFU", "model FLOP/s per GPU / peak",
-         fmt::format("{} / {}", format_flop_rate(r.model_flops_per_gpu), format_flop_rate(peak->second)), r.mfu, "",
-         fmt::format("{} peak of {}, data sheet", in.options.precision, in.gpu.model)});
-  }
-  return out;
-}
-
-Section memory_section(const MemoryUse& m) {
-  Section out;
-  out.title = fmt::format("memory of the fullest rank (stage {})", m.stage);
-  const auto add = [&](const char* name, Bytes bytes, const char* source) {
-    out.terms.push_back({name, {}, {}, static_cast<double>(bytes.value()), "B", source});
-  };
-  add("parameters", m.parameters, "of the rank's share of its stage's layers");
-  add("gradients", m.gradients, "as kept for the reduction");
-  add("optimizer", m.optimizer, "master weights and two moments");
-  add("activations", m.activations, "kept for the backward passes in flight");
-  add("buffers", m.buffers, "the recomputed layer, the logits");
-  out.terms.push_back({"peak",
-                       "sum",
-                       {},
-                       static_cast<double>(m.peak.value()),
-                       "B",
-                       fmt::format("of {} on the GPU", size_text(m.capacity))});
-  return out;
-}
-
 }  // namespace
 
 ExplainReport explain(const StepReport& report) {
@@ -238,12 +126,15 @@ ExplainReport explain(const StepReport& report) {
     out.sections.push_back(kernels_section(*report.inputs, r.operations));
     out.sections.push_back(layer_section(r));
   }
-  if (!r.collectives.empty()) out.sections.push_back(collectives_section(r.collectives));
-  if (report.inputs) out.sections.push_back(pipeline_section(report));
+  if (!r.collectives.empty()) out.sections.push_back(collectives_section(report));
+  if (report.inputs) {
+    out.sections.push_back(stage_section(*report.inputs, r));
+    out.sections.push_back(closed_form_section(*report.inputs, r));
+  }
   out.sections.push_back(step_section(report));
   if (report.inputs) {
-    out.sections.push_back(rates_section(report));
-    out.sections.push_back(memory_section(r.memory));
+    out.sections.push_back(rates_section(*report.inputs, r));
+    for (Section& section : memory_sections(*report.inputs, r.memory)) out.sections.push_back(std::move(section));
   }
   return out;
 }

@@ -28,9 +28,7 @@ std::vector<Communication> communication(const StepResult& r) {
   const Breakdown& b = r.breakdown;
   std::vector<Communication> out{{"tp", {}, b.tp_exposed}, {"pp", {}, b.pp_exposed}, {"dp", {}, b.dp_exposed}};
   for (const CollectiveCost& c : r.collectives) {
-    // A collective is named after its dimension first; embedding gradients are waited for with those of DP.
-    const bool tp = c.name.starts_with("tp "), pp = c.name.starts_with("pp ");
-    out[tp ? 0 : pp ? 1 : 2].total += c.time * static_cast<double>(c.count);
+    out[static_cast<std::size_t>(c.dimension)].total += c.time * static_cast<double>(c.count);
   }
   return out;
 }
@@ -46,7 +44,11 @@ Json efficiency_json(const std::map<std::string, KernelEfficiency>& table, const
   return found == table.end() ? Json() : efficiency_json(found->second);
 }
 
-Json inputs_json(const StepInputs& in) {
+/// As scenarios write it: 0 is auto.
+Json count_json(int count) { return count == 0 ? Json("auto") : Json(count); }
+
+Json inputs_json(const StepReport& report) {
+  const StepInputs& in = *report.inputs;
   Json out;
   out["model"] = {{"name", in.model.name},
                   {"layers", in.model.layers},
@@ -58,6 +60,10 @@ Json inputs_json(const StepInputs& in) {
                   {"vocab", in.model.vocab},
                   {"gated_mlp", in.model.gated_mlp},
                   {"tied_embeddings", in.model.tied_embeddings},
+                  {"biases", in.model.biases},
+                  {"causal", in.model.causal},
+                  {"learned_positions", in.model.learned_positions},
+                  {"dropout", in.model.dropout},
                   {"parameters", parameter_count(in.model)}};
   out["layout"] = {{"tp", in.layout.tp},
                    {"pp", in.layout.pp},
@@ -82,24 +88,25 @@ Json inputs_json(const StepInputs& in) {
                     {"overlap_pp", in.options.overlap_pp},
                     {"optimizer", in.options.optimizer},
                     {"embedding_and_logits", in.options.embedding_and_logits}};
+  out["collectives"] = {{"algorithm", report.collectives.algorithm},
+                        {"chunks", count_json(report.collectives.chunks)},
+                        {"channels", count_json(report.collectives.channels)},
+                        {"sharing", report.sharing == Sharing::fifo ? "fifo" : "max_min"}};
+  const std::string core = core_precision(in.options);
   Json kernels;
   kernels["name"] = in.kernels.name;
   kernels["gemm"] = efficiency_json(in.kernels.gemm, in.options.precision);
-  kernels["attention"] = efficiency_json(in.kernels.attention, in.options.precision);
+  kernels["core_precision"] = core;
+  kernels["core_gemm"] = efficiency_json(in.kernels.gemm, core);
+  kernels["attention"] = efficiency_json(in.kernels.attention, core);
   kernels["memory_bound"] = efficiency_json(in.kernels.memory_bound);
   out["kernels"] = kernels;
   return out;
 }
 
-Json memory_json(const MemoryUse& m) {
-  return {{"parameters_bytes", m.parameters.value()}, {"gradients_bytes", m.gradients.value()},
-          {"optimizer_bytes", m.optimizer.value()},   {"activations_bytes", m.activations.value()},
-          {"buffers_bytes", m.buffers.value()},       {"peak_bytes", m.peak.value()},
-          {"capacity_bytes", m.capacity.value()},     {"stage", m.stage}};
-}
-
 Json collective_json(const CollectiveCost& c) {
   return {{"name", c.name},
+          {"dimension", to_string(c.dimension)},
           {"collective", to_string(c.request.kind)},
           {"algorithm", c.algorithm},
           {"ranks", c.request.group.size()},
@@ -107,6 +114,34 @@ Json collective_json(const CollectiveCost& c) {
           {"size_bytes", c.request.size.value()},
           {"time_s", c.time.count()},
           {"count", c.count}};
+}
+
+Json path_json(const PathTimes& t) {
+  return {
+      {"compute_s", t.compute.count()},     {"tp_s", t.tp.count()},    {"pp_s", t.pp.count()}, {"dp_s", t.dp.count()},
+      {"optimizer_s", t.optimizer.count()}, {"wait_s", t.wait.count()}};
+}
+
+Json path_json(const std::optional<CriticalPath>& path) {
+  if (!path) return {};
+  Json out = path_json(path->time);
+  out["by_stage"] = Json::array();
+  for (std::size_t stage = 0; stage < path->by_stage.size(); ++stage) {
+    Json row{{"stage", stage}};
+    row.update(path_json(path->by_stage[stage]));
+    out["by_stage"].push_back(std::move(row));
+  }
+  out["runs"] = Json::array();
+  for (const PathRun& run : path->runs) {
+    Json row{{"first_stage", run.first_stage},
+             {"last_stage", run.last_stage},
+             {"what", run.what},
+             {"times", run.times},
+             {"time_s", run.time.total().count()}};
+    row.update(path_json(run.time));
+    out["runs"].push_back(std::move(row));
+  }
+  return out;
 }
 
 Json operations_json(const std::vector<Operation>& operations) {
@@ -148,16 +183,8 @@ Json document_json(const StepReport& report) {
                                          {"backward_s", r.layer.backward.count()},
                                          {"tp_comm_s", r.layer.tp_comm.count()},
                                          {"tp_exposed_s", r.layer.tp_exposed.count()}});
-  const Breakdown& b = r.breakdown;
-  out["breakdown"] = {{"compute_s", b.compute.count()},
-                      {"tp_exposed_s", b.tp_exposed.count()},
-                      {"pp_exposed_s", b.pp_exposed.count()},
-                      {"cp_exposed_s", b.cp_exposed.count()},
-                      {"ep_exposed_s", b.ep_exposed.count()},
-                      {"dp_exposed_s", b.dp_exposed.count()},
-                      {"bubble_s", b.bubble.count()},
-                      {"optimizer_s", b.optimizer.count()},
-                      {"other_s", b.other.count()}};
+  out["breakdown_stage"] = has_model ? Json(r.stage.stage) : Json();
+  out["breakdown"] = breakdown_json(r.breakdown);
   out["memory"] = null_unless(has_model, memory_json(r.memory));
   out["memory_by_stage"] = Json::array();
   for (const MemoryUse& stage : r.memory_by_stage) out["memory_by_stage"].push_back(memory_json(stage));
@@ -172,11 +199,12 @@ Json document_json(const StepReport& report) {
   }
   out["collectives"] = Json::array();
   for (const CollectiveCost& c : r.collectives) out["collectives"].push_back(collective_json(c));
+  out["critical_path"] = path_json(r.critical_path);
   out["operations"] = {{"forward", operations_json(r.operations.forward)},
                        {"backward", operations_json(r.operations.backward)},
                        {"recompute", operations_json(r.operations.recompute)}};
   out["warnings"] = r.warnings;
-  out["inputs"] = has_model ? inputs_json(*report.inputs) : Json();
+  out["inputs"] = has_model ? inputs_json(report) : Json();
   return out;
 }
 
@@ -234,8 +262,15 @@ Table layer_table(const LayerTimes& layer) {
            {"of which exposed", format_seconds(layer.tp_exposed)}}};
 }
 
-Table breakdown_table(const StepResult& r) {
-  Table out{"where the time goes",
+/// ", of the slowest stage (stage 3)" where there is more than one.
+std::string of_stage(const StepReport& report) {
+  if (!report.inputs || report.inputs->layout.pp == 1) return {};
+  return fmt::format(", of the slowest stage (stage {})", report.result.stage.stage);
+}
+
+Table breakdown_table(const StepReport& report) {
+  const StepResult& r = report.result;
+  Table out{"where the time goes" + of_stage(report),
             {{"part", "", Align::left}, {"time", "", Align::right}, {"share", "", Align::right}, {"", "", Align::left}},
             {}};
   const Breakdown& b = r.breakdown;
@@ -258,8 +293,45 @@ Table breakdown_table(const StepResult& r) {
   return out;
 }
 
-Table communication_table(const StepResult& r) {
-  Table out{"communication of a rank, hidden and exposed",
+/// "84.2% compute, 15.8% TP": the larger first, without those that would read 0.0%.
+std::string shares_text(const PathTimes& t) {
+  std::array<std::pair<const char*, Seconds>, 6> parts{{{"compute", t.compute},
+                                                        {"TP", t.tp},
+                                                        {"PP", t.pp},
+                                                        {"DP", t.dp},
+                                                        {"optimizer", t.optimizer},
+                                                        {"waits", t.wait}}};
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string out;
+  for (const auto& [name, time] : parts) {
+    if (time / t.total() >= 0.0005)
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", percent(time.count(), t.total().count()), name);
+  }
+  return out;
+}
+
+Table path_table(const CriticalPath& path) {
+  Table out{fmt::format("critical path of the simulation: {}", shares_text(path.time)),
+            {{"where", "", Align::left},
+             {"what", "", Align::left},
+             {"times", "", Align::right},
+             {"time", "", Align::right},
+             {"share", "", Align::right}},
+            {}};
+  const double all = path.time.total().count();
+  for (const PathRun& run : path.runs) {
+    const std::string where = run.first_stage == run.last_stage
+                                  ? fmt::format("stage {}", run.first_stage)
+                                  : fmt::format("stages {} ... {}", run.first_stage, run.last_stage);
+    out.rows.push_back({where, run.what, fmt::format("{}", run.times), format_seconds(run.time.total()),
+                        percent(run.time.total().count(), all)});
+  }
+  return out;
+}
+
+Table communication_table(const StepReport& report) {
+  const StepResult& r = report.result;
+  Table out{"communication of a rank, hidden and exposed" + of_stage(report),
             {{"", "", Align::left},
              {"in total", "", Align::right},
              {"hidden", "", Align::right},
@@ -298,8 +370,8 @@ Table memory_table(const MemoryUse& m) {
   return out;
 }
 
-Table collectives_table(const std::vector<CollectiveCost>& collectives) {
-  Table out{"collectives, per rank and step",
+Table collectives_table(const StepReport& report) {
+  Table out{"collectives, per rank and step" + of_stage(report),
             {{"collective", "", Align::left},
              {"algorithm", "", Align::left},
              {"ranks", "", Align::right},
@@ -309,7 +381,7 @@ Table collectives_table(const std::vector<CollectiveCost>& collectives) {
              {"count", "", Align::right},
              {"in total", "", Align::right}},
             {}};
-  for (const CollectiveCost& c : collectives) {
+  for (const CollectiveCost& c : report.result.collectives) {
     out.rows.push_back({c.name, c.algorithm, fmt::format("{}", c.request.group.size()),
                         fmt::format("{}", c.request.alongside.size() + 1), size_text(c.request.size),
                         format_seconds(c.time), fmt::format("{}", c.count),
@@ -358,10 +430,11 @@ Page page(const StepReport& report) {
                 Paragraph::Tone::plain});
   out.blocks.push_back(summary_table(report));
   if (report.inputs) out.blocks.push_back(layer_table(r.layer));
-  out.blocks.push_back(breakdown_table(r));
-  if (!r.collectives.empty()) out.blocks.push_back(communication_table(r));
+  out.blocks.push_back(breakdown_table(report));
+  if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));
+  if (r.critical_path) out.blocks.push_back(path_table(*r.critical_path));
   if (report.inputs) out.blocks.push_back(memory_table(r.memory));
-  if (!r.collectives.empty()) out.blocks.push_back(collectives_table(r.collectives));
+  if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;

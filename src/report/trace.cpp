@@ -1,6 +1,7 @@
 // A schedule and its timeline as Trace Event JSON ("X" complete events and "M" metadata).
 //
 // Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format).
+// Operations on the critical path have the argument "critical".
 // Viewers keep whole nanoseconds. Both ends of an event are therefore rounded to nanoseconds first and its
 // duration is their difference: two events that touch in picoseconds still touch, and never overlap.
 #include "collcast/report/trace.hpp"
@@ -57,10 +58,12 @@ class TraceWriter {
     event(fmt::format(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", what, track.process,
                       track.thread, quoted(name)));
   }
-  void complete(std::string_view name, std::string_view category, Track track, const Interval& interval) {
+  void complete(std::string_view name, std::string_view category, Track track, const Interval& interval,
+                bool critical) {
     const std::int64_t start = nanoseconds(interval.start), end = nanoseconds(interval.finish);
-    event(fmt::format(R"("ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{},"dur":{})", quoted(name),
-                      quoted(category), track.process, track.thread, microseconds(start), microseconds(end - start)));
+    event(fmt::format(R"("ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{},"dur":{}{})", quoted(name),
+                      quoted(category), track.process, track.thread, microseconds(start), microseconds(end - start),
+                      critical ? R"(,"args":{"critical":true})" : ""));
   }
   void close() { out_ << "\n]}\n"; }
 
@@ -77,6 +80,8 @@ class TraceWriter {
 
 void write_chrome_trace(std::ostream& out, const Schedule& schedule, const Timeline& timeline) {
   TraceWriter writer(out);
+  std::vector<bool> critical(schedule.size());
+  for (const OpId op : critical_operations(schedule, timeline)) critical[op.value()] = true;
   std::vector<std::optional<Rank>> processes;
   std::vector<Track> tracks;
   for (const Stream& stream : schedule.streams()) {
@@ -97,7 +102,7 @@ void write_chrome_trace(std::ostream& out, const Schedule& schedule, const Timel
     const Interval& interval = timeline.ops[i];
     if (interval.finish == interval.start) continue;
     if (const auto stream = schedule.stream(op))
-      writer.complete(schedule.name(op), schedule.category(op), tracks[stream->value()], interval);
+      writer.complete(schedule.name(op), schedule.category(op), tracks[stream->value()], interval, critical[i]);
     else
       loose.push_back(op);
   }
@@ -113,7 +118,7 @@ void write_chrome_trace(std::ostream& out, const Schedule& schedule, const Timel
     const std::size_t before = spare.count();
     const Track track{process, threads + spare.take(interval)};
     if (spare.count() > before) writer.name("thread_name", track, fmt::format("transfers {}", spare.count()));
-    writer.complete(schedule.name(op), schedule.category(op), track, interval);
+    writer.complete(schedule.name(op), schedule.category(op), track, interval, critical[op.value()]);
   }
   writer.close();
 }

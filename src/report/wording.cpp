@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "collcast/base/units.hpp"
 
@@ -28,22 +28,51 @@ std::string counted(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+namespace {
+
+struct ByteUnit {
+  const char* name;
+  std::int64_t bytes;
+};
+constexpr std::array binary_units{ByteUnit{"TiB", 1LL << 40}, ByteUnit{"GiB", 1LL << 30}, ByteUnit{"MiB", 1LL << 20},
+                                  ByteUnit{"KiB", 1LL << 10}};
+constexpr std::array decimal_units{ByteUnit{"TB", 1'000'000'000'000}, ByteUnit{"GB", 1'000'000'000},
+                                   ByteUnit{"MB", 1'000'000}, ByteUnit{"kB", 1'000}};
+constexpr std::int64_t short_enough = 10'000;
+
+/// "64 MiB", with `blank` between, if that is exact and short.
+std::optional<std::string> whole(Bytes bytes, const std::array<ByteUnit, 4>& units, const char* blank) {
+  for (const auto& [name, unit] : units) {
+    if (bytes.value() >= unit && bytes.value() % unit == 0 && bytes.value() / unit < short_enough)
+      return fmt::format("{}{}{}", bytes.value() / unit, blank, name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::string size_text(Bytes bytes) {
-  using Units = std::array<std::pair<const char*, std::int64_t>, 4>;
-  constexpr Units binary{{{"TiB", 1LL << 40}, {"GiB", 1LL << 30}, {"MiB", 1LL << 20}, {"KiB", 1LL << 10}}};
-  constexpr Units decimal{{{"TB", 1'000'000'000'000}, {"GB", 1'000'000'000}, {"MB", 1'000'000}, {"kB", 1'000}}};
-  constexpr std::int64_t short_enough = 10'000;
-  const auto whole = [&](const Units& units) -> std::optional<std::string> {
-    for (const auto& [name, unit] : units) {
-      if (bytes.value() >= unit && bytes.value() % unit == 0 && bytes.value() / unit < short_enough)
-        return fmt::format("{} {}", bytes.value() / unit, name);
-    }
-    return std::nullopt;
-  };
-  if (const auto text = whole(binary)) return *text;
+  if (const auto text = whole(bytes, binary_units, " ")) return *text;
   if (bytes.value() < short_enough) return fmt::format("{} B", bytes.value());
-  if (const auto text = whole(decimal)) return *text;
+  if (const auto text = whole(bytes, decimal_units, " ")) return *text;
   return format_bytes(volume(bytes));
+}
+
+std::string size_argument(Bytes bytes) {
+  for (const auto* units : {&binary_units, &decimal_units})
+    if (const auto text = whole(bytes, *units, "")) return *text;
+  return fmt::format("{}", bytes.value());
+}
+
+std::string ranks_argument(const Group& group) {
+  const int size = group.size();
+  const auto rank = [&](int i) { return group[i].value(); };
+  if (size > 2 && group.is_strided() && group.stride() == 1) return fmt::format("{}-{}", rank(0), rank(size - 1));
+  if (size > 2 && group.is_strided() && group.stride() > 1)
+    return fmt::format("{}-{}:{}", rank(0), rank(size - 1), group.stride());
+  std::string out;
+  for (int i = 0; i < size; ++i) out += fmt::format("{}{}", i == 0 ? "" : ",", rank(i));
+  return out;
 }
 
 std::string difference_text(Seconds simulated, Seconds estimated) {
@@ -52,6 +81,20 @@ std::string difference_text(Seconds simulated, Seconds estimated) {
   if (std::abs(relative) < 1e-6) return "";
   const double percent = 100 * relative;
   return std::abs(percent) < 100 ? fmt::format("{:+.2g}%", percent) : fmt::format("{:+.0f}%", percent);
+}
+
+Table link_table(const std::vector<LinkRow>& rows, std::string_view when) {
+  constexpr std::size_t most_links = 8;
+  Table table{fmt::format("busiest of {} {}", counted(static_cast<std::int64_t>(rows.size()), "link"), when),
+              {{"link", "", Align::left},
+               {"bytes", "", Align::right},
+               {"busy", "", Align::right},
+               {"utilisation", "", Align::right}},
+              {}};
+  for (std::size_t i = 0; i < std::min(rows.size(), most_links); ++i)
+    table.rows.push_back({rows[i].link, format_bytes(rows[i].carried), format_seconds(rows[i].busy),
+                          fmt::format("{:.1f}%", 100 * rows[i].utilisation)});
+  return table;
 }
 
 }  // namespace collcast

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "collcast/base/quantity.hpp"
+#include "collcast/report/documents.hpp"
 #include "collcast/schedule/group.hpp"
 
 namespace collcast {
@@ -17,7 +20,20 @@ std::string counted(std::int64_t count, const std::string& noun);
 /// "64 MiB", "80 GB", "4.23 GiB": exact where that is short, binary unless it is whole only in decimal.
 std::string size_text(Bytes);
 
+/// The same as --size and --group take it, without rounding.
+std::string size_argument(Bytes);
+std::string ranks_argument(const Group&);
+
 /// By how much `simulated` differs from `estimated`: "+1.9%"; empty where they agree to six digits.
 std::string difference_text(Seconds simulated, Seconds estimated);
+
+/// Why a curve over chunks has no best point.
+inline constexpr const char* chunks_text =
+    "a message has no cost of its own here and its latency overlaps the next one, so more chunks hardly ever cost "
+    "time; "
+    "--chunks auto takes the fewest (a power of two) within 1 % of 4096.";
+
+/// The first of the rows; `when` ends the title.
+Table link_table(const std::vector<LinkRow>&, std::string_view when);
 
 }  // namespace collcast

@@ -60,10 +60,10 @@ TEST_CASE("a full disk is an error, for results as for help") {
   }
 }
 
-TEST_CASE("a pipe that nobody reads is an error, not a signal") {
+TEST_CASE("a pipe that nobody reads any more ends the program silently, with the code of SIGPIPE") {
   // The reader is gone before the writer starts: `sleep` holds the pipe's writing end until then.
   const Outcome outcome = run_shell("{ sleep 0.2; collcast groups --tp 512; echo $? >&2; } | true", here);
-  CHECK(outcome.err == "standard output: error: the result could not be written: Broken pipe\n2\n");
+  CHECK(outcome.err == "141\n");
 }
 
 TEST_CASE("a closed standard output is an error") {
@@ -99,6 +99,53 @@ TEST_CASE("--output writes the file and nothing on standard output") {
   CHECK(folder.listing() == "groups.json");
 }
 
+TEST_CASE("a suffix says the format in either case, and an unknown one is refused with those that are known") {
+  const Folder folder;
+  CHECK(run_shell("collcast groups --tp 2 --output g.JSON", folder.path()).exit == 0);
+  CHECK(folder.read("g.JSON").find("collcast.groups.v1") != std::string::npos);
+  const Outcome html = run_shell("collcast groups --tp 2 --output g.html", folder.path());
+  CHECK(html.exit == 2);
+  CHECK(html.err ==
+        "--output g.html:1:10: error: no format has the suffix '.html'\n"
+        "    hint: expected .json, .csv, .md, .markdown or .txt, or give --format\n");
+  CHECK(run_shell("collcast groups --tp 2 --format csv --output g.html", folder.path()).exit == 0);
+  CHECK(folder.listing() == "g.JSON g.html");
+}
+
+TEST_CASE("two results do not go to one file, however it is spelt") {
+  const Folder folder;
+  const Outcome outcome = run_shell("collcast step overlap-175b-layer --trace x.json --output ./x.json", folder.path());
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("two results would be written to './x.json'") != std::string::npos);
+  CHECK(folder.listing().empty());
+  CHECK(run_shell("collcast step overlap-175b-layer --trace /dev/null --output /dev/null", folder.path()).exit == 0);
+}
+
+TEST_CASE("'help' is the same as --help") {
+  for (const char* command : {"", "collective", "topology show", "explain step"}) {
+    const std::string words = command;
+    CHECK(run_shell("collcast help " + words, here).out == run_shell("collcast " + words + " --help", here).out);
+  }
+  const Outcome misspelt = run_shell("collcast help topology shw", here);
+  CHECK(misspelt.exit == 2);
+  CHECK(misspelt.err.find("unknown command 'shw'\n    hint: did you mean 'show'?") != std::string::npos);
+}
+
+TEST_CASE("options that contradict each other are refused") {
+  const auto refused = [&](const std::string& options) {
+    const Outcome outcome = run_shell("collcast " + options, here);
+    INFO(options << "\n" << outcome.err);
+    CHECK(outcome.exit == 2);
+    CHECK(outcome.err.find("contradicts") != std::string::npos);
+  };
+  const std::string step = "step overlap-175b-layer ";
+  refused("collective broadcast --topology ring --link-latency 1us --set network.link.latency=2us");
+  refused(step + "--link-bandwidth 1GB/s --set topology.network.link.bandwidth=2GB/s");
+  refused(step + "--nodes 2 --set nodes=3");
+  refused(step + "--chunks 2 --set collectives.chunks=3");
+  CHECK(run_shell("collcast topology show ring --link-latency 1us --set network.link.latency=1us", here).exit == 0);
+}
+
 TEST_CASE("a failed command leaves the old file alone") {
   const Folder folder;
   folder.write("groups.json", "old");
@@ -117,4 +164,32 @@ TEST_CASE("COLLCAST_DATA that holds nothing is named") {
   const Outcome outcome = run_shell("COLLCAST_DATA=. collcast topology list", folder.path());
   CHECK(outcome.exit == 2);
   CHECK(outcome.err.find("COLLCAST_DATA") != std::string::npos);
+}
+
+TEST_CASE("Ctrl-C ends a plan with the best so far, marked partial, and 130") {
+  // Thousands of layouts of 512 GPUs take far longer than the half second after which the signal comes.
+  const std::string plan = "timeout --preserve-status --signal=INT 0.5 collcast plan gpt3-512gpu --threads 1";
+  const Outcome table = run_shell(plan, here);
+  CHECK(table.exit == 130);
+  CHECK(table.err.empty());
+  CHECK(table.out.find("partial: stopped before every layout was seen") != std::string::npos);
+  const Outcome json = run_shell(plan + " --format json", here);
+  CHECK(json.exit == 130);
+  CHECK(json.out.find("\"partial\": true") != std::string::npos);
+}
+
+TEST_CASE("a plan is the same bytes from one, two and four threads") {
+  const std::string plan = "collcast plan llama3-70b-64xh100 --tp 4,8 --simulate 2 --format json --threads ";
+  const Outcome one = run_shell(plan + "1", here);
+  CHECK(one.exit == 0);
+  CHECK(one.out.size() > 1000);
+  CHECK(run_shell(plan + "2", here).out == one.out);
+  CHECK(run_shell(plan + "4", here).out == one.out);
+  CHECK(run_shell(plan + "4", here).err.empty());
+}
+
+TEST_CASE("progress of a plan is shown on a terminal after a second, and nowhere else") {
+  const std::string plan = "timeout --preserve-status --signal=INT 3 collcast plan gpt3-512gpu --threads 1 --top 1";
+  CHECK(run_on_terminal(plan, here).out.find("gpt3-512gpu layouts") != std::string::npos);
+  CHECK(run_shell(plan, here).err.empty());
 }

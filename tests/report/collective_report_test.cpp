@@ -93,8 +93,13 @@ TEST_CASE("a difference within the clock's rounding is called exact, a larger on
   report.rows[0].rounding = Seconds(12e-12);
   report.rows[0].simulate = Seconds(1e-3 + 12e-12);
   CHECK(text(page(report)).find("exact") != std::string::npos);
+  // A nanosecond of a millisecond is more than 12 ps of round-ups, and not exact however small.
+  report.rows[0].simulate = Seconds(1e-3 + 1e-9);
+  CHECK(text(page(report)).find("exact") == std::string::npos);
+  report.rows[0].simulate = Seconds(1e-3 + 1e-10);
+  CHECK(text(page(report)).find("<0.0001%") != std::string::npos);
   report.rows[0].simulate = Seconds(1.1e-3);
-  report.rows[0].shared = true;
+  report.rows[0].approximate = report.rows[0].shared = true;
   CHECK(text(page(report)).find("+10%") != std::string::npos);
   CHECK(text(page(report)).find("differ by up to +10%") != std::string::npos);
   CHECK(text(page(report)).find("transfers share links") != std::string::npos);
@@ -102,7 +107,7 @@ TEST_CASE("a difference within the clock's rounding is called exact, a larger on
 
 TEST_CASE("an approximate closed form names its busiest link") {
   CollectiveReport report = all_reduce_report();
-  report.rows[0].shared = true;
+  report.rows[0].approximate = report.rows[0].shared = true;
   PhaseRow phase;
   phase.estimate.time = Seconds(1e-3);
   phase.estimate.busiest_bytes = Volume(2'097'152);
@@ -110,6 +115,25 @@ TEST_CASE("an approximate closed form names its busiest link") {
   report.rows[0].phases = {phase};
   CHECK(text(page(report)).find("leaf0 -> spine1 with 2 MiB") != std::string::npos);
   CHECK(Json::parse(json(report)).at("rows").at(0).at("phases").at(0).at("busiest_link") == "leaf0 -> spine1");
+}
+
+TEST_CASE("what auto picked is said for a run of sizes, and again where it changes") {
+  CollectiveReport report = all_reduce_report();
+  CollectiveRow row = report.rows[0];
+  report.rows.clear();
+  for (const auto& [bytes, algorithm] : {std::pair{1024, "tree"}, {2048, "tree"}, {4096, "ring"}}) {
+    row.size = Bytes(bytes);
+    row.algorithm = algorithm;
+    row.estimate.reset();  // --method simulate
+    row.runner_up = {"direct", 1, Seconds(2e-3), {}};
+    report.rows.push_back(row);
+  }
+  report.rows.back().runner_up->simulate = Seconds(3e-3);
+  const std::string shown = text(page(report));
+  CHECK(shown.find("auto picked tree at 1 KiB to 2 KiB; the runner-up at 2 KiB is direct with 1 chunk: 2 ms by closed "
+                   "form.") != std::string::npos);
+  CHECK(shown.find("auto picked ring at 4 KiB; the runner-up is direct with 1 chunk: 3 ms by simulation.") !=
+        std::string::npos);
 }
 
 TEST_CASE("CSV has the keys of the JSON rows, full precision, and nothing where there is null") {
@@ -156,8 +180,9 @@ TEST_CASE("algorithms that do not apply are listed with the reason") {
 
 TEST_CASE("a curve over chunks marks its best point") {
   CollectiveReport report = all_reduce_report();
-  report.curves = {{"ring", Bytes(1024), {{1, Seconds(3e-6)}, {2, Seconds(1e-6)}, {4, Seconds(2e-6)}}}};
-  CHECK(text(page(report)).find("2      1 us  <- fastest") != std::string::npos);
+  report.curves = {{"ring", Bytes(1024), 2, {{1, Seconds(3e-6)}, {2, Seconds(1e-6)}, {4, Seconds(2e-6)}}}};
+  CHECK(text(page(report)).find("2      1 us  <- taken") != std::string::npos);
+  CHECK(text(page(report)).find("a message has no cost of its own") != std::string::npos);
   CHECK(Json::parse(json(report)).at("chunk_curves").at(0).at("points").size() == 3);
 }
 

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "collcast/collective/collective.hpp"
 #include "collcast/report/documents.hpp"
 
 using namespace collcast;
@@ -104,6 +105,40 @@ TEST_CASE("the busiest links of a simulation come first, with their utilisation"
   CHECK(rows[1][3] == "10.0%");
 }
 
+TEST_CASE("a simulation that moved nothing names no busiest link") {
+  const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
+  REQUIRE(fabric.ok());
+  Timeline timeline;
+  timeline.links.resize(fabric->links().size());
+  timeline.finish = SimTime(Picoseconds(2'000'000));
+  CHECK(link_use(*fabric, timeline).tables.empty());
+  Choice choice = ring_choice();
+  choice.estimate.phases[0].busiest = LinkId(0);
+  const CollectiveRequest request{CollectiveKind::all_gather, Group::strided(Rank(0), 1, 4), Bytes(0), 0, {}};
+  CHECK(text(page(explain(*fabric, request, {choice}, std::nullopt, {}))).find("by load = ") == std::string::npos);
+}
+
+TEST_CASE("links that several groups use are listed with their number and each one's share") {
+  // A one-way message over link 0 of 10 GB/s in each of two groups; a third pair is elsewhere.
+  const Result<Fabric> fabric = Fabric::build(ring_spec(), 6);
+  REQUIRE(fabric.ok());
+  const auto pattern = [](std::uint32_t from, std::uint32_t to) {
+    const Group group = Group::listed({Rank(from), Rank(to)});
+    return make_pattern({CollectiveKind::broadcast, group, Bytes(5'000'000), 0, {}}, {"direct", 1, 1, {}}).value();
+  };
+  // 0 -> 1 and 0 -> 2 share the first link; 3 -> 4 shares none.
+  const std::vector<Pattern> patterns{pattern(0, 1), pattern(0, 2), pattern(3, 4)};
+  const Section section = shared_links(*fabric, patterns);
+  REQUIRE(section.tables.size() == 1);
+  REQUIRE(section.tables[0].rows.size() == 1);
+  const auto& row = section.tables[0].rows[0];
+  CHECK(row[2] == "2");
+  CHECK(row[3] == "5 GB/s");
+  // 2 x 5 MB over 10 GB/s.
+  CHECK(row[5] == "1 ms");
+  CHECK(shared_links(*fabric, std::span<const Pattern>(patterns).subspan(1)).tables.empty());
+}
+
 TEST_CASE("each flow has its formula") {
   const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
   REQUIRE(fabric.ok());
@@ -160,8 +195,9 @@ TEST_CASE("a step's explanation lists kernels with their roofline terms and sums
   r.layer.forward = Seconds(25e-6);
   const ExplainReport explained = explain(report);
   const Json doc = Json::parse(json(explained));
-  // (2-1)/4 of 8 ms of work.
-  CHECK(term(doc, "bubble of equal stages").at("value").get<double>() == Approx(2e-3));
+  // 10 ms of step without the 8 ms of compute.
+  CHECK(term(doc, "bubble").at("numbers") == "0.01 s - 0.008 s");
+  CHECK(term(doc, "bubble").at("value").get<double>() == Approx(2e-3));
   CHECK(term(doc, "step").at("value").get<double>() == Approx(1e-2));
   // 1 GFLOP at half of 100 TFLOP/s is 20 us; 1 MB at 0.8 TB/s is 1.25 us; 5 us of overhead makes 25 us.
   CHECK(text(page(explained)).find("20 us      1.25 us  25 us  compute") != std::string::npos);

@@ -91,8 +91,8 @@ TEST_CASE("a step that was not simulated says so with null") {
 TEST_CASE("communication that is not exposed is hidden") {
   StepReport report = model_report();
   report.result.breakdown.dp_exposed = Seconds(2e-3);
-  CollectiveCost reduce{"dp reduce_scatter", {}, "ring", Seconds(1e-3), 5};
-  CollectiveCost embedding{"embedding all_reduce", {}, "ring", Seconds(1e-3), 1};
+  CollectiveCost reduce{Dimension::dp, "dp reduce_scatter", {}, "ring", Seconds(1e-3), 5};
+  CollectiveCost embedding{Dimension::dp, "embedding all_reduce", {}, "ring", Seconds(1e-3), 1};
   report.result.collectives = {reduce, embedding};
   const Json doc = Json::parse(json(report));
   const Json& dp = doc.at("communication").at(2);
@@ -125,4 +125,66 @@ TEST_CASE("kernels are listed when asked for") {
   CHECK(text(page(report)).find("qkv") == std::string::npos);
   report.list_operations = true;
   CHECK(text(page(report)).find("forward  qkv      2 G  1 KiB  1 us  compute") != std::string::npos);
+}
+
+TEST_CASE("the critical path is shown by kind and by run, and is null without a simulation") {
+  StepReport report = task_report();
+  CHECK(Json::parse(json(report)).at("critical_path").is_null());
+  CriticalPath path;
+  path.time = {Seconds(80e-3), Seconds(15e-3), {}, {}, {}, {}};
+  path.by_stage = {path.time};
+  path.runs = {{0, 2, "F mb0, send on", 3, {Seconds(9.5e-3), {}, {}, {}, {}, {}}}};
+  report.result.critical_path = path;
+  const Json doc = Json::parse(json(report)).at("critical_path");
+  CHECK(doc.at("compute_s") == 80e-3);
+  CHECK(doc.at("by_stage").at(0).at("tp_s") == 15e-3);
+  CHECK(doc.at("runs").at(0).at("what") == "F mb0, send on");
+  CHECK(doc.at("runs").at(0).at("time_s") == 9.5e-3);
+  const std::string shown = text(page(report));
+  CHECK(shown.find("critical path of the simulation: 84.2% compute, 15.8% TP\n") != std::string::npos);
+  CHECK(shown.find("stages 0 ... 2  F mb0, send on      3  9.5 ms  10.0%\n") != std::string::npos);  // of 95 ms
+}
+
+TEST_CASE("with several pipeline stages the tables say of which one they are") {
+  StepReport report = model_report();
+  CHECK(text(page(report)).find("slowest stage") == std::string::npos);
+  report.inputs->layout.pp = 4;
+  report.result.stage.stage = 3;
+  report.result.collectives = {{Dimension::pp, "pp sendrecv", {}, "direct", Seconds(1e-3), 5}};
+  const std::string shown = text(page(report));
+  for (const char* title :
+       {"where the time goes", "communication of a rank, hidden and exposed", "collectives, per rank and step"})
+    CHECK(shown.find(std::string(title) + ", of the slowest stage (stage 3)\n") != std::string::npos);
+  CHECK(Json::parse(json(report)).at("breakdown_stage") == 3);
+  CHECK(Json::parse(json(task_report())).at("breakdown_stage").is_null());
+}
+
+TEST_CASE("the inputs say all that the model, the collectives and the kernels were told") {
+  StepReport report = model_report();
+  report.inputs->model.biases = true;
+  report.inputs->model.dropout = 0.1;
+  report.inputs->model.learned_positions = 2048;
+  report.collectives.algorithm = "ring";
+  report.collectives.chunks = 16;
+  report.sharing = Sharing::fifo;
+  const Json in = Json::parse(json(report)).at("inputs");
+  CHECK(in.at("model").at("biases") == true);
+  CHECK(in.at("model").at("causal") == true);
+  CHECK(in.at("model").at("dropout") == 0.1);
+  CHECK(in.at("model").at("learned_positions") == 2048);
+  CHECK(in.at("collectives") ==
+        Json({{"algorithm", "ring"}, {"chunks", 16}, {"channels", "auto"}, {"sharing", "fifo"}}));
+}
+
+TEST_CASE("an fp8 step lists the bf16 kernels that its attention and logits ran with") {
+  StepReport report = model_report();
+  report.inputs->options.precision = "fp8";
+  report.inputs->kernels.gemm["fp8"].compute = 0.6;
+  report.inputs->kernels.gemm["bf16"].compute = 0.8;
+  report.inputs->kernels.attention["bf16"].compute = 0.4;
+  const Json kernels = Json::parse(json(report)).at("inputs").at("kernels");
+  CHECK(kernels.at("gemm").at("compute") == 0.6);
+  CHECK(kernels.at("core_precision") == "bf16");
+  CHECK(kernels.at("core_gemm").at("compute") == 0.8);
+  CHECK(kernels.at("attention").at("compute") == 0.4);
 }

@@ -98,3 +98,20 @@ TEST_CASE("operations on no stream are spread over as many threads as they need"
   CHECK(std::count_if(doc.at("traceEvents").begin(), doc.at("traceEvents").end(),
                       [](const Json& e) { return e.at("ph") == "X"; }) == 100);
 }
+
+TEST_CASE("operations on the critical path are marked") {
+  // b waits for the longer of a1 and a2.
+  Schedule schedule;
+  const OpId a1 = schedule.add(Delay{Seconds(1e-6)}, {}, {"a1", "tp"});
+  const OpId a2 = schedule.add(Delay{Seconds(2e-6)}, {}, {"a2", "tp"});
+  schedule.add(Delay{Seconds(1e-6)}, std::vector<After>{{a1}, {a2}}, {"b", "tp"});
+  Timeline timeline;
+  timeline.ops = {{at(0), at(1'000'000), at(1'000'000)},
+                  {at(0), at(2'000'000), at(2'000'000)},
+                  {at(2'000'000), at(3'000'000), at(3'000'000)}};
+  std::map<std::string, bool> critical;
+  const Json doc = Json::parse(trace(schedule, timeline));
+  for (const Json& e : doc.at("traceEvents"))
+    if (e.at("ph") == "X") critical[e.at("name")] = e.contains("args") && e.at("args").at("critical") == true;
+  CHECK(critical == std::map<std::string, bool>{{"a1", false}, {"a2", true}, {"b", true}});
+}

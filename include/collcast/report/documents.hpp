@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,16 @@ struct PhaseRow {
   std::string busiest_link;  ///< empty: none
 };
 
+/// A link in a simulation.
+struct LinkRow {
+  std::string link;
+  Volume carried{};
+  Seconds busy{};          ///< with at least one message on it
+  double utilisation = 0;  ///< carried / (bandwidth x time until the end)
+};
+/// Those that carried anything, longest busy first, then the most utilised.
+std::vector<LinkRow> link_rows(const Fabric&, const Timeline&);
+
 struct CollectiveRow {
   std::string algorithm;
   std::optional<std::string> protocol;  ///< the ideal library has none
@@ -52,13 +63,16 @@ struct CollectiveRow {
   int channels = 1;
   std::optional<Seconds> estimate, simulate;              ///< with the other groups, if concurrent
   std::optional<Seconds> estimate_alone, simulate_alone;  ///< only if concurrent
-  bool shared = false;                                    ///< the closed form is approximate
+  bool approximate = false;                               ///< the closed form
+  bool shared = false;                                    ///< approximate because transfers share links
   Seconds rounding{};                                     ///< what the simulator's clock may add
   std::vector<PhaseRow> phases;
+  std::vector<LinkRow> links;  ///< if asked for and simulated, longest busy first; of all groups if concurrent
   struct RunnerUp {
     std::string algorithm;
     int chunks = 1;
     Seconds estimate{};
+    std::optional<Seconds> simulate;  ///< where the closed form could not tell the two apart
   };
   std::optional<RunnerUp> runner_up;  ///< next best of `auto`
 
@@ -71,6 +85,7 @@ struct CollectiveReport {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::vector<Group> groups;
   bool concurrent = false;
+  bool links = false;  ///< each row's links are asked for
   std::vector<CollectiveRow> rows;
   struct Skipped {
     std::string algorithm, reason;
@@ -79,6 +94,7 @@ struct CollectiveReport {
   struct Curve {
     std::string algorithm;
     Bytes size{};
+    int taken = 1;  ///< chunks of the rows
     std::vector<ChunkPoint> points;
   };
   std::vector<Curve> curves;       ///< time over the number of chunks
@@ -91,7 +107,11 @@ struct StepReport {
   MachineSummary machine;
   std::string scenario, title, what_if;
   std::optional<StepInputs> inputs;  ///< nothing for a graph of measured tasks
+  CollectivePolicy collectives;      ///< and how they shared links
+  Sharing sharing = Sharing::max_min;
   StepResult result;
+  /// Options of `collcast explain collective` that name this machine, and how its collectives run; empty: unknown.
+  std::string machine_options, policy_options;
   bool list_operations = false;  ///< people's page only: kernel by kernel
 };
 
@@ -154,7 +174,7 @@ struct CheckReport {
 struct Term {
   std::string name, formula, numbers;
   double value = 0;
-  std::string unit;  ///< s, B, B/s, FLOP/s or empty for a count
+  std::string unit;  ///< s, B, B/s, FLOP, FLOP/s or empty for a count
   std::string source;
 };
 struct Section {
@@ -162,6 +182,7 @@ struct Section {
   std::vector<Paragraph> text;
   std::vector<Term> terms;
   std::vector<Table> tables;
+  std::vector<std::string> commands;  ///< that explain further
 };
 struct ExplainReport {
   std::string title;
@@ -173,6 +194,14 @@ ExplainReport explain(const Fabric&, const CollectiveRequest&, const std::vector
 ExplainReport explain(const StepReport&);
 /// The links that a simulation kept busy longest: bytes, busy time and utilisation until its end.
 Section link_use(const Fabric&, const Timeline&);
+/// What several groups take; together only if they run at once.
+struct GroupTimes {
+  Group group;
+  std::optional<Seconds> estimate_alone, simulate_alone, estimate, simulate;
+};
+Section group_times(const std::vector<GroupTimes>&);
+/// The links that several of the patterns use, and each one's share of them.
+Section shared_links(const Fabric&, std::span<const Pattern>);
 
 // --- each of them, in each format -----------------------------------------------------------------------
 

@@ -1,0 +1,23 @@
+// Ctrl-C while a command works: a question that work may ask, instead of the end of the process.
+#pragma once
+
+#include <csignal>
+
+namespace collcast::cli {
+
+/// From construction to destruction SIGINT is remembered. A second one ends the process as usual.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  /// May be asked by any thread.
+  static bool came();
+
+ private:
+  struct sigaction before_ {};
+};
+
+}  // namespace collcast::cli

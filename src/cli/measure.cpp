@@ -1,0 +1,137 @@
+// collcast measure: run collectives here, time them, and write tables.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <unistd.h>
+
+#include "cli/commands.hpp"
+#include "cli/measure_options.hpp"
+#include "cli/measured_files.hpp"
+#include "cli/progress.hpp"
+#include "collcast/base/units.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+Exit exit_of(Ending ending) {
+  switch (ending) {
+    case Ending::finished:
+      return Exit::ok;
+    case Ending::lacking:
+      return Exit::lacking;
+    case Ending::refused:
+      return Exit::bad_input;
+    case Ending::wrong:
+    case Ending::broken:
+    case Ending::stopped:
+      break;
+  }
+  return Exit::gate_failed;
+}
+
+void say(const Session& session, const std::string& who, const std::vector<std::string>& problems,
+         const std::string& hint) {
+  Diagnostics out;
+  for (const std::string& problem : problems) out.push_back({{who}, problem, {}});
+  if (!out.empty()) out.back().hint = hint;
+  session.err << to_text(out) << std::flush;
+}
+
+/// "12 sizes kept in t.csv".
+std::string kept_text(const MeasureReport& report, const MeasuredFiles& files) {
+  if (report.rows.empty()) return "no size was finished";
+  return fmt::format("finished: {} {}", report.rows.size() == 1 ? "1 row" : fmt::format("{} rows", report.rows.size()),
+                     files.kept().empty() ? "as shown" : files.kept());
+}
+
+Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_busy) {
+  Diagnostics errors;
+  const auto question = understand(args, session, errors);
+  if (!question || !errors.empty()) return refuse(session, errors);
+  MeasuredFiles files(session, *question, args.output, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  if (!question->lacking.empty()) {
+    say(session, "this machine", question->lacking, "'collcast backends' says what can run here");
+    return Exit::lacking;
+  }
+
+  MeasureReport report;
+  report.ranks = question->ranks;
+  report.datatype = question->plan.datatype;
+  bool kept = true;
+  std::optional<Progress> progress(std::in_place, session, question->plan.kinds.size() * question->plan.sizes.size());
+  std::optional<std::pair<CollectiveKind, Bytes>> doing;
+  MeasureSink sink;
+  sink.system = [&](const MeasuredSystem& system) { report.system = system; };
+  sink.begin = [&](CollectiveKind kind, Bytes size) {
+    // Once per size, whether the buffers are the same or not.
+    if (doing != std::pair(kind, size)) progress->begin(fmt::format("{} {}", to_string(kind), format_bytes(size)));
+    doing = {kind, size};
+  };
+  sink.row = [&](const MeasuredRow& row) {
+    report.rows.push_back(row);
+    kept = files.keep(report);
+    return kept;
+  };
+  sink.note = [&](const std::string& note) { report.notes.push_back(note); };
+  const MeasureOutcome outcome = question->member ? run_rank(question->plan, *question->member, sink)
+                                                  : launch(question->plan, question->ranks, sink);
+  progress.reset();
+  library_busy = outcome.library_busy;
+
+  // All ranks are done from here on.
+  report.complete = outcome.ending == Ending::finished;
+  report.problems = outcome.problems;
+  if (!kept) report.rows.pop_back();
+  const bool speaks = !question->member || question->member->rank == 0;
+  Exit written = Exit::ok;
+  if (kept && speaks && !report.rows.empty()) written = files.close(report);
+  if (!kept) report.problems.emplace_back("stopped: its rows cannot be written");
+  say(session, "measurement", report.problems, kept_text(report, files));
+  if (outcome.signal != 0) {
+    // Ends as the shell expects of a program that was interrupted.
+    session.out.flush();
+    std::signal(outcome.signal, SIG_DFL);
+    std::raise(outcome.signal);
+  }
+  if (!kept || written != Exit::ok) return Exit::bad_input;
+  return exit_of(outcome.ending);
+}
+
+}  // namespace
+
+Command add_measure(CLI::App& parent) {
+  const auto args = std::make_shared<MeasureArgs>();
+  CLI::App& app =
+      *parent.add_subcommand("measure", "run collectives here, check their results, and write measured tables");
+  add_measure_options(app, *args);
+  add_output_options(app, args->output);
+  app.get_option("--output")
+      ->description(
+          "FILE.csv: the table, with its sidecar FILE.yaml; DIR/: one for each KIND; other formats: at the end");
+  app.footer(
+      "Examples:\n"
+      "  collcast measure all_reduce --backend gloo --ranks 4 --size 8:64MiB:x2\n"
+      "  collcast measure all --backend gloo --ranks 2 --output measured/\n"
+      "  collcast measure all_reduce --backend nccl --size 8:16GiB:x2 --output all_reduce.csv\n"
+      "  torchrun --nproc-per-node 8 --no-python collcast measure all_gather --backend nccl --output all_gather.csv\n"
+      "  srun collcast measure all_reduce --backend gloo --rendezvous node1:29500");
+  return [args](const Session& session) {
+    bool library_busy = false;
+    const Exit exit = run_measure(*args, session, library_busy);
+    if (library_busy) {
+      // A thread still uses what static destructors would take from under it.
+      session.out.flush();
+      session.err.flush();
+      ::_exit(static_cast<int>(exit));
+    }
+    return exit;
+  };
+}
+
+}  // namespace collcast::cli

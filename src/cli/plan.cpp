@@ -1,0 +1,209 @@
+// collcast plan: the layouts of a scenario's model on its GPUs, ranked.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/plan_options.hpp"
+#include "cli/progress.hpp"
+#include "cli/scenario_options.hpp"
+#include "cli/values.hpp"
+#include "collcast/report/plan_document.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+constexpr const char* all_variants = "all";
+
+struct Args {
+  ScenarioArgs scenario;
+  SpaceArgs space;
+  std::string gpus, simulate = "8", top, threads, why;
+  OutputOptions output;
+};
+
+/// The numbers among the arguments.
+struct Numbers {
+  std::optional<int> gpus;
+  std::optional<std::size_t> rows;
+  PlanOptions options;
+};
+
+Numbers parse_numbers(const Args& args, Diagnostics& errors) {
+  Numbers n;
+  if (!args.gpus.empty()) n.gpus = parse_count("--gpus", args.gpus, 1, errors);
+  if (!args.top.empty()) n.rows = parse_count("--top", args.top, 1, errors);
+  if (!args.threads.empty()) n.options.threads = parse_count("--threads", args.threads, 1, errors).value_or(1);
+  n.options.simulate = parse_count("--simulate", args.simulate, 0, errors).value_or(0);
+  constexpr int most_threads = 1024;
+  if (n.options.threads > most_threads)
+    errors.push_back({command_line, fmt::format("--threads: {} threads", n.options.threads),
+                      fmt::format("expected up to {}", most_threads)});
+  return n;
+}
+
+int gpus_per_node(const TopologySpec& topology) {
+  for (const DeviceGroup& group : topology.devices)
+    if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host) return group.count;
+  return 1;
+}
+
+/// A scenario with its machine, ready to be planned.
+struct Question {
+  Scenario scenario;
+  Fabric fabric;
+  PlanInputs inputs;
+};
+
+/// --gpus, else all of the nodes that are named, else as many as the layout has, else the machine's usual size.
+Result<Question> understand(const Args& args, const Numbers& numbers, const std::string& what_if,
+                            const Session& session) {
+  ScenarioArgs asked = args.scenario;
+  asked.what_if = what_if;
+  Diagnostics errors;
+  Result<Scenario> loaded = load(asked, session, {});
+  if (!loaded) return loaded.errors();
+  Scenario scenario = std::move(loaded).value();
+  if (!scenario.step)
+    return Diagnostic{{scenario.file},
+                      "a scenario of measured tasks has no layout to plan",
+                      "expected a scenario with a model and a batch"};
+  override_space(args.space, scenario.search, errors);
+  if (!errors.empty()) return errors;
+
+  const int per_node = gpus_per_node(scenario.topology), world = scenario.step->layout.world();
+  int gpus = numbers.gpus.value_or(world > 1 ? world : scenario.topology.default_nodes * per_node);
+  int nodes = scenario.nodes > 0 ? scenario.nodes : (gpus + per_node - 1) / per_node;
+  if (!numbers.gpus && scenario.nodes > 0) gpus = nodes * per_node;
+  if (numbers.gpus && args.scenario.nodes.empty()) nodes = (gpus + per_node - 1) / per_node;
+  Result<Fabric> fabric = Fabric::build(scenario.topology, nodes);
+  if (!fabric) return fabric.errors();
+  if (gpus > fabric->rank_count())
+    return Diagnostic{command_line,
+                      fmt::format("--gpus: {} GPUs, the {} nodes have {}", gpus, nodes, fabric->rank_count()),
+                      "use more --nodes, or fewer --gpus"};
+  PlanInputs inputs{*scenario.step, scenario.search, gpus, scenario.collectives, {scenario.sharing}};
+  return Question{std::move(scenario), std::move(fabric).value(), std::move(inputs)};
+}
+
+Result<PlanResult> search(const Question& q, PlanOptions options, const Session& session) {
+  std::optional<Progress> bar;
+  std::string doing;
+  options.stop = [] { return Interrupts::came(); };
+  options.progress = [&](const char* what, std::size_t done, std::size_t total) {
+    if (!bar || doing != what) bar.emplace(session, total);
+    doing = what;
+    if (done < total) bar->begin(fmt::format("{} {}", q.scenario.name, what));
+  };
+  return plan(q.inputs, q.fabric, options, q.scenario.origins);
+}
+
+PlanVariant variant_of(const std::string& name, const Question& q, const PlanResult& result) {
+  PlanVariant v{name, summary(q.fabric), q.inputs.gpus, result.evaluated, result.feasible, result.partial, {}};
+  if (!result.ranked.empty()) v.best = result.ranked.front();
+  return v;
+}
+
+Result<Why> answer(const WhyQuestion& question, const Question& q, const PlanResult& result) {
+  if (result.ranked.empty())
+    return Diagnostic{command_line, "--why: no layout fits, so there is no best one to compare with",
+                      "the reasons are in the plan without --why"};
+  const int* rank = std::get_if<int>(&question);
+  if (rank != nullptr && *rank > std::ssize(result.ranked))
+    return Diagnostic{command_line, fmt::format("--why: there is no layout number {}", *rank),
+                      fmt::format("expected 1 to {}, or a layout such as tp=8,pp=4", result.ranked.size())};
+  const LayoutChoice choice = rank != nullptr
+                                  ? result.ranked[static_cast<std::size_t>(*rank - 1)].choice
+                                  : complete(std::get<LayoutQuestion>(question), result.ranked, q.inputs.gpus);
+  return why(q.inputs, q.fabric, choice, result.ranked);
+}
+
+/// Plans every variant of the scenario beside the base.
+Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session& session, const Question& base,
+                         PlanReport& report) {
+  report.variants.push_back(variant_of("", base, report.result));
+  for (const std::string& name : base.scenario.what_if) {
+    if (Interrupts::came()) break;
+    const Result<Question> q = understand(args, numbers, name, session);
+    if (!q) return q.errors();
+    const Result<PlanResult> result = search(*q, numbers.options, session);
+    if (!result) return result.errors();
+    report.variants.push_back(variant_of(name, *q, *result));
+  }
+  report.result.partial = report.result.partial || Interrupts::came();
+  return {};
+}
+
+Exit run_plan(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  const Numbers numbers = parse_numbers(args, errors);
+  SearchSpace ignored;
+  override_space(args.space, ignored, errors);
+  const auto question = args.why.empty() ? std::nullopt : parse_why(args.why, errors);
+  if (!errors.empty()) return refuse(session, errors);
+
+  const bool all = args.scenario.what_if == all_variants;
+  const std::string what_if = all ? std::string() : args.scenario.what_if;
+  const Result<Question> q = understand(args, numbers, what_if, session);
+  if (!q) return refuse(session, q.errors());
+  const Interrupts interrupts;
+  Result<PlanResult> result = search(*q, numbers.options, session);
+  if (!result) return refuse(session, result.errors());
+
+  PlanReport report{summary(q->fabric),
+                    q->scenario.name,
+                    q->scenario.title,
+                    what_if,
+                    q->inputs,
+                    std::move(result).value(),
+                    numbers.rows,
+                    {},
+                    {}};
+  if (all)
+    if (Diagnostics wrong = add_variants(args, numbers, session, *q, report); !wrong.empty())
+      return refuse(session, wrong);
+  if (question) {
+    Result<Why> reasons = answer(*question, *q, report.result);
+    if (!reasons) return refuse(session, reasons.errors());
+    report.why = std::move(reasons).value();
+  }
+  const Exit delivered = deliver(session, report, format, args.output);
+  return delivered == Exit::ok && report.result.partial ? Exit::interrupted : delivered;
+}
+
+}  // namespace
+
+Command add_plan(CLI::App& parent) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& app = *parent.add_subcommand("plan", "layouts ranked, the Pareto set, what was rejected and why");
+  add_scenario_options(app, args->scenario);
+  // A plan has its own: --simulate.
+  app.remove_option(app.get_option("--method"));
+  app.get_option("--what-if")->description("a variant of the scenario; all: the best layout of each");
+  add_space_options(app, args->space);
+  const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
+    app.add_option(name, value, text)->type_name(type)->group(group);
+  };
+  option("--gpus", args->gpus, "N", "number of GPUs (default: of the nodes, else of the scenario's layout)", "Machine");
+  option("--simulate", args->simulate, "K", "simulate the best K by closed form (default: 8)", "Model");
+  option("--threads", args->threads, "N", "(default: all cores; the result does not depend on it)", "Model");
+  option("--top", args->top, "N", "rows of the ranking (default: 10 for people, all in JSON and CSV)", "Output");
+  option("--why", args->why, "LAYOUT", "compare one layout with the best: its number, or tp=16,pp=4,micro_batch=1",
+         "Output");
+  add_output_options(app, args->output);
+  app.footer(
+      "Examples:\n"
+      "  collcast plan llama3-70b-64xh100\n"
+      "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --why tp=8,pp=4\n"
+      "  collcast plan llama3-70b-64xh100 --what-if all\n"
+      "Ctrl-C prints the best so far, marked partial, and exits with 130.");
+  return [args](const Session& session) { return run_plan(*args, session); };
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,117 @@
+#include "cli/plan_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/values.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+constexpr std::size_t most_values = 64;
+const std::vector<std::string> truths{"true", "false"};
+const std::vector<std::string> recomputes{"none", "selective", "full"};
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> out(1);
+  for (const char c : text) {
+    if (c == ',')
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  return out;
+}
+
+std::optional<int> read_count(std::string_view option, const std::string& text, Diagnostics& errors) {
+  return parse_count(option, text, 1, errors);
+}
+std::optional<int> read_zero(std::string_view option, const std::string& text, Diagnostics& errors) {
+  const auto index = parse_word(option, text, {"0", "1"}, errors);
+  return index ? std::optional(static_cast<int>(*index)) : std::nullopt;
+}
+std::optional<bool> read_truth(std::string_view option, const std::string& text, Diagnostics& errors) {
+  const auto index = parse_word(option, text, truths, errors);
+  return index ? std::optional(*index == 0) : std::nullopt;
+}
+std::optional<Recompute> read_recompute(std::string_view option, const std::string& text, Diagnostics& errors) {
+  const auto index = parse_word(option, text, recomputes, errors);
+  return index ? std::optional(static_cast<Recompute>(*index)) : std::nullopt;
+}
+
+template <class T, class Read>
+void override_list(std::string_view option, const std::string& text, Read read, std::vector<T>& out,
+                   Diagnostics& errors) {
+  if (text.empty()) return;
+  const std::vector<std::string> words = split(text);
+  if (words.size() > most_values) {
+    errors.push_back({command_line, fmt::format("{}: {} values", option, words.size()),
+                      fmt::format("expected up to {}", most_values)});
+    return;
+  }
+  out.clear();
+  for (const std::string& word : words)
+    if (const auto value = read(option, word, errors)) out.push_back(*value);
+}
+
+}  // namespace
+
+void add_space_options(CLI::App& app, SpaceArgs& args) {
+  const auto option = [&](const char* name, std::string& value, const char* text) {
+    app.add_option(name, value, text)->type_name("LIST")->group("Search");
+  };
+  option("--tp", args.tp, "tensor parallel degrees, such as 1,2,4,8 (default: the scenario's, else all that divide)");
+  option("--pp", args.pp, "pipeline stages");
+  option("--dp", args.dp, "data parallel degrees");
+  option("--micro-batch", args.micro_batch, "samples per micro-batch");
+  option("--sequence-parallel", args.sequence_parallel, "true, false (default: both)");
+  option("--recompute", args.recompute, "none, selective, full (default: all three)");
+  option("--zero", args.zero, "0, 1 (default: both)");
+}
+
+void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& errors) {
+  override_list("--tp", args.tp, read_count, space.tp, errors);
+  override_list("--pp", args.pp, read_count, space.pp, errors);
+  override_list("--dp", args.dp, read_count, space.dp, errors);
+  override_list("--micro-batch", args.micro_batch, read_count, space.micro_batch, errors);
+  override_list("--sequence-parallel", args.sequence_parallel, read_truth, space.sequence_parallel, errors);
+  override_list("--recompute", args.recompute, read_recompute, space.recompute, errors);
+  override_list("--zero", args.zero, read_zero, space.zero, errors);
+}
+
+std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& errors) {
+  if (text.find('=') == std::string::npos) {
+    const auto rank = parse_count("--why", text, 1, errors);
+    return rank ? std::optional<WhyQuestion>(*rank) : std::nullopt;
+  }
+  LayoutQuestion q;
+  const std::vector<std::string> keys{"tp", "pp", "dp", "micro_batch", "sequence_parallel", "recompute", "zero"};
+  const std::size_t before = errors.size();
+  for (const std::string& pair : split(text)) {
+    const std::size_t equals = pair.find('=');
+    const std::string value = equals == std::string::npos ? std::string() : pair.substr(equals + 1);
+    const auto key = parse_word("--why", pair.substr(0, equals), keys, errors);
+    if (!key) continue;
+    const std::string option = "--why " + keys[*key];
+    const std::array<std::optional<int>*, 4> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch};
+    if (*key < counts.size())
+      *counts[*key] = read_count(option, value, errors);
+    else if (keys[*key] == "sequence_parallel")
+      q.sequence_parallel = read_truth(option, value, errors);
+    else if (keys[*key] == "recompute")
+      q.recompute = read_recompute(option, value, errors);
+    else
+      q.zero = read_zero(option, value, errors);
+  }
+  if (errors.size() > before) return std::nullopt;
+  return q;
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,27 @@
+// The parts of a step's explanation, private to this layer. Every term has its formula, the formula with numbers
+// that give the figure (to the digits shown), the figure, and where the numbers come from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collcast/report/documents.hpp"
+
+namespace collcast {
+
+// --- memory and FLOPs: explain_memory.cpp, explain_rates.cpp ---
+std::vector<Section> memory_sections(const StepInputs&, const MemoryUse&);
+Section rates_section(const StepInputs&, const StepResult&);
+
+// --- time: explain_time.cpp ---
+Section collectives_section(const StepReport&);
+Section stage_section(const StepInputs&, const StepResult&);
+Section closed_form_section(const StepInputs&, const StepResult&);
+Section step_section(const StepReport&);
+
+/// A count, unrounded.
+std::string exact(double);
+/// Enough digits for the difference of two long times.
+std::string precise(Seconds);
+
+}  // namespace collcast

@@ -1,0 +1,208 @@
+// Memory taken apart: the parameters of the fullest rank, what one layer keeps, and each item made of them.
+//
+// The figures are MemoryTerms, which the forecast sums; only the texts are made here.
+#include <fmt/format.h>
+
+#include "collcast/base/units.hpp"
+#include "report/explain.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+constexpr const char* korthikanti = "Korthikanti et al. 2022, generalised to GQA and gated MLPs";
+
+/// b s, and that over TP with sequence parallelism.
+std::string tokens(const StepInputs& in) { return fmt::format("{} x {}", in.batch.micro_batch, in.batch.sequence); }
+std::string rows(const StepInputs& in) {
+  return in.layout.sequence_parallel ? fmt::format("{} / {}", tokens(in), in.layout.tp) : tokens(in);
+}
+
+void add_layer_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
+  const TransformerConfig& m = in.model;
+  const int tp = in.layout.tp;
+  const char* shared = "1/TP of each matrix";
+  out.terms.push_back({"attention of a layer", "h d (2a + 2k) / TP",
+                       fmt::format("{} x {} x (2 x {} + 2 x {}) / {}", m.hidden, m.head_dim, m.heads, m.kv_heads, tp),
+                       p.attention, "", fmt::format("query, key, value and output matrices; {}", shared)});
+  const int matrices = m.gated_mlp ? 3 : 2;
+  out.terms.push_back({"MLP of a layer", fmt::format("{} h f / TP", matrices),
+                       fmt::format("{} x {} x {} / {}", matrices, m.hidden, m.ffn, tp), p.mlp, "",
+                       fmt::format("{}; {}", m.gated_mlp ? "up, gate and down" : "up and down", shared)});
+  out.terms.push_back({"norms of a layer", m.biases ? "4 h" : "2 h", fmt::format("{} x {}", m.biases ? 4 : 2, m.hidden),
+                       p.norms, "", "whole on every TP rank"});
+  if (!m.biases) return;
+  out.terms.push_back(
+      {"biases of a layer", m.gated_mlp ? "((a + 2k) d + 2 f) / TP + 2 h" : "((a + 2k) d + f) / TP + 2 h",
+       fmt::format("(({} + 2 x {}) x {} + {}{}) / {} + 2 x {}", m.heads, m.kv_heads, m.head_dim,
+                   m.gated_mlp ? "2 x " : "", m.ffn, tp, m.hidden),
+       p.sharded_biases + p.replicated_biases, "", "those of the output and down matrices are whole on every TP rank"});
+}
+
+Section parameters_section(const StepInputs& in, const MemoryTerms& terms) {
+  const ParameterTerms& p = terms.parameters;
+  const TransformerConfig& m = in.model;
+  Section out;
+  out.title = fmt::format("parameters of the fullest rank (stage {})", terms.stage);
+  add_layer_parameters(out, in, p.layer);
+  std::string formula = "layers / PP x layer";
+  std::string numbers = fmt::format("{} / {} x ({} + {} + {}{})", m.layers, in.layout.pp, exact(p.layer.attention),
+                                    exact(p.layer.mlp), exact(p.layer.norms),
+                                    m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
+  const auto add = [&](const char* name, const char* its_formula, std::string its_numbers, double value,
+                       const char* source) {
+    if (!(value > 0)) return;
+    out.terms.push_back({name, its_formula, std::move(its_numbers), value, "", source});
+    formula += fmt::format(" + {}", name);
+    numbers += fmt::format(" + {}", exact(value));
+  };
+  const std::string vocabulary = fmt::format("ceil({} / {}) x {}", m.vocab, in.layout.tp, m.hidden);
+  add("embedding", "ceil(V / TP) h", vocabulary, p.embedding, "first stage; rows padded to a multiple of TP");
+  add("positions", "positions h", fmt::format("{} x {}", m.learned_positions, m.hidden), p.positions, "first stage");
+  add("output matrix", "ceil(V / TP) h", vocabulary, p.output,
+      m.tied_embeddings ? "last stage; a copy of the tied embedding" : "last stage");
+  add("final norm", m.biases ? "2 h" : "h", fmt::format("{} x {}", m.biases ? 2 : 1, m.hidden), p.final_norm,
+      "last stage");
+  out.terms.push_back({"parameters of the rank", formula, numbers, p.total(), "", "all that the rank holds"});
+  return out;
+}
+
+Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
+  const TransformerConfig& m = in.model;
+  const std::string w = exact(terms.weight_bytes);
+  const int tp = in.layout.tp;
+  const bool dropout = m.dropout > 0;
+  const ActivationTerms& a = terms.layer;
+  Section out;
+  out.title = "activations kept of one layer and micro-batch";
+  out.text.push_back({fmt::format("w = {} bytes per element ({}); T = b s = {} tokens; T' = {}{}", w,
+                                  in.options.precision, exact(terms.tokens), exact(terms.rows),
+                                  in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
+                      Paragraph::Tone::plain});
+  const auto add = [&](const char* name, std::string formula, std::string numbers, Volume value, const char* source) {
+    if (value > Volume{})
+      out.terms.push_back({name, std::move(formula), std::move(numbers), value.value(), "B", source});
+  };
+  add("norms and residuals", dropout ? "T' h (4 w + 2)" : "T' h 4 w",
+      fmt::format("{} x {} x (4 x {}{})", rows(in), m.hidden, w, dropout ? " + 2" : ""), a.norms,
+      dropout ? "input and output of both norms, two dropout masks" : "input and output of both norms");
+  add("projections", "w T (2a + 2k) d / TP",
+      fmt::format("{} x {} x (2 x {} + 2 x {}) x {} / {}", w, tokens(in), m.heads, m.kv_heads, m.head_dim, tp),
+      a.projections, "query, key, value, and the core's output");
+  const int widths = m.gated_mlp ? 3 : 2;
+  add("MLP", fmt::format("{} w T f / TP", widths),
+      fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,
+      "what the activation function reads and writes");
+  if (in.options.attention == Attention::flash)
+    add("attention core", "4 b a s / TP",
+        fmt::format("4 x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, tp), a.core,
+        "flash attention keeps one fp32 number per row");
+  else
+    add("attention core", dropout ? "b a s^2 (2 w + 1) / TP" : "b a s^2 w / TP",
+        fmt::format("{} x {} x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, in.batch.sequence,
+                    dropout ? fmt::format("(2 x {} + 1)", w) : w, tp),
+        a.core, dropout ? "probabilities, mask and what dropout gives" : "probabilities");
+  add("layer input", "w T' h", fmt::format("{} x {} x {}", w, rows(in), m.hidden), a.input,
+      "full recomputation keeps nothing else");
+  std::string sum;
+  for (const Term& term : out.terms) sum += (sum.empty() ? "" : " + ") + format_bytes(Volume(term.value));
+  out.terms.push_back({"activations of a layer", "sum", sum, a.total().value(), "B", korthikanti});
+  return out;
+}
+
+Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
+  const int m = in.batch.micro_batches(in.layout);
+  const bool gpipe = in.layout.schedule == PipelineSchedule::gpipe;
+  return {"micro-batches in flight",
+          gpipe ? "m" : "min(m, PP - stage)",
+          gpipe ? fmt::format("{}", m) : fmt::format("min({}, {} - {})", m, in.layout.pp, terms.stage),
+          static_cast<double>(terms.in_flight),
+          "",
+          gpipe ? "GPipe keeps all" : "1F1B"};
+}
+
+Term activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
+  std::string formula = "layers of the stage x activations of a layer";
+  std::string numbers = fmt::format("{} / {} x {}", in.model.layers, in.layout.pp, format_bytes(terms.layer.total()));
+  const auto add = [&](const char* name, Volume value) {
+    if (!(value > Volume{})) return;
+    formula += fmt::format(" + {}", name);
+    numbers += fmt::format(" + {}", format_bytes(value));
+  };
+  add("dropout mask of the embedding (T' h)", terms.embedding_mask);
+  add("final norm (2 w T' h)", terms.final_norm);
+  formula = fmt::format("in flight x ({})", formula);
+  numbers = fmt::format("{} x ({})", terms.in_flight, numbers);
+  if (terms.in_flight > 1 && terms.probabilities > Volume{}) {
+    formula += " + (in flight - 1) x the loss's probabilities (4 T V / TP)";
+    numbers += fmt::format(" + ({} - 1) x {}", terms.in_flight, format_bytes(terms.probabilities));
+  }
+  return {
+      "activations", formula, numbers, static_cast<double>(use.activations.value()), "B", "kept until their backward"};
+}
+
+void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
+  std::string formula, numbers;
+  const auto add = [&](const char* name, Volume value) {
+    if (!(value > Volume{})) return;
+    formula += (formula.empty() ? "" : " + ") + std::string(name);
+    numbers += (numbers.empty() ? "" : " + ") + format_bytes(value);
+  };
+  add(in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
+                                              : "attention core of the layer that is recomputed",
+      terms.recomputed);
+  add("logits (w T V / TP)", terms.logits);
+  add("the loss's probabilities (4 T V / TP)", terms.probabilities);
+  out.terms.push_back(
+      {"buffers", formula, numbers, static_cast<double>(use.buffers.value()), "B",
+       formula.empty() ? "nothing is recomputed, and no logits on this stage" : "once, not per micro-batch"});
+}
+
+std::string optimizer_source(const MemoryTerms& terms) {
+  std::string out = terms.weight_bytes < 4 ? "fp32 master weight and two moments, 4 bytes each"
+                                           : "two moments of 4 bytes; the fp32 weights are their own master";
+  return terms.optimizer_shares > 1 ? out + "; ZeRO-1 splits them over the replicas" : out;
+}
+
+Section items_section(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
+  const std::string count = exact(terms.parameters.total());
+  const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
+  Section out;
+  out.title = fmt::format("memory of the fullest rank (stage {})", terms.stage);
+  out.terms.push_back({"parameters", "bytes each x parameters of the rank",
+                       fmt::format("{} x {}", exact(terms.weight_bytes), count), value(use.parameters), "B",
+                       fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")});
+  out.terms.push_back({"gradients", "bytes each x parameters of the rank",
+                       fmt::format("{} x {}", exact(terms.gradient_bytes), count), value(use.gradients), "B",
+                       "as kept for the reduction: training.gradient_bytes"});
+  if (terms.optimizer_bytes > 0)
+    out.terms.push_back({"optimizer",
+                         terms.optimizer_shares > 1 ? "bytes each x parameters of the rank / DP"
+                                                    : "bytes each x parameters of the rank",
+                         fmt::format("{} x {}{}", exact(terms.optimizer_bytes), count,
+                                     terms.optimizer_shares > 1 ? fmt::format(" / {}", terms.optimizer_shares) : ""),
+                         value(use.optimizer), "B", optimizer_source(terms)});
+  else
+    out.terms.push_back({"optimizer", {}, {}, 0, "B", "training.optimizer is false"});
+  out.terms.push_back(in_flight_term(in, terms));
+  out.terms.push_back(activations_term(in, terms, use));
+  add_buffers(out, in, terms, use);
+  out.terms.push_back({"peak", "parameters + gradients + optimizer + activations + buffers",
+                       fmt::format("{} + {} + {} + {} + {}", format_bytes(volume(use.parameters)),
+                                   format_bytes(volume(use.gradients)), format_bytes(volume(use.optimizer)),
+                                   format_bytes(volume(use.activations)), format_bytes(volume(use.buffers))),
+                       value(use.peak), "B",
+                       fmt::format("of {} on the GPU; left out: CUDA context, communication buffers, fragmentation",
+                                   size_text(use.capacity))});
+  return out;
+}
+
+}  // namespace
+
+std::vector<Section> memory_sections(const StepInputs& in, const MemoryUse& use) {
+  const MemoryTerms terms = memory_terms(in, use.stage);
+  return {parameters_section(in, terms), activations_section(in, terms), items_section(in, terms, use)};
+}
+
+}  // namespace collcast

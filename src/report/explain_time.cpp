@@ -1,0 +1,325 @@
+// The time of a step taken apart: its collectives, the stage with the most work, the closed form, and the parts of the
+// result. Equations: src/workload/pipeline.hpp and estimate_step.hpp.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "collcast/base/units.hpp"
+#include "report/explain.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+std::string exact(double count) { return fmt::format("{:.15g}", count); }
+std::string precise(Seconds time) { return fmt::format("{:.9g} s", time.count()); }
+
+namespace {
+
+/// A sum, of symbols or of numbers.
+std::string joined(const std::vector<std::string>& parts) { return fmt::format("{}", fmt::join(parts, " + ")); }
+
+Seconds in_total(const CollectiveCost& c) { return c.time * static_cast<double>(c.count); }
+
+Table collectives_table(const std::vector<CollectiveCost>& collectives) {
+  Table table{{},
+              {{"collective", "", Align::left},
+               {"first group", "", Align::left},
+               {"groups at once", "", Align::right},
+               {"size", "", Align::right},
+               {"algorithm", "", Align::left},
+               {"time of one", "", Align::right},
+               {"per rank and step", "", Align::right}},
+              {}};
+  for (const CollectiveCost& c : collectives) {
+    table.rows.push_back({c.name, ranks_text(c.request.group), fmt::format("{}", c.request.alongside.size() + 1),
+                          size_text(c.request.size), c.algorithm, format_seconds(c.time), fmt::format("{}", c.count)});
+  }
+  return table;
+}
+
+/// The command that takes one collective apart, as it was priced: beside its sibling groups.
+std::string explain_command(const StepReport& report, const CollectiveRequest& request) {
+  // Only one algorithm does sendrecv: what the scenario says about the others does not concern it.
+  const std::string policy = request.kind == CollectiveKind::sendrecv ? "" : report.policy_options;
+  std::string out =
+      fmt::format("collcast explain collective {} {}{} --size {} --group {}", to_string(request.kind),
+                  report.machine_options, policy, size_argument(request.size), ranks_argument(request.group));
+  for (const Group& group : request.alongside) out += " --group " + ranks_argument(group);
+  return request.alongside.empty() ? out : out + " --concurrent";
+}
+
+}  // namespace
+
+Section collectives_section(const StepReport& report) {
+  Section out;
+  out.title = "collectives";
+  const StepResult& r = report.result;
+  out.text.push_back(
+      {fmt::format("of a rank in a step; one is {} beside its sibling groups, which run at the same time",
+                   r.simulate ? "simulated" : "estimated"),
+       Paragraph::Tone::plain});
+  out.tables.push_back(collectives_table(r.collectives));
+  for (const CollectiveCost& c : r.collectives) {
+    out.terms.push_back({fmt::format("{} of {}", c.name, size_text(c.request.size)), "count x time of one",
+                         fmt::format("{} x {}", c.count, format_seconds(c.time)), in_total(c).count(), "s",
+                         c.algorithm});
+    if (!report.machine_options.empty()) out.commands.push_back(explain_command(report, c.request));
+  }
+  return out;
+}
+
+Section stage_section(const StepInputs& in, const StepResult& r) {
+  Section out;
+  out.title = fmt::format("stage {}, one micro-batch", r.stage.stage);
+  out.text.push_back({in.layout.pp > 1
+                          ? fmt::format("the stage with the most work of {}; the step's parts are those of "
+                                        "its first rank",
+                                        in.layout.pp)
+                          : "all ranks do the same; the step's parts are those of the first",
+                      Paragraph::Tone::plain});
+  std::vector<std::string> names, compute, tp;
+  Seconds compute_sum{}, tp_sum{};
+  for (const StageTerms::Unit& unit : r.stage.units) {
+    names.push_back(unit.count > 1 ? fmt::format("{}s x {}", unit.name, unit.name) : unit.name);
+    const std::string count = unit.count > 1 ? fmt::format("{} x ", unit.count) : "";
+    compute.push_back(count + format_seconds(unit.compute));
+    tp.push_back(count + format_seconds(unit.tp));
+    compute_sum += unit.count * unit.compute;
+    tp_sum += unit.count * unit.tp;
+  }
+  out.terms.push_back({"layers of a stage", "layers / PP", fmt::format("{} / {}", in.model.layers, in.layout.pp),
+                       static_cast<double>(in.model.layers) / in.layout.pp, "", ""});
+  out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
+                       "kernels forward and backward, with recomputation"});
+  out.terms.push_back({"TP of a micro-batch", joined(names), joined(tp), tp_sum.count(), "s",
+                       "collectives forward and backward; none is hidden"});
+  return out;
+}
+
+namespace {
+
+Term first_term(const PipelineTerms& p) {
+  return {"first micro-batch",
+          "sum(F + B) + 2 sum(C)",
+          fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
+          (p.work + 2 * p.transfers).count(),
+          "s",
+          "F, B: forward and backward of each stage; C: a transfer between two"};
+}
+
+/// The m - 1 micro-batches after the first.
+Term rest_term(const StepInputs& in, const PipelineTerms& p) {
+  const int m = in.batch.micro_batches(in.layout), n = p.last - p.first + 1;
+  if (m == 1) return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
+  if (in.layout.schedule == PipelineSchedule::gpipe)
+    return {"further micro-batches",
+            "(m-1) (max F + max B)",
+            fmt::format("({} - 1) ({} + {})", m, format_seconds(p.slowest_forward), format_seconds(p.slowest_backward)),
+            p.rest.count(),
+            "s",
+            "GPipe: the slowest stage forward, and the slowest backward"};
+  if (n == 1)
+    return {"further micro-batches",
+            "(m-1) (F + B)",
+            fmt::format("({} - 1) {}", m, format_seconds(p.window_work)),
+            p.rest.count(),
+            "s",
+            fmt::format("1F1B: stage {} sets the pace", p.first)};
+  return {"further micro-batches",
+          "(m-1) mean(F + B) + 2 mean(C) ((m-1) - ceil((m-1)/n))",
+          fmt::format("({} - 1) {} / {} + 2 x {} / {} (({} - 1) - ceil(({} - 1) / {}))", m,
+                      format_seconds(p.window_work), n, format_seconds(p.window_transfers), n - 1, m, m, n),
+          p.rest.count(),
+          "s",
+          fmt::format("1F1B: the {} stages {} to {} set the pace", n, p.first, p.last)};
+}
+
+Term gradients_term(const GradientTerms& g) {
+  std::string formula = "max(buckets - backward left - ahead, 0)";
+  std::string numbers =
+      fmt::format("max({} - {} - {}, 0)", format_seconds(g.buckets), format_seconds(g.left), format_seconds(g.ahead));
+  if (g.tied > Seconds{}) {
+    formula += " + tied embedding";
+    numbers += fmt::format(" + {}", format_seconds(g.tied));
+  }
+  return {
+      "exposed gradients",
+      formula,
+      numbers,
+      g.exposed().count(),
+      "s",
+      fmt::format("stage {} is last: its buckets from the one that decides, its backward left when that one is full, "
+                  "and by how much it ends before stage 0",
+                  g.stage)};
+}
+
+}  // namespace
+
+Section closed_form_section(const StepInputs& in, const StepResult& r) {
+  const ClosedForm& form = r.closed_form;
+  Section out;
+  out.title = "closed form of the step";
+  if (!in.options.overlap_pp && in.layout.pp > 1)
+    out.text.push_back(
+        {"transfers block: C is in F of the sender and B of the receiver of an activation", Paragraph::Tone::plain});
+  out.terms.push_back({"m", "global batch / (micro-batch x DP)",
+                       fmt::format("{} / ({} x {})", in.batch.global_batch, in.batch.micro_batch, in.layout.dp),
+                       static_cast<double>(r.micro_batches), "", "micro-batches of a replica"});
+  out.terms.push_back(first_term(form.pipeline));
+  out.terms.push_back(rest_term(in, form.pipeline));
+  if (in.layout.dp > 1 || form.gradients.tied > Seconds{}) out.terms.push_back(gradients_term(form.gradients));
+  if (in.options.optimizer)
+    out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",
+                         fmt::format("{} + {}", format_seconds(form.optimizer), format_seconds(form.gather)),
+                         (form.optimizer + form.gather).count(), "s",
+                         fmt::format("stage {} is last; the gather belongs to ZeRO-1", form.update_stage)});
+  std::vector<std::string> names, times;
+  for (const Term& term : out.terms) {
+    if (term.unit != "s") continue;
+    names.push_back(term.name);
+    times.push_back(format_seconds(Seconds(term.value)));
+  }
+  out.terms.push_back(
+      {"closed form", joined(names), joined(times), form.total().count(), "s", "collectives priced by closed form"});
+  return out;
+}
+
+namespace {
+
+Term dp_term(const StepResult& r) {
+  const Breakdown& b = r.breakdown;
+  if (!r.simulate)
+    return {"DP exposed",
+            "exposed gradients + parameter gather",
+            fmt::format("{} + {}", format_seconds(r.closed_form.gradients.exposed()), format_seconds(r.stage.gather)),
+            b.dp_exposed.count(),
+            "s",
+            "computing waits for them"};
+  Seconds total{};
+  for (const CollectiveCost& c : r.collectives)
+    if (c.dimension == Dimension::dp) total += in_total(c);
+  const Seconds hidden = total - b.dp_exposed;
+  const char* source = "of the timeline: when only they run; the rest lies under computing";
+  if (hidden < Seconds{}) return {"DP exposed", {}, {}, b.dp_exposed.count(), "s", source};
+  return {"DP exposed",
+          "all DP collectives - hidden",
+          fmt::format("{} - {}", precise(total), precise(hidden)),
+          b.dp_exposed.count(),
+          "s",
+          source};
+}
+
+Term optimizer_term(const StepResult& r) {
+  std::vector<std::string> names, times;
+  for (const Operation& op : r.stage.optimizer) {
+    names.push_back(op.name);
+    times.push_back(fmt::format("{}", format_seconds(op.time)));
+  }
+  return {"optimizer",   joined(names),
+          joined(times), r.breakdown.optimizer.count(),
+          "s",           "memory-bound kernels over the rank's share"};
+}
+
+Term bubble_term(const StepResult& r) {
+  const Breakdown& b = r.breakdown;
+  std::string numbers = precise(r.step);
+  for (const Seconds part : {b.compute, b.tp_exposed, b.pp_exposed, b.dp_exposed, b.optimizer})
+    if (part > Seconds{}) numbers += " - " + precise(part);
+  return {
+      "bubble", "step - all other parts",
+      numbers,  b.bubble.count(),
+      "s",      r.simulate ? "of the timeline: when nothing runs on the rank" : "filling and draining the pipeline"};
+}
+
+/// The parts of a modelled step, each with its formula.
+void add_parts(Section& out, const StepResult& r) {
+  const Breakdown& b = r.breakdown;
+  Seconds compute{}, tp{};
+  for (const StageTerms::Unit& unit : r.stage.units) {
+    compute += unit.count * unit.compute;
+    tp += unit.count * unit.tp;
+  }
+  const auto add = [&](Seconds part, Term term) {
+    if (std::abs(part.count()) > 1e-9 * r.step.count()) out.terms.push_back(std::move(term));
+  };
+  add(b.compute, {"compute", "m x compute of a micro-batch",
+                  fmt::format("{} x {}", r.micro_batches, format_seconds(compute)), b.compute.count(), "s", ""});
+  add(b.tp_exposed,
+      {"TP exposed", "m x TP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(tp)),
+       b.tp_exposed.count(), "s", "computing waits for every one"});
+  add(b.pp_exposed,
+      r.simulate ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "of the timeline: when only messages run"}
+                 : Term{"PP exposed", "pipeline - pipeline without transfers",
+                        fmt::format("{} - {}", precise(r.closed_form.pipeline.total()),
+                                    precise(r.closed_form.pipeline.total() - r.closed_form.transfers)),
+                        b.pp_exposed.count(), "s", "what transfers add to the pipeline"});
+  add(b.dp_exposed, dp_term(r));
+  add(b.optimizer, optimizer_term(r));
+  add(b.bubble, bubble_term(r));
+}
+
+/// Those of tasks with given times.
+void add_task_parts(Section& out, const StepResult& r) {
+  const Breakdown& b = r.breakdown;
+  const auto add = [&](const char* name, Seconds time) {
+    if (std::abs(time.count()) > 1e-9 * r.step.count())
+      out.terms.push_back({name, {}, {}, time.count(), "s", "tasks of the scenario, as far as nothing hides them"});
+  };
+  add("compute", b.compute);
+  add("TP exposed", b.tp_exposed);
+  add("PP exposed", b.pp_exposed);
+  add("DP exposed", b.dp_exposed);
+  add("bubble", b.bubble);
+  add("optimizer", b.optimizer);
+}
+
+void say_what_was_simulated(Section& out, const StepReport& report) {
+  const StepResult& r = report.result;
+  const std::string operations = counted(r.simulated_operations, "operation");
+  if (!report.inputs) {
+    out.text.push_back(
+        {fmt::format("simulated: {} of given length on their streams", operations), Paragraph::Tone::plain});
+    return;
+  }
+  const int pp = report.inputs->layout.pp;
+  out.text.push_back(
+      {fmt::format("simulated: a timeline of {} on {} of one rank each, with streams for computing, TP, messages each "
+                   "way and DP; a collective is one operation as long as its own simulation beside its sibling groups",
+                   operations, counted(pp, "stage")),
+       Paragraph::Tone::plain});
+  out.text.push_back(
+      {"not simulated: other ranks of a stage (they do the same), collectives of different kinds that share "
+       "links, kernels slowed by communication",
+       Paragraph::Tone::plain});
+}
+
+}  // namespace
+
+Section step_section(const StepReport& report) {
+  const StepResult& r = report.result;
+  Section out;
+  out.title = "step";
+  if (r.simulate) say_what_was_simulated(out, report);
+  if (report.inputs)
+    add_parts(out, r);
+  else
+    add_task_parts(out, r);
+  std::vector<std::string> times;
+  for (const Term& term : out.terms) times.push_back(format_seconds(Seconds(term.value)));
+  out.terms.push_back({"step", "sum of the parts", times.size() > 1 ? joined(times) : "", r.breakdown.total().count(),
+                       "s", r.simulate ? "from the simulated timeline" : "by closed form"});
+  out.terms.push_back(
+      {"closed form", {}, {}, r.estimate.count(), "s", report.inputs ? "as above" : "the longest path"});
+  if (r.simulate) {
+    const std::string difference = difference_text(*r.simulate, r.estimate);
+    out.terms.push_back({"simulation",
+                         {},
+                         {},
+                         r.simulate->count(),
+                         "s",
+                         difference.empty() ? "as the closed form" : difference + " against the closed form"});
+  }
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,250 @@
+// A plan for people: the ranking, the Pareto set, what was rejected, and a layout beside the best.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "collcast/base/units.hpp"
+#include "collcast/report/plan_document.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+constexpr std::size_t rows_for_people = 10;
+
+struct Part {
+  const char* name;
+  Seconds Breakdown::*time;
+};
+constexpr std::array parts{Part{"compute", &Breakdown::compute},
+                           Part{"TP exposed", &Breakdown::tp_exposed},
+                           Part{"PP exposed", &Breakdown::pp_exposed},
+                           Part{"CP exposed", &Breakdown::cp_exposed},
+                           Part{"EP exposed", &Breakdown::ep_exposed},
+                           Part{"DP exposed", &Breakdown::dp_exposed},
+                           Part{"bubble", &Breakdown::bubble},
+                           Part{"optimizer", &Breakdown::optimizer},
+                           Part{"other", &Breakdown::other}};
+
+struct Item {
+  const char* name;
+  Bytes MemoryUse::*size;
+};
+constexpr std::array items{Item{"parameters", &MemoryUse::parameters},     Item{"gradients", &MemoryUse::gradients},
+                           Item{"optimizer state", &MemoryUse::optimizer}, Item{"activations", &MemoryUse::activations},
+                           Item{"buffers", &MemoryUse::buffers},           Item{"peak", &MemoryUse::peak}};
+
+std::string gibibytes(Bytes b) { return fmt::format("{:.1f}", static_cast<double>(b.value()) / 0x1p30); }
+
+/// "compute 74%, TP 22%, bubble 4%": what is at least a hundredth, largest first.
+std::string where_it_goes(const PlannedLayout& p) {
+  std::array sorted = parts;
+  std::ranges::stable_sort(sorted,
+                           [&](const Part& a, const Part& b) { return p.breakdown.*a.time > p.breakdown.*b.time; });
+  std::string out;
+  for (const Part& part : sorted) {
+    const double share = p.breakdown.*part.time / p.step();
+    if (share < 0.01) continue;
+    std::string name = part.name;
+    if (const std::size_t end = name.find(" exposed"); end != std::string::npos) name.resize(end);
+    out += fmt::format("{}{} {:.0f}%", out.empty() ? "" : ", ", name, 100 * share);
+  }
+  return out;
+}
+
+std::string layout_text(const LayoutChoice& c) {
+  std::string out = fmt::format("TP {} x PP {} x DP {}, micro-batch {}", c.tp, c.pp, c.dp, c.micro_batch);
+  if (c.sequence_parallel) out += ", sequence parallel";
+  if (c.recompute != Recompute::none) out += fmt::format(", recompute {}", to_string(c.recompute));
+  if (c.zero > 0) out += fmt::format(", ZeRO-{}", c.zero);
+  return out;
+}
+
+const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", "", Align::right},
+                                         {"PP", "", Align::right},       {"DP", "", Align::right},
+                                         {"mb", "", Align::right},       {"SP", "", Align::left},
+                                         {"recompute", "", Align::left}, {"ZeRO", "", Align::right},
+                                         {"step", "", Align::right},     {"tokens/s/GPU", "", Align::right},
+                                         {"MFU", "", Align::right},      {"peak", "GiB", Align::right},
+                                         {"free", "GiB", Align::right},  {"where the time goes", "", Align::left}};
+
+std::vector<std::string> layout_row(std::string number, const PlannedLayout& p) {
+  const LayoutChoice& c = p.choice;
+  return {std::move(number),
+          fmt::format("{}", c.tp),
+          fmt::format("{}", c.pp),
+          fmt::format("{}", c.dp),
+          fmt::format("{}", c.micro_batch),
+          c.sequence_parallel ? "yes" : "no",
+          std::string(to_string(c.recompute)),
+          fmt::format("{}", c.zero),
+          format_seconds(p.step()) + (p.simulate ? "" : " *"),
+          fmt::format("{:.4g}", p.rates.tokens_per_s_per_gpu),
+          fmt::format("{:.1f}%", 100 * p.rates.mfu),
+          gibibytes(p.memory.peak),
+          gibibytes(p.headroom()),
+          where_it_goes(p)};
+}
+
+std::string rank_of(const PlanResult& r, const PlannedLayout& p) {
+  const auto place = std::ranges::find(r.ranked, p.choice, &PlannedLayout::choice);
+  return fmt::format("{}", place - r.ranked.begin() + 1);
+}
+
+void add_ranking(Page& out, const PlanReport& report) {
+  const PlanResult& r = report.result;
+  const std::size_t count = std::min(report.rows.value_or(rows_for_people), r.ranked.size());
+  Table ranked{count < r.ranked.size() ? fmt::format("the best {} of {} layouts that fit", count, r.ranked.size())
+                                       : "layouts that fit",
+               layout_columns,
+               {}};
+  bool closed_form = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    ranked.rows.push_back(layout_row(fmt::format("{}", i + 1), r.ranked[i]));
+    closed_form = closed_form || !r.ranked[i].simulate;
+  }
+  out.blocks.push_back(std::move(ranked));
+  if (closed_form) out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});
+  Table pareto{"Pareto set: no other layout is both faster and smaller", layout_columns, {}};
+  for (const PlannedLayout& p : r.pareto) pareto.rows.push_back(layout_row(rank_of(r, p), p));
+  out.blocks.push_back(std::move(pareto));
+}
+
+/// What memory.hpp leaves out comes to a few GiB.
+void add_memory_note(Page& out, const PlanReport& report) {
+  constexpr double narrow = 0.05;
+  const auto tight = std::ranges::count_if(report.result.ranked, [](const PlannedLayout& p) {
+    return static_cast<double>(p.headroom().value()) < narrow * static_cast<double>(p.memory.capacity.value());
+  });
+  if (tight > 0)
+    out.blocks.push_back(
+        Paragraph{fmt::format("{} of the layouts leave{} less than 5% of the memory free; CUDA context, "
+                              "communication buffers and fragmentation are not counted",
+                              tight, tight == 1 ? "s" : ""),
+                  Paragraph::Tone::note});
+}
+
+std::string nothing_fits(const PlanResult& r) {
+  if (!r.smallest) return "no layout fits";
+  return fmt::format("no layout fits; the smallest, {}, needs {} GiB of {}", layout_text(r.smallest->choice),
+                     gibibytes(r.smallest->memory.peak), gibibytes(r.smallest->memory.capacity));
+}
+
+void add_rejected(Page& out, const PlanResult& r) {
+  Table rejected{"rejected", {{"layouts", "", Align::right}, {"reason", "", Align::left}}, {}};
+  for (const Rejection& rejection : r.rejected)
+    rejected.rows.push_back({fmt::format("{}", rejection.count), rejection.reason});
+  if (!rejected.rows.empty()) out.blocks.push_back(std::move(rejected));
+}
+
+std::string difference(double own, double best) {
+  if (own == best) return "";
+  return best > 0 ? fmt::format("{:+.1f}%", 100 * (own / best - 1)) : "";
+}
+
+void add_why(Page& out, const Why& why) {
+  out.blocks.push_back(Heading{"why not " + layout_text(why.asked.choice)});
+  std::string status =
+      why.asked.rank > 0 ? fmt::format("It is number {}", why.asked.rank) : "It is not among the ranked";
+  out.blocks.push_back(
+      Paragraph{status + "; the best is " + layout_text(why.best.choice) + ".", Paragraph::Tone::plain});
+  for (const std::string& objection : why.asked.objections)
+    out.blocks.push_back(Paragraph{"rejected: " + objection, Paragraph::Tone::warning});
+  if (why.asked.step) {
+    Table time{"step by closed form",
+               {{"part", "", Align::left},
+                {"this layout", "", Align::right},
+                {"best", "", Align::right},
+                {"difference", "", Align::right}},
+               {}};
+    const auto row = [&](const char* name, Seconds own, Seconds best) {
+      const double step = why.best.step->count();
+      if (std::max(own.count(), best.count()) <= 1e-9 * step) return;
+      time.rows.push_back({name, format_seconds(own), format_seconds(best),
+                           (own >= best ? "+" : "-") + format_seconds(Seconds(std::abs((own - best).count())))});
+    };
+    for (const Part& p : parts) row(p.name, why.asked.breakdown.*p.time, why.best.breakdown.*p.time);
+    row("step", *why.asked.step, *why.best.step);
+    out.blocks.push_back(std::move(time));
+  }
+  if (why.asked.memory) {
+    const MemoryUse &own = *why.asked.memory, &best = *why.best.memory;
+    Table memory{"memory of the fullest rank",
+                 {{"item", "", Align::left},
+                  {"this layout", "GiB", Align::right},
+                  {"best", "GiB", Align::right},
+                  {"difference", "", Align::right}},
+                 {}};
+    for (const Item& i : items)
+      memory.rows.push_back(
+          {i.name, gibibytes(own.*i.size), gibibytes(best.*i.size),
+           difference(static_cast<double>((own.*i.size).value()), static_cast<double>((best.*i.size).value()))});
+    memory.rows.push_back({"capacity", gibibytes(own.capacity), gibibytes(best.capacity), ""});
+    out.blocks.push_back(std::move(memory));
+  }
+  for (const std::string& sentence : why.sentences) out.blocks.push_back(Paragraph{sentence, Paragraph::Tone::plain});
+}
+
+void add_variants(Page& out, const PlanReport& report) {
+  Table table{"what if: the best layout of each variant",
+              {{"variant", "", Align::left},
+               {"GPUs", "", Align::right},
+               {"fit", "", Align::right},
+               {"best layout", "", Align::left},
+               {"step", "", Align::right},
+               {"tokens/s/GPU", "", Align::right},
+               {"MFU", "", Align::right},
+               {"step against the base", "", Align::right}},
+              {}};
+  const std::optional<PlannedLayout>& base = report.variants.front().best;
+  for (const PlanVariant& v : report.variants) {
+    std::vector<std::string> row{v.name.empty() ? "(as it is)" : v.name, fmt::format("{}", v.gpus),
+                                 fmt::format("{}{}", v.feasible, v.partial ? " (partial)" : "")};
+    if (v.best) {
+      const bool compared = base && !v.name.empty();
+      row.insert(row.end(), {layout_text(v.best->choice), format_seconds(v.best->step()),
+                             fmt::format("{:.4g}", v.best->rates.tokens_per_s_per_gpu),
+                             fmt::format("{:.1f}%", 100 * v.best->rates.mfu),
+                             compared ? difference(v.best->step().count(), base->step().count()) : ""});
+    } else {
+      row.insert(row.end(), {"none fits", "", "", "", ""});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  out.blocks.push_back(std::move(table));
+}
+
+}  // namespace
+
+Page page(const PlanReport& report) {
+  const PlanResult& r = report.result;
+  const StepInputs& in = report.inputs.base;
+  Page out;
+  out.title = report.title.empty() ? report.scenario : fmt::format("{}: {}", report.scenario, report.title);
+  if (!report.what_if.empty()) out.title += fmt::format(", what if {}", report.what_if);
+  const auto plain = [&](std::string text) {
+    out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::plain});
+  };
+  plain(fmt::format("{} ({} parameters), {} x {} tokens per step, on {} of {} ({}), library {}", in.model.name,
+                    format_count(parameter_count(in.model)), in.batch.global_batch, in.batch.sequence,
+                    counted(report.inputs.gpus, "GPU"), report.machine.topology, counted(report.machine.nodes, "node"),
+                    report.machine.library));
+  plain(fmt::format("{} evaluated: {} fit, {} were rejected", counted(r.evaluated, "layout"), r.feasible,
+                    r.evaluated - r.feasible));
+  if (r.partial)
+    out.blocks.push_back(Paragraph{"partial: stopped before every layout was seen", Paragraph::Tone::warning});
+  if (r.ranked.empty())
+    out.blocks.push_back(Paragraph{nothing_fits(r), Paragraph::Tone::warning});
+  else
+    add_ranking(out, report);
+  add_memory_note(out, report);
+  add_rejected(out, r);
+  if (!report.variants.empty()) add_variants(out, report);
+  if (report.why) add_why(out, *report.why);
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,123 @@
+// collcast.plan.v1 as JSON and CSV.
+#include <algorithm>
+
+#include "collcast/report/plan_document.hpp"
+#include "report/document.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// As design.md names them; cp, ep and vpp are carried, only 1 is modelled.
+Json layout_json(const LayoutChoice& c, const ParallelLayout& base) {
+  return {{"tp", c.tp},
+          {"pp", c.pp},
+          {"dp", c.dp},
+          {"cp", base.cp},
+          {"ep", base.ep},
+          {"vpp", base.vpp},
+          {"microbatch", c.micro_batch},
+          {"recompute", to_string(c.recompute)},
+          {"zero", c.zero},
+          {"sequence_parallel", c.sequence_parallel},
+          {"schedule", to_string(base.schedule)}};
+}
+
+Json planned_json(const PlannedLayout& p, const ParallelLayout& base) {
+  Json out = layout_json(p.choice, base);
+  out["step_s"] = p.step().count();
+  out["estimate_s"] = p.estimate.count();
+  out["simulate_s"] = number(p.simulate);
+  out["tokens_per_s_per_gpu"] = p.rates.tokens_per_s_per_gpu;
+  out["mfu"] = p.rates.mfu;
+  out["hfu"] = p.rates.hfu;
+  out["peak_bytes"] = p.memory.peak.value();
+  out["headroom_bytes"] = p.headroom().value();
+  out["breakdown"] = breakdown_json(p.breakdown);
+  out["memory"] = memory_json(p.memory);
+  return out;
+}
+
+Json ranked_json(const PlanReport& report) {
+  Json out = Json::array();
+  const std::size_t count = std::min(report.rows.value_or(report.result.ranked.size()), report.result.ranked.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    Json row{{"rank", i + 1}};
+    row.update(planned_json(report.result.ranked[i], report.inputs.base.layout));
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Json why_json(const WhyLayout& w, const ParallelLayout& base) {
+  Json out{{"rank", w.rank > 0 ? Json(w.rank) : Json()}};
+  out.update(layout_json(w.choice, base));
+  out["objections"] = w.objections;
+  out["estimate_s"] = number(w.step);
+  out["breakdown"] = w.step ? breakdown_json(w.breakdown) : Json();
+  out["memory"] = w.memory ? memory_json(*w.memory) : Json();
+  return out;
+}
+
+Json variant_json(const PlanVariant& v, const ParallelLayout& base) {
+  Json out;
+  out["what_if"] = v.name.empty() ? Json() : Json(v.name);
+  out["machine"] = machine(v.machine);
+  out["gpus"] = v.gpus;
+  out["partial"] = v.partial;
+  out["evaluated"] = v.evaluated;
+  out["feasible"] = v.feasible;
+  out["best"] = v.best ? planned_json(*v.best, base) : Json();
+  return out;
+}
+
+Json document_json(const PlanReport& report) {
+  const PlanResult& r = report.result;
+  const StepInputs& in = report.inputs.base;
+  Json out = document("collcast.plan.v1");
+  out["scenario"] = report.scenario;
+  out["title"] = report.title;
+  out["what_if"] = report.what_if.empty() ? Json() : Json(report.what_if);
+  out["machine"] = machine(report.machine);
+  out["library"] = report.machine.library;
+  out["model"] = {{"name", in.model.name}, {"parameters", parameter_count(in.model)}};
+  out["batch"] = {{"sequence", in.batch.sequence}, {"global_batch", in.batch.global_batch}};
+  out["order"] = to_string(in.layout.order);
+  out["gpus"] = report.inputs.gpus;
+  out["partial"] = r.partial;
+  out["evaluated"] = r.evaluated;
+  out["feasible"] = r.feasible;
+  out["ranked"] = ranked_json(report);
+  out["pareto"] = Json::array();
+  for (const PlannedLayout& p : r.pareto) out["pareto"].push_back(planned_json(p, in.layout));
+  out["rejected"] = Json::array();
+  for (const Rejection& rejection : r.rejected)
+    out["rejected"].push_back({{"reason", rejection.reason}, {"count", rejection.count}});
+  out["smallest_rejected"] = Json();
+  if (r.smallest) {
+    out["smallest_rejected"] = layout_json(r.smallest->choice, in.layout);
+    out["smallest_rejected"]["memory"] = memory_json(r.smallest->memory);
+  }
+  if (report.why) {
+    out["why"]["asked"] = why_json(report.why->asked, in.layout);
+    out["why"]["best"] = why_json(report.why->best, in.layout);
+    out["why"]["differences"] = report.why->sentences;
+  }
+  if (!report.variants.empty()) {
+    out["variants"] = Json::array();
+    for (const PlanVariant& v : report.variants) out["variants"].push_back(variant_json(v, in.layout));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string json(const PlanReport& report) { return text(document_json(report)); }
+
+Table csv(const PlanReport& report) {
+  Json rows = ranked_json(report);
+  if (rows.empty()) return csv_values(document_json(report));
+  return csv_rows(rows);
+}
+
+}  // namespace collcast

@@ -1,0 +1,138 @@
+// collcast explain, whole: what is written comes to what is claimed, and the commands that it names work.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+#include "cli/arithmetic.hpp"
+#include "cli/process.hpp"
+
+using namespace collcast::test;
+using Json = nlohmann::json;
+
+namespace {
+
+Json explained(const std::string& command) {
+  const std::string program = COLLCAST_EXECUTABLE;
+  REQUIRE(command.starts_with("collcast "));
+  const Outcome outcome = run_shell(program + command.substr(8) + " --format json", std::filesystem::current_path());
+  INFO(command << "\n" << outcome.err);
+  REQUIRE(outcome.exit == 0);
+  return Json::parse(outcome.out);
+}
+
+double value(const Json& doc, const std::string& section, const std::string& name) {
+  for (const Json& term : doc.at("terms"))
+    if (term.at("section").get<std::string>().starts_with(section) && term.at("name") == name) return term.at("value");
+  FAIL("no term " << section << ": " << name);
+  return 0;
+}
+
+/// How many numbers were checked. Four digits are shown, and a term may sum ten of them.
+int check_arithmetic(const Json& doc) {
+  int checked = 0;
+  for (const Json& term : doc.at("terms")) {
+    const std::string numbers = term.at("numbers"), source = term.at("source");
+    if (numbers.empty() || source.starts_with("hops differ")) continue;
+    INFO(term.dump());
+    CHECK(worth(numbers) == Approx(term.at("value").get<double>()).epsilon(1e-3).margin(1e-15));
+    ++checked;
+  }
+  return checked;
+}
+
+const std::vector<std::string> steps{
+    "llama3-70b-64xh100",
+    "llama3-70b-64xh100 --method estimate",
+    "llama3-70b-64xh100 --what-if double-ib",
+    "llama3-70b-64xh100 --set layout.schedule=gpipe --set training.recompute=full",
+    "llama3-70b-64xh100 --set layout.schedule=gpipe --set training.overlap_dp=false --method estimate",
+    "llama3-70b-64xh100 --set training.recompute=selective --set training.attention=unfused --set training.zero=0",
+    "llama3-70b-64xh100 --set training.optimizer=false --set layout.sequence_parallel=false",
+    "llama3-70b-64xh100 --set model.tied_embeddings=true --set training.precision=fp16 --method estimate",
+    "gpt3-512gpu --method estimate",
+    "korthikanti-22b-layer",
+    "overlap-175b-layer"};
+
+}  // namespace
+
+TEST_CASE("the numbers that a step's explanation writes come to the figures that it claims") {
+  for (const std::string& step : steps) {
+    const int checked = check_arithmetic(explained("collcast explain step " + step));
+    INFO(step);
+    CHECK(checked >= (step == "overlap-175b-layer" ? 1 : 25));
+  }
+}
+
+TEST_CASE("the figures that are explained are those of the step") {
+  for (const std::string& step : steps) {
+    INFO(step);
+    const Json doc = explained("collcast explain step " + step), result = explained("collcast step " + step);
+    CHECK(value(doc, "step", "step") == Approx(result.at("step_s").get<double>()).epsilon(1e-9));
+    if (result.at("inputs").is_null()) continue;
+    CHECK(value(doc, "rates", "MFU") == result.at("mfu"));
+    CHECK(value(doc, "rates", "HFU") == result.at("hfu"));
+    CHECK(value(doc, "closed form", "closed form") == Approx(result.at("estimate_s").get<double>()).epsilon(1e-12));
+    for (const char* item : {"parameters", "gradients", "optimizer", "activations", "buffers", "peak"})
+      CHECK(value(doc, "memory", item) == result.at("memory").at(std::string(item) + "_bytes"));
+  }
+}
+
+TEST_CASE("every collective of a step comes with the command that explains it, and its time is the step's") {
+  for (const char* step : {"llama3-70b-64xh100", "llama3-70b-64xh100 --what-if double-ib",
+                           "llama3-70b-64xh100 --set layout.tp=4 --set layout.dp=4 --link-latency 2us --chunks 2",
+                           "llama3-70b-64xh100 --set collectives.sharing=fifo --algorithm ring"}) {
+    INFO(step);
+    const Json doc = explained(std::string("collcast explain step ") + step);
+    const Json collectives = explained(std::string("collcast step ") + step).at("collectives");
+    const Json& commands = doc.at("commands");
+    REQUIRE(commands.size() == collectives.size());
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      const std::string command = commands[i].at("command");
+      INFO(command);
+      const Json collective = explained(command);
+      CHECK(value(collective, "total", "simulation") == collectives[i].at("time_s"));
+    }
+  }
+}
+
+TEST_CASE("groups at once: alone, together, and the links that they share") {
+  // 12 hosts of a leaf pair up with 12 of the other over 6 spine links of 12.5 GB/s; see the estimate of `collective`.
+  const std::string asked =
+      "collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size 16MiB";
+  const Json doc = explained("collcast explain " + asked), row = explained("collcast " + asked).at("rows")[0];
+  CHECK(value(doc, "total", "estimate") == row.at("estimate_s"));
+  CHECK(value(doc, "total", "simulation") == row.at("simulate_s"));
+  bool shared = false;
+  for (const Json& table : doc.at("tables"))
+    if (table.at("section") == "shared links") {
+      shared = true;
+      // 48 groups over three spines: 16 on each link of 12.5 GB/s.
+      CHECK(table.at("rows")[0][2] == "16");
+      CHECK(table.at("rows")[0][3] == "781.2 MB/s");
+    }
+  CHECK(shared);
+}
+
+TEST_CASE("a collective's formulas come to their figures") {
+  for (const char* asked :
+       {"all_reduce --topology dgx-h100 --nodes 2 --size 64MiB",
+        "broadcast --topology ring --ranks 8 --algorithm ring --chunks 64 --size 1GiB",
+        "alltoall --topology star --ranks 8 --size 1MiB", "all_reduce --topology ethernet-hosts --nodes 4 --size 0"})
+    CHECK(check_arithmetic(explained(std::string("collcast explain collective ") + asked)) >= 2);
+}
+
+TEST_CASE("links of a simulated collective: bytes, busy time and utilisation, on request") {
+  // A ring all-reduce of 4 MB among 4 ranks at 10 GB/s sends 2 x 3 x 1 MB over each of 4 links, without a pause.
+  const std::string asked =
+      "collcast collective all_reduce --topology ring --ranks 4 --link-bandwidth 10GB/s --link-latency 0s "
+      "--algorithm ring --size 4MB";
+  const Json links = explained(asked + " --links").at("rows")[0].at("links");
+  REQUIRE(links.size() == 4);
+  for (const Json& link : links) {
+    CHECK(link.at("carried_bytes") == 6e6);
+    CHECK(link.at("busy_s") == Approx(600e-6));
+    CHECK(link.at("utilisation") == Approx(1));
+  }
+  CHECK(!explained(asked).at("rows")[0].contains("links"));
+}
