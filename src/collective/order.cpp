@@ -64,7 +64,10 @@ std::vector<int> node_by_node(const NodeRuns& runs, Arrangement arrangement, std
   for (int i = 0; i < nodes; ++i) {
     const int node = (first + i) % nodes;
     std::vector<int> locals = rotated(runs.size(node), rotation(runs.size(node), channel, channels));
-    if (i == 0 || arrangement == Arrangement::aligned) to_front(locals, root_local);
+    if (nodes == 1 && root && arrangement == Arrangement::snake)
+      locals = rotated(runs.size(node), root_local);  // no rail to choose: neighbours stay neighbours
+    else if (i == 0 || arrangement == Arrangement::aligned)
+      to_front(locals, root_local);
     if (arrangement == Arrangement::snake && i % 2 == 1) std::reverse(locals.begin(), locals.end());
     for (const int local : locals) order.push_back(runs.begin[static_cast<std::size_t>(node)] + local);
   }

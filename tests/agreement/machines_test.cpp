@@ -61,12 +61,11 @@ TEST_CASE("on a star the closed form is within 0.65 to 1.25 of the simulation") 
       check_spread(spread(star_fabric(k, Bandwidth(10e9), Seconds(alpha)), k, {}), 0.65, 1.25);
 }
 
-TEST_CASE("on a ring the closed form is within 0.75 to 1.5 of the simulation") {
-  // Lowest: two channels of a bidirectional broadcast, whose directions are taken to meet on a cable in each round.
+TEST_CASE("on a ring the closed form is within 0.8 to 1.5 of the simulation") {
   // Highest: recursive halving of 5 ranks, where neighbours' hops of one round are taken to meet and do not.
   for (const int k : {2, 5, 8})
     for (const double alpha : {0.0, 1e-6})
-      check_spread(spread(ring_fabric(k, Bandwidth(10e9), Seconds(alpha)), k, {}), 0.75, 1.5);
+      check_spread(spread(ring_fabric(k, Bandwidth(10e9), Seconds(alpha)), k, {}), 0.8, 1.5);
 }
 
 TEST_CASE("on two and four nodes the closed form is within 0.75 to 1.25 of the simulation") {

@@ -60,6 +60,11 @@ TEST_CASE("the root comes first, and its node") {
       }
 }
 
+TEST_CASE("on one node every channel of a rooted ring goes around from the root, neighbour by neighbour") {
+  for (const int channel : {0, 1, 2, 3})
+    CHECK(channel_order(node_runs({}, 8), Arrangement::snake, 3, channel, 4) == Order{3, 4, 5, 6, 7, 0, 1, 2});
+}
+
 TEST_CASE("aligned orders pair equal local indices across nodes") {
   for (int channel = 0; channel < 4; ++channel) {
     const Order o = order(Arrangement::aligned, channel, 6);  // local index 2 of node 1
