@@ -4,6 +4,8 @@
 // sum alpha + max tau_1, and the other flows fall or do not depend on c. So there is no best number in this
 // model, only one that is enough: the smallest power of two within 1 % of the most that are tried.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -13,23 +15,46 @@
 namespace collcast {
 namespace {
 
-constexpr int most_doublings = 12;  // 4096 chunks
 constexpr double enough = 1.01;
-constexpr std::int64_t many_hops = std::int64_t{1} << 22;
-/// Minutes of closed form.
-constexpr std::int64_t too_many_hops = std::int64_t{1} << 27;
+/// Links that the hops of an estimate cross, all told: a second of closed form, and half a minute.
+constexpr std::int64_t much_work = std::int64_t{1} << 23;
+constexpr std::int64_t too_much_work = std::int64_t{1} << 28;
 
-/// Hops that an estimate looks at: those of a circulating phase are the same in every round.
-std::int64_t hops(const std::vector<Pattern>& patterns) {
-  std::int64_t sum = 0;
-  for (const Pattern& pattern : patterns)
-    for (const Lane& lane : pattern.lanes)
-      for (const Phase& phase : lane.phases)
-        for (Position v = 0; v < pattern.size(); ++v) {
-          const int sends = phase.shape->sends(phase, v);
-          sum += phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
-        }
-  return sum;
+/// Calls visit(lane, from, hop) for every stride-th hop that an estimate looks at, and returns how many those are; all
+/// rounds of a circulating phase are one.
+template <class Visit>
+std::int64_t each_hop(const Pattern& pattern, std::int64_t stride, Visit visit) {
+  std::int64_t count = 0;
+  for (const Lane& lane : pattern.lanes)
+    for (const Phase& phase : lane.phases)
+      for (Position v = 0; v < pattern.size(); ++v) {
+        const int sends = phase.shape->sends(phase, v);
+        const int hops = phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
+        for (std::int64_t j = (stride - count % stride) % stride; j < hops; j += stride)
+          visit(lane, v, phase.shape->send(phase, v, static_cast<int>(j)));
+        count += hops;
+      }
+  return count;
+}
+
+/// Links that the hops of an estimate cross: their number times the average over a few hundred of them.
+std::int64_t work(const Fabric& fabric, const std::vector<Pattern>& patterns) {
+  constexpr std::int64_t looked_at = 256;
+  const auto nothing = [](const Lane&, Position, const Hop&) {};
+  double sum = 0;
+  std::vector<LinkId> route;
+  for (const Pattern& pattern : patterns) {
+    const std::int64_t hops = each_hop(pattern, std::numeric_limits<std::int64_t>::max(), nothing);
+    double links = 0, seen = 0;
+    each_hop(pattern, hops / looked_at + 1, [&](const Lane& lane, Position from, const Hop& hop) {
+      route.clear();
+      fabric.route(pattern.rank(lane, from), pattern.rank(lane, hop.peer), lane.route_lane, route);
+      links += static_cast<double>(route.size());
+      seen += 1;
+    });
+    if (seen > 0) sum += static_cast<double>(hops) * links / seen;
+  }
+  return static_cast<std::int64_t>(std::min(sum, 9e18));
 }
 
 Estimate with_chunks(const Fabric& fabric, std::vector<Pattern>& patterns, int chunks) {
@@ -42,11 +67,20 @@ struct Chunked {
   Estimate estimate;
 };
 
+/// The most chunks that are tried: 4096, or as many as leave each a byte.
+int most_doublings(const std::vector<Pattern>& patterns) {
+  double largest = 1;
+  for (const Pattern& pattern : patterns)
+    for (const Lane& lane : pattern.lanes) largest = std::max(largest, lane.block.value());
+  return std::min(12, static_cast<int>(std::floor(std::log2(largest))));
+}
+
 Chunked best_chunks(const Fabric& fabric, std::vector<Pattern>& patterns) {
-  Chunked best{1 << most_doublings, with_chunks(fabric, patterns, 1 << most_doublings)};
+  const int most = most_doublings(patterns);
+  Chunked best{1 << most, with_chunks(fabric, patterns, 1 << most)};
   const Seconds limit = best.estimate.total * enough;
   int too_few = -1;
-  int good = most_doublings;
+  int good = most;
   while (good - too_few > 1) {
     const int middle = (too_few + good) / 2;
     Estimate estimate = with_chunks(fabric, patterns, 1 << middle);
@@ -83,6 +117,7 @@ const AlgorithmInfo* find_info(const std::string& name) {
 struct Candidate {
   CollectiveOptions options;
   std::vector<Pattern> patterns;  ///< own, then those alongside
+  std::int64_t work = 0;          ///< links that an estimate's hops cross
 };
 
 Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy,
@@ -92,18 +127,17 @@ Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& reque
     options.channels = channels_for(fabric, request, *info);
   Result<std::vector<Pattern>> patterns = group_patterns(fabric, request, options);
   if (!patterns) return patterns.errors();
-  if (const std::int64_t count = hops(*patterns); count > too_many_hops)
+  Candidate out{std::move(options), std::move(patterns).value()};
+  out.work = work(fabric, out.patterns);
+  if (out.work > too_much_work)
     return Diagnostics{{{},
-                        name + " among " + std::to_string(request.group.size()) + " ranks has " +
-                            std::to_string(count) + " hops, more than the " + std::to_string(too_many_hops) +
+                        name + " among " + std::to_string(request.group.size()) + " ranks here crosses " +
+                            std::to_string(out.work) + " links, more than the " + std::to_string(too_much_work) +
                             " that are looked at one by one",
-                        "expected fewer ranks, or another algorithm, such as recursive_doubling or ring"}};
-  options.node_of = nodes_of(fabric, request.group);
-  return Candidate{std::move(options), std::move(patterns).value()};
+                        "expected fewer ranks, or another algorithm, such as ring"}};
+  out.options.node_of = nodes_of(fabric, request.group);
+  return out;
 }
-
-/// Sums of equal terms in different order are equal: the catalogue's order then decides.
-double rounded(Seconds time) { return static_cast<double>(static_cast<float>(time.count())); }
 
 Choice priced(const Fabric& fabric, const CollectivePolicy& policy, Candidate c) {
   Chunked best;
@@ -127,7 +161,7 @@ Result<std::vector<Candidate>> candidates(const Fabric& fabric, const Collective
       why_not = one.errors();
       continue;
     }
-    auto& list = hops(one->patterns) > many_hops ? heavy : lean;
+    auto& list = one->work > much_work ? heavy : lean;
     list.push_back(std::move(one).value());
   }
   if (lean.empty() && heavy.empty()) return why_not;
@@ -192,7 +226,8 @@ std::vector<ChunkPoint> chunk_curve(const Fabric& fabric, const CollectiveReques
   if (!made) return {};
   std::vector<Pattern> patterns = std::move(made).value();
   std::vector<ChunkPoint> curve;
-  for (int d = 0; d <= most_doublings; ++d) curve.push_back({1 << d, with_chunks(fabric, patterns, 1 << d).total});
+  const int most = most_doublings(patterns);
+  for (int d = 0; d <= most; ++d) curve.push_back({1 << d, with_chunks(fabric, patterns, 1 << d).total});
   return curve;
 }
 

@@ -29,9 +29,9 @@ std::string difference_text(Seconds simulated, Seconds estimated);
 
 /// Why a curve over chunks has no best point.
 inline constexpr const char* chunks_text =
-    "a message has no cost of its own here and its latency overlaps the next one, so more chunks hardly ever cost "
-    "time; "
-    "--chunks auto takes the fewest (a power of two) within 1 % of 4096.";
+    "a message has no cost of its own here and its latency overlaps the next one, so more chunks cost no time (a curve "
+    "that rises again is the closed form's error on shared links); --chunks auto takes the fewest (a power of two) "
+    "within 1 % of the most: 4096, or one per byte.";
 
 /// The first of the rows; `when` ends the title.
 Table link_table(const std::vector<LinkRow>&, std::string_view when);

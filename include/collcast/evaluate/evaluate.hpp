@@ -15,7 +15,7 @@ namespace collcast {
 /// How collectives are run when nobody names the algorithm each time.
 struct CollectivePolicy {
   std::string algorithm = "auto";  ///< or a name of algorithms(); auto: the fastest closed form
-  int chunks = 0;                  ///< 0: the smallest power of two within 1 % of 4096 chunks' closed form
+  int chunks = 0;                  ///< 0: the smallest power of two within 1 % of the most (4096, or one per byte)
   int channels = 0;                ///< 0: one per NIC of a node for groups across nodes, if that helps the algorithm
 };
 
@@ -29,9 +29,9 @@ struct Choice {
 };
 
 /// Fills `node_of` and channels from the fabric, picks algorithm and chunks by closed form. Candidates are
-/// ordered fastest first; the runner-up is [1]. `auto` passes over algorithms with more than four million
-/// hops (every-to-every beyond 2048 ranks) where another can do it. Fails as make_pattern does, and for
-/// more than 134 million hops (every-to-every beyond 11585 ranks).
+/// ordered fastest first; the runner-up is [1]. `auto` passes over algorithms whose hops cross more than
+/// eight million links (every-to-every beyond 2048 ranks on a star) where another can do it. Fails as make_pattern
+/// does, and for more than 268 million links (every-to-every beyond 11585 ranks on a star).
 Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
 
 /// choose()'s first alone, at a fraction of the work: what cannot come below the best so far, because of the bytes over
@@ -39,12 +39,13 @@ Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, cons
 Result<Choice> fastest(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
 
 /// Where the closed form is approximate it cannot tell near candidates apart: simulates those of `choices` (as of
-/// choose) that are approximate, within 25 % of the best and of at most two million messages, and orders all that are
-/// within 25 % by the simulated time, else by the estimate.
+/// choose) that are approximate and of at most two million messages, from the first to the last whose estimate is
+/// within 25 % of the best or below the best simulated time so far, and orders these by the simulated time, else by the
+/// estimate. A lone candidate, or one that is exact and far ahead, is not simulated.
 Diagnostics prefer_simulated(const Fabric&, std::vector<Choice>& choices, const EngineOptions& = {});
 
-/// The closed form over numbers of chunks, 1, 2, 4 ... 4096. The model has no cost per message, so more chunks
-/// never hurt it; `chunks = 0` takes the fewest within 1 % of the last. Empty where make_pattern fails.
+/// The closed form over numbers of chunks, 1, 2, 4 ... 4096 or one per byte. The model has no cost per message, so more
+/// chunks never hurt it; `chunks = 0` takes the fewest within 1 % of the last. Empty where make_pattern fails.
 struct ChunkPoint {
   int chunks = 1;
   Seconds time{};
