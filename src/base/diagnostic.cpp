@@ -27,6 +27,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+void append(Diagnostics& errors, const Diagnostics& more) { errors.insert(errors.end(), more.begin(), more.end()); }
+
 std::string to_text(const Location& where) {
   return where.line > 0 ? fmt::format("{}:{}:{}", where.file, where.line, where.column) : where.file;
 }

@@ -25,8 +25,6 @@ std::vector<std::string> names(const std::vector<TopologyEntry>& entries) {
   return out;
 }
 
-void append(Diagnostics& errors, const Diagnostics& more) { errors.insert(errors.end(), more.begin(), more.end()); }
-
 }  // namespace
 
 void add_machine_options(CLI::App& app, MachineOptions& options) {
@@ -95,7 +93,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
   const int needed = (std::max(*ranks_asked, ranks_needed) + per_node - 1) / per_node;
   int nodes = *nodes_asked;
   if (nodes == 0) nodes = spec->teaching && needed > 0 ? needed : std::max(spec->default_nodes, needed);
-  Result<Fabric> fabric = Fabric::build(*spec, nodes);
+  Result<Fabric> fabric = Fabric::build(*spec, nodes, *nodes_asked > 0 ? command_line : Location{});
   if (!fabric) {
     append(errors, fabric.errors());
     return std::nullopt;

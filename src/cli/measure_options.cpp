@@ -200,7 +200,7 @@ std::optional<MeasureQuestion> understand(const MeasureArgs& args, const Session
 
   const Result<std::optional<Membership>> world = membership(session.environment, args.rendezvous);
   if (!world) {
-    errors.insert(errors.end(), world.errors().begin(), world.errors().end());
+    append(errors, world.errors());
     return std::nullopt;
   }
   q.member = *world;

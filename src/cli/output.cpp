@@ -116,7 +116,7 @@ Diagnostics stage_all(const std::vector<OutputFile>& files, std::vector<StagedFi
     }
     Result<std::optional<StagedFile>> result = stage(file);
     if (!result) {
-      errors.insert(errors.end(), result.errors().begin(), result.errors().end());
+      append(errors, result.errors());
       continue;
     }
     if (std::optional<StagedFile> one = std::move(result).value()) staged.push_back(std::move(*one));

@@ -29,7 +29,7 @@ Exit run_list(const Args& args, const Session& session) {
   for (const TopologyEntry& entry : list_topologies(session.search)) {
     const Result<TopologySpec> spec = load_topology(entry.name, session.search);
     if (!spec) {
-      errors.insert(errors.end(), spec.errors().begin(), spec.errors().end());
+      append(errors, spec.errors());
       continue;
     }
     int ranks = 0;
@@ -60,7 +60,7 @@ Exit run_check(const Args& args, const Session& session) {
   const auto machine = load_machine(args.machine, 0, session, errors);
   if (machine && !machine->fabric.spec().gpu.kernels.empty()) {
     const Result<KernelModel> kernels = load_kernels(machine->fabric.spec(), session.search);
-    errors.insert(errors.end(), kernels.errors().begin(), kernels.errors().end());
+    append(errors, kernels.errors());
   }
   if (machine && errors.empty())
     return deliver(session, CheckReport{machine->fabric.spec().name, describe(machine->fabric), {}}, format,

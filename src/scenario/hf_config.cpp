@@ -185,10 +185,14 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   const Result<Node> tree = input::parse_json(text, file);
   if (!tree) return tree.errors();
   Reader reader;
+  reader.error(repeated_keys(*tree));
   Object o(reader, *tree, "", Null::is_missing);
-  if (!reader.ok()) return reader.take();
+  if (tree->kind != Node::Kind::map) return reader.take();
   const Result<Architecture> architecture = architecture_of(*tree);
-  if (!architecture) return architecture.errors();
+  if (!architecture) {
+    reader.error(architecture.errors());
+    return reader.take();
+  }
   TransformerConfig model = architecture->read(o);
   model.name = model_name(file, *architecture);
   complete_heads(reader, *tree, model);

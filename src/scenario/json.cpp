@@ -162,7 +162,10 @@ Result<Node> parse_json(std::string_view text, const std::string& file) {
   std::size_t consumed = 0;
   TreeBuilder builder(text, file, &consumed);
   json::sax_parse(CountingIterator(text, 0, &consumed), CountingIterator(text, text.size(), &consumed), &builder);
-  if (!builder.errors.empty()) return std::move(builder.errors);
+  if (!builder.errors.empty()) {
+    append(builder.errors, repeated_keys(builder.root));
+    return std::move(builder.errors);
+  }
   return std::move(builder.root);
 }
 

@@ -69,6 +69,7 @@ Result<KernelModel> parse_kernels(std::string_view text, std::string_view file_n
   const Result<input::Node> tree = input::parse_yaml(text, file);
   if (!tree) return tree.errors();
   input::Reader reader;
+  reader.error(repeated_keys(*tree));
   KernelModel model = input::read_kernels(reader, *tree, file);
   if (!reader.ok()) return reader.take();
   return model;

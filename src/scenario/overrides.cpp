@@ -52,6 +52,8 @@ void shift_all(Node& node, const Location& start) {
 Result<Setting> to_setting(const Override& given) {
   const Location& start = given.value_where.file.empty() ? given.where : given.value_where;
   Result<Node> parsed = parse_yaml(given.value, start.file);
+  if (parsed)
+    if (Diagnostics repeated = repeated_keys(*parsed); !repeated.empty()) parsed = std::move(repeated);
   if (parsed) {
     Node value = std::move(parsed).value();
     shift_all(value, start);
@@ -75,7 +77,7 @@ Result<std::vector<Setting>> to_settings(const std::vector<Override>& overrides)
     if (setting) {
       settings.push_back(std::move(setting).value());
     } else {
-      errors.insert(errors.end(), setting.errors().begin(), setting.errors().end());
+      append(errors, setting.errors());
     }
   }
   if (!errors.empty()) return errors;

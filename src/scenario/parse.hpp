@@ -24,8 +24,8 @@ Result<Node> parse_json(std::string_view text, const std::string& file);
 /// Line and column (in bytes, both from 1) of an offset.
 Location locate(std::string_view text, std::size_t offset, const std::string& file);
 
-/// Duplicate keys of a finished map, and too many of them.
-void check_keys(const Node& map, Diagnostics&);
+/// Sets the keys of a finished map aside that it has already; too many keys are an error at once.
+void check_keys(Node& map, Diagnostics&);
 
 /// Everything about the bytes themselves that keeps them from being parsed. `yaml`: tabs in front of a line too.
 Diagnostics check_text(std::string_view text, const std::string& file, bool yaml);

@@ -171,7 +171,7 @@ std::string AsBytes::expected() const { return parse_bytes("").expected; }
 bool AsBytes::operator()(Reader& reader, const Node& node, const std::string& path, Bytes& out) const {
   return read_quantity(
       reader, node, path, out, [](const std::string& t) { return parse_bytes(t); },
-      [](Bytes b) { return b > Bytes(0); }, expected() + ", above 0");
+      [](Bytes b) { return b > Bytes(0); }, "more than 0: " + expected());
 }
 
 std::string AsBandwidth::expected() const { return parse_bandwidth("").expected; }

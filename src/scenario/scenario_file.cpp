@@ -240,6 +240,7 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file_nam
   const Result<input::Node> tree = input::parse_yaml(text, file);
   if (!tree) return tree.errors();
   input::Reader reader;
+  reader.error(repeated_keys(*tree));
   std::vector<input::Variant> variants;
   if (const input::Node* what_if = tree->find("what_if")) variants = input::read_variants(reader, *what_if);
   const std::vector<input::Setting> settings = input::chosen_settings(reader, *tree, options, variants);

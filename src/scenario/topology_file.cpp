@@ -13,7 +13,6 @@ namespace {
 
 // A million nodes of a thousand devices are 2^30: ranks fit an int.
 constexpr int most_devices = 1024;  // of one group
-constexpr int most_nodes = 1'000'000;
 constexpr int most_links = 256;
 
 GpuSpec read_gpu(Reader& reader, const Node& node) {
@@ -147,7 +146,7 @@ TorusNetwork read_grid(Object& o, NetworkKind kind, const NetworkLink& link) {
   return grid;
 }
 
-LeafSpineNetwork read_leaf_spine(Object& o, const NetworkLink& link) {
+LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& link) {
   LeafSpineNetwork network;
   network.bandwidth = link.bandwidth;
   network.latency = link.latency;
@@ -155,7 +154,9 @@ LeafSpineNetwork read_leaf_spine(Object& o, const NetworkLink& link) {
   o.required("nodes_per_leaf", network.nodes_per_leaf, AsCount{1, most_nodes});
   o.optional("spines", network.spines, AsCount{0, most_devices});
   o.optional("oversubscription", network.oversubscription, AsNumber{0.001, 1000});
-  if (network.spines > 0) {
+  if (!reader.good("network.spines")) {
+    o.allow({"spine_latency"});  // whether it belongs here depends on them
+  } else if (network.spines > 0) {
     o.required("spine_latency", network.spine_latency, AsTime{});
   } else {
     o.refuse("spine_latency", "there are no spines");
@@ -181,7 +182,7 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
     o.required("source", spec.network_source, AsText{});
     const NetworkLink link = read_network_link(reader, o);
     if (kind == NetworkKind::star) spec.network = StarNetwork{link.bandwidth, link.latency};
-    if (kind == NetworkKind::leaf_spine) spec.network = read_leaf_spine(o, link);
+    if (kind == NetworkKind::leaf_spine) spec.network = read_leaf_spine(reader, o, link);
     if (kind == NetworkKind::ring || kind == NetworkKind::mesh || kind == NetworkKind::torus)
       spec.network = read_grid(o, kind, link);
   }

@@ -55,6 +55,7 @@ Result<Node> load_tree(const std::string& file, const Location& asked_by, const 
 Result<Machine> read(Node tree, const std::string& file, const std::vector<Setting>& settings,
                      const std::string& prefix) {
   Reader reader(prefix);
+  reader.error(repeated_keys(tree));
   Diagnostics misplaced;
   for (const Setting& setting : settings) apply(tree, setting, misplaced);
   reader.error(misplaced);

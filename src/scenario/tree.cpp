@@ -25,6 +25,14 @@ void Node::erase(std::string_view key) {
   std::erase_if(entries, [&](const Entry& e) { return e.key == key; });
 }
 
+Diagnostics repeated_keys(const Node& node) {
+  Diagnostics out;
+  for (const Node& item : node.items) append(out, repeated_keys(item));
+  for (const Entry& entry : node.entries) append(out, repeated_keys(entry.value));
+  append(out, node.repeated);
+  return out;
+}
+
 Node merged(Node base, Node over) {
   if (base.kind != Node::Kind::map || over.kind != Node::Kind::map) return over;
   for (Entry& entry : over.entries) {
@@ -35,6 +43,7 @@ Node merged(Node base, Node over) {
       *below = merged(std::move(*below), std::move(entry.value));
     }
   }
+  append(base.repeated, over.repeated);
   base.at = over.at;
   return base;
 }

@@ -32,6 +32,7 @@ struct Node {
   bool quoted = false;         ///< a scalar that can only be text
   std::vector<Node> items;     ///< list
   std::vector<Entry> entries;  ///< map, in the order of the file, keys distinct
+  Diagnostics repeated;        ///< map: keys that were given again, which are not among the entries
   Place at;
   std::shared_ptr<const std::string> set_by;  ///< path of the setting that put this here; null: the file itself
 
@@ -45,6 +46,9 @@ struct Entry {
   Place at;
   Node value;
 };
+
+/// Keys given again, anywhere in a tree. An error, but one behind which the file can be read on.
+Diagnostics repeated_keys(const Node&);
 
 /// `over` on top of `base`: maps merge key by key, anything else replaces.
 Node merged(Node base, Node over);

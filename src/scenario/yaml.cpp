@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <sstream>
 
 #include "scenario/parse.hpp"
@@ -161,20 +162,24 @@ void run_parser(std::string_view text, const std::string& file, TreeBuilder& bui
 
 }  // namespace
 
-void check_keys(const Node& map, Diagnostics& errors) {
+void check_keys(Node& map, Diagnostics& errors) {
   if (map.entries.size() > max_map_keys) {
     errors.push_back({map.at.location(), fmt::format("{} keys in one map", map.entries.size()),
                       fmt::format("up to {} are read", max_map_keys)});
     return;
   }
-  std::vector<const Entry*> sorted;
-  for (const Entry& entry : map.entries) sorted.push_back(&entry);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Entry* a, const Entry* b) { return a->key < b->key; });
-  for (std::size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i]->key == sorted[i - 1]->key)
-      errors.push_back({sorted[i]->at.location(), fmt::format("key '{}' is given twice", shown(sorted[i]->key)),
-                        fmt::format("it was first given in line {}", sorted[i - 1]->at.line)});
+  std::map<std::string_view, int> first;  // line
+  std::vector<Entry> kept;
+  kept.reserve(map.entries.size());
+  for (Entry& entry : map.entries) {
+    const auto [before, is_first] = first.try_emplace(entry.key, entry.at.line);
+    if (is_first)
+      kept.push_back(entry);
+    else
+      map.repeated.push_back({entry.at.location(), fmt::format("key '{}' is given twice", shown(entry.key)),
+                              fmt::format("it was first given in line {}", before->second)});
   }
+  if (!map.repeated.empty()) map.entries = std::move(kept);
 }
 
 Result<Node> parse_yaml(std::string_view text, const std::string& file) {
@@ -182,7 +187,10 @@ Result<Node> parse_yaml(std::string_view text, const std::string& file) {
   if (Diagnostics errors = check_text(text, file, true); !errors.empty()) return errors;
   TreeBuilder builder(text, file);
   run_parser(text, file, builder);
-  if (!builder.errors.empty()) return std::move(builder.errors);
+  if (!builder.errors.empty()) {
+    append(builder.errors, repeated_keys(builder.root));
+    return std::move(builder.errors);
+  }
   if (builder.documents == 0 || builder.root.kind == Node::Kind::null)
     return Diagnostic{{file, 1, 1}, "the file is empty", "docs/formats.md shows what belongs in it"};
   return std::move(builder.root);

@@ -14,7 +14,6 @@ namespace {
 // Bounds that no machine reaches, so that a mistyped count is answered instead of exhausting the memory: a
 // node keeps a route per pair of its endpoints.
 constexpr int most_devices_per_node = 2048;
-constexpr int most_nodes = 1 << 20;
 
 bool is_name(const std::string& word) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -160,14 +159,14 @@ void check_links(const TopologySpec& spec, Diagnostics& out) {
   }
 }
 
-void check_size(const TopologySpec& spec, int nodes, Diagnostics& out) {
+void check_size(const TopologySpec& spec, int nodes, const Location& where, Diagnostics& out) {
   if (nodes < 1) {
-    out.push_back({spec.where, fmt::format("{} nodes", nodes), "1 or more"});
+    out.push_back({where, fmt::format("{} nodes", nodes), "1 or more"});
   } else if (spec.max_nodes > 0 && nodes > spec.max_nodes) {
-    out.push_back({spec.where, fmt::format("{} nodes of '{}'", nodes, spec.name),
+    out.push_back({where, fmt::format("{} nodes of '{}'", nodes, spec.name),
                    fmt::format("this machine has at most {}", spec.max_nodes)});
   } else if (nodes > most_nodes) {
-    out.push_back({spec.where, fmt::format("{} nodes", nodes), fmt::format("at most {}", most_nodes)});
+    out.push_back({where, fmt::format("{} nodes", nodes), fmt::format("at most {}", most_nodes)});
   }
 }
 
@@ -193,11 +192,11 @@ std::vector<std::string> group_names(const TopologySpec& spec) {
   return names;
 }
 
-Diagnostics check_form(const TopologySpec& spec, int nodes) {
+Diagnostics check_form(const TopologySpec& spec, int nodes, const Location& nodes_asked_at) {
   Diagnostics out;
   check_devices(spec, out);
   check_links(spec, out);
-  check_size(spec, nodes, out);
+  check_size(spec, nodes, nodes_asked_at, out);
   check_network(spec, nodes, out);
   return out;
 }

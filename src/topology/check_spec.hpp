@@ -8,7 +8,7 @@
 namespace collcast::topology {
 
 /// All mistakes of the form of `spec` on `nodes` nodes; empty if it can be built.
-Diagnostics check_form(const TopologySpec& spec, int nodes);
+Diagnostics check_form(const TopologySpec& spec, int nodes, const Location& nodes_asked_at);
 
 /// Its part about the network.
 void check_network(const TopologySpec& spec, int nodes, Diagnostics& out);

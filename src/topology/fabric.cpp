@@ -21,11 +21,12 @@ using topology::NodePlan;
 /// No machine comes near: 2^26 cables are 3 GiB of links.
 constexpr std::int64_t most_parts = std::int64_t{1} << 26;
 
-Diagnostics check_total(const TopologySpec& spec, const NodePlan& node, const Network& network, int nodes) {
+Diagnostics check_total(const TopologySpec& spec, const NodePlan& node, const Network& network, int nodes,
+                        const Location& nodes_at) {
   const std::int64_t in_nodes = nodes * static_cast<std::int64_t>(node.devices.size() + node.cables.size());
   const std::int64_t between = std::visit([](const auto& n) { return n.cables() + n.switches(); }, network);
   if (in_nodes + between <= most_parts) return {};
-  return {{spec.where,
+  return {{nodes_at,
            fmt::format("{} nodes of '{}' come to {} devices and cables", nodes, spec.name, in_nodes + between),
            fmt::format("at most {}", most_parts)}};
 }
@@ -48,14 +49,15 @@ std::vector<Link> list_links(const NodePlan& node, const Network& network, int n
 
 Fabric::Fabric(std::shared_ptr<const Layout> layout) : layout_(std::move(layout)) {}
 
-Result<Fabric> Fabric::build(const TopologySpec& spec, int nodes) {
+Result<Fabric> Fabric::build(const TopologySpec& spec, int nodes, const Location& asked_at) {
   if (nodes == 0) nodes = spec.default_nodes;
-  if (Diagnostics wrong = topology::check_form(spec, nodes); !wrong.empty()) return wrong;
+  const Location& nodes_at = asked_at.file.empty() ? spec.where : asked_at;
+  if (Diagnostics wrong = topology::check_form(spec, nodes, nodes_at); !wrong.empty()) return wrong;
 
   NodePlan node = topology::plan_node(spec);
   const Network network =
       topology::make_network(spec.network, Attachment{nodes, static_cast<int>(node.devices.size()), node.ports});
-  if (Diagnostics wrong = check_total(spec, node, network, nodes); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = check_total(spec, node, network, nodes, nodes_at); !wrong.empty()) return wrong;
 
   // Routes are final from here on.
   topology::NodeRoutes routes = topology::route_node(node);

@@ -79,7 +79,7 @@ class StagePricing {
   Seconds add(CollectiveCost cost) {
     const Result<Seconds> time = time_(cost.request);
     if (!time) {
-      errors.insert(errors.end(), time.errors().begin(), time.errors().end());
+      append(errors, time.errors());
       return {};
     }
     cost.time = *time;
@@ -306,7 +306,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
     StagePricing pricing(in, fabric, time, stage);
     plan.stages.push_back(StageMaker(in, pricing, stage).make());
     plan.stages.back().collectives = std::move(pricing.costs);
-    errors.insert(errors.end(), pricing.errors.begin(), pricing.errors.end());
+    append(errors, pricing.errors);
   }
   if (!errors.empty()) return errors;
   if (Diagnostics wrong = add_transfers(plan, in, fabric, time); !wrong.empty()) return wrong;

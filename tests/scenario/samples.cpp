@@ -141,6 +141,7 @@ Reading read_with(const std::string& text, const std::function<void(input::Reade
   const Result<input::Node> tree = input::parse_yaml(text, "f.yaml");
   if (!tree) return {tree.errors(), {}};
   input::Reader reader;
+  reader.error(input::repeated_keys(*tree));
   read(reader, *tree);
   std::vector<input::KnownKey> known = reader.known();
   return {reader.take(), std::move(known)};

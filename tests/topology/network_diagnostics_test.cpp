@@ -46,9 +46,10 @@ TEST_CASE("without a number of nodes the file's default counts") {
 
 TEST_CASE("a fabric beyond any machine is refused before it is built") {
   CHECK_THAT(only(dgx(star()), std::numeric_limits<int>::max()).message, Contains("nodes"));
-  // 2^20 pods of one node with 8 leaves each, every leaf to 2^20 spines: 2^43 cables; the bound is 2^26.
+  // A million pods of one node with 8 leaves each, every leaf to 2^20 spines: 8.4e12 cables; the bound is 2^26.
   TopologySpec spec = dgx(rails(1, 1 << 20, 1));
-  CHECK_THAT(only(spec, 1 << 20).message, Contains("devices and cables"));
+  CHECK_THAT(only(spec, most_nodes).message, Contains("devices and cables"));
+  CHECK_THAT(only(spec, most_nodes + 1).message, Contains("1000001 nodes"));
 }
 
 TEST_CASE("the network attaches to NICs or endpoints that exist") {

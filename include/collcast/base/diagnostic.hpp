@@ -26,6 +26,8 @@ struct Diagnostic {
 };
 using Diagnostics = std::vector<Diagnostic>;
 
+void append(Diagnostics&, const Diagnostics& more);
+
 /// "file:line:column", or the file alone.
 std::string to_text(const Location&);
 

@@ -33,8 +33,9 @@ struct Path {
 class Fabric {
  public:
   /// Routes `spec` with `nodes` nodes (0: the file's default). Unreachable ranks, unknown device names,
-  /// wiring that does not fit its counts are diagnostics, all at once.
-  static Result<Fabric> build(const TopologySpec& spec, int nodes = 0);
+  /// wiring that does not fit its counts are diagnostics, all at once; a number of nodes that cannot be is one at
+  /// `asked_at`, or at the file.
+  static Result<Fabric> build(const TopologySpec& spec, int nodes = 0, const Location& asked_at = {});
 
   int nodes() const;
   int ranks_per_node() const;

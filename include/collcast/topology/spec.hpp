@@ -24,6 +24,9 @@ enum class LinkKind { nvlink, pcie, socket, c2c, nic_port, network, direct };
 std::string_view to_string(DeviceKind);
 std::string_view to_string(LinkKind);
 
+/// Of a machine: no machine has as many, so that a mistyped count is answered instead of exhausting the memory.
+inline constexpr int most_nodes = 1'000'000;
+
 /// What one GPU can do, from its data sheet.
 struct GpuSpec {
   std::string model;                     ///< e.g. "A100-SXM4-80GB"
