@@ -140,6 +140,7 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
 }
 
 Exit run_plan(const Args& args, const Session& session) {
+  const Interrupts interrupts;
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const Numbers numbers = parse_numbers(args, errors);
@@ -152,7 +153,6 @@ Exit run_plan(const Args& args, const Session& session) {
   const std::string what_if = all ? std::string() : args.scenario.what_if;
   const Result<Question> q = understand(args, numbers, what_if, session);
   if (!q) return refuse(session, q.errors());
-  const Interrupts interrupts;
   Result<PlanResult> result = search(*q, numbers.options, session);
   if (!result) return refuse(session, result.errors());
 
