@@ -47,13 +47,9 @@ Result<Case> make_case(const CollectiveQuestion& q, const CollectivePolicy& poli
       const CollectiveOptions& first = out.chosen.front().options;
       own = {first.algorithm, first.chunks, first.channels};
     }
-    Result<std::vector<Choice>> choices =
-        choose(q.fabric, follows ? q.request_alone(g, size) : q.request(g, size), own);
+    Result<std::vector<Choice>> choices = q.choices(follows ? q.request_alone(g, size) : q.request(g, size), own);
     if (!choices) return choices.errors();
     std::vector<Choice> candidates = std::move(choices).value();
-    if (q.simulate && !q.concurrent) {
-      if (Diagnostics errors = prefer_simulated(q.fabric, candidates, q.engine); !errors.empty()) return errors;
-    }
     out.next.emplace_back();
     if (candidates.size() > 1) {
       const Choice& second = candidates[1];

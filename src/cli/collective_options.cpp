@@ -52,7 +52,10 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
   const auto option = [&](const char* name, std::string& value, const char* type, const std::string& text) {
     return app.add_option(name, value, text)->type_name(type)->group("Collective");
   };
-  option("--size", args.size, "SIZE", "8, 256KiB, 1GiB; 8:16GiB:x2 or 8:64:+8 sweeps (default: 1KiB:1GiB:x32)");
+  const std::string sizes =
+      fmt::format("8, 256KiB, 1GiB{} (default: {})",
+                  args.size.find(':') == std::string::npos ? "" : "; 8:16GiB:x2 or 8:64:+8 sweeps", args.size);
+  option("--size", args.size, "SIZE", sizes);
   app.add_option("--group", args.groups, "ranks of the group: 0,1,8,9 or 0-7 or 0-56:8; repeat for several groups")
       ->type_name("RANKS")
       ->allow_extra_args(false)
@@ -145,6 +148,15 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          EngineOptions{*sharing},
                          args.concurrent};
   return out;
+}
+
+Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest& request,
+                                                        const CollectivePolicy& own) const {
+  Result<std::vector<Choice>> chosen = choose(fabric, request, own);
+  if (!chosen || !simulate || concurrent) return chosen;
+  std::vector<Choice> ordered = std::move(chosen).value();
+  if (Diagnostics errors = prefer_simulated(fabric, ordered, engine); !errors.empty()) return errors;
+  return ordered;
 }
 
 CollectiveRequest CollectiveQuestion::request(std::size_t group, Bytes size) const {

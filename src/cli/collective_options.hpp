@@ -44,6 +44,9 @@ struct CollectiveQuestion {
   /// Of one group; with the other groups alongside if all run at once.
   CollectiveRequest request(std::size_t group, Bytes size) const;
   CollectiveRequest request_alone(std::size_t group, Bytes size) const { return {kind, groups[group], size, root, {}}; }
+
+  /// As of choose(); by simulation between near candidates where the groups are simulated one at a time.
+  Result<std::vector<Choice>> choices(const CollectiveRequest&, const CollectivePolicy&) const;
 };
 /// Nothing, and why, if anything is wrong.
 std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Session&, Diagnostics& errors);

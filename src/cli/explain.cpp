@@ -23,23 +23,13 @@ struct Args {
 /// Larger ones are explained by the closed form alone.
 constexpr std::int64_t most_messages = 100'000'000;
 
-/// As `collective` picks: by simulation between near candidates where the groups are simulated one at a time.
-Result<std::vector<Choice>> choices_of(const CollectiveQuestion& q, const CollectiveRequest& request,
-                                       const CollectivePolicy& policy) {
-  Result<std::vector<Choice>> choices = choose(q.fabric, request, policy);
-  if (!choices || !q.simulate || q.concurrent) return choices;
-  std::vector<Choice> ordered = std::move(choices).value();
-  if (Diagnostics errors = prefer_simulated(q.fabric, ordered, q.engine); !errors.empty()) return errors;
-  return ordered;
-}
-
 /// What each group runs: its own choice, or that of the first if all run at once.
 Result<std::vector<Pattern>> patterns_of(const CollectiveQuestion& q, const Choice& first) {
   CollectivePolicy policy = q.policy;
   if (q.concurrent) policy = {first.options.algorithm, first.options.chunks, first.options.channels};
   std::vector<Pattern> patterns{first.pattern};
   for (std::size_t g = 1; g < q.groups.size(); ++g) {
-    Result<std::vector<Choice>> choices = choices_of(q, q.request_alone(g, q.sizes.front()), policy);
+    Result<std::vector<Choice>> choices = q.choices(q.request_alone(g, q.sizes.front()), policy);
     if (!choices) return choices.errors();
     patterns.push_back(std::move(choices)->front().pattern);
   }
@@ -88,7 +78,7 @@ Exit explain_collective(const Args& args, const Session& session) {
 
   const CollectiveQuestion& q = *question;
   const CollectiveRequest request = q.request(0, q.sizes.front());
-  const Result<std::vector<Choice>> choices = choices_of(q, request, q.policy);
+  const Result<std::vector<Choice>> choices = q.choices(request, q.policy);
   if (!choices) return refuse(session, choices.errors());
   const Result<std::vector<Pattern>> patterns = patterns_of(q, choices->front());
   if (!patterns) return refuse(session, patterns.errors());
@@ -121,7 +111,7 @@ Command add_explain(CLI::App& parent) {
   args->collective.size = "64MiB";
   CLI::App& app = *parent.add_subcommand("explain", "the formula, the numbers put into it and their source");
   app.require_subcommand(1);
-  CLI::App* collective = app.add_subcommand("collective", "of one collective at one size (default: 64MiB)");
+  CLI::App* collective = app.add_subcommand("collective", "of one collective at one size");
   add_collective_options(*collective, args->collective);
   add_output_options(*collective, args->output);
   collective->footer(

@@ -1,9 +1,14 @@
-// A line of progress on a terminal, for work that takes longer than a second. Nothing of it reaches a result.
+// A line of progress on a terminal, for work that takes longer than a second: drawn anew each second while a piece of
+// work goes on, however long that is. Nothing of it reaches a result.
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
+#include <string>
 #include <string_view>
+#include <thread>
 
 #include "cli/session.hpp"
 
@@ -20,11 +25,17 @@ class Progress {
   void begin(std::string_view what);
 
  private:
+  void draw();  ///< with mutex_ held
+
   const Session& session_;
-  std::size_t total_;
+  const std::size_t total_;
+  const std::chrono::steady_clock::time_point start_;
+  std::mutex mutex_;  ///< over what follows
+  std::condition_variable over_;
+  std::string what_;
   std::size_t begun_ = 0;
-  bool shown_ = false;
-  std::chrono::steady_clock::time_point start_;
+  bool done_ = false, shown_ = false;
+  std::thread clock_;  ///< last: it uses all the others; only on a terminal
 };
 
 }  // namespace collcast::cli

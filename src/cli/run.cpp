@@ -135,6 +135,9 @@ Exit run(int argc, const char* const* argv, const Session& session) {
   } catch (const CLI::CallForVersion& version) {
     return deliver(session, std::string(version.what()) + "\n");
   } catch (const CLI::Success&) {
+    // "collcast nonsense --help" is no question about collcast.
+    if (app.get_subcommands().empty() && !app.remaining().empty() && app.remaining().front().front() != '-')
+      return refuse(session, unknown_words(app, app));
     return deliver(session, app.help());
   } catch (const CLI::ParseError& error) {
     return refuse(session, usage_errors(app, error));

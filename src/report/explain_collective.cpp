@@ -158,7 +158,9 @@ Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseE
   out.terms.push_back(rounds);
   if (phase.busiest && phase.busiest_bytes > Volume{} && phase.by_load > Seconds(0)) {
     const Link& link = fabric.links()[phase.busiest->value()];
-    const Seconds before = phase.by_load - phase.busiest_bytes / link.bandwidth;
+    Seconds before = phase.by_load - phase.busiest_bytes / link.bandwidth;
+    // The difference of two sums: what is left of zero is their rounding.
+    if (std::abs(before.count()) < 1e-12 * phase.by_load.count()) before = Seconds(0);
     const bool early = before < Seconds(0);
     out.terms.push_back({"by load", "t0 + bytes over the busiest link / its bandwidth",
                          fmt::format("{}{} + {} / {}", early ? "-" : "", format_seconds(early ? -before : before),

@@ -234,6 +234,13 @@ std::string inputs_text(const StepInputs& in) {
   return out;
 }
 
+/// Beside "they agree", which says nothing about either.
+constexpr const char* not_modelled =
+    "not modelled: kernels slowed by communication beside them, collectives of different groups in each other's way, "
+    "launch gaps of the CPU, "
+    "data loading, failures; closed form and simulation share these limits, and only measurements tell how far both "
+    "are off (docs/steps.md).";
+
 Table summary_table(const StepReport& report) {
   const StepResult& r = report.result;
   Table out{{}, {{"", "", Align::left}, {"", "", Align::right}, {"", "", Align::left}}, {}};
@@ -436,6 +443,7 @@ Page page(const StepReport& report) {
   if (report.inputs) out.blocks.push_back(memory_table(r.memory));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));
+  if (report.inputs) out.blocks.push_back(Paragraph{not_modelled, Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;
 }

@@ -112,12 +112,20 @@ std::vector<Case> cases(const MeasurePlan& plan, const Backend& backend, int ran
   for (const CollectiveKind kind : plan.kinds) {
     const BackendEntry::Kind& can = kind_of(backend, kind);
     std::set<std::int64_t> seen;
+    bool cut = false;
     for (const Bytes size : plan.sizes) {
       const auto count = whole_elements(kind, *type, size, ranks);
       if (!count) {
         sink.note(fmt::format("{} of {} left out: less than one {} per rank", to_string(kind), format_bytes(size),
                               plan.datatype));
         continue;
+      }
+      const Bytes whole(*count * static_cast<std::int64_t>(element_bytes(*type)));
+      if (whole != size && !cut) {
+        cut = true;  // a sweep may cut every size: the first tells
+        sink.note(
+            fmt::format("{}: sizes are cut to whole {}s, equally many per rank where ranks have parts, as {} for {}",
+                        to_string(kind), plan.datatype, format_bytes(whole), format_bytes(size)));
       }
       if (!seen.insert(*count).second) continue;
       std::string algorithm = plan.algorithm;
