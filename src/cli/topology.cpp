@@ -18,7 +18,7 @@ namespace {
 
 struct Args {
   MachineOptions machine;  ///< `topology` is the positional
-  std::string to;
+  std::string to = "dot";
   OutputOptions output;
 };
 
@@ -74,10 +74,7 @@ Exit run_check(const Args& args, const Session& session) {
 
 Exit run_export(const Args& args, const Session& session) {
   Diagnostics errors;
-  if (args.to.empty())
-    errors.push_back({command_line, "--to is missing: which format?", "expected one of: dot"});
-  else
-    parse_word("--to", args.to, {"dot"}, errors);
+  parse_word("--to", args.to, {"dot"}, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
   if (!errors.empty()) return refuse(session, errors);
   std::ostringstream dot;
@@ -125,9 +122,9 @@ Command add_topology(CLI::App& parent) {
   check->footer("Example:\n  collcast topology check dgx-h100");
   CLI::App* dot = app.add_subcommand("export", "the whole graph, for other programs");
   add_target(*dot, *args, "NAME");
-  dot->add_option("--to", args->to, "dot: Graphviz")->type_name("FORMAT");
+  dot->add_option("--to", args->to, "dot: Graphviz (default)")->type_name("FORMAT");
   dot->add_option("--output", args->output.file, "write the result to FILE, complete or not at all")->type_name("FILE");
-  dot->footer("Example:\n  collcast topology export dgx-h100 --to dot --output dgx-h100.dot");
+  dot->footer("Example:\n  collcast topology export dgx-h100 --output dgx-h100.dot");
   app.footer("Example:\n  collcast topology show dgx-h100");
   return [=](const Session& session) {
     if (list->parsed()) return run_list(*args, session);

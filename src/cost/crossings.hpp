@@ -24,7 +24,8 @@ class Crossings {
   void close();
 
   /// Other hops' bytes that a hop meets which has `chunks` chunks of `bytes`, each of which takes `pace` seconds.
-  /// Of a hop with larger chunks only as much counts as this one has: fair shares are equal until this one is done.
+  /// Of hops with larger chunks only as much counts as this one has: fair shares are equal until this one is done. All
+  /// together, for sums of running sums cannot look at each: the smaller of what they have and as many of this size.
   struct Others {
     double begun = 0;    ///< while the first chunk is on its way: one of each that has begun and is not done
     double earlier = 0;  ///< after that of those: c-1-d chunks of each that began d paces before

@@ -47,6 +47,8 @@ class Walk {
           return served;
         },
         [this](const std::vector<Step>& ring, double) {
+          // Who comes before the last is on its links from then on; all others meet in the ring's moment, where share()
+          // counts them. Left out: that a ring's later rounds meet what begins after it.
           for (const Step& step : ring)
             if (step.start.alone.first < step.start.alone.last) announce(step);
           return round_trip_alone(ring);
