@@ -11,7 +11,9 @@ SearchPath data_search_path(const std::optional<std::string>& collcast_data, con
   const fs::path data = collcast_data && !collcast_data->empty()
                             ? fs::path(*collcast_data)
                             : fs::path(executable).parent_path().parent_path() / "share" / "collcast";
-  return {{(data / "topologies").string()}, {(data / "scenarios").string()}};
+  return {{(data / "topologies").string()},
+          {(data / "scenarios").string()},
+          {(data / "validation" / "data" / "nccl-tests").string()}};
 }
 
 std::string own_executable() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <system_error>
 
+#include "collcast/base/utf8.hpp"
 #include "scenario/parse.hpp"
 
 namespace collcast::input {
@@ -25,23 +26,6 @@ Location locate(std::string_view text, std::size_t offset, const std::string& fi
 namespace {
 
 unsigned byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
-
-/// Length of the UTF-8 character at `i` (RFC 3629: no overlong forms, no surrogates, up to U+10FFFF); 0: none.
-std::size_t character_length(std::string_view text, std::size_t i) {
-  const unsigned lead = byte_at(text, i);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (std::size_t k = 1; k < length; ++k) {
-    if ((byte_at(text, i + k) & 0xC0u) != 0x80u) return 0;
-  }
-  const unsigned second = byte_at(text, i + 1);
-  if (lead == 0xE0 && second < 0xA0) return 0;
-  if (lead == 0xED && second > 0x9F) return 0;
-  if (lead == 0xF0 && second < 0x90) return 0;
-  if (lead == 0xF4 && second > 0x8F) return 0;
-  return length;
-}
 
 bool is_control(unsigned byte) { return (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F; }
 

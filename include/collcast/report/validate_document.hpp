@@ -1,0 +1,93 @@
+// Measured against predicted, as plain values: the document of `collcast validate`.
+//
+// The error of a row is |predicted - measured| / measured (APE). Bands of size are taken apart, as latency makes small
+// messages and bandwidth large ones. Tables that their own source calls broken are summed up apart.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/quantity.hpp"
+#include "collcast/report/documents.hpp"
+
+namespace collcast {
+
+/// Below 64 KiB, to 4 MiB, above.
+enum class Band { small, medium, large };
+inline constexpr std::array<Band, 3> bands{Band::small, Band::medium, Band::large};
+std::string_view to_string(Band);
+Band band_of(Bytes);
+
+/// One row: what was measured and what is predicted.
+struct Deviation {
+  Bytes size{};
+  Seconds measured{}, predicted{};
+  std::optional<double> spread;  ///< (p95 - median) / median over the repetitions
+  double ape() const;
+};
+
+struct BandError {
+  int n = 0;
+  double mean_ape = 0, median_ape = 0;
+  double median_ratio = 0;       ///< predicted over measured
+  std::optional<double> spread;  ///< median over the rows that have one
+};
+BandError band_error(const std::vector<Deviation>&);
+
+struct ScoredTable {
+  std::string id, collective, system, healthy, topology, matched_by;
+  bool calibrated = false;
+  int nodes = 0, ranks = 0;
+  std::vector<std::string> algorithms;  ///< that were picked, from small sizes to large
+  std::vector<Deviation> rows;
+  std::array<BandError, 3> errors{};  ///< by band
+};
+
+struct UnscoredTable {
+  std::string id, why, hint;
+};
+
+/// "all_reduce.large=8%": a limit on the median error of healthy tables.
+struct Budget {
+  std::string collective;  ///< empty: all
+  Band band = Band::large;
+  double limit = 0;
+};
+struct BudgetOutcome {
+  Budget budget;
+  int n = 0;
+  double median_ape = 0;
+  bool met() const { return n > 0 && median_ape <= budget.limit; }
+};
+
+struct ValidateReport {
+  std::string library = "ideal";
+  std::string method = "estimate";
+  std::string statistic = "mean";  ///< of the repetitions of a row
+  std::vector<ScoredTable> tables;
+  std::vector<UnscoredTable> unscored;
+  std::vector<BudgetOutcome> budgets;
+  bool every_table = false;  ///< people's page: all tables, not only the farthest off
+};
+
+/// Over the rows of all tables of a collective (empty: of all) that are healthy, or that are not.
+struct SummaryRow {
+  std::string collective;  ///< empty: all
+  bool healthy = true;     ///< not called broken by the source
+  Band band = Band::small;
+  int tables = 0;
+  BandError error;
+};
+std::vector<SummaryRow> summary(const ValidateReport&);
+/// The budgets against healthy tables.
+std::vector<BudgetOutcome> outcomes(const ValidateReport&, const std::vector<Budget>&);
+std::string budget_text(const BudgetOutcome&);
+
+std::string json(const ValidateReport&);
+Table csv(const ValidateReport&);
+Page page(const ValidateReport&);
+
+}  // namespace collcast

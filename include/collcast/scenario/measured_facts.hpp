@@ -1,0 +1,44 @@
+// What is known of a measured table beside its rows: the YAML sidecar of published nccl-tests results and of
+// `collcast measure`. Keys that this program does not use are passed over, as sidecars come from many hands.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/base/quantity.hpp"
+
+namespace collcast {
+
+/// Whether the source itself calls the set-up sound; unknown: nobody said.
+enum class Health { yes, no, unknown };
+std::string_view to_string(Health);
+
+struct MeasuredFacts {
+  std::string id;
+  std::string collective;  ///< nccl-tests' word, whether it is one of ours or not
+  std::string system;      ///< the name that topologies list
+  std::string gpu, nvlink, nics;
+  std::string nccl_version, datatype, source, note;
+  Health health = Health::unknown;
+  int nodes = 0, ranks = 0;  ///< 0: not said
+  int ranks_per_node = 0;    ///< 0: ranks / nodes
+  int gpus_per_node = 0;     ///< that a node has
+  int nvlink_domain = 0;     ///< GPUs that share one NVLink network across nodes
+  bool complete = true;
+  /// Of one row over its repetitions, where the tool that measured wrote it.
+  struct Spread {
+    Bytes size{};
+    bool in_place = false;
+    Seconds least{}, median{}, p95{}, most{};
+  };
+  std::vector<Spread> spread;
+};
+
+Result<MeasuredFacts> parse_measured_facts(std::string_view text, std::string_view file_name);
+/// From a file; errors that keep it from being read are at `asked_by`.
+Result<MeasuredFacts> load_measured_facts(const std::string& file, const Location& asked_by);
+
+}  // namespace collcast

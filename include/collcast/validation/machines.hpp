@@ -1,0 +1,56 @@
+// Which machine a table was measured on, and where its ranks sit on it.
+//
+// A table names its system; every topology file lists the published systems that it stands for. A table of an unknown
+// system goes by its GPU, NVLink, NICs and GPUs per node, and says so. Ranks fill a node's first GPUs, node by node;
+// where a machine's node is a rack of several servers (one NVLink domain), servers fill it in order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collcast/collective/collective.hpp"
+#include "collcast/scenario/scenario.hpp"
+#include "collcast/topology/fabric.hpp"
+#include "collcast/validation/measured_table.hpp"
+
+namespace collcast {
+
+/// A table on its machine: all that a prediction may depend on.
+struct PlacedTable {
+  const MeasuredTable* table = nullptr;
+  std::string topology;
+  std::string matched_by;  ///< "system", "gpu" or "option"
+  std::shared_ptr<const Fabric> fabric;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Group group;
+
+  CollectiveRequest request(Bytes size) const { return {kind, group, size, 0, {}}; }
+};
+
+class Machines {
+ public:
+  /// Every machine of the search path.
+  static Result<Machines> shipped(const SearchPath&);
+  /// One machine for every table.
+  static Machines only(TopologySpec);
+
+  /// The table on its machine, or why it cannot be put there. The table must outlive the answer.
+  Result<PlacedTable> place(const MeasuredTable&);
+
+ private:
+  struct Choice {
+    const TopologySpec* spec = nullptr;
+    std::string matched_by;
+  };
+  Result<Choice> choose(const MeasuredFacts&) const;
+  Result<std::shared_ptr<const Fabric>> built(const TopologySpec&, int nodes);
+
+  std::vector<TopologySpec> specs_;
+  bool only_one_ = false;
+  std::map<std::pair<std::string, int>, std::shared_ptr<const Fabric>> fabrics_;
+};
+
+}  // namespace collcast

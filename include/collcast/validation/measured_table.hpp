@@ -1,0 +1,61 @@
+// Measured tables in, whatever tool wrote them: CSV with a YAML sidecar (published tables, `collcast measure`), the
+// text that nccl-tests prints (all layouts since 2016), and the JSON that its -J option writes.
+//
+// The format is told by the content. Everything is read as a stream, so that a log of a night takes no more memory than
+// its rows. What is wrong is said with file, line and column; where a log only ends too early, its finished rows are
+// kept and a warning says so.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/base/quantity.hpp"
+#include "collcast/scenario/measured_facts.hpp"
+
+namespace collcast {
+
+/// One size, in place or not: the time that the tool printed, and its spread where the sidecar has it.
+struct MeasuredPoint {
+  Bytes size{};
+  Seconds time{};
+  bool in_place = false;
+  std::optional<MeasuredFacts::Spread> spread;
+};
+
+struct MeasuredTable {
+  MeasuredFacts facts;
+  std::string file;  ///< as the user named it
+  std::vector<MeasuredPoint> points;
+};
+
+struct Readings {
+  std::vector<MeasuredTable> tables;
+  Diagnostics warnings;  ///< what was left out, and where
+};
+
+enum class MeasuredFormat { csv, text, json };
+
+/// The format that the first characters of a file show; nothing for other text.
+std::optional<MeasuredFormat> measured_format(std::string_view beginning);
+
+/// No file has more rows, no line more characters, no JSON more bytes.
+inline constexpr std::size_t most_measured_rows = 1'000'000;
+inline constexpr std::size_t longest_line = std::size_t{1} << 20;
+inline constexpr std::size_t most_json_bytes = std::size_t{64} << 20;
+
+/// The rows of a table file. The sidecar gives the facts; without one only kind and rows are known.
+Result<Readings> read_table_csv(std::istream&, const std::string& file, const std::optional<MeasuredFacts>& sidecar);
+/// What nccl-tests printed: one table per test in it, none where no line is a row.
+Result<Readings> read_nccl_tests_text(std::istream&, const std::string& file);
+/// What nccl-tests -J wrote.
+Result<Readings> read_nccl_tests_json(std::istream&, const std::string& file);
+
+/// A file, or a folder with every table and log in it, by name; sidecars are found beside their tables. What is in
+/// a folder and no measurement is a warning.
+Result<Readings> load_measured(const std::string& path, const Location& asked_by);
+
+}  // namespace collcast

@@ -1,0 +1,32 @@
+// Measured against predicted. What predicts is passed in: a function of a placed table and a request, so that another
+// library, or a calibrated machine, is scored by the same code.
+#pragma once
+
+#include <functional>
+
+#include "collcast/evaluate/evaluate.hpp"
+#include "collcast/report/validate_document.hpp"
+#include "collcast/validation/machines.hpp"
+
+namespace collcast {
+
+struct Predicted {
+  Seconds time{};
+  std::string algorithm;
+};
+using Prediction = std::function<Result<Predicted>(const PlacedTable&, const CollectiveRequest&)>;
+
+/// The textbook on the fabric, by closed form or simulation, with the algorithm that is fastest by closed form.
+Prediction ideal_prediction(bool simulate);
+/// Remembers answers by machine and request. Fabrics must stay alive.
+Prediction memoized(Prediction);
+
+/// Which of a row's times is held against the prediction; rows without spread have the mean alone.
+enum class Statistic { mean, median, least };
+std::string_view to_string(Statistic);
+Seconds time_of(const MeasuredPoint&, Statistic);
+
+/// Every table scored, or listed with the reason why not.
+ValidateReport validate(const std::vector<MeasuredTable>&, Machines&, const Prediction&, Statistic);
+
+}  // namespace collcast

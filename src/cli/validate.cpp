@@ -1,0 +1,89 @@
+// collcast validate: predictions against measured tables, per table and per size band.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+
+#include "cli/collective_options.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/validate_options.hpp"
+#include "cli/values.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+struct Args {
+  MeasuredArgs measured;
+  std::string library, method = "estimate";
+  std::vector<std::string> budgets;
+  OutputOptions output;
+};
+
+/// A report without a single table is no answer: the reasons are errors then.
+Diagnostics nothing_scored(const ValidateReport& report) {
+  Diagnostics out;
+  for (const UnscoredTable& table : report.unscored)
+    out.push_back({command_line, fmt::format("table '{}' cannot be scored: {}", table.id, table.why), table.hint});
+  return out;
+}
+
+Exit verdict(const Session& session, const std::vector<BudgetOutcome>& budgets) {
+  bool missed = false;
+  for (const BudgetOutcome& budget : budgets) {
+    if (budget.met()) continue;
+    session.err << budget_text(budget) << '\n';
+    missed = true;
+  }
+  return missed ? Exit::gate_failed : Exit::ok;
+}
+
+Exit run_validate(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  check_library(args.library, errors);
+  const auto method = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
+  const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
+  std::optional<Measured> measured = read_measured(args.measured, session, errors);
+  if (!errors.empty()) return refuse(session, errors);
+
+  const Prediction predict = memoized(ideal_prediction(*method == 1));
+  ValidateReport report = validate(measured->tables, measured->machines, predict, measured->statistic);
+  report.method = *method == 1 ? "simulate" : "estimate";
+  if (report.tables.empty()) return refuse(session, nothing_scored(report));
+  report.budgets = outcomes(report, budgets);
+  report.every_table = format == Format::markdown;
+  const Exit written = deliver(session, report, format, args.output);
+  return written == Exit::ok ? verdict(session, report.budgets) : written;
+}
+
+}  // namespace
+
+Command add_validate(CLI::App& parent) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& app = *parent.add_subcommand("validate", "predictions against measured tables, per table and size band");
+  add_measured_options(app, args->measured);
+  const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
+    app.add_option(name, value, text)->type_name(type)->group("Model");
+  };
+  option("--library", args->library, "WORD", "ideal: the algorithm as it is on the fabric (default; nccl is to come)");
+  option("--method", args->method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
+  app.add_option("--budget", args->budgets,
+                 "exit 1 if the median error of healthy tables is above: large=8%, all_reduce.small=30% (repeatable)")
+      ->type_name("BAND=PERCENT")
+      ->allow_extra_args(false)
+      ->group("Gate");
+  add_output_options(app, args->output);
+  app.footer(
+      "Bands: small is below 64 KiB, medium up to 4 MiB, large above. An error is |predicted - measured| / measured.\n"
+      "Examples:\n"
+      "  collcast validate\n"
+      "  collcast validate --measured my.log --topology dgx-h100\n"
+      "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json");
+  return [args](const Session& session) { return run_validate(*args, session); };
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,172 @@
+#include "cli/validate_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <ostream>
+
+#include "cli/values.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+void append(Diagnostics& errors, const Diagnostics& more) { errors.insert(errors.end(), more.begin(), more.end()); }
+
+/// What the tables do not say themselves.
+struct Missing {
+  std::string collective;
+  int nodes = 0, ranks = 0;
+};
+
+void fill(MeasuredTable& table, const Missing& missing) {
+  MeasuredFacts& facts = table.facts;
+  if (facts.collective.empty()) facts.collective = missing.collective;
+  if (facts.ranks == 0) facts.ranks = missing.ranks;
+  if (facts.nodes == 0) facts.nodes = missing.nodes > 0 ? missing.nodes : missing.ranks > 0 ? 1 : 0;
+}
+
+Missing parse_missing(const MeasuredArgs& args, Diagnostics& errors) {
+  Missing out;
+  if (!args.collective.empty()) {
+    const auto index = parse_word("--collective", args.collective, collective_names(), errors);
+    if (index) out.collective = collective_names()[*index];
+  }
+  if (!args.machine.nodes.empty()) out.nodes = parse_count("--nodes", args.machine.nodes, 1, errors).value_or(0);
+  if (!args.machine.ranks.empty()) out.ranks = parse_count("--ranks", args.machine.ranks, 1, errors).value_or(0);
+  if (args.measured.empty() && (out.nodes > 0 || out.ranks > 0 || !out.collective.empty()))
+    errors.push_back({command_line, "--nodes, --ranks and --collective are for logs that do not say",
+                      "the shipped tables do; name a log with --measured"});
+  return out;
+}
+
+std::optional<Machines> find_machines(const MeasuredArgs& args, const Session& session, Diagnostics& errors) {
+  const std::vector<Override> overrides = parse_overrides(args.machine, "", errors);
+  if (args.machine.topology.empty()) {
+    if (!overrides.empty())
+      errors.push_back({command_line, "--set, --link-bandwidth and --link-latency need --topology: of which machine?",
+                        "expected --topology NAME|FILE"});
+    Result<Machines> all = Machines::shipped(session.search);
+    if (all) return std::move(all).value();
+    append(errors, all.errors());
+    return std::nullopt;
+  }
+  Result<TopologySpec> spec = load_topology(args.machine.topology, session.search, overrides);
+  if (spec) return Machines::only(std::move(spec).value());
+  append(errors, spec.errors());
+  return std::nullopt;
+}
+
+std::vector<std::string> places(const MeasuredArgs& args, const Session& session, Diagnostics& errors) {
+  if (!args.measured.empty()) return args.measured;
+  if (session.search.measured.empty())
+    errors.push_back({command_line, "no shipped measurements were found", "expected --measured DIR|FILE"});
+  return session.search.measured;
+}
+
+}  // namespace
+
+void add_measured_options(CLI::App& app, MeasuredArgs& args) {
+  app.add_option("--measured", args.measured,
+                 "tables, logs of nccl-tests (text or -J), or folders of them (default: the shipped tables)")
+      ->type_name("DIR|FILE...")
+      ->group("Measured");
+  const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
+    app.add_option(name, value, text)->type_name(type)->group("Measured");
+  };
+  option("--collective", args.collective, "KIND", "of logs that do not name theirs");
+  option("--statistic", args.statistic, "WORD",
+         "mean (default), median or min of a row's repetitions, where its sidecar has them");
+  add_machine_options(app, args.machine);
+  app.get_option("--topology")
+      ->description("the machine of all tables (default: the one that lists a table's system, else the likest)");
+  app.get_option("--nodes")->description("of logs that do not name their devices");
+  app.get_option("--ranks")->description("of logs that do not name their devices");
+}
+
+std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& session, Diagnostics& errors) {
+  const Missing missing = parse_missing(args, errors);
+  const auto statistic = parse_word("--statistic", args.statistic, {"mean", "median", "min"}, errors);
+  std::optional<Machines> machines = find_machines(args, session, errors);
+  Readings all;
+  for (const std::string& path : places(args, session, errors)) {
+    Result<Readings> one = load_measured(path, typed("--measured", path));
+    if (!one) {
+      append(errors, one.errors());
+      continue;
+    }
+    Readings readings = std::move(one).value();
+    std::move(readings.tables.begin(), readings.tables.end(), std::back_inserter(all.tables));
+    append(all.warnings, readings.warnings);
+  }
+  for (const Diagnostic& warning : all.warnings)
+    session.err << fmt::format("{}: warning: {}\n", to_text(warning.where), warning.message)
+                << (warning.hint.empty() ? std::string() : fmt::format("    note: {}\n", warning.hint));
+  if (!errors.empty() || !machines) return std::nullopt;
+  for (MeasuredTable& table : all.tables) fill(table, missing);
+  return Measured{std::move(all.tables), std::move(*machines), static_cast<Statistic>(*statistic)};
+}
+
+namespace {
+
+std::optional<Budget> parse_budget(std::string_view text, Location where, Diagnostics& errors) {
+  const char* const form = "expected BAND=PERCENT or COLLECTIVE.BAND=PERCENT, such as large=8% or all_reduce.small=30%";
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || text.empty()) {
+    errors.push_back({where, fmt::format("'{}' is no budget", text), form});
+    return std::nullopt;
+  }
+  Budget out;
+  std::string_view name = text.substr(0, equals), limit = text.substr(equals + 1);
+  if (const std::size_t dot = name.find('.'); dot != std::string_view::npos) {
+    out.collective = std::string(name.substr(0, dot));
+    if (!parse_collective(out.collective)) {
+      errors.push_back({where, fmt::format("unknown collective '{}'", out.collective),
+                        expected_one_of(out.collective, collective_names())});
+      return std::nullopt;
+    }
+    name.remove_prefix(dot + 1);
+    where.column += static_cast<int>(dot) + 1;
+  }
+  const std::vector<std::string> words{"small", "medium", "large"};
+  const auto band = std::find(words.begin(), words.end(), name);
+  if (band == words.end()) {
+    errors.push_back({where, fmt::format("unknown band '{}'", name), expected_one_of(std::string(name), words)});
+    return std::nullopt;
+  }
+  out.band = bands[static_cast<std::size_t>(band - words.begin())];
+  where.column += static_cast<int>(name.size()) + 1;
+  double percent = 0;
+  const bool has_sign = limit.ends_with('%');
+  if (has_sign) limit.remove_suffix(1);
+  const auto [stop, error] = std::from_chars(limit.data(), limit.data() + limit.size(), percent);
+  if (!has_sign || error != std::errc{} || stop != limit.data() + limit.size() || !(percent > 0) || percent > 10'000) {
+    errors.push_back({where, fmt::format("the limit is '{}'", text.substr(equals + 1)),
+                      "expected a percentage above 0%, to 10000%, such as 8%"});
+    return std::nullopt;
+  }
+  out.limit = percent / 100;
+  return out;
+}
+
+}  // namespace
+
+std::vector<Budget> parse_budgets(const std::vector<std::string>& texts, Diagnostics& errors) {
+  std::vector<Budget> out;
+  for (const std::string& text : texts) {
+    std::string_view rest = text;
+    Location where = typed("--budget", text);
+    while (true) {
+      const std::size_t comma = rest.find(',');
+      if (auto budget = parse_budget(rest.substr(0, comma), where, errors)) out.push_back(*budget);
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+      where.column += static_cast<int>(comma) + 1;
+    }
+  }
+  return out;
+}
+
+}  // namespace collcast::cli

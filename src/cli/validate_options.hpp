@@ -1,0 +1,37 @@
+// What `validate` and `calibrate` have in common: which measurements, on which machines.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/machine.hpp"
+#include "collcast/validation/validate.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace collcast::cli {
+
+struct MeasuredArgs {
+  std::vector<std::string> measured;  ///< empty: the shipped tables
+  std::string collective;
+  std::string statistic = "mean";
+  MachineOptions machine;
+};
+void add_measured_options(CLI::App&, MeasuredArgs&);
+
+/// Measurements and the machines that they can be put on.
+struct Measured {
+  std::vector<MeasuredTable> tables;
+  Machines machines;
+  Statistic statistic = Statistic::mean;
+};
+/// Nothing, and why, if anything is wrong. Warnings go to the session's `err`.
+std::optional<Measured> read_measured(const MeasuredArgs&, const Session&, Diagnostics& errors);
+
+/// "small=20%,all_reduce.large=8%", as often as it is given.
+std::vector<Budget> parse_budgets(const std::vector<std::string>&, Diagnostics& errors);
+
+}  // namespace collcast::cli

@@ -1,0 +1,119 @@
+// Sidecars of measured tables -> MeasuredFacts.
+#include <fmt/format.h>
+
+#include "collcast/scenario/measured_facts.hpp"
+#include "scenario/parse.hpp"
+#include "scenario/reader.hpp"
+
+namespace collcast {
+
+std::string_view to_string(Health health) {
+  switch (health) {
+    case Health::yes:
+      return "yes";
+    case Health::no:
+      return "no";
+    case Health::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+namespace input {
+
+namespace {
+
+constexpr double most_microseconds = 1e12;
+
+/// A line of text that may be empty.
+struct AsAnyText {
+  static constexpr Holds holds = Holds::text;
+  bool operator()(Reader& reader, const Node& node, const std::string& path, std::string& out) const {
+    if (node.kind == Node::Kind::null) return true;
+    if (node.kind == Node::Kind::scalar) {
+      out = node.text;
+      return true;
+    }
+    mismatch(reader, node, path, expected());
+    return false;
+  }
+  std::string expected() const { return "a line of text"; }
+};
+
+struct AsMicroseconds {
+  static constexpr Holds holds = Holds::number;
+  AsNumber number{0, most_microseconds};
+  bool operator()(Reader& reader, const Node& node, const std::string& path, Seconds& out) const {
+    double value = 0;
+    if (!number(reader, node, path, value)) return false;
+    out = Seconds(value * 1e-6);
+    return true;
+  }
+  std::string expected() const { return number.expected(); }
+};
+
+MeasuredFacts::Spread read_spread(Reader& reader, const Node& node, const std::string& path) {
+  MeasuredFacts::Spread out;
+  int in_place = 0;
+  double bytes = 0;
+  Object o(reader, node, path);
+  // Sizes are wider than a count.
+  o.required("size_bytes", bytes, AsNumber{0, 4.0e18});
+  o.required("inplace", in_place, AsCount{0, 1});
+  o.required("min_us", out.least, AsMicroseconds{});
+  o.required("median_us", out.median, AsMicroseconds{});
+  o.required("p95_us", out.p95, AsMicroseconds{});
+  o.required("max_us", out.most, AsMicroseconds{});
+  out.size = Bytes(static_cast<std::int64_t>(bytes));
+  out.in_place = in_place == 1;
+  return out;
+}
+
+MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
+  MeasuredFacts out;
+  Object o(reader, tree, "");
+  o.required("id", out.id, AsAnyText{});
+  o.required("collective", out.collective, AsText{});
+  o.required("nodes", out.nodes, AsCount{});
+  o.required("nranks", out.ranks, AsCount{});
+  o.optional("system", out.system, AsAnyText{});
+  o.optional("gpu", out.gpu, AsAnyText{});
+  o.optional("nvlink", out.nvlink, AsAnyText{});
+  o.optional("nics_per_node", out.nics, AsAnyText{});
+  o.optional("nccl_version", out.nccl_version, AsAnyText{});
+  o.optional("dtype", out.datatype, AsAnyText{});
+  o.optional("source", out.source, AsAnyText{});
+  o.optional("note", out.note, AsAnyText{});
+  o.optional("healthy", out.health, as_word<Health>({Health::yes, Health::no, Health::unknown}));
+  o.optional("ranks_per_node", out.ranks_per_node, AsCount{});
+  o.optional("gpus_per_node", out.gpus_per_node, AsCount{});
+  o.optional("nvl_domain", out.nvlink_domain, AsCount{});
+  o.optional("complete", out.complete, AsTruth{});
+  if (const Node* spread = o.optional_list("spread");
+      spread != nullptr && expect_list(reader, *spread, "spread", 10'000)) {
+    for (std::size_t i = 0; i < spread->items.size(); ++i)
+      out.spread.push_back(read_spread(reader, spread->items[i], fmt::format("spread.{}", i)));
+  }
+  return out;
+}
+
+}  // namespace
+
+}  // namespace input
+
+Result<MeasuredFacts> parse_measured_facts(std::string_view text, std::string_view file_name) {
+  const Result<input::Node> tree = input::parse_yaml(text, std::string(file_name));
+  if (!tree) return tree.errors();
+  input::Reader reader;
+  MeasuredFacts facts = input::read_measured_facts(reader, *tree);
+  if (!reader.ok()) return reader.take();
+  return facts;
+}
+
+Result<MeasuredFacts> load_measured_facts(const std::string& file, const Location& asked_by) {
+  const Result<std::string> text = input::read_file(file, asked_by);
+  if (!text) return text.errors();
+  return parse_measured_facts(*text, file);
+}
+
+}  // namespace collcast

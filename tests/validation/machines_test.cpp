@@ -1,0 +1,138 @@
+// Which machine a table goes to, and where its ranks sit.
+#include "collcast/validation/machines.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+using namespace collcast;
+
+namespace {
+
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
+                             {},
+                             {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
+
+MeasuredTable table(const std::string& system, const std::string& gpu, int nodes, int ranks, int gpus_per_node) {
+  MeasuredTable out;
+  out.facts.id = "t";
+  out.facts.collective = "all_reduce";
+  out.facts.system = system;
+  out.facts.gpu = gpu;
+  out.facts.nodes = nodes;
+  out.facts.ranks = ranks;
+  out.facts.gpus_per_node = gpus_per_node;
+  return out;
+}
+
+Machines machines() {
+  Result<Machines> out = Machines::shipped(source_tree);
+  REQUIRE(out.ok());
+  return std::move(out).value();
+}
+
+std::vector<std::uint32_t> ranks(const PlacedTable& place) {
+  std::vector<std::uint32_t> out;
+  for (const Rank rank : place.group.ranks()) out.push_back(rank.value());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every shipped table is on a machine that lists its system") {
+  Machines all = machines();
+  const auto read = load_measured(source_tree.measured.front(), {"command line"});
+  REQUIRE(read.ok());
+  CHECK(read->warnings.empty());
+  CHECK(read->tables.size() == 189);
+  for (const MeasuredTable& one : read->tables) {
+    INFO(one.facts.id);
+    const auto place = all.place(one);
+    REQUIRE(place.ok());
+    CHECK(place->matched_by == "system");
+    CHECK(place->group.size() == one.facts.ranks);
+  }
+}
+
+TEST_CASE("ranks fill the first GPUs of each node") {
+  Machines all = machines();
+  MeasuredTable two_of_each = table("aic-h100-sxm", "", 2, 4, 8);
+  CHECK(ranks(*all.place(two_of_each)) == std::vector<std::uint32_t>{0, 1, 8, 9});
+  MeasuredTable one_of_each = table("aic-h100-sxm", "", 3, 3, 8);
+  CHECK(ranks(*all.place(one_of_each)) == std::vector<std::uint32_t>{0, 8, 16});
+  // A virtual machine with one GPU is still on a host of eight.
+  MeasuredTable small_instance = table("gcp-a3-ultra", "", 2, 2, 1);
+  CHECK(ranks(*all.place(small_instance)) == std::vector<std::uint32_t>{0, 8});
+}
+
+TEST_CASE("servers of four fill a rack of 72 in order") {
+  Machines all = machines();
+  MeasuredTable trays = table("coreweave-gb200-nvl72", "", 4, 8, 4);
+  CHECK(ranks(*all.place(trays)) == std::vector<std::uint32_t>{0, 1, 4, 5, 8, 9, 12, 13});
+  MeasuredTable racks = table("coreweave-gb200-nvl72", "", 36, 144, 4);
+  const auto place = all.place(racks);
+  REQUIRE(place.ok());
+  CHECK(place->fabric->nodes() == 2);
+}
+
+TEST_CASE("a table of an unknown system goes by its GPU, NVLink and nodes") {
+  Machines all = machines();
+  const auto topology_of = [&](MeasuredTable one) {
+    const auto place = all.place(one);
+    REQUIRE(place.ok());
+    CHECK(place->matched_by == "gpu");
+    return place->topology;
+  };
+  CHECK(topology_of(table("somewhere", "NVIDIA H200", 1, 8, 8)).find("h200") != std::string::npos);
+  CHECK(topology_of(table("somewhere", "Tesla V100-SXM3-32GB", 1, 16, 16)) == "dgx2-v100");
+  MeasuredTable pcie = table("", "NVIDIA L40S", 1, 8, 8);
+  CHECK(topology_of(pcie) == "l40s-pcie");
+  MeasuredTable nvlink_said = pcie;
+  nvlink_said.facts.nvlink = "NVLink4 NVSwitch";
+  const auto place = all.place(nvlink_said);
+  REQUIRE_FALSE(place.ok());
+  CHECK(place.errors().front().hint == "name its machine with --topology");
+}
+
+TEST_CASE("what keeps a table from being placed is said") {
+  Machines all = machines();
+  const auto why = [&](MeasuredTable one) {
+    const auto place = all.place(one);
+    REQUIRE_FALSE(place.ok());
+    return place.errors().front().message;
+  };
+  MeasuredTable good = table("aic-h100-sxm", "", 1, 8, 8);
+  MeasuredTable t = good;
+  t.facts.collective = "hypercube";
+  CHECK(why(t) == "no forecast of the collective 'hypercube'");
+  t = good;
+  t.facts.collective.clear();
+  CHECK(why(t) == "it does not say which collective it is");
+  t = good;
+  t.facts.ranks = 0;
+  CHECK(why(t) == "it does not say how many ranks on how many nodes there were");
+  t = good;
+  t.facts.ranks = 1;
+  CHECK(why(t) == "one rank alone communicates with nobody");
+  t = good;
+  t.facts.nodes = 3;
+  CHECK(why(t) == "8 ranks do not spread evenly over 3 nodes");
+  t = good;
+  t.facts.ranks = 16;
+  CHECK(why(t).find("16 ranks per node, but a node of dgx-h100 has 8") == 0);
+  t = good;
+  t.facts.system = "nowhere";
+  CHECK(why(t) == "no machine lists the system 'nowhere' or has its GPU '' with 8 ranks per node");
+}
+
+TEST_CASE("ranks of one host each have an endpoint of a teaching machine") {
+  const auto star = load_topology("star", source_tree);
+  REQUIRE(star.ok());
+  Machines only = Machines::only(*star);
+  MeasuredTable loopback = table("laptop", "none", 1, 4, 4);
+  const auto place = only.place(loopback);
+  REQUIRE(place.ok());
+  CHECK(place->matched_by == "option");
+  CHECK(place->fabric->nodes() == 4);
+  CHECK(ranks(*place) == std::vector<std::uint32_t>{0, 1, 2, 3});
+}

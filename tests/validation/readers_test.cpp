@@ -1,0 +1,316 @@
+// Measured tables and logs as they come: every layout, and every way that a file can be broken.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <sstream>
+
+#include "cli/process.hpp"
+#include "collcast/validation/measured_table.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+const std::string heading = "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\n";
+
+Result<Readings> csv_of(const std::string& text, const std::optional<MeasuredFacts>& sidecar = std::nullopt) {
+  std::istringstream in(text);
+  return read_table_csv(in, "t.csv", sidecar);
+}
+Result<Readings> log_of(const std::string& text) {
+  std::istringstream in(text);
+  return read_nccl_tests_text(in, "t.log");
+}
+Result<Readings> json_of(const std::string& text) {
+  std::istringstream in(text);
+  return read_nccl_tests_json(in, "t.json");
+}
+
+/// The first error: "file:line:column: message".
+std::string first_error(const Result<Readings>& result) {
+  REQUIRE_FALSE(result.ok());
+  return to_text(result.errors().front().where) + ": " + result.errors().front().message;
+}
+
+const std::string devices =
+    "# Collective test starting: all_reduce_perf\n"
+    "# nThread 1 nGpus 1 minBytes 8 maxBytes 1024 step: 2(factor) warmup iters: 5 iters: 20\n"
+    "# Using devices\n"
+    "#  Rank  0 Group  0 Pid   4711 on      node1 device  0 [0000:07:00] NVIDIA H100 80GB HBM3\n"
+    "#  Rank  1 Group  0 Pid   4712 on      node2 device  0 [0000:07:00] NVIDIA H100 80GB HBM3\n";
+const std::string new_heading =
+    "#                                                              out-of-place                       in-place\n"
+    "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  "
+    "#wrong\n"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)\n";
+const std::string ending = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.04\n";
+
+}  // namespace
+
+TEST_CASE("a table's rows come with size, time and placement, whatever the order of columns") {
+  const auto read = csv_of("inplace,time_us,size_bytes,collective,more\n1,2.5,1024,all_gather,x\n");
+  REQUIRE(read.ok());
+  REQUIRE(read->tables.size() == 1);
+  CHECK(read->tables[0].facts.collective == "all_gather");
+  REQUIRE(read->tables[0].points.size() == 1);
+  const MeasuredPoint& point = read->tables[0].points[0];
+  CHECK(point.size == Bytes(1024));
+  CHECK(point.time.count() == Approx(2.5e-6));
+  CHECK(point.in_place);
+}
+
+TEST_CASE("every wrong cell of a table is an error at its place") {
+  const auto read = csv_of(heading + "all_reduce,8x,1.5,0,0,0\nall_reduce,8,-1,0,0,2\nall_reduce,8,nan,0,0,0\n" +
+                           "all_reduce,99999999999999999999,1,0,0,0\nall_reduce,8,1\n");
+  REQUIRE_FALSE(read.ok());
+  REQUIRE(read.errors().size() == 6);
+  CHECK(to_text(read.errors()[0].where) == "t.csv:2:12");
+  CHECK(read.errors()[0].message == "size_bytes is '8x'");
+  CHECK(to_text(read.errors()[1].where) == "t.csv:3:14");  // the time
+  CHECK(to_text(read.errors()[2].where) == "t.csv:3:21");  // the placement
+  CHECK(to_text(read.errors()[3].where) == "t.csv:4:14");
+  CHECK(to_text(read.errors()[4].where) == "t.csv:5:12");
+  CHECK(read.errors()[5].message == "3 cells in a table of 6 columns");
+}
+
+TEST_CASE("a table that is none says what it lacks") {
+  CHECK(first_error(csv_of("")) == "t.csv:1:1: the file is empty");
+  CHECK(first_error(csv_of("a,b,c\n")) ==
+        "t.csv:1:1: the columns collective, size_bytes, time_us, inplace are missing");
+  CHECK(first_error(csv_of(heading)) == "t.csv:1:1: no row was measured");
+  CHECK(first_error(csv_of(heading + "all_\xff,8,1,0,0,0\n")) == "t.csv:2:5: byte 0xFF is not UTF-8");
+  CHECK(first_error(csv_of(heading + std::string("all\0x,8,1,0,0,0\n", 17))) ==
+        "t.csv:2:4: a zero byte in a text file");
+  CHECK(first_error(csv_of(heading + std::string(longest_line + 1, 'x'))).find("a line of more than 1048576 bytes") !=
+        std::string::npos);
+}
+
+TEST_CASE("a table that ends within a row keeps the rows before it and warns") {
+  const auto read = csv_of(heading + "all_reduce,8,1.5,0,0,0\nall_reduce,16,1.");
+  REQUIRE(read.ok());
+  CHECK(read->tables[0].points.size() == 1);
+  REQUIRE(read->warnings.size() == 1);
+  CHECK(to_text(read->warnings[0].where) == "t.csv:3:1");
+}
+
+TEST_CASE("a sidecar's spread reaches its rows") {
+  const auto facts = parse_measured_facts(
+      "id: a\ncollective: all_reduce\nnodes: 1\nnranks: 2\nsystem: s\nnote: ''\nodd_key: 1\ncomplete: false\nspread:\n"
+      "  - {size_bytes: 8, inplace: 0, repetitions: 3, min_us: 1.0, median_us: 2.0, p95_us: 3.0, max_us: 4.0}\n",
+      "t.yaml");
+  REQUIRE(facts.ok());
+  const auto read = csv_of(heading + "all_reduce,8,1.5,0,0,0\nall_reduce,8,1.5,0,0,1\n", *facts);
+  REQUIRE(read.ok());
+  const auto& points = read->tables[0].points;
+  REQUIRE(points[0].spread);
+  CHECK(points[0].spread->median.count() == Approx(2e-6));
+  CHECK_FALSE(points[1].spread);
+  REQUIRE(read->warnings.size() == 1);
+  CHECK(read->warnings[0].message.find("complete: false") != std::string::npos);
+}
+
+TEST_CASE("a sidecar's mistakes are errors at their places, all at once") {
+  const auto facts =
+      parse_measured_facts("id: a\ncollective: [x]\nnodes: many\nhealthy: perhaps\nnranks: 0\n", "t.yaml");
+  REQUIRE_FALSE(facts.ok());
+  REQUIRE(facts.errors().size() == 4);
+  CHECK(to_text(facts.errors()[0].where) == "t.yaml:2:13");
+  CHECK(to_text(facts.errors()[1].where) == "t.yaml:3:8");
+  CHECK(to_text(facts.errors()[2].where) == "t.yaml:4:10");
+  CHECK(to_text(facts.errors()[3].where) == "t.yaml:5:9");
+  CHECK_FALSE(parse_measured_facts("collective: all_reduce\n", "t.yaml").ok());
+}
+
+TEST_CASE("today's log gives both placements, ranks, nodes, GPU and collective") {
+  const auto read = log_of("NCCL version 2.27.3+cuda12.4\n" + devices + new_heading +
+                           "           8             2     float     sum      -1    12.50    0.00    0.00       0    "
+                           "12.25    0.00    0.00       0\n" +
+                           ending);
+  REQUIRE(read.ok());
+  CHECK(read->warnings.empty());
+  REQUIRE(read->tables.size() == 1);
+  const MeasuredFacts& facts = read->tables[0].facts;
+  CHECK(facts.collective == "all_reduce");
+  CHECK(facts.ranks == 2);
+  CHECK(facts.nodes == 2);
+  CHECK(facts.gpu == "NVIDIA H100 80GB HBM3");
+  CHECK(facts.nccl_version == "2.27.3");
+  CHECK(facts.datatype == "float");
+  const auto& points = read->tables[0].points;
+  REQUIRE(points.size() == 2);
+  CHECK(points[0].time.count() == Approx(12.5e-6));
+  CHECK_FALSE(points[0].in_place);
+  CHECK(points[1].time.count() == Approx(12.25e-6));
+  CHECK(points[1].in_place);
+}
+
+TEST_CASE("logs of every age are read: no root, no operation, one placement, extra columns, a launcher's label") {
+  const auto times = [](const std::string& head, const std::string& row) {
+    const auto read = log_of(head + row + "\n" + ending);
+    INFO(row);
+    REQUIRE(read.ok());
+    std::vector<double> out;
+    for (const MeasuredPoint& p : read->tables.at(0).points) out.push_back(std::round(p.time.count() * 1e9) / 1e3);
+    return out;
+  };
+  const std::vector<double> both{9.5, 9.25};
+  const std::string old_heading = "#  size  count  type  redop  time  algbw  busbw  error  time  algbw  busbw  error\n";
+  CHECK(times(old_heading, "8 2 float sum 9.50 0.00 0.00 0e+00 9.25 0.00 0.00 0e+00") == both);
+  CHECK(times(old_heading, "8 2 float 9.50 0.00 0.00 0e+00 9.25 0.00 0.00 0e+00") == both);
+  CHECK(times("#  bytes  N  type  op  time  algbw  busbw  res  time  algbw  busbw  res\n",
+              "8 2 float sum 9.50 0.00 0.00 0e+00 9.25 0.00 0.00 N/A") == both);
+  CHECK(times("", "8 2 float none -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
+  CHECK(times(new_heading, "8 2 float sum -1 9.50 0.00 0.00 0 N/A N/A N/A N/A") == std::vector<double>{9.5});
+  CHECK(times(new_heading, "8 2 float sum -1 9.25 0.00 0.00 0") == std::vector<double>{9.25});
+  CHECK(times(new_heading, "[1,0]<stdout>: 8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
+  CHECK(times(new_heading, "0: 8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
+  CHECK(times("# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% time algbw busbw #wrong "
+              "i_min i_max i_p99 i_cv%\n",
+              "8 2 float sum -1 9.50 0 0 0 1 2 3 4 9.25 0 0 0 1 2 3 4") == both);
+  CHECK(times("# size count type redop root time algbw busbw #wrong time algbw busbw #wrong timestamp\n",
+              "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0 2026-01-02 03:04:05") == both);
+}
+
+TEST_CASE("several tests in one log are several tables") {
+  const std::string row = "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n";
+  std::string second = devices;
+  second.replace(second.find("all_reduce"), 10, "all_gather");
+  const auto read = log_of(devices + new_heading + row + ending + second + new_heading + row + ending);
+  REQUIRE(read.ok());
+  REQUIRE(read->tables.size() == 2);
+  CHECK(read->tables[0].facts.collective == "all_reduce");
+  CHECK(read->tables[1].facts.collective == "all_gather");
+  CHECK(read->tables[1].facts.ranks == 2);
+}
+
+TEST_CASE("a log that breaks off keeps its finished rows and says so") {
+  const std::string row = "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n";
+  const auto within = log_of(devices + new_heading + row + "16 4 float sum -1 9.5");
+  REQUIRE(within.ok());
+  CHECK(within->tables[0].points.size() == 2);
+  CHECK_FALSE(within->tables[0].facts.complete);
+  REQUIRE(within->warnings.size() == 1);
+  CHECK(within->warnings[0].message == "the log ends within this row");
+  const auto after = log_of(devices + new_heading + row);
+  REQUIRE(after.ok());
+  REQUIRE(after->warnings.size() == 1);
+  CHECK(after->warnings[0].message.find("the test did not finish") != std::string::npos);
+}
+
+TEST_CASE("a log's wrong rows are errors at their places, foreign lines are none") {
+  const std::string row = "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n";
+  const auto foreign = log_of("slurmstepd: hello\nnode1:12:34 [0] NCCL INFO Channel 00/02 : 0 1\n" + devices +
+                              new_heading + "node1: NCCL WARN x\n" + row + ending);
+  REQUIRE(foreign.ok());
+  CHECK(foreign->tables[0].points.size() == 2);
+  CHECK(first_error(log_of(new_heading + "8 2 float sum -1 9.50 0 0\n" + ending)) == "t.log:4:1: a row of 8 columns");
+  CHECK(first_error(log_of(new_heading + "8 2 float sum -1 -9.50 0 0 0 9.25 0 0 0\n")) ==
+        "t.log:4:18: the time is '-9.50'");
+  CHECK(first_error(log_of(new_heading + "99999999999999999999 2 float sum -1 9 0 0 0 9 0 0 0\n")) ==
+        "t.log:4:1: the size is '99999999999999999999'");
+  CHECK(first_error(log_of("caf\xe9\n")) == "t.log:1:4: byte 0xE9 is not UTF-8");
+  const auto nothing = log_of("no row here\n");
+  REQUIRE(nothing.ok());
+  CHECK(nothing->tables.empty());
+}
+
+TEST_CASE("rows with wrong results are left out with a warning") {
+  const auto read = log_of(devices + new_heading + "8 2 float sum -1 9.50 0 0 3 9.25 0 0 0\n" + ending);
+  REQUIRE(read.ok());
+  CHECK(read->tables[0].points.size() == 1);
+  REQUIRE(read->warnings.size() == 1);
+  CHECK(read->warnings[0].message == "3 results were wrong: this row is left out");
+}
+
+namespace {
+
+std::string json_log(const std::string& results, const std::string& device_list = R"({"rank":0,"hostname":"n1"})") {
+  return R"({"version":2,"args":["/x/all_gather_perf_mpi","-g","4"],"nccl_version":22703,)"
+         R"("config":{"nthreads":1,"ngpus":4,"devices":[)" +
+         device_list + "]},\n\"results\":[" + results + "]}";
+}
+const std::string json_row = R"({"size":1024,"count":256,"type":"float","redop":"none","root":"    -1",)"
+                             R"("out_of_place":{"time":10.500000,"alg_bw":0.1,"bus_bw":0.1,"nwrong":0.0},)"
+                             R"("in_place":{"time":11.5,"alg_bw":0.1,"bus_bw":0.1,"nwrong":null}})";
+
+}  // namespace
+
+TEST_CASE("the JSON of nccl-tests gives rows, ranks of all processes and the collective") {
+  const auto read = json_of(json_log(json_row, R"({"rank":0,"hostname":"n1"},{"rank":4,"hostname":"n2"})"));
+  REQUIRE(read.ok());
+  CHECK(read->warnings.empty());
+  const MeasuredTable& table = read->tables.at(0);
+  CHECK(table.facts.collective == "all_gather");
+  CHECK(table.facts.nccl_version == "2.27.3");
+  CHECK(table.facts.ranks == 8);  // two processes of four GPUs, each named by its first
+  CHECK(table.facts.nodes == 2);
+  REQUIRE(table.points.size() == 2);
+  CHECK(table.points[0].time.count() == Approx(10.5e-6));
+  CHECK(table.points[1].in_place);
+}
+
+TEST_CASE("broken JSON says where; a run that died keeps its rows") {
+  const std::string whole = json_log(json_row + ",\n" + json_row);
+  const auto cut = json_of(whole.substr(0, whole.size() - 40));
+  REQUIRE(cut.ok());
+  CHECK(cut->tables[0].points.size() == 2);
+  CHECK_FALSE(cut->tables[0].facts.complete);
+  REQUIRE(cut->warnings.size() == 1);
+  CHECK(cut->warnings[0].where.line == 3);
+  CHECK(first_error(json_of("")) == "t.json:1:1: the file is empty");
+  CHECK(first_error(json_of("{\"results\": [}")).find("t.json:1:14: this is not JSON") == 0);
+  CHECK(first_error(json_of("{\"a\": 1}")) == "t.json:1:1: there is no list 'results' in this JSON");
+  CHECK(first_error(json_of(json_log(R"({"size":-8,"out_of_place":{"time":1}})"))).find("the size is '-8'") !=
+        std::string::npos);
+  CHECK(first_error(json_of(json_log(R"({"size":8,"out_of_place":{"time":"nan"}})"))).find("the time is 'nan'") !=
+        std::string::npos);
+  CHECK(first_error(json_of("{\"a\":" + std::string(100, '['))).find("too deeply nested") != std::string::npos);
+  CHECK(first_error(json_of("{\"a\": \"\xff\"}")).find("this is not JSON") != std::string::npos);
+}
+
+TEST_CASE("JSON beyond its limit is refused while it is read") {
+  const std::string endless = "{\"a\": [" + std::string(most_json_bytes, ' ') + "]}";
+  CHECK(first_error(json_of(endless)).find("more than 64 MiB of JSON") != std::string::npos);
+}
+
+TEST_CASE("a log of 100 MB is read in the memory of its rows") {
+  const Folder folder;
+  folder.write("head", devices + new_heading);
+  folder.write("tail", "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n" + ending);
+  // A hundred megabytes of NCCL's chatter before two rows.
+  const auto made = run_shell(
+      "yes 'node1:1:2 [0] NCCL INFO Channel 00/02 : 0 1' | head -c 104857600 > middle; "
+      "echo >> middle; cat head middle tail > big.log; true",
+      folder.path());
+  REQUIRE(made.exit == 0);
+  const auto read = load_measured((folder.path() / "big.log").string(), {"command line"});
+  INFO(to_text(read.errors()));
+  REQUIRE(read.ok());
+  CHECK(read->tables.at(0).points.size() == 2);
+}
+
+TEST_CASE("formats are told by content, not by name") {
+  CHECK(measured_format("collective,size_bytes,time_us,inplace\n") == MeasuredFormat::csv);
+  CHECK(measured_format("\n {\"version\": 2") == MeasuredFormat::json);
+  CHECK(measured_format("# nThread 1 nGpus 8\n") == MeasuredFormat::text);
+  CHECK_FALSE(measured_format("id,collective,system\n"));
+  CHECK_FALSE(measured_format("  \n"));
+}
+
+TEST_CASE("a folder gives all its tables; what is in it and no measurement is named") {
+  const Folder folder;
+  folder.write("a.csv", heading + "all_reduce,8,1.5,0,0,0\n");
+  folder.write("a.yaml", "id: table-a\ncollective: all_reduce\nsystem: s\nnodes: 1\nnranks: 2\n");
+  folder.write("all_gather.txt", "8 2 float none -1 9.50 0 0 0 9.25 0 0 0\n" + ending);
+  folder.write("INDEX.csv", "id,collective\n");
+  folder.write("shopping.txt", "milk\n");
+  const auto read = load_measured(folder.path().string(), {"command line"});
+  REQUIRE(read.ok());
+  REQUIRE(read->tables.size() == 2);
+  CHECK(read->tables[0].facts.id == "table-a");
+  CHECK(read->tables[1].facts.id == "all_gather");
+  CHECK(read->tables[1].facts.collective == "all_gather");
+  REQUIRE(read->warnings.size() == 1);
+  CHECK(read->warnings[0].where.file.find("shopping.txt") != std::string::npos);
+}

@@ -1,0 +1,134 @@
+// `collcast validate` as a person runs it.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.hpp"
+
+using namespace collcast::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
+const std::string tables = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests/";
+const std::string one_table = tables + "a100-cw-1x8-all_reduce.csv";
+const std::string log_text =
+    "# nThread 1 nGpus 2\n"
+    "#  Rank  0 Pid 11 on h device  0 [0x06] NVIDIA H100 80GB HBM3\n"
+    "#  Rank  1 Pid 11 on h device  1 [0x07] NVIDIA H100 80GB HBM3\n"
+    "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+    "1024 256 float sum -1 13.00 0.08 0.08 0 13.50 0.08 0.08 0\n"
+    "# Out of bounds values : 0 OK\n";
+
+Outcome validate(const Folder& folder, const std::string& options) {
+  return run_shell(data + "collcast validate " + options, folder.path());
+}
+
+}  // namespace
+
+TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscored, the same twice") {
+  const Folder folder;
+  const std::string options = "--measured " + one_table + " " + tables + "2080ti-1x2-nop2p-reduce.csv --format json";
+  const auto first = validate(folder, options), second = validate(folder, options);
+  REQUIRE(first.exit == 0);
+  CHECK(first.out == second.out);
+  const json doc = json::parse(first.out);
+  CHECK(doc["schema"] == "collcast.validate.v1");
+  REQUIRE(doc["tables"].size() == 2);
+  const json& table = doc["tables"][0];
+  CHECK(table["id"] == "a100-cw-1x8-all_reduce");
+  CHECK(table["healthy"] == "yes");
+  CHECK(table["topology"] == "dgx-a100");
+  CHECK(table["calibrated"] == false);
+  int rows = 0;
+  for (const char* band : {"small", "medium", "large"}) {
+    rows += table["bands"][band]["n"].get<int>();
+    CHECK(table["bands"][band]["median_ape"].is_number());
+    CHECK(table["bands"][band]["mean_ape"].is_number());
+  }
+  CHECK(rows == 46);
+  CHECK(doc["tables"][1]["healthy"] == "no");
+  CHECK(doc["unscored"].empty());
+  CHECK(doc["summary"].size() > 0);
+  CHECK(first.out.find(std::string(COLLCAST_SOURCE_DIR)) == std::string::npos);
+}
+
+TEST_CASE("a log of one's own is scored on a machine that is named") {
+  const Folder folder;
+  folder.write("all_reduce.log", log_text);
+  const auto run = validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json");
+  REQUIRE(run.exit == 0);
+  const json table = json::parse(run.out)["tables"][0];
+  CHECK(table["topology"] == "dgx-h100");
+  CHECK(table["ranks"] == 2);
+  CHECK(table["bands"]["small"]["n"] == 2);
+}
+
+TEST_CASE("a log that does not say its ranks or collective asks for them, and takes them") {
+  const Folder folder;
+  folder.write("my.log", "1024 256 float sum -1 13.00 0.08 0.08 0 13.50 0.08 0.08 0\n# Out of bounds values : 0\n");
+  const auto asks = validate(folder, "--measured my.log --topology dgx-h100");
+  CHECK(asks.exit == 2);
+  CHECK(asks.err.find("it does not say which collective it is") != std::string::npos);
+  const auto ranks = validate(folder, "--measured my.log --topology dgx-h100 --collective all_reduce");
+  CHECK(ranks.exit == 2);
+  CHECK(ranks.err.find("give --ranks and --nodes") != std::string::npos);
+  CHECK(validate(folder, "--measured my.log --topology dgx-h100 --collective all_reduce --ranks 8").exit == 0);
+}
+
+TEST_CASE("budgets: met, missed by how much, and exit 1") {
+  const Folder folder;
+  CHECK(validate(folder, "--measured " + one_table + " --budget 'large=95%'").exit == 0);
+  const auto missed = validate(folder, "--measured " + one_table + " --budget 'large=95%,all_reduce.small=1%'");
+  CHECK(missed.exit == 1);
+  CHECK(missed.err.find("budget all_reduce.small: missed, 91.") == 0);
+  CHECK(missed.err.find("instead of 1.0%") != std::string::npos);
+  CHECK(missed.out.find("scored") != std::string::npos);
+}
+
+TEST_CASE("a malformed budget is an error at its place") {
+  const Folder folder;
+  const auto run = validate(folder,
+                            "--budget large --budget 'larg=8%' --budget 'small=8' --budget 'all_redce.small=8%' "
+                            "--budget 'small=8%,large=-1%'");
+  CHECK(run.exit == 2);
+  CHECK(run.out.empty());
+  CHECK(run.err.find("--budget large:1:10: error: 'large' is no budget") != std::string::npos);
+  CHECK(run.err.find("unknown band 'larg'\n    hint: did you mean 'large'?") != std::string::npos);
+  CHECK(run.err.find("--budget small=8:1:16: error: the limit is '8'") != std::string::npos);
+  CHECK(run.err.find("unknown collective 'all_redce'\n    hint: did you mean 'all_reduce'?") != std::string::npos);
+  CHECK(run.err.find("--budget small=8%,large=-1%:1:25: error: the limit is '-1%'") != std::string::npos);
+}
+
+TEST_CASE("what cannot be read is said, all of it, and nothing is printed") {
+  const Folder folder;
+  folder.write("empty.log", "");
+  folder.write("text.log", "no measurement\n");
+  folder.write("bad.csv", "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\nall_reduce,8,x,0,0,0\n");
+  const auto run = validate(folder, "--measured missing.log empty.log text.log bad.csv --library ncc --method guess");
+  CHECK(run.exit == 2);
+  CHECK(run.out.empty());
+  CHECK(run.err.find("'missing.log' does not exist") != std::string::npos);
+  CHECK(run.err.find("empty.log:1:1: error: the file is empty") != std::string::npos);
+  CHECK(run.err.find("text.log:1:1: error: there is no row of nccl-tests in this file") != std::string::npos);
+  CHECK(run.err.find("bad.csv:2:14: error: time_us is 'x'") != std::string::npos);
+  CHECK(run.err.find("'ncc'") != std::string::npos);
+  CHECK(run.err.find("'guess'") != std::string::npos);
+}
+
+TEST_CASE("a log that breaks off is scored with a warning on standard error") {
+  const Folder folder;
+  folder.write("all_reduce.log", log_text.substr(0, log_text.find("# Out")));
+  const auto run = validate(folder, "--measured all_reduce.log");
+  CHECK(run.exit == 0);
+  CHECK(run.err.find("all_reduce.log:5:1: warning: the log ends without 'Out of bounds values'") != std::string::npos);
+}
+
+TEST_CASE("nothing of a table's names acts on a terminal or in Markdown") {
+  const Folder folder;
+  folder.write("<script>alert(1)<_script>.log", log_text);
+  const auto run =
+      validate(folder, "--measured '<script>alert(1)<_script>.log' --collective all_reduce --format markdown");
+  REQUIRE(run.exit == 0);
+  CHECK(run.out.find("<script>") == std::string::npos);
+}

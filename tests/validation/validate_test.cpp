@@ -1,0 +1,124 @@
+// Errors, bands, medians and budgets, on predictions that the test makes up.
+#include "collcast/validation/validate.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace collcast;
+
+namespace {
+
+MeasuredTable table(const std::string& id, const std::string& collective, Health health,
+                    const std::vector<std::pair<std::int64_t, double>>& rows) {
+  MeasuredTable out;
+  out.facts.id = id;
+  out.facts.collective = collective;
+  out.facts.nodes = 1;
+  out.facts.ranks = 4;
+  out.facts.health = health;
+  for (const auto& [bytes, microseconds] : rows)
+    out.points.push_back({Bytes(bytes), Seconds(microseconds * 1e-6), false, std::nullopt});
+  return out;
+}
+
+Machines star() {
+  const auto spec = load_topology("star", {{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}});
+  REQUIRE(spec.ok());
+  return Machines::only(*spec);
+}
+
+/// Ten microseconds whatever is asked.
+const Prediction ten = [](const PlacedTable&, const CollectiveRequest&) -> Result<Predicted> {
+  return Predicted{Seconds(10e-6), "ring"};
+};
+
+}  // namespace
+
+TEST_CASE("bands end below 64 KiB and at 4 MiB") {
+  CHECK(band_of(Bytes(65535)) == Band::small);
+  CHECK(band_of(Bytes(65536)) == Band::medium);
+  CHECK(band_of(Bytes(4 << 20)) == Band::medium);
+  CHECK(band_of(Bytes((4 << 20) + 1)) == Band::large);
+}
+
+TEST_CASE("a table's error is |predicted - measured| / measured per row, its mean and median per band") {
+  Machines machines = star();
+  // 10 us predicted against 20, 5 and 8: errors 0.5, 1 and 0.25; mean 1.75/3, median 0.5; ratios 0.5, 2, 1.25.
+  const auto report = validate({table("a", "all_reduce", Health::yes, {{8, 20}, {16, 5}, {32, 8}, {1 << 20, 10}})},
+                               machines, ten, Statistic::mean);
+  REQUIRE(report.tables.size() == 1);
+  const auto& errors = report.tables[0].errors;
+  CHECK(errors[0].n == 3);
+  CHECK(errors[0].mean_ape == Approx(1.75 / 3));
+  CHECK(errors[0].median_ape == Approx(0.5));
+  CHECK(errors[0].median_ratio == Approx(1.25));
+  CHECK(errors[1].n == 1);
+  CHECK(errors[1].median_ape == Approx(0).margin(1e-12));
+  CHECK(errors[2].n == 0);
+  CHECK(report.tables[0].algorithms == std::vector<std::string>{"ring"});
+}
+
+TEST_CASE("the median of an even number of rows is the mean of the two in the middle") {
+  CHECK(band_error({{Bytes(8), Seconds(2), Seconds(1), {}}, {Bytes(8), Seconds(4), Seconds(1), {}}}).median_ape ==
+        Approx((0.5 + 0.75) / 2));
+}
+
+TEST_CASE("set-ups that are called broken are summed up apart and do not count for budgets") {
+  Machines machines = star();
+  const auto report = validate(
+      {table("good", "all_reduce", Health::yes, {{8, 10}}), table("unknown", "all_gather", Health::unknown, {{8, 20}}),
+       table("bad", "all_reduce", Health::no, {{8, 100}})},
+      machines, ten, Statistic::mean);
+  const auto rows = summary(report);
+  // Healthy: all_reduce, all_gather, all. Broken: all_reduce, all.
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[2].collective.empty());
+  CHECK(rows[2].healthy);
+  CHECK(rows[2].tables == 2);
+  CHECK(rows[2].error.median_ape == Approx(0.25));
+  CHECK_FALSE(rows[4].healthy);
+  CHECK(rows[4].error.median_ape == Approx(0.9));
+  const auto budgets =
+      outcomes(report, {{"", Band::small, 0.3}, {"all_gather", Band::small, 0.3}, {"", Band::large, 1}});
+  CHECK(budgets[0].met());
+  CHECK_FALSE(budgets[1].met());
+  CHECK(budget_text(budgets[1]) == "budget all_gather.small: missed, 50.0% instead of 30.0%: 20.0 points too far");
+  CHECK_FALSE(budgets[2].met());  // nothing was measured there
+}
+
+TEST_CASE("a table that cannot be predicted is listed with the reason, the others are scored") {
+  Machines machines = star();
+  const Prediction only_small = [](const PlacedTable&, const CollectiveRequest& request) -> Result<Predicted> {
+    if (request.size > Bytes(100)) return Diagnostic{{}, "too large for this test", ""};
+    return Predicted{Seconds(10e-6), "ring"};
+  };
+  const auto report = validate(
+      {table("a", "all_reduce", Health::yes, {{8, 10}}), table("b", "all_reduce", Health::yes, {{8, 10}, {128, 10}}),
+       table("c", "hypercube", Health::yes, {{8, 10}})},
+      machines, only_small, Statistic::mean);
+  REQUIRE(report.tables.size() == 1);
+  REQUIRE(report.unscored.size() == 2);
+  CHECK(report.unscored[0].id == "b");
+  CHECK(report.unscored[0].why == "too large for this test");
+  CHECK(report.unscored[1].id == "c");
+}
+
+TEST_CASE("the statistic of a row is its mean where nothing else was written") {
+  MeasuredPoint point{Bytes(8), Seconds(3), false, std::nullopt};
+  CHECK(time_of(point, Statistic::median) == Seconds(3));
+  point.spread = MeasuredFacts::Spread{Bytes(8), false, Seconds(1), Seconds(2), Seconds(4), Seconds(5)};
+  CHECK(time_of(point, Statistic::mean) == Seconds(3));
+  CHECK(time_of(point, Statistic::median) == Seconds(2));
+  CHECK(time_of(point, Statistic::least) == Seconds(1));
+}
+
+TEST_CASE("the ideal prediction is the textbook's: a ring all-reduce of N bytes among k takes 2(k-1)/k N/B") {
+  Machines machines = star();
+  const MeasuredTable one = table("a", "all_reduce", Health::yes, {{1 << 30, 1}});
+  const auto place = machines.place(one);
+  REQUIRE(place.ok());
+  for (const bool simulate : {false, true}) {
+    const auto predicted = memoized(ideal_prediction(simulate))(*place, place->request(Bytes(1 << 30)));
+    REQUIRE(predicted.ok());
+    CHECK(predicted->time.count() == Approx(2.0 * 3 / 4 * (1 << 30) / 10e9).epsilon(1e-6));
+  }
+}

@@ -1,0 +1,122 @@
+#include "lines.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "collcast/base/utf8.hpp"
+#include "collcast/validation/measured_table.hpp"
+
+namespace collcast {
+
+bool Lines::next() {
+  line_.clear();
+  ended_ = too_long_ = false;
+  bool any = false;
+  while (true) {
+    if (begin_ == end_) {
+      in_.read(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+      begin_ = 0;
+      end_ = static_cast<std::size_t>(in_.gcount());
+      if (end_ == 0) break;
+    }
+    any = true;
+    const char* from = buffer_.data() + begin_;
+    const auto* stop = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));
+    const std::size_t length = stop == nullptr ? end_ - begin_ : static_cast<std::size_t>(stop - from);
+    if (line_.size() + length > longest_line)
+      too_long_ = true;
+    else
+      line_.append(from, length);
+    begin_ += length;
+    if (stop != nullptr) {
+      ++begin_;
+      ended_ = true;
+      break;
+    }
+  }
+  if (!any) return false;
+  ++number_;
+  if (first_ && line_.starts_with("\xEF\xBB\xBF")) line_.erase(0, 3);
+  first_ = false;
+  if (!line_.empty() && line_.back() == '\r') line_.pop_back();
+  return true;
+}
+
+Diagnostics Lines::wrong() const {
+  if (too_long_)
+    return {{at(1), fmt::format("a line of more than {} bytes", longest_line), "is this a table or a log?"}};
+  const std::size_t bad = first_not_utf8(line_);
+  if (bad < line_.size())
+    return {{at(static_cast<int>(bad) + 1),
+             fmt::format("byte 0x{:02X} is not UTF-8", static_cast<unsigned char>(line_[bad])),
+             "save the file as UTF-8 text"}};
+  if (const std::size_t nul = line_.find('\0'); nul != std::string::npos)
+    return {{at(static_cast<int>(nul) + 1), "a zero byte in a text file", "is this a table or a log?"}};
+  return {};
+}
+
+std::vector<Word> words(std::string_view line) {
+  constexpr std::string_view blanks = " \t\r\v\f";
+  std::vector<Word> out;
+  for (std::size_t at = line.find_first_not_of(blanks); at != std::string_view::npos;) {
+    std::size_t end = line.find_first_of(blanks, at);
+    if (end == std::string_view::npos) end = line.size();
+    out.push_back({line.substr(at, end - at), static_cast<int>(at) + 1});
+    at = line.find_first_not_of(blanks, end);
+  }
+  return out;
+}
+
+std::vector<Word> cells(std::string_view line) {
+  std::vector<Word> out;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t comma = line.find(',', at);
+    const std::size_t end = comma == std::string_view::npos ? line.size() : comma;
+    out.push_back({line.substr(at, end - at), static_cast<int>(at) + 1});
+    if (comma == std::string_view::npos) return out;
+    at = comma + 1;
+  }
+}
+
+void Complaints::add(Location where, std::string message, std::string hint) {
+  constexpr std::size_t most = 100;
+  if (kept_.size() >= most) {
+    ++more_;
+    return;
+  }
+  kept_.push_back({std::move(where), std::move(message), std::move(hint)});
+}
+
+void Complaints::add(const Diagnostics& more) {
+  for (const Diagnostic& one : more) add(one.where, one.message, one.hint);
+}
+
+Diagnostics Complaints::take() {
+  if (more_ > 0)
+    kept_.push_back({kept_.back().where, fmt::format("{} more errors", more_), "correct the first ones and try again"});
+  return std::move(kept_);
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    if (out.size() >= longest) return out + "...";
+    const std::size_t length = character_length(text, at);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const bool terminal_control =
+        byte < 0x20 || byte == 0x7F || (byte == 0xC2 && length == 2 && static_cast<unsigned char>(text[at + 1]) < 0xA0);
+    if (length == 0 || terminal_control) {
+      out += fmt::format("\\x{:02X}", byte);
+      ++at;
+    } else {
+      out += text.substr(at, length);
+      at += length;
+    }
+  }
+  return out;
+}
+
+}  // namespace collcast

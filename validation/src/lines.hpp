@@ -1,0 +1,63 @@
+// A stream line by line, with numbers for messages, in bounded memory.
+#pragma once
+
+#include <array>
+#include <istream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+
+namespace collcast {
+
+/// A word of a line and the column that it begins at (from 1).
+struct Word {
+  std::string_view text;
+  int column = 1;
+};
+
+class Lines {
+ public:
+  Lines(std::istream& in, std::string file) : in_(in), file_(std::move(file)) {}
+  /// The next line without its end; false at the end of the stream.
+  bool next();
+  std::string_view text() const { return line_; }
+  int number() const { return number_; }
+  bool ended() const { return ended_; }  ///< by a line end, not by the end of the file
+  const std::string& file() const { return file_; }
+  Location at(int column) const { return {file_, number_, column}; }
+  /// What keeps this line from being text: bytes that are none, or too many of them.
+  Diagnostics wrong() const;
+
+ private:
+  std::istream& in_;
+  std::string file_, line_;
+  std::array<char, 65536> buffer_{};
+  std::size_t begin_ = 0, end_ = 0;
+  int number_ = 0;
+  bool ended_ = false, too_long_ = false, first_ = true;
+};
+
+/// The words between blanks.
+std::vector<Word> words(std::string_view line);
+/// The cells between commas, with the quoting of RFC 4180 left as it is.
+std::vector<Word> cells(std::string_view line);
+
+/// At most a hundred errors; more are counted.
+class Complaints {
+ public:
+  void add(Location where, std::string message, std::string hint = {});
+  void add(const Diagnostics&);
+  bool empty() const { return kept_.empty(); }
+  Diagnostics take();
+
+ private:
+  Diagnostics kept_;
+  std::size_t more_ = 0;
+};
+
+/// For messages: cut, and without what is not printable.
+std::string printable(std::string_view);
+
+}  // namespace collcast

@@ -1,0 +1,168 @@
+// Files and folders of measurements.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "collcast/collective/collective.hpp"
+#include "collcast/validation/measured_table.hpp"
+#include "lines.hpp"
+
+namespace collcast {
+
+namespace fs = std::filesystem;
+
+std::optional<MeasuredFormat> measured_format(std::string_view beginning) {
+  if (beginning.starts_with("\xEF\xBB\xBF")) beginning.remove_prefix(3);
+  const std::size_t first = beginning.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return std::nullopt;
+  beginning.remove_prefix(first);
+  if (beginning.front() == '{') return MeasuredFormat::json;
+  const std::string_view line = beginning.substr(0, beginning.find('\n'));
+  if (line.find(',') == std::string_view::npos) return MeasuredFormat::text;
+  // The list of a folder's tables is none of them.
+  if (line.starts_with("id,collective,")) return std::nullopt;
+  const bool heading = line.find("size_bytes") != std::string_view::npos ||
+                       line.find("time_us") != std::string_view::npos || line.starts_with("collective,");
+  return heading ? MeasuredFormat::csv : MeasuredFormat::text;
+}
+
+namespace {
+
+std::string stem(const std::string& file) { return fs::path(file).stem().string(); }
+
+/// The longest collective's name in a file's name.
+std::string collective_in(const std::string& name) {
+  std::string best;
+  for (const std::string& known : collective_names())
+    if (known.size() > best.size() && name.find(known) != std::string::npos) best = known;
+  return best;
+}
+
+/// Ids stand in pages and documents: whatever else is in a file's name is none of theirs.
+std::string as_id(std::string text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+           c == '_' || c == '+';
+  };
+  std::replace_if(
+      text.begin(), text.end(), [&](char c) { return !plain(c); }, '_');
+  return text;
+}
+
+/// What a log does not say itself.
+void complete(MeasuredTable& table, std::size_t index) {
+  const std::string name = stem(table.file);
+  if (table.facts.id.empty()) table.facts.id = index == 0 ? name : fmt::format("{}-{}", name, index + 1);
+  table.facts.id = as_id(std::move(table.facts.id));
+  if (table.facts.collective.empty()) table.facts.collective = collective_in(name);
+}
+
+Diagnostic cannot_read(const std::string& file, const Location& asked_by) {
+  return {asked_by,
+          fmt::format("file '{}' cannot be read: {}", printable(file), std::generic_category().message(errno)),
+          "check that you may read it"};
+}
+
+Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file) {
+  std::optional<MeasuredFacts> sidecar;
+  const fs::path beside = fs::path(file).replace_extension(".yaml");
+  std::error_code error;
+  if (fs::exists(beside, error)) {
+    Result<MeasuredFacts> facts = load_measured_facts(beside.string(), {beside.string()});
+    if (!facts) return facts.errors();
+    sidecar = std::move(facts).value();
+  }
+  return read_table_csv(in, file, sidecar);
+}
+
+/// One file; no table where it is no measurement.
+Result<Readings> load_file(const std::string& file, const Location& asked_by) {
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return cannot_read(file, asked_by);
+  std::array<char, 4096> first{};
+  in.read(first.data(), first.size());
+  const std::string_view beginning(first.data(), static_cast<std::size_t>(in.gcount()));
+  if (in.bad()) return cannot_read(file, asked_by);
+  if (beginning.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    return Diagnostic{{file, 1, 1}, "the file is empty", "expected a table or a log of nccl-tests"};
+  const auto format = measured_format(beginning);
+  if (!format) return Readings{};
+  in.clear();
+  in.seekg(0);
+  if (!in)  // a pipe cannot be read twice
+    return Diagnostic{asked_by, fmt::format("'{}' cannot be read from its beginning again", printable(file)),
+                      "write it to a file first"};
+  Result<Readings> out = *format == MeasuredFormat::csv    ? read_csv_with_sidecar(in, file)
+                         : *format == MeasuredFormat::json ? read_nccl_tests_json(in, file)
+                                                           : read_nccl_tests_text(in, file);
+  if (!out) return out;
+  Readings readings = std::move(out).value();
+  for (std::size_t i = 0; i < readings.tables.size(); ++i) complete(readings.tables[i], i);
+  return readings;
+}
+
+std::vector<std::string> files_in(const std::string& folder, std::error_code& error) {
+  std::vector<std::string> out;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const fs::path& path = it->path();
+    const std::string suffix = path.extension().string();
+    const bool beside = suffix == ".yaml" || suffix == ".yml" || suffix == ".md";
+    if (!beside && it->is_regular_file(error) && path.filename().string().front() != '.') out.push_back(path.string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void append(Readings& to, Readings from) {
+  std::move(from.tables.begin(), from.tables.end(), std::back_inserter(to.tables));
+  std::move(from.warnings.begin(), from.warnings.end(), std::back_inserter(to.warnings));
+}
+
+Result<Readings> load_folder(const std::string& folder, const Location& asked_by) {
+  std::error_code error;
+  const std::vector<std::string> files = files_in(folder, error);
+  if (error)
+    return Diagnostic{asked_by, fmt::format("folder '{}' cannot be read: {}", printable(folder), error.message()), ""};
+  Readings out;
+  Complaints complaints;
+  for (const std::string& file : files) {
+    Result<Readings> one = load_file(file, asked_by);
+    if (!one) {
+      complaints.add(one.errors());
+      continue;
+    }
+    if (one->tables.empty() && fs::path(file).filename() != "INDEX.csv")
+      out.warnings.push_back({{file}, "no table and no log of nccl-tests: passed over", ""});
+    append(out, std::move(one).value());
+  }
+  if (!complaints.empty()) return complaints.take();
+  if (out.tables.empty())
+    return Diagnostic{asked_by, fmt::format("folder '{}' has no measured table", printable(folder)),
+                      "expected CSV tables with their sidecars, or logs of nccl-tests"};
+  return out;
+}
+
+}  // namespace
+
+Result<Readings> load_measured(const std::string& path, const Location& asked_by) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    return Diagnostic{asked_by, fmt::format("'{}' does not exist", printable(path)),
+                      "expected a table, a log of nccl-tests or a folder of them"};
+  if (fs::is_directory(status)) return load_folder(path, asked_by);
+  Result<Readings> out = load_file(path, asked_by);
+  if (out && out->tables.empty())
+    return Diagnostic{{path, 1, 1},
+                      "there is no row of nccl-tests in this file",
+                      "expected what all_reduce_perf and its kin print, their JSON (-J FILE), or a CSV table"};
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,222 @@
+#include "collcast/validation/machines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "lines.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// More GPUs than any one server has: a node of so many is a rack.
+constexpr int most_gpus_of_a_server = 16;
+
+const DeviceGroup& endpoints(const TopologySpec& spec) {
+  const auto found = std::find_if(spec.devices.begin(), spec.devices.end(), [](const DeviceGroup& group) {
+    return group.kind == DeviceKind::gpu || group.kind == DeviceKind::host;
+  });
+  check(found != spec.devices.end(), "a machine has one group of endpoints");
+  return *found;
+}
+
+bool has_link(const TopologySpec& spec, LinkKind kind) {
+  return std::any_of(spec.links.begin(), spec.links.end(), [&](const LinkGroup& link) { return link.kind == kind; });
+}
+bool has_device(const TopologySpec& spec, DeviceKind kind) {
+  return std::any_of(spec.devices.begin(), spec.devices.end(), [&](const DeviceGroup& d) { return d.kind == kind; });
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+/// "NVIDIA H100 80GB HBM3" and "H100-SXM5-80GB": chip, memory, form.
+struct GpuName {
+  std::string chip, memory, form;
+};
+GpuName parse_gpu(std::string_view name) {
+  GpuName out;
+  std::string text = lower(name);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, ' ');
+  for (const Word& word : words(text)) {
+    const std::string token(word.text);
+    if (token == "nvidia" || token == "tesla" || token == "geforce") continue;
+    if (out.chip.empty())
+      out.chip = token;
+    else if (token.ends_with("gb") && out.memory.empty())
+      out.memory = token;
+    else if (token.starts_with("sxm") || token.starts_with("pcie"))
+      out.form = token.substr(0, 3);
+    else if (token.starts_with("hbm3"))
+      out.form = "sxm";  // the PCIe cards of that chip have HBM2e
+  }
+  return out;
+}
+
+/// Whether one can be the other; no word on memory or form fits any.
+bool same_gpu(const GpuName& a, const GpuName& b) {
+  const auto fits = [](const std::string& x, const std::string& y) { return x.empty() || y.empty() || x == y; };
+  return !a.chip.empty() && a.chip == b.chip && fits(a.memory, b.memory) && fits(a.form, b.form);
+}
+
+/// "8x IB NDR 400Gb/s": how many, how fast.
+struct Nics {
+  int count = 0;
+  double rate = 0;  ///< bytes per second
+};
+std::optional<Nics> parse_nics(std::string_view text) {
+  const std::size_t by = text.find('x'), unit = text.find("Gb/s");
+  if (by == std::string_view::npos || unit == std::string_view::npos) return std::nullopt;
+  std::size_t begin = unit;
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
+  const auto count = read_whole(text.substr(0, by)), rate = read_whole(text.substr(begin, unit - begin));
+  if (!count || !rate) return std::nullopt;
+  return Nics{*count, *rate * 1e9 / 8};
+}
+
+struct NetworkRate {
+  double operator()(const std::monostate&) const { return 0; }
+  template <class Network>
+  double operator()(const Network& network) const {
+    return network.bandwidth.value();
+  }
+};
+
+int network_ports(const TopologySpec& spec) {
+  for (const DeviceGroup& group : spec.devices)
+    if (group.name == spec.network_devices) return group.count;
+  return 0;
+}
+
+/// How well a machine fits what is known of a table's; nothing where it cannot be it.
+std::optional<int> likeness(const TopologySpec& spec, const MeasuredFacts& facts, int per_node) {
+  if (spec.gpu.model.empty() || !same_gpu(parse_gpu(facts.gpu), parse_gpu(spec.gpu.model))) return std::nullopt;
+  const int endpoints_per_node = endpoints(spec).count;
+  if (per_node > endpoints_per_node) return std::nullopt;
+  if (facts.nodes > 1 && std::holds_alternative<std::monostate>(spec.network)) return std::nullopt;
+  int score = 0;
+  const std::string nvlink = lower(facts.nvlink);
+  if (nvlink.starts_with("none") && has_link(spec, LinkKind::nvlink)) return std::nullopt;
+  if (nvlink.starts_with("nvlink")) {
+    if (!has_link(spec, LinkKind::nvlink)) return std::nullopt;
+    const bool said = nvlink.find("nvswitch") != std::string::npos && nvlink.find("no nvswitch") == std::string::npos;
+    if (said == has_device(spec, DeviceKind::nvswitch)) score += 4;
+  }
+  if (facts.gpus_per_node == endpoints_per_node) score += 8;
+  if (const auto nics = parse_nics(facts.nics); nics && facts.nodes > 1) {
+    const double rate = std::visit(NetworkRate{}, spec.network);
+    if (rate > 0 && std::abs(rate * network_ports(spec) / (nics->rate * nics->count) - 1) < 0.1) score += 2;
+    if (rate > 0 && std::abs(rate / nics->rate - 1) < 0.1) score += 1;
+  }
+  return score;
+}
+
+std::vector<Rank> ranks_of(const MeasuredFacts& facts, const TopologySpec& spec, int per_node) {
+  const int size = endpoints(spec).count;
+  const int server = facts.gpus_per_node;
+  const bool rack = server > 0 && server < size && size % server == 0 && per_node <= server &&
+                    (facts.nvlink_domain == size || size > most_gpus_of_a_server);
+  const int step = spec.teaching ? per_node : rack ? server : size;
+  std::vector<Rank> out;
+  for (int node = 0; node < facts.nodes; ++node)
+    for (int i = 0; i < per_node; ++i) out.emplace_back(static_cast<std::uint32_t>(node * step + i));
+  return out;
+}
+
+Diagnostic cannot(std::string why, std::string hint = {}) { return {{}, std::move(why), std::move(hint)}; }
+
+}  // namespace
+
+Result<Machines> Machines::shipped(const SearchPath& search) {
+  Machines out;
+  Diagnostics errors;
+  for (const TopologyEntry& entry : list_topologies(search)) {
+    Result<TopologySpec> spec = load_topology(entry.name, search);
+    if (spec)
+      out.specs_.push_back(std::move(spec).value());
+    else
+      errors.insert(errors.end(), spec.errors().begin(), spec.errors().end());
+  }
+  if (!errors.empty()) return errors;
+  return out;
+}
+
+Machines Machines::only(TopologySpec spec) {
+  Machines out;
+  out.specs_.push_back(std::move(spec));
+  out.only_one_ = true;
+  return out;
+}
+
+Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) const {
+  if (only_one_) return Choice{&specs_.front(), "option"};
+  for (const TopologySpec& spec : specs_)
+    if (std::find(spec.systems.begin(), spec.systems.end(), facts.system) != spec.systems.end())
+      return Choice{&spec, "system"};
+  const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / std::max(1, facts.nodes);
+  Choice best;
+  int most = -1;
+  for (const TopologySpec& spec : specs_) {
+    const std::optional<int> score = likeness(spec, facts, per_node);
+    if (!score || *score <= most) continue;
+    most = *score;
+    best = {&spec, "gpu"};
+  }
+  if (best.spec != nullptr) return best;
+  const std::string system =
+      facts.system.empty() ? "" : fmt::format("lists the system '{}' or ", printable(facts.system));
+  return cannot(
+      facts.gpu.empty() && system.empty()
+          ? std::string("it names neither a system nor a GPU")
+          : fmt::format("no machine {}has its GPU '{}' with {} ranks per node", system, printable(facts.gpu), per_node),
+      "name its machine with --topology");
+}
+
+Result<std::shared_ptr<const Fabric>> Machines::built(const TopologySpec& spec, int nodes) {
+  auto& fabric = fabrics_[{spec.name, nodes}];
+  if (fabric == nullptr) {
+    Result<Fabric> made = Fabric::build(spec, nodes);
+    if (!made) return made.errors();
+    fabric = std::make_shared<const Fabric>(std::move(made).value());
+  }
+  return fabric;
+}
+
+Result<PlacedTable> Machines::place(const MeasuredTable& table) {
+  const MeasuredFacts& facts = table.facts;
+  const auto kind = parse_collective(facts.collective);
+  if (facts.collective.empty())
+    return cannot("it does not say which collective it is", "name it with --collective, or in the file's name");
+  if (!kind)
+    return cannot(fmt::format("no forecast of the collective '{}'", printable(facts.collective)),
+                  expected_one_of(facts.collective, collective_names()));
+  if (facts.ranks == 0 || facts.nodes == 0)
+    return cannot("it does not say how many ranks on how many nodes there were", "give --ranks and --nodes");
+  if (facts.ranks < 2) return cannot("one rank alone communicates with nobody");
+  const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / facts.nodes;
+  if (per_node * facts.nodes != facts.ranks)
+    return cannot(fmt::format("{} ranks do not spread evenly over {} nodes", facts.ranks, facts.nodes),
+                  "give --ranks and --nodes if this is wrong");
+  const Result<Choice> choice = choose(facts);
+  if (!choice) return choice.errors();
+  const TopologySpec& spec = *choice->spec;
+  const int size = endpoints(spec).count;
+  if (per_node > size && !spec.teaching)
+    return cannot(fmt::format("{} ranks per node, but a node of {} has {}", per_node, spec.name, size),
+                  "name another machine with --topology");
+  std::vector<Rank> ranks = ranks_of(facts, spec, per_node);
+  const int nodes = static_cast<int>(ranks.back().value()) / size + 1;
+  Result<std::shared_ptr<const Fabric>> fabric = built(spec, nodes);
+  if (!fabric) return fabric.errors();
+  return PlacedTable{&table, spec.name, choice->matched_by, *fabric, *kind, Group::listed(std::move(ranks))};
+}
+
+}  // namespace collcast

@@ -1,0 +1,268 @@
+// What nccl-tests writes with -J FILE: {args[], nccl_version, config{nthreads, ngpus, devices[]}, results[]}, one
+// result per size with out_of_place{time, nwrong} and in_place{...}.
+//
+// Read by nlohmann's SAX interface straight from the stream: only the result at hand is kept. `devices` names every
+// process, with its first GPU alone, so ranks follow from the highest rank and the GPUs of a process.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <istream>
+#include <iterator>
+#include <set>
+
+#include "collcast/validation/measured_table.hpp"
+#include "lines.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+using nlohmann::json;
+
+/// A stream with the place that it has been read to.
+struct Source {
+  explicit Source(std::istream& in) : buffer(in.rdbuf()), current(buffer->sgetc()) {}
+  void step() {
+    if (current == '\n') {
+      ++line;
+      column = 0;
+    }
+    ++column;
+    ++bytes;
+    current = bytes < most_json_bytes ? buffer->snextc() : std::char_traits<char>::eof();
+  }
+  bool at_end() const { return current == std::char_traits<char>::eof(); }
+
+  std::streambuf* buffer;
+  int current;
+  int line = 1, column = 1;
+  std::size_t bytes = 0;
+};
+
+/// What nlohmann's parser takes for input.
+class SourceIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  explicit SourceIterator(Source* source = nullptr) : source_(source) {}
+  char operator*() const { return static_cast<char>(source_->current); }
+  SourceIterator& operator++() {
+    source_->step();
+    return *this;
+  }
+  bool operator==(const SourceIterator& other) const { return ended() == other.ended(); }
+  bool operator!=(const SourceIterator& other) const { return !(*this == other); }
+
+ private:
+  bool ended() const { return source_ == nullptr || source_->at_end(); }
+  Source* source_;
+};
+
+/// One element of results[].
+struct ResultRow {
+  std::optional<Bytes> size;
+  std::string type;
+  struct Placement {
+    std::optional<Seconds> time;
+    bool wrong = false;
+  } out_of_place, in_place;
+};
+
+class JsonReader : public nlohmann::json_sax<json> {
+ public:
+  JsonReader(const Source& source, std::string file) : source_(source), file_(std::move(file)) {}
+
+  Readings out;
+  Complaints complaints;
+  bool cut_off = false;
+
+  bool null() override { return value({}, {}); }
+  bool boolean(bool) override { return value({}, {}); }
+  bool number_integer(std::int64_t v) override { return value(std::to_string(v), static_cast<double>(v)); }
+  bool number_unsigned(std::uint64_t v) override { return value(std::to_string(v), static_cast<double>(v)); }
+  bool number_float(double v, const std::string& spelled) override { return value(spelled, v); }
+  bool string(std::string& text) override { return value(text, {}); }
+  bool binary(json::binary_t&) override { return false; }
+  bool start_object(std::size_t) override {
+    if (is("results", "[]")) row_ = {};
+    return open({});
+  }
+  bool start_array(std::size_t) override {
+    if (is("results")) has_results_ = true;
+    return open("[]");
+  }
+  bool end_object() override {
+    path_.pop_back();
+    if (is("results", "[]")) finish_row();
+    close();
+    return true;
+  }
+  bool end_array() override {
+    path_.pop_back();
+    close();
+    return true;
+  }
+  bool key(std::string& name) override {
+    path_.back() = name;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) override {
+    const std::string what = e.what();
+    if (source_.bytes >= most_json_bytes) {
+      complaints.add(here(), fmt::format("more than {} MiB of JSON", most_json_bytes >> 20), "is this one test's?");
+    } else if (source_.at_end() && ends_early(what)) {
+      cut_off = true;
+    } else {
+      const std::size_t tail = what.find("syntax error");
+      complaints.add(here(), "this is not JSON: " + printable(tail == std::string::npos ? what : what.substr(tail)),
+                     "check quotes, commas and brackets here and just above");
+    }
+    return false;
+  }
+
+  Location here() const { return {file_, source_.line, std::max(1, source_.column - 1)}; }
+  bool has_results() const { return has_results_; }
+
+  MeasuredTable take_table() {
+    MeasuredFacts& f = table_.facts;
+    table_.file = file_;
+    f.nodes = static_cast<int>(hosts_.size());
+    const int per_process = std::max(1, threads_) * std::max(1, gpus_);
+    if (!ranks_.empty()) {
+      const bool first_ones = std::all_of(ranks_.begin(), ranks_.end(), [&](int r) { return r % per_process == 0; });
+      f.ranks = *ranks_.rbegin() + (first_ones ? per_process : 1);
+    }
+    f.complete = !cut_off;
+    return std::move(table_);
+  }
+
+ private:
+  /// What the parser says of a file that ends between tokens, and of one that ends within one.
+  static bool ends_early(const std::string& what) {
+    constexpr std::array<std::string_view, 4> remarks{"unexpected end of input", "missing closing quote",
+                                                      "invalid number", "invalid literal"};
+    return std::any_of(remarks.begin(), remarks.end(),
+                       [&](std::string_view remark) { return what.find(remark) != std::string::npos; });
+  }
+  /// Whether the value at hand is at this path; lists are "[]".
+  template <class... Keys>
+  bool is(Keys... keys) const {
+    const std::initializer_list<std::string_view> wanted{std::string_view(keys)...};
+    return path_.size() == wanted.size() && std::equal(wanted.begin(), wanted.end(), path_.begin());
+  }
+  bool open(std::string inside) {
+    constexpr std::size_t deepest = 64;
+    if (path_.size() >= deepest) {
+      complaints.add(here(), "too deeply nested", fmt::format("up to {} levels are read", deepest));
+      return false;
+    }
+    path_.push_back(std::move(inside));
+    return true;
+  }
+  void close() {
+    // A list goes on with its next element, a map with its next key.
+    if (!path_.empty() && path_.back() != "[]") path_.back().clear();
+  }
+
+  bool value(const std::string& text, std::optional<double> number) {
+    if (is("args", "[]")) {
+      if (const std::string_view test = test_named_in(text); !test.empty()) table_.facts.collective = std::string(test);
+    } else if (is("nccl_version")) {
+      if (const auto code = read_whole(text)) table_.facts.nccl_version = nccl_version_text(*code);
+    } else if (is("config", "nthreads")) {
+      threads_ = read_whole(text).value_or(0);
+    } else if (is("config", "ngpus")) {
+      gpus_ = read_whole(text).value_or(0);
+    } else if (is("config", "devices", "[]", "rank")) {
+      if (const auto rank = read_whole(text); rank && *rank >= 0) ranks_.insert(*rank);
+    } else if (is("config", "devices", "[]", "hostname")) {
+      hosts_.insert(text);
+    } else if (is("config", "devices", "[]", "device_info")) {
+      table_.facts.gpu = text;
+    } else if (is("results", "[]", "size")) {
+      row_.size = read_size(text);
+      if (!row_.size) wrong("size", text, "expected a whole number of bytes, from 0 to 2^62");
+    } else if (is("results", "[]", "type")) {
+      row_.type = text;
+    } else {
+      placement(row_.out_of_place, "out_of_place", text, number);
+      placement(row_.in_place, "in_place", text, number);
+    }
+    close();
+    return complaints.empty();
+  }
+
+  void placement(ResultRow::Placement& p, std::string_view name, const std::string& text,
+                 std::optional<double> number) {
+    if (is("results", "[]", name, "time") || is("results", "[]", name, "cpu_time")) {
+      p.time = read_microseconds(text);
+      if (!p.time) wrong("time", text, "expected microseconds above 0, to 10^12");
+    } else if (is("results", "[]", name, "nwrong")) {
+      p.wrong = number && *number > 0;
+    }
+  }
+
+  void wrong(const char* what, const std::string& text, const char* expected) {
+    complaints.add(here(), fmt::format("the {} is '{}'", what, printable(text)), expected);
+  }
+
+  void finish_row() {
+    const auto keep = [&](const ResultRow::Placement& p, bool in_place) {
+      if (!p.time || *row_.size == Bytes(0)) return;
+      if (p.wrong)
+        out.warnings.push_back({here(), "results were wrong: this row is left out", "the run itself is broken"});
+      else
+        table_.points.push_back({*row_.size, *p.time, in_place, std::nullopt});
+    };
+    if (!row_.size) {
+      complaints.add(here(), "a result without size", "expected what nccl-tests -J writes");
+      return;
+    }
+    if (table_.facts.datatype.empty()) table_.facts.datatype = row_.type;
+    keep(row_.out_of_place, false);
+    keep(row_.in_place, true);
+  }
+
+  const Source& source_;
+  std::string file_;
+  std::vector<std::string> path_;  ///< the key at hand of every open map, "[]" for a list
+  ResultRow row_;
+  MeasuredTable table_;
+  std::set<int> ranks_;
+  std::set<std::string> hosts_;
+  int threads_ = 0, gpus_ = 0;
+  bool has_results_ = false;
+};
+
+}  // namespace
+
+Result<Readings> read_nccl_tests_json(std::istream& in, const std::string& file) {
+  Source source(in);
+  if (source.at_end()) return Diagnostic{{file, 1, 1}, "the file is empty", ""};
+  JsonReader reader(source, file);
+  json::sax_parse(SourceIterator(&source), SourceIterator(), &reader);
+  if (!reader.complaints.empty()) return reader.complaints.take();
+  MeasuredTable table = reader.take_table();
+  if (table.points.empty()) {
+    if (reader.cut_off)
+      return Diagnostic{reader.here(), "the JSON ends before its first result", "the test did not finish"};
+    return Diagnostic{{file, 1, 1},
+                      reader.has_results() ? "'results' has no row" : "there is no list 'results' in this JSON",
+                      "expected what nccl-tests -J writes"};
+  }
+  if (reader.cut_off)
+    reader.out.warnings.push_back(
+        {reader.here(), "the JSON ends here: the test did not finish", "the rows that are there are used"});
+  reader.out.tables.push_back(std::move(table));
+  return std::move(reader.out);
+}
+
+}  // namespace collcast

@@ -1,0 +1,275 @@
+// What nccl-tests prints.
+//
+// A test is: "# nThread ...", a "#  Rank ... Pid ... on HOST device ..." line per GPU, a heading, rows, and "# Out of
+// bounds values" at the end. A row is size, count, type, then operation and root where the version has them, then the
+// same columns once for out-of-place and once for in-place. Which columns these are is in the heading, as it changed
+// over the years (error, #wrong, per-iteration columns, a time stamp at the end); without a heading they are time,
+// algbw, busbw and errors. What else stands in a log (NCCL's own lines, the batch system's) is passed over.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "collcast/validation/measured_table.hpp"
+#include "lines.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+constexpr std::array<std::string_view, 24> type_words{"int8",    "uint8", "int32",    "uint32",   "int64",   "uint64",
+                                                      "half",    "float", "double",   "bfloat16", "fp8",     "f8e4m3",
+                                                      "f8e5m2",  "char",  "fp8_e4m3", "fp8_e5m2", "float16", "float32",
+                                                      "float64", "int",   "long",     "uint",     "ulong",   "byte"};
+
+bool is_type(std::string_view word) {
+  return std::find(type_words.begin(), type_words.end(), word) != type_words.end();
+}
+
+bool all_digits(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// "[1,0]<stdout>:" of mpirun --tag-output, "0: " of srun --label: how many characters stand before the line itself.
+std::size_t launcher_prefix(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return 0;
+  const std::string_view before = line.substr(0, colon);
+  const bool tagged = before.starts_with('[') && before.find("<std") != std::string_view::npos;
+  const std::size_t first = before.find_first_not_of(' ');
+  const bool labelled = first != std::string_view::npos && all_digits(before.substr(first));
+  return tagged || labelled ? colon + 1 : 0;
+}
+
+/// The columns of one placement.
+struct Heading {
+  std::size_t width = 4;
+  std::size_t placements = 2;
+  bool root = false;  ///< is printed
+  bool counts_wrong = false;
+  bool time_stamp = false;
+  bool known = false;
+};
+
+class LogReader {
+ public:
+  explicit LogReader(std::string file) : file_(std::move(file)) {}
+
+  void line(const Lines& lines) {
+    std::string_view text = lines.text();
+    skipped_ = static_cast<int>(launcher_prefix(text));
+    text.remove_prefix(static_cast<std::size_t>(skipped_));
+    const std::size_t first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos) return;
+    if (text[first] == '#') return comment(text.substr(first + 1));
+    const std::vector<Word> row = words(text);
+    if (row.size() >= 3 && all_digits(row[0].text) && all_digits(row[1].text) && is_type(row[2].text))
+      return measured(lines, row);
+    // A log that breaks off within a row.
+    if (!lines.ended() && in_rows_ && all_digits(row[0].text)) return cut_off(lines);
+    remark(text);
+  }
+
+  Result<Readings> finish(const Lines& lines) {
+    finish_test(lines);
+    if (complaints_.empty() && lines.number() == 0) complaints_.add({file_, 1, 1}, "the file is empty", "");
+    if (!complaints_.empty()) return complaints_.take();
+    return std::move(out_);
+  }
+
+  std::size_t rows() const { return rows_; }
+  Complaints& complaints() { return complaints_; }
+
+ private:
+  void comment(std::string_view text) {
+    const std::vector<Word> w = words(text);
+    if (w.empty()) return;
+    if (w[0].text == "nThread" || w[0].text == "nThreads" || (w[0].text == "Using" && w.size() > 1 && !devices_seen_))
+      return begin_test(w[0].text != "Using");
+    if (w[0].text == "Rank" && w.size() > 6) return device(w);
+    if (w[0].text == "size" || w[0].text == "bytes") return heading(w);
+    if (text.find("Out of bounds") != std::string_view::npos || text.find("Avg bus") != std::string_view::npos) {
+      complete_ = true;
+      return;
+    }
+    remark(text);
+  }
+
+  /// A new test, where one has rows already.
+  void begin_test(bool surely) {
+    if (surely || !test_.points.empty()) {
+      if (!test_.points.empty()) keep(true);
+      hosts_.clear();
+      ranks_.clear();
+      gpu_.clear();
+    }
+    devices_seen_ = complete_ = in_rows_ = false;
+  }
+
+  /// "Rank 0 [Group 0] Pid 4711 on host device 0 [0x07] Tesla V100".
+  void device(const std::vector<Word>& w) {
+    if (!test_.points.empty()) begin_test(true);
+    devices_seen_ = true;
+    const auto rank = read_whole(w[1].text);
+    if (rank) ranks_.insert(*rank);
+    for (std::size_t i = 2; i + 1 < w.size(); ++i) {
+      if (w[i].text == "on") hosts_.insert(std::string(w[i + 1].text));
+      if (w[i].text == "device" && i + 2 < w.size()) gpu_ = device_name(w, i + 2);
+    }
+  }
+  static std::string device_name(const std::vector<Word>& w, std::size_t from) {
+    std::string out;
+    // "[0x07]", or "[0000:07:00]", or "[ 0x7]" in two words.
+    while (from < w.size() && (w[from].text.starts_with('[') || w[from].text.ends_with(']'))) ++from;
+    for (std::size_t i = from; i < w.size(); ++i) out += (out.empty() ? "" : " ") + std::string(w[i].text);
+    return out;
+  }
+
+  void heading(const std::vector<Word>& w) {
+    Heading h;
+    std::vector<std::size_t> times;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      if (w[i].text == "time" || w[i].text == "cputime") times.push_back(i);
+      if (w[i].text == "root") h.root = true;
+      if (w[i].text == "#wrong") h.counts_wrong = true;
+      if (w[i].text == "timestamp") h.time_stamp = true;
+    }
+    if (times.empty()) return;
+    h.placements = std::min<std::size_t>(times.size(), 2);
+    h.width = (times.size() > 1 ? times[1] : w.size() - (h.time_stamp ? 1 : 0)) - times[0];
+    h.known = true;
+    heading_ = h;
+    // Two headings without devices between them: a second test.
+    if (!test_.points.empty()) keep(true);
+    complete_ = false;
+    in_rows_ = true;
+  }
+
+  void measured(const Lines& lines, std::vector<Word> row) {
+    in_rows_ = true;
+    const auto at = [&](const Word& word) { return lines.at(word.column + skipped_); };
+    if (heading_.time_stamp && row.size() > 5) row.resize(row.size() - 2);  // date and time of day
+    std::size_t first = 3;
+    if (first < row.size() && !is_number(row[first].text) && row[first].text != "N/A") ++first;  // sum, prod, none
+    const std::size_t rest = row.size() - first;
+    const std::size_t width = heading_.width;
+    // The root stands in front where the version prints it; without a heading either may be.
+    const std::size_t lead = heading_.known ? (heading_.root ? 1 : 0) : rest % width;
+    const std::size_t placements = lead <= 1 && rest >= lead && (rest - lead) % width == 0 ? (rest - lead) / width : 0;
+    if (placements < 1 || placements > 2 || width < 3) {
+      if (!lines.ended()) return cut_off(lines);
+      complaints_.add(lines.at(1 + skipped_), fmt::format("a row of {} columns", row.size()),
+                      fmt::format("expected size, count, type, operation and root where they are printed, and {} "
+                                  "columns once or twice",
+                                  width));
+      return;
+    }
+    first += rest - placements * width;
+    const auto size = read_size(row[0].text);
+    if (!size) {
+      complaints_.add(at(row[0]), fmt::format("the size is '{}'", printable(row[0].text)),
+                      "expected a whole number of bytes, from 0 to 2^62");
+      return;
+    }
+    if (placements == 1 && heading_.known && heading_.placements == 2)
+      return one_placement(lines, row, first, *size, true);
+    one_placement(lines, row, first, *size, false);
+    if (placements == 2) one_placement(lines, row, first + width, *size, true);
+    if (test_.facts.collective.empty()) test_.facts.collective = kind_;
+    if (test_.facts.datatype.empty()) test_.facts.datatype = std::string(row[2].text);
+  }
+
+  void one_placement(const Lines& lines, const std::vector<Word>& row, std::size_t first, Bytes size, bool in_place) {
+    const Word& word = row[first];
+    if (word.text == "N/A") return;  // this placement does not exist
+    const Location where = lines.at(word.column + skipped_);
+    const auto time = read_microseconds(word.text);
+    if (!time) {
+      complaints_.add(where, fmt::format("the time is '{}'", printable(word.text)),
+                      "expected microseconds above 0, to 10^12");
+      return;
+    }
+    const Word& errors = row[first + 3 < row.size() ? first + 3 : row.size() - 1];
+    if (heading_.counts_wrong && errors.text != "N/A" && errors.text != "0") {
+      out_.warnings.push_back({lines.at(errors.column + skipped_),
+                               fmt::format("{} results were wrong: this row is left out", printable(errors.text)),
+                               "the run itself is broken"});
+      return;
+    }
+    if (size == Bytes(0)) return;
+    ++rows_;
+    test_.points.push_back({size, *time, in_place, std::nullopt});
+  }
+
+  void cut_off(const Lines& lines) {
+    out_.warnings.push_back({lines.at(1), "the log ends within this row", "the rows before it are used"});
+    warned_ = true;
+  }
+
+  /// A command line or a line of NCCL's.
+  void remark(std::string_view text) {
+    if (const std::string_view test = test_named_in(text); !test.empty()) kind_ = std::string(test);
+    constexpr std::string_view version = "NCCL version ";
+    if (const std::size_t at = text.find(version); at != std::string_view::npos) {
+      const std::string_view rest = text.substr(at + version.size());
+      nccl_version_ = std::string(rest.substr(0, rest.find_first_not_of("0123456789.")));
+    }
+  }
+
+  void keep(bool complete) {
+    MeasuredFacts& f = test_.facts;
+    if (f.collective.empty()) f.collective = kind_;
+    f.gpu = gpu_;
+    f.nccl_version = nccl_version_;
+    f.ranks = static_cast<int>(ranks_.size());
+    f.nodes = static_cast<int>(hosts_.size());
+    f.complete = complete;
+    test_.file = file_;
+    out_.tables.push_back(std::move(test_));
+    test_ = {};
+  }
+
+  void finish_test(const Lines& lines) {
+    if (test_.points.empty()) return;
+    if (!complete_ && !warned_)
+      out_.warnings.push_back({{file_, lines.number(), 1},
+                               "the log ends without 'Out of bounds values': the test did not finish",
+                               "the rows that are there are used"});
+    keep(complete_);
+  }
+
+  std::string file_;
+  Readings out_;
+  Complaints complaints_;
+  MeasuredTable test_;
+  Heading heading_;
+  std::set<int> ranks_;
+  std::set<std::string> hosts_;
+  std::string gpu_, kind_, nccl_version_;
+  bool devices_seen_ = false, complete_ = false, in_rows_ = false, warned_ = false;
+  int skipped_ = 0;
+  std::size_t rows_ = 0;
+};
+
+}  // namespace
+
+Result<Readings> read_nccl_tests_text(std::istream& in, const std::string& file) {
+  Lines lines(in, file);
+  LogReader reader(file);
+  while (lines.next()) {
+    if (const Diagnostics wrong = lines.wrong(); !wrong.empty()) {
+      reader.complaints().add(wrong);
+      continue;
+    }
+    reader.line(lines);
+    if (reader.rows() > most_measured_rows) {
+      reader.complaints().add(lines.at(1), fmt::format("more than {} rows", most_measured_rows), "is this one log?");
+      break;
+    }
+  }
+  return reader.finish(lines);
+}
+
+}  // namespace collcast

@@ -1,0 +1,137 @@
+// The table format: collective, size_bytes, time_us and inplace in any order of columns; others are passed over, as
+// bandwidths follow from these.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "collcast/validation/measured_table.hpp"
+#include "lines.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> needed{"collective", "size_bytes", "time_us", "inplace"};
+enum Needed { collective, size_bytes, time_us, inplace };
+
+struct Columns {
+  std::array<std::size_t, needed.size()> at{};
+  std::size_t count = 0;
+};
+
+std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints) {
+  Columns out;
+  const std::vector<Word> titles = cells(lines.text());
+  out.count = titles.size();
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    const auto found =
+        std::find_if(titles.begin(), titles.end(), [&](const Word& title) { return title.text == needed[i]; });
+    if (found == titles.end()) missing.emplace_back(needed[i]);
+    out.at[i] = static_cast<std::size_t>(found - titles.begin());
+  }
+  if (missing.empty()) return out;
+  complaints.add(lines.at(1),
+                 fmt::format("the column{} {} {} missing", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
+                             missing.size() > 1 ? "are" : "is"),
+                 "expected collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace");
+  return std::nullopt;
+}
+
+class Rows {
+ public:
+  Rows(std::string file, const std::optional<MeasuredFacts>& sidecar) : file_(std::move(file)), sidecar_(sidecar) {}
+
+  void add(const Lines& lines, const Columns& columns, Complaints& complaints, Diagnostics& warnings) {
+    const std::vector<Word> row = cells(lines.text());
+    if (row.size() != columns.count) {
+      if (!lines.ended())
+        warnings.push_back({lines.at(1), "the file ends within this row", "the rows before it are used"});
+      else
+        complaints.add(lines.at(1), fmt::format("{} cells in a table of {} columns", row.size(), columns.count),
+                       "is this line of another table?");
+      return;
+    }
+    const Word& size_word = row[columns.at[size_bytes]];
+    const Word& time_word = row[columns.at[time_us]];
+    const Word& place_word = row[columns.at[inplace]];
+    const auto size = read_size(size_word.text);
+    const auto time = read_microseconds(time_word.text);
+    const bool good_place = place_word.text == "0" || place_word.text == "1";
+    const auto wrong = [&](const Word& word, const char* column, const char* expected) {
+      complaints.add(lines.at(word.column), fmt::format("{} is '{}'", column, printable(word.text)), expected);
+    };
+    if (!size) wrong(size_word, "size_bytes", "expected a whole number of bytes, from 0 to 2^62");
+    if (!time) wrong(time_word, "time_us", "expected microseconds above 0, to 10^12");
+    if (!good_place) wrong(place_word, "inplace", "expected 0 or 1");
+    if (!size || !time || !good_place || *size == Bytes(0)) return;
+    if (++count_ > most_measured_rows) return;
+    MeasuredTable& table = table_of(std::string(row[columns.at[collective]].text));
+    MeasuredPoint point{*size, *time, place_word.text == "1", std::nullopt};
+    for (const MeasuredFacts::Spread& spread : table.facts.spread)
+      if (spread.size == point.size && spread.in_place == point.in_place) point.spread = spread;
+    table.points.push_back(point);
+  }
+
+  std::size_t count() const { return count_; }
+  std::vector<MeasuredTable> take() { return std::move(tables_); }
+
+ private:
+  /// A file may hold several collectives, as `collcast measure --format csv` writes them.
+  MeasuredTable& table_of(const std::string& kind) {
+    for (MeasuredTable& table : tables_)
+      if (table.facts.collective == kind) return table;
+    MeasuredTable table;
+    table.file = file_;
+    if (sidecar_) table.facts = *sidecar_;
+    if (!table.facts.id.empty() && kind != table.facts.collective) table.facts.id += "-" + kind;
+    table.facts.collective = kind;
+    tables_.push_back(std::move(table));
+    return tables_.back();
+  }
+
+  std::string file_;
+  const std::optional<MeasuredFacts>& sidecar_;
+  std::vector<MeasuredTable> tables_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+Result<Readings> read_table_csv(std::istream& in, const std::string& file,
+                                const std::optional<MeasuredFacts>& sidecar) {
+  Lines lines(in, file);
+  Complaints complaints;
+  Readings out;
+  std::optional<Columns> columns;
+  Rows rows(file, sidecar);
+  while (lines.next()) {
+    if (const Diagnostics wrong = lines.wrong(); !wrong.empty()) {
+      complaints.add(wrong);
+      continue;
+    }
+    if (lines.text().empty()) continue;
+    if (!columns) {
+      columns = read_columns(lines, complaints);
+      if (!columns) return complaints.take();
+      continue;
+    }
+    rows.add(lines, *columns, complaints, out.warnings);
+    if (rows.count() > most_measured_rows) {
+      complaints.add(lines.at(1), fmt::format("more than {} rows", most_measured_rows), "is this a table of sizes?");
+      break;
+    }
+  }
+  out.tables = rows.take();
+  if (complaints.empty() && !columns) complaints.add({file, 1, 1}, "the file is empty", "expected a table");
+  if (complaints.empty() && out.tables.empty())
+    complaints.add({file, lines.number(), 1}, "no row was measured", "the table has a heading and nothing below it");
+  if (!complaints.empty()) return complaints.take();
+  if (sidecar && !sidecar->complete)
+    out.warnings.push_back({{file}, "its sidecar says that sizes are missing (complete: false)", ""});
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,114 @@
+#include "collcast/validation/validate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+
+namespace collcast {
+
+std::string_view to_string(Statistic statistic) {
+  switch (statistic) {
+    case Statistic::mean:
+      return "mean";
+    case Statistic::median:
+      return "median";
+    case Statistic::least:
+      break;
+  }
+  return "min";
+}
+
+Seconds time_of(const MeasuredPoint& point, Statistic statistic) {
+  if (statistic == Statistic::mean || !point.spread) return point.time;
+  const Seconds time = statistic == Statistic::median ? point.spread->median : point.spread->least;
+  return time > Seconds(0) ? time : point.time;
+}
+
+Prediction ideal_prediction(bool simulate) {
+  return [simulate](const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
+    const Result<Choice> choice = fastest(*place.fabric, request, {});
+    if (!choice) return choice.errors();
+    const std::string algorithm = choice->options.algorithm;
+    if (!simulate) return Predicted{choice->estimate.total, algorithm};
+    // What was chosen, and no other, is simulated.
+    const CollectivePolicy same{algorithm, choice->options.chunks, choice->options.channels};
+    const Result<Seconds> time = by_simulation(*place.fabric, same)(request);
+    if (!time) return time.errors();
+    return Predicted{*time, algorithm};
+  };
+}
+
+Prediction memoized(Prediction predict) {
+  using Key = std::tuple<const Fabric*, CollectiveKind, std::vector<Rank>, std::int64_t>;
+  return [predict = std::move(predict), known = std::make_shared<std::map<Key, Result<Predicted>>>()](
+             const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
+    Key key{place.fabric.get(), request.kind, request.group.ranks(), request.size.value()};
+    const auto found = known->find(key);
+    if (found != known->end()) return found->second;
+    return known->emplace(std::move(key), predict(place, request)).first->second;
+  };
+}
+
+namespace {
+
+/// The table with the error of each row; the first row that cannot be predicted ends it.
+Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, Statistic statistic) {
+  const MeasuredFacts& facts = place.table->facts;
+  ScoredTable out;
+  out.id = facts.id;
+  out.collective = facts.collective;
+  out.system = facts.system;
+  out.healthy = to_string(facts.health);
+  out.topology = place.topology;
+  out.matched_by = place.matched_by;
+  out.nodes = facts.nodes;
+  out.ranks = facts.ranks;
+  std::vector<MeasuredPoint> points = place.table->points;
+  std::stable_sort(points.begin(), points.end(),
+                   [](const MeasuredPoint& a, const MeasuredPoint& b) { return a.size < b.size; });
+  std::array<std::vector<Deviation>, 3> by_band;
+  for (const MeasuredPoint& point : points) {
+    const Result<Predicted> predicted = predict(place, place.request(point.size));
+    if (!predicted) return predicted.errors();
+    Deviation row{point.size, time_of(point, statistic), predicted->time, std::nullopt};
+    if (point.spread && point.spread->median > Seconds(0))
+      row.spread = (point.spread->p95 - point.spread->median) / point.spread->median;
+    by_band[static_cast<std::size_t>(band_of(point.size))].push_back(row);
+    out.rows.push_back(row);
+    const bool known =
+        std::find(out.algorithms.begin(), out.algorithms.end(), predicted->algorithm) != out.algorithms.end();
+    if (!known) out.algorithms.push_back(predicted->algorithm);
+  }
+  for (const Band band : bands) {
+    const auto i = static_cast<std::size_t>(band);
+    out.errors[i] = band_error(by_band[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& machines, const Prediction& predict,
+                        Statistic statistic) {
+  ValidateReport out;
+  out.statistic = to_string(statistic);
+  for (const MeasuredTable& table : tables) {
+    const auto unscored = [&](const Diagnostics& why) {
+      out.unscored.push_back({table.facts.id, why.front().message, why.front().hint});
+    };
+    const Result<PlacedTable> place = machines.place(table);
+    if (!place) {
+      unscored(place.errors());
+      continue;
+    }
+    Result<ScoredTable> scored = score(*place, predict, statistic);
+    if (!scored)
+      unscored(scored.errors());
+    else
+      out.tables.push_back(std::move(scored).value());
+  }
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,63 @@
+#include "values.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace collcast {
+
+namespace {
+
+template <class T>
+std::optional<T> whole_text(std::string_view text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || text.empty()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<Bytes> read_size(std::string_view text) {
+  const auto value = whole_text<std::int64_t>(text);
+  if (!value || *value < 0 || *value > (std::int64_t{1} << 62)) return std::nullopt;
+  return Bytes(*value);
+}
+
+std::optional<Seconds> read_microseconds(std::string_view text) {
+  const auto value = whole_text<double>(text);
+  if (!value || !std::isfinite(*value) || !(*value > 0) || *value > 1e12) return std::nullopt;
+  return Seconds(*value * 1e-6);
+}
+
+std::optional<int> read_whole(std::string_view text) {
+  const auto value = whole_text<int>(text);
+  if (!value || *value > 1'000'000'000 || *value < -1'000'000'000) return std::nullopt;
+  return value;
+}
+
+bool is_number(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return (error == std::errc{} || error == std::errc::result_out_of_range) && stop == end && !text.empty();
+}
+
+std::string_view test_named_in(std::string_view text) {
+  const std::size_t end = text.find("_perf");
+  if (end == std::string_view::npos) return {};
+  const auto is_part = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  std::size_t begin = end;
+  while (begin > 0 && is_part(text[begin - 1])) --begin;
+  return text.substr(begin, end - begin);
+}
+
+std::string nccl_version_text(int code) {
+  // Five digits since 2.9 (major, two of minor, two of patch), four before.
+  if (code >= 10'000) return fmt::format("{}.{}.{}", code / 10'000, code / 100 % 100, code % 100);
+  return fmt::format("{}.{}.{}", code / 1000, code / 100 % 10, code % 100);
+}
+
+}  // namespace collcast
