@@ -25,8 +25,9 @@ struct Args {
 
 /// Simulations of more messages are refused: they would run for many minutes.
 constexpr std::int64_t most_messages = 4'000'000'000;
-/// Without --method, simulations of more messages are left out.
+/// Without --method, simulations of more messages are left out; of fewer where links are shared, which takes longer.
 constexpr std::int64_t most_messages_unasked = 100'000'000;
+constexpr std::int64_t most_shared_messages_unasked = 2'000'000;
 
 /// One algorithm on every group at one size: what to price.
 struct Case {
@@ -99,6 +100,10 @@ std::int64_t messages(const Case& c) {
   std::int64_t sum = 0;
   for (const Choice& choice : c.chosen) sum += traffic(choice.pattern).messages;
   return sum;
+}
+
+bool shares(const Case& c) {
+  return std::any_of(c.chosen.begin(), c.chosen.end(), [](const Choice& choice) { return choice.estimate.shared; });
 }
 
 /// Two round-ups of a picosecond for each message one after the other.
@@ -199,7 +204,8 @@ Exit run_collective(const Args& args, const Session& session) {
   Progress progress(session, cases.size());
   for (const Case& c : cases) {
     progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
-    const bool quick = q.method_given || messages(c) <= most_messages_unasked;
+    const bool quick =
+        q.method_given || messages(c) <= (shares(c) ? most_shared_messages_unasked : most_messages_unasked);
     const bool simulated = q.simulate && quick;
     if (!quick) ++left_out;
     if (errors = price(q, c, simulated, report); !errors.empty()) return refuse(session, errors);
@@ -209,9 +215,11 @@ Exit run_collective(const Args& args, const Session& session) {
                              chunk_curve(q.fabric, q.request(0, c.size), choice.options)});
   }
   if (left_out > 0)
-    report.notes.push_back(
-        fmt::format("{} of {} simulations left out, of more than {} messages each; --method both insists", left_out,
-                    cases.size(), format_count(static_cast<double>(most_messages_unasked))));
+    report.notes.push_back(fmt::format(
+        "{} of {} simulations left out, of more than {} messages each, or {} where links are shared; --method "
+        "both insists",
+        left_out, cases.size(), format_count(static_cast<double>(most_messages_unasked)),
+        format_count(static_cast<double>(most_shared_messages_unasked))));
   return deliver(session, report, format, args.output);
 }
 

@@ -134,6 +134,14 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   if (args.concurrent && errors.empty() && groups.size() < 2)
     errors.push_back(
         {command_line, "--concurrent needs several groups", "expected --group twice or more, or --groups-of N"});
+  if (kind && root && *root > 0 && !is_rooted(*kind))
+    errors.push_back({command_line, fmt::format("--root has no meaning: {} has none", to_string(*kind)), "remove it"});
+  if (method && sharing && *method == Method::estimate && *sharing == Sharing::fifo)
+    errors.push_back({command_line, "--sharing fifo has no effect on --method estimate",
+                      "the closed form always has fair shares; expected --method simulate or both"});
+  if (machine && !args.machine.ranks.empty() && !(args.groups.empty() || machine->fabric.spec().teaching))
+    errors.push_back({command_line, "--ranks and --group exclude each other on a machine that --ranks does not size",
+                      "expected one of the two"});
   if (!errors.empty()) return std::nullopt;
   CollectiveQuestion out{*kind,
                          std::move(machine->fabric),

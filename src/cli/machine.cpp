@@ -93,6 +93,14 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
   const int needed = (std::max(*ranks_asked, ranks_needed) + per_node - 1) / per_node;
   int nodes = *nodes_asked;
   if (nodes == 0) nodes = spec->teaching && needed > 0 ? needed : std::max(spec->default_nodes, needed);
+  const bool one_node = std::holds_alternative<std::monostate>(spec->network);
+  if (one_node && *nodes_asked == 0 && needed > 1) {
+    errors.push_back({command_line,
+                      fmt::format("{} ranks are needed, but {} is one node of {} without a network",
+                                  std::max(*ranks_asked, ranks_needed), spec->name, per_node),
+                      fmt::format("expected up to {} ranks", per_node)});
+    return std::nullopt;
+  }
   Result<Fabric> fabric = Fabric::build(*spec, nodes, *nodes_asked > 0 ? command_line : Location{});
   if (!fabric) {
     append(errors, fabric.errors());

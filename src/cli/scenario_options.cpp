@@ -137,6 +137,14 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   if (!loaded) return loaded.errors();
   Scenario scenario = std::move(loaded).value();
   override_policy(args, scenario.collectives, errors);
+  if (!scenario.step)
+    for (const auto& [option, value] : {std::pair<const char*, const std::string&>{"--algorithm", args.algorithm},
+                                        {"--chunks", args.chunks},
+                                        {"--channels", args.channels}})
+      if (!value.empty())
+        errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
+                          "its times are given; remove the option"});
+  if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
   return scenario;

@@ -31,6 +31,8 @@ Exit run_step(const Args& args, const Session& session) {
   Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline);
   if (!result) return refuse(session, result.errors());
   StepReport report = std::move(result).value();
+  if (args.operations && !report.inputs)
+    return refuse(session, {{command_line, "--operations has no effect on a scenario of tasks", "remove the option"}});
   report.list_operations = args.operations;
 
   std::vector<OutputFile> files;

@@ -20,11 +20,6 @@ constexpr std::array<std::string_view, collective_kinds> kind_names{
 /// k*k blocks must fit an int.
 constexpr int most_in_alltoall = 46'340;
 
-bool rooted(CollectiveKind kind) {
-  using enum CollectiveKind;
-  return kind == broadcast || kind == reduce || kind == gather || kind == scatter;
-}
-
 bool does(const Algorithm& a, CollectiveKind kind) {
   return std::find(a.info.kinds.begin(), a.info.kinds.end(), kind) != a.info.kinds.end();
 }
@@ -75,7 +70,7 @@ Diagnostics wrong_with_request(const CollectiveRequest& r, const CollectiveOptio
     wrong.push_back({{},
                      "alltoall of " + std::to_string(k) + " ranks has too many blocks to number",
                      "expected at most " + std::to_string(most_in_alltoall) + " ranks"});
-  if (rooted(r.kind) && k > 0 && (r.root < 0 || r.root >= k))
+  if (is_rooted(r.kind) && k > 0 && (r.root < 0 || r.root >= k))
     wrong.push_back({{},
                      "root " + std::to_string(r.root) + " is not in a group of " + std::to_string(k),
                      "expected an index from 0 to " + std::to_string(k - 1)});
@@ -149,6 +144,11 @@ double bus_factor(CollectiveKind kind, int ranks) {
   }
 }
 
+bool is_rooted(CollectiveKind kind) {
+  using enum CollectiveKind;
+  return kind == broadcast || kind == reduce || kind == gather || kind == scatter;
+}
+
 Result<Pattern> make_pattern(const CollectiveRequest& request, const CollectiveOptions& options) {
   if (Diagnostics wrong = wrong_with_request(request, options); !wrong.empty()) return wrong;
   const Algorithm& algorithm = *find_algorithm(options.algorithm);
@@ -158,7 +158,7 @@ Result<Pattern> make_pattern(const CollectiveRequest& request, const CollectiveO
     if (const auto why = irregular(options.algorithm, runs)) return *why;
 
   const std::vector<LanePlan> plans = algorithm.plan({request.kind, k, runs.nodes(), runs.per_node()});
-  const auto root = rooted(request.kind) ? std::optional(request.root) : std::nullopt;
+  const auto root = is_rooted(request.kind) ? std::optional(request.root) : std::nullopt;
   const double share =
       counted_bytes(request) / (static_cast<double>(options.channels) * static_cast<double>(plans.size()));
   Pattern pattern{algorithm.info.name, request.group, options.chunks, {}};

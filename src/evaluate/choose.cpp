@@ -134,7 +134,7 @@ Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& reque
                         name + " among " + std::to_string(request.group.size()) + " ranks here crosses " +
                             std::to_string(out.work) + " links, more than the " + std::to_string(too_much_work) +
                             " that are looked at one by one",
-                        "expected fewer ranks, or another algorithm, such as ring"}};
+                        "expected fewer ranks, or another algorithm of this collective"}};
   out.options.node_of = nodes_of(fabric, request.group);
   return out;
 }

@@ -257,8 +257,10 @@ void add_sharing_note(const CollectiveReport& report, Page& page) {
   if (largest == nullptr) return;
   std::string note = "where transfers share a link the closed form is approximate";
   if (const PhaseRow* phase = slowest_phase(*largest); phase != nullptr && !phase->busiest_link.empty()) {
-    note += fmt::format("; the busiest link of {} at {} is {} with {}", largest->algorithm, size_text(largest->size),
-                        phase->busiest_link, format_bytes(phase->estimate.busiest_bytes));
+    const bool phases = largest->phases.size() > 1;
+    note += fmt::format("; the busiest link of {} at {} is {} with {}{}", largest->algorithm, size_text(largest->size),
+                        phase->busiest_link, format_bytes(phase->estimate.busiest_bytes),
+                        phases ? fmt::format(" in the slowest of {} phases", largest->phases.size()) : "");
   }
   page.blocks.push_back(Paragraph{note + ".", Paragraph::Tone::note});
 }

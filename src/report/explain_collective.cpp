@@ -151,8 +151,10 @@ Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseE
                        "s", ""});
   Term rounds = rounds_term(phase.flow, n);
   if (std::abs(rounds.value - phase.by_rounds.count()) > 1e-6 * phase.by_rounds.count()) {
-    rounds.source = fmt::format("hops differ: with the slowest in every round it would be {}; summed hop by hop",
+    rounds.source = fmt::format("hops differ: {} = {} if the slowest were in every round", rounds.formula,
                                 format_seconds(Seconds(rounds.value)));
+    rounds.formula = "the longest chain of hops, summed hop by hop";
+    rounds.numbers.clear();
     rounds.value = phase.by_rounds.count();
   }
   out.terms.push_back(rounds);

@@ -112,7 +112,7 @@ Json spec_json(const TopologySpec& spec) {
 }
 
 Json document_json(const TopologyReport& report) {
-  Json out = document("collcast.topology.v1");
+  Json out = document("collcast.machine.v1");
   out["machine"] = machine(report.machine);
   out.update(spec_json(report.spec));
   out["links"] = report.links;

@@ -242,7 +242,7 @@ const Node* Object::look(std::string_view key, Holds holds, bool required, std::
   if (!valid_) return nullptr;
   const Node* found = node_.find(key);
   if (found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing) found = nullptr;
-  if (found == nullptr && required) {
+  if (found == nullptr && required && !reader_.parts_only()) {
     reader_.error(node_.at,
                   fmt::format("required key '{}' is missing{}", key, path_.empty() ? "" : " in " + shown(path_)),
                   "expected " + expected);

@@ -40,6 +40,10 @@ class Reader {
   /// By place; a hundred at most.
   Diagnostics take();
 
+  /// What the file builds on cannot be had: a missing key says nothing.
+  void expect_parts_only() { parts_only_ = true; }
+  bool parts_only() const { return parts_only_; }
+
   /// Where the value of a path stands; the last word counts.
   void found(const std::string& path, const Location& where) { origins_.set(prefix_ + path, where); }
   void found(const Origins& more) { origins_.add(more); }
@@ -57,6 +61,7 @@ class Reader {
 
  private:
   std::string prefix_;
+  bool parts_only_ = false;
   Diagnostics errors_;
   Origins origins_;
   std::vector<KnownKey> known_;

@@ -100,6 +100,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   o.optional("dropout", m.dropout, AsNumber{0, 1, false, true});
   o.finish();
   complete_model(reader, o, m, base);
+  if (m.name.empty()) m.name = "model";
   return m;
 }
 
@@ -150,7 +151,7 @@ Batch read_batch(Reader& reader, const Node& node, const ParallelLayout& layout)
 TrainingOptions read_training(Reader& reader, const Node& node) {
   TrainingOptions t;
   Object o(reader, node, "training");
-  o.optional("precision", t.precision, AsWord<std::string>{precisions(), precisions()});
+  o.optional("precision", t.precision, AsWord<std::string>{training_precisions(), training_precisions()});
   o.optional("recompute", t.recompute, as_word<Recompute>({Recompute::none, Recompute::selective, Recompute::full}));
   o.optional("attention", t.attention, as_word<Attention>({Attention::flash, Attention::unfused}));
   o.optional("zero", t.zero, AsCount{0, 1});

@@ -197,6 +197,7 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
 }
 
 void read_nodes(Reader& reader, const Node& node, TopologySpec& spec) {
+  if (node.at.line > 0) spec.nodes_where = node.at.location();
   Object o(reader, node, "nodes");
   o.optional("default", spec.default_nodes, AsCount{1, most_nodes});
   o.optional("max", spec.max_nodes, AsCount{0, most_nodes});

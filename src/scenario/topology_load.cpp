@@ -21,8 +21,22 @@ std::string identity(const std::string& file) {
   return error ? file : canonical.string();
 }
 
-/// The file with everything it extends below it. `chain` holds the files that led here.
-Result<Node> load_tree(const std::string& file, const Location& asked_by, const SearchPath& search,
+/// A file with everything it extends below it.
+struct Tree {
+  Node node;
+  Diagnostics errors;  ///< of what it extends: then that is missing below it
+};
+
+/// What keeps a file from being extended, whatever is in it.
+Diagnostics wrong_with_base(const Node& base) {
+  Reader reader;
+  Object o(reader, base, "");
+  if (base.kind == Node::Kind::map) read_schema(reader, o, "collcast.topology.v1");
+  return reader.take();
+}
+
+/// `chain` holds the files that led here.
+Result<Tree> load_tree(const std::string& file, const Location& asked_by, const SearchPath& search,
                        std::vector<std::string> chain) {
   const bool circle =
       std::any_of(chain.begin(), chain.end(), [&](const std::string& f) { return identity(f) == identity(file); });
@@ -35,26 +49,33 @@ Result<Node> load_tree(const std::string& file, const Location& asked_by, const 
 
   const Result<std::string> text = read_file(file, asked_by);
   if (!text) return text.errors();
-  Result<Node> tree = parse_yaml(*text, file);
-  if (!tree) return tree;
-  const Node* extends = tree->find("extends");
+  Result<Node> parsed = parse_yaml(*text, file);
+  if (!parsed) return parsed.errors();
+  Tree tree{std::move(parsed).value(), {}};
+  if (chain.size() > 1)
+    if (Diagnostics wrong = wrong_with_base(tree.node); !wrong.empty()) return wrong;
+  const Node* extends = tree.node.find("extends");
   // Anything but text is left for the reader to complain about.
   if (extends == nullptr || extends->kind != Node::Kind::scalar || extends->text.empty()) return tree;
 
   const Location where = extends->at.location();
   const Result<std::string> base_file =
       find_file({extends->text, folder_of(file), where}, search.topologies, "machine");
-  if (!base_file) return base_file.errors();
-  Result<Node> base = load_tree(*base_file, where, search, std::move(chain));
-  if (!base) return base;
-  Node below = std::move(base).value();
-  for (const char* own : {"name", "title", "systems", "extends"}) below.erase(own);
-  return merged(std::move(below), std::move(tree).value());
+  Result<Tree> base = base_file ? load_tree(*base_file, where, search, std::move(chain)) : base_file.errors();
+  if (!base) {
+    tree.errors = base.errors();
+    return tree;
+  }
+  Tree below = std::move(base).value();
+  for (const char* own : {"name", "title", "systems", "extends"}) below.node.erase(own);
+  return Tree{merged(std::move(below.node), std::move(tree.node)), std::move(below.errors)};
 }
 
-Result<Machine> read(Node tree, const std::string& file, const std::vector<Setting>& settings,
+Result<Machine> read(Node tree, const Diagnostics& below, const std::string& file, const std::vector<Setting>& settings,
                      const std::string& prefix) {
   Reader reader(prefix);
+  reader.error(below);
+  if (!below.empty()) reader.expect_parts_only();
   reader.error(repeated_keys(tree));
   Diagnostics misplaced;
   for (const Setting& setting : settings) apply(tree, setting, misplaced);
@@ -63,7 +84,7 @@ Result<Machine> read(Node tree, const std::string& file, const std::vector<Setti
   if (const Node* extends = tree.find("extends"); extends != nullptr && extends->set_by)
     reader.error(extends->at, "'extends' cannot be set", "choose the machine by its name instead");
   if (!reader.ok()) {
-    reader.error(check_known_parts(spec));
+    if (below.empty()) reader.error(check_known_parts(spec));
     return reader.take();
   }
   return Machine{std::move(spec), reader.origins()};
@@ -80,9 +101,10 @@ Result<Machine> load_topology(const Request& request, const SearchPath& search, 
                               const std::string& prefix) {
   const Result<std::string> file = find_file(request, search.topologies, "machine");
   if (!file) return file.errors();
-  Result<Node> tree = load_tree(*file, request.where, search, {});
-  if (!tree) return tree.errors();
-  return read(std::move(tree).value(), *file, settings, prefix);
+  Result<Tree> loaded = load_tree(*file, request.where, search, {});
+  if (!loaded) return loaded.errors();
+  Tree tree = std::move(loaded).value();
+  return read(std::move(tree.node), tree.errors, *file, settings, prefix);
 }
 
 }  // namespace collcast::input
@@ -99,7 +121,7 @@ Result<TopologySpec> parse_topology(std::string_view text, std::string_view file
                       "load the file by its path"};
   const auto settings = input::to_settings(overrides);
   if (!settings) return settings.errors();
-  return input::only_spec(input::read(std::move(tree).value(), file, *settings, ""));
+  return input::only_spec(input::read(std::move(tree).value(), {}, file, *settings, ""));
 }
 
 Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath& search,

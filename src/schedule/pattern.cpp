@@ -8,8 +8,11 @@ Traffic traffic(const Pattern& pattern) {
     for (const Phase& phase : lane.phases)
       for (Position v = 0; v < pattern.size(); ++v)
         for (int j = 0, hops = phase.shape->sends(phase, v); j < hops; ++j) {
-          total.messages += pattern.chunks;
-          total.bytes += lane.block * static_cast<double>(phase.shape->send(phase, v, j).blocks);
+          // All sends of a ring are alike.
+          const int alike = phase.flow == Flow::circulating ? hops : 1;
+          total.messages += std::int64_t{pattern.chunks} * alike;
+          total.bytes += lane.block * (static_cast<double>(phase.shape->send(phase, v, j).blocks) * alike);
+          j += alike - 1;
         }
   return total;
 }

@@ -73,10 +73,10 @@ void check_attachment(const TopologySpec& spec, Diagnostics& out) {
                    "a device group of kind nic, or the endpoints themselves"});
 }
 
-void check_network(const TopologySpec& spec, int nodes, Diagnostics& out) {
+void check_network(const TopologySpec& spec, int nodes, const Location& nodes_asked_at, Diagnostics& out) {
   if (std::holds_alternative<std::monostate>(spec.network)) {
     if (nodes > 1)
-      out.push_back({spec.where, fmt::format("{} nodes of '{}', which has no network", nodes, spec.name),
+      out.push_back({nodes_asked_at, fmt::format("{} nodes of '{}', which has no network", nodes, spec.name),
                      "a network (star, torus or leaf_spine) that joins the nodes, or 1 node"});
     return;
   }

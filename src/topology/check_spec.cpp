@@ -197,7 +197,7 @@ Diagnostics check_form(const TopologySpec& spec, int nodes, const Location& node
   check_devices(spec, out);
   check_links(spec, out);
   check_size(spec, nodes, nodes_asked_at, out);
-  check_network(spec, nodes, out);
+  check_network(spec, nodes, nodes_asked_at, out);
   return out;
 }
 

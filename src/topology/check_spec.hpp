@@ -11,7 +11,7 @@ namespace collcast::topology {
 Diagnostics check_form(const TopologySpec& spec, int nodes, const Location& nodes_asked_at);
 
 /// Its part about the network.
-void check_network(const TopologySpec& spec, int nodes, Diagnostics& out);
+void check_network(const TopologySpec& spec, int nodes, const Location& nodes_asked_at, Diagnostics& out);
 
 /// Where the network attaches.
 void check_attachment(const TopologySpec& spec, Diagnostics& out);

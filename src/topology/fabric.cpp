@@ -51,7 +51,8 @@ Fabric::Fabric(std::shared_ptr<const Layout> layout) : layout_(std::move(layout)
 
 Result<Fabric> Fabric::build(const TopologySpec& spec, int nodes, const Location& asked_at) {
   if (nodes == 0) nodes = spec.default_nodes;
-  const Location& nodes_at = asked_at.file.empty() ? spec.where : asked_at;
+  const Location& in_file = spec.nodes_where.file.empty() ? spec.where : spec.nodes_where;
+  const Location& nodes_at = asked_at.file.empty() ? in_file : asked_at;
   if (Diagnostics wrong = topology::check_form(spec, nodes, nodes_at); !wrong.empty()) return wrong;
 
   NodePlan node = topology::plan_node(spec);

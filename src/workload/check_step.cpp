@@ -201,8 +201,7 @@ class Check {
     const std::string& name = in_.options.precision;
     const auto precision = workload::training_precision(name);
     if (!precision) {
-      wrong({"training.precision"}, "unknown precision '" + name + "'",
-            expected_one_of(name, workload::training_precisions()));
+      wrong({"training.precision"}, "unknown precision '" + name + "'", expected_one_of(name, training_precisions()));
       return;
     }
     if (in_.gpu.model.empty()) {

@@ -26,15 +26,15 @@ std::optional<Precision> training_precision(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string> training_precisions() {
-  std::vector<std::string> names;
-  for (const Entry& e : entries) names.emplace_back(e.name);
-  return names;
-}
-
 }  // namespace collcast::workload
 
 namespace collcast {
+
+std::vector<std::string> training_precisions() {
+  std::vector<std::string> names;
+  for (const workload::Entry& e : workload::entries) names.emplace_back(e.name);
+  return names;
+}
 
 std::string core_precision(const TrainingOptions& options) {
   const auto precision = workload::training_precision(options.precision);

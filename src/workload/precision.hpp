@@ -22,6 +22,5 @@ struct Precision {
 
 /// Nothing if steps are not trained in it.
 std::optional<Precision> training_precision(std::string_view name);
-std::vector<std::string> training_precisions();
 
 }  // namespace collcast::workload

@@ -45,6 +45,26 @@ double least_bytes(CollectiveKind kind, double k, double n) {
 
 }  // namespace
 
+TEST_CASE("traffic counts every send of every round, whatever the flow") {
+  for (const AlgorithmInfo& algorithm : algorithms())
+    for (const CollectiveKind kind : algorithm.kinds)
+      for (const int k : {2, 5, 8}) {
+        const Pattern p = make_pattern(request(kind, k, 1 << 20), options(algorithm.name, 3)).value();
+        std::int64_t messages = 0;
+        Volume bytes{};
+        for (const Lane& lane : p.lanes)
+          for (const Phase& phase : lane.phases)
+            for (Position v = 0; v < p.size(); ++v)
+              for (int j = 0; j < phase.shape->sends(phase, v); ++j) {
+                messages += p.chunks;
+                bytes += lane.block * static_cast<double>(phase.shape->send(phase, v, j).blocks);
+              }
+        INFO(algorithm.name << ' ' << to_string(kind) << ' ' << k);
+        CHECK(traffic(p).messages == messages);
+        CHECK(traffic(p).bytes.value() == Approx(bytes.value()).epsilon(1e-12));
+      }
+}
+
 TEST_CASE("names go both ways") {
   for (const std::string& name : collective_names()) CHECK(to_string(*parse_collective(name)) == name);
   CHECK(collective_names().size() == static_cast<std::size_t>(collective_kinds));

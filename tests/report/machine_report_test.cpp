@@ -105,7 +105,7 @@ TEST_CASE("a machine is described with its links, its sources and examples of pa
   REQUIRE(fabric.ok());
   const TopologyReport report = describe(*fabric);
   const Json doc = Json::parse(json(report));
-  CHECK(doc.at("schema") == "collcast.topology.v1");
+  CHECK(doc.at("schema") == "collcast.machine.v1");
   CHECK(doc.at("sources").at(0) == "made up");
   CHECK(doc.at("gpu").is_null());
   // Per node 4 + 1 cables and one to the star, each two directed links, on 2 nodes.

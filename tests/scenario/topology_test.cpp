@@ -160,6 +160,35 @@ TEST_CASE("an error in an extended file is reported there") {
   CHECK(spec.errors()[0].message == "node.devices.gpu.count is '0'");
 }
 
+TEST_CASE("what cannot be extended is an error in the file that is extended") {
+  const Folder folder("extends-what");
+  const std::string child = folder.file("child.yaml",
+                                        "schema: collcast.topology.v1\nname: child\nextends: ./base.yaml\n"
+                                        "node: {devices: {gpu: {kind: host}}}\n");
+  const auto says = [&](const std::string& base) {
+    folder.file("base.yaml", base);
+    return to_text(load_topology(child, {}).errors());
+  };
+  CHECK(says("- a\n- b\n").find("base.yaml:1:1: error: the file is a list") != std::string::npos);
+  CHECK(says("word\n").find("base.yaml:1:1: error: the file is 'word'") != std::string::npos);
+  CHECK(says("schema: no.such\nname: b\n").find("base.yaml:1:9: error: schema is 'no.such'") != std::string::npos);
+  CHECK(says("name: b\n").find("required key 'schema' is missing") != std::string::npos);
+  CHECK(says("schema: collcast.scenario.v1\nname: b\n").find("this file is a scenario") != std::string::npos);
+}
+
+TEST_CASE("a base that is not there hides none of the file's other errors, and none are made up") {
+  const std::string text = to_text(parse_topology("schema: collcast.topology.v1\nname: m\n", "m.yaml").errors());
+  CHECK(text.find("required key 'node' is missing") != std::string::npos);
+  const Folder folder("extends-none");
+  const std::string child = folder.file(
+      "child.yaml", "schema: collcast.topology.v1\nname: m\nextends: dgx-h1000\nnodez: 4\ngpu: {memory: 80}\n");
+  const auto spec = load_topology(child, samples::shipped());
+  REQUIRE(spec.errors().size() == 3);
+  CHECK(spec.errors()[0].message.find("there is no machine 'dgx-h1000'") != std::string::npos);
+  CHECK(spec.errors()[1].message.find("unknown key 'nodez'") != std::string::npos);
+  CHECK(spec.errors()[2].message.find("gpu.memory is '80'") != std::string::npos);
+}
+
 TEST_CASE("a circle of files shows the way round") {
   const Folder folder("circle");
   const auto text = [](const std::string& name, const std::string& base) {

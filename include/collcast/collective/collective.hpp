@@ -30,6 +30,8 @@ enum class CollectiveKind : std::uint8_t {
 inline constexpr int collective_kinds = 9;
 
 std::string_view to_string(CollectiveKind);
+/// One rank has what all get, or gets what all have: CollectiveRequest::root.
+bool is_rooted(CollectiveKind);
 std::optional<CollectiveKind> parse_collective(std::string_view);
 std::vector<std::string> collective_names();
 

@@ -111,6 +111,7 @@ struct TopologySpec {
   std::string network_source;
   Location where;
   Location network_where;
+  Location nodes_where;  ///< of the section about nodes; empty: there is none
 };
 
 /// What can be said of a description that was not read in full: names that no device group has, and wirings that do

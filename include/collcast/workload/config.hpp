@@ -71,6 +71,9 @@ struct TrainingOptions {
   bool embedding_and_logits = true;  ///< false: transformer layers only (layer benchmarks)
 };
 
+/// What TrainingOptions::precision can be.
+std::vector<std::string> training_precisions();
+
 /// What attention and logits run in: fp8 is for the linear layers only, the rest of an fp8 step is bf16.
 std::string core_precision(const TrainingOptions&);
 
