@@ -123,6 +123,15 @@ std::vector<PhaseRow> phase_rows(const Fabric& fabric, const Estimate& estimate)
   return out;
 }
 
+/// What a calibration found in front of every collective, whatever its algorithm.
+void add_base_latency(CollectiveRow& row, Seconds base) {
+  for (std::optional<Seconds>* time : {&row.estimate, &row.simulate, &row.estimate_alone, &row.simulate_alone})
+    if (*time) **time += base;
+  if (!row.runner_up) return;
+  row.runner_up->estimate += base;
+  if (row.runner_up->simulate) *row.runner_up->simulate += base;
+}
+
 /// Prices a case and appends one row per group.
 Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, CollectiveReport& report) {
   const bool concurrent = q.concurrent;
@@ -163,6 +172,7 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, Co
       if (concurrent) row.simulate_alone = to_seconds(timeline->finish);
       if (report.links) row.links = link_rows(q.fabric, concurrent ? together_simulated.timeline : *timeline);
     }
+    add_base_latency(row, q.base_latency);
     report.rows.push_back(std::move(row));
   }
   return {};
@@ -214,6 +224,9 @@ Exit run_collective(const Args& args, const Session& session) {
     report.curves.push_back({choice.options.algorithm, c.size, choice.pattern.chunks,
                              chunk_curve(q.fabric, q.request(0, c.size), choice.options)});
   }
+  if (!args.collective.machine.overlay.empty())
+    report.notes.push_back(fmt::format("calibrated: link rates and latencies are fitted ones, and {} come first",
+                                       format_seconds(q.base_latency)));
   if (left_out > 0)
     report.notes.push_back(fmt::format(
         "{} of {} simulations left out, of more than {} messages each, or {} where links are shared; --method "
@@ -233,6 +246,9 @@ Command add_collective(CLI::App& parent) {
   app.add_flag("--chunks-curve", args->chunks_curve, "also the estimate over the number of chunks")
       ->group("Collective");
   app.add_flag("--links", args->links, "also the busiest links of each simulation")->group("Collective");
+  app.add_option("--overlay", args->collective.machine.overlay, "a calibration of the machine, by 'collcast calibrate'")
+      ->type_name("FILE")
+      ->group("Machine");
   add_output_options(app, args->output);
   app.footer(
       "Examples:\n"

@@ -154,7 +154,8 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          *method != Method::estimate,
                          !args.method.empty(),
                          EngineOptions{*sharing},
-                         args.concurrent};
+                         args.concurrent,
+                         machine->base_latency};
   return out;
 }
 

@@ -40,6 +40,7 @@ struct CollectiveQuestion {
   bool method_given = false;
   EngineOptions engine;
   bool concurrent = false;
+  Seconds base_latency{};  ///< of a calibration
 
   /// Of one group; with the other groups alongside if all run at once.
   CollectiveRequest request(std::size_t group, Bytes size) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/values.hpp"
+#include "collcast/scenario/overlay.hpp"
 
 namespace collcast::cli {
 
@@ -23,6 +24,19 @@ std::vector<std::string> names(const std::vector<TopologyEntry>& entries) {
   out.reserve(entries.size());
   for (const TopologyEntry& entry : entries) out.push_back(entry.name);
   return out;
+}
+
+std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Diagnostics& errors) {
+  const Location where = typed("--overlay", file);
+  const Result<Overlay> overlay = load_overlay(file, where);
+  if (!overlay) {
+    append(errors, overlay.errors());
+    return std::nullopt;
+  }
+  Result<Calibration> out = calibration_of(*overlay, machine, where);
+  if (out) return std::move(out).value();
+  append(errors, out.errors());
+  return std::nullopt;
 }
 
 }  // namespace
@@ -85,8 +99,13 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
                                   fmt::join(names(list_topologies(session.search)), ", "))});
     return std::nullopt;
   }
-  const Result<TopologySpec> spec = load_topology(options.topology, session.search, overrides);
+  Result<TopologySpec> spec = load_topology(options.topology, session.search, overrides);
   if (!spec) append(errors, spec.errors());
+  std::optional<Calibration> calibration;
+  if (spec && !options.overlay.empty()) {
+    calibration = load_calibration(options.overlay, spec->name, errors);
+    if (calibration) spec = calibrated(*spec, *calibration);
+  }
   if (errors.size() > errors_before) return std::nullopt;
 
   const int per_node = ranks_per_node(*spec);
@@ -115,7 +134,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
          fmt::format("expected --nodes {}, or fewer ranks", needed)});
     return std::nullopt;
   }
-  return Machine{std::move(fabric).value(), ranks};
+  return Machine{std::move(fabric).value(), ranks, calibration ? calibration->base_latency : Seconds(0)};
 }
 
 }  // namespace collcast::cli

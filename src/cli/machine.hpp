@@ -19,6 +19,7 @@ struct MachineOptions {
   std::string nodes, ranks;  ///< empty: not given
   std::string link_bandwidth, link_latency;
   std::vector<std::string> sets;
+  std::string overlay;  ///< a calibration to put in; empty: none
 };
 void add_machine_options(CLI::App&, MachineOptions&);
 
@@ -31,7 +32,8 @@ void check_contradiction(const char* option, const std::string& value, const std
 
 struct Machine {
   Fabric fabric;
-  int ranks;  ///< that take part: --ranks, else all
+  int ranks;               ///< that take part: --ranks, else all
+  Seconds base_latency{};  ///< of the calibration, in front of every collective
 };
 
 /// Large enough for --nodes, for --ranks and for `ranks_needed`; a teaching machine is exactly as large.

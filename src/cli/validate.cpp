@@ -19,6 +19,7 @@ namespace {
 struct Args {
   MeasuredArgs measured;
   std::string library, method = "estimate";
+  std::string overlay;
   std::vector<std::string> budgets;
   OutputOptions output;
 };
@@ -41,6 +42,26 @@ Exit verdict(const Session& session, const std::vector<BudgetOutcome>& budgets) 
   return missed ? Exit::gate_failed : Exit::ok;
 }
 
+/// Machines that the overlay names are calibrated from here on.
+void apply_overlay(const Args& args, Measured& measured, Diagnostics& errors) {
+  const Location where = typed("--overlay", args.overlay);
+  Result<Overlay> overlay = load_overlay(args.overlay, where);
+  if (!overlay) {
+    errors.insert(errors.end(), overlay.errors().begin(), overlay.errors().end());
+    return;
+  }
+  const std::vector<std::string> names = measured.machines.names();
+  bool any = false;
+  for (const Calibration& one : overlay->machines) any = any || std::count(names.begin(), names.end(), one.machine) > 0;
+  if (!any) {
+    const Result<Calibration> none =
+        calibration_of(*overlay, names.size() == 1 ? names.front() : "any machine that is known here", where);
+    errors.insert(errors.end(), none.errors().begin(), none.errors().end());
+    return;
+  }
+  measured.machines.calibrate(std::move(overlay).value());
+}
+
 Exit run_validate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -48,6 +69,7 @@ Exit run_validate(const Args& args, const Session& session) {
   const auto method = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
+  if (measured && !args.overlay.empty()) apply_overlay(args, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
   const Prediction predict = memoized(ideal_prediction(*method == 1));
@@ -71,6 +93,7 @@ Command add_validate(CLI::App& parent) {
   };
   option("--library", args->library, "WORD", "ideal: the algorithm as it is on the fabric (default; nccl is to come)");
   option("--method", args->method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
+  option("--overlay", args->overlay, "FILE", "a calibration, as 'collcast calibrate' writes it");
   app.add_option("--budget", args->budgets,
                  "exit 1 if the median error of healthy tables is above: large=8%, all_reduce.small=30% (repeatable)")
       ->type_name("BAND=PERCENT")
@@ -82,7 +105,8 @@ Command add_validate(CLI::App& parent) {
       "Examples:\n"
       "  collcast validate\n"
       "  collcast validate --measured my.log --topology dgx-h100\n"
-      "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json");
+      "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
+      "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml");
   return [args](const Session& session) { return run_validate(*args, session); };
 }
 

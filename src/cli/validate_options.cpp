@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "cli/values.hpp"
+#include "collcast/validation/calibrate.hpp"
 
 namespace collcast::cli {
 
@@ -40,6 +41,20 @@ Missing parse_missing(const MeasuredArgs& args, Diagnostics& errors) {
     errors.push_back({command_line, "--nodes, --ranks and --collective are for logs that do not say",
                       "the shipped tables do; name a log with --measured"});
   return out;
+}
+
+std::optional<SizePart> parse_part(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) return SizePart{};
+  const std::size_t slash = text.find('/');
+  Diagnostics wrong;
+  if (slash != std::string::npos) {
+    const auto of = parse_count("--part", text.substr(slash + 1), 1, wrong, 1000);
+    const auto index = parse_count("--part", text.substr(0, slash), 1, wrong, of.value_or(1000));
+    if (of && index) return SizePart{*index, *of};
+  }
+  errors.push_back({typed("--part", text), fmt::format("'{}' is no part", text),
+                    "expected I/N with I from 1 to N, such as 1/2 for every second size"});
+  return std::nullopt;
 }
 
 std::optional<Machines> find_machines(const MeasuredArgs& args, const Session& session, Diagnostics& errors) {
@@ -79,6 +94,7 @@ void add_measured_options(CLI::App& app, MeasuredArgs& args) {
   option("--collective", args.collective, "KIND", "of logs that do not name theirs");
   option("--statistic", args.statistic, "WORD",
          "mean (default), median or min of a row's repetitions, where its sidecar has them");
+  option("--part", args.part, "I/N", "of each table's sizes every N-th, beginning with the I-th");
   add_machine_options(app, args.machine);
   app.get_option("--topology")
       ->description("the machine of all tables (default: the one that lists a table's system, else the likest)");
@@ -88,6 +104,7 @@ void add_measured_options(CLI::App& app, MeasuredArgs& args) {
 
 std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& session, Diagnostics& errors) {
   const Missing missing = parse_missing(args, errors);
+  const std::optional<SizePart> part = parse_part(args.part, errors);
   const auto statistic = parse_word("--statistic", args.statistic, {"mean", "median", "min"}, errors);
   std::optional<Machines> machines = find_machines(args, session, errors);
   Readings all;
@@ -106,6 +123,7 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
                 << (warning.hint.empty() ? std::string() : fmt::format("    note: {}\n", warning.hint));
   if (!errors.empty() || !machines) return std::nullopt;
   for (MeasuredTable& table : all.tables) fill(table, missing);
+  keep_part(all.tables, *part);
   return Measured{std::move(all.tables), std::move(*machines), static_cast<Statistic>(*statistic)};
 }
 

@@ -18,6 +18,7 @@ struct MeasuredArgs {
   std::vector<std::string> measured;  ///< empty: the shipped tables
   std::string collective;
   std::string statistic = "mean";
+  std::string part;  ///< "1/2"; empty: every size
   MachineOptions machine;
 };
 void add_measured_options(CLI::App&, MeasuredArgs&);

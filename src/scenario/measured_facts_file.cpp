@@ -84,6 +84,7 @@ MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   o.optional("dtype", out.datatype, AsAnyText{});
   o.optional("source", out.source, AsAnyText{});
   o.optional("note", out.note, AsAnyText{});
+  o.optional("algorithm", out.algorithm, AsAnyText{});
   o.optional("healthy", out.health, as_word<Health>({Health::yes, Health::no, Health::unknown}));
   o.optional("ranks_per_node", out.ranks_per_node, AsCount{});
   o.optional("gpus_per_node", out.gpus_per_node, AsCount{});

@@ -131,6 +131,14 @@ std::vector<Rank> ranks_of(const MeasuredFacts& facts, const TopologySpec& spec,
   return out;
 }
 
+std::string algorithm_of(const MeasuredFacts& facts, CollectiveKind kind) {
+  for (const AlgorithmInfo& info : algorithms()) {
+    const bool does_it = std::find(info.kinds.begin(), info.kinds.end(), kind) != info.kinds.end();
+    if (info.name == facts.algorithm && does_it) return info.name;
+  }
+  return "auto";
+}
+
 Diagnostic cannot(std::string why, std::string hint = {}) { return {{}, std::move(why), std::move(hint)}; }
 
 }  // namespace
@@ -154,6 +162,17 @@ Machines Machines::only(TopologySpec spec) {
   out.specs_.push_back(std::move(spec));
   out.only_one_ = true;
   return out;
+}
+
+std::vector<std::string> Machines::names() const {
+  std::vector<std::string> out;
+  for (const TopologySpec& spec : specs_) out.push_back(spec.name);
+  return out;
+}
+
+void Machines::calibrate(Overlay overlay) {
+  overlay_ = std::move(overlay);
+  fabrics_.clear();
 }
 
 Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) const {
@@ -183,7 +202,8 @@ Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) const {
 Result<std::shared_ptr<const Fabric>> Machines::built(const TopologySpec& spec, int nodes) {
   auto& fabric = fabrics_[{spec.name, nodes}];
   if (fabric == nullptr) {
-    Result<Fabric> made = Fabric::build(spec, nodes);
+    const Calibration* by = overlay_.find(spec.name);
+    Result<Fabric> made = Fabric::build(by == nullptr ? spec : calibrated(spec, *by), nodes);
     if (!made) return made.errors();
     fabric = std::make_shared<const Fabric>(std::move(made).value());
   }
@@ -216,7 +236,16 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   const int nodes = static_cast<int>(ranks.back().value()) / size + 1;
   Result<std::shared_ptr<const Fabric>> fabric = built(spec, nodes);
   if (!fabric) return fabric.errors();
-  return PlacedTable{&table, spec.name, choice->matched_by, *fabric, *kind, Group::listed(std::move(ranks))};
+  const Calibration* by = overlay_.find(spec.name);
+  return PlacedTable{&table,
+                     spec.name,
+                     choice->matched_by,
+                     *fabric,
+                     *kind,
+                     Group::listed(std::move(ranks)),
+                     algorithm_of(facts, *kind),
+                     by != nullptr,
+                     by == nullptr ? Seconds(0) : by->base_latency};
 }
 
 }  // namespace collcast

@@ -27,23 +27,23 @@ Seconds time_of(const MeasuredPoint& point, Statistic statistic) {
 
 Prediction ideal_prediction(bool simulate) {
   return [simulate](const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
-    const Result<Choice> choice = fastest(*place.fabric, request, {});
+    const Result<Choice> choice = fastest(*place.fabric, request, {place.algorithm});
     if (!choice) return choice.errors();
     const std::string algorithm = choice->options.algorithm;
-    if (!simulate) return Predicted{choice->estimate.total, algorithm};
+    if (!simulate) return Predicted{choice->estimate.total + place.base_latency, algorithm};
     // What was chosen, and no other, is simulated.
     const CollectivePolicy same{algorithm, choice->options.chunks, choice->options.channels};
     const Result<Seconds> time = by_simulation(*place.fabric, same)(request);
     if (!time) return time.errors();
-    return Predicted{*time, algorithm};
+    return Predicted{*time + place.base_latency, algorithm};
   };
 }
 
 Prediction memoized(Prediction predict) {
-  using Key = std::tuple<const Fabric*, CollectiveKind, std::vector<Rank>, std::int64_t>;
+  using Key = std::tuple<const Fabric*, std::string, CollectiveKind, std::vector<Rank>, std::int64_t>;
   return [predict = std::move(predict), known = std::make_shared<std::map<Key, Result<Predicted>>>()](
              const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
-    Key key{place.fabric.get(), request.kind, request.group.ranks(), request.size.value()};
+    Key key{place.fabric.get(), place.algorithm, request.kind, request.group.ranks(), request.size.value()};
     const auto found = known->find(key);
     if (found != known->end()) return found->second;
     return known->emplace(std::move(key), predict(place, request)).first->second;
@@ -62,6 +62,7 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
   out.healthy = to_string(facts.health);
   out.topology = place.topology;
   out.matched_by = place.matched_by;
+  out.calibrated = place.calibrated;
   out.nodes = facts.nodes;
   out.ranks = facts.ranks;
   std::vector<MeasuredPoint> points = place.table->points;

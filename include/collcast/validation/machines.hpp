@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collcast/collective/collective.hpp"
+#include "collcast/scenario/overlay.hpp"
 #include "collcast/scenario/scenario.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "collcast/validation/measured_table.hpp"
@@ -26,6 +27,9 @@ struct PlacedTable {
   std::shared_ptr<const Fabric> fabric;
   CollectiveKind kind = CollectiveKind::all_reduce;
   Group group;
+  std::string algorithm = "auto";  ///< or the one that ran, where the table names one that is known here
+  bool calibrated = false;
+  Seconds base_latency{};  ///< of the calibration
 
   CollectiveRequest request(Bytes size) const { return {kind, group, size, 0, {}}; }
 };
@@ -37,6 +41,10 @@ class Machines {
   /// One machine for every table.
   static Machines only(TopologySpec);
 
+  /// From here on machines that the overlay names have its parameters.
+  void calibrate(Overlay);
+
+  std::vector<std::string> names() const;
   /// The table on its machine, or why it cannot be put there. The table must outlive the answer.
   Result<PlacedTable> place(const MeasuredTable&);
 
@@ -49,6 +57,7 @@ class Machines {
   Result<std::shared_ptr<const Fabric>> built(const TopologySpec&, int nodes);
 
   std::vector<TopologySpec> specs_;
+  Overlay overlay_;
   bool only_one_ = false;
   std::map<std::pair<std::string, int>, std::shared_ptr<const Fabric>> fabrics_;
 };

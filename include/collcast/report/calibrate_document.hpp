@@ -1,0 +1,35 @@
+// What `collcast calibrate` found, as plain values.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "collcast/base/quantity.hpp"
+#include "collcast/report/validate_document.hpp"
+
+namespace collcast {
+
+struct CalibrateReport {
+  struct Machine {
+    std::string topology;
+    Seconds base_latency{};
+    double latency_scale = 1;
+    std::array<double, 3> efficiency{1, 1, 1};  ///< NVLink, PCIe, network
+    int evaluations = 0;                        ///< of the model by the optimiser
+    std::vector<std::string> tables;
+    std::array<BandError, 3> before{}, after{};  ///< over the rows that were fitted to
+    std::vector<std::string> at_bounds;          ///< parameters that would go farther
+  };
+  std::string library = "ideal";
+  std::string statistic = "mean";
+  std::string part;  ///< "1/2": which of the sizes; empty: all
+  std::vector<Machine> machines;
+  std::vector<UnscoredTable> unused;
+};
+
+std::string json(const CalibrateReport&);
+Table csv(const CalibrateReport&);
+Page page(const CalibrateReport&);
+
+}  // namespace collcast

@@ -1,0 +1,197 @@
+// Overlays: collcast.overlay.v1 -> Overlay and back.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collcast/base/units.hpp"
+#include "collcast/scenario/overlay.hpp"
+#include "scenario/files.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast {
+
+std::string_view to_string(LinkClass link_class) {
+  switch (link_class) {
+    case LinkClass::nvlink:
+      return "nvlink";
+    case LinkClass::pcie:
+      return "pcie";
+    case LinkClass::network:
+      break;
+  }
+  return "network";
+}
+
+LinkClass class_of(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::nvlink:
+    case LinkKind::c2c:
+      return LinkClass::nvlink;
+    case LinkKind::pcie:
+    case LinkKind::socket:
+      return LinkClass::pcie;
+    case LinkKind::nic_port:
+    case LinkKind::network:
+    case LinkKind::direct:
+      break;
+  }
+  return LinkClass::network;
+}
+
+namespace input {
+
+namespace {
+
+const std::vector<std::string> band_words{"small", "medium", "large"};
+
+struct AsBaseLatency : AsTime {
+  bool operator()(Reader& reader, const Node& node, const std::string& path, Seconds& out) const {
+    if (!AsTime::operator()(reader, node, path, out)) return false;
+    if (out <= most_base_latency) return true;
+    mismatch(reader, node, path, expected());
+    return false;
+  }
+  std::string expected() const {
+    return AsTime::expected() + fmt::format(", up to {}ms", most_base_latency.count() * 1e3);
+  }
+};
+
+std::array<double, 3> read_efficiency(Reader& reader, const Node& node, const std::string& path) {
+  std::array<double, 3> out{1, 1, 1};
+  Object o(reader, node, path);
+  for (const LinkClass link_class : link_classes)
+    o.optional(to_string(link_class), out[static_cast<std::size_t>(link_class)],
+               AsNumber{least_efficiency, most_efficiency});
+  o.finish();
+  return out;
+}
+
+std::vector<Calibration::Residual> read_residuals(Reader& reader, const Node& node, const std::string& path) {
+  std::vector<Calibration::Residual> out;
+  Object o(reader, node, path);
+  for (const std::string& band : band_words) {
+    const Node* one = o.optional_map(band);
+    if (one == nullptr) continue;
+    Calibration::Residual residual{band};
+    Object r(reader, *one, o.path_of(band));
+    r.required("rows", residual.rows, AsCount{});
+    r.required("before", residual.before, AsNumber{0, 1e9});
+    r.required("after", residual.after, AsNumber{0, 1e9});
+    r.finish();
+    out.push_back(residual);
+  }
+  o.finish();
+  return out;
+}
+
+Calibration read_calibration(Reader& reader, const Node& node, const std::string& path) {
+  Calibration out;
+  Object o(reader, node, path);
+  o.required("machine", out.machine, AsName{});
+  o.required("base_latency", out.base_latency, AsBaseLatency{});
+  o.required("latency_scale", out.latency_scale, AsNumber{least_latency_scale, most_latency_scale});
+  if (const Node* efficiency = o.required_map("efficiency"))
+    out.efficiency = read_efficiency(reader, *efficiency, path + ".efficiency");
+  if (const Node* residual = o.optional_map("median_error"))
+    out.residuals = read_residuals(reader, *residual, path + ".median_error");
+  o.optional("tables", out.tables, AsList<AsText, std::string>{});
+  o.finish();
+  return out;
+}
+
+Overlay read_overlay(Reader& reader, const Node& tree, const std::string& file) {
+  Overlay out;
+  out.file = file;
+  Object o(reader, tree, "");
+  if (!read_schema(reader, o, "collcast.overlay.v1")) return out;
+  o.required("fitted_by", out.fitted_by, AsText{});
+  const Node* list = o.required_list("machines");
+  if (list != nullptr && expect_list(reader, *list, "machines", 10'000)) {
+    for (std::size_t i = 0; i < list->items.size(); ++i) {
+      Calibration one = read_calibration(reader, list->items[i], fmt::format("machines.{}", i));
+      if (!one.machine.empty() && out.find(one.machine) != nullptr)
+        reader.error(list->items[i].at, fmt::format("machine '{}' is calibrated twice", one.machine), "remove one");
+      out.machines.push_back(std::move(one));
+    }
+    if (list->items.empty()) reader.error(list->at, "machines is empty", "expected at least one machine");
+  }
+  o.finish();
+  return out;
+}
+
+}  // namespace
+
+}  // namespace input
+
+const Calibration* Overlay::find(const std::string& machine) const {
+  const auto found =
+      std::find_if(machines.begin(), machines.end(), [&](const Calibration& c) { return c.machine == machine; });
+  return found == machines.end() ? nullptr : &*found;
+}
+
+Result<Overlay> parse_overlay(std::string_view text, std::string_view file_name) {
+  const std::string file(file_name);
+  const Result<input::Node> tree = input::parse_yaml(text, file);
+  if (!tree) return tree.errors();
+  input::Reader reader;
+  Overlay overlay = input::read_overlay(reader, *tree, file);
+  if (!reader.ok()) return reader.take();
+  return overlay;
+}
+
+Result<Overlay> load_overlay(const std::string& file, const Location& asked_by) {
+  const Result<std::string> text = input::read_file(file, asked_by);
+  if (!text) return text.errors();
+  return parse_overlay(*text, file);
+}
+
+std::string overlay_text(const Overlay& overlay) {
+  std::string out = "# Fitted to measured tables; the hardware's description is elsewhere and unchanged.\n";
+  out += fmt::format("schema: collcast.overlay.v1\nfitted_by: \"{}\"\nmachines:\n", overlay.fitted_by);
+  for (const Calibration& c : overlay.machines) {
+    out += fmt::format("  - machine: {}\n    base_latency: {:.6g}us\n    latency_scale: {:.6g}\n", c.machine,
+                       c.base_latency.count() * 1e6, c.latency_scale);
+    out += fmt::format("    efficiency: {{nvlink: {:.6g}, pcie: {:.6g}, network: {:.6g}}}\n", c.efficiency[0],
+                       c.efficiency[1], c.efficiency[2]);
+    if (!c.residuals.empty()) out += "    median_error:\n";
+    for (const Calibration::Residual& r : c.residuals)
+      out += fmt::format("      {}: {{rows: {}, before: {:.4f}, after: {:.4f}}}\n", r.band, r.rows, r.before, r.after);
+    if (!c.tables.empty()) out += "    tables:\n";
+    for (const std::string& table : c.tables) out += fmt::format("      - \"{}\"\n", table);
+  }
+  return out;
+}
+
+Result<Calibration> calibration_of(const Overlay& overlay, const std::string& machine, const Location& asked_by) {
+  if (const Calibration* found = overlay.find(machine)) return *found;
+  std::vector<std::string> names;
+  for (const Calibration& c : overlay.machines) names.push_back(c.machine);
+  return Diagnostic{asked_by, fmt::format("'{}' does not calibrate '{}'", input::shown(overlay.file), machine),
+                    fmt::format("it is for: {}", fmt::join(names, ", "))};
+}
+
+namespace {
+
+struct Scale {
+  const Calibration& by;
+  void operator()(std::monostate&) const {}
+  template <class Network>
+  void operator()(Network& network) const {
+    network.bandwidth = network.bandwidth * by.efficiency[static_cast<std::size_t>(LinkClass::network)];
+    network.latency *= by.latency_scale;
+    if constexpr (requires { network.spine_latency; }) network.spine_latency *= by.latency_scale;
+  }
+};
+
+}  // namespace
+
+TopologySpec calibrated(TopologySpec spec, const Calibration& by) {
+  for (LinkGroup& link : spec.links) {
+    link.bandwidth = link.bandwidth * by.efficiency[static_cast<std::size_t>(class_of(link.kind))];
+    link.latency *= by.latency_scale;
+  }
+  std::visit(Scale{by}, spec.network);
+  return spec;
+}
+
+}  // namespace collcast

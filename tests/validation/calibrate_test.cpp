@@ -1,0 +1,158 @@
+// Overlays as files, and fits: of times that the model made itself, whose parameters are known.
+#include "collcast/validation/calibrate.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+using namespace collcast;
+
+namespace {
+
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}};
+
+TopologySpec spec_of(const std::string& name) {
+  Result<TopologySpec> spec = load_topology(name, source_tree);
+  REQUIRE(spec.ok());
+  return std::move(spec).value();
+}
+
+/// A table of what the model says of a calibrated machine.
+MeasuredTable made_up(const TopologySpec& spec, const Calibration& truth, const std::string& collective) {
+  MeasuredTable out;
+  out.facts.id = "made-up-" + collective;
+  out.facts.collective = collective;
+  out.facts.nodes = 2;
+  out.facts.ranks = 16;
+  for (int i = 0; i < 20; ++i) out.points.push_back({Bytes(std::int64_t{1024} << i), Seconds(1), false, {}});
+  Machines machines = Machines::only(spec);
+  machines.calibrate({"", "", {truth}});
+  const auto place = machines.place(out);
+  REQUIRE(place.ok());
+  for (MeasuredPoint& point : out.points)
+    point.time = ideal_prediction(false)(*place, place->request(point.size)).value().time;
+  return out;
+}
+
+const std::string good =
+    "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: star\n    base_latency: 12us\n"
+    "    latency_scale: 2\n    efficiency: {nvlink: 0.8, pcie: 1, network: 0.5}\n";
+
+}  // namespace
+
+TEST_CASE("an overlay is written and read back the same") {
+  Overlay overlay{
+      "o.yaml", "collcast x", {{"star", Seconds(12e-6), 2, {0.8, 1, 0.5}, {{"small", 7, 0.5, 0.25}}, {"a-1"}}}};
+  const auto read = parse_overlay(overlay_text(overlay), "o.yaml");
+  REQUIRE(read.ok());
+  CHECK(overlay_text(*read) == overlay_text(overlay));
+  CHECK(read->machines[0].base_latency.count() == Approx(12e-6));
+  CHECK(read->machines[0].tables == std::vector<std::string>{"a-1"});
+}
+
+TEST_CASE("an overlay's mistakes are errors at their places, all at once") {
+  const auto errors_of = [](const std::string& text) {
+    const auto read = parse_overlay(text, "o.yaml");
+    REQUIRE_FALSE(read.ok());
+    return to_text(read.errors());
+  };
+  std::string bad = good;
+  bad.replace(bad.find("12us"), 4, "12");
+  bad.replace(bad.find("latency_scale: 2"), 16, "latency_scale: 0");
+  bad.replace(bad.find("network: 0.5"), 12, "netwrk: 1.5");
+  const std::string errors = errors_of(bad);
+  CHECK(errors.find("o.yaml:5:19: error: machines.0.base_latency is '12'") != std::string::npos);
+  CHECK(errors.find("o.yaml:6:20: error: machines.0.latency_scale is '0'") != std::string::npos);
+  CHECK(errors.find("unknown key 'netwrk'") != std::string::npos);
+  CHECK(errors.find("did you mean 'network'?") != std::string::npos);
+  CHECK(errors_of(good + good.substr(good.find("  - machine"))).find("calibrated twice") != std::string::npos);
+  CHECK(errors_of("schema: collcast.overlay.v1\nfitted_by: x\nmachines: []\n").find("machines is empty") !=
+        std::string::npos);
+  CHECK(errors_of("schema: collcast.topology.v1\nname: x\n").find("collcast.overlay.v1") != std::string::npos);
+  CHECK(errors_of("schema: collcast.overlay.v1\n").find("required key 'machines' is missing") != std::string::npos);
+}
+
+TEST_CASE("a calibration scales links and leaves the description as it is") {
+  const TopologySpec spec = spec_of("dgx-h100");
+  const Calibration by{"dgx-h100", Seconds(1e-6), 3, {0.5, 0.25, 0.125}, {}, {}};
+  const auto plain = Fabric::build(spec, 2), scaled = Fabric::build(calibrated(spec, by), 2);
+  REQUIRE((plain.ok() && scaled.ok()));
+  for (std::size_t i = 0; i < plain->links().size(); ++i) {
+    const Link& a = plain->links()[i];
+    const Link& b = scaled->links()[i];
+    CHECK(b.latency.count() == Approx(3 * a.latency.count()));
+    CHECK(b.bandwidth.value() ==
+          Approx(by.efficiency[static_cast<std::size_t>(class_of(a.kind))] * a.bandwidth.value()));
+  }
+}
+
+TEST_CASE("an overlay for another machine says which it is for") {
+  const auto overlay = parse_overlay(good, "o.yaml");
+  REQUIRE(overlay.ok());
+  const auto none = calibration_of(*overlay, "ring", {"command line"});
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.errors().front().message == "'o.yaml' does not calibrate 'ring'");
+  CHECK(none.errors().front().hint == "it is for: star");
+}
+
+TEST_CASE("parameters that made the times are found again") {
+  const TopologySpec spec = spec_of("dgx-h100");
+  const Calibration truth{"dgx-h100", Seconds(20e-6), 2.5, {0.7, 1, 0.6}, {}, {}};
+  const std::vector<MeasuredTable> tables{made_up(spec, truth, "all_reduce"), made_up(spec, truth, "all_gather")};
+  Machines machines = Machines::only(spec);
+  const auto fitted = calibrate(tables, machines, Statistic::mean);
+  REQUIRE(fitted.ok());
+  const Calibration& found = fitted->overlay.machines.at(0);
+  // The times follow from the parameters alone, so the fit must come back to them; 3 % is the optimiser's tolerance.
+  CHECK(found.base_latency.count() == Approx(20e-6).epsilon(0.03));
+  CHECK(found.latency_scale == Approx(2.5).epsilon(0.03));
+  CHECK(found.efficiency[2] == Approx(0.6).epsilon(0.03));
+  const auto& machine = fitted->report.machines.at(0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(machine.before[i].median_ape > 0.2);
+    CHECK(machine.after[i].median_ape < 0.02);
+  }
+}
+
+TEST_CASE("the same tables give the same overlay") {
+  const TopologySpec spec = spec_of("star");
+  const Calibration truth{"star", Seconds(30e-6), 1, {1, 1, 0.3}, {}, {}};
+  const std::vector<MeasuredTable> tables{made_up(spec, truth, "all_reduce")};
+  std::string texts[2];
+  for (std::string& text : texts) {
+    Machines machines = Machines::only(spec);
+    const auto fitted = calibrate(tables, machines, Statistic::mean);
+    REQUIRE(fitted.ok());
+    text = overlay_text(fitted->overlay);
+  }
+  CHECK(texts[0] == texts[1]);
+}
+
+TEST_CASE("broken set-ups and very large groups are left out of a fit, and named") {
+  const TopologySpec spec = spec_of("star");
+  std::vector<MeasuredTable> tables{made_up(spec, {"star", Seconds(30e-6), 1, {1, 1, 0.3}, {}, {}}, "all_reduce")};
+  tables.push_back(tables[0]);
+  tables[1].facts.health = Health::no;
+  tables.push_back(tables[0]);
+  tables[2].facts.ranks = tables[2].facts.nodes = 1024;
+  Machines machines = Machines::only(spec);
+  const auto fitted = calibrate(tables, machines, Statistic::mean);
+  REQUIRE(fitted.ok());
+  REQUIRE(fitted->report.unused.size() == 2);
+  CHECK(fitted->report.unused[0].why == "its source calls the set-up broken");
+  CHECK(fitted->report.unused[1].why == "more than 512 ranks");
+  tables.erase(tables.begin());
+  CHECK_FALSE(calibrate(tables, machines, Statistic::mean).ok());
+}
+
+TEST_CASE("parts take every second size, both placements of it") {
+  MeasuredTable table;
+  for (const int size : {8, 16, 32})
+    for (const bool in_place : {false, true}) table.points.push_back({Bytes(size), Seconds(1), in_place, {}});
+  std::vector<MeasuredTable> first{table}, second{table};
+  keep_part(first, {1, 2});
+  keep_part(second, {2, 2});
+  CHECK(first[0].points.size() == 4);
+  REQUIRE(second[0].points.size() == 2);
+  CHECK(second[0].points[0].size == Bytes(16));
+}
