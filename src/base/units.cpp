@@ -97,6 +97,19 @@ Parsed<FlopRate> parse_flop_rate(std::string_view text) {
   return {true, FlopRate(*rate), {}};
 }
 
+Parsed<double> parse_percent(std::string_view text) {
+  const auto number = split_number(text);
+  if (!number || number->unit != "%" || !(number->value >= 0)) return {false, {}, "a percentage, such as 40%"};
+  return {true, number->value / 100, {}};
+}
+
+Parsed<double> parse_token_rate(std::string_view text) {
+  const auto number = split_number(text);
+  if (!number || number->unit != "tokens/s" || !(number->value > 0))
+    return {false, {}, "a positive rate of tokens with its unit, such as 900tokens/s"};
+  return {true, number->value, {}};
+}
+
 namespace {
 
 /// `value` with four significant digits and the largest unit not above it.

@@ -170,6 +170,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.collectives = scenario.collectives;
   report.sharing = scenario.sharing;
   report.result = std::move(result).value();
+  report.gates = check_gates(scenario.gates, report.result);
   report.machine_options = machine_options(scenario, *fabric, session);
   report.policy_options = policy_options(scenario);
   return report;

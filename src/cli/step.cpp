@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <ostream>
 #include <sstream>
 
 #include "cli/commands.hpp"
@@ -41,7 +42,11 @@ Exit run_step(const Args& args, const Session& session) {
     write_chrome_trace(trace, timeline.schedule, timeline.timeline);
     files.push_back({args.trace, trace.str()});
   }
-  return deliver(session, report, format, args.output, std::move(files));
+  const Exit delivered = deliver(session, report, format, args.output, std::move(files));
+  const Diagnostics broken = broken_gates(report);
+  if (delivered != Exit::ok || broken.empty()) return delivered;
+  session.err << to_text(broken) << std::flush;
+  return Exit::gate_failed;
 }
 
 }  // namespace
@@ -59,6 +64,7 @@ Command add_step(CLI::App& parent) {
       "Examples:\n"
       "  collcast step llama3-70b-64xh100\n"
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
+      "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");
   return [args](const Session& session) { return run_step(*args, session); };

@@ -146,6 +146,11 @@ Table csv_rows(const Json& rows) {
   return out;
 }
 
+std::string csv_name(std::string_view name) {
+  const bool formula = !name.empty() && std::string_view("=+-@").find(name.front()) != std::string_view::npos;
+  return (formula ? "'" : "") + std::string(name);
+}
+
 Table csv_values(const Json& json) {
   Table out{{}, {{"key", {}, Align::left}, {"value", {}, Align::left}}, {}};
   append_values(json, "", out);

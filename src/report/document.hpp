@@ -30,6 +30,8 @@ std::string digest(const Json&);
 
 /// One column per scalar key of the rows (the first decides), lists of scalars joined by blanks.
 Table csv_rows(const Json& rows);
+/// A name of a stranger as a cell: a spreadsheet takes it for text, not for a formula.
+std::string csv_name(std::string_view);
 /// One row per scalar of the document: its dotted path and its value.
 Table csv_values(const Json& document);
 

@@ -10,6 +10,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
 #include "report/document.hpp"
+#include "report/gates.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -168,6 +169,7 @@ Json document_json(const StepReport& report) {
   const bool has_model = report.inputs.has_value();
   Json out = document("collcast.step.v1");
   out["scenario"] = report.scenario;
+  out["title"] = report.title;
   out["what_if"] = report.what_if.empty() ? Json() : Json(report.what_if);
   out["machine"] = machine(report.machine);
   out["library"] = report.machine.library;
@@ -203,6 +205,7 @@ Json document_json(const StepReport& report) {
   out["operations"] = {{"forward", operations_json(r.operations.forward)},
                        {"backward", operations_json(r.operations.backward)},
                        {"recompute", operations_json(r.operations.recompute)}};
+  out["gates"] = gates_json(report.gates);
   out["warnings"] = r.warnings;
   out["inputs"] = has_model ? inputs_json(report) : Json();
   return out;
@@ -436,6 +439,7 @@ Page page(const StepReport& report) {
                             counted(report.machine.nodes, "node"), report.machine.library),
                 Paragraph::Tone::plain});
   out.blocks.push_back(summary_table(report));
+  if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   if (report.inputs) out.blocks.push_back(layer_table(r.layer));
   out.blocks.push_back(breakdown_table(report));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));

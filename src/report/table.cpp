@@ -88,21 +88,48 @@ void write_text(std::ostream& out, const Listing& listing, TextStyle) {
   for (const std::string& line : listing.lines) out << "  " << line << '\n';
 }
 
+/// Text that stays text: no HTML, no link or image, no code, whatever a user's own names hold.
+std::string markdown_text(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '\\':
+      case '`':
+        out += '\\';
+        out += text[i];
+        break;
+      case '(':
+        out += i > 0 && text[i - 1] == ']' ? "\\(" : "(";
+        break;
+      case '\r':
+        break;
+      default:
+        out += text[i];
+    }
+  }
+  return out;
+}
+
 std::string markdown_cell(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '|')
-      out += "\\|";
-    else if (c == '\n')
+  for (const char c : markdown_text(text)) {
+    if (c == '|') out += '\\';
+    if (c == '\n')
       out += "<br>";
-    else if (c != '\r')
+    else
       out += c;
   }
   return out;
 }
 
 void write_markdown(std::ostream& out, const Table& table) {
-  if (!table.title.empty()) out << "**" << table.title << "**\n\n";
+  if (!table.title.empty()) out << "**" << markdown_text(table.title) << "**\n\n";
   out << '|';
   for (const Column& column : table.columns) out << ' ' << markdown_cell(heading(column)) << " |";
   out << "\n|";
@@ -118,15 +145,20 @@ void write_markdown(std::ostream& out, const Table& table) {
 void write_markdown(std::ostream& out, const Paragraph& paragraph) {
   if (paragraph.tone == Paragraph::Tone::note) out << "> **Note:** ";
   if (paragraph.tone == Paragraph::Tone::warning) out << "> **Warning:** ";
-  out << paragraph.text << '\n';
+  out << markdown_text(paragraph.text) << '\n';
 }
 
-void write_markdown(std::ostream& out, const Heading& heading) { out << "### " << heading.text << '\n'; }
+void write_markdown(std::ostream& out, const Heading& heading) { out << "### " << markdown_text(heading.text) << '\n'; }
 
 void write_markdown(std::ostream& out, const Listing& listing) {
-  out << "```text\n";
+  // A fence that no line can close.
+  std::string fence = "```";
+  for (const std::string& line : listing.lines) {
+    while (line.find(fence) != std::string::npos) fence += '`';
+  }
+  out << fence << "text\n";
   for (const std::string& line : listing.lines) out << line << '\n';
-  out << "```\n";
+  out << fence << '\n';
 }
 
 std::string csv_cell(const std::string& text) {
@@ -166,7 +198,7 @@ void write_text(std::ostream& out, const Page& page, TextStyle style) {
 }
 
 void write_markdown(std::ostream& out, const Page& page) {
-  out << "## " << page.title << '\n';
+  out << "## " << markdown_text(page.title) << '\n';
   for (const auto& block : page.blocks) {
     out << '\n';
     std::visit([&](const auto& b) { write_markdown(out, b); }, block);

@@ -61,6 +61,8 @@ ParallelLayout read_layout(Reader&, const Node&);
 Batch read_batch(Reader&, const Node&, const ParallelLayout&);
 TrainingOptions read_training(Reader&, const Node&);
 SearchSpace read_search(Reader&, const Node&);
+/// A scenario made of tasks has no gates on what needs a model.
+std::vector<Gate> read_gates(Reader&, const Node&, bool has_model);
 TaskGraph read_tasks(Reader&, const Node&);
 /// One `what_if`.
 struct Variant {

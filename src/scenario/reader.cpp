@@ -195,6 +195,20 @@ bool AsFlopRate::operator()(Reader& reader, const Node& node, const std::string&
       [](FlopRate f) { return f >= FlopRate(1) && f <= FlopRate(1e21); }, expected() + ", up to 1000000PFLOP/s");
 }
 
+std::string AsPercent::expected() const { return parse_percent("").expected; }
+bool AsPercent::operator()(Reader& reader, const Node& node, const std::string& path, double& out) const {
+  return read_quantity(
+      reader, node, path, out, [](const std::string& t) { return parse_percent(t); },
+      [](double share) { return share > 0 && share <= 1; }, expected() + ", above 0% and up to 100%");
+}
+
+std::string AsTokenRate::expected() const { return parse_token_rate("").expected; }
+bool AsTokenRate::operator()(Reader& reader, const Node& node, const std::string& path, double& out) const {
+  return read_quantity(
+      reader, node, path, out, [](const std::string& t) { return parse_token_rate(t); },
+      [](double rate) { return rate <= 1e12; }, expected() + ", up to 1000000000000tokens/s");
+}
+
 std::string word_expected(const std::vector<std::string>& words) {
   return words.size() == 1 ? fmt::format("'{}'", words.front()) : fmt::format("one of: {}", fmt::join(words, ", "));
 }

@@ -19,7 +19,22 @@ namespace collcast::input {
 /// No count of a file is larger: products of two still fit 64 bits, sums of a few fit an int.
 inline constexpr int max_count = 10'000'000;
 
-enum class Holds { text, name, word, truth, count, number, bytes, bandwidth, time, flop_rate, list, map };
+enum class Holds {
+  text,
+  name,
+  word,
+  truth,
+  count,
+  number,
+  bytes,
+  bandwidth,
+  time,
+  flop_rate,
+  percent,
+  token_rate,
+  list,
+  map
+};
 
 /// A key that a format has, as it was asked for while reading.
 struct KnownKey {
@@ -124,6 +139,18 @@ struct AsTime {
 struct AsFlopRate {
   static constexpr Holds holds = Holds::flop_rate;
   bool operator()(Reader&, const Node&, const std::string& path, FlopRate& out) const;
+  std::string expected() const;
+};
+
+/// "40%": 0.4.
+struct AsPercent {
+  static constexpr Holds holds = Holds::percent;
+  bool operator()(Reader&, const Node&, const std::string& path, double& out) const;
+  std::string expected() const;
+};
+struct AsTokenRate {
+  static constexpr Holds holds = Holds::token_rate;
+  bool operator()(Reader&, const Node&, const std::string& path, double& out) const;
   std::string expected() const;
 };
 

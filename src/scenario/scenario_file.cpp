@@ -114,6 +114,7 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
     scenario.step = read_step(reader, o, topology.folder, options.search);
     scenario.search = read_search(reader, o.section("search"));
   }
+  scenario.gates = read_gates(reader, o.section("gates"), scenario.step.has_value());
   o.optional_map("what_if");  // read before settings were applied
   o.finish();
   reader.finish();

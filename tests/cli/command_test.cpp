@@ -43,8 +43,9 @@ Json rows(const std::string& words) {
 }  // namespace
 
 TEST_CASE("help and version go to standard output and succeed") {
-  for (const char* words : {"--help", "collective --help", "step --help", "groups --help", "topology --help",
-                            "topology show --help", "explain --help", "explain step --help", "--version"}) {
+  for (const char* words :
+       {"--help", "collective --help", "step --help", "groups --help", "topology --help", "topology show --help",
+        "explain --help", "explain step --help", "compare --help", "--version"}) {
     const Called called = call(words);
     CHECK(called.exit == 0);
     CHECK(called.err.empty());
@@ -93,6 +94,15 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
       {"topology export ring --to png", "--to: unknown word 'png'"},
       {"topology export ring --to dott", "did you mean 'dot'?"},
       {"step", "SCENARIO is missing"},
+      {"compare", "BASE is missing"},
+      {"compare base.json", "NEW is missing"},
+      {"compare - -", "BASE and NEW are both standard input"},
+      {"compare a b --tolerence 2%", "did you mean '--tolerance'?"},
+      {"compare a b --tolerance stp_s=2%", "did you mean 'step_s'?"},
+      {"compare a b --format junt", "did you mean 'junit'?"},
+      {"compare a b --output x.html", "no format has the suffix '.html'"},
+      {"compare a b --format json --output x --output y", "--format is for one --output"},
+      {"compare no-such-file.json b", "cannot read 'no-such-file.json'"},
       {"explain collective all_reduce --size 8:64:x2 " + ring8, "one figure is explained at a time"},
   };
   for (const auto& [words, said] : slips) {

@@ -48,6 +48,13 @@ TEST_CASE("a bar in a Markdown cell does not end the cell") {
   CHECK(markdown(page) == "## t\n\n| a |\n| --- |\n| a\\|b<br>c |\n");
 }
 
+TEST_CASE("Markdown that a name holds stays text") {
+  const Page page{"<b>", {Paragraph{"![x](http://e) & `c`"}, one_cell("<script>\\|"), Listing{{"```", "x"}}}};
+  CHECK(markdown(page) ==
+        "## &lt;b>\n\n![x]\\(http://e) &amp; \\`c\\`\n\n| a |\n| --- |\n| &lt;script>\\\\\\| "
+        "|\n\n````text\n```\nx\n````\n");
+}
+
 TEST_CASE("Markdown aligns numbers to the right") {
   const Page page{"t", {Table{{}, {{"n", {}, Align::right}}, {{"1"}}}}};
   CHECK(markdown(page) == "## t\n\n| n |\n| ---: |\n| 1 |\n");

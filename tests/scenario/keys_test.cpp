@@ -88,6 +88,12 @@ std::vector<std::string> wrong_values(Holds holds) {
     case Holds::flop_rate:
       add({"5", "5GB/s", "-5TFLOP/s", "0TFLOP/s", "nanTFLOP/s", "1e300PFLOP/s"});
       break;
+    case Holds::percent:
+      add({"0.4", "40", "5s", "-5%", "0%", "101%", "nan%", "1e999%", "half"});
+      break;
+    case Holds::token_rate:
+      add({"900", "5GB/s", "-5tokens/s", "0tokens/s", "inftokens/s", "1e300tokens/s", "900 token/s"});
+      break;
     case Holds::list:
       wrong = {"{a: 1}", "~", "5", "word", "[[[]]]"};
       break;

@@ -112,6 +112,17 @@ search:
   recompute: [none, full]
   zero: [0, 1]
 collectives: {algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
+gates:
+  step_s: {max: 16 s}
+  tokens_per_s_per_gpu: {min: 900tokens/s}
+  model_flops_per_s_per_gpu: {min: 300TFLOP/s}
+  mfu: {min: 40 %}
+  hfu: {min: 40%}
+  peak_bytes: {max: 76GiB}
+  tp_exposed_s: {max: 4s}
+  pp_exposed_s: {max: 500ms}
+  dp_exposed_s: {max: 500ms}
+  bubble_s: {max: 1s}
 what_if:
   wide:
     title: "More tensor parallelism"
@@ -135,6 +146,7 @@ tasks:
   list:
     - {name: a, stream: compute, duration: 10ms, category: compute}
     - {name: b, stream: tp, duration: 5ms, after: [a], category: tp}
+gates: {step_s: {max: 20ms}}
 )";
 
 Reading read_with(const std::string& text, const std::function<void(input::Reader&, const input::Node&)>& read) {

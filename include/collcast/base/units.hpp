@@ -28,6 +28,11 @@ Parsed<Seconds> parse_seconds(std::string_view text);
 /// > 0: FLOP/s GFLOP/s TFLOP/s PFLOP/s (also FLOPS spellings).
 Parsed<FlopRate> parse_flop_rate(std::string_view text);
 
+/// >= 0, as a share: "40%" is 0.4.
+Parsed<double> parse_percent(std::string_view text);
+/// > 0: tokens/s.
+Parsed<double> parse_token_rate(std::string_view text);
+
 std::string format_bytes(Bytes);          ///< 1 GiB, 256 KiB, 1000 B: binary, exact where whole
 std::string format_bytes(Volume);         ///< 1.50 GiB
 std::string format_bandwidth(Bandwidth);  ///< 300 GB/s

@@ -16,6 +16,7 @@
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/table.hpp"
 #include "collcast/topology/fabric.hpp"
+#include "collcast/workload/gates.hpp"
 #include "collcast/workload/groups.hpp"
 #include "collcast/workload/step.hpp"
 
@@ -110,10 +111,14 @@ struct StepReport {
   CollectivePolicy collectives;      ///< and how they shared links
   Sharing sharing = Sharing::max_min;
   StepResult result;
+  std::vector<GateResult> gates;
   /// Options of `collcast explain collective` that name this machine, and how its collectives run; empty: unknown.
   std::string machine_options, policy_options;
   bool list_operations = false;  ///< people's page only: kernel by kernel
 };
+
+/// At the limits that the figures missed.
+Diagnostics broken_gates(const StepReport&);
 
 // --- collcast.groups.v1 ---------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@
 #include "collcast/base/origins.hpp"
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/topology/spec.hpp"
+#include "collcast/workload/gates.hpp"
 #include "collcast/workload/search.hpp"
 #include "collcast/workload/step.hpp"
 
@@ -62,7 +63,8 @@ struct Scenario {
   int nodes = 0;                   ///< 0: as many as the layout needs
   std::optional<StepInputs> step;  ///< one of these two
   std::optional<TaskGraph> tasks;
-  SearchSpace search;  ///< what a planner may vary `step` by
+  SearchSpace search;       ///< what a planner may vary `step` by
+  std::vector<Gate> gates;  ///< that its step has to keep
   CollectivePolicy collectives;
   Sharing sharing = Sharing::max_min;
   Origins origins;                   ///< of every value read, those of the machine under "topology."

@@ -1,0 +1,63 @@
+// JSON results of collcast, read back: what `compare` and `report` work on.
+//
+// Each document becomes named rows of named figures, so that what holds two results together does not know their
+// schemas. A text of a stranger is harmless from here on: control characters in its names are spelled out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+
+namespace collcast {
+
+struct SavedFigure {
+  std::string name;             ///< its key, which ends in its unit: "step_s"
+  std::optional<double> value;  ///< nothing: not run, or without a meaning there
+};
+/// A part of a figure; the parts sum to it.
+struct SavedTerm {
+  std::string of;  ///< "step_s", "peak_bytes"
+  std::string name;
+  double value = 0;
+};
+/// What a figure was made from: an input, or a choice such as the algorithm.
+struct SavedFact {
+  std::string name, value;
+};
+
+struct SavedRow {
+  std::string name;  ///< empty: the result has one row
+  std::vector<SavedFigure> figures;
+  std::vector<SavedTerm> terms;
+  std::vector<SavedFact> facts;
+  bool of_cut_list = false;  ///< that it is not in another document means nothing
+};
+
+/// A row of `gates` as the document says it.
+struct SavedGate {
+  std::string figure, bound;
+  double limit = 0, value = 0;
+  bool kept = false;
+};
+
+struct SavedResult {
+  std::string schema;   ///< "collcast.step.v1"
+  std::string version;  ///< of the tool that wrote it
+  std::string name;     ///< of the scenario, or what was asked for
+  std::string title;    ///< may be empty
+  std::string digest;   ///< of what it was made from: machine, library and inputs, as far as the document has them
+  std::vector<SavedFact> facts;
+  std::vector<SavedRow> rows;
+  std::vector<SavedGate> gates;
+  std::vector<std::string> warnings;
+  std::string document;  ///< the JSON itself, compact
+};
+
+/// One result, or those that a collcast.report.v1 holds. Text that is not whole, is no JSON or not of this tool, and
+/// keys of the wrong kind are errors at their place.
+Result<std::vector<SavedResult>> read_saved(std::string_view text, const std::string& file);
+
+}  // namespace collcast

@@ -1,0 +1,129 @@
+// collcast compare: two sets of results against tolerances.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/saved_files.hpp"
+#include "cli/targets.hpp"
+#include "cli/values.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+struct Args {
+  std::string base, now;
+  std::vector<std::string> tolerances;
+  TargetArgs output;
+};
+
+Tolerances parse_tolerances(const std::vector<std::string>& texts, Diagnostics& errors) {
+  Tolerances out;
+  for (const std::string& text : texts) {
+    const auto parsed = parse_tolerance(text);
+    if (!parsed) {
+      for (Diagnostic error : parsed.errors()) {
+        error.where = typed("--tolerance", text);
+        errors.push_back(std::move(error));
+      }
+    } else if (parsed->first.empty()) {
+      out.all = parsed->second;
+    } else {
+      out.own.push_back(*parsed);
+    }
+  }
+  return out;
+}
+
+SavedFiles read_side(const std::string& path, Diagnostics& errors) {
+  Result<SavedFiles> files = read_saved_files(path);
+  if (files) return std::move(files).value();
+  errors.insert(errors.end(), files.errors().begin(), files.errors().end());
+  return {};
+}
+
+/// Two files of one result each are meant for each other, whatever the results are called.
+void pair_single(const SavedFiles& base, SavedFiles& now) {
+  if (base.is_folder || now.is_folder || base.results.size() != 1 || now.results.size() != 1) return;
+  now.results.front().name = base.results.front().name;
+}
+
+std::string text_of(const Comparison& comparison, TargetFormat format, TextStyle style) {
+  std::ostringstream out;
+  switch (format) {
+    case TargetFormat::json:
+      return json(comparison);
+    case TargetFormat::junit:
+      return junit(comparison);
+    case TargetFormat::csv:
+      write_csv(out, csv(comparison));
+      return out.str();
+    case TargetFormat::markdown:
+      write_markdown(out, page(comparison));
+      return out.str();
+    case TargetFormat::table:
+    case TargetFormat::html:
+      break;
+  }
+  write_text(out, page(comparison), style);
+  return out.str();
+}
+
+Exit run_compare(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const std::vector<Target> targets = parse_targets(args.output, false, errors);
+  const Tolerances tolerances = parse_tolerances(args.tolerances, errors);
+  if (args.base == "-" && args.now == "-")
+    errors.push_back({command_line, "BASE and NEW are both standard input", "expected '-' for one of them"});
+  if (!errors.empty()) return refuse(session, errors);
+
+  const SavedFiles base = read_side(args.base, errors);
+  SavedFiles now = read_side(args.now, errors);
+  if (errors.empty() && base.is_folder != now.is_folder)
+    errors.push_back({command_line,
+                      fmt::format("'{}' is a folder and '{}' is not", base.is_folder ? args.base : args.now,
+                                  base.is_folder ? args.now : args.base),
+                      "expected two files, or two folders"});
+  if (!errors.empty()) return refuse(session, errors);
+  pair_single(base, now);
+
+  const Result<Comparison> comparison = compare(base.results, now.results, tolerances);
+  if (!comparison) return refuse(session, comparison.errors());
+  const Exit delivered = deliver(
+      session, targets, [&](TargetFormat format, TextStyle style) { return text_of(*comparison, format, style); });
+  if (delivered != Exit::ok) return delivered;
+  return comparison->kept() ? Exit::ok : Exit::gate_failed;
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& parent) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& app =
+      *parent.add_subcommand("compare", "two JSON results against tolerances: what moved, and by which term");
+  app.add_option("BASE", args->base, "a JSON result, '-' for standard input, or a folder of them")
+      ->type_name("")
+      ->required();
+  app.add_option("NEW", args->now, "the same, now")->type_name("")->required();
+  app.add_option(
+         "--tolerance", args->tolerances,
+         "what a figure may be worse by: step_s=2%, step_s=50ms, peak_bytes=1GiB, mean_ape=2points, or 2% for all "
+         "(default: 1%, and 1points of an error; repeatable)")
+      ->type_name("AMOUNT")
+      ->allow_extra_args(false)
+      ->group("Comparison");
+  add_target_options(app, args->output, false);
+  app.footer(
+      "Exit 1 if a figure is worse than its tolerance allows, or missing. docs/comparing.md has the rest.\n"
+      "\n"
+      "Examples:\n"
+      "  collcast step llama3-70b-64xh100 --output base.json && \\\n"
+      "  collcast step llama3-70b-64xh100 --what-if double-ib --output new.json && \\\n"
+      "  collcast compare base.json new.json --tolerance step_s=2% --output verdict.md --output verdict.xml");
+  return [args](const Session& session) { return run_compare(*args, session); };
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,89 @@
+#include "cli/saved_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "cli/session.hpp"
+
+namespace collcast::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{256} << 20;
+
+Diagnostic cannot_read(const std::string& path, const char* why) {
+  return {command_line, fmt::format("cannot read '{}': {}", path, why), "expected a JSON result of collcast, or '-'"};
+}
+
+Result<std::string> read_all(std::FILE* file, const std::string& path) {
+  std::string text;
+  char buffer[1 << 16];
+  for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;) {
+    text.append(buffer, got);
+    if (text.size() > most_bytes) return cannot_read(path, "it is larger than 256 MiB");
+  }
+  if (std::ferror(file) != 0) return cannot_read(path, std::strerror(errno));
+  return text;
+}
+
+Result<std::string> read_text(const std::string& path) {
+  if (path == "-") return read_all(stdin, "-");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (file == nullptr) return cannot_read(path, std::strerror(errno));
+  return read_all(file.get(), path);
+}
+
+Result<std::vector<SavedResult>> read_one(const std::string& path) {
+  const Result<std::string> text = read_text(path);
+  if (!text) return text.errors();
+  return read_saved(*text, path == "-" ? "standard input" : path);
+}
+
+std::vector<fs::path> json_files(const std::string& folder) {
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".json") out.push_back(entry.path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+Result<SavedFiles> read_saved_files(const std::string& path) {
+  SavedFiles out;
+  std::error_code ignored;
+  out.is_folder = fs::is_directory(path, ignored);
+  if (!out.is_folder) {
+    const auto results = read_one(path);
+    if (!results) return results.errors();
+    for (const SavedResult& result : *results) out.results.emplace_back(result.name, result);
+    return out;
+  }
+  Diagnostics errors;
+  for (const fs::path& file : json_files(path)) {
+    const auto results = read_one(file.string());
+    if (!results) {
+      errors.insert(errors.end(), results.errors().begin(), results.errors().end());
+      continue;
+    }
+    const std::string stem = file.stem().string();
+    for (const SavedResult& result : *results)
+      out.results.emplace_back(results->size() == 1 ? stem : fmt::format("{}: {}", stem, result.name), result);
+  }
+  if (!errors.empty()) return errors;
+  if (out.results.empty())
+    return Diagnostic{command_line, fmt::format("'{}' holds no JSON files", path), "expected results named *.json"};
+  return out;
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,20 @@
+// JSON results on disk: a file, standard input, or a folder of files.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/report/comparison.hpp"
+
+namespace collcast::cli {
+
+/// What a path of the command line leads to. A folder's results are named by their files, those of one file by
+/// themselves.
+struct SavedFiles {
+  bool is_folder = false;
+  std::vector<NamedResult> results;
+};
+Result<SavedFiles> read_saved_files(const std::string& path);
+
+}  // namespace collcast::cli

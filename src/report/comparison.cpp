@@ -1,0 +1,222 @@
+#include "collcast/report/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "report/metrics.hpp"
+
+namespace collcast {
+
+std::string_view to_string(Finding finding) {
+  switch (finding) {
+    case Finding::within:
+      return "within";
+    case Finding::better:
+      return "better";
+    case Finding::worse:
+      return "worse";
+    case Finding::changed:
+      return "changed";
+    case Finding::missing:
+      return "missing";
+    case Finding::added:
+      break;
+  }
+  return "added";
+}
+
+Tolerance Tolerances::of(std::string_view figure) const {
+  // The last word counts.
+  for (auto it = own.rbegin(); it != own.rend(); ++it) {
+    if (it->first == figure) return it->second;
+  }
+  if (all) return *all;
+  // An error is a percentage already: a twentieth of 2 % is nothing that anyone measures.
+  if (unit_of(figure) == Unit::share && better(figure) == Better::lower) return {0.01, false};
+  return {0.01, true};
+}
+
+namespace {
+
+/// What moved by more than rounding of a sum that is computed in another order.
+bool moved(double base, double now) { return std::abs(now - base) > 1e-12 * std::max(std::abs(base), std::abs(now)); }
+
+Finding judge(std::string_view name, double base, double now, const Tolerance& tolerance) {
+  const double allowed = tolerance.relative ? tolerance.amount * std::abs(base) : tolerance.amount;
+  const double change = now - base;
+  // The boundary itself is allowed, whatever the last place of a product says.
+  if (!moved(base, now) || std::abs(change) <= allowed * (1 + 1e-12)) return Finding::within;
+  const Better direction = better(name);
+  if (direction == Better::neither) return Finding::changed;
+  return (change < 0) == (direction == Better::lower) ? Finding::better : Finding::worse;
+}
+
+std::vector<TermChange> term_changes(std::string_view of, const SavedRow& base, const SavedRow& now) {
+  std::vector<TermChange> out;
+  const auto at = [&](const std::string& name) -> TermChange& {
+    const auto found = std::find_if(out.begin(), out.end(), [&](const TermChange& t) { return t.name == name; });
+    if (found != out.end()) return *found;
+    out.push_back({name});
+    return out.back();
+  };
+  for (const SavedTerm& term : base.terms) {
+    if (term.of == of) at(term.name).base = term.value;
+  }
+  for (const SavedTerm& term : now.terms) {
+    if (term.of == of) at(term.name).now = term.value;
+  }
+  std::erase_if(out, [](const TermChange& t) { return !moved(t.base, t.now); });
+  std::stable_sort(out.begin(), out.end(), [](const TermChange& a, const TermChange& b) {
+    return std::abs(a.now - a.base) > std::abs(b.now - b.base);
+  });
+  return out;
+}
+
+std::optional<double> value_of(const SavedRow& row, const std::string& name) {
+  for (const SavedFigure& figure : row.figures) {
+    if (figure.name == name) return figure.value;
+  }
+  return std::nullopt;
+}
+
+FigureChange figure_change(const std::string& name, const SavedRow& base, const SavedRow& now,
+                           const Tolerances& tolerances) {
+  FigureChange out{name, value_of(base, name), value_of(now, name), tolerances.of(name), Finding::within, {}};
+  if (out.base && out.now) {
+    out.finding = judge(name, *out.base, *out.now, out.tolerance);
+  } else if (out.base) {
+    // What nobody gates may go.
+    out.finding = better(name) == Better::neither ? Finding::changed : Finding::missing;
+  } else if (out.now) {
+    out.finding = Finding::added;
+  }
+  if (out.base && out.now && moved(*out.base, *out.now)) out.terms = term_changes(name, base, now);
+  return out;
+}
+
+std::vector<FactChange> fact_changes(const std::vector<SavedFact>& base, const std::vector<SavedFact>& now) {
+  std::vector<FactChange> out;
+  std::map<std::string, std::string> later;
+  for (const SavedFact& fact : now) later.emplace(fact.name, fact.value);
+  std::set<std::string> seen;
+  for (const SavedFact& fact : base) {
+    seen.insert(fact.name);
+    const auto found = later.find(fact.name);
+    const std::string value = found == later.end() ? std::string() : found->second;
+    if (value != fact.value) out.push_back({fact.name, fact.value, value});
+  }
+  for (const SavedFact& fact : now) {
+    if (seen.insert(fact.name).second) out.push_back({fact.name, {}, fact.value});
+  }
+  return out;
+}
+
+RowChange row_change(const SavedRow& base, const SavedRow& now, const Tolerances& tolerances) {
+  RowChange out{base.name, Finding::within, {}, fact_changes(base.facts, now.facts)};
+  for (const SavedFigure& figure : base.figures) {
+    // Null on both sides is nothing to compare.
+    if (figure.value || value_of(now, figure.name))
+      out.figures.push_back(figure_change(figure.name, base, now, tolerances));
+  }
+  for (const SavedFigure& figure : now.figures) {
+    const bool known = std::any_of(base.figures.begin(), base.figures.end(),
+                                   [&](const SavedFigure& f) { return f.name == figure.name; });
+    if (!known && figure.value) out.figures.push_back(figure_change(figure.name, base, now, tolerances));
+  }
+  return out;
+}
+
+/// Pairs by name: each of `base` with its partner in `now`, then what only `now` has.
+template <class Item, class Pair, class Alone>
+void pair_up(const std::vector<Item>& base, const std::vector<Item>& now, Pair both, Alone alone) {
+  std::map<std::string, const Item*> later;
+  for (const Item& item : now) later.emplace(item.name, &item);
+  for (const Item& item : base) {
+    const auto found = later.find(item.name);
+    if (found == later.end()) {
+      alone(item, Finding::missing);
+    } else {
+      both(item, *found->second);
+      later.erase(found);
+    }
+  }
+  for (const Item& item : now) {
+    if (later.count(item.name) > 0) alone(item, Finding::added);
+  }
+}
+
+ResultChange result_change(const NamedResult& base, const NamedResult& now, const Tolerances& tolerances) {
+  const SavedResult &b = base.result, &n = now.result;
+  ResultChange out{base.name, b.schema,  Finding::within,
+                   b.version, n.version, b.digest,
+                   n.digest,  {},        fact_changes(b.facts, n.facts)};
+  pair_up(
+      b.rows, n.rows,
+      [&](const SavedRow& before, const SavedRow& after) { out.rows.push_back(row_change(before, after, tolerances)); },
+      [&](const SavedRow& row, Finding finding) {
+        if (!row.of_cut_list) out.rows.push_back({row.name, finding, {}, {}});
+      });
+  return out;
+}
+
+void check_unique(const std::vector<NamedResult>& results, const char* side, Diagnostics& errors) {
+  std::set<std::string> seen;
+  for (const NamedResult& r : results) {
+    if (!seen.insert(r.name).second)
+      errors.push_back({{}, fmt::format("{} has two results named '{}'", side, r.name), "give each a name of its own"});
+  }
+}
+
+}  // namespace
+
+Result<Comparison> compare(const std::vector<NamedResult>& base, const std::vector<NamedResult>& now,
+                           const Tolerances& tolerances) {
+  Diagnostics errors;
+  check_unique(base, "BASE", errors);
+  check_unique(now, "NEW", errors);
+  Comparison out;
+  pair_up(
+      base, now,
+      [&](const NamedResult& before, const NamedResult& after) {
+        if (before.result.schema == after.result.schema) {
+          out.results.push_back(result_change(before, after, tolerances));
+        } else {
+          errors.push_back(
+              {{},
+               fmt::format("'{}' is {} in BASE and {} in NEW", before.name, before.result.schema, after.result.schema),
+               "expected results of one kind"});
+        }
+      },
+      [&](const NamedResult& r, Finding finding) {
+        const bool in_base = finding == Finding::missing;
+        out.results.push_back({r.name,
+                               r.result.schema,
+                               finding,
+                               in_base ? r.result.version : std::string(),
+                               in_base ? std::string() : r.result.version,
+                               in_base ? r.result.digest : std::string(),
+                               in_base ? std::string() : r.result.digest,
+                               {},
+                               {}});
+      });
+  if (!errors.empty()) return errors;
+  return out;
+}
+
+int Comparison::count(Finding finding) const {
+  int out = 0;
+  for (const ResultChange& result : results) {
+    if (result.finding == finding && finding != Finding::within) ++out;
+    for (const RowChange& row : result.rows) {
+      if (row.finding == finding && finding != Finding::within) ++out;
+      for (const FigureChange& figure : row.figures) out += figure.finding == finding ? 1 : 0;
+    }
+  }
+  return out;
+}
+
+}  // namespace collcast

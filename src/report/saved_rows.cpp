@@ -1,0 +1,257 @@
+// The rows of each schema: which keys are figures, which are parts of a figure, which say what it was made from.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "report/saved_document.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+using Keys = std::initializer_list<const char*>;
+
+void add_figures(const SavedValue& from, Keys keys, SavedRow& row, const char* prefix = "") {
+  for (const char* key : keys) row.figures.push_back({std::string(prefix) + key, from.number(key)});
+}
+
+void add_terms(const SavedValue& from, const char* of, Keys keys, SavedRow& row) {
+  for (const char* key : keys) {
+    if (const auto value = from.number(key)) row.terms.push_back({of, key, *value});
+  }
+}
+
+std::string scalar_text(const Json& value) {
+  if (value.is_string()) return harmless(value.get_ref<const std::string&>());
+  return harmless(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+/// Every scalar below `value` by its dotted path.
+void add_facts(const Json& value, const std::string& path, std::vector<SavedFact>& facts) {
+  if (!value.is_object()) {
+    facts.push_back({harmless(path), scalar_text(value)});
+    return;
+  }
+  for (const auto& [key, item] : value.items()) add_facts(item, path.empty() ? key : path + "." + key, facts);
+}
+
+/// The machine and the library; the rest of `keys` as they are.
+void add_common_facts(const SavedValue& value, Keys keys, std::vector<SavedFact>& facts) {
+  for (const char* key : keys) {
+    if (value.has(key)) add_facts(value.json()[key], key, facts);
+  }
+}
+
+std::string variant_name(const SavedValue& value) {
+  const std::string what_if = value.text("what_if");
+  const std::string name = value.text("scenario");
+  return what_if.empty() ? name : fmt::format("{}, what if {}", name, what_if);
+}
+
+void read_gates(const SavedValue& value, SavedResult& out) {
+  if (!value.has("gates")) return;
+  for (const SavedValue& gate : value.list("gates")) {
+    const bool kept = gate.has("kept") && gate.json()["kept"].is_boolean() && gate.json()["kept"].get<bool>();
+    out.gates.push_back(
+        {gate.text("figure"), gate.text("bound"), gate.required_number("limit"), gate.required_number("value"), kept});
+  }
+}
+
+constexpr std::array<const char*, 9> breakdown_keys{"compute_s",    "tp_exposed_s", "pp_exposed_s",
+                                                    "cp_exposed_s", "ep_exposed_s", "dp_exposed_s",
+                                                    "bubble_s",     "optimizer_s",  "other_s"};
+
+void add_step_terms(const SavedValue& value, SavedRow& row) {
+  const SavedValue breakdown = value.object("breakdown");
+  for (const char* key : breakdown_keys) add_terms(breakdown, "step_s", {key}, row);
+  add_terms(value.object("memory"), "peak_bytes",
+            {"parameters_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "buffers_bytes"}, row);
+}
+
+}  // namespace
+
+void read_step_rows(const SavedValue& value, SavedResult& out) {
+  out.name = variant_name(value);
+  out.title = value.text("title");
+  SavedRow row;
+  row.figures.push_back({"step_s", value.required_number("step_s")});
+  add_figures(value, {"tokens_per_s_per_gpu", "model_flops_per_s_per_gpu", "mfu"}, row);
+  add_figures(value.object("memory"), {"peak_bytes"}, row);
+  for (const char* key : {"ttft_s", "tpot_s", "tokens_per_s"}) {
+    if (value.has(key)) add_figures(value, {key}, row);
+  }
+  add_figures(value, {"hfu", "compute_to_communication"}, row);
+  add_figures(value.object("layer"), {"forward_s", "backward_s", "tp_comm_s", "tp_exposed_s"}, row, "layer.");
+  add_step_terms(value, row);
+  out.rows.push_back(std::move(row));
+  add_common_facts(value, {"machine", "library", "inputs"}, out.facts);
+  read_gates(value, out);
+  if (value.has("warnings") && value.json()["warnings"].is_array()) {
+    for (const Json& warning : value.json()["warnings"]) out.warnings.push_back(scalar_text(warning));
+  }
+}
+
+namespace {
+
+/// "all_reduce 64 MiB, group 1" and, where the document has several of them, the algorithm.
+std::string collective_name(const SavedValue& row, bool groups) {
+  std::string name = row.text("collective");
+  const double size = row.required_number("size_bytes");
+  // Beyond 2^62 no size is one of ours, and a double may not fit an integer.
+  if (size >= 0 && size <= 0x1p62) name += " " + size_text(Bytes(static_cast<std::int64_t>(size)));
+  if (groups) name += fmt::format(", group {}", row.number("group").value_or(0));
+  return name;
+}
+
+void add_phases(const SavedValue& value, SavedRow& row) {
+  if (!value.has("phases") || !value.json()["phases"].is_array()) return;
+  std::vector<SavedTerm> terms;
+  double sum = 0;
+  for (const SavedValue& phase : value.list("phases")) {
+    const double time = phase.number("time_s").value_or(0);
+    terms.push_back({"estimate_s", fmt::format("phase {} {}", terms.size() + 1, phase.text("shape")), time});
+    sum += time;
+  }
+  // With several groups at once the phases are those of one of them alone.
+  const double estimate = value.number("estimate_s").value_or(0);
+  if (std::abs(sum - estimate) <= 1e-9 * estimate) row.terms = std::move(terms);
+}
+
+/// Rows of one name get a number.
+void tell_apart(std::vector<SavedRow>& rows) {
+  std::map<std::string, int> seen;
+  for (SavedRow& row : rows) {
+    if (const int times = ++seen[row.name]; times > 1) row.name += fmt::format(" ({})", times);
+  }
+}
+
+}  // namespace
+
+void read_collective_rows(const SavedValue& value, SavedResult& out) {
+  const SavedValue machine = value.object("machine");
+  const bool groups = value.has("groups") && value.json()["groups"].is_array() && value.json()["groups"].size() > 1;
+  const std::vector<SavedValue> rows = value.list("rows");
+  std::map<std::string, int> rows_of;
+  for (const SavedValue& row : rows) ++rows_of[collective_name(row, groups)];
+  const bool algorithms = std::any_of(rows_of.begin(), rows_of.end(), [](const auto& r) { return r.second > 1; });
+  std::set<std::string> kinds;
+  for (const SavedValue& from : rows) {
+    SavedRow row;
+    row.name = collective_name(from, groups);
+    if (algorithms) row.name += ", " + from.text("algorithm");
+    add_figures(from, {"estimate_s", "simulate_s", "busbw_bytes_per_s"}, row);
+    add_phases(from, row);
+    add_common_facts(from, {"algorithm", "protocol", "chunks", "channels", "ranks", "nodes"}, row.facts);
+    kinds.insert(from.text("collective"));
+    out.rows.push_back(std::move(row));
+  }
+  tell_apart(out.rows);
+  std::string kind;
+  for (const std::string& name : kinds) kind += (kind.empty() ? "" : " ") + name;
+  out.name = fmt::format("{} on {}", kind, machine.text("topology"));
+  add_common_facts(value, {"machine", "concurrent"}, out.facts);
+}
+
+namespace {
+
+std::string layout_name(const SavedValue& row) {
+  const auto part = [&](const char* key) { return row.has(key) ? scalar_text(row.json()[key]) : "?"; };
+  const std::string sequence = part("sequence_parallel") == "true" ? ", sequence parallel" : "";
+  return fmt::format("TP {} x PP {} x DP {}, micro-batch {}{}, recompute {}, ZeRO {}", part("tp"), part("pp"),
+                     part("dp"), part("microbatch"), sequence, part("recompute"), part("zero"));
+}
+
+SavedRow layout_row(const SavedValue& from, std::string name) {
+  SavedRow row;
+  row.name = std::move(name);
+  row.figures.push_back({"step_s", from.required_number("step_s")});
+  add_figures(from, {"mfu", "peak_bytes"}, row);
+  add_step_terms(from, row);
+  return row;
+}
+
+}  // namespace
+
+void read_plan_rows(const SavedValue& value, SavedResult& out) {
+  out.name = "plan of " + variant_name(value);
+  const std::vector<SavedValue> ranked = value.list("ranked");
+  SavedRow whole;
+  whole.name = "best layout";
+  if (!ranked.empty()) {
+    whole = layout_row(ranked.front(), "best layout");
+    whole.facts.push_back({"layout", layout_name(ranked.front())});
+  }
+  add_figures(value, {"evaluated", "feasible"}, whole);
+  out.rows.push_back(std::move(whole));
+  const bool cut = static_cast<double>(ranked.size()) < value.number("feasible").value_or(0);
+  for (const SavedValue& from : ranked) {
+    out.rows.push_back(layout_row(from, layout_name(from)));
+    out.rows.back().of_cut_list = cut;
+  }
+  tell_apart(out.rows);
+  add_common_facts(value, {"machine", "library", "model", "batch", "order", "gpus", "partial"}, out.facts);
+}
+
+namespace {
+
+/// Everything below that has a mean or median error, by what leads to it.
+void add_errors(const SavedValue& value, const std::string& name, SavedResult& out) {
+  if (value.has("mean_ape") || value.has("median_ape")) {
+    SavedRow row;
+    row.name = name;
+    add_figures(value, {"mean_ape", "median_ape"}, row);
+    if (value.has("n")) row.facts.push_back({"n", scalar_text(value.json()["n"])});
+    out.rows.push_back(std::move(row));
+    return;
+  }
+  for (const auto& [key, item] : value.json().items()) {
+    if (item.is_object()) add_errors(value.object(key), name + " " + harmless(key), out);
+  }
+}
+
+/// What a row of a summary calls itself.
+std::string row_title(const SavedValue& row) {
+  std::string out;
+  for (const char* key : {"id", "row_id", "source_id", "collective", "band"}) {
+    if (row.has(key)) out += (out.empty() ? "" : " ") + scalar_text(row.json()[key]);
+  }
+  return out;
+}
+
+void add_tables(const SavedValue& value, SavedResult& out) {
+  for (const SavedValue& table : value.list("tables")) {
+    add_errors(table.object("bands"), row_title(table), out);
+    if (table.has("topology")) out.facts.push_back({row_title(table) + " topology", table.text("topology")});
+  }
+}
+
+}  // namespace
+
+void read_validate_rows(const SavedValue& value, SavedResult& out) {
+  out.name = "validation";
+  if (value.has("tables") || !value.has("rows")) add_tables(value, out);
+  if (value.has("summary") && value.json()["summary"].is_array()) {
+    for (const SavedValue& row : value.list("summary")) add_errors(row, "summary " + row_title(row), out);
+  } else {
+    add_errors(value.object("summary"), "summary", out);
+  }
+  if (value.has("rows")) {
+    for (const SavedValue& from : value.list("rows")) {
+      SavedRow row;
+      row.name = row_title(from);
+      add_figures(from, {"ape", "predicted_s", "measured_s"}, row);
+      out.rows.push_back(std::move(row));
+    }
+  }
+  if (value.has("unscored"))
+    for (const SavedValue& row : value.list("unscored"))
+      out.facts.push_back({"unscored " + row_title(row), row.text("why")});
+  tell_apart(out.rows);
+}
+
+}  // namespace collcast

@@ -1,0 +1,39 @@
+#include "collcast/workload/gates.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace collcast {
+
+std::string_view to_string(Bound bound) { return bound == Bound::max ? "max" : "min"; }
+
+std::span<const GateFigure> gate_figures() {
+  using R = const StepResult&;
+  static constexpr std::array<GateFigure, 10> figures{{
+      {"step_s", Bound::max, false, [](R r) { return r.step.count(); }},
+      {"tokens_per_s_per_gpu", Bound::min, true, [](R r) { return r.tokens_per_s_per_gpu; }},
+      {"model_flops_per_s_per_gpu", Bound::min, true, [](R r) { return r.model_flops_per_gpu.value(); }},
+      {"mfu", Bound::min, true, [](R r) { return r.mfu; }},
+      {"hfu", Bound::min, true, [](R r) { return r.hfu; }},
+      {"peak_bytes", Bound::max, true, [](R r) { return static_cast<double>(r.memory.peak.value()); }},
+      {"tp_exposed_s", Bound::max, false, [](R r) { return r.breakdown.tp_exposed.count(); }},
+      {"pp_exposed_s", Bound::max, false, [](R r) { return r.breakdown.pp_exposed.count(); }},
+      {"dp_exposed_s", Bound::max, false, [](R r) { return r.breakdown.dp_exposed.count(); }},
+      {"bubble_s", Bound::max, false, [](R r) { return r.breakdown.bubble.count(); }},
+  }};
+  return figures;
+}
+
+std::vector<GateResult> check_gates(std::span<const Gate> gates, const StepResult& result) {
+  const auto figures = gate_figures();
+  std::vector<GateResult> out;
+  for (const Gate& gate : gates) {
+    const auto figure =
+        std::find_if(figures.begin(), figures.end(), [&](const GateFigure& f) { return f.name == gate.figure; });
+    check(figure != figures.end(), "a gate is on a figure that can have one");
+    out.push_back({gate, figure->bound, figure->value(result)});
+  }
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,261 @@
+// What compare finds between two documents, and that it finds nothing where nothing moved too far.
+#include "collcast/report/comparison.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <pugixml.hpp>
+#include <sstream>
+
+using namespace collcast;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json step_document(double step_s = 10) {
+  return {{"schema", "collcast.step.v1"},
+          {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
+          {"scenario", "s"},
+          {"step_s", step_s},
+          {"tokens_per_s_per_gpu", 1000},
+          {"model_flops_per_s_per_gpu", 4e14},
+          {"mfu", 0.5},
+          {"hfu", 0.5},
+          {"layer", {{"forward_s", 1e-3}}},
+          {"breakdown", {{"compute_s", 8.0}, {"tp_exposed_s", step_s - 9}, {"bubble_s", 1.0}}},
+          {"memory", {{"parameters_bytes", 4}, {"activations_bytes", 6}, {"peak_bytes", 10}}},
+          {"inputs", {{"layout", {{"tp", 8}}}}}};
+}
+
+Json collective_document(const std::vector<std::pair<std::string, double>>& algorithms) {
+  Json out{{"schema", "collcast.collective.v1"}, {"machine", {{"topology", "ring"}}}, {"rows", Json::array()}};
+  for (const auto& [algorithm, time] : algorithms) {
+    out["rows"].push_back({{"collective", "all_reduce"},
+                           {"algorithm", algorithm},
+                           {"size_bytes", 1048576},
+                           {"estimate_s", time},
+                           {"simulate_s", time}});
+  }
+  return out;
+}
+
+SavedResult saved(const Json& document) { return read_saved(document.dump(), "f.json").value().front(); }
+
+Comparison compared(const Json& base, const Json& now, const Tolerances& tolerances = {}) {
+  return compare({{"s", saved(base)}}, {{"s", saved(now)}}, tolerances).value();
+}
+
+const FigureChange& figure(const Comparison& c, const std::string& name) {
+  for (const FigureChange& f : c.results.at(0).rows.at(0).figures) {
+    if (f.name == name) return f;
+  }
+  throw std::runtime_error("no figure " + name);
+}
+
+Tolerances tolerances(const std::string& text) {
+  const auto parsed = parse_tolerance(text).value();
+  if (parsed.first.empty()) return {parsed.second, {}};
+  return {{}, {parsed}};
+}
+
+std::string markdown(const Comparison& c) {
+  std::ostringstream out;
+  write_markdown(out, page(c));
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("a document is no worse than itself") {
+  for (const Json& document : {step_document(), collective_document({{"ring", 1e-3}, {"tree", 2e-3}})}) {
+    const Comparison c = compared(document, document);
+    CHECK(c.kept());
+    CHECK(c.count(Finding::within) > 0);
+    for (const Finding f : {Finding::better, Finding::worse, Finding::changed, Finding::missing, Finding::added})
+      CHECK(c.count(f) == 0);
+  }
+}
+
+TEST_CASE("a step is worse beyond its tolerance, better where it got faster, and within up to the boundary itself") {
+  const auto found = [](double now, const Tolerances& t) {
+    return figure(compared(step_document(10), step_document(now), t), "step_s").finding;
+  };
+  CHECK(found(10.1, {}) == Finding::within);  // 1 % of 10
+  CHECK(found(10.2, {}) == Finding::worse);
+  CHECK(found(9.8, {}) == Finding::better);
+  CHECK(found(10.2, tolerances("step_s=2%")) == Finding::within);
+  CHECK(found(10.2, tolerances("2%")) == Finding::within);
+  CHECK(found(10.2, tolerances("mfu=5%")) == Finding::worse);
+  CHECK(found(10.2, tolerances("step_s=200ms")) == Finding::within);
+  CHECK(found(10.2, tolerances("step_s=199ms")) == Finding::worse);
+  CHECK(found(10.0000001, tolerances("0%")) == Finding::worse);
+  CHECK(found(10, tolerances("0%")) == Finding::within);
+}
+
+TEST_CASE("a rate is worse where it falls") {
+  Json slower = step_document(), faster = step_document();
+  slower["mfu"] = 0.45;
+  faster["mfu"] = 0.55;
+  CHECK(figure(compared(step_document(), slower), "mfu").finding == Finding::worse);
+  CHECK(figure(compared(step_document(), faster), "mfu").finding == Finding::better);
+}
+
+TEST_CASE("a figure without a direction is told and breaks nothing") {
+  Json other = step_document();
+  other["hfu"] = 0.9;
+  const Comparison c = compared(step_document(), other);
+  CHECK(figure(c, "hfu").finding == Finding::changed);
+  CHECK(c.kept());
+}
+
+TEST_CASE("the terms that moved explain a figure, the most first, and sum to its change") {
+  Json now = step_document(12);  // TP exposed from 1 to 3
+  now["breakdown"]["bubble_s"] = 1.5;
+  now["step_s"] = 12.5;
+  const FigureChange change = figure(compared(step_document(10), now), "step_s");
+  REQUIRE(change.terms.size() == 2);
+  CHECK(change.terms[0].name == "tp_exposed_s");
+  CHECK(change.terms[1].name == "bubble_s");
+  double sum = 0;
+  for (const TermChange& t : change.terms) sum += t.now - t.base;
+  CHECK(sum == Approx(12.5 - 10));
+}
+
+TEST_CASE("inputs that differ are listed") {
+  Json now = step_document();
+  now["inputs"]["layout"]["tp"] = 4;
+  now["inputs"]["layout"]["pp"] = 2;
+  const Comparison c = compared(step_document(), now);
+  const auto& facts = c.results.at(0).facts;
+  REQUIRE(facts.size() == 2);
+  CHECK((facts[0].name == "inputs.layout.tp" && facts[0].base == "8" && facts[0].now == "4"));
+  CHECK((facts[1].name == "inputs.layout.pp" && facts[1].base.empty() && facts[1].now == "2"));
+  CHECK(c.results.at(0).base_digest != c.results.at(0).digest);
+}
+
+TEST_CASE("a result, a row or a figure that is gone breaks the comparison; one that came does not") {
+  const NamedResult a{"a", saved(step_document())}, b{"b", saved(step_document())};
+  CHECK_FALSE(compare({a, b}, {a}, {}).value().kept());
+  CHECK(compare({a, b}, {a}, {}).value().count(Finding::missing) == 1);
+  CHECK(compare({a}, {a, b}, {}).value().kept());
+  CHECK(compare({a}, {a, b}, {}).value().count(Finding::added) == 1);
+
+  const Json one = collective_document({{"ring", 1e-3}});
+  Json two = one;
+  two["rows"].push_back(one["rows"][0]);
+  two["rows"][1]["size_bytes"] = 2097152;
+  CHECK(compared(two, one).count(Finding::missing) == 1);
+  CHECK(compared(one, two).count(Finding::added) == 1);
+
+  Json without = step_document();
+  without["mfu"] = nullptr;
+  CHECK(figure(compared(step_document(), without), "mfu").finding == Finding::missing);
+  CHECK(figure(compared(without, step_document()), "mfu").finding == Finding::added);
+}
+
+TEST_CASE("another algorithm for the same question is a choice that differs, not another row") {
+  const Comparison c = compared(collective_document({{"ring", 1e-3}}), collective_document({{"tree", 0.5e-3}}));
+  CHECK(c.count(Finding::missing) == 0);
+  CHECK(figure(c, "estimate_s").finding == Finding::better);
+  const auto& facts = c.results.at(0).rows.at(0).facts;
+  REQUIRE(facts.size() == 1);
+  CHECK((facts[0].name == "algorithm" && facts[0].base == "ring" && facts[0].now == "tree"));
+}
+
+TEST_CASE("a row of a list that was cut may leave it") {
+  Json plan{{"schema", "collcast.plan.v1"}, {"feasible", 3}, {"ranked", Json::array()}};
+  for (int tp : {1, 2})
+    plan["ranked"].push_back(
+        {{"tp", tp}, {"pp", 1}, {"dp", 1}, {"step_s", 1.0 * tp}, {"peak_bytes", 10}, {"mfu", 0.5}});
+  Json shorter = plan;
+  shorter["ranked"].erase(1);
+  CHECK(compared(plan, shorter).kept());
+  plan["feasible"] = 2;  // now the list is whole
+  CHECK_FALSE(compared(plan, shorter).kept());
+}
+
+TEST_CASE("errors of a validation are held by percentage points") {
+  const auto document = [](double ape) {
+    return Json{
+        {"schema", "collcast.validate.v1"},
+        {"tables", {{{"id", "t"}, {"bands", {{"large", {{"n", 3}, {"mean_ape", ape}, {"median_ape", 0.02}}}}}}}},
+        {"summary", {{"all_reduce", {{"large", {{"n", 3}, {"mean_ape", ape}}}}}}},
+        {"unscored", Json::array()}};
+  };
+  CHECK(compared(document(0.05), document(0.059)).kept());
+  const Comparison worse = compared(document(0.05), document(0.061));
+  CHECK(worse.count(Finding::worse) == 2);  // the table and the summary
+  CHECK(worse.results.at(0).rows.at(0).name == "t large");
+  CHECK(worse.results.at(0).rows.at(1).name == "summary all_reduce large");
+}
+
+TEST_CASE("results of two kinds, or two of one name, cannot be compared") {
+  const NamedResult step{"a", saved(step_document())}, collective{"a", saved(collective_document({{"ring", 1.0}}))};
+  CHECK(to_text(compare({step}, {collective}, {}).errors()).find("collcast.step.v1 in BASE") != std::string::npos);
+  CHECK(to_text(compare({step, step}, {step}, {}).errors()).find("two results named 'a'") != std::string::npos);
+}
+
+TEST_CASE("a tolerance that is none says what was expected") {
+  for (const char* text : {"stp_s=2%", "step_s=2", "step_s=2GiB", "step_s=-1%", "step_s=", "=2%", "2", "", "mfu=2s",
+                           "peak_bytes=nan%", "mean_ape=-1points"}) {
+    INFO(text);
+    const auto parsed = parse_tolerance(text);
+    REQUIRE_FALSE(parsed.ok());
+    CHECK_FALSE(parsed.errors().front().hint.empty());
+  }
+  CHECK(parse_tolerance("mean_ape=2points").value().second.amount == Approx(0.02));
+  for (const std::string& name : gated_figures()) CHECK(parse_tolerance(name + "=2%").ok());
+}
+
+TEST_CASE("names that mean something to a browser, a table, a terminal or a spreadsheet stay text") {
+  const std::string name = "=<script>alert(1)</script>|a\nb\x1b[31m`c`![x](http://e)]]>\"";
+  Json base = step_document(), now = step_document(20);
+  base["scenario"] = now["scenario"] = name;
+  now["inputs"]["layout"]["tp"] = name;
+  const SavedResult b = saved(base), n = saved(now);
+  const Comparison c = compare({{b.name, b}}, {{n.name, n}}, {}).value();
+
+  const std::string md = markdown(c);
+  CHECK(md.find("<script>") == std::string::npos);
+  CHECK(md.find("](http") == std::string::npos);
+  for (const std::string& line : {md.substr(0, md.find('\n'))}) CHECK(line.find(name) == std::string::npos);
+  // Every line of the table has its eight cells: unescaped bars only between them.
+  std::istringstream lines(md);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| =")) continue;
+    std::size_t bars = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\') ? 1U : 0U;
+    CHECK((bars == 9 || bars == 5));
+  }
+  std::ostringstream text, rows;
+  write_text(text, page(c));
+  CHECK(text.str().find('\x1b') == std::string::npos);
+  CHECK(text.str().find("a\nb") == std::string::npos);
+  write_csv(rows, csv(c));
+  CHECK(rows.str().find("\n\"'=") != std::string::npos);  // a spreadsheet sees text
+  CHECK(Json::parse(json(c)).at("results").at(0).at("name").get<std::string>().find('\n') == std::string::npos);
+  pugi::xml_document xml;
+  REQUIRE(xml.load_string(junit(c).c_str()));
+  const std::string suite = xml.child("testsuites").child("testsuite").attribute("name").value();
+  CHECK(suite.find("<script>alert(1)</script>|a\\u000ab\\u001b[31m") != std::string::npos);
+}
+
+TEST_CASE("JUnit counts its cases and fails those that break") {
+  pugi::xml_document xml;
+  REQUIRE(xml.load_string(junit(compared(step_document(10), step_document(12))).c_str()));
+  const pugi::xml_node suites = xml.child("testsuites");
+  CHECK(suites.attribute("failures").as_int() == 1);
+  int cases = 0;
+  for (const pugi::xml_node& one : suites.child("testsuite").children("testcase")) {
+    ++cases;
+    CHECK(one.child("failure").empty() == (std::string_view(one.attribute("name").value()) != "step_s"));
+  }
+  CHECK(suites.attribute("tests").as_int() == cases);
+}
+
+TEST_CASE("the page begins with the verdict and names what moved the step") {
+  const std::string broken = markdown(compared(step_document(10), step_document(12)));
+  CHECK(broken.starts_with("## comparison FAILED: 1 figure worse than allowed\n"));
+  CHECK(broken.find("TP exposed +2 s") != std::string::npos);
+  CHECK(markdown(compared(step_document(), step_document())).starts_with("## comparison passed"));
+}
