@@ -24,6 +24,7 @@ Command add_backends(CLI::App& parent);
 Command add_validate(CLI::App& parent);
 Command add_calibrate(CLI::App& parent);
 Command add_compare(CLI::App& parent);
+Command add_report(CLI::App& parent);
 
 /// The whole program: parses, runs, and says how it ended.
 Exit run(int argc, const char* const* argv, const Session&);

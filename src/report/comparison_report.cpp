@@ -116,18 +116,6 @@ Table findings_table(const std::vector<Found>& found) {
   return out;
 }
 
-/// "TP exposed" of "tp_exposed_s".
-std::string term_text(std::string name) {
-  for (const std::string_view unit : {"_bytes", "_s"}) {
-    if (name.ends_with(unit)) name.resize(name.size() - unit.size());
-  }
-  for (const std::string_view group : {"tp_", "pp_", "cp_", "ep_", "dp_"}) {
-    if (name.starts_with(group)) name = fmt::format("{}P {}", static_cast<char>(name[0] - 'a' + 'A'), name.substr(3));
-  }
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 /// "TP exposed +1.1 s, bubble +0.1 s": terms down to a twentieth of the largest.
 std::string terms_text(const FigureChange& f) {
   std::string out;

@@ -66,6 +66,17 @@ std::string relative_text(double base, double now) {
   return std::abs(percent) < 100 ? fmt::format("{:+.2g}%", percent) : fmt::format("{:+.0f}%", percent);
 }
 
+std::string term_text(std::string name) {
+  for (const std::string_view unit : {"_bytes", "_s"}) {
+    if (name.ends_with(unit)) name.resize(name.size() - unit.size());
+  }
+  for (const std::string_view group : {"tp_", "pp_", "cp_", "ep_", "dp_"}) {
+    if (name.starts_with(group)) name = fmt::format("{}P {}", static_cast<char>(name[0] - 'a' + 'A'), name.substr(3));
+  }
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
 Better better(std::string_view figure) {
   constexpr std::array<std::string_view, 8> lower{"step_s",   "peak_bytes", "ttft_s",     "tpot_s",
                                                   "mean_ape", "median_ape", "estimate_s", "simulate_s"};

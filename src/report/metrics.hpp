@@ -16,6 +16,9 @@ std::string change_text(double change, Unit);
 /// "+2.4%"; empty where `base` is 0.
 std::string relative_text(double base, double now);
 
+/// "TP exposed" of "tp_exposed_s", a part of a figure.
+std::string term_text(std::string name);
+
 enum class Better { lower, higher, neither };
 /// Forecasts are held by what a user pays for: times, memory, errors down, rates and utilisations up. The rest is told.
 Better better(std::string_view figure);

@@ -45,7 +45,7 @@ Json rows(const std::string& words) {
 TEST_CASE("help and version go to standard output and succeed") {
   for (const char* words :
        {"--help", "collective --help", "step --help", "groups --help", "topology --help", "topology show --help",
-        "explain --help", "explain step --help", "compare --help", "--version"}) {
+        "explain --help", "explain step --help", "compare --help", "report --help", "--version"}) {
     const Called called = call(words);
     CHECK(called.exit == 0);
     CHECK(called.err.empty());
@@ -102,6 +102,12 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
       {"compare a b --format junt", "did you mean 'junit'?"},
       {"compare a b --output x.html", "no format has the suffix '.html'"},
       {"compare a b --format json --output x --output y", "--format is for one --output"},
+      {"report", "INPUT is missing"},
+      {"report no-such-scenario", "no-such-scenario"},
+      {"report no-such-file.json", "cannot read 'no-such-file.json'"},
+      {"report llama3-8b-8xh100 --what-if no-such", "there is no what_if 'no-such'"},
+      {"report llama3-8b-8xh100 --method guess", "--method"},
+      {"report llama3-8b-8xh100 --format htm", "did you mean 'html'?"},
       {"compare no-such-file.json b", "cannot read 'no-such-file.json'"},
       {"explain collective all_reduce --size 8:64:x2 " + ring8, "one figure is explained at a time"},
   };

@@ -54,7 +54,7 @@ TEST_CASE("every help text ends in examples, and all of them work") {
   const Folder folder;
   for (const char* command :
        {"", "collective", "step", "groups", "topology", "topology list", "topology show", "topology check",
-        "topology export", "compare", "explain", "explain collective", "explain step"}) {
+        "topology export", "compare", "report", "explain", "explain collective", "explain step"}) {
     const auto found = examples(run_shell(std::string("collcast ") + command + " --help", here).out);
     CHECK_FALSE(found.empty());
     for (const std::string& example : found) {

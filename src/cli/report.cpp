@@ -1,0 +1,152 @@
+// collcast report: scenarios forecast now, and results saved before, on one page.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/saved_files.hpp"
+#include "cli/scenario_options.hpp"
+#include "cli/targets.hpp"
+#include "collcast/report/overview.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+struct Args {
+  std::vector<std::string> inputs;
+  std::string what_if, method;
+  TargetArgs output;
+};
+
+void append(Diagnostics& errors, const Diagnostics& more) { errors.insert(errors.end(), more.begin(), more.end()); }
+
+/// Anything else is a scenario, by name or file.
+bool is_saved(const std::string& input) {
+  std::error_code ignored;
+  return input == "-" || input.ends_with(".json") || std::filesystem::is_directory(input, ignored);
+}
+
+void add_saved(const std::string& input, Overview& out, Diagnostics& errors) {
+  const Result<SavedFiles> files = read_saved_files(input);
+  if (!files) return append(errors, files.errors());
+  for (const NamedResult& result : files->results) out.items.push_back({result, {}});
+}
+
+/// `broken` receives the gates of this step that are.
+void add_forecast(const ScenarioArgs& args, const Session& session, Overview& out, Diagnostics& broken,
+                  Diagnostics& errors) {
+  StepTimeline timeline;
+  const bool simulated = args.method != "estimate";
+  const Result<StepReport> report = forecast(args, session, simulated ? &timeline : nullptr);
+  if (!report) return append(errors, report.errors());
+  append(broken, broken_gates(*report));
+  // Read back like any other: one way from a document to the page.
+  const auto saved = read_saved(json(*report), args.scenario);
+  if (!saved) return append(errors, saved.errors());
+  out.items.push_back({NamedResult(saved->front().name, saved->front()),
+                       simulated ? timeline_chart(timeline.schedule, timeline.timeline) : TimelineChart()});
+}
+
+void add_scenario(const Args& args, const std::string& input, const Session& session, Overview& out,
+                  Diagnostics& broken, Diagnostics& errors) {
+  ScenarioArgs scenario;
+  scenario.scenario = input;
+  scenario.method = args.method;
+  if (args.what_if != "all") {
+    scenario.what_if = args.what_if;
+    return add_forecast(scenario, session, out, broken, errors);
+  }
+  const Result<Scenario> loaded = load(scenario, session, {});
+  if (!loaded) return append(errors, loaded.errors());
+  add_forecast(scenario, session, out, broken, errors);
+  for (const std::string& variant : loaded->what_if) {
+    scenario.what_if = variant;
+    add_forecast(scenario, session, out, broken, errors);
+  }
+}
+
+std::string text_of(const Overview& overview, TargetFormat format, TextStyle style) {
+  std::ostringstream out;
+  switch (format) {
+    case TargetFormat::json:
+      return json(overview);
+    case TargetFormat::junit:
+      return junit(overview);
+    case TargetFormat::html:
+      return html(overview);
+    case TargetFormat::csv:
+      write_csv(out, csv(overview));
+      return out.str();
+    case TargetFormat::markdown:
+      write_markdown(out, page(overview));
+      return out.str();
+    case TargetFormat::table:
+      break;
+  }
+  write_text(out, page(overview), style);
+  return out.str();
+}
+
+Exit say_lacking(const Session& session, const std::string& what) {
+  session.err << to_text(Diagnostics{{command_line, "this build of collcast writes no HTML: " + what,
+                                      "install nodejs and npm, configure and build again; the other formats work"}})
+              << std::flush;
+  return Exit::lacking;
+}
+
+Exit run_report(const Args& args, const Session& session) {
+  Diagnostics errors;
+  const std::vector<Target> targets = parse_targets(args.output, true, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  for (const Target& target : targets) {
+    if (target.format == TargetFormat::html && !html_lacks().empty()) return say_lacking(session, html_lacks());
+  }
+  Overview overview;
+  Diagnostics broken;
+  for (const std::string& input : args.inputs) {
+    if (is_saved(input))
+      add_saved(input, overview, errors);
+    else
+      add_scenario(args, input, session, overview, broken, errors);
+  }
+  if (!errors.empty()) return refuse(session, errors);
+
+  const Exit delivered =
+      deliver(session, targets, [&](TargetFormat format, TextStyle style) { return text_of(overview, format, style); });
+  if (delivered != Exit::ok) return delivered;
+  session.err << to_text(broken) << std::flush;
+  return overview.broken() == 0 ? Exit::ok : Exit::gate_failed;
+}
+
+}  // namespace
+
+Command add_report(CLI::App& parent) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& app = *parent.add_subcommand("report", "results on one page: HTML with charts, Markdown, JSON, CSV, JUnit");
+  app.add_option("INPUT", args->inputs,
+                 "scenarios, by name or file, that are forecast now; JSON results (.json), folders of them, '-'")
+      ->type_name("")
+      ->required();
+  app.add_option("--what-if", args->what_if, "a variant of the scenarios, or all of them beside the base")
+      ->type_name("NAME|all")
+      ->group("Scenario");
+  app.add_option("--method", args->method, "of scenarios: estimate, simulate or both (default: both)")
+      ->type_name("WORD")
+      ->group("Scenario");
+  add_target_options(app, args->output, true);
+  app.footer(
+      "The gates of the scenarios and of the results are the verdict: exit 1 if one is broken.\n"
+      "\n"
+      "Examples:\n"
+      "  collcast report llama3-70b-64xh100 --what-if all --output page.html --output page.md\n"
+      "  collcast collective all_reduce --topology dgx-h100 --output sweep.json && \\\n"
+      "  collcast report llama3-8b-8xh100 sweep.json --output report.md --output junit.xml");
+  return [args](const Session& session) { return run_report(*args, session); };
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,292 @@
+// The charts of a report, from the documents in the page. Everything that comes from a document is text: charts are
+// drawn as SVG with text nodes, tooltips too.
+import * as echarts from 'echarts/core';
+import { BarChart, CustomChart, LineChart, ScatterChart } from 'echarts/charts';
+import { AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent } from 'echarts/components';
+import { SVGRenderer } from 'echarts/renderers';
+
+echarts.use([BarChart, CustomChart, LineChart, ScatterChart, AriaComponent, DataZoomComponent, GridComponent,
+  LegendComponent, TooltipComponent, SVGRenderer]);
+
+// Colours that people with colour-blindness tell apart (Okabe and Ito, https://jfly.uni-koeln.de/color/).
+const colours = { blue: '#0072B2', sky: '#56B4E9', green: '#009E73', orange: '#E69F00', red: '#D55E00',
+  pink: '#CC79A7', grey: '#8A94A3', yellow: '#D9C300', brown: '#9C6644', violet: '#7B5EA7' };
+const palette = Object.values(colours);
+const partColours = { compute_s: colours.blue, tp_exposed_s: colours.orange, pp_exposed_s: colours.pink,
+  cp_exposed_s: colours.yellow, ep_exposed_s: colours.red, dp_exposed_s: colours.green, bubble_s: colours.grey,
+  optimizer_s: colours.sky, other_s: '#555555' };
+const categoryColours = { compute: colours.blue, forward: colours.blue, backward: colours.sky, recompute: colours.yellow,
+  tp: colours.orange, pp: colours.pink, dp: colours.green, optimizer: colours.red };
+const bands = [['small', 'below 64 KiB', colours.sky], ['medium', 'to 4 MiB', colours.blue],
+  ['large', 'above 4 MiB', colours.orange]];
+
+const items = JSON.parse(document.getElementById('data').textContent);
+const place = document.getElementById('charts');
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const charts = [];
+
+// --- words and numbers ---
+
+function scaled(value, units) {
+  const size = Math.abs(value);
+  const [name, scale] = units.find(([, least]) => size >= least * 0.99995) || units[units.length - 1];
+  return `${Number((value / scale).toPrecision(4))} ${name}`;
+}
+const seconds = (v) => (v === 0 ? '0 s' : scaled(v, [['s', 1], ['ms', 1e-3], ['us', 1e-6], ['ns', 1e-9], ['ps', 1e-12]]));
+const bytes = (v) => scaled(v, [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]]);
+const rate = (v) => scaled(v, [['TB/s', 1e12], ['GB/s', 1e9], ['MB/s', 1e6], ['kB/s', 1e3], ['B/s', 1]]);
+const percent = (v) => `${Number((100 * v).toPrecision(3))} %`;
+
+function words(key) {
+  const text = key.replace(/_(s|bytes)$/, '');
+  return text.replace(/^([tpced]p)_/, (_, group) => `${group.toUpperCase()} `).replaceAll('_', ' ');
+}
+const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 3)}...` : text);
+const of = (schema) => items.filter((item) => item.schema === schema);
+const number = (v) => typeof v === 'number' && Number.isFinite(v);
+const array = (v) => (Array.isArray(v) ? v : []);
+
+// --- frames ---
+
+function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  return { ink: colour('--ink'), faint: colour('--faint'), line: colour('--line'), panel: colour('--panel') };
+}
+
+function add(kind, title, remark, height, option) {
+  const figure = document.createElement('figure');
+  const caption = document.createElement('figcaption');
+  const box = document.createElement('div');
+  figure.dataset.chart = kind;
+  caption.textContent = title;
+  if (remark) {
+    const line = document.createElement('span');
+    line.textContent = remark;
+    caption.append(line);
+  }
+  box.className = 'chart';
+  box.style.height = `${height}px`;
+  figure.append(caption, box);
+  place.append(figure);
+  const chart = echarts.init(box, null, { renderer: 'svg' });
+  charts.push({ chart, box, option });
+  draw(charts[charts.length - 1]);
+  new ResizeObserver(() => draw(charts.find((c) => c.chart === chart))).observe(box);
+}
+
+function draw({ chart, box, option }) {
+  const t = theme();
+  const narrow = box.clientWidth < 560;
+  const chosen = option(t, narrow);
+  const axis = (a) => ({ axisLine: { lineStyle: { color: t.line } }, axisTick: { lineStyle: { color: t.line } },
+    splitLine: { lineStyle: { color: t.line } }, nameTextStyle: { color: t.faint }, ...a,
+    axisLabel: { color: t.ink, hideOverlap: true, ...a.axisLabel } });
+  chart.resize();
+  chart.setOption({
+    animation: false,
+    aria: { enabled: true },
+    backgroundColor: 'transparent',
+    textStyle: { color: t.ink, fontFamily: 'system-ui, sans-serif' },
+    ...chosen,
+    xAxis: axis(chosen.xAxis),
+    yAxis: axis(chosen.yAxis),
+    legend: { type: 'scroll', top: 0, textStyle: { color: t.ink }, pageTextStyle: { color: t.ink },
+      pageIconColor: t.ink, ...chosen.legend },
+    tooltip: { renderMode: 'richText', confine: true, backgroundColor: t.panel, borderColor: t.line,
+      textStyle: { color: t.ink }, ...chosen.tooltip },
+  }, true);
+}
+
+// Rows of results under each other, one stacked bar each.
+function rowsHeight(count) { return 90 + 38 * count; }
+function nameAxis(names, narrow) {
+  return { type: 'category', data: names, inverse: true,
+    // A variant under its scenario.
+    axisLabel: { formatter: (name) => name.split(', what if ').map((part) => shortened(part, narrow ? 16 : 38)).join('\nif ') } };
+}
+const rowsGrid = (narrow) => ({ left: narrow ? 118 : 270, right: 28, top: 36, bottom: 30 });
+
+function stacked(kind, title, remark, rows, keys, colourOf, format, valueAxis, more = []) {
+  const names = rows.map((row) => row.name);
+  add(kind, title, remark, rowsHeight(rows.length), (t, narrow) => ({
+    grid: rowsGrid(narrow),
+    xAxis: { type: 'value', splitNumber: narrow ? 3 : 6, ...valueAxis },
+    yAxis: nameAxis(names, narrow),
+    tooltip: { trigger: 'item', formatter: (p) => `${shortened(p.name, 60)}\n${p.seriesName}: ${format(p.value)}` },
+    series: [
+      ...keys.map((key) => ({ type: 'bar', stack: 'all', name: words(key), barMaxWidth: 22,
+        itemStyle: { color: colourOf(key) }, data: rows.map((row) => row.parts[key] || 0) })),
+      ...more.map((series) => series(t)),
+    ],
+  }));
+}
+
+// --- steps ---
+
+function whereTheTimeGoes() {
+  const rows = of('collcast.step.v1').filter((item) => item.document.breakdown)
+    .map((item) => ({ name: item.name, parts: item.document.breakdown }));
+  if (rows.length === 0) return;
+  const keys = Object.keys(partColours).filter((key) => rows.some((row) => row.parts[key] > 1e-9 * row.parts.compute_s));
+  stacked('breakdown', 'Where the time goes', 'one step of the slowest stage; exposed: communication that computing waits for',
+    rows, keys, (key) => partColours[key], seconds, { axisLabel: { formatter: seconds } });
+}
+
+function memoryAgainstCapacity() {
+  const rows = of('collcast.step.v1').filter((item) => item.document.memory && number(item.document.memory.peak_bytes))
+    .map((item) => ({ name: item.name, memory: item.document.memory }));
+  if (rows.length === 0) return;
+  // In GiB, so that the axis has round numbers.
+  const gib = (v) => v / 2 ** 30;
+  const text = (v) => bytes(v * 2 ** 30);
+  const keys = ['parameters_bytes', 'gradients_bytes', 'optimizer_bytes', 'activations_bytes', 'buffers_bytes'];
+  for (const row of rows) row.parts = Object.fromEntries(keys.map((key) => [key, gib(row.memory[key] || 0)]));
+  stacked('memory', 'Memory against capacity', 'of the fullest rank; the bar across is what the GPU has', rows, keys,
+    (key) => palette[keys.indexOf(key)], text, { axisLabel: { formatter: '{value} GiB' } },
+    [(t) => ({ type: 'scatter', name: 'capacity', symbol: 'rect', symbolSize: [3, 26], itemStyle: { color: t.ink }, z: 5,
+      data: rows.map((row, i) => (number(row.memory.capacity_bytes) ? [gib(row.memory.capacity_bytes), i] : null)).filter(Boolean),
+      tooltip: { formatter: (p) => `${shortened(rows[p.value[1]].name, 60)}\ncapacity: ${text(p.value[0])}` } })]);
+}
+
+function stepTimeline(item) {
+  const { tracks, bars } = item.timeline;
+  const used = tracks.map((_, i) => i).filter((i) => bars.some((bar) => bar[0] === i));
+  const categories = [...new Set(bars.map((bar) => bar[3]))];
+  const end = Math.max(...bars.map((bar) => bar[2]));
+  add('timeline', `Timeline of ${item.name}`, 'one rank per stage, a row per stream; drag the slider to look closer',
+    110 + 22 * used.length, (t, narrow) => ({
+      grid: { left: narrow ? 96 : 140, right: 28, top: 36, bottom: 64 },
+      xAxis: { type: 'value', min: 0, max: end, axisLabel: { formatter: seconds }, splitNumber: narrow ? 3 : 8 },
+      yAxis: { ...nameAxis(used.map((i) => tracks[i]), narrow), splitLine: { show: false } },
+      dataZoom: [{ type: 'slider', filterMode: 'weakFilter', height: 18, bottom: 8, labelFormatter: seconds,
+        textStyle: { color: t.faint }, borderColor: t.line }],
+      tooltip: { trigger: 'item', formatter: (p) => `${shortened(p.data.label, 60)}\n${seconds(p.value[1])} to ${seconds(p.value[2])}` },
+      series: categories.map((category) => ({
+        type: 'custom', name: category || 'other', clip: true,
+        itemStyle: { color: categoryColours[category] || colours.grey },
+        encode: { x: [1, 2], y: 0 },
+        data: bars.filter((bar) => bar[3] === category)
+          .map((bar) => ({ value: [used.indexOf(bar[0]), bar[1], bar[2]], label: bar[4] })),
+        renderItem: (_, api) => {
+          const from = api.coord([api.value(1), api.value(0)]);
+          const to = api.coord([api.value(2), api.value(0)]);
+          return { type: 'rect', style: api.style(),
+            shape: { x: from[0], y: from[1] - 7, width: Math.max(to[0] - from[0], 0.5), height: 14 } };
+        },
+      })),
+    }));
+}
+
+// --- collectives ---
+
+function curve(kind, title, remark, lines, format) {
+  add(kind, title, remark, 340, (t, narrow) => ({
+    grid: { left: narrow ? 66 : 84, right: 28, top: 40, bottom: 46 },
+    xAxis: { type: 'log', logBase: 2, name: 'size', nameLocation: 'middle', nameGap: 28, axisLabel: { formatter: bytes } },
+    yAxis: { type: 'log', axisLabel: { formatter: format } },
+    tooltip: { trigger: 'item',
+      formatter: (p) => `${p.seriesName}${lines[p.seriesIndex].suffix}\n${bytes(p.value[0])}: ${format(p.value[1])}` },
+    series: lines.map((line, i) => ({ type: 'line', name: line.name, data: line.points, symbolSize: 6,
+      lineStyle: { type: line.dashed ? 'dashed' : 'solid' }, color: palette[(line.colour ?? i) % palette.length] })),
+  }));
+}
+
+// Points over size by algorithm and group.
+function linesOf(rows, key, suffix, dashed) {
+  const byName = new Map();
+  for (const row of rows) {
+    if (!(row.size_bytes > 0) || !(row[key] > 0)) continue;
+    const name = row.group > 0 ? `${row.algorithm}, group ${row.group}` : String(row.algorithm);
+    if (!byName.has(name)) byName.set(name, []);
+    byName.get(name).push([row.size_bytes, row[key]]);
+  }
+  return [...byName].map(([name, points], colour) => ({ name, suffix, dashed, colour,
+    points: points.sort((a, b) => a[0] - b[0]) }));
+}
+
+function collectiveCurves(item) {
+  const rows = array(item.document.rows);
+  const many = new Set(rows.map((row) => row.size_bytes)).size > 1;
+  if (!many) return;
+  // With the choice left to the tool each size has one row: one line through all of them.
+  const single = new Set(rows.map((row) => `${row.size_bytes} ${row.group}`)).size === rows.length;
+  const named = single ? rows.map((row) => ({ ...row, algorithm: 'chosen algorithm' })) : rows;
+  const times = [...linesOf(named, 'simulate_s', ', simulated', false), ...linesOf(named, 'estimate_s', ', closed form', true)];
+  if (times.length > 0) curve('collective-time', `Time over size: ${item.name}`, 'solid: simulated; dashed: closed form', times, seconds);
+  const rates = linesOf(single ? rows.map((row) => ({ ...row, algorithm: 'chosen algorithm' })) : rows, 'busbw_bytes_per_s', '', false);
+  if (rates.length > 0) curve('collective-busbw', `Bus bandwidth over size: ${item.name}`, '', rates, rate);
+}
+
+// --- plans ---
+
+function planScatter(item) {
+  const points = (list) => array(list).filter((l) => number(l.step_s) && number(l.peak_bytes))
+    .map((l) => ({ value: [l.peak_bytes / 2 ** 30, l.step_s], label: `TP ${l.tp} x PP ${l.pp} x DP ${l.dp}, micro-batch ${l.microbatch}` }));
+  const ranked = points(item.document.ranked);
+  const pareto = points(item.document.pareto).sort((a, b) => a.value[0] - b.value[0]);
+  if (ranked.length === 0) return;
+  add('plan', `Layouts of ${item.name}`, 'each point a layout that fits; the line joins those that no other beats in both', 340,
+    (t, narrow) => ({
+      grid: { left: narrow ? 66 : 84, right: 28, top: 40, bottom: 46 },
+      xAxis: { type: 'value', scale: true, name: 'peak memory', nameLocation: 'middle', nameGap: 28,
+        axisLabel: { formatter: '{value} GiB' } },
+      yAxis: { type: 'value', scale: true, axisLabel: { formatter: seconds } },
+      tooltip: { trigger: 'item', formatter: (p) => `${p.data.label}\n${seconds(p.value[1])}, ${bytes(p.value[0] * 2 ** 30)}` },
+      series: [
+        { type: 'scatter', name: 'layouts', data: ranked, symbolSize: 7, color: colours.sky },
+        { type: 'line', name: 'Pareto set', data: pareto, step: 'end', symbolSize: 8, color: colours.red },
+      ],
+    }));
+}
+
+// --- validation ---
+
+function errorBands(item) {
+  const tables = array(item.document.tables).filter((table) => table && table.bands).slice(0, 200);
+  if (tables.length === 0) return;
+  const names = tables.map((table) => String(table.id));
+  const shown = Math.min(names.length, 24);
+  add('validate-bands', 'Error by table and size', 'median absolute percentage error of prediction against measurement',
+    rowsHeight(shown) + 20, (t, narrow) => ({
+      grid: { ...rowsGrid(narrow), right: names.length > shown ? 52 : 28 },
+      xAxis: { type: 'value', axisLabel: { formatter: percent }, splitNumber: narrow ? 3 : 6 },
+      yAxis: nameAxis(names, narrow),
+      dataZoom: names.length > shown
+        ? [{ type: 'slider', yAxisIndex: 0, right: 8, width: 16, startValue: 0, endValue: shown - 1, showDetail: false }] : [],
+      tooltip: { trigger: 'item', formatter: (p) => `${shortened(p.name, 60)}\n${p.seriesName}: ${percent(p.value)}` },
+      series: bands.map(([key, text, color]) => ({ type: 'bar', name: `${key} (${text})`, color, barMaxWidth: 10,
+        data: tables.map((table) => (table.bands[key] && number(table.bands[key].median_ape) ? table.bands[key].median_ape : null)) })),
+    }));
+}
+
+function measuredAgainstPredicted(item) {
+  const rows = array(item.document.rows).filter((row) => row.measured_s > 0 && row.predicted_s > 0);
+  if (rows.length === 0) return;
+  const all = rows.flatMap((row) => [row.measured_s, row.predicted_s]);
+  const ends = [Math.min(...all), Math.max(...all)];
+  const sources = [...new Set(rows.map((row) => String(row.source_id ?? 'rows')))];
+  add('measured-predicted', 'Measured against predicted', 'on the line a prediction is exact, below it too fast', 380, (t, narrow) => ({
+    grid: { left: narrow ? 66 : 84, right: 28, top: 40, bottom: 46 },
+    xAxis: { type: 'log', name: 'measured', nameLocation: 'middle', nameGap: 28, axisLabel: { formatter: seconds } },
+    yAxis: { type: 'log', name: 'predicted', axisLabel: { formatter: seconds } },
+    tooltip: { trigger: 'item', formatter: (p) => (p.data.label ? `${shortened(p.data.label, 60)}\nmeasured ${seconds(p.value[0])}, predicted ${seconds(p.value[1])}` : '') },
+    series: [
+      { type: 'line', name: 'exact', data: ends.map((v) => [v, v]), symbol: 'none', color: t.faint, lineStyle: { type: 'dashed' } },
+      ...sources.map((source, i) => ({ type: 'scatter', name: source, symbolSize: 8, color: palette[i % palette.length],
+        data: rows.filter((row) => String(row.source_id ?? 'rows') === source)
+          .map((row) => ({ value: [row.measured_s, row.predicted_s], label: String(row.row_id ?? '') })) })),
+    ],
+  }));
+}
+
+whereTheTimeGoes();
+memoryAgainstCapacity();
+of('collcast.collective.v1').forEach(collectiveCurves);
+of('collcast.plan.v1').forEach(planScatter);
+for (const item of of('collcast.validate.v1')) {
+  measuredAgainstPredicted(item);
+  errorBands(item);
+}
+items.filter((item) => item.timeline).forEach(stepTimeline);
+dark.addEventListener('change', () => charts.forEach(draw));

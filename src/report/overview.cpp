@@ -1,0 +1,234 @@
+#include "collcast/report/overview.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/document.hpp"
+#include "report/junit.hpp"
+#include "report/metrics.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+const SavedFigure* figure_of(const SavedRow& row, std::string_view name) {
+  const auto found =
+      std::find_if(row.figures.begin(), row.figures.end(), [&](const SavedFigure& f) { return f.name == name; });
+  return found == row.figures.end() || !found->value ? nullptr : &*found;
+}
+
+std::string shown_figure(const SavedRow& row, std::string_view name) {
+  const SavedFigure* figure = figure_of(row, name);
+  return figure == nullptr ? "-" : value_text(*figure->value, unit_of(name));
+}
+
+std::string fact_of(const SavedResult& result, std::string_view name) {
+  for (const SavedFact& fact : result.facts) {
+    if (fact.name == name) return fact.value;
+  }
+  return {};
+}
+
+std::string verdict(const Overview& o) {
+  const std::string results = counted(static_cast<std::int64_t>(o.items.size()), "result");
+  const auto gates = static_cast<std::int64_t>(o.gates());
+  if (gates == 0) return fmt::format("report on {}: no gates", results);
+  if (o.broken() == 0) return fmt::format("report passed: {} on {}, none broken", counted(gates, "gate"), results);
+  return fmt::format("report FAILED: {} of {} broken", o.broken(), counted(gates, "gate"));
+}
+
+/// Rows of the same kind of result share a table: a column per figure, a row per row.
+Table figures_table(const Overview& o, const std::string& schema, std::string title,
+                    const std::vector<std::string>& figures) {
+  Table out{std::move(title), {{"result", "", Align::left}}, {}};
+  for (const std::string& name : figures) out.columns.push_back({name, "", Align::right});
+  for (const OverviewItem& item : o.items) {
+    if (item.result.result.schema != schema) continue;
+    for (const SavedRow& row : item.result.result.rows) {
+      std::vector<std::string> cells{row.name.empty() ? item.result.name : item.result.name + ": " + row.name};
+      for (const std::string& name : figures) cells.push_back(shown_figure(row, name));
+      out.rows.push_back(std::move(cells));
+    }
+  }
+  return out;
+}
+
+Table gates_table(const Overview& o) {
+  Table out{"gates",
+            {{"result", "", Align::left},
+             {"figure", "", Align::left},
+             {"value", "", Align::right},
+             {"limit", "", Align::right},
+             {"margin", "", Align::right},
+             {"verdict", "", Align::left}},
+            {}};
+  for (const OverviewItem& item : o.items) {
+    for (const SavedGate& g : item.result.result.gates) {
+      const Unit unit = unit_of(g.figure);
+      const double margin = g.bound == "max" ? g.limit - g.value : g.value - g.limit;
+      out.rows.push_back({item.result.name, g.figure, value_text(g.value, unit),
+                          fmt::format("{} {}", g.bound, value_text(g.limit, unit)), change_text(margin, unit),
+                          g.kept ? "kept" : "BROKEN"});
+    }
+  }
+  std::stable_partition(out.rows.begin(), out.rows.end(), [](const auto& row) { return row.back() == "BROKEN"; });
+  return out;
+}
+
+/// The parts of `of`, the largest first, as shares: "compute 74%, TP exposed 22%".
+std::string shares_text(const SavedRow& row, std::string_view of) {
+  std::vector<SavedTerm> terms;
+  double sum = 0;
+  for (const SavedTerm& term : row.terms) {
+    if (term.of != of) continue;
+    terms.push_back(term);
+    sum += term.value;
+  }
+  std::stable_sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.value > b.value; });
+  std::string out;
+  for (const SavedTerm& term : terms) {
+    if (!(term.value >= 0.005 * sum)) break;
+    out += fmt::format("{}{} {:.0f}%", out.empty() ? "" : ", ", term_text(term.name), 100 * term.value / sum);
+  }
+  return out;
+}
+
+Table steps_table(const Overview& o) {
+  Table out{"steps",
+            {{"result", "", Align::left},
+             {"machine", "", Align::left},
+             {"step", "", Align::right},
+             {"tokens/s per GPU", "", Align::right},
+             {"MFU", "", Align::right},
+             {"peak memory", "", Align::right},
+             {"where the time goes", "", Align::left}},
+            {}};
+  for (const OverviewItem& item : o.items) {
+    if (item.result.result.schema != "collcast.step.v1") continue;
+    const SavedRow& row = item.result.result.rows.front();
+    out.rows.push_back({item.result.name, fact_of(item.result.result, "machine.topology"), shown_figure(row, "step_s"),
+                        shown_figure(row, "tokens_per_s_per_gpu"), shown_figure(row, "mfu"),
+                        shown_figure(row, "peak_bytes"), shares_text(row, "step_s")});
+  }
+  return out;
+}
+
+Table provenance_table(const Overview& o) {
+  Table out{"provenance",
+            {{"result", "", Align::left},
+             {"document", "", Align::left},
+             {"written by", "", Align::left},
+             {"digest of the machine", "", Align::left},
+             {"digest of all inputs", "", Align::left}},
+            {}};
+  for (const OverviewItem& item : o.items) {
+    const SavedResult& r = item.result.result;
+    out.rows.push_back({item.result.name, r.schema, r.version.empty() ? std::string("-") : "collcast " + r.version,
+                        fact_of(r, "machine.digest"), r.digest});
+  }
+  return out;
+}
+
+void add_if_any(Table table, Page& out) {
+  constexpr std::size_t most = 60;
+  if (table.rows.empty()) return;
+  const std::size_t rows = table.rows.size();
+  table.rows.resize(std::min(rows, most));
+  out.blocks.push_back(std::move(table));
+  if (rows > most)
+    out.blocks.push_back(Paragraph{fmt::format("{} more are in the JSON", rows - most), Paragraph::Tone::note});
+}
+
+JunitCase gate_case(const SavedGate& g) {
+  const Unit unit = unit_of(g.figure);
+  const std::string said =
+      fmt::format("{} is {}, {} {}", g.figure, value_text(g.value, unit), g.bound, value_text(g.limit, unit));
+  return {fmt::format("gate {}", g.figure), g.kept ? std::string() : "broken: " + said, said};
+}
+
+}  // namespace
+
+std::size_t Overview::gates() const {
+  std::size_t out = 0;
+  for (const OverviewItem& item : items) out += item.result.result.gates.size();
+  return out;
+}
+
+std::size_t Overview::broken() const {
+  std::size_t out = 0;
+  for (const OverviewItem& item : items) {
+    for (const SavedGate& gate : item.result.result.gates) out += gate.kept ? 0U : 1U;
+  }
+  return out;
+}
+
+std::string json(const Overview& o) {
+  Json out = document("collcast.report.v1");
+  out["kept"] = o.broken() == 0;
+  out["gates"] = o.gates();
+  out["gates_broken"] = o.broken();
+  out["results"] = Json::array();
+  for (const OverviewItem& item : o.items) out["results"].push_back(Json::parse(item.result.result.document));
+  return text(out);
+}
+
+Table csv(const Overview& o) {
+  Table out;
+  for (const char* title : {"result", "schema", "row", "figure", "value", "bound", "limit", "kept"})
+    out.columns.push_back({title, {}, Align::left});
+  for (const OverviewItem& item : o.items) {
+    const SavedResult& result = item.result.result;
+    for (const SavedRow& row : result.rows) {
+      for (const SavedFigure& figure : row.figures) {
+        if (!figure.value) continue;
+        const auto gate = std::find_if(result.gates.begin(), result.gates.end(),
+                                       [&](const SavedGate& g) { return g.figure == figure.name; });
+        const bool has_gate = gate != result.gates.end();
+        out.rows.push_back({csv_name(item.result.name), result.schema, csv_name(row.name), figure.name,
+                            Json(*figure.value).dump(), has_gate ? gate->bound : "",
+                            has_gate ? Json(gate->limit).dump() : "", has_gate ? (gate->kept ? "true" : "false") : ""});
+      }
+    }
+  }
+  return out;
+}
+
+Page page(const Overview& o) {
+  Page out;
+  out.title = verdict(o);
+  for (const OverviewItem& item : o.items) {
+    if (!item.result.result.title.empty())
+      out.blocks.push_back(
+          Paragraph{fmt::format("{}: {}", item.result.name, item.result.result.title), Paragraph::Tone::plain});
+  }
+  add_if_any(gates_table(o), out);
+  add_if_any(steps_table(o), out);
+  add_if_any(figures_table(o, "collcast.plan.v1", "plans", {"step_s", "mfu", "peak_bytes"}), out);
+  add_if_any(
+      figures_table(o, "collcast.collective.v1", "collectives", {"estimate_s", "simulate_s", "busbw_bytes_per_s"}),
+      out);
+  add_if_any(figures_table(o, "collcast.validate.v1", "validation", {"mean_ape", "median_ape", "ape"}), out);
+  for (const OverviewItem& item : o.items) {
+    for (const std::string& warning : item.result.result.warnings)
+      out.blocks.push_back(Paragraph{fmt::format("{}: {}", item.result.name, warning), Paragraph::Tone::warning});
+  }
+  add_if_any(provenance_table(o), out);
+  return out;
+}
+
+std::string junit(const Overview& o) {
+  std::vector<JunitSuite> suites;
+  for (const OverviewItem& item : o.items) {
+    JunitSuite suite{item.result.name, {}};
+    for (const SavedGate& gate : item.result.result.gates) suite.cases.push_back(gate_case(gate));
+    // A result without gates is there, which is all that is asked of it.
+    if (suite.cases.empty()) suite.cases.push_back({"result", {}, "no gates"});
+    suites.push_back(std::move(suite));
+  }
+  return junit_text("collcast report", suites);
+}
+
+}  // namespace collcast

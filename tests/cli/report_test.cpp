@@ -1,0 +1,82 @@
+// report as a command: inputs of all kinds, exit codes, files by suffix.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.hpp"
+#include "collcast/report/overview.hpp"
+
+using namespace collcast::test;
+using Json = nlohmann::json;
+
+TEST_CASE("report exits with 1 where a gate of a scenario is broken, and says where") {
+  CHECK(run_shell("collcast report llama3-8b-8xh100", ".").exit == 0);
+  const Outcome broken = run_shell("collcast report llama3-8b-8xh100 --what-if full-recompute", ".");
+  CHECK(broken.exit == 1);
+  CHECK(broken.out.starts_with("report FAILED: 2 of 3 gates broken\n"));
+  CHECK(broken.err.find("llama3-8b-8xh100.yaml:17:17: error: gate broken: step_s is ") != std::string::npos);
+}
+
+TEST_CASE("report exits with 1 where a saved result has a broken gate") {
+  const Folder folder;
+  REQUIRE(run_shell("collcast step llama3-8b-8xh100 --what-if full-recompute --output s.json", folder.path()).exit ==
+          1);
+  CHECK(run_shell("collcast report s.json", folder.path()).exit == 1);
+  CHECK(run_shell("collcast report - <s.json", folder.path()).exit == 1);
+  CHECK(run_shell("collcast report .", folder.path()).exit == 1);
+}
+
+TEST_CASE("--what-if all puts every variant beside the base") {
+  const Outcome outcome =
+      run_shell("collcast report llama3-70b-64xh100 --what-if all --method estimate --format json", ".");
+  CHECK(outcome.exit == 0);
+  const Json results = Json::parse(outcome.out).at("results");
+  REQUIRE(results.size() == 5);
+  CHECK(results[0].at("what_if").is_null());
+  CHECK(results[4].at("what_if") == "no-sequence-parallel");
+}
+
+TEST_CASE("scenarios, results and folders come in the order given; all that is wrong is said at once") {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "results");
+  REQUIRE(run_shell("collcast collective all_reduce --topology ring --ranks 4 --size 8 --output results/sweep.json",
+                    folder.path())
+              .exit == 0);
+  const Outcome outcome = run_shell("collcast report results overlap-175b-layer --format json", folder.path());
+  CHECK(outcome.exit == 0);
+  const Json results = Json::parse(outcome.out).at("results");
+  CHECK(results.at(0).at("schema") == "collcast.collective.v1");
+  CHECK(results.at(1).at("scenario") == "overlap-175b-layer");
+  const Outcome wrong = run_shell("collcast report no-such a.json --output page.md", folder.path());
+  CHECK(wrong.exit == 2);
+  CHECK(wrong.err.find("'no-such'") != std::string::npos);
+  CHECK(wrong.err.find("'a.json'") != std::string::npos);
+  CHECK(folder.listing() == "results");
+}
+
+TEST_CASE("what report writes as JSON compares with itself") {
+  const Folder folder;
+  REQUIRE(run_shell("collcast report llama3-8b-8xh100 overlap-175b-layer --output r.json --output r.md", folder.path())
+              .exit == 0);
+  const Outcome same = run_shell("collcast compare r.json r.json", folder.path());
+  CHECK(same.exit == 0);
+  CHECK(same.out.find("2 results compared") != std::string::npos);
+}
+
+TEST_CASE("a page is one file that names nothing outside itself, or exit 3 says what this build lacks") {
+  const Folder folder;
+  const Outcome outcome = run_shell("collcast report llama3-8b-8xh100 --output page.html", folder.path());
+  if (!collcast::html_lacks().empty()) {
+    CHECK(outcome.exit == 3);
+    CHECK(outcome.err.find("this build of collcast writes no HTML: " + collcast::html_lacks()) != std::string::npos);
+    CHECK(folder.listing().empty());
+    return;
+  }
+  CHECK(outcome.exit == 0);
+  CHECK(folder.listing() == "page.html");
+  const std::string page = folder.read("page.html");
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  for (const char* outside : {" src=", "<link", "@import", "url("}) {
+    INFO(outside);
+    CHECK(page.substr(0, page.find("<script")).find(outside) == std::string::npos);
+  }
+}

@@ -1,0 +1,163 @@
+// The page of `collcast report` in a real browser: charts drawn, nothing asked of the network, hostile names harmless,
+// readable in the dark and on a telephone. node --test page_test.mjs, with COLLCAST and CHROMIUM in the environment.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const { chromium } = createRequire(path.join(process.env.PAGE_TEST_MODULES, 'package.json'))('playwright-core');
+const here = path.dirname(fileURLToPath(import.meta.url));
+const folder = mkdtempSync(path.join(tmpdir(), 'collcast-page-'));
+const file = path.join(folder, 'page.html');
+const hostile = '<script>window.ran = 1</script><img src=x onerror="window.ran = 1">';
+const kinds = ['breakdown', 'memory', 'timeline', 'collective-time', 'collective-busbw', 'plan', 'validate-bands',
+  'measured-predicted'];
+let browser;
+
+const collcast = (...words) => execFileSync(process.env.COLLCAST, words, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
+
+before(async () => {
+  collcast('step', 'llama3-70b-64xh100', '--method', 'estimate', '--output', 'step.json');
+  const step = JSON.parse(readFileSync(path.join(folder, 'step.json'), 'utf8'));
+  writeFileSync(path.join(folder, 'hostile.json'), JSON.stringify({ ...step, scenario: hostile, title: `</title>${hostile}` }));
+  collcast('collective', 'all_reduce', '--topology', 'dgx-h100', '--algorithm', 'all', '--size', '1KiB:64MiB:x8', '--output', 'sweep.json');
+  collcast('plan', 'llama3-8b-8xh100', '--simulate', '0', '--output', 'plan.json');
+  collcast('report', 'llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'plan.json', path.join(here, 'validate.json'), '--output', file);
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
+});
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true });
+});
+
+// A page with everything that went wrong in it, and all that it asked for.
+async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
+  const page = await context.newPage();
+  const wrong = [];
+  const requests = [];
+  page.on('console', (message) => wrong.push(`${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => wrong.push(String(error)));
+  page.on('dialog', (dialog) => { wrong.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on('request', (request) => requests.push(request.url()));
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForFunction(() => document.querySelectorAll('figure svg').length === document.querySelectorAll('figure').length);
+  return { page, wrong, requests, close: () => context.close() };
+}
+
+// WCAG 2.2: contrast of two colours "rgb(r, g, b)".
+function contrast(a, b) {
+  const luminance = (colour) => {
+    const [r, g, blue] = colour.match(/[\d.]+/g).slice(0, 3).map((v) => {
+      const c = Number(v) / 255;
+      return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * blue;
+  };
+  const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+  return (high + 0.05) / (low + 0.05);
+}
+
+const colours = (page) => page.evaluate(() => {
+  const style = (element) => getComputedStyle(element);
+  return { ink: style(document.body).color, paper: style(document.body).backgroundColor,
+    panel: style(document.querySelector('figure')).backgroundColor,
+    chart: style(document.querySelector('figure svg text')).fill };
+});
+
+test('every kind of chart is drawn, without an error and without a request', async () => {
+  const { page, wrong, requests, close } = await open();
+  assert.deepEqual(await page.$$eval('figure', (all) => [...new Set(all.map((f) => f.dataset.chart))].sort()), [...kinds].sort());
+  for (const kind of kinds) {
+    const drawn = await page.$eval(`figure[data-chart="${kind}"] svg`, (svg) => {
+      const box = svg.getBoundingClientRect();
+      const shapes = [...svg.querySelectorAll('path')].filter((p) => p.getBoundingClientRect().width > 0);
+      return { width: box.width, height: box.height, shapes: shapes.length, texts: svg.querySelectorAll('text').length };
+    });
+    assert.ok(drawn.width > 900 && drawn.height > 80, `${kind}: ${JSON.stringify(drawn)}`);
+    assert.ok(drawn.shapes > 5 && drawn.texts > 3, `${kind}: ${JSON.stringify(drawn)}`);
+  }
+  assert.deepEqual(wrong, []);
+  assert.deepEqual(requests, [pathToFileURL(file).href]);
+  await close();
+});
+
+test('the verdict, the gates and the provenance are text of the page, without any script', async () => {
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const page = await context.newPage();
+  await page.goto(pathToFileURL(file).href);
+  assert.match(await page.title(), /^report passed: 3 gates/);
+  assert.match(await page.textContent('h1'), /^report passed: 3 gates/);
+  const text = await page.textContent('main');
+  for (const said of ['step_s', 'kept', 'collcast.step.v1', 'fnv1a64:', 'collcast 0.']) assert.ok(text.includes(said), said);
+  await context.close();
+});
+
+test('a name that is markup stays text and never runs', async () => {
+  const { page, wrong, close } = await open();
+  assert.equal(await page.evaluate(() => window.ran), undefined);
+  assert.equal(await page.$$eval('img', (all) => all.length), 0);
+  assert.equal(await page.$$eval('script', (all) => all.length), 2);
+  assert.ok((await page.textContent('main')).includes(hostile));
+  // Should one get past the escaping, the policy of the page stops it.
+  await page.evaluate((html) => { document.querySelector('main').insertAdjacentHTML('beforeend', html); }, hostile);
+  await page.evaluate(() => { const s = document.createElement('script'); s.textContent = 'window.ran = 2'; document.body.append(s); });
+  await page.waitForTimeout(100);
+  assert.equal(await page.evaluate(() => window.ran), undefined);
+  assert.ok(wrong.some((line) => line.includes('Content Security Policy')), wrong.join('\n'));
+  await close();
+});
+
+test('a chart says under the pointer what it is', async () => {
+  const { page, wrong, close } = await open();
+  for (const kind of ['breakdown', 'memory', 'timeline']) {
+    const svg = page.locator(`figure[data-chart="${kind}"] svg`).first();
+    await svg.scrollIntoViewIfNeeded();
+    const before = await svg.locator('text').count();
+    const box = await svg.boundingBox();
+    await page.mouse.move(box.x + 320, box.y + 55);
+    await page.waitForTimeout(300);
+    assert.ok((await svg.locator('text').count()) > before, `${kind} has no tooltip`);
+  }
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test('dark and light are both readable, and change under a page that is open', async () => {
+  const { page, wrong, close } = await open({ colorScheme: 'dark' });
+  const dark = await colours(page);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.waitForTimeout(300);
+  const light = await colours(page);
+  for (const scheme of [dark, light]) {
+    assert.ok(contrast(scheme.ink, scheme.paper) >= 7, JSON.stringify(scheme));
+    assert.ok(contrast(scheme.chart, scheme.panel) >= 4.5, JSON.stringify(scheme));
+  }
+  assert.notEqual(dark.paper, light.paper);
+  assert.notEqual(dark.chart, light.chart);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test('on a narrow screen nothing sticks out', async () => {
+  const { page, wrong, close } = await open({ viewport: { width: 360, height: 740 } });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360);
+  for (const width of await page.$$eval('figure svg', (all) => all.map((svg) => svg.getBoundingClientRect().right)))
+    assert.ok(width <= 360, `a chart ends at ${width}`);
+  // And follows the screen when it is turned.
+  await page.setViewportSize({ width: 740, height: 360 });
+  await page.waitForTimeout(300);
+  assert.ok((await page.$eval('figure svg', (svg) => svg.getBoundingClientRect().width)) > 500);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test('the same inputs give the same page', () => {
+  const first = readFileSync(file);
+  collcast('report', 'llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'plan.json', path.join(here, 'validate.json'), '--output', file);
+  assert.ok(first.equals(readFileSync(file)));
+});

@@ -1,0 +1,143 @@
+// Several results on one page: the verdict of their gates, what each format holds, and the page's markup.
+#include "collcast/report/overview.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <pugixml.hpp>
+#include <sstream>
+
+#include "collcast/report/documents.hpp"
+
+using namespace collcast;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json step(const std::string& name, bool kept) {
+  return {
+      {"schema", "collcast.step.v1"},
+      {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
+      {"scenario", name},
+      {"title", "A step"},
+      {"machine", {{"topology", "dgx-a100"}, {"digest", "fnv1a64:1"}}},
+      {"step_s", 10},
+      {"mfu", 0.5},
+      {"breakdown", {{"compute_s", 9}, {"bubble_s", 1}}},
+      {"gates", {{{"figure", "step_s"}, {"bound", "max"}, {"limit", kept ? 12 : 8}, {"value", 10}, {"kept", kept}}}}};
+}
+
+Overview overview(const std::vector<Json>& documents) {
+  Overview out;
+  for (const Json& document : documents) {
+    const SavedResult saved = read_saved(document.dump(), "f.json").value().front();
+    out.items.push_back({NamedResult(saved.name, saved), {}});
+  }
+  return out;
+}
+
+std::string markdown(const Overview& o) {
+  std::ostringstream out;
+  write_markdown(out, page(o));
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("the verdict comes first and counts the gates") {
+  CHECK(markdown(overview({step("a", true), step("b", true)}))
+            .starts_with("## report passed: 2 gates on 2 results, none broken\n"));
+  CHECK(markdown(overview({step("a", true), step("b", false)})).starts_with("## report FAILED: 1 of 2 gates broken\n"));
+  Json without = step("a", true);
+  without["gates"] = Json::array();
+  CHECK(markdown(overview({without})).starts_with("## report on 1 result: no gates\n"));
+}
+
+TEST_CASE("broken gates stand above kept ones, with value, limit and margin") {
+  const std::string text = markdown(overview({step("a", true), step("b", false)}));
+  const std::size_t broken = text.find("| b | step_s | 10 s | max 8 s | -2 s | BROKEN |");
+  CHECK(broken < text.find("| a | step_s | 10 s | max 12 s | +2 s | kept |"));
+  CHECK(text.find("compute 90%, bubble 10%") != std::string::npos);
+}
+
+TEST_CASE("the JSON holds the documents as they were, and is read back as their results") {
+  const Overview o = overview({step("a", true), step("b", false)});
+  const Json document = Json::parse(json(o));
+  CHECK(document.at("schema") == "collcast.report.v1");
+  CHECK(document.at("kept") == false);
+  CHECK(document.at("results").at(1) == step("b", false));
+  const auto read = read_saved(json(o), "r.json").value();
+  REQUIRE(read.size() == 2);
+  CHECK(read[1].name == "b");
+  CHECK_FALSE(read[1].gates.at(0).kept);
+}
+
+TEST_CASE("JUnit has a suite per result and a failure per broken gate") {
+  pugi::xml_document xml;
+  REQUIRE(xml.load_string(junit(overview({step("a", true), step("<b>", false)})).c_str()));
+  CHECK(xml.child("testsuites").attribute("tests").as_int() == 2);
+  CHECK(xml.child("testsuites").attribute("failures").as_int() == 1);
+  const pugi::xml_node suite = xml.child("testsuites").last_child();
+  CHECK(std::string(suite.attribute("name").value()) == "<b>");
+  CHECK(std::string(suite.child("testcase").child("failure").attribute("message").value()) ==
+        "broken: step_s is 10 s, max 8 s");
+}
+
+TEST_CASE("CSV has a line per figure, with its gate") {
+  std::ostringstream out;
+  write_csv(out, csv(overview({step("a", true)})));
+  CHECK(out.str().find("a,collcast.step.v1,,step_s,10.0,max,12.0,true\n") != std::string::npos);
+  CHECK(out.str().find("a,collcast.step.v1,,mfu,0.5,,,\n") != std::string::npos);
+}
+
+TEST_CASE("every result says what wrote it and what it was made from") {
+  const std::string text = markdown(overview({step("a", true)}));
+  CHECK(text.find("| a | collcast.step.v1 | collcast 0.1.0 | fnv1a64:1 | fnv1a64:") != std::string::npos);
+  Json other = step("a", true);
+  other["inputs"]["batch"] = 7;
+  CHECK(overview({step("a", true)}).items[0].result.result.digest != overview({other}).items[0].result.result.digest);
+}
+
+TEST_CASE("a page escapes names in its text and in its data") {
+  if (!html_lacks().empty()) return;  // this build has none; tests/html tests the others in a browser
+  Json bad = step("</script><script>alert(1)</script>", true);
+  bad["title"] = "<!-- <b> & \"";
+  bad["inputs"]["</script>"] = "</ScRiPt>";
+  const std::string text = html(overview({bad}));
+  const std::string body = text.substr(0, text.find("<script>"));  // before our own
+  CHECK(body.find("alert(1)") != std::string::npos);
+  CHECK(body.find("<script>alert") == std::string::npos);
+  CHECK(body.find("</ScRiPt>") == std::string::npos);
+  CHECK(body.find("<!--") == std::string::npos);
+  CHECK(body.find("<b>") == std::string::npos);
+  CHECK(text.find("default-src 'none'") != std::string::npos);
+}
+
+TEST_CASE("a timeline chart keeps every stream's span, and merges only what is alike and near") {
+  Schedule schedule;
+  const StreamId compute = schedule.add_stream({"compute", Rank(0)}), tp = schedule.add_stream({"tp", Rank(0)});
+  Timeline timeline;
+  const auto add = [&](StreamId stream, const char* category, std::int64_t start, std::int64_t finish) {
+    schedule.add(stream, Delay{}, {}, {"op", category});
+    Interval interval;
+    interval.start = SimTime(Picoseconds(start));
+    interval.finish = SimTime(Picoseconds(finish));
+    timeline.ops.push_back(interval);
+  };
+  constexpr std::int64_t second = 1'000'000'000'000;
+  constexpr int operations = 1000;
+  for (int i = 0; i < operations; ++i) add(compute, "forward", i * second, (i + 1) * second);
+  add(tp, "tp", 10 * second, 20 * second);
+  timeline.finish = SimTime(Picoseconds(operations * second));
+
+  const TimelineChart whole = timeline_chart(schedule, timeline);
+  CHECK(whole.tracks == std::vector<std::string>{"stage 0 compute", "stage 0 tp"});
+  CHECK(whole.bars.size() == operations + 1);
+  const TimelineChart merged = timeline_chart(schedule, timeline, 100);
+  CHECK(merged.bars.size() <= 100);
+  CHECK(merged.bars.front().start_s == 0);
+  CHECK(merged.bars.back().category == "tp");
+  double covered = 0;
+  for (const TimelineChart::Bar& bar : merged.bars) covered += bar.category == "forward" ? bar.end_s - bar.start_s : 0;
+  CHECK(covered == Approx(operations));
+}
