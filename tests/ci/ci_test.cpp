@@ -1,0 +1,242 @@
+// The GitHub action and the GitLab include as shipped: their own steps, run in a scratch repository.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <yaml-cpp/yaml.h>
+
+#include <map>
+#include <pugixml.hpp>
+
+#include "cli/process.hpp"
+
+using namespace collcast::test;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path source = COLLCAST_SOURCE_DIR;
+const std::string expression = "${{";
+
+/// A scenario whose steps take longer with `recompute`.
+std::string scenario(const std::string& name, const std::string& recompute) {
+  return "schema: collcast.scenario.v1\nname: " + name +
+         "\ntopology: dgx-h100\nnodes: 1\n"
+         "model: {layers: 8, hidden: 4096, heads: 32, ffn: 16384, vocab: 32000}\n"
+         "layout: {tp: 8}\nbatch: {sequence: 2048, global_batch: 8}\n"
+         "training: {recompute: " +
+         recompute + "}\ngates: {mfu: {min: 5%}}\n";
+}
+
+void must(const Outcome& outcome) {
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit == 0);
+}
+
+/// A repository with one scenario on its main branch and a branch for changes.
+class Repository {
+ public:
+  Repository() {
+    fs::create_directories(folder_.path() / "jobs");
+    write("jobs/a.yaml", scenario("a", "none"));
+    must(shell("git init -q -b main . && git config user.name Test && git config user.email test@localhost"));
+    commit("base");
+    must(shell("git checkout -q -b change"));
+  }
+  void write(const std::string& name, const std::string& content) const { folder_.write(name, content); }
+  std::string read(const std::string& name) const { return folder_.read(name); }
+  bool has(const std::string& name) const { return fs::exists(folder_.path() / name); }
+  void commit(const std::string& subject) const { must(shell("git add -A && git commit -q -m '" + subject + "'")); }
+  Outcome shell(const std::string& command) const { return run_shell(command, folder_.path()); }
+
+ private:
+  Folder folder_;
+};
+
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+using Inputs = std::map<std::string, std::string>;
+
+/// What GitHub does with a value of `env`: an input's value in the place of its expression.
+std::string with_inputs(const std::string& value, const YAML::Node& action, const Inputs& inputs) {
+  if (value.find(expression) == std::string::npos) return value;
+  const std::string prefix = "${{ inputs.", suffix = " }}";
+  REQUIRE(value.starts_with(prefix));
+  REQUIRE(value.ends_with(suffix));
+  const std::string name = value.substr(prefix.size(), value.size() - prefix.size() - suffix.size());
+  INFO(name);
+  REQUIRE(action["inputs"][name]);
+  const auto given = inputs.find(name);
+  return given != inputs.end() ? given->second : action["inputs"][name]["default"].as<std::string>("");
+}
+
+/// The `run` steps of the action, one after the other, as GitHub runs them: each in a bash of its own.
+Outcome github(const Repository& repository, const Inputs& inputs, const std::string& base_ref = "") {
+  const fs::path folder = source / ".github" / "actions" / "collcast";
+  const YAML::Node action = YAML::LoadFile((folder / "action.yml").string());
+  Outcome outcome;
+  for (const YAML::Node& step : action["runs"]["steps"]) {
+    if (!step["run"]) continue;
+    std::string command =
+        "unset COLLCAST_SCENARIOS COLLCAST_BASE; export GITHUB_ACTION_PATH=" + quoted(folder.string()) +
+        " GITHUB_PATH=$PWD/.git/path GITHUB_BASE_REF=" + quoted(base_ref) + " CI_MERGE_REQUEST_DIFF_BASE_SHA=";
+    command += "; export GITHUB_STEP_SUMMARY=$PWD/.git/summary";
+    for (const auto& variable : step["env"])
+      command += "; export " + variable.first.as<std::string>() + "=" +
+                 quoted(with_inputs(variable.second.as<std::string>(), action, inputs));
+    REQUIRE(step["shell"].as<std::string>() == "bash");
+    command += "; bash --noprofile --norc -eo pipefail -c " + quoted(step["run"].as<std::string>());
+    outcome = repository.shell(command);
+    if (outcome.exit != 0) return outcome;
+  }
+  return outcome;
+}
+
+/// The lines of the job, in one shell.
+Outcome gitlab(const Repository& repository, const std::string& variables) {
+  const YAML::Node job = YAML::LoadFile((source / ".gitlab" / "collcast.yml").string())[".collcast"];
+  std::string command = "export GITHUB_BASE_REF= GITHUB_STEP_SUMMARY=";
+  for (const auto& variable : job["variables"])
+    command += "; export " + variable.first.as<std::string>() + "=" + quoted(variable.second.as<std::string>());
+  command += "; export " + variables + " COLLCAST_HOME=" + quoted(source.string()) + "; set -e";
+  for (const YAML::Node& line : job["script"]) command += "\n" + line.as<std::string>();
+  return repository.shell(command);
+}
+
+int junit_failures(const std::string& text) {
+  pugi::xml_document xml;
+  REQUIRE(xml.load_string(text.c_str()));
+  return xml.child("testsuites").attribute("failures").as_int(-1);
+}
+
+}  // namespace
+
+TEST_CASE("a change that moves nothing passes, and its summary begins with the verdict") {
+  const Repository repository;
+  const Outcome outcome = github(repository, {{"scenarios", "jobs/a.yaml"}, {"base", "main"}});
+  INFO(outcome.err);
+  CHECK(outcome.exit == 0);
+  const std::string summary = repository.read(".git/summary");
+  CHECK(summary.starts_with("## comparison passed: nothing is worse than allowed\n"));
+  CHECK(summary.find("## report passed: 1 gate on 1 result, none broken\n") != std::string::npos);
+  CHECK(summary == repository.read("collcast-report/summary.md"));
+  CHECK(junit_failures(repository.read("collcast-report/compare.xml")) == 0);
+  CHECK(junit_failures(repository.read("collcast-report/gates.xml")) == 0);
+  CHECK(Json::parse(repository.read("collcast-report/report.json")).at("schema") == "collcast.report.v1");
+  // The base was looked at beside the checkout, which is as it was.
+  CHECK(repository.shell("git worktree list | wc -l").out == "1\n");
+  CHECK(repository.shell("git status --porcelain").out == "?? collcast-report/\n");
+}
+
+TEST_CASE("a change that makes a step slower fails, unless its tolerance allows it") {
+  const Repository repository;
+  repository.write("jobs/a.yaml", scenario("a", "full"));
+  repository.commit("recompute");
+  const Outcome outcome = github(repository, {{"scenarios", "jobs/a.yaml"}, {"base", "main"}});
+  CHECK(outcome.exit == 1);
+  CHECK(repository.read(".git/summary").starts_with("## comparison FAILED: "));
+  CHECK(repository.read(".git/summary").find("| a | inputs.options.recompute | none | full |") != std::string::npos);
+  CHECK(junit_failures(repository.read("collcast-report/compare.xml")) > 0);
+  CHECK(github(repository, {{"scenarios", "jobs/a.yaml"}, {"base", "main"}, {"tolerance", "60%"}}).exit == 0);
+}
+
+TEST_CASE("a broken gate fails without any base") {
+  const Repository repository;
+  repository.write("jobs/a.yaml", scenario("a", "none") + "what_if: {strict: {set: {gates.mfu.min: 99%}}}\n");
+  const Outcome outcome = github(repository, {{"scenarios", "jobs/a.yaml"}, {"what-if", "strict"}});
+  CHECK(outcome.exit == 1);
+  CHECK(outcome.err.find("gate broken: mfu is ") != std::string::npos);
+  CHECK(repository.read(".git/summary").find("report FAILED: 1 of 1 gate broken") != std::string::npos);
+  CHECK_FALSE(repository.has("collcast-report/compare.json"));
+  CHECK(junit_failures(repository.read("collcast-report/gates.xml")) == 1);
+}
+
+TEST_CASE("the target branch of a pull request is its base") {
+  const Repository repository;
+  must(repository.shell("git update-ref refs/remotes/origin/main main"));
+  repository.write("jobs/a.yaml", scenario("a", "full"));
+  CHECK(github(repository, {{"scenarios", "jobs/a.yaml"}}, "main").exit == 1);
+}
+
+TEST_CASE("a scenario that the base lacks is added; alone it has nothing to be compared with") {
+  const Repository repository;
+  repository.write("jobs/b.yaml", scenario("b", "none"));
+  CHECK(github(repository, {{"scenarios", "jobs/a.yaml\njobs/b.yaml\n"}, {"base", "main"}}).exit == 0);
+  CHECK(Json::parse(repository.read("collcast-report/compare.json")).at("counts").at("added") == 1);
+  CHECK(github(repository, {{"scenarios", "jobs/b.yaml"}, {"base", "main"}}).out.find("## nothing to compare") == 0);
+}
+
+TEST_CASE("a scenario that is wrong ends the job with its place") {
+  const Repository repository;
+  repository.write("jobs/a.yaml", scenario("a", "sometimes"));
+  const Outcome outcome = github(repository, {{"scenarios", "jobs/a.yaml"}, {"base", "main"}});
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("jobs/a.yaml:8:23: error: training.recompute is 'sometimes'") != std::string::npos);
+}
+
+TEST_CASE("a base that was wrong does not keep its own repair out") {
+  const Repository repository;
+  must(repository.shell("git checkout -q main"));
+  repository.write("jobs/a.yaml", scenario("a", "sometimes"));
+  repository.commit("broken");
+  must(repository.shell("git checkout -q change"));
+  const Outcome outcome = github(repository, {{"scenarios", "jobs/a.yaml"}, {"base", "main"}});
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err.find("the base could not be forecast") != std::string::npos);
+}
+
+TEST_CASE("a saved report can be the base, and a commit that is not there is named") {
+  const Repository repository;
+  CHECK(github(repository, {{"scenarios", "jobs/a.yaml"}, {"output", "before"}}).exit == 0);
+  CHECK(github(repository, {{"scenarios", "jobs/a.yaml"}, {"base", "before/report.json"}}).exit == 0);
+  const Outcome outcome = github(repository, {{"scenarios", "jobs/a.yaml"}, {"base", "origin/gone"}});
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("'origin/gone' is no commit here; was it fetched?") != std::string::npos);
+}
+
+TEST_CASE("what stands in an input is never run") {
+  const Repository repository;
+  for (const char* input : {"scenarios", "base", "tolerance", "what-if", "output"}) {
+    for (const char* text :
+         {"$(touch pwned)", "x; touch pwned", "`touch pwned`", "' ; touch pwned ; '", "--help; touch pwned", "*"}) {
+      INFO(input << " = " << text);
+      Inputs inputs{{"scenarios", "jobs/a.yaml"}, {"base", "main"}};
+      inputs[input] = text;
+      github(repository, inputs);
+      CHECK_FALSE(repository.has("pwned"));
+    }
+  }
+  const YAML::Node action = YAML::LoadFile((source / ".github" / "actions" / "collcast" / "action.yml").string());
+  for (const YAML::Node& step : action["runs"]["steps"])
+    CHECK(step["run"].as<std::string>("").find(expression) == std::string::npos);
+}
+
+TEST_CASE("the GitLab job does the same, and its JUnit files are where it says") {
+  const Repository repository;
+  const std::string base = "COLLCAST_SCENARIOS=jobs/a.yaml CI_MERGE_REQUEST_DIFF_BASE_SHA=$(git rev-parse main)";
+  const Outcome same = gitlab(repository, base);
+  INFO(same.err);
+  CHECK(same.exit == 0);
+  CHECK(same.out.find("## comparison passed") != std::string::npos);
+  repository.write("jobs/a.yaml", scenario("a", "full"));
+  CHECK(gitlab(repository, base).exit == 1);
+  const YAML::Node artifacts = YAML::LoadFile((source / ".gitlab" / "collcast.yml").string())[".collcast"]["artifacts"];
+  CHECK(repository.shell("ls " + artifacts["reports"]["junit"].as<std::string>()).out ==
+        "collcast-report/compare.xml\ncollcast-report/gates.xml\n");
+  CHECK(repository.has(artifacts["paths"][0].as<std::string>()));
+  CHECK(gitlab(repository, base + " COLLCAST_TOLERANCE=60%").exit == 0);
+}
+
+TEST_CASE("the gate says how it is used") {
+  const std::string gate = quoted((source / "tools" / "gate").string());
+  const Outcome help = run_shell(gate + " --help", ".");
+  CHECK(help.exit == 0);
+  CHECK(help.out.find("--tolerance FIGURE=AMOUNT") != std::string::npos);
+  CHECK(run_shell(gate, ".").exit == 2);
+  CHECK(run_shell(gate + " --bas main", ".").err.find("unknown option '--bas'") != std::string::npos);
+  CHECK(run_shell(gate + " --base", ".").err.find("--base needs a value") != std::string::npos);
+  CHECK(run_shell("PATH=/usr/bin:/bin " + gate + " x.yaml", ".").exit == 3);
+}
