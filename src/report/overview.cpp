@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <set>
 
 #include "report/document.hpp"
 #include "report/junit.hpp"
@@ -199,10 +199,11 @@ Table csv(const Overview& o) {
 Page page(const Overview& o) {
   Page out;
   out.title = verdict(o);
+  std::set<std::string> said;  // variants share their scenario's title
   for (const OverviewItem& item : o.items) {
-    if (!item.result.result.title.empty())
-      out.blocks.push_back(
-          Paragraph{fmt::format("{}: {}", item.result.name, item.result.result.title), Paragraph::Tone::plain});
+    const std::string& title = item.result.result.title;
+    if (!title.empty() && said.insert(title).second)
+      out.blocks.push_back(Paragraph{fmt::format("{}: {}", item.result.name, title), Paragraph::Tone::plain});
   }
   add_if_any(gates_table(o), out);
   add_if_any(steps_table(o), out);

@@ -103,7 +103,7 @@ function rowsHeight(count) { return 90 + 38 * count; }
 function nameAxis(names, narrow) {
   return { type: 'category', data: names, inverse: true,
     // A variant under its scenario.
-    axisLabel: { formatter: (name) => name.split(', what if ').map((part) => shortened(part, narrow ? 16 : 38)).join('\nif ') } };
+    axisLabel: { lineHeight: 14, formatter: (name) => name.split(', what if ').map((part) => shortened(part, narrow ? 16 : 38)).join('\nif ') } };
 }
 const rowsGrid = (narrow) => ({ left: narrow ? 118 : 270, right: 28, top: 36, bottom: 30 });
 
