@@ -1,0 +1,52 @@
+"""Files with what no shipped one has."""
+
+LINK = {"bandwidth": "10GB/s", "latency": "1us", "source": "a sample"}
+RING = {"from": "gpu", "to": "gpu", "kind": "direct", "wiring": "ring", **LINK}
+
+TOPOLOGIES = {
+    "torus": {
+        "schema": "collcast.topology.v1", "name": "torus", "nodes": {"default": 4, "max": 4},
+        "node": {"devices": {"gpu": {"kind": "gpu"}}},
+        "network": {"kind": "torus", "attach": "gpu", "dims": [2, 2], "link": {"bandwidth": "10GB/s", "latency": "0s"},
+                    "source": "a sample"},
+    },
+    "pairs": {
+        "schema": "collcast.topology.v1", "name": "pairs",
+        "node": {"devices": {"gpu": {"kind": "gpu", "count": 3}},
+                 "links": [RING, {**RING, "wiring": "pairs", "pairs": [[0, 1], [1, 2]]}]},
+    },
+    "alone": {
+        "schema": "collcast.topology.v1", "name": "alone", "node": {"devices": {"host": {"kind": "host"}}},
+        "network": {"kind": "none"},
+    },
+    "rails": {
+        "schema": "collcast.topology.v1", "name": "rails", "node": {"devices": {"host": {"kind": "host"}}},
+        "network": {"kind": "leaf_spine", "attach": "host", "link": {"bandwidth": "25Gb/s", "latency": "1us"},
+                    "rail_optimized": False, "nodes_per_leaf": 4, "spines": 0, "oversubscription": 1.5,
+                    "source": "a sample"},
+    },
+}
+
+MODEL = {"name": "tiny", "layers": 4, "hidden": 512, "heads": 8, "kv_heads": 8, "head_dim": 64, "ffn": 2048,
+         "vocab": 1024, "gated_mlp": True, "tied_embeddings": False, "biases": False, "causal": True,
+         "learned_positions": 0, "dropout": 0.5}
+
+SCENARIOS = {
+    "everything": {
+        "schema": "collcast.scenario.v1", "name": "everything", "title": "every key of a step", "topology": "dgx-a100",
+        "nodes": 1, "model": MODEL,
+        "layout": {"tp": 2, "pp": 2, "dp": 2, "order": "tp-pp-dp", "sequence_parallel": True, "schedule": "gpipe"},
+        "batch": {"sequence": 512, "micro_batch": 1, "global_batch": 8},
+        "training": {"precision": "bf16", "recompute": "full", "attention": "flash", "zero": 1, "gradient_bytes": 2,
+                     "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "optimizer": True,
+                     "embedding_and_logits": True},
+        "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
+                   "recompute": ["none"], "zero": [0]},
+        "collectives": {"algorithm": "ring", "chunks": 4, "channels": "auto", "sharing": "fifo"},
+        "what_if": {"slower": {"title": "half the rate", "set": {"topology.gpu.memory_bandwidth": "1TB/s"}}},
+    },
+}
+
+# A machine that names the kernel table `asked`, for `topology check` to read it.
+GPU = {"model": "sample", "memory": "1GB", "memory_bandwidth": "1GB/s", "peak": {"bf16": "1TFLOP/s"},
+       "kernels": "asked", "source": "a sample"}

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""docs/schema/ says what the tool reads and writes: no less, no more.
+
+  schema_test.py COLLCAST     with Debian's python3-jsonschema and python3-yaml
+
+Outputs: every document of the commands below is valid, every key of it is described, and every key that is described
+occurs. Files: every shipped one is valid; files made wrong in form, one change at each place of each format, are
+refused by the schema if the tool refuses their form, and never if the tool takes them. Quantities: written in every
+way, by a seeded choice; schema and tool differ only where a value is out of range.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jsonschema
+
+sys.dont_write_bytecode = True  # this folder is no place for caches
+
+import mutate
+import quantities
+import samples
+import walk
+import yaml_text
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMAS = {p.name.split(".")[0]: json.loads(p.read_text()) for p in sorted((ROOT / "docs" / "schema").glob("*.json"))}
+VALIDATORS = {name: jsonschema.Draft7Validator(schema) for name, schema in SCHEMAS.items()}
+FILES = ["topology", "kernels", "scenario"]
+ONE_LAYOUT = ("collcast plan llama3-70b-64xh100 --tp 8 --micro-batch 1 --recompute none "
+              "--sequence-parallel true --zero 1 --simulate 1")
+PAIRS = "--topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size 1MiB"
+
+# (schema, command): every command in every shape that its document can take.
+COMMANDS = [
+    ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 8:4KiB:x8"),
+    ("collective", "collcast collective broadcast --topology ring --size 1MiB --algorithm ring --chunks-curve"),
+    ("collective", "collcast collective broadcast --topology mesh --ranks 9 --size 1KiB --algorithm all --links"),
+    ("collective", "collcast collective all_gather --topology dgx-h100 --nodes 2 --size 64KiB --method estimate"),
+    ("collective", "collcast collective all_gather --topology dgx-a100 --size 64KiB --method simulate"),
+    ("collective", f"collcast collective all_reduce {PAIRS}"),
+    ("collective", "collcast collective alltoall --topology star --group 0-2 --group 3-5 --size 1MiB --links"),
+    ("collective", "collcast collective sendrecv --topology star --group 1,2 --size 0B"),
+    ("collective", "collcast collective broadcast --topology ring --ranks 4096 --algorithm ring --chunks 65536"),
+    ("step", "collcast step llama3-70b-64xh100 --method estimate"),
+    ("step", "collcast step korthikanti-22b-layer --what-if full-recompute"),
+    ("step", "collcast step korthikanti-22b-layer --method simulate --chunks 4 --channels 2"),
+    ("step", "collcast step overlap-175b-layer"),
+    ("step", "collcast step overlap-175b-layer --what-if serial --method estimate"),
+    ("step", "collcast step gpt3-512gpu --method estimate --set training.recompute=selective"),
+    ("plan", ONE_LAYOUT),
+    ("plan", f"{ONE_LAYOUT} --pp 4,8 --why tp=8,pp=8 --what-if all"),
+    ("plan", f"{ONE_LAYOUT} --pp 4 --top 1 --why tp=3,pp=5 --what-if double-ib"),
+    ("plan", "collcast plan gpt3-plan-64xa100 --nodes 1 --tp 8 --micro-batch 1"),
+    ("groups", "collcast groups --tp 2 --pp 2 --dp 2 --cp 2 --ep 2 --order tp-cp-ep-dp-pp"),
+    ("groups", "collcast groups --tp 8 --pp 1 --dp 2 --rank 3 --topology dgx-h100"),
+    ("topologies", "collcast topology list"),
+    ("check", "collcast topology check dgx-h100"),
+    ("check", "collcast topology check tests/golden/inputs/wrong.yaml"),
+    ("explain", "collcast explain collective all_reduce --topology ring --ranks 8 --size 1MiB --algorithm ring"),
+    ("explain", f"collcast explain collective all_reduce {PAIRS}"),
+    ("explain", "collcast explain step korthikanti-22b-layer"),
+    ("measure", "collcast measure all_reduce,broadcast --backend gloo --ranks 2 --size 8:64:x8 --repetitions 3"),
+    ("backends", "collcast backends"),
+] + [("topology-show", f"collcast topology show {p.stem}") for p in sorted((ROOT / "topologies").glob("*.yaml"))]
+
+# What depends on how the machine behaves while the test runs.
+UNPROVOKED = {"measure": {".notes[]", ".problems[]"}}
+UNITS = {"_s": "s", "_bytes": "bytes", "_bytes_per_s": "bytes/s", "_flops_per_s": "FLOP/s"}
+
+
+def run(words, **more):
+    environment = {**os.environ, "COLLCAST_DATA": str(ROOT)}
+    return subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, **more)
+
+
+def objections(name, value):
+    return [f"{'.'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in VALIDATORS[name].iter_errors(value)]
+
+
+class Outputs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.documents = []
+        for name, command in COMMANDS:
+            done = run([COLLCAST, *command.split()[1:], "--format", "json"])
+            if not done.stdout:
+                raise AssertionError(f"`{command}` exits with {done.returncode}: {done.stderr}")
+            cls.documents.append((name, command, json.loads(done.stdout)))
+
+    def test_every_document_is_valid(self):
+        for name, command, document in self.documents:
+            with self.subTest(command):
+                self.assertEqual(objections(name, document), [])
+
+    def test_every_key_is_described_and_occurs(self):
+        for name in sorted(set(SCHEMAS) - set(FILES)):
+            with self.subTest(name):
+                schema = SCHEMAS[name]
+                words = {path for path, _ in walk.described(schema, schema)}
+                seen = {path for n, _, d in self.documents if n == name for path in walk.used(d, schema, schema)}
+                self.assertEqual(sorted(p for p in seen if p.startswith("?")), [], "not described")
+                self.assertEqual(sorted(words - seen - UNPROVOKED.get(name, set())), [], "occurs in no document")
+
+
+class Schemas(unittest.TestCase):
+    def test_each_is_a_schema_of_what_the_tool_calls_it(self):
+        for name, schema in SCHEMAS.items():
+            with self.subTest(name):
+                jsonschema.Draft7Validator.check_schema(schema)
+                self.assertEqual(schema["properties"]["schema"]["const"], schema["title"])
+
+    def test_each_key_has_words_and_each_number_its_unit(self):
+        for name, schema in SCHEMAS.items():
+            for path, below in walk.described(schema, schema):
+                with self.subTest(f"{name}{path}"):
+                    self.check_words(path, below, walk.resolve(below, schema)[0])
+
+    def check_words(self, path, below, resolved):
+        words = below.get("description") or resolved.get("description", "")
+        self.assertTrue(words)
+        unit = re.match(r"\[([^]]+)\] ", words)
+        types = set(as_list(resolved.get("type")))
+        is_number = types & {"number", "integer"} and "string" not in types
+        if is_number and "$ref" not in below:
+            self.assertTrue(unit, "a number without unit")
+        named = [u for suffix, u in UNITS.items() if re.search(rf"[a-z0-9]{suffix}$", path)]
+        if named and is_number:
+            self.assertEqual(unit.group(1), named[-1])
+
+    def test_a_definition_of_one_name_is_one(self):
+        first = {}
+        for name, schema in SCHEMAS.items():
+            for word, definition in schema.get("definitions", {}).items():
+                with self.subTest(f"{word} of {name}"):
+                    self.assertEqual(first.setdefault(word, definition), definition)
+
+
+def as_list(value):
+    return value if isinstance(value, list) else [value]
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        (pathlib.Path(self.folder.name) / "kernels").mkdir()
+
+    def test_every_shipped_file_is_valid(self):
+        for name, file, tree in shipped():
+            with self.subTest(file):
+                self.assertEqual(objections(name, tree), [])
+
+    def test_wrong_forms_are_refused_by_both(self):
+        """What was done at a place of the format is tried once, on the first file that has the place."""
+        done, counts = set(), {"refused by both": 0, "taken by both": 0, "only the tool refuses: not its form": 0}
+        for name, file, tree in [*shipped(), *made()]:
+            for path, what, other in mutate.mutations(tree):
+                place = (name, "extends" in tree, "config" in tree.get("model", {}), general(path), what)
+                if place not in done:
+                    done.add(place)
+                    with self.subTest(f"{file}: {'.'.join(map(str, path))} {what}"):
+                        counts[self.compare(name, other)] += 1
+        print(f"{len(done)} changes: {counts}")
+        for case, count in counts.items():
+            self.assertGreater(count, 50, case)
+
+    def compare(self, name, tree):
+        errors, schema_says = self.tool_says(name, tree), objections(name, tree)
+        if not errors:
+            self.assertEqual(schema_says, [], "the tool takes this")
+            return "taken by both"
+        of_form = [e for e in errors if FORM.search(e) and "what_if '" not in e]
+        if of_form:
+            self.assertTrue(schema_says, of_form)
+        return "refused by both" if schema_says else "only the tool refuses: not its form"
+
+    def tool_says(self, name, tree):
+        folder, text = pathlib.Path(self.folder.name), json.dumps(tree, ensure_ascii=False)
+        if name == "scenario":
+            (folder / "scenario.yaml").write_text(text)
+            done = run([COLLCAST, "step", str(folder / "scenario.yaml"), "--method", "estimate", "--format", "json"])
+            return [] if done.returncode == 0 else [line for line in done.stderr.splitlines() if "error: " in line]
+        if name == "kernels":
+            (folder / "kernels" / "asked.yaml").write_text(text)
+            text = json.dumps({**samples.TOPOLOGIES["alone"], "gpu": samples.GPU})
+        (folder / "machine.yaml").write_text(text)
+        done = run([COLLCAST, "topology", "check", str(folder / "machine.yaml"), "--format", "json"])
+        self.assertIn(done.returncode, (0, 2), done.stderr)
+        return [e["message"] for e in json.loads(done.stdout)["errors"]] if done.stdout else [done.stderr]
+
+
+# How the tool says that the form of a file is wrong; everything else needs more than one place to be seen, as do the
+# settings of a variant.
+FORM = re.compile(r"required key |unknown key |has no meaning here| is empty$"
+                  r"| is (?:nothing|a list|a map|the text \".*\"|'.*')$")
+
+
+def shipped():
+    patterns = {"topology": "topologies/*.yaml", "kernels": "topologies/kernels/*.yaml", "scenario": "scenarios/*.yaml"}
+    for name, pattern in patterns.items():
+        files = sorted(ROOT.glob(pattern))
+        assert files, pattern
+        for file in files:
+            yield name, str(file.relative_to(ROOT)), yaml_text.load(file.read_text())
+
+
+def made():
+    for name, trees in (("topology", samples.TOPOLOGIES), ("scenario", samples.SCENARIOS)):
+        for word, tree in trees.items():
+            yield name, word, tree
+
+
+PRECISIONS = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8"}
+
+
+def general(path):
+    """The place in the format: any element of a list is one, and any name of a precision, device or variant."""
+    words = ["[]" if isinstance(key, int) else "precision" if key in PRECISIONS else key for key in path]
+    for i in range(1, len(words)):
+        if words[i - 1] in ("devices", "what_if", "set"):
+            words[i] = "*"
+    return tuple(words)
+
+
+class Quantities(unittest.TestCase):
+    def test_the_patterns_are_what_the_tool_takes_but_for_the_range(self):
+        definitions = SCHEMAS["topology"]["definitions"]
+        for kind, texts in quantities.samples().items():
+            pattern, taken = definitions[kind]["pattern"], quantities.taken_by_tool(kind, texts, COLLCAST, run)
+            by_schema = {text: re.search(pattern, text) is not None for text in texts}
+            with self.subTest(kind):
+                self.assertEqual([t for t in texts if taken[t] and not by_schema[t]], [], "the tool takes these")
+                only_schema = [t for t in texts if by_schema[t] and not taken[t]]
+                self.assertEqual([t for t in only_schema if quantities.in_range(kind, t)], [], "the tool refuses these")
+                self.assertGreater(sum(taken.values()), len(texts) // 10)
+                self.assertGreater(len(texts) - sum(by_schema.values()), len(texts) // 10)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: {sys.argv[0]} COLLCAST")
+    COLLCAST = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()
