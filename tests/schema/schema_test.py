@@ -200,10 +200,14 @@ FORM = re.compile(r"required key |unknown key |has no meaning here| is empty$"
                   r"| is (?:nothing|a list|a map|the text \".*\"|'.*')$")
 
 
+# docs/guide/my-cluster.yaml, docs/guide/my-job.yaml
+GUIDE = {"topology": "cluster", "scenario": "job"}
+
+
 def shipped():
     patterns = {"topology": "topologies/*.yaml", "kernels": "topologies/kernels/*.yaml", "scenario": "scenarios/*.yaml"}
     for name, pattern in patterns.items():
-        files = sorted(ROOT.glob(pattern))
+        files = sorted([*ROOT.glob(pattern), *ROOT.glob(f"docs/guide/my-{GUIDE.get(name)}.yaml")])
         assert files, pattern
         for file in files:
             yield name, str(file.relative_to(ROOT)), yaml_text.load(file.read_text())
