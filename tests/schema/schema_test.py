@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """docs/schema/ says what the tool reads and writes: no less, no more.
 
-  schema_test.py COLLCAST     with Debian's python3-jsonschema and python3-yaml
+  schema_test.py COLLCAST [CLASS...]     with Debian's python3-jsonschema and python3-yaml
 
 Outputs: every document of the commands below is valid, every key of it is described, and every key that is described
 occurs. Files: every shipped one is valid; files made wrong in form, one change at each place of each format, are
