@@ -14,8 +14,6 @@ namespace collcast::cli {
 
 namespace {
 
-void append(Diagnostics& errors, const Diagnostics& more) { errors.insert(errors.end(), more.begin(), more.end()); }
-
 /// What the tables do not say themselves.
 struct Missing {
   std::string collective;
