@@ -66,7 +66,7 @@ COMMANDS = [
     ("explain", "collcast explain step korthikanti-22b-layer"),
     ("measure", "collcast measure all_reduce,broadcast --backend gloo --ranks 2 --size 8:64:x8 --repetitions 3"),
     ("backends", "collcast backends"),
-] + [("topology-show", f"collcast topology show {p.stem}") for p in sorted((ROOT / "topologies").glob("*.yaml"))]
+] + [("machine", f"collcast topology show {p.stem}") for p in sorted((ROOT / "topologies").glob("*.yaml"))]
 
 # What depends on how the machine behaves while the test runs.
 UNPROVOKED = {"measure": {".notes[]", ".problems[]"}}
