@@ -9,6 +9,7 @@
 #include "report/document.hpp"
 #include "report/junit.hpp"
 #include "report/metrics.hpp"
+#include "report/saved_document.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -143,13 +144,17 @@ Table terms_table(const std::vector<Found>& found) {
   return out;
 }
 
+/// A long value by its beginning; the JSON has all of it.
+std::string shortened(const std::string& text) { return harmless(text, 60); }
+
 Table facts_table(const Comparison& c) {
   Table out{
       "inputs and choices that differ",
       {{"result", "", Align::left}, {"what", "", Align::left}, {"base", "", Align::left}, {"new", "", Align::left}},
       {}};
   const auto add = [&](const std::string& place, const std::vector<FactChange>& facts) {
-    for (const FactChange& fact : facts) out.rows.push_back({place, fact.name, fact.base, fact.now});
+    for (const FactChange& fact : facts)
+      out.rows.push_back({place, fact.name, shortened(fact.base), shortened(fact.now)});
   };
   for (const ResultChange& result : c.results) {
     add(result.name, result.facts);

@@ -12,12 +12,12 @@
 
 namespace collcast {
 
-std::string harmless(std::string_view text) {
-  constexpr std::size_t longest = 160;
+std::string harmless(std::string_view text, std::size_t longest) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (out.size() > longest) return out + "...";
     const auto byte = static_cast<unsigned char>(text[at]);
+    // Never within a character, whose further bytes are 10xxxxxx.
+    if (out.size() >= longest && (byte & 0xC0U) != 0x80U) return out + "...";
     const auto next = [&](std::size_t ahead) {
       return at + ahead < text.size() ? static_cast<unsigned char>(text[at + ahead]) : 0U;
     };
@@ -30,6 +30,9 @@ std::string harmless(std::string_view text) {
                                 (next(1) == 0x81 && next(2) >= 0xA6 && next(2) <= 0xA9))) {
       // Line separators, and U+202A ... U+2069, which turn the direction of what follows.
       out += fmt::format("\\u{:04x}", 0x2000U + ((next(1) & 0x3FU) << 6U) + (next(2) & 0x3FU));
+      at += 2;
+    } else if (byte == 0xEF && next(1) == 0xBF && next(2) >= 0xBE) {  // U+FFFE and U+FFFF, which XML cannot hold
+      out += fmt::format("\\uff{:02x}", next(2) + 0x40U);
       at += 2;
     } else {
       out += text[at];

@@ -11,8 +11,9 @@
 namespace collcast {
 
 /// Names of strangers as they may be shown anywhere: on one line, control characters and changes of direction spelled
-/// out, cut to a line's length.
-std::string harmless(std::string_view text);
+/// out, cut to `longest` bytes.
+inline constexpr std::size_t line_length = 160, text_length = 4000;
+std::string harmless(std::string_view text, std::size_t longest = line_length);
 
 /// The text that a document came from, for places.
 struct SavedText {

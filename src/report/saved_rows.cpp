@@ -26,9 +26,10 @@ void add_terms(const SavedValue& from, const char* of, Keys keys, SavedRow& row)
   }
 }
 
+/// Long enough that two values which differ do so here too.
 std::string scalar_text(const Json& value) {
-  if (value.is_string()) return harmless(value.get_ref<const std::string&>());
-  return harmless(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (value.is_string()) return harmless(value.get_ref<const std::string&>(), text_length);
+  return harmless(value.dump(-1, ' ', false, Json::error_handler_t::replace), text_length);
 }
 
 /// Every scalar below `value` by its dotted path.

@@ -87,6 +87,25 @@ TEST_CASE("what is wrong has its place") {
   }
 }
 
+TEST_CASE("a name is cut between characters, and holds nothing that a format cannot") {
+  const auto name_of = [](const std::string& name) {
+    return read_saved("{\"schema\": \"collcast.step.v1\", \"step_s\": 1, \"scenario\": \"" + name + "\"}", "f.json")
+        .value()
+        .front()
+        .name;
+  };
+  std::string umlauts;
+  for (int i = 0; i < 200; ++i) umlauts += "\xC3\xBC";
+  for (const char* before : {"", "x"}) {
+    const std::string cut = name_of(before + umlauts);
+    CHECK(cut.ends_with("\xC3\xBC..."));
+    CHECK(cut.size() < 170);
+  }
+  CHECK(name_of("a\xEF\xBF\xBE\xEF\xBF\xBF") == "a\\ufffe\\uffff");
+  CHECK(name_of("\xE2\x80\xAE\xC2\x9B\\u001b") == "\\u202e\\u009b\\u001b");
+  CHECK(name_of("\xE2\x82\xAC \xEF\xBF\xBD") == "\xE2\x82\xAC \xEF\xBF\xBD");
+}
+
 TEST_CASE("two mistakes are two errors") {
   std::string text = replaced(step, "\"step_s\": 1,", "\"step_s\": true,");
   text = replaced(text, "\"limit\": 2", "\"limit\": null");
