@@ -90,7 +90,7 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
   add_figures(value.object("layer"), {"forward_s", "backward_s", "tp_comm_s", "tp_exposed_s"}, row, "layer.");
   add_step_terms(value, row);
   out.rows.push_back(std::move(row));
-  add_common_facts(value, {"machine", "library", "inputs"}, out.facts);
+  add_common_facts(value, {"scenario", "what_if", "machine", "library", "inputs"}, out.facts);
   read_gates(value, out);
   if (value.has("warnings") && value.json()["warnings"].is_array()) {
     for (const Json& warning : value.json()["warnings"]) out.warnings.push_back(scalar_text(warning));
@@ -195,7 +195,8 @@ void read_plan_rows(const SavedValue& value, SavedResult& out) {
     out.rows.back().of_cut_list = cut;
   }
   tell_apart(out.rows);
-  add_common_facts(value, {"machine", "library", "model", "batch", "order", "gpus", "partial"}, out.facts);
+  add_common_facts(value, {"scenario", "what_if", "machine", "library", "model", "batch", "order", "gpus", "partial"},
+                   out.facts);
 }
 
 namespace {

@@ -133,6 +133,15 @@ TEST_CASE("inputs that differ are listed") {
   CHECK(c.results.at(0).base_digest != c.results.at(0).digest);
 }
 
+TEST_CASE("two scenarios that are compared under one name are said to be two") {
+  Json other = step_document();
+  other["scenario"] = "t";
+  const Comparison c = compared(step_document(), other);
+  const auto& facts = c.results.at(0).facts;
+  REQUIRE(facts.size() == 1);
+  CHECK((facts[0].name == "scenario" && facts[0].base == "s" && facts[0].now == "t"));
+}
+
 TEST_CASE("a result, a row or a figure that is gone breaks the comparison; one that came does not") {
   const NamedResult a{"a", saved(step_document())}, b{"b", saved(step_document())};
   CHECK_FALSE(compare({a, b}, {a}, {}).value().kept());
