@@ -58,23 +58,22 @@ Table figures_table(const Overview& o, const std::string& schema, std::string ti
 
 Table gates_table(const Overview& o) {
   Table out{"gates",
-            {{"result", "", Align::left},
+            {{"verdict", "", Align::left},
+             {"result", "", Align::left},
              {"figure", "", Align::left},
              {"value", "", Align::right},
              {"limit", "", Align::right},
-             {"margin", "", Align::right},
-             {"verdict", "", Align::left}},
+             {"margin", "", Align::right}},
             {}};
   for (const OverviewItem& item : o.items) {
     for (const SavedGate& g : item.result.result.gates) {
       const Unit unit = unit_of(g.figure);
       const double margin = g.bound == "max" ? g.limit - g.value : g.value - g.limit;
-      out.rows.push_back({item.result.name, g.figure, value_text(g.value, unit),
-                          fmt::format("{} {}", g.bound, value_text(g.limit, unit)), change_text(margin, unit),
-                          g.kept ? "kept" : "BROKEN"});
+      out.rows.push_back({g.kept ? "kept" : "BROKEN", item.result.name, g.figure, value_text(g.value, unit),
+                          fmt::format("{} {}", g.bound, value_text(g.limit, unit)), change_text(margin, unit)});
     }
   }
-  std::stable_partition(out.rows.begin(), out.rows.end(), [](const auto& row) { return row.back() == "BROKEN"; });
+  std::stable_partition(out.rows.begin(), out.rows.end(), [](const auto& row) { return row.front() == "BROKEN"; });
   return out;
 }
 
