@@ -3,7 +3,7 @@ import copy
 import json
 import re
 
-QUANTITY = re.compile(r"^([0-9.]+)([A-Za-z/]+)$")
+QUANTITY = re.compile(r"^([0-9.]+)([A-Za-z/%]+)$")
 # Units that other kinds of quantity have, for each unit that a shipped file uses.
 OTHER_UNIT = {"B": "s", "B/s": "B", "b/s": "FLOP/s", "s": "B", "FLOP/s": "B/s"}
 

@@ -43,7 +43,21 @@ SCENARIOS = {
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
                    "recompute": ["none"], "zero": [0]},
         "collectives": {"algorithm": "ring", "chunks": 4, "channels": "auto", "sharing": "fifo"},
+        "gates": {"step_s": {"max": "20s"}, "mfu": {"min": "1%"}, "peak_bytes": {"max": "70GiB"},
+                  "tokens_per_s_per_gpu": {"min": "10tokens/s"}, "model_flops_per_s_per_gpu": {"min": "1GFLOP/s"},
+                  "hfu": {"min": "0.5%"}, "tp_exposed_s": {"max": "10s"}, "pp_exposed_s": {"max": "10s"},
+                  "dp_exposed_s": {"max": "10s"}, "bubble_s": {"max": "10s"}},
         "what_if": {"slower": {"title": "half the rate", "set": {"topology.gpu.memory_bandwidth": "1TB/s"}}},
+    },
+}
+
+OVERLAYS = {
+    "fitted": {
+        "schema": "collcast.overlay.v1", "fitted_by": "a sample",
+        "machines": [{"machine": "dgx-a100", "base_latency": "12.5us", "latency_scale": 3.1,
+                      "efficiency": {"nvlink": 0.72, "pcie": 1, "network": 0.9},
+                      "median_error": {"large": {"rows": 14, "before": 0.32, "after": 0.083}},
+                      "tables": ["a100-cw-1x8-all_reduce"]}],
     },
 }
 

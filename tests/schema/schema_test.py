@@ -30,10 +30,15 @@ import yaml_text
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMAS = {p.name.split(".")[0]: json.loads(p.read_text()) for p in sorted((ROOT / "docs" / "schema").glob("*.json"))}
 VALIDATORS = {name: jsonschema.Draft7Validator(schema) for name, schema in SCHEMAS.items()}
-FILES = ["topology", "kernels", "scenario"]
+FILES = ["topology", "kernels", "overlay", "scenario"]
 ONE_LAYOUT = ("collcast plan llama3-70b-64xh100 --tp 8 --micro-batch 1 --recompute none "
               "--sequence-parallel true --zero 1 --simulate 1")
 PAIRS = "--topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size 1MiB"
+
+JSON_STEP = "collcast step llama3-8b-8xh100 --format json --method estimate 2>/dev/null"
+JSON_PLAN = "collcast plan llama3-8b-8xh100 --format json --simulate 0 --zero 1"
+JSON_SWEEP = "collcast collective all_reduce --topology ring --ranks 4 --format json"
+TABLES = "validation/data/nccl-tests/a100-cw-1x2-all_reduce.csv validation/data/nccl-tests/2080ti-1x2-nop2p-reduce.csv"
 
 # (schema, command): every command in every shape that its document can take.
 COMMANDS = [
@@ -66,6 +71,16 @@ COMMANDS = [
     ("explain", "collcast explain step korthikanti-22b-layer"),
     ("measure", "collcast measure all_reduce,broadcast --backend gloo --ranks 2 --size 8:64:x8 --repetitions 3"),
     ("backends", "collcast backends"),
+    ("step", "collcast step llama3-8b-8xh100"),
+    ("step", "collcast step llama3-8b-8xh100 --set gates.step_s.max=1ms"),
+    ("report", "collcast report llama3-8b-8xh100 korthikanti-22b-layer"),
+    ("compare", f"collcast compare <({JSON_STEP}) <({JSON_STEP} --set layout.tp=4 --set layout.dp=2)"),
+    ("compare", f"collcast compare <({JSON_PLAN} --tp 8) <({JSON_PLAN} --tp 4)"),
+    ("compare", f"collcast compare <({JSON_SWEEP} --size 1KiB:4KiB:x2) <({JSON_SWEEP} --size 2KiB:8KiB:x2 --chunks 2)"),
+    ("validate", f"collcast validate --measured {TABLES} --budget large=8% --budget all_reduce.small=99%"),
+    ("validate", f"collcast validate --measured {TABLES} --topology dgx-a100 --collective all_reduce"),
+    ("calibrate", f"collcast calibrate --measured {TABLES}"),
+    ("calibrate", f"collcast calibrate --measured {TABLES} --part 1/2"),
 ] + [("machine", f"collcast topology show {p.stem}") for p in sorted((ROOT / "topologies").glob("*.yaml"))]
 
 # What depends on how the machine behaves while the test runs.
@@ -74,7 +89,8 @@ UNITS = {"_s": "s", "_bytes": "bytes", "_bytes_per_s": "bytes/s", "_flops_per_s"
 
 
 def run(words, **more):
-    environment = {**os.environ, "COLLCAST_DATA": str(ROOT)}
+    path = f"{pathlib.Path(COLLCAST).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "COLLCAST_DATA": str(ROOT), "PATH": path}
     return subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, **more)
 
 
@@ -87,7 +103,7 @@ class Outputs(unittest.TestCase):
     def setUpClass(cls):
         cls.documents = []
         for name, command in COMMANDS:
-            done = run([COLLCAST, *command.split()[1:], "--format", "json"])
+            done = run(["bash", "-c", f"{command} --format json"])
             if not done.stdout:
                 raise AssertionError(f"`{command}` exits with {done.returncode}: {done.stderr}")
             cls.documents.append((name, command, json.loads(done.stdout)))
@@ -131,6 +147,11 @@ class Schemas(unittest.TestCase):
         named = [u for suffix, u in UNITS.items() if re.search(rf"[a-z0-9]{suffix}$", path)]
         if named and is_number:
             self.assertEqual(unit.group(1), named[-1])
+
+    def test_every_document_of_the_source_has_one(self):
+        sources = [*ROOT.glob("src/**/*.cpp"), *ROOT.glob("validation/**/*.cpp")]
+        named = {name for file in sources for name in re.findall(r'"(collcast\.[a-z]+\.v[0-9]+)"', file.read_text())}
+        self.assertEqual(sorted(named ^ {schema["title"] for schema in SCHEMAS.values()}), [])
 
     def test_a_definition_of_one_name_is_one(self):
         first = {}
@@ -184,7 +205,12 @@ class Files(unittest.TestCase):
         if name == "scenario":
             (folder / "scenario.yaml").write_text(text)
             done = run([COLLCAST, "step", str(folder / "scenario.yaml"), "--method", "estimate", "--format", "json"])
-            return [] if done.returncode == 0 else [line for line in done.stderr.splitlines() if "error: " in line]
+            broken_gate = 1
+            return errors_of(done) if done.returncode != broken_gate else []
+        if name == "overlay":
+            (folder / "overlay.yaml").write_text(text)
+            done = run([COLLCAST, *ONE_COLLECTIVE.split(), "--overlay", str(folder / "overlay.yaml")])
+            return errors_of(done)
         if name == "kernels":
             (folder / "kernels" / "asked.yaml").write_text(text)
             text = json.dumps({**samples.TOPOLOGIES["alone"], "gpu": samples.GPU})
@@ -193,6 +219,14 @@ class Files(unittest.TestCase):
         self.assertIn(done.returncode, (0, 2), done.stderr)
         return [e["message"] for e in json.loads(done.stdout)["errors"]] if done.stdout else [done.stderr]
 
+
+def errors_of(done):
+    errors = [line for line in done.stderr.splitlines() if "error: " in line]
+    assert (done.returncode == 0) == (not errors), done.stderr
+    return errors
+
+
+ONE_COLLECTIVE = "collective all_reduce --topology dgx-a100 --size 1KiB --algorithm ring --method estimate"
 
 # How the tool says that the form of a file is wrong; everything else needs more than one place to be seen, as do the
 # settings of a variant.
@@ -214,7 +248,7 @@ def shipped():
 
 
 def made():
-    for name, trees in (("topology", samples.TOPOLOGIES), ("scenario", samples.SCENARIOS)):
+    for name, trees in (("topology", samples.TOPOLOGIES), ("scenario", samples.SCENARIOS), ("overlay", samples.OVERLAYS)):
         for word, tree in trees.items():
             yield name, word, tree
 
@@ -233,7 +267,7 @@ def general(path):
 
 class Quantities(unittest.TestCase):
     def test_the_patterns_are_what_the_tool_takes_but_for_the_range(self):
-        definitions = SCHEMAS["topology"]["definitions"]
+        definitions = {**SCHEMAS["topology"]["definitions"], **SCHEMAS["scenario"]["definitions"]}
         for kind, texts in quantities.samples().items():
             pattern, taken = definitions[kind]["pattern"], quantities.taken_by_tool(kind, texts, COLLCAST, run)
             by_schema = {text: re.search(pattern, text) is not None for text in texts}

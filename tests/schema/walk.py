@@ -28,6 +28,8 @@ def described(schema, root, path=""):
 def used(value, schema, root, path=""):
     """Every place of the document, as `described` names it; what the schema has no word for begins with '?'."""
     schema, path = resolve(schema, root, path)
+    if schema.get("additionalProperties") is True:
+        return  # another document, which has its own schema
     if isinstance(value, list):
         for item in value:
             yield path + "[]" if "items" in schema else "?" + path + "[]"
