@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 
+#include "collcast/evaluate/considered.hpp"
 #include "evaluate/group_patterns.hpp"
 
 namespace collcast {
@@ -187,6 +188,15 @@ Result<std::vector<Choice>> choose(const Fabric& fabric, const CollectiveRequest
     return rounded(a.estimate.total) < rounded(b.estimate.total);
   });
   return choices;
+}
+
+Result<std::vector<std::string>> considered(const Fabric& fabric, const CollectiveRequest& request) {
+  if (Diagnostics wrong = wrong_with_ranks(fabric, request); !wrong.empty()) return wrong;
+  const Result<std::vector<Candidate>> all = candidates(fabric, request, {});
+  if (!all) return all.errors();
+  std::vector<std::string> names;
+  for (const Candidate& c : *all) names.push_back(c.options.algorithm);
+  return names;
 }
 
 Result<Choice> fastest(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy) {

@@ -122,3 +122,23 @@ TEST_CASE("the ideal prediction is the textbook's: a ring all-reduce of N bytes 
     CHECK(predicted->time.count() == Approx(2.0 * 3 / 4 * (1 << 30) / 10e9).epsilon(1e-6));
   }
 }
+
+TEST_CASE("large groups are priced at a few sizes and are right at all of them") {
+  const auto spec = load_topology("dgx-h100", {{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}});
+  REQUIRE(spec.ok());
+  Machines machines = Machines::only(*spec);
+  MeasuredTable large = table("a", "all_gather", Health::yes, {});
+  large.facts.nodes = 18;
+  large.facts.ranks = 144;
+  for (int i = 3; i < 32; ++i) large.points.push_back({Bytes(std::int64_t{1} << i), Seconds(1), false, std::nullopt});
+  const auto place = machines.place(large);
+  REQUIRE(place.ok());
+  const Prediction predict = ideal_prediction(false);
+  for (const MeasuredPoint& point : large.points) {
+    const auto predicted = predict(*place, place->request(point.size));
+    const auto exact = fastest(*place->fabric, place->request(point.size), {});
+    REQUIRE((predicted.ok() && exact.ok()));
+    CAPTURE(point.size.value(), predicted->algorithm, exact->options.algorithm);
+    CHECK(predicted->time.count() == Approx(exact->estimate.total.count()).epsilon(0.02));
+  }
+}

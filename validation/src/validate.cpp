@@ -5,6 +5,8 @@
 #include <memory>
 #include <tuple>
 
+#include "large_groups.hpp"
+
 namespace collcast {
 
 std::string_view to_string(Statistic statistic) {
@@ -26,7 +28,13 @@ Seconds time_of(const MeasuredPoint& point, Statistic statistic) {
 }
 
 Prediction ideal_prediction(bool simulate) {
-  return [simulate](const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
+  return [simulate, large = std::make_shared<LargeGroups>()](const PlacedTable& place,
+                                                             const CollectiveRequest& request) -> Result<Predicted> {
+    if (!simulate && LargeGroups::covers(place)) {
+      Result<Predicted> known = large->fastest(place, request.size);
+      if (!known) return known.errors();
+      return Predicted{known->time + place.base_latency, known->algorithm};
+    }
     const Result<Choice> choice = fastest(*place.fabric, request, {place.algorithm});
     if (!choice) return choice.errors();
     const std::string algorithm = choice->options.algorithm;

@@ -1,0 +1,26 @@
+// Groups of more than 128 ranks, whose closed forms take seconds: all sizes of a table at once.
+//
+// An algorithm's time over size is convex and made of few straight pieces (latency, then bandwidth). It is priced at
+// both ends and where a bend between them would show most; where that lies on the line within 1 %, the sizes between
+// are read off the line, else the halves are looked at alike. The fastest of all algorithms is taken per size.
+#pragma once
+
+#include <map>
+#include <tuple>
+
+#include "collcast/validation/validate.hpp"
+
+namespace collcast {
+
+class LargeGroups {
+ public:
+  static bool covers(const PlacedTable& place) { return place.algorithm == "auto" && place.group.size() > 128; }
+  /// Of a size of the table's; the fabric must stay alive.
+  Result<Predicted> fastest(const PlacedTable&, Bytes size);
+
+ private:
+  using Key = std::tuple<const Fabric*, CollectiveKind, int, const MeasuredTable*>;
+  std::map<Key, Result<std::map<Bytes, Predicted>>> known_;
+};
+
+}  // namespace collcast
