@@ -23,8 +23,6 @@ struct Args {
   TargetArgs output;
 };
 
-void append(Diagnostics& errors, const Diagnostics& more) { errors.insert(errors.end(), more.begin(), more.end()); }
-
 /// Anything else is a scenario, by name or file.
 bool is_saved(const std::string& input) {
   std::error_code ignored;
