@@ -35,7 +35,7 @@ inline constexpr int most_channels = 64;
 struct SearchPath {
   std::vector<std::string> topologies;  ///< directories, first hit wins
   std::vector<std::string> scenarios;
-  std::vector<std::string> measured;  ///< folders of measured tables
+  std::vector<std::string> measured = {};  ///< folders of measured tables
 };
 
 Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name,
