@@ -40,6 +40,8 @@ JSON_PLAN = "collcast plan llama3-8b-8xh100 --format json --simulate 0 --zero 1"
 JSON_SWEEP = "collcast collective all_reduce --topology ring --ranks 4 --format json"
 TABLES = "validation/data/nccl-tests/a100-cw-1x2-all_reduce.csv validation/data/nccl-tests/2080ti-1x2-nop2p-reduce.csv"
 
+TOO_LARGE = "validation/data/nccl-tests/aic-a100-sxm-n8-nccl2.27.3-all_gather.csv"
+
 # (schema, command): every command in every shape that its document can take.
 COMMANDS = [
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 8:4KiB:x8"),
@@ -78,13 +80,13 @@ COMMANDS = [
     ("compare", f"collcast compare <({JSON_PLAN} --tp 8) <({JSON_PLAN} --tp 4)"),
     ("compare", f"collcast compare <({JSON_SWEEP} --size 1KiB:4KiB:x2) <({JSON_SWEEP} --size 2KiB:8KiB:x2 --chunks 2)"),
     ("validate", f"collcast validate --measured {TABLES} --budget large=8% --budget all_reduce.small=99%"),
-    ("validate", f"collcast validate --measured {TABLES} --topology dgx-a100 --collective all_reduce"),
+    ("validate", f"collcast validate --measured {TABLES} {TOO_LARGE} --topology snellius-h100"),
     ("calibrate", f"collcast calibrate --measured {TABLES}"),
     ("calibrate", f"collcast calibrate --measured {TABLES} --part 1/2"),
 ] + [("machine", f"collcast topology show {p.stem}") for p in sorted((ROOT / "topologies").glob("*.yaml"))]
 
-# What depends on how the machine behaves while the test runs.
-UNPROVOKED = {"measure": {".notes[]", ".problems[]"}}
+# What depends on how the machine behaves while the test runs, or needs more tables than a test should fit to.
+UNPROVOKED = {"measure": {".notes[]", ".problems[]"}, "calibrate": {".machines[].at_bounds[]"}}
 UNITS = {"_s": "s", "_bytes": "bytes", "_bytes_per_s": "bytes/s", "_flops_per_s": "FLOP/s"}
 
 
@@ -275,8 +277,8 @@ class Quantities(unittest.TestCase):
                 self.assertEqual([t for t in texts if taken[t] and not by_schema[t]], [], "the tool takes these")
                 only_schema = [t for t in texts if by_schema[t] and not taken[t]]
                 self.assertEqual([t for t in only_schema if quantities.in_range(kind, t)], [], "the tool refuses these")
-                self.assertGreater(sum(taken.values()), len(texts) // 10)
-                self.assertGreater(len(texts) - sum(by_schema.values()), len(texts) // 10)
+                self.assertGreater(sum(taken.values()), 5)
+                self.assertGreater(len(texts) - sum(by_schema.values()), 5)
 
 
 if __name__ == "__main__":
