@@ -124,9 +124,9 @@ Exit run(int argc, const char* const* argv, const Session& session) {
       "COLLCAST_DATA names another folder for the shipped topologies/ and scenarios/.\n"
       "Exit: 0 done, 1 a gate was missed, 2 wrong input or usage, 3 this machine lacks what is needed,\n"
       "130 stopped by Ctrl-C.");
-  const std::vector<Command> commands{add_collective(app), add_step(app),     add_plan(app),    add_groups(app),
-                                      add_topology(app),   add_explain(app),  add_measure(app), add_backends(app),
-                                      add_validate(app),   add_calibrate(app), add_compare(app),  add_report(app)};
+  const std::vector<Command> commands{add_collective(app), add_step(app),      add_plan(app),    add_groups(app),
+                                      add_topology(app),   add_explain(app),   add_measure(app), add_backends(app),
+                                      add_validate(app),   add_calibrate(app), add_compare(app), add_report(app)};
   const auto names = subcommands(app);
   group_commands(app);
   if (argc > 1 && argv[1] == std::string_view("help"))
