@@ -144,7 +144,7 @@ TEST_CASE("unknown names and kinds that an algorithm does not do are refused wit
   CHECK(contains(refusal(request(broadcast, 4, 1), options("rign")), "did you mean 'ring'?"));
   const std::string text = refusal(request(alltoall, 4, 1), options("ring"));
   CHECK(contains(text, "'ring' does not do alltoall"));
-  CHECK(contains(text, "naive, recursive_doubling, hierarchical, direct"));
+  CHECK(contains(text, "recursive_doubling, hierarchical, direct, naive"));
 }
 
 TEST_CASE("everything wrong with a request is said at once") {

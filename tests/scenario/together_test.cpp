@@ -29,7 +29,7 @@ TEST_CASE("a wrong unit and degrees that do not divide are said together") {
   CHECK(has(text, "s.yaml:4:78: error: model.dropout is '5s'"));
   CHECK(has(text, "s.yaml:5:14: error: tp 3 does not divide heads 16 (s.yaml:4:41)\n    hint: use tp 2 or 4"));
   CHECK(has(text, "s.yaml:5:21: error: pp 3 does not divide layers 8 (s.yaml:4:17)\n    hint: use pp 2 or 4"));
-  CHECK(has(text, "s.yaml:7:23: error: unknown precision 'int8'"));
+  CHECK(has(text, "s.yaml:7:23: error: training.precision is 'int8'"));
 }
 
 TEST_CASE("what depends on a value that could not be read is not judged") {
