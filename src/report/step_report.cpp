@@ -356,6 +356,13 @@ Table communication_table(const StepReport& report) {
   return out;
 }
 
+/// Where a rank waits for more than its own messages.
+bool waits_for_others(const StepResult& r) {
+  for (const Communication& c : communication(r))
+    if (c.exposed > c.total * (1 + 1e-9) && c.total.count() > 0) return true;
+  return false;
+}
+
 std::string gigabytes(Bytes b) { return fmt::format("{:.2f}", static_cast<double>(b.value()) / 0x1p30); }
 
 Table memory_table(const MemoryUse& m) {
@@ -443,6 +450,9 @@ Page page(const StepReport& report) {
   if (report.inputs) out.blocks.push_back(layer_table(r.layer));
   out.blocks.push_back(breakdown_table(report));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));
+  if (waits_for_others(r))
+    out.blocks.push_back(Paragraph{
+        "exposed is more than the total where a stage also waits for messages of other stages", Paragraph::Tone::note});
   if (r.critical_path) out.blocks.push_back(path_table(*r.critical_path));
   if (report.inputs) out.blocks.push_back(memory_table(r.memory));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report));
