@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <ostream>
 
@@ -62,6 +63,13 @@ void apply_overlay(const Args& args, Measured& measured, Diagnostics& errors) {
   measured.machines.calibrate(std::move(overlay).value());
 }
 
+/// Files of a folder that could not be read, beside the tables that could not be scored; without their folder.
+void add_unread(const Diagnostics& unread, ValidateReport& report) {
+  for (const Diagnostic& reason : unread)
+    report.unscored.push_back({std::filesystem::path(reason.where.file).filename().string(),
+                               fmt::format("{} (line {})", reason.message, reason.where.line), reason.hint});
+}
+
 Exit run_validate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -74,6 +82,7 @@ Exit run_validate(const Args& args, const Session& session) {
 
   const Prediction predict = memoized(ideal_prediction(*method == 1));
   ValidateReport report = validate(measured->tables, measured->machines, predict, measured->statistic);
+  add_unread(measured->unread, report);
   report.method = *method == 1 ? "simulate" : "estimate";
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   report.budgets = outcomes(report, budgets);

@@ -115,14 +115,18 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
     Readings readings = std::move(one).value();
     std::move(readings.tables.begin(), readings.tables.end(), std::back_inserter(all.tables));
     append(all.warnings, readings.warnings);
+    append(all.unread, readings.unread);
   }
+  for (const Diagnostic& reason : all.unread)
+    all.warnings.push_back({reason.where, reason.message + ": the file is left out", reason.hint});
   for (const Diagnostic& warning : all.warnings)
     session.err << fmt::format("{}: warning: {}\n", to_text(warning.where), warning.message)
                 << (warning.hint.empty() ? std::string() : fmt::format("    note: {}\n", warning.hint));
   if (!errors.empty() || !machines) return std::nullopt;
   for (MeasuredTable& table : all.tables) fill(table, missing);
   keep_part(all.tables, *part);
-  return Measured{std::move(all.tables), std::move(*machines), static_cast<Statistic>(*statistic)};
+  return Measured{std::move(all.tables), std::move(all.unread), std::move(*machines),
+                  static_cast<Statistic>(*statistic)};
 }
 
 namespace {

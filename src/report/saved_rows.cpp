@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -222,6 +223,7 @@ std::string row_title(const SavedValue& row) {
   for (const char* key : {"id", "row_id", "source_id", "collective", "band"}) {
     if (row.has(key)) out += (out.empty() ? "" : " ") + scalar_text(row.json()[key]);
   }
+  if (row.has("healthy") && row.json()["healthy"] == false) out += ", broken set-ups";
   return out;
 }
 
@@ -250,6 +252,14 @@ void read_validate_rows(const SavedValue& value, SavedResult& out) {
       out.rows.push_back(std::move(row));
     }
   }
+  if (value.has("budgets"))
+    for (const SavedValue& budget : value.list("budgets")) {
+      const bool met = budget.has("met") && budget.json()["met"].is_boolean() && budget.json()["met"].get<bool>();
+      // No row to judge by is a budget missed.
+      out.gates.push_back({fmt::format("{}.{}.median_ape", budget.text("collective"), budget.text("band")), "max",
+                           budget.required_number("limit_ape"),
+                           budget.number("median_ape").value_or(std::numeric_limits<double>::infinity()), met});
+    }
   if (value.has("unscored"))
     for (const SavedValue& row : value.list("unscored"))
       out.facts.push_back({"unscored " + row_title(row), row.text("why")});

@@ -221,13 +221,15 @@ bool read_schema(Reader& reader, Object& file, const std::string& schema) {
   constexpr std::array kinds{
       Kind{"collcast.topology.v1", "a machine", "'collcast topology check FILE' reads it"},
       Kind{"collcast.kernels.v1", "a kernel table", "'collcast topology check' reads it with a machine that names it"},
-      Kind{"collcast.scenario.v1", "a scenario", "'collcast step FILE' reads it"}};
+      Kind{"collcast.scenario.v1", "a scenario", "'collcast step FILE' reads it"},
+      Kind{"collcast.overlay.v1", "a calibration", "'collcast collective --overlay FILE' reads it"}};
   const Node* stated = file.node().find("schema");
   const auto is = [](const std::string& text) { return [&](const Kind& kind) { return kind.schema == text; }; };
   if (stated != nullptr && stated->kind == Node::Kind::scalar && stated->text != schema) {
     const auto other = std::find_if(kinds.begin(), kinds.end(), is(stated->text));
     if (other != kinds.end()) {
       const auto expected = std::find_if(kinds.begin(), kinds.end(), is(schema));
+      check(expected != kinds.end(), "every format that is read is listed");
       reader.error(stated->at, fmt::format("schema is '{}': this file is {}", stated->text, other->what),
                    fmt::format("expected {} ({}); {}", expected->what, schema, other->use));
       return false;

@@ -198,6 +198,24 @@ TEST_CASE("a log that breaks off keeps its finished rows and says so") {
   CHECK(after->warnings[0].message.find("the test did not finish") != std::string::npos);
 }
 
+TEST_CASE("a log that breaks off and is written on keeps its finished rows") {
+  const std::string row = "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n";
+  for (const char* left : {"16 4 float sum -1 9.5\n", "16 4 float sum -1 9.50 0 0srun: error: node1: task 3: Killed\n",
+                           "16 4 float sum -1 9.50 0 0\nsrun: error: node1: task 3: Killed\n"}) {
+    const auto died = log_of(devices + new_heading + row + left);
+    INFO(left);
+    REQUIRE(died.ok());
+    CHECK(died->tables[0].points.size() == 2);
+    CHECK_FALSE(died->tables[0].facts.complete);
+    CHECK_FALSE(died->warnings.empty());
+  }
+  // Rows that others follow, or that a finished test has, are wrong.
+  CHECK(first_error(log_of(new_heading + row + "16 4 float sum -1 9.50 0 0\n" + row)) ==
+        "t.log:5:1: a row of 8 columns");
+  CHECK(first_error(log_of(new_heading + row + "16 4 float sum -1 9.50 0 0\n" + ending)) ==
+        "t.log:5:1: a row of 8 columns");
+}
+
 TEST_CASE("a log's wrong rows are errors at their places, foreign lines are none") {
   const std::string row = "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n";
   const auto foreign = log_of("slurmstepd: hello\nnode1:12:34 [0] NCCL INFO Channel 00/02 : 0 1\n" + devices +

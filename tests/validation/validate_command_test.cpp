@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+
 #include "cli/process.hpp"
 
 using namespace collcast::test;
@@ -114,6 +116,31 @@ TEST_CASE("what cannot be read is said, all of it, and nothing is printed") {
   CHECK(run.err.find("bad.csv:2:14: error: time_us is 'x'") != std::string::npos);
   CHECK(run.err.find("'ncc'") != std::string::npos);
   CHECK(run.err.find("'guess'") != std::string::npos);
+}
+
+TEST_CASE("a bad file of a folder is listed with its reason and takes nothing from the others") {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "logs");
+  folder.write("logs/all_reduce.log", log_text);
+  folder.write("logs/empty.log", "");
+  const auto run = validate(folder, "--measured logs --format json");
+  REQUIRE(run.exit == 0);
+  const json document = json::parse(run.out);
+  CHECK(document["tables"].size() == 1);
+  REQUIRE(document["unscored"].size() == 1);
+  CHECK(document["unscored"][0]["id"] == "empty.log");
+  CHECK(document["unscored"][0]["why"] == "the file is empty (line 1)");
+  CHECK(run.err.find("empty.log:1:1: warning: the file is empty: the file is left out") != std::string::npos);
+}
+
+TEST_CASE("a missed budget of a saved validation breaks a report") {
+  const Folder folder;
+  CHECK(validate(folder, "--measured " + one_table + " --budget 'large=95%,small=1%' --output v.json").exit == 1);
+  const auto report = run_shell("collcast report v.json --output r.md --output r.xml", folder.path());
+  CHECK(report.exit == 1);
+  CHECK(folder.read("r.md").find("1 of 2 gates broken") != std::string::npos);
+  CHECK(folder.read("r.md").find("all.small.median_ape") != std::string::npos);
+  CHECK(folder.read("r.xml").find("failures=\"1\"") != std::string::npos);
 }
 
 TEST_CASE("a log that breaks off is scored with a warning on standard error") {

@@ -121,7 +121,8 @@ std::vector<std::string> files_in(const std::string& folder, std::error_code& er
 
 void append(Readings& to, Readings from) {
   std::move(from.tables.begin(), from.tables.end(), std::back_inserter(to.tables));
-  std::move(from.warnings.begin(), from.warnings.end(), std::back_inserter(to.warnings));
+  append(to.warnings, from.warnings);
+  append(to.unread, from.unread);
 }
 
 Result<Readings> load_folder(const std::string& folder, const Location& asked_by) {
@@ -135,13 +136,15 @@ Result<Readings> load_folder(const std::string& folder, const Location& asked_by
     Result<Readings> one = load_file(file, asked_by);
     if (!one) {
       complaints.add(one.errors());
+      out.unread.push_back(one.errors().front());
       continue;
     }
     if (one->tables.empty() && fs::path(file).filename() != "INDEX.csv")
       out.warnings.push_back({{file}, "no table and no log of nccl-tests: passed over", ""});
     append(out, std::move(one).value());
   }
-  if (!complaints.empty()) return complaints.take();
+  // One bad file takes nothing from the others; if there are no others it is all there is to say.
+  if (out.tables.empty() && !complaints.empty()) return complaints.take();
   if (out.tables.empty())
     return Diagnostic{asked_by, fmt::format("folder '{}' has no measured table", printable(folder)),
                       "expected CSV tables with their sidecars, or logs of nccl-tests"};

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include "collcast/validation/measured_table.hpp"
@@ -73,6 +74,7 @@ class LogReader {
   }
 
   Result<Readings> finish(const Lines& lines) {
+    end_of_odd_row();
     finish_test(lines);
     if (complaints_.empty() && lines.number() == 0) complaints_.add({file_, 1, 1}, "the file is empty", "");
     if (!complaints_.empty()) return complaints_.take();
@@ -160,12 +162,14 @@ class LogReader {
     const std::size_t placements = lead <= 1 && rest >= lead && (rest - lead) % width == 0 ? (rest - lead) / width : 0;
     if (placements < 1 || placements > 2 || width < 3) {
       if (!lines.ended()) return cut_off(lines);
-      complaints_.add(lines.at(1 + skipped_), fmt::format("a row of {} columns", row.size()),
-                      fmt::format("expected size, count, type, operation and root where they are printed, and {} "
-                                  "columns once or twice",
-                                  width));
+      complain_of_odd_row();
+      odd_row_ = {lines.at(1 + skipped_), fmt::format("a row of {} columns", row.size()),
+                  fmt::format("expected size, count, type, operation and root where they are printed, and {} "
+                              "columns once or twice",
+                              width)};
       return;
     }
+    complain_of_odd_row();
     first += rest - placements * width;
     const auto size = read_size(row[0].text);
     if (!size) {
@@ -187,8 +191,10 @@ class LogReader {
     const Location where = lines.at(word.column + skipped_);
     const auto time = read_microseconds(word.text);
     if (!time) {
-      complaints_.add(where, fmt::format("the time is '{}'", printable(word.text)),
-                      "expected microseconds above 0, to 10^12");
+      complain_of_odd_row();
+      odd_row_ = {where, fmt::format("the time is '{}'", printable(word.text)),
+                  "expected microseconds above 0, to 10^12"};
+      if (is_number(word.text)) complain_of_odd_row();  // out of range, not broken off
       return;
     }
     const Word& errors = row[first + 3 < row.size() ? first + 3 : row.size() - 1];
@@ -201,6 +207,19 @@ class LogReader {
     if (size == Bytes(0)) return;
     ++rows_;
     test_.points.push_back({size, *time, in_place, std::nullopt});
+  }
+
+  /// A row that others follow is wrong; the last one may be what a dying job left.
+  void complain_of_odd_row() {
+    if (odd_row_) complaints_.add(odd_row_->where, odd_row_->message, odd_row_->hint);
+    odd_row_.reset();
+  }
+
+  void end_of_odd_row() {
+    if (!odd_row_ || complete_ || test_.points.empty() || !complaints_.empty()) return complain_of_odd_row();
+    out_.warnings.push_back({odd_row_->where, "the log breaks off within this row", "the rows before it are used"});
+    warned_ = true;
+    odd_row_.reset();
   }
 
   void cut_off(const Lines& lines) {
@@ -243,6 +262,7 @@ class LogReader {
   std::string file_;
   Readings out_;
   Complaints complaints_;
+  std::optional<Diagnostic> odd_row_;
   MeasuredTable test_;
   Heading heading_;
   std::set<int> ranks_;

@@ -35,6 +35,7 @@ struct MeasuredTable {
 struct Readings {
   std::vector<MeasuredTable> tables;
   Diagnostics warnings;  ///< what was left out, and where
+  Diagnostics unread;    ///< of each file of a folder that cannot be read, the first reason
 };
 
 enum class MeasuredFormat { csv, text, json };
