@@ -41,7 +41,7 @@ Tolerances parse_tolerances(const std::vector<std::string>& texts, Diagnostics& 
 SavedFiles read_side(const std::string& path, Diagnostics& errors) {
   Result<SavedFiles> files = read_saved_files(path);
   if (files) return std::move(files).value();
-  errors.insert(errors.end(), files.errors().begin(), files.errors().end());
+  append(errors, files.errors());
   return {};
 }
 

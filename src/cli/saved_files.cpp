@@ -73,7 +73,7 @@ Result<SavedFiles> read_saved_files(const std::string& path) {
   for (const fs::path& file : json_files(path)) {
     const auto results = read_one(file.string());
     if (!results) {
-      errors.insert(errors.end(), results.errors().begin(), results.errors().end());
+      append(errors, results.errors());
       continue;
     }
     const std::string stem = file.stem().string();

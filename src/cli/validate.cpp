@@ -48,7 +48,7 @@ void apply_overlay(const Args& args, Measured& measured, Diagnostics& errors) {
   const Location where = typed("--overlay", args.overlay);
   Result<Overlay> overlay = load_overlay(args.overlay, where);
   if (!overlay) {
-    errors.insert(errors.end(), overlay.errors().begin(), overlay.errors().end());
+    append(errors, overlay.errors());
     return;
   }
   const std::vector<std::string> names = measured.machines.names();
@@ -57,7 +57,7 @@ void apply_overlay(const Args& args, Measured& measured, Diagnostics& errors) {
   if (!any) {
     const Result<Calibration> none =
         calibration_of(*overlay, names.size() == 1 ? names.front() : "any machine that is known here", where);
-    errors.insert(errors.end(), none.errors().begin(), none.errors().end());
+    append(errors, none.errors());
     return;
   }
   measured.machines.calibrate(std::move(overlay).value());

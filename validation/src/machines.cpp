@@ -151,7 +151,7 @@ Result<Machines> Machines::shipped(const SearchPath& search) {
     if (spec)
       out.specs_.push_back(std::move(spec).value());
     else
-      errors.insert(errors.end(), spec.errors().begin(), spec.errors().end());
+      append(errors, spec.errors());
   }
   if (!errors.empty()) return errors;
   return out;
