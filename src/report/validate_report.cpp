@@ -77,6 +77,18 @@ Json error_json(const BandError& error) {
   return out;
 }
 
+Json rows_json(const std::vector<Deviation>& rows) {
+  Json out = Json::array();
+  for (const Deviation& row : rows)
+    out.push_back({{"size_bytes", row.size.value()},
+                   {"in_place", row.in_place},
+                   {"algorithm", row.algorithm},
+                   {"measured_s", row.measured.count()},
+                   {"predicted_s", row.predicted.count()},
+                   {"ape", row.ape()}});
+  return out;
+}
+
 Json table_json(const ScoredTable& table) {
   Json out;
   out["id"] = table.id;
@@ -99,7 +111,11 @@ Json document_json(const ValidateReport& report) {
   out["method"] = report.method;
   out["statistic"] = report.statistic;
   out["tables"] = Json::array();
-  for (const ScoredTable& table : report.tables) out["tables"].push_back(table_json(table));
+  for (const ScoredTable& table : report.tables) {
+    Json one = table_json(table);
+    one["rows"] = rows_json(table.rows);
+    out["tables"].push_back(std::move(one));
+  }
   out["summary"] = Json::array();
   for (const SummaryRow& row : summary(report)) {
     Json one;

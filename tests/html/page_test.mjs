@@ -16,6 +16,9 @@ const file = path.join(folder, 'page.html');
 const hostile = '<script>window.ran = 1</script><img src=x onerror="window.ran = 1">';
 const kinds = ['breakdown', 'memory', 'timeline', 'collective-time', 'collective-busbw', 'plan', 'validate-bands',
   'measured-predicted'];
+const tables = path.join(here, '..', '..', 'validation', 'data', 'nccl-tests');
+const inputs = ['llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'plan.json', 'hostile-validate.json'];
+const validation = () => JSON.parse(readFileSync(path.join(folder, 'validate.json'), 'utf8'));
 let browser;
 
 const collcast = (...words) => execFileSync(process.env.COLLCAST, words, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -26,7 +29,12 @@ before(async () => {
   writeFileSync(path.join(folder, 'hostile.json'), JSON.stringify({ ...step, scenario: hostile, title: `</title>${hostile}` }));
   collcast('collective', 'all_reduce', '--topology', 'dgx-h100', '--algorithm', 'all', '--size', '1KiB:64MiB:x8', '--output', 'sweep.json');
   collcast('plan', 'llama3-8b-8xh100', '--simulate', '0', '--output', 'plan.json');
-  collcast('report', 'llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'plan.json', path.join(here, 'validate.json'), '--output', file);
+  collcast('validate', '--measured', path.join(tables, 'a100-cw-1x8-all_reduce.csv'), path.join(tables, '2080ti-1x2-nop2p-reduce.csv'),
+    '--output', 'validate.json');
+  const validated = validation();
+  validated.tables[1].id = hostile;
+  writeFileSync(path.join(folder, 'hostile-validate.json'), JSON.stringify(validated));
+  collcast('report', ...inputs, '--output', file);
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
 });
 after(async () => {
@@ -112,6 +120,20 @@ test('a name that is markup stays text and never runs', async () => {
   await close();
 });
 
+test('every row of a validated table is a point of measured against predicted', async () => {
+  const rows = validation().tables.flatMap((table) => table.rows);
+  assert.equal(rows.length, 102);  // 46 and 56 rows of the two tables
+  const { page, wrong, close } = await open();
+  // A point is a circle of eight pixels, a path of its own; marks of the legend are larger.
+  const points = await page.$$eval('figure[data-chart="measured-predicted"] svg path', (all) => all.filter((shape) => {
+    const box = shape.getBBox();
+    return shape.getAttribute('fill') !== 'none' && Math.abs(box.width - box.height) < 0.1 && box.width > 0.5 && box.width < 9;
+  }).length);
+  assert.equal(points, rows.length);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test('a chart says under the pointer what it is', async () => {
   const { page, wrong, close } = await open();
   for (const kind of ['breakdown', 'memory', 'timeline']) {
@@ -158,6 +180,6 @@ test('on a narrow screen nothing sticks out', async () => {
 
 test('the same inputs give the same page', () => {
   const first = readFileSync(file);
-  collcast('report', 'llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'plan.json', path.join(here, 'validate.json'), '--output', file);
+  collcast('report', ...inputs, '--output', file);
   assert.ok(first.equals(readFileSync(file)));
 });

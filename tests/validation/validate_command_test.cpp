@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <filesystem>
 
 #include "cli/process.hpp"
@@ -49,6 +50,20 @@ TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscore
     CHECK(table["bands"][band]["mean_ape"].is_number());
   }
   CHECK(rows == 46);
+  REQUIRE(table["rows"].size() == 46);
+  double large = 0;
+  for (const json& row : table["rows"]) {
+    const double measured = row["measured_s"], predicted = row["predicted_s"];
+    CHECK(row["ape"].get<double>() == Approx(std::abs(predicted - measured) / measured));
+    if (row["size_bytes"] > 4 << 20) large += row["ape"].get<double>() / table["bands"]["large"]["n"].get<int>();
+  }
+  CHECK(large == Approx(table["bands"]["large"]["mean_ape"].get<double>()));
+  // The first line of the file; the same size in place stands after all sizes out of place there.
+  CHECK(table["rows"][0]["size_bytes"] == 96);
+  CHECK(table["rows"][0]["measured_s"].get<double>() == Approx(23.41e-6));
+  CHECK(table["rows"][0]["in_place"] == false);
+  CHECK(table["rows"][1]["size_bytes"] == 96);
+  CHECK(table["rows"][1]["in_place"] == true);
   CHECK(doc["tables"][1]["healthy"] == "no");
   CHECK(doc["unscored"].empty());
   CHECK(doc["summary"].size() > 0);

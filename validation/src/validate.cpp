@@ -80,7 +80,8 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
   for (const MeasuredPoint& point : points) {
     const Result<Predicted> predicted = predict(place, place.request(point.size));
     if (!predicted) return predicted.errors();
-    Deviation row{point.size, time_of(point, statistic), predicted->time, std::nullopt};
+    Deviation row{point.size,     time_of(point, statistic), predicted->time, std::nullopt,
+                  point.in_place, predicted->algorithm};
     if (point.spread && point.spread->median > Seconds(0))
       row.spread = (point.spread->p95 - point.spread->median) / point.spread->median;
     by_band[static_cast<std::size_t>(band_of(point.size))].push_back(row);

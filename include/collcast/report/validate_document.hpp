@@ -26,6 +26,8 @@ struct Deviation {
   Bytes size{};
   Seconds measured{}, predicted{};
   std::optional<double> spread;  ///< (p95 - median) / median over the repetitions
+  bool in_place = false;
+  std::string algorithm = {};  ///< that the prediction picked
   double ape() const;
 };
 
@@ -42,8 +44,8 @@ struct ScoredTable {
   bool calibrated = false;
   int nodes = 0, ranks = 0;
   std::vector<std::string> algorithms;  ///< that were picked, from small sizes to large
-  std::vector<Deviation> rows;
-  std::array<BandError, 3> errors{};  ///< by band
+  std::vector<Deviation> rows;          ///< from small sizes to large
+  std::array<BandError, 3> errors{};    ///< by band
 };
 
 struct UnscoredTable {

@@ -260,22 +260,30 @@ function errorBands(item) {
     }));
 }
 
+// Rows of every table, and rows that stand alone: by collective, or by their source.
+function deviations(document) {
+  const tables = array(document.tables).flatMap((table) => array(table.rows).map((row) => ({ ...row,
+    source: String(table.collective), label: `${table.id}, ${bytes(row.size_bytes)}${row.in_place ? ' in place' : ''}` })));
+  const alone = array(document.rows).map((row) => ({ ...row, source: String(row.source_id ?? 'rows'), label: String(row.row_id ?? '') }));
+  return [...tables, ...alone].filter((row) => row.measured_s > 0 && row.predicted_s > 0);
+}
+
 function measuredAgainstPredicted(item) {
-  const rows = array(item.document.rows).filter((row) => row.measured_s > 0 && row.predicted_s > 0);
+  const rows = deviations(item.document);
   if (rows.length === 0) return;
   const all = rows.flatMap((row) => [row.measured_s, row.predicted_s]);
-  const ends = [Math.min(...all), Math.max(...all)];
-  const sources = [...new Set(rows.map((row) => String(row.source_id ?? 'rows')))];
-  add('measured-predicted', 'Measured against predicted', 'on the line a prediction is exact, below it too fast', 380, (t, narrow) => ({
+  const ends = [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
+  const sources = [...new Set(rows.map((row) => row.source))];
+  add('measured-predicted', 'Measured against predicted', 'a point is a row of a table; on the line a prediction is exact, below it too fast', 380, (t, narrow) => ({
     grid: { left: narrow ? 66 : 84, right: 28, top: 40, bottom: 46 },
     xAxis: { type: 'log', name: 'measured', nameLocation: 'middle', nameGap: 28, axisLabel: { formatter: seconds } },
     yAxis: { type: 'log', name: 'predicted', axisLabel: { formatter: seconds } },
     tooltip: { trigger: 'item', formatter: (p) => (p.data.label ? `${shortened(p.data.label, 60)}\nmeasured ${seconds(p.value[0])}, predicted ${seconds(p.value[1])}` : '') },
     series: [
       { type: 'line', name: 'exact', data: ends.map((v) => [v, v]), symbol: 'none', color: t.faint, lineStyle: { type: 'dashed' } },
-      ...sources.map((source, i) => ({ type: 'scatter', name: source, symbolSize: 8, color: palette[i % palette.length],
-        data: rows.filter((row) => String(row.source_id ?? 'rows') === source)
-          .map((row) => ({ value: [row.measured_s, row.predicted_s], label: String(row.row_id ?? '') })) })),
+      ...sources.map((source, i) => ({ type: 'scatter', name: source, symbolSize: rows.length > 500 ? 4 : 8, color: palette[i % palette.length],
+        data: rows.filter((row) => row.source === source)
+          .map((row) => ({ value: [row.measured_s, row.predicted_s], label: row.label })) })),
     ],
   }));
 }
