@@ -44,14 +44,14 @@ TEST_CASE("every shipped machine loads under its own name and routes") {
 }
 
 TEST_CASE("every system with published tables is one shipped machine, and no other is named") {
-  // The systems of the published nccl-tests tables.
+  // The systems of the published nccl-tests tables, and what `collcast measure` calls this host.
   std::istringstream names(
       "abci-a100 abci-v100 aic-a100-sxm aic-b200-sxm aic-b300-sxm aic-gb200 aic-gb300 aic-h100-sxm aic-h200-sxm "
       "aic-l40s-pcie aic-rtxpro6000-pcie alcf-polaris autodl-2080ti aws-p3dn aws-p4de aws-p5 azure-nd-a100 "
       "azure-nd-a100-40 coreweave-gb200-nvl72 cscs-alps-gh200 cw-a100-hgx dgx-a100-ib dgx1-v100-roce dgx2-v100 "
       "eunomia-b300 gcp-a3-high gcp-a3-mega gcp-a3-ultra gcp-a4 issue1244-h20 issue303-h20 moc-h100-roce "
       "nebius-h200 oci-a100-b4 pan-4090 pan-a100 pan-h800 pan-v100 simumax-h100 snellius-h100 sw-v100-pcie "
-      "xxrjun-cluster00-h100 xxrjun-cluster01-h100");
+      "xxrjun-cluster00-h100 xxrjun-cluster01-h100 loopback");
   std::map<std::string, int> machines_of;
   for (std::string system; names >> system;) machines_of[system] = 0;
   for (const TopologyEntry& machine : list_topologies(samples::shipped())) {

@@ -1,5 +1,5 @@
 // The whole chain for real: Gloo on loopback measured, a machine calibrated on every second size, validated on the
-// rest.
+// rest. The same on tables that were recorded on a quiet host, where the goal of 15 % must be met.
 //
 // Times of a shared machine jump by what the measurement's own spread says, so the law asserted is: on sizes that the
 // fit never saw the median error is within 15 %, or within that spread where it is larger; and the calibration is worth
@@ -17,17 +17,19 @@ using nlohmann::json;
 namespace {
 
 const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
-const std::string machine = " --measured t.csv --topology star --link-latency 10us --statistic median ";
+const std::string measurement = " --measured t.csv --statistic median ";
 
 struct Errors {
   double median_ape = 0, spread = 0;
 };
 
 Errors errors_of(const Folder& folder, const std::string& options) {
-  const auto run = run_shell(data + "collcast validate" + machine + options + " --format json", folder.path());
+  const auto run = run_shell(data + "collcast validate" + options + " --format json", folder.path());
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
   const json table = json::parse(run.out)["tables"][0];
+  CHECK(table["topology"] == "loopback");
+  CHECK(table["matched_by"] == "system");
   Errors out;
   int rows = 0;
   for (const char* name : {"small", "medium", "large"}) {
@@ -51,12 +53,23 @@ TEST_CASE("measure, calibrate on half of the sizes, validate on the other half")
                                   folder.path());
   CAPTURE(measured.err);
   REQUIRE(measured.exit == 0);
-  const auto fitted = run_shell(data + "collcast calibrate" + machine + "--part 1/2 --output o.yaml", folder.path());
+  const auto fitted =
+      run_shell(data + "collcast calibrate" + measurement + "--part 1/2 --output o.yaml", folder.path());
   CAPTURE(fitted.err);
   REQUIRE(fitted.exit == 0);
-  const Errors before = errors_of(folder, "--part 2/2"), after = errors_of(folder, "--part 2/2 --overlay o.yaml");
+  const Errors before = errors_of(folder, measurement + "--part 2/2"),
+               after = errors_of(folder, measurement + "--part 2/2 --overlay o.yaml");
   WARN("median error " << after.median_ape * 100 << " % (before: " << before.median_ape * 100 << " %), spread "
                        << after.spread * 100 << " %");
   CHECK(after.median_ape <= std::max(0.15, after.spread));
   CHECK(after.median_ape < before.median_ape / 2);
+}
+
+TEST_CASE("recorded tables of a quiet host: calibrated on half of the sizes, within 15 % on the other half") {
+  const Folder folder;
+  const std::string recorded = " --measured " + std::string(COLLCAST_SOURCE_DIR) +
+                               "/validation/data/gloo-loopback/gloo-loopback-1x2-all_reduce.csv --statistic median ";
+  REQUIRE(run_shell(data + "collcast calibrate" + recorded + "--part 1/2 --output o.yaml", folder.path()).exit == 0);
+  CHECK(errors_of(folder, recorded + "--part 2/2").median_ape > 0.8);
+  CHECK(errors_of(folder, recorded + "--part 2/2 --overlay o.yaml").median_ape < 0.15);
 }
