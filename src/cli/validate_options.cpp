@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <ostream>
 
@@ -20,11 +21,59 @@ struct Missing {
   int nodes = 0, ranks = 0;
 };
 
+/// A table that says otherwise keeps what it says, unless it contradicts itself.
 void fill(MeasuredTable& table, const Missing& missing) {
   MeasuredFacts& facts = table.facts;
   if (facts.collective.empty()) facts.collective = missing.collective;
+  if (!facts.doubt.empty() && missing.ranks > 0) {
+    facts.doubt.clear();
+    facts.ranks = missing.ranks;
+    if (missing.nodes > 0) facts.nodes = missing.nodes;
+  }
   if (facts.ranks == 0) facts.ranks = missing.ranks;
   if (facts.nodes == 0) facts.nodes = missing.nodes > 0 ? missing.nodes : missing.ranks > 0 ? 1 : 0;
+}
+
+/// Tables that say otherwise than an option does.
+struct Conflict {
+  std::string option, value;
+  std::vector<std::string> tables;  ///< with what they say
+};
+
+std::vector<Conflict> conflicts(const std::vector<MeasuredTable>& tables, const Missing& missing) {
+  Conflict kind{"--collective", missing.collective, {}}, ranks{"--ranks", std::to_string(missing.ranks), {}},
+      nodes{"--nodes", std::to_string(missing.nodes), {}};
+  for (const MeasuredTable& table : tables) {
+    const MeasuredFacts& facts = table.facts;
+    const auto says = [&](Conflict& of, const std::string& what) {
+      of.tables.push_back(fmt::format("'{}' says {}", facts.id, what));
+    };
+    if (!missing.collective.empty() && facts.collective != missing.collective) says(kind, facts.collective);
+    if (missing.ranks > 0 && facts.ranks != missing.ranks) says(ranks, std::to_string(facts.ranks));
+    if (missing.nodes > 0 && facts.nodes != missing.nodes) says(nodes, std::to_string(facts.nodes));
+  }
+  std::vector<Conflict> out;
+  for (Conflict& one : std::array{std::move(kind), std::move(ranks), std::move(nodes)})
+    if (!one.tables.empty()) out.push_back(std::move(one));
+  return out;
+}
+
+/// Of no table an option is a mistake; of some it is told.
+void look_for_conflicts(const std::vector<MeasuredTable>& tables, const Missing& missing, const Session& session,
+                        Diagnostics& errors) {
+  constexpr std::size_t most_named = 3;
+  for (const Conflict& one : conflicts(tables, missing)) {
+    std::vector<std::string> named = one.tables;
+    if (named.size() > most_named) {
+      named.resize(most_named);
+      named.push_back(fmt::format("and {} more otherwise", one.tables.size() - most_named));
+    }
+    const std::string what = fmt::format("{} {}, but table {}", one.option, one.value, fmt::join(named, ", "));
+    if (one.tables.size() == tables.size())
+      errors.push_back({command_line, what, "it is for logs that do not say; remove the option"});
+    else
+      session.err << fmt::format("{}: warning: {}: what a table says counts\n", to_text(command_line), what);
+  }
 }
 
 Missing parse_missing(const MeasuredArgs& args, Diagnostics& errors) {
@@ -124,6 +173,8 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
                 << (warning.hint.empty() ? std::string() : fmt::format("    note: {}\n", warning.hint));
   if (!errors.empty() || !machines) return std::nullopt;
   for (MeasuredTable& table : all.tables) fill(table, missing);
+  look_for_conflicts(all.tables, missing, session, errors);
+  if (!errors.empty()) return std::nullopt;
   keep_part(all.tables, *part);
   return Measured{std::move(all.tables), std::move(all.unread), std::move(*machines),
                   static_cast<Statistic>(*statistic)};

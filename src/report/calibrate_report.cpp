@@ -15,6 +15,7 @@ std::string percent(double share) { return fmt::format("{:.1f}%", share * 100); 
 Json machine_json(const CalibrateReport::Machine& machine) {
   Json out;
   out["topology"] = machine.topology;
+  out["matched_by"] = machine.matched_by;
   out["base_latency_s"] = machine.base_latency.count();
   out["latency_scale"] = machine.latency_scale;
   out["efficiency_nvlink"] = machine.efficiency[0];
@@ -43,6 +44,7 @@ Json document_json(const CalibrateReport& report) {
   for (const auto& machine : report.machines) out["machines"].push_back(machine_json(machine));
   out["unused"] = Json::array();
   for (const UnscoredTable& table : report.unused) out["unused"].push_back({{"id", table.id}, {"why", table.why}});
+  out["warnings"] = report.warnings;
   return out;
 }
 
@@ -55,14 +57,15 @@ std::string before_and_after(const CalibrateReport::Machine& machine, Band band)
 Table machines_table(const CalibrateReport& report) {
   Table out;
   out.title = "fitted, and the median error over the rows fitted to, before -> after";
-  out.columns = {{"machine", "", Align::left},       {"tables", "", Align::right},
-                 {"base latency", "", Align::right}, {"latencies x", "", Align::right},
-                 {"NVLink", "", Align::right},       {"PCIe", "", Align::right},
-                 {"network", "", Align::right},      {"below 64 KiB", "", Align::right},
-                 {"to 4 MiB", "", Align::right},     {"above", "", Align::right}};
+  out.columns = {
+      {"machine", "", Align::left},       {"by", "", Align::left},           {"tables", "", Align::right},
+      {"base latency", "", Align::right}, {"latencies x", "", Align::right}, {"NVLink", "", Align::right},
+      {"PCIe", "", Align::right},         {"network", "", Align::right},     {"below 64 KiB", "", Align::right},
+      {"to 4 MiB", "", Align::right},     {"above", "", Align::right}};
   for (const auto& machine : report.machines) {
-    std::vector<std::string> cells{machine.topology, fmt::format("{}", machine.tables.size()),
-                                   format_seconds(machine.base_latency), fmt::format("{:.3g}", machine.latency_scale)};
+    std::vector<std::string> cells{machine.topology, fmt::format("{}", fmt::join(machine.matched_by, ", ")),
+                                   fmt::format("{}", machine.tables.size()), format_seconds(machine.base_latency),
+                                   fmt::format("{:.3g}", machine.latency_scale)};
     for (const double efficiency : machine.efficiency) cells.push_back(percent(efficiency));
     for (const Band band : bands) cells.push_back(before_and_after(machine, band));
     out.rows.push_back(std::move(cells));
@@ -95,6 +98,7 @@ Page page(const CalibrateReport& report) {
   out.title = fmt::format("{} calibrated by {}, library {}",
                           counted(static_cast<std::int64_t>(report.machines.size()), "machine"),
                           counted(static_cast<std::int64_t>(tables), "table"), report.library);
+  for (const std::string& warning : report.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   out.blocks.push_back(machines_table(report));
   for (const auto& machine : report.machines)
     if (!machine.at_bounds.empty())

@@ -75,6 +75,12 @@ void add_step_terms(const SavedValue& value, SavedRow& row) {
             {"parameters_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "buffers_bytes"}, row);
 }
 
+void add_warnings(const SavedValue& value, SavedResult& out) {
+  if (value.has("warnings") && value.json()["warnings"].is_array()) {
+    for (const Json& warning : value.json()["warnings"]) out.warnings.push_back(scalar_text(warning));
+  }
+}
+
 }  // namespace
 
 void read_step_rows(const SavedValue& value, SavedResult& out) {
@@ -93,9 +99,7 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
   out.rows.push_back(std::move(row));
   add_common_facts(value, {"scenario", "what_if", "machine", "library", "inputs"}, out.facts);
   read_gates(value, out);
-  if (value.has("warnings") && value.json()["warnings"].is_array()) {
-    for (const Json& warning : value.json()["warnings"]) out.warnings.push_back(scalar_text(warning));
-  }
+  add_warnings(value, out);
 }
 
 namespace {
@@ -260,6 +264,7 @@ void read_validate_rows(const SavedValue& value, SavedResult& out) {
                            budget.required_number("limit_ape"),
                            budget.number("median_ape").value_or(std::numeric_limits<double>::infinity()), met});
     }
+  add_warnings(value, out);
   if (value.has("unscored"))
     for (const SavedValue& row : value.list("unscored"))
       out.facts.push_back({"unscored " + row_title(row), row.text("why")});

@@ -136,6 +136,7 @@ Json document_json(const ValidateReport& report) {
                               {"n", budget.n},
                               {"median_ape", budget.n > 0 ? Json(budget.median_ape) : Json()},
                               {"met", budget.met()}});
+  out["warnings"] = report.warnings;
   return out;
 }
 
@@ -330,6 +331,7 @@ Page page(const ValidateReport& report) {
   for (const BudgetOutcome& budget : report.budgets)
     out.blocks.push_back(
         Paragraph{budget_text(budget), budget.met() ? Paragraph::Tone::plain : Paragraph::Tone::warning});
+  for (const std::string& warning : report.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   if (broken < static_cast<std::int64_t>(report.tables.size())) out.blocks.push_back(summary_table(report, true));
   if (broken > 0) out.blocks.push_back(summary_table(report, false));
   const std::vector<const ScoredTable*> shown = shown_tables(report);

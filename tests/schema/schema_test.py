@@ -82,7 +82,7 @@ COMMANDS = [
     ("validate", f"collcast validate --measured {TABLES} --budget large=8% --budget all_reduce.small=99%"),
     ("validate", f"collcast validate --measured {TABLES} {TOO_LARGE} --topology snellius-h100"),
     ("calibrate", f"collcast calibrate --measured {TABLES}"),
-    ("calibrate", f"collcast calibrate --measured {TABLES} --part 1/2"),
+    ("calibrate", f"collcast calibrate --measured {TABLES} --part 1/2 --topology azure-ndv4"),
 ] + [("machine", f"collcast topology show {p.stem}") for p in sorted((ROOT / "topologies").glob("*.yaml"))]
 
 # What depends on how the machine behaves while the test runs, or needs more tables than a test should fit to.

@@ -94,6 +94,34 @@ TEST_CASE("a table of an unknown system goes by its GPU, NVLink and nodes") {
   CHECK(place.errors().front().hint == "name its machine with --topology");
 }
 
+TEST_CASE("a machine that is a guess, or that has other GPUs, is remarked on") {
+  Machines all = machines();
+  const auto guessed = all.place(table("somewhere", "Tesla V100-SXM3-32GB", 1, 16, 16));
+  REQUIRE(guessed.ok());
+  CHECK(guessed->remark == "dgx2-v100 is a guess by the GPU 'Tesla V100-SXM3-32GB'; --topology names the machine");
+  const auto equals = all.place(table("", "NVIDIA H100 80GB HBM3", 1, 8, 8));
+  REQUIRE(equals.ok());
+  CHECK(equals->remark.find("dgx-h100, gcp-a3-high, gcp-a3-mega would fit as well") != std::string::npos);
+  const auto named = all.place(table("aic-h100-sxm", "whatever", 1, 8, 8));
+  REQUIRE(named.ok());
+  CHECK(named->remark.empty());
+
+  Machines only = Machines::only(load_topology("dgx-h100", source_tree).value());
+  const auto remark = [&](const std::string& gpu) { return only.place(table("", gpu, 1, 8, 8)).value().remark; };
+  CHECK(remark("Tesla V100-SXM2-16GB") == "measured on 'Tesla V100-SXM2-16GB', dgx-h100 has 'H100-SXM5-80GB'");
+  CHECK_FALSE(remark("NVIDIA H100 PCIe").empty());
+  for (const char* same : {"NVIDIA H100 80GB HBM3", "H100-SXM5-80GB", "H100", "", "none", "unknown"})
+    CHECK(remark(same).empty());
+}
+
+TEST_CASE("a remark is said once, with the tables that it is of") {
+  Remarks remarks;
+  remarks.add("a", "");
+  for (const char* id : {"a", "b", "c", "d"}) remarks.add(id, "one");
+  remarks.add("b", "two");
+  CHECK(remarks.texts() == std::vector<std::string>{"a, b, c and 1 more: one", "b: two"});
+}
+
 TEST_CASE("what keeps a table from being placed is said") {
   Machines all = machines();
   const auto why = [&](MeasuredTable one) {
@@ -117,6 +145,9 @@ TEST_CASE("what keeps a table from being placed is said") {
   t = good;
   t.facts.nodes = 3;
   CHECK(why(t) == "8 ranks do not spread evenly over 3 nodes");
+  t = good;
+  t.facts.doubt = "it lists 8 ranks, but rank 8 is one of them";
+  CHECK(why(t) == t.facts.doubt);
   t = good;
   t.facts.ranks = 16;
   CHECK(why(t).find("16 ranks per node, but a node of dgx-h100 has 8") == 0);

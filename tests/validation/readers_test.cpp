@@ -1,6 +1,7 @@
 // Measured tables and logs as they come: every layout, and every way that a file can be broken.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -145,6 +146,45 @@ TEST_CASE("today's log gives both placements, ranks, nodes, GPU and collective")
   CHECK(points[1].in_place);
 }
 
+namespace {
+
+/// A log of an all-reduce of eight ranks in one process, without some of its lines of ranks.
+std::string eight_ranks(const std::vector<int>& lost, int gpus_per_process, const std::string& rates) {
+  std::string out = "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus " +
+                    std::to_string(gpus_per_process) + " minBytes 8\n# Using devices\n";
+  for (int rank = 0; rank < 8; ++rank)
+    if (std::find(lost.begin(), lost.end(), rank) == lost.end())
+      out += "#  Rank  " + std::to_string(rank) + " Group  0 Pid 11 on n1 device  " + std::to_string(rank) +
+             " [0x07] Tesla V100-SXM2-32GB\n";
+  return out + new_heading + "67108864 16777216 float sum -1 690.89 " + rates + " 0 690.89 " + rates + " 0\n" + ending;
+}
+
+}  // namespace
+
+TEST_CASE("a log that lost some of its lines of ranks is not believed") {
+  const auto doubt = [](const std::string& text) { return log_of(text).value().tables.at(0).facts.doubt; };
+  // 67108864 B in 690.89 us: 97.13 GB/s; times 2 * 7/8: 169.98.
+  const std::string rates = "97.13 169.98";
+  CHECK(doubt(eight_ranks({}, 8, rates)).empty());
+  CHECK(doubt(eight_ranks({}, 1, rates)).empty());
+  CHECK(doubt(eight_ranks({3}, 1, rates)) == "it lists 7 ranks, but rank 7 is one of them");
+  CHECK(doubt(eight_ranks({7}, 8, rates)) == "it lists 7 ranks, but its processes have 8 GPUs together");
+  CHECK(doubt(eight_ranks({7}, 1, rates)) == "it lists 7 ranks, but its bus bandwidths are those of 8");
+  // Two decimals cannot tell seven from eight ranks at so low a rate: 0.10 * 1.714 = 0.17, 0.10 * 1.75 = 0.18.
+  CHECK(doubt(eight_ranks({7}, 1, "0.10 0.18")).empty());
+  CHECK(doubt(eight_ranks({7}, 1, "97.13 97.13")) == "it lists 7 ranks, but its bus bandwidths are those of 2");
+  // A broadcast has one rate, whatever the ranks, and old tools print the same twice for a gather.
+  std::string broadcast = eight_ranks({7}, 1, "97.13 97.13");
+  broadcast.replace(broadcast.find("all_reduce"), 10, "broadcast");
+  CHECK(doubt(broadcast).empty());
+  std::string gather = eight_ranks({7}, 1, "97.13 97.13");
+  gather.replace(gather.find("all_reduce"), 10, "all_gather");
+  CHECK(doubt(gather).empty());
+  gather = eight_ranks({7}, 1, "97.13 84.99");
+  gather.replace(gather.find("all_reduce"), 10, "all_gather");
+  CHECK(doubt(gather) == "it lists 7 ranks, but its bus bandwidths are those of 8");
+}
+
 TEST_CASE("logs of every age are read: no root, no operation, one placement, extra columns, a launcher's label") {
   const auto times = [](const std::string& head, const std::string& row) {
     const auto read = log_of(head + row + "\n" + ending);
@@ -266,6 +306,20 @@ TEST_CASE("the JSON of nccl-tests gives rows, ranks of all processes and the col
   REQUIRE(table.points.size() == 2);
   CHECK(table.points[0].time.count() == Approx(10.5e-6));
   CHECK(table.points[1].in_place);
+}
+
+TEST_CASE("JSON whose bandwidths are of more ranks than it lists is not believed") {
+  const std::string two = R"({"rank":0,"hostname":"n1"},{"rank":4,"hostname":"n2"})";
+  const auto doubt = [&](const std::string& bus_bw) {
+    std::string row = json_row;
+    const std::string rates = R"("alg_bw":0.1,"bus_bw":0.1)";
+    for (std::size_t at = 0; (at = row.find(rates)) != std::string::npos;)
+      row.replace(at, rates.size(), R"("alg_bw":0.100000,"bus_bw":)" + bus_bw);
+    return json_of(json_log(row, two)).value().tables.at(0).facts.doubt;
+  };
+  CHECK(doubt("0.100000").empty());                        // no (n-1)/n of any n
+  CHECK(doubt("0.087500").empty());                        // 7/8
+  CHECK(doubt("0.093750").find("it lists 8 ranks") == 0);  // 15/16
 }
 
 TEST_CASE("broken JSON says where; a run that died keeps its rows") {

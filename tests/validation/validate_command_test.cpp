@@ -93,6 +93,61 @@ TEST_CASE("a log that does not say its ranks or collective asks for them, and ta
   CHECK(validate(folder, "--measured my.log --topology dgx-h100 --collective all_reduce --ranks 8").exit == 0);
 }
 
+TEST_CASE("an option that every table contradicts is an error that names both; of some tables a warning") {
+  const Folder folder;
+  folder.write("all_reduce.log", log_text);
+  const auto all = validate(folder, "--measured all_reduce.log --ranks 4 --nodes 2 --collective broadcast");
+  CHECK(all.exit == 2);
+  CHECK(all.err.find("error: --ranks 4, but table 'all_reduce' says 2\n") != std::string::npos);
+  CHECK(all.err.find("error: --nodes 2, but table 'all_reduce' says 1\n") != std::string::npos);
+  CHECK(all.err.find("error: --collective broadcast, but table 'all_reduce' says all_reduce\n") != std::string::npos);
+  CHECK(validate(folder, "--measured all_reduce.log --ranks 2 --nodes 1 --collective all_reduce").exit == 0);
+
+  folder.write("silent.log", "1024 256 float sum -1 13.00 0.08 0.08 0 13.50 0.08 0.08 0\n# Out of bounds values : 0\n");
+  const auto some = validate(folder,
+                             "--measured all_reduce.log silent.log --topology dgx-h100 --ranks 4 --collective "
+                             "all_reduce --format json");
+  REQUIRE(some.exit == 0);
+  CHECK(some.err.find("warning: --ranks 4, but table 'all_reduce' says 2: what a table says counts") !=
+        std::string::npos);
+  const json tables_read = json::parse(some.out)["tables"];
+  CHECK(tables_read[0]["ranks"] == 2);
+  CHECK(tables_read[1]["ranks"] == 4);
+}
+
+TEST_CASE("a log that lost a line of a rank is refused, and scored with --ranks") {
+  const Folder folder;
+  std::string text = log_text;
+  text.replace(text.find("Rank  1"), 7, "Rank  2");
+  folder.write("all_reduce.log", text);
+  const auto refused = validate(folder, "--measured all_reduce.log --topology dgx-h100");
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("it lists 2 ranks, but rank 2 is one of them") != std::string::npos);
+  const auto told = validate(folder, "--measured all_reduce.log --topology dgx-h100 --ranks 3 --format json");
+  REQUIRE(told.exit == 0);
+  CHECK(json::parse(told.out)["tables"][0]["ranks"] == 3);
+}
+
+TEST_CASE("validate and calibrate say how a machine was found, and warn of guesses and of other GPUs") {
+  const Folder folder;
+  folder.write("all_reduce.log", log_text);
+  for (const std::string command : {"validate", "calibrate"}) {
+    const auto run = [&](const std::string& options) {
+      return run_shell(data + "collcast " + command + " --measured all_reduce.log " + options, folder.path());
+    };
+    const json guessed = json::parse(run("--format json").out);
+    REQUIRE(guessed["warnings"].size() == 1);
+    const std::string text = guessed["warnings"][0];
+    CHECK(text.find("all_reduce: ") == 0);
+    CHECK(text.find("is a guess by the GPU 'NVIDIA H100 80GB HBM3'") != std::string::npos);
+    CHECK(run("").out.find("warning: " + text) != std::string::npos);
+    const json other = json::parse(run("--topology dgx-a100 --format json").out);
+    CHECK(other["warnings"][0] == "all_reduce: measured on 'NVIDIA H100 80GB HBM3', dgx-a100 has 'A100-SXM4-80GB'");
+    CHECK(json::parse(run("--topology dgx-h100 --format json").out)["warnings"].empty());
+    if (command == "calibrate") CHECK(guessed["machines"][0]["matched_by"] == json::array({"gpu"}));
+  }
+}
+
 TEST_CASE("budgets: met, missed by how much, and exit 1") {
   const Folder folder;
   CHECK(validate(folder, "--measured " + one_table + " --budget 'large=95%'").exit == 0);

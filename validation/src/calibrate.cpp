@@ -257,12 +257,16 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
       errors.push_back({{}, fmt::format("table '{}' cannot be used: {}", table.id, table.why), table.hint});
     return errors;
   }
+  Remarks remarks;
   for (const auto& [name, places] : by_machine) {
     const TopologySpec spec = places.front().fabric->spec();
     std::vector<Target> targets;
     std::vector<MeasuredTable> used;
     CalibrateReport::Machine machine;
+    std::set<std::string> matched_by;
     for (const PlacedTable& place : places) {
+      matched_by.insert(place.matched_by);
+      remarks.add(place.table->facts.id, place.remark);
       const std::vector<Target> more = targets_of(place, statistic);
       targets.insert(targets.end(), more.begin(), more.end());
       used.push_back(*place.table);
@@ -276,6 +280,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     machine.before = errors_of(validate(used, plain, predict, statistic));
     machine.after = errors_of(validate(used, fitted, predict, statistic));
     machine.topology = name;
+    machine.matched_by.assign(matched_by.begin(), matched_by.end());
     machine.base_latency = calibration.base_latency;
     machine.latency_scale = calibration.latency_scale;
     machine.efficiency = calibration.efficiency;
@@ -285,6 +290,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     out.overlay.machines.push_back(std::move(calibration));
     out.report.machines.push_back(std::move(machine));
   }
+  out.report.warnings = remarks.texts();
   out.overlay.fitted_by = fmt::format("collcast {}", tool_version());
   return out;
 }

@@ -67,6 +67,18 @@ bool same_gpu(const GpuName& a, const GpuName& b) {
   return !a.chip.empty() && a.chip == b.chip && fits(a.memory, b.memory) && fits(a.form, b.form);
 }
 
+/// Whether both name a GPU and these are not one; "RTX2080Ti (PCIe gen3)" is an "RTX-2080-Ti".
+bool other_gpu(std::string_view a, std::string_view b) {
+  const auto squeezed = [](std::string_view name) {
+    std::string out = lower(name);
+    std::erase_if(out, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+    return out;
+  };
+  const std::string x = squeezed(a), y = squeezed(b);
+  if (x.empty() || y.empty() || x == "none" || x == "unknown") return false;
+  return !same_gpu(parse_gpu(a), parse_gpu(b)) && !x.starts_with(y) && !y.starts_with(x);
+}
+
 /// "8x IB NDR 400Gb/s": how many, how fast.
 struct Nics {
   int count = 0;
@@ -117,6 +129,17 @@ std::optional<int> likeness(const TopologySpec& spec, const MeasuredFacts& facts
     if (rate > 0 && std::abs(rate / nics->rate - 1) < 0.1) score += 1;
   }
   return score;
+}
+
+/// That the first of equally likely machines was taken.
+std::string guess_text(const MeasuredFacts& facts, const std::vector<const TopologySpec*>& best) {
+  std::string out = fmt::format("{} is a guess by the GPU '{}'", best.front()->name, printable(facts.gpu));
+  if (best.size() > 1) {
+    std::vector<std::string> others;
+    for (std::size_t i = 1; i < best.size(); ++i) others.push_back(best[i]->name);
+    out += fmt::format("; {} would fit as well", fmt::join(others, ", "));
+  }
+  return out + "; --topology names the machine";
 }
 
 std::vector<Rank> ranks_of(const MeasuredFacts& facts, const TopologySpec& spec, int per_node) {
@@ -176,20 +199,26 @@ void Machines::calibrate(Overlay overlay) {
 }
 
 Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) const {
-  if (only_one_) return Choice{&specs_.front(), "option"};
+  if (only_one_) {
+    const TopologySpec& spec = specs_.front();
+    if (!other_gpu(facts.gpu, spec.gpu.model)) return Choice{&spec, "option", {}};
+    return Choice{&spec, "option",
+                  fmt::format("measured on '{}', {} has '{}'", printable(facts.gpu), spec.name, spec.gpu.model)};
+  }
   for (const TopologySpec& spec : specs_)
     if (std::find(spec.systems.begin(), spec.systems.end(), facts.system) != spec.systems.end())
-      return Choice{&spec, "system"};
+      return Choice{&spec, "system", {}};
   const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / std::max(1, facts.nodes);
-  Choice best;
+  std::vector<const TopologySpec*> best;
   int most = -1;
   for (const TopologySpec& spec : specs_) {
     const std::optional<int> score = likeness(spec, facts, per_node);
-    if (!score || *score <= most) continue;
+    if (!score || *score < most) continue;
+    if (*score > most) best.clear();
     most = *score;
-    best = {&spec, "gpu"};
+    best.push_back(&spec);
   }
-  if (best.spec != nullptr) return best;
+  if (!best.empty()) return Choice{best.front(), "gpu", guess_text(facts, best)};
   const std::string system =
       facts.system.empty() ? "" : fmt::format("lists the system '{}' or ", printable(facts.system));
   return cannot(
@@ -220,11 +249,15 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                   expected_one_of(facts.collective, collective_names()));
   if (facts.ranks == 0 || facts.nodes == 0)
     return cannot("it does not say how many ranks on how many nodes there were", "give --ranks and --nodes");
+  if (!facts.doubt.empty())
+    return cannot(facts.doubt,
+                  "lines are missing in the log, or the test split its ranks into groups; give --ranks and "
+                  "--nodes of one collective");
   if (facts.ranks < 2) return cannot("one rank alone communicates with nobody");
   const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / facts.nodes;
   if (per_node * facts.nodes != facts.ranks)
     return cannot(fmt::format("{} ranks do not spread evenly over {} nodes", facts.ranks, facts.nodes),
-                  "give --ranks and --nodes if this is wrong");
+                  "were lines lost? Give --ranks and --nodes");
   const Result<Choice> choice = choose(facts);
   if (!choice) return choice.errors();
   const TopologySpec& spec = *choice->spec;
@@ -245,7 +278,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                      Group::listed(std::move(ranks)),
                      algorithm_of(facts, *kind),
                      by != nullptr,
-                     by == nullptr ? Seconds(0) : by->base_latency};
+                     by == nullptr ? Seconds(0) : by->base_latency,
+                     choice->remark};
 }
 
 }  // namespace collcast

@@ -15,6 +15,7 @@
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
+#include "rank_count.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -72,6 +73,7 @@ struct ResultRow {
   std::string type;
   struct Placement {
     std::optional<Seconds> time;
+    std::string algbw, busbw;
     bool wrong = false;
   } out_of_place, in_place;
 };
@@ -141,6 +143,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       f.ranks = *ranks_.rbegin() + (first_ones ? per_process : 1);
     }
     f.complete = !cut_off;
+    f.doubt = doubt_of_ranks(f, evidence_);
     return std::move(table_);
   }
 
@@ -205,6 +208,10 @@ class JsonReader : public nlohmann::json_sax<json> {
     if (is("results", "[]", name, "time") || is("results", "[]", name, "cpu_time")) {
       p.time = read_microseconds(text);
       if (!p.time) wrong("time", text, "expected microseconds above 0, to 10^12");
+    } else if (is("results", "[]", name, "alg_bw")) {
+      p.algbw = text;
+    } else if (is("results", "[]", name, "bus_bw")) {
+      p.busbw = text;
     } else if (is("results", "[]", name, "nwrong")) {
       p.wrong = number && *number > 0;
     }
@@ -221,6 +228,7 @@ class JsonReader : public nlohmann::json_sax<json> {
         out.warnings.push_back({here(), "results were wrong: this row is left out", "the run itself is broken"});
       else
         table_.points.push_back({*row_.size, *p.time, in_place, std::nullopt});
+      evidence_.add(read_rates(p.algbw, p.busbw));
     };
     if (!row_.size) {
       complaints.add(here(), "a result without size", "expected what nccl-tests -J writes");
@@ -237,6 +245,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   ResultRow row_;
   MeasuredTable table_;
   std::set<int> ranks_;
+  RankEvidence evidence_;
   std::set<std::string> hosts_;
   int threads_ = 0, gpus_ = 0;
   bool has_results_ = false;

@@ -14,6 +14,7 @@
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
+#include "rank_count.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -88,8 +89,10 @@ class LogReader {
   void comment(std::string_view text) {
     const std::vector<Word> w = words(text);
     if (w.empty()) return;
-    if (w[0].text == "nThread" || w[0].text == "nThreads" || (w[0].text == "Using" && w.size() > 1 && !devices_seen_))
-      return begin_test(w[0].text != "Using");
+    if (w[0].text == "nThread" || w[0].text == "nThreads" || (w[0].text == "Using" && w.size() > 1 && !devices_seen_)) {
+      begin_test(w[0].text != "Using");
+      return threads_and_gpus(w);
+    }
     if (w[0].text == "Rank" && w.size() > 6) return device(w);
     if (w[0].text == "size" || w[0].text == "bytes") return heading(w);
     if (text.find("Out of bounds") != std::string_view::npos || text.find("Avg bus") != std::string_view::npos) {
@@ -105,9 +108,19 @@ class LogReader {
       if (!test_.points.empty()) keep(true);
       hosts_.clear();
       ranks_.clear();
+      processes_.clear();
       gpu_.clear();
     }
     devices_seen_ = complete_ = in_rows_ = false;
+  }
+
+  /// "nThread 1 nGpus 8 minBytes ...": the GPUs of each process.
+  void threads_and_gpus(const std::vector<Word>& w) {
+    if (w[0].text == "Using" || w.size() < 4 || w[2].text != "nGpus") return;
+    const auto threads = read_whole(w[1].text), gpus = read_whole(w[3].text);
+    constexpr int most = 1024;
+    const bool sane = threads && gpus && *threads > 0 && *gpus > 0 && *threads <= most && *gpus <= most;
+    gpus_of_process_ = sane ? *threads * *gpus : 0;
   }
 
   /// "Rank 0 [Group 0] Pid 4711 on host device 0 [0x07] Tesla V100".
@@ -116,10 +129,13 @@ class LogReader {
     devices_seen_ = true;
     const auto rank = read_whole(w[1].text);
     if (rank) ranks_.insert(*rank);
+    std::string process;
     for (std::size_t i = 2; i + 1 < w.size(); ++i) {
+      if (w[i].text == "Pid" || w[i].text == "on") process += " " + std::string(w[i + 1].text);
       if (w[i].text == "on") hosts_.insert(std::string(w[i + 1].text));
       if (w[i].text == "device" && i + 2 < w.size()) gpu_ = device_name(w, i + 2);
     }
+    processes_.insert(process);
   }
   static std::string device_name(const std::vector<Word>& w, std::size_t from) {
     std::string out;
@@ -206,6 +222,7 @@ class LogReader {
     }
     if (size == Bytes(0)) return;
     ++rows_;
+    if (first + 2 < row.size()) evidence_.add(read_rates(row[first + 1].text, row[first + 2].text));
     test_.points.push_back({size, *time, in_place, std::nullopt});
   }
 
@@ -245,6 +262,10 @@ class LogReader {
     f.ranks = static_cast<int>(ranks_.size());
     f.nodes = static_cast<int>(hosts_.size());
     f.complete = complete;
+    evidence_.highest = ranks_.empty() ? -1 : *ranks_.rbegin();
+    evidence_.gpus_of_processes = static_cast<int>(processes_.size()) * gpus_of_process_;
+    f.doubt = doubt_of_ranks(f, evidence_);
+    evidence_ = {};
     test_.file = file_;
     out_.tables.push_back(std::move(test_));
     test_ = {};
@@ -266,7 +287,9 @@ class LogReader {
   MeasuredTable test_;
   Heading heading_;
   std::set<int> ranks_;
-  std::set<std::string> hosts_;
+  std::set<std::string> hosts_, processes_;
+  int gpus_of_process_ = 0;  ///< 0: not said
+  RankEvidence evidence_;
   std::string gpu_, kind_, nccl_version_;
   bool devices_seen_ = false, complete_ = false, in_rows_ = false, warned_ = false;
   int skipped_ = 0;

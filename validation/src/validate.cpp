@@ -103,6 +103,7 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
                         Statistic statistic) {
   ValidateReport out;
   out.statistic = to_string(statistic);
+  Remarks remarks;
   for (const MeasuredTable& table : tables) {
     const auto unscored = [&](const Diagnostics& why) {
       out.unscored.push_back({table.facts.id, why.front().message, why.front().hint});
@@ -113,11 +114,14 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
       continue;
     }
     Result<ScoredTable> scored = score(*place, predict, statistic);
-    if (!scored)
+    if (!scored) {
       unscored(scored.errors());
-    else
-      out.tables.push_back(std::move(scored).value());
+      continue;
+    }
+    remarks.add(table.facts.id, place->remark);
+    out.tables.push_back(std::move(scored).value());
   }
+  out.warnings = remarks.texts();
   return out;
 }
 

@@ -13,6 +13,7 @@ namespace collcast {
 struct CalibrateReport {
   struct Machine {
     std::string topology;
+    std::vector<std::string> matched_by;  ///< how its tables found it: "system", "gpu", "option"
     Seconds base_latency{};
     double latency_scale = 1;
     std::array<double, 3> efficiency{1, 1, 1};  ///< NVLink, PCIe, network
@@ -26,6 +27,7 @@ struct CalibrateReport {
   std::string part;  ///< "1/2": which of the sizes; empty: all
   std::vector<Machine> machines;
   std::vector<UnscoredTable> unused;
+  std::vector<std::string> warnings;
 };
 
 std::string json(const CalibrateReport&);

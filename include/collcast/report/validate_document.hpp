@@ -72,6 +72,7 @@ struct ValidateReport {
   std::vector<ScoredTable> tables;
   std::vector<UnscoredTable> unscored;
   std::vector<BudgetOutcome> budgets;
+  std::vector<std::string> warnings;
   bool every_table = false;  ///< people's page: all tables, not only the farthest off
 };
 

@@ -28,6 +28,7 @@ struct MeasuredFacts {
   int ranks_per_node = 0;    ///< 0: ranks / nodes
   int gpus_per_node = 0;     ///< that a node has
   int nvlink_domain = 0;     ///< GPUs that share one NVLink network across nodes
+  std::string doubt;         ///< why `ranks` cannot be right; empty: nothing speaks against it
   bool complete = true;
   /// Of one row over its repetitions, where the tool that measured wrote it.
   struct Spread {

@@ -30,6 +30,7 @@ struct PlacedTable {
   std::string algorithm = "auto";  ///< or the one that ran, where the table names one that is known here
   bool calibrated = false;
   Seconds base_latency{};  ///< of the calibration
+  std::string remark;      ///< what speaks against this machine, or that it is a guess; empty: nothing
 
   CollectiveRequest request(Bytes size) const { return {kind, group, size, 0, {}}; }
 };
@@ -52,6 +53,7 @@ class Machines {
   struct Choice {
     const TopologySpec* spec = nullptr;
     std::string matched_by;
+    std::string remark;
   };
   Result<Choice> choose(const MeasuredFacts&) const;
   Result<std::shared_ptr<const Fabric>> built(const TopologySpec&, int nodes);
@@ -60,6 +62,16 @@ class Machines {
   Overlay overlay_;
   bool only_one_ = false;
   std::map<std::pair<std::string, int>, std::shared_ptr<const Fabric>> fabrics_;
+};
+
+/// What is said of tables, each remark once with all tables that it is of.
+class Remarks {
+ public:
+  void add(const std::string& table, const std::string& remark);
+  std::vector<std::string> texts() const;
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> of_;
 };
 
 }  // namespace collcast
