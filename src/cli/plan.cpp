@@ -23,20 +23,18 @@ constexpr const char* all_variants = "all";
 struct Args {
   ScenarioArgs scenario;
   SpaceArgs space;
-  std::string gpus, simulate = "8", top, threads, why;
+  std::string simulate = "8", top, threads, why;
   OutputOptions output;
 };
 
 /// The numbers among the arguments.
 struct Numbers {
-  std::optional<int> gpus;
   std::optional<std::size_t> rows;
   PlanOptions options;
 };
 
 Numbers parse_numbers(const Args& args, Diagnostics& errors) {
   Numbers n;
-  if (!args.gpus.empty()) n.gpus = parse_count("--gpus", args.gpus, 1, errors);
   if (!args.top.empty()) n.rows = parse_count("--top", args.top, 1, errors);
   if (!args.threads.empty()) n.options.threads = parse_count("--threads", args.threads, 1, errors).value_or(1);
   n.options.simulate = parse_count("--simulate", args.simulate, 0, errors).value_or(0);
@@ -58,11 +56,11 @@ struct Question {
   Scenario scenario;
   Fabric fabric;
   PlanInputs inputs;
+  std::vector<std::string> notes;
 };
 
-/// --gpus, else all of the nodes that are named, else as many as the layout has, else the machine's usual size.
-Result<Question> understand(const Args& args, const Numbers& numbers, const std::string& what_if,
-                            const Session& session) {
+/// `ranks`, else all of the nodes that are named, else as many as the layout has, else the machine's usual size.
+Result<Question> understand(const Args& args, const std::string& what_if, const Session& session) {
   ScenarioArgs asked = args.scenario;
   asked.what_if = what_if;
   Diagnostics errors;
@@ -77,18 +75,23 @@ Result<Question> understand(const Args& args, const Numbers& numbers, const std:
   if (!errors.empty()) return errors;
 
   const int per_node = gpus_per_node(scenario.topology), world = scenario.step->layout.world();
-  int gpus = numbers.gpus.value_or(world > 1 ? world : scenario.topology.default_nodes * per_node);
-  int nodes = scenario.nodes > 0 ? scenario.nodes : (gpus + per_node - 1) / per_node;
-  if (!numbers.gpus && scenario.nodes > 0) gpus = nodes * per_node;
-  if (numbers.gpus && args.scenario.nodes.empty()) nodes = (gpus + per_node - 1) / per_node;
+  int gpus = scenario.ranks > 0 ? scenario.ranks : scenario.nodes == 0 && world > 1 ? world : 0;
+  int nodes = scenario.nodes;
+  if (nodes == 0) nodes = gpus > 0 ? (gpus + per_node - 1) / per_node : scenario.topology.default_nodes;
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes);
   if (!fabric) return fabric.errors();
-  if (gpus > fabric->rank_count())
-    return Diagnostic{command_line,
-                      fmt::format("--gpus: {} GPUs, the {} nodes have {}", gpus, nodes, fabric->rank_count()),
-                      "use more --nodes, or fewer --gpus"};
+  if (Diagnostics wrong = check_ranks(scenario, *fabric); !wrong.empty()) return wrong;
+  std::vector<std::string> notes;
+  if (gpus == 0) {
+    gpus = fabric->rank_count();
+    // The number of nodes may be meant for another machine's.
+    if (gpus > world && world > 1 && args.scenario.nodes.empty())
+      notes.push_back(fmt::format("all {} GPUs of {} nodes are planned, the scenario's layout has {}: --ranks {} plans "
+                                  "for as many",
+                                  gpus, nodes, world, world));
+  }
   PlanInputs inputs{*scenario.step, scenario.search, gpus, scenario.collectives, {scenario.sharing}};
-  return Question{std::move(scenario), std::move(fabric).value(), std::move(inputs)};
+  return Question{std::move(scenario), std::move(fabric).value(), std::move(inputs), std::move(notes)};
 }
 
 Result<PlanResult> search(const Question& q, PlanOptions options, const Session& session) {
@@ -129,7 +132,7 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
   report.variants.push_back(variant_of("", base, report.result));
   for (const std::string& name : base.scenario.what_if) {
     if (Interrupts::came()) break;
-    const Result<Question> q = understand(args, numbers, name, session);
+    const Result<Question> q = understand(args, name, session);
     if (!q) return q.errors();
     const Result<PlanResult> result = search(*q, numbers.options, session);
     if (!result) return result.errors();
@@ -151,7 +154,7 @@ Exit run_plan(const Args& args, const Session& session) {
 
   const bool all = args.scenario.what_if == all_variants;
   const std::string what_if = all ? std::string() : args.scenario.what_if;
-  const Result<Question> q = understand(args, numbers, what_if, session);
+  const Result<Question> q = understand(args, what_if, session);
   if (!q) return refuse(session, q.errors());
   Result<PlanResult> result = search(*q, numbers.options, session);
   if (!result) return refuse(session, result.errors());
@@ -164,7 +167,8 @@ Exit run_plan(const Args& args, const Session& session) {
                     std::move(result).value(),
                     numbers.rows,
                     {},
-                    {}};
+                    {},
+                    q->notes};
   if (all)
     if (Diagnostics wrong = add_variants(args, numbers, session, *q, report); !wrong.empty())
       return refuse(session, wrong);
@@ -190,7 +194,8 @@ Command add_plan(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
-  option("--gpus", args->gpus, "N", "number of GPUs (default: of the nodes, else of the scenario's layout)", "Machine");
+  option("--ranks,--gpus", args->scenario.ranks, "K", "plan for the first K GPUs (default: the scenario's, else all of its nodes)",
+         "Machine");
   option("--simulate", args->simulate, "K", "simulate the best K by closed form (default: 8)", "Model");
   option("--threads", args->threads, "N", "(default: all cores; the result does not depend on it)", "Model");
   option("--top", args->top, "N", "rows of the ranking (default: 10 for people, all in JSON and CSV)", "Output");

@@ -19,6 +19,7 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   out.what_if = args.what_if;
   if (!args.topology.empty()) out.topology = args.topology;
   if (!args.nodes.empty()) out.nodes = parse_count("--nodes", args.nodes, 1, errors);
+  if (!args.ranks.empty()) out.ranks = parse_count("--ranks", args.ranks, 1, errors);
   MachineOptions values;
   values.sets = args.sets;
   values.link_bandwidth = args.link_bandwidth;
@@ -26,6 +27,7 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   out.overrides = parse_overrides(values, "topology.", errors);
   for (const auto& [option, path, value] :
        {std::tuple<const char*, const char*, const std::string&>{"--nodes", "nodes", args.nodes},
+        {"--ranks", "ranks", args.ranks},
         {"--topology", "topology", args.topology},
         {"--algorithm", "collectives.algorithm", args.algorithm},
         {"--chunks", "collectives.chunks", args.chunks},
@@ -76,14 +78,25 @@ std::string policy_options(const Scenario& scenario) {
   return out;
 }
 
-/// As many nodes as the layout needs, unless a number is given.
+/// As many nodes as the job needs, unless a number is given.
 int nodes_needed(const Scenario& scenario) {
   if (scenario.nodes > 0 || !scenario.step) return scenario.nodes;
   for (const DeviceGroup& group : scenario.topology.devices) {
     if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host)
-      return (scenario.step->layout.world() + group.count - 1) / group.count;
+      return (std::max(scenario.ranks, scenario.step->layout.world()) + group.count - 1) / group.count;
   }
   return 0;
+}
+
+/// The layout in the GPUs that the job has.
+Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
+  Diagnostics wrong = check_ranks(scenario, fabric);
+  if (scenario.ranks == 0 || !scenario.step || scenario.step->layout.world() <= scenario.ranks) return wrong;
+  wrong.push_back({scenario.origins.of("ranks"),
+                   fmt::format("the layout needs {} GPUs, ranks is {}", scenario.step->layout.world(),
+                               scenario.ranks),
+                   fmt::format("use ranks {}, or a smaller layout", scenario.step->layout.world())});
+  return wrong;
 }
 
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline) {
@@ -150,6 +163,14 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   return scenario;
 }
 
+Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
+  if (scenario.ranks <= fabric.rank_count()) return {};
+  return {{scenario.origins.of("ranks"),
+           fmt::format("ranks is {}, '{}' with nodes {} has {} GPUs", scenario.ranks, scenario.topology.name,
+                       fabric.nodes(), fabric.rank_count()),
+           "use more nodes, or fewer ranks"}};
+}
+
 Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline) {
   Diagnostics errors;
   const auto method = parse_method(args.method, errors);
@@ -158,6 +179,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   const Scenario scenario = std::move(loaded).value();
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario));
   if (!fabric) return fabric.errors();
+  if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
   Result<StepResult> result = forecast(scenario, *fabric, *method, timeline);
   if (!result) return result.errors();
 

@@ -16,7 +16,7 @@ namespace collcast::cli {
 struct ScenarioArgs {
   std::string scenario;
   std::string what_if;
-  std::string topology, nodes;  ///< instead of the scenario's
+  std::string topology, nodes, ranks;  ///< instead of the scenario's
   std::string link_bandwidth, link_latency;
   std::vector<std::string> sets;
   std::string algorithm, chunks, channels;  ///< empty: the scenario's
@@ -26,6 +26,9 @@ void add_scenario_options(CLI::App&, ScenarioArgs&);
 
 /// The scenario as the options change it; nothing if there are `errors` already.
 Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
+
+/// A job that has more GPUs than the machine.
+Diagnostics check_ranks(const Scenario&, const Fabric&);
 
 /// `timeline`, if given, receives what was simulated.
 Result<StepReport> forecast(const ScenarioArgs&, const Session&, StepTimeline* timeline);

@@ -63,6 +63,13 @@ std::string layout_text(const LayoutChoice& c) {
   return out;
 }
 
+/// "64 of the 72 GPUs of gb200-nvl72 (1 node)".
+std::string gpus_text(int gpus, const MachineSummary& machine) {
+  const std::string count = gpus < machine.ranks ? fmt::format("{} of the {}", gpus, counted(machine.ranks, "GPU"))
+                                                 : counted(gpus, "GPU");
+  return fmt::format("{} of {} ({})", count, machine.topology, counted(machine.nodes, "node"));
+}
+
 const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", "", Align::right},
                                          {"PP", "", Align::right},       {"DP", "", Align::right},
                                          {"mb", "", Align::right},       {"SP", "", Align::left},
@@ -191,7 +198,7 @@ void add_why(Page& out, const Why& why) {
 void add_variants(Page& out, const PlanReport& report) {
   Table table{"what if: the best layout of each variant",
               {{"variant", "", Align::left},
-               {"GPUs", "", Align::right},
+               {"on", "", Align::left},
                {"fit", "", Align::right},
                {"best layout", "", Align::left},
                {"step", "", Align::right},
@@ -201,7 +208,7 @@ void add_variants(Page& out, const PlanReport& report) {
               {}};
   const std::optional<PlannedLayout>& base = report.variants.front().best;
   for (const PlanVariant& v : report.variants) {
-    std::vector<std::string> row{v.name.empty() ? "(as it is)" : v.name, fmt::format("{}", v.gpus),
+    std::vector<std::string> row{v.name.empty() ? "(as it is)" : v.name, gpus_text(v.gpus, v.machine),
                                  fmt::format("{}{}", v.feasible, v.partial ? " (partial)" : "")};
     if (v.best) {
       const bool compared = base && !v.name.empty();
@@ -228,10 +235,10 @@ Page page(const PlanReport& report) {
   const auto plain = [&](std::string text) {
     out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::plain});
   };
-  plain(fmt::format("{} ({} parameters), {} x {} tokens per step, on {} of {} ({}), library {}", in.model.name,
+  plain(fmt::format("{} ({} parameters), {} x {} tokens per step, on {}, library {}", in.model.name,
                     format_count(parameter_count(in.model)), in.batch.global_batch, in.batch.sequence,
-                    counted(report.inputs.gpus, "GPU"), report.machine.topology, counted(report.machine.nodes, "node"),
-                    report.machine.library));
+                    gpus_text(report.inputs.gpus, report.machine), report.machine.library));
+  for (const std::string& note : report.notes) out.blocks.push_back(Paragraph{note, Paragraph::Tone::note});
   plain(fmt::format("{} evaluated: {} fit, {} were rejected", counted(r.evaluated, "layout"), r.feasible,
                     r.evaluated - r.feasible));
   if (r.partial)

@@ -84,6 +84,7 @@ Json document_json(const PlanReport& report) {
   out["batch"] = {{"sequence", in.batch.sequence}, {"global_batch", in.batch.global_batch}};
   out["order"] = to_string(in.layout.order);
   out["gpus"] = report.inputs.gpus;
+  out["notes"] = report.notes;
   out["partial"] = r.partial;
   out["evaluated"] = r.evaluated;
   out["feasible"] = r.feasible;

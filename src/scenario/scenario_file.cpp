@@ -107,10 +107,11 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   o.optional("nodes", scenario.nodes, AsCount{});
   read_collectives(reader, o.section("collectives"), scenario);
   if (const Node* tasks = o.optional_map("tasks")) {
-    for (const char* key : {"model", "layout", "batch", "training", "search"})
+    for (const char* key : {"model", "layout", "batch", "training", "search", "ranks"})
       o.refuse(key, "the scenario is made of 'tasks'");
     scenario.tasks = read_tasks(reader, *tasks);
   } else {
+    o.optional("ranks", scenario.ranks, AsCount{});
     scenario.step = read_step(reader, o, topology.folder, options.search);
     scenario.search = read_search(reader, o.section("search"));
   }
@@ -121,10 +122,12 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
 
   // The machine is read even if the scenario has errors: all of them at once.
   if (has_topology) topology.where = tree.find("topology")->at.location();
-  if (options.nodes) {
-    scenario.nodes = *options.nodes;
-    reader.found("nodes", of_option("--nodes", std::to_string(*options.nodes)));
+  if (options.nodes || options.ranks) {
+    scenario.nodes = options.nodes.value_or(0);
+    scenario.ranks = options.ranks.value_or(0);
   }
+  if (options.nodes) reader.found("nodes", of_option("--nodes", std::to_string(*options.nodes)));
+  if (options.ranks) reader.found("ranks", of_option("--ranks", std::to_string(*options.ranks)));
   if (options.topology) {
     topology = {*options.topology, "", of_option("--topology", *options.topology)};
     reader.found("topology", topology.where);

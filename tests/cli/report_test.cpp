@@ -30,9 +30,9 @@ TEST_CASE("--what-if all puts every variant beside the base") {
       run_shell("collcast report llama3-70b-64xh100 --what-if all --method estimate --format json", ".");
   CHECK(outcome.exit == 0);
   const Json results = Json::parse(outcome.out).at("results");
-  REQUIRE(results.size() == 5);
+  REQUIRE(results.size() == 6);
   CHECK(results[0].at("what_if").is_null());
-  CHECK(results[4].at("what_if") == "no-sequence-parallel");
+  CHECK(results[5].at("what_if") == "no-sequence-parallel");
 }
 
 TEST_CASE("scenarios, results and folders come in the order given; all that is wrong is said at once") {

@@ -75,6 +75,7 @@ name: inline
 title: "A step"
 topology: dgx-a100
 nodes: 1
+ranks: 8
 model:
   name: tiny
   layers: 4

@@ -28,6 +28,7 @@ struct PlanReport {
   std::optional<std::size_t> rows;  ///< of the ranking; nothing: ten for people, all for programs
   std::optional<Why> why;
   std::vector<PlanVariant> variants;  ///< the base first; empty: nobody asked
+  std::vector<std::string> notes;     ///< on what was taken for granted
 };
 
 std::string json(const PlanReport&);

@@ -61,6 +61,7 @@ struct Scenario {
   std::string name, title, file;
   TopologySpec topology;
   int nodes = 0;                   ///< 0: as many as the layout needs
+  int ranks = 0;                   ///< the job has the first so many GPUs of its nodes; 0: all
   std::optional<StepInputs> step;  ///< one of these two
   std::optional<TaskGraph> tasks;
   SearchSpace search;       ///< what a planner may vary `step` by
@@ -76,7 +77,7 @@ struct ScenarioOptions {
   SearchPath search;
   std::string what_if;                  ///< variant to apply; empty: the base
   std::optional<std::string> topology;  ///< --topology instead of the file's
-  std::optional<int> nodes;
+  std::optional<int> nodes, ranks;      ///< either takes the place of both of the file's
   std::vector<Override> overrides;  ///< paths beginning with "topology." go to the topology
 };
 Result<Scenario> parse_scenario(std::string_view text, std::string_view file_name, const ScenarioOptions& = {});
