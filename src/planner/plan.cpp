@@ -107,7 +107,13 @@ class FamilySearch {
   }
 
   /// What check_step has against tp, pp and sequence parallelism; nullptr if nothing.
-  const std::string* misfit(const LayoutChoice& choice) {
+  const std::string* misfit(LayoutChoice choice) {
+    // What rules the layout out either way is one reason.
+    if (choice.sequence_parallel) {
+      choice.sequence_parallel = false;
+      if (const std::string* either_way = misfit(choice)) return either_way;
+      choice.sequence_parallel = true;
+    }
     std::optional<std::string>& known = misfit_[choice.sequence_parallel ? 1 : 0];
     if (!known) {
       put(choice, step_);

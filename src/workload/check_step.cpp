@@ -126,14 +126,18 @@ class Check {
     const auto fits_kv = [&](int degree) {
       return !origins_.good("model.kv_heads") || m.kv_heads % degree == 0 || degree % m.kv_heads == 0;
     };
-    const auto misfit = [&](const std::string& what, const char* path) {
-      wrong({"layout.tp", path}, "tp " + std::to_string(tp) + " " + what + seen(path),
-            "use tp " + nearest_divisors(common, tp, fits_kv));
-    };
+    // One tp is one mistake, however much it does not divide.
+    std::string misfits;
     for (const auto& [what, path, value] : all)
-      if (value % tp != 0) misfit(std::string("does not divide ") + what + " " + std::to_string(value), path);
-    if (!fits_kv(tp))
-      misfit("neither divides kv_heads " + std::to_string(m.kv_heads) + " nor is a multiple of it", "model.kv_heads");
+      if (value % tp != 0 && origins_.good(path))
+        misfits +=
+            std::string(misfits.empty() ? "does not divide " : ", ") + what + " " + std::to_string(value) + seen(path);
+    if (!fits_kv(tp) && (misfits.empty() || m.kv_heads != m.heads))
+      misfits += std::string(misfits.empty() ? "" : ", and ") + "neither divides kv_heads " +
+                 std::to_string(m.kv_heads) + " nor is a multiple of it" + seen("model.kv_heads");
+    if (!misfits.empty())
+      wrong({"layout.tp"}, "tp " + std::to_string(tp) + " " + misfits,
+            "use tp " + nearest_divisors(common, tp, fits_kv));
   }
 
   void pipeline() {

@@ -27,7 +27,9 @@ TEST_CASE("a wrong unit and degrees that do not divide are said together") {
       "training: {precision: int8}\n");
   INFO(text);
   CHECK(has(text, "s.yaml:4:78: error: model.dropout is '5s'"));
-  CHECK(has(text, "s.yaml:5:14: error: tp 3 does not divide heads 16 (s.yaml:4:41)\n    hint: use tp 2 or 4"));
+  CHECK(has(text,
+            "s.yaml:5:14: error: tp 3 does not divide heads 16 (s.yaml:4:41), ffn 4096 (s.yaml:4:50)\n"
+            "    hint: use tp 2 or 4"));
   CHECK(has(text, "s.yaml:5:21: error: pp 3 does not divide layers 8 (s.yaml:4:17)\n    hint: use pp 2 or 4"));
   CHECK(has(text, "s.yaml:7:23: error: training.precision is 'int8'"));
 }
@@ -82,6 +84,6 @@ TEST_CASE("a variant's errors are said beside those of the scenario, and those o
       "  a: {set: {layout.tq: 2}}\n");
   CHECK(text ==
         "s.yaml:4:1: error: unknown key 'titel'\n    hint: did you mean 'title'? expected one of: schema, name, title, "
-        "topology, nodes, collectives, tasks, model, layout, batch, training, search, gates, what_if\n"
+        "topology, nodes, collectives, tasks, ranks, model, layout, batch, training, search, gates, what_if\n"
         "s.yaml:8:20: error: what_if 'a': unknown path 'layout.tq'\n    hint: did you mean 'layout.tp'?\n");
 }
