@@ -18,11 +18,13 @@ struct Unit {
 };
 
 constexpr double kilo = 1e3, mega = 1e6, giga = 1e9, tera = 1e12, peta = 1e15;
-constexpr double kibi = 1024.0, mebi = kibi * kibi, gibi = mebi * kibi, tebi = gibi * kibi, exbi = tebi * mebi;
+constexpr double kibi = 1024.0, mebi = kibi * kibi, gibi = mebi * kibi, tebi = gibi * kibi, pebi = tebi * kibi,
+                 exbi = pebi * kibi;
 
 constexpr std::array byte_units{Unit{"B", 1},      Unit{"kB", kilo},  Unit{"KB", kilo},  Unit{"MB", mega},
-                                Unit{"GB", giga},  Unit{"TB", tera},  Unit{"KiB", kibi}, Unit{"MiB", mebi},
-                                Unit{"GiB", gibi}, Unit{"TiB", tebi}, Unit{"EiB", exbi}};
+                                Unit{"GB", giga},  Unit{"TB", tera},  Unit{"PB", peta},  Unit{"KiB", kibi},
+                                Unit{"MiB", mebi}, Unit{"GiB", gibi}, Unit{"TiB", tebi}, Unit{"PiB", pebi},
+                                Unit{"EiB", exbi}};
 constexpr std::array bandwidth_units{
     Unit{"B/s", 1},           Unit{"kB/s", kilo},       Unit{"MB/s", mega},       Unit{"GB/s", giga},
     Unit{"TB/s", tera},       Unit{"KiB/s", kibi},      Unit{"MiB/s", mebi},      Unit{"GiB/s", gibi},

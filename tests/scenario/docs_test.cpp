@@ -3,11 +3,52 @@
 
 #include <fstream>
 #include <set>
+#include <sstream>
 
+#include "collcast/base/units.hpp"
 #include "mutate.hpp"
 #include "samples.hpp"
 
 using namespace collcast;
+
+namespace {
+
+/// The units that the row of a kind of quantity lists, in the rules for all files.
+std::set<std::string> units_of(const std::string& text, const std::string& kind) {
+  const std::size_t row = text.find("| " + kind + " | "), begin = row + kind.size() + 5;
+  std::set<std::string> units;
+  if (row == std::string::npos) return units;
+  const std::string cell = text.substr(begin, text.find(" | ", begin) - begin);
+  for (std::size_t at = cell.find('`'); at != std::string::npos; at = cell.find('`', cell.find('`', at + 1) + 1)) {
+    std::istringstream words(cell.substr(at + 1, cell.find('`', at + 1) - at - 1));
+    for (std::string unit; words >> unit;) units.insert(unit);
+  }
+  return units;
+}
+
+}  // namespace
+
+TEST_CASE("the units in docs/formats.md are those that are read") {
+  std::ifstream in(COLLCAST_SOURCE_DIR "/docs/formats.md");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  // Every prefix before every unit: what is read is listed, and what is not is not.
+  const auto check = [&](const std::string& kind, const std::vector<std::string>& ends, auto parse) {
+    const std::set<std::string> listed = units_of(text, kind);
+    CHECK(listed.size() >= 5);
+    for (const std::string& unit : listed) CHECK((parse("1" + unit).ok || unit == "b/s" || unit == "bit/s"));
+    for (const char* prefix :
+         {"", "k", "K", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "m", "u", "µ", "n", "p", "f"})
+      for (const std::string& end : ends) {
+        INFO(kind << ": " << prefix + end);
+        CHECK(parse("8" + std::string(prefix) + end).ok == (listed.count(prefix + end) > 0));
+      }
+  };
+  // 4 EiB are the most: 8 EiB are read as a unit, but are too large.
+  check("size", {"B"}, [](const std::string& t) { return t == "8EiB" ? parse_bytes("4EiB") : parse_bytes(t); });
+  check("rate", {"B/s", "b/s", "bit/s", "bps"}, [](const std::string& t) { return parse_bandwidth(t); });
+  check("time", {"s"}, [](const std::string& t) { return parse_seconds(t); });
+  check("compute rate", {"FLOP/s", "FLOPS"}, [](const std::string& t) { return parse_flop_rate(t); });
+}
 
 TEST_CASE("every key of every format is in docs/formats.md") {
   std::ifstream in(COLLCAST_SOURCE_DIR "/docs/formats.md");

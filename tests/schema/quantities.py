@@ -10,8 +10,8 @@ SCALE = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
 UNITS = {
-    "size": {**{p + "B": SCALE[p] for p in ("", "k", "K", "M", "G", "T")}, **{p + "B": BINARY[p] for p in BINARY},
-             "EiB": 2.0**60},
+    "size": {**{p + "B": SCALE[p] for p in ("", "k", "K", "M", "G", "T", "P")}, **{p + "B": BINARY[p] for p in BINARY},
+             "PiB": 2.0**50, "EiB": 2.0**60},
     "rate": {**{p + "B/s": SCALE[p] for p in ("", "k", "M", "G", "T")}, **{p + "B/s": BINARY[p] for p in BINARY},
              **{p + u: SCALE[p] / 8 for p in ("", "k", "M", "G", "T") for u in ("b/s", "bit/s")}, "Gbps": 1e9 / 8},
     "time": {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12},
@@ -22,7 +22,7 @@ UNITS = {
 NUMBERS = ["1", "8", "300", "007", "1.5", "1.", ".5", "2e3", "2E+3", "5e-1", "2.5e2", "0", "0.0", "00.", ".0", "0e5",
            "-0", "-1", "-0.0", "-.0", "+1", "1,5", "1_000", "0x10", "1e", "e5", ".", "", "-", "inf", "nan", "1e400",
            "1e-400", "1e30", "9e18", "1e6", "1e7", "1 0", "½"]
-WRONG_UNITS = ["", "Q", "gb", "GB /s", "KIB", "kiB", "PB", "GiBps", "Mbps", "TFLOPs", "tflop/s", "FLOPS", "sec",
+WRONG_UNITS = ["", "Q", "gb", "GB /s", "KIB", "kiB", "EB", "GiBps", "Mbps", "TFLOPs", "tflop/s", "FLOPS", "sec",
                "m", "S", "min", "fs", "μs", "G", "B/S", "b", "bit", "GB/s/s", "FLOP"]
 
 
