@@ -90,7 +90,8 @@ class Walk {
     const LaneWalk& walk = lane(step);
     const Phase& phase = walk.phase(step.phase);
     return {walk.pattern().message(walk.lane(), step.hop), walk.pattern().chunks,
-            phase.flow == Flow::circulating ? static_cast<double>(phase.rounds) : 1.0};
+            phase.flow == Flow::circulating ? static_cast<double>(phase.rounds) : 1.0,
+            phase.flow == Flow::forwarding && walk.pattern().chunks == 1};
   }
 
   void announce(const Step& step) {

@@ -1,6 +1,9 @@
 #include "cost/loads.hpp"
 
 #include <algorithm>
+#include <iterator>
+
+#include "cost/lane_walk.hpp"
 
 namespace collcast {
 namespace {
@@ -11,6 +14,27 @@ bool may_meet(const Connection& a, const Connection& b) {
 }
 
 }  // namespace
+
+void Backlog::add(double start, double bytes, double bandwidth) {
+  largest_ = std::max(largest_, bytes);
+  const double key = moment(start);
+  auto place = std::upper_bound(arrivals_.begin(), arrivals_.end(), key,
+                                [](double time, const Arrival& a) { return time < a.key; });
+  if (place != arrivals_.begin() && std::prev(place)->key == key)
+    (--place)->bytes += bytes;
+  else
+    place = arrivals_.insert(place, {key, start, bytes, 0});
+  for (; place != arrivals_.end(); ++place) {
+    const double before = place == arrivals_.begin() ? 0 : std::prev(place)->done;
+    place->done = std::max(before, place->start) + place->bytes / bandwidth;
+  }
+}
+
+double Backlog::at(double time, double bandwidth) const {
+  const auto after = std::upper_bound(arrivals_.begin(), arrivals_.end(), moment(time),
+                                      [](double t, const Arrival& a) { return t < a.key; });
+  return after == arrivals_.begin() ? 0 : std::max(0.0, std::prev(after)->done - time) * bandwidth;
+}
 
 Loads::Loads(const Fabric& fabric, std::size_t watched, std::size_t phases)
     : links_(fabric.links()),
@@ -56,6 +80,11 @@ void Loads::add(const Connection& connection, std::span<const LinkId> route, con
     if (++state.hops == 1) of_moment_.push_back(id.value());
     state.bytes += load.chunk.value();
     state.busy_until = std::max(state.busy_until, start) + bytes / links_[id.value()].bandwidth.value();
+    state.pieces = state.pieces || !load.whole;
+    if (load.whole) {
+      if (backlogs_.empty()) backlogs_.resize(links_.size());
+      backlogs_[id.value()].add(start, bytes, links_[id.value()].bandwidth.value());
+    }
     if (state.last.pattern >= 0 && may_meet(state.last, connection)) state.shared = true;
     state.last = connection;
   }
@@ -73,6 +102,9 @@ Loads::Spell Loads::spell(std::span<const LinkId> route, double moment, const Lo
     const double same = std::min(state.bytes - own, (state.hops - 1) * own);
     const double backlog = std::max(0.0, (state.busy_until - start) * bandwidth - load.chunks * own);
     out.first = std::max(out.first, (own + std::min(same + others.begun, backlog)) / bandwidth);
+    // By fair shares whoever is no larger and came before is through before this one, whatever had delayed it.
+    if (load.whole && !state.pieces && backlogs_[id.value()].largest() <= own)
+      out.first = std::max(out.first, backlogs_[id.value()].at(start, bandwidth) / bandwidth);
     rest = std::max(rest, ((load.chunks - 1) * (own + same) + others.earlier + others.later) / bandwidth);
   }
   out.last = out.first + rest;

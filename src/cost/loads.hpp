@@ -27,6 +27,26 @@ struct Load {
   Volume chunk{};
   int chunks = 1;
   double repeats = 1;
+  bool whole = false;  ///< passed on in one piece
+};
+
+/// What messages that come in one piece leave for a later one to wait for: the bytes that a link has not yet sent.
+class Backlog {
+ public:
+  void add(double start, double bytes, double bandwidth);
+  /// At `time`, with what begins then.
+  double at(double time, double bandwidth) const;
+  /// Of one message.
+  double largest() const { return largest_; }
+
+ private:
+  struct Arrival {
+    double key = 0;  // moment(start): equal for starts that differ by rounding
+    double start = 0, bytes = 0;
+    double done = 0;  // when the link has sent this and all before
+  };
+  std::vector<Arrival> arrivals_;  // by start
+  double largest_ = 0;
 };
 
 class Loads {
@@ -72,6 +92,7 @@ class Loads {
     int hops = 0;
     double busy_until = 0;
     bool shared = false;
+    bool pieces = false;  // something on it comes in chunks
     Connection last{-1, -1, -1, -1, -1, false};
   };
   struct Used {  // links, by a pattern in a phase
@@ -86,6 +107,7 @@ class Loads {
   std::size_t phases_;
   std::vector<Used> used_;            // by watched pattern and phase
   std::vector<Crossings> crossings_;  // none: nothing was announced
+  std::vector<Backlog> backlogs_;     // none: nothing comes in one piece
   std::vector<std::uint32_t> of_moment_;
 };
 
