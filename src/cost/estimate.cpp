@@ -11,6 +11,7 @@
 #include "cost/lane_walk.hpp"
 #include "cost/loads.hpp"
 #include "cost/round_trip.hpp"
+#include "cost/walked.hpp"
 
 namespace collcast {
 namespace {
@@ -57,7 +58,8 @@ class Walk {
   }
 
   /// As they share links. phase_ends() are then those of the lanes.
-  void share() {
+  void share(std::vector<Walked>* walked = nullptr) {
+    walked_ = walked;
     run([this](const Step& step, double) { count(step); },
         [this](const Step& step, double now) { return serve(step, now); },
         [this](const std::vector<Step>& ring, double now) { return round_trip(ring, now); });
@@ -140,6 +142,8 @@ class Walk {
     const Loads::Spell t = spell(step, now);
     const ChunkTimes& start = step.start.shared;
     out.left.shared = {start.first + t.first, std::max(start.last + tau, start.first + t.last)};
+    if (walked_ != nullptr)
+      walked_->push_back({step.lane, step.phase, step.from, step.hop.peer, start, out.left.shared, tau, out.latency});
     return out;
   }
 
@@ -183,6 +187,7 @@ class Walk {
   std::vector<LaneWalk> lanes_;
   std::vector<std::size_t> pattern_of_;
   std::vector<LinkId> route_;
+  std::vector<Walked>* walked_ = nullptr;
 };
 
 template <class Count, class Serve, class Ring>
@@ -269,6 +274,17 @@ std::vector<Estimate> watch(const Fabric& fabric, std::span<const Pattern> patte
 }
 
 }  // namespace
+
+std::vector<Walked> walk_hops(const Fabric& fabric, const Pattern& pattern) {
+  const std::span<const Pattern> patterns(&pattern, 1);
+  std::size_t phases = 0;
+  std::vector<Estimate> estimates = blank(patterns, phases);
+  Loads loads(fabric, 1, phases);
+  if (moments_meet(patterns)) Walk(fabric, patterns, loads, estimates).announce();
+  std::vector<Walked> walked;
+  Walk(fabric, patterns, loads, estimates).share(&walked);
+  return walked;
+}
 
 std::vector<Estimate> estimate(const Fabric& fabric, std::span<const Pattern> patterns) {
   return watch(fabric, patterns, patterns.size());

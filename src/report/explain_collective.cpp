@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "collcast/base/units.hpp"
+#include "collcast/cost/chain.hpp"
 #include "collcast/report/documents.hpp"
 #include "report/wording.hpp"
 
@@ -122,6 +123,56 @@ void add_rate(Section& section, const PhaseEstimate& phase, const WorstHop& hop)
   section.terms.push_back({"alpha", {}, {}, phase.latency.count(), "s", "sum of the latencies of the slowest route"});
 }
 
+/// The hops that a phase's time is the sum of: of a long chain its two ends.
+Table chain_table(const std::vector<ChainHop>& chain) {
+  constexpr std::size_t most = 12;
+  const auto part = [](ChainHop::Part p) {
+    switch (p) {
+      case ChainHop::Part::first_chunk:
+        return "first chunk";
+      case ChainHop::Part::last_chunk:
+        return "last chunk";
+      case ChainHop::Part::all_chunks:
+        return "all chunks";
+      case ChainHop::Part::whole:
+        break;
+    }
+    return "message";
+  };
+  Table out{fmt::format("longest chain: {}, each waits for the one before", counted(std::ssize(chain), "hop")),
+            {{"hop", "", Align::left},
+             {"of its", "", Align::left},
+             {"begins", "", Align::right},
+             {"takes", "", Align::right},
+             {"alone", "", Align::right},
+             {"latency", "", Align::right}},
+            {}};
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const ChainHop& hop = chain[i];
+    if (chain.size() > most && i == most / 2) {
+      out.rows.push_back({fmt::format("... {} more", chain.size() - most), "", "", "", "", ""});
+      i = chain.size() - most / 2 - 1;
+      continue;
+    }
+    out.rows.push_back({fmt::format("rank {} -> rank {}", hop.from.value(), hop.to.value()), part(hop.part),
+                        format_seconds(hop.start), format_seconds(hop.takes), format_seconds(hop.alone),
+                        format_seconds(hop.latency)});
+  }
+  return out;
+}
+
+/// "214.7 ms + 107.4 ms", each with its latency; empty where the chain does not come to `sum`.
+std::string chain_sum(const std::vector<ChainHop>& chain, Seconds sum) {
+  constexpr std::size_t most = 12;
+  std::string out;
+  double total = 0;
+  for (const ChainHop& hop : chain) {
+    out += (out.empty() ? "" : " + ") + format_seconds(hop.takes + hop.latency);
+    total += (hop.takes + hop.latency).count();
+  }
+  return chain.size() > most || std::abs(total - sum.count()) > 1e-9 * sum.count() ? std::string() : out;
+}
+
 Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseEstimate& phase, std::size_t index) {
   Section out;
   out.title = fmt::format("phase {}: {}", index + 1, phase.shape);
@@ -154,8 +205,10 @@ Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseE
     rounds.source = fmt::format("hops differ: {} = {} if the slowest were in every round", rounds.formula,
                                 format_seconds(Seconds(rounds.value)));
     rounds.formula = "the longest chain of hops, summed hop by hop";
-    rounds.numbers.clear();
+    const std::vector<ChainHop> chain = longest_chain(fabric, pattern, index);
+    rounds.numbers = chain_sum(chain, phase.by_rounds);
     rounds.value = phase.by_rounds.count();
+    if (!chain.empty()) out.tables.push_back(chain_table(chain));
   }
   out.terms.push_back(rounds);
   if (phase.busiest && phase.busiest_bytes > Volume{} && phase.by_load > Seconds(0)) {

@@ -1,0 +1,64 @@
+// Backwards from the hop that is there last: its last chunk waited for the one before, or for its own first; a chunk
+// starts when its sender's previous hop has left, or when it has come there itself.
+#include "collcast/cost/chain.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost/walked.hpp"
+
+namespace collcast {
+namespace {
+
+bool same(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(a, b); }
+
+/// A hop of the chain, and which of its chunks the chain is about.
+struct Joint {
+  const Walked* hop = nullptr;
+  bool last = true;
+};
+
+/// What had to be over at `time` for a chunk to start.
+Joint before(const std::vector<const Walked*>& hops, const Walked& hop, double time, bool last) {
+  for (const Walked* other : hops) {
+    if (other == &hop || other->lane != hop.lane) continue;
+    const bool sent = other->from == hop.from, came = other->to == hop.from;
+    if (!sent && !came) continue;
+    for (const bool of_last : {last, !last}) {
+      const double left = of_last ? other->left.last : other->left.first;
+      if ((came && same(left + other->latency, time)) || (sent && same(left, time))) return {other, of_last};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<ChainHop> longest_chain(const Fabric& fabric, const Pattern& pattern, std::size_t phase) {
+  const std::vector<Walked> all = walk_hops(fabric, pattern);
+  std::vector<const Walked*> hops;
+  for (const Walked& hop : all)
+    if (hop.phase == static_cast<int>(phase)) hops.push_back(&hop);
+  std::vector<ChainHop> out;
+  if (hops.empty()) return out;
+  const auto there = [](const Walked* hop) { return hop->left.last + hop->latency; };
+  Joint at{*std::max_element(hops.begin(), hops.end(),
+                             [&](const Walked* a, const Walked* b) { return there(a) < there(b); }),
+           true};
+  while (at.hop != nullptr && out.size() < hops.size()) {
+    const Walked& hop = *at.hop;
+    const Lane& lane = pattern.lanes[static_cast<std::size_t>(hop.lane)];
+    // The last chunk comes a tau after its start at the soonest; else it queued behind the first.
+    const bool waited = at.last && hop.start.last > hop.start.first && same(hop.left.last, hop.start.last + hop.tau);
+    const double start = waited ? hop.start.last : hop.start.first, end = at.last ? hop.left.last : hop.left.first;
+    using enum ChainHop::Part;
+    const auto part = pattern.chunks == 1 ? whole : waited ? last_chunk : at.last ? all_chunks : first_chunk;
+    out.push_back({pattern.rank(lane, hop.from), pattern.rank(lane, hop.to), part, Seconds(start), Seconds(end - start),
+                   Seconds(hop.tau * (part == all_chunks ? pattern.chunks : 1)), Seconds(hop.latency)});
+    at = start > 0 ? before(hops, hop, start, waited) : Joint{};
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace collcast
