@@ -69,16 +69,21 @@ LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>&
 
 Result<Why> why(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& asked,
                 const std::vector<PlannedLayout>& ranked) {
-  const Result<Forecast> own = forecast(in, fabric, asked);
-  if (!own) return own.errors();
   const Result<Forecast> best = forecast(in, fabric, ranked.front().choice);
   if (!best) return best.errors();
-  Why why{own->layout, best->layout, {}};
-  why.best.rank = 1;
-  const auto place = std::ranges::find(ranked, asked, &PlannedLayout::choice);
-  if (place != ranked.end()) why.asked.rank = static_cast<int>(place - ranked.begin()) + 1;
-  if (own->result)
-    why.sentences = planner::sentences(fabric, {own->inputs, *own->result}, {best->inputs, *best->result});
+  Why why{best->layout, best->layout, {}, {}};
+  why.asked.rank = why.best.rank = 1;
+  // The best beside itself would say nothing: its runner-up says by how much it is the best.
+  const bool of_best = asked == ranked.front().choice;
+  if (of_best && ranked.size() == 1) return why;
+  const Result<Forecast> other = forecast(in, fabric, of_best ? ranked[1].choice : asked);
+  if (!other) return other.errors();
+  WhyLayout& beside = of_best ? why.runner_up.emplace() : why.asked;
+  beside = other->layout;
+  const auto place = std::ranges::find(ranked, beside.choice, &PlannedLayout::choice);
+  if (place != ranked.end()) beside.rank = static_cast<int>(place - ranked.begin()) + 1;
+  if (other->result)
+    why.sentences = planner::sentences(fabric, {other->inputs, *other->result}, {best->inputs, *best->result});
   return why;
 }
 

@@ -65,8 +65,8 @@ std::string layout_text(const LayoutChoice& c) {
 
 /// "64 of the 72 GPUs of gb200-nvl72 (1 node)".
 std::string gpus_text(int gpus, const MachineSummary& machine) {
-  const std::string count = gpus < machine.ranks ? fmt::format("{} of the {}", gpus, counted(machine.ranks, "GPU"))
-                                                 : counted(gpus, "GPU");
+  const std::string count =
+      gpus < machine.ranks ? fmt::format("{} of the {}", gpus, counted(machine.ranks, "GPU")) : counted(gpus, "GPU");
   return fmt::format("{} of {} ({})", count, machine.topology, counted(machine.nodes, "node"));
 }
 
@@ -152,36 +152,47 @@ std::string difference(double own, double best) {
   return best > 0 ? fmt::format("{:+.1f}%", 100 * (own / best - 1)) : "";
 }
 
+/// Which place the layout has, and which one it stands beside.
+std::string standing(const Why& why) {
+  if (!why.of_best())
+    return fmt::format("It is {}; the best is {}.",
+                       why.asked.rank > 0 ? fmt::format("number {}", why.asked.rank) : "not among the ranked",
+                       layout_text(why.best.choice));
+  if (!why.runner_up) return "It is the best: no other layout fits.";
+  return fmt::format("It is the best; the runner-up, number {}, is {}.", why.runner_up->rank,
+                     layout_text(why.runner_up->choice));
+}
+
 void add_why(Page& out, const Why& why) {
-  out.blocks.push_back(Heading{"why not " + layout_text(why.asked.choice)});
-  std::string status =
-      why.asked.rank > 0 ? fmt::format("It is number {}", why.asked.rank) : "It is not among the ranked";
-  out.blocks.push_back(
-      Paragraph{status + "; the best is " + layout_text(why.best.choice) + ".", Paragraph::Tone::plain});
+  out.blocks.push_back(Heading{(why.of_best() ? "why " : "why not ") + layout_text(why.asked.choice)});
+  out.blocks.push_back(Paragraph{standing(why), Paragraph::Tone::plain});
+  if (why.beside_best() == nullptr) return;
+  const WhyLayout& beside = *why.beside_best();
+  const char* name = why.of_best() ? "runner-up" : "this layout";
   for (const std::string& objection : why.asked.objections)
     out.blocks.push_back(Paragraph{"rejected: " + objection, Paragraph::Tone::warning});
-  if (why.asked.step) {
+  if (beside.step) {
     Table time{"step by closed form",
                {{"part", "", Align::left},
-                {"this layout", "", Align::right},
+                {name, "", Align::right},
                 {"best", "", Align::right},
                 {"difference", "", Align::right}},
                {}};
-    const auto row = [&](const char* name, Seconds own, Seconds best) {
+    const auto row = [&](const char* part, Seconds own, Seconds best) {
       const double step = why.best.step->count();
       if (std::max(own.count(), best.count()) <= 1e-9 * step) return;
-      time.rows.push_back({name, format_seconds(own), format_seconds(best),
+      time.rows.push_back({part, format_seconds(own), format_seconds(best),
                            (own >= best ? "+" : "-") + format_seconds(Seconds(std::abs((own - best).count())))});
     };
-    for (const Part& p : parts) row(p.name, why.asked.breakdown.*p.time, why.best.breakdown.*p.time);
-    row("step", *why.asked.step, *why.best.step);
+    for (const Part& p : parts) row(p.name, beside.breakdown.*p.time, why.best.breakdown.*p.time);
+    row("step", *beside.step, *why.best.step);
     out.blocks.push_back(std::move(time));
   }
-  if (why.asked.memory) {
-    const MemoryUse &own = *why.asked.memory, &best = *why.best.memory;
+  if (beside.memory) {
+    const MemoryUse &own = *beside.memory, &best = *why.best.memory;
     Table memory{"memory of the fullest rank",
                  {{"item", "", Align::left},
-                  {"this layout", "GiB", Align::right},
+                  {name, "GiB", Align::right},
                   {"best", "GiB", Align::right},
                   {"difference", "", Align::right}},
                  {}};

@@ -1,4 +1,6 @@
 // collcast.plan.v1 as JSON and CSV.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "collcast/report/plan_document.hpp"
@@ -102,6 +104,7 @@ Json document_json(const PlanReport& report) {
   if (report.why) {
     out["why"]["asked"] = why_json(report.why->asked, in.layout);
     out["why"]["best"] = why_json(report.why->best, in.layout);
+    out["why"]["runner_up"] = report.why->runner_up ? why_json(*report.why->runner_up, in.layout) : Json();
     out["why"]["differences"] = report.why->sentences;
   }
   if (!report.variants.empty()) {
@@ -111,14 +114,81 @@ Json document_json(const PlanReport& report) {
   return out;
 }
 
+/// Cells of a row by the dotted paths of their values.
+void flatten(const Json& value, const std::string& path, Json& row) {
+  if (!value.is_object()) {
+    row[path] = value;
+    return;
+  }
+  for (const auto& [key, item] : value.items()) flatten(item, path.empty() ? key : path + "." + key, row);
+}
+
+/// Every column of the table, without a value.
+Json blank_row(const PlanReport& report) {
+  Json row{{"part", nullptr},  {"what_if", nullptr}, {"topology", nullptr},
+           {"nodes", nullptr}, {"gpus", nullptr},    {"rank", nullptr}};
+  flatten(planned_json({}, report.inputs.base.layout), "", row);
+  row["objections"] = nullptr;
+  for (Json& cell : row) cell = nullptr;
+  return row;
+}
+
+Json csv_row(const PlanReport& report, std::string_view part, const std::string& what_if, int gpus,
+             const MachineSummary& machine, const Json& values) {
+  Json row = blank_row(report);
+  row["part"] = part;
+  if (!what_if.empty()) row["what_if"] = what_if;
+  row["topology"] = machine.topology;
+  row["nodes"] = machine.nodes;
+  row["gpus"] = gpus;
+  flatten(values, "", row);
+  return row;
+}
+
+/// The ranking, then what was asked to be compared: the best of each variant, layouts beside the best.
+Json csv_table(const PlanReport& report) {
+  const ParallelLayout& base = report.inputs.base.layout;
+  Json rows = Json::array({blank_row(report)});
+  const auto add = [&](std::string_view part, const Json& values) {
+    rows.push_back(csv_row(report, part, report.what_if, report.inputs.gpus, report.machine, values));
+  };
+  for (const Json& row : ranked_json(report)) add("ranked", row);
+  for (const PlanVariant& v : report.variants) {
+    Json values = Json::object();
+    if (v.best) {
+      values["rank"] = 1;
+      values.update(planned_json(*v.best, base));
+    } else {
+      values["objections"] = "no layout fits";
+    }
+    rows.push_back(csv_row(report, "variant", v.name, v.gpus, v.machine, values));
+  }
+  const auto add_why = [&](std::string_view part, const WhyLayout& w) {
+    Json values = why_json(w, base);
+    values["objections"] = w.objections.empty() ? Json() : Json(fmt::format("{}", fmt::join(w.objections, "; ")));
+    values["step_s"] = values["estimate_s"];
+    for (const char* whole : {"breakdown", "memory"})
+      if (values[whole].is_null()) values.erase(whole);
+    if (w.memory) values["peak_bytes"] = w.memory->peak.value();
+    if (w.memory) values["headroom_bytes"] = (w.memory->capacity - w.memory->peak).value();
+    add(part, values);
+  };
+  if (report.why) {
+    add_why("why.asked", report.why->asked);
+    if (report.why->runner_up) add_why("why.runner_up", *report.why->runner_up);
+    if (!report.why->of_best()) add_why("why.best", report.why->best);
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string json(const PlanReport& report) { return text(document_json(report)); }
 
 Table csv(const PlanReport& report) {
-  Json rows = ranked_json(report);
-  if (rows.empty()) return csv_values(document_json(report));
-  return csv_rows(rows);
+  Table out = csv_rows(csv_table(report));
+  out.rows.erase(out.rows.begin());
+  return out;
 }
 
 }  // namespace collcast

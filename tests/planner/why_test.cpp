@@ -33,13 +33,28 @@ bool says(const std::vector<std::string>& sentences, const std::string& words) {
 
 }  // namespace
 
-TEST_CASE("the best beside itself differs in nothing") {
+TEST_CASE("the best is put beside its runner-up, with what asking about that one says") {
   const Planned p;
-  const Why w = why(p.in, p.fabric, p.result.ranked.front().choice, p.result.ranked).value();
-  CHECK(w.asked.rank == 1);
-  CHECK(w.sentences.empty());
+  const Why w = why(p.in, p.fabric, p.result.ranked[0].choice, p.result.ranked).value();
+  CHECK(w.of_best());
   CHECK(*w.asked.step == *w.best.step);
-  CHECK(w.asked.objections.empty());
+  REQUIRE(w.runner_up);
+  CHECK(w.runner_up->rank == 2);
+  CHECK(w.runner_up->choice == p.result.ranked[1].choice);
+  const Why second = why(p.in, p.fabric, p.result.ranked[1].choice, p.result.ranked).value();
+  CHECK_FALSE(second.of_best());
+  CHECK_FALSE(second.runner_up);
+  CHECK(*w.runner_up->step == *second.asked.step);
+  CHECK(w.sentences == second.sentences);
+  CHECK(w.beside_best()->choice == second.beside_best()->choice);
+}
+
+TEST_CASE("the only layout that fits has no runner-up") {
+  const Planned p;
+  const Why w = why(p.in, p.fabric, p.result.ranked[0].choice, {p.result.ranked[0]}).value();
+  CHECK(w.of_best());
+  CHECK(w.beside_best() == nullptr);
+  CHECK(w.sentences.empty());
 }
 
 TEST_CASE("terms are those of the layout's own forecast and sum to its step") {

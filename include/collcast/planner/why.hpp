@@ -29,7 +29,12 @@ struct WhyLayout {
 };
 struct Why {
   WhyLayout asked, best;
-  std::vector<std::string> sentences;  ///< the largest differences, largest first
+  std::optional<WhyLayout> runner_up;  ///< what the best is compared with, where it was asked about and is not alone
+  std::vector<std::string> sentences;  ///< the largest differences to the best, largest first
+
+  bool of_best() const { return asked.rank == 1; }
+  /// What stands beside the best; nullptr: the best is the only layout.
+  const WhyLayout* beside_best() const { return !of_best() ? &asked : runner_up ? &*runner_up : nullptr; }
 };
 /// Fails where a forecast fails.
 Result<Why> why(const PlanInputs&, const Fabric&, const LayoutChoice& asked, const std::vector<PlannedLayout>& ranked);

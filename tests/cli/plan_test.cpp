@@ -1,0 +1,153 @@
+// collcast plan as called: how many GPUs it takes, and what its CSV carries.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/data_path.hpp"
+
+using namespace collcast;
+using namespace collcast::cli;
+using Json = nlohmann::json;
+using Catch::Contains;
+
+namespace {
+
+struct Called {
+  int exit = 0;
+  std::string out, err;
+};
+
+/// Words are separated by blanks.
+Called plan_of(const std::string& words) {
+  std::istringstream in("collcast plan " + words);
+  std::vector<std::string> list;
+  for (std::string word; in >> word;) list.push_back(word);
+  std::vector<const char*> argv;
+  for (const std::string& word : list) argv.push_back(word.c_str());
+  std::ostringstream out, err;
+  const Session session{out, err, {}, false, data_search_path(COLLCAST_SOURCE_DIR, "")};
+  const Exit exit = run(static_cast<int>(argv.size()), argv.data(), session);
+  return {static_cast<int>(exit), out.str(), err.str()};
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, at);) out.push_back(part);
+  return out;
+}
+
+/// Rows by column name; no cell here holds a comma.
+std::vector<std::map<std::string, std::string>> csv_of(const std::string& words) {
+  const Called called = plan_of(words + " --format csv");
+  CHECK(called.exit == 0);
+  const std::vector<std::string> lines = split(called.out, '\n');
+  REQUIRE_FALSE(lines.empty());
+  const std::vector<std::string> names = split(lines[0], ',');
+  std::vector<std::map<std::string, std::string>> rows;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::vector<std::string> cells = split(lines[i] + ",.", ',');
+    REQUIRE(cells.size() == names.size() + 1);
+    rows.emplace_back();
+    for (std::size_t c = 0; c < names.size(); ++c) rows.back()[names[c]] = cells[c];
+  }
+  return rows;
+}
+
+const std::string llama = "llama3-70b-64xh100 --simulate 0 --tp 8 --recompute none --zero 1 --sequence-parallel true ";
+const std::string gpt = "gpt3-plan-64xa100 --simulate 0 --tp 8 --pp 8 --micro-batch 1 ";
+
+}  // namespace
+
+TEST_CASE("a plan takes the first --ranks GPUs, or all of the nodes and says so where the layout has fewer") {
+  const Called part = plan_of(llama + "--topology gb200-nvl72 --nodes 1 --ranks 64");
+  CHECK_THAT(part.out, Contains("on 64 of the 72 GPUs of gb200-nvl72 (1 node)"));
+  CHECK_THAT(part.out, !Contains("are planned"));
+  // 8 nodes are the scenario's, of eight GPUs each; those of this machine have 72.
+  const Called all = plan_of(llama + "--topology gb200-nvl72");
+  CHECK_THAT(all.out, Contains("on 576 GPUs of gb200-nvl72 (8 nodes)"));
+  CHECK_THAT(all.out, Contains("the scenario's layout has 64: --ranks 64 plans for as many"));
+  CHECK(Json::parse(plan_of(llama + "--topology gb200-nvl72 --format json").out).at("notes").size() == 1);
+  // --gpus is the same option, and either number of the command line takes the place of both of the file's.
+  for (const char* option : {"--ranks 16", "--gpus 16", "--nodes 2"}) {
+    const Json doc = Json::parse(plan_of(llama + option + " --format json").out);
+    CHECK(doc.at("gpus") == 16);
+    CHECK(doc.at("machine").at("nodes") == 2);
+    CHECK(doc.at("notes").empty());
+  }
+  CHECK(Json::parse(plan_of(llama + "--what-if nvl72 --nodes 1 --format json").out).at("gpus") == 72);
+}
+
+TEST_CASE("more ranks than the machine has are refused where they were asked for") {
+  const Called typed = plan_of(llama + "--ranks 100 --nodes 8");
+  CHECK(typed.exit == 2);
+  CHECK_THAT(typed.err, Contains("--ranks 100:1:9: error: ranks is 100, 'dgx-h100' with nodes 8 has 64 GPUs"));
+  const Called set = plan_of(llama + "--set ranks=65");
+  CHECK_THAT(set.err, Contains("--set ranks=65:1:13: error: ranks is 65"));
+  CHECK_THAT(plan_of(llama + "--ranks 8 --set ranks=9").err, Contains("contradicts --ranks 8"));
+}
+
+TEST_CASE("a shipped scenario has twice the IB rate, half the cluster and an NVL72 rack side by side") {
+  const Json variants = Json::parse(plan_of(llama + "--what-if all --format json").out).at("variants");
+  std::map<std::string, Json> by_name;
+  for (const Json& v : variants) by_name[v.at("what_if").is_null() ? "" : v.at("what_if")] = v;
+  CHECK(by_name.at("").at("gpus") == 64);
+  CHECK(by_name.at("double-ib").at("gpus") == 64);
+  CHECK(by_name.at("half-cluster").at("gpus") == 32);
+  CHECK(by_name.at("nvl72").at("gpus") == 64);
+  CHECK(by_name.at("nvl72").at("machine").at("topology") == "gb200-nvl72");
+  CHECK(by_name.at("nvl72").at("machine").at("ranks") == 72);
+  for (const auto& [name, v] : by_name) CHECK_FALSE(v.at("best").is_null());
+}
+
+TEST_CASE("CSV carries the variants and the layouts beside the best") {
+  const auto base = csv_of(gpt);
+  for (const auto& row : base) CHECK(row.at("part") == "ranked");
+  const auto rows = csv_of(gpt + "--what-if all --why 2");
+  // The ranking, four variants (as it is, double-ib, double-cluster, flash), the layout asked about and the best.
+  REQUIRE(rows.size() == base.size() + 6);
+  const auto* variant = &rows[base.size()];
+  CHECK(variant[0].at("part") == "variant");
+  CHECK(variant[0].at("step_s") == base[0].at("step_s"));
+  CHECK(variant[2].at("what_if") == "double-cluster");
+  CHECK(variant[2].at("gpus") == "128");
+  CHECK(variant[4].at("part") == "why.asked");
+  CHECK(variant[4].at("rank") == "2");
+  // The search adds the same terms in another order.
+  for (const char* column : {"estimate_s", "breakdown.compute_s"})
+    CHECK(std::stod(variant[4].at(column)) == Approx(std::stod(base[1].at(column))).epsilon(1e-12));
+  CHECK(variant[4].at("peak_bytes") == base[1].at("peak_bytes"));
+  CHECK(variant[5].at("part") == "why.best");
+  const auto best = csv_of(gpt + "--why 1");
+  CHECK(best[best.size() - 2].at("part") == "why.asked");
+  CHECK(best.back().at("part") == "why.runner_up");
+  CHECK(best.back().at("rank") == "2");
+}
+
+TEST_CASE("a plan without a layout that fits is a table without rows") {
+  CHECK(csv_of("gpt3-plan-64xa100 --ranks 16 --simulate 0").empty());
+  const Called called = plan_of("gpt3-plan-64xa100 --ranks 16 --simulate 0 --format csv");
+  CHECK_THAT(called.out, Contains("rank,tp,pp,dp,cp,ep,vpp,microbatch"));
+}
+
+TEST_CASE("the best layout is said to be the best, beside its runner-up") {
+  const Called called = plan_of(gpt + "--why 1");
+  CHECK_THAT(called.out, Contains("\nwhy TP 8 x PP 8 x DP 1"));
+  CHECK_THAT(called.out, Contains("It is the best; the runner-up, number 2, is TP 8 x PP 8 x DP 1"));
+  CHECK_THAT(called.out, Contains("runner-up"));
+  CHECK_THAT(plan_of(gpt + "--recompute selective --sequence-parallel true --why 1").out,
+             Contains("It is the best: no other layout fits."));
+}
+
+TEST_CASE("a step's layout has to fit the ranks that the scenario has") {
+  std::ostringstream out, err;
+  const Session session{out, err, {}, false, data_search_path(COLLCAST_SOURCE_DIR, "")};
+  const char* argv[] = {"collcast", "step", "llama3-70b-64xh100", "--set", "ranks=32"};
+  CHECK(static_cast<int>(run(5, argv, session)) == 2);
+  CHECK(err.str() ==
+        "--set ranks=32:1:13: error: the layout needs 64 GPUs, ranks is 32\n"
+        "    hint: use ranks 64, or a smaller layout\n");
+}
