@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collcast/base/edit_distance.hpp"
+
 namespace collcast {
 
-namespace {
-
-/// Levenshtein distance with two rows.
+/// Levenshtein's recurrence, one row at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -24,8 +24,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return row[b.size()];
 }
-
-}  // namespace
 
 void append(Diagnostics& errors, const Diagnostics& more) { errors.insert(errors.end(), more.begin(), more.end()); }
 

@@ -159,6 +159,7 @@ Exit run_plan(const Args& args, const Session& session) {
   Result<PlanResult> result = search(*q, numbers.options, session);
   if (!result) return refuse(session, result.errors());
 
+  warn(q->scenario, session);
   PlanReport report{summary(q->fabric),
                     q->scenario.name,
                     q->scenario.title,

@@ -163,6 +163,11 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   return scenario;
 }
 
+void warn(const Scenario& scenario, const Session& session) {
+  for (const Diagnostic& d : scenario.warnings)
+    session.err << fmt::format("{}: warning: {}\n    hint: {}\n", to_text(d.where), d.message, d.hint);
+}
+
 Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
   if (scenario.ranks <= fabric.rank_count()) return {};
   return {{scenario.origins.of("ranks"),
@@ -177,6 +182,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   Result<Scenario> loaded = load(args, session, std::move(errors));
   if (!loaded) return loaded.errors();
   const Scenario scenario = std::move(loaded).value();
+  warn(scenario, session);
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario));
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;

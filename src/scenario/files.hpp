@@ -45,8 +45,9 @@ Result<Machine> load_topology(const Request&, const SearchPath&, const std::vect
                               const std::string& prefix);
 Result<KernelModel> load_kernels(const Request&, const SearchPath&);
 
-/// parse_hf_config, with the places of what it gives: "model.layers" and so on.
-Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins&);
+/// parse_hf_config, with the places of what it gives ("model.layers" and so on), and keys that are probably misspelt.
+Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins&,
+                                         Diagnostics& warnings);
 
 /// Overrides with their values parsed.
 Result<std::vector<Setting>> to_settings(const std::vector<Override>&);

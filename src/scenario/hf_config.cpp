@@ -2,7 +2,8 @@
 //
 // The Llama family (Llama, Mistral, Qwen2, Qwen3) shares one set of keys; GPT-2 and GPT-NeoX have their own.
 // Defaults are those of the transformers library, because config.json leaves them out. Other keys are not
-// looked at. Left out: sliding windows, Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms.
+// looked at, unless they are nearly one of ours that is absent. Left out: sliding windows, Qwen2's biases on Q, K, V
+// (counted as none), Qwen3's Q and K norms.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -181,7 +182,8 @@ void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
 
 namespace input {
 
-Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins& origins) {
+Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins& origins,
+                                         Diagnostics& warnings) {
   const Result<Node> tree = input::parse_json(text, file);
   if (!tree) return tree.errors();
   Reader reader;
@@ -198,6 +200,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   complete_heads(reader, *tree, model);
   if (!reader.ok()) return reader.take();
   note_places(*tree, origins);
+  append(warnings, reader.warnings());
   return model;
 }
 
@@ -205,7 +208,8 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
 
 Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name) {
   Origins unused;
-  return input::read_hf_config(text, std::string(file_name), unused);
+  Diagnostics passed_over;
+  return input::read_hf_config(text, std::string(file_name), unused, passed_over);
 }
 
 }  // namespace collcast

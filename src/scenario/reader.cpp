@@ -7,6 +7,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "collcast/base/edit_distance.hpp"
 #include "collcast/base/units.hpp"
 #include "scenario/parse.hpp"
 
@@ -250,18 +251,42 @@ std::string Object::path_of(std::string_view key) const {
 
 bool Object::has(std::string_view key) const { return node_.find(key) != nullptr; }
 
+namespace {
+
+/// An entry whose key is probably a misspelling of `key`; nullptr: none is near enough.
+const Entry* misspelt(const Node& node, std::string_view key) {
+  const std::size_t most = std::max<std::size_t>(1, key.size() / 5);
+  for (const Entry& entry : node.entries) {
+    if (entry.key == key || entry.key.size() > key.size() + most) continue;
+    if (edit_distance(entry.key, key) <= most) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Object::missing(std::string_view key, bool required, const std::string& expected) {
+  // Where other keys are errors too, finish() says what is misspelt.
+  const Entry* near = null_ == Null::is_missing ? misspelt(node_, key) : nullptr;
+  if (required) {
+    reader_.error(
+        node_.at, fmt::format("required key '{}' is missing{}", key, path_.empty() ? "" : " in " + shown(path_)),
+        (near == nullptr ? "" : fmt::format("is '{}' ({}) meant? ", shown(near->key), to_text(near->at.location()))) +
+            "expected " + expected);
+    reader_.spoil(path_of(key));
+  } else if (near != nullptr && reader_.good(path_of(key))) {
+    reader_.warn({near->at.location(), fmt::format("key '{}' is not read", shown(near->key)),
+                  fmt::format("did you mean '{}'? it is absent and has its default", key)});
+  }
+}
+
 const Node* Object::look(std::string_view key, Holds holds, bool required, std::string expected) {
   reader_.ask(path_of(key), holds, required);
   keys_.emplace_back(key);
   if (!valid_) return nullptr;
   const Node* found = node_.find(key);
   if (found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing) found = nullptr;
-  if (found == nullptr && required && !reader_.parts_only()) {
-    reader_.error(node_.at,
-                  fmt::format("required key '{}' is missing{}", key, path_.empty() ? "" : " in " + shown(path_)),
-                  "expected " + expected);
-    reader_.spoil(path_of(key));
-  }
+  if (found == nullptr && !reader_.parts_only()) missing(key, required, expected);
   if (found != nullptr) reader_.found(path_of(key), found->at.location());
   return found;
 }

@@ -52,6 +52,9 @@ class Reader {
   void error(Diagnostic diagnostic);
   void error(const Diagnostics& diagnostics);
   bool ok() const { return errors_.empty(); }
+  /// What is probably a slip, though it may be meant.
+  void warn(Diagnostic diagnostic) { warnings_.push_back(std::move(diagnostic)); }
+  const Diagnostics& warnings() const { return warnings_; }
   /// By place; a hundred at most.
   Diagnostics take();
 
@@ -77,7 +80,7 @@ class Reader {
  private:
   std::string prefix_;
   bool parts_only_ = false;
-  Diagnostics errors_;
+  Diagnostics errors_, warnings_;
   Origins origins_;
   std::vector<KnownKey> known_;
   struct Lost {
@@ -266,6 +269,7 @@ class Object {
     return good;
   }
   const Node* look(std::string_view key, Holds holds, bool required, std::string expected);
+  void missing(std::string_view key, bool required, const std::string& expected);
 
   Reader& reader_;
   const Node& node_;

@@ -135,6 +135,7 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   scenario.origins = Origins(tree.at.location());
   if (!topology.name_or_file.empty()) read_machine(reader, topology, options.search, machine, scenario);
   scenario.origins.add(reader.origins());
+  scenario.warnings = reader.warnings();
   if (scenario.step && !reader.ok()) reader.error(misfits(scenario));
   return scenario;
 }

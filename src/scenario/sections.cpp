@@ -16,7 +16,8 @@ namespace {
 
 /// The config.json that a scenario names: beside the scenario, or in a folder of the search path.
 Result<TransformerConfig> load_config(const std::string& name, const Location& where, const std::string& folder,
-                                      const std::vector<std::string>& scenarios, Origins& origins) {
+                                      const std::vector<std::string>& scenarios, Origins& origins,
+                                      Diagnostics& warnings) {
   std::string file = beside(folder, name);
   Result<std::string> text = read_file(file, where);
   for (std::size_t i = 0; !text && i < scenarios.size(); ++i) {
@@ -27,7 +28,7 @@ Result<TransformerConfig> load_config(const std::string& name, const Location& w
     text = std::move(found);
   }
   if (!text) return text.errors();
-  return read_hf_config(*text, file, origins);
+  return read_hf_config(*text, file, origins, warnings);
 }
 
 /// " (place)" of a value that another one does not fit.
@@ -70,8 +71,10 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   const bool has_config = o.optional("config", config, AsText{});
   if (has_config) {
     Origins origins;
+    Diagnostics warnings;
     const Result<TransformerConfig> loaded =
-        load_config(config, node.find("config")->at.location(), folder, scenarios, origins);
+        load_config(config, node.find("config")->at.location(), folder, scenarios, origins, warnings);
+    for (const Diagnostic& warning : warnings) reader.warn(warning);
     if (loaded) {
       m = *loaded;
       reader.found(origins);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "samples.hpp"
+#include "scenario/files.hpp"
 
 using namespace collcast;
 
@@ -162,6 +163,50 @@ TEST_CASE("every field: missing, null, of the wrong type or range") {
       }
     }
   }
+}
+
+namespace {
+
+Fields renamed(const Fields& fields, const std::string& key, const std::string& other) {
+  return with(without(fields, key), other, fields.at(key));
+}
+
+Diagnostics warnings(const Fields& fields) {
+  Origins origins;
+  Diagnostics out;
+  CHECK(input::read_hf_config(json_of(fields), "config.json", origins, out).ok());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a misspelt field is pointed at: as the missing one that it may be, or as one that is not read") {
+  const Fields slip = renamed(llama, "num_hidden_layers", "num_hiden_layers");
+  const auto m = parse_hf_config(json_of(slip), "config.json");
+  CHECK(to_text(m.errors()) ==
+        "config.json:1:1: error: required key 'num_hidden_layers' is missing\n"
+        "    hint: is 'num_hiden_layers' (config.json:" +
+            std::to_string(line_of(slip, "num_hiden_layers")) +
+            ":3) meant? expected a whole number from 1 to 10000000, without unit\n");
+  const Diagnostics found = warnings(renamed(llama, "num_key_value_heads", "num_key_value_head"));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].message == "key 'num_key_value_head' is not read");
+  CHECK(found[0].hint == "did you mean 'num_key_value_heads'? it is absent and has its default");
+  CHECK(found[0].where.line ==
+        line_of(renamed(llama, "num_key_value_heads", "num_key_value_head"), "num_key_value_head"));
+  CHECK(warnings(renamed(llama, "tie_word_embeddings", "tie_word_embedings")).size() == 1);
+}
+
+TEST_CASE("fields that published files have beside ours are no slips of ours") {
+  Fields full = without(without(llama, "head_dim"), "tie_word_embeddings");
+  for (const char* key : {"attention_bias", "attention_dropout", "hidden_act", "initializer_range", "rms_norm_eps",
+                          "max_position_embeddings", "rope_theta", "torch_dtype", "use_cache", "sliding_window"})
+    full[key] = "1";
+  CHECK(warnings(full).empty());
+  Fields old = without(without(gpt2, "resid_pdrop"), "n_inner");
+  for (const char* key : {"attn_pdrop", "embd_pdrop", "n_ctx", "summary_first_dropout", "layer_norm_epsilon"})
+    old[key] = "1";
+  CHECK(warnings(old).empty());
 }
 
 TEST_CASE("two wrong fields are two diagnostics") {

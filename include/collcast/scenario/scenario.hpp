@@ -70,6 +70,7 @@ struct Scenario {
   Sharing sharing = Sharing::max_min;
   Origins origins;                   ///< of every value read, those of the machine under "topology."
   std::vector<std::string> what_if;  ///< names of the variants
+  Diagnostics warnings;              ///< what is probably a slip in its files
   std::vector<Override> machine;     ///< what the variant and the overrides set in the topology's file
 };
 
