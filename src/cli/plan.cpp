@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/plan_options.hpp"
 #include "cli/progress.hpp"
+#include "cli/scenario_list.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/values.hpp"
 #include "collcast/report/plan_document.hpp"
@@ -24,6 +25,7 @@ struct Args {
   ScenarioArgs scenario;
   SpaceArgs space;
   std::string simulate = "8", top, threads, why;
+  bool list = false;
   OutputOptions output;
 };
 
@@ -86,9 +88,10 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
     gpus = fabric->rank_count();
     // The number of nodes may be meant for another machine's.
     if (gpus > world && world > 1 && args.scenario.nodes.empty())
-      notes.push_back(fmt::format("all {} GPUs of {} nodes are planned, the scenario's layout has {}: --ranks {} plans "
-                                  "for as many",
-                                  gpus, nodes, world, world));
+      notes.push_back(
+          fmt::format("all {} GPUs of {} nodes are planned, the scenario's layout has {}: --ranks {} plans "
+                      "for as many",
+                      gpus, nodes, world, world));
   }
   PlanInputs inputs{*scenario.step, scenario.search, gpus, scenario.collectives, {scenario.sharing}};
   return Question{std::move(scenario), std::move(fabric).value(), std::move(inputs), std::move(notes)};
@@ -156,10 +159,10 @@ Exit run_plan(const Args& args, const Session& session) {
   const std::string what_if = all ? std::string() : args.scenario.what_if;
   const Result<Question> q = understand(args, what_if, session);
   if (!q) return refuse(session, q.errors());
+  warn(q->scenario, session);
   Result<PlanResult> result = search(*q, numbers.options, session);
   if (!result) return refuse(session, result.errors());
 
-  warn(q->scenario, session);
   PlanReport report{summary(q->fabric),
                     q->scenario.name,
                     q->scenario.title,
@@ -188,6 +191,7 @@ Command add_plan(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
   CLI::App& app = *parent.add_subcommand("plan", "layouts ranked, the Pareto set, what was rejected and why");
   add_scenario_options(app, args->scenario);
+  add_list_option(app, args->list);
   // A plan has its own: --simulate.
   app.remove_option(app.get_option("--method"));
   app.get_option("--what-if")->description("a variant of the scenario; all: the best layout of each");
@@ -195,8 +199,8 @@ Command add_plan(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
-  option("--ranks,--gpus", args->scenario.ranks, "K", "plan for the first K GPUs (default: the scenario's, else all of its nodes)",
-         "Machine");
+  option("--ranks,--gpus", args->scenario.ranks, "K",
+         "plan for the first K GPUs (default: the scenario's, else all of its nodes)", "Machine");
   option("--simulate", args->simulate, "K", "simulate the best K by closed form (default: 8)", "Model");
   option("--threads", args->threads, "N", "(default: all cores; the result does not depend on it)", "Model");
   option("--top", args->top, "N", "rows of the ranking (default: 10 for people, all in JSON and CSV)", "Output");
@@ -209,7 +213,9 @@ Command add_plan(CLI::App& parent) {
       "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --why tp=8,pp=4\n"
       "  collcast plan llama3-70b-64xh100 --what-if all\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
-  return [args](const Session& session) { return run_plan(*args, session); };
+  return [args](const Session& session) {
+    return args->list ? run_list(args->scenario.scenario, args->output, session) : run_plan(*args, session);
+  };
 }
 
 }  // namespace collcast::cli

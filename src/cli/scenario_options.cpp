@@ -93,8 +93,7 @@ Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
   Diagnostics wrong = check_ranks(scenario, fabric);
   if (scenario.ranks == 0 || !scenario.step || scenario.step->layout.world() <= scenario.ranks) return wrong;
   wrong.push_back({scenario.origins.of("ranks"),
-                   fmt::format("the layout needs {} GPUs, ranks is {}", scenario.step->layout.world(),
-                               scenario.ranks),
+                   fmt::format("the layout needs {} GPUs, ranks is {}", scenario.step->layout.world(), scenario.ranks),
                    fmt::format("use ranks {}, or a smaller layout", scenario.step->layout.world())});
   return wrong;
 }
@@ -137,7 +136,8 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
     std::vector<std::string> known;
     for (const TopologyEntry& entry : list_scenarios(session.search)) known.push_back(entry.name);
     errors.push_back({command_line, "SCENARIO is missing: which scenario?",
-                      fmt::format("expected one of: {}, or a file", fmt::join(known, ", "))});
+                      fmt::format("expected one of: {}, or a file; 'collcast step --list' says what they are",
+                                  fmt::join(known, ", "))});
   }
   check_library(args.library, errors);
   const ScenarioOptions options = scenario_options(args, session, errors);

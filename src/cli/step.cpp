@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/scenario_list.hpp"
 #include "cli/scenario_options.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/report/trace.hpp"
@@ -18,7 +19,7 @@ namespace {
 struct Args {
   ScenarioArgs scenario;
   std::string trace;
-  bool operations = false;
+  bool operations = false, list = false;
   OutputOptions output;
 };
 
@@ -55,6 +56,7 @@ Command add_step(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
   CLI::App& app = *parent.add_subcommand("step", "one training step: times, what is exposed, memory, MFU");
   add_scenario_options(app, args->scenario);
+  add_list_option(app, args->list);
   app.add_flag("--operations", args->operations, "list the kernels of a layer")->group("Output");
   app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE")
@@ -62,12 +64,15 @@ Command add_step(CLI::App& parent) {
   add_output_options(app, args->output);
   app.footer(
       "Examples:\n"
+      "  collcast step --list\n"
       "  collcast step llama3-70b-64xh100\n"
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");
-  return [args](const Session& session) { return run_step(*args, session); };
+  return [args](const Session& session) {
+    return args->list ? run_list(args->scenario.scenario, args->output, session) : run_step(*args, session);
+  };
 }
 
 }  // namespace collcast::cli

@@ -67,7 +67,7 @@ std::vector<Gate> read_gates(Reader&, const Node&, bool has_model);
 TaskGraph read_tasks(Reader&, const Node&);
 /// One `what_if`.
 struct Variant {
-  std::string name;
+  std::string name, title;
   std::vector<Setting> settings;
 };
 std::vector<Variant> read_variants(Reader&, const Node& what_if);

@@ -17,8 +17,7 @@ Variant read_variant(Reader& reader, const Entry& entry) {
   name.at = entry.at;
   AsName{}(reader, name, "what_if", variant.name);
   Object o(reader, entry.value, path);
-  std::string title;
-  o.optional("title", title, AsText{});
+  o.optional("title", variant.title, AsText{});
   const Node* set = o.required_map("set");
   o.finish();
   if (set == nullptr) return variant;

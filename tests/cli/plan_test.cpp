@@ -151,3 +151,24 @@ TEST_CASE("a step's layout has to fit the ranks that the scenario has") {
         "--set ranks=32:1:13: error: the layout needs 64 GPUs, ranks is 32\n"
         "    hint: use ranks 64, or a smaller layout\n");
 }
+
+TEST_CASE("--list says which scenarios and variants there are, each with its line") {
+  const Json all = Json::parse(plan_of("--list --format json").out);
+  CHECK(all.at("schema") == "collcast.scenarios.v1");
+  std::map<std::string, Json> by_name;
+  for (const Json& row : all.at("rows")) by_name[row.at("name")] = row;
+  CHECK(by_name.size() == list_scenarios(data_search_path(COLLCAST_SOURCE_DIR, "")).size());
+  CHECK(by_name.at("gpt3-512gpu").at("title") == "GPT-3 175B on 64 DGX A100: TP 8 x PP 8 x DP 8");
+  for (const auto& [name, row] : by_name) {
+    // What is listed can be asked for, and nothing else: the error of a wrong name lists the same.
+    std::string names;
+    for (const Json& v : row.at("what_if")) names += (names.empty() ? "" : ", ") + v.at("name").get<std::string>();
+    CHECK_THAT(plan_of(name + " --what-if no-such-variant").err, Contains("expected one of: " + names + "\n"));
+  }
+  const Called one = plan_of("llama3-70b-64xh100 --list");
+  CHECK_THAT(one.out, Contains("double-ib") && Contains("Network ports of 800 Gb/s instead of 400"));
+  CHECK_THAT(one.out, !Contains("gpt3-512gpu"));
+  CHECK(plan_of("no-such --list").exit == 2);
+  CHECK_THAT(plan_of("llama3-70b-64xh10 --list").err, Contains("did you mean 'llama3-70b-64xh100'?"));
+  CHECK(plan_of("--list --format csv").out.starts_with("scenario,what_if,title\n"));
+}

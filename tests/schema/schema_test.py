@@ -66,6 +66,7 @@ COMMANDS = [
     ("groups", "collcast groups --tp 2 --pp 2 --dp 2 --cp 2 --ep 2 --order tp-cp-ep-dp-pp"),
     ("groups", "collcast groups --tp 8 --pp 1 --dp 2 --rank 3 --topology dgx-h100"),
     ("topologies", "collcast topology list"),
+    ("scenarios", "collcast step --list"),
     ("check", "collcast topology check dgx-h100"),
     ("check", "collcast topology check tests/golden/inputs/wrong.yaml"),
     ("explain", "collcast explain collective all_reduce --topology ring --ranks 8 --size 1MiB --algorithm ring"),

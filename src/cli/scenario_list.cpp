@@ -1,0 +1,42 @@
+// --list of the commands on a scenario: which there are, or the variants of the one that is named.
+#include "cli/scenario_list.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "collcast/report/scenario_listing.hpp"
+#include "collcast/scenario/listing.hpp"
+
+namespace collcast::cli {
+
+void add_list_option(CLI::App& app, bool& list) {
+  app.add_flag("--list", list, "the shipped scenarios, or SCENARIO alone, with their variants; nothing is run")
+      ->group("Scenario");
+}
+
+Exit run_list(const std::string& scenario, const OutputOptions& output, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(output, errors);
+  std::vector<std::string> names{scenario};
+  if (scenario.empty()) {
+    names.clear();
+    for (const TopologyEntry& entry : list_scenarios(session.search)) names.push_back(entry.name);
+  }
+  ScenarioListing listing;
+  for (const std::string& name : names) {
+    Result<ScenarioEntry> entry = describe_scenario(name, session.search);
+    if (!entry) {
+      append(errors, entry.errors());
+      continue;
+    }
+    listing.entries.push_back({entry->name, entry->title, {}});
+    for (const ScenarioEntry::Variant& v : entry->what_if) listing.entries.back().what_if.push_back({v.name, v.title});
+  }
+  if (!errors.empty()) return refuse(session, errors);
+  if (listing.entries.empty())
+    return refuse(session, {{command_line, fmt::format("no scenarios in {}", fmt::join(session.search.scenarios, ", ")),
+                             "COLLCAST_DATA names the folder that holds topologies/ and scenarios/"}});
+  return deliver(session, listing, format, output);
+}
+
+}  // namespace collcast::cli
