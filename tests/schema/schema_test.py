@@ -59,6 +59,7 @@ COMMANDS = [
     ("step", "collcast step overlap-175b-layer"),
     ("step", "collcast step overlap-175b-layer --what-if serial --method estimate"),
     ("step", "collcast step gpt3-512gpu --method estimate --set training.recompute=selective"),
+    ("plan", "collcast plan llama3-70b-64xh100 --topology gb200-nvl72 --tp 8 --simulate 0"),
     ("plan", ONE_LAYOUT),
     ("plan", f"{ONE_LAYOUT} --pp 4,8 --why tp=8,pp=8 --what-if all"),
     ("plan", f"{ONE_LAYOUT} --pp 4 --top 1 --why tp=3,pp=5 --what-if double-ib"),
