@@ -15,9 +15,8 @@ bool may_meet(const Connection& a, const Connection& b) {
 
 }  // namespace
 
-void Backlog::add(double start, double bytes, double bandwidth) {
+void Backlog::add(double key, double start, double bytes, double bandwidth) {
   largest_ = std::max(largest_, bytes);
-  const double key = moment(start);
   auto place = std::upper_bound(arrivals_.begin(), arrivals_.end(), key,
                                 [](double time, const Arrival& a) { return time < a.key; });
   if (place != arrivals_.begin() && std::prev(place)->key == key)
@@ -30,9 +29,9 @@ void Backlog::add(double start, double bytes, double bandwidth) {
   }
 }
 
-double Backlog::at(double time, double bandwidth) const {
-  const auto after = std::upper_bound(arrivals_.begin(), arrivals_.end(), moment(time),
-                                      [](double t, const Arrival& a) { return t < a.key; });
+double Backlog::at(double key, double time, double bandwidth) const {
+  const auto after =
+      std::upper_bound(arrivals_.begin(), arrivals_.end(), key, [](double t, const Arrival& a) { return t < a.key; });
   return after == arrivals_.begin() ? 0 : std::max(0.0, std::prev(after)->done - time) * bandwidth;
 }
 
@@ -63,6 +62,8 @@ void Loads::begin_moment() {
 void Loads::add(const Connection& connection, std::span<const LinkId> route, const Load& load, double start) {
   const double way = latency(route).count();
   const double bytes = load.chunk.value() * load.chunks * load.repeats;
+  const double key = load.whole ? moment(start) : 0;
+  if (load.whole && backlogs_.empty()) backlogs_.resize(links_.size());
   std::vector<Tally>& tallies = tallies_[static_cast<std::size_t>(connection.phase)];
   const std::size_t of =
       static_cast<std::size_t>(connection.pattern) * phases_ + static_cast<std::size_t>(connection.phase);
@@ -81,10 +82,7 @@ void Loads::add(const Connection& connection, std::span<const LinkId> route, con
     state.bytes += load.chunk.value();
     state.busy_until = std::max(state.busy_until, start) + bytes / links_[id.value()].bandwidth.value();
     state.pieces = state.pieces || !load.whole;
-    if (load.whole) {
-      if (backlogs_.empty()) backlogs_.resize(links_.size());
-      backlogs_[id.value()].add(start, bytes, links_[id.value()].bandwidth.value());
-    }
+    if (load.whole) backlogs_[id.value()].add(key, start, bytes, links_[id.value()].bandwidth.value());
     if (state.last.pattern >= 0 && may_meet(state.last, connection)) state.shared = true;
     state.last = connection;
   }
@@ -92,6 +90,7 @@ void Loads::add(const Connection& connection, std::span<const LinkId> route, con
 
 Loads::Spell Loads::spell(std::span<const LinkId> route, double moment, const Load& load, double start) {
   Spell out;
+  const double key = load.whole ? collcast::moment(start) : 0;
   const double pace = alone(route, load.chunk), own = load.chunk.value();
   double rest = 0;
   for (const LinkId id : route) {
@@ -104,7 +103,7 @@ Loads::Spell Loads::spell(std::span<const LinkId> route, double moment, const Lo
     out.first = std::max(out.first, (own + std::min(same + others.begun, backlog)) / bandwidth);
     // By fair shares whoever is no larger and came before is through before this one, whatever had delayed it.
     if (load.whole && !state.pieces && backlogs_[id.value()].largest() <= own)
-      out.first = std::max(out.first, backlogs_[id.value()].at(start, bandwidth) / bandwidth);
+      out.first = std::max(out.first, backlogs_[id.value()].at(key, start, bandwidth) / bandwidth);
     rest = std::max(rest, ((load.chunks - 1) * (own + same) + others.earlier + others.later) / bandwidth);
   }
   out.last = out.first + rest;

@@ -33,16 +33,16 @@ struct Load {
 /// What messages that come in one piece leave for a later one to wait for: the bytes that a link has not yet sent.
 class Backlog {
  public:
-  void add(double start, double bytes, double bandwidth);
+  /// `key` is moment(start), so that starts that differ by rounding are one.
+  void add(double key, double start, double bytes, double bandwidth);
   /// At `time`, with what begins then.
-  double at(double time, double bandwidth) const;
+  double at(double key, double time, double bandwidth) const;
   /// Of one message.
   double largest() const { return largest_; }
 
  private:
   struct Arrival {
-    double key = 0;  // moment(start): equal for starts that differ by rounding
-    double start = 0, bytes = 0;
+    double key = 0, start = 0, bytes = 0;
     double done = 0;  // when the link has sent this and all before
   };
   std::vector<Arrival> arrivals_;  // by start
