@@ -50,7 +50,8 @@ Command add_calibrate(CLI::App& parent) {
   app.add_option("--format", args->output.format, "of the report: table (default), json, csv or markdown")
       ->type_name("WORD")
       ->group("Output");
-  app.add_option("--output", args->overlay, "write the overlay, for --overlay of validate and collective")
+  app.add_option("--output", args->overlay,
+                 "write the overlay, for --overlay of validate, collective, step, plan and explain")
       ->type_name("FILE.yaml")
       ->group("Output");
   app.footer(
@@ -60,6 +61,7 @@ Command add_calibrate(CLI::App& parent) {
       "  collcast calibrate --output overlay.yaml\n"
       "  collcast calibrate --measured my.log --topology dgx-h100 --output mine.yaml\n"
       "  collcast collective all_reduce --topology dgx-h100 --overlay mine.yaml\n"
+      "  collcast step llama3-70b-64xh100 --overlay mine.yaml\n"
       "On half of the sizes, and checked on the other half:\n"
       "  collcast calibrate --measured tables/ --part 1/2 --output half.yaml\n"
       "  collcast validate --measured tables/ --part 2/2 --overlay half.yaml");

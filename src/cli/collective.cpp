@@ -224,9 +224,7 @@ Exit run_collective(const Args& args, const Session& session) {
     report.curves.push_back({choice.options.algorithm, c.size, choice.pattern.chunks,
                              chunk_curve(q.fabric, q.request(0, c.size), choice.options)});
   }
-  if (!args.collective.machine.overlay.empty())
-    report.notes.push_back(fmt::format("calibrated: link rates and latencies are fitted ones, and {} come first",
-                                       format_seconds(q.base_latency)));
+  if (!args.collective.machine.overlay.empty()) report.notes.push_back(calibrated_text(q.base_latency));
   if (left_out > 0)
     report.notes.push_back(fmt::format(
         "{} of {} simulations left out, of more than {} messages each, or {} where links are shared; --method "
@@ -246,9 +244,6 @@ Command add_collective(CLI::App& parent) {
   app.add_flag("--chunks-curve", args->chunks_curve, "also the estimate over the number of chunks")
       ->group("Collective");
   app.add_flag("--links", args->links, "also the busiest links of each simulation")->group("Collective");
-  app.add_option("--overlay", args->collective.machine.overlay, "a calibration of the machine, by 'collcast calibrate'")
-      ->type_name("FILE")
-      ->group("Machine");
   add_output_options(app, args->output);
   app.footer(
       "Examples:\n"

@@ -49,6 +49,9 @@ int ranks_needed(const std::vector<Group>& groups) {
 void add_collective_options(CLI::App& app, CollectiveArgs& args) {
   app.add_option("KIND", args.kind, fmt::format("{}", fmt::join(collective_names(), ", ")))->type_name("");
   add_machine_options(app, args.machine);
+  app.add_option("--overlay", args.machine.overlay, "a calibration of the machine, by 'collcast calibrate'")
+      ->type_name("FILE")
+      ->group("Machine");
   const auto option = [&](const char* name, std::string& value, const char* type, const std::string& text) {
     return app.add_option(name, value, text)->type_name(type)->group("Collective");
   };

@@ -42,6 +42,13 @@ struct Answers {
   std::optional<Timeline> timeline;
 };
 
+void add_base_latency(const CollectiveQuestion& q, Answers& answers) {
+  for (GroupTimes& group : answers.groups)
+    for (std::optional<Seconds>* time :
+         {&group.estimate_alone, &group.simulate_alone, &group.estimate, &group.simulate})
+      if (*time) **time += q.base_latency;
+}
+
 Result<Answers> answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns) {
   std::int64_t messages = 0;
   for (const Pattern& pattern : patterns) messages += traffic(pattern).messages;
@@ -55,14 +62,21 @@ Result<Answers> answer(const CollectiveQuestion& q, const std::vector<Pattern>& 
     out.groups.back().simulate_alone = to_seconds(alone->finish);
     if (g == 0) out.timeline = std::move(alone).value();
   }
-  if (!q.concurrent) return out;
+  if (!q.concurrent) {
+    add_base_latency(q, out);
+    return out;
+  }
   const std::vector<Estimate> estimates = estimate(q.fabric, std::span<const Pattern>(patterns));
   for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].estimate = estimates[g].total;
-  if (!simulated) return out;
+  if (!simulated) {
+    add_base_latency(q, out);
+    return out;
+  }
   Result<Together> together = simulate_together(q.fabric, patterns, q.engine);
   if (!together) return together.errors();
   for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].simulate = together->times[g];
   out.timeline = std::move(together)->timeline;
+  add_base_latency(q, out);
   return out;
 }
 
@@ -88,7 +102,7 @@ Exit explain_collective(const Args& args, const Session& session) {
   const GroupTimes& first = answers->groups.front();
   const auto curve = chunk_curve(q.fabric, request, choices->front().options);
   ExplainReport report =
-      explain(q.fabric, request, *choices, q.concurrent ? first.simulate : first.simulate_alone, curve);
+      explain(q.fabric, request, *choices, q.concurrent ? first.simulate : first.simulate_alone, curve, q.base_latency);
   if (q.groups.size() > 1) report.sections.push_back(group_times(answers->groups));
   if (q.concurrent) report.sections.push_back(shared_links(q.fabric, *patterns));
   if (answers->timeline) report.sections.push_back(link_use(q.fabric, *answers->timeline));

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "cli/values.hpp"
-#include "collcast/scenario/overlay.hpp"
 
 namespace collcast::cli {
 
@@ -26,19 +25,6 @@ std::vector<std::string> names(const std::vector<TopologyEntry>& entries) {
   return out;
 }
 
-std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Diagnostics& errors) {
-  const Location where = typed("--overlay", file);
-  const Result<Overlay> overlay = load_overlay(file, where);
-  if (!overlay) {
-    append(errors, overlay.errors());
-    return std::nullopt;
-  }
-  Result<Calibration> out = calibration_of(*overlay, machine, where);
-  if (out) return std::move(out).value();
-  append(errors, out.errors());
-  return std::nullopt;
-}
-
 }  // namespace
 
 void add_machine_options(CLI::App& app, MachineOptions& options) {
@@ -55,6 +41,19 @@ void add_machine_options(CLI::App& app, MachineOptions& options) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->group("Machine");
+}
+
+std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Diagnostics& errors) {
+  const Location where = typed("--overlay", file);
+  const Result<Overlay> overlay = load_overlay(file, where);
+  if (!overlay) {
+    append(errors, overlay.errors());
+    return std::nullopt;
+  }
+  Result<Calibration> out = calibration_of(*overlay, machine, where);
+  if (out) return std::move(out).value();
+  append(errors, out.errors());
+  return std::nullopt;
 }
 
 std::vector<Override> parse_overrides(const MachineOptions& options, const std::string& prefix, Diagnostics& errors) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/session.hpp"
+#include "collcast/scenario/overlay.hpp"
 #include "collcast/topology/fabric.hpp"
 
 namespace CLI {
@@ -22,6 +23,9 @@ struct MachineOptions {
   std::string overlay;  ///< a calibration to put in; empty: none
 };
 void add_machine_options(CLI::App&, MachineOptions&);
+
+/// The calibration of that machine in the file that --overlay names.
+std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Diagnostics& errors);
 
 /// --set, then the short forms for the network's links; `prefix` is what the machine's paths begin with.
 std::vector<Override> parse_overrides(const MachineOptions&, const std::string& prefix, Diagnostics& errors);

@@ -98,6 +98,19 @@ Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
   return wrong;
 }
 
+/// Puts a calibration into the scenario's machine, and in front of its collectives.
+void calibrate(const std::string& file, Scenario& scenario, Diagnostics& errors) {
+  if (!scenario.step) {
+    errors.push_back(
+        {command_line, "--overlay has no effect on a scenario of tasks", "its times are given; remove the option"});
+    return;
+  }
+  const std::optional<Calibration> by = load_calibration(file, scenario.topology.name, errors);
+  if (!by) return;
+  scenario.topology = calibrated(std::move(scenario.topology), *by);
+  scenario.collectives.base_latency = by->base_latency;
+}
+
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
   return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, {scenario.sharing},
@@ -122,6 +135,7 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   option("--nodes", args.nodes, "N", "number of nodes (default: the scenario's, or what the layout needs)", "Machine");
   option("--link-bandwidth", args.link_bandwidth, "RATE", "of the network's links", "Machine");
   option("--link-latency", args.link_latency, "TIME", "of the network's links", "Machine");
+  option("--overlay", args.overlay, "FILE", "a calibration of the machine, by 'collcast calibrate'", "Machine");
   option("--algorithm", args.algorithm, "NAME", "of all collectives (default: the scenario's)", "Model");
   option("--chunks", args.chunks, "S", "of all collectives, or auto (default: the scenario's)", "Model");
   option("--channels", args.channels, "C", "of all collectives, or auto (default: the scenario's)", "Model");
@@ -157,6 +171,7 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
       if (!value.empty())
         errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
                           "its times are given; remove the option"});
+  if (!args.overlay.empty()) calibrate(args.overlay, scenario, errors);
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
@@ -200,6 +215,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.result = std::move(result).value();
   report.gates = check_gates(scenario.gates, report.result);
   report.machine_options = machine_options(scenario, *fabric, session);
+  if (!args.overlay.empty()) report.machine_options += " --overlay " + shell_word(args.overlay);
   report.policy_options = policy_options(scenario);
   return report;
 }

@@ -18,6 +18,7 @@ struct ScenarioArgs {
   std::string what_if;
   std::string topology, nodes, ranks;  ///< instead of the scenario's
   std::string link_bandwidth, link_latency;
+  std::string overlay;  ///< a calibration to put in; empty: none
   std::vector<std::string> sets;
   std::string algorithm, chunks, channels;  ///< empty: the scenario's
   std::string method, sharing, library;

@@ -10,11 +10,12 @@ namespace {
 
 bool takes_no_time(const CollectiveRequest& request) { return request.group.size() == 1 || request.size == Bytes(0); }
 
-Result<Seconds> simulate_alone(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
-  if (const auto finish = recurrence(fabric, pattern)) return to_seconds(*finish);
+Result<Seconds> simulate_alone(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine,
+                               Seconds base) {
+  if (const auto finish = recurrence(fabric, pattern)) return to_seconds(*finish) + base;
   const Result<Timeline> timeline = simulate(fabric, pattern, engine);
   if (!timeline) return timeline.errors();
-  return to_seconds(timeline->finish);
+  return to_seconds(timeline->finish) + base;
 }
 
 /// All that a time depends on, as numbers.
@@ -43,7 +44,7 @@ CollectiveTime by_estimate(const Fabric& fabric, CollectivePolicy policy) {
     if (takes_no_time(request)) return Seconds(0);
     const auto choice = fastest(fabric, request, policy);
     if (!choice) return choice.errors();
-    return choice->estimate.total;
+    return choice->estimate.total + policy.base_latency;
   };
 }
 
@@ -52,12 +53,12 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
     if (takes_no_time(request)) return Seconds(0);
     const auto choice = fastest(fabric, request, policy);
     if (!choice) return choice.errors();
-    if (request.alongside.empty()) return simulate_alone(fabric, choice->pattern, engine);
+    if (request.alongside.empty()) return simulate_alone(fabric, choice->pattern, engine, policy.base_latency);
     auto patterns = group_patterns(fabric, request, choice->options);
     if (!patterns) return patterns.errors();
     const auto times = simulate_together(fabric, *patterns, engine);
     if (!times) return times.errors();
-    return times->times.front();  // the own group's; the others run beside it
+    return times->times.front() + policy.base_latency;  // the own group's; the others run beside it
   };
 }
 

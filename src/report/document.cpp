@@ -73,6 +73,7 @@ Json machine(const MachineSummary& m) {
   out["nodes"] = m.nodes;
   out["ranks"] = m.ranks;
   out["digest"] = m.digest;
+  out["calibrated"] = m.calibrated;
   return out;
 }
 

@@ -268,21 +268,28 @@ std::string against_estimate(Seconds simulated, Seconds estimated) {
   return difference.empty() ? "as estimated" : difference + " against the estimate";
 }
 
-Section total_section(const CollectiveRequest& request, const Choice& choice, std::optional<Seconds> simulated) {
+/// `simulated` and `base` as they count: the simulated time with the base latency in it.
+Section total_section(const CollectiveRequest& request, const Choice& choice, std::optional<Seconds> simulated,
+                      Seconds base) {
   Section out;
   out.title = "total";
-  std::string sum;
+  const bool calibrated = base > Seconds(0);
+  std::string sum = calibrated ? format_seconds(base) : std::string();
   for (const PhaseEstimate& phase : choice.estimate.phases)
     sum += (sum.empty() ? "" : " + ") + format_seconds(phase.time);
-  if (choice.estimate.phases.size() < 2) sum.clear();
-  const double total = choice.estimate.total.count();
-  out.terms.push_back({"estimate", "sum of the phases", sum, total, "s",
+  if (choice.estimate.phases.size() + (calibrated ? 1 : 0) < 2) sum.clear();
+  const Seconds estimated = choice.estimate.total + base;
+  const double total = estimated.count();
+  if (calibrated)
+    out.terms.push_back(
+        {"base latency", {}, {}, base.count(), "s", "of the calibration, in front of every collective"});
+  out.terms.push_back({"estimate", calibrated ? "base latency + sum of the phases" : "sum of the phases", sum, total,
+                       "s",
                        choice.estimate.shared   ? "approximate: transfers share links"
                        : choice.estimate.drifts ? "approximate: a ring's hops are unlike, its ranks drift apart"
                                                 : "exact: no two transfers share a link"});
   if (simulated) {
-    out.terms.push_back(
-        {"simulation", {}, {}, simulated->count(), "s", against_estimate(*simulated, choice.estimate.total)});
+    out.terms.push_back({"simulation", {}, {}, simulated->count(), "s", against_estimate(*simulated, estimated)});
   }
   const double time = simulated ? simulated->count() : total;
   if (!(time > 0)) return out;
@@ -338,20 +345,25 @@ Section link_use(const Fabric& fabric, const Timeline& timeline) {
 }
 
 ExplainReport explain(const Fabric& fabric, const CollectiveRequest& request, const std::vector<Choice>& candidates,
-                      std::optional<Seconds> simulated, const std::vector<ChunkPoint>& curve) {
+                      std::optional<Seconds> simulated, const std::vector<ChunkPoint>& curve, Seconds base_latency) {
   check(!candidates.empty(), "there is a choice to explain");
   const Choice& choice = candidates.front();
   ExplainReport out;
   out.title = fmt::format("{} of {} among {} ({}) of {}: {}, {}", to_string(request.kind), size_text(request.size),
-                          counted(request.group.size(), "rank"), ranks_text(request.group), fabric.spec().name,
+                          counted(request.group.size(), "rank"), ranks_text(request.group),
+                          fabric.spec().name + (fabric.spec().calibrated ? ", calibrated" : ""),
                           choice.options.algorithm, counted(choice.options.chunks, "chunk"));
   if (!request.alongside.empty())
     out.title +=
         fmt::format(", beside {} at once", counted(static_cast<std::int64_t>(request.alongside.size()), "other group"));
   out.sections.push_back(choice_section(candidates));
+  if (fabric.spec().calibrated)
+    out.sections.front().text.push_back(
+        {calibrated_text(base_latency) + "; the times of candidates, phases and chunk counts are without",
+         Paragraph::Tone::plain});
   for (std::size_t p = 0; p < choice.estimate.phases.size(); ++p)
     out.sections.push_back(phase_section(fabric, choice.pattern, choice.estimate.phases[p], p));
-  out.sections.push_back(total_section(request, choice, simulated));
+  out.sections.push_back(total_section(request, choice, simulated, base_latency));
   if (!curve.empty()) out.sections.push_back(curve_section(curve, choice.pattern.chunks));
   return out;
 }

@@ -92,7 +92,8 @@ Json inputs_json(const StepReport& report) {
   out["collectives"] = {{"algorithm", report.collectives.algorithm},
                         {"chunks", count_json(report.collectives.chunks)},
                         {"channels", count_json(report.collectives.channels)},
-                        {"sharing", report.sharing == Sharing::fifo ? "fifo" : "max_min"}};
+                        {"sharing", report.sharing == Sharing::fifo ? "fifo" : "max_min"},
+                        {"base_latency_s", report.collectives.base_latency.count()}};
   const std::string core = core_precision(in.options);
   Json kernels;
   kernels["name"] = in.kernels.name;
@@ -457,6 +458,8 @@ Page page(const StepReport& report) {
   if (report.inputs) out.blocks.push_back(memory_table(r.memory));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));
+  if (report.machine.calibrated)
+    out.blocks.push_back(Paragraph{calibrated_text(report.collectives.base_latency), Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled, Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;

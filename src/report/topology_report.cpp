@@ -190,10 +190,17 @@ MachineSummary summary(const Fabric& fabric) {
   out.topology = spec.name;
   out.title = spec.title;
   out.gpu = spec.gpu.model;
+  out.calibrated = spec.calibrated;
   out.nodes = fabric.nodes();
   out.ranks = fabric.rank_count();
   out.digest = digest(spec_json(spec));
   return out;
+}
+
+std::string calibrated_text(Seconds base_latency) {
+  return fmt::format(
+      "calibrated: rates and latencies of links are fitted ones, and {} come in front of every collective",
+      format_seconds(base_latency));
 }
 
 TopologyReport describe(const Fabric& fabric) {

@@ -191,6 +191,7 @@ TopologySpec calibrated(TopologySpec spec, const Calibration& by) {
     link.latency *= by.latency_scale;
   }
   std::visit(Scale{by}, spec.network);
+  spec.calibrated = true;
   return spec;
 }
 

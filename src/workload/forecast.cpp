@@ -57,9 +57,14 @@ void add_memory(StepResult& result, const StepInputs& in) {
                                     [](const MemoryUse& a, const MemoryUse& b) { return a.peak < b.peak; });
 }
 
-/// A message has one way to go: what is asked for collectives is not asked for it.
+/// A message has one way to go: what is asked for collectives is not asked for it, but it begins as they do.
+CollectivePolicy of_messages(const CollectivePolicy& policy) {
+  CollectivePolicy out;
+  out.base_latency = policy.base_latency;
+  return out;
+}
 CollectivePolicy policy_of(const CollectiveRequest& request, const CollectivePolicy& policy) {
-  return request.kind == CollectiveKind::sendrecv ? CollectivePolicy{} : policy;
+  return request.kind == CollectiveKind::sendrecv ? of_messages(policy) : policy;
 }
 
 CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages) {
@@ -117,8 +122,10 @@ Diagnostics placed(Diagnostics errors, const Origins& origins) {
 }  // namespace
 
 CollectiveTime step_prices(const Fabric& fabric, const CollectivePolicy& policy) {
-  return [collectives = by_estimate_at_front(fabric, policy), messages = by_estimate_at_front(fabric, {})](
-             const CollectiveRequest& r) { return r.kind == CollectiveKind::sendrecv ? messages(r) : collectives(r); };
+  return [collectives = by_estimate_at_front(fabric, policy),
+          messages = by_estimate_at_front(fabric, of_messages(policy))](const CollectiveRequest& r) {
+    return r.kind == CollectiveKind::sendrecv ? messages(r) : collectives(r);
+  };
 }
 
 StepRates rates(const StepInputs& in, Seconds step) {
@@ -137,8 +144,9 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
                                  const Origins& origins) {
   if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
 
+  const CollectivePolicy messages = of_messages(policy);
   const Result<StepPlan> by_formula =
-      make_plan(in, fabric, with_messages(by_estimate(fabric, policy), by_estimate(fabric, {})));
+      make_plan(in, fabric, with_messages(by_estimate(fabric, policy), by_estimate(fabric, messages)));
   if (!by_formula) return placed(by_formula.errors(), origins);
   const StepEstimate estimate = estimate_step(*by_formula);
 
@@ -149,8 +157,8 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
   result.closed_form = estimate.terms;
   add_stage(result, *by_formula);
   if (method != Method::estimate) {
-    const Result<StepPlan> by_engine =
-        make_plan(in, fabric, with_messages(by_simulation(fabric, policy, engine), by_simulation(fabric, {}, engine)));
+    const Result<StepPlan> by_engine = make_plan(
+        in, fabric, with_messages(by_simulation(fabric, policy, engine), by_simulation(fabric, messages, engine)));
     if (!by_engine) return placed(by_engine.errors(), origins);
     if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline); !wrong.empty()) return wrong;
     result.step = *result.simulate;

@@ -17,6 +17,7 @@ struct CollectivePolicy {
   std::string algorithm = "auto";  ///< or a name of algorithms(); auto: the fastest closed form
   int chunks = 0;                  ///< 0: the smallest power of two within 1 % of the most (4096, or one per byte)
   int channels = 0;                ///< 0: one per NIC of a node for groups across nodes, if that helps the algorithm
+  Seconds base_latency{};          ///< of a calibration: in front of every collective that by_... prices
 };
 
 struct Choice {

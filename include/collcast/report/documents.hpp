@@ -31,10 +31,13 @@ struct MachineSummary {
   std::string gpu;     ///< model; empty for hosts
   std::string digest;  ///< of all that its description says, so that results can be told apart
   std::string library = "ideal";
+  bool calibrated = false;  ///< by an overlay
   int nodes = 0;
   int ranks = 0;
 };
 MachineSummary summary(const Fabric&);
+/// What every page on a calibrated machine says.
+std::string calibrated_text(Seconds base_latency);
 
 // --- collcast.collective.v1 -----------------------------------------------------------------------------
 
@@ -195,7 +198,8 @@ struct ExplainReport {
 };
 /// `candidates` as of `choose`: the first is explained, the others are what it was preferred to.
 ExplainReport explain(const Fabric&, const CollectiveRequest&, const std::vector<Choice>& candidates,
-                      std::optional<Seconds> simulated, const std::vector<ChunkPoint>& curve);
+                      std::optional<Seconds> simulated, const std::vector<ChunkPoint>& curve,
+                      Seconds base_latency = {});
 ExplainReport explain(const StepReport&);
 /// The links that a simulation kept busy longest: bytes, busy time and utilisation until its end.
 Section link_use(const Fabric&, const Timeline&);

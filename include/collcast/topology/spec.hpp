@@ -101,6 +101,7 @@ struct TopologySpec {
   std::vector<std::string> sources;  ///< where the numbers come from
   std::string file;                  ///< as the user named it; for diagnostics
   bool teaching = false;             ///< sized by --ranks, one endpoint per node
+  bool calibrated = false;           ///< rates and latencies are an overlay's, not the file's
   int default_nodes = 1;
   int max_nodes = 0;                 ///< 0: any
   GpuSpec gpu;                       ///< empty model: hosts only, no compute rates

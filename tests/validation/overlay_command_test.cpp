@@ -1,0 +1,97 @@
+// An overlay in every command that forecasts collectives: links scaled, the base latency in front of each.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.hpp"
+
+using namespace collcast::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
+// Half the rate and twice the latency of NVLink, and 20 us in front.
+const std::string overlay =
+    "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-h100\n"
+    "    base_latency: 20us\n    latency_scale: 2\n    efficiency: {nvlink: 0.5, pcie: 1, network: 1}\n";
+
+struct Bench {
+  Bench() { folder.write("o.yaml", overlay); }
+  Outcome run(const std::string& command) const { return run_shell(data + "collcast " + command, folder.path()); }
+  json document(const std::string& command) const {
+    const Outcome out = run(command + " --format json");
+    INFO(out.err);
+    REQUIRE_FALSE(out.out.empty());
+    return json::parse(out.out);
+  }
+  Folder folder;
+};
+
+}  // namespace
+
+TEST_CASE("a step's collectives run on calibrated links and begin with the base latency, by both methods") {
+  const Bench bench;
+  for (const std::string method : {"estimate", "simulate"}) {
+    const std::string step = "step llama3-8b-8xh100 --algorithm ring --chunks 1 --method " + method;
+    const json plain = bench.document(step), fitted = bench.document(step + " --overlay o.yaml");
+    CHECK(plain["machine"]["calibrated"] == false);
+    CHECK(fitted["machine"]["calibrated"] == true);
+    CHECK(fitted["machine"]["digest"] != plain["machine"]["digest"]);
+    CHECK(fitted["inputs"]["collectives"]["base_latency_s"].get<double>() == Approx(20e-6));
+    REQUIRE(fitted["collectives"].size() == plain["collectives"].size());
+    for (std::size_t i = 0; i < plain["collectives"].size(); ++i) {
+      // With one chunk a ring is a sum of N/B and latencies inside the node: all of it doubles.
+      const double before = plain["collectives"][i]["time_s"], after = fitted["collectives"][i]["time_s"];
+      CHECK(after == Approx(2 * before + 20e-6).epsilon(1e-6));
+    }
+    CHECK(fitted["breakdown"]["compute_s"].get<double>() == Approx(plain["breakdown"]["compute_s"].get<double>()));
+    CHECK(fitted["step_s"].get<double>() > plain["step_s"].get<double>());
+  }
+}
+
+TEST_CASE("a plan ranks by calibrated times: its best layout costs what the step of it does") {
+  const Bench bench;
+  const std::string layout = "llama3-8b-8xh100 --overlay o.yaml";
+  const json plan = bench.document(
+      "plan " + layout + " --tp 2 --pp 1 --dp 4 --micro-batch 1 --sequence-parallel true --recompute none --zero 1");
+  CHECK(plan["machine"]["calibrated"] == true);
+  const json step = bench.document("step " + layout);
+  REQUIRE(plan["ranked"].size() == 1);
+  CHECK(plan["ranked"][0]["estimate_s"].get<double>() == Approx(step["estimate_s"].get<double>()));
+  CHECK(plan["ranked"][0]["step_s"].get<double>() == Approx(step["step_s"].get<double>()));
+  CHECK(bench.run("plan " + layout + " --tp 2").out.find("20 us come in front of every collective") !=
+        std::string::npos);
+}
+
+TEST_CASE("explain takes the overlay, and its totals are those of the forecast") {
+  const Bench bench;
+  const std::string what = "collective all_reduce --topology dgx-h100 --size 1MiB --algorithm ring --overlay o.yaml";
+  const json row = bench.document(what)["rows"][0];
+  const Outcome explained = bench.run("explain " + what);
+  REQUIRE(explained.exit == 0);
+  CHECK(explained.out.find("dgx-h100, calibrated: ring") != std::string::npos);
+  CHECK(explained.out.find("base latency = 20 us") != std::string::npos);
+  const json document = bench.document("explain " + what);
+  int compared = 0;
+  for (const json& term : document["terms"]) {
+    const bool estimated = term["name"] == "estimate";
+    if (term["section"] != "total" || !(estimated || term["name"] == "simulation")) continue;
+    CHECK(term["value"].get<double>() == Approx(row[estimated ? "estimate_s" : "simulate_s"].get<double>()));
+    ++compared;
+  }
+  CHECK(compared == 2);
+  // The commands that a step's explanation gives carry the overlay on.
+  CHECK(bench.run("explain step llama3-8b-8xh100 --overlay o.yaml --method estimate").out.find("--overlay o.yaml") !=
+        std::string::npos);
+}
+
+TEST_CASE("an overlay for another machine, or for given times, is refused") {
+  const Bench bench;
+  const Outcome other = bench.run("step gpt3-512gpu --overlay o.yaml");
+  CHECK(other.exit == 2);
+  CHECK(other.err.find("'o.yaml' does not calibrate 'dgx-a100'") != std::string::npos);
+  CHECK(other.err.find("it is for: dgx-h100") != std::string::npos);
+  const Outcome tasks = bench.run("step overlap-175b-layer --overlay o.yaml");
+  CHECK(tasks.exit == 2);
+  CHECK(tasks.err.find("--overlay has no effect on a scenario of tasks") != std::string::npos);
+}
