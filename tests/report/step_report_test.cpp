@@ -166,14 +166,18 @@ TEST_CASE("the inputs say all that the model, the collectives and the kernels we
   report.inputs->model.learned_positions = 2048;
   report.collectives.algorithm = "ring";
   report.collectives.chunks = 16;
+  report.collectives.base_latency = Seconds(0.25);
   report.sharing = Sharing::fifo;
   const Json in = Json::parse(json(report)).at("inputs");
   CHECK(in.at("model").at("biases") == true);
   CHECK(in.at("model").at("causal") == true);
   CHECK(in.at("model").at("dropout") == 0.1);
   CHECK(in.at("model").at("learned_positions") == 2048);
-  CHECK(in.at("collectives") ==
-        Json({{"algorithm", "ring"}, {"chunks", 16}, {"channels", "auto"}, {"sharing", "fifo"}}));
+  CHECK(in.at("collectives") == Json({{"algorithm", "ring"},
+                                      {"chunks", 16},
+                                      {"channels", "auto"},
+                                      {"sharing", "fifo"},
+                                      {"base_latency_s", 0.25}}));
 }
 
 TEST_CASE("an fp8 step lists the bf16 kernels that its attention and logits ran with") {
