@@ -112,6 +112,7 @@ std::vector<int> composed(const std::vector<int>& outer, const std::vector<int>&
   if (outer.empty()) return inner;
   if (inner.empty()) return outer;
   std::vector<int> result;
+  result.reserve(inner.size());
   for (const int p : inner) result.push_back(outer[static_cast<std::size_t>(p)]);
   return result;
 }

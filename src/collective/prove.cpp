@@ -241,6 +241,7 @@ void prove_lane(const Pattern& pattern, const Lane& lane, const std::string& nam
   const Promise promise(lane, kind, root, pattern.size());
   if (!promise.wrong().empty()) return findings.at(name, promise.wrong());
   std::vector<Holdings> states;
+  states.reserve(static_cast<std::size_t>(pattern.size()));
   for (Position v = 0; v < pattern.size(); ++v) states.push_back(promise.begin(v));
 
   for (std::size_t p = 0; p < lane.phases.size(); ++p) {

@@ -127,6 +127,7 @@ std::vector<OpId> append(Schedule& schedule, const Pattern& pattern, std::span<c
       finished[static_cast<std::size_t>(lane.participant(static_cast<Position>(v)))].push_back({entry[v]});
   }
   std::vector<OpId> joins;
+  joins.reserve(size);
   for (const std::vector<After>& after : finished) joins.push_back(schedule.add(Delay{}, after));
   return joins;
 }

@@ -15,22 +15,22 @@ std::uint32_t Schedule::intern(const std::string& text) {
   return entry->second;
 }
 
-OpId Schedule::add(Work work, std::span<const After> after, Label label) {
+OpId Schedule::add(Work work, std::span<const After> after, const Label& label) {
   check(works_.size() < std::numeric_limits<std::uint32_t>::max(), "operations are numbered in 32 bits");
   const OpId id(static_cast<std::uint32_t>(works_.size()));
   for (const After& edge : after) check(edge.op < id, "an operation waits only for operations that exist");
   after_.insert(after_.end(), after.begin(), after.end());
   check(after_.size() <= std::numeric_limits<std::uint32_t>::max(), "order edges are numbered in 32 bits");
   after_begin_.push_back(static_cast<std::uint32_t>(after_.size()));
-  works_.push_back(std::move(work));
+  works_.push_back(work);
   op_stream_.push_back(-1);
   labels_.push_back({intern(label.name), intern(label.category)});
   return id;
 }
 
-OpId Schedule::add(StreamId stream, Work work, std::span<const After> after, Label label) {
+OpId Schedule::add(StreamId stream, Work work, std::span<const After> after, const Label& label) {
   check(stream.value() < streams_.size(), "a stream is added before it is used");
-  const OpId id = add(std::move(work), after, std::move(label));
+  const OpId id = add(work, after, label);
   std::int64_t& last = stream_last_[stream.value()];
   if (last >= 0) {
     after_.push_back({OpId(static_cast<std::uint32_t>(last))});
@@ -47,7 +47,7 @@ StreamId Schedule::add_stream(Stream stream) {
   return StreamId(static_cast<std::uint32_t>(streams_.size() - 1));
 }
 
-OpId Schedule::add_exchange(Pattern pattern, std::span<const OpId> ready, int priority, Label label) {
+OpId Schedule::add_exchange(Pattern pattern, std::span<const OpId> ready, int priority, const Label& label) {
   const int size = pattern.size();
   check(ready.empty() || static_cast<int>(ready.size()) == size,
         "an exchange names one ready operation per participant");

@@ -67,15 +67,15 @@ struct Exchange {
 
 class Schedule {
  public:
-  OpId add(Work work, std::span<const After> after = {}, Label label = {});
+  OpId add(Work work, std::span<const After> after = {}, const Label& label = {});
   /// Also after the previous operation of the stream.
-  OpId add(StreamId stream, Work work, std::span<const After> after = {}, Label label = {});
+  OpId add(StreamId stream, Work work, std::span<const After> after = {}, const Label& label = {});
   StreamId add_stream(Stream stream);
 
   /// Runs `pattern` among its group; `ready` is empty (start at once) or names one operation per
   /// participant, after which that participant takes part. Returns the operation that finishes when
   /// participant 0 has finished; participant i's is i further on.
-  OpId add_exchange(Pattern pattern, std::span<const OpId> ready = {}, int priority = 0, Label label = {});
+  OpId add_exchange(Pattern pattern, std::span<const OpId> ready = {}, int priority = 0, const Label& label = {});
 
   std::size_t size() const { return works_.size(); }
   const Work& work(OpId op) const { return works_[op.value()]; }
