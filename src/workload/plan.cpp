@@ -204,7 +204,7 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
   for (std::size_t i = 0; i < stages && stages > 1; ++i) {
     CollectiveCost cost = boundaries[std::min(i, stages - 2)];
     // A stage at an end sends one way only.
-    cost.count = (i == 0 || i + 1 == stages ? 1 : 2) * plan.micro_batches;
+    cost.count = std::int64_t{i == 0 || i + 1 == stages ? 1 : 2} * plan.micro_batches;
     plan.stages[i].collectives.push_back(std::move(cost));
   }
   return {};

@@ -80,9 +80,6 @@ Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const Collec
 /// Rounded up to what a request can say.
 Bytes whole(double bytes);
 
-/// Rounded up to what a request can say.
-Bytes whole(double bytes);
-
 /// Bytes of the collectives of a step: a TP collective of a layer (w T h), each of the loss's reductions (fp32 per
 /// token), a message between stages, the sum of tied embeddings' gradients, the gather of a stage's parameters.
 double tp_bytes(const StepInputs&);

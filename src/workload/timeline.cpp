@@ -56,7 +56,7 @@ class Spelling {
 
   OpId add(std::size_t stage, StreamId stream, Work work, std::vector<After> after, std::string name, Category category,
            Doing doing, int number = 0) {
-    const OpId op = schedule().add(stream, std::move(work), after, {std::move(name), std::string(to_string(category))});
+    const OpId op = schedule().add(stream, work, after, {std::move(name), std::string(to_string(category))});
     result_.of_stage[stage].push_back(op);
     result_.places.push_back({static_cast<int>(stage), doing, number});
     return op;
@@ -88,7 +88,7 @@ class Spelling {
       for (const Stretch& stretch : turn.backward ? stage.work(unit).backward : stage.work(unit).forward) {
         Work work = Delay{stretch.time};
         if (stretch.computes()) work = Compute{stage.rank, stretch.time};
-        s.last = add(i, stretch.computes() ? s.streams.compute : s.streams.tp, std::move(work),
+        s.last = add(i, stretch.computes() ? s.streams.compute : s.streams.tp, work,
                      after({s.last, message}), turn_name + unit.label + " " + stretch.name, stretch.category,
                      turn.backward ? Doing::backward : Doing::forward, turn.micro_batch);
         message.reset();
