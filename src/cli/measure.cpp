@@ -45,8 +45,9 @@ void say(const Session& session, const std::string& who, const std::vector<std::
 /// "12 sizes kept in t.csv".
 std::string kept_text(const MeasureReport& report, const MeasuredFiles& files) {
   if (report.rows.empty()) return "no size was finished";
-  return fmt::format("finished: {} {}", report.rows.size() == 1 ? "1 row" : fmt::format("{} rows", report.rows.size()),
-                     files.kept().empty() ? "as shown" : files.kept());
+  const std::string rows = report.rows.size() == 1 ? "1 row" : fmt::format("{} rows", report.rows.size());
+  return files.kept().empty() ? fmt::format("finished: {} as shown", rows)
+                              : fmt::format("finished: {}, which stay {}", rows, files.kept());
 }
 
 Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_busy) {
@@ -91,7 +92,7 @@ Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_
   const bool speaks = !question->member || question->member->rank == 0;
   Exit written = Exit::ok;
   if (kept && speaks && !report.rows.empty()) written = files.close(report);
-  if (!kept) report.problems.emplace_back("stopped: its rows cannot be written");
+  if (!kept) report.problems.push_back(fmt::format("stopped: its rows cannot be written to {}", files.place()));
   say(session, "measurement", report.problems, kept_text(report, files));
   if (outcome.signal != 0) {
     // Ends as the shell expects of a program that was interrupted.

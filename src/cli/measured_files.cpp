@@ -58,8 +58,15 @@ bool MeasuredFiles::keep(const MeasureReport& report) {
   return way_ != Way::stream || append_rows(report);
 }
 
+std::string MeasuredFiles::place() const { return output_.file.empty() ? "standard output" : "'" + output_.file + "'"; }
+
 Exit MeasuredFiles::close(const MeasureReport& report) {
-  if (way_ == Way::document) return deliver(session_, report, format_, output_);
+  if (way_ == Way::document) {
+    const Exit written = deliver(session_, report, format_, output_);
+    // What took long to measure is shown where it cannot be written.
+    if (written == Exit::bad_input && !output_.file.empty()) deliver(session_, report, Format::table, {});
+    return written;
+  }
   if (way_ == Way::stream) return Exit::ok;
   for (const CollectiveKind kind : question_.plan.kinds) {
     const bool any =

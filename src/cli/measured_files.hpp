@@ -23,6 +23,8 @@ class MeasuredFiles {
   Exit close(const MeasureReport&);
   /// "in t.csv", for a message; empty where nothing was kept in a file.
   const std::string& kept() const { return kept_; }
+  /// Where rows go, for a message.
+  std::string place() const;
 
  private:
   enum class Way {

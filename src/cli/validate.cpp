@@ -110,10 +110,14 @@ Command add_validate(CLI::App& parent) {
       ->group("Gate");
   add_output_options(app, args->output);
   app.footer(
-      "Bands: small is below 64 KiB, medium up to 4 MiB, large above. An error is |predicted - measured| / measured.\n"
+      "Bands: small is below 64 KiB, medium up to 4 MiB, large above. An error is |predicted - measured| / measured:\n"
+      "of a band the median, in brackets the mean; ratio is the median of predicted / measured, below 1 too fast.\n"
+      "Column 'by': system, the machine's file lists the table's system; gpu, a guess; option, --topology.\n"
+      "Better forecasts of a machine of your own: 'collcast calibrate' fits one to its tables.\n"
       "Examples:\n"
       "  collcast validate\n"
       "  collcast validate --measured my.log --topology dgx-h100\n"
+      "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
       "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml");
   return [args](const Session& session) { return run_validate(*args, session); };

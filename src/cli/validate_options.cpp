@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iostream>
 #include <ostream>
 
 #include "cli/values.hpp"
@@ -122,6 +123,8 @@ std::optional<Machines> find_machines(const MeasuredArgs& args, const Session& s
 }
 
 std::vector<std::string> places(const MeasuredArgs& args, const Session& session, Diagnostics& errors) {
+  if (std::count(args.measured.begin(), args.measured.end(), "-") > 1)
+    errors.push_back({command_line, "--measured: standard input is named twice", "expected '-' once"});
   if (!args.measured.empty()) return args.measured;
   if (session.search.measured.empty())
     errors.push_back({command_line, "no shipped measurements were found", "expected --measured DIR|FILE"});
@@ -131,8 +134,10 @@ std::vector<std::string> places(const MeasuredArgs& args, const Session& session
 }  // namespace
 
 void add_measured_options(CLI::App& app, MeasuredArgs& args) {
-  app.add_option("--measured", args.measured,
-                 "tables, logs of nccl-tests (text or -J), or folders of them (default: the shipped tables)")
+  app.add_option(
+         "--measured", args.measured,
+         "tables, logs of nccl-tests (text or -J), folders of them, or '-' for standard input (default: the shipped "
+         "tables)")
       ->type_name("DIR|FILE...")
       ->group("Measured");
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
@@ -156,7 +161,8 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
   std::optional<Machines> machines = find_machines(args, session, errors);
   Readings all;
   for (const std::string& path : places(args, session, errors)) {
-    Result<Readings> one = load_measured(path, typed("--measured", path));
+    Result<Readings> one =
+        path == "-" ? load_measured_stream(std::cin, "standard input") : load_measured(path, typed("--measured", path));
     if (!one) {
       append(errors, one.errors());
       continue;

@@ -200,8 +200,9 @@ Json figure_json(const FigureChange& f) {
   const bool both = f.base && f.now;
   out["change"] = both ? Json(*f.now - *f.base) : Json();
   out["relative_change"] = both && *f.base != 0 ? Json((*f.now - *f.base) / std::abs(*f.base)) : Json();
-  out["tolerance"] = f.tolerance.amount;
-  out["tolerance_is_relative"] = f.tolerance.relative;
+  const bool gated = better(f.name) != Better::neither;
+  out["tolerance"] = gated ? Json(f.tolerance.amount) : Json();
+  out["tolerance_is_relative"] = gated ? Json(f.tolerance.relative) : Json();
   out["finding"] = to_string(f.finding);
   out["terms"] = Json::array();
   for (const TermChange& t : f.terms)
@@ -278,9 +279,13 @@ Table csv(const Comparison& c) {
             {csv_name(r.name), csv_name(row.name), "", "", "", "", "", "", std::string(to_string(row.finding))});
       for (const FigureChange& f : row.figures) {
         const auto change = f.base && f.now ? std::optional<double>(*f.now - *f.base) : std::nullopt;
+        const bool gated = better(f.name) != Better::neither;
         out.rows.push_back({csv_name(r.name), csv_name(row.name), f.name, number_text(f.base), number_text(f.now),
-                            number_text(change), number_text(f.tolerance.amount),
-                            f.tolerance.relative ? "true" : "false", std::string(to_string(f.finding))});
+                            number_text(change), gated ? number_text(f.tolerance.amount) : "",
+                            !gated                 ? ""
+                            : f.tolerance.relative ? "true"
+                                                   : "false",
+                            std::string(to_string(f.finding))});
       }
     }
   }

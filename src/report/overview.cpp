@@ -41,6 +41,17 @@ std::string verdict(const Overview& o) {
 }
 
 /// Rows of the same kind of result share a table: a column per figure, a row per row.
+/// Columns that no row has a value in.
+void leave_out_empty(Table& table) {
+  for (std::size_t i = table.columns.size(); i-- > 1;) {
+    const bool any = std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return row[i] != "-"; });
+    if (any) continue;
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    table.columns.erase(table.columns.begin() + at);
+    for (auto& row : table.rows) row.erase(row.begin() + at);
+  }
+}
+
 Table figures_table(const Overview& o, const std::string& schema, std::string title,
                     const std::vector<std::string>& figures) {
   Table out{std::move(title), {{"result", "", Align::left}}, {}};
@@ -53,6 +64,7 @@ Table figures_table(const Overview& o, const std::string& schema, std::string ti
       out.rows.push_back(std::move(cells));
     }
   }
+  leave_out_empty(out);
   return out;
 }
 

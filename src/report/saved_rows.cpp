@@ -242,12 +242,13 @@ void add_tables(const SavedValue& value, SavedResult& out) {
 
 void read_validate_rows(const SavedValue& value, SavedResult& out) {
   out.name = "validation";
-  if (value.has("tables") || !value.has("rows")) add_tables(value, out);
+  // What a page that has to cut begins with.
   if (value.has("summary") && value.json()["summary"].is_array()) {
     for (const SavedValue& row : value.list("summary")) add_errors(row, "summary " + row_title(row), out);
   } else {
     add_errors(value.object("summary"), "summary", out);
   }
+  if (value.has("tables") || !value.has("rows")) add_tables(value, out);
   if (value.has("rows")) {
     for (const SavedValue& from : value.list("rows")) {
       SavedRow row;

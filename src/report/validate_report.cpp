@@ -315,8 +315,17 @@ Table csv(const ValidateReport& report) {
       row.erase("bands");
       row["band"] = to_string(band);
       row.update(error_json(table.errors[index(band)]));
+      row["why_unscored"] = nullptr;
       rows.push_back(std::move(row));
     }
+  if (rows.empty()) return csv_rows(rows);
+  Json none = rows.front();
+  for (auto& [key, value] : none.items()) value = nullptr;
+  for (const UnscoredTable& table : report.unscored) {
+    none["id"] = table.id;
+    none["why_unscored"] = table.why;
+    rows.push_back(none);
+  }
   return csv_rows(rows);
 }
 

@@ -103,7 +103,8 @@ Overlay read_overlay(Reader& reader, const Node& tree, const std::string& file) 
   Overlay out;
   out.file = file;
   Object o(reader, tree, "");
-  if (!read_schema(reader, o, "collcast.overlay.v1")) return out;
+  // What calibrates machines is an overlay, whatever it calls itself; a file of another kind is said once.
+  if (!read_schema(reader, o, "collcast.overlay.v1") && tree.find("machines") == nullptr) return out;
   o.required("fitted_by", out.fitted_by, AsText{});
   const Node* list = o.required_list("machines");
   if (list != nullptr && expect_list(reader, *list, "machines", 10'000)) {

@@ -106,6 +106,19 @@ TEST_CASE("a figure without a direction is told and breaks nothing") {
   const Comparison c = compared(step_document(), other);
   CHECK(figure(c, "hfu").finding == Finding::changed);
   CHECK(c.kept());
+  // Its tolerance is "any" in every format: nothing in JSON and CSV.
+  const Json document = Json::parse(json(c));
+  int without = 0;
+  for (const Json& f : document["results"][0]["rows"][0]["figures"]) {
+    const bool gated = f["better"] != "neither";
+    CHECK(f["tolerance"].is_null() == !gated);
+    CHECK(f["tolerance_is_relative"].is_null() == !gated);
+    without += gated ? 0 : 1;
+  }
+  CHECK(without == 2);  // hfu and layer.forward_s
+  std::ostringstream table;
+  write_csv(table, csv(c));
+  CHECK(table.str().find("hfu,0.5,0.9,0.4,,,changed") != std::string::npos);
 }
 
 TEST_CASE("the terms that moved explain a figure, the most first, and sum to its change") {
@@ -194,8 +207,8 @@ TEST_CASE("errors of a validation are held by percentage points") {
   CHECK(compared(document(0.05), document(0.059)).kept());
   const Comparison worse = compared(document(0.05), document(0.061));
   CHECK(worse.count(Finding::worse) == 2);  // the table and the summary
-  CHECK(worse.results.at(0).rows.at(0).name == "t large");
-  CHECK(worse.results.at(0).rows.at(1).name == "summary all_reduce large");
+  CHECK(worse.results.at(0).rows.at(0).name == "summary all_reduce large");
+  CHECK(worse.results.at(0).rows.at(1).name == "t large");
 }
 
 TEST_CASE("results of two kinds, or two of one name, cannot be compared") {

@@ -286,13 +286,20 @@ TEST_CASE("a full disk ends the measurement; rows written before it are whole") 
   const auto device = run_shell(two + "--format csv --output /dev/full", folder.path());
   CHECK(device.exit == 2);
   CHECK(device.err.find("cannot write '/dev/full': No space left on device") != std::string::npos);
-  CHECK(device.err.find("stopped: its rows cannot be written") != std::string::npos);
+  CHECK(device.err.find("stopped: its rows cannot be written to '/dev/full'") != std::string::npos);
+  // One document at the end: what was measured is shown instead.
+  const auto document = run_shell(two + "--format json --output /dev/full", folder.path());
+  CHECK(document.exit == 2);
+  CHECK(document.err.find("cannot write '/dev/full'") != std::string::npos);
+  CHECK(document.out.find("measured with gloo") != std::string::npos);
   const auto out = run_shell(two + "--format csv >/dev/full", folder.path());
   CHECK(out.exit == 2);
   // A limit of a few blocks on the size of files: the sidecar outgrows it after some sizes. Whole rows stay.
   const auto limited = run_shell("(trap '' XFSZ; ulimit -f 4; " + two + "--output t.csv)", folder.path());
   CHECK(limited.exit == 2);
   CHECK(limited.err.find("File too large") != std::string::npos);
+  CHECK(limited.err.find("stopped: its rows cannot be written to 't.csv'") != std::string::npos);
+  CHECK(limited.err.find(", which stay in t.csv") != std::string::npos);
   CHECK(folder.listing() == "t.csv t.yaml");
   check_table(folder.read("t.csv"), 2);
 }

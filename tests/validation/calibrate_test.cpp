@@ -65,6 +65,13 @@ TEST_CASE("an overlay's mistakes are errors at their places, all at once") {
   CHECK(errors.find("o.yaml:6:20: error: machines.0.latency_scale is '0'") != std::string::npos);
   CHECK(errors.find("unknown key 'netwrk'") != std::string::npos);
   CHECK(errors.find("did you mean 'network'?") != std::string::npos);
+  // A version of its own hides nothing else; a file of another kind is said once.
+  std::string version = bad;
+  version.replace(version.find("overlay.v1"), 10, "overlay.v2");
+  const std::string all = errors_of(version);
+  CHECK(all.find("o.yaml:1:9: error: schema is 'collcast.overlay.v2'") != std::string::npos);
+  CHECK(all.find("unknown key 'netwrk'") != std::string::npos);
+  CHECK(all.find("base_latency is '12'") != std::string::npos);
   CHECK(errors_of(good + good.substr(good.find("  - machine"))).find("calibrated twice") != std::string::npos);
   CHECK(errors_of("schema: collcast.overlay.v1\nfitted_by: x\nmachines: []\n").find("machines is empty") !=
         std::string::npos);

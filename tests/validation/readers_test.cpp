@@ -330,6 +330,16 @@ TEST_CASE("broken JSON says where; a run that died keeps its rows") {
   CHECK_FALSE(cut->tables[0].facts.complete);
   REQUIRE(cut->warnings.size() == 1);
   CHECK(cut->warnings[0].where.line == 3);
+  // What others wrote behind it as the job died.
+  const auto died = json_of(whole.substr(0, whole.size() - 40) + "\nsrun: error: node1: task 3: Killed\n");
+  REQUIRE(died.ok());
+  CHECK(died->tables[0].points.size() == 2);
+  CHECK_FALSE(died->tables[0].facts.complete);
+  REQUIRE(died->warnings.size() == 1);
+  CHECK(died->warnings[0].message.find("the test did not finish") != std::string::npos);
+  // Results that go on behind a fault are no end.
+  CHECK(first_error(json_of(json_log(json_row + ",\n{,\n" + json_row + ",\n" + json_row))).find("this is not JSON") !=
+        std::string::npos);
   CHECK(first_error(json_of("")) == "t.json:1:1: the file is empty");
   CHECK(first_error(json_of("{\"results\": [}")).find("t.json:1:14: this is not JSON") == 0);
   CHECK(first_error(json_of("{\"a\": 1}")) == "t.json:1:1: there is no list 'results' in this JSON");

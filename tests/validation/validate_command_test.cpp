@@ -148,6 +148,62 @@ TEST_CASE("validate and calibrate say how a machine was found, and warn of guess
   }
 }
 
+TEST_CASE("standard input and pipes are read like files") {
+  const Folder folder;
+  folder.write("all_reduce.log", log_text);
+  const json file = json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
+  const std::string options = " --topology dgx-h100 --collective all_reduce --format json";
+  for (const std::string source : {"--measured - < all_reduce.log", "--measured <(cat all_reduce.log)"}) {
+    const auto run = run_shell(data + "bash -c 'collcast validate " + options + " " + source + "'", folder.path());
+    INFO(run.err);
+    REQUIRE(run.exit == 0);
+    json piped = json::parse(run.out);
+    piped["tables"][0]["id"] = file["tables"][0]["id"];
+    CHECK(piped["tables"] == file["tables"]);
+  }
+  // More than the first look at a file takes.
+  std::string chatter;
+  while (chatter.size() < 200'000) chatter += "node1:1:2 [0] NCCL INFO Channel 00/02 : 0 1\n";
+  folder.write("long.log", chatter + log_text);
+  CHECK(validate(folder, "--measured - --topology dgx-h100 --collective all_reduce < long.log").exit == 0);
+  const auto empty = validate(folder, "--measured - < /dev/null");
+  CHECK(empty.exit == 2);
+  CHECK(empty.err.find("standard input:1:1: error: the file is empty") != std::string::npos);
+  const auto twice = validate(folder, "--measured - - < all_reduce.log");
+  CHECK(twice.exit == 2);
+  CHECK(twice.err.find("standard input is named twice") != std::string::npos);
+}
+
+TEST_CASE("the CSV lists what could not be scored, with the reason") {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "logs");
+  folder.write("logs/all_reduce.log", log_text);
+  folder.write("logs/empty.log", "");
+  const auto run = validate(folder, "--measured logs --topology dgx-h100 --format csv");
+  REQUIRE(run.exit == 0);
+  const std::string heading = run.out.substr(0, run.out.find('\n'));
+  CHECK(heading.ends_with(",why_unscored"));
+  const std::string last = run.out.substr(run.out.rfind('\n', run.out.size() - 2) + 1);
+  CHECK(last.starts_with("empty.log,,"));
+  CHECK(last.find("the file is empty (line 1)") != std::string::npos);
+  CHECK(std::count(last.begin(), last.end(), ',') == std::count(heading.begin(), heading.end(), ','));
+}
+
+TEST_CASE("a report of a validation begins with the summary, and passes its warnings on") {
+  const Folder folder;
+  folder.write("all_reduce.log", log_text);
+  REQUIRE(validate(folder, "--measured all_reduce.log --topology dgx-a100 --output v.json").exit == 0);
+  const std::string page = run_shell("collcast report v.json", folder.path()).out;
+  const std::size_t table = page.find("\nvalidation\n");
+  REQUIRE(table != std::string::npos);
+  const std::size_t heading = table + 12, first = page.find('\n', heading) + 1;
+  const std::string titles = page.substr(heading, first - heading - 1);
+  CHECK(titles.find("median_ape") != std::string::npos);
+  CHECK(titles.find(" ape") == std::string::npos);  // no row has one
+  CHECK(page.substr(first).find("  validation: summary all_reduce small") == 0);
+  CHECK(page.find("warning: validation: all_reduce: measured on 'NVIDIA H100 80GB HBM3'") != std::string::npos);
+}
+
 TEST_CASE("budgets: met, missed by how much, and exit 1") {
   const Folder folder;
   CHECK(validate(folder, "--measured " + one_table + " --budget 'large=95%'").exit == 0);

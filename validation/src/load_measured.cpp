@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <istream>
+#include <streambuf>
 #include <system_error>
 
 #include "collcast/collective/collective.hpp"
@@ -80,31 +82,60 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
   return read_table_csv(in, file, sidecar);
 }
 
-/// One file; no table where it is no measurement.
-Result<Readings> load_file(const std::string& file, const Location& asked_by) {
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return cannot_read(file, asked_by);
-  std::array<char, 4096> first{};
-  in.read(first.data(), first.size());
-  const std::string_view beginning(first.data(), static_cast<std::size_t>(in.gcount()));
-  if (in.bad()) return cannot_read(file, asked_by);
-  if (beginning.find_first_not_of(" \t\r\n") == std::string_view::npos)
+/// A stream from its beginning, part of which has been read already.
+class Replayed : public std::streambuf {
+ public:
+  Replayed(std::string read_already, std::streambuf& rest) : block_(std::move(read_already)), rest_(rest) {
+    setg(block_.data(), block_.data(), block_.data() + block_.size());
+  }
+
+ protected:
+  int_type underflow() override {
+    block_.resize(std::size_t{1} << 16);
+    const std::streamsize got = rest_.sgetn(block_.data(), static_cast<std::streamsize>(block_.size()));
+    setg(block_.data(), block_.data(), block_.data() + got);
+    return got > 0 ? traits_type::to_int_type(block_.front()) : traits_type::eof();
+  }
+
+ private:
+  std::string block_;
+  std::streambuf& rest_;
+};
+
+/// No table where it is no measurement. A sidecar is looked for beside `file`.
+Result<Readings> read_any(std::istream& in, const std::string& file) {
+  constexpr std::size_t enough = 4096;
+  std::string beginning(enough, '\0');
+  in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  beginning.resize(static_cast<std::size_t>(in.gcount()));
+  if (beginning.find_first_not_of(" \t\r\n") == std::string::npos)
     return Diagnostic{{file, 1, 1}, "the file is empty", "expected a table or a log of nccl-tests"};
   const auto format = measured_format(beginning);
   if (!format) return Readings{};
-  in.clear();
-  in.seekg(0);
-  if (!in)  // a pipe cannot be read twice
-    return Diagnostic{asked_by, fmt::format("'{}' cannot be read from its beginning again", printable(file)),
-                      "write it to a file first"};
-  Result<Readings> out = *format == MeasuredFormat::csv    ? read_csv_with_sidecar(in, file)
-                         : *format == MeasuredFormat::json ? read_nccl_tests_json(in, file)
-                                                           : read_nccl_tests_text(in, file);
+  Replayed buffer(std::move(beginning), *in.rdbuf());
+  std::istream whole(&buffer);
+  Result<Readings> out = *format == MeasuredFormat::csv    ? read_csv_with_sidecar(whole, file)
+                         : *format == MeasuredFormat::json ? read_nccl_tests_json(whole, file)
+                                                           : read_nccl_tests_text(whole, file);
   if (!out) return out;
   Readings readings = std::move(out).value();
   for (std::size_t i = 0; i < readings.tables.size(); ++i) complete(readings.tables[i], i);
   return readings;
+}
+
+Result<Readings> load_file(const std::string& file, const Location& asked_by) {
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return cannot_read(file, asked_by);
+  Result<Readings> out = read_any(in, file);
+  if (in.bad()) return cannot_read(file, asked_by);
+  return out;
+}
+
+Diagnostic no_row(const std::string& file) {
+  return {{file, 1, 1},
+          "there is no row of nccl-tests in this file",
+          "expected what all_reduce_perf and its kin print, their JSON (-J FILE), or a CSV table"};
 }
 
 std::vector<std::string> files_in(const std::string& folder, std::error_code& error) {
@@ -161,10 +192,13 @@ Result<Readings> load_measured(const std::string& path, const Location& asked_by
                       "expected a table, a log of nccl-tests or a folder of them"};
   if (fs::is_directory(status)) return load_folder(path, asked_by);
   Result<Readings> out = load_file(path, asked_by);
-  if (out && out->tables.empty())
-    return Diagnostic{{path, 1, 1},
-                      "there is no row of nccl-tests in this file",
-                      "expected what all_reduce_perf and its kin print, their JSON (-J FILE), or a CSV table"};
+  if (out && out->tables.empty()) return no_row(path);
+  return out;
+}
+
+Result<Readings> load_measured_stream(std::istream& in, const std::string& name) {
+  Result<Readings> out = read_any(in, name);
+  if (out && out->tables.empty()) return no_row(name);
   return out;
 }
 

@@ -80,7 +80,7 @@ struct ResultRow {
 
 class JsonReader : public nlohmann::json_sax<json> {
  public:
-  JsonReader(const Source& source, std::string file) : source_(source), file_(std::move(file)) {}
+  JsonReader(Source& source, std::string file) : source_(source), file_(std::move(file)) {}
 
   Readings out;
   Complaints complaints;
@@ -123,14 +123,22 @@ class JsonReader : public nlohmann::json_sax<json> {
     } else if (source_.at_end() && ends_early(what)) {
       cut_off = true;
     } else {
+      // As a job dies, others write behind what it left; a list that goes on is broken in its middle.
+      const Location where = here();
+      if (!table_.points.empty() && !more_results_follow()) {
+        cut_off = true;
+        cut_at_ = where;
+        return false;
+      }
       const std::size_t tail = what.find("syntax error");
-      complaints.add(here(), "this is not JSON: " + printable(tail == std::string::npos ? what : what.substr(tail)),
+      complaints.add(where, "this is not JSON: " + printable(tail == std::string::npos ? what : what.substr(tail)),
                      "check quotes, commas and brackets here and just above");
     }
     return false;
   }
 
   Location here() const { return {file_, source_.line, std::max(1, source_.column - 1)}; }
+  Location where_cut() const { return cut_at_.value_or(here()); }
   bool has_results() const { return has_results_; }
 
   MeasuredTable take_table() {
@@ -154,6 +162,16 @@ class JsonReader : public nlohmann::json_sax<json> {
                                                       "invalid number", "invalid literal"};
     return std::any_of(remarks.begin(), remarks.end(),
                        [&](std::string_view remark) { return what.find(remark) != std::string::npos; });
+  }
+  /// Whether the key of a row's size comes once more; reads on to the end.
+  bool more_results_follow() {
+    constexpr std::string_view key = "\"size\"";
+    std::size_t matched = 0;
+    for (; !source_.at_end() && matched < key.size(); source_.step()) {
+      const char c = static_cast<char>(source_.current);
+      matched = c == key[matched] ? matched + 1 : c == key[0] ? 1 : 0;
+    }
+    return matched == key.size() || source_.bytes >= most_json_bytes;
   }
   /// Whether the value at hand is at this path; lists are "[]".
   template <class... Keys>
@@ -239,13 +257,14 @@ class JsonReader : public nlohmann::json_sax<json> {
     keep(row_.in_place, true);
   }
 
-  const Source& source_;
+  Source& source_;
   std::string file_;
   std::vector<std::string> path_;  ///< the key at hand of every open map, "[]" for a list
   ResultRow row_;
   MeasuredTable table_;
   std::set<int> ranks_;
   RankEvidence evidence_;
+  std::optional<Location> cut_at_;
   std::set<std::string> hosts_;
   int threads_ = 0, gpus_ = 0;
   bool has_results_ = false;
@@ -269,7 +288,7 @@ Result<Readings> read_nccl_tests_json(std::istream& in, const std::string& file)
   }
   if (reader.cut_off)
     reader.out.warnings.push_back(
-        {reader.here(), "the JSON ends here: the test did not finish", "the rows that are there are used"});
+        {reader.where_cut(), "the JSON ends here: the test did not finish", "the rows that are there are used"});
   reader.out.tables.push_back(std::move(table));
   return std::move(reader.out);
 }

@@ -55,6 +55,8 @@ Result<Readings> read_nccl_tests_text(std::istream&, const std::string& file);
 /// What nccl-tests -J wrote.
 Result<Readings> read_nccl_tests_json(std::istream&, const std::string& file);
 
+/// What comes in order and once, such as a pipe; `name` is for messages.
+Result<Readings> load_measured_stream(std::istream&, const std::string& name);
 /// A file, or a folder with every table and log in it, by name; sidecars are found beside their tables. What is in
 /// a folder and no measurement is a warning.
 Result<Readings> load_measured(const std::string& path, const Location& asked_by);
