@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "collcast/collective/resize.hpp"
 #include "collective/algorithm.hpp"
 #include "collective/order.hpp"
 
@@ -102,12 +103,6 @@ std::optional<Diagnostic> irregular(const std::string& algorithm, const NodeRuns
                     "take as many ranks of every node, node by node, or another algorithm"};
 }
 
-/// Everything that a plan's blocks stand for, in bytes; see algorithm.hpp for what they are.
-double counted_bytes(const CollectiveRequest& r) {
-  const bool per_rank = r.kind == CollectiveKind::alltoall || r.kind == CollectiveKind::sendrecv;
-  return static_cast<double>(r.size.value()) * (per_rank ? r.group.size() : 1);
-}
-
 std::vector<int> composed(const std::vector<int>& outer, const std::vector<int>& inner) {
   if (outer.empty()) return inner;
   if (inner.empty()) return outer;
@@ -160,8 +155,6 @@ Result<Pattern> make_pattern(const CollectiveRequest& request, const CollectiveO
 
   const std::vector<LanePlan> plans = algorithm.plan({request.kind, k, runs.nodes(), runs.per_node()});
   const auto root = is_rooted(request.kind) ? std::optional(request.root) : std::nullopt;
-  const double share =
-      counted_bytes(request) / (static_cast<double>(options.channels) * static_cast<double>(plans.size()));
   Pattern pattern{algorithm.info.name, request.group, options.chunks, {}};
   for (int channel = 0; channel < options.channels; ++channel) {
     const std::vector<int> order = request.kind == CollectiveKind::sendrecv
@@ -170,12 +163,20 @@ Result<Pattern> make_pattern(const CollectiveRequest& request, const CollectiveO
     // Route lanes count channels first: the channels of one plan then keep to different NICs (decision 0002).
     int route_lane = channel;
     for (const LanePlan& plan : plans) {
-      pattern.lanes.push_back(
-          {composed(order, plan.order), plan.blocks, Volume(share / plan.blocks), route_lane, plan.phases});
+      pattern.lanes.push_back({composed(order, plan.order), plan.blocks, Volume{}, route_lane, plan.phases});
       route_lane += options.channels;
     }
   }
+  resize(pattern, request.kind, request.size);
   return pattern;
+}
+
+// Blocks stand for equal parts of all bytes together; see algorithm.hpp for what they are.
+void resize(Pattern& pattern, CollectiveKind kind, Bytes size) {
+  const bool per_rank = kind == CollectiveKind::alltoall || kind == CollectiveKind::sendrecv;
+  const double counted = static_cast<double>(size.value()) * (per_rank ? pattern.size() : 1);
+  const double share = counted / static_cast<double>(pattern.lanes.size());
+  for (Lane& lane : pattern.lanes) lane.block = Volume(share / lane.blocks);
 }
 
 }  // namespace collcast

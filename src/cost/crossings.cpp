@@ -1,6 +1,7 @@
 #include "cost/crossings.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace collcast {
 namespace {
@@ -10,8 +11,11 @@ constexpr double just_under = 1 - 1e-9;  // what begins as a hop ends does not m
 }  // namespace
 
 void Crossings::add(double moment, double bytes, double duty) {
-  if (entries_.empty() || entries_.back().moment != moment) entries_.push_back({moment, {}});
-  Sums& own = entries_.back().upto;
+  if (moments_.empty() || moments_.back() != moment) {
+    moments_.push_back(moment);
+    sums_.emplace_back();
+  }
+  Sums& own = sums_.back();
   own.hops += 1;
   own.bytes += bytes;
   own.busy += bytes * duty;
@@ -20,27 +24,40 @@ void Crossings::add(double moment, double bytes, double duty) {
 }
 
 void Crossings::close() {
-  std::stable_sort(entries_.begin(), entries_.end(),
-                   [](const Entry& a, const Entry& b) { return a.moment < b.moment; });
-  std::vector<Entry> merged;
-  Sums upto;
-  for (const Entry& entry : entries_) {
-    upto.hops += entry.upto.hops;
-    upto.bytes += entry.upto.bytes;
-    upto.busy += entry.upto.busy;
-    upto.hops_by_moment += entry.upto.hops_by_moment;
-    upto.bytes_by_moment += entry.upto.bytes_by_moment;
-    if (merged.empty() || merged.back().moment != entry.moment) merged.push_back(entry);
-    merged.back().upto = upto;
+  if (!std::is_sorted(moments_.begin(), moments_.end())) {
+    std::vector<std::size_t> order(moments_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [this](std::size_t a, std::size_t b) { return moments_[a] < moments_[b]; });
+    std::vector<double> moments;
+    std::vector<Sums> sums;
+    for (const std::size_t i : order) {
+      moments.push_back(moments_[i]);
+      sums.push_back(sums_[i]);
+    }
+    moments_ = std::move(moments);
+    sums_ = std::move(sums);
   }
-  entries_ = std::move(merged);
+  Sums upto;
+  std::size_t merged = 0;
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    upto.hops += sums_[i].hops;
+    upto.bytes += sums_[i].bytes;
+    upto.busy += sums_[i].busy;
+    upto.hops_by_moment += sums_[i].hops_by_moment;
+    upto.bytes_by_moment += sums_[i].bytes_by_moment;
+    if (merged == 0 || moments_[merged - 1] != moments_[i]) moments_[merged++] = moments_[i];
+    sums_[merged - 1] = upto;
+  }
+  moments_.resize(merged);
+  sums_.resize(merged);
 }
 
 Crossings::Sums Crossings::between(std::size_t begin, std::size_t end) const {
   if (begin >= end) return {};
-  Sums out = entries_[end - 1].upto;
+  Sums out = sums_[end - 1];
   if (begin == 0) return out;
-  const Sums& before = entries_[begin - 1].upto;
+  const Sums& before = sums_[begin - 1];
   out.hops -= before.hops;
   out.bytes -= before.bytes;
   out.busy -= before.busy;
@@ -49,18 +66,44 @@ Crossings::Sums Crossings::between(std::size_t begin, std::size_t end) const {
   return out;
 }
 
-Crossings::Others Crossings::beside(double moment, double bytes, double pace, int chunks) {
-  while (next_ < entries_.size() && entries_[next_].moment < moment) ++next_;
-  if (next_ == entries_.size() || entries_[next_].moment != moment || !(pace > 0)) return {};
-  const auto from = [this](double time) {
-    return static_cast<std::size_t>(std::lower_bound(entries_.begin(), entries_.end(), time,
-                                                     [](const Entry& e, double t) { return e.moment < t; }) -
-                                    entries_.begin());
-  };
+// Doubling steps away from the last place, then halving ones.
+std::size_t Crossings::from(double time, std::size_t& last) const {
+  std::size_t low = last, high = last, step = 1;
+  if (low < moments_.size() && moments_[low] < time) {
+    for (; high < moments_.size() && moments_[high] < time; step *= 2) {
+      low = high + 1;
+      high += step;
+    }
+    high = std::min(high, moments_.size());
+  } else {
+    for (; low > 0 && !(moments_[low - 1] < time); step *= 2) {
+      high = low - 1;
+      low -= std::min(low, step);
+    }
+    high = std::max(low, high);
+  }
+  const auto begin = moments_.begin();
+  last = static_cast<std::size_t>(
+      std::lower_bound(begin + static_cast<std::ptrdiff_t>(low), begin + static_cast<std::ptrdiff_t>(high), time) -
+      begin);
+  return last;
+}
+
+const Crossings::Others& Crossings::beside(double moment, double bytes, double pace, int chunks) {
+  const Asked asked{moment, bytes, pace, chunks};
+  if (asked == asked_) return answer_;
+  asked_ = asked;
+  return answer_ = answer(moment, bytes, pace, chunks);
+}
+
+Crossings::Others Crossings::answer(double moment, double bytes, double pace, int chunks) {
+  while (next_ < moments_.size() && moments_[next_] < moment) ++next_;
+  if (next_ == moments_.size() || moments_[next_] != moment || !(pace > 0)) return {};
+  if (moments_.size() == 1) return {};
   const double reach = chunks * pace, now = moment / pace;
-  const Sums going = between(from(moment - reach * just_under), next_);
-  const Sums begun = between(from(moment - reach + pace), next_);
-  const Sums later = between(next_ + 1, from(moment + reach * just_under));
+  const Sums going = between(from(moment - reach * just_under, going_), next_);
+  const Sums begun = between(from(moment - reach + pace, begun_), next_);
+  const Sums later = between(next_ + 1, from(moment + reach * just_under, later_));
   const double c = chunks;
   Others out;
   out.begun = std::min(going.busy, going.hops * bytes);

@@ -31,19 +31,27 @@ class Crossings {
     double earlier = 0;  ///< after that of those: c-1-d chunks of each that began d paces before
     double later = 0;    ///< of those that begin d paces later: c-d chunks each
   };
-  Others beside(double moment, double bytes, double pace, int chunks);
+  const Others& beside(double moment, double bytes, double pace, int chunks);
 
  private:
   struct Sums {
     double hops = 0, bytes = 0, busy = 0, hops_by_moment = 0, bytes_by_moment = 0;
   };
-  struct Entry {
-    double moment = 0;
-    Sums upto;  // with this one
-  };
+  Others answer(double moment, double bytes, double pace, int chunks);
   Sums between(std::size_t begin, std::size_t end) const;
-  std::vector<Entry> entries_;
-  std::size_t next_ = 0;
+  /// The first entry not before the time; looked for from where the last one like it was found.
+  std::size_t from(double time, std::size_t& last) const;
+
+  std::vector<double> moments_;
+  std::vector<Sums> sums_;  // by moment; once closed, up to and with it
+  std::size_t next_ = 0, going_ = 0, begun_ = 0, later_ = 0;
+  struct Asked {
+    double moment = -1, bytes = 0, pace = 0;
+    int chunks = 0;
+    bool operator==(const Asked&) const = default;
+  };
+  Asked asked_;  // last, and the answer
+  Others answer_;
 };
 
 }  // namespace collcast

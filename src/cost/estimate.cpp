@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "collcast/cost/routed.hpp"
+#include "cost/hops.hpp"
 #include "cost/lane_walk.hpp"
 #include "cost/loads.hpp"
 #include "cost/round_trip.hpp"
@@ -30,210 +32,220 @@ bool moments_meet(std::span<const Pattern> patterns) {
 
 class Walk {
  public:
-  Walk(const Fabric& fabric, std::span<const Pattern> patterns, Loads& loads, std::vector<Estimate>& estimates)
-      : fabric_(fabric), loads_(loads), estimates_(estimates) {
-    for (std::size_t i = 0; i < patterns.size(); ++i)
-      for (const Lane& lane : patterns[i].lanes) {
-        lanes_.emplace_back(patterns[i], lane, static_cast<int>(lanes_.size()));
-        pattern_of_.push_back(i);
-      }
+  Walk(const Hops& hops, std::span<const Pattern> patterns, Loads& loads, std::vector<Estimate>& estimates)
+      : hops_(hops), loads_(loads), estimates_(estimates), walk_(hops) {
+    for (const Pattern& pattern : patterns)
+      for (const Lane& lane : pattern.lanes) lanes_.push_back({&pattern, &lane});
   }
 
   /// On links of their own, to know which hops come up side by side.
   void announce() {
-    run([](const Step&, double) {},
+    run([](const Walker&) {},
         [this](const Step& step, double) {
-          const Served served = alone(step);
+          const HopTimes left = alone(step);
           announce(step);
-          return served;
+          return left;
         },
-        [this](const std::vector<Step>& ring, double) {
+        [this](std::span<const Walker> ring, double) {
           // Who comes before the last is on its links from then on; all others meet in the ring's moment, where share()
           // counts them. Left out: that a ring's later rounds meet what begins after it.
-          for (const Step& step : ring)
-            if (step.start.alone.first < step.start.alone.last) announce(step);
+          for (const Walker& member : ring)
+            walk_.each(member, [this](const Step& step) {
+              if (step.start.alone.first < step.start.alone.last) announce(step);
+            });
           return round_trip_alone(ring);
         });
     loads_.close_announcements();
   }
 
-  /// As they share links. phase_ends() are then those of the lanes.
+  /// As they share links. phase_end() is then that of the lanes.
   void share(std::vector<Walked>* walked = nullptr) {
     walked_ = walked;
-    run([this](const Step& step, double) { count(step); },
+    run([this](const Walker& w) { walk_.each(w, [this](const Step& step) { count(step); }); },
         [this](const Step& step, double now) { return serve(step, now); },
-        [this](const std::vector<Step>& ring, double now) { return round_trip(ring, now); });
+        [this](std::span<const Walker> ring, double now) { return round_trip(ring, now); });
   }
 
   double phase_end(std::size_t pattern, std::size_t phase) const {
     double end = 0;
-    for (std::size_t i = 0; i < lanes_.size(); ++i)
-      if (pattern_of_[i] == pattern && phase < lanes_[i].phase_ends().size())
-        end = std::max(end, lanes_[i].phase_ends()[phase]);
+    for (std::size_t i = 0; i < hops_.lanes().size(); ++i)
+      if (this->pattern(i) == pattern && phase < hops_.lanes()[i].stages)
+        end = std::max(end, walk_.phase_end(i, phase));
     return end;
   }
 
  private:
-  template <class Count, class Serve, class Ring>
-  void run(Count count, Serve serve, Ring ring);
+  struct LaneOf {
+    const Pattern* pattern;
+    const Lane* lane;
+  };
+  struct Ring {
+    int lane;
+    Position first;
+    std::size_t begin, end;  // of a moment's walkers
+  };
+  template <class Count, class Serve, class Turn>
+  void run(Count count, Serve serve, Turn turn);
 
-  const LaneWalk& lane(const Step& step) const { return lanes_[static_cast<std::size_t>(step.lane)]; }
-  std::size_t pattern(const Step& step) const { return pattern_of_[static_cast<std::size_t>(step.lane)]; }
-
-  std::span<const LinkId> route(const Step& step) {
-    const LaneWalk& walk = lane(step);
-    route_.clear();
-    fabric_.route(walk.pattern().rank(walk.lane(), step.from), walk.pattern().rank(walk.lane(), step.hop.peer),
-                  walk.lane().route_lane, route_);
-    return route_;
-  }
+  std::size_t pattern(std::size_t lane) const { return static_cast<std::size_t>(hops_.lanes()[lane].pattern); }
+  std::size_t pattern(const Step& step) const { return pattern(static_cast<std::size_t>(step.lane)); }
+  const Phase& phase(const Step& step) const { return hops_.stage(step.lane, step.phase).phase; }
 
   Load load(const Step& step) const {
-    const LaneWalk& walk = lane(step);
-    const Phase& phase = walk.phase(step.phase);
-    return {walk.pattern().message(walk.lane(), step.hop), walk.pattern().chunks,
+    const auto& [pattern, lane] = lanes_[static_cast<std::size_t>(step.lane)];
+    const Phase& phase = this->phase(step);
+    return {pattern->message(*lane, step.sent.hop), pattern->chunks,
             phase.flow == Flow::circulating ? static_cast<double>(phase.rounds) : 1.0,
-            phase.flow == Flow::forwarding && walk.pattern().chunks == 1};
+            phase.flow == Flow::forwarding && pattern->chunks == 1};
   }
 
   void announce(const Step& step) {
-    const auto links = route(step);
     const Load l = load(step);
-    const double tau = loads_.alone(links, l.chunk);
-    const double gap = l.chunks > 1 && lane(step).phase(step.phase).flow == Flow::forwarding
+    const double tau = Loads::alone(step.sent, l.chunk);
+    const double gap = l.chunks > 1 && phase(step).flow == Flow::forwarding
                            ? (step.start.alone.last - step.start.alone.first) / (l.chunks - 1)
                            : 0;
-    loads_.announce(links, moment(step.start.alone.first), l.chunk, gap > tau ? tau / gap : 1);
+    loads_.announce(step.sent, moment(step.start.alone.first), l.chunk, gap > tau ? tau / gap : 1);
   }
 
   void count(const Step& step) {
-    const Flow flow = lane(step).phase(step.phase).flow;
+    const Flow flow = phase(step).flow;
     const Load l = load(step);
     const bool pipelined = flow == Flow::concurrent || (flow == Flow::forwarding && l.chunks > 1);
-    loads_.add({static_cast<int>(pattern(step)), step.lane, step.phase, step.from, step.hop.peer, pipelined},
-               route(step), l, step.start.shared.first);
+    loads_.add({static_cast<int>(pattern(step)), step.lane, step.phase, step.from, step.sent.hop.peer, pipelined},
+               step.sent, l, step.start.shared.first);
   }
 
-  Served alone(const Step& step) {
-    const auto links = route(step);
+  HopTimes alone(const Step& step) {
     const Load l = load(step);
-    const double tau = loads_.alone(links, l.chunk);
+    const double tau = Loads::alone(step.sent, l.chunk);
     const ChunkTimes& start = step.start.alone;
     const ChunkTimes left{start.first + tau, std::max(start.last + tau, start.first + l.chunks * tau)};
-    return {{left, left}, loads_.latency(links).count()};
+    return {left, left};
   }
 
   Loads::Spell spell(const Step& step, double now) {
-    const auto links = route(step);
     const Load l = load(step);
-    const Loads::Spell out = loads_.spell(links, now, l, step.start.shared.first);
+    const Loads::Spell out = loads_.spell(step.sent, now, l, step.start.shared.first);
     PhaseEstimate& e = estimates_[pattern(step)].phases[static_cast<std::size_t>(step.phase)];
     // Nothing to send shares nothing.
-    const Bandwidth rate(out.last > 0 ? l.chunk.value() * l.chunks / out.last : 1 / loads_.alone(links, Volume(1)));
+    const Bandwidth rate(out.last > 0 ? l.chunk.value() * l.chunks / out.last : 1 / Loads::alone(step.sent, Volume(1)));
     e.rate = e.rate == Bandwidth{} ? rate : std::min(e.rate, rate);
     e.chunk = std::max(e.chunk, l.chunk);
-    e.latency = std::max(e.latency, loads_.latency(links));
+    e.latency = std::max(e.latency, Seconds(step.sent.latency));
     return out;
   }
 
-  Served serve(const Step& step, double now) {
-    Served out = alone(step);
-    const double tau = out.left.alone.first - step.start.alone.first;
+  HopTimes serve(const Step& step, double now) {
+    HopTimes left = alone(step);
+    const double tau = left.alone.first - step.start.alone.first;
     const Loads::Spell t = spell(step, now);
     const ChunkTimes& start = step.start.shared;
-    out.left.shared = {start.first + t.first, std::max(start.last + tau, start.first + t.last)};
+    left.shared = {start.first + t.first, std::max(start.last + tau, start.first + t.last)};
     if (walked_ != nullptr)
-      walked_->push_back({step.lane, step.phase, step.from, step.hop.peer, start, out.left.shared, tau, out.latency});
-    return out;
+      walked_->push_back(
+          {step.lane, step.phase, step.from, step.sent.hop.peer, start, left.shared, tau, step.sent.latency});
+    return left;
   }
 
-  HopTimes round_trip_alone(const std::vector<Step>& ring) {
-    RoundTrip trip;
-    for (const Step& step : ring) {
-      const auto links = route(step);
-      const double tau = loads_.alone(links, load(step).chunk);
-      trip.add({step.from, step.hop.peer, tau, tau, loads_.latency(links).count()});
-    }
-    const double end = ring.front().start.alone.last +
-                       trip.time(lane(ring.front()).phase(ring.front().phase).rounds, load(ring.front()).chunks);
+  /// When a ring has come round whose members' legs are as leg(step, load) has them: then trip_.
+  template <class Leg>
+  double come_round(std::span<const Walker> ring, double from, Leg leg) {
+    trip_.clear();
+    int chunks = 1;
+    for (const Walker& member : ring)
+      walk_.each(member, [&](const Step& step) {
+        const Load l = load(step);
+        chunks = l.chunks;
+        trip_.add(leg(step, l));
+      });
+    return from + trip_.time(walk_.phase(ring.front()).rounds, chunks);
+  }
+
+  HopTimes round_trip_alone(std::span<const Walker> ring) {
+    const double end = come_round(ring, walk_.start(ring.front()).alone.last, [](const Step& step, const Load& l) {
+      const double tau = Loads::alone(step.sent, l.chunk);
+      return RoundTrip::Leg{step.from, step.sent.hop.peer, tau, tau, step.sent.latency};
+    });
     return {{end, end}, {end, end}};
   }
 
-  HopTimes round_trip(const std::vector<Step>& ring, double now) {
+  HopTimes round_trip(std::span<const Walker> ring, double now) {
     HopTimes out = round_trip_alone(ring);
-    RoundTrip trip;
-    for (const Step& step : ring) {
+    const double last = walk_.start(ring.front()).shared.last;
+    const double end = come_round(ring, last, [&](const Step& step, const Load& l) {
       const Loads::Spell t = spell(step, now);
-      const auto links = route(step);
-      const Load l = load(step);
-      trip.add(
-          {step.from, step.hop.peer, t.last / l.chunks, loads_.alone(links, l.chunk), loads_.latency(links).count()});
-    }
-    const auto together = [&](const Step& step) {
-      return step.start.shared.first == ring.front().start.shared.last &&
-             step.start.shared.last == ring.front().start.shared.last;
+      return RoundTrip::Leg{step.from, step.sent.hop.peer, t.last / l.chunks, Loads::alone(step.sent, l.chunk),
+                            step.sent.latency};
+    });
+    const auto together = [&](const Walker& member) {
+      const ChunkTimes& start = walk_.start(member).shared;
+      return start.first == last && start.last == last;
     };
-    if (!trip.alike() || !std::all_of(ring.begin(), ring.end(), together))
-      estimates_[pattern(ring.front())].drifts = true;
-    const double end = ring.front().start.shared.last +
-                       trip.time(lane(ring.front()).phase(ring.front().phase).rounds, load(ring.front()).chunks);
+    if (!trip_.alike() || !std::all_of(ring.begin(), ring.end(), together))
+      estimates_[pattern(static_cast<std::size_t>(ring.front().lane))].drifts = true;
     out.shared = {end, end};
     return out;
   }
 
-  const Fabric& fabric_;
+  const Hops& hops_;
   Loads& loads_;
   std::vector<Estimate>& estimates_;
-  std::vector<LaneWalk> lanes_;
-  std::vector<std::size_t> pattern_of_;
-  std::vector<LinkId> route_;
+  LaneWalk walk_;
+  RoundTrip trip_;  // of the ring that is being looked at
+  std::vector<LaneOf> lanes_;
   std::vector<Walked>* walked_ = nullptr;
 };
 
-template <class Count, class Serve, class Ring>
-void Walk::run(Count count, Serve serve, Ring ring) {
-  LaneWalk::Queue queue;
-  for (LaneWalk& walk : lanes_) walk.begin(queue);
-  std::vector<std::pair<int, Position>> leaving, awaiting;
-  while (!queue.empty()) {
-    const double now = queue.begin()->first;
-    const auto entries = std::move(queue.begin()->second);
-    queue.erase(queue.begin());
+template <class Count, class Serve, class Turn>
+void Walk::run(Count count, Serve serve, Turn turn) {
+  Agenda agenda;
+  walk_.begin(agenda);
+  std::vector<Walker> now_on, leaving, awaiting;
+  std::vector<Ring> rings;
+  while (!agenda.empty()) {
+    const double now = agenda.pop(now_on);
     loads_.begin_moment();
-    for (const auto& [index, v] : entries)
-      lanes_[static_cast<std::size_t>(index)].each(v, [&](const Step& step) { count(step, now); });
+    for (const Walker& w : now_on) count(w);
 
-    std::map<std::pair<int, Position>, std::vector<Step>> rings;
+    rings.clear();
     leaving.clear();
     awaiting.clear();
-    for (const auto& [index, v] : entries) {
-      LaneWalk& walk = lanes_[static_cast<std::size_t>(index)];
-      Flow flow = Flow::forwarding;
-      walk.each(v, [&](const Step& step) {
-        const Phase& phase = walk.phase(step.phase);
-        flow = phase.flow;
-        if (flow == Flow::circulating) {
-          rings[{step.lane, phase.at(step.from, 0)}].push_back(step);
-          return;
-        }
-        walk.serve(step, serve(step, now));
-        if (flow != Flow::concurrent) awaiting.push_back({step.lane, step.hop.peer});
+    int reached = -1;  // the last lane all of whose positions are awaiting
+    for (std::size_t i = 0; i < now_on.size(); ++i) {
+      const Walker& w = now_on[i];
+      const Phase& phase = walk_.phase(w);
+      if (phase.flow == Flow::circulating) {
+        // Members come one after the other, the first of them first.
+        const auto members = static_cast<std::size_t>(phase.members);
+        rings.push_back({w.lane, w.position, i, i + members});
+        i += members - 1;
+        continue;
+      }
+      walk_.each(w, [&](const Step& step) {
+        walk_.serve(step, serve(step, now));
+        if (phase.flow != Flow::concurrent) awaiting.push_back({step.lane, step.sent.hop.peer});
       });
-      if (flow != Flow::circulating) leaving.push_back({index, v});
-      for (Position u = 0; flow == Flow::concurrent && u < walk.pattern().size(); ++u) awaiting.push_back({index, u});
+      leaving.push_back(w);
+      if (phase.flow != Flow::concurrent || reached == w.lane) continue;
+      reached = w.lane;
+      const int size = hops_.lanes()[static_cast<std::size_t>(w.lane)].size;
+      for (Position u = 0; u < size; ++u) awaiting.push_back({w.lane, u});
     }
-    for (const auto& [key, steps] : rings)
-      lanes_[static_cast<std::size_t>(key.first)].come_round(steps.front().phase, key.second, ring(steps, now), queue);
-    for (const auto& [index, v] : leaving) lanes_[static_cast<std::size_t>(index)].leave(v, queue);
-    for (const auto& [index, v] : awaiting) lanes_[static_cast<std::size_t>(index)].go_on(v, queue);
+    std::sort(rings.begin(), rings.end(),
+              [](const Ring& a, const Ring& b) { return a.lane != b.lane ? a.lane < b.lane : a.first < b.first; });
+    for (const Ring& ring : rings)
+      walk_.come_round(now_on[ring.begin],
+                       turn(std::span<const Walker>(now_on).subspan(ring.begin, ring.end - ring.begin), now), agenda);
+    for (const Walker& w : leaving) walk_.leave(w, agenda);
+    for (const Walker& w : awaiting) walk_.go_on(w, agenda);
   }
 }
 
-std::vector<Estimate> blank(std::span<const Pattern> patterns, std::size_t& most_phases) {
+std::vector<Estimate> blank(std::span<const Pattern> patterns) {
   std::vector<Estimate> out(patterns.size());
   for (std::size_t i = 0; i < patterns.size(); ++i)
-    for (const Lane& lane : patterns[i].lanes) {
-      most_phases = std::max(most_phases, lane.phases.size());
+    for (const Lane& lane : patterns[i].lanes)
       for (std::size_t p = 0; p < lane.phases.size(); ++p) {
         if (p == out[i].phases.size()) out[i].phases.emplace_back();
         PhaseEstimate& e = out[i].phases[p];
@@ -241,17 +253,15 @@ std::vector<Estimate> blank(std::span<const Pattern> patterns, std::size_t& most
         e.flow = lane.phases[p].flow;
         e.rounds = std::max(e.rounds, lane.phases[p].rounds);
       }
-    }
   return out;
 }
 
 /// Of the first `watched` patterns.
-std::vector<Estimate> watch(const Fabric& fabric, std::span<const Pattern> patterns, std::size_t watched) {
-  std::size_t phases = 0;
-  std::vector<Estimate> estimates = blank(patterns, phases);
-  Loads loads(fabric, watched, phases);
-  if (moments_meet(patterns)) Walk(fabric, patterns, loads, estimates).announce();
-  Walk walk(fabric, patterns, loads, estimates);
+std::vector<Estimate> watch(const Hops& hops, std::span<const Pattern> patterns, std::size_t watched) {
+  std::vector<Estimate> estimates = blank(patterns);
+  Loads loads(hops, watched);
+  if (moments_meet(patterns)) Walk(hops, patterns, loads, estimates).announce();
+  Walk walk(hops, patterns, loads, estimates);
   walk.share();
   estimates.resize(watched);
   for (std::size_t i = 0; i < watched; ++i) {
@@ -277,21 +287,30 @@ std::vector<Estimate> watch(const Fabric& fabric, std::span<const Pattern> patte
 
 std::vector<Walked> walk_hops(const Fabric& fabric, const Pattern& pattern) {
   const std::span<const Pattern> patterns(&pattern, 1);
-  std::size_t phases = 0;
-  std::vector<Estimate> estimates = blank(patterns, phases);
-  Loads loads(fabric, 1, phases);
-  if (moments_meet(patterns)) Walk(fabric, patterns, loads, estimates).announce();
+  const Hops hops(fabric, patterns);
+  std::vector<Estimate> estimates = blank(patterns);
+  Loads loads(hops, 1);
+  if (moments_meet(patterns)) Walk(hops, patterns, loads, estimates).announce();
   std::vector<Walked> walked;
-  Walk(fabric, patterns, loads, estimates).share(&walked);
+  Walk(hops, patterns, loads, estimates).share(&walked);
   return walked;
 }
 
+RoutedPatterns::RoutedPatterns(const Fabric& fabric, std::span<const Pattern> patterns, std::size_t most)
+    : hops_(std::make_shared<const Hops>(fabric, patterns, most)) {}
+
+std::size_t RoutedPatterns::crossings() const { return hops_->kept(); }
+
 std::vector<Estimate> estimate(const Fabric& fabric, std::span<const Pattern> patterns) {
-  return watch(fabric, patterns, patterns.size());
+  return watch(Hops(fabric, patterns), patterns, patterns.size());
+}
+
+Estimate estimate_first(const RoutedPatterns& routed, std::span<const Pattern> patterns) {
+  return std::move(watch(routed.hops(), patterns, 1).front());
 }
 
 Estimate estimate_first(const Fabric& fabric, std::span<const Pattern> patterns) {
-  return std::move(watch(fabric, patterns, 1).front());
+  return estimate_first(RoutedPatterns(fabric, patterns), patterns);
 }
 
 Estimate estimate(const Fabric& fabric, const Pattern& pattern) {

@@ -1,4 +1,4 @@
-// The hops of a lane in the order in which they would come up if nobody were in anyone's way.
+// The hops of all lanes in the order in which they would come up if nobody were in anyone's way.
 //
 // A hop's *moment* is when its first chunk could start on links of its own; who has nothing to wait for in a phase is
 // already in the next one. (The rounds that an algorithm counts in are not that: the leaves of a tree all begin at
@@ -6,27 +6,38 @@
 // per message; beside the positions only the receives of forwarding phases.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include "collcast/schedule/pattern.hpp"
+#include "cost/hops.hpp"
 
 namespace collcast {
 
 /// Of the first chunk and of the last.
 struct ChunkTimes {
   double first = 0, last = 0;
-  void join(const ChunkTimes& other);
+  void join(const ChunkTimes& other) {
+    first = first < other.first ? other.first : first;
+    last = last < other.last ? other.last : last;
+  }
   ChunkTimes later(double by) const { return {first + by, last + by}; }
 };
 
 /// As it comes, and as it would on links of its own.
 struct HopTimes {
   ChunkTimes shared, alone;
-  void join(const HopTimes& other);
+  void join(const HopTimes& other) {
+    shared.join(other.shared);
+    alone.join(other.alone);
+  }
   HopTimes later(double by) const { return {shared.later(by), alone.later(by)}; }
+};
+
+/// A position of one of the lanes.
+struct Walker {
+  int lane = 0;
+  Position position = 0;
 };
 
 /// A hop that has come up.
@@ -34,80 +45,101 @@ struct Step {
   int lane = 0;  ///< among all lanes of all patterns
   int phase = 0;
   Position from = 0;
-  Hop hop;
+  Sent sent;
   HopTimes start;  ///< when its first and last chunk can start; of a ring, when the member and when the last came
 };
 
-struct Served {
-  HopTimes left;
-  double latency = 0;
-};
-
-/// The positions of a lane on their way through its phases.
-class LaneWalk {
+/// Who comes up when. Moments that differ by less than the rounding of sums are one.
+///
+/// Those of one moment mostly come one after the other: what is ordered is runs of equal moment.
+class Agenda {
  public:
-  /// Moment -> (lane, position). Moments that differ by less than the rounding of sums are one.
-  using Queue = std::map<double, std::vector<std::pair<int, Position>>>;
-
-  LaneWalk(const Pattern&, const Lane&, int lane_index);
-  void begin(Queue&);
-
-  /// Calls visit(step) for what the position does now: its next hop, all of them at once (concurrent), or one that
-  /// stands for all (circulating).
-  template <class Visit>
-  void each(Position v, Visit visit) const {
-    const State& state = states_[at(v)];
-    const Phase& phase = lane_->phases[at(state.phase)];
-    const int end = phase.flow == Flow::concurrent ? phase.shape->sends(phase, v) : state.next_hop + 1;
-    for (int j = state.next_hop; j < end; ++j)
-      visit(Step{index_, state.phase, v, phase.shape->send(phase, v, j), state.start});
-  }
-  /// A step's time is known. Not for rings.
-  void serve(const Step&, const Served&);
-  /// So are those of all that the position did in this moment: it goes on, if it can.
-  void leave(Position, Queue&);
-  /// Something may have come that the position waited for.
-  void go_on(Position, Queue&);
-  /// The ring of `member` has come round.
-  void come_round(int phase, Position member, const HopTimes& end, Queue&);
-
-  const Phase& phase(int number) const { return lane_->phases[at(number)]; }
-  const Pattern& pattern() const { return *pattern_; }
-  const Lane& lane() const { return *lane_; }
-  /// When the last position was through with each phase; once the queue is empty.
-  std::span<const double> phase_ends() const { return phase_ends_; }
+  bool empty() const { return runs_.empty(); }
+  void push(double moment, Walker walker);
+  /// Takes all of the least moment, in the order in which they came, and says which that is.
+  double pop(std::vector<Walker>& out);
 
  private:
-  static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+  struct Run {
+    double moment = 0;
+    std::size_t begin = 0, end = 0;  // of walkers_
+  };
+  static bool after(const Run& a, const Run& b) {
+    return a.moment != b.moment ? a.moment > b.moment : a.begin > b.begin;
+  }
+  void order_last();
+  void close_up();
+
+  std::vector<Run> runs_;        // a heap, the least first
+  bool open_ = false;            // the last is not in its place yet: more may come
+  std::vector<Walker> walkers_;  // and gaps, which runs that are over have left
+  std::size_t waiting_ = 0;
+};
+
+/// The positions on their way through the phases of their lanes.
+class LaneWalk {
+ public:
+  explicit LaneWalk(const Hops&);
+  void begin(Agenda&);
+
+  const Phase& phase(const Walker& w) const { return hops_.stage(w.lane, state(w).phase).phase; }
+  /// Of the hop that has come up.
+  const HopTimes& start(const Walker& w) const { return state(w).start; }
+  /// Calls visit(step) for what the position does now: its next hop, all of them at once (concurrent), or one that
+  /// stands for all (circulating). A step's links are good until the next one.
+  template <class Visit>
+  void each(const Walker& w, Visit visit) {
+    const State& state = this->state(w);
+    const Phase& phase = hops_.stage(w.lane, state.phase).phase;
+    const int end = phase.flow == Flow::concurrent ? hops_.cell(w.lane, state.phase, w.position).sends : state.next + 1;
+    for (int j = state.next; j < end; ++j)
+      visit(
+          Step{w.lane, state.phase, w.position, hops_.sent(w.lane, state.phase, w.position, j, scratch_), state.start});
+  }
+  /// A step's first and last chunk have left. Not for rings.
+  void serve(const Step&, const HopTimes& left);
+  /// So has all that the position did in this moment: it goes on, if it can.
+  void leave(const Walker&, Agenda&);
+  /// Something may have come that the position waited for.
+  void go_on(const Walker&, Agenda&);
+  /// The ring of `member` has come round.
+  void come_round(const Walker& member, const HopTimes& end, Agenda&);
+
+  /// When the last position of a lane was through with a phase; once the agenda is empty.
+  double phase_end(std::size_t lane, std::size_t phase) const {
+    return phase_ends_[hops_.lanes()[lane].first_stage + phase];
+  }
+
+ private:
   struct State {
-    int phase = 0, next_hop = 0;
+    int phase = 0, next = 0;
     bool queued = false;
     HopTimes left;   // the previous hop's; on entering a phase, when that was
     HopTimes start;  // of the hop that is queued
   };
   struct Receives {  // of one position in one phase
-    int expected = 0, arrived = 0;
-    std::size_t begin = 0;  // its slots, forwarding only
+    int arrived = 0;
+    int gathered = 0;  // circulating: members of the ring that have come, at its first
     HopTimes last;
   };
   struct Slot {
     bool arrived = false;
     HopTimes time;
   };
-  struct Stage {
-    std::vector<Receives> receives;
-    std::vector<Slot> slots;
-    std::vector<int> gathered;  // circulating: members of a ring that have come, at its first
-  };
-  bool queue_next(Position, Queue&);
-  void gather(Position, Queue&);
+  static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+  State& state(const Walker& w) { return states_[hops_.lanes()[at(w.lane)].first_position + at(w.position)]; }
+  const State& state(const Walker& w) const {
+    return states_[hops_.lanes()[at(w.lane)].first_position + at(w.position)];
+  }
+  bool queue_next(const Walker&, Agenda&);
+  void gather(const Walker&, Agenda&);
 
-  const Pattern* pattern_;
-  const Lane* lane_;
-  int index_;
-  std::vector<State> states_;
-  std::vector<Stage> stages_;  // by phase
-  std::vector<double> phase_ends_;
+  const Hops& hops_;
+  std::vector<State> states_;       // by lane and position
+  std::vector<Receives> receives_;  // by cell
+  std::vector<Slot> slots_;
+  std::vector<double> phase_ends_;  // by stage
+  Hops::Scratch scratch_;
 };
 
 /// Equal for times that differ by rounding only.

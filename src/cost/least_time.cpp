@@ -8,91 +8,70 @@
 #include <limits>
 #include <vector>
 
-#include "collcast/cost/estimate.hpp"
+#include "collcast/cost/routed.hpp"
+#include "cost/hops.hpp"
 
 namespace collcast {
 namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-class Routes {
- public:
-  Routes(const Fabric& fabric) : fabric_(fabric) {}
-  std::span<const LinkId> of(const Pattern& pattern, const Lane& lane, Position from, Position to) {
-    route_.clear();
-    fabric_.route(pattern.rank(lane, from), pattern.rank(lane, to), lane.route_lane, route_);
-    return route_;
-  }
-  double latency(const Pattern& pattern, const Lane& lane, Position from, Position to) {
-    double sum = 0;
-    for (const LinkId link : of(pattern, lane, from, to)) sum += fabric_.links()[link.value()].latency.count();
-    return sum;
-  }
-
- private:
-  const Fabric& fabric_;
-  std::vector<LinkId> route_;
-};
-
 /// The busiest link of a phase, of those that the first pattern uses.
 class PhaseLoads {
  public:
-  PhaseLoads(const Fabric& fabric, std::span<const Pattern> patterns)
-      : links_(fabric.links()), patterns_(patterns), routes_(fabric), bytes_(links_.size()), own_(links_.size()) {}
+  PhaseLoads(const Hops& hops, std::span<const Pattern> patterns)
+      : hops_(hops), bytes_(hops.links().size()), own_(hops.links().size()) {
+    for (const Pattern& pattern : patterns)
+      for (const Lane& lane : pattern.lanes) blocks_.push_back(lane.block.value());
+  }
 
-  double longest(std::size_t phase) {
-    for (const Pattern& pattern : patterns_)
-      for (const Lane& lane : pattern.lanes)
-        if (phase < lane.phases.size()) add(pattern, lane, lane.phases[phase]);
+  double longest(int phase) {
+    std::fill(bytes_.begin(), bytes_.end(), 0.0);
+    std::fill(own_.begin(), own_.end(), char{0});
+    for (std::size_t lane = 0; lane < hops_.lanes().size(); ++lane)
+      if (at(phase) < hops_.lanes()[lane].stages) add(static_cast<int>(lane), phase);
     double longest = 0;
-    for (const std::uint32_t link : used_) {
-      if (own_[link]) longest = std::max(longest, bytes_[link] / links_[link].bandwidth.value());
-      bytes_[link] = 0;
-      own_[link] = false;
-    }
-    used_.clear();
+    for (std::size_t link = 0; link < bytes_.size(); ++link)
+      if (own_[link] != 0) longest = std::max(longest, bytes_[link] / hops_.links()[link].bandwidth);
     return longest;
   }
 
  private:
-  void add(const Pattern& pattern, const Lane& lane, const Phase& phase) {
-    const bool own = &pattern == &patterns_.front();
-    for (Position v = 0; v < pattern.size(); ++v) {
-      const int sends = phase.shape->sends(phase, v);
-      // All sends of a ring are alike.
-      const int hops = phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
+  void add(int number, int phase) {
+    const Hops::Lane& lane = hops_.lanes()[at(number)];
+    const Hops::Stage& stage = hops_.stage(number, phase);
+    for (Position v = 0; v < lane.size; ++v) {
+      const Hops::Cell& cell = hops_.cell(number, phase, v);
+      const int hops = hops_.different(stage, cell);
       for (int j = 0; j < hops; ++j) {
-        const Hop hop = phase.shape->send(phase, v, j);
-        const double bytes = lane.block.value() * hop.blocks * (sends / hops);
-        for (const LinkId link : routes_.of(pattern, lane, v, hop.peer)) add(link.value(), bytes, own);
+        const Sent sent = hops_.sent(number, phase, v, j, scratch_);
+        const double bytes = blocks_[at(number)] * sent.hop.blocks * (cell.sends / hops);
+        for (const std::uint32_t link : sent.links) {
+          bytes_[link] += bytes;
+          if (lane.pattern == 0) own_[link] = 1;
+        }
       }
     }
   }
 
-  void add(std::uint32_t link, double bytes, bool own) {
-    if (bytes_[link] == 0) used_.push_back(link);
-    bytes_[link] += bytes;
-    if (own) own_[link] = true;
-  }
-
-  std::span<const Link> links_;
-  std::span<const Pattern> patterns_;
-  Routes routes_;
+  const Hops& hops_;
+  Hops::Scratch scratch_;
+  std::vector<double> blocks_;  // bytes, by lane
   std::vector<double> bytes_;
-  std::vector<bool> own_;
-  std::vector<std::uint32_t> used_;
+  std::vector<char> own_;
 };
 
 /// The longest chain of latencies through a lane.
 class LatencyChain {
  public:
-  LatencyChain(const Fabric& fabric, const Pattern& pattern, const Lane& lane)
-      : pattern_(pattern), lane_(lane), routes_(fabric), ready_(at(pattern.size())) {}
+  /// `arrived`: by slot of all lanes, 0 for what has not come.
+  LatencyChain(const Hops& hops, int lane, std::vector<double>& arrived)
+      : hops_(hops), lane_(lane), size_(hops.lanes()[at(lane)].size), arrived_(arrived), ready_(at(size_)) {}
 
   double longest() {
-    for (const Phase& phase : lane_.phases) {
+    for (int phase = 0; at(phase) < hops_.lanes()[at(lane_)].stages; ++phase) {
       next_ = ready_;
-      if (phase.flow == Flow::circulating)
+      if (hops_.stage(lane_, phase).phase.flow == Flow::circulating)
         go_round(phase);
       else
         pass_on(phase);
@@ -102,70 +81,82 @@ class LatencyChain {
   }
 
  private:
-  double latency(Position v, Position peer) { return routes_.latency(pattern_, lane_, v, peer); }
-
   void arrive(Position v, double when) { next_[at(v)] = std::max(next_[at(v)], when); }
 
   /// A position hears of each of its rounds' sends; no hop is quicker than the quickest.
-  void go_round(const Phase& phase) {
+  void go_round(int phase) {
     double quickest = std::numeric_limits<double>::infinity();
-    for (Position v = 0; v < pattern_.size(); ++v)
-      if (phase.shape->sends(phase, v) > 0)
-        quickest = std::min(quickest, latency(v, phase.shape->send(phase, v, 0).peer));
-    for (Position v = 0; v < pattern_.size(); ++v)
-      if (phase.shape->receives(phase, v) > 0) arrive(v, phase.shape->receives(phase, v) * quickest);
+    for (Position v = 0; v < size_; ++v)
+      if (hops_.cell(lane_, phase, v).sends > 0)
+        quickest = std::min(quickest, hops_.sent(lane_, phase, v, 0, scratch_).latency);
+    for (Position v = 0; v < size_; ++v)
+      if (const int receives = hops_.cell(lane_, phase, v).receives; receives > 0) arrive(v, receives * quickest);
   }
 
   /// Rounds in order; forwarding hops wait for what they pass on, others only for the phase.
-  void pass_on(const Phase& phase) {
-    hops_.clear();
-    for (Position v = 0; v < pattern_.size(); ++v)
-      for (int j = 0; j < phase.shape->sends(phase, v); ++j) hops_.push_back({v, phase.shape->send(phase, v, j)});
-    std::stable_sort(hops_.begin(), hops_.end(),
-                     [](const Sent& a, const Sent& b) { return a.hop.round < b.hop.round; });
-    arrived_.assign(at(pattern_.size()), {});
-    for (const Sent& sent : hops_) {
-      double start = ready_[at(sent.from)];
-      std::vector<double>& here = arrived_[at(sent.from)];
-      for (std::size_t i = 0; i < std::min(at(sent.hop.after), here.size()); ++i) start = std::max(start, here[i]);
-      const double there = start + latency(sent.from, sent.hop.peer);
-      std::vector<double>& slots = arrived_[at(sent.hop.peer)];
-      if (phase.flow == Flow::forwarding) {
-        if (slots.size() <= at(sent.hop.slot)) slots.resize(at(sent.hop.slot) + 1);
-        slots[at(sent.hop.slot)] = there;
+  void pass_on(int phase) {
+    const bool forwarding = hops_.stage(lane_, phase).phase.flow == Flow::forwarding;
+    hops_by_round_.clear();
+    for (Position v = 0; v < size_; ++v)
+      for (int j = 0; j < hops_.cell(lane_, phase, v).sends; ++j) {
+        const Sent sent = hops_.sent(lane_, phase, v, j, scratch_);
+        hops_by_round_.push_back({v, sent.hop, sent.latency});
       }
+    if (forwarding)
+      std::stable_sort(hops_by_round_.begin(), hops_by_round_.end(),
+                       [](const Passed& a, const Passed& b) { return a.hop.round < b.hop.round; });
+    for (const Passed& sent : hops_by_round_) {
+      double start = ready_[at(sent.from)];
+      if (forwarding) {
+        const std::size_t first = hops_.cell(lane_, phase, sent.from).first_slot;
+        for (std::size_t i = 0; i < at(sent.hop.after); ++i) start = std::max(start, arrived_[first + i]);
+      }
+      const double there = start + sent.latency;
+      if (forwarding) arrived_[hops_.cell(lane_, phase, sent.hop.peer).first_slot + at(sent.hop.slot)] = there;
       arrive(sent.hop.peer, there);
     }
   }
 
-  struct Sent {
+  struct Passed {
     Position from;
     Hop hop;
+    double latency;
   };
 
-  const Pattern& pattern_;
-  const Lane& lane_;
-  Routes routes_;
+  const Hops& hops_;
+  Hops::Scratch scratch_;
+  int lane_, size_;
+  std::vector<double>& arrived_;
   std::vector<double> ready_, next_;  // when a position enters the phase, and the next one
-  std::vector<Sent> hops_;
-  std::vector<std::vector<double>> arrived_;  // by receiver and slot
+  std::vector<Passed> hops_by_round_;
 };
 
 }  // namespace
 
-Seconds least_time(const Fabric& fabric, std::span<const Pattern> patterns) {
-  const Pattern& own = patterns.front();
-  std::size_t phases = 0;
-  double longest = 0;
-  for (const Lane& lane : own.lanes) {
-    phases = std::max(phases, lane.phases.size());
-    if (own.size() > 0) longest = std::max(longest, LatencyChain(fabric, own, lane).longest());
-  }
-  PhaseLoads loads(fabric, patterns);
-  for (std::size_t phase = 0; phase < phases; ++phase) longest = std::max(longest, loads.longest(phase));
+Seconds LeastTime::at(double times_the_bytes) const {
   // Sums in another order than estimate()'s, and its moments are rounded to 2^-40.
   constexpr double rounding = 1 - 1e-9;
-  return Seconds(longest * rounding);
+  return std::max(latency, load * times_the_bytes) * rounding;
+}
+
+LeastTime least_time(const RoutedPatterns& routed, std::span<const Pattern> patterns) {
+  const Hops& hops = routed.hops();
+  LeastTime out;
+  std::size_t phases = 0;
+  std::vector<double> arrived(hops.slots());
+  for (std::size_t lane = 0; lane < hops.lanes().size() && hops.lanes()[lane].pattern == 0; ++lane) {
+    phases = std::max(phases, hops.lanes()[lane].stages);
+    if (hops.lanes()[lane].size > 0)
+      out.latency = std::max(out.latency, Seconds(LatencyChain(hops, static_cast<int>(lane), arrived).longest()));
+  }
+  PhaseLoads loads(hops, patterns);
+  for (std::size_t phase = 0; phase < phases; ++phase)
+    out.load = std::max(out.load, Seconds(loads.longest(static_cast<int>(phase))));
+  return out;
+}
+
+Seconds least_time(const Fabric& fabric, std::span<const Pattern> patterns) {
+  return least_time(RoutedPatterns(fabric, patterns), patterns).at(1);
 }
 
 }  // namespace collcast

@@ -35,19 +35,33 @@ double Backlog::at(double key, double time, double bandwidth) const {
   return after == arrivals_.begin() ? 0 : std::max(0.0, std::prev(after)->done - time) * bandwidth;
 }
 
-Loads::Loads(const Fabric& fabric, std::size_t watched, std::size_t phases)
-    : links_(fabric.links()),
+Loads::Loads(const Hops& hops, std::size_t watched)
+    : links_(hops.links()),
+      phases_(hops.most_phases()),
       states_(links_.size()),
-      tallies_(phases, std::vector<Tally>(links_.size())),
-      phases_(phases),
-      used_(watched * phases, Used{std::vector<bool>(links_.size()), {}}) {}
+      tallies_(phases_ * links_.size()),
+      used_(watched * phases_ * links_.size()) {
+  if (hops.are_kept())
+    histories_.emplace(links_.size());
+  else
+    crossings_.resize(links_.size());
+}
 
-void Loads::announce(std::span<const LinkId> route, double moment, Volume chunk, double duty) {
-  if (crossings_.empty()) crossings_.resize(links_.size());
-  for (const LinkId link : route) crossings_[link.value()].add(moment, chunk.value(), duty);
+void Loads::announce(const Sent& sent, double moment, Volume chunk, double duty) {
+  announced_ = true;
+  if (!histories_) {
+    for (const std::uint32_t link : sent.links) crossings_[link].add(moment, chunk.value(), duty);
+    return;
+  }
+  histories_->announce({moment, chunk.value(), duty});
+  for (const std::uint32_t link : sent.links) histories_->add(link);
 }
 
 void Loads::close_announcements() {
+  if (histories_) {
+    crossings_ = histories_->close();
+    return;
+  }
   for (Crossings& crossings : crossings_) crossings.close();
 }
 
@@ -59,87 +73,70 @@ void Loads::begin_moment() {
   of_moment_.clear();
 }
 
-void Loads::add(const Connection& connection, std::span<const LinkId> route, const Load& load, double start) {
-  const double way = latency(route).count();
+void Loads::add(const Connection& connection, const Sent& sent, const Load& load, double start) {
   const double bytes = load.chunk.value() * load.chunks * load.repeats;
   const double key = load.whole ? moment(start) : 0;
   if (load.whole && backlogs_.empty()) backlogs_.resize(links_.size());
-  std::vector<Tally>& tallies = tallies_[static_cast<std::size_t>(connection.phase)];
-  const std::size_t of =
-      static_cast<std::size_t>(connection.pattern) * phases_ + static_cast<std::size_t>(connection.phase);
-  Used* used = of < used_.size() ? &used_[of] : nullptr;
-  for (const LinkId id : route) {
-    Tally& tally = tallies[id.value()];
+  const auto pattern = static_cast<std::size_t>(connection.pattern), phase = static_cast<std::size_t>(connection.phase);
+  Tally* tallies = tallies_.data() + phase * links_.size();
+  char* used = place(pattern, phase) < used_.size() ? used_.data() + place(pattern, phase) : nullptr;
+  for (const std::uint32_t id : sent.links) {
+    Tally& tally = tallies[id];
     tally.first_start = std::min(tally.first_start, start);
-    tally.least_latency = std::min(tally.least_latency, way);
+    tally.least_latency = std::min(tally.least_latency, sent.latency);
     tally.bytes += bytes;
-    if (used != nullptr && !used->is[id.value()]) {
-      used->is[id.value()] = true;
-      used->list.push_back(id.value());
-    }
-    State& state = states_[id.value()];
-    if (++state.hops == 1) of_moment_.push_back(id.value());
+    if (used != nullptr) used[id] = 1;
+    State& state = states_[id];
+    if (++state.hops == 1) of_moment_.push_back(id);
     state.bytes += load.chunk.value();
-    state.busy_until = std::max(state.busy_until, start) + bytes / links_[id.value()].bandwidth.value();
+    state.busy_until = std::max(state.busy_until, start) + bytes / links_[id].bandwidth;
     state.pieces = state.pieces || !load.whole;
-    if (load.whole) backlogs_[id.value()].add(key, start, bytes, links_[id.value()].bandwidth.value());
+    if (load.whole) backlogs_[id].add(key, start, bytes, links_[id].bandwidth);
+    if (state.shared) continue;
     if (state.last.pattern >= 0 && may_meet(state.last, connection)) state.shared = true;
     state.last = connection;
   }
 }
 
-Loads::Spell Loads::spell(std::span<const LinkId> route, double moment, const Load& load, double start) {
+Loads::Spell Loads::spell(const Sent& sent, double moment, const Load& load, double start) {
   Spell out;
   const double key = load.whole ? collcast::moment(start) : 0;
-  const double pace = alone(route, load.chunk), own = load.chunk.value();
+  const double pace = alone(sent, load.chunk), own = load.chunk.value();
   double rest = 0;
-  for (const LinkId id : route) {
-    const double bandwidth = links_[id.value()].bandwidth.value();
-    const State& state = states_[id.value()];
+  for (const std::uint32_t id : sent.links) {
+    const double bandwidth = links_[id].bandwidth;
+    const State& state = states_[id];
     Crossings::Others others;
-    if (!crossings_.empty()) others = crossings_[id.value()].beside(moment, own, pace, load.chunks);
+    if (announced_) others = crossings(id).beside(moment, own, pace, load.chunks);
     const double same = std::min(state.bytes - own, (state.hops - 1) * own);
     const double backlog = std::max(0.0, (state.busy_until - start) * bandwidth - load.chunks * own);
     out.first = std::max(out.first, (own + std::min(same + others.begun, backlog)) / bandwidth);
     // By fair shares whoever is no larger and came before is through before this one, whatever had delayed it.
-    if (load.whole && !state.pieces && backlogs_[id.value()].largest() <= own)
-      out.first = std::max(out.first, backlogs_[id.value()].at(key, start, bandwidth) / bandwidth);
+    if (load.whole && !state.pieces && backlogs_[id].largest() <= own)
+      out.first = std::max(out.first, backlogs_[id].at(key, start, bandwidth) / bandwidth);
     rest = std::max(rest, ((load.chunks - 1) * (own + same) + others.earlier + others.later) / bandwidth);
   }
   out.last = out.first + rest;
   return out;
 }
 
-Seconds Loads::latency(std::span<const LinkId> route) const {
-  Seconds sum{};
-  for (const LinkId link : route) sum += links_[link.value()].latency;
-  return sum;
-}
-
-double Loads::alone(std::span<const LinkId> route, Volume chunk) const {
-  double longest = 0;
-  for (const LinkId link : route) longest = std::max(longest, (chunk / links_[link.value()].bandwidth).count());
-  return longest;
-}
-
 Loads::Busiest Loads::busiest(std::size_t pattern, std::size_t phase) const {
   Busiest busiest;
   // Of equally busy links the first by number.
-  std::vector<std::uint32_t> list = used(pattern, phase).list;
-  std::sort(list.begin(), list.end());
-  for (const std::uint32_t link : list) {
-    const Tally& tally = tallies_[phase][link];
-    const Seconds time =
-        Seconds(tally.first_start) + Volume(tally.bytes) / links_[link].bandwidth + Seconds(tally.least_latency);
-    if (!busiest.link || time > busiest.time) busiest = {LinkId(link), Volume(tally.bytes), time};
+  for (std::size_t link = 0; link < links_.size(); ++link) {
+    if (used_[place(pattern, phase) + link] == 0) continue;
+    const Tally& tally = tallies_[phase * links_.size() + link];
+    const Seconds time = Seconds(tally.first_start) + Volume(tally.bytes) / Bandwidth(links_[link].bandwidth) +
+                         Seconds(tally.least_latency);
+    if (!busiest.link || time > busiest.time) busiest = {links_[link].id, Volume(tally.bytes), time};
   }
   return busiest;
 }
 
 bool Loads::shared(std::size_t pattern) const {
   for (std::size_t phase = 0; phase < phases_; ++phase)
-    for (const std::uint32_t link : used(pattern, phase).list)
-      if (states_[link].shared) return true;
+    for (std::size_t link = 0; link < links_.size(); ++link)
+      if (used_[place(pattern, phase) + link] != 0 && states_[link].shared) return true;
   return false;
 }
 

@@ -7,8 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "collcast/topology/fabric.hpp"
 #include "cost/crossings.hpp"
+#include "cost/histories.hpp"
+#include "cost/hops.hpp"
 
 namespace collcast {
 
@@ -52,24 +53,23 @@ class Backlog {
 class Loads {
  public:
   /// The first `watched` patterns can be asked about afterwards.
-  Loads(const Fabric&, std::size_t watched, std::size_t phases);
+  Loads(const Hops&, std::size_t watched);
 
   /// First of all, where hops of different moments can meet: each of them, in ascending moments.
-  void announce(std::span<const LinkId>, double moment, Volume chunk, double duty);
+  void announce(const Sent&, double moment, Volume chunk, double duty);
   void close_announcements();
 
   void begin_moment();
   /// A hop of this moment; nothing of it before `start`.
-  void add(const Connection&, std::span<const LinkId>, const Load&, double start);
+  void add(const Connection&, const Sent&, const Load&, double start);
 
   /// Seconds until the first chunk has left, and all; after all hops of the moment are known.
   struct Spell {
     double first = 0, last = 0;
   };
-  Spell spell(std::span<const LinkId>, double moment, const Load&, double start);
-  Seconds latency(std::span<const LinkId>) const;
+  Spell spell(const Sent&, double moment, const Load&, double start);
   /// Seconds that a chunk takes if the links are free.
-  double alone(std::span<const LinkId>, Volume chunk) const;
+  static double alone(const Sent& sent, Volume chunk) { return chunk.value() / sent.bandwidth; }
 
   struct Busiest {
     std::optional<LinkId> link;
@@ -89,25 +89,26 @@ class Loads {
   };
   struct State {
     double bytes = 0;  // of this moment: a chunk of each hop
-    int hops = 0;
     double busy_until = 0;
+    int hops = 0;
     bool shared = false;
     bool pieces = false;  // something on it comes in chunks
     Connection last{-1, -1, -1, -1, -1, false};
   };
-  struct Used {  // links, by a pattern in a phase
-    std::vector<bool> is;
-    std::vector<std::uint32_t> list;
-  };
-  const Used& used(std::size_t pattern, std::size_t phase) const { return used_[pattern * phases_ + phase]; }
+  Crossings& crossings(std::uint32_t link) { return crossings_[histories_ ? histories_->by_link()[link] : link]; }
+  std::size_t place(std::size_t pattern, std::size_t phase) const {
+    return (pattern * phases_ + phase) * links_.size();
+  }
 
-  std::span<const Link> links_;
-  std::vector<State> states_;
-  std::vector<std::vector<Tally>> tallies_;  // by phase
+  std::span<const Hops::LinkInfo> links_;
   std::size_t phases_;
-  std::vector<Used> used_;            // by watched pattern and phase
-  std::vector<Crossings> crossings_;  // none: nothing was announced
-  std::vector<Backlog> backlogs_;     // none: nothing comes in one piece
+  std::vector<State> states_;
+  std::vector<Tally> tallies_;  // by phase and link
+  std::vector<char> used_;      // by watched pattern, phase and link
+  bool announced_ = false;
+  std::optional<Histories> histories_;  // of kept hops; others' links have crossings of their own
+  std::vector<Crossings> crossings_;
+  std::vector<Backlog> backlogs_;  // none: nothing comes in one piece
   std::vector<std::uint32_t> of_moment_;
 };
 

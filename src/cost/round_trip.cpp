@@ -19,45 +19,50 @@ bool RoundTrip::alike() const {
   });
 }
 
+/// Whether each leg begins where the one before it ends, and the first where the last does.
+bool RoundTrip::in_order() const {
+  for (std::size_t i = 0; i < legs_.size(); ++i)
+    if (legs_[i].to != legs_[i + 1 < legs_.size() ? i + 1 : 0].from) return false;
+  return true;
+}
+
 double RoundTrip::time(int rounds, int chunks) const {
   double longest = 0;
   for (const Leg& leg : legs_) longest = std::max(longest, rounds * (chunks * leg.tau) + leg.alpha);
+  if (in_order()) return std::max(longest, walk(legs_, true, rounds, chunks));
 
   std::map<Position, std::size_t> leg_of;
   for (std::size_t i = 0; i < legs_.size(); ++i) leg_of[legs_[i].from] = i;
-  std::vector<std::size_t> next;  // none: legs_.size()
-  for (const Leg& leg : legs_) {
-    const auto found = leg_of.find(leg.to);
-    next.push_back(found == leg_of.end() ? legs_.size() : found->second);
-  }
   std::vector<bool> visited(legs_.size());
-  for (std::size_t start = 0; start < legs_.size(); ++start)
-    if (!visited[start]) longest = std::max(longest, walk(start, visited, next, rounds, chunks));
+  for (std::size_t start = 0; start < legs_.size(); ++start) {
+    std::vector<Leg> path;
+    std::size_t leg = start;
+    while (leg < legs_.size() && !visited[leg]) {
+      visited[leg] = true;
+      path.push_back(legs_[leg]);
+      const auto next = leg_of.find(legs_[leg].to);
+      leg = next == leg_of.end() ? legs_.size() : next->second;
+    }
+    if (!path.empty()) longest = std::max(longest, walk(path, leg == start, rounds, chunks));
+  }
   return longest;
 }
 
 // The best R consecutive hops: whole turns, and the best window of what is left over.
-double RoundTrip::walk(std::size_t first, std::vector<bool>& visited, const std::vector<std::size_t>& next, int rounds,
-                       int chunks) const {
-  std::vector<std::size_t> path;
-  std::size_t leg = first;
-  for (; leg < legs_.size() && !visited[leg]; leg = next[leg]) {
-    visited[leg] = true;
-    path.push_back(leg);
-  }
-  const bool closed = leg == first;
+double RoundTrip::walk(std::span<const Leg> path, bool closed, int rounds, int chunks) {
   const std::size_t length = path.size();
+  if (length == 0) return 0;
   // Equal legs stay in step: who shares a link now does so in every round. Others drift apart, and find links free.
-  bool equal = true;
-  for (const std::size_t i : path)
-    equal = equal && same(legs_[i].walk + legs_[i].alpha, legs_[path[0]].walk + legs_[path[0]].alpha);
+  const bool equal = std::all_of(path.begin(), path.end(), [&](const Leg& leg) {
+    return same(leg.walk + leg.alpha, path.front().walk + path.front().alpha);
+  });
   const auto hop_time = [&](std::size_t i) {
-    const Leg& at = legs_[path[i % length]];
+    const Leg& at = path[i % length];
     return (equal ? at.tau : at.walk) + at.alpha;
   };
   double slowest = 0, whole = 0, longest = 0;
   for (std::size_t i = 0; i < length; ++i) {
-    slowest = std::max(slowest, legs_[path[i]].tau);
+    slowest = std::max(slowest, path[i].tau);
     whole += hop_time(i);
     longest = std::max(longest, hop_time(i));
   }

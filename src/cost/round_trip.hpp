@@ -5,6 +5,7 @@
 // equal hops; leaves out paths that walk a little and then stay.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "collcast/schedule/pattern.hpp"
@@ -19,14 +20,15 @@ class RoundTrip {
     double walk = 0;   ///< seconds for one chunk that finds the links free
     double alpha = 0;  ///< seconds
   };
+  void clear() { legs_.clear(); }
   void add(const Leg& leg) { legs_.push_back(leg); }
   double time(int rounds, int chunks) const;
   /// Whether all legs take the same time on free links: then the time is exact.
   bool alike() const;
 
  private:
-  double walk(std::size_t first, std::vector<bool>& visited, const std::vector<std::size_t>& next, int rounds,
-              int chunks) const;
+  bool in_order() const;
+  static double walk(std::span<const Leg> path, bool closed, int rounds, int chunks);
   std::vector<Leg> legs_;
 };
 

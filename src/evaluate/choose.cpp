@@ -1,232 +1,28 @@
-// Algorithm, channels and chunks by closed form.
-//
-// Chunks: a forwarding phase costs sum (tau_1/c + alpha) + (c-1)/c * max tau_1, which falls with c towards
-// sum alpha + max tau_1, and the other flows fall or do not depend on c. So there is no best number in this
-// model, only one that is enough: the smallest power of two within 1 % of the most that are tried.
+// Algorithm, channels and chunks by closed form, for one request.
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <numeric>
-#include <optional>
 
-#include "collcast/evaluate/considered.hpp"
+#include "collcast/evaluate/prepared.hpp"
+#include "evaluate/candidates.hpp"
 #include "evaluate/group_patterns.hpp"
 
 namespace collcast {
-namespace {
-
-constexpr double enough = 1.01;
-/// Links that the hops of an estimate cross, all told: a second of closed form, and half a minute.
-constexpr std::int64_t much_work = std::int64_t{1} << 23;
-constexpr std::int64_t too_much_work = std::int64_t{1} << 28;
-
-/// Calls visit(lane, from, hop) for every stride-th hop that an estimate looks at, and returns how many those are; all
-/// rounds of a circulating phase are one.
-template <class Visit>
-std::int64_t each_hop(const Pattern& pattern, std::int64_t stride, Visit visit) {
-  std::int64_t count = 0;
-  for (const Lane& lane : pattern.lanes)
-    for (const Phase& phase : lane.phases)
-      for (Position v = 0; v < pattern.size(); ++v) {
-        const int sends = phase.shape->sends(phase, v);
-        const int hops = phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
-        for (std::int64_t j = (stride - count % stride) % stride; j < hops; j += stride)
-          visit(lane, v, phase.shape->send(phase, v, static_cast<int>(j)));
-        count += hops;
-      }
-  return count;
-}
-
-/// Links that the hops of an estimate cross: their number times the average over a few hundred of them.
-std::int64_t work(const Fabric& fabric, const std::vector<Pattern>& patterns) {
-  constexpr std::int64_t looked_at = 256;
-  const auto nothing = [](const Lane&, Position, const Hop&) {};
-  double sum = 0;
-  std::vector<LinkId> route;
-  for (const Pattern& pattern : patterns) {
-    const std::int64_t hops = each_hop(pattern, std::numeric_limits<std::int64_t>::max(), nothing);
-    double links = 0, seen = 0;
-    each_hop(pattern, hops / looked_at + 1, [&](const Lane& lane, Position from, const Hop& hop) {
-      route.clear();
-      fabric.route(pattern.rank(lane, from), pattern.rank(lane, hop.peer), lane.route_lane, route);
-      links += static_cast<double>(route.size());
-      seen += 1;
-    });
-    if (seen > 0) sum += static_cast<double>(hops) * links / seen;
-  }
-  return static_cast<std::int64_t>(std::min(sum, 9e18));
-}
-
-Estimate with_chunks(const Fabric& fabric, std::vector<Pattern>& patterns, int chunks) {
-  for (Pattern& pattern : patterns) pattern.chunks = chunks;
-  return estimate_first(fabric, patterns);
-}
-
-struct Chunked {
-  int chunks = 1;
-  Estimate estimate;
-};
-
-/// The most chunks that are tried: 4096, or as many as leave each a byte.
-int most_doublings(const std::vector<Pattern>& patterns) {
-  double largest = 1;
-  for (const Pattern& pattern : patterns)
-    for (const Lane& lane : pattern.lanes) largest = std::max(largest, lane.block.value());
-  return std::min(12, static_cast<int>(std::floor(std::log2(largest))));
-}
-
-Chunked best_chunks(const Fabric& fabric, std::vector<Pattern>& patterns) {
-  const int most = most_doublings(patterns);
-  Chunked best{1 << most, with_chunks(fabric, patterns, 1 << most)};
-  const Seconds limit = best.estimate.total * enough;
-  int too_few = -1;
-  int good = most;
-  while (good - too_few > 1) {
-    const int middle = (too_few + good) / 2;
-    Estimate estimate = with_chunks(fabric, patterns, 1 << middle);
-    if (estimate.total > limit) {
-      too_few = middle;
-    } else {
-      good = middle;
-      best = {1 << middle, std::move(estimate)};
-    }
-  }
-  return best;
-}
-
-int ranks_on_least_used_node(const Fabric& fabric, const Group& group) {
-  std::map<NodeId, int> count;
-  for (int i = 0; i < group.size(); ++i) ++count[fabric.node_of(group[i])];
-  int least = group.size();
-  for (const auto& [node, ranks] : count) least = std::min(least, ranks);
-  return count.size() > 1 ? least : 1;
-}
-
-int channels_for(const Fabric& fabric, const CollectiveRequest& request, const AlgorithmInfo& info) {
-  if (!info.channelled) return 1;
-  return std::max(1, std::min(fabric.nics_per_node(), ranks_on_least_used_node(fabric, request.group)));
-}
-
-const AlgorithmInfo* find_info(const std::string& name) {
-  for (const AlgorithmInfo& info : algorithms())
-    if (info.name == name) return &info;
-  return nullptr;
-}
-
-/// One algorithm, before its chunks are chosen and its time is known.
-struct Candidate {
-  CollectiveOptions options;
-  std::vector<Pattern> patterns;  ///< own, then those alongside
-  std::int64_t work = 0;          ///< links that an estimate's hops cross
-};
-
-Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy,
-                            const std::string& name) {
-  CollectiveOptions options{name, std::max(1, policy.chunks), std::max(1, policy.channels), {}};
-  if (const AlgorithmInfo* info = find_info(name); info != nullptr && policy.channels == 0)
-    options.channels = channels_for(fabric, request, *info);
-  Result<std::vector<Pattern>> patterns = group_patterns(fabric, request, options);
-  if (!patterns) return patterns.errors();
-  Candidate out{std::move(options), std::move(patterns).value()};
-  out.work = work(fabric, out.patterns);
-  if (out.work > too_much_work)
-    return Diagnostics{{{},
-                        name + " among " + std::to_string(request.group.size()) + " ranks here crosses " +
-                            std::to_string(out.work) + " links, more than the " + std::to_string(too_much_work) +
-                            " that are looked at one by one",
-                        "expected fewer ranks, or another algorithm of this collective"}};
-  out.options.node_of = nodes_of(fabric, request.group);
-  return out;
-}
-
-Choice priced(const Fabric& fabric, const CollectivePolicy& policy, Candidate c) {
-  Chunked best;
-  if (policy.chunks == 0 && find_info(c.options.algorithm)->chunked)
-    best = best_chunks(fabric, c.patterns);
-  else
-    best = {c.options.chunks, with_chunks(fabric, c.patterns, c.options.chunks)};
-  c.options.chunks = c.patterns.front().chunks = best.chunks;
-  return {std::move(c.options), std::move(c.patterns.front()), std::move(best.estimate), {}};
-}
-
-/// All that do the kind and suit the group; the last reasons why not if there are none.
-Result<std::vector<Candidate>> candidates(const Fabric& fabric, const CollectiveRequest& request,
-                                          const CollectivePolicy& policy) {
-  std::vector<Candidate> lean, heavy;
-  Diagnostics why_not;
-  for (const AlgorithmInfo& info : algorithms()) {
-    if (std::find(info.kinds.begin(), info.kinds.end(), request.kind) == info.kinds.end()) continue;
-    Result<Candidate> one = candidate(fabric, request, policy, info.name);
-    if (!one) {
-      why_not = one.errors();
-      continue;
-    }
-    auto& list = one->work > much_work ? heavy : lean;
-    list.push_back(std::move(one).value());
-  }
-  if (lean.empty() && heavy.empty()) return why_not;
-  return lean.empty() ? std::move(heavy) : std::move(lean);
-}
-
-}  // namespace
 
 Result<std::vector<Choice>> choose(const Fabric& fabric, const CollectiveRequest& request,
                                    const CollectivePolicy& policy) {
-  if (Diagnostics wrong = wrong_with_ranks(fabric, request); !wrong.empty()) return wrong;
-  std::vector<Choice> choices;
-  if (policy.algorithm != "auto") {
-    Result<Candidate> one = candidate(fabric, request, policy, policy.algorithm);
-    if (!one) return one.errors();
-    choices.push_back(priced(fabric, policy, std::move(one).value()));
-    return choices;
-  }
-  Result<std::vector<Candidate>> all = candidates(fabric, request, policy);
+  const Result<std::vector<Candidate>> all = candidates(fabric, request, policy);
   if (!all) return all.errors();
-  for (Candidate& c : std::move(all).value()) choices.push_back(priced(fabric, policy, std::move(c)));
+  std::vector<Choice> choices;
+  for (const Candidate& c : *all) choices.push_back(priced(c, request.size));
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
     return rounded(a.estimate.total) < rounded(b.estimate.total);
   });
   return choices;
 }
 
-Result<std::vector<std::string>> considered(const Fabric& fabric, const CollectiveRequest& request) {
-  if (Diagnostics wrong = wrong_with_ranks(fabric, request); !wrong.empty()) return wrong;
-  const Result<std::vector<Candidate>> all = candidates(fabric, request, {});
-  if (!all) return all.errors();
-  std::vector<std::string> names;
-  for (const Candidate& c : *all) names.push_back(c.options.algorithm);
-  return names;
-}
-
 Result<Choice> fastest(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy) {
-  if (Diagnostics wrong = wrong_with_ranks(fabric, request); !wrong.empty()) return wrong;
-  if (policy.algorithm != "auto") {
-    Result<Candidate> one = candidate(fabric, request, policy, policy.algorithm);
-    if (!one) return one.errors();
-    return priced(fabric, policy, std::move(one).value());
-  }
-  Result<std::vector<Candidate>> found = candidates(fabric, request, policy);
-  if (!found) return found.errors();
-  std::vector<Candidate> all = std::move(found).value();
-  std::vector<Seconds> floors;
-  for (const Candidate& c : all) floors.push_back(least_time(fabric, c.patterns));
-
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return floors[a] < floors[b]; });
-  std::optional<Choice> best;
-  std::size_t best_place = 0;
-  for (const std::size_t i : order) {
-    if (best && rounded(floors[i]) > rounded(best->estimate.total)) break;
-    Choice choice = priced(fabric, policy, std::move(all[i]));
-    // Of equal times the one that the catalogue names first, as choose() has it.
-    const double time = rounded(choice.estimate.total), least = best ? rounded(best->estimate.total) : 0;
-    if (best && (time > least || (time == least && i > best_place))) continue;
-    best = std::move(choice);
-    best_place = i;
-  }
-  return std::move(*best);
+  const Result<PreparedCollective> prepared = PreparedCollective::make(fabric, request, policy);
+  if (!prepared) return prepared.errors();
+  return prepared->fastest(request.size);
 }
 
 std::vector<ChunkPoint> chunk_curve(const Fabric& fabric, const CollectiveRequest& request, CollectiveOptions options) {
@@ -235,9 +31,13 @@ std::vector<ChunkPoint> chunk_curve(const Fabric& fabric, const CollectiveReques
   Result<std::vector<Pattern>> made = group_patterns(fabric, request, options);
   if (!made) return {};
   std::vector<Pattern> patterns = std::move(made).value();
+  const RoutedPatterns routed(fabric, patterns);
   std::vector<ChunkPoint> curve;
   const int most = most_doublings(patterns);
-  for (int d = 0; d <= most; ++d) curve.push_back({1 << d, with_chunks(fabric, patterns, 1 << d).total});
+  for (int d = 0; d <= most; ++d) {
+    for (Pattern& pattern : patterns) pattern.chunks = 1 << d;
+    curve.push_back({1 << d, estimate_first(routed, patterns).total});
+  }
   return curve;
 }
 

@@ -4,11 +4,10 @@
 #include <memory>
 
 #include "evaluate/group_patterns.hpp"
+#include "evaluate/request_key.hpp"
 
 namespace collcast {
 namespace {
-
-bool takes_no_time(const CollectiveRequest& request) { return request.group.size() == 1 || request.size == Bytes(0); }
 
 Result<Seconds> simulate_alone(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine,
                                Seconds base) {
@@ -18,10 +17,7 @@ Result<Seconds> simulate_alone(const Fabric& fabric, const Pattern& pattern, con
   return to_seconds(timeline->finish) + base;
 }
 
-/// All that a time depends on, as numbers.
-using Key = std::vector<std::int64_t>;
-
-void append_group(const Group& group, Key& key) {
+void append_group(const Group& group, RequestKey& key) {
   key.push_back(group.size());
   if (group.is_strided()) {
     key.insert(key.end(), {-1, group.size() > 0 ? group[0].value() : 0, group.stride()});
@@ -30,14 +26,14 @@ void append_group(const Group& group, Key& key) {
   for (int i = 0; i < group.size(); ++i) key.push_back(group[i].value());
 }
 
-Key key_of(const CollectiveRequest& request) {
-  Key key{static_cast<std::int64_t>(request.kind), request.size.value(), request.root};
+}  // namespace
+
+RequestKey key_of_groups(const CollectiveRequest& request) {
+  RequestKey key{static_cast<std::int64_t>(request.kind), request.root};
   append_group(request.group, key);
   for (const Group& group : request.alongside) append_group(group, key);
   return key;
 }
-
-}  // namespace
 
 CollectiveTime by_estimate(const Fabric& fabric, CollectivePolicy policy) {
   return [&fabric, policy = std::move(policy)](const CollectiveRequest& request) -> Result<Seconds> {
@@ -81,9 +77,10 @@ Result<Together> simulate_together(const Fabric& fabric, std::span<const Pattern
 }
 
 CollectiveTime memoized(CollectiveTime time) {
-  return [time = std::move(time), known = std::make_shared<std::map<Key, Result<Seconds>>>()](
+  return [time = std::move(time), known = std::make_shared<std::map<RequestKey, Result<Seconds>>>()](
              const CollectiveRequest& request) -> Result<Seconds> {
-    Key key = key_of(request);
+    RequestKey key = key_of_groups(request);
+    key.push_back(request.size.value());
     const auto found = known->find(key);
     if (found != known->end()) return found->second;
     return known->emplace(std::move(key), time(request)).first->second;

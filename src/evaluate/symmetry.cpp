@@ -4,7 +4,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
+
+#include "collcast/evaluate/prepared.hpp"
+#include "evaluate/group_patterns.hpp"
+#include "evaluate/request_key.hpp"
 
 namespace collcast {
 namespace {
@@ -14,7 +19,7 @@ struct Span {
   int first = 0, last = 0;
 };
 
-Span nodes_of(const Fabric& fabric, const CollectiveRequest& request) {
+Span span_of(const Fabric& fabric, const CollectiveRequest& request) {
   std::uint32_t least = ~std::uint32_t{0}, most = 0;
   const auto look = [&](const Group& group) {
     for (int i = 0; i < group.size(); ++i) {
@@ -74,10 +79,57 @@ class SmallerMachines {
   std::map<int, Fabric> built_;
 };
 
+/// What groups are asked about, each looked at once whatever the sizes.
+class PreparedAtFront {
+ public:
+  PreparedAtFront(const Fabric& fabric, CollectivePolicy policy)
+      : fabric_(fabric), machines_(fabric), policy_(std::move(policy)) {}
+
+  Result<Seconds> operator()(const CollectiveRequest& request) {
+    if (takes_no_time(request)) return Seconds(0);
+    RequestKey key = key_of_groups(request);
+    if (const auto known = find(key); known && request.size > Bytes(0))
+      return known->fastest(request.size).estimate.total;
+    const Fabric& machine = machines_.of(span_of(fabric_, request).last + 1);
+    Result<PreparedCollective> made = PreparedCollective::make(machine, request, policy_);
+    if (!made) return made.errors();
+    const Seconds time = made->fastest(request.size).estimate.total;
+    keep(std::move(key), std::move(made).value());
+    return time;
+  }
+
+ private:
+  /// Links that the hops of all that is kept cross: 200 MB or so.
+  static constexpr std::size_t most_crossings = std::size_t{1} << 23;
+
+  std::optional<PreparedCollective> find(const RequestKey& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(key);
+    if (found == known_.end()) return std::nullopt;
+    return found->second;
+  }
+  void keep(RequestKey key, PreparedCollective prepared) {
+    const std::lock_guard lock(mutex_);
+    crossings_ += prepared.crossings();
+    if (crossings_ > most_crossings) {
+      known_.clear();
+      crossings_ = prepared.crossings();
+    }
+    known_.emplace(std::move(key), std::move(prepared));
+  }
+
+  const Fabric& fabric_;
+  SmallerMachines machines_;
+  CollectivePolicy policy_;
+  std::mutex mutex_;
+  std::map<RequestKey, PreparedCollective> known_;
+  std::size_t crossings_ = 0;
+};
+
 }  // namespace
 
 CollectiveRequest moved_to_front(const Fabric& fabric, const CollectiveRequest& request) {
-  const int nodes = std::visit(Shift{nodes_of(fabric, request)}, fabric.spec().network);
+  const int nodes = std::visit(Shift{span_of(fabric, request)}, fabric.spec().network);
   if (nodes == 0) return request;
   const auto ranks = static_cast<std::uint32_t>(nodes) * static_cast<std::uint32_t>(fabric.ranks_per_node());
   CollectiveRequest front{request.kind, moved(request.group, ranks), request.size, request.root, {}};
@@ -86,9 +138,8 @@ CollectiveRequest moved_to_front(const Fabric& fabric, const CollectiveRequest& 
 }
 
 CollectiveTime by_estimate_at_front(const Fabric& fabric, CollectivePolicy policy) {
-  return [&fabric, machines = std::make_shared<SmallerMachines>(fabric),
-          policy = std::move(policy)](const CollectiveRequest& request) -> Result<Seconds> {
-    return by_estimate(machines->of(nodes_of(fabric, request).last + 1), policy)(request);
+  return [prepared = std::make_shared<PreparedAtFront>(fabric, std::move(policy))](const CollectiveRequest& request) {
+    return (*prepared)(request);
   };
 }
 

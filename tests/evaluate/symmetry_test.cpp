@@ -3,9 +3,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <random>
 
 #include "agreement/answers.hpp"
+#include "collcast/evaluate/prepared.hpp"
 #include "support/small_fabrics.hpp"
 
 using namespace collcast;
@@ -96,6 +98,31 @@ TEST_CASE("the fastest alone is the first of all choices") {
       CHECK(alone.estimate.total == first.estimate.total);
       CHECK(by_estimate(fabric, {})(r).value() == first.estimate.total);
       for (const Choice& c : choices) CHECK(least_time(fabric, {&c.pattern, 1}) <= estimate(fabric, c.pattern).total);
+    }
+}
+
+TEST_CASE("what was prepared once answers every size as if it had been asked anew") {
+  for (const Fabric& fabric : machines())
+    for (CollectiveRequest r : requests(fabric, 20)) {
+      const PreparedCollective prepared = PreparedCollective::make(fabric, r, {}).value();
+      const std::vector<std::string> names = prepared.algorithms();
+      for (const std::int64_t bytes :
+           {std::int64_t{1}, std::int64_t{5000}, std::int64_t{1} << 20, std::int64_t{3} << 31}) {
+        r.size = Bytes(bytes);
+        const std::vector<Choice> choices = choose(fabric, r, {}).value();  // each algorithm, whatever it takes
+        const Choice first = prepared.fastest(r.size);
+        CHECK(first.options.algorithm == choices.front().options.algorithm);
+        CHECK(first.options.chunks == choices.front().options.chunks);
+        CHECK(first.estimate.total == choices.front().estimate.total);
+        REQUIRE(names.size() == choices.size());
+        for (std::size_t a = 0; a < names.size(); ++a) {
+          const auto one = std::find_if(choices.begin(), choices.end(),
+                                        [&](const Choice& c) { return c.options.algorithm == names[a]; });
+          REQUIRE(one != choices.end());
+          CHECK(prepared.price(a, r.size).estimate.total == one->estimate.total);
+          CHECK(prepared.at_least(a, r.size) <= one->estimate.total);
+        }
+      }
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "src/large_groups.hpp"
+
 using namespace collcast;
 
 namespace {
@@ -141,4 +143,28 @@ TEST_CASE("large groups are priced at a few sizes and are right at all of them")
     CAPTURE(point.size.value(), predicted->algorithm, exact->options.algorithm);
     CHECK(predicted->time.count() == Approx(exact->estimate.total.count()).epsilon(0.02));
   }
+}
+
+TEST_CASE("passing over what cannot be the fastest changes no answer for large groups") {
+  for (const std::string machine : {"dgx-h100", "polaris"})
+    for (const std::string collective : {"all_reduce", "all_gather", "broadcast"}) {
+      const auto spec = load_topology(machine, {{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}});
+      REQUIRE(spec.ok());
+      Machines machines = Machines::only(*spec);
+      MeasuredTable large = table("a", collective, Health::yes, {});
+      large.facts.nodes = machine == "polaris" ? 33 : 17;
+      large.facts.ranks = machine == "polaris" ? 132 : 136;
+      for (int i = 3; i < 34; i += 2)
+        large.points.push_back({Bytes(std::int64_t{1} << i), Seconds(1), false, std::nullopt});
+      const auto place = machines.place(large);
+      REQUIRE(place.ok());
+      LargeGroups some, all(true);
+      for (const MeasuredPoint& point : large.points) {
+        const auto a = some.fastest(*place, point.size), b = all.fastest(*place, point.size);
+        REQUIRE((a.ok() && b.ok()));
+        CAPTURE(machine, collective, point.size.value());
+        CHECK(a->time == b->time);
+        CHECK(a->algorithm == b->algorithm);
+      }
+    }
 }

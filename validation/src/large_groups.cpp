@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <vector>
 
-#include "collcast/evaluate/considered.hpp"
+#include "collcast/evaluate/prepared.hpp"
 
 namespace collcast {
 
@@ -15,30 +16,36 @@ namespace {
 constexpr double near_enough = 0.01;
 /// Times nearer to each other are equal, and the catalogue's order decides, as for `auto`.
 constexpr double no_difference = 1e-6;
+/// What is slower than another by more cannot be the fastest, nor, a few equal ones apart, keep one from being it.
+constexpr double surely_slower = 1 + 100 * no_difference;
+constexpr Seconds not_looked_at{std::numeric_limits<double>::infinity()};
 
 /// One algorithm over the sizes, which are in order.
 class Curve {
  public:
-  Curve(const PlacedTable& place, std::string algorithm, const std::vector<Bytes>& sizes)
-      : place_(place), policy_{std::move(algorithm)}, sizes_(sizes), times_(sizes.size()) {}
+  Curve(const PreparedCollective& prepared, std::size_t algorithm, const std::vector<Bytes>& sizes)
+      : prepared_(prepared), algorithm_(algorithm), sizes_(sizes), times_(sizes.size(), not_looked_at) {}
 
-  Result<std::vector<Seconds>> times() {
+  /// Those that could be the fastest, given what others take; the rest may be left out.
+  const std::vector<Seconds>& times(const std::vector<Seconds>& others) {
     const std::size_t last = sizes_.size() - 1;
-    if (!price(0) || !price(last)) return errors_;
-    if (!fill(0, last)) return errors_;
+    for (std::size_t i = 0; i <= last; ++i)
+      matters_.push_back(prepared_.at_least(algorithm_, sizes_[i]) <= others[i] * surely_slower);
+    if (!any_matters(0, last + 1)) return times_;
+    price(0);
+    price(last);
+    fill(0, last);
     return times_;
   }
 
  private:
-  bool price(std::size_t i) {
-    const Result<Choice> choice = fastest(*place_.fabric, place_.request(sizes_[i]), policy_);
-    if (!choice) {
-      errors_ = choice.errors();
-      return false;
-    }
-    times_[i] = choice->estimate.total;
-    return true;
+  bool any_matters(std::size_t begin, std::size_t end) const {
+    return std::find(matters_.begin() + static_cast<std::ptrdiff_t>(begin),
+                     matters_.begin() + static_cast<std::ptrdiff_t>(end),
+                     true) != matters_.begin() + static_cast<std::ptrdiff_t>(end);
   }
+
+  void price(std::size_t i) { times_[i] = prepared_.price(algorithm_, sizes_[i]).estimate.total; }
 
   double bytes(std::size_t i) const { return static_cast<double>(sizes_[i].value()); }
   double slope(std::size_t low, std::size_t high) const {
@@ -58,23 +65,26 @@ class Curve {
     return best;
   }
 
-  bool fill(std::size_t low, std::size_t high) {
-    if (high - low < 2) return true;
+  /// What is read off a line lies above the bounds of its sizes too, for these are convex in the size.
+  void fill(std::size_t low, std::size_t high) {
+    if (high - low < 2 || !any_matters(low + 1, high)) return;
     const std::size_t middle = bend(low, high);
-    if (!price(middle)) return false;
+    price(middle);
     const Seconds line = on_line(low, high, middle);
-    if (std::abs((times_[middle] - line) / times_[middle]) > near_enough)
-      return fill(low, middle) && fill(middle, high);
+    if (std::abs((times_[middle] - line) / times_[middle]) > near_enough) {
+      fill(low, middle);
+      fill(middle, high);
+      return;
+    }
     for (std::size_t i = low + 1; i < high; ++i)
       if (i != middle) times_[i] = i < middle ? on_line(low, middle, i) : on_line(middle, high, i);
-    return true;
   }
 
-  const PlacedTable& place_;
-  CollectivePolicy policy_;
+  const PreparedCollective& prepared_;
+  std::size_t algorithm_;
   const std::vector<Bytes>& sizes_;
   std::vector<Seconds> times_;
-  Diagnostics errors_;
+  std::vector<bool> matters_;
 };
 
 std::vector<Bytes> sizes_of(const MeasuredTable& table) {
@@ -83,19 +93,34 @@ std::vector<Bytes> sizes_of(const MeasuredTable& table) {
   return {sizes.begin(), sizes.end()};
 }
 
-Result<std::map<Bytes, Predicted>> all_sizes(const PlacedTable& place) {
+/// Those with the least to be expected of them come first: what they take tells what need not be looked at.
+std::vector<std::size_t> by_promise(const PreparedCollective& prepared, std::size_t algorithms, Bytes largest) {
+  std::vector<std::size_t> order(algorithms);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return prepared.at_least(a, largest) < prepared.at_least(b, largest);
+  });
+  return order;
+}
+
+Result<std::map<Bytes, Predicted>> all_sizes(const PlacedTable& place, bool look_at_all) {
   const std::vector<Bytes> sizes = sizes_of(*place.table);
-  const Result<std::vector<std::string>> names = considered(*place.fabric, place.request(sizes.back()));
-  if (!names) return names.errors();
+  const auto prepared = PreparedCollective::make(*place.fabric, place.request(sizes.back()), {});
+  if (!prepared) return prepared.errors();
+  const std::vector<std::string> names = prepared->algorithms();
+  std::vector<std::vector<Seconds>> times(names.size());
+  std::vector<Seconds> least(sizes.size(), not_looked_at);
+  for (const std::size_t a : by_promise(*prepared, names.size(), sizes.back())) {
+    const std::vector<Seconds> all(sizes.size(), not_looked_at);
+    times[a] = Curve(*prepared, a, sizes).times(look_at_all ? all : least);
+    for (std::size_t i = 0; i < sizes.size(); ++i) least[i] = std::min(least[i], times[a][i]);
+  }
   std::map<Bytes, Predicted> best;
-  for (const std::string& name : *names) {
-    const Result<std::vector<Seconds>> times = Curve(place, name, sizes).times();
-    if (!times) return times.errors();
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const Predicted here{(*times)[i], name};
-      const auto [found, first] = best.emplace(sizes[i], here);
-      if (!first && here.time < found->second.time * (1 - no_difference)) found->second = here;
-    }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::size_t first = 0;
+    for (std::size_t a = 1; a < names.size(); ++a)
+      if (times[a][i] < times[first][i] * (1 - no_difference)) first = a;
+    best.emplace(sizes[i], Predicted{times[first][i], names[first]});
   }
   return best;
 }
@@ -105,7 +130,7 @@ Result<std::map<Bytes, Predicted>> all_sizes(const PlacedTable& place) {
 Result<Predicted> LargeGroups::fastest(const PlacedTable& place, Bytes size) {
   const Key key{place.fabric.get(), place.kind, place.group.size(), place.table};
   auto found = known_.find(key);
-  if (found == known_.end()) found = known_.emplace(key, all_sizes(place)).first;
+  if (found == known_.end()) found = known_.emplace(key, all_sizes(place, look_at_all_)).first;
   if (!found->second) return found->second.errors();
   return found->second->at(size);
 }

@@ -1,0 +1,39 @@
+// Patterns whose routes are looked up once, for many estimates that differ in bytes and chunks alone.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "collcast/cost/estimate.hpp"
+
+namespace collcast {
+
+class Hops;
+
+/// What these hold does not change, and may be read by several threads at once. The patterns that the functions below
+/// are given are those that the routes were looked up for, but for `Lane::block` and `chunks`.
+class RoutedPatterns {
+ public:
+  /// Links that hops cross, all told: of more nothing is kept, and routes are looked up whenever they are needed.
+  static constexpr std::size_t most_kept = std::size_t{1} << 23;
+  RoutedPatterns(const Fabric&, std::span<const Pattern>, std::size_t most = most_kept);
+  const Hops& hops() const { return *hops_; }
+  /// Those that are kept: some 20 bytes of memory each.
+  std::size_t crossings() const;
+
+ private:
+  std::shared_ptr<const Hops> hops_;
+};
+
+Estimate estimate_first(const RoutedPatterns&, std::span<const Pattern>);
+
+/// What least_time() is made of: it is the longer of the two, or a rounding error less.
+struct LeastTime {
+  Seconds latency{};  ///< whatever the bytes
+  Seconds load{};     ///< in proportion to them
+  Seconds at(double times_the_bytes) const;
+};
+LeastTime least_time(const RoutedPatterns&, std::span<const Pattern>);
+
+}  // namespace collcast
