@@ -89,18 +89,22 @@ class PreparedAtFront {
     if (takes_no_time(request)) return Seconds(0);
     RequestKey key = key_of_groups(request);
     if (const auto known = find(key); known && request.size > Bytes(0))
-      return known->fastest(request.size).estimate.total;
+      return time(*known, request.size);
     const Fabric& machine = machines_.of(span_of(fabric_, request).last + 1);
     Result<PreparedCollective> made = PreparedCollective::make(machine, request, policy_);
     if (!made) return made.errors();
-    const Seconds time = made->fastest(request.size).estimate.total;
+    const Seconds first = time(*made, request.size);
     keep(std::move(key), std::move(made).value());
-    return time;
+    return first;
   }
 
  private:
   /// Links that the hops of all that is kept cross: 200 MB or so.
   static constexpr std::size_t most_crossings = std::size_t{1} << 23;
+
+  Seconds time(const PreparedCollective& prepared, Bytes size) const {
+    return prepared.fastest(size).estimate.total + policy_.base_latency;
+  }
 
   std::optional<PreparedCollective> find(const RequestKey& key) {
     const std::lock_guard lock(mutex_);

@@ -88,8 +88,8 @@ class Spelling {
       for (const Stretch& stretch : turn.backward ? stage.work(unit).backward : stage.work(unit).forward) {
         Work work = Delay{stretch.time};
         if (stretch.computes()) work = Compute{stage.rank, stretch.time};
-        s.last = add(i, stretch.computes() ? s.streams.compute : s.streams.tp, work,
-                     after({s.last, message}), turn_name + unit.label + " " + stretch.name, stretch.category,
+        s.last = add(i, stretch.computes() ? s.streams.compute : s.streams.tp, work, after({s.last, message}),
+                     turn_name + unit.label + " " + stretch.name, stretch.category,
                      turn.backward ? Doing::backward : Doing::forward, turn.micro_batch);
         message.reset();
       }
