@@ -141,7 +141,9 @@ TEST_CASE("a named algorithm and fixed chunks are the fastest of one") {
 TEST_CASE("a moved request costs the same to the last bit, on a machine that ends with it") {
   int moved = 0;
   for (const Fabric& fabric : machines()) {
-    const CollectiveTime whole = by_estimate(fabric, {}), front = by_estimate_at_front(fabric, {});
+    CollectivePolicy calibrated;
+    calibrated.base_latency = Seconds(3e-6);
+    const CollectiveTime whole = by_estimate(fabric, calibrated), front = by_estimate_at_front(fabric, calibrated);
     for (const CollectiveRequest& r : requests(fabric, 150)) {
       const CollectiveRequest there = moved_to_front(fabric, r);
       CHECK(front(there).value() == whole(r).value());
