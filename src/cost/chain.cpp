@@ -3,14 +3,12 @@
 #include "collcast/cost/chain.hpp"
 
 #include <algorithm>
-#include <cmath>
 
+#include "cost/rounding.hpp"
 #include "cost/walked.hpp"
 
 namespace collcast {
 namespace {
-
-bool same(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(a, b); }
 
 /// A hop of the chain, and which of its chunks the chain is about.
 struct Joint {
@@ -26,7 +24,8 @@ Joint before(const std::vector<const Walked*>& hops, const Walked& hop, double t
     if (!sent && !came) continue;
     for (const bool of_last : {last, !last}) {
       const double left = of_last ? other->left.last : other->left.first;
-      if ((came && same(left + other->latency, time)) || (sent && same(left, time))) return {other, of_last};
+      if ((came && same_but_rounding(left + other->latency, time)) || (sent && same_but_rounding(left, time)))
+        return {other, of_last};
     }
   }
   return {};
@@ -49,7 +48,8 @@ std::vector<ChainHop> longest_chain(const Fabric& fabric, const Pattern& pattern
     const Walked& hop = *at.hop;
     const Lane& lane = pattern.lanes[static_cast<std::size_t>(hop.lane)];
     // The last chunk comes a tau after its start at the soonest; else it queued behind the first.
-    const bool waited = at.last && hop.start.last > hop.start.first && same(hop.left.last, hop.start.last + hop.tau);
+    const bool waited =
+        at.last && hop.start.last > hop.start.first && same_but_rounding(hop.left.last, hop.start.last + hop.tau);
     const double start = waited ? hop.start.last : hop.start.first, end = at.last ? hop.left.last : hop.left.first;
     using enum ChainHop::Part;
     const auto part = pattern.chunks == 1 ? whole : waited ? last_chunk : at.last ? all_chunks : first_chunk;

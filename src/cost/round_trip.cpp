@@ -1,21 +1,15 @@
 #include "cost/round_trip.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+
+#include "cost/rounding.hpp"
 
 namespace collcast {
 
-namespace {
-
-/// Sums of the same latencies in another order differ in the last bit.
-bool same(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(a, b); }
-
-}  // namespace
-
 bool RoundTrip::alike() const {
   return std::all_of(legs_.begin(), legs_.end(), [&](const Leg& leg) {
-    return same(leg.walk, legs_.front().walk) && same(leg.alpha, legs_.front().alpha);
+    return same_but_rounding(leg.walk, legs_.front().walk) && same_but_rounding(leg.alpha, legs_.front().alpha);
   });
 }
 
@@ -54,7 +48,7 @@ double RoundTrip::walk(std::span<const Leg> path, bool closed, int rounds, int c
   if (length == 0) return 0;
   // Equal legs stay in step: who shares a link now does so in every round. Others drift apart, and find links free.
   const bool equal = std::all_of(path.begin(), path.end(), [&](const Leg& leg) {
-    return same(leg.walk + leg.alpha, path.front().walk + path.front().alpha);
+    return same_but_rounding(leg.walk + leg.alpha, path.front().walk + path.front().alpha);
   });
   const auto hop_time = [&](std::size_t i) {
     const Leg& at = path[i % length];

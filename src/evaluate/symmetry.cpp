@@ -88,8 +88,7 @@ class PreparedAtFront {
   Result<Seconds> operator()(const CollectiveRequest& request) {
     if (takes_no_time(request)) return Seconds(0);
     RequestKey key = key_of_groups(request);
-    if (const auto known = find(key); known && request.size > Bytes(0))
-      return time(*known, request.size);
+    if (const auto known = find(key); known && request.size > Bytes(0)) return time(*known, request.size);
     const Fabric& machine = machines_.of(span_of(fabric_, request).last + 1);
     Result<PreparedCollective> made = PreparedCollective::make(machine, request, policy_);
     if (!made) return made.errors();
