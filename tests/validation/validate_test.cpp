@@ -2,6 +2,9 @@
 #include "collcast/validation/validate.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <oneapi/tbb/global_control.h>
 
 #include "src/large_groups.hpp"
 
@@ -167,4 +170,31 @@ TEST_CASE("passing over what cannot be the fastest changes no answer for large g
         CHECK(a->algorithm == b->algorithm);
       }
     }
+}
+
+TEST_CASE("tables come in their own order with their own rows, whatever the number of threads") {
+  std::vector<MeasuredTable> tables;
+  for (int i = 0; i < 60; ++i) {
+    tables.push_back(table("t" + std::to_string(i), i % 2 ? "all_reduce" : "all_gather", Health::yes,
+                           {{1 << (i % 20), 20}, {1 << 20, 30}}));
+    if (i % 7 != 3) continue;
+    tables.back().facts.nodes = 2;  // over which 5 ranks do not spread evenly
+    tables.back().facts.ranks = 5;
+  }
+  const auto text = [&](std::size_t threads) {
+    const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+    Machines machines = star();
+    const auto report = validate(tables, machines, memoized(ideal_prediction(false)), Statistic::mean);
+    std::string out;
+    for (const ScoredTable& t : report.tables) {
+      out += t.id;
+      for (const Deviation& row : t.rows) out += fmt::format(" {} {}", row.size.value(), row.predicted.count());
+    }
+    for (const UnscoredTable& t : report.unscored) out += t.id + t.why;
+    return out;
+  };
+  const std::string serial = text(1);
+  CHECK(serial.find("t0 1 ") == 0);
+  CHECK(serial.find("t3 ") == std::string::npos);
+  for (const std::size_t threads : {2, 8}) CHECK(text(threads) == serial);
 }

@@ -127,12 +127,23 @@ Result<std::map<Bytes, Predicted>> all_sizes(const PlacedTable& place, bool look
 
 }  // namespace
 
+const LargeGroups::Times* LargeGroups::find(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(key);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+const LargeGroups::Times* LargeGroups::keep(const Key& key, Times times) {
+  const std::lock_guard lock(mutex_);
+  return &known_.emplace(key, std::move(times)).first->second;
+}
+
 Result<Predicted> LargeGroups::fastest(const PlacedTable& place, Bytes size) {
   const Key key{place.fabric.get(), place.kind, place.group.size(), place.table};
-  auto found = known_.find(key);
-  if (found == known_.end()) found = known_.emplace(key, all_sizes(place, look_at_all_)).first;
-  if (!found->second) return found->second.errors();
-  return found->second->at(size);
+  const Times* times = find(key);
+  if (times == nullptr) times = keep(key, all_sizes(place, look_at_all_));
+  if (!*times) return times->errors();
+  return (*times)->at(size);
 }
 
 }  // namespace collcast

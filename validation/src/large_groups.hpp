@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <tuple>
 
 #include "collcast/validation/validate.hpp"
@@ -20,13 +21,18 @@ class LargeGroups {
   /// `look_at_all`: also what cannot be the fastest; the answers are the same.
   explicit LargeGroups(bool look_at_all = false) : look_at_all_(look_at_all) {}
   static bool covers(const PlacedTable& place) { return place.algorithm == "auto" && place.group.size() > 128; }
-  /// Of a size of the table's; the fabric must stay alive.
+  /// Of a size of the table's; the fabric must stay alive. From any thread; two that ask for one table both look at it.
   Result<Predicted> fastest(const PlacedTable&, Bytes size);
 
  private:
   using Key = std::tuple<const Fabric*, CollectiveKind, int, const MeasuredTable*>;
+  using Times = Result<std::map<Bytes, Predicted>>;
+  const Times* find(const Key&);
+  const Times* keep(const Key&, Times);
+
   bool look_at_all_;
-  std::map<Key, Result<std::map<Bytes, Predicted>>> known_;
+  std::mutex mutex_;
+  std::map<Key, Times> known_;
 };
 
 }  // namespace collcast

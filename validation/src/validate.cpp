@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <oneapi/tbb/parallel_for.h>
+#include <optional>
 #include <tuple>
 
 #include "large_groups.hpp"
@@ -49,12 +52,21 @@ Prediction ideal_prediction(bool simulate) {
 
 Prediction memoized(Prediction predict) {
   using Key = std::tuple<const Fabric*, std::string, CollectiveKind, std::vector<Rank>, std::int64_t>;
-  return [predict = std::move(predict), known = std::make_shared<std::map<Key, Result<Predicted>>>()](
+  struct Memory {
+    std::mutex mutex;
+    std::map<Key, Result<Predicted>> known;
+  };
+  return [predict = std::move(predict), memory = std::make_shared<Memory>()](
              const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
     Key key{place.fabric.get(), place.algorithm, request.kind, request.group.ranks(), request.size.value()};
-    const auto found = known->find(key);
-    if (found != known->end()) return found->second;
-    return known->emplace(std::move(key), predict(place, request)).first->second;
+    {
+      const std::lock_guard lock(memory->mutex);
+      const auto found = memory->known.find(key);
+      if (found != memory->known.end()) return found->second;
+    }
+    Result<Predicted> predicted = predict(place, request);
+    const std::lock_guard lock(memory->mutex);
+    return memory->known.emplace(std::move(key), std::move(predicted)).first->second;
   };
 }
 
@@ -103,23 +115,27 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
                         Statistic statistic) {
   ValidateReport out;
   out.statistic = to_string(statistic);
+  std::vector<Result<PlacedTable>> places;
+  places.reserve(tables.size());
+  for (const MeasuredTable& table : tables) places.push_back(machines.place(table));
+  // Each table writes its own place, so the report does not depend on the threads.
+  std::vector<std::optional<Result<ScoredTable>>> scored(tables.size());
+  tbb::parallel_for(
+      std::size_t{0}, tables.size(),
+      [&](std::size_t i) {
+        if (places[i]) scored[i] = score(*places[i], predict, statistic);
+      },
+      tbb::simple_partitioner());
   Remarks remarks;
-  for (const MeasuredTable& table : tables) {
-    const auto unscored = [&](const Diagnostics& why) {
-      out.unscored.push_back({table.facts.id, why.front().message, why.front().hint});
-    };
-    const Result<PlacedTable> place = machines.place(table);
-    if (!place) {
-      unscored(place.errors());
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const std::string& id = tables[i].facts.id;
+    const Diagnostics* why = !places[i] ? &places[i].errors() : !*scored[i] ? &scored[i]->errors() : nullptr;
+    if (why != nullptr) {
+      out.unscored.push_back({id, why->front().message, why->front().hint});
       continue;
     }
-    Result<ScoredTable> scored = score(*place, predict, statistic);
-    if (!scored) {
-      unscored(scored.errors());
-      continue;
-    }
-    remarks.add(table.facts.id, place->remark);
-    out.tables.push_back(std::move(scored).value());
+    remarks.add(id, places[i]->remark);
+    out.tables.push_back(std::move(*scored[i]).value());
   }
   out.warnings = remarks.texts();
   return out;

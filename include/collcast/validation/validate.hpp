@@ -14,6 +14,7 @@ struct Predicted {
   Seconds time{};
   std::string algorithm;
 };
+/// Asked from several threads at once.
 using Prediction = std::function<Result<Predicted>(const PlacedTable&, const CollectiveRequest&)>;
 
 /// The textbook on the fabric, by closed form or simulation, with the algorithm that is fastest by closed form.
