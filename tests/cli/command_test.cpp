@@ -2,34 +2,13 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include <sstream>
-
-#include "cli/commands.hpp"
-#include "cli/data_path.hpp"
+#include "cli/called.hpp"
 
 using namespace collcast;
-using namespace collcast::cli;
+using namespace collcast::test;
 using Json = nlohmann::json;
 
 namespace {
-
-struct Called {
-  int exit = 0;
-  std::string out, err;
-};
-
-/// Words are separated by blanks.
-Called call(const std::string& words) {
-  std::istringstream in("collcast " + words);
-  std::vector<std::string> list;
-  for (std::string word; in >> word;) list.push_back(word);
-  std::vector<const char*> argv;
-  for (const std::string& word : list) argv.push_back(word.c_str());
-  std::ostringstream out, err;
-  const Session session{out, err, {}, false, data_search_path(COLLCAST_SOURCE_DIR, "")};
-  const Exit exit = run(static_cast<int>(argv.size()), argv.data(), session);
-  return {static_cast<int>(exit), out.str(), err.str()};
-}
 
 const std::string ring8 = "--topology ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s ";
 

@@ -5,33 +5,19 @@
 #include <map>
 #include <sstream>
 
+#include "cli/called.hpp"
 #include "cli/commands.hpp"
 #include "cli/data_path.hpp"
 
 using namespace collcast;
 using namespace collcast::cli;
+using namespace collcast::test;
 using Json = nlohmann::json;
 using Catch::Contains;
 
 namespace {
 
-struct Called {
-  int exit = 0;
-  std::string out, err;
-};
-
-/// Words are separated by blanks.
-Called plan_of(const std::string& words) {
-  std::istringstream in("collcast plan " + words);
-  std::vector<std::string> list;
-  for (std::string word; in >> word;) list.push_back(word);
-  std::vector<const char*> argv;
-  for (const std::string& word : list) argv.push_back(word.c_str());
-  std::ostringstream out, err;
-  const Session session{out, err, {}, false, data_search_path(COLLCAST_SOURCE_DIR, "")};
-  const Exit exit = run(static_cast<int>(argv.size()), argv.data(), session);
-  return {static_cast<int>(exit), out.str(), err.str()};
-}
+Called plan_of(const std::string& words) { return call("plan " + words); }
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> out;

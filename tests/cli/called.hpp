@@ -1,0 +1,16 @@
+// Commands called in this process, their streams kept.
+#pragma once
+
+#include <string>
+
+namespace collcast::test {
+
+struct Called {
+  int exit = 0;
+  std::string out, err;
+};
+
+/// `words` as after "collcast", separated by blanks; shipped files are the source tree's, nothing is a terminal.
+Called call(const std::string& words);
+
+}  // namespace collcast::test
