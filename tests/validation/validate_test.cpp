@@ -196,5 +196,5 @@ TEST_CASE("tables come in their own order with their own rows, whatever the numb
   const std::string serial = text(1);
   CHECK(serial.find("t0 1 ") == 0);
   CHECK(serial.find("t3 ") == std::string::npos);
-  for (const std::size_t threads : {2, 8}) CHECK(text(threads) == serial);
+  for (const std::size_t threads : {std::size_t{2}, std::size_t{8}}) CHECK(text(threads) == serial);
 }
