@@ -21,6 +21,7 @@ Json step(const std::string& name, bool kept) {
       {"scenario", name},
       {"title", "A step"},
       {"machine", {{"topology", "dgx-a100"}, {"digest", "fnv1a64:1"}}},
+      {"inputs", {{"batch", 8}}},
       {"step_s", 10},
       {"mfu", 0.5},
       {"breakdown", {{"compute_s", 9}, {"bubble_s", 1}}},
