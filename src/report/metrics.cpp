@@ -63,7 +63,8 @@ std::string relative_text(double base, double now) {
   if (base == 0) return {};
   const double percent = 100 * (now - base) / std::abs(base);
   if (now == base) return "0%";
-  return std::abs(percent) < 100 ? fmt::format("{:+.2g}%", percent) : fmt::format("{:+.0f}%", percent);
+  // 99.5 would be written as 1e+02.
+  return std::abs(percent) < 99.5 ? fmt::format("{:+.2g}%", percent) : fmt::format("{:+.0f}%", percent);
 }
 
 std::string term_text(std::string name) {

@@ -7,6 +7,8 @@
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "report/metrics.hpp"
+
 using namespace collcast;
 using Json = nlohmann::ordered_json;
 
@@ -146,6 +148,14 @@ TEST_CASE("inputs that differ are listed") {
   CHECK(c.results.at(0).base_digest != c.results.at(0).digest);
 }
 
+TEST_CASE("a document that does not list its inputs has no digest of them") {
+  Json silent = step_document();
+  silent.erase("inputs");
+  const Comparison c = compared(silent, step_document());
+  CHECK(c.results.at(0).base_digest.empty());
+  CHECK_FALSE(c.results.at(0).digest.empty());
+}
+
 TEST_CASE("two scenarios that are compared under one name are said to be two") {
   Json other = step_document();
   other["scenario"] = "t";
@@ -280,4 +290,11 @@ TEST_CASE("the page begins with the verdict and names what moved the step") {
   CHECK(broken.starts_with("## comparison FAILED: 1 figure worse than allowed\n"));
   CHECK(broken.find("TP exposed +2 s") != std::string::npos);
   CHECK(markdown(compared(step_document(), step_document())).starts_with("## comparison passed"));
+}
+
+TEST_CASE("a change is a percentage as people write it") {
+  CHECK(relative_text(100, 0.3) == "-100%");
+  CHECK(relative_text(1000, 6) == "-99%");
+  CHECK(relative_text(1, 3) == "+200%");
+  CHECK(relative_text(100, 102.5) == "+2.5%");
 }
