@@ -256,11 +256,18 @@ std::vector<Estimate> blank(std::span<const Pattern> patterns) {
   return out;
 }
 
+/// The links before anything crosses them, told who will cross them when where hops of different moments can meet.
+Loads announced(const Hops& hops, std::span<const Pattern> patterns, std::size_t watched,
+                std::vector<Estimate>& estimates) {
+  Loads loads(hops, watched);
+  if (moments_meet(patterns)) Walk(hops, patterns, loads, estimates).announce();
+  return loads;
+}
+
 /// Of the first `watched` patterns.
 std::vector<Estimate> watch(const Hops& hops, std::span<const Pattern> patterns, std::size_t watched) {
   std::vector<Estimate> estimates = blank(patterns);
-  Loads loads(hops, watched);
-  if (moments_meet(patterns)) Walk(hops, patterns, loads, estimates).announce();
+  Loads loads = announced(hops, patterns, watched, estimates);
   Walk walk(hops, patterns, loads, estimates);
   walk.share();
   estimates.resize(watched);
@@ -289,8 +296,7 @@ std::vector<Walked> walk_hops(const Fabric& fabric, const Pattern& pattern) {
   const std::span<const Pattern> patterns(&pattern, 1);
   const Hops hops(fabric, patterns);
   std::vector<Estimate> estimates = blank(patterns);
-  Loads loads(hops, 1);
-  if (moments_meet(patterns)) Walk(hops, patterns, loads, estimates).announce();
+  Loads loads = announced(hops, patterns, 1, estimates);
   std::vector<Walked> walked;
   Walk(hops, patterns, loads, estimates).share(&walked);
   return walked;
