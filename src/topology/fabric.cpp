@@ -74,6 +74,14 @@ int Fabric::ranks_per_node() const { return layout_->node.endpoints.count; }
 int Fabric::rank_count() const { return nodes() * ranks_per_node(); }
 int Fabric::nics_per_node() const { return layout_->routes.ports_are_endpoints ? 0 : layout_->node.ports.count; }
 std::span<const Link> Fabric::links() const { return layout_->links; }
+
+Fabric Fabric::with_links(std::vector<Link> links) const {
+  check(links.size() == layout_->links.size(), "as many links as before");
+  for (const Link& link : links) check(link.bandwidth.value() > 0, "a link has a bandwidth");
+  Layout other = *layout_;
+  other.links = std::move(links);
+  return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
 const TopologySpec& Fabric::spec() const { return layout_->spec; }
 
 NodeId Fabric::node_of(Rank rank) const {

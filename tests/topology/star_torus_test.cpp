@@ -124,3 +124,20 @@ TEST_CASE("a machine of one node on a torus has no network links") {
   CHECK(fabric.links().empty());
   CHECK(links_of(fabric, 0, 0).empty());
 }
+
+TEST_CASE("other rates on a machine's links leave its routes as they are") {
+  const Fabric fabric = build(teaching(star()), 5);
+  std::vector<Link> links(fabric.links().begin(), fabric.links().end());
+  const Stops way = stops(fabric, 1, 2);
+  std::vector<LinkId> route;
+  fabric.route(Rank(1), Rank(2), 0, route);
+  links[route.front().value()].bandwidth = gb_per_s(2.5);
+  links[route.back().value()].latency = ns(900);
+  const Fabric slower = fabric.with_links(links);
+  CHECK(stops(slower, 1, 2) == way);
+  CHECK(slower.path(Rank(1), Rank(2)).bandwidth == gb_per_s(2.5));
+  CHECK(slower.path(Rank(1), Rank(2)).latency.count() == Approx(500e-9 + 900e-9));
+  CHECK(slower.path(Rank(3), Rank(4)).bandwidth == gb_per_s(10));
+  CHECK(fabric.path(Rank(1), Rank(2)).bandwidth == gb_per_s(10));
+  CHECK(slower.link_name(route.front()) == fabric.link_name(route.front()));
+}

@@ -52,6 +52,10 @@ class Fabric {
   void route(Rank from, Rank to, int lane, std::vector<LinkId>& out) const;
   Path path(Rank from, Rank to, int lane = 0) const;
 
+  /// The same machine and routes, with other rates and latencies on its links: one that is slower than its data sheet,
+  /// or links that differ. `links` is by LinkId and as long as links(); every bandwidth is above 0.
+  Fabric with_links(std::vector<Link> links) const;
+
   const TopologySpec& spec() const;
   /// The whole graph for Graphviz, one cluster per node.
   void write_dot(std::ostream&) const;
