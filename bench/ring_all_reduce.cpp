@@ -1,46 +1,49 @@
-// Ring all-reduce, event-driven, dedicated links: collcast beside SimGrid in one run.
+// Ring all-reduce on dedicated links, event-driven: collcast beside SimGrid in one run.
 //
 // Both build the machine and the schedule and run them; wall time of the whole. SimGrid's rounds are cut
 // (`rounds` counter) where the whole would take minutes: its cost per message does not depend on the
-// round. The simulated time per round is compared, so that a fast wrong answer does not count.
+// round. Both simulate the cut schedule once, untimed, and must agree, so that a fast wrong answer does not count.
+// `ring` has equal links, so that all messages of a round end together; in `unequal_ring` every link is slower by a
+// factor drawn from [1, 2], so that hardly two do.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <numeric>
 
-#include "collcast/collective/collective.hpp"
+#include "cases.hpp"
 #include "collcast/engine/engine.hpp"
-#include "simgrid_ring.hpp"
 
 namespace {
 
 using namespace collcast;
+using namespace bench;
 
 constexpr double link_bandwidth = 10e9;    // bytes/s
 constexpr double link_latency = 1e-6;      // s
 constexpr std::int64_t slice = 1 << 20;    // bytes per message
 constexpr double peer_messages = 400'000;  // at most this many in one SimGrid run
 
-/// R rounds of a circulating phase with one chunk: R*(alpha + tau), style law.
-double expected_s(int rounds) { return rounds * (link_latency + static_cast<double>(slice) / link_bandwidth); }
+std::vector<int> members(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
 
-void collcast_ring(benchmark::State& state) {
+int peer_rounds(int ranks) { return std::min(2 * (ranks - 1), std::max(1, static_cast<int>(peer_messages / ranks))); }
+
+/// Unequal links have no latency: in SimGrid a sender's next message waits until the last one has arrived, in ours until it
+/// has left. Where all links are equal a member waits for what it receives, and nothing differs.
+Fabric machine(int ranks, double spread) {
+  return ring_machine(ranks, link_bandwidth, spread > 0 ? 0 : link_latency, spread);
+}
+
+void ours(benchmark::State& state, double spread) {
   const int ranks = static_cast<int>(state.range(0));
   std::int64_t messages = 0, events = 0;
   for (auto _ : state) {
-    TopologySpec ring;
-    ring.name = "ring";
-    ring.devices = {{"gpu", DeviceKind::gpu, 1, {}}};
-    ring.network_devices = "gpu";
-    ring.network = TorusNetwork{{}, true, Bandwidth(link_bandwidth), Seconds(link_latency)};
-    const auto fabric = Fabric::build(ring, ranks);
-    const CollectiveRequest request{
-        CollectiveKind::all_reduce, Group::strided(Rank(0), 1, ranks), Bytes(slice * ranks), 0, {}};
-    const auto pattern = make_pattern(request, {"ring", 1, 1, {}});
-    const auto timeline = simulate(fabric.value(), pattern.value());
-    const double finish = to_seconds(timeline.value().finish).count();
-    if (std::abs(finish / expected_s(2 * (ranks - 1)) - 1) > 1e-6) state.SkipWithError("wrong simulated time");
+    const Fabric fabric = machine(ranks, spread);
+    const auto timeline = simulate(fabric, ring_pattern(members(ranks), slice));
     messages += timeline.value().counters.messages;
     events += timeline.value().counters.events;
   }
@@ -48,26 +51,46 @@ void collcast_ring(benchmark::State& state) {
   state.counters["events/message"] = static_cast<double>(events) / static_cast<double>(messages);
 }
 
-void simgrid_peer(benchmark::State& state) {
+void peer(benchmark::State& state, double spread) {
   const int ranks = static_cast<int>(state.range(0));
-  const int rounds = std::min(2 * (ranks - 1), std::max(1, static_cast<int>(peer_messages / ranks)));
+  const int rounds = peer_rounds(ranks);
+  const Fabric fabric = machine(ranks, spread);
+  const PeerMachine same = as_peer(fabric, members(ranks));
+  const auto expected = simulate(fabric, ring_pattern(members(ranks), slice, rounds));
   double messages = 0;
   for (auto _ : state) {
-    const auto run = bench::simgrid_ring(ranks, rounds, static_cast<double>(slice), link_bandwidth, link_latency);
+    const auto run = simgrid_ring(same, {members(ranks), rounds, static_cast<double>(slice)});
     if (!run) {
       state.SkipWithError("SimGrid did not finish");
       break;
     }
-    if (std::abs(run->simulated_s / expected_s(rounds) - 1) > 1e-6) state.SkipWithError("wrong simulated time");
+    const double ends = to_seconds(expected.value().finish).count();
+    if (std::abs(run->simulated_s / ends - 1) > 1e-6) state.SkipWithError("the simulated times differ");
     state.SetIterationTime(run->wall_s);
-    messages += run->messages;
+    messages += static_cast<double>(ranks) * rounds;
   }
   state.counters["messages/s"] = benchmark::Counter(messages, benchmark::Counter::kIsRate);
   state.counters["rounds"] = rounds;
 }
 
-BENCHMARK(collcast_ring)->RangeMultiplier(4)->Range(64, 4096)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(simgrid_peer)->RangeMultiplier(4)->Range(64, 4096)->Unit(benchmark::kMillisecond)->UseManualTime();
+void by_recurrence(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  const Fabric fabric = machine(ranks, 1);
+  const Pattern pattern = ring_pattern(members(ranks), slice);
+  for (auto _ : state) benchmark::DoNotOptimize(recurrence(fabric, pattern));
+  const double messages = static_cast<double>(state.iterations()) * ranks * 2 * (ranks - 1);
+  state.counters["messages/s"] = benchmark::Counter(messages, benchmark::Counter::kIsRate);
+}
+
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->RangeMultiplier(4)->Range(64, 4096)->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(ours, ring, 0)->Apply(sizes)->UseRealTime();
+BENCHMARK_CAPTURE(peer, ring, 0)->Apply(sizes)->UseManualTime();
+BENCHMARK_CAPTURE(ours, unequal_ring, 1)->Apply(sizes)->UseRealTime();
+BENCHMARK_CAPTURE(peer, unequal_ring, 1)->Apply(sizes)->UseManualTime();
+BENCHMARK(by_recurrence)->RangeMultiplier(8)->Range(1024, 65536)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
 
