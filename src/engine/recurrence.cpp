@@ -11,6 +11,7 @@
 // picoseconds, the same roundings as the engine, hence the same result.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "collcast/base/check.hpp"
 #include "collcast/engine/engine.hpp"
@@ -51,7 +52,7 @@ class Evaluation {
   const Pattern& pattern_;
   engine::ExclusiveLinks exclusive_;
   std::vector<LinkId> route_;
-  std::vector<Wire> wires_;          ///< of the phase; circulating: one per position that sends
+  std::vector<Wire> wires_;          ///< of the phase; circulating: one per position that sends, which all have one
   std::vector<Ticks> entry_, exit_;  ///< of the phase, by position
   std::vector<std::size_t> slots_;   ///< forwarding: first receive by position
   double longest_ = 0;               ///< all messages one after the other: no time is larger
@@ -99,38 +100,68 @@ bool Evaluation::wire(const Lane& lane, int lane_index, int phase_index) {
   return longest_ < 0.5 * static_cast<double>(engine::never);
 }
 
-void Evaluation::circulate(const Phase& phase) {
-  const auto chunks = static_cast<std::size_t>(pattern_.chunks);
-  struct Receive {
-    std::size_t from = 0;  ///< index into wires_
-    bool any = false;
-  };
-  std::vector<Receive> receive(positions());
-  std::vector<std::size_t> messages(wires_.size());
-  std::size_t rows = 0;
-  for (std::size_t i = 0; i < wires_.size(); ++i) {
-    receive[static_cast<std::size_t>(wires_[i].hop.peer)] = {i, true};
-    messages[i] = chunks * static_cast<std::size_t>(phase.shape->sends(phase, wires_[i].from));
-    rows = std::max(rows, messages[i]);
+/// One ring: its hops in the order in which each passes on what the one before sends, and the flat rows that its times
+/// are worked out in.
+class Circle {
+ public:
+  Circle(std::vector<Wire*> wires, std::size_t chunks, std::size_t messages)
+      : wires_(std::move(wires)), chunks_(chunks), messages_(messages), left_((chunks + 1) * wires_.size()) {
+    for (const Wire* w : wires_) {
+      alone_.push_back(w->alone);
+      latency_.push_back(w->latency);
+    }
   }
 
-  const std::size_t width = wires_.size();
-  std::vector<Ticks> left((chunks + 1) * width);
-  for (std::size_t n = 0; n < rows; ++n) {
-    Ticks* now = left.data() + n % (chunks + 1) * width;
-    const Ticks* before = left.data() + (n + chunks) % (chunks + 1) * width;
-    const Ticks* round_before = left.data() + (n + 1) % (chunks + 1) * width;
-    for (std::size_t i = 0; i < width; ++i) {
-      Wire& w = wires_[i];
-      if (n >= messages[i]) continue;
-      Ticks start = n == 0 ? entry_[static_cast<std::size_t>(w.from)] : before[i];
-      if (n >= chunks) {
-        const Receive& from = receive[static_cast<std::size_t>(w.from)];
-        check(from.any && n - chunks < messages[from.from], "a circulating hop passes on what its position receives");
-        start = std::max(start, round_before[from.from] + wires_[from.from].latency);
-      }
-      now[i] = w.left = start + w.alone;
+  void run(std::span<const Ticks> entry) {
+    for (std::size_t i = 0; i < wires_.size(); ++i)
+      row(0)[i] = entry[static_cast<std::size_t>(wires_[i]->from)] + alone_[i];
+    for (std::size_t n = 1; n < messages_; ++n)
+      if (n < chunks_)
+        send_own(n);
+      else
+        pass_on(n);
+    for (std::size_t i = 0; i < wires_.size(); ++i) wires_[i]->left = row(messages_ - 1)[i];
+  }
+
+ private:
+  Ticks* row(std::size_t n) { return left_.data() + n % (chunks_ + 1) * wires_.size(); }
+
+  void send_own(std::size_t n) {
+    for (std::size_t i = 0; i < wires_.size(); ++i) row(n)[i] = row(n - 1)[i] + alone_[i];
+  }
+  /// The hot loop: flat arrays, so that it runs at the rate of the memory that they lie in.
+  void pass_on(std::size_t n) {
+    Ticks* const now = row(n);
+    const Ticks* const before = row(n - 1);
+    const Ticks* const round_before = row(n - chunks_);
+    const std::size_t last = wires_.size() - 1;
+    now[0] = std::max(before[0], round_before[last] + latency_[last]) + alone_[0];
+    for (std::size_t i = 1; i <= last; ++i)
+      now[i] = std::max(before[i], round_before[i - 1] + latency_[i - 1]) + alone_[i];
+  }
+
+  std::vector<Wire*> wires_;
+  std::size_t chunks_, messages_;
+  std::vector<Ticks> alone_, latency_;
+  std::vector<Ticks> left_;  ///< chunks + 1 rows: of the last messages
+};
+
+void Evaluation::circulate(const Phase& phase) {
+  const auto chunks = static_cast<std::size_t>(pattern_.chunks);
+  std::vector<Wire*> of(positions(), nullptr);  // by sender
+  for (Wire& w : wires_) of[static_cast<std::size_t>(w.from)] = &w;
+  for (Wire& first : wires_) {
+    if (of[static_cast<std::size_t>(first.from)] == nullptr) continue;
+    const auto messages = chunks * static_cast<std::size_t>(phase.shape->sends(phase, first.from));
+    std::vector<Wire*> ring;
+    const auto take = [&](Position v) { return std::exchange(of[static_cast<std::size_t>(v)], nullptr); };
+    for (Wire* w = take(first.from); w != nullptr; w = take(w->hop.peer)) {
+      check(chunks * static_cast<std::size_t>(phase.shape->sends(phase, w->from)) == messages,
+            "the hops of a ring have equally many rounds");
+      ring.push_back(w);
     }
+    check(ring.back()->hop.peer == first.from, "a circulating hop passes on what its position receives");
+    Circle(std::move(ring), chunks, messages).run(entry_);
   }
   for (const Wire& w : wires_) {
     Ticks& sender = exit_[static_cast<std::size_t>(w.from)];
