@@ -128,6 +128,9 @@ Pattern ring_pattern(const std::vector<int>& members, std::int64_t message_bytes
 
 Schedule as_schedule(const std::vector<PeerSender>& senders) {
   Schedule schedule;
+  std::size_t operations = senders.size();
+  for (const PeerSender& sender : senders) operations += sender.messages.size();
+  schedule.reserve(operations);
   for (const PeerSender& sender : senders) {
     OpId before = schedule.add(Delay{Seconds(sender.start_s)});
     for (const PeerMessage& message : sender.messages) {

@@ -42,6 +42,7 @@ void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume s
   connection.bandwidth = timing.bandwidth;
   connection.latency = timing.latency;
   connection.alone = timing.alone;
+  connection.to_move = timing.to_move;
   connection.size = size.value();
   connection.priority = priority;
   connection.immediate = !(connection.size > 0) || connection.length == 0;

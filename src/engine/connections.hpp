@@ -11,7 +11,7 @@
 
 #include "collcast/engine/engine.hpp"
 #include "engine/block_pool.hpp"
-#include "engine/ticks.hpp"
+#include "engine/progress.hpp"
 
 namespace collcast::engine {
 
@@ -22,7 +22,8 @@ struct Crossing {
 };
 
 struct Connection {
-  double remaining = 0;  ///< bytes, as of `since`
+  Grains remaining = 0;  ///< as of `since`
+  Grains to_move = 0;    ///< of one message
   double rate = 0;       ///< bytes per second from `since` on; 0: not flowing
   Ticks since = 0;
   Ticks alone = 0;            ///< time of one message with the links to itself

@@ -6,14 +6,15 @@
 #include <span>
 
 #include "collcast/topology/fabric.hpp"
-#include "engine/ticks.hpp"
+#include "engine/progress.hpp"
 
 namespace collcast::engine {
 
 struct RouteTiming {
   double bandwidth = std::numeric_limits<double>::infinity();  ///< smallest of the links
   Ticks latency = 0;                                           ///< sum of the links', rounded up once
-  Ticks alone = 0;                                             ///< from the start until the last byte has left
+  Grains to_move = 0;                                          ///< until the last byte has left
+  Ticks alone = 0;                                             ///< how long that takes
 };
 
 inline RouteTiming time_route(std::span<const Link> links, std::span<const LinkId> route, Volume size) {
@@ -24,7 +25,9 @@ inline RouteTiming time_route(std::span<const Link> links, std::span<const LinkI
     timing.bandwidth = std::min(timing.bandwidth, links[id.value()].bandwidth.value());
   }
   timing.latency = ticks(latency);
-  timing.alone = ticks(size / Bandwidth(timing.bandwidth));
+  if (route.empty()) return timing;
+  timing.to_move = to_move(size.value());
+  timing.alone = ticks_to_move(timing.to_move, grains_per_tick(timing.bandwidth));
   return timing;
 }
 

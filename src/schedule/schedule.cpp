@@ -15,6 +15,14 @@ std::uint32_t Schedule::intern(const std::string& text) {
   return entry->second;
 }
 
+void Schedule::reserve(std::size_t operations, std::size_t edges_each) {
+  works_.reserve(operations);
+  after_begin_.reserve(operations + 1);
+  after_.reserve(operations * edges_each);
+  op_stream_.reserve(operations);
+  labels_.reserve(operations);
+}
+
 OpId Schedule::add(Work work, std::span<const After> after, const Label& label) {
   check(works_.size() < std::numeric_limits<std::uint32_t>::max(), "operations are numbered in 32 bits");
   const OpId id(static_cast<std::uint32_t>(works_.size()));

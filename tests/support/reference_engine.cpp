@@ -1,6 +1,8 @@
 #include "support/reference_engine.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <set>
@@ -11,6 +13,28 @@ namespace collcast::test {
 namespace {
 
 using Ps = std::int64_t;
+__extension__ using Grains = __int128;  ///< 2^-24 * 1e-12 bytes, as src/engine/progress.hpp says
+
+/// value * factor to the nearest whole number; factor has at most 60 bits.
+Grains rounded(double value, std::int64_t factor) {
+  int binary = 0;
+  const double fraction = std::frexp(value, &binary);
+  const Grains scaled = Grains{static_cast<std::int64_t>(fraction * 0x1p53)} * factor;
+  Grains power = 1;
+  for (int i = std::abs(binary - 53); i > 0 && power < (Grains{1} << 120); --i) power *= 2;
+  return binary >= 53 ? scaled * power : (scaled + power / 2) / power;
+}
+constexpr std::int64_t grains_per_bps = std::int64_t{1} << 24;
+
+/// 1e12 grains per 2^-24 bytes: 5^12 * 2^36 per byte, which has 64 bits; so the powers of two go into the value.
+Grains size_in_grains(double bytes) { return rounded(bytes * 0x1p36, 244140625); }
+
+Ps whole_picoseconds(Grains amount, Grains per_picosecond) {
+  Grains whole = amount / per_picosecond;
+  if (whole * per_picosecond < amount) ++whole;
+  return static_cast<Ps>(whole);
+}
+
 constexpr Ps unknown = std::numeric_limits<Ps>::max();
 
 enum class State { waiting, asking, flowing, travelling, running, over };
@@ -25,7 +49,8 @@ struct Op {
   Ps latency = 0;
   Ps asked = 0;
   Ps since = 0;
-  double remaining = 0, rate = 0;
+  Grains remaining = 0;
+  double rate = 0;
 };
 
 class Reference {
@@ -127,7 +152,8 @@ class Reference {
   void start_flowing(Op& op, double rate) {
     op.state = State::flowing;
     op.times.start = at(now_);
-    op.remaining = op.transfer->size.value();
+    const Grains all = size_in_grains(op.transfer->size.value());
+    op.remaining = std::max<Grains>(1, all - all / (std::int64_t{1} << 51));
     op.rate = 0;
     op.since = now_;
     set_rate(op, rate);
@@ -135,12 +161,11 @@ class Reference {
 
   void set_rate(Op& op, double rate) {
     if (rate == op.rate) return;
-    op.remaining -= op.rate * to_seconds(Picoseconds(now_ - op.since)).count();
-    if (op.remaining < 0) op.remaining = 0;
+    op.remaining -= rounded(op.rate, grains_per_bps) * (now_ - op.since);
     op.since = now_;
     op.rate = rate;
     op.due = unknown;
-    if (rate > 0) op.due = now_ + to_picoseconds(Seconds(op.remaining / rate)).count();
+    if (rate > 0) op.due = now_ + whole_picoseconds(op.remaining, rounded(rate, grains_per_bps));
   }
 
   double bandwidth(const Op& op) const {

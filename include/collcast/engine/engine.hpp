@@ -43,7 +43,7 @@ struct LinkUse {
 struct EngineCounters {
   std::int64_t events = 0;        ///< taken from the queue
   std::int64_t messages = 0;      ///< transfers and messages of exchanges
-  std::int64_t rate_updates = 0;  ///< flows whose rate the sharing solver set
+  std::int64_t rate_updates = 0;  ///< rates that were set because links are shared: one per flow, or one for all
 };
 
 struct Timeline {

@@ -67,6 +67,9 @@ struct Exchange {
 
 class Schedule {
  public:
+  /// Room for so many operations, each after so many others on average: nothing but speed.
+  void reserve(std::size_t operations, std::size_t edges_each = 1);
+
   OpId add(Work work, std::span<const After> after = {}, const Label& label = {});
   /// Also after the previous operation of the stream.
   OpId add(StreamId stream, Work work, std::span<const After> after = {}, const Label& label = {});
