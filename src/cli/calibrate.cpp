@@ -33,6 +33,7 @@ Exit run_calibrate(const Args& args, const Session& session) {
   if (!fitted) return refuse(session, fitted.errors());
   CalibrateResult result = std::move(fitted).value();
   result.report.part = args.measured.part;
+  say(session, worse_texts(result.report));
   std::vector<OutputFile> files;
   if (!args.overlay.empty()) files.push_back({args.overlay, overlay_text(result.overlay)});
   return deliver(session, result.report, format, args.output, files);

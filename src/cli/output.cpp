@@ -169,6 +169,11 @@ Exit refuse(const Session& session, Diagnostics errors) {
   return Exit::bad_input;
 }
 
+void say(const Session& session, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    session.err << fmt::format("{}: warning: {}\n", to_text(command_line), warning);
+}
+
 Exit deliver(const Session& session, std::string_view text, const std::vector<OutputFile>& files) {
   std::vector<StagedFile> staged;
   if (const Diagnostics errors = stage_all(files, staged); !errors.empty()) return refuse(session, errors);

@@ -26,6 +26,9 @@ struct OutputOptions {
 void add_output_options(CLI::App&, OutputOptions&);
 Format parse_format(const OutputOptions&, Diagnostics& errors);
 
+/// Warnings about the whole of a result on the error stream; documents for programs carry them too.
+void say(const Session&, const std::vector<std::string>& warnings);
+
 struct OutputFile {
   std::string path, content;
 };

@@ -1,6 +1,8 @@
 // collcast.calibrate.v1: the parameters that fit, and what error they leave.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collcast/base/units.hpp"
 #include "collcast/report/calibrate_document.hpp"
 #include "report/document.hpp"
@@ -22,6 +24,7 @@ Json machine_json(const CalibrateReport::Machine& machine) {
   out["efficiency_pcie"] = machine.efficiency[1];
   out["efficiency_network"] = machine.efficiency[2];
   out["evaluations"] = machine.evaluations;
+  out["fitted"] = machine.fitted;
   out["at_bounds"] = machine.at_bounds;
   out["tables"] = machine.tables;
   for (const Band band : bands) {
@@ -45,13 +48,29 @@ Json document_json(const CalibrateReport& report) {
   out["unused"] = Json::array();
   for (const UnscoredTable& table : report.unused) out["unused"].push_back({{"id", table.id}, {"why", table.why}});
   out["warnings"] = report.warnings;
+  for (const std::string& text : worse_texts(report)) out["warnings"].push_back(text);
   return out;
 }
 
 std::string before_and_after(const CalibrateReport::Machine& machine, Band band) {
   const auto i = static_cast<std::size_t>(band);
   if (machine.before[i].n == 0) return "-";
-  return fmt::format("{} -> {}", percent(machine.before[i].median_ape), percent(machine.after[i].median_ape));
+  return fmt::format("{} -> {}{}", percent(machine.before[i].median_ape), percent(machine.after[i].median_ape),
+                     std::ranges::count(machine.worse, band) > 0 ? " WORSE" : "");
+}
+
+bool is_fitted(const CalibrateReport::Machine& machine, std::string_view parameter) {
+  return std::ranges::find(machine.fitted, parameter) != machine.fitted.end();
+}
+
+constexpr std::array<const char*, 3> efficiencies{"efficiency.nvlink", "efficiency.pcie", "efficiency.network"};
+constexpr std::array<const char*, 3> band_texts{"below 64 KiB", "of 64 KiB to 4 MiB", "above 4 MiB"};
+
+bool all_fitted(const CalibrateReport& report) {
+  return std::ranges::all_of(report.machines, [](const auto& machine) {
+    return is_fitted(machine, "base_latency") && is_fitted(machine, "latency_scale") &&
+           std::ranges::all_of(efficiencies, [&](const char* name) { return is_fitted(machine, name); });
+  });
 }
 
 Table machines_table(const CalibrateReport& report) {
@@ -64,9 +83,13 @@ Table machines_table(const CalibrateReport& report) {
       {"to 4 MiB", "", Align::right},     {"above", "", Align::right}};
   for (const auto& machine : report.machines) {
     std::vector<std::string> cells{machine.topology, fmt::format("{}", fmt::join(machine.matched_by, ", ")),
-                                   fmt::format("{}", machine.tables.size()), format_seconds(machine.base_latency),
-                                   fmt::format("{:.3g}", machine.latency_scale)};
-    for (const double efficiency : machine.efficiency) cells.push_back(percent(efficiency));
+                                   fmt::format("{}", machine.tables.size())};
+    const auto add = [&](std::string_view parameter, std::string value) {
+      cells.push_back(is_fitted(machine, parameter) ? std::move(value) : "-");
+    };
+    add("base_latency", format_seconds(machine.base_latency));
+    add("latency_scale", fmt::format("{:.3g}", machine.latency_scale));
+    for (std::size_t i = 0; i < efficiencies.size(); ++i) add(efficiencies[i], percent(machine.efficiency[i]));
     for (const Band band : bands) cells.push_back(before_and_after(machine, band));
     out.rows.push_back(std::move(cells));
   }
@@ -74,6 +97,19 @@ Table machines_table(const CalibrateReport& report) {
 }
 
 }  // namespace
+
+std::vector<std::string> worse_texts(const CalibrateReport& report) {
+  std::vector<std::string> out;
+  for (const auto& machine : report.machines)
+    for (const Band band : machine.worse) {
+      const auto i = static_cast<std::size_t>(band);
+      out.push_back(
+          fmt::format("{}: sizes {} are further off with the fit than without it: median error {} -> {} over {}",
+                      machine.topology, band_texts[i], percent(machine.before[i].median_ape),
+                      percent(machine.after[i].median_ape), counted(machine.before[i].n, "row")));
+    }
+  return out;
+}
 
 std::string json(const CalibrateReport& report) { return text(document_json(report)); }
 
@@ -100,6 +136,9 @@ Page page(const CalibrateReport& report) {
                           counted(static_cast<std::int64_t>(tables), "table"), report.library);
   for (const std::string& warning : report.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   out.blocks.push_back(machines_table(report));
+  if (!all_fitted(report))
+    out.blocks.push_back(
+        Paragraph{"-: no row fitted to depends on it, so it stays as described", Paragraph::Tone::note});
   for (const auto& machine : report.machines)
     if (!machine.at_bounds.empty())
       out.blocks.push_back(Paragraph{fmt::format("{}: {} ended at a bound: what is missing there is in none of these "

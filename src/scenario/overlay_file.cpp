@@ -156,7 +156,8 @@ std::string overlay_text(const Overlay& overlay) {
                        c.efficiency[1], c.efficiency[2]);
     if (!c.residuals.empty()) out += "    median_error:\n";
     for (const Calibration::Residual& r : c.residuals)
-      out += fmt::format("      {}: {{rows: {}, before: {:.4f}, after: {:.4f}}}\n", r.band, r.rows, r.before, r.after);
+      out += fmt::format("      {}: {{rows: {}, before: {:.4f}, after: {:.4f}}}{}\n", r.band, r.rows, r.before, r.after,
+                         r.is_worse() ? "   # worse than without the fit" : "");
     if (!c.tables.empty()) out += "    tables:\n";
     for (const std::string& table : c.tables) out += fmt::format("      - \"{}\"\n", table);
   }

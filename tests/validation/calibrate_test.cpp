@@ -3,7 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
 
 using namespace collcast;
 
@@ -119,6 +121,76 @@ TEST_CASE("parameters that made the times are found again") {
     CHECK(machine.before[i].median_ape > 0.2);
     CHECK(machine.after[i].median_ape < 0.02);
   }
+}
+
+TEST_CASE("a band that the fit makes worse is named: in the report, as a warning, and beside its residual") {
+  const TopologySpec spec = spec_of("star");
+  // Three small rows are what the data sheet says; twenty others want a hundred times the latency.
+  MeasuredTable exact = made_up(spec, {"star", Seconds(0), 1, {1, 1, 1}, {}, {}}, "all_gather");
+  exact.points.resize(3);
+  MeasuredTable slow = made_up(spec, {"star", Seconds(5e-3), 100, {1, 1, 1}, {}, {}}, "all_reduce");
+  std::erase_if(slow.points, [](const MeasuredPoint& point) { return band_of(point.size) == Band::small; });
+  Machines machines = Machines::only(spec);
+  const auto fitted = calibrate({exact, slow}, machines, Statistic::mean);
+  REQUIRE(fitted.ok());
+  const auto& machine = fitted->report.machines.at(0);
+  CHECK(machine.before[0].median_ape < 1e-9);
+  CHECK(machine.after[0].median_ape > 1);
+  for (const Band band : bands) {
+    const auto i = static_cast<std::size_t>(band);
+    const bool worse = machine.after[i].median_ape > machine.before[i].median_ape + 0.001;
+    CHECK((std::count(machine.worse.begin(), machine.worse.end(), band) == 1) == worse);
+  }
+  REQUIRE(machine.worse.front() == Band::small);
+  CHECK(machine.worse.size() < 3);
+  const std::vector<std::string> said = worse_texts(fitted->report);
+  REQUIRE(said.size() == machine.worse.size());
+  CHECK(said[0].find("star: sizes below 64 KiB are further off with the fit than without it: median error 0.0% -> ") ==
+        0);
+  CHECK(said[0].find("over 3 rows") != std::string::npos);
+  CHECK(json(fitted->report).find(said[0]) != std::string::npos);
+  const std::string text = overlay_text(fitted->overlay);
+  for (const Band band : bands) {
+    const std::size_t at = text.find(std::string(to_string(band)) + ": {rows: ");
+    REQUIRE(at != std::string::npos);
+    const bool worse = std::count(machine.worse.begin(), machine.worse.end(), band) > 0;
+    CHECK(text.substr(at, text.find('\n', at) - at).ends_with(worse ? "}   # worse than without the fit" : "}"));
+  }
+  CHECK(parse_overlay(text, "o.yaml").ok());
+}
+
+TEST_CASE("what a fit found, what it could not see and what ended at a bound are told apart") {
+  const TopologySpec spec = spec_of("star");
+  // Twice as fast as the data sheet allows: the share of the bandwidth ends at all of it.
+  MeasuredTable fast = made_up(spec, {"star", Seconds(0), 1, {1, 1, 1}, {}, {}}, "all_reduce");
+  for (MeasuredPoint& point : fast.points) point.time = point.time / 2;
+  Machines machines = Machines::only(spec);
+  const auto fitted = calibrate({fast}, machines, Statistic::mean);
+  REQUIRE(fitted.ok());
+  const auto& machine = fitted->report.machines.at(0);
+  const auto holds = [](const std::vector<std::string>& list, const char* name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  CHECK(holds(machine.fitted, "efficiency.network"));
+  CHECK(holds(machine.at_bounds, "efficiency.network"));
+  // There is no NVLink and no PCIe in a star: nothing was found of them, and 100 % would be a claim.
+  CHECK_FALSE(holds(machine.fitted, "efficiency.nvlink"));
+  CHECK_FALSE(holds(machine.at_bounds, "efficiency.pcie"));
+  std::ostringstream shown;
+  write_text(shown, page(fitted->report));
+  const Table* table = nullptr;
+  const Page whole = page(fitted->report);
+  for (const auto& block : whole.blocks)
+    if (table = std::get_if<Table>(&block); table != nullptr) {
+      const std::vector<std::string>& cells = table->rows.at(0);
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        if (table->columns[i].title == "NVLink" || table->columns[i].title == "PCIe") CHECK(cells[i] == "-");
+        if (table->columns[i].title == "network") CHECK(cells[i] == "100.0%");
+      }
+      break;
+    }
+  CHECK(table != nullptr);
+  CHECK(shown.str().find("-: no row fitted to depends on it") != std::string::npos);
 }
 
 TEST_CASE("the same tables give the same overlay") {

@@ -26,6 +26,8 @@ struct Target {
 
 /// Parameters as the optimiser sees them: logarithms, as all of them scale.
 enum Parameter { base, scale, nvlink, pcie, network, parameters };
+constexpr std::array<const char*, parameters> parameter_names{"base_latency", "latency_scale", "efficiency.nvlink",
+                                                              "efficiency.pcie", "efficiency.network"};
 using Point = std::vector<double>;
 
 Point least_point() {
@@ -52,9 +54,11 @@ class Fit {
  public:
   Fit(const TopologySpec& spec, std::vector<Target> targets) : spec_(spec), targets_(std::move(targets)) {}
 
-  Calibration run(int& evaluations) {
+  /// The best calibration; `report` receives what it took and which parameters it found.
+  Calibration run(CalibrateReport::Machine& report) {
     // Where a fit begins: ten microseconds, the order of a kernel's launch and of a loopback socket; links as they are.
     Point best{std::log(10e-6), 0, std::log(0.9), std::log(0.9), std::log(0.9)};
+    std::vector<std::size_t> free_at_best;
     double least = 1e300;
     Point x = best;
     for (int turn = 0; turn < turns; ++turn) {
@@ -66,9 +70,16 @@ class Fit {
       if (now < least) {
         least = now;
         best = x;
+        free_at_best = free_;
       }
     }
-    evaluations = evaluations_;
+    report.evaluations = evaluations_;
+    for (const std::size_t i : free_at_best) {
+      report.fitted.emplace_back(parameter_names[i]);
+      constexpr double near = 1e-3;  // a thousandth of the parameter
+      if (best[i] <= least_point()[i] + near || best[i] >= most_point()[i] - near)
+        report.at_bounds.emplace_back(parameter_names[i]);
+    }
     return calibration_at(spec_.name, best);
   }
 
@@ -200,25 +211,13 @@ std::array<BandError, 3> errors_of(const ValidateReport& report) {
   return {band_error(rows[0]), band_error(rows[1]), band_error(rows[2])};
 }
 
-std::vector<std::string> at_bounds(const Calibration& c) {
-  std::vector<std::string> out;
-  const auto look = [&](const std::string& name, double value, double least, double most) {
-    if (value <= least * 1.001 || value >= most * 0.999) out.push_back(name);
-  };
-  look("base_latency", c.base_latency.count(), 0, most_base_latency.count());
-  look("latency_scale", c.latency_scale, least_latency_scale, most_latency_scale);
-  for (const LinkClass link_class : link_classes)
-    if (c.efficiency[static_cast<std::size_t>(link_class)] <= least_efficiency * 1.001)
-      out.push_back(fmt::format("efficiency.{}", to_string(link_class)));
-  return out;
-}
-
-void add_residuals(Calibration& calibration, const CalibrateReport::Machine& machine) {
+void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) {
   for (const Band band : bands) {
     const auto i = static_cast<std::size_t>(band);
-    if (machine.before[i].n > 0)
-      calibration.residuals.push_back({std::string(to_string(band)), machine.before[i].n, machine.before[i].median_ape,
-                                       machine.after[i].median_ape});
+    if (machine.before[i].n == 0) continue;
+    calibration.residuals.push_back(
+        {std::string(to_string(band)), machine.before[i].n, machine.before[i].median_ape, machine.after[i].median_ape});
+    if (calibration.residuals.back().is_worse()) machine.worse.push_back(band);
   }
 }
 
@@ -273,7 +272,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
       machine.tables.push_back(place.table->facts.id);
     }
     Fit fit(spec, std::move(targets));
-    Calibration calibration = fit.run(machine.evaluations);
+    Calibration calibration = fit.run(machine);
     Machines plain = Machines::only(spec), fitted = Machines::only(spec);
     fitted.calibrate({"", "", {calibration}});
     const Prediction predict = ideal_prediction(false);
@@ -284,7 +283,6 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     machine.base_latency = calibration.base_latency;
     machine.latency_scale = calibration.latency_scale;
     machine.efficiency = calibration.efficiency;
-    machine.at_bounds = at_bounds(calibration);
     calibration.tables = machine.tables;
     add_residuals(calibration, machine);
     out.overlay.machines.push_back(std::move(calibration));

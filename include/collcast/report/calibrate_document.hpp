@@ -20,7 +20,9 @@ struct CalibrateReport {
     int evaluations = 0;                        ///< of the model by the optimiser
     std::vector<std::string> tables;
     std::array<BandError, 3> before{}, after{};  ///< over the rows that were fitted to
-    std::vector<std::string> at_bounds;          ///< parameters that would go farther
+    std::vector<Band> worse;                     ///< bands that the fit took from to give to others
+    std::vector<std::string> fitted;             ///< parameters that a row depends on; the others stay as described
+    std::vector<std::string> at_bounds;          ///< of these, those that would go farther
   };
   std::string library = "ideal";
   std::string statistic = "mean";
@@ -29,6 +31,9 @@ struct CalibrateReport {
   std::vector<UnscoredTable> unused;
   std::vector<std::string> warnings;
 };
+
+/// One sentence per machine and band that is worse than without its fit.
+std::vector<std::string> worse_texts(const CalibrateReport&);
 
 std::string json(const CalibrateReport&);
 Table csv(const CalibrateReport&);

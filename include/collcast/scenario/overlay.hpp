@@ -37,6 +37,8 @@ struct Calibration {
     std::string band;
     int rows = 0;
     double before = 0, after = 0;
+    /// The fit took from these rows what it gave to others: by more than the tenth of a point that people are shown.
+    bool is_worse() const { return after > before + 0.001; }
   };
   std::vector<Residual> residuals;
   std::vector<std::string> tables;  ///< ids of what it was fitted to
