@@ -1,5 +1,7 @@
 #include "planner/families.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace collcast::planner {
@@ -64,7 +66,10 @@ const char* memory_objection(const MemoryUse& use) {
 
 std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& choice) {
   const std::int64_t world = std::int64_t{choice.tp} * choice.pp * choice.dp;
-  if (choice.dp < 1 || world != in.gpus) return {degrees_do_not_divide};
+  if (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp) != 0) return {degrees_do_not_divide};
+  if (world != in.gpus)
+    return {fmt::format("tp {} x pp {} x dp {} is {}, not the number of GPUs, {}", choice.tp, choice.pp, choice.dp,
+                        world, in.gpus)};
   std::vector<std::string> found;
   StepInputs step = in.base;
   put(choice, step);

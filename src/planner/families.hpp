@@ -10,6 +10,7 @@
 namespace collcast::planner {
 
 /// Reasons that need no numbers to be understood; others are check_step's messages.
+/// Of a layout asked about by itself there is one more: a dp that is given and leaves GPUs over or needs more.
 inline constexpr const char* degrees_do_not_divide = "tp x pp does not divide the number of GPUs";
 inline constexpr const char* batch_does_not_divide = "global_batch is not a multiple of micro_batch x dp";
 inline constexpr const char* state_does_not_fit = "parameters, gradients and optimizer state do not fit the GPU";

@@ -91,6 +91,20 @@ TEST_CASE("a rejected layout says why, with its memory where it divides") {
   CHECK(odd.sentences.empty());
 }
 
+TEST_CASE("degrees whose product is not the GPUs say the product; tp x pp is blamed only where it does not divide") {
+  const Planned p;
+  const auto objections = [&](const LayoutQuestion& q) {
+    return why(p.in, p.fabric, complete(q, p.result.ranked, 16), p.result.ranked).value().asked.objections;
+  };
+  CHECK(objections({.tp = 4, .pp = 2, .dp = 4}) ==
+        std::vector<std::string>{"tp 4 x pp 2 x dp 4 is 32, not the number of GPUs, 16"});
+  CHECK(objections({.tp = 4, .pp = 1, .dp = 2}) ==
+        std::vector<std::string>{"tp 4 x pp 1 x dp 2 is 8, not the number of GPUs, 16"});
+  CHECK(objections({.tp = 3, .pp = 1}) == std::vector<std::string>{"tp x pp does not divide the number of GPUs"});
+  CHECK(objections({.tp = 3, .pp = 2, .dp = 5}) ==
+        std::vector<std::string>{"tp x pp does not divide the number of GPUs"});
+}
+
 TEST_CASE("what a question leaves open comes from the best layout that agrees") {
   const Planned p;
   const auto& ranked = p.result.ranked;
