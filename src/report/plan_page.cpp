@@ -63,13 +63,6 @@ std::string layout_text(const LayoutChoice& c) {
   return out;
 }
 
-/// "64 of the 72 GPUs of gb200-nvl72 (1 node)".
-std::string gpus_text(int gpus, const MachineSummary& machine) {
-  const std::string count =
-      gpus < machine.ranks ? fmt::format("{} of the {}", gpus, counted(machine.ranks, "GPU")) : counted(gpus, "GPU");
-  return fmt::format("{} of {} ({})", count, machine.topology, counted(machine.nodes, "node"));
-}
-
 const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", "", Align::right},
                                          {"PP", "", Align::right},       {"DP", "", Align::right},
                                          {"mb", "", Align::right},       {"SP", "", Align::left},

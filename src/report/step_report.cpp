@@ -173,6 +173,7 @@ Json document_json(const StepReport& report) {
   out["title"] = report.title;
   out["what_if"] = report.what_if.empty() ? Json() : Json(report.what_if);
   out["machine"] = machine(report.machine);
+  out["gpus"] = has_model ? Json(report.inputs->layout.world()) : Json();
   out["library"] = report.machine.library;
   out["step_s"] = r.step.count();
   out["estimate_s"] = r.estimate.count();
@@ -442,9 +443,10 @@ Page page(const StepReport& report) {
   out.title = report.title.empty() ? report.scenario : fmt::format("{}: {}", report.scenario, report.title);
   if (!report.what_if.empty()) out.title += fmt::format(", what if {}", report.what_if);
   if (report.inputs) out.blocks.push_back(Paragraph{inputs_text(*report.inputs), Paragraph::Tone::plain});
+  // A graph of tasks says no layout: what it runs on is the machine as it is.
+  const int gpus = report.inputs ? report.inputs->layout.world() : report.machine.ranks;
   out.blocks.push_back(
-      Paragraph{fmt::format("{}: {} on {}, library {}", report.machine.topology, counted(report.machine.ranks, "rank"),
-                            counted(report.machine.nodes, "node"), report.machine.library),
+      Paragraph{fmt::format("on {}, library {}", gpus_text(gpus, report.machine), report.machine.library),
                 Paragraph::Tone::plain});
   out.blocks.push_back(summary_table(report));
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));

@@ -28,6 +28,14 @@ std::string counted(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string gpus_text(int gpus, const MachineSummary& machine) {
+  const char* what = machine.gpu.empty() ? "rank" : "GPU";
+  const std::string count =
+      gpus < machine.ranks ? fmt::format("{} of the {}", gpus, counted(machine.ranks, what)) : counted(gpus, what);
+  return fmt::format("{} of {}{} ({})", count, machine.topology, machine.calibrated ? ", calibrated" : "",
+                     counted(machine.nodes, "node"));
+}
+
 namespace {
 
 struct ByteUnit {

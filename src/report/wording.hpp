@@ -17,6 +17,9 @@ std::string ranks_text(const Group&);
 /// "1 rank", "3 ranks".
 std::string counted(std::int64_t count, const std::string& noun);
 
+/// "64 of the 72 GPUs of gb200-nvl72 (1 node)": what a job has of its machine; hosts have ranks.
+std::string gpus_text(int gpus, const MachineSummary&);
+
 /// "64 MiB", "80 GB", "4.23 GiB": exact where that is short, binary unless it is whole only in decimal.
 std::string size_text(Bytes);
 

@@ -61,6 +61,20 @@ TEST_CASE("a step document has every key that other programs rely on") {
   CHECK(doc.at("warnings").at(0) == "compute is only 1.5 times communication");
 }
 
+TEST_CASE("a step says how many GPUs its job has of how many") {
+  StepReport report = model_report();
+  report.inputs->layout.tp = 4;
+  report.inputs->layout.pp = report.inputs->layout.dp = 1;
+  report.machine.ranks = 72;
+  report.machine.nodes = 1;
+  report.machine.gpu = "GB200";
+  CHECK(Json::parse(json(report)).at("gpus") == 4);
+  CHECK(Json::parse(json(report)).at("machine").at("ranks") == 72);
+  CHECK(text(page(report)).find("on 4 of the 72 GPUs of " + report.machine.topology + " (1 node)") !=
+        std::string::npos);
+  CHECK(Json::parse(json(task_report())).at("gpus").is_null());
+}
+
 TEST_CASE("the breakdown has its nine parts and they sum to the step") {
   const Json doc = Json::parse(json(model_report()));
   double sum = 0;
