@@ -43,13 +43,15 @@ void add_machine_options(CLI::App& app, MachineOptions& options) {
       ->group("Machine");
 }
 
-std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Diagnostics& errors) {
+std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, bool may_lack,
+                                            Diagnostics& errors) {
   const Location where = typed("--overlay", file);
   const Result<Overlay> overlay = load_overlay(file, where);
   if (!overlay) {
     append(errors, overlay.errors());
     return std::nullopt;
   }
+  if (may_lack && overlay->find(machine) == nullptr) return std::nullopt;
   Result<Calibration> out = calibration_of(*overlay, machine, where);
   if (out) return std::move(out).value();
   append(errors, out.errors());
@@ -102,7 +104,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
   if (!spec) append(errors, spec.errors());
   std::optional<Calibration> calibration;
   if (spec && !options.overlay.empty()) {
-    calibration = load_calibration(options.overlay, spec->name, errors);
+    calibration = load_calibration(options.overlay, spec->name, false, errors);
     if (calibration) spec = calibrated(*spec, *calibration);
   }
   if (errors.size() > errors_before) return std::nullopt;

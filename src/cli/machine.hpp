@@ -24,8 +24,10 @@ struct MachineOptions {
 };
 void add_machine_options(CLI::App&, MachineOptions&);
 
-/// The calibration of that machine in the file that --overlay names.
-std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Diagnostics& errors);
+/// The calibration of that machine in the file that --overlay names; that there is none is an error unless it
+/// `may_lack`.
+std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, bool may_lack,
+                                            Diagnostics& errors);
 
 /// --set, then the short forms for the network's links; `prefix` is what the machine's paths begin with.
 std::vector<Override> parse_overrides(const MachineOptions&, const std::string& prefix, Diagnostics& errors);

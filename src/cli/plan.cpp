@@ -62,9 +62,11 @@ struct Question {
 };
 
 /// `ranks`, else all of the nodes that are named, else as many as the layout has, else the machine's usual size.
-Result<Question> understand(const Args& args, const std::string& what_if, const Session& session) {
+Result<Question> understand(const Args& args, const std::string& what_if, const Session& session,
+                            bool overlay_may_lack = false) {
   ScenarioArgs asked = args.scenario;
   asked.what_if = what_if;
+  asked.overlay_may_lack = overlay_may_lack;
   Diagnostics errors;
   Result<Scenario> loaded = load(asked, session, {});
   if (!loaded) return loaded.errors();
@@ -129,16 +131,28 @@ Result<Why> answer(const WhyQuestion& question, const Question& q, const PlanRes
   return why(q.inputs, q.fabric, choice, result.ranked);
 }
 
-/// Plans every variant of the scenario beside the base.
+/// What is wrong with one variant of several, with its name.
+Diagnostics of_variant(const std::string& name, Diagnostics errors) {
+  for (Diagnostic& error : errors) error.message = fmt::format("what_if '{}': {}", name, error.message);
+  return errors;
+}
+
+/// Plans every variant of the scenario beside the base. One that runs on a machine which the overlay does not know is
+/// planned without it, and said to be.
 Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session& session, const Question& base,
                          PlanReport& report) {
   report.variants.push_back(variant_of("", base, report.result));
   for (const std::string& name : base.scenario.what_if) {
     if (Interrupts::came()) break;
-    const Result<Question> q = understand(args, name, session);
-    if (!q) return q.errors();
+    const Result<Question> q = understand(args, name, session, true);
+    if (!q) return of_variant(name, q.errors());
+    if (!args.scenario.overlay.empty() && !q->scenario.topology.calibrated)
+      report.notes.push_back(
+          fmt::format("what_if '{}' runs on {}, which the overlay does not calibrate: its figures are "
+                      "those of the data sheet",
+                      name, q->scenario.topology.name));
     const Result<PlanResult> result = search(*q, numbers.options, session);
-    if (!result) return result.errors();
+    if (!result) return of_variant(name, result.errors());
     report.variants.push_back(variant_of(name, *q, *result));
   }
   report.result.partial = report.result.partial || Interrupts::came();

@@ -99,13 +99,14 @@ Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
 }
 
 /// Puts a calibration into the scenario's machine, and in front of its collectives.
-void calibrate(const std::string& file, Scenario& scenario, Diagnostics& errors) {
+void calibrate(const ScenarioArgs& args, Scenario& scenario, Diagnostics& errors) {
   if (!scenario.step) {
     errors.push_back(
         {command_line, "--overlay has no effect on a scenario of tasks", "its times are given; remove the option"});
     return;
   }
-  const std::optional<Calibration> by = load_calibration(file, scenario.topology.name, errors);
+  const std::optional<Calibration> by =
+      load_calibration(args.overlay, scenario.topology.name, args.overlay_may_lack, errors);
   if (!by) return;
   scenario.topology = calibrated(std::move(scenario.topology), *by);
   scenario.collectives.base_latency = by->base_latency;
@@ -171,7 +172,7 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
       if (!value.empty())
         errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
                           "its times are given; remove the option"});
-  if (!args.overlay.empty()) calibrate(args.overlay, scenario, errors);
+  if (!args.overlay.empty()) calibrate(args, scenario, errors);
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));

@@ -18,7 +18,8 @@ struct ScenarioArgs {
   std::string what_if;
   std::string topology, nodes, ranks;  ///< instead of the scenario's
   std::string link_bandwidth, link_latency;
-  std::string overlay;  ///< a calibration to put in; empty: none
+  std::string overlay;            ///< a calibration to put in; empty: none
+  bool overlay_may_lack = false;  ///< a machine that the overlay does not name stays as it is described
   std::vector<std::string> sets;
   std::string algorithm, chunks, channels;  ///< empty: the scenario's
   std::string method, sharing, library;

@@ -63,6 +63,35 @@ TEST_CASE("a plan ranks by calibrated times: its best layout costs what the step
         std::string::npos);
 }
 
+TEST_CASE("of several variants the one on another machine is planned as described, and named") {
+  const Bench bench;
+  const std::string plan =
+      "plan llama3-70b-64xh100 --overlay o.yaml --tp 8 --pp 4 --micro-batch 1 --sequence-parallel "
+      "true --recompute none --zero 1 --simulate 0 --what-if ";
+  const json all = bench.document(plan + "all");
+  const std::string note =
+      "what_if 'nvl72' runs on gb200-nvl72, which the overlay does not calibrate: its figures are "
+      "those of the data sheet";
+  CHECK(all["notes"] == json::array({note}));
+  int racks = 0;
+  for (const json& variant : all["variants"]) {
+    const bool rack = variant["what_if"] == "nvl72";
+    CHECK(variant["machine"]["calibrated"] == !rack);
+    if (rack) CHECK_FALSE(variant["best"].is_null());
+    racks += rack ? 1 : 0;
+  }
+  CHECK(racks == 1);
+  CHECK(all["variants"].size() > 3);
+  const Outcome page = bench.run(plan + "all");
+  CHECK(page.out.find("note: " + note) != std::string::npos);
+  CHECK(page.out.find("64 GPUs of dgx-h100, calibrated (8 nodes)") != std::string::npos);
+  CHECK(page.out.find("64 of the 72 GPUs of gb200-nvl72 (1 node)") != std::string::npos);
+  // Asked for by itself it is the one that the overlay was given for.
+  const Outcome alone = bench.run(plan + "nvl72");
+  CHECK(alone.exit == 2);
+  CHECK(alone.err.find("'o.yaml' does not calibrate 'gb200-nvl72'") != std::string::npos);
+}
+
 TEST_CASE("explain takes the overlay, and its totals are those of the forecast") {
   const Bench bench;
   const std::string what = "collective all_reduce --topology dgx-h100 --size 1MiB --algorithm ring --overlay o.yaml";
