@@ -174,6 +174,26 @@ void say(const Session& session, const std::vector<std::string>& warnings) {
     session.err << fmt::format("{}: warning: {}\n", to_text(command_line), warning);
 }
 
+namespace {
+
+std::string without_folder(const Diagnostic& d) {
+  const bool in_file = d.where.line > 0 && !d.where.file.starts_with("--");
+  const Location where{fs::path(d.where.file).filename().string(), d.where.line, d.where.column};
+  return (in_file ? to_text(where) + ": " : std::string()) + d.message + (d.hint.empty() ? "" : ": " + d.hint);
+}
+
+}  // namespace
+
+std::vector<std::string> warn(const Session& session, const Diagnostics& warnings) {
+  std::vector<std::string> out;
+  for (const Diagnostic& d : warnings) {
+    session.err << fmt::format("{}: warning: {}\n", to_text(d.where), d.message)
+                << (d.hint.empty() ? std::string() : fmt::format("    hint: {}\n", d.hint));
+    out.push_back(without_folder(d));
+  }
+  return out;
+}
+
 Exit deliver(const Session& session, std::string_view text, const std::vector<OutputFile>& files) {
   std::vector<StagedFile> staged;
   if (const Diagnostics errors = stage_all(files, staged); !errors.empty()) return refuse(session, errors);

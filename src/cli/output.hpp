@@ -28,6 +28,8 @@ Format parse_format(const OutputOptions&, Diagnostics& errors);
 
 /// Warnings about the whole of a result on the error stream; documents for programs carry them too.
 void say(const Session&, const std::vector<std::string>& warnings);
+/// The same with places and hints; returns them as documents list them: without folders, and without what was typed.
+std::vector<std::string> warn(const Session&, const Diagnostics& warnings);
 
 struct OutputFile {
   std::string path, content;

@@ -137,6 +137,17 @@ Diagnostics of_variant(const std::string& name, Diagnostics errors) {
   return errors;
 }
 
+/// What is said of a variant and was not said of the base already.
+Diagnostics new_warnings(const Scenario& variant, const Scenario& base) {
+  Diagnostics out;
+  for (const Diagnostic& d : variant.warnings)
+    if (std::ranges::none_of(base.warnings, [&](const Diagnostic& b) {
+          return to_text(b.where) == to_text(d.where) && b.message == d.message;
+        }))
+      out.push_back(d);
+  return out;
+}
+
 /// Plans every variant of the scenario beside the base. One that runs on a machine which the overlay does not know is
 /// planned without it, and said to be.
 Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session& session, const Question& base,
@@ -151,6 +162,8 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
           fmt::format("what_if '{}' runs on {}, which the overlay does not calibrate: its figures are "
                       "those of the data sheet",
                       name, q->scenario.topology.name));
+    for (const std::string& warning : warn(session, of_variant(name, new_warnings(q->scenario, base.scenario))))
+      report.said.push_back(warning);
     const Result<PlanResult> result = search(*q, numbers.options, session);
     if (!result) return of_variant(name, result.errors());
     report.variants.push_back(variant_of(name, *q, *result));
@@ -173,7 +186,7 @@ Exit run_plan(const Args& args, const Session& session) {
   const std::string what_if = all ? std::string() : args.scenario.what_if;
   const Result<Question> q = understand(args, what_if, session);
   if (!q) return refuse(session, q.errors());
-  warn(q->scenario, session);
+  std::vector<std::string> said = warn(session, q->scenario.warnings);
   Result<PlanResult> result = search(*q, numbers.options, session);
   if (!result) return refuse(session, result.errors());
 
@@ -186,7 +199,8 @@ Exit run_plan(const Args& args, const Session& session) {
                     numbers.rows,
                     {},
                     {},
-                    q->notes};
+                    q->notes,
+                    std::move(said)};
   if (all)
     if (Diagnostics wrong = add_variants(args, numbers, session, *q, report); !wrong.empty())
       return refuse(session, wrong);

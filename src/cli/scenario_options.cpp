@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cli/collective_options.hpp"
+#include "cli/output.hpp"
 #include "cli/values.hpp"
 
 namespace collcast::cli {
@@ -179,11 +180,6 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   return scenario;
 }
 
-void warn(const Scenario& scenario, const Session& session) {
-  for (const Diagnostic& d : scenario.warnings)
-    session.err << fmt::format("{}: warning: {}\n    hint: {}\n", to_text(d.where), d.message, d.hint);
-}
-
 Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
   if (scenario.ranks <= fabric.rank_count()) return {};
   return {{scenario.origins.of("ranks"),
@@ -198,7 +194,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   Result<Scenario> loaded = load(args, session, std::move(errors));
   if (!loaded) return loaded.errors();
   const Scenario scenario = std::move(loaded).value();
-  warn(scenario, session);
+  std::vector<std::string> said = warn(session, scenario.warnings);
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario));
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
@@ -218,6 +214,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.machine_options = machine_options(scenario, *fabric, session);
   if (!args.overlay.empty()) report.machine_options += " --overlay " + shell_word(args.overlay);
   report.policy_options = policy_options(scenario);
+  report.said = std::move(said);
   return report;
 }
 

@@ -29,9 +29,6 @@ void add_scenario_options(CLI::App&, ScenarioArgs&);
 /// The scenario as the options change it; nothing if there are `errors` already.
 Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
 
-/// What is probably a slip in the scenario's files, on the error stream.
-void warn(const Scenario&, const Session&);
-
 /// A job that has more GPUs than the machine.
 Diagnostics check_ranks(const Scenario&, const Fabric&);
 

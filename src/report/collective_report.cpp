@@ -98,6 +98,7 @@ Json document_json(const CollectiveReport& report) {
   for (const auto& skipped : report.skipped)
     out["not_applicable"].push_back({{"algorithm", skipped.algorithm}, {"reason", skipped.reason}});
   out["notes"] = report.notes;
+  out["warnings"] = report.said;
   if (report.curves.empty()) return out;
   out["chunk_curves"] = Json::array();
   for (const auto& curve : report.curves) {

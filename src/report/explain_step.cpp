@@ -121,6 +121,7 @@ ExplainReport explain(const StepReport& report) {
   ExplainReport out;
   out.title =
       fmt::format("{} on {}: step of {}", report.scenario, report.machine.topology, format_seconds(report.result.step));
+  out.said = report.said;
   const StepResult& r = report.result;
   if (report.inputs) {
     out.sections.push_back(kernels_section(*report.inputs, r.operations));

@@ -87,6 +87,7 @@ Json document_json(const PlanReport& report) {
   out["order"] = to_string(in.layout.order);
   out["gpus"] = report.inputs.gpus;
   out["notes"] = report.notes;
+  out["warnings"] = report.said;
   out["partial"] = r.partial;
   out["evaluated"] = r.evaluated;
   out["feasible"] = r.feasible;

@@ -161,6 +161,7 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
   for (const std::string& name : kinds) kind += (kind.empty() ? "" : " ") + name;
   out.name = fmt::format("{} on {}", kind, machine.text("topology"));
   add_common_facts(value, {"machine", "concurrent"}, out.facts);
+  add_warnings(value, out);
 }
 
 namespace {
@@ -202,6 +203,7 @@ void read_plan_rows(const SavedValue& value, SavedResult& out) {
   tell_apart(out.rows);
   add_common_facts(value, {"scenario", "what_if", "machine", "library", "model", "batch", "order", "gpus", "partial"},
                    out.facts);
+  add_warnings(value, out);
 }
 
 namespace {

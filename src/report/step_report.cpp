@@ -209,6 +209,7 @@ Json document_json(const StepReport& report) {
                        {"recompute", operations_json(r.operations.recompute)}};
   out["gates"] = gates_json(report.gates);
   out["warnings"] = r.warnings;
+  for (const std::string& warning : report.said) out["warnings"].push_back(warning);
   out["inputs"] = has_model ? inputs_json(report) : Json();
   return out;
 }

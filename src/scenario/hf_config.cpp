@@ -2,8 +2,8 @@
 //
 // The Llama family (Llama, Mistral, Qwen2, Qwen3) shares one set of keys; GPT-2 and GPT-NeoX have their own.
 // Defaults are those of the transformers library, because config.json leaves them out. Other keys are not
-// looked at, unless they are nearly one of ours that is absent. Left out: sliding windows, Qwen2's biases on Q, K, V
-// (counted as none), Qwen3's Q and K norms.
+// looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out: sliding
+// windows, Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@ namespace {
 using input::AsCount;
 using input::AsNumber;
 using input::AsTruth;
+using input::Entry;
 using input::Node;
 using input::Null;
 using input::Object;
@@ -82,6 +83,34 @@ TransformerConfig read_gpt_neox(Object& o) {
   o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
   o.optional("hidden_dropout", m.dropout, dropout);
   return m;
+}
+
+/// Names of the same things in other families, in Meta's params.json, Megatron and Mistral's own files.
+void know_other_names(Object& o) {
+  const std::vector<std::string> layers{"num_layers", "n_layers", "n_layer", "num_hidden_layers"},
+      hidden{"d_model", "dim", "n_embd", "model_dim", "hidden_dim", "hidden_size"},
+      heads{"num_heads", "n_heads", "n_head", "num_attention_heads"},
+      ffn{"ffn_hidden_size", "ffn_dim", "d_ff", "n_inner", "intermediate_dim", "intermediate_size"};
+  for (const char* key : {"num_hidden_layers", "n_layer"}) o.also_called(key, layers);
+  for (const char* key : {"hidden_size", "n_embd"}) o.also_called(key, hidden);
+  for (const char* key : {"num_attention_heads", "n_head"}) o.also_called(key, heads);
+  for (const char* key : {"intermediate_size", "n_inner"}) o.also_called(key, ffn);
+  o.also_called("num_key_value_heads", {"num_kv_heads", "n_kv_heads", "kv_heads", "n_head_kv", "num_query_groups"});
+  o.also_called("head_dim", {"head_dimension", "head_size", "kv_channels", "attention_head_dim"});
+  o.also_called("vocab_size", {"n_vocab", "padded_vocab_size", "vocabulary_size"});
+  o.also_called("tie_word_embeddings", {"tie_embeddings", "tied_embeddings", "tie_embedding", "share_embeddings"});
+}
+
+/// A mixture of experts under the name of a dense model would be forecast as its one expert.
+void warn_of_experts(Reader& reader, const Node& tree) {
+  for (const Entry& entry : tree.entries) {
+    const bool count = entry.key == "num_local_experts" || entry.key == "num_experts" ||
+                       entry.key == "n_routed_experts" || entry.key == "moe_num_experts";
+    const bool several = entry.value.kind == Node::Kind::scalar && entry.value.text != "0" && entry.value.text != "1";
+    if (count && several)
+      reader.warn({entry.at.location(), fmt::format("key '{}' is not read", input::shown(entry.key)),
+                   "the model is read as a dense one; a mixture of experts is not modelled"});
+  }
 }
 
 struct Architecture {
@@ -195,7 +224,9 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
     reader.error(architecture.errors());
     return reader.take();
   }
+  know_other_names(o);
   TransformerConfig model = architecture->read(o);
+  warn_of_experts(reader, *tree);
   model.name = model_name(file, *architecture);
   complete_heads(reader, *tree, model);
   if (!reader.ok()) return reader.take();

@@ -265,9 +265,18 @@ const Entry* misspelt(const Node& node, std::string_view key) {
 
 }  // namespace
 
+const Entry* Object::misnamed(std::string_view key) const {
+  for (const auto& [known, names] : also_called_) {
+    if (known != key) continue;
+    for (const Entry& entry : node_.entries)
+      if (std::find(names.begin(), names.end(), entry.key) != names.end()) return &entry;
+  }
+  return misspelt(node_, key);
+}
+
 void Object::missing(std::string_view key, bool required, const std::string& expected) {
   // Where other keys are errors too, finish() says what is misspelt.
-  const Entry* near = null_ == Null::is_missing ? misspelt(node_, key) : nullptr;
+  const Entry* near = null_ == Null::is_missing ? misnamed(key) : nullptr;
   if (required) {
     reader_.error(
         node_.at, fmt::format("required key '{}' is missing{}", key, path_.empty() ? "" : " in " + shown(path_)),

@@ -252,6 +252,10 @@ class Object {
   /// A key that the format allows but not here; `why` says so.
   void refuse(std::string_view key, const std::string& why);
 
+  /// Other names that people and other tools have for a key: one of them where the key is absent is a slip.
+  void also_called(std::string_view key, std::vector<std::string> names) {
+    also_called_.emplace_back(std::string(key), std::move(names));
+  }
   /// Keys that are left unread because of another error.
   void allow(const std::vector<std::string>& keys) { keys_.insert(keys_.end(), keys.begin(), keys.end()); }
 
@@ -276,7 +280,10 @@ class Object {
   std::string path_;
   Null null_;
   bool valid_;
+  const Entry* misnamed(std::string_view key) const;
+
   std::vector<std::string> keys_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> also_called_;
   Node empty_;
 };
 

@@ -2,12 +2,14 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
 #include "cli/called.hpp"
 #include "cli/commands.hpp"
 #include "cli/data_path.hpp"
+#include "cli/process.hpp"
 
 using namespace collcast;
 using namespace collcast::cli;
@@ -136,6 +138,29 @@ TEST_CASE("a step's layout has to fit the ranks that the scenario has") {
   CHECK(err.str() ==
         "--set ranks=32:1:13: error: the layout needs 64 GPUs, ranks is 32\n"
         "    hint: use ranks 64, or a smaller layout\n");
+}
+
+TEST_CASE("what is said of a config.json on the error stream is in the documents too, without its folder") {
+  const Folder folder;
+  folder.write(
+      "config.json",
+      "{\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 1024, \"num_hidden_layers\": 8,\n"
+      "\"num_attention_heads\": 16, \"num_kv_heads\": 4, \"intermediate_size\": 4096, \"vocab_size\": 32000}\n");
+  folder.write("small.yaml",
+               "schema: collcast.scenario.v1\nname: small\ntopology: dgx-h100\nmodel: {config: ./config.json}\n"
+               "layout: {dp: 8}\nbatch: {sequence: 1024, global_batch: 8}\n");
+  const std::string warning =
+      "config.json:2:28: key 'num_kv_heads' is not read: did you mean 'num_key_value_heads'? it is absent and has its "
+      "default";
+  for (const std::string command : {"step", "explain step", "plan --simulate 0"}) {
+    const Called called = call(command + " " + (folder.path() / "small.yaml").string() + " --format json");
+    INFO(called.err);
+    REQUIRE(called.exit == 0);
+    CHECK_THAT(called.err, Contains("config.json:2:28: warning: key 'num_kv_heads' is not read"));
+    const Json warnings = Json::parse(called.out).at("warnings");
+    CHECK(std::count(warnings.begin(), warnings.end(), Json(warning)) == 1);
+    CHECK_THAT(called.out, !Contains(folder.path().string()));
+  }
 }
 
 TEST_CASE("--list says which scenarios and variants there are, each with its line") {

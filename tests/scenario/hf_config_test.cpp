@@ -197,6 +197,29 @@ TEST_CASE("a misspelt field is pointed at: as the missing one that it may be, or
   CHECK(warnings(renamed(llama, "tie_word_embeddings", "tie_word_embedings")).size() == 1);
 }
 
+TEST_CASE("another tool's name for a field that is absent is pointed at, and so are experts") {
+  const std::vector<std::pair<std::string, std::string>> names{{"num_key_value_heads", "num_kv_heads"},
+                                                               {"num_key_value_heads", "n_kv_heads"},
+                                                               {"tie_word_embeddings", "tie_embeddings"},
+                                                               {"head_dim", "head_dimension"}};
+  for (const auto& [ours, theirs] : names) {
+    INFO(theirs);
+    const Diagnostics found = warnings(renamed(llama, ours, theirs));
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].message == "key '" + theirs + "' is not read");
+    CHECK(found[0].hint == "did you mean '" + ours + "'? it is absent and has its default");
+  }
+  const auto layers = parse_hf_config(json_of(renamed(llama, "num_hidden_layers", "num_layers")), "config.json");
+  CHECK(to_text(layers.errors()).find("is 'num_layers' (config.json:") != std::string::npos);
+  // Beside the right one another name is somebody else's field.
+  CHECK(warnings(with(llama, "num_kv_heads", "8")).empty());
+  const Diagnostics experts = warnings(with(llama, "num_local_experts", "8"));
+  REQUIRE(experts.size() == 1);
+  CHECK(experts[0].message == "key 'num_local_experts' is not read");
+  CHECK(experts[0].hint == "the model is read as a dense one; a mixture of experts is not modelled");
+  CHECK(warnings(with(llama, "num_local_experts", "0")).empty());
+}
+
 TEST_CASE("fields that published files have beside ours are no slips of ours") {
   Fields full = without(without(llama, "head_dim"), "tie_word_embeddings");
   for (const char* key : {"attention_bias", "attention_dropout", "hidden_act", "initializer_range", "rms_norm_eps",

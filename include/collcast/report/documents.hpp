@@ -103,6 +103,7 @@ struct CollectiveReport {
   };
   std::vector<Curve> curves;       ///< time over the number of chunks
   std::vector<std::string> notes;  ///< what was left out, and why
+  std::vector<std::string> said;   ///< warnings that people had on the error stream; documents list them too
 };
 
 // --- collcast.step.v1 -----------------------------------------------------------------------------------
@@ -117,7 +118,8 @@ struct StepReport {
   std::vector<GateResult> gates;
   /// Options of `collcast explain collective` that name this machine, and how its collectives run; empty: unknown.
   std::string machine_options, policy_options;
-  bool list_operations = false;  ///< people's page only: kernel by kernel
+  bool list_operations = false;   ///< people's page only: kernel by kernel
+  std::vector<std::string> said;  ///< as of CollectiveReport
 };
 
 /// At the limits that the figures missed.
@@ -195,6 +197,7 @@ struct Section {
 struct ExplainReport {
   std::string title;
   std::vector<Section> sections;
+  std::vector<std::string> said = {};  ///< as of CollectiveReport
 };
 /// `candidates` as of `choose`: the first is explained, the others are what it was preferred to.
 ExplainReport explain(const Fabric&, const CollectiveRequest&, const std::vector<Choice>& candidates,

@@ -29,6 +29,7 @@ struct PlanReport {
   std::optional<Why> why;
   std::vector<PlanVariant> variants;  ///< the base first; empty: nobody asked
   std::vector<std::string> notes;     ///< on what was taken for granted
+  std::vector<std::string> said;      ///< warnings that people had on the error stream
 };
 
 std::string json(const PlanReport&);
