@@ -201,6 +201,7 @@ Exit run_collective(const Args& args, const Session& session) {
   report.groups = q.groups;
   report.concurrent = q.concurrent;
   report.links = args.links;
+  report.said = warn(session, q.warnings);
   const std::vector<Case> cases = make_cases(q, report, errors);
   // What is asked for is known from here on; too large a simulation is refused before any work.
   if (q.simulate && q.method_given) {

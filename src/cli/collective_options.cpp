@@ -158,7 +158,8 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          !args.method.empty(),
                          EngineOptions{*sharing},
                          args.concurrent,
-                         machine->base_latency};
+                         machine->base_latency,
+                         std::move(machine->warnings)};
   return out;
 }
 

@@ -41,6 +41,7 @@ struct CollectiveQuestion {
   EngineOptions engine;
   bool concurrent = false;
   Seconds base_latency{};  ///< of a calibration
+  Diagnostics warnings;    ///< on it
 
   /// Of one group; with the other groups alongside if all run at once.
   CollectiveRequest request(std::size_t group, Bytes size) const;

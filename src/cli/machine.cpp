@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/values.hpp"
+#include "collcast/validation/machines.hpp"
 
 namespace collcast::cli {
 
@@ -58,6 +59,19 @@ std::optional<Calibration> load_calibration(const std::string& file, const std::
   return std::nullopt;
 }
 
+Diagnostics overlay_warnings(const std::string& file, const Calibration& by, const TopologySpec& described,
+                             const std::vector<Override>& set) {
+  std::string text = other_description(by, described, texts(set));
+  if (text.empty()) return {};
+  return {{typed("--overlay", file), std::move(text), "calibrate again on this one, or take its figures as a guess"}};
+}
+
+std::vector<std::string> texts(const std::vector<Override>& overrides) {
+  std::vector<std::string> out;
+  for (const Override& one : overrides) out.push_back(fmt::format("{}={}", one.path, one.value));
+  return out;
+}
+
 std::vector<Override> parse_overrides(const MachineOptions& options, const std::string& prefix, Diagnostics& errors) {
   std::vector<Override> out;
   for (const std::string& text : options.sets) {
@@ -103,9 +117,13 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
   Result<TopologySpec> spec = load_topology(options.topology, session.search, overrides);
   if (!spec) append(errors, spec.errors());
   std::optional<Calibration> calibration;
+  Diagnostics warnings;
   if (spec && !options.overlay.empty()) {
     calibration = load_calibration(options.overlay, spec->name, false, errors);
-    if (calibration) spec = calibrated(*spec, *calibration);
+    if (calibration) {
+      warnings = overlay_warnings(options.overlay, *calibration, *spec, overrides);
+      spec = calibrated(*spec, *calibration);
+    }
   }
   if (errors.size() > errors_before) return std::nullopt;
 
@@ -135,7 +153,8 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
          fmt::format("expected --nodes {}, or fewer ranks", needed)});
     return std::nullopt;
   }
-  return Machine{std::move(fabric).value(), ranks, calibration ? calibration->base_latency : Seconds(0)};
+  return Machine{std::move(fabric).value(), ranks, calibration ? calibration->base_latency : Seconds(0),
+                 std::move(warnings)};
 }
 
 }  // namespace collcast::cli

@@ -29,8 +29,15 @@ void add_machine_options(CLI::App&, MachineOptions&);
 std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, bool may_lack,
                                             Diagnostics& errors);
 
+/// A warning where the overlay was fitted on another description than this one; empty where it was not.
+Diagnostics overlay_warnings(const std::string& file, const Calibration&, const TopologySpec& described,
+                             const std::vector<Override>& set);
+
 /// --set, then the short forms for the network's links; `prefix` is what the machine's paths begin with.
 std::vector<Override> parse_overrides(const MachineOptions&, const std::string& prefix, Diagnostics& errors);
+
+/// "path=value" of each.
+std::vector<std::string> texts(const std::vector<Override>&);
 
 /// An error if --set gives `path` another value than `option` does.
 void check_contradiction(const char* option, const std::string& value, const std::string& path,
@@ -40,6 +47,7 @@ struct Machine {
   Fabric fabric;
   int ranks;               ///< that take part: --ranks, else all
   Seconds base_latency{};  ///< of the calibration, in front of every collective
+  Diagnostics warnings;    ///< on the calibration
 };
 
 /// Large enough for --nodes, for --ranks and for `ranks_needed`; a teaching machine is exactly as large.

@@ -109,6 +109,7 @@ void calibrate(const ScenarioArgs& args, Scenario& scenario, Diagnostics& errors
   const std::optional<Calibration> by =
       load_calibration(args.overlay, scenario.topology.name, args.overlay_may_lack, errors);
   if (!by) return;
+  append(scenario.warnings, overlay_warnings(args.overlay, *by, scenario.topology, scenario.machine));
   scenario.topology = calibrated(std::move(scenario.topology), *by);
   scenario.collectives.base_latency = by->base_latency;
 }

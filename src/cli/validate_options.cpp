@@ -117,7 +117,7 @@ std::optional<Machines> find_machines(const MeasuredArgs& args, const Session& s
     return std::nullopt;
   }
   Result<TopologySpec> spec = load_topology(args.machine.topology, session.search, overrides);
-  if (spec) return Machines::only(std::move(spec).value());
+  if (spec) return Machines::only(std::move(spec).value(), texts(overrides));
   append(errors, spec.errors());
   return std::nullopt;
 }

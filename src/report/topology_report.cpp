@@ -184,6 +184,8 @@ Json error_json(const Diagnostic& d) {
 
 }  // namespace
 
+std::string digest(const TopologySpec& spec) { return digest(spec_json(spec)); }
+
 MachineSummary summary(const Fabric& fabric) {
   const TopologySpec& spec = fabric.spec();
   MachineSummary out;
@@ -193,7 +195,7 @@ MachineSummary summary(const Fabric& fabric) {
   out.calibrated = spec.calibrated;
   out.nodes = fabric.nodes();
   out.ranks = fabric.rank_count();
-  out.digest = digest(spec_json(spec));
+  out.digest = digest(spec);
   return out;
 }
 

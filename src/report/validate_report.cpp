@@ -137,6 +137,7 @@ Json document_json(const ValidateReport& report) {
                               {"median_ape", budget.n > 0 ? Json(budget.median_ape) : Json()},
                               {"met", budget.met()}});
   out["warnings"] = report.warnings;
+  for (const std::string& warning : report.said) out["warnings"].push_back(warning);
   return out;
 }
 

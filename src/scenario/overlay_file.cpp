@@ -95,6 +95,8 @@ Calibration read_calibration(Reader& reader, const Node& node, const std::string
   if (const Node* residual = o.optional_map("median_error"))
     out.residuals = read_residuals(reader, *residual, path + ".median_error");
   o.optional("tables", out.tables, AsList<AsText, std::string>{});
+  o.optional("description", out.description, AsText{});
+  o.optional("set", out.set, AsList<AsText, std::string>{});
   o.finish();
   return out;
 }
@@ -146,12 +148,27 @@ Result<Overlay> load_overlay(const std::string& file, const Location& asked_by) 
   return parse_overlay(*text, file);
 }
 
+namespace {
+
+/// What a person typed, in quotes that YAML takes off again.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
 std::string overlay_text(const Overlay& overlay) {
   std::string out = "# Fitted to measured tables; the hardware's description is elsewhere and unchanged.\n";
   out += fmt::format("schema: collcast.overlay.v1\nfitted_by: \"{}\"\nmachines:\n", overlay.fitted_by);
   for (const Calibration& c : overlay.machines) {
-    out += fmt::format("  - machine: {}\n    base_latency: {:.6g}us\n    latency_scale: {:.6g}\n", c.machine,
-                       c.base_latency.count() * 1e6, c.latency_scale);
+    out += fmt::format("  - machine: {}\n", c.machine);
+    if (!c.description.empty()) out += fmt::format("    description: \"{}\"\n", c.description);
+    if (!c.set.empty()) out += "    set:\n";
+    for (const std::string& one : c.set) out += fmt::format("      - {}\n", quoted(one));
+    out += fmt::format("    base_latency: {:.6g}us\n    latency_scale: {:.6g}\n", c.base_latency.count() * 1e6,
+                       c.latency_scale);
     out += fmt::format("    efficiency: {{nvlink: {:.6g}, pcie: {:.6g}, network: {:.6g}}}\n", c.efficiency[0],
                        c.efficiency[1], c.efficiency[2]);
     if (!c.residuals.empty()) out += "    median_error:\n";

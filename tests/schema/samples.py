@@ -57,7 +57,8 @@ OVERLAYS = {
         "machines": [{"machine": "dgx-a100", "base_latency": "12.5us", "latency_scale": 3.1,
                       "efficiency": {"nvlink": 0.72, "pcie": 1, "network": 0.9},
                       "median_error": {"large": {"rows": 14, "before": 0.32, "after": 0.083}},
-                      "tables": ["a100-cw-1x8-all_reduce"]}],
+                      "tables": ["a100-cw-1x8-all_reduce"],
+                      "description": "fnv1a64:0123456789abcdef", "set": ["network.link.bandwidth=200Gb/s"]}],
     },
 }
 

@@ -44,6 +44,9 @@ TABLES = "validation/data/nccl-tests/a100-cw-1x2-all_reduce.csv validation/data/
 
 TOO_LARGE = "validation/data/nccl-tests/aic-a100-sxm-n8-nccl2.27.3-all_gather.csv"
 
+# An overlay that was fitted on another description of dgx-a100 than the shipped one.
+OTHER = "--overlay tests/golden/inputs/other-overlay.yaml"
+
 # (schema, command): every command in every shape that its document can take.
 COMMANDS = [
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 8:4KiB:x8"),
@@ -59,6 +62,9 @@ COMMANDS = [
     ("step", "collcast step korthikanti-22b-layer --what-if full-recompute"),
     ("step", "collcast step korthikanti-22b-layer --method simulate --chunks 4 --channels 2"),
     ("step", "collcast step overlap-175b-layer"),
+    ("collective", f"collcast collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
+    ("explain", f"collcast explain collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
+    ("plan", f"collcast plan gpt3-plan-64xa100 --tp 8 --pp 8 --micro-batch 1 --recompute full --simulate 0 {OTHER}"),
     ("step", "collcast step overlap-175b-layer --what-if serial --method estimate"),
     ("step", "collcast step gpt3-512gpu --method estimate --set training.recompute=selective"),
     ("plan", "collcast plan llama3-70b-64xh100 --topology gb200-nvl72 --tp 8 --simulate 0"),

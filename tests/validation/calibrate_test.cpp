@@ -44,12 +44,16 @@ const std::string good =
 
 TEST_CASE("an overlay is written and read back the same") {
   Overlay overlay{
-      "o.yaml", "collcast x", {{"star", Seconds(12e-6), 2, {0.8, 1, 0.5}, {{"small", 7, 0.5, 0.25}}, {"a-1"}}}};
+      "o.yaml",
+      "collcast x",
+      {{"star", Seconds(12e-6), 2, {0.8, 1, 0.5}, {{"small", 7, 0.5, 0.25}}, {"a-1"}, "fnv1a64:1", {"a.b='c'"}}}};
   const auto read = parse_overlay(overlay_text(overlay), "o.yaml");
   REQUIRE(read.ok());
   CHECK(overlay_text(*read) == overlay_text(overlay));
   CHECK(read->machines[0].base_latency.count() == Approx(12e-6));
   CHECK(read->machines[0].tables == std::vector<std::string>{"a-1"});
+  CHECK(read->machines[0].description == "fnv1a64:1");
+  CHECK(read->machines[0].set == std::vector<std::string>{"a.b='c'"});
 }
 
 TEST_CASE("an overlay's mistakes are errors at their places, all at once") {

@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "cli/process.hpp"
 
 using namespace collcast::test;
@@ -112,6 +114,48 @@ TEST_CASE("explain takes the overlay, and its totals are those of the forecast")
   // The commands that a step's explanation gives carry the overlay on.
   CHECK(bench.run("explain step llama3-8b-8xh100 --overlay o.yaml --method estimate").out.find("--overlay o.yaml") !=
         std::string::npos);
+}
+
+TEST_CASE("an overlay keeps the description that it was fitted on, and warns where it is used on another") {
+  const Bench bench;
+  bench.folder.write("t.csv",
+                     "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\nall_reduce,1024,40,0,0,0\n"
+                     "all_reduce,1048576,60,0,0,0\nall_reduce,1073741824,5000,0,0,0\n");
+  const std::string table = " --measured t.csv --topology dgx-h100 --ranks 8 --nodes 1 ";
+  const std::string set = "--set network.link.bandwidth=200Gb/s";
+  REQUIRE(bench.run("calibrate" + table + set + " --output fit.yaml").exit == 0);
+  const std::string file = bench.folder.read("fit.yaml");
+  const std::string digest =
+      bench.document("collective all_reduce --topology dgx-h100 --size 1KiB " + set)["machine"]["digest"];
+  const std::string shipped =
+      bench.document("collective all_reduce --topology dgx-h100 --size 1KiB")["machine"]["digest"];
+  CHECK(file.find("    description: \"" + digest + "\"\n    set:\n      - 'network.link.bandwidth=200Gb/s'\n") !=
+        std::string::npos);
+  const std::string both = "the overlay was fitted on another description of dgx-h100: " + digest +
+                           " (set network.link.bandwidth=200Gb/s), here it is " + shipped + " (nothing set)";
+  const std::string plan = "plan llama3-8b-8xh100 --tp 2 --pp 1 --micro-batch 1 --simulate 0";
+  for (const std::string& command :
+       {std::string("collective all_reduce --topology dgx-h100 --size 1KiB"), "validate" + table,
+        std::string("explain collective all_reduce --topology dgx-h100 --size 1KiB"),
+        std::string("step llama3-8b-8xh100"), std::string("explain step llama3-8b-8xh100"), plan}) {
+    INFO(command);
+    const Outcome out = bench.run(command + " --overlay fit.yaml --format json");
+    REQUIRE(out.exit == 0);
+    CHECK(out.err.find(both) != std::string::npos);
+    const json warnings = json::parse(out.out)["warnings"];
+    const auto says = [&](const json& w) { return w.get<std::string>().find(both) != std::string::npos; };
+    CHECK(std::count_if(warnings.begin(), warnings.end(), says) == 1);
+    CHECK(out.out.find("fit.yaml") == std::string::npos);
+  }
+  // On its own description it is silent; a variant that changes it is named.
+  const Outcome own = bench.run("collective all_reduce --topology dgx-h100 --size 1KiB --overlay fit.yaml " + set);
+  CHECK(own.err.empty());
+  REQUIRE(bench.run("calibrate" + table + " --output plain.yaml").exit == 0);
+  const Outcome variants = bench.run(
+      "plan llama3-70b-64xh100 --tp 8 --pp 4 --micro-batch 1 --simulate 0 --what-if all --overlay plain.yaml");
+  CHECK(variants.err.find("what_if 'double-ib': the overlay was fitted on another description") != std::string::npos);
+  CHECK(variants.err.find("(set network.link.bandwidth=800Gb/s)") != std::string::npos);
+  CHECK(variants.err.find("half-cluster") == std::string::npos);
 }
 
 TEST_CASE("an overlay for another machine, or for given times, is refused") {

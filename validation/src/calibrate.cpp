@@ -284,6 +284,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     machine.latency_scale = calibration.latency_scale;
     machine.efficiency = calibration.efficiency;
     calibration.tables = machine.tables;
+    calibration.description = digest(spec);
+    calibration.set = machines.set();
     add_residuals(calibration, machine);
     out.overlay.machines.push_back(std::move(calibration));
     out.report.machines.push_back(std::move(machine));

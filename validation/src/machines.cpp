@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "collcast/report/documents.hpp"
 #include "lines.hpp"
 #include "values.hpp"
 
@@ -180,8 +181,22 @@ Result<Machines> Machines::shipped(const SearchPath& search) {
   return out;
 }
 
-Machines Machines::only(TopologySpec spec) {
+std::string other_description(const Calibration& by, const TopologySpec& described,
+                              const std::vector<std::string>& set) {
+  const std::string here = digest(described);
+  if (by.description.empty() || by.description == here) return {};
+  const auto with = [](const std::vector<std::string>& values) {
+    std::string out;
+    for (const std::string& value : values) out += (out.empty() ? "set " : ", ") + printable(value);
+    return values.empty() ? std::string("nothing set") : out;
+  };
+  return fmt::format("the overlay was fitted on another description of {}: {} ({}), here it is {} ({})", described.name,
+                     printable(by.description), with(by.set), here, with(set));
+}
+
+Machines Machines::only(TopologySpec spec, std::vector<std::string> set) {
   Machines out;
+  out.set_ = std::move(set);
   out.specs_.push_back(std::move(spec));
   out.only_one_ = true;
   return out;
@@ -279,7 +294,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                      algorithm_of(facts, *kind),
                      by != nullptr,
                      by == nullptr ? Seconds(0) : by->base_latency,
-                     choice->remark};
+                     choice->remark,
+                     by == nullptr ? std::string() : other_description(*by, spec, set_)};
 }
 
 }  // namespace collcast

@@ -126,7 +126,7 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
         if (places[i]) scored[i] = score(*places[i], predict, statistic);
       },
       tbb::simple_partitioner());
-  Remarks remarks;
+  Remarks remarks, overlay_remarks;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const std::string& id = tables[i].facts.id;
     const Diagnostics* why = !places[i] ? &places[i].errors() : !*scored[i] ? &scored[i]->errors() : nullptr;
@@ -135,9 +135,11 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
       continue;
     }
     remarks.add(id, places[i]->remark);
+    overlay_remarks.add(id, places[i]->overlay_remark);
     out.tables.push_back(std::move(*scored[i]).value());
   }
   out.warnings = remarks.texts();
+  out.said = overlay_remarks.texts();
   return out;
 }
 

@@ -36,6 +36,8 @@ struct MachineSummary {
   int ranks = 0;
 };
 MachineSummary summary(const Fabric&);
+/// Of what a machine's description says: equal digests, equal machines but for their name and number of nodes.
+std::string digest(const TopologySpec&);
 /// What every page on a calibrated machine says.
 std::string calibrated_text(Seconds base_latency);
 

@@ -73,7 +73,8 @@ struct ValidateReport {
   std::vector<UnscoredTable> unscored;
   std::vector<BudgetOutcome> budgets;
   std::vector<std::string> warnings;
-  bool every_table = false;  ///< people's page: all tables, not only the farthest off
+  std::vector<std::string> said;  ///< warnings that people had on the error stream
+  bool every_table = false;       ///< people's page: all tables, not only the farthest off
 };
 
 /// Over the rows of all tables of a collective (empty: of all) that are healthy, or that are not.

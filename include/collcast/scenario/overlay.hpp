@@ -42,6 +42,8 @@ struct Calibration {
   };
   std::vector<Residual> residuals;
   std::vector<std::string> tables;  ///< ids of what it was fitted to
+  std::string description = {};     ///< digest of the machine that it was fitted on; empty: an older file does not say
+  std::vector<std::string> set = {};  ///< "path=value" of --set at the fit
 };
 
 struct Overlay {

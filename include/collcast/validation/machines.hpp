@@ -19,6 +19,10 @@
 
 namespace collcast {
 
+/// That a calibration was fitted on another description of the machine than this one, with what was set then and what
+/// is set now ("path=value"); empty where it is the same, or where the overlay does not say.
+std::string other_description(const Calibration&, const TopologySpec& described, const std::vector<std::string>& set);
+
 /// A table on its machine: all that a prediction may depend on.
 struct PlacedTable {
   const MeasuredTable* table = nullptr;
@@ -29,8 +33,9 @@ struct PlacedTable {
   Group group;
   std::string algorithm = "auto";  ///< or the one that ran, where the table names one that is known here
   bool calibrated = false;
-  Seconds base_latency{};  ///< of the calibration
-  std::string remark;      ///< what speaks against this machine, or that it is a guess; empty: nothing
+  Seconds base_latency{};           ///< of the calibration
+  std::string remark;               ///< what speaks against this machine, or that it is a guess; empty: nothing
+  std::string overlay_remark = {};  ///< of other_description
 
   CollectiveRequest request(Bytes size) const { return {kind, group, size, 0, {}}; }
 };
@@ -39,13 +44,14 @@ class Machines {
  public:
   /// Every machine of the search path.
   static Result<Machines> shipped(const SearchPath&);
-  /// One machine for every table.
-  static Machines only(TopologySpec);
+  /// One machine for every table; `set` is what --set changed in its description, as "path=value".
+  static Machines only(TopologySpec, std::vector<std::string> set = {});
 
   /// From here on machines that the overlay names have its parameters.
   void calibrate(Overlay);
 
   std::vector<std::string> names() const;
+  const std::vector<std::string>& set() const { return set_; }
   /// The table on its machine, or why it cannot be put there. The table must outlive the answer.
   Result<PlacedTable> place(const MeasuredTable&);
 
@@ -59,6 +65,7 @@ class Machines {
   Result<std::shared_ptr<const Fabric>> built(const TopologySpec&, int nodes);
 
   std::vector<TopologySpec> specs_;
+  std::vector<std::string> set_;
   Overlay overlay_;
   bool only_one_ = false;
   std::map<std::pair<std::string, int>, std::shared_ptr<const Fabric>> fabrics_;
