@@ -83,6 +83,7 @@ Exit run_validate(const Args& args, const Session& session) {
   const Prediction predict = memoized(ideal_prediction(*method == 1));
   ValidateReport report = validate(measured->tables, measured->machines, predict, measured->statistic);
   add_unread(measured->unread, report);
+  report.part = args.measured.part;
   say(session, report.said);
   report.method = *method == 1 ? "simulate" : "estimate";
   if (report.tables.empty()) return refuse(session, nothing_scored(report));

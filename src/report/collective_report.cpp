@@ -87,6 +87,25 @@ Json rows_json(const CollectiveReport& report) {
   return rows;
 }
 
+/// What was asked; ranks are in `groups`, the machine in `machine`.
+Json inputs_json(const CollectiveReport& report) {
+  const CollectiveReport::Inputs& in = report.inputs;
+  const auto count = [](int n) { return n == 0 ? Json("auto") : Json(n); };
+  Json sizes = Json::array();
+  for (const Bytes size : in.sizes) sizes.push_back(size.value());
+  return {{"collective", to_string(report.kind)},
+          {"size_bytes", sizes},
+          {"root", in.root},
+          {"algorithm", in.all_algorithms ? "all" : in.policy.algorithm},
+          {"chunks", count(in.policy.chunks)},
+          {"channels", count(in.policy.channels)},
+          {"sharing", in.sharing == Sharing::fifo ? "fifo" : "max_min"},
+          {"method", in.estimate && in.simulate ? "both"
+                     : in.estimate              ? "estimate"
+                                                : "simulate"},
+          {"base_latency_s", in.policy.base_latency.count()}};
+}
+
 Json document_json(const CollectiveReport& report) {
   Json out = document("collcast.collective.v1");
   out["machine"] = machine(report.machine);
@@ -99,6 +118,7 @@ Json document_json(const CollectiveReport& report) {
     out["not_applicable"].push_back({{"algorithm", skipped.algorithm}, {"reason", skipped.reason}});
   out["notes"] = report.notes;
   out["warnings"] = report.said;
+  out["inputs"] = inputs_json(report);
   if (report.curves.empty()) return out;
   out["chunk_curves"] = Json::array();
   for (const auto& curve : report.curves) {

@@ -149,11 +149,18 @@ void pair_up(const std::vector<Item>& base, const std::vector<Item>& now, Pair b
   }
 }
 
+/// Of inputs that only one of the documents lists, as those of older versions do not, nothing can be said.
+std::vector<SavedFact> comparable(std::vector<SavedFact> facts, const SavedResult& other) {
+  if (other.digest.empty())
+    std::erase_if(facts, [](const SavedFact& fact) { return fact.name.starts_with("inputs."); });
+  return facts;
+}
+
 ResultChange result_change(const NamedResult& base, const NamedResult& now, const Tolerances& tolerances) {
   const SavedResult &b = base.result, &n = now.result;
   ResultChange out{base.name, b.schema,  Finding::within,
                    b.version, n.version, b.digest,
-                   n.digest,  {},        fact_changes(b.facts, n.facts)};
+                   n.digest,  {},        fact_changes(comparable(b.facts, n), comparable(n.facts, b))};
   pair_up(
       b.rows, n.rows,
       [&](const SavedRow& before, const SavedRow& after) { out.rows.push_back(row_change(before, after, tolerances)); },

@@ -23,6 +23,8 @@ std::string text(const Json&);
 Json number(std::optional<Seconds>);
 Json ranks(const Group&);
 Json machine(const MachineSummary&);
+/// All that a step's forecast depends on beside its machine.
+Json inputs_json(const StepInputs&, const CollectivePolicy&, Sharing);
 Json breakdown_json(const Breakdown&);
 Json memory_json(const MemoryUse&);
 /// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv) of the compact text: tells inputs apart, proves nothing.

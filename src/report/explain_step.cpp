@@ -119,9 +119,21 @@ Section layer_section(const StepResult& r) {
 
 ExplainReport explain(const StepReport& report) {
   ExplainReport out;
-  out.title =
-      fmt::format("{} on {}: step of {}", report.scenario, report.machine.topology, format_seconds(report.result.step));
+  out.title = fmt::format("{} on {}{}: step of {}", report.scenario, report.machine.topology,
+                          report.machine.calibrated ? ", calibrated" : "", format_seconds(report.result.step));
   out.said = report.said;
+  if (report.machine.calibrated) {
+    Section machine;
+    machine.title = "machine";
+    machine.text.push_back({calibrated_text(report.collectives.base_latency), Paragraph::Tone::note});
+    machine.terms.push_back({"base latency",
+                             {},
+                             {},
+                             report.collectives.base_latency.count(),
+                             "s",
+                             "of the calibration, in front of every collective"});
+    out.sections.push_back(std::move(machine));
+  }
   const StepResult& r = report.result;
   if (report.inputs) {
     out.sections.push_back(kernels_section(*report.inputs, r.operations));

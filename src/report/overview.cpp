@@ -32,6 +32,11 @@ std::string fact_of(const SavedResult& result, std::string_view name) {
   return {};
 }
 
+/// "dgx-h100", or "dgx-h100, calibrated".
+std::string machine_of(const SavedResult& result) {
+  return fact_of(result, "machine.topology") + (fact_of(result, "machine.calibrated") == "true" ? ", calibrated" : "");
+}
+
 std::string verdict(const Overview& o) {
   const std::string results = counted(static_cast<std::int64_t>(o.items.size()), "result");
   const auto gates = static_cast<std::int64_t>(o.gates());
@@ -120,9 +125,50 @@ Table steps_table(const Overview& o) {
   for (const OverviewItem& item : o.items) {
     if (item.result.result.schema != "collcast.step.v1") continue;
     const SavedRow& row = item.result.result.rows.front();
-    out.rows.push_back({item.result.name, fact_of(item.result.result, "machine.topology"), shown_figure(row, "step_s"),
+    out.rows.push_back({item.result.name, machine_of(item.result.result), shown_figure(row, "step_s"),
                         shown_figure(row, "tokens_per_s_per_gpu"), shown_figure(row, "mfu"),
                         shown_figure(row, "peak_bytes"), shares_text(row, "step_s")});
+  }
+  return out;
+}
+
+/// A validation's machines: by name where they are few, else their number; how many of them are calibrated.
+std::string machines_text(const SavedResult& result) {
+  constexpr std::string_view prefix = "inputs.machines.", suffix = ".calibrated";
+  constexpr std::size_t few = 3;
+  std::vector<std::string> names;
+  std::int64_t calibrated = 0;
+  for (const SavedFact& fact : result.facts) {
+    if (!fact.name.starts_with(prefix) || !fact.name.ends_with(suffix)) continue;
+    const std::string name = fact.name.substr(prefix.size(), fact.name.size() - prefix.size() - suffix.size());
+    names.push_back(fact.value == "true" ? name + ", calibrated" : name);
+    calibrated += fact.value == "true" ? 1 : 0;
+  }
+  if (names.empty()) return "-";
+  if (names.size() <= few) return fmt::format("{}", fmt::join(names, "; "));
+  const auto count = static_cast<std::int64_t>(names.size());
+  return calibrated == 0 ? counted(count, "machine")
+                         : fmt::format("{}, {} calibrated", counted(count, "machine"), calibrated);
+}
+
+/// On what the forecasts of a validation were made; a document of an older version does not say.
+Table validations_table(const Overview& o) {
+  Table out{"validated on",
+            {{"result", "", Align::left},
+             {"machine", "", Align::left},
+             {"library", "", Align::left},
+             {"method", "", Align::left},
+             {"tables", "", Align::right}},
+            {}};
+  for (const OverviewItem& item : o.items) {
+    const SavedResult& r = item.result.result;
+    if (r.schema != "collcast.validate.v1") continue;
+    const auto text = [&](const char* name) {
+      std::string fact = fact_of(r, name);
+      return fact.empty() ? std::string("-") : fact;
+    };
+    out.rows.push_back(
+        {item.result.name, machines_text(r), text("library"), text("inputs.method"), text("inputs.tables")});
   }
   return out;
 }
@@ -222,6 +268,7 @@ Page page(const Overview& o) {
   add_if_any(
       figures_table(o, "collcast.collective.v1", "collectives", {"estimate_s", "simulate_s", "busbw_bytes_per_s"}),
       out);
+  add_if_any(validations_table(o), out);
   add_if_any(figures_table(o, "collcast.validate.v1", "validation", {"mean_ape", "median_ape", "ape"}), out);
   for (const OverviewItem& item : o.items) {
     for (const std::string& warning : item.result.result.warnings)

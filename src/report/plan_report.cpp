@@ -73,6 +73,26 @@ Json variant_json(const PlanVariant& v, const ParallelLayout& base) {
   return out;
 }
 
+/// The step's inputs, and what was searched in the place of some of them: an empty list is all that fits.
+Json inputs_json(const PlanReport& report) {
+  const PlanInputs& in = report.inputs;
+  Json out = inputs_json(in.base, in.collectives, in.engine.sharing);
+  for (const char* key : {"tp", "pp", "dp", "sequence_parallel"}) out["layout"].erase(key);
+  for (const char* key : {"micro_batch", "micro_batches"}) out["batch"].erase(key);
+  for (const char* key : {"recompute", "zero"}) out["options"].erase(key);
+  out["gpus"] = in.gpus;
+  Json recompute = Json::array();
+  for (const Recompute r : in.space.recompute) recompute.push_back(to_string(r));
+  out["search"] = {{"tp", in.space.tp},
+                   {"pp", in.space.pp},
+                   {"dp", in.space.dp},
+                   {"micro_batch", in.space.micro_batch},
+                   {"sequence_parallel", in.space.sequence_parallel},
+                   {"recompute", recompute},
+                   {"zero", in.space.zero}};
+  return out;
+}
+
 Json document_json(const PlanReport& report) {
   const PlanResult& r = report.result;
   const StepInputs& in = report.inputs.base;
@@ -112,6 +132,7 @@ Json document_json(const PlanReport& report) {
     out["variants"] = Json::array();
     for (const PlanVariant& v : report.variants) out["variants"].push_back(variant_json(v, in.layout));
   }
+  out["inputs"] = inputs_json(report);
   return out;
 }
 

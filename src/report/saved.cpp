@@ -144,7 +144,7 @@ SavedResult read_one(const SavedValue& value, const Reads& reads) {
   out.schema = reads.schema;
   out.version = value.object("tool").text("version");
   Json inputs = Json::object();
-  for (const char* key : {"machine", "library", "inputs"}) {
+  for (const char* key : {"machine", "library", "groups", "concurrent", "inputs"}) {
     if (value.has(key)) inputs[key] = value.json()[key];
   }
   if (value.has("inputs")) out.digest = digest(inputs);

@@ -160,7 +160,7 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
   std::string kind;
   for (const std::string& name : kinds) kind += (kind.empty() ? "" : " ") + name;
   out.name = fmt::format("{} on {}", kind, machine.text("topology"));
-  add_common_facts(value, {"machine", "concurrent"}, out.facts);
+  add_common_facts(value, {"machine", "concurrent", "inputs"}, out.facts);
   add_warnings(value, out);
 }
 
@@ -201,8 +201,12 @@ void read_plan_rows(const SavedValue& value, SavedResult& out) {
     out.rows.back().of_cut_list = cut;
   }
   tell_apart(out.rows);
-  add_common_facts(value, {"scenario", "what_if", "machine", "library", "model", "batch", "order", "gpus", "partial"},
-                   out.facts);
+  add_common_facts(value, {"scenario", "what_if", "machine", "library", "partial"}, out.facts);
+  // What older documents say of their inputs is in `inputs` of the newer.
+  if (value.has("inputs"))
+    add_common_facts(value, {"inputs"}, out.facts);
+  else
+    add_common_facts(value, {"model", "batch", "order", "gpus"}, out.facts);
   add_warnings(value, out);
 }
 
@@ -268,6 +272,7 @@ void read_validate_rows(const SavedValue& value, SavedResult& out) {
                            budget.number("median_ape").value_or(std::numeric_limits<double>::infinity()), met});
     }
   add_warnings(value, out);
+  add_common_facts(value, {"library", "inputs"}, out.facts);
   if (value.has("unscored"))
     for (const SavedValue& row : value.list("unscored"))
       out.facts.push_back({"unscored " + row_title(row), row.text("why")});

@@ -48,8 +48,9 @@ Json efficiency_json(const std::map<std::string, KernelEfficiency>& table, const
 /// As scenarios write it: 0 is auto.
 Json count_json(int count) { return count == 0 ? Json("auto") : Json(count); }
 
-Json inputs_json(const StepReport& report) {
-  const StepInputs& in = *report.inputs;
+}  // namespace
+
+Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Sharing sharing) {
   Json out;
   out["model"] = {{"name", in.model.name},
                   {"layers", in.model.layers},
@@ -89,11 +90,11 @@ Json inputs_json(const StepReport& report) {
                     {"overlap_pp", in.options.overlap_pp},
                     {"optimizer", in.options.optimizer},
                     {"embedding_and_logits", in.options.embedding_and_logits}};
-  out["collectives"] = {{"algorithm", report.collectives.algorithm},
-                        {"chunks", count_json(report.collectives.chunks)},
-                        {"channels", count_json(report.collectives.channels)},
-                        {"sharing", report.sharing == Sharing::fifo ? "fifo" : "max_min"},
-                        {"base_latency_s", report.collectives.base_latency.count()}};
+  out["collectives"] = {{"algorithm", collectives.algorithm},
+                        {"chunks", count_json(collectives.chunks)},
+                        {"channels", count_json(collectives.channels)},
+                        {"sharing", sharing == Sharing::fifo ? "fifo" : "max_min"},
+                        {"base_latency_s", collectives.base_latency.count()}};
   const std::string core = core_precision(in.options);
   Json kernels;
   kernels["name"] = in.kernels.name;
@@ -105,6 +106,8 @@ Json inputs_json(const StepReport& report) {
   out["kernels"] = kernels;
   return out;
 }
+
+namespace {
 
 Json collective_json(const CollectiveCost& c) {
   return {{"name", c.name},
@@ -210,7 +213,7 @@ Json document_json(const StepReport& report) {
   out["gates"] = gates_json(report.gates);
   out["warnings"] = r.warnings;
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);
-  out["inputs"] = has_model ? inputs_json(report) : Json();
+  out["inputs"] = has_model ? inputs_json(*report.inputs, report.collectives, report.sharing) : Json();
   return out;
 }
 

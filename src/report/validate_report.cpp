@@ -105,6 +105,27 @@ Json table_json(const ScoredTable& table) {
   return out;
 }
 
+/// What was measured is told by a digest: equal digests, equal rows of equal tables.
+Json inputs_json(const ValidateReport& report) {
+  Json measured = Json::array();
+  for (const ScoredTable& table : report.tables) {
+    Json rows = Json::array();
+    for (const Deviation& row : table.rows) rows.push_back({row.size.value(), row.in_place, row.measured.count()});
+    measured.push_back({table.id, table.collective, table.nodes, table.ranks, rows});
+  }
+  Json out{{"method", report.method},
+           {"statistic", report.statistic},
+           {"part", report.part.empty() ? Json() : Json(report.part)},
+           {"tables", report.tables.size()},
+           {"measured_digest", digest(measured)},
+           {"machines", Json::object()}};
+  for (const ScoringMachine& machine : report.machines)
+    out["machines"][machine.topology] = {{"digest", machine.digest},
+                                         {"calibrated", machine.calibrated},
+                                         {"base_latency_s", machine.base_latency.count()}};
+  return out;
+}
+
 Json document_json(const ValidateReport& report) {
   Json out = document("collcast.validate.v1");
   out["library"] = report.library;
@@ -138,6 +159,7 @@ Json document_json(const ValidateReport& report) {
                               {"met", budget.met()}});
   out["warnings"] = report.warnings;
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);
+  out["inputs"] = inputs_json(report);
   return out;
 }
 

@@ -127,6 +127,7 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
       },
       tbb::simple_partitioner());
   Remarks remarks, overlay_remarks;
+  std::map<std::string, ScoringMachine> used;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const std::string& id = tables[i].facts.id;
     const Diagnostics* why = !places[i] ? &places[i].errors() : !*scored[i] ? &scored[i]->errors() : nullptr;
@@ -136,8 +137,12 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
     }
     remarks.add(id, places[i]->remark);
     overlay_remarks.add(id, places[i]->overlay_remark);
+    const PlacedTable& place = *places[i];
+    if (used.count(place.topology) == 0)
+      used[place.topology] = {place.topology, digest(place.fabric->spec()), place.calibrated, place.base_latency};
     out.tables.push_back(std::move(*scored[i]).value());
   }
+  for (const auto& [name, machine] : used) out.machines.push_back(machine);
   out.warnings = remarks.texts();
   out.said = overlay_remarks.texts();
   return out;

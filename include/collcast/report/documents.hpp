@@ -92,6 +92,14 @@ struct CollectiveReport {
   std::vector<Group> groups;
   bool concurrent = false;
   bool links = false;  ///< each row's links are asked for
+  struct Inputs {
+    std::vector<Bytes> sizes;
+    int root = 0;
+    CollectivePolicy policy;  ///< with the base latency of a calibration
+    bool all_algorithms = false;
+    Sharing sharing = Sharing::max_min;
+    bool estimate = true, simulate = true;  ///< what was asked for, or is run where it is quick
+  } inputs;
   std::vector<CollectiveRow> rows;
   struct Skipped {
     std::string algorithm, reason;

@@ -48,7 +48,7 @@ struct SavedResult {
   std::string version;  ///< of the tool that wrote it
   std::string name;     ///< of the scenario, or what was asked for
   std::string title;    ///< may be empty
-  std::string digest;   ///< of machine, library and inputs; empty where the document does not list its inputs
+  std::string digest;   ///< of machine, library, groups and inputs; empty where the document does not list its inputs
   std::vector<SavedFact> facts;
   std::vector<SavedRow> rows;
   std::vector<SavedGate> gates;

@@ -65,10 +65,19 @@ struct BudgetOutcome {
   bool met() const { return n > 0 && median_ape <= budget.limit; }
 };
 
+/// A machine that tables were scored on.
+struct ScoringMachine {
+  std::string topology, digest;  ///< of the description as it was used, an overlay put in
+  bool calibrated = false;
+  Seconds base_latency{};
+};
+
 struct ValidateReport {
   std::string library = "ideal";
   std::string method = "estimate";
-  std::string statistic = "mean";  ///< of the repetitions of a row
+  std::string statistic = "mean";        ///< of the repetitions of a row
+  std::string part;                      ///< "1/2": which of the sizes; empty: all
+  std::vector<ScoringMachine> machines;  ///< by name
   std::vector<ScoredTable> tables;
   std::vector<UnscoredTable> unscored;
   std::vector<BudgetOutcome> budgets;
