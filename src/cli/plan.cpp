@@ -89,7 +89,8 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
   if (gpus == 0) {
     gpus = fabric->rank_count();
     // The number of nodes may be meant for another machine's.
-    if (gpus > world && world > 1 && args.scenario.nodes.empty())
+    const bool typed = scenario.origins.of("nodes").file.starts_with("--");
+    if (gpus > world && world > 1 && !typed)
       notes.push_back(
           fmt::format("all {} GPUs of {} nodes are planned, the scenario's layout has {}: --ranks {} plans "
                       "for as many",
@@ -227,8 +228,9 @@ Command add_plan(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
-  option("--ranks,--gpus", args->scenario.ranks, "K",
-         "plan for the first K GPUs (default: the scenario's, else all of its nodes)", "Machine");
+  option("--ranks", args->scenario.ranks, "K",
+         "plan for the first K GPUs, as --set ranks=K (default: the scenario's, else all of its nodes)", "Machine");
+  option("--gpus", args->scenario.gpus, "K", "the same as --ranks", "Machine");
   option("--simulate", args->simulate, "K", "simulate the best K by closed form (default: 8)", "Model");
   option("--threads", args->threads, "N", "(default: all cores; the result does not depend on it)", "Model");
   option("--top", args->top, "N", "rows of the ranking (default: 10 for people, all in JSON and CSV)", "Output");

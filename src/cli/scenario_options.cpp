@@ -19,8 +19,6 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   out.search = session.search;
   out.what_if = args.what_if;
   if (!args.topology.empty()) out.topology = args.topology;
-  if (!args.nodes.empty()) out.nodes = parse_count("--nodes", args.nodes, 1, errors);
-  if (!args.ranks.empty()) out.ranks = parse_count("--ranks", args.ranks, 1, errors);
   MachineOptions values;
   values.sets = args.sets;
   values.link_bandwidth = args.link_bandwidth;
@@ -29,12 +27,24 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   for (const auto& [option, path, value] :
        {std::tuple<const char*, const char*, const std::string&>{"--nodes", "nodes", args.nodes},
         {"--ranks", "ranks", args.ranks},
+        {"--gpus", "ranks", args.gpus},
         {"--topology", "topology", args.topology},
         {"--algorithm", "collectives.algorithm", args.algorithm},
         {"--chunks", "collectives.chunks", args.chunks},
         {"--channels", "collectives.channels", args.channels},
         {"--sharing", "collectives.sharing", args.sharing}})
     check_contradiction(option, value, path, out.overrides, errors);
+  if (!args.ranks.empty() && !args.gpus.empty())
+    errors.push_back({command_line, "--ranks and --gpus are the same option", "expected one of the two"});
+  // From here on a number of the command line is a setting like any other.
+  for (const auto& [option, path, value] :
+       {std::tuple<const char*, const char*, const std::string&>{"--nodes", "nodes", args.nodes},
+        {"--ranks", "ranks", args.ranks},
+        {"--gpus", "ranks", args.gpus}}) {
+    if (value.empty() || !parse_count(option, value, 1, errors)) continue;
+    const Location where = typed(option, value);
+    out.overrides.push_back({path, value, {where.file, 1, 1}, where});
+  }
   return out;
 }
 
@@ -135,7 +145,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
       ->allow_extra_args(false)
       ->group("Scenario");
   option("--topology", args.topology, "NAME|FILE", "another machine than the scenario's", "Machine");
-  option("--nodes", args.nodes, "N", "number of nodes (default: the scenario's, or what the layout needs)", "Machine");
+  option("--nodes", args.nodes, "N",
+         "number of nodes, as --set nodes=N (default: the scenario's, or what the layout needs)", "Machine");
   option("--link-bandwidth", args.link_bandwidth, "RATE", "of the network's links", "Machine");
   option("--link-latency", args.link_latency, "TIME", "of the network's links", "Machine");
   option("--overlay", args.overlay, "FILE", "a calibration of the machine, by 'collcast calibrate'", "Machine");
@@ -183,10 +194,11 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
 
 Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
   if (scenario.ranks <= fabric.rank_count()) return {};
+  const int needed = (scenario.ranks + fabric.ranks_per_node() - 1) / fabric.ranks_per_node();
   return {{scenario.origins.of("ranks"),
            fmt::format("ranks is {}, '{}' with nodes {} has {} GPUs", scenario.ranks, scenario.topology.name,
                        fabric.nodes(), fabric.rank_count()),
-           "use more nodes, or fewer ranks"}};
+           fmt::format("use nodes {}, or fewer ranks", needed)}};
 }
 
 Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline) {

@@ -16,7 +16,7 @@ namespace collcast::cli {
 struct ScenarioArgs {
   std::string scenario;
   std::string what_if;
-  std::string topology, nodes, ranks;  ///< instead of the scenario's
+  std::string topology, nodes, ranks, gpus;  ///< instead of the scenario's; gpus is another word for ranks
   std::string link_bandwidth, link_latency;
   std::string overlay;            ///< a calibration to put in; empty: none
   bool overlay_may_lack = false;  ///< a machine that the overlay does not name stays as it is described

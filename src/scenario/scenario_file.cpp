@@ -122,12 +122,6 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
 
   // The machine is read even if the scenario has errors: all of them at once.
   if (has_topology) topology.where = tree.find("topology")->at.location();
-  if (options.nodes || options.ranks) {
-    scenario.nodes = options.nodes.value_or(0);
-    scenario.ranks = options.ranks.value_or(0);
-  }
-  if (options.nodes) reader.found("nodes", of_option("--nodes", std::to_string(*options.nodes)));
-  if (options.ranks) reader.found("ranks", of_option("--ranks", std::to_string(*options.ranks)));
   if (options.topology) {
     topology = {*options.topology, "", of_option("--topology", *options.topology)};
     reader.found("topology", topology.where);

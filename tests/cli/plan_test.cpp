@@ -59,22 +59,45 @@ TEST_CASE("a plan takes the first --ranks GPUs, or all of the nodes and says so 
   CHECK_THAT(all.out, Contains("on 576 GPUs of gb200-nvl72 (8 nodes)"));
   CHECK_THAT(all.out, Contains("the scenario's layout has 64: --ranks 64 plans for as many"));
   CHECK(Json::parse(plan_of(llama + "--topology gb200-nvl72 --format json").out).at("notes").size() == 1);
-  // --gpus is the same option, and either number of the command line takes the place of both of the file's.
-  for (const char* option : {"--ranks 16", "--gpus 16", "--nodes 2"}) {
-    const Json doc = Json::parse(plan_of(llama + option + " --format json").out);
-    CHECK(doc.at("gpus") == 16);
-    CHECK(doc.at("machine").at("nodes") == 2);
+}
+
+TEST_CASE("a number of the command line replaces that number alone, by option or by --set") {
+  struct Case {
+    std::string option, set;
+    int gpus, nodes;
+  };
+  // The scenario has 8 nodes of 8 GPUs; its variant nvl72 one rack of 72 and ranks 64.
+  for (const Case& c :
+       {Case{"--ranks 16", "--set ranks=16", 16, 8}, Case{"--gpus 16", "--set ranks=16", 16, 8},
+        Case{"--nodes 2", "--set nodes=2", 16, 2}, Case{"--nodes 2 --ranks 8", "--set nodes=2 --set ranks=8", 8, 2},
+        Case{"--what-if nvl72 --nodes 2", "--what-if nvl72 --set nodes=2", 64, 2},
+        Case{"--what-if nvl72 --ranks 32", "--what-if nvl72 --set ranks=32", 32, 1},
+        Case{"--what-if half-cluster --ranks 16", "--what-if half-cluster --set ranks=16", 16, 4}}) {
+    INFO(c.option);
+    const Called by_option = plan_of(llama + c.option + " --format json");
+    REQUIRE(by_option.exit == 0);
+    const Json doc = Json::parse(by_option.out);
+    CHECK(doc.at("gpus") == c.gpus);
+    CHECK(doc.at("machine").at("nodes") == c.nodes);
     CHECK(doc.at("notes").empty());
+    CHECK(plan_of(llama + c.set + " --format json").out == by_option.out);
   }
-  CHECK(Json::parse(plan_of(llama + "--what-if nvl72 --nodes 1 --format json").out).at("gpus") == 72);
+  CHECK_THAT(plan_of(llama + "--ranks 8 --gpus 8").err, Contains("--ranks and --gpus are the same option"));
 }
 
 TEST_CASE("more ranks than the machine has are refused where they were asked for") {
   const Called typed = plan_of(llama + "--ranks 100 --nodes 8");
   CHECK(typed.exit == 2);
   CHECK_THAT(typed.err, Contains("--ranks 100:1:9: error: ranks is 100, 'dgx-h100' with nodes 8 has 64 GPUs"));
-  const Called set = plan_of(llama + "--set ranks=65");
-  CHECK_THAT(set.err, Contains("--set ranks=65:1:13: error: ranks is 65"));
+  CHECK_THAT(plan_of(llama + "--gpus 100").err, Contains("--gpus 100:1:8: error: ranks is 100"));
+  // No node is added for them.
+  for (const std::string option : {"--set ranks=65", "--ranks 65"}) {
+    const Called one_more = plan_of(llama + option);
+    CHECK(one_more.exit == 2);
+    CHECK_THAT(one_more.err, Contains(option + ":1:") &&
+                                 Contains("error: ranks is 65, 'dgx-h100' with nodes 8 has 64 GPUs") &&
+                                 Contains("hint: use nodes 9, or fewer ranks"));
+  }
   CHECK_THAT(plan_of(llama + "--ranks 8 --set ranks=9").err, Contains("contradicts --ranks 8"));
 }
 

@@ -247,7 +247,7 @@ TEST_CASE("a list element is found by its name") {
 TEST_CASE("the command line may name another machine and number of nodes") {
   ScenarioOptions o = options();
   o.topology = "dgx-h100";
-  o.nodes = 5;
+  o.overrides.push_back({"nodes", "5", {"--nodes 5", 1, 1}, {"--nodes 5", 1, 9}});
   const Scenario s = parse(head + model + batch, o).value();
   CHECK(s.topology.name == "dgx-h100");
   CHECK(s.step->gpu.model == "H100-SXM5-80GB");

@@ -78,7 +78,6 @@ struct ScenarioOptions {
   SearchPath search;
   std::string what_if;                  ///< variant to apply; empty: the base
   std::optional<std::string> topology;  ///< --topology instead of the file's
-  std::optional<int> nodes, ranks;      ///< either takes the place of both of the file's
   std::vector<Override> overrides;      ///< paths beginning with "topology." go to the topology
 };
 Result<Scenario> parse_scenario(std::string_view text, std::string_view file_name, const ScenarioOptions& = {});
