@@ -6,11 +6,14 @@
 
 #include <memory>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/validate_options.hpp"
+#include "cli/values.hpp"
 
 namespace collcast::cli {
 
@@ -18,13 +21,48 @@ namespace {
 
 struct Args {
   MeasuredArgs measured;
-  std::string library, overlay;
-  OutputOptions output;
+  std::string library, format;
+  std::vector<std::string> files;
 };
+
+/// Where things go: the overlay to YAML, the report to files of its own formats, else to standard output.
+struct Places {
+  std::vector<std::string> overlays;
+  std::vector<std::pair<std::string, Format>> reports;
+  Format on_stdout = Format::table;
+};
+
+Places parse_places(const Args& args, Diagnostics& errors) {
+  Places out;
+  for (const std::string& file : args.files) {
+    const std::string suffix = lower_suffix(file);
+    if (suffix.empty() || suffix == ".yaml" || suffix == ".yml") {
+      out.overlays.push_back(file);
+      continue;
+    }
+    Diagnostics wrong;
+    const Format format = parse_format({"", file}, wrong);
+    for (Diagnostic& d : wrong)
+      d.hint = "expected .yaml or .yml for the overlay; .json, .csv, .md, .markdown or .txt for the report";
+    append(errors, wrong);
+    out.reports.emplace_back(file, format);
+  }
+  out.on_stdout = parse_format({args.format, ""}, errors);
+  if (!args.format.empty() && !out.reports.empty())
+    errors.push_back({typed("--format", args.format), "--format is for the report on standard output",
+                      fmt::format("'{}' says its own by its suffix; leave out one of the two", out.reports[0].first)});
+  return out;
+}
+
+std::string text_of(const CalibrateReport& report, Format format) {
+  std::ostringstream out;
+  write(out, report, format);
+  return out.str();
+}
 
 Exit run_calibrate(const Args& args, const Session& session) {
   Diagnostics errors;
-  const Format format = parse_format(args.output, errors);
+  const Places places = parse_places(args, errors);
   check_library(args.library, errors);
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (!errors.empty()) return refuse(session, errors);
@@ -35,8 +73,10 @@ Exit run_calibrate(const Args& args, const Session& session) {
   result.report.part = args.measured.part;
   say(session, worse_texts(result.report));
   std::vector<OutputFile> files;
-  if (!args.overlay.empty()) files.push_back({args.overlay, overlay_text(result.overlay)});
-  return deliver(session, result.report, format, args.output, files);
+  for (const std::string& file : places.overlays) files.push_back({file, overlay_text(result.overlay)});
+  for (const auto& [file, format] : places.reports) files.push_back({file, text_of(result.report, format)});
+  if (!places.reports.empty()) return deliver(session, std::string_view(), files);
+  return deliver(session, result.report, places.on_stdout, {}, files);
 }
 
 }  // namespace
@@ -48,18 +88,20 @@ Command add_calibrate(CLI::App& parent) {
   app.add_option("--library", args->library, "ideal: what is fitted (default; nccl is to come)")
       ->type_name("WORD")
       ->group("Model");
-  app.add_option("--format", args->output.format, "of the report: table (default), json, csv or markdown")
+  app.add_option("--format", args->format, "of the report on standard output: table (default), json, csv or markdown")
       ->type_name("WORD")
       ->group("Output");
-  app.add_option("--output", args->overlay,
-                 "write the overlay, for --overlay of validate, collective, step, plan and explain")
-      ->type_name("FILE.yaml")
+  app.add_option("--output", args->files,
+                 "FILE.yaml: the overlay, for --overlay of validate, collective, step, plan and explain; .json, .csv, "
+                 ".md or .txt: the report (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
       ->group("Output");
   app.footer(
       "Fitted per machine: a latency that every collective has, a factor on the latency of links, and the share of\n"
       "their bandwidth that NVLink, PCIe and the network reach.\n"
       "Examples:\n"
-      "  collcast calibrate --output overlay.yaml\n"
+      "  collcast calibrate --output overlay.yaml --output residuals.json\n"
       "  collcast calibrate --measured my.log --topology dgx-h100 --output mine.yaml\n"
       "  collcast collective all_reduce --topology dgx-h100 --overlay mine.yaml\n"
       "  collcast step llama3-70b-64xh100 --overlay mine.yaml\n"

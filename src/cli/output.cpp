@@ -124,11 +124,9 @@ Diagnostics stage_all(const std::vector<OutputFile>& files, std::vector<StagedFi
   return errors;
 }
 
-/// What a file's suffix, in either case, says about its format.
+/// What a file's suffix says about its format.
 std::optional<Format> format_by_suffix(const fs::path& file) {
-  std::string suffix = file.extension().string();
-  std::transform(suffix.begin(), suffix.end(), suffix.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string suffix = lower_suffix(file.string());
   if (suffix.empty() || suffix == ".txt") return Format::table;
   if (suffix == ".json") return Format::json;
   if (suffix == ".csv") return Format::csv;
@@ -137,6 +135,13 @@ std::optional<Format> format_by_suffix(const fs::path& file) {
 }
 
 }  // namespace
+
+std::string lower_suffix(const std::string& file) {
+  std::string suffix = fs::path(file).extension().string();
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return suffix;
+}
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
   app.add_option("--format", options.format, "table, json, csv or markdown (default: by FILE's suffix, else table)")

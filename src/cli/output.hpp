@@ -25,6 +25,8 @@ struct OutputOptions {
 };
 void add_output_options(CLI::App&, OutputOptions&);
 Format parse_format(const OutputOptions&, Diagnostics& errors);
+/// ".json" of "A.JSON"; empty where there is none.
+std::string lower_suffix(const std::string& file);
 
 /// Warnings about the whole of a result on the error stream; documents for programs carry them too.
 void say(const Session&, const std::vector<std::string>& warnings);

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "cli/values.hpp"
@@ -19,9 +18,7 @@ std::vector<std::string> words(bool html) {
 }
 
 std::optional<TargetFormat> by_suffix(const std::string& file, bool html) {
-  std::string suffix = std::filesystem::path(file).extension().string();
-  std::transform(suffix.begin(), suffix.end(), suffix.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string suffix = lower_suffix(file);
   if (suffix.empty() || suffix == ".txt") return TargetFormat::table;
   if (suffix == ".json") return TargetFormat::json;
   if (suffix == ".csv") return TargetFormat::csv;

@@ -198,6 +198,30 @@ TEST_CASE("calibrated or not is said by explain, on a report's page, and by comp
   CHECK(bench.document(collective + " --overlay o.yaml")["inputs"]["base_latency_s"].get<double>() == Approx(20e-6));
 }
 
+TEST_CASE("calibrate writes what each file's suffix says: YAML is the overlay, other formats the report") {
+  const Bench bench;
+  bench.folder.write("t.csv",
+                     "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\nall_reduce,1024,40,0,0,0\n");
+  const std::string calibrate = "calibrate --measured t.csv --topology dgx-h100 --ranks 8 --nodes 1 ";
+  const Outcome three = bench.run(calibrate + "--output fit.yaml --output fit.JSON --output fit.csv");
+  CHECK(three.exit == 0);
+  CHECK(three.out.empty());
+  CHECK(bench.folder.read("fit.yaml").find("schema: collcast.overlay.v1") != std::string::npos);
+  CHECK(json::parse(bench.folder.read("fit.JSON"))["schema"] == "collcast.calibrate.v1");
+  CHECK(bench.folder.read("fit.csv").starts_with("topology,"));
+  // The overlay alone leaves the report on standard output, in the format asked for.
+  const Outcome shown = bench.run(calibrate + "--output other.yml --format json");
+  CHECK(json::parse(shown.out)["schema"] == "collcast.calibrate.v1");
+  CHECK(bench.folder.read("other.yml") == bench.folder.read("fit.yaml"));
+  const Outcome html = bench.run(calibrate + "--output fit.html");
+  CHECK(html.exit == 2);
+  CHECK(html.err ==
+        "--output fit.html:1:10: error: no format has the suffix '.html'\n"
+        "    hint: expected .yaml or .yml for the overlay; .json, .csv, .md, .markdown or .txt for the report\n");
+  CHECK(bench.run(calibrate + "--output fit.md --format json")
+            .err.find("--format is for the report on standard output") != std::string::npos);
+}
+
 TEST_CASE("an overlay for another machine, or for given times, is refused") {
   const Bench bench;
   const Outcome other = bench.run("step gpt3-512gpu --overlay o.yaml");
