@@ -308,6 +308,25 @@ TEST_CASE("the JSON of nccl-tests gives rows, ranks of all processes and the col
   CHECK(table.points[1].in_place);
 }
 
+TEST_CASE("JSON that lost a device is not believed, whichever it was") {
+  std::vector<std::string> device{R"({"rank":0,"hostname":"n1"})", R"({"rank":4,"hostname":"n2"})",
+                                  R"({"rank":8,"hostname":"n3"})", R"({"rank":12,"hostname":"n4"})"};
+  const auto doubt = [&](std::size_t lost) {
+    std::string list, row = json_row;
+    for (std::size_t i = 0; i < device.size(); ++i)
+      if (i != lost) list += (list.empty() ? "" : ",") + device[i];
+    // The bandwidths of 16 ranks: 15/16.
+    const std::string rates = R"("alg_bw":0.1,"bus_bw":0.1)";
+    for (std::size_t at = 0; (at = row.find(rates)) != std::string::npos;)
+      row.replace(at, rates.size(), R"("alg_bw":0.100000,"bus_bw":0.093750)");
+    return json_of(json_log(row, list)).value().tables.at(0).facts.doubt;
+  };
+  CHECK(doubt(4).empty());
+  CHECK(doubt(0) == "it lists 12 ranks, but rank 12 is one of them");
+  CHECK(doubt(1) == "it lists 12 ranks, but rank 12 is one of them");
+  CHECK(doubt(3) == "it lists 12 ranks, but its bus bandwidths are those of 16");
+}
+
 TEST_CASE("JSON whose bandwidths are of more ranks than it lists is not believed") {
   const std::string two = R"({"rank":0,"hostname":"n1"},{"rank":4,"hostname":"n2"})";
   const auto doubt = [&](const std::string& bus_bw) {

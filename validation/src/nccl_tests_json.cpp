@@ -147,8 +147,10 @@ class JsonReader : public nlohmann::json_sax<json> {
     f.nodes = static_cast<int>(hosts_.size());
     const int per_process = std::max(1, threads_) * std::max(1, gpus_);
     if (!ranks_.empty()) {
+      // As many as are named, not as the highest of them says: between the two a device may have been lost.
       const bool first_ones = std::all_of(ranks_.begin(), ranks_.end(), [&](int r) { return r % per_process == 0; });
-      f.ranks = *ranks_.rbegin() + (first_ones ? per_process : 1);
+      f.ranks = static_cast<int>(ranks_.size()) * (first_ones ? per_process : 1);
+      evidence_.highest = *ranks_.rbegin();
     }
     f.complete = !cut_off;
     f.doubt = doubt_of_ranks(f, evidence_);
