@@ -63,11 +63,13 @@ void apply_overlay(const Args& args, Measured& measured, Diagnostics& errors) {
   measured.machines.calibrate(std::move(overlay).value());
 }
 
-/// Files of a folder that could not be read, beside the tables that could not be scored; without their folder.
+/// Files of a folder that could not be read and rows without a time, beside the tables that could not be scored;
+/// without their folder.
 void add_unread(const Diagnostics& unread, ValidateReport& report) {
   for (const Diagnostic& reason : unread)
-    report.unscored.push_back({std::filesystem::path(reason.where.file).filename().string(),
-                               fmt::format("{} (line {})", reason.message, reason.where.line), reason.hint});
+    report.unscored.push_back(
+        {std::filesystem::path(reason.where.file).filename().string(),
+         reason.message + (reason.where.line > 0 ? fmt::format(" (line {})", reason.where.line) : ""), reason.hint});
 }
 
 Exit run_validate(const Args& args, const Session& session) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <iostream>
+#include <map>
 #include <ostream>
 
 #include "cli/values.hpp"
@@ -131,6 +132,19 @@ std::vector<std::string> places(const MeasuredArgs& args, const Session& session
   return session.search.measured;
 }
 
+/// Rows without a time, of each file the first few.
+Diagnostics few_of_each_file(const Diagnostics& rows) {
+  constexpr int most = 10;
+  Diagnostics out;
+  std::map<std::string, int> seen;
+  for (const Diagnostic& row : rows)
+    if (++seen[row.where.file] <= most) out.push_back(row);
+  for (const auto& [file, count] : seen)
+    if (count > most)
+      out.push_back({{file}, fmt::format("{} more rows without a time are left out", count - most), ""});
+  return out;
+}
+
 }  // namespace
 
 void add_measured_options(CLI::App& app, MeasuredArgs& args) {
@@ -171,9 +185,13 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
     std::move(readings.tables.begin(), readings.tables.end(), std::back_inserter(all.tables));
     append(all.warnings, readings.warnings);
     append(all.unread, readings.unread);
+    append(all.untimed, readings.untimed);
   }
   for (const Diagnostic& reason : all.unread)
     all.warnings.push_back({reason.where, reason.message + ": the file is left out", reason.hint});
+  const Diagnostics untimed = few_of_each_file(all.untimed);
+  append(all.warnings, untimed);
+  append(all.unread, untimed);
   for (const Diagnostic& warning : all.warnings)
     session.err << fmt::format("{}: warning: {}\n", to_text(warning.where), warning.message)
                 << (warning.hint.empty() ? std::string() : fmt::format("    note: {}\n", warning.hint));

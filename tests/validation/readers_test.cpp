@@ -47,6 +47,15 @@ const std::string new_heading =
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)\n";
 const std::string ending = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.04\n";
 
+std::string json_log(const std::string& results, const std::string& device_list = R"({"rank":0,"hostname":"n1"})") {
+  return R"({"version":2,"args":["/x/all_gather_perf_mpi","-g","4"],"nccl_version":22703,)"
+         R"("config":{"nthreads":1,"ngpus":4,"devices":[)" +
+         device_list + "]},\n\"results\":[" + results + "]}";
+}
+const std::string json_row = R"({"size":1024,"count":256,"type":"float","redop":"none","root":"    -1",)"
+                             R"("out_of_place":{"time":10.500000,"alg_bw":0.1,"bus_bw":0.1,"nwrong":0.0},)"
+                             R"("in_place":{"time":11.5,"alg_bw":0.1,"bus_bw":0.1,"nwrong":null}})";
+
 }  // namespace
 
 TEST_CASE("a table's rows come with size, time and placement, whatever the order of columns") {
@@ -62,7 +71,7 @@ TEST_CASE("a table's rows come with size, time and placement, whatever the order
 }
 
 TEST_CASE("every wrong cell of a table is an error at its place") {
-  const auto read = csv_of(heading + "all_reduce,8x,1.5,0,0,0\nall_reduce,8,-1,0,0,2\nall_reduce,8,nan,0,0,0\n" +
+  const auto read = csv_of(heading + "all_reduce,8x,1.5,0,0,0\nall_reduce,8,-1,0,0,2\nall_reduce,8,x,0,0,0\n" +
                            "all_reduce,99999999999999999999,1,0,0,0\nall_reduce,8,1\n");
   REQUIRE_FALSE(read.ok());
   REQUIRE(read.errors().size() == 6);
@@ -73,6 +82,32 @@ TEST_CASE("every wrong cell of a table is an error at its place") {
   CHECK(to_text(read.errors()[3].where) == "t.csv:4:14");
   CHECK(to_text(read.errors()[4].where) == "t.csv:5:12");
   CHECK(read.errors()[5].message == "3 cells in a table of 6 columns");
+}
+
+TEST_CASE("a row without a time is left out and listed by its line; the others are read") {
+  const auto holds = [](const Result<Readings>& read, const std::string& place, const std::string& time) {
+    REQUIRE(read.ok());
+    REQUIRE(read->untimed.size() == 1);
+    CHECK(to_text(read->untimed[0].where) == place);
+    CHECK(read->untimed[0].message == "the time is '" + time + "': this row is left out");
+    REQUIRE(read->tables.size() == 1);
+    CHECK(read->tables[0].points.size() == 1);
+  };
+  for (const std::string time : {"0.00", "nan", "-nan", "inf", "0"}) {
+    INFO(time);
+    holds(csv_of(heading + "all_reduce,8," + time + ",0,0,0\nall_reduce,16,2,0,0,0\n"), "t.csv:2:14", time);
+    holds(log_of(devices + new_heading + "8 2 float sum -1 " + time + " 0 0 0\n16 4 float sum -1 9.5 0 0 0\n" + ending),
+          "t.log:9:18", time);
+  }
+  std::string zero = json_row;
+  zero.replace(zero.find("10.500000"), 9, "0.00");
+  holds(json_of(json_log(zero)), "t.json:2:110", "0.00");
+  // Nothing else is a time that is none, and a file of such rows alone has nothing to say.
+  CHECK(first_error(csv_of(heading + "all_reduce,8,-1,0,0,0\nall_reduce,16,2,0,0,0\n")) ==
+        "t.csv:2:14: time_us is '-1'");
+  CHECK(first_error(csv_of(heading + "all_reduce,8,0,0,0,0\n")) == "t.csv:2:14: the time is '0': this row is left out");
+  CHECK(first_error(log_of(devices + new_heading + "8 2 float sum -1 0.00 0 0 0\n" + ending)) ==
+        "t.log:9:18: the time is '0.00': this row is left out");
 }
 
 TEST_CASE("a table that is none says what it lacks") {
@@ -280,19 +315,6 @@ TEST_CASE("rows with wrong results are left out with a warning") {
   REQUIRE(read->warnings.size() == 1);
   CHECK(read->warnings[0].message == "3 results were wrong: this row is left out");
 }
-
-namespace {
-
-std::string json_log(const std::string& results, const std::string& device_list = R"({"rank":0,"hostname":"n1"})") {
-  return R"({"version":2,"args":["/x/all_gather_perf_mpi","-g","4"],"nccl_version":22703,)"
-         R"("config":{"nthreads":1,"ngpus":4,"devices":[)" +
-         device_list + "]},\n\"results\":[" + results + "]}";
-}
-const std::string json_row = R"({"size":1024,"count":256,"type":"float","redop":"none","root":"    -1",)"
-                             R"("out_of_place":{"time":10.500000,"alg_bw":0.1,"bus_bw":0.1,"nwrong":0.0},)"
-                             R"("in_place":{"time":11.5,"alg_bw":0.1,"bus_bw":0.1,"nwrong":null}})";
-
-}  // namespace
 
 TEST_CASE("the JSON of nccl-tests gives rows, ranks of all processes and the collective") {
   const auto read = json_of(json_log(json_row, R"({"rank":0,"hostname":"n1"},{"rank":4,"hostname":"n2"})"));

@@ -128,6 +128,30 @@ TEST_CASE("a log that lost a line of a rank is refused, and scored with --ranks"
   CHECK(json::parse(told.out)["tables"][0]["ranks"] == 3);
 }
 
+TEST_CASE("a row without a time is listed as not scored with its line, the rest is scored") {
+  const Folder folder;
+  std::string text = log_text;
+  text.insert(text.find("1024 256"), "512 128 float sum -1 0.00 0.08 0.08 0 nan 0.08 0.08 0\n");
+  folder.write("all_reduce.log", text);
+  const auto run = validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json");
+  REQUIRE(run.exit == 0);
+  CHECK(run.err.find("all_reduce.log:5:22: warning: the time is '0.00': this row is left out") != std::string::npos);
+  const json doc = json::parse(run.out);
+  CHECK(doc["tables"][0]["rows"].size() == 2);
+  REQUIRE(doc["unscored"].size() == 2);
+  CHECK(doc["unscored"][0]["id"] == "all_reduce.log");
+  CHECK(doc["unscored"][0]["why"] == "the time is '0.00': this row is left out (line 5)");
+  CHECK(doc["unscored"][1]["why"] == "the time is 'nan': this row is left out (line 5)");
+  CHECK(run_shell(data + "collcast calibrate --measured all_reduce.log --topology dgx-h100", folder.path()).exit == 0);
+  std::string many = log_text;
+  for (int i = 0; i < 30; ++i)
+    many.insert(many.find("1024 256"), "512 128 float sum -1 0.00 0.08 0.08 0 7.1 0.08 0.08 0\n");
+  folder.write("all_reduce.log", many);
+  const json few = json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
+  REQUIRE(few["unscored"].size() == 11);
+  CHECK(few["unscored"][10]["why"] == "20 more rows without a time are left out");
+}
+
 TEST_CASE("validate and calibrate say how a machine was found, and warn of guesses and of other GPUs") {
   const Folder folder;
   folder.write("all_reduce.log", log_text);

@@ -99,6 +99,11 @@ Diagnostics Complaints::take() {
   return std::move(kept_);
 }
 
+Diagnostic untimed(Location where, std::string_view time) {
+  return {std::move(where), fmt::format("the time is '{}': this row is left out", printable(time)),
+          "too short for the test's digits, or the test has none; more iterations per row (-n) help"};
+}
+
 std::string printable(std::string_view text) {
   constexpr std::size_t longest = 60;
   std::string out;

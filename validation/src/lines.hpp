@@ -57,6 +57,9 @@ class Complaints {
   std::size_t more_ = 0;
 };
 
+/// Of a row that is left out because its time is none.
+Diagnostic untimed(Location where, std::string_view time);
+
 /// For messages: cut, and without what is not printable.
 std::string printable(std::string_view);
 

@@ -154,6 +154,7 @@ void append(Readings& to, Readings from) {
   std::move(from.tables.begin(), from.tables.end(), std::back_inserter(to.tables));
   append(to.warnings, from.warnings);
   append(to.unread, from.unread);
+  append(to.untimed, from.untimed);
 }
 
 Result<Readings> load_folder(const std::string& folder, const Location& asked_by) {

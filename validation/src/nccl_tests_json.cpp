@@ -94,7 +94,10 @@ class JsonReader : public nlohmann::json_sax<json> {
   bool string(std::string& text) override { return value(text, {}); }
   bool binary(json::binary_t&) override { return false; }
   bool start_object(std::size_t) override {
-    if (is("results", "[]")) row_ = {};
+    if (is("results", "[]")) {
+      row_ = {};
+      untimed_.clear();
+    }
     return open({});
   }
   bool start_array(std::size_t) override {
@@ -227,7 +230,10 @@ class JsonReader : public nlohmann::json_sax<json> {
                  std::optional<double> number) {
     if (is("results", "[]", name, "time") || is("results", "[]", name, "cpu_time")) {
       p.time = read_microseconds(text);
-      if (!p.time) wrong("time", text, "expected microseconds above 0, to 10^12");
+      if (!p.time && (text.empty() || is_no_time(text)))
+        untimed_.push_back(untimed(here(), text.empty() ? "null" : text));
+      else if (!p.time)
+        wrong("time", text, "expected microseconds above 0, to 10^12");
     } else if (is("results", "[]", name, "alg_bw")) {
       p.algbw = text;
     } else if (is("results", "[]", name, "bus_bw")) {
@@ -254,6 +260,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       complaints.add(here(), "a result without size", "expected what nccl-tests -J writes");
       return;
     }
+    if (*row_.size > Bytes(0)) append(out.untimed, untimed_);
     if (table_.facts.datatype.empty()) table_.facts.datatype = row_.type;
     keep(row_.out_of_place, false);
     keep(row_.in_place, true);
@@ -263,6 +270,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   std::string file_;
   std::vector<std::string> path_;  ///< the key at hand of every open map, "[]" for a list
   ResultRow row_;
+  Diagnostics untimed_;  ///< of the row
   MeasuredTable table_;
   std::set<int> ranks_;
   RankEvidence evidence_;
@@ -282,6 +290,7 @@ Result<Readings> read_nccl_tests_json(std::istream& in, const std::string& file)
   if (!reader.complaints.empty()) return reader.complaints.take();
   MeasuredTable table = reader.take_table();
   if (table.points.empty()) {
+    if (!reader.out.untimed.empty()) return reader.out.untimed;
     if (reader.cut_off)
       return Diagnostic{reader.here(), "the JSON ends before its first result", "the test did not finish"};
     return Diagnostic{{file, 1, 1},

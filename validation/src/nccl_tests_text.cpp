@@ -78,6 +78,7 @@ class LogReader {
     end_of_odd_row();
     finish_test(lines);
     if (complaints_.empty() && lines.number() == 0) complaints_.add({file_, 1, 1}, "the file is empty", "");
+    if (complaints_.empty() && out_.tables.empty() && !out_.untimed.empty()) complaints_.add(out_.untimed);
     if (!complaints_.empty()) return complaints_.take();
     return std::move(out_);
   }
@@ -206,6 +207,10 @@ class LogReader {
     if (word.text == "N/A") return;  // this placement does not exist
     const Location where = lines.at(word.column + skipped_);
     const auto time = read_microseconds(word.text);
+    if (!time && is_no_time(word.text)) {
+      if (size > Bytes(0)) out_.untimed.push_back(untimed(where, word.text));
+      return;
+    }
     if (!time) {
       complain_of_odd_row();
       odd_row_ = {where, fmt::format("the time is '{}'", printable(word.text)),

@@ -44,11 +44,11 @@ class Rows {
  public:
   Rows(std::string file, const std::optional<MeasuredFacts>& sidecar) : file_(std::move(file)), sidecar_(sidecar) {}
 
-  void add(const Lines& lines, const Columns& columns, Complaints& complaints, Diagnostics& warnings) {
+  void add(const Lines& lines, const Columns& columns, Complaints& complaints, Readings& out) {
     const std::vector<Word> row = cells(lines.text());
     if (row.size() != columns.count) {
       if (!lines.ended())
-        warnings.push_back({lines.at(1), "the file ends within this row", "the rows before it are used"});
+        out.warnings.push_back({lines.at(1), "the file ends within this row", "the rows before it are used"});
       else
         complaints.add(lines.at(1), fmt::format("{} cells in a table of {} columns", row.size(), columns.count),
                        "is this line of another table?");
@@ -64,8 +64,11 @@ class Rows {
       complaints.add(lines.at(word.column), fmt::format("{} is '{}'", column, printable(word.text)), expected);
     };
     if (!size) wrong(size_word, "size_bytes", "expected a whole number of bytes, from 0 to 2^62");
-    if (!time) wrong(time_word, "time_us", "expected microseconds above 0, to 10^12");
+    const bool no_time = !time && is_no_time(time_word.text);
+    if (!time && !no_time) wrong(time_word, "time_us", "expected microseconds above 0, to 10^12");
     if (!good_place) wrong(place_word, "inplace", "expected 0 or 1");
+    if (no_time && size && good_place && *size > Bytes(0))
+      out.untimed.push_back(untimed(lines.at(time_word.column), time_word.text));
     if (!size || !time || !good_place || *size == Bytes(0)) return;
     if (++count_ > most_measured_rows) return;
     MeasuredTable& table = table_of(std::string(row[columns.at[collective]].text));
@@ -118,7 +121,7 @@ Result<Readings> read_table_csv(std::istream& in, const std::string& file,
       if (!columns) return complaints.take();
       continue;
     }
-    rows.add(lines, *columns, complaints, out.warnings);
+    rows.add(lines, *columns, complaints, out);
     if (rows.count() > most_measured_rows) {
       complaints.add(lines.at(1), fmt::format("more than {} rows", most_measured_rows), "is this a table of sizes?");
       break;
@@ -126,6 +129,7 @@ Result<Readings> read_table_csv(std::istream& in, const std::string& file,
   }
   out.tables = rows.take();
   if (complaints.empty() && !columns) complaints.add({file, 1, 1}, "the file is empty", "expected a table");
+  if (complaints.empty() && out.tables.empty() && !out.untimed.empty()) complaints.add(out.untimed);
   if (complaints.empty() && out.tables.empty())
     complaints.add({file, lines.number(), 1}, "no row was measured", "the table has a heading and nothing below it");
   if (!complaints.empty()) return complaints.take();

@@ -32,6 +32,11 @@ std::optional<Seconds> read_microseconds(std::string_view text) {
   return Seconds(*value * 1e-6);
 }
 
+bool is_no_time(std::string_view text) {
+  const auto value = whole_text<double>(text);
+  return value && (*value == 0 || !std::isfinite(*value));
+}
+
 std::optional<int> read_whole(std::string_view text) {
   const auto value = whole_text<int>(text);
   if (!value || *value > 1'000'000'000 || *value < -1'000'000'000) return std::nullopt;

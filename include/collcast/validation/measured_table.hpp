@@ -3,7 +3,7 @@
 //
 // The format is told by the content. Everything is read as a stream, so that a log of a night takes no more memory than
 // its rows. What is wrong is said with file, line and column; where a log only ends too early, its finished rows are
-// kept and a warning says so.
+// kept and a warning says so, and a row whose time is 0 or nan is listed by its line.
 #pragma once
 
 #include <iosfwd>
@@ -35,6 +35,7 @@ struct MeasuredTable {
 struct Readings {
   std::vector<MeasuredTable> tables;
   Diagnostics warnings;  ///< what was left out, and where
+  Diagnostics untimed;   ///< rows without a time (0, nan), which are left out
   Diagnostics unread;    ///< of each file of a folder that cannot be read, the first reason
 };
 
