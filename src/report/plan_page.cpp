@@ -141,8 +141,9 @@ void add_rejected(Page& out, const PlanResult& r) {
 }
 
 std::string difference(double own, double best) {
-  if (own == best) return "";
-  return best > 0 ? fmt::format("{:+.1f}%", 100 * (own / best - 1)) : "";
+  if (own == best || !(best > 0)) return "";
+  const double percent = 100 * (own / best - 1);
+  return std::abs(percent) < 0.05 ? "<0.1%" : fmt::format("{:+.1f}%", percent);
 }
 
 /// Which place the layout has, and which one it stands beside.
@@ -243,8 +244,9 @@ Page page(const PlanReport& report) {
                     format_count(parameter_count(in.model)), in.batch.global_batch, in.batch.sequence,
                     gpus_text(report.inputs.gpus, report.machine), report.machine.library));
   for (const std::string& note : report.notes) out.blocks.push_back(Paragraph{note, Paragraph::Tone::note});
-  plain(fmt::format("{} evaluated: {} fit, {} were rejected", counted(r.evaluated, "layout"), r.feasible,
-                    r.evaluated - r.feasible));
+  const std::int64_t rejected = r.evaluated - r.feasible;
+  plain(fmt::format("{} evaluated: {} {}, {} {} rejected", counted(r.evaluated, "layout"), r.feasible,
+                    r.feasible == 1 ? "fits" : "fit", rejected, rejected == 1 ? "was" : "were"));
   if (r.partial)
     out.blocks.push_back(Paragraph{"partial: stopped before every layout was seen", Paragraph::Tone::warning});
   if (r.ranked.empty())

@@ -28,6 +28,7 @@ Json layout_json(const LayoutChoice& c, const ParallelLayout& base) {
 Json planned_json(const PlannedLayout& p, const ParallelLayout& base) {
   Json out = layout_json(p.choice, base);
   out["step_s"] = p.step().count();
+  out["method"] = p.simulate ? "simulate" : "estimate";
   out["estimate_s"] = p.estimate.count();
   out["simulate_s"] = number(p.simulate);
   out["tokens_per_s_per_gpu"] = p.rates.tokens_per_s_per_gpu;
@@ -55,6 +56,7 @@ Json why_json(const WhyLayout& w, const ParallelLayout& base) {
   Json out{{"rank", w.rank > 0 ? Json(w.rank) : Json()}};
   out.update(layout_json(w.choice, base));
   out["objections"] = w.objections;
+  out["method"] = "estimate";
   out["estimate_s"] = number(w.step);
   out["breakdown"] = w.step ? breakdown_json(w.breakdown) : Json();
   out["memory"] = w.memory ? memory_json(*w.memory) : Json();

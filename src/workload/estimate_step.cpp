@@ -87,6 +87,8 @@ StepEstimate estimate_step(const StepPlan& plan) {
   e.breakdown.optimizer = slowest.optimizer_time();
   // What is left; sums in another order may leave a few ulps below zero.
   e.breakdown.bubble = std::max(Seconds{}, e.total - e.breakdown.total());
+  // Without a pipeline nothing is left, but for the rounding of sums.
+  if (e.breakdown.bubble < 1e-13 * e.total) e.breakdown.bubble = Seconds{};
   return e;
 }
 

@@ -186,6 +186,32 @@ TEST_CASE("what is said of a config.json on the error stream is in the documents
   }
 }
 
+TEST_CASE("a plan's small words: one layout, a difference that rounds to nothing, whose terms they are") {
+  const Called one = plan_of(gpt + "--recompute full,selective --sequence-parallel true --what-if all");
+  CHECK_THAT(one.out, Contains("2 layouts evaluated: 2 fit, 0 were rejected"));
+  CHECK_THAT(one.out, !Contains("-0.0%") && !Contains("+0.0%") && Contains("<0.1%"));
+  CHECK_THAT(plan_of(gpt + "--recompute none,full --sequence-parallel true").out,
+             Contains("2 layouts evaluated: 1 fits, 1 was rejected"));
+  const Json doc =
+      Json::parse(plan_of("llama3-8b-8xh100 --tp 2 --pp 1 --micro-batch 1 --simulate 1 --why 2 --format json").out);
+  CHECK(doc.at("ranked").at(0).at("method") == "simulate");
+  CHECK(doc.at("ranked").at(1).at("method") == "estimate");
+  CHECK(doc.at("why").at("asked").at("method") == "estimate");
+  // Without a pipeline there is no bubble, not even one of rounding.
+  for (const Json& row : doc.at("ranked"))
+    if (row.at("method") == "estimate") CHECK(row.at("breakdown").at("bubble_s") == 0.0);
+}
+
+TEST_CASE("--list runs nothing: what else is asked for is refused") {
+  for (const std::string command : {"step", "plan"}) {
+    const Called both = call(command + " llama3-8b-8xh100 --list --nodes 2 --set layout.tp=4 --format csv");
+    CHECK(both.exit == 2);
+    CHECK_THAT(both.err, Contains("--nodes has no effect beside --list, which runs nothing") &&
+                             Contains("--set has no effect beside --list") && !Contains("--format"));
+    CHECK(call(command + " llama3-8b-8xh100 --list --format csv").exit == 0);
+  }
+}
+
 TEST_CASE("--list says which scenarios and variants there are, each with its line") {
   const Json all = Json::parse(plan_of("--list --format json").out);
   CHECK(all.at("schema") == "collcast.scenarios.v1");
