@@ -45,6 +45,16 @@ SavedFiles read_side(const std::string& path, Diagnostics& errors) {
   return {};
 }
 
+/// Two files of one result each, of commands that have no figure in common.
+Diagnostics check_kinds(const SavedFiles& base, const SavedFiles& now) {
+  if (base.is_folder || now.is_folder || base.results.size() != 1 || now.results.size() != 1) return {};
+  const NamedResult &b = base.results.front(), &n = now.results.front();
+  if (b.result.schema == n.result.schema) return {};
+  return {{command_line,
+           fmt::format("BASE is a {} ('{}') and NEW a {} ('{}')", b.result.schema, b.name, n.result.schema, n.name),
+           "expected two results of one command"}};
+}
+
 /// Two files of one result each are meant for each other, whatever the results are called.
 void pair_single(const SavedFiles& base, SavedFiles& now) {
   if (base.is_folder || now.is_folder || base.results.size() != 1 || now.results.size() != 1) return;
@@ -87,6 +97,7 @@ Exit run_compare(const Args& args, const Session& session) {
                       fmt::format("'{}' is a folder and '{}' is not", base.is_folder ? args.base : args.now,
                                   base.is_folder ? args.now : args.base),
                       "expected two files, or two folders"});
+  if (errors.empty()) errors = check_kinds(base, now);
   if (!errors.empty()) return refuse(session, errors);
   pair_single(base, now);
 

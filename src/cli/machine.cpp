@@ -44,10 +44,17 @@ void add_machine_options(CLI::App& app, MachineOptions& options) {
       ->group("Machine");
 }
 
+Result<Overlay> read_overlay(const std::string& file) {
+  const Location where = typed("--overlay", file);
+  if (file == "-")
+    return Diagnostic{where, "an overlay is not read from standard input", "expected a file of 'collcast calibrate'"};
+  return load_overlay(file, where);
+}
+
 std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, bool may_lack,
                                             Diagnostics& errors) {
   const Location where = typed("--overlay", file);
-  const Result<Overlay> overlay = load_overlay(file, where);
+  const Result<Overlay> overlay = read_overlay(file);
   if (!overlay) {
     append(errors, overlay.errors());
     return std::nullopt;

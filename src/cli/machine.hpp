@@ -24,6 +24,8 @@ struct MachineOptions {
 };
 void add_machine_options(CLI::App&, MachineOptions&);
 
+/// The file that --overlay names.
+Result<Overlay> read_overlay(const std::string& file);
 /// The calibration of that machine in the file that --overlay names; that there is none is an error unless it
 /// `may_lack`.
 std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, bool may_lack,

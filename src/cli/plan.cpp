@@ -243,8 +243,8 @@ Command add_plan(CLI::App& parent) {
       "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --why tp=8,pp=4\n"
       "  collcast plan llama3-70b-64xh100 --what-if all\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
-  return [args](const Session& session) {
-    return args->list ? run_list(args->scenario.scenario, args->output, session) : run_plan(*args, session);
+  return [args, &app](const Session& session) {
+    return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_plan(*args, session);
   };
 }
 

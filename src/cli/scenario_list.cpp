@@ -14,8 +14,15 @@ void add_list_option(CLI::App& app, bool& list) {
       ->group("Scenario");
 }
 
-Exit run_list(const std::string& scenario, const OutputOptions& output, const Session& session) {
+Exit run_list(const CLI::App& app, const std::string& scenario, const OutputOptions& output, const Session& session) {
   Diagnostics errors;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const bool listed = option->get_positional() || name == "--list" || name == "--format" || name == "--output";
+    if (option->count() > 0 && !listed)
+      errors.push_back({command_line, fmt::format("{} has no effect beside --list, which runs nothing", name),
+                        "leave out one of the two"});
+  }
   const Format format = parse_format(output, errors);
   std::vector<std::string> names{scenario};
   if (scenario.empty()) {

@@ -70,8 +70,8 @@ Command add_step(CLI::App& parent) {
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");
-  return [args](const Session& session) {
-    return args->list ? run_list(args->scenario.scenario, args->output, session) : run_step(*args, session);
+  return [args, &app](const Session& session) {
+    return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_step(*args, session);
   };
 }
 

@@ -33,11 +33,12 @@ Diagnostics nothing_scored(const ValidateReport& report) {
   return out;
 }
 
-Exit verdict(const Session& session, const std::vector<BudgetOutcome>& budgets) {
+/// A page on standard output has said each of them already.
+Exit verdict(const Session& session, const std::vector<BudgetOutcome>& budgets, bool page_is_read) {
   bool missed = false;
   for (const BudgetOutcome& budget : budgets) {
     if (budget.met()) continue;
-    session.err << budget_text(budget) << '\n';
+    if (!page_is_read) session.err << budget_text(budget) << '\n';
     missed = true;
   }
   return missed ? Exit::gate_failed : Exit::ok;
@@ -46,7 +47,7 @@ Exit verdict(const Session& session, const std::vector<BudgetOutcome>& budgets) 
 /// Machines that the overlay names are calibrated from here on.
 void apply_overlay(const Args& args, Measured& measured, Diagnostics& errors) {
   const Location where = typed("--overlay", args.overlay);
-  Result<Overlay> overlay = load_overlay(args.overlay, where);
+  Result<Overlay> overlay = read_overlay(args.overlay);
   if (!overlay) {
     append(errors, overlay.errors());
     return;
@@ -92,7 +93,8 @@ Exit run_validate(const Args& args, const Session& session) {
   report.budgets = outcomes(report, budgets);
   report.every_table = format == Format::markdown;
   const Exit written = deliver(session, report, format, args.output);
-  return written == Exit::ok ? verdict(session, report.budgets) : written;
+  const bool page_is_read = args.output.file.empty() && (format == Format::table || format == Format::markdown);
+  return written == Exit::ok ? verdict(session, report.budgets, page_is_read) : written;
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ Json document_json(const ValidateReport& report) {
   for (const SummaryRow& row : summary(report)) {
     Json one;
     one["collective"] = row.collective.empty() ? "all" : row.collective;
-    one["healthy"] = row.healthy;
+    one["healthy"] = row.known ? Json(row.healthy) : Json();
     one["band"] = to_string(row.band);
     one["tables"] = row.tables;
     one.update(error_json(row.error));
@@ -300,8 +300,12 @@ std::vector<SummaryRow> summary(const ValidateReport& report) {
   for (const bool healthy : {true, false})
     for (const std::string& name : names)
       for (const Band band : bands) {
-        SummaryRow row{name, healthy, band, 0, {}};
+        SummaryRow row{name, healthy, band, 0, {}, true};
         row.error = pooled(report, name, healthy, band, row.tables);
+        row.known = std::ranges::none_of(report.tables, [&](const ScoredTable& table) {
+          return is_healthy(table) == healthy && (name.empty() || table.collective == name) &&
+                 table.healthy == "unknown";
+        });
         if (row.error.n > 0) out.push_back(row);
       }
   return out;

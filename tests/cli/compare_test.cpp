@@ -41,6 +41,12 @@ TEST_CASE("compare exits with 1 on a breach, 0 without one, 2 on bad input") {
   CHECK(wrong.out.empty());
   CHECK(wrong.err.find("cut.json:1:101: error: the JSON ends before it is complete") == 0);
   CHECK(wrong.err.find("other.json:1:1: error: this is no result of collcast") != std::string::npos);
+  REQUIRE(
+      run_shell("collcast collective broadcast --topology ring --size 1KiB --output ring.json", folder.path()).exit ==
+      0);
+  CHECK(run_shell("collcast compare base.json ring.json", folder.path()).err ==
+        "command line: error: BASE is a collcast.step.v1 ('s') and NEW a collcast.collective.v1 ('broadcast on ring')\n"
+        "    hint: expected two results of one command\n");
 }
 
 TEST_CASE("compare reads one side from standard input") {

@@ -228,6 +228,11 @@ TEST_CASE("an overlay for another machine, or for given times, is refused") {
   CHECK(other.exit == 2);
   CHECK(other.err.find("'o.yaml' does not calibrate 'dgx-a100'") != std::string::npos);
   CHECK(other.err.find("it is for: dgx-h100") != std::string::npos);
+  for (const std::string command : {"step llama3-8b-8xh100", "validate", "collective all_reduce --topology dgx-h100"}) {
+    const Outcome stream = bench.run(command + " --overlay - < o.yaml");
+    CHECK(stream.exit == 2);
+    CHECK(stream.err.find("--overlay -:1:11: error: an overlay is not read from standard input") == 0);
+  }
   const Outcome tasks = bench.run("step overlap-175b-layer --overlay o.yaml");
   CHECK(tasks.exit == 2);
   CHECK(tasks.err.find("--overlay has no effect on a scenario of tasks") != std::string::npos);

@@ -93,6 +93,7 @@ struct SummaryRow {
   Band band = Band::small;
   int tables = 0;
   BandError error;
+  bool known = true;  ///< every source says so, the one or the other
 };
 std::vector<SummaryRow> summary(const ValidateReport&);
 /// The budgets against healthy tables.
