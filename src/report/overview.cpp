@@ -64,7 +64,9 @@ Table figures_table(const Overview& o, const std::string& schema, std::string ti
   for (const OverviewItem& item : o.items) {
     if (item.result.result.schema != schema) continue;
     for (const SavedRow& row : item.result.result.rows) {
-      std::vector<std::string> cells{row.name.empty() ? item.result.name : item.result.name + ": " + row.name};
+      const bool calibrated = fact_of(item.result.result, "machine.calibrated") == "true";
+      const std::string result = item.result.name + (calibrated ? ", calibrated" : "");
+      std::vector<std::string> cells{row.name.empty() ? result : result + ": " + row.name};
       for (const std::string& name : figures) cells.push_back(shown_figure(row, name));
       out.rows.push_back(std::move(cells));
     }

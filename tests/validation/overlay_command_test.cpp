@@ -188,10 +188,10 @@ TEST_CASE("calibrated or not is said by explain, on a report's page, and by comp
     };
     CHECK(std::count_if(changes["inputs"].begin(), changes["inputs"].end(), told) == 1);
     CHECK(json::parse(bench.run("compare plain.json plain.json --format json").out)["results"][0]["inputs"].empty());
-    if (command == validate || command == step) {
-      CHECK(bench.run("report fitted.json").out.find("dgx-h100, calibrated") != std::string::npos);
-      CHECK(bench.run("report plain.json").out.find("calibrated") == std::string::npos);
-    }
+    const std::string page = bench.run("report fitted.json").out;
+    CHECK(page.find(command == plan ? "plan of llama3-8b-8xh100, calibrated: best layout" : "dgx-h100, calibrated") !=
+          std::string::npos);
+    CHECK(bench.run("report plain.json").out.find("calibrated") == std::string::npos);
     for (const char* file : {"plain.json", "fitted.json"})
       CHECK(bench.folder.read(file).find(bench.folder.path().string()) == std::string::npos);
   }
