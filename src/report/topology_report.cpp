@@ -86,6 +86,12 @@ Json spec_json(const TopologySpec& spec) {
     gpu["source"] = spec.gpu.source;
   }
   out["gpu"] = gpu;
+  Json host;
+  if (spec.host.cpu != CpuFamily::unknown) {
+    host["cpu"] = to_string(spec.host.cpu);
+    host["source"] = spec.host.source;
+  }
+  out["host"] = host;
   out["devices"] = Json::array();
   for (const DeviceGroup& d : spec.devices)
     out["devices"].push_back({{"name", d.name}, {"kind", to_string(d.kind)}, {"count", d.count}});
@@ -239,6 +245,7 @@ void add_sources(Page& out, const TopologySpec& spec) {
     if (!source.empty()) out.blocks.push_back(Paragraph{fmt::format("{}: {}", what, source), Paragraph::Tone::plain});
   };
   add("GPU", spec.gpu.source);
+  add(fmt::format("host, {}", to_string(spec.host.cpu)), spec.host.source);
   for (const LinkGroup& link : spec.links) add(fmt::format("{} - {}", link.from, link.to), link.source);
   add("network", spec.network_source);
   for (const std::string& source : spec.sources) add("source", source);

@@ -37,6 +37,17 @@ GpuSpec read_gpu(Reader& reader, const Node& node) {
   return gpu;
 }
 
+HostSpec read_host(Reader& reader, const Node& node) {
+  HostSpec host;
+  Object o(reader, node, "host");
+  o.required("cpu", host.cpu,
+             as_word<CpuFamily>({CpuFamily::intel_broadwell, CpuFamily::intel_skylake, CpuFamily::intel_sapphire_rapids,
+                                 CpuFamily::intel_emerald_rapids, CpuFamily::amd, CpuFamily::arm, CpuFamily::power}));
+  o.required("source", host.source, AsText{});
+  o.finish();
+  return host;
+}
+
 void read_devices(Reader& reader, const Node& node, std::vector<DeviceGroup>& devices) {
   const std::string path = "node.devices";
   if (node.kind != Node::Kind::map) return mismatch(reader, node, path, "a map of device names");
@@ -255,6 +266,7 @@ TopologySpec read_topology(Reader& reader, const Node& tree, const std::string& 
   o.optional("teaching", spec.teaching, AsTruth{});
   read_nodes(reader, o.section("nodes"), spec);
   if (const Node* gpu = o.optional_map("gpu")) spec.gpu = read_gpu(reader, *gpu);
+  if (const Node* host = o.optional_map("host")) spec.host = read_host(reader, *host);
   if (const Node* node = o.required_map("node")) read_node(reader, *node, spec);
   if (const Node* network = o.optional_map("network")) read_network(reader, *network, spec);
   o.finish();

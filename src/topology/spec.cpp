@@ -43,4 +43,27 @@ std::string_view to_string(LinkKind kind) {
   return {};
 }
 
+std::string_view to_string(CpuFamily family) {
+  switch (family) {
+    case CpuFamily::unknown:
+      return "unknown";
+    case CpuFamily::intel_broadwell:
+      return "intel_broadwell";
+    case CpuFamily::intel_skylake:
+      return "intel_skylake";
+    case CpuFamily::intel_sapphire_rapids:
+      return "intel_sapphire_rapids";
+    case CpuFamily::intel_emerald_rapids:
+      return "intel_emerald_rapids";
+    case CpuFamily::amd:
+      return "amd";
+    case CpuFamily::arm:
+      return "arm";
+    case CpuFamily::power:
+      return "power";
+  }
+  check(false, "a processor is of one of the known families");
+  return {};
+}
+
 }  // namespace collcast

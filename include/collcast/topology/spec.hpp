@@ -38,6 +38,25 @@ struct GpuSpec {
   Location kernels_where;
 };
 
+/// Processors of a node's sockets, as far as communication libraries tell them apart: each word stands for its
+/// generation and those up to the next word.
+enum class CpuFamily {
+  unknown,
+  intel_broadwell,        ///< Xeon E5 v4 and older
+  intel_skylake,          ///< Xeon Scalable, first to third generation
+  intel_sapphire_rapids,  ///< fourth
+  intel_emerald_rapids,   ///< fifth and newer
+  amd,
+  arm,
+  power
+};
+std::string_view to_string(CpuFamily);
+
+struct HostSpec {
+  CpuFamily cpu = CpuFamily::unknown;
+  std::string source;  ///< where that comes from; empty: the file does not say
+};
+
 struct DeviceGroup {
   std::string name;
   DeviceKind kind = DeviceKind::gpu;
@@ -105,6 +124,7 @@ struct TopologySpec {
   int default_nodes = 1;
   int max_nodes = 0;                 ///< 0: any
   GpuSpec gpu;                       ///< empty model: hosts only, no compute rates
+  HostSpec host;                     ///< of a node
   std::vector<DeviceGroup> devices;  ///< of one node; exactly one group of kind gpu or host
   std::vector<LinkGroup> links;      ///< of one node
   std::string network_devices;       ///< device group that the network attaches to
