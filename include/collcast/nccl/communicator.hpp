@@ -1,0 +1,75 @@
+// A group of GPUs as NCCL sees it after ncclCommInit: how they are joined, and the channels that its search finds.
+//
+// Link speeds are counted as NCCL counts them (docs/nccl.md has the rules and their source), which is below the data
+// sheet; what a run can reach is taken from the machine's description. Nodes with unlike sets of GPUs count with the
+// slowest of each figure, as NCCL's exchange between ranks does.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collcast/nccl/environment.hpp"
+#include "collcast/topology/fabric.hpp"
+
+namespace collcast::nccl {
+
+/// What lies between two devices, best to worst.
+enum class PathType { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys, net, dis };
+std::string_view to_string(PathType);  ///< "NVL"
+
+/// One pattern of the search: C channels, each with a speed inside and between nodes.
+struct Graph {
+  int pattern = 4;  ///< NCCL's number: 1 balanced tree, 4 ring, 5 NVLS
+  int channels = 0;
+  Bandwidth inside{}, between{};
+  PathType type_inside = PathType::loc, type_between = PathType::loc;
+  std::vector<std::vector<int>> order;  ///< of the search's channels: GPUs of the first node; NVLS: the head
+};
+
+struct Communicator {
+  int ranks = 0, nodes = 0;
+  int ranks_per_node = 0;  ///< ranks / nodes
+  int compute_capability = 0;
+  CpuFamily cpu = CpuFamily::unknown;
+  bool nvlink = false;    ///< every neighbour inside a node is reached over NVLink
+  bool nvswitch = false;  ///< through a switch
+  Graph ring, tree;
+  std::optional<Graph> nvls;
+  int channels = 0;       ///< that run: the search's, doubled, within the environment's limits
+  int nvls_channels = 0;  ///< 0: no NVLS
+  int p2p_channels = 0, p2p_channels_per_peer = 0;
+
+  // Of the machine's description, for the run.
+  int nics = 0;               ///< of a node that channels use
+  Bandwidth nic_rate{};       ///< of one
+  Seconds network_latency{};  ///< from NIC to NIC
+  Bandwidth gpu_rate{};       ///< NVLink of one GPU; without NVLink 0
+  Environment environment{};
+};
+
+/// Fails where the group is not on NVIDIA GPUs, their compute capability is unknown, or nothing joins them.
+Result<Communicator> connect(const Fabric&, const Group&, const Environment& = {});
+
+/// connect()'s answers, kept by fabric, ranks and variables, as a search takes longer than a price. Fabrics must stay
+/// alive. May be asked by several threads at once.
+class Communicators {
+ public:
+  Result<Communicator> of(const Fabric&, const Group&, const Environment&);
+
+ private:
+  using Key = std::tuple<const Fabric*, std::vector<Rank>, std::string>;
+  std::mutex mutex_;
+  std::map<Key, Result<Communicator>> known_;
+};
+
+/// By the name that a machine's file gives the GPU: 90 for H100; nothing for a name that is not known.
+std::optional<int> compute_capability(std::string_view gpu_model);
+
+/// Channel by channel, as NCCL_DEBUG=INFO prints a search's result.
+std::vector<std::string> info_lines(const Communicator&);
+
+}  // namespace collcast::nccl

@@ -1,0 +1,67 @@
+// What NCCL's environment variables ask for, as far as a forecast depends on them.
+//
+// A variable that NCCL has and that changes nothing here is kept by name, so that a report can say so; a name that
+// NCCL does not have, and a value that it would correct or pass over with a warning, is an error.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/base/quantity.hpp"
+#include "collcast/collective/collective.hpp"
+
+namespace collcast::nccl {
+
+/// In the order in which NCCL looks at them: of equal times the first is taken.
+enum class Algorithm { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat };
+inline constexpr std::array<Algorithm, 7> algorithms{
+    Algorithm::tree,      Algorithm::ring, Algorithm::collnet_direct, Algorithm::collnet_chain, Algorithm::nvls,
+    Algorithm::nvls_tree, Algorithm::pat};
+enum class Protocol { ll, ll128, simple };
+inline constexpr std::array<Protocol, 3> protocols{Protocol::ll, Protocol::ll128, Protocol::simple};
+
+std::string_view to_string(Algorithm);  ///< "nvls_tree"
+std::string_view to_string(Protocol);   ///< "LL128"
+std::optional<Algorithm> parse_algorithm(std::string_view);
+std::vector<std::string> algorithm_names();
+
+/// One variable as it was given.
+struct Setting {
+  std::string name, value;
+  Location where;
+};
+
+struct Environment {
+  std::vector<Setting> given;               ///< all of them
+  std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
+
+  /// NCCL_ALGO and NCCL_PROTO, of a collective.
+  bool allows(CollectiveKind, Algorithm) const;
+  bool allows(CollectiveKind, Protocol) const;
+  bool names_protocols(CollectiveKind) const;  ///< NCCL_PROTO speaks of it
+
+  std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and their older names
+  std::optional<int> threads;                     ///< NCCL_NTHREADS, of Simple
+  std::optional<int> ll128_threads;               ///< NCCL_LL128_NTHREADS
+  bool nvls = true;                               ///< NCCL_NVLS_ENABLE
+  bool peer_access = true;                        ///< NCCL_P2P_DISABLE is not set
+  Bytes simple_buffer{4 << 20};                   ///< NCCL_BUFFSIZE, of one connection: eight slots
+  Bytes ll_buffer{512 << 10};                     ///< NCCL_LL_BUFFSIZE, of which half is payload
+  Bytes ll128_buffer{4'915'200};                  ///< NCCL_LL128_BUFFSIZE, of which 15/16 are payload
+
+  /// Bit sets by collective; absent: all.
+  std::array<std::optional<unsigned>, collective_kinds> algorithm_sets, protocol_sets;
+};
+
+/// "NCCL_ALGO=RING NCCL_PROTO=LL": as it was given.
+std::string text_of(const Environment&);
+
+/// The variables, or everything that is wrong with them.
+Result<Environment> read_environment(std::span<const Setting>);
+
+}  // namespace collcast::nccl

@@ -1,0 +1,236 @@
+#include "collcast/nccl/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "nccl/search.hpp"
+
+namespace collcast::nccl {
+
+namespace {
+
+constexpr int most_running_channels = 64;
+
+/// Chips by the beginning of a model's name [CUDA programming guide, table of compute capabilities].
+struct Chip {
+  const char* name;
+  int capability;
+};
+constexpr std::array chips{
+    Chip{"p100", 60},   Chip{"v100", 70},  Chip{"titanv", 70},     Chip{"t4", 75},      Chip{"rtx20", 75},
+    Chip{"a100", 80},   Chip{"a800", 80},  Chip{"a30", 80},        Chip{"a10", 86},     Chip{"a40", 86},
+    Chip{"rtx30", 86},  Chip{"rtxa", 86},  Chip{"a6000", 86},      Chip{"l4", 89},      Chip{"l40", 89},
+    Chip{"l40s", 89},   Chip{"rtx40", 89}, Chip{"rtx6000ada", 89}, Chip{"h100", 90},    Chip{"h200", 90},
+    Chip{"h800", 90},   Chip{"h20", 90},   Chip{"gh200", 90},      Chip{"b100", 100},   Chip{"b200", 100},
+    Chip{"gb200", 100}, Chip{"b300", 103}, Chip{"gb300", 103},     Chip{"rtxpro", 120}, Chip{"rtx50", 120}};
+
+std::string squeezed(std::string_view name) {
+  std::string out;
+  for (const char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* brand : {"nvidia", "tesla", "geforce"})
+    if (out.starts_with(brand)) out.erase(0, std::string_view(brand).size());
+  return out;
+}
+
+/// GPUs of the group in each node that it is on, numbered in the node.
+std::map<NodeId, std::vector<int>> by_node(const Fabric& fabric, const Group& group) {
+  std::map<NodeId, std::vector<int>> out;
+  for (int i = 0; i < group.size(); ++i) {
+    const Rank rank = group[i];
+    out[fabric.node_of(rank)].push_back(static_cast<int>(rank.value()) % fabric.ranks_per_node());
+  }
+  for (auto& [node, gpus] : out) std::sort(gpus.begin(), gpus.end());
+  return out;
+}
+
+/// Of the links between the NICs: from the first node's first rank to the next node's, and to the last's.
+Seconds network_latency(const Fabric& fabric, const std::map<NodeId, std::vector<int>>& nodes) {
+  const auto rank_of = [&](const std::pair<const NodeId, std::vector<int>>& node) {
+    return Rank(static_cast<std::uint32_t>(static_cast<int>(node.first.value()) * fabric.ranks_per_node() +
+                                           node.second.front()));
+  };
+  Seconds longest{};
+  const Rank first = rank_of(*nodes.begin());
+  for (const Rank other : {rank_of(*std::next(nodes.begin())), rank_of(*std::prev(nodes.end()))}) {
+    std::vector<LinkId> route;
+    fabric.route(first, other, 0, route);
+    Seconds sum{};
+    for (const LinkId link : route) {
+      const Link& one = fabric.links()[link.value()];
+      if (one.kind == LinkKind::network) sum += one.latency;
+    }
+    longest = std::max(longest, sum);
+  }
+  return longest;
+}
+
+void slowest(Graph& into, const Graph& other) {
+  if (other.channels < into.channels) into.order.resize(static_cast<std::size_t>(other.channels));
+  into.channels = std::min(into.channels, other.channels);
+  into.inside = std::min(into.inside, other.inside);
+  into.between = std::min(into.between, other.between);
+  into.type_inside = std::max(into.type_inside, other.type_inside);
+  into.type_between = std::max(into.type_between, other.type_between);
+}
+
+void slowest(Found& into, const Found& other) {
+  slowest(into.ring, other.ring);
+  slowest(into.tree, other.tree);
+  if (into.nvls && other.nvls)
+    slowest(*into.nvls, *other.nvls);
+  else
+    into.nvls.reset();
+  into.nvlink = into.nvlink && other.nvlink;
+  into.nics = std::min(into.nics, other.nics);
+}
+
+int running_channels(const Communicator& c) {
+  int channels = 2 * c.ring.channels;
+  const bool once_more = c.compute_capability >= 90 && c.nodes > 1 && c.tree.inside.value() > 45e9 && channels < 16;
+  if (once_more) channels *= 2;
+  channels = std::min(channels, most_running_channels);
+  if (c.environment.max_channels) channels = std::min(channels, *c.environment.max_channels);
+  if (c.environment.min_channels) channels = std::max(channels, *c.environment.min_channels);
+  return channels;
+}
+
+/// 2 per NVLink to the peer, else 2; across nodes fewer while all peers together have too many.
+int p2p_channels_per_peer(const Communicator& c, const System& system, const std::vector<int>& gpus) {
+  int per_peer = 2;
+  if (c.nodes == 1 && c.nvlink) {
+    const double link = c.compute_capability >= 100 ? 40.1 : c.compute_capability >= 90 ? 20.6 : 20;
+    double speed = system.nvlink_speed;
+    if (!system.nvswitch) {
+      for (const int a : gpus)
+        for (const int b : gpus) {
+          const double straight = system.nvlinks[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+          if (a != b && straight > 0) speed = std::min(speed, straight);
+        }
+    }
+    per_peer = std::max(1, static_cast<int>(2 * speed / link + 0.5));
+  }
+  per_peer = static_cast<int>(std::bit_floor(static_cast<unsigned>(per_peer)));
+  if (c.nodes > 1)
+    while (per_peer > 1 && per_peer * c.ranks > 4 * c.p2p_channels) per_peer /= 2;
+  return std::min(per_peer, c.p2p_channels);
+}
+
+/// 16 on Hopper, 24 on Blackwell in one NVLink domain, else 32 [src/init.cc].
+int nvls_channels(const Communicator& c) {
+  if (!c.nvls) return 0;
+  return c.compute_capability < 100 ? 16 : c.nodes == 1 ? 24 : 32;
+}
+
+Diagnostic cannot(std::string why, std::string hint) { return {{}, std::move(why), std::move(hint)}; }
+
+}  // namespace
+
+std::string_view to_string(PathType type) {
+  constexpr std::array words{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+  return words[static_cast<std::size_t>(type)];
+}
+
+std::optional<int> compute_capability(std::string_view gpu_model) {
+  const std::string name = squeezed(gpu_model);
+  const Chip* best = nullptr;
+  std::size_t length = 0;
+  for (const Chip& chip : chips) {
+    const std::string_view chip_name(chip.name);
+    if (!name.starts_with(chip_name) || chip_name.size() <= length) continue;
+    best = &chip;
+    length = chip_name.size();
+  }
+  if (best == nullptr) return std::nullopt;
+  return best->capability;
+}
+
+Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& environment) {
+  const TopologySpec& spec = fabric.spec();
+  check(group.size() > 0, "a communicator has a rank");
+  if (spec.gpu.model.empty())
+    return cannot(fmt::format("NCCL runs on NVIDIA GPUs, and {} has none", spec.name), "expected --library ideal");
+  const auto capability = compute_capability(spec.gpu.model);
+  if (!capability)
+    return cannot(fmt::format("the compute capability of '{}' ({}) is not known", spec.gpu.model, spec.name),
+                  "expected a gpu.model that begins with the name of a chip, such as H100 or RTX-4090");
+  const System system = system_of(spec, *capability, environment.peer_access);
+  const auto nodes = by_node(fabric, group);
+  Communicator out;
+  out.ranks = group.size();
+  out.nodes = static_cast<int>(nodes.size());
+  out.ranks_per_node = out.ranks / out.nodes;
+  out.compute_capability = *capability;
+  out.cpu = system.cpu;
+  out.nvswitch = system.nvswitch;
+  out.environment = environment;
+  std::set<std::vector<int>> unlike;
+  for (const auto& [node, gpus] : nodes) unlike.insert(gpus);
+  std::optional<Found> all;
+  for (const std::vector<int>& gpus : unlike) {
+    const auto found = search(system, gpus, out.nodes);
+    if (!found)
+      return cannot(fmt::format("NCCL finds no way between the GPUs of {}", spec.name),
+                    "expected GPUs joined by NVLink or PCIe, and NICs where there are several nodes");
+    if (all)
+      slowest(*all, *found);
+    else
+      all = found;
+  }
+  out.ring = all->ring;
+  out.tree = all->tree;
+  if (environment.nvls) out.nvls = all->nvls;
+  out.nvlink = all->nvlink || (out.ranks_per_node == 1 && system.has_nvlink());
+  out.channels = running_channels(out);
+  out.nvls_channels = nvls_channels(out);
+  out.p2p_channels = std::min(32, static_cast<int>(std::bit_ceil(static_cast<unsigned>(out.channels))));
+  out.p2p_channels_per_peer = p2p_channels_per_peer(out, system, *unlike.begin());
+  out.nics = all->nics;
+  out.nic_rate = Bandwidth(system.nic_speed * 1e9);
+  if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
+  out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();
+  return out;
+}
+
+Result<Communicator> Communicators::of(const Fabric& fabric, const Group& group, const Environment& environment) {
+  Key key{&fabric, group.ranks(), text_of(environment)};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+  }
+  Result<Communicator> made = connect(fabric, group, environment);
+  const std::lock_guard lock(mutex_);
+  return known_.emplace(std::move(key), std::move(made)).first->second;
+}
+
+std::vector<std::string> info_lines(const Communicator& c) {
+  std::vector<std::string> out;
+  const auto add = [&](const Graph& graph) {
+    out.push_back(fmt::format("Pattern {}, crossNic 0, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels 1",
+                              graph.pattern, graph.channels, graph.inside.value() / 1e9, graph.between.value() / 1e9,
+                              to_string(graph.type_inside), to_string(graph.type_between)));
+    for (std::size_t channel = 0; channel < graph.order.size(); ++channel) {
+      std::string line = fmt::format("{:2} :", channel);
+      if (c.nodes > 1 && graph.pattern != 5) line += " NET";
+      for (const int gpu : graph.order[channel]) line += fmt::format(" GPU/{}", gpu);
+      if (c.nodes > 1 && graph.pattern != 5) line += " NET";
+      out.push_back(std::move(line));
+    }
+  };
+  add(c.ring);
+  add(c.tree);
+  if (c.nvls) add(*c.nvls);
+  out.push_back(
+      fmt::format("{} coll channels, 0 collnet channels, {} nvls channels, {} p2p channels, {} p2p channels per peer",
+                  c.channels, c.nvls_channels, c.p2p_channels, c.p2p_channels_per_peer));
+  return out;
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,66 @@
+// What a run depends on and neither NCCL's sources nor data sheets state.
+//
+// Fitted in November 2026 on 140 published nccl-tests tables of 20 systems, V100 to GB300, that their sources call
+// sound: one value for all machines (rates of threads: per GPU generation), so that the median error of each size band
+// on one node and on several is least; rounded. validation/README.md has the errors, also with the systems left out
+// that they are measured on. Times are microseconds, rates GB/s; protocols in the order LL, LL128, Simple.
+#pragma once
+
+#include <array>
+
+namespace collcast::nccl::fitted {
+
+/// Launching a kernel on every GPU and leaving it again.
+inline constexpr double launch = 7.0;
+/// A protocol's start beyond that: setting up its connections' slots and flags.
+inline constexpr std::array<double, 3> start{0, 1.0, 8.0};
+
+/// From a step to the next one's on another GPU: writing, flag, fence, reading.
+inline constexpr std::array<double, 3> nvlink_hop{1.2, 2.6, 5.0};
+inline constexpr std::array<double, 3> pcie_hop{0.8, 2.5, 4.0};
+/// The same through two proxies and NICs, beyond the network's own latency.
+inline constexpr std::array<double, 3> network_hop{2.2, 6.4, 25};
+/// Of trees' hops to rings', LL and LL128: NCCL's tuning has 5.0 to 2.7 and 8.5 to 4.0.
+inline constexpr double tree_to_ring_hop = 1.8;
+
+/// What a channel's threads move per second and operation, by generation; Volta to Blackwell.
+inline constexpr std::array<double, 4> simple_channel{10.5, 12.3, 21.3, 26.2};
+/// LL128 as a share of Simple.
+inline constexpr double ll128_share = 0.75;
+/// LL as a multiple of NCCL's cap on all channels that a node of the generation has.
+inline constexpr double ll_multiple = 1.1;
+inline constexpr std::array<double, 4> channels_of_a_node{12, 24, 24, 32};
+
+/// Of data-sheet rates: what collectives reach.
+inline constexpr double nvlink_efficiency = 0.77;
+inline constexpr double nic_efficiency = 0.975;
+/// Of the search's channels x speed over PCIe.
+inline constexpr double pcie_efficiency = 0.8;
+/// Of NCCL's own cap on trees.
+inline constexpr double tree_efficiency = 0.88;
+/// Payload of LL in a NIC's rate: half, less what flags cost.
+inline constexpr double ll_nic_payload = 0.45;
+/// A proxy looks through every line of LL for its flag before it posts: per channel.
+inline constexpr double ll_network_channel = 2.0;
+/// From message to message of a NIC's proxy, beyond the eight slots that are under way. Rests on one system, Polaris.
+inline constexpr double message_gap = 6.0;
+inline constexpr double slots = 8;
+
+/// NVLS: before the first chunk; how much of one loop's data fills the pipe.
+inline constexpr double nvls_start = 14.5;
+inline constexpr double nvls_fill = 0.85;
+/// The same of its tree over nodes: per level and direction, per level.
+inline constexpr double nvls_tree_hop = 7.8;
+inline constexpr double nvls_tree_fill = 3.8;
+
+/// Point to point: launch and preparation, per peer, and for messages beyond LL.
+inline constexpr double p2p_launch = 10.2;
+inline constexpr double p2p_per_peer = 0.1;
+inline constexpr double p2p_simple = 5.2;
+inline constexpr double p2p_nvlink_efficiency = 0.715;
+/// What all threads together copy per second, the rank's own part included, by generation.
+inline constexpr std::array<double, 4> p2p_gpu{256, 362, 544, 624};
+/// A channel to a peer on another node.
+inline constexpr double p2p_network_channel = 13;
+
+}  // namespace collcast::nccl::fitted

@@ -1,0 +1,318 @@
+#include "nccl/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <span>
+
+namespace collcast::nccl {
+
+namespace {
+
+constexpr int most_channels = 32;  ///< of a search
+constexpr int most_heads = 32;     ///< of NVLS
+
+// Speeds in GB/s that are tried, by generation, inside and between nodes [search.cc, speedArray*].
+constexpr std::array inside_volta{40., 30., 20., 18., 15., 12., 10., 9., 7., 6., 5., 4., 3.};
+constexpr std::array inside_hopper{60., 50., 40., 30., 24., 20., 15., 12., 11., 6., 3.};
+constexpr std::array inside_blackwell{90., 80., 70., 60., 50., 40., 30., 24., 20., 19., 18.};
+constexpr std::array between_volta{48., 30., 28., 24., 20., 18., 15., 12., 10., 9.,
+                                   7.,  6.,  5.,  4.,  3.,  2.4, 1.2, .24, .12};
+constexpr std::array between_hopper{48., 45., 42., 40., 30., 24., 22., 20., 17.5, 15., 12., 6., 3., 2.4, 1.2, .24, .12};
+constexpr std::array between_blackwell{96.,  48., 45.1, 42., 40., 30., 24., 22., 20.,
+                                       17.5, 15., 12.,  6.,  3.,  2.4, 1.2, .24, .12};
+
+std::span<const double> speeds(int compute_capability, bool between) {
+  if (compute_capability >= 100) return between ? std::span<const double>(between_blackwell) : inside_blackwell;
+  if (compute_capability >= 90) return between ? std::span<const double>(between_hopper) : inside_hopper;
+  return between ? std::span<const double>(between_volta) : inside_volta;
+}
+
+constexpr double slack = 1e-9;  ///< of sums of speeds
+
+/// Channels of one speed, and how they run.
+struct Rings {
+  int count = 0;
+  std::vector<std::vector<int>> order;
+};
+
+/// One closed round over straight NVLinks that have `speed` left: wider links first, then those with most left.
+bool close_round(const System& system, const std::vector<int>& gpus, std::map<std::pair<int, int>, double>& left,
+                 double speed, std::vector<int>& path, int& budget) {
+  if (--budget < 0) return false;
+  const auto room = [&](int a, int b) { return left[{a, b}]; };
+  if (path.size() == gpus.size()) return room(path.back(), path.front()) >= speed - slack;
+  std::vector<int> next;
+  for (const int gpu : gpus)
+    if (std::find(path.begin(), path.end(), gpu) == path.end() && room(path.back(), gpu) >= speed - slack)
+      next.push_back(gpu);
+  const int at = path.back();
+  std::stable_sort(next.begin(), next.end(), [&](int a, int b) {
+    const auto& wide = system.nvlinks[static_cast<std::size_t>(at)];
+    const double x = wide[static_cast<std::size_t>(a)], y = wide[static_cast<std::size_t>(b)];
+    return x > y || (x == y && room(at, a) > room(at, b));
+  });
+  for (const int gpu : next) {
+    path.push_back(gpu);
+    if (close_round(system, gpus, left, speed, path, budget)) return true;
+    path.pop_back();
+  }
+  return false;
+}
+
+Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, double speed) {
+  std::map<std::pair<int, int>, double> left;
+  for (const int a : gpus)
+    for (const int b : gpus) left[{a, b}] = system.nvlinks[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+  Rings out;
+  while (out.count < most_channels) {
+    std::vector<int> path{gpus.front()};
+    int budget = 20'000;
+    if (!close_round(system, gpus, left, speed, path, budget)) break;
+    for (std::size_t i = 0; i < path.size(); ++i) left[{path[i], path[(i + 1) % path.size()]}] -= speed;
+    out.order.push_back(std::move(path));
+    ++out.count;
+  }
+  return out;
+}
+
+std::optional<Way> way_between(const System& system, int a, int b) {
+  return way(system, system.first_gpu + a, system.first_gpu + b);
+}
+
+/// GPUs in their order over PCIe. Through an Intel root complex a flow between GPUs books 6/5 of its speed.
+Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double speed) {
+  std::map<std::pair<int, int>, double> left;
+  for (std::size_t device = 0; device < system.edges.size(); ++device)
+    for (const System::Edge& edge : system.edges[device]) left[{static_cast<int>(device), edge.to}] = edge.speed;
+  Rings out;
+  for (; out.count < most_channels; ++out.count) {
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
+      if (!hop) return {};
+      const bool by_cpu = hop->type == PathType::phb || hop->type == PathType::sys;
+      for (std::size_t h = 0; h < hop->hops.size(); ++h) {
+        const double booked = by_cpu && system.is_intel() && hop->kinds[h] == LinkKind::pcie ? speed * 1.2 : speed;
+        double& room = left[hop->hops[h]];
+        if (room < booked - slack) return out;
+        room -= booked;
+      }
+    }
+    out.order.push_back(gpus);
+  }
+  return out;
+}
+
+Rings rings(const System& system, const std::vector<int>& gpus, double speed) {
+  if (gpus.size() == 1) return {most_channels, {static_cast<std::size_t>(most_channels), gpus}};
+  if (system.nvswitch) {
+    const int count = std::min(most_channels, static_cast<int>((system.nvlink_speed + slack) / speed));
+    return {count, {static_cast<std::size_t>(count), gpus}};
+  }
+  if (system.has_nvlink()) {
+    Rings out = rings_over_nvlinks(system, gpus, speed);
+    if (out.count > 0) return out;
+  }
+  return rings_over_pcie(system, gpus, speed);
+}
+
+struct Best {
+  double speed = 0;
+  Rings rings;
+  double product() const { return rings.count * speed; }
+};
+
+/// The most channels x speed of a list, by what `fit` says of a speed.
+template <class Fit>
+Best best_of(std::span<const double> list, const Fit& fit) {
+  Best best;
+  for (const double speed : list) {
+    if (best.rings.count > 0 && speed <= 0.49 * best.speed) break;
+    Rings found = fit(speed);
+    if (found.count * speed > best.product() + slack) best = {speed, std::move(found)};
+  }
+  return best;
+}
+
+/// Doubles the channels at half the speed where NCCL does.
+double double_channels(const System& system, Best& best) {
+  const bool stays = system.compute_capability > 80 && best.speed < 50 && best.rings.count > 4;
+  if (best.speed < 25 || stays) return 1;
+  const auto once = best.rings.order;
+  best.rings.order.insert(best.rings.order.end(), once.begin(), once.end());
+  best.rings.count *= 2;
+  best.speed /= 2;
+  return 2;
+}
+
+Bandwidth of(double speed) { return Bandwidth(speed * 1e9); }
+
+/// The largest speed of a list that does not pass `most`; 0: none.
+double largest(std::span<const double> list, double most) {
+  for (const double speed : list)
+    if (speed <= most + slack) return speed;
+  return 0;
+}
+
+PathType type_inside(const System& system, const std::vector<int>& gpus) {
+  if (gpus.size() == 1) return PathType::loc;
+  if (system.nvswitch || (system.has_nvlink() && rings_over_nvlinks(system, gpus, 3).count > 0)) return PathType::nvl;
+  PathType worst = PathType::loc;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
+    worst = std::max(worst, hop ? hop->type : PathType::dis);
+  }
+  return worst;
+}
+
+/// Every head's GPU takes in from and hands out to all, and twice for itself.
+double nvls_speed(const System& system, std::span<const double> list, int heads) {
+  return largest(list, system.nvlink_speed / (heads + 1));
+}
+
+bool has_nvls(const System& system, const std::vector<int>& gpus) {
+  return system.nvswitch && system.compute_capability >= 90 && gpus.size() > 1;
+}
+
+Graph nvls_graph(const std::vector<int>& gpus, double inside, double between, PathType network) {
+  const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
+  Graph out{5, heads, of(inside), of(between), PathType::nvl, network, {}};
+  for (int head = 0; head < heads; ++head) out.order.push_back({gpus[static_cast<std::size_t>(head)]});
+  return out;
+}
+
+Found search_inside(const System& system, const std::vector<int>& gpus) {
+  const auto list = speeds(system.compute_capability, false);
+  const PathType type = type_inside(system, gpus);
+  Best best = best_of(list, [&](double speed) { return rings(system, gpus, speed); });
+  double_channels(system, best);
+  Found out;
+  out.nvlink = type == PathType::nvl;
+  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, PathType::pix, best.rings.order};
+  out.tree = out.ring;
+  out.tree.pattern = 1;
+  // As many trees as rings: behind a switch at a speed of the list, over straight links at the rings'.
+  if (system.nvswitch && best.rings.count > 0) {
+    const double speed = largest(list, system.nvlink_speed / best.rings.count);
+    out.tree.inside = out.tree.between = of(speed);
+  }
+  if (has_nvls(system, gpus)) {
+    const double speed = nvls_speed(system, list, std::min(most_heads, static_cast<int>(gpus.size())));
+    if (speed > 0) out.nvls = nvls_graph(gpus, speed, speed, PathType::pix);
+  }
+  return out;
+}
+
+/// NICs that are nearest to any of the GPUs, and how near.
+struct Nearest {
+  PathType type = PathType::dis;
+  std::map<int, std::vector<std::pair<int, double>>> gpus;  ///< by NIC: its GPUs, and the speed of the way
+};
+Nearest nearest_nics(const System& system, const std::vector<int>& gpus) {
+  Nearest out;
+  for (int nic = 0; nic < system.nics; ++nic) {
+    for (const int gpu : gpus) {
+      const auto found = way(system, system.first_nic + nic, system.first_gpu + gpu);
+      if (!found || found->type > out.type) continue;
+      if (found->type < out.type) out.gpus.clear();
+      out.type = found->type;
+      out.gpus[nic].emplace_back(gpu, found->speed);
+    }
+  }
+  return out;
+}
+
+/// How many channels of a speed a GPU's links carry when every GPU but a channel's last sends it on.
+bool fits_switch(const System& system, int channels, std::size_t gpus, double speed) {
+  const int at_one_gpu = channels - channels / static_cast<int>(gpus);
+  return at_one_gpu * speed <= system.nvlink_speed + slack;
+}
+
+/// Channels through the nearest NICs, as many on each: booked on the NIC and on the way to its GPU with most left.
+Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const Nearest& near, bool nvlink,
+                       double speed) {
+  std::map<int, double> room;  // by GPU
+  Rings out;
+  for (const auto& [nic, ways] : near.gpus) {
+    for (double left = system.nic_speed; left >= speed - slack && out.count < most_channels; left -= speed) {
+      int taken = -1;
+      double most = -1;
+      for (const auto& [gpu, way_speed] : ways) {
+        const double has = room.emplace(gpu, way_speed).first->second;
+        if (has > most + slack) {
+          most = has;
+          taken = gpu;
+        }
+      }
+      if (most < speed - slack) break;
+      room[taken] -= speed;
+      std::vector<int> order;
+      const auto at = std::find(gpus.begin(), gpus.end(), taken);
+      order.insert(order.end(), at, gpus.end());
+      order.insert(order.end(), gpus.begin(), at);
+      out.order.push_back(std::move(order));
+      ++out.count;
+    }
+  }
+  if (gpus.size() > 1 && nvlink && system.nvswitch) {
+    while (out.count > 0 && !fits_switch(system, out.count, gpus.size(), speed)) --out.count;
+  } else if (gpus.size() > 1) {
+    out.count = std::min(out.count, rings(system, gpus, speed).count);
+  }
+  const int nics = static_cast<int>(near.gpus.size());
+  if (out.count > nics) out.count -= out.count % nics;
+  out.order.resize(static_cast<std::size_t>(out.count));
+  return out;
+}
+
+std::optional<Found> search_across(const System& system, const std::vector<int>& gpus) {
+  const auto list = speeds(system.compute_capability, true);
+  const PathType type = type_inside(system, gpus);
+  Found out;
+  out.nvlink = type == PathType::nvl;
+  const Nearest near = nearest_nics(system, gpus);
+  if (near.gpus.empty() || type == PathType::dis) return std::nullopt;
+  Best best = best_of(list, [&](double speed) {
+    return speed > system.nic_speed + slack ? Rings{} : channels_of_nics(system, gpus, near, out.nvlink, speed);
+  });
+  if (best.rings.count == 0) best = {list.back(), {1, {gpus}}};
+  out.nics = std::min(static_cast<int>(near.gpus.size()), best.rings.count);
+  // Trees: the speed inside is raised to twice that of the NICs where the links allow it.
+  double inside = best.speed;
+  if (out.nvlink || gpus.size() == 1) {
+    for (const double speed : list) {
+      if (speed > 2 * best.speed + slack) continue;
+      const bool fits = gpus.size() == 1  ? true
+                        : system.nvswitch ? fits_switch(system, best.rings.count, gpus.size(), speed)
+                                          : best.rings.count * speed <= system.nvlink_speed + slack;
+      if (!fits) continue;
+      inside = std::max(speed, best.speed);
+      break;
+    }
+  }
+  inside /= double_channels(system, best);
+  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, near.type, best.rings.order};
+  out.tree = out.ring;
+  out.tree.pattern = 1;
+  out.tree.inside = of(inside);
+  if (has_nvls(system, gpus)) {
+    const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
+    const double within = nvls_speed(system, list, heads);
+    const double of_nics = system.nic_speed * static_cast<double>(near.gpus.size()) / heads;
+    const double between = largest(list, std::min(of_nics, 2 * within));
+    if (within > 0 && between > 0) out.nvls = nvls_graph(gpus, within, between, near.type);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<Found> search(const System& system, const std::vector<int>& gpus, int nodes) {
+  if (nodes > 1) return search_across(system, gpus);
+  Found found = search_inside(system, gpus);
+  if (found.ring.channels == 0) return std::nullopt;
+  return found;
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,27 @@
+// NCCL's graph search in its result [src/graph/search.cc]: how many channels of which speed fit a node's links.
+//
+// For a pattern the speeds of a list are tried, fastest first; each channel books its speed on every link that it
+// uses. The most channels x speed wins, at equal products the faster; a speed below 49 % of the winner's is not looked
+// at any more. Where a solution's speed is 25 GB/s or more its channels are doubled and halved in speed, but not beyond
+// Ampere with more than four channels of less than 50 GB/s.
+//
+// What NCCL does by backtracking under a time limit is counted here: behind a switch every ring fits until a GPU's
+// links are full; over straight NVLinks rings are found by depth-first search, wider links first; over PCIe the GPUs
+// stand in their order. Across nodes a channel enters and leaves by NICs at the least distance from the GPUs.
+#pragma once
+
+#include "nccl/system.hpp"
+
+namespace collcast::nccl {
+
+struct Found {
+  Graph ring, tree;
+  std::optional<Graph> nvls;
+  bool nvlink = false;
+  int nics = 0;  ///< that channels use
+};
+
+/// Of `gpus` (numbers in the node, at least one) in one of `nodes` nodes; nothing where nothing joins them.
+std::optional<Found> search(const System&, const std::vector<int>& gpus, int nodes);
+
+}  // namespace collcast::nccl

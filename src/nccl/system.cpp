@@ -1,0 +1,192 @@
+#include "nccl/system.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <string>
+#include <variant>
+
+namespace collcast::nccl {
+
+namespace {
+
+struct Nvlink {
+  double speed, rate;  ///< of one link, GB/s: as NCCL counts it, and by the data sheet
+};
+Nvlink nvlink_of(int compute_capability) {
+  if (compute_capability >= 100) return {40.1, 50};
+  if (compute_capability >= 90) return {20.6, 25};
+  if (compute_capability == 86) return {12, 14.0625};
+  return {20, 25};
+}
+
+/// Of a port by its data-sheet rate in GB/s, whatever its generation and width. Generation 6 codes differently: 121
+/// GB/s there are 96 here, up to 5 the rate is 128/130 of 16/12 of the speed.
+double pcie_speed(double rate) { return rate > 100 ? rate * 96 / 121 : rate * 12 / 15.75; }
+
+double socket_speed(CpuFamily cpu) {
+  switch (cpu) {
+    case CpuFamily::intel_broadwell:
+    case CpuFamily::arm:
+      return 6;
+    case CpuFamily::intel_sapphire_rapids:
+      return 22;
+    case CpuFamily::intel_emerald_rapids:
+      return 40;
+    case CpuFamily::amd:
+      return 16;
+    case CpuFamily::power:
+      return 32;
+    case CpuFamily::unknown:
+    case CpuFamily::intel_skylake:
+      break;
+  }
+  return 10;
+}
+
+double in_gb(Bandwidth rate) { return rate.value() / 1e9; }
+
+/// Device numbers that a group of links joins, as Wiring says.
+std::vector<std::pair<int, int>> ends(const LinkGroup& link, int from, int to) {
+  std::vector<std::pair<int, int>> out;
+  switch (link.wiring) {
+    case Wiring::all:
+      for (int i = 0; i < from; ++i)
+        for (int j = link.from == link.to ? i + 1 : 0; j < to; ++j) out.emplace_back(i, j);
+      break;
+    case Wiring::one_to_one:
+      for (int i = 0; i < from; ++i) out.emplace_back(i, i);
+      break;
+    case Wiring::spread:
+      for (int i = 0; i < from; ++i) out.emplace_back(i, i * to / from);
+      break;
+    case Wiring::ring:
+      for (int i = 0; i < from; ++i) out.emplace_back(i, (i + 1) % from);
+      break;
+    case Wiring::pairs:
+      out = link.pairs;
+      break;
+  }
+  return out;
+}
+
+struct NetworkRate {
+  double operator()(const std::monostate&) const { return 0; }
+  template <class Network>
+  double operator()(const Network& network) const {
+    return in_gb(network.bandwidth);
+  }
+};
+
+/// NVLinks of a group of links, straight or to a switch.
+void add_nvlinks(System& out, const LinkGroup& link, const std::vector<std::pair<int, int>>& pairs, bool to_switch) {
+  const Nvlink one = nvlink_of(out.compute_capability);
+  const double links = in_gb(link.bandwidth) / one.rate;
+  if (to_switch) {
+    out.nvswitch = true;
+    out.nvlink_speed += links * one.speed;
+    out.nvlink_rate = out.nvlink_rate + link.bandwidth;
+    return;
+  }
+  for (const auto& [a, b] : pairs) {
+    const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+    out.nvlinks[i][j] += links * one.speed;
+    out.nvlinks[j][i] += links * one.speed;
+  }
+  double speed = 0;
+  for (const double s : out.nvlinks.front()) speed += s;
+  out.nvlink_speed = speed;
+  out.nvlink_rate = Bandwidth(speed / one.speed * one.rate * 1e9);
+}
+
+}  // namespace
+
+System system_of(const TopologySpec& spec, int compute_capability, bool nvlink) {
+  System out;
+  out.compute_capability = compute_capability;
+  out.cpu = spec.host.cpu == CpuFamily::unknown ? CpuFamily::intel_skylake : spec.host.cpu;
+  std::map<std::string, std::pair<int, const DeviceGroup*>> groups;
+  for (const DeviceGroup& group : spec.devices) {
+    const int first = static_cast<int>(out.kinds.size());
+    groups[group.name] = {first, &group};
+    out.kinds.insert(out.kinds.end(), static_cast<std::size_t>(group.count), group.kind);
+    if (group.kind == DeviceKind::gpu) {
+      out.first_gpu = first;
+      out.gpus = group.count;
+    }
+    if (group.name == spec.network_devices) {
+      out.first_nic = first;
+      out.nics = group.count;
+    }
+  }
+  out.edges.resize(out.kinds.size());
+  const auto gpus = static_cast<std::size_t>(out.gpus);
+  out.nvlinks.assign(gpus, std::vector<double>(gpus, 0));
+  out.nic_speed = std::visit(NetworkRate{}, spec.network);
+  for (const LinkGroup& link : spec.links) {
+    const auto [from, from_group] = groups.at(link.from);
+    const auto [to, to_group] = groups.at(link.to);
+    const auto pairs = ends(link, from_group->count, to_group->count);
+    if (link.kind == LinkKind::nvlink) {
+      const bool to_switch = from_group->kind == DeviceKind::nvswitch || to_group->kind == DeviceKind::nvswitch;
+      if (nvlink) add_nvlinks(out, link, pairs, to_switch);
+      continue;
+    }
+    const double rate = in_gb(link.bandwidth);
+    const double speed = link.kind == LinkKind::pcie     ? pcie_speed(rate)
+                         : link.kind == LinkKind::socket ? socket_speed(out.cpu)
+                                                         : rate;
+    for (const auto& [a, b] : pairs) {
+      out.edges[static_cast<std::size_t>(from + a)].push_back({to + b, speed, link.kind});
+      out.edges[static_cast<std::size_t>(to + b)].push_back({from + a, speed, link.kind});
+    }
+  }
+  return out;
+}
+
+std::optional<Way> way(const System& system, int from, int to) {
+  struct Step {
+    int before = -1;
+    const System::Edge* by = nullptr;
+  };
+  std::map<int, Step> seen{{from, {}}};
+  std::deque<int> queue{from};
+  while (!queue.empty() && seen.count(to) == 0) {
+    const int at = queue.front();
+    queue.pop_front();
+    for (const System::Edge& edge : system.edges[static_cast<std::size_t>(at)]) {
+      const DeviceKind kind = system.kinds[static_cast<std::size_t>(edge.to)];
+      const bool end = kind == DeviceKind::gpu || kind == DeviceKind::nic;
+      if ((end && edge.to != to) || !seen.emplace(edge.to, Step{at, &edge}).second) continue;
+      queue.push_back(edge.to);
+    }
+  }
+  if (seen.count(to) == 0) return std::nullopt;
+  Way out;
+  out.speed = 5000;  // of a device with itself
+  int switches = 0, cpus = 0;
+  bool c2c = false;
+  for (int at = to; at != from;) {
+    const Step& step = seen.at(at);
+    out.hops.emplace_back(step.before, at);
+    out.kinds.push_back(step.by->kind);
+    out.speed = std::min(out.speed, step.by->speed);
+    c2c = c2c || step.by->kind == LinkKind::c2c;
+    at = step.before;
+    if (at == from) break;
+    const DeviceKind kind = system.kinds[static_cast<std::size_t>(at)];
+    switches += kind == DeviceKind::pcie_switch ? 1 : 0;
+    cpus += kind == DeviceKind::cpu ? 1 : 0;
+  }
+  std::reverse(out.hops.begin(), out.hops.end());
+  std::reverse(out.kinds.begin(), out.kinds.end());
+  out.type = out.hops.empty()   ? PathType::loc
+             : cpus == 1 && c2c ? PathType::p2c
+             : cpus == 1        ? PathType::phb
+             : cpus > 1         ? PathType::sys
+             : switches > 1     ? PathType::pxb
+                                : PathType::pix;
+  return out;
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,56 @@
+// One node with link speeds as NCCL counts them [src/graph/topo.h, topo.cc].
+//
+// NVLink per link and direction: 20 GB/s before Hopper (data sheet 25), 20.6 on Hopper (25), 40.1 on Blackwell (50), 12
+// on the workstation cards of compute capability 8.6. PCIe x16: 12 GB/s in generation 3, doubled per generation (data
+// sheet 15.75). NIC: its line rate. Between sockets: Intel 6, 10, 22, 40 by generation, AMD 16, Arm 6, Power 32. C2C:
+// the data sheet's.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "collcast/nccl/communicator.hpp"
+#include "collcast/topology/spec.hpp"
+
+namespace collcast::nccl {
+
+/// Speeds in GB/s of one direction.
+struct System {
+  struct Edge {
+    int to = 0;
+    double speed = 0;
+    LinkKind kind = LinkKind::pcie;
+  };
+  int compute_capability = 0;
+  CpuFamily cpu = CpuFamily::unknown;
+  int gpus = 0, nics = 0;
+  int first_gpu = 0, first_nic = 0;  ///< device numbers
+  std::vector<DeviceKind> kinds;     ///< by device
+  std::vector<std::vector<Edge>> edges;
+  bool nvswitch = false;
+  std::vector<std::vector<double>> nvlinks;  ///< straight between two GPUs
+  double nvlink_speed = 0;                   ///< all NVLinks of a GPU
+  Bandwidth nvlink_rate{};                   ///< the same by the data sheet
+  double nic_speed = 0;
+
+  bool has_nvlink() const { return nvlink_speed > 0; }
+  bool is_intel() const {
+    return cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||
+           cpu == CpuFamily::intel_sapphire_rapids || cpu == CpuFamily::intel_emerald_rapids;
+  }
+};
+
+/// `nvlink`: as if there were none without (NCCL_P2P_DISABLE).
+System system_of(const TopologySpec&, int compute_capability, bool nvlink);
+
+/// Over PCIe and sockets, the fewest hops; nothing where there is no way.
+struct Way {
+  PathType type = PathType::dis;
+  double speed = 0;
+  std::vector<std::pair<int, int>> hops;  ///< device to device
+  std::vector<LinkKind> kinds;            ///< of the hops
+};
+std::optional<Way> way(const System&, int from, int to);
+
+}  // namespace collcast::nccl

@@ -1,0 +1,284 @@
+#include "collcast/nccl/tuning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "nccl/tuning_constants.hpp"
+
+namespace collcast::nccl {
+
+namespace {
+
+using tuned::Generation;
+using tuned::Hardware;
+
+template <class Enum>
+constexpr std::size_t at(Enum value) {
+  return static_cast<std::size_t>(value);
+}
+
+/// Point to point, LL is used up to here [src/enqueue.cc]; per channel in use, taken as one.
+constexpr std::int64_t largest_ll_message = 16 << 10;
+
+double gb(Bandwidth rate) { return rate.value() / 1e9; }
+int floor_log2(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1; }
+
+bool is_nvls(Algorithm a) { return a == Algorithm::nvls || a == Algorithm::nvls_tree; }
+bool is_collnet(Algorithm a) { return a == Algorithm::collnet_direct || a == Algorithm::collnet_chain; }
+
+std::size_t scale_of(const Communicator& c) { return c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2; }
+Generation generation(const Communicator& c) { return tuned::generation_of(c.compute_capability); }
+bool is_intel(CpuFamily cpu) {
+  return cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||
+         cpu == CpuFamily::intel_sapphire_rapids || cpu == CpuFamily::intel_emerald_rapids;
+}
+
+/// Does the kind at all.
+bool does(Algorithm a, CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return a == Algorithm::ring;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      return a == Algorithm::ring || a == Algorithm::nvls || a == Algorithm::collnet_direct || a == Algorithm::pat;
+    case CollectiveKind::all_reduce:
+      return a != Algorithm::pat;
+    default:
+      return false;
+  }
+}
+
+std::string ll128_refusal(const Communicator& c, CollectiveKind kind) {
+  if (c.compute_capability < 70) return "LL128 needs compute capability 7.0";
+  if (c.environment.names_protocols(kind)) return {};  // NCCL_PROTO insists
+  if (c.ranks_per_node > 1 && !c.nvlink) return "LL128 needs NVLink inside the node";
+  const PathType most = c.compute_capability >= 90 ? PathType::pxn : PathType::pxb;
+  if (c.nodes > 1 && c.ring.type_between > most)
+    return fmt::format("LL128 needs NICs no farther than {}, these are {}", to_string(most),
+                       to_string(c.ring.type_between));
+  return {};
+}
+
+/// Why it cannot be taken; empty: it can.
+std::string refusal(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
+  if (!does(a, kind)) return fmt::format("{} does no {}", to_string(a), to_string(kind));
+  if (a != Algorithm::ring && a != Algorithm::tree && p != Protocol::simple)
+    return fmt::format("{} has Simple only", to_string(a));
+  if (is_collnet(a)) return "no reduction in the network is described";
+  if (is_nvls(a)) {
+    if (!c.environment.nvls) return "switched off by NCCL_NVLS_ENABLE";
+    if (!c.nvls) return "needs Hopper or newer on an NVSwitch, and two GPUs on the node";
+    if (a == Algorithm::nvls && c.nodes > 1) return "across nodes it needs a reduction in the network";
+    if (a == Algorithm::nvls_tree && c.nodes == 1) return "needs several nodes";
+    if (c.nvls->channels < 2) return "needs two heads";
+  }
+  if (a == Algorithm::pat && (c.ranks_per_node > 1 || c.nodes < 2)) return "needs one rank per node";
+  if (p == Protocol::ll128)
+    if (std::string why = ll128_refusal(c, kind); !why.empty()) return why;
+  if (!c.environment.allows(kind, a)) return "not in NCCL_ALGO";
+  if (!c.environment.allows(kind, p)) return "not in NCCL_PROTO";
+  return {};
+}
+
+int ring_steps(CollectiveKind kind, int ranks) {
+  if (kind == CollectiveKind::all_reduce) return 2 * (ranks - 1);
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? ranks : ranks - 1;
+}
+
+/// Of one channel of NVLS: what heads take in and hand out, and the NICs.
+double nvls_per_channel(const Communicator& c, CollectiveKind kind, Algorithm a) {
+  const Graph& graph = *c.nvls;
+  const double heads = graph.channels, per_node = c.ranks_per_node;
+  double inside = gb(graph.inside) * tuned::nvls_efficiency[at(generation(c))] * (heads - 1) / heads;
+  inside *= kind == CollectiveKind::all_reduce ? 2 : (per_node - 1) / per_node;
+  if (a == Algorithm::nvls) return inside;
+  const double between = gb(graph.between) * (c.nodes == 2 ? 2 : 1);
+  return std::min({inside, between, tuned::nvls_tree_per_channel[at(generation(c))][scale_of(c)]});
+}
+
+/// GB/s of the algorithm: size over time.
+double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
+  const std::size_t row = at(generation(c)), scale = scale_of(c);
+  const Graph& graph = is_nvls(a) ? *c.nvls : a == Algorithm::tree ? c.tree : c.ring;
+  const double channels = graph.channels;
+  double bus = channels * (is_nvls(a) ? nvls_per_channel(c, kind, a) : gb(c.nodes <= 2 ? graph.inside : graph.between));
+  // With several nodes the host decides: Volta's row for Intel, Ampere's for others.
+  const std::size_t ll_row = c.nodes == 1 ? row : at(is_intel(c.cpu) ? Generation::volta : Generation::ampere);
+  const double ll_cap = tuned::ll_total[ll_row][scale];
+  if (a == Algorithm::ring && p == Protocol::ll) bus = std::min(ll_cap, bus / 2);
+  if (a == Algorithm::ring && p == Protocol::ll128)
+    bus = std::min(0.92 * bus, channels * tuned::ring_ll128_per_channel[row][scale]);
+  if (a == Algorithm::tree) {
+    bus = std::min(0.92 * bus, channels * tuned::tree_per_channel[row][scale]);
+    if (p == Protocol::ll) bus = std::min(bus / 3.8, ll_cap);
+    if (p == Protocol::ll128)
+      bus =
+          std::min(bus * (c.nodes == 1 ? 7.0 / 9 : 120.0 / 128), channels * tuned::tree_ll128_per_channel[row][scale]);
+  }
+  if (a == Algorithm::pat) return bus * 0.75;
+  if (a == Algorithm::tree) return bus * 0.5;
+  return bus * c.ranks / ring_steps(kind, c.ranks);
+}
+
+double ring_latency(const Communicator& c, CollectiveKind kind, Protocol p, Hardware inside, double hop_in,
+                    double hop_out) {
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
+    // All channels are alike: one hop, of trees for Simple.
+    const Algorithm by = p == Protocol::simple ? Algorithm::tree : Algorithm::ring;
+    return tuned::hop_latency[at(c.nodes > 1 ? Hardware::network : inside)][at(by)][at(p)];
+  }
+  double overhead = c.nodes == 1 ? 0 : c.cpu == CpuFamily::amd ? 2.0 : 1.0;
+  if (p == Protocol::simple) overhead *= 3;
+  const int rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const int out = c.nodes == 1 ? 0 : rounds * (c.nodes - 1);
+  return (rounds * (c.ranks - 1) - out) * std::max(hop_in, overhead) + out * hop_out;
+}
+
+/// Microseconds before the first byte counts.
+double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
+  const Hardware inside = c.nvlink ? Hardware::nvlink : Hardware::pcie;
+  const double hop_in = tuned::hop_latency[at(inside)][at(a)][at(p)];
+  const Algorithm out_by = c.ranks_per_node == 1 ? Algorithm::tree : a;
+  const double hop_out = tuned::hop_latency[at(Hardware::network)][at(out_by)][at(p)];
+  const double base = tuned::base_latency[at(a)][at(p)];
+  const int levels = floor_log2(c.nodes);
+  switch (a) {
+    case Algorithm::ring:
+      return base + ring_latency(c, kind, p, inside, hop_in, hop_out);
+    case Algorithm::tree:
+      return base + 2 * ((c.ranks_per_node - 1) * hop_in + levels * hop_out);
+    case Algorithm::nvls:
+      return hop_in + (c.nodes > 1 ? hop_out : 0);
+    case Algorithm::nvls_tree:
+      return base + hop_in + 2 * levels * hop_out;
+    case Algorithm::pat:
+      return base + levels * hop_out / 3.5 + 2.8 * c.ranks;
+    case Algorithm::collnet_direct:
+    case Algorithm::collnet_chain:
+      break;
+  }
+  return base;
+}
+
+double tree_factor(Protocol p, Bytes size) {
+  if (size.value() < 64) return 1;
+  const auto power = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(size.value()) / 64)) - 1;
+  return power < tuned::tree_factor[0].size() ? tuned::tree_factor[at(p)][power] : 1;
+}
+
+/// Rings over several nodes do not overlap their hops while a slice is small.
+double plateau(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, Bytes size) {
+  const bool applies = a == Algorithm::ring && p == Protocol::simple && kind == CollectiveKind::all_reduce &&
+                       c.nodes > 1 &&
+                       static_cast<double>(size.value()) / (static_cast<double>(c.channels) * c.ranks) >= 64;
+  return !applies ? 1 : c.compute_capability >= 80 ? 1.4 : 1.9;
+}
+
+int threads_of(const Communicator& c, Algorithm a, Protocol p) {
+  if (p == Protocol::ll128) return c.environment.ll128_threads.value_or(640);
+  if (a != Algorithm::ring && a != Algorithm::tree) return 640;
+  if (p == Protocol::ll) return 512;
+  const bool slow = a == Algorithm::ring && c.ring.channels * gb(c.ring.inside) <= 12;
+  return c.environment.threads.value_or(slow ? 256 : 512);
+}
+
+/// Channels and threads that a size is worth: dropped while each thread would have less than its threshold of bytes.
+void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& plan) {
+  plan.threads = threads_of(c, plan.algorithm, plan.protocol);
+  if (is_nvls(plan.algorithm)) {
+    plan.channels = c.nvls_channels;
+    return;
+  }
+  const double bytes = static_cast<double>(size.value());
+  double threshold = plan.protocol == Protocol::simple ? 64 : 8;
+  if (plan.protocol == Protocol::ll && plan.algorithm == Algorithm::ring) threshold *= c.ranks;
+  plan.channels = c.channels;
+  const auto too_little = [&] { return bytes < plan.channels * plan.threads * threshold; };
+  while (plan.channels > 1 && too_little()) --plan.channels;
+  while (plan.channels == 1 && plan.threads % 128 == 0 && plan.threads > 64 && too_little()) plan.threads /= 2;
+  // No channel gets less than 16 KiB of traffic; LL counts four times.
+  const double traffic = bytes * (kind == CollectiveKind::all_reduce ? 2 : 1) * (plan.protocol == Protocol::ll ? 4 : 1);
+  plan.channels = std::clamp(static_cast<int>(traffic / 16384), 1, plan.channels);
+  if (plan.algorithm == Algorithm::tree && plan.protocol != Protocol::ll) plan.threads = 640;
+}
+
+}  // namespace
+
+bool is_point_to_point(CollectiveKind kind) {
+  return kind == CollectiveKind::alltoall || kind == CollectiveKind::sendrecv || kind == CollectiveKind::gather ||
+         kind == CollectiveKind::scatter;
+}
+
+std::vector<Candidate> tuning_table(const Communicator& c, CollectiveKind kind, Bytes size) {
+  std::vector<Candidate> out;
+  if (is_point_to_point(kind)) return out;
+  for (const Algorithm a : algorithms) {
+    for (const Protocol p : protocols) {
+      Candidate one{a, p, false, refusal(c, kind, a, p), {}, {}, {}};
+      if (one.reason.empty()) {
+        one.available = true;
+        const double factor = a == Algorithm::tree && kind == CollectiveKind::all_reduce ? tree_factor(p, size) : 1;
+        one.latency = Seconds(latency_of(c, kind, a, p) * plateau(c, kind, a, p, size) * 1e-6);
+        one.bandwidth = Bandwidth(bandwidth_of(c, kind, a, p) * factor * 1e9);
+        one.time = one.latency + volume(size) / one.bandwidth;
+      }
+      out.push_back(std::move(one));
+    }
+  }
+  return out;
+}
+
+Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::optional<Algorithm> only,
+                  std::optional<Protocol> only_protocol) {
+  Plan out;
+  if (is_point_to_point(kind)) {
+    if (only)
+      return Diagnostic{
+          {},
+          fmt::format("NCCL sends {} point to point: {} does not apply", to_string(kind), to_string(*only)),
+          "expected no algorithm, or auto"};
+    const bool of_one = kind == CollectiveKind::sendrecv;
+    const std::int64_t per_peer = of_one ? size.value() : size.value() / c.ranks;
+    out.point_to_point = true;
+    out.protocol = per_peer <= largest_ll_message ? Protocol::ll : Protocol::simple;
+    out.channels = c.p2p_channels_per_peer;
+    return out;
+  }
+  const std::vector<Candidate> table = tuning_table(c, kind, size);
+  const Candidate* best = nullptr;
+  const Candidate* asked = nullptr;  // refused, though asked for by name
+  for (const Candidate& one : table) {
+    if ((only && one.algorithm != *only) || (only_protocol && one.protocol != *only_protocol)) continue;
+    if (one.available && (best == nullptr || one.time < best->time)) best = &one;
+    const bool by_name = c.environment.allows(kind, one.algorithm) && c.environment.allows(kind, one.protocol);
+    if (!one.available && by_name) asked = &one;
+  }
+  if (best == nullptr) {
+    const std::string what = only ? fmt::format("{} cannot be run", to_string(*only))
+                                  : std::string("NCCL_ALGO and NCCL_PROTO leave nothing that can be run");
+    std::vector<std::string> could;
+    const Environment free{};
+    Communicator plain = c;
+    plain.environment.algorithm_sets = free.algorithm_sets;
+    plain.environment.protocol_sets = free.protocol_sets;
+    for (const Candidate& one : tuning_table(plain, kind, size))
+      if (one.available) could.push_back(fmt::format("{} {}", to_string(one.algorithm), to_string(one.protocol)));
+    return Diagnostic{{},
+                      fmt::format("{} for {} of {} on {}: {}", what, to_string(kind),
+                                  c.ranks == 1 ? "1 rank" : fmt::format("{} ranks", c.ranks),
+                                  c.nodes == 1 ? "1 node" : fmt::format("{} nodes", c.nodes),
+                                  asked != nullptr ? asked->reason : "not in NCCL_ALGO or NCCL_PROTO"),
+                      fmt::format("available here: {}", fmt::join(could, ", "))};
+  }
+  out.algorithm = best->algorithm;
+  out.protocol = best->protocol;
+  out.believed = best->time;
+  reduce_work(c, kind, size, out);
+  return out;
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,80 @@
+// Variables and their values, good and bad.
+#include "collcast/nccl/environment.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "machines.hpp"
+
+using namespace collcast;
+using nccl::Algorithm;
+using nccl::Protocol;
+
+namespace {
+
+Diagnostics wrong(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<nccl::Setting> settings;
+  for (const auto& [name, value] : variables) settings.push_back({name, value, {"command line"}});
+  const auto out = nccl::read_environment(settings);
+  return out.errors();
+}
+
+}  // namespace
+
+TEST_CASE("NCCL_ALGO is a list, all but a list, or lists by collective") {
+  const auto ring = test::environment({{"NCCL_ALGO", "RING"}});
+  CHECK(ring.allows(CollectiveKind::all_reduce, Algorithm::ring));
+  CHECK_FALSE(ring.allows(CollectiveKind::all_reduce, Algorithm::tree));
+  const auto but = test::environment({{"NCCL_ALGO", "^tree,nvlstree"}});
+  CHECK_FALSE(but.allows(CollectiveKind::all_reduce, Algorithm::nvls_tree));
+  CHECK(but.allows(CollectiveKind::all_reduce, Algorithm::nvls));
+  const auto some = test::environment({{"NCCL_PROTO", "allreduce:ll,ll128;broadcast:simple"}});
+  CHECK_FALSE(some.allows(CollectiveKind::all_reduce, Protocol::simple));
+  CHECK(some.allows(CollectiveKind::broadcast, Protocol::simple));
+  CHECK(some.allows(CollectiveKind::all_gather, Protocol::ll));
+  CHECK_FALSE(some.names_protocols(CollectiveKind::all_gather));
+}
+
+TEST_CASE("numbers are read, names without effect are kept") {
+  const auto e = test::environment({{"NCCL_BUFFSIZE", "8388608"},
+                                    {"NCCL_NTHREADS", "256"},
+                                    {"NCCL_MIN_NRINGS", "4"},
+                                    {"NCCL_NVLS_ENABLE", "0"},
+                                    {"NCCL_DEBUG", "INFO"}});
+  CHECK(e.simple_buffer == Bytes(8 << 20));
+  CHECK(e.threads == 256);
+  CHECK(e.min_channels == 4);
+  CHECK_FALSE(e.nvls);
+  CHECK(e.without_effect == std::vector<std::string>{"NCCL_DEBUG"});
+  CHECK(text_of(e) == "NCCL_BUFFSIZE=8388608 NCCL_NTHREADS=256 NCCL_MIN_NRINGS=4 NCCL_NVLS_ENABLE=0 NCCL_DEBUG=INFO");
+}
+
+TEST_CASE("everything that is wrong is said at once, with the nearest right word") {
+  const Diagnostics errors = wrong({{"NCCL_ALGO", "rnig"},
+                                    {"NCCL_PROTO", "ll,"},
+                                    {"NCCL_NTHREADS", "100"},
+                                    {"NCCL_MAX_NCHANNELS", "0"},
+                                    {"NCCL_BUFSIZE", "1"},
+                                    {"NCCL_LL_BUFFSIZE", "4MiB"}});
+  REQUIRE(errors.size() == 6);
+  CHECK(errors[0].message == "NCCL_ALGO=rnig: unknown name 'rnig'");
+  CHECK(errors[0].hint.find("did you mean 'ring'?") == 0);
+  CHECK(errors[1].message == "NCCL_PROTO=ll,: a name is missing");
+  CHECK(errors[2].hint == "expected a multiple of 32 from 64 to 512");
+  CHECK(errors[3].hint == "expected a whole number from 1 to 64");
+  CHECK(errors[4].message == "unknown variable 'NCCL_BUFSIZE'");
+  CHECK(errors[4].hint == "did you mean 'NCCL_BUFFSIZE'?");
+  CHECK(errors[5].message == "NCCL_LL_BUFFSIZE=4MiB: out of range or no whole number");
+}
+
+TEST_CASE("lists by collective name NCCL's collectives") {
+  const Diagnostics errors = wrong({{"NCCL_ALGO", "allreduc:ring"}});
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].message == "NCCL_ALGO=allreduc:ring: unknown collective 'allreduc'");
+  CHECK(errors[0].hint.find("did you mean 'allreduce'?") == 0);
+}
+
+TEST_CASE("what contradicts itself is refused") {
+  CHECK(wrong({{"NCCL_MIN_NCHANNELS", "8"}, {"NCCL_MAX_NCHANNELS", "4"}}).front().message ==
+        "at least 8 channels but at most 4");
+  CHECK(wrong({{"NCCL_ALGO", "ring"}, {"NCCL_ALGO", "tree"}}).front().message == "NCCL_ALGO is given twice");
+}

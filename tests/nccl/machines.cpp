@@ -1,0 +1,61 @@
+#include "machines.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace collcast::test {
+
+const SearchPath& source_tree() {
+  static const SearchPath path{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}};
+  return path;
+}
+
+namespace {
+
+TopologySpec loaded(const std::string& name, const std::vector<Override>& sets) {
+  const Result<TopologySpec> spec = load_topology(name, source_tree(), sets);
+  INFO(name << ": " << to_text(spec.errors()));
+  REQUIRE(spec.ok());
+  return *spec;
+}
+
+}  // namespace
+
+TopologySpec shipped(const std::string& name) { return loaded(name, {}); }
+
+Fabric built(const std::string& name, int nodes, const std::vector<std::string>& sets) {
+  std::vector<Override> overrides;
+  for (const std::string& text : sets) {
+    const std::size_t equals = text.find('=');
+    overrides.push_back({text.substr(0, equals), text.substr(equals + 1), {"command line"}, {"command line"}});
+  }
+  const Result<Fabric> fabric = Fabric::build(loaded(name, overrides), nodes);
+  INFO(name << ": " << to_text(fabric.errors()));
+  REQUIRE(fabric.ok());
+  return *fabric;
+}
+
+nccl::Communicator communicator(const std::string& name, int nodes, int per_node,
+                                const nccl::Environment& environment) {
+  const Fabric fabric = built(name, nodes);
+  std::vector<Rank> ranks;
+  const int all = fabric.ranks_per_node(), count = per_node == 0 ? all : per_node;
+  for (int node = 0; node < nodes; ++node)
+    for (int i = 0; i < count; ++i) ranks.emplace_back(static_cast<std::uint32_t>(node * all + i));
+  const Result<nccl::Communicator> out = nccl::connect(fabric, Group::listed(std::move(ranks)), environment);
+  INFO(name << ": " << to_text(out.errors()));
+  REQUIRE(out.ok());
+  return *out;
+}
+
+nccl::Environment environment(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<nccl::Setting> settings;
+  for (const auto& [name, value] : variables) settings.push_back({name, value, {"command line"}});
+  const Result<nccl::Environment> out = nccl::read_environment(settings);
+  INFO(to_text(out.errors()));
+  REQUIRE(out.ok());
+  return *out;
+}
+
+double us(Seconds time) { return time.count() * 1e6; }
+
+}  // namespace collcast::test

@@ -1,0 +1,23 @@
+// Shipped machines and communicators on them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collcast/nccl/run.hpp"
+#include "collcast/scenario/scenario.hpp"
+
+namespace collcast::test {
+
+const SearchPath& source_tree();
+TopologySpec shipped(const std::string& name);
+/// With `sets` as of --set.
+Fabric built(const std::string& name, int nodes, const std::vector<std::string>& sets = {});
+
+/// The first `per_node` GPUs of each node (0: all).
+nccl::Communicator communicator(const std::string& name, int nodes, int per_node = 0,
+                                const nccl::Environment& environment = {});
+nccl::Environment environment(const std::vector<std::pair<std::string, std::string>>& variables);
+double us(Seconds);
+
+}  // namespace collcast::test

@@ -1,0 +1,153 @@
+// The closed form of a run: limits that it must tend to, and directions that it must go.
+#include <catch2/catch.hpp>
+
+#include <array>
+
+#include "machines.hpp"
+#include "nccl/run_constants.hpp"
+
+using namespace collcast;
+using nccl::Algorithm;
+using nccl::Communicator;
+using nccl::Plan;
+using nccl::Protocol;
+using nccl::Run;
+
+namespace {
+
+constexpr CollectiveKind all_reduce = CollectiveKind::all_reduce;
+constexpr std::array kinds{CollectiveKind::broadcast,  CollectiveKind::reduce,         CollectiveKind::all_reduce,
+                           CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::alltoall,
+                           CollectiveKind::gather,     CollectiveKind::scatter,        CollectiveKind::sendrecv};
+
+Run ran(const Communicator& c, CollectiveKind kind, std::int64_t size, std::optional<Algorithm> a = {},
+        std::optional<Protocol> p = {}) {
+  const auto plan = nccl::plan(c, kind, Bytes(size), a, p);
+  INFO(to_text(plan.errors()));
+  REQUIRE(plan.ok());
+  return nccl::run(c, kind, Bytes(size), *plan);
+}
+
+}  // namespace
+
+TEST_CASE("large messages take the bytes of the busiest resource over its rate") {
+  const std::int64_t size = std::int64_t{16} << 30;
+  const Communicator box = test::communicator("dgx-h100", 1);
+  // A GPU sends 7/8 of the gathered result over 450 GB/s of NVLink.
+  const Run gather = ran(box, CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
+  CHECK(gather.bound == "NVLink");
+  const double wire = static_cast<double>(size) * 7 / 8 / (450e9 * nccl::fitted::nvlink_efficiency);
+  CHECK(gather.data.count() == Approx(wire));
+  CHECK(gather.time().count() == Approx(wire).epsilon(0.01));
+  // Two ranks: one hop, two operations of 24 channels.
+  const Run pair =
+      ran(test::communicator("dgx-h100", 1, 2), CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
+  CHECK(pair.bound == "channels");
+  CHECK(pair.data.count() == Approx(static_cast<double>(size) / 24 / (nccl::fitted::simple_channel[2] * 1e9)));
+  // Across nodes: 7 of 8 parts over four NICs of 25 GB/s.
+  const Run across = ran(test::communicator("snellius-h100", 2), CollectiveKind::all_gather, size);
+  CHECK(across.bound == "NIC");
+  CHECK(across.data.count() == Approx(static_cast<double>(size) * 7 / 8 / (100e9 * nccl::fitted::nic_efficiency)));
+}
+
+TEST_CASE("small messages take launch, start and hops") {
+  const Communicator c = test::communicator("dgx-h100", 1);
+  const Run run = ran(c, CollectiveKind::all_gather, 8, Algorithm::ring, Protocol::ll);
+  CHECK(test::us(run.time()) == Approx(nccl::fitted::launch + 7 * nccl::fitted::nvlink_hop[0]).epsilon(0.001));
+  // Over two nodes a chunk crosses both borders: of 7 hops 2.
+  const Communicator two = test::communicator("snellius-h100", 2);
+  const Run crossing = ran(two, CollectiveKind::all_gather, 16, Algorithm::ring, Protocol::ll);
+  const double network = nccl::fitted::network_hop[0] + test::us(two.network_latency);
+  CHECK(test::us(crossing.start) == Approx(nccl::fitted::launch));
+  CHECK(test::us(crossing.latency + crossing.data) ==
+        Approx(5 * nccl::fitted::nvlink_hop[0] + 2 * network).epsilon(0.001));
+  // Beyond eight messages under way a NIC's proxy is what takes the time: 31 hops on 8 nodes of 4.
+  const Run many =
+      ran(test::communicator("snellius-h100", 8), CollectiveKind::all_gather, 64, Algorithm::ring, Protocol::ll);
+  CHECK(many.bound == "messages");
+  CHECK(test::us(many.data) == Approx((31 - nccl::fitted::slots) * nccl::fitted::message_gap));
+}
+
+TEST_CASE("nothing to move takes no time") {
+  const Communicator c = test::communicator("dgx-h100", 1);
+  CHECK(ran(c, all_reduce, 0).time() == Seconds(0));
+  CHECK(ran(test::communicator("dgx-h100", 1, 1), all_reduce, 1 << 20).time() == Seconds(0));
+}
+
+TEST_CASE("every kind runs at every size on every shipped machine, in finite time") {
+  for (const TopologyEntry& entry : list_topologies(test::source_tree())) {
+    const TopologySpec spec = test::shipped(entry.name);
+    if (spec.gpu.model.empty() || spec.teaching) continue;
+    for (const int nodes : {1, 3}) {
+      if (nodes > 1 && (std::holds_alternative<std::monostate>(spec.network) || spec.max_nodes == 1)) continue;
+      const Fabric fabric = test::built(entry.name, nodes);
+      if (fabric.rank_count() < 2) continue;
+      const Communicator c = test::communicator(entry.name, nodes);
+      for (const CollectiveKind kind : kinds) {
+        for (const std::int64_t size :
+             {std::int64_t{1}, std::int64_t{4096}, std::int64_t{1} << 20, std::int64_t{1} << 34}) {
+          INFO(entry.name << " " << nodes << " " << to_string(kind) << " " << size);
+          const Run run = ran(c, kind, size);
+          CHECK(run.start > Seconds(0));
+          CHECK(run.latency >= Seconds(0));
+          CHECK(run.data > Seconds(0));
+          CHECK(run.time() < Seconds(1000));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("more bandwidth or less latency never makes a run slower") {
+  const Plan plans[] = {{false, Algorithm::ring, Protocol::ll, 4, 512, {}},
+                        {false, Algorithm::ring, Protocol::ll128, 16, 640, {}},
+                        {false, Algorithm::ring, Protocol::simple, 16, 512, {}},
+                        {false, Algorithm::tree, Protocol::ll, 4, 512, {}},
+                        {false, Algorithm::tree, Protocol::simple, 16, 640, {}},
+                        {false, Algorithm::nvls_tree, Protocol::simple, 16, 640, {}}};
+  const Communicator before = test::communicator("dgx-h100", 4);
+  Communicator wider = before, nearer = before;
+  wider.nic_rate = before.nic_rate * 2.0;
+  wider.gpu_rate = before.gpu_rate * 2.0;
+  nearer.network_latency = before.network_latency / 2;
+  for (const Plan& plan : plans) {
+    for (std::int64_t size = 1; size <= (std::int64_t{1} << 34); size *= 4) {
+      INFO(to_string(plan.algorithm) << " " << to_string(plan.protocol) << " " << size);
+      const Seconds time = nccl::run(before, all_reduce, Bytes(size), plan).time();
+      CHECK(nccl::run(wider, all_reduce, Bytes(size), plan).time() <= time * (1 + 1e-12));
+      CHECK(nccl::run(nearer, all_reduce, Bytes(size), plan).time() <= time * (1 + 1e-12));
+    }
+  }
+}
+
+TEST_CASE("with one plan more bytes never take less time") {
+  const Communicator c = test::communicator("dgx-h100", 2);
+  for (const Plan& plan : {Plan{false, Algorithm::ring, Protocol::simple, 16, 512, {}},
+                           Plan{false, Algorithm::ring, Protocol::ll, 16, 512, {}},
+                           Plan{false, Algorithm::nvls_tree, Protocol::simple, 16, 640, {}}}) {
+    Seconds last{};
+    for (std::int64_t size = 1; size <= (std::int64_t{1} << 34); size *= 2) {
+      INFO(to_string(plan.algorithm) << " " << to_string(plan.protocol) << " " << size);
+      const Seconds time = nccl::run(c, all_reduce, Bytes(size), plan).time();
+      CHECK(time >= last * (1 - 1e-9));
+      last = time;
+    }
+  }
+}
+
+TEST_CASE("a smaller buffer makes smaller chunks") {
+  const Communicator small = test::communicator("dgx-h100", 1, 0, test::environment({{"NCCL_BUFFSIZE", "1048576"}}));
+  const Communicator usual = test::communicator("dgx-h100", 1);
+  const std::int64_t size = std::int64_t{1} << 32;
+  CHECK(ran(usual, all_reduce, size, Algorithm::ring, Protocol::simple).chunk == Volume(2 << 20));
+  CHECK(ran(small, all_reduce, size, Algorithm::ring, Protocol::simple).chunk == Volume(512 << 10));
+}
+
+TEST_CASE("a pair of ranks on different nodes has two channels' rate, among many ranks one") {
+  const std::int64_t size = std::int64_t{1} << 32;
+  const double channel = nccl::fitted::p2p_network_channel * 1e9;
+  CHECK(ran(test::communicator("dgx-h100", 2, 1), CollectiveKind::sendrecv, size).data.count() ==
+        Approx(static_cast<double>(size) / (2 * channel)));
+  CHECK(ran(test::communicator("dgx-h100", 10), CollectiveKind::sendrecv, size).data.count() ==
+        Approx(static_cast<double>(size) / channel));
+}

@@ -1,0 +1,185 @@
+// Channels and speeds against those that NCCL_DEBUG=INFO printed on real machines, and what must hold on any machine.
+//
+// Published: 24 collective channels on 8xA100 and 8xH100, 32 on 8xB200, 16 for H100 across nodes, from public NCCL
+// logs; the table of channels x speed from the same logs and the arithmetic beside each case.
+#include "nccl/search.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+#include "machines.hpp"
+
+using namespace collcast;
+using nccl::Communicator;
+using nccl::Graph;
+
+namespace {
+
+struct Found {
+  int channels;
+  double inside, between;
+};
+bool is(const Graph& graph, const Found& expected) {
+  return graph.channels == expected.channels && graph.inside.value() == Approx(expected.inside * 1e9) &&
+         graph.between.value() == Approx(expected.between * 1e9);
+}
+
+}  // namespace
+
+TEST_CASE("a box behind a switch: channels and speeds as NCCL logs them") {
+  SECTION("8xA100: 12 links of 20 = 240; 6 rings of 40 fill them, doubled at half the speed") {
+    const Communicator c = test::communicator("dgx-a100", 1);
+    CHECK(is(c.ring, {12, 20, 20}));
+    CHECK(is(c.tree, {12, 20, 20}));
+    CHECK_FALSE(c.nvls);
+    CHECK(c.channels == 24);
+  }
+  SECTION("8xH100: 18 links of 20.6 = 370.8; 6 rings of 60, doubled; NVLS: 9 v <= 370.8, so 40") {
+    for (const char* name : {"dgx-h100", "dgx-h200"}) {
+      const Communicator c = test::communicator(name, 1);
+      CHECK(is(c.ring, {12, 30, 30}));
+      CHECK(is(c.tree, {12, 30, 30}));
+      REQUIRE(c.nvls);
+      CHECK(is(*c.nvls, {8, 40, 40}));
+      CHECK(c.channels == 24);
+      CHECK(c.nvls_channels == 16);
+      CHECK(c.p2p_channels == 32);
+    }
+  }
+  SECTION("8xB200: 18 links of 40.1 = 721.8; 8 rings of 90, doubled; 16 trees: 45.1 each, so 40; NVLS 9 v: 80") {
+    const Communicator c = test::communicator("dgx-b200", 1);
+    CHECK(is(c.ring, {16, 45, 45}));
+    CHECK(is(c.tree, {16, 40, 40}));
+    REQUIRE(c.nvls);
+    CHECK(is(*c.nvls, {8, 80, 80}));
+    CHECK(c.channels == 32);
+    CHECK(c.nvls_channels == 24);
+  }
+}
+
+TEST_CASE("boxes of eight NICs across nodes: a channel per NIC, trees faster inside") {
+  SECTION("HDR on PCIe 4: 24 of the NIC's 25; trees 7 x 30 of 240 inside") {
+    const Communicator c = test::communicator("dgx-a100", 2);
+    CHECK(is(c.ring, {8, 24, 24}));
+    CHECK(is(c.tree, {8, 30, 24}));
+    CHECK(c.channels == 16);
+  }
+  SECTION("NDR: 48 of 50; 7 x 48 = 336 of 370.8 inside, so trees stay at 48; NVLS 40 inside, 48 out") {
+    const Communicator c = test::communicator("dgx-h100", 4);
+    CHECK(is(c.ring, {8, 48, 48}));
+    CHECK(is(c.tree, {8, 48, 48}));
+    REQUIRE(c.nvls);
+    CHECK(is(*c.nvls, {8, 40, 48}));
+    CHECK(c.channels == 16);
+    CHECK(c.nics == 8);
+  }
+  SECTION("B200 with NDR: trees 7 x 96 = 672 of 721.8; NVLS 9 x 48") {
+    const Communicator c = test::communicator("dgx-b200", 2);
+    CHECK(is(c.ring, {8, 48, 48}));
+    CHECK(is(c.tree, {8, 96, 48}));
+    REQUIRE(c.nvls);
+    CHECK(is(*c.nvls, {8, 48, 48}));
+  }
+}
+
+TEST_CASE("meshes of straight NVLinks") {
+  SECTION(
+      "DGX-1: six links of 20 per GPU are two rings in both directions on double links, one on single ones: 6 x 20") {
+    const Communicator c = test::communicator("dgx1-v100", 1);
+    CHECK(is(c.ring, {6, 20, 20}));
+    CHECK(c.nvlink);
+    CHECK(c.channels == 12);
+    std::set<std::pair<int, int>> used;
+    for (const auto& order : c.ring.order) {
+      CHECK(std::set<int>(order.begin(), order.end()).size() == 8);
+      for (std::size_t i = 0; i < order.size(); ++i) used.emplace(order[i], order[(i + 1) % order.size()]);
+    }
+    CHECK(used.size() == 32);  // 16 pairs with a link, both ways: every link is used
+  }
+  SECTION("four fully joined GPUs, 4 links of 20 per pair: all six rounds of four at 40, doubled") {
+    CHECK(is(test::communicator("polaris", 1).ring, {12, 20, 20}));
+  }
+  SECTION("the same with 6 links of 20.6") { CHECK(is(test::communicator("snellius-h100", 1).ring, {12, 30, 30})); }
+  SECTION("two V100 with two links: 40 on one channel, doubled") {
+    CHECK(is(test::communicator("abci-v100", 1, 2).ring, {2, 20, 20}));
+  }
+}
+
+TEST_CASE("export versions and PCIe boxes are slower where their links are") {
+  CHECK(is(test::communicator("hgx-h800", 1).ring, {8, 20, 20}));  // 8 links of 20.6 = 164.8: 4 x 40, doubled
+  const Communicator l40s = test::communicator("l40s-pcie", 1);
+  CHECK_FALSE(l40s.nvlink);
+  CHECK(l40s.ring.type_inside == nccl::PathType::sys);
+  CHECK(is(l40s.ring, {1, 10, 10}));  // sockets of Intel before Sapphire Rapids count 10
+  CHECK(is(test::communicator("rtxpro6000-pcie", 1).ring, {1, 20, 20}));  // Sapphire Rapids: 22, of the list 20
+  CHECK(test::communicator("l40s-pcie", 1, 2).ring.type_inside == nccl::PathType::pix);
+}
+
+TEST_CASE("every shipped machine with GPUs gets channels within its links") {
+  for (const TopologyEntry& entry : list_topologies(test::source_tree())) {
+    INFO(entry.name);
+    const TopologySpec spec = test::shipped(entry.name);
+    if (spec.gpu.model.empty() || spec.teaching) continue;
+    REQUIRE(nccl::compute_capability(spec.gpu.model));
+    const nccl::System system = nccl::system_of(spec, *nccl::compute_capability(spec.gpu.model), true);
+    for (const int nodes : {1, 2, 5}) {
+      if (nodes > 1 && (std::holds_alternative<std::monostate>(spec.network) || spec.max_nodes == 1)) continue;
+      if (nodes == 1 && system.gpus == 1) continue;
+      const Communicator c = test::communicator(entry.name, nodes);
+      CHECK(c.channels >= 2);
+      CHECK(c.ring.channels >= 1);
+      CHECK(c.tree.channels == c.ring.channels);
+      CHECK(c.tree.inside >= c.tree.between * 0.999);
+      if (system.nvswitch && nodes == 1)
+        CHECK(c.ring.channels * c.ring.inside.value() <= system.nvlink_speed * 1e9 * 1.000001);
+      if (nodes > 1) {
+        CHECK(c.nics >= 1);
+        CHECK(c.ring.channels * c.ring.between.value() <= c.nics * c.nic_rate.value() * 1.000001);
+        CHECK(c.network_latency > Seconds(0));
+      }
+    }
+  }
+}
+
+TEST_CASE("half of a box on each of two nodes has half of the NICs") {
+  const Communicator c = test::communicator("dgx-h100", 2, 4);
+  CHECK(c.ranks == 8);
+  CHECK(c.ranks_per_node == 4);
+  CHECK(c.nics == 4);
+}
+
+TEST_CASE("nodes with unlike sets of GPUs count with the slower") {
+  const Fabric fabric = test::built("dgx-h100", 2);
+  const Group all_and_two = Group::listed({Rank(0), Rank(1), Rank(2), Rank(3), Rank(8), Rank(9)});
+  const auto c = nccl::connect(fabric, all_and_two);
+  REQUIRE(c.ok());
+  CHECK(c->nodes == 2);
+  CHECK(c->nics == 2);
+}
+
+TEST_CASE("what NCCL cannot run on is refused with the reason") {
+  const Fabric hosts = test::built("ethernet-hosts", 2);
+  const auto none = nccl::connect(hosts, Group::strided(Rank(0), 1, 2));
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.errors().front().message == "NCCL runs on NVIDIA GPUs, and ethernet-hosts has none");
+  const Fabric other = test::built("dgx-h100", 1, {"gpu.model=MI300X"});
+  const auto amd = nccl::connect(other, Group::strided(Rank(0), 1, 2));
+  REQUIRE_FALSE(amd.ok());
+  CHECK(amd.errors().front().message == "the compute capability of 'MI300X' (dgx-h100) is not known");
+}
+
+TEST_CASE("peer access switched off leaves PCIe and the host") {
+  const Communicator c = test::communicator("dgx-h100", 1, 0, test::environment({{"NCCL_P2P_DISABLE", "1"}}));
+  CHECK_FALSE(c.nvlink);
+  CHECK_FALSE(c.nvls);
+  CHECK(c.ring.type_inside == nccl::PathType::sys);
+}
+
+TEST_CASE("the search is told as NCCL_DEBUG=INFO tells it") {
+  const auto lines = info_lines(test::communicator("dgx-h100", 1));
+  CHECK(lines.front() == "Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type NVL/PIX, sameChannels 1");
+  CHECK(lines[1] == " 0 : GPU/0 GPU/1 GPU/2 GPU/3 GPU/4 GPU/5 GPU/6 GPU/7");
+  CHECK(lines.back() ==
+        "24 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per peer");
+}

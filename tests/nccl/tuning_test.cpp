@@ -1,0 +1,180 @@
+// The tuning model against figures that NCCL printed, and against arithmetic on its constants.
+#include <catch2/catch.hpp>
+
+#include "machines.hpp"
+
+using namespace collcast;
+using nccl::Algorithm;
+using nccl::Candidate;
+using nccl::Communicator;
+using nccl::Plan;
+using nccl::Protocol;
+
+namespace {
+
+Candidate candidate(const Communicator& c, CollectiveKind kind, Bytes size, Algorithm a, Protocol p) {
+  for (const Candidate& one : tuning_table(c, kind, size))
+    if (one.algorithm == a && one.protocol == p) return one;
+  FAIL("the table has every pair");
+  return {};
+}
+
+Plan planned(const Communicator& c, CollectiveKind kind, Bytes size) {
+  const auto plan = nccl::plan(c, kind, size);
+  INFO(to_text(plan.errors()));
+  REQUIRE(plan.ok());
+  return *plan;
+}
+
+std::string refusal(const Communicator& c, CollectiveKind kind, std::optional<Algorithm> only = {}) {
+  const auto plan = nccl::plan(c, kind, Bytes(1 << 20), only);
+  REQUIRE_FALSE(plan.ok());
+  return plan.errors().front().message;
+}
+
+constexpr CollectiveKind all_reduce = CollectiveKind::all_reduce;
+
+}  // namespace
+
+TEST_CASE("two ranks on two nodes: 16.8, 16.6 and 36.4 us, as NCCL's TUNING log prints them") {
+  const Communicator c = test::communicator("dgx-h100", 2, 1);
+  const auto latency = [&](Algorithm a, Protocol p) {
+    return test::us(candidate(c, all_reduce, Bytes(8), a, p).latency);
+  };
+  CHECK(latency(Algorithm::tree, Protocol::ll) == Approx(16.8));  // 6.8 + 2 lg 2 x 5.0
+  CHECK(latency(Algorithm::ring, Protocol::ll) ==
+        Approx(16.6));  // 6.6 + 2 x 5.0: with one rank per node the tree's hop
+  CHECK(latency(Algorithm::tree, Protocol::simple) == Approx(36.4));  // 8.4 + 2 x 14
+  CHECK(latency(Algorithm::ring, Protocol::simple) == Approx(36.4));
+}
+
+TEST_CASE("one box of H100: latencies and bandwidths by hand") {
+  const Communicator c = test::communicator("dgx-h100", 1);
+  const Bytes size(std::int64_t{1} << 30);
+  // 14 steps of 0.6 after 6.6; 141 GB/s in all, of which 8/14 is size over time.
+  const Candidate ll = candidate(c, all_reduce, size, Algorithm::ring, Protocol::ll);
+  CHECK(test::us(ll.latency) == Approx(6.6 + 14 * 0.6));
+  CHECK(ll.bandwidth.value() == Approx(141e9 * 8 / 14));
+  // 0.92 x 360 is below 12 x 36.7.
+  const Candidate ll128 = candidate(c, all_reduce, size, Algorithm::ring, Protocol::ll128);
+  CHECK(ll128.bandwidth.value() == Approx(0.92 * 360e9 * 8 / 14));
+  CHECK(test::us(ll128.latency) == Approx(14 + 14 * 1.9));
+  // 40 x 0.85 x 7/8 x 2 of 8 channels; no base latency, a hop of 25.
+  const Candidate nvls = candidate(c, all_reduce, size, Algorithm::nvls, Protocol::simple);
+  CHECK(nvls.bandwidth.value() == Approx(8 * 40e9 * 0.85 * 7 / 8 * 2 * 8 / 14));
+  CHECK(test::us(nvls.latency) == Approx(25));
+  // All_gather: half the steps, half the traffic of NVLS.
+  CHECK(candidate(c, CollectiveKind::all_gather, size, Algorithm::nvls, Protocol::simple).bandwidth.value() ==
+        Approx(8 * 40e9 * 0.85 * 7 / 8 * 7 / 8 * 8 / 7));
+  CHECK(planned(c, all_reduce, size).algorithm == Algorithm::nvls);
+}
+
+TEST_CASE("the trees' factor follows the size") {
+  const Communicator c = test::communicator("dgx-h100", 2);
+  const auto bandwidth = [&](std::int64_t size) {
+    return candidate(c, all_reduce, Bytes(size), Algorithm::tree, Protocol::simple).bandwidth.value();
+  };
+  const double whole = bandwidth(std::int64_t{1} << 30);  // beyond 512 MiB: 1
+  CHECK(whole == Approx(0.5 * 8 * 41.4e9));               // two nodes: 8 x min(0.92 x 48, 41.4)
+  CHECK(bandwidth(64) == Approx(0.9 * whole));
+  CHECK(bandwidth(32) == Approx(whole));
+  CHECK(bandwidth(64 << 11) == Approx(0.5 * whole));
+  CHECK(bandwidth((64 << 12) - 1) == Approx(0.5 * whole));
+}
+
+TEST_CASE("the host's processor decides on LL across nodes and on what a step costs") {
+  const Fabric intel_fabric = test::built("dgx-h100", 2);
+  const Fabric amd_fabric = test::built("dgx-h100", 2, {"host.cpu=amd"});
+  const Group group = Group::strided(Rank(0), 1, 16);
+  const Communicator intel = nccl::connect(intel_fabric, group).value(), amd = nccl::connect(amd_fabric, group).value();
+  const Bytes size(1 << 20);
+  const auto ring_ll = [&](const Communicator& c) {
+    return candidate(c, all_reduce, size, Algorithm::ring, Protocol::ll);
+  };
+  CHECK(ring_ll(intel).bandwidth.value() == Approx(39e9 * 16 / 30));  // Volta's row for Intel
+  CHECK(ring_ll(amd).bandwidth.value() == Approx(22.5e9 * 16 / 30));  // Ampere's for others
+  // 28 steps inside at max(0.6, 1 or 2), 2 across at 2.7.
+  CHECK(test::us(ring_ll(intel).latency) == Approx(6.6 + 28 * 1.0 + 2 * 2.7));
+  CHECK(test::us(ring_ll(amd).latency) == Approx(6.6 + 28 * 2.0 + 2 * 2.7));
+}
+
+TEST_CASE("rings of Simple over several nodes have a plateau") {
+  const Communicator c = test::communicator("dgx-a100", 2);
+  const auto latency = [&](std::int64_t size) {
+    return test::us(candidate(c, all_reduce, Bytes(size), Algorithm::ring, Protocol::simple).latency);
+  };
+  const std::int64_t from = 64LL * c.channels * c.ranks;
+  CHECK(latency(from - 1) == Approx(8.4 + 28 * 6.0 + 2 * 14));  // AMD: 2 us a step, three times for Simple
+  CHECK(latency(from) == Approx(1.4 * (8.4 + 28 * 6.0 + 2 * 14)));
+}
+
+TEST_CASE("what is not available says why") {
+  const Communicator a100 = test::communicator("dgx-a100", 2);
+  const auto why = [&](const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
+    const Candidate one = candidate(c, kind, Bytes(1 << 20), a, p);
+    CHECK_FALSE(one.available);
+    return one.reason;
+  };
+  CHECK(why(a100, all_reduce, Algorithm::nvls_tree, Protocol::simple) ==
+        "needs Hopper or newer on an NVSwitch, and two GPUs on the node");
+  CHECK(why(a100, all_reduce, Algorithm::pat, Protocol::simple) == "pat does no all_reduce");
+  CHECK(why(a100, CollectiveKind::broadcast, Algorithm::tree, Protocol::ll) == "tree does no broadcast");
+  CHECK(why(a100, CollectiveKind::all_gather, Algorithm::pat, Protocol::simple) == "needs one rank per node");
+  CHECK(why(a100, all_reduce, Algorithm::nvls, Protocol::ll) == "nvls has Simple only");
+  const Communicator h100 = test::communicator("dgx-h100", 2);
+  CHECK(why(h100, all_reduce, Algorithm::nvls, Protocol::simple) == "across nodes it needs a reduction in the network");
+  CHECK(why(test::communicator("dgx-h100", 1), all_reduce, Algorithm::nvls_tree, Protocol::simple) ==
+        "needs several nodes");
+  CHECK(why(test::communicator("polaris", 2), all_reduce, Algorithm::ring, Protocol::ll128) ==
+        "LL128 needs NICs no farther than PXB, these are PHB");
+  CHECK(why(test::communicator("l40s-pcie", 1), all_reduce, Algorithm::ring, Protocol::ll128) ==
+        "LL128 needs NVLink inside the node");
+  CHECK(candidate(test::communicator("dgx-h100", 4, 1), CollectiveKind::all_gather, Bytes(1 << 20), Algorithm::pat,
+                  Protocol::simple)
+            .available);
+}
+
+TEST_CASE("small sizes take fewer channels and threads") {
+  const Communicator c = test::communicator("dgx-h100", 1);
+  // LL of a ring among 8: 512 threads x 64 bytes a channel = 32 KiB.
+  CHECK(planned(c, all_reduce, Bytes(8)).channels == 1);
+  CHECK(planned(c, all_reduce, Bytes(8)).threads == 64);
+  const auto ring_ll = [&](std::int64_t size) {
+    return nccl::plan(c, all_reduce, Bytes(size), Algorithm::ring, Protocol::ll).value();
+  };
+  CHECK(ring_ll(64 << 10).channels == 2);
+  CHECK(ring_ll(64 << 10).threads == 512);
+  CHECK(ring_ll(32 * 23 << 10).channels == 23);
+  CHECK(ring_ll(1 << 20).channels == 24);
+  CHECK(nccl::plan(c, all_reduce, Bytes(1 << 10), Algorithm::nvls).value().channels == 16);
+}
+
+TEST_CASE("variables narrow the choice") {
+  const auto taken = [](std::vector<std::pair<std::string, std::string>> variables, CollectiveKind kind) {
+    const Communicator c = test::communicator("dgx-h100", 1, 0, test::environment(variables));
+    const Plan plan = planned(c, kind, Bytes(std::int64_t{1} << 30));
+    return std::string(to_string(plan.algorithm)) + " " + std::string(to_string(plan.protocol));
+  };
+  CHECK(taken({}, all_reduce) == "nvls Simple");
+  CHECK(taken({{"NCCL_ALGO", "Ring"}}, all_reduce) == "ring Simple");
+  CHECK(taken({{"NCCL_ALGO", "^NVLS"}, {"NCCL_PROTO", "LL128"}}, all_reduce) == "ring LL128");
+  CHECK(taken({{"NCCL_ALGO", "allreduce:tree;allgather:ring"}}, all_reduce) == "tree Simple");
+  CHECK(taken({{"NCCL_NVLS_ENABLE", "0"}}, all_reduce) == "ring Simple");
+  const Communicator few = test::communicator("dgx-h100", 1, 0, test::environment({{"NCCL_MAX_NCHANNELS", "4"}}));
+  CHECK(few.channels == 4);
+  CHECK(test::communicator("dgx-h100", 1, 0, test::environment({{"NCCL_MIN_NCHANNELS", "32"}})).channels == 32);
+}
+
+TEST_CASE("a choice that cannot be run is refused, with what could be") {
+  const Communicator tree = test::communicator("dgx-a100", 1, 0, test::environment({{"NCCL_ALGO", "NVLS"}}));
+  CHECK(refusal(tree, all_reduce) ==
+        "NCCL_ALGO and NCCL_PROTO leave nothing that can be run for all_reduce of 8 ranks on 1 node: needs Hopper or "
+        "newer on an NVSwitch, and two GPUs on the node");
+  const Communicator plain = test::communicator("dgx-a100", 1);
+  CHECK(refusal(plain, CollectiveKind::broadcast, Algorithm::tree) ==
+        "tree cannot be run for broadcast of 8 ranks on 1 node: tree does no broadcast");
+  const auto plan = nccl::plan(plain, CollectiveKind::broadcast, Bytes(8), Algorithm::tree);
+  CHECK(plan.errors().front().hint == "available here: ring LL, ring LL128, ring Simple");
+  CHECK(refusal(plain, CollectiveKind::alltoall, Algorithm::ring) ==
+        "NCCL sends alltoall point to point: ring does not apply");
+}
