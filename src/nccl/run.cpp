@@ -208,6 +208,7 @@ struct Exchange {
   double per_peer = 0, local_peers = 0, remote_peers = 0;
   double nic_bytes = 0;  ///< through the NICs of a node
   double nics = 0;       ///< rate of those NICs
+  double own_bytes = 0;  ///< that stay on the rank
   double gpu_bytes = 0;  ///< moved by its threads, its own part included
 };
 
@@ -216,12 +217,12 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   const double nic = c.nic_rate.value() * fitted::nic_efficiency;
   if (kind == CollectiveKind::sendrecv) {
     const double to_peer = std::min(nic, plan.channels * fitted::p2p_network_channel * 1e9);
-    return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, bytes};
+    return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0};
   }
   const double part = bytes / c.ranks;
   if (kind == CollectiveKind::alltoall)
-    return {part, per_node - 1, others, part * others * per_node, c.nics * nic, bytes};
-  return {part, per_node - 1, others, part * others, nic, bytes};  // gather, scatter: the root's
+    return {part, per_node - 1, others, part * others * per_node, c.nics * nic, part};
+  return {part, per_node - 1, others, part * others, nic, part};  // gather, scatter: the root's
 }
 
 Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
@@ -230,11 +231,17 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
   const double rate = c.nvlink ? c.gpu_rate.value() * fitted::p2p_nvlink_efficiency
                                : c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
   const double ranks_per_nic = c.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.nics) : 1;
-  const Load data = longest(
-      {{local && c.nvlink ? e.gpu_bytes / (fitted::p2p_gpu[generation(c)] * 1e9) : 0, "channels"},
-       {local ? e.per_peer * e.local_peers / rate : 0, c.nvlink ? "NVLink" : "PCIe"},
-       {remote ? e.nic_bytes / e.nics : 0, "NIC"},
-       {remote && e.remote_peers > 1 ? us * e.remote_peers * fitted::message_gap * ranks_per_nic : 0, "messages"}});
+  // Across nodes all peers together have more channels than a GPU needs.
+  const bool by_channel = local && c.nvlink && c.nodes == 1;
+  const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * e.local_peers);
+  const Load data =
+      longest({{by_channel ? (e.per_peer * e.local_peers + e.own_bytes / fitted::p2p_own_copy) /
+                                 (channels * fitted::p2p_channel[generation(c)] * 1e9)
+                           : 0,
+                "channels"},
+               {local ? e.per_peer * e.local_peers / rate : 0, c.nvlink ? "NVLink" : "PCIe"},
+               {remote ? e.nic_bytes / e.nics : 0, "NIC"},
+               {us * std::max(0.0, e.remote_peers - fitted::slots) * fitted::message_gap * ranks_per_nic, "messages"}});
   double latency = us * fitted::p2p_per_peer * e.local_peers;
   if (remote) latency += us * fitted::network_hop[0] + c.network_latency.count();
   const double start = us * (fitted::p2p_launch + (plan.protocol == Protocol::simple ? fitted::p2p_simple : 0));

@@ -57,10 +57,11 @@ inline constexpr double nvls_tree_fill = 3.8;
 inline constexpr double p2p_launch = 10.2;
 inline constexpr double p2p_per_peer = 0.1;
 inline constexpr double p2p_simple = 5.2;
-inline constexpr double p2p_nvlink_efficiency = 0.715;
-/// What all threads together copy per second, the rank's own part included, by generation.
-inline constexpr std::array<double, 4> p2p_gpu{256, 362, 544, 624};
-/// A channel to a peer on another node.
-inline constexpr double p2p_network_channel = 13;
+inline constexpr double p2p_nvlink_efficiency = 0.73;
+/// A channel to a peer over NVLink, by generation; a rank's own part is copied so many times as fast; a channel to
+/// another node.
+inline constexpr std::array<double, 4> p2p_channel{10, 14, 20, 24};
+inline constexpr double p2p_own_copy = 5;
+inline constexpr double p2p_network_channel = 14;
 
 }  // namespace collcast::nccl::fitted

@@ -206,6 +206,15 @@ void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& p
   if (plan.algorithm == Algorithm::tree && plan.protocol != Protocol::ll) plan.threads = 640;
 }
 
+/// As few as leave one for every peer, then twice as many while one's part is more than 16 MiB [src/enqueue.cc].
+int channels_to_peer(const Communicator& c, std::int64_t bytes) {
+  constexpr std::int64_t most_of_a_channel = 16 << 20;
+  int channels = c.p2p_channels_per_peer;
+  while (channels > 1 && channels * c.ranks > c.p2p_channels) channels /= 2;
+  while (bytes / channels > most_of_a_channel && 2 * channels <= c.p2p_channels_per_peer) channels *= 2;
+  return channels;
+}
+
 }  // namespace
 
 bool is_point_to_point(CollectiveKind kind) {
@@ -245,7 +254,7 @@ Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::o
     const std::int64_t per_peer = of_one ? size.value() : size.value() / c.ranks;
     out.point_to_point = true;
     out.protocol = per_peer <= largest_ll_message ? Protocol::ll : Protocol::simple;
-    out.channels = c.p2p_channels_per_peer;
+    out.channels = channels_to_peer(c, per_peer);
     return out;
   }
   const std::vector<Candidate> table = tuning_table(c, kind, size);
