@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/collective_nccl.hpp"
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -190,10 +191,19 @@ Exit run_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto question = understand(args.collective, session, errors);
-  if (question && args.links && !question->simulate)
+  if (question && question->library == Library::ideal && args.links && !question->simulate)
     errors.push_back({command_line, "--links needs a simulation", "expected --method simulate or both"});
+  if (question && question->library == Library::nccl && args.chunks_curve)
+    errors.push_back({command_line, "--chunks-curve: NCCL cuts its chunks by the size of its buffers", "remove it"});
+  if (question && question->library == Library::nccl && args.links)
+    errors.push_back({command_line, "--links needs a simulation, and library nccl has none yet", "remove it"});
   if (!errors.empty()) return refuse(session, errors);
   const CollectiveQuestion& q = *question;
+  if (q.library == Library::nccl) {
+    const Result<CollectiveReport> priced = price_nccl(q);
+    if (!priced) return refuse(session, priced.errors());
+    return deliver(session, *priced, format, args.output);
+  }
 
   CollectiveReport report;
   report.machine = summary(q.fabric);
@@ -255,6 +265,7 @@ Command add_collective(CLI::App& parent) {
       "      --algorithm ring --chunks 64 --size 1GiB --format json\n"
       "  collcast collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size "
       "16MiB\n"
+      "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
       "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB");
   return [args](const Session& session) { return run_collective(*args, session); };

@@ -18,6 +18,13 @@ std::vector<std::string> algorithm_words() {
   return out;
 }
 
+std::vector<std::string> nccl_algorithm_words() {
+  std::vector<std::string> out{"auto", "all"};
+  for (const std::string& name : nccl::algorithm_names())
+    if (name.find("collnet") == std::string::npos) out.push_back(name);
+  return out;
+}
+
 std::optional<CollectiveKind> parse_kind(const std::string& text, Diagnostics& errors) {
   const auto kind = parse_collective(text);
   if (kind) return kind;
@@ -66,7 +73,9 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
   option("--groups-of", args.groups_of, "N[:STRIDE]", "cut the ranks into groups of N, STRIDE apart (default 1)");
   app.add_flag("--concurrent", args.concurrent, "all groups at once, so that contention shows")->group("Collective");
   option("--root", args.root, "INDEX", "root's place in the group (default: 0)");
-  option("--algorithm", args.algorithm, "NAME", fmt::format("{} (default: auto)", fmt::join(algorithm_words(), ", ")));
+  option("--algorithm", args.algorithm, "NAME",
+         fmt::format("{} (default: auto); of library nccl: {}", fmt::join(algorithm_words(), ", "),
+                     fmt::join(nccl_algorithm_words(), ", ")));
   option("--chunks", args.chunks, "S", "pieces that each message is cut into, or auto (default)");
   option("--channels", args.channels, "C", "rotated copies side by side, or auto (default)");
   const auto model = [&](const char* name, std::string& value, const char* text) {
@@ -77,7 +86,9 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
       "--sharing", args.sharing,
       "max_min: transfers share a link fairly (default); fifo: one at a time, each waits until all links of its route "
       "are free at once, so a slow transfer also blocks fast links");
-  model("--library", args.library, "ideal: the algorithm as it is on the fabric (default; nccl is to come)");
+  model("--library", args.library,
+        "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, closed form only");
+  add_env_option(app, args.env);
 }
 
 std::optional<Sharing> parse_sharing(const std::string& text, Diagnostics& errors) {
@@ -86,13 +97,43 @@ std::optional<Sharing> parse_sharing(const std::string& text, Diagnostics& error
   return *index == 0 ? Sharing::max_min : Sharing::fifo;
 }
 
+std::optional<Library> parse_library(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) return Library::ideal;
+  const auto index = parse_word("--library", text, {"ideal", "nccl"}, errors);
+  if (!index) return std::nullopt;
+  return *index == 0 ? Library::ideal : Library::nccl;
+}
+
 void check_library(const std::string& text, Diagnostics& errors) {
-  if (text.empty() || text == "ideal") return;
-  if (text == "nccl") {
-    errors.push_back({command_line, "--library nccl is not in this version", "expected --library ideal"});
-    return;
+  const auto library = parse_library(text, errors);
+  if (library && *library == Library::nccl)
+    errors.push_back({command_line, "--library nccl: this command has it not yet",
+                      "expected --library ideal; 'collective', 'explain collective' and 'validate' have nccl"});
+}
+
+void add_env_option(CLI::App& app, std::vector<std::string>& env) {
+  app.add_option("--env", env, "a variable of NCCL's for --library nccl, such as NCCL_PROTO=LL (repeatable)")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->group("Model");
+}
+
+std::vector<nccl::Setting> parse_env(const std::vector<std::string>& env, std::optional<Library> library,
+                                     Diagnostics& errors) {
+  std::vector<nccl::Setting> out;
+  for (const std::string& text : env) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      errors.push_back(
+          {typed("--env", text), fmt::format("--env {}: no variable with a value", text), "expected NAME=VALUE"});
+      continue;
+    }
+    out.push_back({text.substr(0, equals), text.substr(equals + 1), typed("--env", text)});
   }
-  parse_word("--library", text, {"ideal", "nccl"}, errors);
+  if (!env.empty() && library == Library::ideal)
+    errors.push_back(
+        {command_line, "--env has no meaning: the ideal library has no variables", "expected --library nccl"});
+  return out;
 }
 
 std::optional<Method> parse_method(const std::string& text, Diagnostics& errors) {
@@ -109,14 +150,42 @@ int nodes_of(const Fabric& fabric, const Group& group) {
   return static_cast<int>(nodes.size());
 }
 
+namespace {
+
+/// Options that only textbook algorithms have.
+void refuse_ideal_options(const CollectiveArgs& args, Diagnostics& errors) {
+  const auto refuse = [&](bool given, const char* option, const char* why, const char* hint) {
+    if (given) errors.push_back({command_line, fmt::format("{}: {}", option, why), hint});
+  };
+  refuse(args.chunks != "auto", "--chunks", "NCCL cuts its chunks by the size of its buffers",
+         "expected --env NCCL_BUFFSIZE=BYTES, or none");
+  refuse(args.channels != "auto", "--channels", "NCCL's search finds the channels",
+         "expected --env NCCL_MIN_NCHANNELS=C or NCCL_MAX_NCHANNELS=C");
+  refuse(args.concurrent, "--concurrent", "groups at once are not in library nccl yet",
+         "expected --library ideal, or the groups one at a time");
+  refuse(!args.machine.overlay.empty(), "--overlay", "calibrations are fitted with library ideal",
+         "expected --library ideal, or no overlay");
+  refuse(args.method == "simulate" || args.method == "both", "--method",
+         "library nccl has its closed form only: what NCCL runs is not described to the simulator yet",
+         "expected --method estimate");
+}
+
+}  // namespace
+
 std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const Session& session, Diagnostics& errors) {
   const auto kind = parse_kind(args.kind, errors);
-  check_library(args.library, errors);
+  const auto library = parse_library(args.library, errors);
+  const bool is_nccl = library == Library::nccl;
+  const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
+  if (is_nccl) refuse_ideal_options(args, errors);
+  const Result<nccl::Environment> environment =
+      is_nccl ? nccl::read_environment(settings) : Result<nccl::Environment>(nccl::Environment());
+  append(errors, environment.errors());
   const auto method = parse_method(args.method, errors);
   const auto sharing = parse_sharing(args.sharing, errors);
   const auto sizes = parse_sizes(args.size, errors);
   const auto root = parse_count("--root", args.root, 0, errors);
-  parse_word("--algorithm", args.algorithm, algorithm_words(), errors);
+  parse_word("--algorithm", args.algorithm, is_nccl ? nccl_algorithm_words() : algorithm_words(), errors);
   CollectivePolicy policy;
   policy.algorithm = args.algorithm == "all" ? "auto" : args.algorithm;
   policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
@@ -159,7 +228,10 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          EngineOptions{*sharing},
                          args.concurrent,
                          machine->base_latency,
-                         std::move(machine->warnings)};
+                         std::move(machine->warnings),
+                         *library,
+                         *environment,
+                         is_nccl ? nccl::parse_algorithm(args.algorithm) : std::nullopt};
   return out;
 }
 

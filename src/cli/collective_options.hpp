@@ -7,6 +7,7 @@
 
 #include "cli/machine.hpp"
 #include "collcast/evaluate/evaluate.hpp"
+#include "collcast/nccl/environment.hpp"
 
 namespace collcast::cli {
 
@@ -20,12 +21,15 @@ struct CollectiveArgs {
   std::string algorithm = "auto";
   std::string chunks = "auto";
   std::string channels = "auto";
-  std::string library;  ///< empty: ideal
-  std::string method;   ///< empty: both, the simulation where it is quick
+  std::string library;           ///< empty: ideal
+  std::vector<std::string> env;  ///< NAME=VALUE, of library nccl
+  std::string method;            ///< empty: both, the simulation where it is quick
   std::string sharing = "max_min";
   bool concurrent = false;
 };
 void add_collective_options(CLI::App&, CollectiveArgs&);
+
+enum class Library { ideal, nccl };
 
 /// The same, understood.
 struct CollectiveQuestion {
@@ -42,6 +46,9 @@ struct CollectiveQuestion {
   bool concurrent = false;
   Seconds base_latency{};  ///< of a calibration
   Diagnostics warnings;    ///< on it
+  Library library = Library::ideal;
+  nccl::Environment environment{};                ///< of library nccl
+  std::optional<nccl::Algorithm> nccl_algorithm;  ///< that --algorithm names under it
 
   /// Of one group; with the other groups alongside if all run at once.
   CollectiveRequest request(std::size_t group, Bytes size) const;
@@ -55,8 +62,13 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Sessio
 
 /// "max_min" or "fifo".
 std::optional<Sharing> parse_sharing(const std::string&, Diagnostics& errors);
-/// "ideal"; that "nccl" is not there yet is said.
+/// "ideal" or "nccl".
+std::optional<Library> parse_library(const std::string&, Diagnostics& errors);
+/// "ideal", of commands that know no other yet.
 void check_library(const std::string&, Diagnostics& errors);
+/// NCCL's variables as --env gives them; under another library they are an error.
+void add_env_option(CLI::App&, std::vector<std::string>&);
+std::vector<nccl::Setting> parse_env(const std::vector<std::string>&, std::optional<Library>, Diagnostics& errors);
 /// "estimate", "simulate", "both" or nothing given.
 std::optional<Method> parse_method(const std::string&, Diagnostics& errors);
 

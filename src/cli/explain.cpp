@@ -9,6 +9,7 @@
 #include "cli/output.hpp"
 #include "cli/scenario_options.hpp"
 #include "collcast/report/documents.hpp"
+#include "collcast/report/nccl_report.hpp"
 
 namespace collcast::cli {
 
@@ -92,6 +93,13 @@ Exit explain_collective(const Args& args, const Session& session) {
 
   const CollectiveQuestion& q = *question;
   const CollectiveRequest request = q.request(0, q.sizes.front());
+  if (q.library == Library::nccl) {
+    const Result<nccl::Communicator> communicator = nccl::connect(q.fabric, request.group, q.environment);
+    if (!communicator) return refuse(session, communicator.errors());
+    const Result<ExplainReport> report = explain(q.fabric, *communicator, request, q.nccl_algorithm);
+    if (!report) return refuse(session, report.errors());
+    return deliver(session, *report, format, args.output);
+  }
   const Result<std::vector<Choice>> choices = q.choices(request, q.policy);
   if (!choices) return refuse(session, choices.errors());
   const Result<std::vector<Pattern>> patterns = patterns_of(q, choices->front());
@@ -132,6 +140,8 @@ Command add_explain(CLI::App& parent) {
   collective->footer(
       "Example:\n"
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 2 --size 64MiB\n"
+      "NCCL's choice, its whole table, and the run:\n"
+      "  collcast explain collective all_reduce --topology dgx-h100 --nodes 2 --size 64MiB --library nccl\n"
       "Groups at once, each alone and beside the others, and the links that they share:\n"
       "  collcast explain collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent");
   CLI::App* step = app.add_subcommand("step", "of a training step");

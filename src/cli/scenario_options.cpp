@@ -156,7 +156,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   option("--method", args.method, "WORD", "estimate, simulate or both (default: both)", "Model");
   option("--sharing", args.sharing, "WORD", "links in the simulation: max_min or fifo (default: the scenario's)",
          "Model");
-  option("--library", args.library, "WORD", "ideal (default; nccl is to come)", "Model");
+  option("--library", args.library, "WORD",
+         "ideal (default; nccl: collective, explain collective and validate have it)", "Model");
 }
 
 Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnostics errors) {

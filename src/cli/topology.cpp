@@ -10,6 +10,7 @@
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
 #include "cli/values.hpp"
+#include "collcast/nccl/communicator.hpp"
 #include "collcast/report/documents.hpp"
 
 namespace collcast::cli {
@@ -19,6 +20,7 @@ namespace {
 struct Args {
   MachineOptions machine;  ///< `topology` is the positional
   std::string to = "dot";
+  bool nccl = false;
   OutputOptions output;
 };
 
@@ -50,7 +52,14 @@ Exit run_show(const Args& args, const Session& session) {
   const Format format = parse_format(args.output, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
   if (!errors.empty()) return refuse(session, errors);
-  return deliver(session, describe(machine->fabric), format, args.output);
+  TopologyReport report = describe(machine->fabric);
+  if (args.nccl) {
+    const Group all = Group::strided(Rank(0), 1, machine->fabric.rank_count());
+    const Result<nccl::Communicator> communicator = nccl::connect(machine->fabric, all);
+    if (!communicator) return refuse(session, communicator.errors());
+    report.nccl = info_lines(*communicator);
+  }
+  return deliver(session, report, format, args.output);
 }
 
 Exit run_check(const Args& args, const Session& session) {
@@ -112,9 +121,11 @@ Command add_topology(CLI::App& parent) {
   list->footer("Example:\n  collcast topology list");
   CLI::App* show = app.add_subcommand("show", "devices, links, rates and their sources, examples of paths");
   add_target(*show, *args, "NAME");
+  show->add_flag("--nccl", args->nccl, "also NCCL's channels and their speeds, as NCCL_DEBUG=INFO prints them")
+      ->group("Machine");
   add_output_options(*show, args->output);
   show->footer(
-      "Examples:\n  collcast topology show dgx-h100 --nodes 4\n"
+      "Examples:\n  collcast topology show dgx-h100 --nodes 4\n  collcast topology show dgx-h100 --nodes 4 --nccl\n"
       "  collcast topology show ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s");
   CLI::App* check = app.add_subcommand("check", "everything that is wrong with a file, or 'ok' and its size");
   add_target(*check, *args, "FILE");

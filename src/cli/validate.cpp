@@ -20,6 +20,7 @@ namespace {
 struct Args {
   MeasuredArgs measured;
   std::string library, method = "estimate";
+  std::vector<std::string> env;
   std::string overlay;
   std::vector<std::string> budgets;
   OutputOptions output;
@@ -76,18 +77,27 @@ void add_unread(const Diagnostics& unread, ValidateReport& report) {
 Exit run_validate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
-  check_library(args.library, errors);
+  const auto library = parse_library(args.library, errors);
+  const bool is_nccl = library == Library::nccl;
+  const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
+  if (is_nccl) append(errors, nccl::read_environment(settings).errors());
   const auto method = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
+  if (is_nccl && method && *method == 1)
+    errors.push_back({command_line, "--method: library nccl has its closed form only", "expected --method estimate"});
+  if (is_nccl && !args.overlay.empty())
+    errors.push_back({command_line, "--overlay: calibrations are fitted with library ideal",
+                      "expected --library ideal, or no overlay"});
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (measured && !args.overlay.empty()) apply_overlay(args, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
-  const Prediction predict = memoized(ideal_prediction(*method == 1));
+  const Prediction predict = memoized(is_nccl ? nccl_prediction(settings) : ideal_prediction(*method == 1));
   ValidateReport report = validate(measured->tables, measured->machines, predict, measured->statistic);
   add_unread(measured->unread, report);
   report.part = args.measured.part;
   say(session, report.said);
+  report.library = is_nccl ? "nccl" : "ideal";
   report.method = *method == 1 ? "simulate" : "estimate";
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   report.budgets = outcomes(report, budgets);
@@ -106,7 +116,9 @@ Command add_validate(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
     app.add_option(name, value, text)->type_name(type)->group("Model");
   };
-  option("--library", args->library, "WORD", "ideal: the algorithm as it is on the fabric (default; nccl is to come)");
+  option("--library", args->library, "WORD",
+         "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, with each table's variables");
+  add_env_option(app, args->env);
   option("--method", args->method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
   option("--overlay", args->overlay, "FILE", "a calibration, as 'collcast calibrate' writes it");
   app.add_option("--budget", args->budgets,
@@ -122,6 +134,7 @@ Command add_validate(CLI::App& parent) {
       "Better forecasts of a machine of your own: 'collcast calibrate' fits one to its tables.\n"
       "Examples:\n"
       "  collcast validate\n"
+      "  collcast validate --library nccl\n"
       "  collcast validate --measured my.log --topology dgx-h100\n"
       "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"

@@ -64,7 +64,9 @@ Json row_json(const CollectiveReport& report, const CollectiveRow& row) {
   out["estimate_is_approximate"] = row.approximate;
   out["runner_up"] = Json();
   if (row.runner_up) {
+    const auto& protocol = row.runner_up->protocol;
     out["runner_up"] = {{"algorithm", row.runner_up->algorithm},
+                        {"protocol", protocol ? Json(*protocol) : Json()},
                         {"chunks", row.runner_up->chunks},
                         {"estimate_s", row.runner_up->estimate.count()},
                         {"simulate_s", number(row.runner_up->simulate)}};
@@ -183,14 +185,17 @@ std::vector<ShownRow> shown_rows(const CollectiveReport& report) {
 
 /// Which columns a report needs: what is the same everywhere, or was not asked for, is left out.
 struct Columns {
-  bool groups, channels, estimate, simulate, concurrent;
+  bool groups, protocol, channels, estimate, simulate, concurrent;
 };
 
 Columns needed(const CollectiveReport& report) {
   const auto any = [&](auto holds) { return std::any_of(report.rows.begin(), report.rows.end(), holds); };
-  return {report.groups.size() > 1, any([](const CollectiveRow& r) { return r.channels > 1; }),
+  return {report.groups.size() > 1,
+          any([](const CollectiveRow& r) { return r.protocol.has_value(); }),
+          any([](const CollectiveRow& r) { return r.channels > 1; }),
           any([](const CollectiveRow& r) { return r.estimate.has_value(); }),
-          any([](const CollectiveRow& r) { return r.simulate.has_value(); }), report.concurrent};
+          any([](const CollectiveRow& r) { return r.simulate.has_value(); }),
+          report.concurrent};
 }
 
 std::string slowdown_text(const CollectiveRow& row) {
@@ -208,6 +213,7 @@ Table rows_table(const CollectiveReport& report) {
   column(true, "size");
   column(has.groups, "group", "", Align::left);
   column(true, "algorithm", "", Align::left);
+  column(has.protocol, "protocol", "", Align::left);
   column(true, "chunks");
   column(has.channels, "channels");
   column(has.estimate && has.concurrent, "estimate alone");
@@ -228,6 +234,7 @@ Table rows_table(const CollectiveReport& report) {
     cell(true, size_text(row.size));
     cell(has.groups, ranks_text(group) + (shown.alike > 0 ? fmt::format(" and {} alike", shown.alike) : ""));
     cell(true, row.algorithm);
+    cell(has.protocol, row.protocol.value_or("-"));
     cell(true, fmt::format("{}", row.chunks));
     cell(has.channels, fmt::format("{}", row.channels));
     cell(has.estimate && has.concurrent, time_text(row.estimate_alone));
@@ -286,8 +293,14 @@ void add_sharing_note(const CollectiveReport& report, Page& page) {
   page.blocks.push_back(Paragraph{note + ".", Paragraph::Tone::note});
 }
 
+/// "ring" or, where a library has protocols, "ring LL".
+template <class Row>
+std::string pick_text(const Row& row) {
+  return row.protocol ? row.algorithm + " " + *row.protocol : row.algorithm;
+}
+
 bool same_pick(const CollectiveRow& a, const CollectiveRow& b) {
-  return a.algorithm == b.algorithm && a.runner_up->algorithm == b.runner_up->algorithm;
+  return pick_text(a) == pick_text(b) && pick_text(*a.runner_up) == pick_text(*b.runner_up);
 }
 
 /// What `auto` picked, said again where over the sizes it or the runner-up changes; of the first group.
@@ -302,12 +315,12 @@ void add_runner_up_notes(const CollectiveReport& report, Page& page) {
     const CollectiveRow::RunnerUp& next = *row.runner_up;
     std::string sizes = size_text(picks[first]->size);
     if (last > first) sizes += " to " + size_text(row.size);
-    page.blocks.push_back(
-        Paragraph{fmt::format("auto picked {} at {}; the runner-up{} is {} with {}: {} by {}.", row.algorithm, sizes,
-                              last > first ? " at " + size_text(row.size) : "", next.algorithm,
-                              counted(next.chunks, "chunk"), format_seconds(next.simulate.value_or(next.estimate)),
-                              next.simulate ? "simulation" : "closed form"),
-                  Paragraph::Tone::note});
+    page.blocks.push_back(Paragraph{
+        fmt::format("{} picked {} at {}; the runner-up{} is {} with {}: {} by {}.", row.protocol ? "NCCL" : "auto",
+                    pick_text(row), sizes, last > first ? " at " + size_text(row.size) : "", pick_text(next),
+                    counted(next.chunks, "chunk"), format_seconds(next.simulate.value_or(next.estimate)),
+                    next.simulate ? "simulation" : "closed form"),
+        Paragraph::Tone::note});
     first = last + 1;
   }
 }

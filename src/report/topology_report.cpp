@@ -130,6 +130,7 @@ Json document_json(const TopologyReport& report) {
                             {"latency_s", example.path.latency.count()},
                             {"links", example.links}});
   }
+  out["nccl"] = report.nccl;
   return out;
 }
 
@@ -264,6 +265,11 @@ Page page(const TopologyReport& report) {
   out.blocks.push_back(links_table(spec));
   if (!spec.gpu.model.empty()) out.blocks.push_back(gpu_table(spec.gpu));
   if (!report.paths.empty()) out.blocks.push_back(paths_table(report));
+  if (!report.nccl.empty()) {
+    Table table{"what NCCL's search finds", {{"", "", Align::left}}, {}};
+    for (const std::string& line : report.nccl) table.rows.push_back({line});
+    out.blocks.push_back(std::move(table));
+  }
   for (const std::string& system : spec.systems)
     out.blocks.push_back(Paragraph{"stands for: " + system, Paragraph::Tone::plain});
   add_sources(out, spec);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/validate_document.hpp"
@@ -44,18 +45,35 @@ std::size_t index(Band band) { return static_cast<std::size_t>(band); }
 
 bool is_healthy(const ScoredTable& table) { return table.healthy != "no"; }
 
-/// Rows of the tables of a collective in a band.
-BandError pooled(const ValidateReport& report, const std::string& collective, bool healthy, Band band, int& tables) {
+/// Which tables are pooled.
+struct Pool {
+  std::string collective;  ///< empty: all
+  bool healthy = true;
+  NodeCount nodes = NodeCount::any;
+  bool has(const ScoredTable& table) const {
+    if (is_healthy(table) != healthy || (!collective.empty() && table.collective != collective)) return false;
+    return nodes == NodeCount::any || (table.nodes > 1) == (nodes == NodeCount::several);
+  }
+};
+
+/// Rows of these tables in a band.
+BandError pooled(const ValidateReport& report, const Pool& pool, Band band, int& tables) {
   std::vector<Deviation> rows;
   tables = 0;
   for (const ScoredTable& table : report.tables) {
-    if (is_healthy(table) != healthy || (!collective.empty() && table.collective != collective)) continue;
+    if (!pool.has(table)) continue;
     const std::size_t before = rows.size();
     std::copy_if(table.rows.begin(), table.rows.end(), std::back_inserter(rows),
                  [&](const Deviation& row) { return band_of(row.size) == band; });
     if (rows.size() > before) ++tables;
   }
   return band_error(rows);
+}
+
+/// Whether they are sound, the one or the other.
+bool every_source_says(const ValidateReport& report, const Pool& pool) {
+  return std::ranges::none_of(
+      report.tables, [&](const ScoredTable& table) { return pool.has(table) && table.healthy == "unknown"; });
 }
 
 std::vector<std::string> collectives(const ValidateReport& report) {
@@ -137,16 +155,19 @@ Json document_json(const ValidateReport& report) {
     one["rows"] = rows_json(table.rows);
     out["tables"].push_back(std::move(one));
   }
-  out["summary"] = Json::array();
-  for (const SummaryRow& row : summary(report)) {
-    Json one;
-    one["collective"] = row.collective.empty() ? "all" : row.collective;
+  const auto add_row = [&out](const char* key, const SummaryRow& row, Json one) {
     one["healthy"] = row.known ? Json(row.healthy) : Json();
     one["band"] = to_string(row.band);
     one["tables"] = row.tables;
     one.update(error_json(row.error));
-    out["summary"].push_back(std::move(one));
-  }
+    out[key].push_back(std::move(one));
+  };
+  out["summary"] = Json::array();
+  for (const SummaryRow& row : summary(report))
+    add_row("summary", row, {{"collective", row.collective.empty() ? "all" : row.collective}});
+  out["summary_by_nodes"] = Json::array();
+  for (const SummaryRow& row : summary_by_nodes(report))
+    add_row("summary_by_nodes", row, {{"nodes", row.nodes == NodeCount::one ? "one" : "several"}});
   out["unscored"] = Json::array();
   for (const UnscoredTable& table : report.unscored) out["unscored"].push_back({{"id", table.id}, {"why", table.why}});
   out["budgets"] = Json::array();
@@ -195,21 +216,30 @@ Table summary_table(const ValidateReport& report, bool healthy) {
   out.columns.insert(out.columns.end(), columns.begin(), columns.end());
   for (const char* title : {"ratio below", "ratio to 4 MiB", "ratio above"})
     out.columns.push_back({title, "", Align::right});
-  std::vector<std::string> names = collectives(report);
-  names.emplace_back();
-  for (const std::string& name : names) {
+  std::vector<std::pair<std::string, Pool>> pools;
+  for (const std::string& name : collectives(report)) pools.push_back({name, {name, healthy, NodeCount::any}});
+  pools.push_back({"all", {{}, healthy, NodeCount::any}});
+  const auto some = [&](NodeCount nodes) {
+    const Pool pool{{}, healthy, nodes};
+    return std::any_of(report.tables.begin(), report.tables.end(), [&](const ScoredTable& t) { return pool.has(t); });
+  };
+  if (some(NodeCount::one) && some(NodeCount::several)) {
+    pools.push_back({"all, one node", {{}, healthy, NodeCount::one}});
+    pools.push_back({"all, several nodes", {{}, healthy, NodeCount::several}});
+  }
+  for (const auto& one : pools) {
+    const Pool& pool = one.second;
     std::array<BandError, 3> errors{};
     int rows = 0;
     for (const Band band : bands) {
       int tables_of_band = 0;
-      errors[index(band)] = pooled(report, name, healthy, band, tables_of_band);
+      errors[index(band)] = pooled(report, pool, band, tables_of_band);
       rows += errors[index(band)].n;
     }
     if (rows == 0) continue;
-    const auto tables = std::count_if(report.tables.begin(), report.tables.end(), [&](const ScoredTable& table) {
-      return is_healthy(table) == healthy && (name.empty() || table.collective == name);
-    });
-    std::vector<std::string> cells{name.empty() ? "all" : name, fmt::format("{}", tables), fmt::format("{}", rows)};
+    const auto tables =
+        std::count_if(report.tables.begin(), report.tables.end(), [&](const ScoredTable& t) { return pool.has(t); });
+    std::vector<std::string> cells{one.first, fmt::format("{}", tables), fmt::format("{}", rows)};
     for (const BandError& error : errors) cells.push_back(error_text(error));
     for (const BandError& error : errors) cells.push_back(ratio_text(error));
     out.rows.push_back(std::move(cells));
@@ -300,12 +330,24 @@ std::vector<SummaryRow> summary(const ValidateReport& report) {
   for (const bool healthy : {true, false})
     for (const std::string& name : names)
       for (const Band band : bands) {
-        SummaryRow row{name, healthy, band, 0, {}, true};
-        row.error = pooled(report, name, healthy, band, row.tables);
-        row.known = std::ranges::none_of(report.tables, [&](const ScoredTable& table) {
-          return is_healthy(table) == healthy && (name.empty() || table.collective == name) &&
-                 table.healthy == "unknown";
-        });
+        SummaryRow row{name, healthy, band, NodeCount::any, 0, {}, true};
+        const Pool pool{name, healthy, NodeCount::any};
+        row.error = pooled(report, pool, band, row.tables);
+        row.known = every_source_says(report, pool);
+        if (row.error.n > 0) out.push_back(row);
+      }
+  return out;
+}
+
+std::vector<SummaryRow> summary_by_nodes(const ValidateReport& report) {
+  std::vector<SummaryRow> out;
+  for (const bool healthy : {true, false})
+    for (const NodeCount nodes : {NodeCount::one, NodeCount::several})
+      for (const Band band : bands) {
+        const Pool pool{{}, healthy, nodes};
+        SummaryRow row{{}, healthy, band, nodes, 0, {}, true};
+        row.error = pooled(report, pool, band, row.tables);
+        row.known = every_source_says(report, pool);
         if (row.error.n > 0) out.push_back(row);
       }
   return out;
@@ -315,7 +357,7 @@ std::vector<BudgetOutcome> outcomes(const ValidateReport& report, const std::vec
   std::vector<BudgetOutcome> out;
   for (const Budget& budget : budgets) {
     int tables = 0;
-    const BandError error = pooled(report, budget.collective, true, budget.band, tables);
+    const BandError error = pooled(report, {budget.collective, true, NodeCount::any}, budget.band, tables);
     out.push_back({budget, error.n, error.median_ape});
   }
   return out;

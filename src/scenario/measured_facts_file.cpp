@@ -69,6 +69,15 @@ MeasuredFacts::Spread read_spread(Reader& reader, const Node& node, const std::s
   return out;
 }
 
+/// Whatever names a sidecar gives; values are taken as they stand.
+void read_environment(Reader& reader, const Node& node, MeasuredFacts& out) {
+  if (node.kind != Node::Kind::map) return mismatch(reader, node, "env", "a map of variables and their values");
+  for (const Entry& entry : node.entries) {
+    std::string value;
+    if (AsAnyText{}(reader, entry.value, "env." + entry.key, value)) out.environment.emplace_back(entry.key, value);
+  }
+}
+
 MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   MeasuredFacts out;
   Object o(reader, tree, "");
@@ -90,6 +99,7 @@ MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   o.optional("gpus_per_node", out.gpus_per_node, AsCount{});
   o.optional("nvl_domain", out.nvlink_domain, AsCount{});
   o.optional("complete", out.complete, AsTruth{});
+  if (const Node* environment = o.optional_map("env")) read_environment(reader, *environment, out);
   if (const Node* spread = o.optional_list("spread");
       spread != nullptr && expect_list(reader, *spread, "spread", 10'000)) {
     for (std::size_t i = 0; i < spread->items.size(); ++i)

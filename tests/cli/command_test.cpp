@@ -49,7 +49,7 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
       {"collective all_reduce --method simulat " + ring8, "did you mean 'simulate'?"},
       {"collective all_reduce --sharing fif " + ring8, "did you mean 'fifo'?"},
       {"collective all_reduce --format jsn " + ring8, "did you mean 'json'?"},
-      {"collective all_reduce --library nccl " + ring8, "--library nccl is not in this version"},
+      {"collective all_reduce --library nccl " + ring8, "NCCL runs on NVIDIA GPUs, and ring has none"},
       {"collective all_reduce --size 8:64:x1 " + ring8, "never gets on"},
       {"collective broadcast --root 8 " + ring8, "--root: 8 is outside a group of 8 ranks"},
       {"collective all_reduce --group 0,1 --groups-of 2 " + ring8, "exclude each other"},

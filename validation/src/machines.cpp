@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 
 #include "collcast/report/documents.hpp"
 #include "lines.hpp"
@@ -165,6 +166,22 @@ std::string algorithm_of(const MeasuredFacts& facts, CollectiveKind kind) {
 
 Diagnostic cannot(std::string why, std::string hint = {}) { return {{}, std::move(why), std::move(hint)}; }
 
+/// The variables that NCCL would follow; what it would not is passed over, and said.
+nccl::Environment environment_of(const MeasuredFacts& facts, std::string& remark) {
+  std::vector<nccl::Setting> settings;
+  for (const auto& [name, value] : facts.environment) {
+    if (!name.starts_with("NCCL_")) continue;  // another program's
+    const nccl::Setting one{name, value, {}};
+    if (nccl::read_environment(std::span(&one, 1)))
+      settings.push_back(one);
+    else
+      remark += fmt::format("{}{}={} is not understood and passed over", remark.empty() ? "" : "; ", printable(name),
+                            printable(value));
+  }
+  const Result<nccl::Environment> all = nccl::read_environment(settings);
+  return all ? *all : nccl::Environment();
+}
+
 }  // namespace
 
 Result<Machines> Machines::shipped(const SearchPath& search) {
@@ -285,6 +302,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   Result<std::shared_ptr<const Fabric>> fabric = built(spec, nodes);
   if (!fabric) return fabric.errors();
   const Calibration* by = overlay_.find(spec.name);
+  std::string remark = choice->remark;
+  nccl::Environment environment = environment_of(facts, remark);
   return PlacedTable{&table,
                      spec.name,
                      choice->matched_by,
@@ -294,7 +313,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                      algorithm_of(facts, *kind),
                      by != nullptr,
                      by == nullptr ? Seconds(0) : by->base_latency,
-                     choice->remark,
+                     std::move(environment),
+                     std::move(remark),
                      by == nullptr ? std::string() : other_description(*by, spec, set_)};
 }
 

@@ -51,14 +51,15 @@ Prediction ideal_prediction(bool simulate) {
 }
 
 Prediction memoized(Prediction predict) {
-  using Key = std::tuple<const Fabric*, std::string, CollectiveKind, std::vector<Rank>, std::int64_t>;
+  using Key = std::tuple<const Fabric*, std::string, std::string, CollectiveKind, std::vector<Rank>, std::int64_t>;
   struct Memory {
     std::mutex mutex;
     std::map<Key, Result<Predicted>> known;
   };
   return [predict = std::move(predict), memory = std::make_shared<Memory>()](
              const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
-    Key key{place.fabric.get(), place.algorithm, request.kind, request.group.ranks(), request.size.value()};
+    Key key{place.fabric.get(), place.algorithm,       text_of(place.environment),
+            request.kind,       request.group.ranks(), request.size.value()};
     {
       const std::lock_guard lock(memory->mutex);
       const auto found = memory->known.find(key);

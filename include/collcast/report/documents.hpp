@@ -78,7 +78,8 @@ struct CollectiveRow {
     std::string algorithm;
     int chunks = 1;
     Seconds estimate{};
-    std::optional<Seconds> simulate;  ///< where the closed form could not tell the two apart
+    std::optional<Seconds> simulate;           ///< where the closed form could not tell the two apart
+    std::optional<std::string> protocol = {};  ///< of library nccl
   };
   std::optional<RunnerUp> runner_up;  ///< next best of `auto`
 
@@ -169,6 +170,7 @@ struct TopologyReport {
     std::vector<std::string> links;
   };
   std::vector<Example> paths;
+  std::vector<std::string> nccl;  ///< what NCCL's search finds on it, line by line; empty: not asked for
 };
 TopologyReport describe(const Fabric&);
 

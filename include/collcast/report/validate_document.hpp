@@ -86,16 +86,22 @@ struct ValidateReport {
   bool every_table = false;       ///< people's page: all tables, not only the farthest off
 };
 
+/// How many nodes a table was measured on.
+enum class NodeCount { any, one, several };
+
 /// Over the rows of all tables of a collective (empty: of all) that are healthy, or that are not.
 struct SummaryRow {
   std::string collective;  ///< empty: all
   bool healthy = true;     ///< not called broken by the source
   Band band = Band::small;
+  NodeCount nodes = NodeCount::any;
   int tables = 0;
   BandError error;
   bool known = true;  ///< every source says so, the one or the other
 };
 std::vector<SummaryRow> summary(const ValidateReport&);
+/// All collectives, one node and several apart.
+std::vector<SummaryRow> summary_by_nodes(const ValidateReport&);
 /// The budgets against healthy tables.
 std::vector<BudgetOutcome> outcomes(const ValidateReport&, const std::vector<Budget>&);
 std::string budget_text(const BudgetOutcome&);

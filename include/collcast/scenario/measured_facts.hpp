@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collcast/base/diagnostic.hpp"
@@ -24,11 +25,12 @@ struct MeasuredFacts {
   std::string nccl_version, datatype, source, note;
   std::string algorithm;  ///< that ran, in the library's words; empty: not said
   Health health = Health::unknown;
-  int nodes = 0, ranks = 0;  ///< 0: not said
-  int ranks_per_node = 0;    ///< 0: ranks / nodes
-  int gpus_per_node = 0;     ///< that a node has
-  int nvlink_domain = 0;     ///< GPUs that share one NVLink network across nodes
-  std::string doubt;         ///< why `ranks` cannot be right; empty: nothing speaks against it
+  int nodes = 0, ranks = 0;                                      ///< 0: not said
+  int ranks_per_node = 0;                                        ///< 0: ranks / nodes
+  int gpus_per_node = 0;                                         ///< that a node has
+  int nvlink_domain = 0;                                         ///< GPUs that share one NVLink network across nodes
+  std::vector<std::pair<std::string, std::string>> environment;  ///< variables that were set, with their values
+  std::string doubt;  ///< why `ranks` cannot be right; empty: nothing speaks against it
   bool complete = true;
   /// Of one row over its repetitions, where the tool that measured wrote it.
   struct Spread {

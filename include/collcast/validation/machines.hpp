@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collcast/collective/collective.hpp"
+#include "collcast/nccl/environment.hpp"
 #include "collcast/scenario/overlay.hpp"
 #include "collcast/scenario/scenario.hpp"
 #include "collcast/topology/fabric.hpp"
@@ -34,6 +35,7 @@ struct PlacedTable {
   std::string algorithm = "auto";  ///< or the one that ran, where the table names one that is known here
   bool calibrated = false;
   Seconds base_latency{};           ///< of the calibration
+  nccl::Environment environment{};  ///< that the table was measured with, as far as NCCL has its variables
   std::string remark;               ///< what speaks against this machine, or that it is a guess; empty: nothing
   std::string overlay_remark = {};  ///< of other_description
 

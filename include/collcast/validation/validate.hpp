@@ -19,7 +19,10 @@ using Prediction = std::function<Result<Predicted>(const PlacedTable&, const Col
 
 /// The textbook on the fabric, by closed form or simulation, with the algorithm that is fastest by closed form.
 Prediction ideal_prediction(bool simulate);
-/// Remembers answers by machine and request. Fabrics must stay alive.
+/// NCCL as it runs, by closed form, with the variables that a table was measured with; those that are `given` go before
+/// them. What is given must be readable.
+Prediction nccl_prediction(std::vector<nccl::Setting> given = {});
+/// Remembers answers by machine, variables and request. Fabrics must stay alive.
 Prediction memoized(Prediction);
 
 /// Which of a row's times is held against the prediction; rows without spread have the mean alone.

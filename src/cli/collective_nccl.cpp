@@ -1,0 +1,101 @@
+// collcast collective --library nccl: what NCCL takes and how long it runs, size by size.
+#include "cli/collective_nccl.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/output.hpp"
+#include "collcast/nccl/run.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, std::size_t group, Bytes size,
+                     const nccl::Plan& plan) {
+  const nccl::Run run = nccl::run(c, q.kind, size, plan);
+  CollectiveRow row;
+  row.algorithm = plan.point_to_point ? "p2p" : std::string(to_string(plan.algorithm));
+  row.protocol = std::string(to_string(plan.protocol));
+  row.group = static_cast<int>(group);
+  row.nodes = c.nodes;
+  row.size = size;
+  row.chunks = static_cast<int>(std::ceil(run.loops));
+  row.channels = plan.channels;
+  row.estimate = run.time();
+  row.approximate = true;
+  return row;
+}
+
+/// What NCCL believes to be next best, with its forecast.
+std::optional<CollectiveRow::RunnerUp> next_best(const CollectiveQuestion& q, const nccl::Communicator& c, Bytes size,
+                                                 const nccl::Plan& taken) {
+  const auto table = tuning_table(c, q.kind, size);
+  const nccl::Candidate* next = nullptr;
+  for (const nccl::Candidate& one : table) {
+    const bool is_taken = one.algorithm == taken.algorithm && one.protocol == taken.protocol;
+    if (one.available && !is_taken && (next == nullptr || one.time < next->time)) next = &one;
+  }
+  if (next == nullptr) return std::nullopt;
+  const Result<nccl::Plan> plan = nccl::plan(c, q.kind, size, next->algorithm, next->protocol);
+  check(plan.ok(), "what is available can be planned");
+  const CollectiveRow row = row_of(q, c, 0, size, *plan);
+  return CollectiveRow::RunnerUp{row.algorithm, row.chunks, *row.estimate, std::nullopt, row.protocol};
+}
+
+/// Every algorithm and protocol that is available, the fastest forecast first.
+void add_all(const CollectiveQuestion& q, const nccl::Communicator& c, std::size_t group, Bytes size,
+             CollectiveReport& report) {
+  std::vector<CollectiveRow> rows;
+  const bool first = group == 0 && size == q.sizes.front();
+  for (const nccl::Candidate& one : tuning_table(c, q.kind, size)) {
+    const std::string name = fmt::format("{} {}", to_string(one.algorithm), to_string(one.protocol));
+    if (!one.available) {
+      if (first && one.protocol == nccl::Protocol::simple)
+        report.skipped.push_back({std::string(to_string(one.algorithm)), one.reason});
+      continue;
+    }
+    const Result<nccl::Plan> plan = nccl::plan(c, q.kind, size, one.algorithm, one.protocol);
+    check(plan.ok(), "what is available can be planned");
+    rows.push_back(row_of(q, c, group, size, *plan));
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const CollectiveRow& a, const CollectiveRow& b) { return *a.estimate < *b.estimate; });
+  std::move(rows.begin(), rows.end(), std::back_inserter(report.rows));
+}
+
+}  // namespace
+
+Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
+  CollectiveReport report;
+  report.machine = summary(q.fabric);
+  report.machine.library = "nccl";
+  report.kind = q.kind;
+  report.groups = q.groups;
+  nccl::Communicators communicators;
+  for (const Bytes size : q.sizes) {
+    for (std::size_t g = 0; g < q.groups.size(); ++g) {
+      const Result<nccl::Communicator> c = communicators.of(q.fabric, q.groups[g], q.environment);
+      if (!c) return c.errors();
+      const Result<nccl::Plan> plan = nccl::plan(*c, q.kind, size, q.nccl_algorithm);
+      if (!plan) return plan.errors();
+      if (q.all_algorithms && !plan->point_to_point) {
+        add_all(q, *c, g, size, report);
+        continue;
+      }
+      CollectiveRow row = row_of(q, *c, g, size, *plan);
+      if (!q.nccl_algorithm && !plan->point_to_point) row.runner_up = next_best(q, *c, size, *plan);
+      report.rows.push_back(std::move(row));
+    }
+  }
+  if (!q.environment.without_effect.empty())
+    report.notes.push_back(
+        fmt::format("no effect on this forecast: {}", fmt::join(q.environment.without_effect, ", ")));
+  report.notes.push_back(
+      "library nccl has its closed form only; chunks are those that a channel moves one after the other");
+  return report;
+}
+
+}  // namespace collcast::cli

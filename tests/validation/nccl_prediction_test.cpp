@@ -1,0 +1,92 @@
+// Tables scored against library nccl: with their own variables, and others.
+#include <catch2/catch.hpp>
+
+#include "collcast/validation/validate.hpp"
+
+using namespace collcast;
+
+namespace {
+
+MeasuredTable table(std::vector<std::pair<std::string, std::string>> environment,
+                    const std::string& collective = "all_reduce") {
+  MeasuredTable out;
+  out.facts.id = "t";
+  out.facts.system = "aic-h100-sxm";
+  out.facts.collective = collective;
+  out.facts.nodes = 1;
+  out.facts.ranks = 8;
+  out.facts.environment = std::move(environment);
+  out.points = {{Bytes(std::int64_t{1} << 30), Seconds(4e-3), false, std::nullopt}};
+  return out;
+}
+
+Machines machines() {
+  Result<Machines> out = Machines::shipped({{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}});
+  REQUIRE(out.ok());
+  return std::move(out).value();
+}
+
+std::string algorithm(const MeasuredTable& one, std::vector<nccl::Setting> given = {}) {
+  Machines all = machines();
+  const ValidateReport report = validate({one}, all, memoized(nccl_prediction(std::move(given))), Statistic::mean);
+  if (report.tables.empty()) return report.unscored.front().why;
+  return report.tables.front().algorithms.front();
+}
+
+}  // namespace
+
+TEST_CASE("a table is scored with the variables that it was measured with") {
+  CHECK(algorithm(table({})) == "nvls Simple");
+  CHECK(algorithm(table({{"NCCL_ALGO", "RING"}})) == "ring Simple");
+  CHECK(algorithm(table({{"NCCL_ALGO", "RING"}}), {{"NCCL_ALGO", "tree", {}}}) == "tree Simple");
+  CHECK(algorithm(table({}, "alltoall")) == "p2p Simple");
+}
+
+TEST_CASE("tables of one machine with other variables are not mixed up") {
+  Machines all = machines();
+  const std::vector<MeasuredTable> both{table({}), table({{"NCCL_PROTO", "LL128"}})};
+  const ValidateReport report = validate(both, all, memoized(nccl_prediction()), Statistic::mean);
+  REQUIRE(report.tables.size() == 2);
+  CHECK(report.tables[0].algorithms.front() == "nvls Simple");
+  CHECK(report.tables[1].algorithms.front() == "ring LL128");
+}
+
+TEST_CASE("what NCCL would not understand in a sidecar is passed over and said, other programs' variables are not") {
+  Machines all = machines();
+  const MeasuredTable one = table({{"NCCL_PROTO", "LLL"}, {"OMP_NUM_THREADS", "4"}, {"NCCL_DEBUG", "INFO"}});
+  const auto place = all.place(one);
+  REQUIRE(place.ok());
+  CHECK(place->remark == "NCCL_PROTO=LLL is not understood and passed over");
+  CHECK(place->environment.given.size() == 1);
+}
+
+TEST_CASE("variables that leave nothing to run are a table's reason") {
+  CHECK(algorithm(table({{"NCCL_ALGO", "NVLSTree"}})) ==
+        "NCCL_ALGO and NCCL_PROTO leave nothing that can be run for all_reduce of 8 ranks on 1 node: needs several "
+        "nodes");
+}
+
+TEST_CASE("a sidecar's variables are read") {
+  const auto facts = parse_measured_facts(
+      "id: a\ncollective: all_reduce\nnodes: 1\nnranks: 8\nenv:\n  NCCL_ALGO: RING\n  NCCL_NET_GDR_LEVEL: '2'\n",
+      "a.yaml");
+  REQUIRE(facts.ok());
+  CHECK(facts->environment ==
+        std::vector<std::pair<std::string, std::string>>{{"NCCL_ALGO", "RING"}, {"NCCL_NET_GDR_LEVEL", "2"}});
+  CHECK(parse_measured_facts("id: a\ncollective: b\nnodes: 1\nnranks: 8\nenv: [1]\n", "a.yaml").errors().size() == 1);
+}
+
+TEST_CASE("one node and several are summed up apart") {
+  Machines all = machines();
+  MeasuredTable two = table({});
+  two.facts.nodes = 2;
+  two.facts.ranks = 16;
+  const ValidateReport report = validate({table({}), two}, all, nccl_prediction(), Statistic::mean);
+  const auto rows = summary_by_nodes(report);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].nodes == NodeCount::one);
+  CHECK(rows[1].nodes == NodeCount::several);
+  CHECK(rows[0].tables == 1);
+  CHECK(rows[0].error.n == 1);
+  CHECK(rows[0].error.median_ape == report.tables[0].errors[2].median_ape);
+}

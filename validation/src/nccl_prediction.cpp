@@ -1,0 +1,39 @@
+#include <algorithm>
+#include <memory>
+
+#include "collcast/nccl/run.hpp"
+#include "collcast/validation/validate.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// What is given goes before what the table was measured with.
+Result<nccl::Environment> merged(const std::vector<nccl::Setting>& given, const nccl::Environment& measured) {
+  if (given.empty()) return measured;
+  std::vector<nccl::Setting> all = given;
+  for (const nccl::Setting& one : measured.given)
+    if (std::none_of(given.begin(), given.end(), [&](const nccl::Setting& g) { return g.name == one.name; }))
+      all.push_back(one);
+  return nccl::read_environment(all);
+}
+
+}  // namespace
+
+Prediction nccl_prediction(std::vector<nccl::Setting> given) {
+  return [given = std::move(given), communicators = std::make_shared<nccl::Communicators>()](
+             const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
+    const Result<nccl::Environment> environment = merged(given, place.environment);
+    if (!environment) return environment.errors();
+    const Result<nccl::Communicator> communicator = communicators->of(*place.fabric, request.group, *environment);
+    if (!communicator) return communicator.errors();
+    const auto ran = nccl::is_point_to_point(request.kind) ? std::nullopt : nccl::parse_algorithm(place.algorithm);
+    const Result<nccl::Plan> plan = nccl::plan(*communicator, request.kind, request.size, ran);
+    if (!plan) return plan.errors();
+    const Seconds time = nccl::run(*communicator, request.kind, request.size, *plan).time();
+    const std::string algorithm = plan->point_to_point ? "p2p" : std::string(to_string(plan->algorithm));
+    return Predicted{time, algorithm + " " + std::string(to_string(plan->protocol))};
+  };
+}
+
+}  // namespace collcast
