@@ -1,9 +1,9 @@
 // What a run depends on and neither NCCL's sources nor data sheets state.
 //
-// Fitted in November 2026 on 140 published nccl-tests tables of 20 systems, V100 to GB300, that their sources call
+// Fitted in November 2026 on 140 published nccl-tests tables of 32 systems, V100 to GB300, that their sources call
 // sound: one value for all machines (rates of threads: per GPU generation), so that the median error of each size band
-// on one node and on several is least; rounded. validation/README.md has the errors, also with the systems left out
-// that they are measured on. Times are microseconds, rates GB/s; protocols in the order LL, LL128, Simple.
+// on one node and on several is least; rounded. docs/validation.md has the errors, also of systems left out of
+// the fit. Times are microseconds, rates GB/s; protocols in the order LL, LL128, Simple.
 #pragma once
 
 #include <array>
