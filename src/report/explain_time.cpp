@@ -113,11 +113,11 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
   if (m == 1) return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
   if (in.layout.schedule == PipelineSchedule::gpipe)
     return {"further micro-batches",
-            "(m-1) (max F + max B)",
+            "(m-1) (max(F, C) + max(B, C))",
             fmt::format("({} - 1) ({} + {})", m, format_seconds(p.slowest_forward), format_seconds(p.slowest_backward)),
             p.rest.count(),
             "s",
-            "GPipe: the slowest stage forward, and the slowest backward"};
+            "GPipe: the slowest stage or transfer forward, and the slowest backward"};
   if (n == 1)
     return {"further micro-batches",
             "(m-1) (F + B)",
@@ -167,6 +167,9 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
                        static_cast<double>(r.micro_batches), "", "micro-batches of a replica"});
   out.terms.push_back(first_term(form.pipeline));
   out.terms.push_back(rest_term(in, form.pipeline));
+  if (form.pipeline.order != Seconds{})
+    out.terms.push_back({"order of work", {}, {}, form.pipeline.order.count(), "s",
+                         "1F1B gone through stage by stage, where stages or transfers differ: less the two lines above"});
   if (in.layout.dp > 1 || form.gradients.tied > Seconds{}) out.terms.push_back(gradients_term(form.gradients));
   if (in.options.optimizer)
     out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",

@@ -70,9 +70,10 @@ struct PipelineTerms {
   Seconds transfers{};                            ///< C of all boundaries
   int first = 0, last = 0;                        ///< 1F1B: the window of stages that sets the pace,
   Seconds window_work{}, window_transfers{};      ///< F + B of its stages, C of its inner boundaries
-  Seconds slowest_forward{}, slowest_backward{};  ///< GPipe
+  Seconds slowest_forward{}, slowest_backward{};  ///< GPipe: of the stages and the transfers between them
   Seconds rest{};                                 ///< of the micro-batches after the first
-  Seconds total() const { return work + 2 * transfers + rest; }
+  Seconds order{};  ///< 1F1B: what its order of work, gone through stage by stage, adds to that or takes away
+  Seconds total() const { return work + 2 * transfers + rest + order; }
 };
 
 /// From the end of the pipeline until every gradient is exchanged, as the last stage to finish sees it.
