@@ -101,6 +101,14 @@ int running_channels(const Communicator& c) {
   return channels;
 }
 
+/// A power of two for the channels. On Hopper and newer all 32: pairs among 10 and 40 H100, one and four on a node with
+/// 4 and 16 channels, reach the rate of two channels to a peer, those among 80 of one (public sendrecv runs of 2.29).
+int p2p_channels(const Communicator& c) {
+  constexpr int most = 32;
+  if (c.compute_capability >= 90) return most;
+  return std::min(most, static_cast<int>(std::bit_ceil(static_cast<unsigned>(c.channels))));
+}
+
 /// 2 per NVLink to the peer, else 2; across nodes fewer while all peers together have too many.
 int p2p_channels_per_peer(const Communicator& c, const System& system, const std::vector<int>& gpus) {
   int per_peer = 2;
@@ -189,7 +197,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.nvlink = all->nvlink || (out.ranks_per_node == 1 && system.has_nvlink());
   out.channels = running_channels(out);
   out.nvls_channels = nvls_channels(out);
-  out.p2p_channels = std::min(32, static_cast<int>(std::bit_ceil(static_cast<unsigned>(out.channels))));
+  out.p2p_channels = p2p_channels(out);
   out.p2p_channels_per_peer = p2p_channels_per_peer(out, system, *unlike.begin());
   out.nics = all->nics;
   out.nic_rate = Bandwidth(system.nic_speed * 1e9);

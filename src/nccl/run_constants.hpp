@@ -19,7 +19,7 @@ inline constexpr std::array<double, 3> start{0, 1.0, 8.0};
 inline constexpr std::array<double, 3> nvlink_hop{1.2, 2.6, 5.0};
 inline constexpr std::array<double, 3> pcie_hop{0.8, 2.5, 4.0};
 /// The same through two proxies and NICs, beyond the network's own latency.
-inline constexpr std::array<double, 3> network_hop{2.2, 6.4, 25};
+inline constexpr std::array<double, 3> network_hop{2.2, 9, 36};
 /// Of trees' hops to rings', LL and LL128: NCCL's tuning has 5.0 to 2.7 and 8.5 to 4.0.
 inline constexpr double tree_to_ring_hop = 1.8;
 
@@ -36,8 +36,9 @@ inline constexpr double nvlink_efficiency = 0.77;
 inline constexpr double nic_efficiency = 0.975;
 /// Of the search's channels x speed over PCIe.
 inline constexpr double pcie_efficiency = 0.8;
-/// Of NCCL's own cap on trees.
+/// Of NCCL's own cap on trees: up to two nodes, and over more.
 inline constexpr double tree_efficiency = 0.88;
+inline constexpr double wide_tree_efficiency = 0.6;
 /// Payload of LL in a NIC's rate: half, less what flags cost.
 inline constexpr double ll_nic_payload = 0.45;
 /// A proxy looks through every line of LL for its flag before it posts: per channel.
