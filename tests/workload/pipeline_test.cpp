@@ -146,7 +146,7 @@ TEST_CASE("one slow boundary of many, few micro-batches: the formula alone is fa
   const StepPlan plan = with_transfers(stages(PipelineSchedule::one_f_one_b, times, Seconds{}, 8), transfer);
   const StepEstimate estimate = estimate_step(plan);
   CHECK(estimate.total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
-  CHECK(estimate.terms.pipeline.order > 0.1 * estimate.total);
+  CHECK(estimate.terms.pipeline.order > 0.05 * estimate.total);
 }
 
 TEST_CASE("blocking transfers are never faster than asynchronous ones") {
@@ -172,7 +172,10 @@ TEST_CASE("the terms of a pipeline name the window that sets its pace, and sum t
   CHECK(terms.last == 1);
   CHECK(terms.window_work.count() == 5);
   CHECK(terms.window_transfers.count() == 0);
-  CHECK(terms.total().count() == Approx(11 + 0.4 + 15));
+  CHECK(terms.rest.count() == Approx(15));
+  // Turn by turn: the middle stage's last backward waits for its gradient, 19.5 to 22.5, and the first stage ends at 24.6.
+  CHECK(terms.total().count() == Approx(24.6));
+  CHECK(terms.order.count() == Approx(24.6 - (11 + 0.4 + 15)));
   // GPipe: 3 x (2 + 3) after the first.
   CHECK(pipeline_terms(PipelineSchedule::gpipe, stages, transfer, 4).total().count() == Approx(11 + 0.4 + 15));
 }
