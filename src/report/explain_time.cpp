@@ -231,7 +231,7 @@ Term bubble_term(const StepResult& r) {
   return {
       "bubble", "step - all other parts",
       numbers,  b.bubble.count(),
-      "s",      r.simulate ? "of the timeline: when nothing runs on the rank" : "filling and draining the pipeline"};
+      "s",      r.simulate ? "of the timeline: the rank waits, and would without messages" : "filling and draining the pipeline"};
 }
 
 /// The parts of a modelled step, each with its formula.
@@ -251,7 +251,7 @@ void add_parts(Section& out, const StepResult& r) {
       {"TP exposed", "m x TP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(tp)),
        b.tp_exposed.count(), "s", "computing waits for every one"});
   add(b.pp_exposed,
-      r.simulate ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "of the timeline: when only messages run"}
+      r.simulate ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "what messages add to the pipeline; the rank waits"}
                  : Term{"PP exposed", "pipeline - pipeline without transfers",
                         fmt::format("{} - {}", precise(r.closed_form.pipeline.total()),
                                     precise(r.closed_form.pipeline.total() - r.closed_form.transfers)),

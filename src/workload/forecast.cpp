@@ -91,6 +91,14 @@ void add_stage(StepResult& result, const StepPlan& plan) {
   result.stage = stage_terms(plan);
 }
 
+/// Waiting for the pipeline is idle time on the rank, whatever it waits for. What messages add to the pipeline is PP
+/// exposed, as in the closed form, also where another boundary's are slow; the rest is the bubble.
+void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
+  const Seconds idle = parts.pp_exposed + parts.bubble;
+  parts.pp_exposed = std::min(idle, messages_add);
+  parts.bubble = idle - parts.pp_exposed;
+}
+
 /// Runs the plan as a timeline; fills what the simulation says.
 Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
                            StepTimeline* timeline) {
@@ -107,6 +115,7 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
   result.simulate = to_seconds(run->finish);
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
   result.breakdown = break_down(spelled.schedule, *run, spelled.of_stage[plan.slowest()]);
+  tell_messages_from_bubble(result.breakdown, estimate_step(plan).terms.transfers);
   result.critical_path = critical_path_of(spelled.schedule, *run, spelled.places);
   if (timeline) *timeline = {std::move(spelled.schedule), std::move(run).value()};
   return {};

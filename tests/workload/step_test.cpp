@@ -80,6 +80,19 @@ TEST_CASE("TP 1 has no TP time, PP 1 no bubble, DP 1 no gradient exchange") {
   }
 }
 
+TEST_CASE("both methods say of the same waiting what is PP exposed and what is bubble") {
+  for (const double rate : {1.0, 0.01})  // of the links: messages hidden or nearly so, and messages that set the pace
+    for (const int pp : {2, 4}) {
+      const StepInputs in = small(1, pp, 1);
+      const Breakdown a = forecast(in, cluster(4, rate), Method::estimate).breakdown;
+      const Breakdown b = forecast(in, cluster(4, rate), Method::simulate).breakdown;
+      CAPTURE(rate, pp);
+      CHECK(a.pp_exposed > Seconds{});
+      CHECK(b.pp_exposed.count() == Approx(a.pp_exposed.count()).epsilon(1e-3));
+      CHECK(b.bubble.count() == Approx(a.bubble.count()).epsilon(1e-3));
+    }
+}
+
 TEST_CASE("halving the bandwidth of every link never speeds a step up") {
   const Fabric half = cluster(4, 0.5);
   for (const StepInputs& in : variety()) {
