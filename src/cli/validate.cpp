@@ -94,6 +94,7 @@ Exit run_validate(const Args& args, const Session& session) {
 
   const Prediction predict = memoized(is_nccl ? nccl_prediction(settings) : ideal_prediction(*method == 1));
   ValidateReport report = validate(measured->tables, measured->machines, predict, measured->statistic);
+  report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
   add_unread(measured->unread, report);
   report.part = args.measured.part;
   say(session, report.said);

@@ -199,8 +199,13 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
   for (MeasuredTable& table : all.tables) fill(table, missing);
   look_for_conflicts(all.tables, missing, session, errors);
   if (!errors.empty()) return std::nullopt;
-  keep_part(all.tables, *part);
-  return Measured{std::move(all.tables), std::move(all.unread), std::move(*machines),
+  std::vector<UnscoredTable> emptied = keep_part(all.tables, *part);
+  if (all.tables.empty()) {
+    for (const UnscoredTable& table : emptied)
+      errors.push_back({typed("--part", args.part), fmt::format("table '{}': {}", table.id, table.why), table.hint});
+    if (!errors.empty()) return std::nullopt;
+  }
+  return Measured{std::move(all.tables), std::move(all.unread), std::move(emptied), std::move(*machines),
                   static_cast<Statistic>(*statistic)};
 }
 

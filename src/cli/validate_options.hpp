@@ -26,7 +26,8 @@ void add_measured_options(CLI::App&, MeasuredArgs&);
 /// Measurements and the machines that they can be put on.
 struct Measured {
   std::vector<MeasuredTable> tables;
-  Diagnostics unread;  ///< files and rows that are left out, with the reason
+  Diagnostics unread;                  ///< files and rows that are left out, with the reason
+  std::vector<UnscoredTable> emptied;  ///< tables that --part leaves no row of
   Machines machines;
   Statistic statistic = Statistic::mean;
 };

@@ -152,6 +152,33 @@ TEST_CASE("a row without a time is listed as not scored with its line, the rest 
   CHECK(few["unscored"][10]["why"] == "20 more rows without a time are left out");
 }
 
+TEST_CASE("a table that --part leaves no row of is named: alone an error, beside others as not scored or not used") {
+  const Folder folder;
+  folder.write("all_reduce.log", log_text);
+  const std::string alone = "--measured all_reduce.log --topology dgx-h100 --part 2/2";
+  const std::string both = alone + " --measured " + one_table + " --format json";
+  const std::string why = "no row is in part 2/2: it has 1 size";
+  for (const std::string command : {"validate ", "calibrate "}) {
+    const auto run = [&](const std::string& options) {
+      return run_shell(data + "collcast " + command + options, folder.path());
+    };
+    const auto refused = run(alone);
+    INFO(command << refused.err);
+    CHECK(refused.exit == 2);
+    CHECK(refused.out.empty());
+    CHECK(refused.err.find("--part 2/2:1:8: error: table 'all_reduce': " + why) != std::string::npos);
+    const auto beside = run(both);
+    REQUIRE(beside.exit == 0);
+    const json left_out = json::parse(beside.out)[command == "validate " ? "unscored" : "unused"];
+    REQUIRE(left_out.size() == 1);
+    CHECK(left_out[0]["id"] == "all_reduce");
+    CHECK(left_out[0]["why"] == why);
+    const auto far = run("--topology dgx-a100 --part 99/100 --measured " + one_table);
+    CHECK(far.exit == 2);
+    CHECK(far.err.find("'a100-cw-1x8-all_reduce': no row is in part 99/100: it has ") != std::string::npos);
+  }
+}
+
 TEST_CASE("validate and calibrate say how a machine was found, and warn of guesses and of other GPUs") {
   const Folder folder;
   folder.write("all_reduce.log", log_text);

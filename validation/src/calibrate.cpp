@@ -254,6 +254,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     Diagnostics errors;
     for (const UnscoredTable& table : out.report.unused)
       errors.push_back({{}, fmt::format("table '{}' cannot be used: {}", table.id, table.why), table.hint});
+    if (errors.empty()) errors.push_back({{}, "there is no table to fit to", "expected a table with rows"});
     return errors;
   }
   Remarks remarks;
@@ -295,7 +296,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
   return out;
 }
 
-void keep_part(std::vector<MeasuredTable>& tables, SizePart part) {
+std::vector<UnscoredTable> keep_part(std::vector<MeasuredTable>& tables, SizePart part) {
+  std::vector<UnscoredTable> emptied;
   for (MeasuredTable& table : tables) {
     std::set<Bytes> sizes;
     for (const MeasuredPoint& point : table.points) sizes.insert(point.size);
@@ -305,8 +307,14 @@ void keep_part(std::vector<MeasuredTable>& tables, SizePart part) {
     std::vector<MeasuredPoint> points;
     std::copy_if(table.points.begin(), table.points.end(), std::back_inserter(points), kept);
     table.points = std::move(points);
+    if (table.points.empty())
+      emptied.push_back({table.facts.id,
+                         fmt::format("no row is in part {}/{}: it has {} size{}", part.index, part.of, sizes.size(),
+                                     sizes.size() == 1 ? "" : "s"),
+                         "expected --part I/N with I no more than its sizes"});
   }
   std::erase_if(tables, [](const MeasuredTable& table) { return table.points.empty(); });
+  return emptied;
 }
 
 }  // namespace collcast

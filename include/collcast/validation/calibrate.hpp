@@ -27,6 +27,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>&, Machines&, 
 struct SizePart {
   int index = 1, of = 1;
 };
-void keep_part(std::vector<MeasuredTable>&, SizePart);
+/// Tables that no size is left of go, and are returned with the reason.
+std::vector<UnscoredTable> keep_part(std::vector<MeasuredTable>&, SizePart);
 
 }  // namespace collcast
