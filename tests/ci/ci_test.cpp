@@ -95,13 +95,30 @@ Outcome github(const Repository& repository, const Inputs& inputs, const std::st
   return outcome;
 }
 
+YAML::Node gitlab_job() { return YAML::LoadFile((source / ".gitlab" / "collcast.yml").string())[".collcast"]; }
+
+/// What `command` prints with the job's variables, and `variables` put over them.
+std::string with_job_variables(const std::string& variables, const std::string& command) {
+  std::string out = "export GITHUB_BASE_REF= GITHUB_STEP_SUMMARY=";
+  for (const auto& variable : gitlab_job()["variables"])
+    out += "; export " + variable.first.as<std::string>() + "=" + quoted(variable.second.as<std::string>());
+  return out + "; export " + variables + "; " + command;
+}
+
+/// A folder of programs: `collcast-gate` as `cmake --install` leaves it.
+class Installed {
+ public:
+  Installed() { fs::create_symlink(source / "tools" / "gate", folder_.path() / "collcast-gate"); }
+  std::string in_path() const { return "PATH=" + quoted(folder_.path().string()) + ":$PATH"; }
+
+ private:
+  Folder folder_;
+};
+
 /// The lines of the job, in one shell.
 Outcome gitlab(const Repository& repository, const std::string& variables) {
-  const YAML::Node job = YAML::LoadFile((source / ".gitlab" / "collcast.yml").string())[".collcast"];
-  std::string command = "export GITHUB_BASE_REF= GITHUB_STEP_SUMMARY=";
-  for (const auto& variable : job["variables"])
-    command += "; export " + variable.first.as<std::string>() + "=" + quoted(variable.second.as<std::string>());
-  command += "; export " + variables + " COLLCAST_HOME=" + quoted(source.string()) + "; set -e";
+  const YAML::Node job = gitlab_job();
+  std::string command = with_job_variables(variables, "set -e");
   for (const YAML::Node& line : job["script"]) command += "\n" + line.as<std::string>();
   return repository.shell(command);
 }
@@ -216,18 +233,49 @@ TEST_CASE("what stands in an input is never run") {
 
 TEST_CASE("the GitLab job does the same, and its JUnit files are where it says") {
   const Repository repository;
-  const std::string base = "COLLCAST_SCENARIOS=jobs/a.yaml CI_MERGE_REQUEST_DIFF_BASE_SHA=$(git rev-parse main)";
+  const Installed installed;
+  const std::string base =
+      installed.in_path() + " COLLCAST_SCENARIOS=jobs/a.yaml CI_MERGE_REQUEST_DIFF_BASE_SHA=$(git rev-parse main)";
   const Outcome same = gitlab(repository, base);
   INFO(same.err);
   CHECK(same.exit == 0);
   CHECK(same.out.find("## comparison passed") != std::string::npos);
   repository.write("jobs/a.yaml", scenario("a", "full"));
   CHECK(gitlab(repository, base).exit == 1);
-  const YAML::Node artifacts = YAML::LoadFile((source / ".gitlab" / "collcast.yml").string())[".collcast"]["artifacts"];
-  CHECK(repository.shell("ls " + artifacts["reports"]["junit"].as<std::string>()).out ==
-        "collcast-report/compare.xml\ncollcast-report/gates.xml\n");
-  CHECK(repository.has(artifacts["paths"][0].as<std::string>()));
+  const YAML::Node artifacts = gitlab_job()["artifacts"];
+  const auto kept = [&](const std::string& variables) {
+    return repository
+        .shell(with_job_variables(variables, "ls -d " + artifacts["paths"][0].as<std::string>() + " " +
+                                                 artifacts["reports"]["junit"].as<std::string>()))
+        .out;
+  };
+  CHECK(kept(base) == "collcast-report/\ncollcast-report/compare.xml\ncollcast-report/gates.xml\n");
   CHECK(gitlab(repository, base + " COLLCAST_TOLERANCE=60%").exit == 0);
+  const std::string elsewhere = base + " COLLCAST_TOLERANCE=60% COLLCAST_OUTPUT=forecast";
+  CHECK(gitlab(repository, elsewhere).exit == 0);
+  CHECK(kept(elsewhere) == "forecast/\nforecast/compare.xml\nforecast/gates.xml\n");
+}
+
+TEST_CASE("a GitLab job without collcast clones and builds it, and runs the clone's gate") {
+  const Repository repository;
+  const Folder origin, bin;
+  // A collcast whose build takes no time: its cmake puts the one under test in place.
+  fs::create_directories(origin.path() / "tools");
+  fs::copy_file(source / "tools" / "gate", origin.path() / "tools" / "gate");
+  origin.write("tools/setup", "#!/bin/sh\n");
+  bin.write("cmake", "#!/bin/sh\nmkdir -p build/release/bin && ln -sf \"$REAL_COLLCAST\" build/release/bin/collcast\n");
+  must(
+      run_shell("chmod +x tools/* && git init -q -b main . && git add -A && git -c user.name=Test -c "
+                "user.email=test@localhost commit -q -m collcast",
+                origin.path()));
+  must(run_shell("chmod +x cmake", bin.path()));
+  const Outcome outcome = gitlab(
+      repository, "COLLCAST_SCENARIOS=jobs/a.yaml REAL_COLLCAST=$(command -v collcast) COLLCAST_REPOSITORY=file://" +
+                      origin.path().string() + " PATH=" + bin.path().string() + ":/usr/bin:/bin");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit == 0);
+  CHECK(repository.has(".collcast/tools/gate"));
+  CHECK(outcome.out.find("## report passed") != std::string::npos);
 }
 
 TEST_CASE("the gate says how it is used") {
