@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <pugixml.hpp>
 
@@ -212,6 +214,29 @@ TEST_CASE("a saved report can be the base, and a commit that is not there is nam
   const Outcome outcome = github(repository, {{"scenarios", "jobs/a.yaml"}, {"base", "origin/gone"}});
   CHECK(outcome.exit == 2);
   CHECK(outcome.err.find("'origin/gone' is no commit here; was it fetched?") != std::string::npos);
+}
+
+TEST_CASE("a folder that is no repository is told from a commit that was not fetched") {
+  const Folder folder;
+  folder.write("a.yaml", scenario("a", "none"));
+  const Outcome outcome =
+      run_shell(quoted((source / "tools" / "gate").string()) + " --base main a.yaml", folder.path());
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("gate: no git repository here, which --base main needs") != std::string::npos);
+  CHECK(outcome.err.find("fetch-depth") == std::string::npos);
+}
+
+TEST_CASE("the example of the GitHub job installs git before the checkout, whose image has none") {
+  std::ifstream page(source / "docs" / "reporting.md");
+  const std::string text(std::istreambuf_iterator<char>(page), {});
+  const std::string begin = "```yaml\n# .github/workflows/forecast.yml\n";
+  const std::size_t at = text.find(begin);
+  REQUIRE(at != std::string::npos);
+  const YAML::Node job =
+      YAML::Load(text.substr(at + begin.size(), text.find("```\n", at + 3) - at - begin.size()))["jobs"]["forecast"];
+  CHECK(job["container"].as<std::string>() == "debian:12");
+  CHECK(job["steps"][0]["run"].as<std::string>().find("apt-get install -y git") != std::string::npos);
+  CHECK(job["steps"][1]["uses"].as<std::string>().starts_with("actions/checkout@"));
 }
 
 TEST_CASE("what stands in an input is never run") {
