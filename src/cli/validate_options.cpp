@@ -132,7 +132,7 @@ std::vector<std::string> places(const MeasuredArgs& args, const Session& session
   return session.search.measured;
 }
 
-/// Rows without a time, of each file the first few.
+/// Rows without a usable time, of each file the first few.
 Diagnostics few_of_each_file(const Diagnostics& rows) {
   constexpr int most = 10;
   Diagnostics out;
@@ -141,7 +141,7 @@ Diagnostics few_of_each_file(const Diagnostics& rows) {
     if (++seen[row.where.file] <= most) out.push_back(row);
   for (const auto& [file, count] : seen)
     if (count > most)
-      out.push_back({{file}, fmt::format("{} more rows without a time are left out", count - most), ""});
+      out.push_back({{file}, fmt::format("{} more rows without a usable time are left out", count - most), ""});
   return out;
 }
 

@@ -149,7 +149,7 @@ TEST_CASE("a row without a time is listed as not scored with its line, the rest 
   folder.write("all_reduce.log", many);
   const json few = json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
   REQUIRE(few["unscored"].size() == 11);
-  CHECK(few["unscored"][10]["why"] == "20 more rows without a time are left out");
+  CHECK(few["unscored"][10]["why"] == "20 more rows without a usable time are left out");
 }
 
 TEST_CASE("a table that --part leaves no row of is named: alone an error, beside others as not scored or not used") {

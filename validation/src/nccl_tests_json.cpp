@@ -15,6 +15,7 @@
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
+#include "printed_rate.hpp"
 #include "rank_count.hpp"
 #include "values.hpp"
 
@@ -73,7 +74,7 @@ struct ResultRow {
   std::string type;
   struct Placement {
     std::optional<Seconds> time;
-    std::string algbw, busbw;
+    std::string time_text, algbw, busbw;
     bool wrong = false;
   } out_of_place, in_place;
 };
@@ -230,6 +231,7 @@ class JsonReader : public nlohmann::json_sax<json> {
                  std::optional<double> number) {
     if (is("results", "[]", name, "time") || is("results", "[]", name, "cpu_time")) {
       p.time = read_microseconds(text);
+      p.time_text = text;
       if (!p.time && (text.empty() || is_no_time(text)))
         untimed_.push_back(untimed(here(), text.empty() ? "null" : text));
       else if (!p.time)
@@ -250,6 +252,10 @@ class JsonReader : public nlohmann::json_sax<json> {
   void finish_row() {
     const auto keep = [&](const ResultRow::Placement& p, bool in_place) {
       if (!p.time || *row_.size == Bytes(0)) return;
+      if (auto contradiction = rate_contradiction(here(), *row_.size, p.time_text, "us", p.algbw)) {
+        out.untimed.push_back(std::move(*contradiction));
+        return;
+      }
       if (p.wrong)
         out.warnings.push_back({here(), "results were wrong: this row is left out", "the run itself is broken"});
       else

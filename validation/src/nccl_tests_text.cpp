@@ -4,7 +4,8 @@
 // bounds values" at the end. A row is size, count, type, then operation and root where the version has them, then the
 // same columns once for out-of-place and once for in-place. Which columns these are is in the heading, as it changed
 // over the years (error, #wrong, per-iteration columns, a time stamp at the end); without a heading they are time,
-// algbw, busbw and errors. What else stands in a log (NCCL's own lines, the batch system's) is passed over.
+// algbw, busbw and errors. Before 2.0, under "bytes N type", times are milliseconds and the end has no '#'. What else
+// stands in a log (NCCL's own lines, the batch system's) is passed over.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
+#include "printed_rate.hpp"
 #include "rank_count.hpp"
 #include "values.hpp"
 
@@ -52,6 +54,7 @@ struct Heading {
   bool root = false;  ///< is printed
   bool counts_wrong = false;
   bool time_stamp = false;
+  bool milliseconds = false;
   bool known = false;
 };
 
@@ -69,6 +72,11 @@ class LogReader {
     const std::vector<Word> row = words(text);
     if (row.size() >= 3 && all_digits(row[0].text) && all_digits(row[1].text) && is_type(row[2].text))
       return measured(lines, row);
+    // The end as it was before 2.0.
+    if (is_end(text)) {
+      complete_ = true;
+      return;
+    }
     // A log that breaks off within a row.
     if (!lines.ended() && in_rows_ && all_digits(row[0].text)) return cut_off(lines);
     remark(text);
@@ -87,6 +95,10 @@ class LogReader {
   Complaints& complaints() { return complaints_; }
 
  private:
+  static bool is_end(std::string_view text) {
+    return text.find("Out of bounds") != std::string_view::npos || text.find("Avg bus") != std::string_view::npos;
+  }
+
   void comment(std::string_view text) {
     const std::vector<Word> w = words(text);
     if (w.empty()) return;
@@ -96,7 +108,7 @@ class LogReader {
     }
     if (w[0].text == "Rank" && w.size() > 6) return device(w);
     if (w[0].text == "size" || w[0].text == "bytes") return heading(w);
-    if (text.find("Out of bounds") != std::string_view::npos || text.find("Avg bus") != std::string_view::npos) {
+    if (is_end(text)) {
       complete_ = true;
       return;
     }
@@ -159,6 +171,7 @@ class LogReader {
     h.placements = std::min<std::size_t>(times.size(), 2);
     h.width = (times.size() > 1 ? times[1] : w.size() - (h.time_stamp ? 1 : 0)) - times[0];
     h.known = true;
+    h.milliseconds = w[0].text == "bytes" && w.size() > 1 && w[1].text == "N";
     heading_ = h;
     // Two headings without devices between them: a second test.
     if (!test_.points.empty()) keep(true);
@@ -206,7 +219,9 @@ class LogReader {
     const Word& word = row[first];
     if (word.text == "N/A") return;  // this placement does not exist
     const Location where = lines.at(word.column + skipped_);
-    const auto time = read_microseconds(word.text);
+    const char* const unit = heading_.milliseconds ? "ms" : "us";
+    auto time = read_microseconds(word.text);
+    if (time && heading_.milliseconds) time = *time * 1000.0;
     if (!time && is_no_time(word.text)) {
       if (size > Bytes(0)) out_.untimed.push_back(untimed(where, word.text));
       return;
@@ -214,7 +229,7 @@ class LogReader {
     if (!time) {
       complain_of_odd_row();
       odd_row_ = {where, fmt::format("the time is '{}'", printable(word.text)),
-                  "expected microseconds above 0, to 10^12"};
+                  fmt::format("expected {}seconds above 0, to 10^12", heading_.milliseconds ? "milli" : "micro")};
       if (is_number(word.text)) complain_of_odd_row();  // out of range, not broken off
       return;
     }
@@ -226,6 +241,12 @@ class LogReader {
       return;
     }
     if (size == Bytes(0)) return;
+    if (first + 1 < row.size()) {
+      if (auto contradiction = rate_contradiction(where, size, word.text, unit, row[first + 1].text)) {
+        out_.untimed.push_back(std::move(*contradiction));
+        return;
+      }
+    }
     ++rows_;
     if (first + 2 < row.size()) evidence_.add(read_rates(row[first + 1].text, row[first + 2].text));
     test_.points.push_back({size, *time, in_place, std::nullopt});

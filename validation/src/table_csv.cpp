@@ -1,5 +1,5 @@
 // The table format: collective, size_bytes, time_us and inplace in any order of columns; others are passed over, as
-// bandwidths follow from these.
+// bandwidths follow from these; where there is algbw_gbps, it is held against size and time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
+#include "printed_rate.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -18,6 +19,7 @@ enum Needed { collective, size_bytes, time_us, inplace };
 
 struct Columns {
   std::array<std::size_t, needed.size()> at{};
+  std::optional<std::size_t> algbw;
   std::size_t count = 0;
 };
 
@@ -32,6 +34,9 @@ std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints) 
     if (found == titles.end()) missing.emplace_back(needed[i]);
     out.at[i] = static_cast<std::size_t>(found - titles.begin());
   }
+  const auto rate =
+      std::find_if(titles.begin(), titles.end(), [](const Word& title) { return title.text == "algbw_gbps"; });
+  if (rate != titles.end()) out.algbw = static_cast<std::size_t>(rate - titles.begin());
   if (missing.empty()) return out;
   complaints.add(lines.at(1),
                  fmt::format("the column{} {} {} missing", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
@@ -70,6 +75,13 @@ class Rows {
     if (no_time && size && good_place && *size > Bytes(0))
       out.untimed.push_back(untimed(lines.at(time_word.column), time_word.text));
     if (!size || !time || !good_place || *size == Bytes(0)) return;
+    if (columns.algbw) {
+      const Location where = lines.at(time_word.column);
+      if (auto contradiction = rate_contradiction(where, *size, time_word.text, "us", row[*columns.algbw].text)) {
+        out.untimed.push_back(std::move(*contradiction));
+        return;
+      }
+    }
     if (++count_ > most_measured_rows) return;
     MeasuredTable& table = table_of(std::string(row[columns.at[collective]].text));
     MeasuredPoint point{*size, *time, place_word.text == "1", std::nullopt};

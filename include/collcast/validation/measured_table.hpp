@@ -35,7 +35,7 @@ struct MeasuredTable {
 struct Readings {
   std::vector<MeasuredTable> tables;
   Diagnostics warnings;  ///< what was left out, and where
-  Diagnostics untimed;   ///< rows without a time (0, nan), which are left out
+  Diagnostics untimed;   ///< rows without a time (0, nan), or with one that contradicts their algbw, which are left out
   Diagnostics unread;    ///< of each file of a folder that cannot be read, the first reason
 };
 
