@@ -211,9 +211,15 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   if (method && sharing && *method == Method::estimate && *sharing == Sharing::fifo)
     errors.push_back({command_line, "--sharing fifo has no effect on --method estimate",
                       "the closed form always has fair shares; expected --method simulate or both"});
-  if (machine && !args.machine.ranks.empty() && !(args.groups.empty() || machine->fabric.spec().teaching))
-    errors.push_back({command_line, "--ranks and --group exclude each other on a machine that --ranks does not size",
-                      "expected one of the two"});
+  if (machine && !args.machine.ranks.empty() && !args.groups.empty()) {
+    const int needed = args.groups_of.empty() ? ranks_needed(groups) : 0;
+    if (!machine->fabric.spec().teaching)
+      errors.push_back({command_line, "--ranks and --group exclude each other on a machine that --ranks does not size",
+                        "expected one of the two"});
+    else if (needed > machine->ranks)
+      errors.push_back({command_line, fmt::format("--group: rank {} is outside --ranks {}", needed - 1, machine->ranks),
+                        fmt::format("expected ranks from 0 to {}, or --ranks {}", machine->ranks - 1, needed)});
+  }
   if (!errors.empty()) return std::nullopt;
   CollectiveQuestion out{*kind,
                          std::move(machine->fabric),
