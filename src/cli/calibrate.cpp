@@ -11,6 +11,7 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
@@ -64,6 +65,7 @@ Exit run_calibrate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Places places = parse_places(args, errors);
   check_library(args.library, errors);
+  append(errors, check_overwriting(inputs_of(args.measured), args.files));
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (!errors.empty()) return refuse(session, errors);
 

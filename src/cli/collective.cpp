@@ -8,6 +8,7 @@
 #include "cli/collective_nccl.hpp"
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "collcast/base/units.hpp"
@@ -190,6 +191,8 @@ Diagnostic too_many(const Case& c, std::int64_t count) {
 Exit run_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
+  append(errors,
+         check_overwriting({args.collective.machine.topology, args.collective.machine.overlay}, {args.output.file}));
   const auto question = understand(args.collective, session, errors);
   if (question && question->library == Library::ideal && args.links && !question->simulate)
     errors.push_back({command_line, "--links needs a simulation", "expected --method simulate or both"});

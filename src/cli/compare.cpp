@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/saved_files.hpp"
 #include "cli/targets.hpp"
 #include "cli/values.hpp"
@@ -86,6 +87,8 @@ Exit run_compare(const Args& args, const Session& session) {
   Diagnostics errors;
   const std::vector<Target> targets = parse_targets(args.output, false, errors);
   const Tolerances tolerances = parse_tolerances(args.tolerances, errors);
+  for (const std::string& side : {args.base, args.now})
+    append(errors, check_overwriting(files_of(side, ".json"), args.output.files));
   if (args.base == "-" && args.now == "-")
     errors.push_back({command_line, "BASE and NEW are both standard input", "expected '-' for one of them"});
   if (!errors.empty()) return refuse(session, errors);

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "collcast/scenario/measured_facts.hpp"
+
 namespace collcast::cli {
 
 namespace fs = std::filesystem;
@@ -25,6 +27,17 @@ MeasureReport only(const MeasureReport& report, CollectiveKind kind) {
   std::copy_if(report.rows.begin(), report.rows.end(), std::back_inserter(out.rows),
                [&](const MeasuredRow& row) { return row.kind == kind; });
   return out;
+}
+
+/// A sidecar replaces the one of an earlier measurement, and no other YAML (a machine, a scenario).
+Diagnostics check_sidecar(const fs::path& table) {
+  const fs::path beside = fs::path(table).replace_extension(".yaml");
+  std::error_code ignored;
+  if (!fs::is_regular_file(beside, ignored) || load_measured_facts(beside.string(), command_line)) return {};
+  return {
+      {command_line,
+       fmt::format("the sidecar of '{}' would be written over '{}', which is none", table.string(), beside.string()),
+       "expected another file for the table"}};
 }
 
 std::string csv_text(const MeasureReport& report) {
@@ -50,6 +63,7 @@ MeasuredFiles::MeasuredFiles(const Session& session, const MeasureQuestion& ques
     if (way_ == Way::tables && question.plan.kinds.size() > 1)
       errors.push_back({command_line, fmt::format("--output: '{}' is one table, for one collective", output.file),
                         "expected a folder (its name ends in '/'), which gets a table for each"});
+    if (way_ == Way::tables) append(errors, check_sidecar(output.file));
   }
 }
 
@@ -93,6 +107,11 @@ bool MeasuredFiles::write_table(const MeasureReport& report, CollectiveKind kind
     std::error_code ignored;  // a folder that is not there is said when the file cannot be written
     fs::create_directory(place.has_filename() ? place : place.parent_path(), ignored);
     place /= facts.id + ".csv";
+    if (checked_.insert(place.string()).second)
+      if (const Diagnostics wrong = check_sidecar(place); !wrong.empty()) {
+        refuse(session_, wrong);
+        return false;
+      }
   }
   const fs::path beside = fs::path(place).replace_extension(".yaml");
   if (deliver(session_, {}, {{place.string(), csv_text(table)}, {beside.string(), sidecar(facts, table)}}) != Exit::ok)

@@ -4,6 +4,7 @@
 // in order (standard output, a device) gets each row as it comes. Other formats are one document at the end.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ class MeasuredFiles {
   Format format_;
   Way way_ = Way::document;
   bool folder_ = false;
-  std::size_t streamed_ = 0;  ///< characters
+  std::size_t streamed_ = 0;       ///< characters
+  std::set<std::string> checked_;  ///< tables whose sidecar's place is free
   std::string kept_;
 };
 

@@ -244,6 +244,7 @@ Command add_plan(CLI::App& parent) {
       "  collcast plan llama3-70b-64xh100 --what-if all\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
   return [args, &app](const Session& session) {
+    args->scenario.outputs = {args->output.file};
     return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_plan(*args, session);
   };
 }

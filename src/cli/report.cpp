@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/saved_files.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/targets.hpp"
@@ -55,6 +56,7 @@ void add_scenario(const Args& args, const std::string& input, const Session& ses
   ScenarioArgs scenario;
   scenario.scenario = input;
   scenario.method = args.method;
+  scenario.outputs = args.output.files;
   if (args.what_if != "all") {
     scenario.what_if = args.what_if;
     return add_forecast(scenario, session, out, broken, errors);
@@ -100,6 +102,8 @@ Exit say_lacking(const Session& session, const std::string& what) {
 Exit run_report(const Args& args, const Session& session) {
   Diagnostics errors;
   const std::vector<Target> targets = parse_targets(args.output, true, errors);
+  for (const std::string& input : args.inputs)
+    if (is_saved(input)) append(errors, check_overwriting(files_of(input, ".json"), args.output.files));
   if (!errors.empty()) return refuse(session, errors);
   for (const Target& target : targets) {
     if (target.format == TargetFormat::html && !html_lacks().empty()) return say_lacking(session, html_lacks());

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cli/collective_options.hpp"
+#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/values.hpp"
 
@@ -186,6 +187,9 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
       if (!value.empty())
         errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
                           "its times are given; remove the option"});
+  append(errors, check_overwriting({scenario.file, scenario.origins.of("model.hidden").file,  // or its config.json
+                                    scenario.topology.file, args.overlay},
+                                   args.outputs));
   if (!args.overlay.empty()) calibrate(args, scenario, errors);
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;

@@ -71,6 +71,7 @@ Command add_step(CLI::App& parent) {
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");
   return [args, &app](const Session& session) {
+    args->scenario.outputs = {args->output.file, args->trace};
     return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_step(*args, session);
   };
 }

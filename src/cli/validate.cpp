@@ -9,6 +9,7 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
@@ -88,6 +89,7 @@ Exit run_validate(const Args& args, const Session& session) {
     errors.push_back({command_line, "--overlay: calibrations are fitted with library ideal",
                       "expected --library ideal, or no overlay"});
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
+  append(errors, check_overwriting(inputs_of(args.measured, args.overlay), {args.output.file}));
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (measured && !args.overlay.empty()) apply_overlay(args, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);

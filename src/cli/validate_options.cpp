@@ -10,6 +10,7 @@
 #include <map>
 #include <ostream>
 
+#include "cli/inputs.hpp"
 #include "cli/values.hpp"
 #include "collcast/validation/calibrate.hpp"
 
@@ -166,6 +167,13 @@ void add_measured_options(CLI::App& app, MeasuredArgs& args) {
       ->description("the machine of all tables (default: the one that lists a table's system, else the likest)");
   app.get_option("--nodes")->description("of logs that do not name their devices");
   app.get_option("--ranks")->description("of logs that do not name their devices");
+}
+
+std::vector<std::string> inputs_of(const MeasuredArgs& args, const std::string& overlay) {
+  std::vector<std::string> out = files_of_measured(args.measured);
+  out.push_back(args.machine.topology);
+  out.push_back(overlay);
+  return out;
 }
 
 std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& session, Diagnostics& errors) {

@@ -23,6 +23,9 @@ struct MeasuredArgs {
 };
 void add_measured_options(CLI::App&, MeasuredArgs&);
 
+/// The files that these options name, and an overlay, for check_overwriting.
+std::vector<std::string> inputs_of(const MeasuredArgs&, const std::string& overlay = "");
+
 /// Measurements and the machines that they can be put on.
 struct Measured {
   std::vector<MeasuredTable> tables;

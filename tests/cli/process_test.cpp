@@ -167,6 +167,63 @@ TEST_CASE("a failed command leaves the old file alone") {
   CHECK(folder.read("groups.json") == "old");
 }
 
+TEST_CASE("no command writes over what it reads") {
+  const Folder folder;
+  const std::string scenario =
+      "schema: collcast.scenario.v1\nname: a\ntopology: m.yaml\nnodes: 1\n"
+      "model: {layers: 8, hidden: 4096, heads: 32, ffn: 16384, vocab: 32000}\n"
+      "layout: {tp: 8}\nbatch: {sequence: 2048, global_batch: 8}\n";
+  const std::string table = "collective,size_bytes,time_us,inplace\nall_reduce,1024,9.5,0\nall_reduce,2048,9.7,0\n";
+  const std::string overlay =
+      "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-h100\n"
+      "    base_latency: 20us\n    latency_scale: 2\n    efficiency: {nvlink: 0.5, pcie: 1, network: 1}\n";
+  REQUIRE(run_shell("collcast step llama3-8b-8xh100 --output r.json && mkdir in && cp r.json in", folder.path()).exit ==
+          0);
+  folder.write("m.yaml", "schema: collcast.topology.v1\nextends: dgx-h100\nname: dgx-h100\n");
+  const std::string sidecar = "id: t\ncollective: all_reduce\nsystem: s\nnodes: 1\nnranks: 8\n";
+  folder.write("s.yaml", scenario);
+  folder.write("t.csv", table);
+  folder.write("t.yaml", sidecar);
+  folder.write("o.yaml", overlay);
+  const std::string machine = folder.read("m.yaml"), result = folder.read("r.json");
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"validate --measured t.csv --topology dgx-h100 --output t.csv",
+       "'t.csv' would be written over the input 't.csv'"},
+      {"validate --measured t.csv --topology dgx-h100 --format json --output ./t.yaml",
+       "'./t.yaml' would be written over the input 't.yaml'"},
+      {"validate --measured t.csv --topology dgx-h100 --overlay o.yaml --format json --output o.yaml",
+       "the input 'o.yaml'"},
+      {"calibrate --measured t.csv --topology dgx-h100 --output t.yaml", "the input 't.yaml'"},
+      {"calibrate --measured t.csv --topology m.yaml --output m.yaml", "the input 'm.yaml'"},
+      {"compare r.json in/r.json --output in/r.json", "the input 'in/r.json'"},
+      {"compare in in --output in/r.json", "the input 'in/r.json'"},
+      {"report r.json --output r.json", "the input 'r.json'"},
+      {"report in --output in/r.json", "the input 'in/r.json'"},
+      {"report s.yaml --format json --output s.yaml", "the input 's.yaml'"},
+      {"step s.yaml --format json --output s.yaml", "the input 's.yaml'"},
+      {"step s.yaml --trace m.yaml", "'m.yaml' would be written over the input"},
+      {"plan s.yaml --format json --output m.yaml", "'m.yaml' would be written over the input"},
+      {"plan s.yaml --overlay o.yaml --format json --output o.yaml", "the input 'o.yaml'"},
+      {"explain step s.yaml --format json --output s.yaml", "the input 's.yaml'"},
+      {"explain collective all_reduce --topology m.yaml --format json --output m.yaml", "the input 'm.yaml'"},
+      {"collective all_reduce --topology m.yaml --overlay o.yaml --format json --output o.yaml", "the input 'o.yaml'"}};
+  for (const auto& [command, expected] : cases) {
+    const Outcome outcome = run_shell("collcast " + command, folder.path());
+    INFO(command << "\n" << outcome.err);
+    CHECK(outcome.exit == 2);
+    CHECK(outcome.err.find(expected) != std::string::npos);
+  }
+  CHECK(folder.read("s.yaml") == scenario);
+  CHECK(folder.read("t.csv") == table);
+  CHECK(folder.read("t.yaml") == sidecar);
+  CHECK(folder.read("o.yaml") == overlay);
+  CHECK(folder.read("m.yaml") == machine);
+  CHECK(folder.read("r.json") == result);
+  CHECK(folder.read("in/r.json") == result);
+  // Another file in the same folder is nobody's input.
+  CHECK(run_shell("collcast report in --output in/page.md", folder.path()).exit == 0);
+}
+
 TEST_CASE("the program finds its data from anywhere, also through a link to it") {
   const Folder folder;
   std::filesystem::create_symlink(COLLCAST_EXECUTABLE, folder.path() / "cc");

@@ -1,0 +1,48 @@
+#include "cli/inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/session.hpp"
+
+namespace collcast::cli {
+
+namespace fs = std::filesystem;
+
+Diagnostics check_overwriting(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+  Diagnostics out;
+  std::error_code none;
+  for (const std::string& output : outputs) {
+    // A terminal or a pipe may be both.
+    if (output.empty() || !fs::is_regular_file(output, none)) continue;
+    for (const std::string& input : inputs) {
+      if (input.empty() || input == "-" || !fs::equivalent(input, output, none) || none) continue;
+      out.push_back({command_line, fmt::format("'{}' would be written over the input '{}'", output, input),
+                     "expected another file for the result"});
+      break;
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> files_of(const std::string& input, const std::string& suffix) {
+  std::error_code error;
+  if (!fs::is_directory(input, error)) return {input};
+  std::vector<std::string> out;
+  for (fs::directory_iterator it(input, error), end; !error && it != end; it.increment(error))
+    if (suffix.empty() || it->path().extension() == suffix) out.push_back(it->path().string());
+  return out;
+}
+
+std::vector<std::string> files_of_measured(const std::vector<std::string>& measured) {
+  std::vector<std::string> out;
+  for (const std::string& input : measured)
+    for (const std::string& file : files_of(input)) {
+      out.push_back(file);
+      out.push_back(fs::path(file).replace_extension(".yaml").string());
+    }
+  return out;
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,20 @@
+// The files that a command reads are not written over by what it writes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+
+namespace collcast::cli {
+
+/// An error, with both names, for every output that is one of the files read. Empty names, '-' and names of no file are
+/// none.
+Diagnostics check_overwriting(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+
+/// What is read of an input: itself, or the files of a folder (with this suffix, if one is given).
+std::vector<std::string> files_of(const std::string& input, const std::string& suffix = "");
+/// The same of measured tables, with their sidecars.
+std::vector<std::string> files_of_measured(const std::vector<std::string>& measured);
+
+}  // namespace collcast::cli
