@@ -92,6 +92,8 @@ Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_
   const bool speaks = !question->member || question->member->rank == 0;
   Exit written = Exit::ok;
   if (kept && speaks && !report.rows.empty()) written = files.close(report);
+  if (speaks && !(files.shows_notes() && !report.rows.empty()))
+    for (const std::string& note : report.notes) session.err << "note: " << note << '\n';
   if (!kept) report.problems.push_back(fmt::format("stopped: its rows cannot be written to {}", files.place()));
   say(session, "measurement", report.problems, kept_text(report, files));
   if (outcome.signal != 0) {
@@ -101,6 +103,9 @@ Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_
     std::raise(outcome.signal);
   }
   if (!kept || written != Exit::ok) return Exit::bad_input;
+  if (speaks && report.rows.empty() && outcome.ending == Ending::finished)
+    return refuse(session,
+                  {{command_line, "nothing was measured: every size was left out", "expected a larger --size"}});
   return exit_of(outcome.ending);
 }
 

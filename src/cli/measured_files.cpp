@@ -26,6 +26,10 @@ MeasureReport only(const MeasureReport& report, CollectiveKind kind) {
   out.rows.clear();
   std::copy_if(report.rows.begin(), report.rows.end(), std::back_inserter(out.rows),
                [&](const MeasuredRow& row) { return row.kind == kind; });
+  const std::string name(to_string(kind));
+  std::erase_if(out.notes, [&](const std::string& note) {
+    return !note.starts_with(name + " ") && !note.starts_with(name + ":");
+  });
   return out;
 }
 
@@ -70,6 +74,10 @@ MeasuredFiles::MeasuredFiles(const Session& session, const MeasureQuestion& ques
 bool MeasuredFiles::keep(const MeasureReport& report) {
   if (way_ == Way::tables) return write_table(report, report.rows.back().kind);
   return way_ != Way::stream || append_rows(report);
+}
+
+bool MeasuredFiles::shows_notes() const {
+  return way_ == Way::document && output_.file.empty() && (format_ == Format::table || format_ == Format::markdown);
 }
 
 std::string MeasuredFiles::place() const { return output_.file.empty() ? "standard output" : "'" + output_.file + "'"; }

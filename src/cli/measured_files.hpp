@@ -24,6 +24,8 @@ class MeasuredFiles {
   Exit close(const MeasureReport&);
   /// "in t.csv", for a message; empty where nothing was kept in a file.
   const std::string& kept() const { return kept_; }
+  /// Whether a page on standard output will say what was left out.
+  bool shows_notes() const;
   /// Where rows go, for a message.
   std::string place() const;
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -152,6 +153,51 @@ TEST_CASE("every datatype and every algorithm gives right results on 4 ranks") {
     }
     CHECK(document["notes"].size() == (unsteady > 0 ? 1 : 0));
   }
+}
+
+TEST_CASE("what is left out is said on the error stream and in the sidecar; nothing measured is exit 2") {
+  const Folder folder;
+  const auto none = run_shell("collcast measure all_reduce --backend gloo --ranks 2 --size 3" + quick, folder.path());
+  CHECK(none.exit == 2);
+  CHECK(none.out.empty());
+  CHECK(none.err.find("note: all_reduce of 3 B left out: less than one float per rank") != std::string::npos);
+  CHECK(none.err.find("nothing was measured") != std::string::npos);
+
+  const auto some =
+      run_shell("collcast measure all_gather,broadcast --backend gloo --ranks 3 --size 8,1KiB --output z/" + quick,
+                folder.path());
+  CAPTURE(some.err);
+  REQUIRE(some.exit == 0);
+  const std::string note = "all_gather of 8 B left out: less than one float per rank";
+  CHECK(some.err.find("note: " + note) != std::string::npos);
+  CHECK(folder.read("z/gloo-loopback-1x3-all_gather.yaml").find(note) != std::string::npos);
+  CHECK(folder.read("z/gloo-loopback-1x3-broadcast.yaml").find("left out") == std::string::npos);
+
+  const auto kinds = run_shell(
+      "collcast measure all_gather,broadcast --backend gloo --ranks 3 --size 8 --output y/" + quick, folder.path());
+  CHECK(kinds.exit == 0);
+  CHECK(kinds.err.find("note: " + note) != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "y" / "gloo-loopback-1x3-all_gather.csv"));
+}
+
+TEST_CASE("a sidecar is not written over a YAML that is none") {
+  const Folder folder;
+  const std::string machine = "schema: collcast.topology.v1\nextends: dgx-h100\nname: mine\n";
+  folder.write("mine.yaml", machine);
+  const std::string measure = "collcast measure all_reduce --backend gloo --ranks 2 --size 64 --output ";
+  const auto refused = run_shell(measure + "mine.csv" + quick, folder.path());
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("the sidecar of 'mine.csv' would be written over 'mine.yaml', which is none") !=
+        std::string::npos);
+  CHECK(folder.listing() == "mine.yaml");
+  std::filesystem::create_directories(folder.path() / "d");
+  folder.write("d/gloo-loopback-1x2-all_reduce.yaml", machine);
+  CHECK(run_shell(measure + "d/" + quick, folder.path()).exit == 2);
+  CHECK(folder.read("d/gloo-loopback-1x2-all_reduce.yaml") == machine);
+  CHECK(folder.read("mine.yaml") == machine);
+  // Its own of an earlier time it replaces.
+  CHECK(run_shell(measure + "t.csv" + quick, folder.path()).exit == 0);
+  CHECK(run_shell(measure + "t.csv" + quick, folder.path()).exit == 0);
 }
 
 TEST_CASE("standard output gets the same table, row by row, and notes what is too small to cut") {

@@ -72,6 +72,7 @@ std::string sidecar(const TableFacts& facts, const MeasureReport& report) {
   for (const auto& [name, value] : facts.environment) out += fmt::format("  {}: {}\n", name, quoted(value));
   line("healthy", "unknown");
   std::vector<std::string> notes = system.notes;
+  notes.insert(notes.end(), report.notes.begin(), report.notes.end());
   if (const std::string text = unsteady_text(report); !text.empty()) notes.push_back(text);
   line("note", quoted(joined(notes)));
   line("source", quoted("measured by collcast " + std::string(tool_version())));
