@@ -66,6 +66,19 @@ void apply_overlay(const Args& args, Measured& measured, Diagnostics& errors) {
   measured.machines.calibrate(std::move(overlay).value());
 }
 
+/// An overlay that calibrates no machine of any table, as other commands refuse it.
+Diagnostics unused_overlay(const Args& args, const ValidateReport& report) {
+  if (args.overlay.empty()) return {};
+  std::vector<std::string> machines;
+  for (const ScoringMachine& machine : report.machines) {
+    if (machine.calibrated) return {};
+    machines.push_back(machine.topology);
+  }
+  return {{typed("--overlay", args.overlay),
+           fmt::format("'{}' calibrates none of the tables' machines: {}", args.overlay, fmt::join(machines, ", ")),
+           "expected an overlay that 'collcast calibrate' fitted to tables of these machines"}};
+}
+
 /// Files of a folder that could not be read and rows without a time, beside the tables that could not be scored;
 /// without their folder.
 void add_unread(const Diagnostics& unread, ValidateReport& report) {
@@ -103,6 +116,7 @@ Exit run_validate(const Args& args, const Session& session) {
   report.library = is_nccl ? "nccl" : "ideal";
   report.method = *method == 1 ? "simulate" : "estimate";
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
+  if (const Diagnostics unused = unused_overlay(args, report); !unused.empty()) return refuse(session, unused);
   report.budgets = outcomes(report, budgets);
   report.every_table = format == Format::markdown;
   const Exit written = deliver(session, report, format, args.output);

@@ -179,6 +179,20 @@ TEST_CASE("a table that --part leaves no row of is named: alone an error, beside
   }
 }
 
+TEST_CASE("an overlay that calibrates none of the tables' machines is an error in every format") {
+  const Folder folder;
+  folder.write("o.yaml",
+               "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-h100\n"
+               "    base_latency: 20us\n    latency_scale: 2\n    efficiency: {nvlink: 0.5, pcie: 1, network: 1}\n");
+  for (const std::string format : {"table", "json", "csv", "markdown"}) {
+    const auto run = validate(folder, "--measured " + one_table + " --overlay o.yaml --format " + format);
+    INFO(format << run.err);
+    CHECK(run.exit == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err.find("'o.yaml' calibrates none of the tables' machines: ") != std::string::npos);
+  }
+}
+
 TEST_CASE("validate and calibrate say how a machine was found, and warn of guesses and of other GPUs") {
   const Folder folder;
   folder.write("all_reduce.log", log_text);
