@@ -210,6 +210,9 @@ Exit run_plan(const Args& args, const Session& session) {
     if (!reasons) return refuse(session, reasons.errors());
     report.why = std::move(reasons).value();
   }
+  // A page on standard output says it itself.
+  const bool page_is_read = args.output.file.empty() && (format == Format::table || format == Format::markdown);
+  if (report.result.partial && !page_is_read) say(session, {partial_text(report)});
   const Exit delivered = deliver(session, report, format, args.output);
   return delivered == Exit::ok && report.result.partial ? Exit::interrupted : delivered;
 }

@@ -169,11 +169,12 @@ std::vector<PlannedLayout> pareto_of(const std::vector<PlannedLayout>& ranked) {
 void merge(std::vector<FamilyResult> families, PlanResult& plan) {
   std::map<std::string, std::int64_t> rejected;
   for (FamilyResult& f : families) {
-    plan.partial = plan.partial || !f.done;
+    plan.all_seen = plan.all_seen && f.done;
     plan.ranked.insert(plan.ranked.end(), f.feasible.begin(), f.feasible.end());
     for (const auto& [reason, count] : f.rejected) rejected[reason] += count;
     if (f.smallest) keep_smaller(plan.smallest, *f.smallest);
   }
+  plan.partial = !plan.all_seen;
   plan.feasible = std::ssize(plan.ranked);
   plan.evaluated = plan.feasible;
   for (const auto& [reason, count] : rejected) {
@@ -198,12 +199,16 @@ void simulate(const PlanInputs& in, const Fabric& fabric, PlannedLayout& layout)
 void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count, Desk& desk, PlanResult& plan) {
   count = std::min(count, plan.ranked.size());
   desk.begin("simulating", count);
+  std::atomic<bool> missed = false;
   tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-    if (desk.stopped()) return;
+    if (desk.stopped()) {
+      missed = true;
+      return;
+    }
     simulate(in, fabric, plan.ranked[i]);
     desk.step();
   });
-  plan.partial = plan.partial || desk.stopped();
+  plan.partial = missed;
   std::ranges::sort(plan.ranked, better);
 }
 

@@ -231,6 +231,15 @@ void add_variants(Page& out, const PlanReport& report) {
 
 }  // namespace
 
+std::string partial_text(const PlanReport& report) {
+  const auto cut = [&](bool all_seen) {
+    return all_seen ? "partial: every layout was seen; stopped before the best were simulated"
+                    : "partial: stopped before every layout was seen";
+  };
+  if (!report.result.all_seen || report.variants.empty()) return cut(report.result.all_seen);
+  return "partial: stopped before every variant was planned and its best layouts simulated";
+}
+
 Page page(const PlanReport& report) {
   const PlanResult& r = report.result;
   const StepInputs& in = report.inputs.base;
@@ -247,8 +256,7 @@ Page page(const PlanReport& report) {
   const std::int64_t rejected = r.evaluated - r.feasible;
   plain(fmt::format("{} evaluated: {} {}, {} {} rejected", counted(r.evaluated, "layout"), r.feasible,
                     r.feasible == 1 ? "fits" : "fit", rejected, rejected == 1 ? "was" : "were"));
-  if (r.partial)
-    out.blocks.push_back(Paragraph{"partial: stopped before every layout was seen", Paragraph::Tone::warning});
+  if (r.partial) out.blocks.push_back(Paragraph{partial_text(report), Paragraph::Tone::warning});
   if (r.ranked.empty())
     out.blocks.push_back(Paragraph{nothing_fits(r), Paragraph::Tone::warning});
   else

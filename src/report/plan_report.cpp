@@ -153,13 +153,15 @@ Json blank_row(const PlanReport& report) {
            {"nodes", nullptr}, {"gpus", nullptr},    {"rank", nullptr}};
   flatten(planned_json({}, report.inputs.base.layout), "", row);
   row["objections"] = nullptr;
+  row["partial"] = nullptr;
   for (Json& cell : row) cell = nullptr;
   return row;
 }
 
 Json csv_row(const PlanReport& report, std::string_view part, const std::string& what_if, int gpus,
-             const MachineSummary& machine, const Json& values) {
+             const MachineSummary& machine, bool partial, const Json& values) {
   Json row = blank_row(report);
+  row["partial"] = partial;
   row["part"] = part;
   if (!what_if.empty()) row["what_if"] = what_if;
   row["topology"] = machine.topology;
@@ -174,7 +176,8 @@ Json csv_table(const PlanReport& report) {
   const ParallelLayout& base = report.inputs.base.layout;
   Json rows = Json::array({blank_row(report)});
   const auto add = [&](std::string_view part, const Json& values) {
-    rows.push_back(csv_row(report, part, report.what_if, report.inputs.gpus, report.machine, values));
+    rows.push_back(
+        csv_row(report, part, report.what_if, report.inputs.gpus, report.machine, report.result.partial, values));
   };
   for (const Json& row : ranked_json(report)) add("ranked", row);
   for (const PlanVariant& v : report.variants) {
@@ -185,7 +188,7 @@ Json csv_table(const PlanReport& report) {
     } else {
       values["objections"] = "no layout fits";
     }
-    rows.push_back(csv_row(report, "variant", v.name, v.gpus, v.machine, values));
+    rows.push_back(csv_row(report, "variant", v.name, v.gpus, v.machine, v.partial, values));
   }
   const auto add_why = [&](std::string_view part, const WhyLayout& w) {
     Json values = why_json(w, base);

@@ -245,6 +245,14 @@ TEST_CASE("Ctrl-C ends a plan with the best so far, marked partial, and 130") {
   const Outcome json = interrupted_plan("json");
   CHECK(json.exit == 130);
   CHECK(json.out.find("\"partial\": true") != std::string::npos);
+  CHECK(json.err.find("warning: partial: stopped before every layout was seen") != std::string::npos);
+  const Outcome csv = interrupted_plan("csv");
+  CHECK(csv.exit == 130);
+  CHECK(csv.err.find("warning: partial: stopped before every layout was seen") != std::string::npos);
+  const std::string heading = csv.out.substr(0, csv.out.find('\n'));
+  CHECK(heading.ends_with(",partial"));
+  std::istringstream rows(csv.out.substr(heading.size() + 1));
+  for (std::string row; std::getline(rows, row);) CHECK(row.ends_with(",true"));
 }
 
 TEST_CASE("a plan is the same bytes from one, two and four threads") {

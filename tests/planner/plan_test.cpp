@@ -218,6 +218,25 @@ TEST_CASE("stopped, a plan hands over what it has and says so") {
   CHECK(some.feasible > 0);
   CHECK(some.feasible < whole.feasible);
   CHECK(some.evaluated == some.feasible + rejected(some));
+  CHECK_FALSE(some.all_seen);
+}
+
+TEST_CASE("stopped within its simulations, a plan has seen every layout; after the last it is whole") {
+  const Fabric fabric = cluster(2);
+  const auto stopped_after = [&](std::size_t simulations) {
+    bool enough = false;
+    PlanOptions options{1, 2};
+    options.progress = [&](const char* what, std::size_t done, std::size_t) {
+      enough = what == std::string("simulating") && done >= simulations;
+    };
+    options.stop = [&] { return enough; };
+    return planned(small(), fabric, options);
+  };
+  const PlanResult one = stopped_after(1);
+  CHECK(one.partial);
+  CHECK(one.all_seen);
+  CHECK(one.evaluated == planned(small(), fabric).evaluated);
+  CHECK_FALSE(stopped_after(2).partial);
 }
 
 TEST_CASE("progress counts every family once, then the simulations") {

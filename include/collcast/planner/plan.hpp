@@ -66,6 +66,7 @@ struct PlanResult {
   std::vector<Rejection> rejected;    ///< most frequent first
   std::optional<SmallestRejected> smallest;
   bool partial = false;  ///< stopped before the end
+  bool all_seen = true;  ///< every layout was looked at; if partial, then the best were not all simulated
 };
 
 /// Fails where the base itself cannot run on this machine, whatever its layout; `origins` as for check_step.

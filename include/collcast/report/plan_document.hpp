@@ -32,6 +32,9 @@ struct PlanReport {
   std::vector<std::string> said;      ///< warnings that people had on the error stream
 };
 
+/// What a partial result lacks, for people.
+std::string partial_text(const PlanReport&);
+
 std::string json(const PlanReport&);
 Table csv(const PlanReport&);
 Page page(const PlanReport&);
