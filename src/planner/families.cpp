@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace collcast::planner {
 
@@ -40,13 +41,31 @@ std::vector<int> divisors(int n) {
   return small;
 }
 
+namespace {
+
+/// Degrees that were asked for and are not the GPUs; their other values do not matter, and count once each.
+Family not_the_gpus(int tp, int pp, int dp, const SearchSpace& space) {
+  Family f{tp, pp, dp, degrees_are_not_gpus, {}, {}, {}, {}};
+  f.micro_batch = all_or(space.micro_batch, {1});
+  f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
+  f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
+  f.zero = if_it_matters(dp > 1, all_or(space.zero, {0, 1}));
+  return f;
+}
+
+}  // namespace
+
 std::vector<Family> families(const PlanInputs& in) {
   const SearchSpace& space = in.space;
   std::vector<Family> all;
+  std::vector<Family> beside;  // of degrees that are not the GPUs
   for (const int tp : all_or(space.tp, divisors(in.gpus)))
     for (const int pp : all_or(space.pp, divisors(std::max(1, in.gpus / tp)))) {
       const std::int64_t replica = std::int64_t{tp} * pp;
-      Family f{tp, pp, in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0, {}, {}, {}, {}};
+      Family f{tp, pp, in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0, nullptr, {}, {}, {}, {}};
+      if (f.dp == 0) f.objection = degrees_do_not_divide;
+      for (const int dp : all_or(space.dp, {}))
+        if (dp != f.dp) beside.push_back(not_the_gpus(tp, pp, dp, space));
       if (!space.dp.empty() && std::ranges::find(space.dp, f.dp) == space.dp.end()) continue;
       const int samples = f.dp > 0 ? in.base.batch.global_batch / f.dp : 0;
       f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
@@ -55,6 +74,9 @@ std::vector<Family> families(const PlanInputs& in) {
       f.zero = if_it_matters(f.dp > 1 && in.base.options.optimizer, all_or(space.zero, {0, 1}));
       all.push_back(std::move(f));
     }
+  // Where all three were named each product that is wrong was asked for; else only if no other is left.
+  const bool all_named = !space.tp.empty() && !space.pp.empty();
+  if (all_named || all.empty()) std::ranges::move(beside, std::back_inserter(all));
   return all;
 }
 

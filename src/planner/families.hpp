@@ -12,12 +12,14 @@ namespace collcast::planner {
 /// Reasons that need no numbers to be understood; others are check_step's messages.
 /// Of a layout asked about by itself there is one more: a dp that is given and leaves GPUs over or needs more.
 inline constexpr const char* degrees_do_not_divide = "tp x pp does not divide the number of GPUs";
+inline constexpr const char* degrees_are_not_gpus = "tp x pp x dp is not the number of GPUs";
 inline constexpr const char* batch_does_not_divide = "global_batch is not a multiple of micro_batch x dp";
 inline constexpr const char* state_does_not_fit = "parameters, gradients and optimizer state do not fit the GPU";
 inline constexpr const char* activations_do_not_fit = "activations do not fit the GPU beside the model's state";
 
 struct Family {
-  int tp = 1, pp = 1, dp = 1;  ///< dp 0: tp x pp does not divide the GPUs
+  int tp = 1, pp = 1, dp = 1;       ///< dp 0: tp x pp does not divide the GPUs
+  const char* objection = nullptr;  ///< to the degrees; nullptr: none
   std::vector<int> micro_batch;
   std::vector<bool> sequence_parallel;
   std::vector<Recompute> recompute;

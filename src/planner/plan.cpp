@@ -72,8 +72,8 @@ class FamilySearch {
       : in_(in), fabric_(fabric), prices_(prices), family_(family), step_(in.base) {}
 
   FamilyResult run(Desk& desk) {
-    if (family_.dp == 0) {
-      result_.rejected[degrees_do_not_divide] += family_.layouts();
+    if (family_.objection != nullptr) {
+      result_.rejected[family_.objection] += family_.layouts();
       result_.done = true;
       return std::move(result_);
     }

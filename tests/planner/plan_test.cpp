@@ -187,6 +187,37 @@ TEST_CASE("a space keeps to its values, and a value given twice counts once") {
   CHECK(planned(in, fabric).rejected[0].reason == planner::degrees_do_not_divide);
 }
 
+TEST_CASE("degrees whose product is not the GPUs are counted, where all were named or nothing else is left") {
+  const Fabric fabric = cluster(2);  // 16 GPUs
+  PlanInputs in = small();
+  in.space.micro_batch = {1};
+  in.space.recompute = {Recompute::full};
+  in.space.zero = {0};
+  in.space.sequence_parallel = {false};
+  const auto reasons = [&] {
+    const PlanResult p = planned(in, fabric);
+    std::vector<std::pair<std::string, std::int64_t>> out;
+    for (const Rejection& r : p.rejected) out.emplace_back(r.reason, r.count);
+    CHECK(p.evaluated > p.feasible);
+    return out;
+  };
+  using Reasons = std::vector<std::pair<std::string, std::int64_t>>;
+  in.space.tp = {8};
+  in.space.pp = {8};
+  in.space.dp = {8};
+  CHECK(reasons() == Reasons{{planner::degrees_are_not_gpus, 1}});  // 512, and 8 x 8 divides no 16 either
+  in.space.tp = {2, 4};
+  in.space.pp = {2};
+  in.space.dp = {4, 8};
+  CHECK(reasons() == Reasons{{planner::degrees_are_not_gpus, 3}});  // of 2x2x8, 4x2x4 and 4x2x8; 2x2x4 runs
+  in.space.tp = {};
+  in.space.pp = {};
+  in.space.dp = {5};
+  const Reasons none = reasons();
+  REQUIRE(none.size() == 1);
+  CHECK(none[0].first == planner::degrees_are_not_gpus);
+}
+
 TEST_CASE("the best are simulated, come first, and keep their closed form beside it") {
   const Fabric fabric = cluster(2);
   const PlanResult p = planned(small(), fabric, {1, 3});
