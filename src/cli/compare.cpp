@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <ostream>
 #include <sstream>
 
 #include "cli/commands.hpp"
@@ -95,6 +96,8 @@ Exit run_compare(const Args& args, const Session& session) {
 
   const SavedFiles base = read_side(args.base, errors);
   SavedFiles now = read_side(args.now, errors);
+  for (const SavedFiles* side : {&base, static_cast<const SavedFiles*>(&now)})
+    for (const std::string& note : side->passed_over) session.err << "note: " << note << '\n';
   if (errors.empty() && base.is_folder != now.is_folder)
     errors.push_back({command_line,
                       fmt::format("'{}' is a folder and '{}' is not", base.is_folder ? args.base : args.now,

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <sstream>
 
 #include "cli/commands.hpp"
@@ -30,10 +32,23 @@ bool is_saved(const std::string& input) {
   return input == "-" || input.ends_with(".json") || std::filesystem::is_directory(input, ignored);
 }
 
-void add_saved(const std::string& input, Overview& out, Diagnostics& errors) {
+void add_saved(const std::string& input, const Session& session, Overview& out, Diagnostics& errors) {
   const Result<SavedFiles> files = read_saved_files(input);
   if (!files) return append(errors, files.errors());
+  for (const std::string& note : files->passed_over) session.err << "note: " << note << '\n';
   for (const NamedResult& result : files->results) out.items.push_back({result, {}});
+}
+
+/// Results of one name from several files get the file's beside it, without its folder. `files`: of each item, empty
+/// for forecasts.
+void tell_apart(Overview& overview, const std::vector<std::string>& files) {
+  std::map<std::string, std::set<std::string>> files_of_name;
+  for (std::size_t i = 0; i < files.size(); ++i) files_of_name[overview.items[i].result.name].insert(files[i]);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::string& name = overview.items[i].result.name;
+    if (files[i].empty() || files[i] == "-" || files_of_name.at(name).size() < 2) continue;
+    name += fmt::format(" ({})", std::filesystem::path(files[i]).stem().string());
+  }
 }
 
 /// `broken` receives the gates of this step that are.
@@ -110,12 +125,17 @@ Exit run_report(const Args& args, const Session& session) {
   }
   Overview overview;
   Diagnostics broken;
+  std::vector<std::string> files;
   for (const std::string& input : args.inputs) {
     if (is_saved(input))
-      add_saved(input, overview, errors);
+      add_saved(input, session, overview, errors);
     else
       add_scenario(args, input, session, overview, broken, errors);
+    std::error_code ignored;  // results of a folder have their files' names already
+    const bool named = is_saved(input) && !std::filesystem::is_directory(input, ignored);
+    files.resize(overview.items.size(), named ? input : std::string());
   }
+  tell_apart(overview, files);
   if (!errors.empty()) return refuse(session, errors);
 
   const Exit delivered =

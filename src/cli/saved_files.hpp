@@ -12,6 +12,7 @@ namespace collcast::cli {
 /// What a path of the command line leads to. A folder's results are named by their files, those of one file by
 /// themselves.
 struct SavedFiles {
+  std::vector<std::string> passed_over;  ///< documents of a folder that are no results, and what they are
   bool is_folder = false;
   std::vector<NamedResult> results;
 };

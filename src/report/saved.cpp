@@ -216,4 +216,15 @@ Result<std::vector<SavedResult>> read_saved(std::string_view text, const std::st
   return out;
 }
 
+std::string no_result(std::string_view text) {
+  const Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object() || !document.contains("schema") || !document["schema"].is_string()) return {};
+  const std::string schema = document["schema"].get<std::string>();
+  const std::string what = schema.substr(0, schema.rfind(".v"));
+  if (!what.starts_with("collcast.")) return {};
+  for (const std::string& known : schemas())
+    if (known.substr(0, known.rfind(".v")) == what) return {};
+  return harmless(schema);
+}
+
 }  // namespace collcast

@@ -8,6 +8,11 @@
 using namespace collcast::test;
 using Json = nlohmann::json;
 
+namespace {
+const std::string one_table =
+    std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests/a100-cw-1x8-all_reduce.csv";
+}  // namespace
+
 TEST_CASE("report exits with 1 where a gate of a scenario is broken, and says where") {
   CHECK(run_shell("collcast report llama3-8b-8xh100", ".").exit == 0);
   const Outcome broken = run_shell("collcast report llama3-8b-8xh100 --what-if full-recompute", ".");
@@ -23,6 +28,38 @@ TEST_CASE("report exits with 1 where a saved result has a broken gate") {
   CHECK(run_shell("collcast report s.json", folder.path()).exit == 1);
   CHECK(run_shell("collcast report - <s.json", folder.path()).exit == 1);
   CHECK(run_shell("collcast report .", folder.path()).exit == 1);
+}
+
+TEST_CASE("two validations are named by their files, so that rows and charts can be told apart") {
+  const Folder folder;
+  folder.write("before.json", run_shell("collcast validate --measured " + one_table + " --format json", ".").out);
+  std::filesystem::create_directories(folder.path() / "new");
+  folder.write("new/after.json", folder.read("before.json"));
+  const std::string page = run_shell("collcast report before.json new/after.json --format markdown", folder.path()).out;
+  CHECK(page.find("validation (before)") != std::string::npos);
+  CHECK(page.find("validation (after)") != std::string::npos);
+  CHECK(page.find("new/after") == std::string::npos);
+  const std::string alone = run_shell("collcast report before.json --format markdown", folder.path()).out;
+  CHECK(alone.find("validation") != std::string::npos);
+  CHECK(alone.find("(before)") == std::string::npos);
+}
+
+TEST_CASE("a folder's documents that are no results are passed over with a note, those of another version are not") {
+  const Folder folder;
+  REQUIRE(run_shell("collcast report llama3-8b-8xh100 --method estimate --output report.json && collcast compare "
+                    "report.json report.json --output compare.json",
+                    folder.path())
+              .exit == 0);
+  const Outcome outcome = run_shell("collcast report . --format json", folder.path());
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err.find("compare.json' is a collcast.compare.v1 and no result: passed over") != std::string::npos);
+  CHECK(Json::parse(outcome.out).at("results").size() == 1);
+  CHECK(run_shell("collcast compare . .", folder.path()).exit == 0);
+  CHECK(run_shell("collcast report compare.json", folder.path()).exit == 2);
+  folder.write("later.json", R"({"schema": "collcast.step.v2"})");
+  CHECK(run_shell("collcast report .", folder.path()).exit == 2);
+  folder.write("later.json", R"({"schema": "else.v1"})");
+  CHECK(run_shell("collcast report .", folder.path()).exit == 2);
 }
 
 TEST_CASE("--what-if all puts every variant beside the base") {
