@@ -12,6 +12,7 @@
 #include <ostream>
 #include <set>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -165,12 +166,25 @@ Format parse_format(const OutputOptions& options, Diagnostics& errors) {
   return index ? static_cast<Format>(*index) : Format::table;
 }
 
+namespace {
+
+/// Each message once per place: a slip that many computations meet is one slip.
+Diagnostics distinct(Diagnostics errors) {
+  std::set<std::tuple<std::string, int, int, std::string>> seen;
+  std::erase_if(errors, [&](const Diagnostic& d) {
+    return !seen.emplace(d.where.file, d.where.line, d.where.column, d.message).second;
+  });
+  return errors;
+}
+
+}  // namespace
+
 Exit refuse(const Session& session, Diagnostics errors) {
   for (Diagnostic& error : errors) {
     // A layer below knows nothing of where a request came from.
     if (error.where.file.empty()) error.where = command_line;
   }
-  session.err << to_text(errors) << std::flush;
+  session.err << to_text(distinct(std::move(errors))) << std::flush;
   return Exit::bad_input;
 }
 

@@ -103,6 +103,17 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
   }
 }
 
+TEST_CASE("an algorithm that does not do what many of a step's collectives need is one slip per kind") {
+  const Called called = call("step llama3-8b-8xh100 --algorithm tree");
+  CHECK(called.exit == 2);
+  for (const std::string said : {"does not do all_gather", "does not do reduce_scatter"}) {
+    INFO(called.err);
+    const std::size_t first = called.err.find(said);
+    CHECK(first != std::string::npos);
+    CHECK(called.err.find(said, first + 1) == std::string::npos);
+  }
+}
+
 TEST_CASE("several slips of one command line are told at once") {
   const Called called = call("collective all_reduc --size 8x --algorithm rin --ranks 0 --topology ring");
   for (const char* said : {"'all_reduc'", "'8x'", "'rin'", "--ranks: '0'"})
