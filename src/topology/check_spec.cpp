@@ -1,10 +1,12 @@
 // Names, counts and wirings of the devices of a node.
 #include "check_spec.hpp"
+#include "node_plan.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace collcast::topology {
@@ -151,12 +153,38 @@ void check_wiring(const TopologySpec& spec, const LinkGroup& group, Diagnostics&
     check_wiring(group, from->count, to->count, out);
 }
 
+/// Of links that fit: no two devices are joined twice, or a route would take the wider and leave the other unused.
+void check_parallel(const TopologySpec& spec, Diagnostics& out) {
+  struct End {
+    std::string group;
+    int number;
+    auto operator<=>(const End&) const = default;
+  };
+  std::map<std::pair<End, End>, const LinkGroup*> joined;
+  for (const LinkGroup& group : spec.links) {
+    const DeviceGroup *from = find_group(spec, group.from), *to = find_group(spec, group.to);
+    for (const auto& [i, j] : wired_pairs(group, from->count, to->count)) {
+      const End a{group.from, i}, b{group.to, j};
+      const auto [there, is_new] = joined.emplace(std::minmax(a, b), &group);
+      if (is_new) continue;
+      out.push_back(
+          {group.where,
+           fmt::format("{}: {}{} and {}{} are joined already, by link {} - {}{}", link_name(group), a.group, i, b.group,
+                       j, there->second->from, there->second->to,
+                       there->second->where.line > 0 ? fmt::format(" ({})", to_text(there->second->where)) : ""),
+           "each pair once; it stands for both directions, parallel cables are one link of their summed bandwidth"});
+      break;  // one entry is one slip, however many devices it joins
+    }
+  }
+}
+
 void check_links(const TopologySpec& spec, Diagnostics& out) {
   for (const LinkGroup& group : spec.links) {
     check_link_numbers(link_name(group), group.bandwidth, group.latency, group.where, out);
     check_ends(spec, group, out);
     check_wiring(spec, group, out);
   }
+  if (out.empty()) check_parallel(spec, out);
 }
 
 void check_size(const TopologySpec& spec, int nodes, const Location& where, Diagnostics& out) {

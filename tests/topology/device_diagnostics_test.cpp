@@ -147,7 +147,20 @@ TEST_CASE("pairs are in range, between two devices, and listed once") {
   CHECK_THAT(only(box_with("gpu", "gpu", Wiring::pairs, {{0, 1}, {1, 0}})).message, Contains("[1, 0] is listed twice"));
   CHECK_THAT(only(box_with("gpu", "cpu", Wiring::pairs)).message, Contains("lists no pairs"));
   // Between two groups (0, 1) and (1, 0) are different cables.
-  CHECK(Fabric::build(box_with("gpu", "cpu", Wiring::pairs, {{0, 1}, {1, 0}}), 1).ok());
+  CHECK(Fabric::build(box_with("gpu", "nic", Wiring::pairs, {{0, 1}, {1, 0}}), 1).ok());
+}
+
+TEST_CASE("two links that join the same devices are refused, in either direction") {
+  // GPUs 0 and 1 hang below CPU 0 already.
+  for (const TopologySpec& spec : {box_with("gpu", "cpu", Wiring::pairs, {{0, 1}, {1, 0}}),
+                                   box_with("cpu", "gpu", Wiring::pairs, {{1, 0}, {0, 1}})}) {
+    const Diagnostic d = only(spec);
+    INFO(d.message);
+    CHECK_THAT(d.message, Contains("gpu1") && Contains("cpu0") && Contains("joined already, by link gpu - cpu"));
+    CHECK_THAT(d.hint, Contains("one link of their summed bandwidth"));
+    CHECK(d.where.line == 60);
+  }
+  CHECK_THAT(only(box_with("gpu", "cpu", Wiring::spread)).message, Contains("gpu0 and cpu0 are joined already"));
 }
 
 TEST_CASE("two wrong pairs are two diagnostics") {

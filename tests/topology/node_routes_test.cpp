@@ -97,23 +97,6 @@ TEST_CASE("of equal ways the one over the lowest device is taken, however the fi
     for (int to = 0; to < 16; ++to) CHECK(stops(fabric, from, to) == stops(reversed, from, to));
 }
 
-TEST_CASE("of parallel cables of equal cost the wider one is taken") {
-  // 1 MiB takes 20.48 us at 51.2 GB/s; at 102.4 GB/s it takes 10.24 us, and 10.24 us of latency level it.
-  TopologySpec spec;
-  spec.name = "parallel";
-  spec.devices = {{"gpu", DeviceKind::gpu, 2, {}}};
-  LinkGroup narrow;
-  narrow.from = narrow.to = "gpu";
-  narrow.bandwidth = gb_per_s(51.2);
-  LinkGroup wide = narrow;
-  wide.bandwidth = gb_per_s(102.4);
-  wide.latency = ns(10'240);
-  for (const auto& links : {std::vector{narrow, wide}, std::vector{wide, narrow}}) {
-    spec.links = links;
-    CHECK(build(spec, 1).path(Rank(0), Rank(1)).bandwidth == gb_per_s(102.4));
-  }
-}
-
 namespace {
 
 /// Cost in picoseconds of every simple way from `at` that ends in `goal`, by trying them all.
