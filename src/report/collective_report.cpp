@@ -108,33 +108,6 @@ Json inputs_json(const CollectiveReport& report) {
           {"base_latency_s", in.policy.base_latency.count()}};
 }
 
-Json document_json(const CollectiveReport& report) {
-  Json out = document("collcast.collective.v1");
-  out["machine"] = machine(report.machine);
-  out["groups"] = Json::array();
-  for (const Group& group : report.groups) out["groups"].push_back(ranks(group));
-  out["concurrent"] = report.concurrent;
-  out["rows"] = rows_json(report);
-  out["not_applicable"] = Json::array();
-  for (const auto& skipped : report.skipped)
-    out["not_applicable"].push_back({{"algorithm", skipped.algorithm}, {"reason", skipped.reason}});
-  out["notes"] = report.notes;
-  out["warnings"] = report.said;
-  out["inputs"] = inputs_json(report);
-  if (report.curves.empty()) return out;
-  out["chunk_curves"] = Json::array();
-  for (const auto& curve : report.curves) {
-    Json points = Json::array();
-    for (const ChunkPoint& point : curve.points)
-      points.push_back({{"chunks", point.chunks}, {"estimate_s", point.time.count()}});
-    out["chunk_curves"].push_back({{"algorithm", curve.algorithm},
-                                   {"size_bytes", curve.size.value()},
-                                   {"taken", curve.taken},
-                                   {"points", std::move(points)}});
-  }
-  return out;
-}
-
 /// Whether the clock's round-ups alone explain the difference: the law that tests/agreement holds links of one's own
 /// to.
 bool agree(const CollectiveRow& row) {
@@ -259,7 +232,7 @@ const PhaseRow* slowest_phase(const CollectiveRow& row) {
 }
 
 /// Why closed form and simulation differ, said once for the row where they differ most.
-void add_difference_note(const CollectiveReport& report, Page& page) {
+void add_difference_note(const CollectiveReport& report, std::vector<std::string>& notes) {
   const CollectiveRow* worst = nullptr;
   const auto distance = [](const CollectiveRow& r) { return std::abs(r.simulate->count() / r.estimate->count() - 1); };
   for (const CollectiveRow& row : report.rows) {
@@ -267,16 +240,19 @@ void add_difference_note(const CollectiveReport& report, Page& page) {
     if (worst == nullptr || distance(row) > distance(*worst)) worst = &row;
   }
   if (worst == nullptr) return;
-  std::string why = worst->shared ? "transfers share links; who meets whom is taken from the critical path, in the "
-                                    "simulation delayed ranks meet others"
-                                  : "the closed form takes a ring to start when its last rank has come and "
-                                    "leaves out ways that stay at one hop for a part of the rounds";
-  page.blocks.push_back(Paragraph{fmt::format("estimate and simulation differ by up to {} ({}, {}): {}.",
-                                              difference(*worst), worst->algorithm, size_text(worst->size), why),
-                                  Paragraph::Tone::note});
+  std::string why = "the closed form takes a ring to start when its last rank has come and leaves out ways that stay at "
+                    "one hop for a part of the rounds";
+  if (worst->shared && report.inputs.sharing == Sharing::fifo)
+    why = "the closed form gives transfers fair shares of a link; it does not model fifo, where each waits until its "
+          "whole route is free";
+  else if (worst->shared)
+    why = "transfers share links; who meets whom is taken from the critical path, in the simulation delayed ranks meet "
+          "others";
+  notes.push_back(fmt::format("estimate and simulation differ by up to {} ({}, {}): {}.", difference(*worst),
+                              worst->algorithm, size_text(worst->size), why));
 }
 
-void add_sharing_note(const CollectiveReport& report, Page& page) {
+void add_sharing_note(const CollectiveReport& report, std::vector<std::string>& notes) {
   const CollectiveRow* largest = nullptr;
   for (const CollectiveRow& row : report.rows) {
     if (row.estimate && row.shared && row.size > Bytes(0) && (largest == nullptr || row.size > largest->size))
@@ -290,7 +266,7 @@ void add_sharing_note(const CollectiveReport& report, Page& page) {
                         phase->busiest_link, format_bytes(phase->estimate.busiest_bytes),
                         phases ? fmt::format(" in the slowest of {} phases", largest->phases.size()) : "");
   }
-  page.blocks.push_back(Paragraph{note + ".", Paragraph::Tone::note});
+  notes.push_back(note + ".");
 }
 
 /// "ring" or, where a library has protocols, "ring LL".
@@ -304,7 +280,7 @@ bool same_pick(const CollectiveRow& a, const CollectiveRow& b) {
 }
 
 /// What `auto` picked, said again where over the sizes it or the runner-up changes; of the first group.
-void add_runner_up_notes(const CollectiveReport& report, Page& page) {
+void add_runner_up_notes(const CollectiveReport& report, std::vector<std::string>& notes) {
   std::vector<const CollectiveRow*> picks;
   for (const CollectiveRow& row : report.rows)
     if (row.runner_up && row.group == 0) picks.push_back(&row);
@@ -315,14 +291,23 @@ void add_runner_up_notes(const CollectiveReport& report, Page& page) {
     const CollectiveRow::RunnerUp& next = *row.runner_up;
     std::string sizes = size_text(picks[first]->size);
     if (last > first) sizes += " to " + size_text(row.size);
-    page.blocks.push_back(Paragraph{
+    notes.push_back(
         fmt::format("{} picked {} at {}; the runner-up{} is {} with {}: {} by {}.", row.protocol ? "NCCL" : "auto",
                     pick_text(row), sizes, last > first ? " at " + size_text(row.size) : "", pick_text(next),
                     counted(next.chunks, "chunk"), format_seconds(next.simulate.value_or(next.estimate)),
-                    next.simulate ? "simulation" : "closed form"),
-        Paragraph::Tone::note});
+                    next.simulate ? "simulation" : "closed form"));
     first = last + 1;
   }
+}
+
+/// What people and programs are told beside the figures.
+std::vector<std::string> all_notes(const CollectiveReport& report) {
+  std::vector<std::string> notes;
+  add_runner_up_notes(report, notes);
+  add_sharing_note(report, notes);
+  add_difference_note(report, notes);
+  notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+  return notes;
 }
 
 Table curve_table(const CollectiveReport::Curve& curve) {
@@ -345,6 +330,33 @@ void add_link_tables(const CollectiveReport& report, Page& page) {
       when += fmt::format(", group {}", ranks_text(report.groups[static_cast<std::size_t>(row.group)]));
     page.blocks.push_back(link_table(row.links, when));
   }
+}
+
+Json document_json(const CollectiveReport& report) {
+  Json out = document("collcast.collective.v1");
+  out["machine"] = machine(report.machine);
+  out["groups"] = Json::array();
+  for (const Group& group : report.groups) out["groups"].push_back(ranks(group));
+  out["concurrent"] = report.concurrent;
+  out["rows"] = rows_json(report);
+  out["not_applicable"] = Json::array();
+  for (const auto& skipped : report.skipped)
+    out["not_applicable"].push_back({{"algorithm", skipped.algorithm}, {"reason", skipped.reason}});
+  out["notes"] = all_notes(report);
+  out["warnings"] = report.said;
+  out["inputs"] = inputs_json(report);
+  if (report.curves.empty()) return out;
+  out["chunk_curves"] = Json::array();
+  for (const auto& curve : report.curves) {
+    Json points = Json::array();
+    for (const ChunkPoint& point : curve.points)
+      points.push_back({{"chunks", point.chunks}, {"estimate_s", point.time.count()}});
+    out["chunk_curves"].push_back({{"algorithm", curve.algorithm},
+                                   {"size_bytes", curve.size.value()},
+                                   {"taken", curve.taken},
+                                   {"points", std::move(points)}});
+  }
+  return out;
 }
 
 std::string who(const CollectiveReport& report) {
@@ -377,10 +389,7 @@ Page page(const CollectiveReport& report) {
     for (const auto& skipped : report.skipped) table.rows.push_back({skipped.algorithm, skipped.reason});
     out.blocks.push_back(std::move(table));
   }
-  add_runner_up_notes(report, out);
-  add_sharing_note(report, out);
-  add_difference_note(report, out);
-  for (const std::string& note : report.notes) out.blocks.push_back(Paragraph{note, Paragraph::Tone::note});
+  for (const std::string& note : all_notes(report)) out.blocks.push_back(Paragraph{note, Paragraph::Tone::note});
   return out;
 }
 

@@ -105,6 +105,31 @@ TEST_CASE("a difference within the clock's rounding is called exact, a larger on
   CHECK(text(page(report)).find("transfers share links") != std::string::npos);
 }
 
+TEST_CASE("a difference under fifo is laid to the closed form's fair shares") {
+  CollectiveReport report = all_reduce_report();
+  report.rows[0].simulate = Seconds(1.5e-3);
+  report.rows[0].approximate = report.rows[0].shared = true;
+  report.inputs.sharing = Sharing::fifo;
+  const std::string shown = text(page(report));
+  CHECK(shown.find("it does not model fifo") != std::string::npos);
+  CHECK(shown.find("critical path") == std::string::npos);
+}
+
+TEST_CASE("the document has the notes that the page has") {
+  CollectiveReport report = all_reduce_report();
+  report.rows[0].simulate = Seconds(3e-3);
+  report.rows[0].approximate = report.rows[0].shared = true;
+  report.rows[0].runner_up = {"direct", 1, Seconds(2e-3), {}};
+  report.notes = {"left out"};
+  std::vector<std::string> shown;
+  for (const auto& block : page(report).blocks) {
+    const auto* paragraph = std::get_if<Paragraph>(&block);
+    if (paragraph != nullptr && paragraph->tone == Paragraph::Tone::note) shown.push_back(paragraph->text);
+  }
+  CHECK(shown.size() == 4);
+  CHECK(Json::parse(json(report)).at("notes").get<std::vector<std::string>>() == shown);
+}
+
 TEST_CASE("an approximate closed form names its busiest link") {
   CollectiveReport report = all_reduce_report();
   report.rows[0].approximate = report.rows[0].shared = true;
