@@ -101,13 +101,16 @@ void know_other_names(Object& o) {
   o.also_called("tie_word_embeddings", {"tie_embeddings", "tied_embeddings", "tie_embedding", "share_embeddings"});
 }
 
+bool says_several_experts(const Entry& entry) {
+  const bool count = entry.key == "num_local_experts" || entry.key == "num_experts" ||
+                     entry.key == "n_routed_experts" || entry.key == "moe_num_experts";
+  return count && entry.value.kind == Node::Kind::scalar && entry.value.text != "0" && entry.value.text != "1";
+}
+
 /// A mixture of experts under the name of a dense model would be forecast as its one expert.
 void warn_of_experts(Reader& reader, const Node& tree) {
   for (const Entry& entry : tree.entries) {
-    const bool count = entry.key == "num_local_experts" || entry.key == "num_experts" ||
-                       entry.key == "n_routed_experts" || entry.key == "moe_num_experts";
-    const bool several = entry.value.kind == Node::Kind::scalar && entry.value.text != "0" && entry.value.text != "1";
-    if (count && several)
+    if (says_several_experts(entry))
       reader.warn({entry.at.location(), fmt::format("key '{}' is not read", input::shown(entry.key)),
                    "the model is read as a dense one; a mixture of experts is not modelled"});
   }
@@ -138,8 +141,10 @@ Diagnostic unsupported(const Node& tree, const Node& stated, const std::string& 
        {"num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size"}) {
     if (tree.find(key) == nullptr) missing.emplace_back(key);
   }
+  const bool experts = std::any_of(tree.entries.begin(), tree.entries.end(), says_several_experts);
   const std::string fields =
-      missing.empty() ? std::string("it has the fields of a dense transformer: give them inline under 'model'")
+      experts ? std::string("a mixture of experts is not modelled, nor is it a dense model of the same fields")
+      : missing.empty() ? std::string("it has the fields of a dense transformer: give them inline under 'model'")
                       : fmt::format("of the fields of a dense transformer it lacks: {}", fmt::join(missing, ", "));
   return {stated.at.location(), fmt::format("architecture '{}' is not supported", input::shown(name)),
           fmt::format("supported: {}; {}", fmt::join(supported_names(), ", "), fields)};

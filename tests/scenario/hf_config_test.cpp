@@ -251,6 +251,17 @@ TEST_CASE("another architecture is named, with what is supported and what is mis
         "required key 'architectures' is missing");
 }
 
+TEST_CASE("a mixture of experts of another architecture is not to be given inline as a dense model") {
+  const std::string dense =
+      "{\"architectures\": [\"MixtralForCausalLM\"], \"num_hidden_layers\": 2, \"hidden_size\": 64, "
+      "\"num_attention_heads\": 4, \"intermediate_size\": 128, \"vocab_size\": 9";
+  const auto mixture = parse_hf_config(dense + ", \"num_local_experts\": 8}", "config.json");
+  REQUIRE(mixture.errors().size() == 1);
+  CHECK(mixture.errors()[0].hint.find("a mixture of experts is not modelled") != std::string::npos);
+  CHECK(mixture.errors()[0].hint.find("inline") == std::string::npos);
+  CHECK(parse_hf_config(dense + "}", "config.json").errors().at(0).hint.find("inline") != std::string::npos);
+}
+
 TEST_CASE("a config.json whose heads do not divide is refused") {
   CHECK(parse_hf_config(json_of(with(llama, "num_key_value_heads", "7")), "config.json").errors().size() == 1);
   CHECK(parse_hf_config(json_of(with(without(llama, "head_dim"), "hidden_size", "4095")), "config.json")
