@@ -66,6 +66,24 @@ std::optional<double> scaled(std::string_view text, std::span<const Unit> units)
   return std::nullopt;
 }
 
+/// "; did you mean 'MiB'?" where only the case of a unit is wrong; where two units differ by it, both.
+std::string unit_in_other_case(std::string_view text, std::span<const Unit> units) {
+  const auto number = split_number(text);
+  if (!number || number->unit.empty()) return "";
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::string found;
+  double last = 0;
+  for (const Unit& unit : units) {
+    if (unit.name == number->unit) return "";
+    if (unit.scale == last || !std::equal(unit.name.begin(), unit.name.end(), number->unit.begin(), number->unit.end(),
+                                          [&](char a, char b) { return lower(a) == lower(b); }))
+      continue;
+    found += fmt::format("{}'{}'", found.empty() ? "" : " or ", unit.name);
+    last = unit.scale;
+  }
+  return found.empty() ? "" : fmt::format("; did you mean {}?", found);
+}
+
 }  // namespace
 
 Parsed<Bytes> parse_bytes(std::string_view text, bool bare_is_bytes) {
@@ -75,21 +93,26 @@ Parsed<Bytes> parse_bytes(std::string_view text, bool bare_is_bytes) {
     if (const auto number = split_number(text); number && number->unit.empty()) bytes = number->value;
   }
   // 2^62: far above any buffer, and sums of a few such sizes still fit.
-  if (!bytes || !(*bytes >= 0) || *bytes > 0x1p62 || *bytes != std::floor(*bytes)) return {false, {}, expected};
+  if (bytes && *bytes > 0x1p62) return {false, {}, expected + "; this is too large, 4 EiB is the most"};
+  if (!bytes) return {false, {}, expected + unit_in_other_case(text, byte_units)};
+  if (!(*bytes >= 0) || *bytes != std::floor(*bytes)) return {false, {}, expected};
   return {true, Bytes(static_cast<std::int64_t>(*bytes)), {}};
 }
 
 Parsed<Bandwidth> parse_bandwidth(std::string_view text) {
   const auto rate = scaled(text, bandwidth_units);
   if (!rate || !(*rate > 0))
-    return {false, {}, "a positive rate with its unit, such as 300GB/s (bytes) or 400Gb/s (bits)"};
+    return {false,
+            {},
+            "a positive rate with its unit, such as 300GB/s (bytes) or 400Gb/s (bits)" +
+                unit_in_other_case(text, bandwidth_units)};
   return {true, Bandwidth(*rate), {}};
 }
 
 Parsed<Seconds> parse_seconds(std::string_view text) {
   const auto seconds = scaled(text, time_units);
   if (!seconds || !(*seconds >= 0))
-    return {false, {}, "a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms"};
+    return {false, {}, "a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms" + unit_in_other_case(text, time_units)};
   return {true, Seconds(*seconds), {}};
 }
 

@@ -100,7 +100,10 @@ std::vector<Bytes> parse_sizes(std::string_view text, Diagnostics& errors) {
     }
     const auto size = parse_bytes(item, true);
     if (!size.ok || parts.size() != 1) {
-      fail(errors, fmt::format("--size: '{}' is not a size", item), sweep_hint);
+      // After the ';' of what is expected: what is wrong with this one.
+      const std::size_t why = size.expected.find(';');
+      fail(errors, fmt::format("--size: '{}' is not a size", item),
+           sweep_hint + (why == std::string::npos ? std::string() : size.expected.substr(why)));
       return {};
     }
     sizes.push_back(size.value);

@@ -20,6 +20,12 @@ TEST_CASE("a bare number is bytes only where allowed") {
 TEST_CASE("sizes that make no sense are refused") {
   for (const char* text : {"", "B", "-1B", "1.5B", "nanB", "infGB", "1e30GB", "8TB/s", "1 G", "0x10B", "1GBs"})
     CHECK_FALSE(parse_bytes(text).ok);
+  CHECK(parse_bytes("9999999EiB").expected.ends_with("; this is too large, 4 EiB is the most"));
+  CHECK(parse_bytes("1mib").expected.ends_with("; did you mean 'MiB'?"));
+  CHECK(parse_bytes("1gb").expected.ends_with("; did you mean 'GB'?"));
+  CHECK(parse_bytes("1zb").expected == parse_bytes("").expected);
+  CHECK(parse_bandwidth("1gb/s").expected.ends_with("; did you mean 'GB/s' or 'Gb/s'?"));
+  CHECK(parse_seconds("1NS").expected.ends_with("; did you mean 'ns'?"));
   CHECK(parse_bytes("0B").ok);
 }
 
