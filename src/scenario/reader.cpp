@@ -87,13 +87,16 @@ bool is_plain(const Node& node) { return node.kind == Node::Kind::scalar && !nod
 template <class T, class Parse, class Good>
 bool read_quantity(Reader& reader, const Node& node, const std::string& path, T& out, Parse parse, Good good,
                    const std::string& expected) {
+  std::string slip;  // after the ';' of what is expected: what is wrong with this one
   if (node.kind == Node::Kind::scalar) {
-    if (const auto parsed = parse(node.text); parsed.ok && good(parsed.value)) {
+    const auto parsed = parse(node.text);
+    if (parsed.ok && good(parsed.value)) {
       out = parsed.value;
       return true;
     }
+    if (const std::size_t at = parsed.expected.find(';'); at != std::string::npos) slip = parsed.expected.substr(at);
   }
-  mismatch(reader, node, path, expected);
+  mismatch(reader, node, path, expected + slip);
   return false;
 }
 
@@ -103,9 +106,27 @@ void mismatch(Reader& reader, const Node& node, const std::string& path, const s
   reader.error(node.at, fmt::format("{} is {}", shown(path), what_stands(node)), "expected " + expected);
 }
 
+namespace {
+
+/// Terminals act on these; a quoted \u001b brings one in. Bytes of UTF-8: 0xC2 0x80 to 0x9F are controls too.
+bool has_controls(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) return true;
+    if (byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool AsText::operator()(Reader& reader, const Node& node, const std::string& path, std::string& out) const {
   if (node.kind != Node::Kind::scalar || node.text.empty()) {
     mismatch(reader, node, path, expected());
+    return false;
+  }
+  if (has_controls(node.text)) {
+    mismatch(reader, node, path, expected() + " without control characters");
     return false;
   }
   out = node.text;
@@ -306,12 +327,19 @@ const Node& Object::section(std::string_view key) {
   return found == nullptr ? empty_ : *found;
 }
 
-void Object::refuse(std::string_view key, const std::string& why) {
+void Object::refuse(std::string_view key, const std::string& why, std::string_view because) {
   const auto entry =
       std::find_if(node_.entries.begin(), node_.entries.end(), [&](const Entry& e) { return e.key == key; });
   if (entry == node_.entries.end()) return;
   keys_.emplace_back(key);
-  reader_.error(entry->at, fmt::format("'{}' has no meaning here: {}", shown(path_of(key)), why), "remove it");
+  std::string hint = "remove it";
+  const Node* cause = because.empty() ? nullptr : node_.find(because);
+  if (const Location own = cause == nullptr ? Location{} : cause->at.location(), base = entry->at.location();
+      cause != nullptr && !own.file.empty() && !base.file.empty() && own.file != base.file)
+    hint = fmt::format("it comes from a base, from which nothing can be taken away: leave out '{}' ({}), or copy {} "
+                       "and change the copy instead of 'extends'",
+                       shown(path_of(because)), to_text(own), base.file);
+  reader_.error(entry->at, fmt::format("'{}' has no meaning here: {}", shown(path_of(key)), why), std::move(hint));
 }
 
 void Object::finish() {

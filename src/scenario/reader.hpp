@@ -249,8 +249,9 @@ class Object {
   const Node& section(std::string_view key);
   const Node* required_list(std::string_view key) { return look(key, Holds::list, true, "a list [...]"); }
   const Node* optional_list(std::string_view key) { return look(key, Holds::list, false, {}); }
-  /// A key that the format allows but not here; `why` says so.
-  void refuse(std::string_view key, const std::string& why);
+  /// A key that the format allows but not here; `why` says so, `because` is the key beside it that has it so. Where
+  /// that one stands in another file this one is not the user's to remove, and the hint says what else there is.
+  void refuse(std::string_view key, const std::string& why, std::string_view because = {});
 
   /// Other names that people and other tools have for a key: one of them where the key is absent is a slip.
   void also_called(std::string_view key, std::vector<std::string> names) {

@@ -170,7 +170,7 @@ LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& l
   } else if (network.spines > 0) {
     o.required("spine_latency", network.spine_latency, AsTime{});
   } else {
-    o.refuse("spine_latency", "there are no spines");
+    o.refuse("spine_latency", "there are no spines", "spines");
   }
   return network;
 }
@@ -198,11 +198,11 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
       spec.network = read_grid(o, kind, link);
   }
   if (kind == NetworkKind::none)
-    for (const char* key : {"attach", "link", "source"}) o.refuse(key, "the network is 'none'");
-  if (kind != NetworkKind::torus && kind != NetworkKind::mesh) o.refuse("dims", "it belongs to a torus or a mesh");
+    for (const char* key : {"attach", "link", "source"}) o.refuse(key, "the network is 'none'", "kind");
+  if (kind != NetworkKind::torus && kind != NetworkKind::mesh) o.refuse("dims", "it belongs to a torus or a mesh", "kind");
   if (kind != NetworkKind::leaf_spine) {
     for (const char* key : {"rail_optimized", "nodes_per_leaf", "spines", "oversubscription", "spine_latency"})
-      o.refuse(key, "it belongs to a leaf_spine network");
+      o.refuse(key, "it belongs to a leaf_spine network", "kind");
   }
   o.finish();
 }

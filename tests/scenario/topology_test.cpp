@@ -90,6 +90,38 @@ TEST_CASE("a key of another kind of network is refused with the kind it belongs 
         "it\n");
 }
 
+TEST_CASE("what a base's network of another kind leaves behind is not the user's to remove") {
+  const Folder folder("extends-network");
+  folder.file("base.yaml", head + "network:\n  kind: leaf_spine\n  attach: host\n  source: s\n  nodes_per_leaf: 4\n"
+                                  "  link: {bandwidth: 1GB/s, latency: 0s}\n");
+  const std::string child = folder.file(
+      "child.yaml", "schema: collcast.topology.v1\nname: child\nextends: ./base.yaml\nnetwork:\n  kind: star\n");
+  const Result<TopologySpec> spec = load_topology(child, {{}, {}, {}});
+  REQUIRE_FALSE(spec.ok());
+  REQUIRE(spec.errors().size() == 1);
+  const std::string hint = spec.errors()[0].hint;
+  INFO(hint);
+  CHECK(hint.find("leave out 'network.kind' (" + child + ":5:9)") != std::string::npos);
+  CHECK(hint.find("or copy") != std::string::npos);
+  CHECK(hint.find("remove it") == std::string::npos);
+}
+
+TEST_CASE("a unit in the wrong case is offered in the right one") {
+  const std::string text = errors_of(
+      head + "network:\n  kind: star\n  attach: host\n  source: s\n  link: {bandwidth: 1gb/s, latency: 1NS}\n");
+  CHECK(text.find("did you mean 'GB/s' or 'Gb/s'?") != std::string::npos);
+  CHECK(text.find("did you mean 'ns'?") != std::string::npos);
+}
+
+TEST_CASE("a control character that a quoted text escapes is refused like a raw one") {
+  for (const std::string control : {"\\u001b", "\\x7F", "\\u009b"}) {
+    const std::string text = errors_of(head + "title: \"mi" + control + "[31mne\"\n");
+    INFO(text);
+    CHECK(text.find("expected a line of text without control characters") != std::string::npos);
+    CHECK(text.find('\x1b') == std::string::npos);
+  }
+}
+
 TEST_CASE("two mistakes are two diagnostics, in the order of the file") {
   const Result<TopologySpec> spec = parse_topology(
       "schema: collcast.topology.v1\nname: m\nnodes: {default: minus}\nnode: {devices: {host: {kind: hots}}}\n",
