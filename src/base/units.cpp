@@ -112,7 +112,9 @@ Parsed<Bandwidth> parse_bandwidth(std::string_view text) {
 Parsed<Seconds> parse_seconds(std::string_view text) {
   const auto seconds = scaled(text, time_units);
   if (!seconds || !(*seconds >= 0))
-    return {false, {}, "a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms" + unit_in_other_case(text, time_units)};
+    return {false,
+            {},
+            "a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms" + unit_in_other_case(text, time_units)};
   return {true, Seconds(*seconds), {}};
 }
 

@@ -240,14 +240,17 @@ void add_difference_note(const CollectiveReport& report, std::vector<std::string
     if (worst == nullptr || distance(row) > distance(*worst)) worst = &row;
   }
   if (worst == nullptr) return;
-  std::string why = "the closed form takes a ring to start when its last rank has come and leaves out ways that stay at "
-                    "one hop for a part of the rounds";
+  std::string why =
+      "the closed form takes a ring to start when its last rank has come and leaves out ways that stay at "
+      "one hop for a part of the rounds";
   if (worst->shared && report.inputs.sharing == Sharing::fifo)
-    why = "the closed form gives transfers fair shares of a link; it does not model fifo, where each waits until its "
-          "whole route is free";
+    why =
+        "the closed form gives transfers fair shares of a link; it does not model fifo, where each waits until its "
+        "whole route is free";
   else if (worst->shared)
-    why = "transfers share links; who meets whom is taken from the critical path, in the simulation delayed ranks meet "
-          "others";
+    why =
+        "transfers share links; who meets whom is taken from the critical path, in the simulation delayed ranks meet "
+        "others";
   notes.push_back(fmt::format("estimate and simulation differ by up to {} ({}, {}): {}.", difference(*worst),
                               worst->algorithm, size_text(worst->size), why));
 }

@@ -145,7 +145,7 @@ Diagnostic unsupported(const Node& tree, const Node& stated, const std::string& 
   const std::string fields =
       experts ? std::string("a mixture of experts is not modelled, nor is it a dense model of the same fields")
       : missing.empty() ? std::string("it has the fields of a dense transformer: give them inline under 'model'")
-                      : fmt::format("of the fields of a dense transformer it lacks: {}", fmt::join(missing, ", "));
+                        : fmt::format("of the fields of a dense transformer it lacks: {}", fmt::join(missing, ", "));
   return {stated.at.location(), fmt::format("architecture '{}' is not supported", input::shown(name)),
           fmt::format("supported: {}; {}", fmt::join(supported_names(), ", "), fields)};
 }

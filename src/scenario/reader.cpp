@@ -336,9 +336,10 @@ void Object::refuse(std::string_view key, const std::string& why, std::string_vi
   const Node* cause = because.empty() ? nullptr : node_.find(because);
   if (const Location own = cause == nullptr ? Location{} : cause->at.location(), base = entry->at.location();
       cause != nullptr && !own.file.empty() && !base.file.empty() && own.file != base.file)
-    hint = fmt::format("it comes from a base, from which nothing can be taken away: leave out '{}' ({}), or copy {} "
-                       "and change the copy instead of 'extends'",
-                       shown(path_of(because)), to_text(own), base.file);
+    hint = fmt::format(
+        "it comes from a base, from which nothing can be taken away: leave out '{}' ({}), or copy {} "
+        "and change the copy instead of 'extends'",
+        shown(path_of(because)), to_text(own), base.file);
   reader_.error(entry->at, fmt::format("'{}' has no meaning here: {}", shown(path_of(key)), why), std::move(hint));
 }
 

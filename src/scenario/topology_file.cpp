@@ -199,7 +199,8 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
   }
   if (kind == NetworkKind::none)
     for (const char* key : {"attach", "link", "source"}) o.refuse(key, "the network is 'none'", "kind");
-  if (kind != NetworkKind::torus && kind != NetworkKind::mesh) o.refuse("dims", "it belongs to a torus or a mesh", "kind");
+  if (kind != NetworkKind::torus && kind != NetworkKind::mesh)
+    o.refuse("dims", "it belongs to a torus or a mesh", "kind");
   if (kind != NetworkKind::leaf_spine) {
     for (const char* key : {"rail_optimized", "nodes_per_leaf", "spines", "oversubscription", "spine_latency"})
       o.refuse(key, "it belongs to a leaf_spine network", "kind");

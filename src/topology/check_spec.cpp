@@ -1,6 +1,5 @@
 // Names, counts and wirings of the devices of a node.
 #include "check_spec.hpp"
-#include "node_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+
+#include "node_plan.hpp"
 
 namespace collcast::topology {
 

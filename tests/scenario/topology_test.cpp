@@ -92,8 +92,9 @@ TEST_CASE("a key of another kind of network is refused with the kind it belongs 
 
 TEST_CASE("what a base's network of another kind leaves behind is not the user's to remove") {
   const Folder folder("extends-network");
-  folder.file("base.yaml", head + "network:\n  kind: leaf_spine\n  attach: host\n  source: s\n  nodes_per_leaf: 4\n"
-                                  "  link: {bandwidth: 1GB/s, latency: 0s}\n");
+  folder.file("base.yaml", head +
+                               "network:\n  kind: leaf_spine\n  attach: host\n  source: s\n  nodes_per_leaf: 4\n"
+                               "  link: {bandwidth: 1GB/s, latency: 0s}\n");
   const std::string child = folder.file(
       "child.yaml", "schema: collcast.topology.v1\nname: child\nextends: ./base.yaml\nnetwork:\n  kind: star\n");
   const Result<TopologySpec> spec = load_topology(child, {{}, {}, {}});
