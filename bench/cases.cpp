@@ -117,9 +117,9 @@ Pattern ring_pattern(const std::vector<int>& members, std::int64_t message_bytes
   std::vector<Rank> ranks;
   for (const int member : members) ranks.push_back(rank(member));
   const auto size = static_cast<std::int64_t>(ranks.size());
-  auto made = make_pattern(
-      {CollectiveKind::all_reduce, Group::listed(std::move(ranks)), Bytes(message_bytes * size), 0, {}},
-      {"ring", 1, 1, {}});
+  auto made =
+      make_pattern({CollectiveKind::all_reduce, Group::listed(std::move(ranks)), Bytes(message_bytes * size), 0, {}},
+                   {"ring", 1, 1, {}});
   if (!made) throw std::runtime_error(to_text(made.errors()));
   Pattern pattern = std::move(made).value();
   if (rounds > 0) pattern.lanes.front().phases.front().rounds = rounds;

@@ -18,7 +18,9 @@ class Dice {
   /// 0 ... sides-1
   int roll(int sides) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(sides)); }
   /// From `low` on, below `high`.
-  double between(double low, double high) { return low + (high - low) * 0x1p-53 * static_cast<double>(engine_() >> 11); }
+  double between(double low, double high) {
+    return low + (high - low) * 0x1p-53 * static_cast<double>(engine_() >> 11);
+  }
   std::vector<int> permutation(int size);
 
  private:

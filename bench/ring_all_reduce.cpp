@@ -32,8 +32,8 @@ std::vector<int> members(int ranks) {
 
 int peer_rounds(int ranks) { return std::min(2 * (ranks - 1), std::max(1, static_cast<int>(peer_messages / ranks))); }
 
-/// Unequal links have no latency: in SimGrid a sender's next message waits until the last one has arrived, in ours until it
-/// has left. Where all links are equal a member waits for what it receives, and nothing differs.
+/// Unequal links have no latency: in SimGrid a sender's next message waits until the last one has arrived, in ours
+/// until it has left. Where all links are equal a member waits for what it receives, and nothing differs.
 Fabric machine(int ranks, double spread) {
   return ring_machine(ranks, link_bandwidth, spread > 0 ? 0 : link_latency, spread);
 }

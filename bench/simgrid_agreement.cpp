@@ -1,8 +1,8 @@
 // 1,000 random contended cases on random trees and meshes: every message must end when SimGrid says so.
 //
 // The largest relative difference of any end is printed; above `most` the program says where and exits 1. Links have no
-// latency here, because CM02 weighs flows by it. Sizes are hundreds of megabytes, so that rounding up to whole picoseconds
-// is 1e-12 of a message.
+// latency here, because CM02 weighs flows by it. Sizes are hundreds of megabytes, so that rounding up to whole
+// picoseconds is 1e-12 of a message.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -26,8 +26,7 @@ std::vector<PeerSender> random_senders(Dice& dice, int hosts) {
     sender.host = dice.roll(hosts);
     sender.start_s = dice.roll(3) == 0 ? 0 : dice.between(0, 2);
     for (int m = 1 + dice.roll(4); m > 0; --m)
-      sender.messages.push_back(
-          {(sender.host + 1 + dice.roll(hosts - 1)) % hosts, std::floor(dice.between(1e8, 1e9))});
+      sender.messages.push_back({(sender.host + 1 + dice.roll(hosts - 1)) % hosts, std::floor(dice.between(1e8, 1e9))});
     senders.push_back(std::move(sender));
   }
   return senders;
@@ -72,7 +71,7 @@ int main(int count, char** arguments) {
     for (const PeerSender& sender : senders) messages += sender.messages.size();
     shared += senders.size() > 1 ? 1 : 0;
   }
-  fmt::print("{} cases, {} with several senders, {} messages: ends differ by at most {:.2g} (relative)\n", cases, shared,
-             messages, worst);
+  fmt::print("{} cases, {} with several senders, {} messages: ends differ by at most {:.2g} (relative)\n", cases,
+             shared, messages, worst);
   return 0;
 }

@@ -1,9 +1,11 @@
-// Flows that share one link and nothing else, all at the same rate: a start or an end costs the logarithm of their number.
+// Flows that share one link and nothing else, all at the same rate: a start or an end costs the logarithm of their
+// number.
 //
-// The virtual time of fair queueing: `moved` is what every flow of the pool has moved since the pool began, as if it had been
-// there all along. A flow with r grains to go that joins when `moved` is m has left when `moved` is m + r, whatever the
-// rate is until then; so flows wait in one heap by that number, and only the first of them has an event.
-// Source: Demers, Keshav, Shenker, "Analysis and simulation of a fair queueing algorithm", 1989 (there bit by bit in rounds).
+// The virtual time of fair queueing: `moved` is what every flow of the pool has moved since the pool began, as if it
+// had been there all along. A flow with r grains to go that joins when `moved` is m has left when `moved` is m + r,
+// whatever the rate is until then; so flows wait in one heap by that number, and only the first of them has an event.
+// Source: Demers, Keshav, Shenker, "Analysis and simulation of a fair queueing algorithm", 1989 (there bit by bit in
+// rounds).
 #pragma once
 
 #include <algorithm>

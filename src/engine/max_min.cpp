@@ -206,7 +206,8 @@ void MaxMinLinks::solve() {
   reached_flows_.clear();
   for (const std::uint32_t id : unsolved_) {
     const LinkState& link = links_[id];
-    if (flows_[lists_[link.block].flow].pool == none) reach(id);  // else it is the only flow there, and in a pool elsewhere
+    if (flows_[lists_[link.block].flow].pool == none)
+      reach(id);  // else it is the only flow there, and in a pool elsewhere
   }
 
   for (std::size_t i = 0; i < reached_links_.size(); ++i) {

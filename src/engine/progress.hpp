@@ -1,8 +1,8 @@
 // Bytes under way, counted exactly.
 //
-// What is left of a message is a whole number of grains of 2^-24 bytes/s * 1 ps = 2^-24 * 1e-12 bytes, a rate a whole number of
-// grains per picosecond (2^-24 bytes/s; a fair share is rounded to the nearest). So what a flow moves in t picoseconds
-// is rate * t without rounding, and how often its state is brought up to date, alone or with all flows of a
+// What is left of a message is a whole number of grains of 2^-24 bytes/s * 1 ps = 2^-24 * 1e-12 bytes, a rate a whole
+// number of grains per picosecond (2^-24 bytes/s; a fair share is rounded to the nearest). So what a flow moves in t
+// picoseconds is rate * t without rounding, and how often its state is brought up to date, alone or with all flows of a
 // link at once, changes nothing. 128 bits hold 2^62 bytes.
 //
 // A message has left when less than 2^-51 of it is still to go: the two units in the last place by which sizes
@@ -33,7 +33,8 @@ constexpr Grains shifted(Grains value, int shift) {
 
 }  // namespace progress
 
-/// Of a number of bytes that is not negative; to 2^-65 bytes, exactly from 2^16 bytes on. 1.5 * 2^62 and more are all the same.
+/// Of a number of bytes that is not negative; to 2^-65 bytes, exactly from 2^16 bytes on. 1.5 * 2^62 and more are all
+/// the same.
 inline Grains grains(double bytes) {
   int exponent = 0;
   const double fraction = std::frexp(std::fmin(bytes, 0x1p62 + 0x1p61), &exponent);

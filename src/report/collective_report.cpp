@@ -294,11 +294,10 @@ void add_runner_up_notes(const CollectiveReport& report, std::vector<std::string
     const CollectiveRow::RunnerUp& next = *row.runner_up;
     std::string sizes = size_text(picks[first]->size);
     if (last > first) sizes += " to " + size_text(row.size);
-    notes.push_back(
-        fmt::format("{} picked {} at {}; the runner-up{} is {} with {}: {} by {}.", row.protocol ? "NCCL" : "auto",
-                    pick_text(row), sizes, last > first ? " at " + size_text(row.size) : "", pick_text(next),
-                    counted(next.chunks, "chunk"), format_seconds(next.simulate.value_or(next.estimate)),
-                    next.simulate ? "simulation" : "closed form"));
+    notes.push_back(fmt::format(
+        "{} picked {} at {}; the runner-up{} is {} with {}: {} by {}.", row.protocol ? "NCCL" : "auto", pick_text(row),
+        sizes, last > first ? " at " + size_text(row.size) : "", pick_text(next), counted(next.chunks, "chunk"),
+        format_seconds(next.simulate.value_or(next.estimate)), next.simulate ? "simulation" : "closed form"));
     first = last + 1;
   }
 }

@@ -168,8 +168,13 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
   out.terms.push_back(first_term(form.pipeline));
   out.terms.push_back(rest_term(in, form.pipeline));
   if (form.pipeline.order != Seconds{})
-    out.terms.push_back({"order of work", {}, {}, form.pipeline.order.count(), "s",
-                         "1F1B gone through stage by stage, where stages or transfers differ: less the two lines above"});
+    out.terms.push_back(
+        {"order of work",
+         {},
+         {},
+         form.pipeline.order.count(),
+         "s",
+         "1F1B gone through stage by stage, where stages or transfers differ: less the two lines above"});
   if (in.layout.dp > 1 || form.gradients.tied > Seconds{}) out.terms.push_back(gradients_term(form.gradients));
   if (in.options.optimizer)
     out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",
@@ -229,9 +234,12 @@ Term bubble_term(const StepResult& r) {
   for (const Seconds part : {b.compute, b.tp_exposed, b.pp_exposed, b.dp_exposed, b.optimizer})
     if (part > Seconds{}) numbers += " - " + precise(part);
   return {
-      "bubble", "step - all other parts",
-      numbers,  b.bubble.count(),
-      "s",      r.simulate ? "of the timeline: the rank waits, and would without messages" : "filling and draining the pipeline"};
+      "bubble",
+      "step - all other parts",
+      numbers,
+      b.bubble.count(),
+      "s",
+      r.simulate ? "of the timeline: the rank waits, and would without messages" : "filling and draining the pipeline"};
 }
 
 /// The parts of a modelled step, each with its formula.
@@ -251,11 +259,12 @@ void add_parts(Section& out, const StepResult& r) {
       {"TP exposed", "m x TP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(tp)),
        b.tp_exposed.count(), "s", "computing waits for every one"});
   add(b.pp_exposed,
-      r.simulate ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "what messages add to the pipeline; the rank waits"}
-                 : Term{"PP exposed", "pipeline - pipeline without transfers",
-                        fmt::format("{} - {}", precise(r.closed_form.pipeline.total()),
-                                    precise(r.closed_form.pipeline.total() - r.closed_form.transfers)),
-                        b.pp_exposed.count(), "s", "what transfers add to the pipeline"});
+      r.simulate
+          ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "what messages add to the pipeline; the rank waits"}
+          : Term{"PP exposed", "pipeline - pipeline without transfers",
+                 fmt::format("{} - {}", precise(r.closed_form.pipeline.total()),
+                             precise(r.closed_form.pipeline.total() - r.closed_form.transfers)),
+                 b.pp_exposed.count(), "s", "what transfers add to the pipeline"});
   add(b.dp_exposed, dp_term(r));
   add(b.optimizer, optimizer_term(r));
   add(b.bubble, bubble_term(r));

@@ -72,8 +72,8 @@ BandError pooled(const ValidateReport& report, const Pool& pool, Band band, int&
 
 /// Whether they are sound, the one or the other.
 bool every_source_says(const ValidateReport& report, const Pool& pool) {
-  return std::ranges::none_of(
-      report.tables, [&](const ScoredTable& table) { return pool.has(table) && table.healthy == "unknown"; });
+  return std::ranges::none_of(report.tables,
+                              [&](const ScoredTable& table) { return pool.has(table) && table.healthy == "unknown"; });
 }
 
 std::vector<std::string> collectives(const ValidateReport& report) {

@@ -310,7 +310,7 @@ void Object::missing(std::string_view key, bool required, const std::string& exp
   }
 }
 
-const Node* Object::look(std::string_view key, Holds holds, bool required, std::string expected) {
+const Node* Object::look(std::string_view key, Holds holds, bool required, const std::string& expected) {
   reader_.ask(path_of(key), holds, required);
   keys_.emplace_back(key);
   if (!valid_) return nullptr;

@@ -273,7 +273,7 @@ class Object {
     if (!good) reader_.spoil(path);
     return good;
   }
-  const Node* look(std::string_view key, Holds holds, bool required, std::string expected);
+  const Node* look(std::string_view key, Holds holds, bool required, const std::string& expected);
   void missing(std::string_view key, bool required, const std::string& expected);
 
   Reader& reader_;

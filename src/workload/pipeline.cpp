@@ -87,7 +87,7 @@ class Order1f1b {
   std::span<const StageTime> stages_;
   std::span<const Seconds> transfer_;
   int last_, micro_batches_;
-  std::vector<Seconds> free_;                    ///< when the stage's last turn has ended
+  std::vector<Seconds> free_;                   ///< when the stage's last turn has ended
   std::vector<Seconds> activation_, gradient_;  ///< when the last message to the stage has come
 };
 

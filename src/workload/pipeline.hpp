@@ -1,7 +1,7 @@
 // Pipeline schedules: the order of work on a stage, and the time of the whole in closed form.
 //
-// GPipe: all forwards, then all backwards in reverse. Two flow shops, in which the link between two stages is a machine too, as
-// it passes one message after the other; exact for any times:
+// GPipe: all forwards, then all backwards in reverse. Two flow shops, in which the link between two stages is a machine
+// too, as it passes one message after the other; exact for any times:
 //   sum(F + B) + 2 sum(C) + (m-1) (max(F, C) + max(B, C))
 // 1F1B: p-1-i forwards to warm up, then one forward and one backward in turn, then the remaining backwards.
 // With asynchronous transfers of C, a window of n consecutive stages i..j passes n micro-batches per turn of
@@ -10,7 +10,8 @@
 // For equal stages the window is the whole pipeline and this is m(F+B) + (p-1)(F+B) + 2C[(p-1) + (m-1) -
 // floor((m+p-2)/p)], exact; without C the window is the slowest stage. For unequal stages or transfers it is an
 // approximation, from 38 % too short to 20 % too long. So the order is gone through as well, a recurrence in
-// (max, +) over m p turns without events, and what it says more or less is a term of its own (`order`): the sum is exact.
+// (max, +) over m p turns without events, and what it says more or less is a term of its own (`order`): the sum is
+// exact.
 #pragma once
 
 #include <span>

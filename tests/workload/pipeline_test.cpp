@@ -173,7 +173,8 @@ TEST_CASE("the terms of a pipeline name the window that sets its pace, and sum t
   CHECK(terms.window_work.count() == 5);
   CHECK(terms.window_transfers.count() == 0);
   CHECK(terms.rest.count() == Approx(15));
-  // Turn by turn: the middle stage's last backward waits for its gradient, 19.5 to 22.5, and the first stage ends at 24.6.
+  // Turn by turn: the middle stage's last backward waits for its gradient, 19.5 to 22.5, and the first stage ends
+  // at 24.6.
   CHECK(terms.total().count() == Approx(24.6));
   CHECK(terms.order.count() == Approx(24.6 - (11 + 0.4 + 15)));
   // GPipe: 3 x (2 + 3) after the first.
