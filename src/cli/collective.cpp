@@ -214,7 +214,7 @@ Exit run_collective(const Args& args, const Session& session) {
   report.groups = q.groups;
   report.concurrent = q.concurrent;
   report.links = args.links;
-  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate};
+  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
   report.inputs.policy.base_latency = q.base_latency;
   report.said = warn(session, q.warnings);
   const std::vector<Case> cases = make_cases(q, report, errors);

@@ -74,6 +74,8 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
   report.machine.library = "nccl";
   report.kind = q.kind;
   report.groups = q.groups;
+  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, true, false, text_of(q.environment)};
+  if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
   nccl::Communicators communicators;
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {

@@ -95,17 +95,19 @@ Json inputs_json(const CollectiveReport& report) {
   const auto count = [](int n) { return n == 0 ? Json("auto") : Json(n); };
   Json sizes = Json::array();
   for (const Bytes size : in.sizes) sizes.push_back(size.value());
-  return {{"collective", to_string(report.kind)},
-          {"size_bytes", sizes},
-          {"root", in.root},
-          {"algorithm", in.all_algorithms ? "all" : in.policy.algorithm},
-          {"chunks", count(in.policy.chunks)},
-          {"channels", count(in.policy.channels)},
-          {"sharing", in.sharing == Sharing::fifo ? "fifo" : "max_min"},
-          {"method", in.estimate && in.simulate ? "both"
-                     : in.estimate              ? "estimate"
-                                                : "simulate"},
-          {"base_latency_s", in.policy.base_latency.count()}};
+  Json out{{"collective", to_string(report.kind)},
+           {"size_bytes", sizes},
+           {"root", in.root},
+           {"algorithm", in.all_algorithms ? "all" : in.policy.algorithm},
+           {"chunks", count(in.policy.chunks)},
+           {"channels", count(in.policy.channels)},
+           {"sharing", in.sharing == Sharing::fifo ? "fifo" : "max_min"},
+           {"method", in.estimate && in.simulate ? "both"
+                      : in.estimate              ? "estimate"
+                                                 : "simulate"},
+           {"base_latency_s", in.policy.base_latency.count()}};
+  if (in.environment) out["environment"] = *in.environment;
+  return out;
 }
 
 /// Whether the clock's round-ups alone explain the difference: the law that tests/agreement holds links of one's own

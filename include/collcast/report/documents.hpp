@@ -99,7 +99,8 @@ struct CollectiveReport {
     CollectivePolicy policy;  ///< with the base latency of a calibration
     bool all_algorithms = false;
     Sharing sharing = Sharing::max_min;
-    bool estimate = true, simulate = true;  ///< what was asked for, or is run where it is quick
+    bool estimate = true, simulate = true;   ///< what was asked for, or is run where it is quick
+    std::optional<std::string> environment;  ///< of library nccl: "NCCL_PROTO=LL ..." as given
   } inputs;
   std::vector<CollectiveRow> rows;
   struct Skipped {
