@@ -1,11 +1,11 @@
 #include "cases.hpp"
 
-#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "collcast/collective/collective.hpp"
+#include "support/small_fabrics.hpp"
 
 namespace bench {
 
@@ -14,21 +14,6 @@ using namespace collcast;
 namespace {
 
 Rank rank(int host) { return Rank(static_cast<std::uint32_t>(host)); }
-
-Fabric built(const TopologySpec& spec, int nodes) {
-  auto fabric = Fabric::build(spec, nodes);
-  if (!fabric) throw std::runtime_error(to_text(fabric.errors()));
-  return std::move(fabric).value();
-}
-
-Fabric one_host_per_node(NetworkSpec network, int hosts) {
-  TopologySpec spec;
-  spec.name = spec.file = "bench";
-  spec.devices = {{"host", DeviceKind::host, 1, {}}};
-  spec.network_devices = "host";
-  spec.network = std::move(network);
-  return built(spec, hosts);
-}
 
 template <class Factor>
 Fabric with_rates(const Fabric& fabric, Factor&& factor) {
@@ -55,24 +40,14 @@ PeerMachine with_routes(const Fabric& fabric, const Pairs& pairs) {
 
 }  // namespace
 
-std::vector<int> Dice::permutation(int size) {
-  std::vector<int> order(static_cast<std::size_t>(size));
-  std::iota(order.begin(), order.end(), 0);
-  for (int i = size - 1; i > 0; --i)
-    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(roll(i + 1))]);
-  return order;
-}
-
 Fabric ring_machine(int hosts, double bandwidth, double latency, double spread) {
-  const Fabric equal = one_host_per_node(TorusNetwork{{}, true, Bandwidth(bandwidth), Seconds(latency)}, hosts);
+  const Fabric equal = test::ring_fabric(hosts, Bandwidth(bandwidth), Seconds(latency));
   if (spread == 0) return equal;
   Dice dice(1);
   return with_rates(equal, [&] { return 1 / dice.between(1, 1 + spread); });
 }
 
-Fabric star_machine(int hosts, double bandwidth) {
-  return one_host_per_node(StarNetwork{Bandwidth(bandwidth), Seconds(0)}, hosts);
-}
+Fabric star_machine(int hosts, double bandwidth) { return test::star_fabric(hosts, Bandwidth(bandwidth), Seconds(0)); }
 
 Fabric fat_tree(int hosts, double bandwidth, double oversubscription) {
   LeafSpineNetwork network;
@@ -81,36 +56,25 @@ Fabric fat_tree(int hosts, double bandwidth, double oversubscription) {
   network.spines = 8;
   network.oversubscription = oversubscription;
   network.bandwidth = Bandwidth(bandwidth);
-  return one_host_per_node(network, hosts);
+  return test::teaching_fabric(hosts, network);
 }
 
 Fabric random_machine(Dice& dice, int hosts) {
   const int switches = 1 + dice.roll(8);
-  TopologySpec spec;
-  spec.name = spec.file = "bench";
-  spec.devices = {{"host", DeviceKind::host, hosts, {}}, {"switch", DeviceKind::nvswitch, switches, {}}};
-  const auto cable = [&](const char* kind, int a, int b) {
-    LinkGroup link;
-    link.from = kind;
-    link.to = "switch";
-    link.wiring = Wiring::pairs;
-    link.pairs = {{a, b}};
-    link.bandwidth = Bandwidth(1e9);
-    spec.links.push_back(std::move(link));
+  std::vector<test::Cable> cables;
+  const auto cable = [&](int a, int b) { cables.push_back({a, b, Bandwidth(1e9), Seconds(0)}); };
+  Pairs joined;
+  const auto join_switches = [&](int a, int b) {
+    if (joined.insert({a, b}).second) cable(hosts + a, hosts + b);
   };
-  std::set<std::pair<int, int>> joined;
-  for (int s = 1; s < switches; ++s) {
-    const int above = dice.roll(s);
-    joined.insert({s, above});
-    cable("switch", s, above);
-  }
+  for (int s = 1; s < switches; ++s) join_switches(s, dice.roll(s));
   const bool mesh = dice.roll(2) == 0;
   for (int extra = mesh && switches > 2 ? dice.roll(2 * switches) : 0; extra > 0; --extra) {
-    const int a = 1 + dice.roll(switches - 1), b = dice.roll(a);
-    if (joined.insert({a, b}).second) cable("switch", a, b);
+    const int a = 1 + dice.roll(switches - 1);
+    join_switches(a, dice.roll(a));
   }
-  for (int h = 0; h < hosts; ++h) cable("host", h, dice.roll(switches));
-  return with_rates(built(spec, 1), [&] { return dice.between(0.1, 10); });
+  for (int h = 0; h < hosts; ++h) cable(h, hosts + dice.roll(switches));
+  return with_rates(test::cabled_fabric(hosts, switches, cables), [&] { return dice.between(0.1, 10); });
 }
 
 Pattern ring_pattern(const std::vector<int>& members, std::int64_t message_bytes, int rounds) {

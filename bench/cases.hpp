@@ -2,30 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <vector>
 
 #include "collcast/schedule/schedule.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "simgrid_peer.hpp"
+#include "support/dice.hpp"
 
 namespace bench {
 
-/// Draws the same numbers on every compiler (the distributions of <random> need not).
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
-  /// 0 ... sides-1
-  int roll(int sides) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(sides)); }
-  /// From `low` on, below `high`.
-  double between(double low, double high) {
-    return low + (high - low) * 0x1p-53 * static_cast<double>(engine_() >> 11);
-  }
-  std::vector<int> permutation(int size);
-
- private:
-  std::mt19937_64 engine_;
-};
+using collcast::test::Dice;
 
 /// Hosts on one ring, each link as fast or, with `spread` > 0, slower by a factor drawn from [1, 1 + spread].
 collcast::Fabric ring_machine(int hosts, double bandwidth, double latency, double spread = 0);

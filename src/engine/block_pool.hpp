@@ -4,6 +4,7 @@
 // way at once, and from then on nothing is allocated.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -36,6 +37,16 @@ class BlockPool {
   }
   void release(std::uint32_t begin, std::size_t count) {
     if (count > 0) free_[size_class(count)].push_back(begin);
+  }
+
+  /// Makes of a block with room for `room`, of which the first `used` count, one with twice the room.
+  void grow(std::uint32_t& begin, std::uint32_t& room, std::uint32_t used) {
+    const std::uint32_t more = std::max<std::uint32_t>(1, 2 * room);
+    const std::uint32_t fresh = allocate(more);
+    std::ranges::copy(block(begin, used), block(fresh, more).begin());
+    release(begin, room);
+    begin = fresh;
+    room = more;
   }
 
   T& operator[](std::uint32_t index) { return items_[index]; }

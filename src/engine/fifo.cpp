@@ -27,14 +27,7 @@ void FifoLinks::ask(std::uint32_t id) {
   requests_[id] = {agenda_.now, true};
   for (const Crossing& crossing : connections_.crossings(connections_[id])) {
     LinkState& link = links_[crossing.link];
-    if (link.waiting == link.room) {
-      const std::uint32_t room = std::max<std::uint32_t>(1, 2 * link.room);
-      const std::uint32_t block = heaps_.allocate(room);
-      std::ranges::copy(heaps_.block(link.block, link.waiting), heaps_.block(block, room).begin());
-      heaps_.release(link.block, link.room);
-      link.block = block;
-      link.room = room;
-    }
+    if (link.waiting == link.room) heaps_.grow(link.block, link.room, link.waiting);
     heaps_[link.block + link.waiting++] = id;
     const auto heap = heaps_.block(link.block, link.waiting);
     std::push_heap(heap.begin(), heap.end(), [this](std::uint32_t a, std::uint32_t b) { return before(b, a); });

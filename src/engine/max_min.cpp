@@ -41,14 +41,7 @@ void MaxMinLinks::list(std::uint32_t flow, std::uint32_t index) {
   Crossing& crossing = connections_.crossing(index);
   LinkState& link = links_[crossing.link];
   if (link.count == 0) link.busy -= agenda_.now;
-  if (link.count == link.room) {
-    const std::uint32_t room = std::max<std::uint32_t>(1, 2 * link.room);
-    const std::uint32_t block = lists_.allocate(room);
-    std::ranges::copy(lists_.block(link.block, link.count), lists_.block(block, room).begin());
-    lists_.release(link.block, link.room);
-    link.block = block;
-    link.room = room;
-  }
+  if (link.count == link.room) lists_.grow(link.block, link.room, link.count);
   crossing.place = link.count++;
   lists_[link.block + crossing.place] = {flow, index};
 }

@@ -1,12 +1,11 @@
 #include "collcast/nccl/run.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <initializer_list>
 
 #include "nccl/run_constants.hpp"
-#include "nccl/tuning_constants.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -16,10 +15,7 @@ constexpr double unlimited = 1e18;
 constexpr double us = 1e-6;
 
 std::size_t index(Protocol p) { return static_cast<std::size_t>(p); }
-std::size_t generation(const Communicator& c) {
-  return static_cast<std::size_t>(tuned::generation_of(c.compute_capability));
-}
-int floor_log2(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1; }
+std::size_t row_of(const Communicator& c) { return static_cast<std::size_t>(generation(c)); }
 
 double payload(Protocol p) { return p == Protocol::ll ? 0.5 : p == Protocol::ll128 ? 15.0 / 16 : 1.0; }
 
@@ -41,7 +37,7 @@ struct Limits {
 };
 
 Limits limits(const Communicator& c, Protocol p, bool tree) {
-  const std::size_t i = index(p), g = generation(c);
+  const std::size_t i = index(p), g = row_of(c);
   Limits out;
   const double simple = fitted::simple_channel[g];
   const double ll = fitted::ll_multiple * tuned::ll_total[g][0] / fitted::channels_of_a_node[g];
@@ -159,7 +155,7 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const double chunk = of_channel / chunks;
   const int levels = floor_log2(c.nodes);
   const double inside = c.ranks_per_node - 1;
-  const std::size_t g = generation(c), scale = c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2;
+  const std::size_t g = row_of(c), scale = scale_of(c);
   const double speed = (c.nodes <= 2 ? c.tree.inside : c.tree.between).value();
   // NCCL's own limit of a tree, both directions: half of it is the algorithm's.
   double most =
@@ -236,7 +232,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
   const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * e.local_peers);
   const Load data =
       longest({{by_channel ? (e.per_peer * e.local_peers + e.own_bytes / fitted::p2p_own_copy) /
-                                 (channels * fitted::p2p_channel[generation(c)] * 1e9)
+                                 (channels * fitted::p2p_channel[row_of(c)] * 1e9)
                            : 0,
                 "channels"},
                {local ? e.per_peer * e.local_peers / rate : 0, c.nvlink ? "NVLink" : "PCIe"},

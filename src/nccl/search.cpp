@@ -6,6 +6,8 @@
 #include <set>
 #include <span>
 
+#include "nccl/terms.hpp"
+
 namespace collcast::nccl {
 
 namespace {
@@ -93,7 +95,7 @@ Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double
       if (!hop) return {};
       const bool by_cpu = hop->type == PathType::phb || hop->type == PathType::sys;
       for (std::size_t h = 0; h < hop->hops.size(); ++h) {
-        const double booked = by_cpu && system.is_intel() && hop->kinds[h] == LinkKind::pcie ? speed * 1.2 : speed;
+        const double booked = by_cpu && is_intel(system.cpu) && hop->kinds[h] == LinkKind::pcie ? speed * 1.2 : speed;
         double& room = left[hop->hops[h]];
         if (room < booked - slack) return out;
         room -= booked;

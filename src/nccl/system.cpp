@@ -6,6 +6,8 @@
 #include <string>
 #include <variant>
 
+#include "collcast/topology/wiring.hpp"
+
 namespace collcast::nccl {
 
 namespace {
@@ -45,30 +47,6 @@ double socket_speed(CpuFamily cpu) {
 }
 
 double in_gb(Bandwidth rate) { return rate.value() / 1e9; }
-
-/// Device numbers that a group of links joins, as Wiring says.
-std::vector<std::pair<int, int>> ends(const LinkGroup& link, int from, int to) {
-  std::vector<std::pair<int, int>> out;
-  switch (link.wiring) {
-    case Wiring::all:
-      for (int i = 0; i < from; ++i)
-        for (int j = link.from == link.to ? i + 1 : 0; j < to; ++j) out.emplace_back(i, j);
-      break;
-    case Wiring::one_to_one:
-      for (int i = 0; i < from; ++i) out.emplace_back(i, i);
-      break;
-    case Wiring::spread:
-      for (int i = 0; i < from; ++i) out.emplace_back(i, i * to / from);
-      break;
-    case Wiring::ring:
-      for (int i = 0; i < from; ++i) out.emplace_back(i, (i + 1) % from);
-      break;
-    case Wiring::pairs:
-      out = link.pairs;
-      break;
-  }
-  return out;
-}
 
 struct NetworkRate {
   double operator()(const std::monostate&) const { return 0; }
@@ -126,7 +104,7 @@ System system_of(const TopologySpec& spec, int compute_capability, bool nvlink) 
   for (const LinkGroup& link : spec.links) {
     const auto [from, from_group] = groups.at(link.from);
     const auto [to, to_group] = groups.at(link.to);
-    const auto pairs = ends(link, from_group->count, to_group->count);
+    const auto pairs = wired_pairs(link, from_group->count, to_group->count);
     if (link.kind == LinkKind::nvlink) {
       const bool to_switch = from_group->kind == DeviceKind::nvswitch || to_group->kind == DeviceKind::nvswitch;
       if (nvlink) add_nvlinks(out, link, pairs, to_switch);

@@ -35,10 +35,6 @@ struct System {
   double nic_speed = 0;
 
   bool has_nvlink() const { return nvlink_speed > 0; }
-  bool is_intel() const {
-    return cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||
-           cpu == CpuFamily::intel_sapphire_rapids || cpu == CpuFamily::intel_emerald_rapids;
-  }
 };
 
 /// `nvlink`: as if there were none without (NCCL_P2P_DISABLE).

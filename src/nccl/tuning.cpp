@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 
-#include "nccl/tuning_constants.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -24,17 +24,9 @@ constexpr std::size_t at(Enum value) {
 constexpr std::int64_t largest_ll_message = 16 << 10;
 
 double gb(Bandwidth rate) { return rate.value() / 1e9; }
-int floor_log2(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1; }
 
 bool is_nvls(Algorithm a) { return a == Algorithm::nvls || a == Algorithm::nvls_tree; }
 bool is_collnet(Algorithm a) { return a == Algorithm::collnet_direct || a == Algorithm::collnet_chain; }
-
-std::size_t scale_of(const Communicator& c) { return c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2; }
-Generation generation(const Communicator& c) { return tuned::generation_of(c.compute_capability); }
-bool is_intel(CpuFamily cpu) {
-  return cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||
-         cpu == CpuFamily::intel_sapphire_rapids || cpu == CpuFamily::intel_emerald_rapids;
-}
 
 /// Does the kind at all.
 bool does(Algorithm a, CollectiveKind kind) {

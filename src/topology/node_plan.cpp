@@ -1,21 +1,7 @@
 // Spells out one node: groups become devices, wirings become cables.
 #include "node_plan.hpp"
 
-namespace collcast::topology {
-
-namespace {
-
-DeviceRange range_of(const TopologySpec& spec, const std::string& name) {
-  int first = 0;
-  for (const DeviceGroup& group : spec.devices) {
-    if (group.name == name) return {first, group.count};
-    first += group.count;
-  }
-  check(false, "a checked spec names only its own device groups");
-  return {};
-}
-
-}  // namespace
+namespace collcast {
 
 std::vector<std::pair<int, int>> wired_pairs(const LinkGroup& group, int from_count, int to_count) {
   std::vector<std::pair<int, int>> pairs;
@@ -40,6 +26,24 @@ std::vector<std::pair<int, int>> wired_pairs(const LinkGroup& group, int from_co
   }
   return pairs;
 }
+
+}  // namespace collcast
+
+namespace collcast::topology {
+
+namespace {
+
+DeviceRange range_of(const TopologySpec& spec, const std::string& name) {
+  int first = 0;
+  for (const DeviceGroup& group : spec.devices) {
+    if (group.name == name) return {first, group.count};
+    first += group.count;
+  }
+  check(false, "a checked spec names only its own device groups");
+  return {};
+}
+
+}  // namespace
 
 NodePlan plan_node(const TopologySpec& spec) {
   NodePlan node;

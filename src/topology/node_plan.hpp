@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collcast/topology/fabric.hpp"
+#include "collcast/topology/wiring.hpp"
 
 namespace collcast::topology {
 
@@ -37,9 +38,6 @@ struct NodePlan {
 constexpr bool is_endpoint(DeviceKind kind) { return kind == DeviceKind::gpu || kind == DeviceKind::host; }
 /// Traffic of others passes through switches and sockets only, never through a GPU, a host or a NIC.
 constexpr bool is_transit(DeviceKind kind) { return !is_endpoint(kind) && kind != DeviceKind::nic; }
-
-/// The (from, to) indices that a wiring joins, in ascending order of `from` (as listed for pairs).
-std::vector<std::pair<int, int>> wired_pairs(const LinkGroup&, int from_count, int to_count);
 
 NodePlan plan_node(const TopologySpec&);
 

@@ -11,7 +11,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <tuple>
 
 namespace collcast::topology {
 
@@ -43,7 +42,6 @@ Cost cost_of(const Link& link) {
 struct Edge {
   Cost cost;
   NodeLink link = 0;
-  Link numbers;
 };
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Device, Edge>;
 using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
@@ -64,8 +62,8 @@ Graph graph_of(const NodePlan& node) {
   NodeLink link = 0;
   for (const Cable& cable : node.cables) {
     const auto from = static_cast<Vertex>(cable.from), to = static_cast<Vertex>(cable.to);
-    add_edge(from, to, Edge{cost_of(cable.link), link++, cable.link}, graph);
-    add_edge(to, from, Edge{cost_of(cable.link), link++, cable.link}, graph);
+    add_edge(from, to, Edge{cost_of(cable.link), link++}, graph);
+    add_edge(to, from, Edge{cost_of(cable.link), link++}, graph);
   }
   return graph;
 }
@@ -105,17 +103,12 @@ class WaysFrom {
  private:
   using EdgeId = boost::graph_traits<Graph>::edge_descriptor;
 
-  /// Of the cheapest ways' last hops into `at`, the one from the lowest device; parallel cables by their
-  /// numbers, so that only indistinguishable ones are left to the order of the file.
+  /// Of the cheapest ways' last hops into `at`, the one from the lowest device; two devices are joined once.
   EdgeId last_hop(Vertex at) const {
     std::optional<EdgeId> best;
-    const auto key = [this](EdgeId e) {
-      const Edge& edge = usable_[e];
-      return std::tuple(source(e, usable_), -edge.numbers.bandwidth.value(), edge.numbers.kind, edge.link);
-    };
     for (auto [e, end] = in_edges(at, usable_); e != end; ++e) {
       if (cost_[source(*e, usable_)] + usable_[*e].cost != cost_[at]) continue;
-      if (!best || key(*e) < key(*best)) best = *e;
+      if (!best || source(*e, usable_) < source(*best, usable_)) best = *e;
     }
     check(best.has_value(), "a device with a cost has a last hop");
     return *best;

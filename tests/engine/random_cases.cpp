@@ -1,7 +1,6 @@
 #include "engine/random_cases.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "support/small_fabrics.hpp"
 #include "support/small_shapes.hpp"
@@ -14,14 +13,6 @@ Bandwidth random_bandwidth(Dice& dice) { return Bandwidth(dice.pick({1e9, 1e9, 2
 Seconds random_latency(Dice& dice) { return Seconds(dice.pick({0.0, 0.0, 1e-7, 3.333e-7, 2e-6})); }
 Volume random_size(Dice& dice) {
   return Volume(dice.pick({0.0, 1.0, 1e3, 1e3, 1e5, 1e6, 1.0 / 3, 12345.6, 1e3 * (1 + dice.roll(1000))}));
-}
-
-std::vector<int> shuffled(Dice& dice, int n) {
-  std::vector<int> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  for (int i = n - 1; i > 0; --i)
-    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(dice.roll(i + 1))]);
-  return order;
 }
 
 Phase random_phase(Dice& dice, int size) {
@@ -104,13 +95,13 @@ Pattern random_pattern(Dice& dice, const Fabric& fabric) {
   Pattern pattern;
   pattern.algorithm = "random";
   std::vector<Rank> ranks;
-  for (const int r : shuffled(dice, fabric.rank_count())) ranks.emplace_back(static_cast<std::uint32_t>(r));
+  for (const int r : dice.permutation(fabric.rank_count())) ranks.emplace_back(static_cast<std::uint32_t>(r));
   ranks.resize(static_cast<std::size_t>(size));
   pattern.group = Group::listed(ranks);
   pattern.chunks = 1 + dice.roll(4);
   for (int lanes = 1 + dice.roll(3); lanes > 0; --lanes) {
     Lane lane;
-    if (dice.roll(2) == 0) lane.order = shuffled(dice, size);
+    if (dice.roll(2) == 0) lane.order = dice.permutation(size);
     lane.block = random_size(dice);
     lane.route_lane = dice.roll(2);
     for (int phases = dice.roll(4); phases > 0; --phases) lane.phases.push_back(random_phase(dice, size));

@@ -2,27 +2,11 @@
 // and unequal ones, ties in time, zero bytes, one byte, no latency, priorities, ranks that talk to themselves.
 #pragma once
 
-#include <random>
-
 #include "collcast/schedule/schedule.hpp"
 #include "collcast/topology/fabric.hpp"
+#include "support/dice.hpp"
 
 namespace collcast::test {
-
-/// Draws the same numbers on every compiler (the distributions of <random> need not).
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
-  /// 0 ... sides-1
-  int roll(int sides) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(sides)); }
-  template <class T>
-  T pick(std::initializer_list<T> choices) {
-    return choices.begin()[roll(static_cast<int>(choices.size()))];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 Fabric random_fabric(Dice& dice);
 /// Compute, delays and transfers among the fabric's ranks; each after up to three earlier ones.

@@ -12,6 +12,8 @@ Fabric built(const TopologySpec& spec, int nodes) {
   return std::move(fabric).value();
 }
 
+}  // namespace
+
 Fabric teaching_fabric(int ranks, NetworkSpec network) {
   TopologySpec spec;
   spec.name = spec.file = "test";
@@ -21,8 +23,6 @@ Fabric teaching_fabric(int ranks, NetworkSpec network) {
   spec.network = std::move(network);
   return built(spec, ranks);
 }
-
-}  // namespace
 
 Fabric ring_fabric(int ranks, Bandwidth bandwidth, Seconds latency) {
   return teaching_fabric(ranks, TorusNetwork{{ranks}, true, bandwidth, latency});

@@ -7,6 +7,8 @@
 
 namespace collcast::test {
 
+/// One host per node, joined by `network`.
+Fabric teaching_fabric(int ranks, NetworkSpec network);
 /// Links i -> i+1 and back around, each `bandwidth`.
 Fabric ring_fabric(int ranks, Bandwidth bandwidth, Seconds latency);
 /// Every rank on one switch; a route is an up link and a down link.

@@ -1,0 +1,22 @@
+// Of a communicator, what NCCL's formulas count with.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+
+#include "collcast/nccl/communicator.hpp"
+#include "nccl/tuning_constants.hpp"
+
+namespace collcast::nccl {
+
+inline tuned::Generation generation(const Communicator& c) { return tuned::generation_of(c.compute_capability); }
+/// Column of tuned::PerScale.
+inline std::size_t scale_of(const Communicator& c) { return c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2; }
+inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1; }
+
+inline bool is_intel(CpuFamily cpu) {
+  return cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||
+         cpu == CpuFamily::intel_sapphire_rapids || cpu == CpuFamily::intel_emerald_rapids;
+}
+
+}  // namespace collcast::nccl
