@@ -39,9 +39,7 @@ std::optional<CollectiveRow::RunnerUp> next_best(const CollectiveQuestion& q, co
     if (one.available && !is_taken && (next == nullptr || one.time < next->time)) next = &one;
   }
   if (next == nullptr) return std::nullopt;
-  const Result<nccl::Plan> plan = nccl::plan(c, q.kind, size, next->algorithm, next->protocol);
-  check(plan.ok(), "what is available can be planned");
-  const CollectiveRow row = row_of(q, c, 0, size, *plan);
+  const CollectiveRow row = row_of(q, c, 0, size, plan_of(c, q.kind, size, *next));
   return CollectiveRow::RunnerUp{row.algorithm, row.chunks, *row.estimate, std::nullopt, row.protocol};
 }
 
@@ -51,15 +49,12 @@ void add_all(const CollectiveQuestion& q, const nccl::Communicator& c, std::size
   std::vector<CollectiveRow> rows;
   const bool first = group == 0 && size == q.sizes.front();
   for (const nccl::Candidate& one : tuning_table(c, q.kind, size)) {
-    const std::string name = fmt::format("{} {}", to_string(one.algorithm), to_string(one.protocol));
     if (!one.available) {
       if (first && one.protocol == nccl::Protocol::simple)
         report.skipped.push_back({std::string(to_string(one.algorithm)), one.reason});
       continue;
     }
-    const Result<nccl::Plan> plan = nccl::plan(c, q.kind, size, one.algorithm, one.protocol);
-    check(plan.ok(), "what is available can be planned");
-    rows.push_back(row_of(q, c, group, size, *plan));
+    rows.push_back(row_of(q, c, group, size, plan_of(c, q.kind, size, one)));
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const CollectiveRow& a, const CollectiveRow& b) { return *a.estimate < *b.estimate; });

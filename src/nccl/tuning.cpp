@@ -233,9 +233,17 @@ std::vector<Candidate> tuning_table(const Communicator& c, CollectiveKind kind, 
   return out;
 }
 
-Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::optional<Algorithm> only,
-                  std::optional<Protocol> only_protocol) {
+Plan plan_of(const Communicator& c, CollectiveKind kind, Bytes size, const Candidate& candidate) {
+  check(candidate.available, "what is planned is available");
   Plan out;
+  out.algorithm = candidate.algorithm;
+  out.protocol = candidate.protocol;
+  out.believed = candidate.time;
+  reduce_work(c, kind, size, out);
+  return out;
+}
+
+Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::optional<Algorithm> only) {
   if (is_point_to_point(kind)) {
     if (only)
       return Diagnostic{
@@ -244,6 +252,7 @@ Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::o
           "expected no algorithm, or auto"};
     const bool of_one = kind == CollectiveKind::sendrecv;
     const std::int64_t per_peer = of_one ? size.value() : size.value() / c.ranks;
+    Plan out;
     out.point_to_point = true;
     out.protocol = per_peer <= largest_ll_message ? Protocol::ll : Protocol::simple;
     out.channels = channels_to_peer(c, per_peer);
@@ -253,7 +262,7 @@ Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::o
   const Candidate* best = nullptr;
   const Candidate* asked = nullptr;  // refused, though asked for by name
   for (const Candidate& one : table) {
-    if ((only && one.algorithm != *only) || (only_protocol && one.protocol != *only_protocol)) continue;
+    if (only && one.algorithm != *only) continue;
     if (one.available && (best == nullptr || one.time < best->time)) best = &one;
     const bool by_name = c.environment.allows(kind, one.algorithm) && c.environment.allows(kind, one.protocol);
     if (!one.available && by_name) asked = &one;
@@ -275,11 +284,7 @@ Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::o
                                   asked != nullptr ? asked->reason : "not in NCCL_ALGO or NCCL_PROTO"),
                       fmt::format("available here: {}", fmt::join(could, ", "))};
   }
-  out.algorithm = best->algorithm;
-  out.protocol = best->protocol;
-  out.believed = best->time;
-  reduce_work(c, kind, size, out);
-  return out;
+  return plan_of(c, kind, size, *best);
 }
 
 }  // namespace collcast::nccl

@@ -43,13 +43,15 @@ std::vector<int> divisors(int n) {
 
 namespace {
 
-/// Degrees that were asked for and are not the GPUs; their other values do not matter, and count once each.
-Family not_the_gpus(int tp, int pp, int dp, const SearchSpace& space) {
-  Family f{tp, pp, dp, degrees_are_not_gpus, {}, {}, {}, {}};
-  f.micro_batch = all_or(space.micro_batch, {1});
+/// With an objection to the degrees their other values do not matter, and micro-batches count once.
+Family family(const PlanInputs& in, int tp, int pp, int dp, const char* objection) {
+  const SearchSpace& space = in.space;
+  const int samples = objection == nullptr ? in.base.batch.global_batch / dp : 0;
+  Family f{tp, pp, dp, objection, {}, {}, {}, {}};
+  f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
   f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
   f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
-  f.zero = if_it_matters(dp > 1, all_or(space.zero, {0, 1}));
+  f.zero = if_it_matters(dp > 1 && in.base.options.optimizer, all_or(space.zero, {0, 1}));
   return f;
 }
 
@@ -62,17 +64,11 @@ std::vector<Family> families(const PlanInputs& in) {
   for (const int tp : all_or(space.tp, divisors(in.gpus)))
     for (const int pp : all_or(space.pp, divisors(std::max(1, in.gpus / tp)))) {
       const std::int64_t replica = std::int64_t{tp} * pp;
-      Family f{tp, pp, in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0, nullptr, {}, {}, {}, {}};
-      if (f.dp == 0) f.objection = degrees_do_not_divide;
-      for (const int dp : all_or(space.dp, {}))
-        if (dp != f.dp) beside.push_back(not_the_gpus(tp, pp, dp, space));
-      if (!space.dp.empty() && std::ranges::find(space.dp, f.dp) == space.dp.end()) continue;
-      const int samples = f.dp > 0 ? in.base.batch.global_batch / f.dp : 0;
-      f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
-      f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
-      f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
-      f.zero = if_it_matters(f.dp > 1 && in.base.options.optimizer, all_or(space.zero, {0, 1}));
-      all.push_back(std::move(f));
+      const int dp = in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0;
+      for (const int asked : all_or(space.dp, {}))
+        if (asked != dp) beside.push_back(family(in, tp, pp, asked, degrees_are_not_gpus));
+      if (!space.dp.empty() && std::ranges::find(space.dp, dp) == space.dp.end()) continue;
+      all.push_back(family(in, tp, pp, dp, dp == 0 ? degrees_do_not_divide : nullptr));
     }
   // Where all three were named each product that is wrong was asked for; else only if no other is left.
   const bool all_named = !space.tp.empty() && !space.pp.empty();

@@ -73,13 +73,12 @@ Section table_section(const nccl::Communicator& c, const CollectiveRequest& requ
                               "-", "-", "-", one.reason});
       continue;
     }
-    const Result<nccl::Plan> plan = nccl::plan(c, request.kind, request.size, one.algorithm, one.protocol);
-    check(plan.ok(), "what is available can be planned");
+    const nccl::Plan plan = plan_of(c, request.kind, request.size, one);
     const bool taken = one.algorithm == chosen.algorithm && one.protocol == chosen.protocol;
     table.rows.push_back({std::string(to_string(one.algorithm)), std::string(to_string(one.protocol)),
                           format_seconds(one.latency), gb(one.bandwidth), format_seconds(one.time),
-                          fmt::format("{}", plan->channels),
-                          format_seconds(run(c, request.kind, request.size, *plan).time()), taken ? "<- taken" : ""});
+                          fmt::format("{}", plan.channels),
+                          format_seconds(run(c, request.kind, request.size, plan).time()), taken ? "<- taken" : ""});
   }
   out.tables.push_back(std::move(table));
   return out;

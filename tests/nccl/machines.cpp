@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <stdexcept>
+
 namespace collcast::test {
 
 const SearchPath& source_tree() {
@@ -57,5 +59,12 @@ nccl::Environment environment(const std::vector<std::pair<std::string, std::stri
 }
 
 double us(Seconds time) { return time.count() * 1e6; }
+
+nccl::Plan planned_as(const nccl::Communicator& c, CollectiveKind kind, Bytes size, nccl::Algorithm algorithm,
+                      nccl::Protocol protocol) {
+  for (const nccl::Candidate& one : tuning_table(c, kind, size))
+    if (one.algorithm == algorithm && one.protocol == protocol) return plan_of(c, kind, size, one);
+  throw std::logic_error("NCCL's table has every algorithm and protocol");
+}
 
 }  // namespace collcast::test

@@ -19,5 +19,7 @@ nccl::Communicator communicator(const std::string& name, int nodes, int per_node
                                 const nccl::Environment& environment = {});
 nccl::Environment environment(const std::vector<std::pair<std::string, std::string>>& variables);
 double us(Seconds);
+/// What NCCL would run if this were taken; it is available.
+nccl::Plan planned_as(const nccl::Communicator&, CollectiveKind, Bytes, nccl::Algorithm, nccl::Protocol);
 
 }  // namespace collcast::test

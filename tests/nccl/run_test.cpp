@@ -20,9 +20,11 @@ constexpr std::array kinds{CollectiveKind::broadcast,  CollectiveKind::reduce,  
                            CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::alltoall,
                            CollectiveKind::gather,     CollectiveKind::scatter,        CollectiveKind::sendrecv};
 
-Run ran(const Communicator& c, CollectiveKind kind, std::int64_t size, std::optional<Algorithm> a = {},
-        std::optional<Protocol> p = {}) {
-  const auto plan = nccl::plan(c, kind, Bytes(size), a, p);
+Run ran(const Communicator& c, CollectiveKind kind, std::int64_t size, Algorithm a, Protocol p) {
+  return nccl::run(c, kind, Bytes(size), test::planned_as(c, kind, Bytes(size), a, p));
+}
+Run ran(const Communicator& c, CollectiveKind kind, std::int64_t size, std::optional<Algorithm> a = {}) {
+  const auto plan = nccl::plan(c, kind, Bytes(size), a);
   INFO(to_text(plan.errors()));
   REQUIRE(plan.ok());
   return nccl::run(c, kind, Bytes(size), *plan);

@@ -35,9 +35,10 @@ struct Plan {
   int channels = 1, threads = 512;
   Seconds believed{};  ///< the tuning model's time
 };
-/// The least believed time; `only`: of these. Fails where the environment or `only` leaves nothing.
-Result<Plan> plan(const Communicator&, CollectiveKind, Bytes size, std::optional<Algorithm> only = {},
-                  std::optional<Protocol> only_protocol = {});
+/// The least believed time; `only`: of this algorithm. Fails where the environment or `only` leaves nothing.
+Result<Plan> plan(const Communicator&, CollectiveKind, Bytes size, std::optional<Algorithm> only = {});
+/// Of a candidate that is available.
+Plan plan_of(const Communicator&, CollectiveKind, Bytes size, const Candidate&);
 
 bool is_point_to_point(CollectiveKind);
 
