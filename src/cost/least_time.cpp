@@ -43,9 +43,10 @@ class PhaseLoads {
     for (Position v = 0; v < lane.size; ++v) {
       const Hops::Cell& cell = hops_.cell(number, phase, v);
       const int hops = hops_.different(stage, cell);
+      const int times = hops > 0 ? cell.sends / hops : 0;
       for (int j = 0; j < hops; ++j) {
         const Sent sent = hops_.sent(number, phase, v, j, scratch_);
-        const double bytes = blocks_[at(number)] * sent.hop.blocks * (cell.sends / hops);
+        const double bytes = blocks_[at(number)] * sent.hop.blocks * times;
         for (const std::uint32_t link : sent.links) {
           bytes_[link] += bytes;
           if (lane.pattern == 0) own_[link] = 1;

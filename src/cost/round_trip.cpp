@@ -72,7 +72,8 @@ double RoundTrip::walk(std::span<const Leg> path, bool closed, int rounds, int c
     window += hop_time(i + rest) - hop_time(i);
     best = std::max(best, window);
   }
-  return static_cast<double>(hops / length) * whole + best + (chunks - 1) * slowest;
+  const auto turns = hops / length;
+  return static_cast<double>(turns) * whole + best + (chunks - 1) * slowest;
 }
 
 }  // namespace collcast

@@ -115,8 +115,9 @@ System system_of(const TopologySpec& spec, int compute_capability, bool nvlink) 
                          : link.kind == LinkKind::socket ? socket_speed(out.cpu)
                                                          : rate;
     for (const auto& [a, b] : pairs) {
-      out.edges[static_cast<std::size_t>(from + a)].push_back({to + b, speed, link.kind});
-      out.edges[static_cast<std::size_t>(to + b)].push_back({from + a, speed, link.kind});
+      const int one = from + a, other = to + b;
+      out.edges[static_cast<std::size_t>(one)].push_back({other, speed, link.kind});
+      out.edges[static_cast<std::size_t>(other)].push_back({one, speed, link.kind});
     }
   }
   return out;

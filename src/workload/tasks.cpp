@@ -62,7 +62,7 @@ class TaskSchedule {
 
     Work work = Delay{task.duration};
     if (task.stream == "compute") work = Compute{rank_, task.duration};
-    const Done done{schedule.add(stream.id, std::move(work), after, {task.name, std::string(to_string(task.category))}),
+    const Done done{schedule.add(stream.id, work, after, {task.name, std::string(to_string(task.category))}),
                     start + task.duration};
     ops.push_back(done.op);
     stream.end = done.end;
