@@ -64,12 +64,12 @@ std::string text_of(const CalibrateReport& report, Format format) {
 Exit run_calibrate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Places places = parse_places(args, errors);
-  check_library(args.library, errors);
+  const auto library = parse_library(args.library, errors);
   append(errors, check_overwriting(inputs_of(args.measured), args.files));
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (!errors.empty()) return refuse(session, errors);
 
-  Result<CalibrateResult> fitted = calibrate(measured->tables, measured->machines, measured->statistic);
+  Result<CalibrateResult> fitted = calibrate(measured->tables, measured->machines, measured->statistic, *library);
   if (!fitted) return refuse(session, fitted.errors());
   CalibrateResult result = std::move(fitted).value();
   result.report.part = args.measured.part;
@@ -88,7 +88,7 @@ Command add_calibrate(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
   CLI::App& app = *parent.add_subcommand("calibrate", "fit latency and efficiency of machines to measured tables");
   add_measured_options(app, args->measured);
-  app.add_option("--library", args->library, "ideal: what is fitted (default, and the only one)")
+  app.add_option("--library", args->library, "whose parameters are fitted: ideal (default) or nccl")
       ->type_name("WORD")
       ->group("Model");
   app.add_option("--format", args->format, "of the report on standard output: table (default), json, csv or markdown")
@@ -101,11 +101,15 @@ Command add_calibrate(CLI::App& parent) {
       ->allow_extra_args(false)
       ->group("Output");
   app.footer(
-      "Fitted per machine: a latency that every collective has, a factor on the latency of links, and the share of\n"
-      "their bandwidth that NVLink, PCIe and the network reach.\n"
+      "Fitted per machine, library ideal: a latency that every collective has, a factor on the latency of links, and "
+      "the\n"
+      "share of their bandwidth that NVLink, PCIe and the network reach. Library nccl: factors on what it takes for "
+      "all\n"
+      "machines of launches, hops and the rates of links by protocol. One file may have both: join their lists.\n"
       "Examples:\n"
       "  collcast calibrate --output overlay.yaml --output residuals.json\n"
       "  collcast calibrate --measured my.log --topology dgx-h100 --output mine.yaml\n"
+      "  collcast calibrate --measured logs/ --topology dgx-h100 --library nccl --output mine.yaml\n"
       "  collcast collective all_reduce --topology dgx-h100 --overlay mine.yaml\n"
       "  collcast step llama3-70b-64xh100 --overlay mine.yaml\n"
       "On half of the sizes, and checked on the other half:\n"

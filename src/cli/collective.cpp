@@ -174,7 +174,8 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, Co
       if (concurrent) row.simulate_alone = to_seconds(timeline->finish);
       if (report.links) row.links = link_rows(q.fabric, concurrent ? together_simulated.timeline : *timeline);
     }
-    add_base_latency(row, q.base_latency);
+    add_base_latency(row, q.base_latency());
+    row.interval = interval_of(q, row);
     report.rows.push_back(std::move(row));
   }
   return {};
@@ -203,9 +204,11 @@ Exit run_collective(const Args& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
   const CollectiveQuestion& q = *question;
   if (q.library == Library::nccl) {
-    const Result<CollectiveReport> priced = price_nccl(q);
+    Result<CollectiveReport> priced = price_nccl(q);
     if (!priced) return refuse(session, priced.errors());
-    return deliver(session, *priced, format, args.output);
+    CollectiveReport report = std::move(priced).value();
+    report.said = warn(session, q.warnings);
+    return deliver(session, report, format, args.output);
   }
 
   CollectiveReport report;
@@ -215,7 +218,7 @@ Exit run_collective(const Args& args, const Session& session) {
   report.concurrent = q.concurrent;
   report.links = args.links;
   report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
-  report.inputs.policy.base_latency = q.base_latency;
+  report.inputs.policy.base_latency = q.base_latency();
   report.said = warn(session, q.warnings);
   const std::vector<Case> cases = make_cases(q, report, errors);
   // What is asked for is known from here on; too large a simulation is refused before any work.
@@ -240,7 +243,7 @@ Exit run_collective(const Args& args, const Session& session) {
     report.curves.push_back({choice.options.algorithm, c.size, choice.pattern.chunks,
                              chunk_curve(q.fabric, q.request(0, c.size), choice.options)});
   }
-  if (!args.collective.machine.overlay.empty()) report.notes.push_back(calibrated_text(q.base_latency));
+  add_calibration_notes(q, report);
   if (left_out > 0)
     report.notes.push_back(fmt::format(
         "{} of {} simulations left out, of more than {} messages each, or {} where links are shared; --method "

@@ -84,9 +84,11 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
       }
       CollectiveRow row = row_of(q, *c, g, size, *plan);
       if (!q.nccl_algorithm && !plan->point_to_point) row.runner_up = next_best(q, *c, size, *plan);
+      row.interval = interval_of(q, row);
       report.rows.push_back(std::move(row));
     }
   }
+  add_calibration_notes(q, report);
   if (!q.environment.without_effect.empty())
     report.notes.push_back(
         fmt::format("no effect on this forecast: {}", fmt::join(q.environment.without_effect, ", ")));

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "cli/values.hpp"
+#include "collcast/base/units.hpp"
+#include "collcast/report/validate_document.hpp"
 
 namespace collcast::cli {
 
@@ -104,13 +106,6 @@ std::optional<Library> parse_library(const std::string& text, Diagnostics& error
   return *index == 0 ? Library::ideal : Library::nccl;
 }
 
-void check_library(const std::string& text, Diagnostics& errors) {
-  const auto library = parse_library(text, errors);
-  if (library && *library == Library::nccl)
-    errors.push_back({command_line, "--library nccl: this command has it not yet",
-                      "expected --library ideal; 'collective', 'explain collective' and 'validate' have nccl"});
-}
-
 void add_env_option(CLI::App& app, std::vector<std::string>& env) {
   app.add_option("--env", env, "a variable of NCCL's for --library nccl, such as NCCL_PROTO=LL (repeatable)")
       ->type_name("NAME=VALUE")
@@ -163,8 +158,6 @@ void refuse_ideal_options(const CollectiveArgs& args, Diagnostics& errors) {
          "expected --env NCCL_MIN_NCHANNELS=C or NCCL_MAX_NCHANNELS=C");
   refuse(args.concurrent, "--concurrent", "groups at once are not in library nccl yet",
          "expected --library ideal, or the groups one at a time");
-  refuse(!args.machine.overlay.empty(), "--overlay", "calibrations are fitted with library ideal",
-         "expected --library ideal, or no overlay");
   refuse(args.method == "simulate" || args.method == "both", "--method",
          "library nccl has its closed form only: what NCCL runs is not described to the simulator yet",
          "expected --method estimate");
@@ -194,7 +187,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   const auto cut = args.groups_of.empty() ? std::nullopt : parse_groups_of(args.groups_of, errors);
   if (!args.groups_of.empty() && !args.groups.empty())
     errors.push_back({command_line, "--group and --groups-of exclude each other", "expected one of the two"});
-  auto machine = load_machine(args.machine, ranks_needed(groups), session, errors);
+  auto machine = load_machine(args.machine, ranks_needed(groups), session, errors, library.value_or(Library::ideal));
 
   if (machine && cut) groups = cut_into_groups(*cut, machine->ranks, errors);
   if (machine && args.groups.empty() && !cut) groups = {Group::strided(Rank(0), 1, machine->ranks)};
@@ -233,12 +226,50 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          !args.method.empty(),
                          EngineOptions{*sharing},
                          args.concurrent,
-                         machine->base_latency,
+                         std::move(machine->calibration),
                          std::move(machine->warnings),
                          *library,
                          *environment,
                          is_nccl ? nccl::parse_algorithm(args.algorithm) : std::nullopt};
   return out;
+}
+
+std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion& q, const CollectiveRow& row) {
+  const std::optional<Seconds> time = row.time();
+  if (!q.calibration || q.concurrent || !time) return std::nullopt;
+  for (const Calibration::Residual& residual : q.calibration->residuals)
+    if (residual.band == to_string(band_of(row.size)) && residual.high > 0)
+      return CollectiveRow::Interval{*time * residual.low, *time * residual.high};
+  return std::nullopt;
+}
+
+namespace {
+
+/// In which way rows are beyond what a fit has seen.
+std::vector<std::string> beyond(const Calibration::Range& range, const CollectiveQuestion& q) {
+  std::vector<std::string> out;
+  const std::string kind(to_string(q.kind));
+  if (std::ranges::count(range.collectives, kind) == 0)
+    out.push_back(fmt::format("{} (it has seen {})", kind, fmt::join(range.collectives, ", ")));
+  const auto [least, most] = std::minmax_element(q.sizes.begin(), q.sizes.end());
+  if (*least < range.least_size || *most > range.most_size)
+    out.push_back(fmt::format("sizes outside {} to {}", format_bytes(range.least_size), format_bytes(range.most_size)));
+  const auto outside = [&](const Group& group) {
+    return group.size() < range.least_ranks || group.size() > range.most_ranks;
+  };
+  if (std::ranges::any_of(q.groups, outside))
+    out.push_back(fmt::format("ranks outside {} to {}", range.least_ranks, range.most_ranks));
+  return out;
+}
+
+}  // namespace
+
+void add_calibration_notes(const CollectiveQuestion& q, CollectiveReport& report) {
+  if (!q.calibration) return;
+  report.notes.push_back(calibrated_text(report.machine, q.base_latency()));
+  if (!q.calibration->range) return;
+  if (const auto what = beyond(*q.calibration->range, q); !what.empty())
+    report.notes.push_back(fmt::format("beyond what the calibration was fitted to: {}", fmt::join(what, "; ")));
 }
 
 Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest& request,

@@ -8,6 +8,7 @@
 #include "cli/machine.hpp"
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/nccl/environment.hpp"
+#include "collcast/report/documents.hpp"
 
 namespace collcast::cli {
 
@@ -29,8 +30,6 @@ struct CollectiveArgs {
 };
 void add_collective_options(CLI::App&, CollectiveArgs&);
 
-enum class Library { ideal, nccl };
-
 /// The same, understood.
 struct CollectiveQuestion {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -44,12 +43,13 @@ struct CollectiveQuestion {
   bool method_given = false;
   EngineOptions engine;
   bool concurrent = false;
-  Seconds base_latency{};  ///< of a calibration
-  Diagnostics warnings;    ///< on it
+  std::optional<Calibration> calibration;
+  Diagnostics warnings;  ///< on it
   Library library = Library::ideal;
   nccl::Environment environment{};                ///< of library nccl
   std::optional<nccl::Algorithm> nccl_algorithm;  ///< that --algorithm names under it
 
+  Seconds base_latency() const { return calibration ? calibration->base_latency : Seconds(0); }
   /// Of one group; with the other groups alongside if all run at once.
   CollectiveRequest request(std::size_t group, Bytes size) const;
   CollectiveRequest request_alone(std::size_t group, Bytes size) const { return {kind, groups[group], size, root, {}}; }
@@ -64,13 +64,16 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Sessio
 std::optional<Sharing> parse_sharing(const std::string&, Diagnostics& errors);
 /// "ideal" or "nccl".
 std::optional<Library> parse_library(const std::string&, Diagnostics& errors);
-/// "ideal", of commands that know no other yet.
-void check_library(const std::string&, Diagnostics& errors);
 /// NCCL's variables as --env gives them; under another library they are an error.
 void add_env_option(CLI::App&, std::vector<std::string>&);
 std::vector<nccl::Setting> parse_env(const std::vector<std::string>&, std::optional<Library>, Diagnostics& errors);
 /// "estimate", "simulate", "both" or nothing given.
 std::optional<Method> parse_method(const std::string&, Diagnostics& errors);
+
+/// Where 8 of 10 measurements like this row's were, by the calibration; nothing where it does not say.
+std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion&, const CollectiveRow&);
+/// That the machine is calibrated, and what of the rows is beyond what the calibration has seen.
+void add_calibration_notes(const CollectiveQuestion&, CollectiveReport&);
 
 /// Number of nodes that a group is on.
 int nodes_of(const Fabric&, const Group&);

@@ -45,10 +45,11 @@ struct Answers {
 };
 
 void add_base_latency(const CollectiveQuestion& q, Answers& answers) {
+  const Seconds base = q.base_latency();
   for (GroupTimes& group : answers.groups)
     for (std::optional<Seconds>* time :
          {&group.estimate_alone, &group.simulate_alone, &group.estimate, &group.simulate})
-      if (*time) **time += q.base_latency;
+      if (*time) **time += base;
 }
 
 Result<Answers> answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns) {
@@ -99,9 +100,11 @@ Exit explain_collective(const Args& args, const Session& session) {
   if (q.library == Library::nccl) {
     const Result<nccl::Communicator> communicator = nccl::connect(q.fabric, request.group, q.environment);
     if (!communicator) return refuse(session, communicator.errors());
-    const Result<ExplainReport> report = explain(q.fabric, *communicator, request, q.nccl_algorithm);
-    if (!report) return refuse(session, report.errors());
-    return deliver(session, *report, format, args.output);
+    Result<ExplainReport> explained = explain(q.fabric, *communicator, request, q.nccl_algorithm);
+    if (!explained) return refuse(session, explained.errors());
+    ExplainReport report = std::move(explained).value();
+    report.said = warn(session, q.warnings);
+    return deliver(session, report, format, args.output);
   }
   const Result<std::vector<Choice>> choices = q.choices(request, q.policy);
   if (!choices) return refuse(session, choices.errors());
@@ -112,8 +115,8 @@ Exit explain_collective(const Args& args, const Session& session) {
 
   const GroupTimes& first = answers->groups.front();
   const auto curve = chunk_curve(q.fabric, request, choices->front().options);
-  ExplainReport report =
-      explain(q.fabric, request, *choices, q.concurrent ? first.simulate : first.simulate_alone, curve, q.base_latency);
+  ExplainReport report = explain(q.fabric, request, *choices, q.concurrent ? first.simulate : first.simulate_alone,
+                                 curve, q.base_latency());
   report.said = warn(session, q.warnings);
   if (q.groups.size() > 1) report.sections.push_back(group_times(answers->groups));
   if (q.concurrent) report.sections.push_back(shared_links(q.fabric, *patterns));

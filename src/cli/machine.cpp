@@ -44,23 +44,24 @@ void add_machine_options(CLI::App& app, MachineOptions& options) {
       ->group("Machine");
 }
 
-Result<Overlay> read_overlay(const std::string& file) {
+Result<Overlay> read_overlay(const std::string& file, const Session& session) {
   const Location where = typed("--overlay", file);
   if (file == "-")
-    return Diagnostic{where, "an overlay is not read from standard input", "expected a file of 'collcast calibrate'"};
-  return load_overlay(file, where);
+    return Diagnostic{where, "an overlay is not read from standard input",
+                      "expected a file of 'collcast calibrate', or a shipped one's name"};
+  return load_overlay(file, session.search, where);
 }
 
-std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, bool may_lack,
-                                            Diagnostics& errors) {
+std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Library library,
+                                            bool may_lack, const Session& session, Diagnostics& errors) {
   const Location where = typed("--overlay", file);
-  const Result<Overlay> overlay = read_overlay(file);
+  const Result<Overlay> overlay = read_overlay(file, session);
   if (!overlay) {
     append(errors, overlay.errors());
     return std::nullopt;
   }
-  if (may_lack && overlay->find(machine) == nullptr) return std::nullopt;
-  Result<Calibration> out = calibration_of(*overlay, machine, where);
+  if (may_lack && overlay->find(machine, library) == nullptr) return std::nullopt;
+  Result<Calibration> out = calibration_of(*overlay, machine, library, where);
   if (out) return std::move(out).value();
   append(errors, out.errors());
   return std::nullopt;
@@ -110,7 +111,7 @@ void check_contradiction(const char* option, const std::string& value, const std
 }
 
 std::optional<Machine> load_machine(const MachineOptions& options, int ranks_needed, const Session& session,
-                                    Diagnostics& errors) {
+                                    Diagnostics& errors, Library library) {
   const std::size_t errors_before = errors.size();
   const auto overrides = parse_overrides(options, "", errors);
   const auto nodes_asked = options.nodes.empty() ? 0 : parse_count("--nodes", options.nodes, 1, errors);
@@ -126,7 +127,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
   std::optional<Calibration> calibration;
   Diagnostics warnings;
   if (spec && !options.overlay.empty()) {
-    calibration = load_calibration(options.overlay, spec->name, false, errors);
+    calibration = load_calibration(options.overlay, spec->name, library, false, session, errors);
     if (calibration) {
       warnings = overlay_warnings(options.overlay, *calibration, *spec, overrides);
       spec = calibrated(*spec, *calibration);
@@ -160,8 +161,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
          fmt::format("expected --nodes {}, or fewer ranks", needed)});
     return std::nullopt;
   }
-  return Machine{std::move(fabric).value(), ranks, calibration ? calibration->base_latency : Seconds(0),
-                 std::move(warnings)};
+  return Machine{std::move(fabric).value(), ranks, std::move(calibration), std::move(warnings)};
 }
 
 }  // namespace collcast::cli

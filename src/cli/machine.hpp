@@ -25,11 +25,11 @@ struct MachineOptions {
 void add_machine_options(CLI::App&, MachineOptions&);
 
 /// The file that --overlay names.
-Result<Overlay> read_overlay(const std::string& file);
-/// The calibration of that machine in the file that --overlay names; that there is none is an error unless it
-/// `may_lack`.
-std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, bool may_lack,
-                                            Diagnostics& errors);
+Result<Overlay> read_overlay(const std::string& file, const Session&);
+/// The calibration of that machine and library in the file that --overlay names; that there is none is an error unless
+/// it `may_lack`.
+std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Library, bool may_lack,
+                                            const Session&, Diagnostics& errors);
 
 /// A warning where the overlay was fitted on another description than this one; empty where it was not.
 Diagnostics overlay_warnings(const std::string& file, const Calibration&, const TopologySpec& described,
@@ -47,12 +47,14 @@ void check_contradiction(const char* option, const std::string& value, const std
 
 struct Machine {
   Fabric fabric;
-  int ranks;               ///< that take part: --ranks, else all
-  Seconds base_latency{};  ///< of the calibration, in front of every collective
-  Diagnostics warnings;    ///< on the calibration
+  int ranks;                               ///< that take part: --ranks, else all
+  std::optional<Calibration> calibration;  ///< of the overlay, which is put in
+  Diagnostics warnings;                    ///< on the calibration
 };
 
 /// Large enough for --nodes, for --ranks and for `ranks_needed`; a teaching machine is exactly as large.
-std::optional<Machine> load_machine(const MachineOptions&, int ranks_needed, const Session&, Diagnostics& errors);
+/// The library's calibration is put in.
+std::optional<Machine> load_machine(const MachineOptions&, int ranks_needed, const Session&, Diagnostics& errors,
+                                    Library = Library::ideal);
 
 }  // namespace collcast::cli

@@ -13,6 +13,7 @@
 #include "cli/output.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
+#include "collcast/validation/calibrate.hpp"
 
 namespace collcast::cli {
 
@@ -23,6 +24,7 @@ struct Args {
   std::string library, method = "estimate";
   std::vector<std::string> env;
   std::string overlay;
+  bool leave_one_out = false;
   std::vector<std::string> budgets;
   OutputOptions output;
 };
@@ -47,23 +49,24 @@ Exit verdict(const Session& session, const std::vector<BudgetOutcome>& budgets, 
 }
 
 /// Machines that the overlay names are calibrated from here on.
-void apply_overlay(const Args& args, Measured& measured, Diagnostics& errors) {
+void apply_overlay(const Args& args, Library library, const Session& session, Measured& measured, Diagnostics& errors) {
   const Location where = typed("--overlay", args.overlay);
-  Result<Overlay> overlay = read_overlay(args.overlay);
+  Result<Overlay> overlay = read_overlay(args.overlay, session);
   if (!overlay) {
     append(errors, overlay.errors());
     return;
   }
   const std::vector<std::string> names = measured.machines.names();
   bool any = false;
-  for (const Calibration& one : overlay->machines) any = any || std::count(names.begin(), names.end(), one.machine) > 0;
+  for (const Calibration& one : overlay->machines)
+    any = any || (one.library == library && std::count(names.begin(), names.end(), one.machine) > 0);
   if (!any) {
     const Result<Calibration> none =
-        calibration_of(*overlay, names.size() == 1 ? names.front() : "any machine that is known here", where);
+        calibration_of(*overlay, names.size() == 1 ? names.front() : "any machine that is known here", library, where);
     append(errors, none.errors());
     return;
   }
-  measured.machines.calibrate(std::move(overlay).value());
+  measured.machines.calibrate(std::move(overlay).value(), library);
 }
 
 /// An overlay that calibrates no machine of any table, as other commands refuse it.
@@ -88,6 +91,21 @@ void add_unread(const Diagnostics& unread, ValidateReport& report) {
          reason.message + (reason.where.line > 0 ? fmt::format(" (line {})", reason.where.line) : ""), reason.hint});
 }
 
+/// What has no meaning beside --leave-one-out, which fits and predicts by itself.
+Diagnostics misfits_of_leave_one_out(const Args& args, const std::vector<nccl::Setting>& settings,
+                                     std::optional<std::size_t> method) {
+  Diagnostics out;
+  const auto refuse = [&](bool given, const char* option) {
+    if (given)
+      out.push_back(
+          {command_line, fmt::format("--leave-one-out and {} exclude each other", option), "expected one of the two"});
+  };
+  refuse(!args.overlay.empty(), "--overlay");
+  refuse(!settings.empty(), "--env");
+  refuse(method == std::size_t{1}, "--method simulate");
+  return out;
+}
+
 Exit run_validate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -98,17 +116,17 @@ Exit run_validate(const Args& args, const Session& session) {
   const auto method = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
   if (is_nccl && method && *method == 1)
     errors.push_back({command_line, "--method: library nccl has its closed form only", "expected --method estimate"});
-  if (is_nccl && !args.overlay.empty())
-    errors.push_back({command_line, "--overlay: calibrations are fitted with library ideal",
-                      "expected --library ideal, or no overlay"});
+  if (args.leave_one_out) append(errors, misfits_of_leave_one_out(args, settings, method));
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
   append(errors, check_overwriting(inputs_of(args.measured, args.overlay), {args.output.file}));
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
-  if (measured && !args.overlay.empty()) apply_overlay(args, *measured, errors);
+  if (measured && library && !args.overlay.empty()) apply_overlay(args, *library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
   const Prediction predict = memoized(is_nccl ? nccl_prediction(settings) : ideal_prediction(*method == 1));
-  ValidateReport report = validate(measured->tables, measured->machines, predict, measured->statistic);
+  ValidateReport report = args.leave_one_out
+                              ? leave_one_out(measured->tables, measured->machines, *library, measured->statistic)
+                              : validate(measured->tables, measured->machines, predict, measured->statistic);
   report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
   add_unread(measured->unread, report);
   report.part = args.measured.part;
@@ -137,7 +155,11 @@ Command add_validate(CLI::App& parent) {
          "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, with each table's variables");
   add_env_option(app, args->env);
   option("--method", args->method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
-  option("--overlay", args->overlay, "FILE", "a calibration, as 'collcast calibrate' writes it");
+  option("--overlay", args->overlay, "FILE",
+         "a calibration, as 'collcast calibrate' writes it, or a shipped one's name");
+  app.add_flag("--leave-one-out", args->leave_one_out,
+               "each table by a calibration that is fitted to the other tables of its system")
+      ->group("Model");
   app.add_option("--budget", args->budgets,
                  "exit 1 if the median error of healthy tables is above: large=8%, all_reduce.small=30% (repeatable)")
       ->type_name("BAND=PERCENT")
@@ -152,6 +174,7 @@ Command add_validate(CLI::App& parent) {
       "Examples:\n"
       "  collcast validate\n"
       "  collcast validate --library nccl\n"
+      "  collcast validate --library nccl --leave-one-out\n"
       "  collcast validate --measured my.log --topology dgx-h100\n"
       "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -122,7 +123,7 @@ int p2p_channels_per_peer(const Communicator& c, const System& system, const std
           if (a != b && straight > 0) speed = std::min(speed, straight);
         }
     }
-    per_peer = std::max(1, static_cast<int>(2 * speed / link + 0.5));
+    per_peer = std::max(1, static_cast<int>(std::lround(2 * speed / link)));
   }
   per_peer = static_cast<int>(std::bit_floor(static_cast<unsigned>(per_peer)));
   if (c.nodes > 1)
@@ -177,6 +178,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.compute_capability = *capability;
   out.cpu = system.cpu;
   out.nvswitch = system.nvswitch;
+  out.factors = spec.nccl;
   out.environment = environment;
   std::set<std::vector<int>> unlike;
   for (const auto& [node, gpus] : nodes) unlike.insert(gpus);

@@ -25,6 +25,11 @@ double slot(const Environment& e, Protocol p) {
   return static_cast<double>(buffer.value()) / 8 * payload(p);
 }
 
+/// Of a calibration: what a node's links carry.
+double link_factor(const Communicator& c, Protocol p) {
+  return p == Protocol::ll ? c.factors.ll : p == Protocol::ll128 ? c.factors.ll128 : c.factors.simple;
+}
+
 /// What bounds a run of one protocol; bytes of payload per second, seconds.
 struct Limits {
   double channel = 0;             ///< threads of one channel, per operation
@@ -45,17 +50,19 @@ Limits limits(const Communicator& c, Protocol p, bool tree) {
   if (c.ranks_per_node > 1) {
     const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
     out.gpu = (c.nvlink ? c.gpu_rate.value() * fitted::nvlink_efficiency : searched) * payload(p);
+    out.gpu *= link_factor(c, p);
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
   }
   if (c.nodes > 1) {
     const bool is_ll = p == Protocol::ll;
-    out.nics = c.nics * c.nic_rate.value() * fitted::nic_efficiency * (is_ll ? fitted::ll_nic_payload : payload(p));
+    out.nics = c.nics * c.nic_rate.value() * fitted::nic_efficiency * c.factors.network *
+               (is_ll ? fitted::ll_nic_payload : payload(p));
     if (is_ll) out.ll_network = fitted::ll_network_channel * 1e9;
   }
-  out.hop = us * (c.nvlink ? fitted::nvlink_hop[i] : fitted::pcie_hop[i]);
+  out.hop = us * c.factors.hop * (c.nvlink ? fitted::nvlink_hop[i] : fitted::pcie_hop[i]);
   const double factor = tree && p != Protocol::simple ? fitted::tree_to_ring_hop : 1;
-  out.network_hop = us * fitted::network_hop[i] * factor + c.network_latency.count();
-  out.start = us * (fitted::launch + fitted::start[i]);
+  out.network_hop = c.factors.network_hop * (us * fitted::network_hop[i] * factor + c.network_latency.count());
+  out.start = us * c.factors.launch * (fitted::launch + fitted::start[i]);
   return out;
 }
 
@@ -160,6 +167,7 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   // NCCL's own limit of a tree, both directions: half of it is the algorithm's.
   double most =
       0.5 * fitted::tree_efficiency * c.tree.channels * std::min(0.92 * speed, 1e9 * tuned::tree_per_channel[g][scale]);
+  most *= c.nodes == 1 ? link_factor(c, plan.protocol) : c.factors.network;
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (plan.protocol == Protocol::ll) most /= 3.8;
   const double threads = plan.protocol == Protocol::simple ? 0.5 : 0.6;
@@ -179,14 +187,16 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
     return t.algorithm == plan.algorithm && t.protocol == plan.protocol;
   });
   check(one != table.end() && one->bandwidth.value() > 0, "a plan is of NCCL's table");
-  const double bytes = static_cast<double>(size.value()), rate = one->bandwidth.value();
+  const bool tree = plan.algorithm == Algorithm::nvls_tree;
+  const double bytes = static_cast<double>(size.value());
+  const double rate = one->bandwidth.value() * (tree ? c.factors.network : c.factors.simple);
   const double chunk = 128 << 10, loop = chunk * plan.channels * c.nvls->channels;
   const double filling = std::min(bytes, loop) / rate;
-  const bool tree = plan.algorithm == Algorithm::nvls_tree;
   const int levels = tree ? floor_log2(c.nodes) : 0;
   const double fill = tree ? fitted::nvls_tree_fill * levels : fitted::nvls_fill;
-  const double hops = 2 * levels * (us * fitted::nvls_tree_hop + c.network_latency.count());
-  return finished(us * fitted::launch, us * fitted::nvls_start + hops + fill * filling,
+  const double hops = 2 * levels * c.factors.network_hop * (us * fitted::nvls_tree_hop + c.network_latency.count());
+  return finished(us * c.factors.launch * fitted::launch,
+                  us * c.factors.hop * fitted::nvls_start + hops + fill * filling,
                   {bytes / rate, tree ? "NIC" : "NVLink"}, std::min(chunk, bytes), std::max(1.0, bytes / loop));
 }
 
@@ -210,7 +220,7 @@ struct Exchange {
 
 Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
-  const double nic = c.nic_rate.value() * fitted::nic_efficiency;
+  const double nic = c.nic_rate.value() * fitted::p2p_nic_efficiency * c.factors.network;
   if (kind == CollectiveKind::sendrecv) {
     const double to_peer = std::min(nic, plan.channels * fitted::p2p_network_channel * 1e9);
     return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0};
@@ -224,8 +234,8 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
 Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const Exchange e = exchange_of(c, kind, static_cast<double>(size.value()), plan);
   const bool local = e.local_peers > 0, remote = e.remote_peers > 0;
-  const double rate = c.nvlink ? c.gpu_rate.value() * fitted::p2p_nvlink_efficiency
-                               : c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
+  const double rate = c.factors.simple * (c.nvlink ? c.gpu_rate.value() * fitted::p2p_nvlink_efficiency
+                                                   : c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency);
   const double ranks_per_nic = c.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.nics) : 1;
   // Across nodes all peers together have more channels than a GPU needs.
   const bool by_channel = local && c.nvlink && c.nodes == 1;
@@ -239,8 +249,9 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
                {remote ? e.nic_bytes / e.nics : 0, "NIC"},
                {us * std::max(0.0, e.remote_peers - fitted::slots) * fitted::message_gap * ranks_per_nic, "messages"}});
   double latency = us * fitted::p2p_per_peer * e.local_peers;
-  if (remote) latency += us * fitted::network_hop[0] + c.network_latency.count();
-  const double start = us * (fitted::p2p_launch + (plan.protocol == Protocol::simple ? fitted::p2p_simple : 0));
+  if (remote) latency += c.factors.network_hop * (us * fitted::network_hop[0] + c.network_latency.count());
+  const double start = us * c.factors.launch * c.factors.point_to_point_launch *
+                       (fitted::p2p_launch + (plan.protocol == Protocol::simple ? fitted::p2p_simple : 0));
   return finished(start, latency, data, e.per_peer, 1);
 }
 

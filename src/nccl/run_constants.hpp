@@ -34,6 +34,8 @@ inline constexpr std::array<double, 4> channels_of_a_node{12, 24, 24, 32};
 /// Of data-sheet rates: what collectives reach.
 inline constexpr double nvlink_efficiency = 0.77;
 inline constexpr double nic_efficiency = 0.975;
+/// The same of sends and receives: chunks of 128 KiB. Rests on two clusters, of ConnectX-7.
+inline constexpr double p2p_nic_efficiency = 0.88;
 /// Of the search's channels x speed over PCIe.
 inline constexpr double pcie_efficiency = 0.8;
 /// Of NCCL's own cap on trees: up to two nodes, and over more.

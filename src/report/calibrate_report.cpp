@@ -14,18 +14,27 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f}%", share * 100); }
 
-Json machine_json(const CalibrateReport::Machine& machine) {
+Json factors_json(const NcclFactors& factors) {
   Json out;
+  for (const NcclFactor& factor : nccl_factors) out[factor.name] = factors.*factor.value;
+  return out;
+}
+
+Json machine_json(const CalibrateReport& report, const CalibrateReport::Machine& machine) {
+  Json out;
+  const bool is_nccl = report.library == "nccl";
   out["topology"] = machine.topology;
   out["matched_by"] = machine.matched_by;
-  out["base_latency_s"] = machine.base_latency.count();
-  out["latency_scale"] = machine.latency_scale;
-  out["efficiency_nvlink"] = machine.efficiency[0];
-  out["efficiency_pcie"] = machine.efficiency[1];
-  out["efficiency_network"] = machine.efficiency[2];
+  out["base_latency_s"] = is_nccl ? Json() : Json(machine.base_latency.count());
+  out["latency_scale"] = is_nccl ? Json() : Json(machine.latency_scale);
+  out["efficiency_nvlink"] = is_nccl ? Json() : Json(machine.efficiency[0]);
+  out["efficiency_pcie"] = is_nccl ? Json() : Json(machine.efficiency[1]);
+  out["efficiency_network"] = is_nccl ? Json() : Json(machine.efficiency[2]);
+  out["nccl_factors"] = is_nccl ? factors_json(machine.nccl) : Json();
   out["evaluations"] = machine.evaluations;
   out["fitted"] = machine.fitted;
   out["at_bounds"] = machine.at_bounds;
+  out["interval_of_unseen_tables"] = machine.unseen;
   out["tables"] = machine.tables;
   for (const Band band : bands) {
     const auto i = static_cast<std::size_t>(band);
@@ -33,7 +42,9 @@ Json machine_json(const CalibrateReport::Machine& machine) {
     out["bands"][std::string(to_string(band))] = {
         {"n", machine.before[i].n},
         {"median_ape_before", any ? Json(machine.before[i].median_ape) : Json()},
-        {"median_ape_after", any ? Json(machine.after[i].median_ape) : Json()}};
+        {"median_ape_after", any ? Json(machine.after[i].median_ape) : Json()},
+        {"measured_to_predicted_p10", any ? Json(machine.interval[i].low) : Json()},
+        {"measured_to_predicted_p90", any ? Json(machine.interval[i].high) : Json()}};
   }
   return out;
 }
@@ -44,7 +55,7 @@ Json document_json(const CalibrateReport& report) {
   out["statistic"] = report.statistic;
   out["part"] = report.part.empty() ? Json() : Json(report.part);
   out["machines"] = Json::array();
-  for (const auto& machine : report.machines) out["machines"].push_back(machine_json(machine));
+  for (const auto& machine : report.machines) out["machines"].push_back(machine_json(report, machine));
   out["unused"] = Json::array();
   for (const UnscoredTable& table : report.unused) out["unused"].push_back({{"id", table.id}, {"why", table.why}});
   out["warnings"] = report.warnings;
@@ -63,33 +74,54 @@ bool is_fitted(const CalibrateReport::Machine& machine, std::string_view paramet
   return std::ranges::find(machine.fitted, parameter) != machine.fitted.end();
 }
 
-constexpr std::array<const char*, 3> efficiencies{"efficiency.nvlink", "efficiency.pcie", "efficiency.network"};
 constexpr std::array<const char*, 3> band_texts{"below 64 KiB", "of 64 KiB to 4 MiB", "above 4 MiB"};
 
+/// A parameter of the table's columns.
+struct Shown {
+  const char* name;
+  const char* title;
+  std::string (*text)(const CalibrateReport::Machine&);
+};
+
+const std::vector<Shown>& shown_parameters(const CalibrateReport& report) {
+  using Machine = CalibrateReport::Machine;
+  static const std::vector<Shown> ideal{
+      {"base_latency", "base latency", [](const Machine& m) { return format_seconds(m.base_latency); }},
+      {"latency_scale", "latencies x", [](const Machine& m) { return fmt::format("{:.3g}", m.latency_scale); }},
+      {"efficiency.nvlink", "NVLink", [](const Machine& m) { return percent(m.efficiency[0]); }},
+      {"efficiency.pcie", "PCIe", [](const Machine& m) { return percent(m.efficiency[1]); }},
+      {"efficiency.network", "network", [](const Machine& m) { return percent(m.efficiency[2]); }}};
+  static const std::vector<Shown> nccl{
+      {"launch", "launch x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.launch); }},
+      {"point_to_point_launch", "p2p launch x",
+       [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.point_to_point_launch); }},
+      {"hop", "hop x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.hop); }},
+      {"network_hop", "network hop x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.network_hop); }},
+      {"ll", "LL x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.ll); }},
+      {"ll128", "LL128 x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.ll128); }},
+      {"simple", "Simple x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.simple); }},
+      {"network", "network x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.network); }}};
+  return report.library == "nccl" ? nccl : ideal;
+}
+
 bool all_fitted(const CalibrateReport& report) {
-  return std::ranges::all_of(report.machines, [](const auto& machine) {
-    return is_fitted(machine, "base_latency") && is_fitted(machine, "latency_scale") &&
-           std::ranges::all_of(efficiencies, [&](const char* name) { return is_fitted(machine, name); });
+  return std::ranges::all_of(report.machines, [&](const auto& machine) {
+    return std::ranges::all_of(shown_parameters(report),
+                               [&](const Shown& one) { return is_fitted(machine, one.name); });
   });
 }
 
 Table machines_table(const CalibrateReport& report) {
   Table out;
   out.title = "fitted, and the median error over the rows fitted to, before -> after";
-  out.columns = {
-      {"machine", "", Align::left},       {"by", "", Align::left},           {"tables", "", Align::right},
-      {"base latency", "", Align::right}, {"latencies x", "", Align::right}, {"NVLink", "", Align::right},
-      {"PCIe", "", Align::right},         {"network", "", Align::right},     {"below 64 KiB", "", Align::right},
-      {"to 4 MiB", "", Align::right},     {"above", "", Align::right}};
+  out.columns = {{"machine", "", Align::left}, {"by", "", Align::left}, {"tables", "", Align::right}};
+  for (const Shown& one : shown_parameters(report)) out.columns.push_back({one.title, "", Align::right});
+  for (const char* title : {"below 64 KiB", "to 4 MiB", "above"}) out.columns.push_back({title, "", Align::right});
   for (const auto& machine : report.machines) {
     std::vector<std::string> cells{machine.topology, fmt::format("{}", fmt::join(machine.matched_by, ", ")),
                                    fmt::format("{}", machine.tables.size())};
-    const auto add = [&](std::string_view parameter, std::string value) {
-      cells.push_back(is_fitted(machine, parameter) ? std::move(value) : "-");
-    };
-    add("base_latency", format_seconds(machine.base_latency));
-    add("latency_scale", fmt::format("{:.3g}", machine.latency_scale));
-    for (std::size_t i = 0; i < efficiencies.size(); ++i) add(efficiencies[i], percent(machine.efficiency[i]));
+    for (const Shown& one : shown_parameters(report))
+      cells.push_back(is_fitted(machine, one.name) ? one.text(machine) : "-");
     for (const Band band : bands) cells.push_back(before_and_after(machine, band));
     out.rows.push_back(std::move(cells));
   }
@@ -117,7 +149,10 @@ Table csv(const CalibrateReport& report) {
   Json rows = Json::array();
   for (const auto& machine : report.machines)
     for (const Band band : bands) {
-      Json row = machine_json(machine);
+      Json row = machine_json(report, machine);
+      row.erase("nccl_factors");
+      for (const NcclFactor& factor : nccl_factors)
+        row[fmt::format("nccl_{}", factor.name)] = report.library == "nccl" ? Json(machine.nccl.*factor.value) : Json();
       const Json error = row["bands"][std::string(to_string(band))];
       row.erase("bands");
       row["band"] = to_string(band);

@@ -61,6 +61,8 @@ Json row_json(const CollectiveReport& report, const CollectiveRow& row) {
     out["estimate_alone_s"] = number(row.estimate_alone);
     out["simulate_alone_s"] = number(row.simulate_alone);
   }
+  out["interval_low_s"] = row.interval ? Json(row.interval->low.count()) : Json();
+  out["interval_high_s"] = row.interval ? Json(row.interval->high.count()) : Json();
   out["estimate_is_approximate"] = row.approximate;
   out["runner_up"] = Json();
   if (row.runner_up) {
@@ -160,7 +162,7 @@ std::vector<ShownRow> shown_rows(const CollectiveReport& report) {
 
 /// Which columns a report needs: what is the same everywhere, or was not asked for, is left out.
 struct Columns {
-  bool groups, protocol, channels, estimate, simulate, concurrent;
+  bool groups, protocol, channels, estimate, simulate, concurrent, interval;
 };
 
 Columns needed(const CollectiveReport& report) {
@@ -170,13 +172,19 @@ Columns needed(const CollectiveReport& report) {
           any([](const CollectiveRow& r) { return r.channels > 1; }),
           any([](const CollectiveRow& r) { return r.estimate.has_value(); }),
           any([](const CollectiveRow& r) { return r.simulate.has_value(); }),
-          report.concurrent};
+          report.concurrent,
+          any([](const CollectiveRow& r) { return r.interval.has_value(); })};
 }
 
 std::string slowdown_text(const CollectiveRow& row) {
   const auto alone = row.simulate_alone ? row.simulate_alone : row.estimate_alone;
   if (!alone || !row.time() || !(alone->count() > 0)) return "-";
   return fmt::format("{:.3g}x", row.time()->count() / alone->count());
+}
+
+std::string interval_text(const CollectiveRow& row) {
+  if (!row.interval) return "-";
+  return fmt::format("{} .. {}", format_seconds(row.interval->low), format_seconds(row.interval->high));
 }
 
 Table rows_table(const CollectiveReport& report) {
@@ -197,6 +205,7 @@ Table rows_table(const CollectiveReport& report) {
   column(has.simulate, has.concurrent ? "simulate together" : "simulate");
   column(has.estimate && has.simulate, "difference");
   column(has.concurrent, "slowdown");
+  column(has.interval, "8 of 10 within");
   column(true, "algbw", "GB/s");
   column(true, "busbw", "GB/s");
   for (const ShownRow& shown : shown_rows(report)) {
@@ -218,6 +227,7 @@ Table rows_table(const CollectiveReport& report) {
     cell(has.simulate, time_text(row.simulate));
     cell(has.estimate && has.simulate, difference(row));
     cell(has.concurrent, slowdown_text(row));
+    cell(has.interval, interval_text(row));
     const auto bandwidth = algorithm_bandwidth(row);
     cell(true, rate_text(bandwidth, 1));
     cell(true, rate_text(bandwidth, bus_factor(report.kind, group.size())));

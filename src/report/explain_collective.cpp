@@ -358,9 +358,9 @@ ExplainReport explain(const Fabric& fabric, const CollectiveRequest& request, co
         fmt::format(", beside {} at once", counted(static_cast<std::int64_t>(request.alongside.size()), "other group"));
   out.sections.push_back(choice_section(candidates));
   if (fabric.spec().calibrated)
-    out.sections.front().text.push_back(
-        {calibrated_text(base_latency) + "; the times of candidates, phases and chunk counts are without",
-         Paragraph::Tone::plain});
+    out.sections.front().text.push_back({calibrated_text(summary(fabric), base_latency) +
+                                             "; the times of candidates, phases and chunk counts are without",
+                                         Paragraph::Tone::plain});
   for (std::size_t p = 0; p < choice.estimate.phases.size(); ++p)
     out.sections.push_back(phase_section(fabric, choice.pattern, choice.estimate.phases[p], p));
   out.sections.push_back(total_section(request, choice, simulated, base_latency));

@@ -134,6 +134,8 @@ Result<ExplainReport> explain(const Fabric& fabric, const nccl::Communicator& c,
   out.sections.push_back(communicator_section(c));
   if (!plan->point_to_point) out.sections.push_back(table_section(c, request, *plan));
   out.sections.push_back(run_section(c, request, *plan));
+  if (fabric.spec().calibrated)
+    out.sections.back().text.push_back({calibrated_text(summary(fabric), Seconds(0)), Paragraph::Tone::note});
   return out;
 }
 

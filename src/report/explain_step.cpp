@@ -125,7 +125,7 @@ ExplainReport explain(const StepReport& report) {
   if (report.machine.calibrated) {
     Section machine;
     machine.title = "machine";
-    machine.text.push_back({calibrated_text(report.collectives.base_latency), Paragraph::Tone::note});
+    machine.text.push_back({calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
     machine.terms.push_back({"base latency",
                              {},
                              {},

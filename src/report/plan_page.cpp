@@ -262,7 +262,8 @@ Page page(const PlanReport& report) {
   else
     add_ranking(out, report);
   if (report.machine.calibrated)
-    out.blocks.push_back(Paragraph{calibrated_text(report.inputs.collectives.base_latency), Paragraph::Tone::note});
+    out.blocks.push_back(
+        Paragraph{calibrated_text(report.machine, report.inputs.collectives.base_latency), Paragraph::Tone::note});
   add_memory_note(out, report);
   add_rejected(out, r);
   if (!report.variants.empty()) add_variants(out, report);

@@ -92,6 +92,8 @@ Json spec_json(const TopologySpec& spec) {
     host["source"] = spec.host.source;
   }
   out["host"] = host;
+  for (const NcclFactor& factor : nccl_factors)
+    if (spec.nccl.*factor.value != 1) out["nccl_factors"][factor.name] = spec.nccl.*factor.value;
   out["devices"] = Json::array();
   for (const DeviceGroup& d : spec.devices)
     out["devices"].push_back({{"name", d.name}, {"kind", to_string(d.kind)}, {"count", d.count}});
@@ -193,6 +195,17 @@ Json error_json(const Diagnostic& d) {
 
 std::string digest(const TopologySpec& spec) { return digest(spec_json(spec)); }
 
+namespace {
+
+std::string changed_factors(const NcclFactors& factors) {
+  std::vector<std::string> changed;
+  for (const NcclFactor& factor : nccl_factors)
+    if (factors.*factor.value != 1) changed.push_back(fmt::format("{} {:.3g}", factor.name, factors.*factor.value));
+  return fmt::format("{}", fmt::join(changed, ", "));
+}
+
+}  // namespace
+
 MachineSummary summary(const Fabric& fabric) {
   const TopologySpec& spec = fabric.spec();
   MachineSummary out;
@@ -200,13 +213,16 @@ MachineSummary summary(const Fabric& fabric) {
   out.title = spec.title;
   out.gpu = spec.gpu.model;
   out.calibrated = spec.calibrated;
+  out.nccl_factors = changed_factors(spec.nccl);
   out.nodes = fabric.nodes();
   out.ranks = fabric.rank_count();
   out.digest = digest(spec);
   return out;
 }
 
-std::string calibrated_text(Seconds base_latency) {
+std::string calibrated_text(const MachineSummary& machine, Seconds base_latency) {
+  if (!machine.nccl_factors.empty())
+    return "calibrated: of what library nccl takes for all machines, " + machine.nccl_factors;
   return fmt::format(
       "calibrated: rates and latencies of links are fitted ones, and {} come in front of every collective",
       format_seconds(base_latency));

@@ -90,6 +90,7 @@ Json error_json(const BandError& error) {
   out["n"] = error.n;
   out["mean_ape"] = error.n > 0 ? Json(error.mean_ape) : Json();
   out["median_ape"] = error.n > 0 ? Json(error.median_ape) : Json();
+  out["p90_ape"] = error.n > 0 ? Json(error.p90_ape) : Json();
   out["median_ratio"] = error.n > 0 ? Json(error.median_ratio) : Json();
   out["measured_spread"] = error.spread ? Json(*error.spread) : Json();
   return out;
@@ -134,6 +135,7 @@ Json inputs_json(const ValidateReport& report) {
   Json out{{"method", report.method},
            {"statistic", report.statistic},
            {"part", report.part.empty() ? Json() : Json(report.part)},
+           {"leave_one_out", report.left_out},
            {"tables", report.tables.size()},
            {"measured_digest", digest(measured)},
            {"machines", Json::object()}};
@@ -190,6 +192,12 @@ std::string error_text(const BandError& error) {
   return error.n == 0 ? "-" : fmt::format("{} ({})", percent(error.median_ape), percent(error.mean_ape));
 }
 
+std::string pooled_text(const BandError& error) {
+  return error.n == 0
+             ? "-"
+             : fmt::format("{} ({}, {})", percent(error.median_ape), percent(error.mean_ape), percent(error.p90_ape));
+}
+
 std::string ratio_text(const BandError& error) {
   return error.n == 0 ? "-" : fmt::format("{:.2f}", error.median_ratio);
 }
@@ -209,8 +217,9 @@ std::vector<Column> band_columns() {
 
 Table summary_table(const ValidateReport& report, bool healthy) {
   Table out;
-  out.title = healthy ? "median (mean) error of the rows by size, and the median ratio of predicted to measured"
-                      : "the same over set-ups that their own source calls broken";
+  out.title = healthy
+                  ? "error of the rows by size: median (mean, 90th percentile); median ratio of predicted to measured"
+                  : "the same over set-ups that their own source calls broken";
   out.columns = {{"collective", "", Align::left}, {"tables", "", Align::right}, {"rows", "", Align::right}};
   const std::vector<Column> columns = band_columns();
   out.columns.insert(out.columns.end(), columns.begin(), columns.end());
@@ -240,7 +249,7 @@ Table summary_table(const ValidateReport& report, bool healthy) {
     const auto tables =
         std::count_if(report.tables.begin(), report.tables.end(), [&](const ScoredTable& t) { return pool.has(t); });
     std::vector<std::string> cells{one.first, fmt::format("{}", tables), fmt::format("{}", rows)};
-    for (const BandError& error : errors) cells.push_back(error_text(error));
+    for (const BandError& error : errors) cells.push_back(pooled_text(error));
     for (const BandError& error : errors) cells.push_back(ratio_text(error));
     out.rows.push_back(std::move(cells));
   }
@@ -285,14 +294,14 @@ double worst(const ScoredTable& table) {
 
 constexpr std::size_t most_on_a_terminal = 20;
 
-/// All, or the farthest off first.
+/// A few as they came; of many the farthest off first.
 std::vector<const ScoredTable*> shown_tables(const ValidateReport& report) {
   std::vector<const ScoredTable*> out;
   for (const ScoredTable& table : report.tables) out.push_back(&table);
-  if (report.every_table || out.size() <= most_on_a_terminal) return out;
+  if (out.size() <= most_on_a_terminal) return out;
   std::stable_sort(out.begin(), out.end(),
                    [](const ScoredTable* a, const ScoredTable* b) { return worst(*a) > worst(*b); });
-  out.resize(most_on_a_terminal / 2);
+  if (!report.every_table) out.resize(most_on_a_terminal / 2);
   return out;
 }
 
@@ -318,6 +327,8 @@ BandError band_error(const std::vector<Deviation>& rows) {
   }
   out.mean_ape = sum / out.n;
   out.median_ape = median(apes);
+  std::sort(apes.begin(), apes.end());
+  out.p90_ape = apes[static_cast<std::size_t>(std::ceil(0.9 * out.n)) - 1];
   out.median_ratio = median(ratios);
   if (!spreads.empty()) out.spread = median(spreads);
   return out;
@@ -406,6 +417,11 @@ Page page(const ValidateReport& report) {
       "{} scored against library {}, method {}{}",
       counted(static_cast<std::int64_t>(report.tables.size()), "measured table"), report.library, report.method,
       report.statistic == "mean" ? std::string() : fmt::format(", {} of repetitions", report.statistic));
+  if (report.left_out)
+    out.blocks.push_back(
+        Paragraph{"each table by a calibration that was fitted to the other tables of its system, and "
+                  "has not seen it",
+                  Paragraph::Tone::note});
   for (const BudgetOutcome& budget : report.budgets)
     out.blocks.push_back(
         Paragraph{budget_text(budget), budget.met() ? Paragraph::Tone::plain : Paragraph::Tone::warning});
@@ -415,7 +431,8 @@ Page page(const ValidateReport& report) {
   const std::vector<const ScoredTable*> shown = shown_tables(report);
   if (!shown.empty()) {
     Table tables = tables_table(report, shown);
-    tables.title = shown.size() == report.tables.size() ? "every table" : "the tables that are farthest off";
+    tables.title = shown.size() == report.tables.size() ? "every table: median (mean)"
+                                                        : "the tables that are farthest off: median (mean)";
     out.blocks.push_back(std::move(tables));
   }
   if (!report.unscored.empty()) out.blocks.push_back(unscored_table(report));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "collcast/base/units.hpp"
 #include "collcast/scenario/overlay.hpp"
@@ -77,9 +78,32 @@ std::vector<Calibration::Residual> read_residuals(Reader& reader, const Node& no
     r.required("rows", residual.rows, AsCount{});
     r.required("before", residual.before, AsNumber{0, 1e9});
     r.required("after", residual.after, AsNumber{0, 1e9});
+    r.optional("low", residual.low, AsNumber{0, 1e9});
+    r.optional("high", residual.high, AsNumber{0, 1e9});
     r.finish();
     out.push_back(residual);
   }
+  o.finish();
+  return out;
+}
+
+NcclFactors read_factors(Reader& reader, const Node& node, const std::string& path) {
+  NcclFactors out;
+  Object o(reader, node, path);
+  for (const NcclFactor& factor : nccl_factors)
+    o.optional(factor.name, out.*factor.value, AsNumber{least_nccl_factor, most_nccl_factor});
+  o.finish();
+  return out;
+}
+
+Calibration::Range read_range(Reader& reader, const Node& node, const std::string& path) {
+  Calibration::Range out;
+  Object o(reader, node, path);
+  o.required("least_size", out.least_size, AsBytes{});
+  o.required("most_size", out.most_size, AsBytes{});
+  o.required("least_ranks", out.least_ranks, AsCount{});
+  o.required("most_ranks", out.most_ranks, AsCount{});
+  o.required("collectives", out.collectives, AsList<AsText, std::string>{});
   o.finish();
   return out;
 }
@@ -88,10 +112,16 @@ Calibration read_calibration(Reader& reader, const Node& node, const std::string
   Calibration out;
   Object o(reader, node, path);
   o.required("machine", out.machine, AsName{});
-  o.required("base_latency", out.base_latency, AsBaseLatency{});
-  o.required("latency_scale", out.latency_scale, AsNumber{least_latency_scale, most_latency_scale});
-  if (const Node* efficiency = o.required_map("efficiency"))
-    out.efficiency = read_efficiency(reader, *efficiency, path + ".efficiency");
+  o.optional("library", out.library, as_word<Library>({Library::ideal, Library::nccl}));
+  if (out.library == Library::nccl) {
+    if (const Node* factors = o.required_map("factors")) out.nccl = read_factors(reader, *factors, path + ".factors");
+  } else {
+    o.required("base_latency", out.base_latency, AsBaseLatency{});
+    o.required("latency_scale", out.latency_scale, AsNumber{least_latency_scale, most_latency_scale});
+    if (const Node* efficiency = o.required_map("efficiency"))
+      out.efficiency = read_efficiency(reader, *efficiency, path + ".efficiency");
+  }
+  if (const Node* range = o.optional_map("fitted_to")) out.range = read_range(reader, *range, path + ".fitted_to");
   if (const Node* residual = o.optional_map("median_error"))
     out.residuals = read_residuals(reader, *residual, path + ".median_error");
   o.optional("tables", out.tables, AsList<AsText, std::string>{});
@@ -112,8 +142,11 @@ Overlay read_overlay(Reader& reader, const Node& tree, const std::string& file) 
   if (list != nullptr && expect_list(reader, *list, "machines", 10'000)) {
     for (std::size_t i = 0; i < list->items.size(); ++i) {
       Calibration one = read_calibration(reader, list->items[i], fmt::format("machines.{}", i));
-      if (!one.machine.empty() && out.find(one.machine) != nullptr)
-        reader.error(list->items[i].at, fmt::format("machine '{}' is calibrated twice", one.machine), "remove one");
+      if (!one.machine.empty() && out.find(one.machine, one.library) != nullptr)
+        reader.error(
+            list->items[i].at,
+            fmt::format("machine '{}' is calibrated twice for library {}", one.machine, to_string(one.library)),
+            "remove one");
       out.machines.push_back(std::move(one));
     }
     if (list->items.empty()) reader.error(list->at, "machines is empty", "expected at least one machine");
@@ -126,9 +159,9 @@ Overlay read_overlay(Reader& reader, const Node& tree, const std::string& file) 
 
 }  // namespace input
 
-const Calibration* Overlay::find(const std::string& machine) const {
-  const auto found =
-      std::find_if(machines.begin(), machines.end(), [&](const Calibration& c) { return c.machine == machine; });
+const Calibration* Overlay::find(const std::string& machine, Library library) const {
+  const auto found = std::find_if(machines.begin(), machines.end(),
+                                  [&](const Calibration& c) { return c.machine == machine && c.library == library; });
   return found == machines.end() ? nullptr : &*found;
 }
 
@@ -142,7 +175,16 @@ Result<Overlay> parse_overlay(std::string_view text, std::string_view file_name)
   return overlay;
 }
 
-Result<Overlay> load_overlay(const std::string& file, const Location& asked_by) {
+Result<Overlay> load_overlay(const std::string& name_or_file, const SearchPath& search, const Location& asked_by) {
+  std::string file = name_or_file;
+  std::error_code unreadable;
+  if (!std::filesystem::exists(file, unreadable)) {
+    std::vector<std::string> folders;
+    for (const std::string& folder : search.topologies) folders.push_back(folder + "/overlays");
+    Result<std::string> found = input::find_file({name_or_file, {}, asked_by}, folders, "overlay");
+    if (!found) return found.errors();
+    file = std::move(found).value();
+  }
   const Result<std::string> text = input::read_file(file, asked_by);
   if (!text) return text.errors();
   return parse_overlay(*text, file);
@@ -157,6 +199,33 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+std::string factors_text(const NcclFactors& factors) {
+  std::vector<std::string> out;
+  for (const NcclFactor& factor : nccl_factors)
+    out.push_back(fmt::format("{}: {:.6g}", factor.name, factors.*factor.value));
+  return fmt::format("    library: nccl\n    factors: {{{}}}\n", fmt::join(out, ", "));
+}
+
+std::string links_text(const Calibration& c) {
+  return fmt::format("    base_latency: {:.6g}us\n    latency_scale: {:.6g}\n", c.base_latency.count() * 1e6,
+                     c.latency_scale) +
+         fmt::format("    efficiency: {{nvlink: {:.6g}, pcie: {:.6g}, network: {:.6g}}}\n", c.efficiency[0],
+                     c.efficiency[1], c.efficiency[2]);
+}
+
+std::string residual_text(const Calibration::Residual& r) {
+  const std::string interval = r.high > 0 ? fmt::format(", low: {:.4f}, high: {:.4f}", r.low, r.high) : "";
+  return fmt::format("      {}: {{rows: {}, before: {:.4f}, after: {:.4f}{}}}{}\n", r.band, r.rows, r.before, r.after,
+                     interval, r.is_worse() ? "   # worse than without the fit" : "");
+}
+
+std::string range_text(const Calibration::Range& range) {
+  return fmt::format(
+      "    fitted_to: {{least_size: {}B, most_size: {}B, least_ranks: {}, most_ranks: {}, collectives: [{}]}}\n",
+      range.least_size.value(), range.most_size.value(), range.least_ranks, range.most_ranks,
+      fmt::join(range.collectives, ", "));
+}
+
 }  // namespace
 
 std::string overlay_text(const Overlay& overlay) {
@@ -167,25 +236,25 @@ std::string overlay_text(const Overlay& overlay) {
     if (!c.description.empty()) out += fmt::format("    description: \"{}\"\n", c.description);
     if (!c.set.empty()) out += "    set:\n";
     for (const std::string& one : c.set) out += fmt::format("      - {}\n", quoted(one));
-    out += fmt::format("    base_latency: {:.6g}us\n    latency_scale: {:.6g}\n", c.base_latency.count() * 1e6,
-                       c.latency_scale);
-    out += fmt::format("    efficiency: {{nvlink: {:.6g}, pcie: {:.6g}, network: {:.6g}}}\n", c.efficiency[0],
-                       c.efficiency[1], c.efficiency[2]);
+    out += c.library == Library::nccl ? factors_text(c.nccl) : links_text(c);
+    if (c.range) out += range_text(*c.range);
     if (!c.residuals.empty()) out += "    median_error:\n";
-    for (const Calibration::Residual& r : c.residuals)
-      out += fmt::format("      {}: {{rows: {}, before: {:.4f}, after: {:.4f}}}{}\n", r.band, r.rows, r.before, r.after,
-                         r.is_worse() ? "   # worse than without the fit" : "");
+    for (const Calibration::Residual& r : c.residuals) out += residual_text(r);
     if (!c.tables.empty()) out += "    tables:\n";
     for (const std::string& table : c.tables) out += fmt::format("      - \"{}\"\n", table);
   }
   return out;
 }
 
-Result<Calibration> calibration_of(const Overlay& overlay, const std::string& machine, const Location& asked_by) {
-  if (const Calibration* found = overlay.find(machine)) return *found;
+Result<Calibration> calibration_of(const Overlay& overlay, const std::string& machine, Library library,
+                                   const Location& asked_by) {
+  if (const Calibration* found = overlay.find(machine, library)) return *found;
   std::vector<std::string> names;
-  for (const Calibration& c : overlay.machines) names.push_back(c.machine);
-  return Diagnostic{asked_by, fmt::format("'{}' does not calibrate '{}'", input::shown(overlay.file), machine),
+  for (const Calibration& c : overlay.machines)
+    names.push_back(c.library == Library::nccl ? c.machine + " with library nccl" : c.machine);
+  return Diagnostic{asked_by,
+                    fmt::format("'{}' does not calibrate '{}'{}", input::shown(overlay.file), machine,
+                                library == Library::nccl ? " with library nccl" : ""),
                     fmt::format("it is for: {}", fmt::join(names, ", "))};
 }
 
@@ -205,12 +274,16 @@ struct Scale {
 }  // namespace
 
 TopologySpec calibrated(TopologySpec spec, const Calibration& by) {
+  spec.calibrated = true;
+  if (by.library == Library::nccl) {
+    spec.nccl = by.nccl;
+    return spec;
+  }
   for (LinkGroup& link : spec.links) {
     link.bandwidth = link.bandwidth * by.efficiency[static_cast<std::size_t>(class_of(link.kind))];
     link.latency *= by.latency_scale;
   }
   std::visit(Scale{by}, spec.network);
-  spec.calibrated = true;
   return spec;
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("a calibration scales links and leaves the description as it is") {
 TEST_CASE("an overlay for another machine says which it is for") {
   const auto overlay = parse_overlay(good, "o.yaml");
   REQUIRE(overlay.ok());
-  const auto none = calibration_of(*overlay, "ring", {"command line"});
+  const auto none = calibration_of(*overlay, "ring", Library::ideal, {"command line"});
   REQUIRE_FALSE(none.ok());
   CHECK(none.errors().front().message == "'o.yaml' does not calibrate 'ring'");
   CHECK(none.errors().front().hint == "it is for: star");

@@ -237,3 +237,57 @@ TEST_CASE("an overlay for another machine, or for given times, is refused") {
   CHECK(tasks.exit == 2);
   CHECK(tasks.err.find("--overlay has no effect on a scenario of tasks") != std::string::npos);
 }
+
+TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and what is beyond it") {
+  const Bench bench;
+  bench.folder.write(
+      "n.yaml",
+      "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-h100\n    library: "
+      "nccl\n"
+      "    factors: {launch: 2, network: 0.5}\n"
+      "    fitted_to: {least_size: 8B, most_size: 1MiB, least_ranks: 2, most_ranks: 8, collectives: [all_gather]}\n"
+      "    median_error:\n      large: {rows: 9, before: 0.3, after: 0.1, low: 0.75, high: 1.5}\n");
+  const std::string command = "collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --size 64MiB";
+  const json plain = bench.document(command), fitted = bench.document(command + " --overlay n.yaml");
+  const double time = fitted["rows"][0]["estimate_s"];
+  CHECK(plain["rows"][0]["interval_low_s"].is_null());
+  CHECK(time > 1.4 * plain["rows"][0]["estimate_s"].get<double>());
+  CHECK(fitted["rows"][0]["interval_low_s"].get<double>() == Approx(0.75 * time));
+  CHECK(fitted["rows"][0]["interval_high_s"].get<double>() == Approx(1.5 * time));
+  CHECK(fitted["machine"]["calibrated"] == true);
+  CHECK(fitted["machine"]["digest"] != plain["machine"]["digest"]);
+  const std::string page = bench.run(command + " --overlay n.yaml").out;
+  CHECK(page.find("8 of 10 within") != std::string::npos);
+  CHECK(page.find("calibrated: of what library nccl takes for all machines, launch 2, network 0.5") !=
+        std::string::npos);
+  CHECK(
+      page.find("beyond what the calibration was fitted to: all_reduce (it has seen all_gather); sizes outside 8 B to "
+                "1 MiB; ranks outside 2 to 8") != std::string::npos);
+  CHECK(bench.run("explain " + command + " --overlay n.yaml").out.find("launch 2, network 0.5") != std::string::npos);
+  // Each library has its own.
+  const Outcome other = bench.run("collective all_reduce --topology dgx-h100 --overlay n.yaml");
+  CHECK(other.exit == 2);
+  CHECK(other.err.find("'n.yaml' does not calibrate 'dgx-h100'") != std::string::npos);
+  CHECK(other.err.find("it is for: dgx-h100 with library nccl") != std::string::npos);
+  const Outcome none = bench.run(command + " --overlay o.yaml");
+  CHECK(none.exit == 2);
+  CHECK(none.err.find("'o.yaml' does not calibrate 'dgx-h100' with library nccl") != std::string::npos);
+}
+
+TEST_CASE("validate leaves one table out, and says with what that has no meaning") {
+  const Bench bench;
+  const std::string tables = data.substr(0, 0) + "validate --library nccl --leave-one-out --measured " +
+                             std::string(COLLCAST_SOURCE_DIR) +
+                             "/validation/data/nccl-tests/aic-b300-sxm-n2-nccl2.29.2-";
+  const json two = bench.document(tables + "all_reduce.csv " + tables.substr(tables.find(" /") + 1) + "all_gather.csv");
+  CHECK(two["tables"].size() == 2);
+  CHECK(two["tables"][0]["calibrated"] == true);
+  CHECK(two["inputs"]["leave_one_out"] == true);
+  const Outcome one = bench.run(tables + "all_reduce.csv");
+  CHECK(one.exit == 2);
+  CHECK(one.err.find("no other table of its system to fit to") != std::string::npos);
+  const Outcome both = bench.run(tables + "all_reduce.csv --overlay o.yaml --env NCCL_PROTO=LL");
+  CHECK(both.exit == 2);
+  CHECK(both.err.find("--leave-one-out and --overlay exclude each other") != std::string::npos);
+  CHECK(both.err.find("--leave-one-out and --env exclude each other") != std::string::npos);
+}

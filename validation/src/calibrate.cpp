@@ -3,192 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <nlopt.hpp>
 #include <set>
+
+#include "fit_machine.hpp"
 
 namespace collcast {
 
 namespace {
 
-/// Turns of choosing algorithms and fitting to them; the choice has settled by then.
-constexpr int turns = 3;
-constexpr int most_evaluations = 400;
-
-/// A row that is fitted to, with the options that its collective runs by.
-struct Target {
-  const PlacedTable* place = nullptr;
-  Bytes size{};
-  Seconds measured{};
-  CollectivePolicy policy;
-};
-
-/// Parameters as the optimiser sees them: logarithms, as all of them scale.
-enum Parameter { base, scale, nvlink, pcie, network, parameters };
-constexpr std::array<const char*, parameters> parameter_names{"base_latency", "latency_scale", "efficiency.nvlink",
-                                                              "efficiency.pcie", "efficiency.network"};
-using Point = std::vector<double>;
-
-Point least_point() {
-  const double efficiency = std::log(least_efficiency);
-  return {std::log(1e-8), std::log(least_latency_scale), efficiency, efficiency, efficiency};
-}
-Point most_point() {
-  const double efficiency = std::log(most_efficiency);
-  return {std::log(most_base_latency.count()), std::log(most_latency_scale), efficiency, efficiency, efficiency};
-}
-
-Calibration calibration_at(const std::string& machine, const Point& x) {
-  Calibration out;
-  out.machine = machine;
-  out.base_latency = std::min(Seconds(std::exp(x[base])), most_base_latency);
-  out.latency_scale = std::clamp(std::exp(x[scale]), least_latency_scale, most_latency_scale);
-  for (std::size_t i = 0; i < out.efficiency.size(); ++i)
-    out.efficiency[i] = std::clamp(std::exp(x[nvlink + i]), least_efficiency, most_efficiency);
-  return out;
-}
-
-/// One machine's fit.
-class Fit {
- public:
-  Fit(const TopologySpec& spec, std::vector<Target> targets) : spec_(spec), targets_(std::move(targets)) {}
-
-  /// The best calibration; `report` receives what it took and which parameters it found.
-  Calibration run(CalibrateReport::Machine& report) {
-    // Where a fit begins: ten microseconds, the order of a kernel's launch and of a loopback socket; links as they are.
-    Point best{std::log(10e-6), 0, std::log(0.9), std::log(0.9), std::log(0.9)};
-    std::vector<std::size_t> free_at_best;
-    double least = 1e300;
-    Point x = best;
-    for (int turn = 0; turn < turns; ++turn) {
-      choose(x);
-      freeze_what_has_no_effect(x);
-      x = optimised(x);
-      choose(x);
-      const double now = loss(x);
-      if (now < least) {
-        least = now;
-        best = x;
-        free_at_best = free_;
-      }
-    }
-    report.evaluations = evaluations_;
-    for (const std::size_t i : free_at_best) {
-      report.fitted.emplace_back(parameter_names[i]);
-      constexpr double near = 1e-3;  // a thousandth of the parameter
-      if (best[i] <= least_point()[i] + near || best[i] >= most_point()[i] - near)
-        report.at_bounds.emplace_back(parameter_names[i]);
-    }
-    return calibration_at(spec_.name, best);
-  }
-
- private:
-  /// Machines of the sizes that targets need, with parameters put in.
-  class Built {
-   public:
-    Built(const TopologySpec& spec, const Calibration& by) : spec_(calibrated(spec, by)) {}
-    const Fabric& of(int nodes) {
-      auto found = fabrics_.find(nodes);
-      if (found == fabrics_.end()) {
-        Result<Fabric> fabric = Fabric::build(spec_, nodes);
-        check(fabric.ok(), "a machine that was built is built again with other rates");
-        found = fabrics_.emplace(nodes, std::move(fabric).value()).first;
-      }
-      return found->second;
-    }
-
-   private:
-    TopologySpec spec_;
-    std::map<int, Fabric> fabrics_;
-  };
-
-  void choose(const Point& x) {
-    Built built(spec_, calibration_at(spec_.name, x));
-    for (Target& target : targets_) {
-      const Result<Choice> choice = fastest(built.of(target.place->fabric->nodes()), target.place->request(target.size),
-                                            {target.place->algorithm});
-      check(choice.ok(), "a request that was priced is priced again");
-      target.policy = {choice->options.algorithm, choice->options.chunks, choice->options.channels};
-    }
-  }
-
-  Seconds predicted(Built& built, const Target& target, Seconds base_latency) {
-    const Fabric& fabric = built.of(target.place->fabric->nodes());
-    const Result<Choice> choice = fastest(fabric, target.place->request(target.size), target.policy);
-    check(choice.ok(), "a request that was priced is priced again");
-    return choice->estimate.total + base_latency;
-  }
-
-  double loss(const Point& x) {
-    ++evaluations_;
-    const Calibration by = calibration_at(spec_.name, x);
-    Built built(spec_, by);
-    double sum = 0;
-    for (const Target& target : targets_)
-      sum += std::abs(std::log(predicted(built, target, by.base_latency) / target.measured));
-    return sum / static_cast<double>(targets_.size());
-  }
-
-  /// A class of links that no target crosses keeps what the data sheet says.
-  void freeze_what_has_no_effect(Point& x) {
-    const double here = loss(x);
-    free_.clear();
-    for (std::size_t i = 0; i < parameters; ++i) {
-      Point other = x;
-      other[i] += other[i] > most_point()[i] - 0.7 ? -0.7 : 0.7;
-      if (std::abs(loss(other) - here) > 1e-9)
-        free_.push_back(i);
-      else
-        x[i] = i == base ? least_point()[i] : 0;
-    }
-  }
-
-  Point optimised(const Point& from) {
-    if (free_.empty()) return from;
-    Point whole = from, start;
-    std::vector<double> lower, upper;
-    for (const std::size_t i : free_) {
-      lower.push_back(least_point()[i]);
-      upper.push_back(most_point()[i]);
-      start.push_back(std::clamp(from[i], lower.back(), upper.back()));
-    }
-    struct Call {
-      Fit* fit;
-      Point whole;
-    } call{this, from};
-    nlopt::opt method(nlopt::LN_SBPLX, static_cast<unsigned>(free_.size()));
-    method.set_lower_bounds(lower);
-    method.set_upper_bounds(upper);
-    method.set_min_objective(
-        [](unsigned n, const double* values, double*, void* data) {
-          auto& c = *static_cast<Call*>(data);
-          for (unsigned i = 0; i < n; ++i) c.whole[c.fit->free_[i]] = values[i];
-          return c.fit->loss(c.whole);
-        },
-        &call);
-    method.set_initial_step(std::vector<double>(free_.size(), 0.5));
-    method.set_xtol_abs(1e-4);
-    method.set_ftol_abs(1e-6);
-    method.set_maxeval(most_evaluations);
-    double reached = 0;
-    try {
-      method.optimize(start, reached);
-    } catch (const nlopt::roundoff_limited&) {
-      // Its last point is as good as doubles allow.
-    }
-    for (std::size_t i = 0; i < free_.size(); ++i) whole[free_[i]] = start[i];
-    return whole;
-  }
-
-  const TopologySpec& spec_;
-  std::vector<Target> targets_;
-  std::vector<std::size_t> free_;
-  int evaluations_ = 0;
-};
-
 /// At most so many sizes of a table, evenly over all of them.
-std::vector<Target> targets_of(const PlacedTable& place, Statistic statistic) {
+std::vector<FitRow> rows_of(const PlacedTable& place, Statistic statistic, std::size_t most) {
   std::vector<MeasuredPoint> points = place.table->points;
   std::stable_sort(points.begin(), points.end(),
                    [](const MeasuredPoint& a, const MeasuredPoint& b) { return a.size < b.size; });
@@ -196,11 +21,11 @@ std::vector<Target> targets_of(const PlacedTable& place, Statistic statistic) {
   for (const MeasuredPoint& point : points)
     if (sizes.empty() || sizes.back() < point.size) sizes.push_back(point.size);
   std::set<Bytes> taken;
-  const std::size_t count = std::min(sizes.size(), most_sizes_of_a_fit);
+  const std::size_t count = std::min(sizes.size(), most);
   for (std::size_t i = 0; i < count; ++i) taken.insert(sizes[count == 1 ? 0 : i * (sizes.size() - 1) / (count - 1)]);
-  std::vector<Target> out;
+  std::vector<FitRow> out;
   for (const MeasuredPoint& point : points)
-    if (taken.count(point.size) > 0) out.push_back({&place, point.size, time_of(point, statistic), {}});
+    if (taken.count(point.size) > 0) out.push_back({&place, point.size, time_of(point, statistic)});
   return out;
 }
 
@@ -215,84 +40,207 @@ void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) 
   for (const Band band : bands) {
     const auto i = static_cast<std::size_t>(band);
     if (machine.before[i].n == 0) continue;
-    calibration.residuals.push_back(
-        {std::string(to_string(band)), machine.before[i].n, machine.before[i].median_ape, machine.after[i].median_ape});
+    calibration.residuals.push_back({std::string(to_string(band)), machine.before[i].n, machine.before[i].median_ape,
+                                     machine.after[i].median_ape, machine.interval[i].low, machine.interval[i].high});
     if (calibration.residuals.back().is_worse()) machine.worse.push_back(band);
   }
 }
 
-std::string why_unused(const MeasuredFacts& facts) {
+/// The value that a share of them is not above.
+double percentile(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+}
+
+/// Where 8 of 10 measurements were, as multiples of the forecast.
+std::array<CalibrateReport::Interval, 3> intervals_of(const ValidateReport& report) {
+  std::array<std::vector<double>, 3> ratios;
+  for (const ScoredTable& table : report.tables)
+    for (const Deviation& row : table.rows)
+      ratios[static_cast<std::size_t>(band_of(row.size))].push_back(row.measured / row.predicted);
+  std::array<CalibrateReport::Interval, 3> out;
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    if (ratios[i].empty()) continue;
+    std::sort(ratios[i].begin(), ratios[i].end());
+    out[i] = {percentile(ratios[i], 0.1), percentile(ratios[i], 0.9)};
+  }
+  return out;
+}
+
+Calibration::Range range_of(const std::vector<const PlacedTable*>& places) {
+  Calibration::Range out;
+  std::set<std::string> collectives;
+  for (const PlacedTable* place : places) {
+    collectives.insert(place->table->facts.collective);
+    const int ranks = place->table->facts.ranks;
+    out.least_ranks = out.least_ranks == 0 ? ranks : std::min(out.least_ranks, ranks);
+    out.most_ranks = std::max(out.most_ranks, ranks);
+    for (const MeasuredPoint& point : place->table->points) {
+      if (out.most_size == Bytes() || point.size < out.least_size) out.least_size = point.size;
+      out.most_size = std::max(out.most_size, point.size);
+    }
+  }
+  out.collectives.assign(collectives.begin(), collectives.end());
+  return out;
+}
+
+std::string why_unused(const MeasuredFacts& facts, Library library) {
   if (facts.health == Health::no) return "its source calls the set-up broken";
-  if (facts.ranks > most_ranks_of_a_fit) return fmt::format("more than {} ranks", most_ranks_of_a_fit);
+  if (library == Library::ideal && facts.ranks > most_ranks_of_a_fit)
+    return fmt::format("more than {} ranks", most_ranks_of_a_fit);
   return {};
+}
+
+Prediction prediction_of(Library library) {
+  return library == Library::nccl ? nccl_prediction() : ideal_prediction(false);
+}
+
+/// One machine's calibration by some of its tables.
+Calibration fitted(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic,
+                   CalibrateReport::Machine& machine) {
+  const bool is_nccl = library == Library::nccl;
+  std::vector<FitRow> rows;
+  for (const PlacedTable* place : places) {
+    const std::vector<FitRow> more = rows_of(*place, statistic, is_nccl ? most_measured_rows : most_sizes_of_a_fit);
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  const TopologySpec& spec = places.front()->fabric->spec();
+  return is_nccl ? fit_nccl(spec, rows, machine) : fit_ideal(spec, rows, machine);
+}
+
+/// Tables of one machine held against it as it is calibrated, or as it is described.
+ValidateReport scored(const std::vector<const PlacedTable*>& places, const Calibration* by, Library library,
+                      Statistic statistic) {
+  Machines machines = Machines::only(places.front()->fabric->spec());
+  if (by != nullptr) machines.calibrate({"", "", {*by}}, library);
+  std::vector<MeasuredTable> tables;
+  for (const PlacedTable* place : places) tables.push_back(*place->table);
+  return validate(tables, machines, prediction_of(library), statistic);
+}
+
+/// Each table scored by a fit to the others.
+ValidateReport scored_by_others(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic) {
+  ValidateReport out;
+  for (const PlacedTable* left_out : places) {
+    std::vector<const PlacedTable*> others;
+    for (const PlacedTable* place : places)
+      if (place != left_out) others.push_back(place);
+    CalibrateReport::Machine unread;
+    const Calibration by = fitted(others, library, statistic, unread);
+    ValidateReport one = scored({left_out}, &by, library, statistic);
+    out.tables.push_back(std::move(one.tables.front()));
+    out.tables.back().matched_by = left_out->matched_by;
+  }
+  return out;
+}
+
+/// Of library nccl, whose fits are quick, intervals are of tables that a fit has not seen.
+void measure(const std::vector<const PlacedTable*>& places, const Calibration& by, Statistic statistic,
+             CalibrateReport::Machine& machine) {
+  machine.before = errors_of(scored(places, nullptr, by.library, statistic));
+  const ValidateReport after = scored(places, &by, by.library, statistic);
+  machine.after = errors_of(after);
+  machine.unseen = by.library == Library::nccl && places.size() > 1;
+  machine.interval = intervals_of(machine.unseen ? scored_by_others(places, by.library, statistic) : after);
+}
+
+/// The table on its machine, or why a fit cannot use it.
+Result<PlacedTable> usable(const MeasuredTable& table, Machines& machines, Library library) {
+  if (std::string why = why_unused(table.facts, library); !why.empty()) return Diagnostic{{}, std::move(why), {}};
+  Result<PlacedTable> place = machines.place(table);
+  if (!place) return place;
+  const auto priced = prediction_of(library)(*place, place->request(table.points.front().size));
+  if (!priced) return priced.errors();
+  return place;
 }
 
 }  // namespace
 
-Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Machines& machines, Statistic statistic) {
+Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Machines& machines, Statistic statistic,
+                                  Library library) {
   CalibrateResult out;
+  out.report.library = to_string(library);
   out.report.statistic = to_string(statistic);
-  std::map<std::string, std::vector<PlacedTable>> by_machine;
+  std::vector<PlacedTable> placed;
   for (const MeasuredTable& table : tables) {
-    const auto unused = [&](const std::string& why, const std::string& hint) {
-      out.report.unused.push_back({table.facts.id, why, hint});
-    };
-    if (const std::string why = why_unused(table.facts); !why.empty()) {
-      unused(why, {});
-      continue;
-    }
-    Result<PlacedTable> place = machines.place(table);
-    if (!place)
-      unused(place.errors().front().message, place.errors().front().hint);
-    else if (const auto priced = fastest(*place->fabric, place->request(table.points.front().size), {place->algorithm});
-             !priced)
-      unused(priced.errors().front().message, priced.errors().front().hint);
+    Result<PlacedTable> place = usable(table, machines, library);
+    if (place)
+      placed.push_back(std::move(place).value());
     else
-      by_machine[place->topology].push_back(std::move(place).value());
+      out.report.unused.push_back({table.facts.id, place.errors().front().message, place.errors().front().hint});
   }
-  if (by_machine.empty()) {
+  if (placed.empty()) {
     Diagnostics errors;
     for (const UnscoredTable& table : out.report.unused)
       errors.push_back({{}, fmt::format("table '{}' cannot be used: {}", table.id, table.why), table.hint});
     if (errors.empty()) errors.push_back({{}, "there is no table to fit to", "expected a table with rows"});
     return errors;
   }
+  std::map<std::string, std::vector<const PlacedTable*>> by_machine;
+  for (const PlacedTable& place : placed) by_machine[place.topology].push_back(&place);
   Remarks remarks;
   for (const auto& [name, places] : by_machine) {
-    const TopologySpec spec = places.front().fabric->spec();
-    std::vector<Target> targets;
-    std::vector<MeasuredTable> used;
     CalibrateReport::Machine machine;
     std::set<std::string> matched_by;
-    for (const PlacedTable& place : places) {
-      matched_by.insert(place.matched_by);
-      remarks.add(place.table->facts.id, place.remark);
-      const std::vector<Target> more = targets_of(place, statistic);
-      targets.insert(targets.end(), more.begin(), more.end());
-      used.push_back(*place.table);
-      machine.tables.push_back(place.table->facts.id);
+    for (const PlacedTable* place : places) {
+      matched_by.insert(place->matched_by);
+      remarks.add(place->table->facts.id, place->remark);
+      machine.tables.push_back(place->table->facts.id);
     }
-    Fit fit(spec, std::move(targets));
-    Calibration calibration = fit.run(machine);
-    Machines plain = Machines::only(spec), fitted = Machines::only(spec);
-    fitted.calibrate({"", "", {calibration}});
-    const Prediction predict = ideal_prediction(false);
-    machine.before = errors_of(validate(used, plain, predict, statistic));
-    machine.after = errors_of(validate(used, fitted, predict, statistic));
+    Calibration calibration = fitted(places, library, statistic, machine);
+    measure(places, calibration, statistic, machine);
     machine.topology = name;
     machine.matched_by.assign(matched_by.begin(), matched_by.end());
     machine.base_latency = calibration.base_latency;
     machine.latency_scale = calibration.latency_scale;
     machine.efficiency = calibration.efficiency;
+    machine.nccl = calibration.nccl;
     calibration.tables = machine.tables;
-    calibration.description = digest(spec);
+    calibration.description = digest(places.front()->fabric->spec());
     calibration.set = machines.set();
+    calibration.range = range_of(places);
     add_residuals(calibration, machine);
     out.overlay.machines.push_back(std::move(calibration));
     out.report.machines.push_back(std::move(machine));
   }
   out.report.warnings = remarks.texts();
   out.overlay.fitted_by = fmt::format("collcast {}", tool_version());
+  return out;
+}
+
+ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines& machines, Library library,
+                             Statistic statistic) {
+  ValidateReport out = validate(tables, machines, prediction_of(library), statistic);
+  std::map<std::string, std::vector<const PlacedTable*>> by_system;
+  std::vector<PlacedTable> placed;
+  placed.reserve(tables.size());
+  for (const MeasuredTable& table : tables) {
+    Result<PlacedTable> place = usable(table, machines, library);
+    if (!place) continue;
+    placed.push_back(std::move(place).value());
+    const MeasuredFacts& facts = table.facts;
+    by_system[facts.system.empty() ? placed.back().topology : facts.system].push_back(&placed.back());
+  }
+  std::map<std::string, ScoredTable> scored_tables;
+  for (const auto& [system, places] : by_system) {
+    if (places.size() < 2) continue;
+    for (ScoredTable& table : scored_by_others(places, library, statistic).tables) {
+      std::string id = table.id;
+      scored_tables[std::move(id)] = std::move(table);
+    }
+  }
+  std::vector<ScoredTable> kept;
+  for (ScoredTable& table : out.tables) {
+    const auto found = scored_tables.find(table.id);
+    if (found != scored_tables.end())
+      kept.push_back(std::move(found->second));
+    else
+      out.unscored.push_back({table.id,
+                              table.healthy == "no" ? "its source calls the set-up broken, and no fit uses such"
+                                                    : "no other table of its system to fit to",
+                              {}});
+  }
+  out.tables = std::move(kept);
+  out.left_out = true;
   return out;
 }
 

@@ -225,8 +225,9 @@ std::vector<std::string> Machines::names() const {
   return out;
 }
 
-void Machines::calibrate(Overlay overlay) {
+void Machines::calibrate(Overlay overlay, Library library) {
   overlay_ = std::move(overlay);
+  library_ = library;
   fabrics_.clear();
 }
 
@@ -263,7 +264,7 @@ Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) const {
 Result<std::shared_ptr<const Fabric>> Machines::built(const TopologySpec& spec, int nodes) {
   auto& fabric = fabrics_[{spec.name, nodes}];
   if (fabric == nullptr) {
-    const Calibration* by = overlay_.find(spec.name);
+    const Calibration* by = overlay_.find(spec.name, library_);
     Result<Fabric> made = Fabric::build(by == nullptr ? spec : calibrated(spec, *by), nodes);
     if (!made) return made.errors();
     fabric = std::make_shared<const Fabric>(std::move(made).value());
@@ -301,7 +302,7 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   const int nodes = static_cast<int>(ranks.back().value()) / size + 1;
   Result<std::shared_ptr<const Fabric>> fabric = built(spec, nodes);
   if (!fabric) return fabric.errors();
-  const Calibration* by = overlay_.find(spec.name);
+  const Calibration* by = overlay_.find(spec.name, library_);
   std::string remark = choice->remark;
   nccl::Environment environment = environment_of(facts, remark);
   return PlacedTable{&table,

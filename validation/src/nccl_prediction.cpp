@@ -1,3 +1,5 @@
+#include "nccl_prediction.hpp"
+
 #include <algorithm>
 #include <memory>
 
@@ -20,6 +22,12 @@ Result<nccl::Environment> merged(const std::vector<nccl::Setting>& given, const 
 
 }  // namespace
 
+Result<nccl::Plan> nccl_plan(const nccl::Communicator& communicator, const PlacedTable& place,
+                             const CollectiveRequest& request) {
+  const auto ran = nccl::is_point_to_point(request.kind) ? std::nullopt : nccl::parse_algorithm(place.algorithm);
+  return nccl::plan(communicator, request.kind, request.size, ran);
+}
+
 Prediction nccl_prediction(std::vector<nccl::Setting> given) {
   return [given = std::move(given), communicators = std::make_shared<nccl::Communicators>()](
              const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
@@ -27,8 +35,7 @@ Prediction nccl_prediction(std::vector<nccl::Setting> given) {
     if (!environment) return environment.errors();
     const Result<nccl::Communicator> communicator = communicators->of(*place.fabric, request.group, *environment);
     if (!communicator) return communicator.errors();
-    const auto ran = nccl::is_point_to_point(request.kind) ? std::nullopt : nccl::parse_algorithm(place.algorithm);
-    const Result<nccl::Plan> plan = nccl::plan(*communicator, request.kind, request.size, ran);
+    const Result<nccl::Plan> plan = nccl_plan(*communicator, place, request);
     if (!plan) return plan.errors();
     const Seconds time = nccl::run(*communicator, request.kind, request.size, *plan).time();
     const std::string algorithm = plan->point_to_point ? "p2p" : std::string(to_string(plan->algorithm));

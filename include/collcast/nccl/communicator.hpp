@@ -48,6 +48,7 @@ struct Communicator {
   Bandwidth nic_rate{};       ///< of one
   Seconds network_latency{};  ///< from NIC to NIC
   Bandwidth gpu_rate{};       ///< NVLink of one GPU; without NVLink 0
+  NcclFactors factors{};      ///< of a calibration
   Environment environment{};
 };
 

@@ -7,19 +7,27 @@
 
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/validate_document.hpp"
+#include "collcast/topology/spec.hpp"
 
 namespace collcast {
 
 struct CalibrateReport {
+  /// 10th and 90th percentile of measured over forecast; 0: no row.
+  struct Interval {
+    double low = 0, high = 0;
+  };
   struct Machine {
     std::string topology;
     std::vector<std::string> matched_by;  ///< how its tables found it: "system", "gpu", "option"
     Seconds base_latency{};
     double latency_scale = 1;
     std::array<double, 3> efficiency{1, 1, 1};  ///< NVLink, PCIe, network
+    NcclFactors nccl;                           ///< of library nccl, which has none of the above
     int evaluations = 0;                        ///< of the model by the optimiser
     std::vector<std::string> tables;
     std::array<BandError, 3> before{}, after{};  ///< over the rows that were fitted to
+    std::array<Interval, 3> interval{};          ///< after the fit
+    bool unseen = false;                         ///< the interval is of fits to the other tables
     std::vector<Band> worse;                     ///< bands that the fit took from to give to others
     std::vector<std::string> fitted;             ///< parameters that a row depends on; the others stay as described
     std::vector<std::string> at_bounds;          ///< of these, those that would go farther

@@ -31,7 +31,8 @@ struct MachineSummary {
   std::string gpu;     ///< model; empty for hosts
   std::string digest;  ///< of all that its description says, so that results can be told apart
   std::string library = "ideal";
-  bool calibrated = false;  ///< by an overlay
+  bool calibrated = false;   ///< by an overlay
+  std::string nccl_factors;  ///< "launch 1.2, hop 0.8": of a calibration of library nccl; else empty
   int nodes = 0;
   int ranks = 0;
 };
@@ -39,7 +40,7 @@ MachineSummary summary(const Fabric&);
 /// Of what a machine's description says: equal digests, equal machines but for their name and number of nodes.
 std::string digest(const TopologySpec&);
 /// What every page on a calibrated machine says.
-std::string calibrated_text(Seconds base_latency);
+std::string calibrated_text(const MachineSummary&, Seconds base_latency);
 
 // --- collcast.collective.v1 -----------------------------------------------------------------------------
 
@@ -82,6 +83,11 @@ struct CollectiveRow {
     std::optional<std::string> protocol = {};  ///< of library nccl
   };
   std::optional<RunnerUp> runner_up;  ///< next best of `auto`
+  /// Between these 8 of 10 measurements of this band of sizes were, by the machine's calibration.
+  struct Interval {
+    Seconds low{}, high{};
+  };
+  std::optional<Interval> interval = {};
 
   /// The simulated time if there is one, else the estimate.
   std::optional<Seconds> time() const { return simulate ? simulate : estimate; }

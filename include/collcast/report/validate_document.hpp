@@ -33,7 +33,7 @@ struct Deviation {
 
 struct BandError {
   int n = 0;
-  double mean_ape = 0, median_ape = 0;
+  double mean_ape = 0, median_ape = 0, p90_ape = 0;
   double median_ratio = 0;       ///< predicted over measured
   std::optional<double> spread;  ///< median over the rows that have one
 };
@@ -83,6 +83,7 @@ struct ValidateReport {
   std::vector<BudgetOutcome> budgets;
   std::vector<std::string> warnings;
   std::vector<std::string> said;  ///< warnings that people had on the error stream
+  bool left_out = false;          ///< each table by a calibration to the others of its system
   bool every_table = false;       ///< people's page: all tables, not only the farthest off
 };
 

@@ -5,6 +5,7 @@
 // Calibration never enters here.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -113,6 +114,28 @@ struct LeafSpineNetwork {
 };
 using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
 
+/// What measurements of NCCL on a machine say, as factors on what library nccl takes for all machines (docs/nccl.md).
+struct NcclFactors {
+  double launch = 1;                     ///< of the start of a collective
+  double point_to_point_launch = 1;      ///< beyond that, of sends and receives
+  double hop = 1, network_hop = 1;       ///< of latencies inside a node and between nodes
+  double ll = 1, ll128 = 1, simple = 1;  ///< of what a node's links carry, by protocol
+  double network = 1;                    ///< of what NICs carry
+};
+/// By the names that files and reports have for them.
+struct NcclFactor {
+  const char* name;
+  double NcclFactors::*value;
+};
+inline constexpr std::array<NcclFactor, 8> nccl_factors{{{"launch", &NcclFactors::launch},
+                                                         {"point_to_point_launch", &NcclFactors::point_to_point_launch},
+                                                         {"hop", &NcclFactors::hop},
+                                                         {"network_hop", &NcclFactors::network_hop},
+                                                         {"ll", &NcclFactors::ll},
+                                                         {"ll128", &NcclFactors::ll128},
+                                                         {"simple", &NcclFactors::simple},
+                                                         {"network", &NcclFactors::network}}};
+
 struct TopologySpec {
   std::string name;                  ///< as asked for with --topology
   std::string title;                 ///< one line for people
@@ -121,6 +144,7 @@ struct TopologySpec {
   std::string file;                  ///< as the user named it; for diagnostics
   bool teaching = false;             ///< sized by --ranks, one endpoint per node
   bool calibrated = false;           ///< rates and latencies are an overlay's, not the file's
+  NcclFactors nccl;                  ///< an overlay's; all 1: none
   int default_nodes = 1;
   int max_nodes = 0;                 ///< 0: any
   GpuSpec gpu;                       ///< empty model: hosts only, no compute rates

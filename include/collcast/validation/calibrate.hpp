@@ -2,8 +2,8 @@
 // |log(predicted / measured)|, within the bounds of overlay.hpp. Which algorithm is fastest depends on the parameters,
 // so fitting and choosing take turns. Same tables, same overlay, to the last digit.
 //
-// Set-ups that their source calls broken are left out, and so are tables of more than 512 ranks, whose forecasts take
-// too long for a fit; smaller tables of the same machine have the same links.
+// Set-ups that their source calls broken are left out, and so are, of library ideal, tables of more than 512 ranks,
+// whose forecasts take too long for a fit; smaller tables of the same machine have the same links.
 #pragma once
 
 #include "collcast/report/calibrate_document.hpp"
@@ -13,7 +13,7 @@
 namespace collcast {
 
 inline constexpr int most_ranks_of_a_fit = 512;
-/// Of a table's sizes; more do not make a fit of five parameters better.
+/// Of a table's sizes in a fit of library ideal; more do not make a fit of five parameters better.
 inline constexpr std::size_t most_sizes_of_a_fit = 16;
 
 struct CalibrateResult {
@@ -21,7 +21,10 @@ struct CalibrateResult {
   CalibrateReport report;
 };
 /// Fails where no table can be used.
-Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>&, Machines&, Statistic);
+Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>&, Machines&, Statistic, Library = Library::ideal);
+
+/// Every table with a calibration that was fitted to the other tables of its system. Tables that have none are listed.
+ValidateReport leave_one_out(const std::vector<MeasuredTable>&, Machines&, Library, Statistic);
 
 /// Every `of`-th size of each table beginning with the `index`-th (from 1): fit to one part, validate on another.
 struct SizePart {

@@ -49,8 +49,8 @@ class Machines {
   /// One machine for every table; `set` is what --set changed in its description, as "path=value".
   static Machines only(TopologySpec, std::vector<std::string> set = {});
 
-  /// From here on machines that the overlay names have its parameters.
-  void calibrate(Overlay);
+  /// From here on machines that the overlay names have its parameters for that library.
+  void calibrate(Overlay, Library = Library::ideal);
 
   std::vector<std::string> names() const;
   const std::vector<std::string>& set() const { return set_; }
@@ -69,6 +69,7 @@ class Machines {
   std::vector<TopologySpec> specs_;
   std::vector<std::string> set_;
   Overlay overlay_;
+  Library library_ = Library::ideal;
   bool only_one_ = false;
   std::map<std::pair<std::string, int>, std::shared_ptr<const Fabric>> fabrics_;
 };

@@ -1,0 +1,141 @@
+// Calibrations of library nccl: of times that the model made itself, whose factors are known.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "collcast/validation/calibrate.hpp"
+
+using namespace collcast;
+
+namespace {
+
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}};
+
+TopologySpec dgx_h100() {
+  Result<TopologySpec> spec = load_topology("dgx-h100", source_tree);
+  REQUIRE(spec.ok());
+  return std::move(spec).value();
+}
+
+Calibration of_factors(const NcclFactors& factors) {
+  Calibration out;
+  out.machine = "dgx-h100";
+  out.library = Library::nccl;
+  out.nccl = factors;
+  return out;
+}
+
+/// A table of what the model says of a machine with these factors.
+MeasuredTable table_of(const NcclFactors& truth, const std::string& id, const std::string& collective, int nodes,
+                       double times = 1) {
+  MeasuredTable out;
+  out.facts.id = id;
+  out.facts.system = "made-up";
+  out.facts.collective = collective;
+  out.facts.nodes = nodes;
+  out.facts.ranks = 8 * nodes;
+  for (int i = 0; i < 22; ++i) out.points.push_back({Bytes(std::int64_t{1024} << i), Seconds(1), false, {}});
+  Machines machines = Machines::only(dgx_h100());
+  machines.calibrate({"", "", {of_factors(truth)}}, Library::nccl);
+  const auto place = machines.place(out);
+  REQUIRE(place.ok());
+  for (MeasuredPoint& point : out.points)
+    point.time = nccl_prediction()(*place, place->request(point.size)).value().time * times;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("factors that made the times are found again") {
+  NcclFactors truth;
+  truth.launch = 1.6;
+  truth.hop = 0.6;
+  truth.network_hop = 2.2;
+  truth.simple = 0.8;
+  truth.network = 0.7;
+  std::vector<MeasuredTable> tables;
+  for (const char* collective : {"all_reduce", "all_gather", "alltoall"})
+    for (const int nodes : {1, 4})
+      tables.push_back(table_of(truth, std::string(collective) + std::to_string(nodes), collective, nodes));
+  Machines machines = Machines::only(dgx_h100());
+  const auto fitted = calibrate(tables, machines, Statistic::mean, Library::nccl);
+  REQUIRE(fitted.ok());
+  const Calibration& found = fitted->overlay.machines.at(0);
+  CHECK(found.library == Library::nccl);
+  // The prior draws to 1: by no more than 7 % of a factor of two.
+  for (const NcclFactor& factor : {nccl_factors[0], nccl_factors[2], nccl_factors[3], nccl_factors[7]}) {
+    CAPTURE(factor.name);
+    CHECK(found.nccl.*factor.value == Approx(truth.*factor.value).epsilon(0.07));
+  }
+  const auto& machine = fitted->report.machines.at(0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(machine.before[i].median_ape > 0.05);
+    CHECK(machine.after[i].median_ape < 0.03);
+    CHECK(machine.interval[i].low > 0.8);
+    CHECK(machine.interval[i].low <= machine.interval[i].high);
+    CHECK(machine.interval[i].high < 1.25);
+  }
+  CHECK(machine.unseen);
+  REQUIRE(found.range.has_value());
+  CHECK(found.range->least_size == Bytes(1024));
+  CHECK(found.range->most_size == Bytes(std::int64_t{1024} << 21));
+  CHECK(found.range->least_ranks == 8);
+  CHECK(found.range->most_ranks == 32);
+  CHECK(found.range->collectives == std::vector<std::string>{"all_gather", "all_reduce", "alltoall"});
+}
+
+TEST_CASE("a calibration of library nccl is written and read back, beside one of library ideal") {
+  Calibration nccl = of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875});
+  nccl.residuals = {{"large", 12, 0.2, 0.05, 0.9375, 1.0625}};
+  nccl.range = Calibration::Range{Bytes(8), Bytes(1 << 30), 2, 64, {"all_reduce", "alltoall"}};
+  Calibration ideal;
+  ideal.machine = "dgx-h100";
+  ideal.base_latency = Seconds(12e-6);
+  const Overlay overlay{"o.yaml", "collcast x", {nccl, ideal}};
+  const auto read = parse_overlay(overlay_text(overlay), "o.yaml");
+  INFO(to_text(read.errors()));
+  REQUIRE(read.ok());
+  CHECK(overlay_text(*read) == overlay_text(overlay));
+  const Calibration* found = read->find("dgx-h100", Library::nccl);
+  REQUIRE(found != nullptr);
+  for (const NcclFactor& factor : nccl_factors) CHECK(found->nccl.*factor.value == nccl.nccl.*factor.value);
+  CHECK(found->residuals.at(0).high == 1.0625);
+  CHECK(found->range->most_ranks == 64);
+  CHECK(read->find("dgx-h100", Library::ideal)->base_latency.count() == Approx(12e-6));
+  // Rates and latencies of links are library ideal's; factors leave them alone.
+  CHECK(calibrated(dgx_h100(), *found).links.front().bandwidth == dgx_h100().links.front().bandwidth);
+  CHECK(calibrated(dgx_h100(), *found).nccl.network_hop == 2);
+
+  const auto wrong = parse_overlay(
+      "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n    library: nccl\n"
+      "    factors: {launch: 30, hpo: 1}\n    base_latency: 1us\n",
+      "o.yaml");
+  REQUIRE_FALSE(wrong.ok());
+  const std::string errors = to_text(wrong.errors());
+  CHECK(errors.find("o.yaml:6:23: error: machines.0.factors.launch is '30'") != std::string::npos);
+  CHECK(errors.find("did you mean 'hop'?") != std::string::npos);
+  CHECK(errors.find("unknown key 'base_latency'") != std::string::npos);
+}
+
+TEST_CASE("a table left out is scored by the others of its system, and by nothing of its own") {
+  const NcclFactors as_they_are;
+  std::vector<MeasuredTable> tables{table_of(as_they_are, "a", "all_reduce", 1),
+                                    table_of(as_they_are, "b", "all_gather", 1),
+                                    table_of(as_they_are, "slow", "reduce_scatter", 1, 2.0)};
+  tables.push_back(table_of(as_they_are, "alone", "all_reduce", 1));
+  tables.back().facts.system = "another";
+  tables.push_back(table_of(as_they_are, "broken", "all_reduce", 1));
+  tables.back().facts.health = Health::no;
+  Machines machines = Machines::only(dgx_h100());
+  const ValidateReport report = leave_one_out(tables, machines, Library::nccl, Statistic::mean);
+  REQUIRE(report.tables.size() == 3);
+  const auto& slow = report.tables.at(2);
+  CHECK(slow.id == "slow");
+  CHECK(slow.calibrated);
+  // The others are as forecast, so the fit to them changes nothing: twice the time is half forecast.
+  for (const BandError& error : slow.errors) CHECK(error.median_ape == Approx(0.5).margin(0.01));
+  REQUIRE(report.unscored.size() == 2);
+  CHECK(report.unscored[0].id == "alone");
+  CHECK(report.unscored[0].why == "no other table of its system to fit to");
+  CHECK(report.unscored[1].id == "broken");
+}

@@ -1,0 +1,93 @@
+#include "fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlopt.hpp>
+
+namespace collcast {
+
+Fit::Fit(std::vector<Parameter> parameters, std::function<double(const Point&)> loss, int most_evaluations,
+         double prior)
+    : parameters_(std::move(parameters)), loss_(std::move(loss)), most_evaluations_(most_evaluations), prior_(prior) {}
+
+Point Fit::start() const {
+  Point out;
+  for (const Parameter& one : parameters_) out.push_back(one.start);
+  return out;
+}
+
+double Fit::loss(const Point& x) {
+  ++evaluations_;
+  return loss_(x);
+}
+
+void Fit::leave_out_what_has_no_effect(Point& x) {
+  constexpr double step = 0.7;  // about a factor of two
+  const double here = loss(x);
+  free_.clear();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    Point other = x;
+    other[i] += other[i] > parameters_[i].most - step ? -step : step;
+    if (std::abs(loss(other) - here) > 1e-9)
+      free_.push_back(i);
+    else
+      x[i] = parameters_[i].neutral;
+  }
+}
+
+Point Fit::minimise(const Point& from) {
+  if (free_.empty()) return from;
+  Point whole = from, start, lower, upper;
+  for (const std::size_t i : free_) {
+    lower.push_back(parameters_[i].least);
+    upper.push_back(parameters_[i].most);
+    start.push_back(std::clamp(from[i], lower.back(), upper.back()));
+  }
+  struct Call {
+    Fit* fit;
+    Point whole;
+  } call{this, from};
+  nlopt::opt method(nlopt::LN_SBPLX, static_cast<unsigned>(free_.size()));
+  method.set_lower_bounds(lower);
+  method.set_upper_bounds(upper);
+  method.set_min_objective(
+      [](unsigned n, const double* values, double*, void* data) {
+        auto& c = *static_cast<Call*>(data);
+        double squares = 0;
+        for (unsigned i = 0; i < n; ++i) {
+          c.whole[c.fit->free_[i]] = values[i];
+          squares += values[i] * values[i];
+        }
+        return c.fit->loss(c.whole) + c.fit->prior_ * squares;
+      },
+      &call);
+  method.set_initial_step(std::vector<double>(free_.size(), 0.5));
+  method.set_xtol_abs(1e-4);
+  method.set_ftol_abs(1e-6);
+  method.set_maxeval(most_evaluations_);
+  double reached = 0;
+  try {
+    method.optimize(start, reached);
+  } catch (const nlopt::roundoff_limited&) {
+    // Its last point is as good as doubles allow.
+  }
+  for (std::size_t i = 0; i < free_.size(); ++i) whole[free_[i]] = start[i];
+  return whole;
+}
+
+std::vector<std::string> Fit::names(const std::vector<std::size_t>& which) const {
+  std::vector<std::string> out;
+  for (const std::size_t i : which) out.emplace_back(parameters_[i].name);
+  return out;
+}
+
+std::vector<std::string> Fit::at_bounds(const std::vector<std::size_t>& which, const Point& x) const {
+  constexpr double near = 1e-3;  // a thousandth of the parameter
+  std::vector<std::string> out;
+  for (const std::size_t i : which)
+    if (x[i] <= parameters_[i].least + near || x[i] >= parameters_[i].most - near)
+      out.emplace_back(parameters_[i].name);
+  return out;
+}
+
+}  // namespace collcast

@@ -1,0 +1,48 @@
+// Least values of a function of a few positive parameters: NLopt's subplex method (SBPLX) on their logarithms.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace collcast {
+
+/// Logarithms of parameters.
+using Point = std::vector<double>;
+
+/// Bounds, where a fit begins, and what the parameter stays at where no row depends on it; logarithms.
+struct Parameter {
+  const char* name;
+  double least, most, start, neutral;
+};
+
+class Fit {
+ public:
+  /// `loss` is what is made least, by at most so many calls in one minimise(); `prior` times the sum of squares of
+  /// the point is added to it, so that rows which hardly tell keep a parameter near 1.
+  Fit(std::vector<Parameter>, std::function<double(const Point&)> loss, int most_evaluations, double prior = 0);
+
+  Point start() const;
+  /// Parameters that the loss does not depend on near `x` become neutral and stay out of minimise().
+  void leave_out_what_has_no_effect(Point& x);
+  /// From there. Same loss, same point, to the last digit.
+  Point minimise(const Point& from);
+  double loss(const Point&);
+
+  int evaluations() const { return evaluations_; }
+  const std::vector<std::size_t>& free() const { return free_; }
+  std::vector<std::string> names(const std::vector<std::size_t>& which) const;
+  /// Those of them that ended at a bound.
+  std::vector<std::string> at_bounds(const std::vector<std::size_t>& which, const Point&) const;
+
+ private:
+  std::vector<Parameter> parameters_;
+  std::function<double(const Point&)> loss_;
+  int most_evaluations_;
+  double prior_;
+  std::vector<std::size_t> free_;
+  int evaluations_ = 0;
+};
+
+}  // namespace collcast

@@ -1,0 +1,22 @@
+// One machine's calibration, per library: what its tables say of the library's parameters.
+#pragma once
+
+#include "collcast/report/calibrate_document.hpp"
+#include "collcast/scenario/overlay.hpp"
+#include "collcast/validation/machines.hpp"
+
+namespace collcast {
+
+/// A row that is fitted to.
+struct FitRow {
+  const PlacedTable* place = nullptr;
+  Bytes size{};
+  Seconds measured{};
+};
+
+/// The best calibration of the machine; `report` receives what it took and which parameters were found.
+Calibration fit_ideal(const TopologySpec&, const std::vector<FitRow>&, CalibrateReport::Machine& report);
+/// Likewise of library nccl. Tables count alike, however many rows they have.
+Calibration fit_nccl(const TopologySpec&, const std::vector<FitRow>&, CalibrateReport::Machine& report);
+
+}  // namespace collcast
