@@ -202,6 +202,7 @@ Exit run_plan(const Args& args, const Session& session) {
                     {},
                     q->notes,
                     std::move(said)};
+  report.machine.library = to_string(q->scenario.collectives.library);
   if (all)
     if (Diagnostics wrong = add_variants(args, numbers, session, *q, report); !wrong.empty())
       return refuse(session, wrong);

@@ -57,6 +57,24 @@ void override_policy(const ScenarioArgs& args, CollectivePolicy& policy, Diagnos
     policy.algorithm = args.algorithm;
   if (!args.chunks.empty()) policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
   if (!args.channels.empty()) policy.channels = parse_auto_or_count("--channels", args.channels, most_channels, errors);
+  if (!args.library.empty()) policy.library = parse_library(args.library, errors).value_or(Library::ideal);
+}
+
+/// NCCL takes algorithms, chunks and channels by itself, and has variables.
+void check_library_options(const ScenarioArgs& args, CollectivePolicy& policy, Diagnostics& errors) {
+  const std::vector<nccl::Setting> settings = parse_env(args.env, policy.library, errors);
+  if (policy.library == Library::ideal) return;
+  Result<nccl::Environment> environment = nccl::read_environment(settings);
+  append(errors, environment.errors());
+  if (environment) policy.environment = std::move(environment).value();
+  const auto refuse = [&](const std::string& value, const char* option, const char* hint) {
+    if (!value.empty() && value != "auto")
+      errors.push_back({typed(option, value), fmt::format("{} has no effect on library nccl", option), hint});
+  };
+  refuse(args.algorithm, "--algorithm", "expected --env NCCL_ALGO=Ring and the like, or none");
+  refuse(args.chunks, "--chunks", "expected --env NCCL_BUFFSIZE=BYTES, or none");
+  refuse(args.channels, "--channels", "expected --env NCCL_MAX_NCHANNELS=C, or none");
+  refuse(args.sharing == "fifo" ? args.sharing : "", "--sharing", "remove it");
 }
 
 /// One word of a shell's command line.
@@ -83,6 +101,12 @@ std::string machine_options(const Scenario& scenario, const Fabric& fabric, cons
 std::string policy_options(const Scenario& scenario) {
   std::string out;
   const CollectivePolicy& policy = scenario.collectives;
+  if (policy.library == Library::nccl) {
+    out += " --library nccl";
+    for (const nccl::Setting& one : policy.environment.given)
+      out += " --env " + shell_word(fmt::format("{}={}", one.name, one.value));
+    return out;
+  }
   if (policy.algorithm != "auto") out += " --algorithm " + policy.algorithm;
   if (policy.chunks > 0) out += fmt::format(" --chunks {}", policy.chunks);
   if (policy.channels > 0) out += fmt::format(" --channels {}", policy.channels);
@@ -111,14 +135,14 @@ Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
 }
 
 /// Puts a calibration into the scenario's machine, and in front of its collectives.
-void calibrate(const ScenarioArgs& args, Scenario& scenario, Diagnostics& errors) {
+void calibrate(const ScenarioArgs& args, const Session& session, Scenario& scenario, Diagnostics& errors) {
   if (!scenario.step) {
     errors.push_back(
         {command_line, "--overlay has no effect on a scenario of tasks", "its times are given; remove the option"});
     return;
   }
-  const std::optional<Calibration> by =
-      load_calibration(args.overlay, scenario.topology.name, args.overlay_may_lack, errors);
+  const std::optional<Calibration> by = load_calibration(
+      args.overlay, scenario.topology.name, scenario.collectives.library, args.overlay_may_lack, session, errors);
   if (!by) return;
   append(scenario.warnings, overlay_warnings(args.overlay, *by, scenario.topology, scenario.machine));
   scenario.topology = calibrated(std::move(scenario.topology), *by);
@@ -158,7 +182,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   option("--sharing", args.sharing, "WORD", "links in the simulation: max_min or fifo (default: the scenario's)",
          "Model");
   option("--library", args.library, "WORD",
-         "ideal (default; nccl: collective, explain collective and validate have it)", "Model");
+         "of all collectives: ideal or nccl, as NCCL runs them (default: the scenario's, else ideal)", "Model");
+  add_env_option(app, args.env);
 }
 
 Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnostics errors) {
@@ -169,7 +194,6 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
                       fmt::format("expected one of: {}, or a file; 'collcast step --list' says what they are",
                                   fmt::join(known, ", "))});
   }
-  check_library(args.library, errors);
   const ScenarioOptions options = scenario_options(args, session, errors);
   CollectivePolicy asked;
   override_policy(args, asked, errors);
@@ -180,17 +204,19 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   if (!loaded) return loaded.errors();
   Scenario scenario = std::move(loaded).value();
   override_policy(args, scenario.collectives, errors);
+  check_library_options(args, scenario.collectives, errors);
   if (!scenario.step)
     for (const auto& [option, value] : {std::pair<const char*, const std::string&>{"--algorithm", args.algorithm},
                                         {"--chunks", args.chunks},
-                                        {"--channels", args.channels}})
+                                        {"--channels", args.channels},
+                                        {"--library", args.library}})
       if (!value.empty())
         errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
                           "its times are given; remove the option"});
   append(errors, check_overwriting({scenario.file, scenario.origins.of("model.hidden").file,  // or its config.json
                                     scenario.topology.file, args.overlay},
                                    args.outputs));
-  if (!args.overlay.empty()) calibrate(args, scenario, errors);
+  if (!args.overlay.empty()) calibrate(args, session, scenario, errors);
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
@@ -221,6 +247,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
 
   StepReport report;
   report.machine = summary(*fabric);
+  report.machine.library = to_string(scenario.collectives.library);
   report.scenario = scenario.name;
   report.title = scenario.title;
   report.what_if = args.what_if;

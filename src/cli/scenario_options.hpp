@@ -23,6 +23,7 @@ struct ScenarioArgs {
   std::vector<std::string> sets;
   std::string algorithm, chunks, channels;  ///< empty: the scenario's
   std::string method, sharing, library;
+  std::vector<std::string> env;      ///< NAME=VALUE, of library nccl
   std::vector<std::string> outputs;  ///< that may be none of the files the scenario is read from
 };
 void add_scenario_options(CLI::App&, ScenarioArgs&);

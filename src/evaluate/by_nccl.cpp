@@ -1,21 +1,64 @@
 #include "collcast/evaluate/by_nccl.hpp"
 
+#include <algorithm>
 #include <memory>
+
+#include "collcast/evaluate/symmetry.hpp"
 
 namespace collcast {
 
+namespace {
+
+bool crosses_nodes(const Fabric& fabric, const Group& group) {
+  for (int i = 1; i < group.size(); ++i)
+    if (fabric.node_of(group[i]) != fabric.node_of(group[0])) return true;
+  return false;
+}
+
+bool is_on(const Fabric& fabric, const Group& group, NodeId node) {
+  for (int i = 0; i < group.size(); ++i)
+    if (fabric.node_of(group[i]) == node) return true;
+  return false;
+}
+
+/// The communicator with its share of the first node's NICs beside the groups alongside.
+nccl::Communicator beside(nccl::Communicator c, const Fabric& fabric, const CollectiveRequest& request) {
+  if (c.nodes < 2 || request.alongside.empty()) return c;
+  int there_are = 0;
+  for (const DeviceGroup& devices : fabric.spec().devices)
+    if (devices.kind == DeviceKind::nic) there_are += devices.count;
+  const NodeId node = fabric.node_of(request.group[0]);
+  const auto here = std::count_if(request.alongside.begin(), request.alongside.end(), [&](const Group& group) {
+    return is_on(fabric, group, node) && crosses_nodes(fabric, group);
+  });
+  const double wanted = static_cast<double>(c.nics) * static_cast<double>(here + 1);
+  if (wanted > there_are) c.nic_rate = c.nic_rate * (there_are / wanted);
+  return c;
+}
+
+}  // namespace
+
 CollectiveTime by_nccl(const Fabric& fabric, nccl::Environment environment) {
-  return [&fabric, environment = std::move(environment), communicators = std::make_shared<nccl::Communicators>()](
-             const CollectiveRequest& request) -> Result<Seconds> {
-    if (request.group.size() < 2 || request.size == Bytes(0)) return Seconds(0);
-    if (!request.alongside.empty())
-      return Diagnostic{{}, "library nccl does not know groups that run at once", "expected --library ideal"};
+  return [&fabric, environment = std::move(environment),
+          communicators = std::make_shared<nccl::Communicators>()](const CollectiveRequest& asked) -> Result<Seconds> {
+    if (asked.group.size() < 2 || asked.size == Bytes(0)) return Seconds(0);
+    const CollectiveRequest request = moved_to_front(fabric, asked);
     const Result<nccl::Communicator> communicator = communicators->of(fabric, request.group, environment);
     if (!communicator) return communicator.errors();
     const Result<nccl::Plan> plan = nccl::plan(*communicator, request.kind, request.size);
     if (!plan) return plan.errors();
-    return nccl::run(*communicator, request.kind, request.size, *plan).time();
+    return nccl::run(beside(*communicator, fabric, request), request.kind, request.size, *plan).time();
   };
+}
+
+Result<std::string> nccl_choice(const Fabric& fabric, const CollectiveRequest& request,
+                                const nccl::Environment& environment) {
+  const Result<nccl::Communicator> communicator = nccl::connect(fabric, request.group, environment);
+  if (!communicator) return communicator.errors();
+  const Result<nccl::Plan> plan = nccl::plan(*communicator, request.kind, request.size);
+  if (!plan) return plan.errors();
+  return std::string(plan->point_to_point ? "p2p" : to_string(plan->algorithm)) + " " +
+         std::string(to_string(plan->protocol));
 }
 
 }  // namespace collcast

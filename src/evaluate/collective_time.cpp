@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/request_key.hpp"
 
@@ -36,6 +37,7 @@ RequestKey key_of_groups(const CollectiveRequest& request) {
 }
 
 CollectiveTime by_estimate(const Fabric& fabric, CollectivePolicy policy) {
+  if (policy.library == Library::nccl) return by_nccl(fabric, std::move(policy.environment));
   return [&fabric, policy = std::move(policy)](const CollectiveRequest& request) -> Result<Seconds> {
     if (takes_no_time(request)) return Seconds(0);
     const auto choice = fastest(fabric, request, policy);
@@ -45,6 +47,7 @@ CollectiveTime by_estimate(const Fabric& fabric, CollectivePolicy policy) {
 }
 
 CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, EngineOptions engine) {
+  if (policy.library == Library::nccl) return by_nccl(fabric, std::move(policy.environment));
   return [&fabric, policy = std::move(policy), engine](const CollectiveRequest& request) -> Result<Seconds> {
     if (takes_no_time(request)) return Seconds(0);
     const auto choice = fastest(fabric, request, policy);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/evaluate/prepared.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/request_key.hpp"
@@ -141,6 +142,7 @@ CollectiveRequest moved_to_front(const Fabric& fabric, const CollectiveRequest& 
 }
 
 CollectiveTime by_estimate_at_front(const Fabric& fabric, CollectivePolicy policy) {
+  if (policy.library == Library::nccl) return by_nccl(fabric, std::move(policy.environment));
   return [prepared = std::make_shared<PreparedAtFront>(fabric, std::move(policy))](const CollectiveRequest& request) {
     return (*prepared)(request);
   };

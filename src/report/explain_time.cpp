@@ -40,10 +40,13 @@ Table collectives_table(const std::vector<CollectiveCost>& collectives) {
 /// The command that takes one collective apart, as it was priced: beside its sibling groups.
 std::string explain_command(const StepReport& report, const CollectiveRequest& request) {
   // Only one algorithm does sendrecv: what the scenario says about the others does not concern it.
-  const std::string policy = request.kind == CollectiveKind::sendrecv ? "" : report.policy_options;
+  const bool is_nccl = report.machine.library == "nccl";
+  const std::string policy = request.kind == CollectiveKind::sendrecv && !is_nccl ? "" : report.policy_options;
   std::string out =
       fmt::format("collcast explain collective {} {}{} --size {} --group {}", to_string(request.kind),
                   report.machine_options, policy, size_argument(request.size), ranks_argument(request.group));
+  // Library nccl has no groups at once: a group alone is explained.
+  if (is_nccl) return out;
   for (const Group& group : request.alongside) out += " --group " + ranks_argument(group);
   return request.alongside.empty() ? out : out + " --concurrent";
 }
@@ -56,7 +59,7 @@ Section collectives_section(const StepReport& report) {
   const StepResult& r = report.result;
   out.text.push_back(
       {fmt::format("of a rank in a step; one is {} beside its sibling groups, which run at the same time",
-                   r.simulate ? "simulated" : "estimated"),
+                   r.simulate && report.machine.library != "nccl" ? "simulated" : "estimated"),
        Paragraph::Tone::plain});
   out.tables.push_back(collectives_table(r.collectives));
   for (const CollectiveCost& c : r.collectives) {

@@ -95,6 +95,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                         {"channels", count_json(collectives.channels)},
                         {"sharing", sharing == Sharing::fifo ? "fifo" : "max_min"},
                         {"base_latency_s", collectives.base_latency.count()}};
+  if (collectives.library == Library::nccl) out["collectives"]["environment"] = text_of(collectives.environment);
   const std::string core = core_precision(in.options);
   Json kernels;
   kernels["name"] = in.kernels.name;
@@ -249,6 +250,11 @@ constexpr const char* not_modelled =
     "launch gaps of the CPU, "
     "data loading, failures; closed form and simulation share these limits, and only measurements tell how far both "
     "are off (docs/steps.md).";
+
+constexpr const char* nccl_in_steps =
+    "library nccl: collectives take the time of NCCL's closed form, in the simulated timeline too; groups at once "
+    "share "
+    "a node's NICs evenly, and are not in each other's way inside a node (docs/nccl.md).";
 
 Table summary_table(const StepReport& report) {
   const StepResult& r = report.result;
@@ -465,7 +471,9 @@ Page page(const StepReport& report) {
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));
   if (report.machine.calibrated)
-    out.blocks.push_back(Paragraph{calibrated_text(report.collectives.base_latency), Paragraph::Tone::note});
+    out.blocks.push_back(
+        Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
+  if (report.machine.library == "nccl") out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled, Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;

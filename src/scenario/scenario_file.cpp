@@ -20,6 +20,7 @@ void read_collectives(Reader& reader, const Node& node, Scenario& scenario) {
   }
   CollectivePolicy& policy = scenario.collectives;
   Object o(reader, node, "collectives");
+  o.optional("library", policy.library, as_word<Library>({Library::ideal, Library::nccl}));
   o.optional("algorithm", policy.algorithm, algorithm);
   o.optional("chunks", policy.chunks, OrWord<AsCount, int>{{1, most_chunks}, "auto", 0});
   o.optional("channels", policy.channels, OrWord<AsCount, int>{{1, most_channels}, "auto", 0});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/evaluate/symmetry.hpp"
 #include "collcast/workload/search.hpp"
 #include "collcast/workload/step.hpp"
@@ -61,6 +62,8 @@ void add_memory(StepResult& result, const StepInputs& in) {
 CollectivePolicy of_messages(const CollectivePolicy& policy) {
   CollectivePolicy out;
   out.base_latency = policy.base_latency;
+  out.library = policy.library;
+  out.environment = policy.environment;
   return out;
 }
 CollectivePolicy policy_of(const CollectiveRequest& request, const CollectivePolicy& policy) {
@@ -76,6 +79,12 @@ CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages
 /// Names the algorithm that each collective was priced with.
 Diagnostics name_algorithms(StepResult& result, const Fabric& fabric, const CollectivePolicy& policy) {
   for (CollectiveCost& c : result.collectives) {
+    if (policy.library == Library::nccl) {
+      Result<std::string> choice = nccl_choice(fabric, c.request, policy.environment);
+      if (!choice) return choice.errors();
+      c.algorithm = std::move(choice).value();
+      continue;
+    }
     const Result<std::vector<Choice>> choices = choose(fabric, c.request, policy_of(c.request, policy));
     if (!choices) return choices.errors();
     c.algorithm = choices->front().options.algorithm;

@@ -113,7 +113,7 @@ search:
   sequence_parallel: [true, false]
   recompute: [none, full]
   zero: [0, 1]
-collectives: {algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
+collectives: {library: ideal, algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
 gates:
   step_s: {max: 16 s}
   tokens_per_s_per_gpu: {min: 900tokens/s}

@@ -1,13 +1,19 @@
 // NCCL as another library behind the same question: how long does a collective take.
 #pragma once
 
+#include <string>
+
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/nccl/run.hpp"
 
 namespace collcast {
 
-/// A request's time as NCCL runs it, by closed form; the fabric must outlive it. Groups alongside are refused: the
-/// closed form of a run has a group's links to itself. May be asked by several threads at once.
+/// A request's time as NCCL runs it, by closed form; the fabric must outlive it. A run has the links inside a node to
+/// itself; of groups alongside that cross nodes each has its share of a node's NICs, where all together want more than
+/// there are. May be asked by several threads at once.
 CollectiveTime by_nccl(const Fabric&, nccl::Environment = {});
+
+/// What NCCL takes for the request: "ring LL128", or "p2p Simple".
+Result<std::string> nccl_choice(const Fabric&, const CollectiveRequest&, const nccl::Environment&);
 
 }  // namespace collcast

@@ -9,15 +9,19 @@
 #include "collcast/collective/collective.hpp"
 #include "collcast/cost/estimate.hpp"
 #include "collcast/engine/engine.hpp"
+#include "collcast/evaluate/library.hpp"
+#include "collcast/nccl/environment.hpp"
 
 namespace collcast {
 
 /// How collectives are run when nobody names the algorithm each time.
 struct CollectivePolicy {
-  std::string algorithm = "auto";  ///< or a name of algorithms(); auto: the fastest closed form
-  int chunks = 0;                  ///< 0: the smallest power of two within 1 % of the most (4096, or one per byte)
-  int channels = 0;                ///< 0: one per NIC of a node for groups across nodes, if that helps the algorithm
-  Seconds base_latency{};          ///< of a calibration: in front of every collective that by_... prices
+  std::string algorithm = "auto";    ///< or a name of algorithms(); auto: the fastest closed form
+  int chunks = 0;                    ///< 0: the smallest power of two within 1 % of the most (4096, or one per byte)
+  int channels = 0;                  ///< 0: one per NIC of a node for groups across nodes, if that helps the algorithm
+  Seconds base_latency{};            ///< of a calibration: in front of every collective that by_... prices
+  Library library = Library::ideal;  ///< nccl: the above does not count, by_... answer as by_nccl does
+  nccl::Environment environment{};   ///< of library nccl
 };
 
 struct Choice {
