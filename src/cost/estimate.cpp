@@ -13,6 +13,7 @@
 #include "cost/lane_walk.hpp"
 #include "cost/loads.hpp"
 #include "cost/round_trip.hpp"
+#include "cost/rounding.hpp"
 #include "cost/walked.hpp"
 
 namespace collcast {
@@ -124,13 +125,25 @@ class Walk {
     return {left, left};
   }
 
+  /// Rates that differ by the rounding of shares are one: which of them is least would be chance.
+  void note_rate(PhaseEstimate& e, const Step& step, Bandwidth rate) const {
+    const Seconds latency(step.sent.latency);
+    const bool alike = same_but_rounding(rate.value(), e.rate.value());
+    if (!e.slowest || (alike ? latency > e.slowest->latency : rate < e.rate)) {
+      const auto& [pattern, lane] = lanes_[static_cast<std::size_t>(step.lane)];
+      e.slowest = {pattern->rank(*lane, step.from), pattern->rank(*lane, step.sent.hop.peer), lane->route_lane,
+                   latency};
+    }
+    e.rate = e.rate == Bandwidth{} ? rate : std::min(e.rate, rate);
+  }
+
   Loads::Spell spell(const Step& step, double now) {
     const Load l = load(step);
     const Loads::Spell out = loads_.spell(step.sent, now, l, step.start.shared.first);
     PhaseEstimate& e = estimates_[pattern(step)].phases[static_cast<std::size_t>(step.phase)];
     // Nothing to send shares nothing.
     const Bandwidth rate(out.last > 0 ? l.chunk.value() * l.chunks / out.last : 1 / Loads::alone(step.sent, Volume(1)));
-    e.rate = e.rate == Bandwidth{} ? rate : std::min(e.rate, rate);
+    note_rate(e, step, rate);
     e.chunk = std::max(e.chunk, l.chunk);
     e.latency = std::max(e.latency, Seconds(step.sent.latency));
     return out;

@@ -31,32 +31,7 @@ std::string_view flow_text(Flow flow) {
   return "";
 }
 
-/// The hop of a phase with the slowest path, among as many as are worth looking at.
-struct WorstHop {
-  bool found = false;
-  Rank from, to;
-  Path path;
-};
-
-WorstHop worst_hop(const Fabric& fabric, const Pattern& pattern, const Lane& lane, const Phase& phase) {
-  constexpr std::int64_t most_hops = 100'000;
-  WorstHop worst;
-  std::int64_t seen = 0;
-  for (Position v = 0; v < pattern.size(); ++v) {
-    const int sends = phase.shape->sends(phase, v);
-    for (int hop = 0; hop < sends && seen < most_hops; ++hop, ++seen) {
-      const Rank from = pattern.rank(lane, v);
-      const Rank to = pattern.rank(lane, phase.shape->send(phase, v, hop).peer);
-      const Path path = fabric.path(from, to, lane.route_lane);
-      const bool slower = path.bandwidth < worst.path.bandwidth ||
-                          (path.bandwidth == worst.path.bandwidth && path.latency > worst.path.latency);
-      if (!worst.found || slower) worst = {true, from, to, path};
-    }
-  }
-  return worst;
-}
-
-Table route_table(const Fabric& fabric, const WorstHop& hop, int route_lane) {
+Table route_table(const Fabric& fabric, const SlowestHop& hop) {
   Table out{fmt::format("slowest route, rank {} -> rank {}", hop.from.value(), hop.to.value()),
             {{"link", "", Align::left},
              {"kind", "", Align::left},
@@ -64,7 +39,7 @@ Table route_table(const Fabric& fabric, const WorstHop& hop, int route_lane) {
              {"latency", "", Align::right}},
             {}};
   std::vector<LinkId> route;
-  fabric.route(hop.from, hop.to, route_lane, route);
+  fabric.route(hop.from, hop.to, hop.route_lane, route);
   for (const LinkId id : route) {
     const Link& link = fabric.links()[id.value()];
     out.rows.push_back({fabric.link_name(id), std::string(to_string(link.kind)), format_bandwidth(link.bandwidth),
@@ -108,19 +83,24 @@ Term rounds_term(Flow flow, const PhaseNumbers& n) {
   return out;
 }
 
-void add_rate(Section& section, const PhaseEstimate& phase, const WorstHop& hop) {
+void add_rate(Section& section, const Fabric& fabric, const PhaseEstimate& phase) {
   Term beta{"beta", {}, {}, phase.rate.value(), "B/s", "rate of the slowest hop"};
-  if (hop.found) {
-    const double share = hop.path.bandwidth.value() / phase.rate.value();
-    beta.source =
-        fmt::format("smallest bandwidth on the route of rank {} -> rank {}", hop.from.value(), hop.to.value());
-    if (share > 1 + 1e-9) {
-      beta.formula = "bandwidth / hops that share it";
-      beta.numbers = fmt::format("{} / {:.4g}", format_bandwidth(hop.path.bandwidth), share);
+  Term alpha{"alpha", {}, {}, phase.latency.count(), "s", "sum of the latencies of the slowest route"};
+  if (phase.slowest) {
+    const SlowestHop& hop = *phase.slowest;
+    const Bandwidth alone = fabric.path(hop.from, hop.to, hop.route_lane).bandwidth;
+    const double slowdown = alone.value() / phase.rate.value();
+    const std::string route = fmt::format("the route of rank {} -> rank {}", hop.from.value(), hop.to.value());
+    beta.source = "smallest bandwidth on " + route;
+    if (slowdown > 1 + 1e-9) {
+      beta.formula = "bandwidth / slowdown";
+      beta.numbers = fmt::format("{} / {:.4g}", format_bandwidth(alone), slowdown);
+      beta.source += ", and how much slower its hop is beside those that it shares links with";
     }
+    if (hop.latency < phase.latency) alpha.source = "sum of the latencies of another hop's route, the longest of all";
   }
   section.terms.push_back(beta);
-  section.terms.push_back({"alpha", {}, {}, phase.latency.count(), "s", "sum of the latencies of the slowest route"});
+  section.terms.push_back(alpha);
 }
 
 /// The hops that a phase's time is the sum of: of a long chain its two ends.
@@ -182,21 +162,12 @@ Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseE
         {fmt::format("{} lanes side by side, each with its part of the data; the figures are of the slowest",
                      pattern.lanes.size()),
          Paragraph::Tone::plain});
-  WorstHop hop;
-  int route_lane = 0;
-  for (const Lane& lane : pattern.lanes) {
-    if (index >= lane.phases.size()) continue;
-    const WorstHop candidate = worst_hop(fabric, pattern, lane, lane.phases[index]);
-    if (!candidate.found || (hop.found && !(candidate.path.bandwidth < hop.path.bandwidth))) continue;
-    hop = candidate;
-    route_lane = lane.route_lane;
-  }
   const PhaseNumbers n{static_cast<double>(phase.rounds), static_cast<double>(pattern.chunks), phase.chunk / phase.rate,
                        phase.latency};
   out.terms.push_back({"R", {}, {}, n.rounds, "", "rounds of the phase"});
   out.terms.push_back({"c", {}, {}, n.chunks, "", "chunks that each message is cut into"});
   out.terms.push_back({"m", {}, {}, phase.chunk.value(), "B", "largest chunk of a message"});
-  add_rate(out, phase, hop);
+  add_rate(out, fabric, phase);
   out.terms.push_back({"tau", "m / beta",
                        fmt::format("{} / {}", format_bytes(phase.chunk), format_bandwidth(phase.rate)), n.tau.count(),
                        "s", ""});
@@ -230,7 +201,7 @@ Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseE
                        phase.time.count(),
                        "s",
                        phase.by_load > phase.by_rounds ? "the load of the busiest link counts" : "the rounds count"});
-  if (hop.found) out.tables.push_back(route_table(fabric, hop, route_lane));
+  if (phase.slowest) out.tables.push_back(route_table(fabric, *phase.slowest));
   return out;
 }
 

@@ -202,3 +202,33 @@ TEST_CASE("a step's explanation lists kernels with their roofline terms and sums
   // 1 GFLOP at half of 100 TFLOP/s is 20 us; 1 MB at 0.8 TB/s is 1.25 us; 5 us of overhead makes 25 us.
   CHECK(text(page(explained)).find("20 us      1.25 us  25 us  compute") != std::string::npos);
 }
+
+TEST_CASE("the slowest hop is the one that sets the rate once links are shared") {
+  // Two nodes of four hosts: 10 GB/s from host to host, and one NIC of 20 GB/s. Of the ring 0 -> 1 -> 4 the hop inside
+  // the node has the slower route; with three groups over the NIC the one across has 20/3 GB/s of it.
+  TopologySpec spec;
+  spec.name = "pair";
+  spec.devices = {{"host", DeviceKind::host, 4, {}}, {"nic", DeviceKind::nic, 1, {}}};
+  const auto link = [](const char* from, const char* to, LinkKind kind, double rate) {
+    return LinkGroup{from, to, Wiring::all, {}, kind, Bandwidth(rate), Seconds(1e-6), "s", {}};
+  };
+  spec.links = {link("host", "host", LinkKind::direct, 10e9), link("host", "nic", LinkKind::pcie, 20e9)};
+  spec.network_devices = "nic";
+  spec.network = StarNetwork{Bandwidth(20e9), Seconds(1e-6)};
+  const Result<Fabric> fabric = Fabric::build(spec, 2);
+  REQUIRE(fabric.ok());
+  const auto explained = [&](std::vector<Group> others) {
+    const CollectiveRequest request{CollectiveKind::all_reduce, Group::listed({Rank(0), Rank(1), Rank(4)}),
+                                    Bytes(30'000'000), 0, std::move(others)};
+    const auto choices = choose(*fabric, request, {"ring", 1, 1});
+    REQUIRE(choices.ok());
+    return explain(*fabric, request, *choices, std::nullopt, {});
+  };
+  const ExplainReport alone = explained({});
+  CHECK(text(page(alone)).find("slowest route, rank 0 -> rank 1") != std::string::npos);
+  const ExplainReport shared = explained({Group::listed({Rank(2), Rank(5)}), Group::listed({Rank(3), Rank(6)})});
+  CHECK(text(page(shared)).find("slowest route, rank 1 -> rank 4") != std::string::npos);
+  const Json doc = Json::parse(json(shared));
+  CHECK(term(doc, "beta").at("value").get<double>() == Approx(20e9 / 3));
+  CHECK(term(doc, "beta").at("numbers") == "20 GB/s / 3");
+}

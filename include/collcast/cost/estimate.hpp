@@ -23,13 +23,20 @@
 
 namespace collcast {
 
+struct SlowestHop {
+  Rank from, to;
+  int route_lane = 0;
+  Seconds latency{};
+};
+
 struct PhaseEstimate {
   std::string shape;
   Flow flow = Flow::forwarding;
   int rounds = 0;
-  Volume chunk{};     ///< largest message
-  Seconds latency{};  ///< largest alpha of a hop
-  Bandwidth rate{};   ///< smallest rate of a hop beside those that it shares links with
+  Volume chunk{};                     ///< largest message
+  Seconds latency{};                  ///< largest alpha of a hop
+  Bandwidth rate{};                   ///< smallest rate of a hop beside those that it shares links with
+  std::optional<SlowestHop> slowest;  ///< of that rate; of several the one with the largest alpha
   // Both from when the phase before was over everywhere; ranks that are through with it have gone on by then.
   Seconds by_rounds{};            ///< along dependencies
   Seconds by_load{};              ///< of the busiest link
