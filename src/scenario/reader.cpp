@@ -34,7 +34,7 @@ Diagnostics Reader::take() {
     errors_.resize(most);
     errors_.push_back({last, fmt::format("{} more errors", more), "correct the first ones and try again"});
   }
-  return std::move(errors_);
+  return with_extending_files(std::move(errors_), files_);
 }
 
 void Reader::unknown(const Entry& entry, const std::string& path, const std::vector<std::string>& siblings) {
@@ -332,15 +332,18 @@ void Object::refuse(std::string_view key, const std::string& why, std::string_vi
       std::find_if(node_.entries.begin(), node_.entries.end(), [&](const Entry& e) { return e.key == key; });
   if (entry == node_.entries.end()) return;
   keys_.emplace_back(key);
-  std::string hint = "remove it";
+  const std::string said = fmt::format("'{}'", shown(path_of(key)));
   const Node* cause = because.empty() ? nullptr : node_.find(because);
-  if (const Location own = cause == nullptr ? Location{} : cause->at.location(), base = entry->at.location();
-      cause != nullptr && !own.file.empty() && !base.file.empty() && own.file != base.file)
-    hint = fmt::format(
-        "it comes from a base, from which nothing can be taken away: leave out '{}' ({}), or copy {} "
-        "and change the copy instead of 'extends'",
-        shown(path_of(because)), to_text(own), base.file);
-  reader_.error(entry->at, fmt::format("'{}' has no meaning here: {}", shown(path_of(key)), why), std::move(hint));
+  const Location there = entry->at.location();
+  const int away = depth(reader_.files(), there);
+  if (cause == nullptr || depth(reader_.files(), cause->at.location()) >= away)
+    return reader_.error(entry->at, fmt::format("{} has no meaning here: {}", said, why), "remove it");
+  const std::string leave = fmt::format("leave out '{}' ({})", shown(path_of(because)), to_text(cause->at.location()));
+  reader_.error(cause->at, fmt::format("{} ({}) has no meaning here: {}", said, to_text(there), why),
+                away == 0 ? fmt::format("{}, or remove {} from {}", leave, said, there.file)
+                          : fmt::format("it comes from a base, from which nothing can be taken away: {}, or copy {} "
+                                        "and change the copy instead of 'extends'",
+                                        leave, there.file));
 }
 
 void Object::finish() {

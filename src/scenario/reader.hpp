@@ -12,6 +12,7 @@
 
 #include "collcast/base/origins.hpp"
 #include "collcast/base/quantity.hpp"
+#include "collcast/topology/spec.hpp"
 #include "scenario/tree.hpp"
 
 namespace collcast::input {
@@ -58,6 +59,9 @@ class Reader {
   /// By place; a hundred at most.
   Diagnostics take();
 
+  /// The file and what it builds on.
+  void reads(std::vector<SourceFile> files) { files_ = std::move(files); }
+  const std::vector<SourceFile>& files() const { return files_; }
   /// What the file builds on cannot be had: a missing key says nothing.
   void expect_parts_only() { parts_only_ = true; }
   bool parts_only() const { return parts_only_; }
@@ -80,6 +84,7 @@ class Reader {
  private:
   std::string prefix_;
   bool parts_only_ = false;
+  std::vector<SourceFile> files_;
   Diagnostics errors_, warnings_;
   Origins origins_;
   std::vector<KnownKey> known_;
@@ -250,7 +255,7 @@ class Object {
   const Node* required_list(std::string_view key) { return look(key, Holds::list, true, "a list [...]"); }
   const Node* optional_list(std::string_view key) { return look(key, Holds::list, false, {}); }
   /// A key that the format allows but not here; `why` says so, `because` is the key beside it that has it so. Where
-  /// that one stands in another file this one is not the user's to remove, and the hint says what else there is.
+  /// that one is nearer to the user it is reported there, and the hint says what can be done about either.
   void refuse(std::string_view key, const std::string& why, std::string_view because = {});
 
   /// Other names that people and other tools have for a key: one of them where the key is absent is a slip.

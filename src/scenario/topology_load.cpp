@@ -25,6 +25,7 @@ std::string identity(const std::string& file) {
 struct Tree {
   Node node;
   Diagnostics errors;  ///< of what it extends: then that is missing below it
+  std::vector<SourceFile> files;
 };
 
 /// What keeps a file from being extended, whatever is in it.
@@ -35,14 +36,20 @@ Diagnostics wrong_with_base(const Node& base) {
   return reader.take();
 }
 
+std::string way_round(const std::vector<SourceFile>& chain) {
+  std::string out;
+  for (const SourceFile& link : chain) out += (out.empty() ? "" : " -> ") + link.file;
+  return out;
+}
+
 /// `chain` holds the files that led here.
 Result<Tree> load_tree(const std::string& file, const Location& asked_by, const SearchPath& search,
-                       std::vector<std::string> chain) {
+                       std::vector<SourceFile> chain) {
   const bool circle =
-      std::any_of(chain.begin(), chain.end(), [&](const std::string& f) { return identity(f) == identity(file); });
-  chain.push_back(file);
+      std::any_of(chain.begin(), chain.end(), [&](const SourceFile& f) { return identity(f.file) == identity(file); });
+  chain.push_back({file, chain.empty() ? Location{} : asked_by});
   if (circle)
-    return Diagnostic{asked_by, fmt::format("'extends' goes in a circle: {}", fmt::join(chain, " -> ")),
+    return Diagnostic{asked_by, fmt::format("'extends' goes in a circle: {}", way_round(chain)),
                       "one of these files must not extend another"};
   if (chain.size() > longest_chain)
     return Diagnostic{asked_by, fmt::format("'extends' goes through more than {} files", longest_chain), ""};
@@ -50,10 +57,11 @@ Result<Tree> load_tree(const std::string& file, const Location& asked_by, const 
   const Result<std::string> text = read_file(file, asked_by);
   if (!text) return text.errors();
   Result<Node> parsed = parse_yaml(*text, file);
-  if (!parsed) return parsed.errors();
-  Tree tree{std::move(parsed).value(), {}};
+  if (!parsed) return with_extending_files(parsed.errors(), chain);
+  Tree tree{std::move(parsed).value(), {}, chain};
   if (chain.size() > 1)
-    if (Diagnostics wrong = wrong_with_base(tree.node); !wrong.empty()) return wrong;
+    if (Diagnostics wrong = wrong_with_base(tree.node); !wrong.empty())
+      return with_extending_files(std::move(wrong), chain);
   const Node* extends = tree.node.find("extends");
   // Anything but text is left for the reader to complain about.
   if (extends == nullptr || extends->kind != Node::Kind::scalar || extends->text.empty()) return tree;
@@ -68,12 +76,14 @@ Result<Tree> load_tree(const std::string& file, const Location& asked_by, const 
   }
   Tree below = std::move(base).value();
   for (const char* own : {"name", "title", "systems", "extends"}) below.node.erase(own);
-  return Tree{merged(std::move(below.node), std::move(tree.node)), std::move(below.errors)};
+  return Tree{merged(std::move(below.node), std::move(tree.node)), std::move(below.errors), std::move(below.files)};
 }
 
-Result<Machine> read(Node tree, const Diagnostics& below, const std::string& file, const std::vector<Setting>& settings,
+Result<Machine> read(Tree loaded, const std::string& file, const std::vector<Setting>& settings,
                      const std::string& prefix) {
+  auto& [tree, below, files] = loaded;
   Reader reader(prefix);
+  reader.reads(files);
   reader.error(below);
   if (!below.empty()) reader.expect_parts_only();
   reader.error(repeated_keys(tree));
@@ -81,6 +91,7 @@ Result<Machine> read(Node tree, const Diagnostics& below, const std::string& fil
   for (const Setting& setting : settings) apply(tree, setting, misplaced);
   reader.error(misplaced);
   TopologySpec spec = read_topology(reader, tree, file);
+  spec.files = std::move(files);
   if (const Node* extends = tree.find("extends"); extends != nullptr && extends->set_by)
     reader.error(extends->at, "'extends' cannot be set", "choose the machine by its name instead");
   if (!reader.ok()) {
@@ -103,8 +114,7 @@ Result<Machine> load_topology(const Request& request, const SearchPath& search, 
   if (!file) return file.errors();
   Result<Tree> loaded = load_tree(*file, request.where, search, {});
   if (!loaded) return loaded.errors();
-  Tree tree = std::move(loaded).value();
-  return read(std::move(tree.node), tree.errors, *file, settings, prefix);
+  return read(std::move(loaded).value(), *file, settings, prefix);
 }
 
 }  // namespace collcast::input
@@ -121,7 +131,7 @@ Result<TopologySpec> parse_topology(std::string_view text, std::string_view file
                       "load the file by its path"};
   const auto settings = input::to_settings(overrides);
   if (!settings) return settings.errors();
-  return input::only_spec(input::read(std::move(tree).value(), {}, file, *settings, ""));
+  return input::only_spec(input::read({std::move(tree).value(), {}, {{file}}}, file, *settings, ""));
 }
 
 Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath& search,

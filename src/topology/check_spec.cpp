@@ -51,7 +51,7 @@ void check_devices(const TopologySpec& spec, Diagnostics& out) {
   if (endpoints == nullptr)
     out.push_back({spec.where, "a node has no endpoints", "exactly one device group of kind gpu or host: the ranks"});
   else if (spec.teaching && endpoints->count > 1)
-    out.push_back({endpoints->where,
+    out.push_back({endpoints->count_where.file.empty() ? endpoints->where : endpoints->count_where,
                    fmt::format("{} '{}' per node of a teaching machine", endpoints->count, endpoints->name),
                    "a teaching machine has one endpoint per node; its size is the number of nodes"});
   if (total > most_devices_per_node)
@@ -98,12 +98,14 @@ void check_pairs(const LinkGroup& group, int from_count, int to_count, Diagnosti
   }
 }
 
-void check_wiring(const LinkGroup& group, int from_count, int to_count, Diagnostics& out) {
+/// `at`: the link's place, or that of a count which is nearer to the user.
+void check_wiring(const LinkGroup& group, int from_count, int to_count, const Location& at, Diagnostics& out) {
   const bool within = group.from == group.to;
+  const std::string elsewhere = &at == &group.where ? "" : fmt::format(" ({})", to_text(group.where));
   const auto unfit = [&](const std::string& hint) {
-    out.push_back({group.where,
-                   fmt::format("link {} - {}: wiring {} does not fit {} '{}' and {} '{}'", group.from, group.to,
-                               word(group.wiring), from_count, group.from, to_count, group.to),
+    out.push_back({at,
+                   fmt::format("link {} - {}{}: wiring {} does not fit {} '{}' and {} '{}'", group.from, group.to,
+                               elsewhere, word(group.wiring), from_count, group.from, to_count, group.to),
                    hint});
   };
   switch (group.wiring) {
@@ -150,8 +152,11 @@ void check_ends(const TopologySpec& spec, const LinkGroup& group, Diagnostics& o
 void check_wiring(const TopologySpec& spec, const LinkGroup& group, Diagnostics& out) {
   const DeviceGroup* from = find_group(spec, group.from);
   const DeviceGroup* to = find_group(spec, group.to);
-  if (from != nullptr && to != nullptr && from->count > 0 && to->count > 0)
-    check_wiring(group, from->count, to->count, out);
+  if (from == nullptr || to == nullptr || from->count <= 0 || to->count <= 0) return;
+  const Location* at = &group.where;
+  for (const Location* count : {&from->count_where, &to->count_where})
+    if (!count->file.empty() && depth(spec.files, *count) < depth(spec.files, *at)) at = count;
+  check_wiring(group, from->count, to->count, *at, out);
 }
 
 /// Of links that fit: no two devices are joined twice, or a route would take the wider and leave the other unused.
@@ -227,12 +232,29 @@ Diagnostics check_form(const TopologySpec& spec, int nodes, const Location& node
   check_links(spec, out);
   check_size(spec, nodes, nodes_asked_at, out);
   check_network(spec, nodes, nodes_asked_at, out);
-  return out;
+  return with_extending_files(std::move(out), spec.files);
 }
 
 }  // namespace collcast::topology
 
 namespace collcast {
+
+int depth(const std::vector<SourceFile>& files, const Location& where) {
+  const auto found =
+      std::find_if(files.begin(), files.end(), [&](const SourceFile& f) { return f.file == where.file; });
+  return found == files.end() ? -1 : static_cast<int>(found - files.begin());
+}
+
+Diagnostics with_extending_files(Diagnostics errors, const std::vector<SourceFile>& files) {
+  for (Diagnostic& error : errors) {
+    std::string by;
+    for (int i = depth(files, error.where); i > 0; --i)
+      by += (by.empty() ? "this file is extended at " : ", which is extended at ") +
+            to_text(files[static_cast<std::size_t>(i)].extended_at);
+    if (!by.empty()) error.hint += (error.hint.empty() ? "" : "; ") + by;
+  }
+  return errors;
+}
 
 Diagnostics check_known_parts(const TopologySpec& spec) {
   Diagnostics out;

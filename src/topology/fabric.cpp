@@ -62,7 +62,8 @@ Result<Fabric> Fabric::build(const TopologySpec& spec, int nodes, const Location
 
   // Routes are final from here on.
   topology::NodeRoutes routes = topology::route_node(node);
-  if (Diagnostics wrong = topology::check_reachable(spec, node, routes, network, nodes); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = topology::check_reachable(spec, node, routes, network, nodes); !wrong.empty())
+    return with_extending_files(std::move(wrong), spec.files);
 
   std::vector<Link> links = list_links(node, network, nodes);
   return Fabric(std::make_shared<const Layout>(

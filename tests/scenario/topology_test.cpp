@@ -1,6 +1,7 @@
 // What a machine file's values become, and files that extend others.
 #include <catch2/catch.hpp>
 
+#include "collcast/topology/fabric.hpp"
 #include "folder.hpp"
 #include "samples.hpp"
 
@@ -191,6 +192,59 @@ TEST_CASE("an error in an extended file is reported there") {
   CHECK(spec.errors()[0].where.file == folder.path() + "/base.yaml");
   CHECK(spec.errors()[0].where.line == 3);
   CHECK(spec.errors()[0].message == "node.devices.gpu.count is '0'");
+}
+
+TEST_CASE("an error in an extended file says who extends it, down the whole chain") {
+  const Folder folder("extends-who");
+  const std::string base = folder.file("base.yaml", head + "nodes: {default: 0}\n");
+  const std::string middle =
+      folder.file("middle.yaml", "schema: collcast.topology.v1\nname: b\nextends: ./base.yaml\n");
+  const std::string child =
+      folder.file("child.yaml", "schema: collcast.topology.v1\nname: c\nextends: ./middle.yaml\n");
+  const auto hint = [&] { return load_topology(child, {}).errors().at(0).hint; };
+  const std::string who = "this file is extended at " + middle + ":3:10, which is extended at " + child + ":3:10";
+  INFO(hint());
+  CHECK(hint().ends_with(who));
+  folder.file("base.yaml", "a: [1\n");  // not even YAML
+  INFO(hint());
+  CHECK(hint().ends_with(who));
+  CHECK(load_topology(base, {}).errors().at(0).hint.find("extended") == std::string::npos);
+}
+
+TEST_CASE("what the user's file makes of a base is reported in the user's file") {
+  const Folder folder("extends-misfit");
+  folder.file("base.yaml",
+              "schema: collcast.topology.v1\nname: base\nnode:\n  devices:\n    host: {kind: host, count: 4}\n"
+              "    nic: {kind: nic, count: 4}\n  links:\n    - {from: host, to: nic, wiring: one_to_one, kind: pcie, "
+              "bandwidth: 1GB/s, latency: 0s, source: s}\nnetwork:\n  kind: leaf_spine\n  attach: nic\n"
+              "  source: s\n  nodes_per_leaf: 4\n  link: {bandwidth: 1GB/s, latency: 0s}\n");
+  const auto errors = [&](const std::string& more, const std::vector<Override>& set = {}) {
+    const std::string child =
+        folder.file("child.yaml", "schema: collcast.topology.v1\nname: c\nextends: ./base.yaml\n" + more);
+    const Result<TopologySpec> spec = load_topology(child, {}, set);
+    Diagnostics out = spec.errors();
+    if (spec) out = Fabric::build(*spec).errors();
+    REQUIRE(out.size() == 1);
+    return out.front();
+  };
+  // A count of the child's does not fit a link of the base.
+  Diagnostic wrong = errors("node: {devices: {host: {count: 3}}}\n");
+  CHECK(to_text(wrong.where) == folder.path() + "/child.yaml:4:32");
+  CHECK(wrong.message.find("(" + folder.path() + "/base.yaml:8:7): wiring one_to_one does not fit 3 'host'") !=
+        std::string::npos);
+  // So does a setting's.
+  wrong = errors("", {parse_override("node.devices.nic.count=3").value()});
+  CHECK(to_text(wrong.where) == "--set node.devices.nic.count=3:1:30");
+  // A value of the wrong kind stands where it was written.
+  CHECK(to_text(errors("node: {devices: {host: {count: many}}}\n").where) == folder.path() + "/child.yaml:4:32");
+  // A key of the base that the child's kind has no use for.
+  wrong = errors("network: {kind: star}\n");
+  CHECK(to_text(wrong.where) == folder.path() + "/child.yaml:4:17");
+  CHECK(wrong.message.find("'network.nodes_per_leaf' (" + folder.path() + "/base.yaml:13:3) has no meaning here") == 0);
+  // A key of the child's that the base's kind has no use for is the child's to remove.
+  wrong = errors("network: {dims: [2]}\n");
+  CHECK(to_text(wrong.where) == folder.path() + "/child.yaml:4:11");
+  CHECK(wrong.hint == "remove it");
 }
 
 TEST_CASE("what cannot be extended is an error in the file that is extended") {

@@ -63,6 +63,7 @@ struct DeviceGroup {
   DeviceKind kind = DeviceKind::gpu;
   int count = 1;
   Location where;
+  Location count_where = {};  ///< where the file, or what extends it, says the count; empty: nowhere
 };
 
 /// How two device groups of a node are wired.
@@ -135,6 +136,11 @@ inline constexpr std::array<NcclFactor, 8> nccl_factors{{{"launch", &NcclFactors
                                                          {"ll128", &NcclFactors::ll128},
                                                          {"simple", &NcclFactors::simple},
                                                          {"network", &NcclFactors::network}}};
+/// A file that a machine was read from.
+struct SourceFile {
+  std::string file;
+  Location extended_at = {};  ///< the `extends:` that led to it; empty: it was asked for
+};
 
 struct TopologySpec {
   std::string name;                  ///< as asked for with --topology
@@ -142,6 +148,7 @@ struct TopologySpec {
   std::vector<std::string> systems;  ///< published systems this file stands for
   std::vector<std::string> sources;  ///< where the numbers come from
   std::string file;                  ///< as the user named it; for diagnostics
+  std::vector<SourceFile> files;     ///< that one, then what it builds on, each extended by the one before
   bool teaching = false;             ///< sized by --ranks, one endpoint per node
   bool calibrated = false;           ///< rates and latencies are an overlay's, not the file's
   NcclFactors nccl;                  ///< an overlay's; all 1: none
@@ -158,6 +165,11 @@ struct TopologySpec {
   Location network_where;
   Location nodes_where;  ///< of the section about nodes; empty: there is none
 };
+
+/// How far a place is from the user: -1 for what is in none of the files (an option), 0 for the first of them.
+int depth(const std::vector<SourceFile>&, const Location&);
+/// Errors in a base say in their hint who extends it: that is the file that a user edits.
+Diagnostics with_extending_files(Diagnostics, const std::vector<SourceFile>&);
 
 /// What can be said of a description that was not read in full: names that no device group has, and wirings that do
 /// not fit. A group whose count is 0 and a link whose bandwidth is 0 could not be read, and are known by name only.
