@@ -258,6 +258,17 @@ TEST_CASE("more than can be looked at is refused, with what to do") {
   CHECK(choose(star, request(all_gather, 12000, 1 << 20), {"ring", 1, 1}).ok());
 }
 
+TEST_CASE("hops that wait for each other, and every number of chunks tried, count as work") {
+  // 2^18 ranks that double in 18 steps: 18 x 2^18 hops over 2 links each, and 12 links more for every hop.
+  const int ranks = 1 << 18;
+  const std::string tried = refusal(star_fabric(ranks, bandwidth, Seconds(1e-6)), request(all_reduce, ranks, 1 << 20),
+                                    {"recursive_doubling", 0, 1});
+  INFO(tried);
+  CHECK(tried.find("crosses 9437184 links in 4718592 hops that wait for each other") != std::string::npos);
+  CHECK(tried.find("5 numbers of chunks: the work of 330301440 links") != std::string::npos);
+  CHECK(tried.find("a number of chunks") != std::string::npos);
+}
+
 TEST_CASE("long routes count: on a ring of 2000 ranks an every-to-every is too much, a ring is not") {
   const Fabric ring = ring_fabric(2000, bandwidth, Seconds(1e-6));
   CHECK(refusal(ring, request(alltoall, 2000, 1 << 20), {"direct", 1, 1}).find("links") != std::string::npos);

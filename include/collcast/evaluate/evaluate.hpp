@@ -33,10 +33,11 @@ struct Choice {
   Seconds time() const { return simulated.value_or(estimate.total); }
 };
 
-/// Fills `node_of` and channels from the fabric, picks algorithm and chunks by closed form. Candidates are
-/// ordered fastest first; the runner-up is [1]. `auto` passes over algorithms whose hops cross more than
-/// eight million links (every-to-every beyond 2048 ranks on a star) where another can do it. Fails as make_pattern
-/// does, and for more than 268 million links (every-to-every beyond 11585 ranks on a star).
+/// Fills `node_of` and channels from the fabric, picks algorithm and chunks by closed form. Candidates are ordered
+/// fastest first; the runner-up is [1]. `auto` passes over algorithms whose hops cross more than eight million links
+/// (every-to-every beyond 2048 ranks on a star) where another can do it. Fails as make_pattern does, and for the work
+/// of more than 268 million links (every-to-every beyond 11585 ranks on a star; hops that wait and chunks tried add to
+/// it).
 Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
 
 /// choose()'s first alone, at a fraction of the work: what cannot come below the best so far, because of the bytes over
