@@ -24,40 +24,43 @@ GradientTerms gradient_tail(const StagePlan& stage, bool overlap) {
   return tail;
 }
 
-/// The pipeline, and what transfers add to it.
-void add_pipeline(const StepPlan& plan, ClosedForm& form) {
+/// The pipeline, and what transfers add to it; returns by how much each stage's last backward ends before the pipeline.
+std::vector<Seconds> add_pipeline(const StepPlan& plan, ClosedForm& form) {
   std::vector<StageTime> free;
   for (const StagePlan& stage : plan.stages) free.push_back(stage.time());
   const std::vector<Seconds> none(plan.transfer.size());
   const Seconds without = pipeline_terms(plan.schedule, free, none, plan.micro_batches).total();
+  Pipeline pipeline;
   if (plan.overlap_pp) {
-    form.pipeline = pipeline_terms(plan.schedule, free, plan.transfer, plan.micro_batches);
+    pipeline = run_pipeline(plan.schedule, free, plan.transfer, plan.micro_batches);
   } else {
     std::vector<StageTime> blocked = free;
     for (std::size_t i = 0; i < plan.transfer.size(); ++i) {
       blocked[i].forward += plan.transfer[i];
       blocked[i + 1].backward += plan.transfer[i];
     }
-    form.pipeline = pipeline_terms(plan.schedule, blocked, none, plan.micro_batches);
+    pipeline = run_pipeline(plan.schedule, blocked, none, plan.micro_batches);
+    // The message that a stage ends with is none of its backward.
+    for (std::size_t i = 0; i < plan.transfer.size(); ++i) pipeline.ahead[i + 1] += plan.transfer[i];
   }
+  form.pipeline = pipeline.terms;
   form.transfers = form.pipeline.total() - without;
+  return std::move(pipeline.ahead);
 }
 
 /// When the gradients of every stage are exchanged, after the end of the pipeline.
-GradientTerms exposed_gradients(const StepPlan& plan) {
+GradientTerms exposed_gradients(const StepPlan& plan, const std::vector<Seconds>& ahead) {
   GradientTerms longest, end;
-  Seconds ahead{}, tied{};
+  Seconds tied{};
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
     GradientTerms terms = gradient_tail(stage, plan.overlap_dp);
     terms.stage = static_cast<int>(i);
-    terms.ahead = ahead;
+    terms.ahead = ahead[i];
     if (terms.exposed() > longest.exposed()) longest = terms;
     const bool at_end = i == 0 || i + 1 == plan.stages.size();
     if (at_end && terms.exposed() > end.exposed()) end = terms;
     tied = std::max(tied, stage.tied_embedding);
-    ahead += stage.time().backward;
-    if (i < plan.transfer.size()) ahead += plan.transfer[i];
   }
   end.tied = tied;
   return end.exposed() > longest.exposed() ? end : longest;
@@ -67,8 +70,7 @@ GradientTerms exposed_gradients(const StepPlan& plan) {
 
 StepEstimate estimate_step(const StepPlan& plan) {
   StepEstimate e;
-  add_pipeline(plan, e.terms);
-  e.terms.gradients = exposed_gradients(plan);
+  e.terms.gradients = exposed_gradients(plan, add_pipeline(plan, e.terms));
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
     if (stage.optimizer_time() + stage.gather <= e.terms.optimizer + e.terms.gather) continue;

@@ -46,7 +46,8 @@ void add_steady_1f1b(std::span<const StageTime> stages, std::span<const Seconds>
   }
 }
 
-/// The end of the last turn of 1F1B, each stage's turns in its order and each link's messages one after the other.
+/// When the last turn of each stage of 1F1B has ended, each stage's turns in its order and each link's messages one
+/// after the other.
 ///
 /// Wave k has of stage i the backward of micro-batch k - p + i and then the forward of k: in this order a stage's turns
 /// are those of stage_order, and all that a turn waits for is of this wave or of the one before.
@@ -61,7 +62,7 @@ class Order1f1b {
         activation_(stages.size()),
         gradient_(stages.size()) {}
 
-  Seconds end() {
+  const std::vector<Seconds>& ends() {
     for (int wave = 0; wave <= micro_batches_ + last_; ++wave) {
       // Upstream stages read what their successor has sent in the wave before.
       for (int i = 0; i <= last_; ++i)
@@ -69,7 +70,7 @@ class Order1f1b {
       if (wave >= micro_batches_) continue;
       for (int i = 0; i <= last_; ++i) forward(at(i));
     }
-    return *std::max_element(free_.begin(), free_.end());
+    return free_;
   }
 
  private:
@@ -91,13 +92,33 @@ class Order1f1b {
   std::vector<Seconds> activation_, gradient_;  ///< when the last message to the stage has come
 };
 
+/// The backward of the last micro-batch on its way from each stage to stage 0, where nothing holds it up.
+std::vector<Seconds> ways_to_first(std::span<const StageTime> stages, std::span<const Seconds> transfer) {
+  std::vector<Seconds> out(stages.size());
+  for (std::size_t i = 1; i < stages.size(); ++i) out[i] = out[i - 1] + stages[i - 1].backward + transfer[i - 1];
+  return out;
+}
+
+/// In GPipe's backward the micro-batches after the first come through at the pace of the slowest machine so far: what
+/// is slower further on holds them up there.
+void add_waits_gpipe(std::span<const StageTime> stages, std::span<const Seconds> transfer, int micro_batches,
+                     std::vector<Seconds>& ahead) {
+  std::vector<Seconds> pace(stages.size());
+  for (std::size_t i = stages.size(); i-- > 0;) {
+    pace[i] = stages[i].backward;
+    if (i + 1 < stages.size()) pace[i] = std::max({pace[i], pace[i + 1], transfer[i]});
+  }
+  for (std::size_t i = 0; i < stages.size(); ++i) ahead[i] += (pace.front() - pace[i]) * (micro_batches - 1);
+}
+
 }  // namespace
 
-PipelineTerms pipeline_terms(PipelineSchedule schedule, std::span<const StageTime> stages,
-                             std::span<const Seconds> transfer, int micro_batches) {
+Pipeline run_pipeline(PipelineSchedule schedule, std::span<const StageTime> stages, std::span<const Seconds> transfer,
+                      int micro_batches) {
   check(!stages.empty() && transfer.size() + 1 == stages.size() && micro_batches >= 1,
         "one transfer between two stages");
-  PipelineTerms terms;
+  Pipeline out{{}, ways_to_first(stages, transfer)};
+  PipelineTerms& terms = out.terms;
   for (const StageTime& s : stages) {
     terms.work += s.forward + s.backward;
     terms.slowest_forward = std::max(terms.slowest_forward, s.forward);
@@ -110,13 +131,19 @@ PipelineTerms pipeline_terms(PipelineSchedule schedule, std::span<const StageTim
   }
   if (schedule == PipelineSchedule::gpipe) {
     terms.rest = (terms.slowest_forward + terms.slowest_backward) * (micro_batches - 1);
-    return terms;
+    add_waits_gpipe(stages, transfer, micro_batches, out.ahead);
+    return out;
   }
   add_steady_1f1b(stages, transfer, micro_batches, terms);
-  const Seconds more = Order1f1b(stages, transfer, micro_batches).end() - terms.total();
+  Order1f1b order(stages, transfer, micro_batches);
+  const std::vector<Seconds>& ends = order.ends();
+  const Seconds end = *std::max_element(ends.begin(), ends.end());
   // Of sums in another order the last bits differ: that is none.
-  if (std::abs(more.count()) > 1e-12 * terms.total().count()) terms.order = more;
-  return terms;
+  const auto differ = [&](Seconds by) { return std::abs(by.count()) > 1e-12 * end.count(); };
+  if (const Seconds more = end - terms.total(); differ(more)) terms.order = more;
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    if (const Seconds wait = end - ends[i] - out.ahead[i]; differ(wait)) out.ahead[i] += wait;
+  return out;
 }
 
 }  // namespace collcast::workload

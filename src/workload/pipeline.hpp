@@ -34,8 +34,16 @@ std::vector<Turn> stage_order(PipelineSchedule, int stages, int stage, int micro
 struct StageTime {
   Seconds forward{}, backward{};
 };
+struct Pipeline {
+  PipelineTerms terms;
+  std::vector<Seconds> ahead;  ///< by stage: by how much its last backward ends before that of stage 0; exact
+};
 /// `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
-PipelineTerms pipeline_terms(PipelineSchedule, std::span<const StageTime>, std::span<const Seconds> transfer,
-                             int micro_batches);
+Pipeline run_pipeline(PipelineSchedule, std::span<const StageTime>, std::span<const Seconds> transfer,
+                      int micro_batches);
+inline PipelineTerms pipeline_terms(PipelineSchedule schedule, std::span<const StageTime> stages,
+                                    std::span<const Seconds> transfer, int micro_batches) {
+  return run_pipeline(schedule, stages, transfer, micro_batches).terms;
+}
 
 }  // namespace collcast::workload

@@ -139,6 +139,55 @@ TEST_CASE("unequal stages and transfers: the closed form is the timeline") {
   CHECK(slow > 100);
 }
 
+TEST_CASE("gradients behind unequal stages and transfers: the closed form is the timeline") {
+  const unsigned seed = 20261122;
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const auto between = [&](int low, int high) {
+    return static_cast<int>(low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1)));
+  };
+  int inner = 0, exposed = 0;
+  for (int i = 0; i < 400; ++i) {
+    const int p = between(1, 6), m = between(1, 12);
+    const int most = i % 3 == 0 ? 0 : i % 3 == 1 ? 400 : 12000;
+    std::vector<StageTime> times;
+    std::vector<Seconds> transfer;
+    for (int s = 0; s < p; ++s) {
+      times.push_back({Seconds(between(500, 2000) * 1e-6), Seconds(between(500, 3000) * 1e-6)});
+      if (s > 0) transfer.emplace_back(between(0, most) * 1e-6);
+    }
+    for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
+      for (const bool blocking : {false, true}) {
+        CAPTURE(i, p, m, most, static_cast<int>(schedule), blocking);
+        StepPlan plan = with_transfers(stages(schedule, times, Seconds{}, m), transfer);
+        plan.overlap_pp = !blocking;
+        for (StagePlan& stage : plan.stages) stage.buckets = {{0, Seconds(between(0, 30000) * 1e-6)}};
+        if (i % 4 == 0 && p > 1) plan.stages.front().tied_embedding = plan.stages.back().tied_embedding = Seconds(1e-3);
+        const StepEstimate estimate = estimate_step(plan);
+        CHECK(estimate.total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
+        exposed += estimate.terms.gradients.exposed() > Seconds{} ? 1 : 0;
+        inner += estimate.terms.gradients.stage > 0 ? 1 : 0;
+      }
+  }
+  CHECK(exposed > 400);
+  CHECK(inner > 200);
+}
+
+TEST_CASE("what holds the backward up on its way to stage 0 hides gradients behind it") {
+  // 3 micro-batches on two stages of F = B = 1 ms; gradients go back in 4 ms, one after the other. GPipe's last leaves
+  // stage 1 at 1 + 4 + 2 x 4 + 1 + 3 x 1 = 17 ms at the latest, and the link passes three of them: stage 0 ends 4 + 1 +
+  // 2 x 3 ms later, where the way alone is 4 + 1 ms. 9 ms of buckets are hidden.
+  const std::vector<StageTime> times(2, {Seconds(1e-3), Seconds(1e-3)});
+  StepPlan plan = with_transfers(stages(PipelineSchedule::gpipe, times, Seconds{}, 3), {Seconds(4e-3)});
+  const Seconds without = estimate_step(plan).total;
+  plan.stages[1].buckets = {{0, Seconds(9e-3)}};
+  CHECK(estimate_step(plan).total.count() == Approx(without.count()));
+  CHECK(simulated(plan).count() == Approx(without.count()));
+  plan.stages[1].buckets = {{0, Seconds(12e-3)}};
+  CHECK((estimate_step(plan).total - without).count() == Approx(1e-3));
+  CHECK((simulated(plan) - without).count() == Approx(1e-3));
+}
+
 TEST_CASE("one slow boundary of many, few micro-batches: the formula alone is far too short") {
   std::vector<Seconds> transfer(15, Seconds(0.05e-3));
   for (const std::size_t i : {3U, 7U, 11U}) transfer[i] = Seconds(8e-3);
