@@ -97,6 +97,13 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
   }
   return cases;
 }
+std::vector<std::pair<Bytes, const Pattern*>> patterns(const std::vector<Case>& cases) {
+  std::vector<std::pair<Bytes, const Pattern*>> out;
+  for (const Case& c : cases)
+    for (const Choice& choice : c.chosen) out.emplace_back(c.size, &choice.pattern);
+  return out;
+}
+
 
 std::int64_t messages(const Case& c) {
   std::int64_t sum = 0;
@@ -219,12 +226,14 @@ Exit run_collective(const Args& args, const Session& session) {
   report.links = args.links;
   report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
   report.inputs.policy.base_latency = q.base_latency();
-  report.said = warn(session, q.warnings);
   const std::vector<Case> cases = make_cases(q, report, errors);
   // What is asked for is known from here on; too large a simulation is refused before any work.
   if (q.simulate && q.method_given) {
     for (const Case& c : cases) {
       if (const std::int64_t count = messages(c); count > most_messages) errors.push_back(too_many(c, count));
+  Diagnostics warnings = q.warnings;
+  append(warnings, fine_chunks(args.collective.chunks, patterns(cases)));
+  report.said = warn(session, warnings);
     }
   }
   if (!errors.empty()) return refuse(session, errors);

@@ -281,6 +281,25 @@ Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest&
   return ordered;
 }
 
+Diagnostics fine_chunks(const std::string& given, const std::vector<std::pair<Bytes, const Pattern*>>& sizes) {
+  const Pattern* finest = nullptr;
+  Bytes at{};
+  double least = 1, block = 0;
+  for (const auto& [size, pattern] : sizes) {
+    double largest = 0;
+    for (const Lane& lane : pattern->lanes) largest = std::max(largest, lane.block.value());
+    if (pattern->chunks < 2 || largest <= 0 || largest / pattern->chunks >= least) continue;
+    finest = pattern, at = size, block = largest;
+    least = largest / pattern->chunks;
+  }
+  if (finest == nullptr) return {};
+  return {{typed("--chunks", given),
+           fmt::format("{} chunks of {} at {} are {:.3g} bytes each", finest->chunks, finest->algorithm,
+                       format_bytes(at), least),
+           fmt::format("the model takes data as fluid, a library sends whole bytes: expected --chunks {} at most",
+                       std::max<std::int64_t>(1, static_cast<std::int64_t>(block)))}};
+}
+
 CollectiveRequest CollectiveQuestion::request(std::size_t group, Bytes size) const {
   CollectiveRequest out = request_alone(group, size);
   for (std::size_t other = 0; concurrent && other < groups.size(); ++other) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/machine.hpp"
@@ -59,6 +60,9 @@ struct CollectiveQuestion {
 };
 /// Nothing, and why, if anything is wrong.
 std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Session&, Diagnostics& errors);
+
+/// A warning where the chunks that were asked for come out smaller than a byte, at the smallest of them.
+Diagnostics fine_chunks(const std::string& given, const std::vector<std::pair<Bytes, const Pattern*>>& sizes);
 
 /// "max_min" or "fifo".
 std::optional<Sharing> parse_sharing(const std::string&, Diagnostics& errors);

@@ -117,7 +117,9 @@ Exit explain_collective(const Args& args, const Session& session) {
   const auto curve = chunk_curve(q.fabric, request, choices->front().options);
   ExplainReport report = explain(q.fabric, request, *choices, q.concurrent ? first.simulate : first.simulate_alone,
                                  curve, q.base_latency());
-  report.said = warn(session, q.warnings);
+  Diagnostics warnings = q.warnings;
+  append(warnings, fine_chunks(args.collective.chunks, {{q.sizes.front(), &choices->front().pattern}}));
+  report.said = warn(session, warnings);
   if (q.groups.size() > 1) report.sections.push_back(group_times(answers->groups));
   if (q.concurrent) report.sections.push_back(shared_links(q.fabric, *patterns));
   if (answers->timeline) report.sections.push_back(link_use(q.fabric, *answers->timeline));

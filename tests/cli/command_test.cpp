@@ -195,3 +195,20 @@ TEST_CASE("the same command gives the same bytes") {
   const std::string words = "collective all_reduce " + ring8 + "--algorithm all --size 1KiB:1MiB:x32 --format json";
   CHECK(call(words).out == call(words).out);
 }
+
+TEST_CASE("chunks of less than a byte are priced as the fluid they are, with a warning in every document") {
+  // 64 B among 8 ranks: blocks of 8 B.
+  for (const std::string command : {"collective", "explain collective"}) {
+    const std::string ring = command + " all_reduce " + ring8 + "--algorithm ring --size 64 --format json --chunks ";
+    const Called fine = call(ring + "9");
+    INFO(fine.err);
+    CHECK(fine.exit == 0);
+    CHECK(fine.err.find("--chunks 9:1:10: warning: 9 chunks of ring at 64 B are 0.889 bytes each") == 0);
+    CHECK(fine.err.find("expected --chunks 8 at most") != std::string::npos);
+    CHECK(Json::parse(fine.out).at("warnings").size() == 1);
+    const Called whole = call(ring + "8");
+    CHECK(whole.err.empty());
+    CHECK(Json::parse(whole.out).at("warnings").empty());
+  }
+  CHECK(call("collective all_reduce " + ring8 + "--size 0 --chunks 9").err.empty());
+}
