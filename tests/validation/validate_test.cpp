@@ -116,6 +116,29 @@ TEST_CASE("the statistic of a row is its mean where nothing else was written") {
   CHECK(time_of(point, Statistic::least) == Seconds(1));
 }
 
+TEST_CASE("a statistic that rows have not is said, and their mean counts") {
+  MeasuredTable some = table("some", "all_reduce", Health::yes, {{8, 20}, {16, 20}});
+  some.points[0].spread = MeasuredFacts::Spread{Bytes(8), false, Seconds(5e-6), Seconds(10e-6), {}, Seconds(50e-6)};
+  MeasuredTable all = some;
+  all.facts.id = "all";
+  all.points.pop_back();
+  const MeasuredTable none = table("none", "all_reduce", Health::yes, {{8, 20}});
+  Machines machines = star();
+  const auto median = validate({some, all, none}, machines, ten, Statistic::median);
+  CHECK(median.tables.at(0).rows.at(0).measured == Seconds(10e-6));
+  CHECK(median.tables.at(0).rows.at(1).measured.count() == Approx(20e-6));
+  const auto said = [](const ValidateReport& report, const std::string& text) {
+    return std::count(report.warnings.begin(), report.warnings.end(), text);
+  };
+  CHECK(said(median, "some: some of its rows have no median of their repetitions: the mean that was printed counts"));
+  CHECK(said(median, "none: its rows have no median of their repetitions: the mean that was printed counts"));
+  for (const std::string& warning : median.warnings) CHECK_FALSE(warning.starts_with("all"));
+  CHECK(said(validate({none}, machines, ten, Statistic::least),
+             "none: its rows have no min of their repetitions: the mean that was printed counts"));
+  for (const std::string& warning : validate({none}, machines, ten, Statistic::mean).warnings)
+    CHECK(warning.find("repetitions") == std::string::npos);
+}
+
 TEST_CASE("the ideal prediction is the textbook's: a ring all-reduce of N bytes among k takes 2(k-1)/k N/B") {
   Machines machines = star();
   const MeasuredTable one = table("a", "all_reduce", Health::yes, {{1 << 30, 1}});

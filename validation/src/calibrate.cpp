@@ -184,6 +184,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     for (const PlacedTable* place : places) {
       matched_by.insert(place->matched_by);
       remarks.add(place->table->facts.id, place->remark);
+      remarks.add(place->table->facts.id, statistic_remark(*place->table, statistic));
       machine.tables.push_back(place->table->facts.id);
     }
     Calibration calibration = fitted(places, library, statistic, machine);

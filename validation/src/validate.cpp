@@ -1,5 +1,7 @@
 #include "collcast/validation/validate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -28,6 +30,18 @@ Seconds time_of(const MeasuredPoint& point, Statistic statistic) {
   if (statistic == Statistic::mean || !point.spread) return point.time;
   const Seconds time = statistic == Statistic::median ? point.spread->median : point.spread->least;
   return time > Seconds(0) ? time : point.time;
+}
+
+std::string statistic_remark(const MeasuredTable& table, Statistic statistic) {
+  if (statistic == Statistic::mean) return {};
+  const auto lacks = [&](const MeasuredPoint& p) {
+    return !p.spread || (statistic == Statistic::median ? p.spread->median : p.spread->least) <= Seconds(0);
+  };
+  const auto lacking = std::count_if(table.points.begin(), table.points.end(), lacks);
+  if (lacking == 0) return {};
+  return fmt::format("{} no {} of their repetitions: the mean that was printed counts",
+                     lacking == std::ssize(table.points) ? "its rows have" : "some of its rows have",
+                     to_string(statistic));
 }
 
 Prediction ideal_prediction(bool simulate) {
@@ -137,6 +151,7 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
       continue;
     }
     remarks.add(id, places[i]->remark);
+    remarks.add(id, statistic_remark(tables[i], statistic));
     overlay_remarks.add(id, places[i]->overlay_remark);
     const PlacedTable& place = *places[i];
     if (used.count(place.topology) == 0)

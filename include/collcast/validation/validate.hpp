@@ -29,6 +29,8 @@ Prediction memoized(Prediction);
 enum class Statistic { mean, median, least };
 std::string_view to_string(Statistic);
 Seconds time_of(const MeasuredPoint&, Statistic);
+/// That rows of the table have the mean alone where another was asked for; empty if none has.
+std::string statistic_remark(const MeasuredTable&, Statistic);
 
 /// Every table scored, or listed with the reason why not.
 ValidateReport validate(const std::vector<MeasuredTable>&, Machines&, const Prediction&, Statistic);
