@@ -146,6 +146,9 @@ TEST_CASE("what keeps a table from being placed is said") {
   t.facts.nodes = 3;
   CHECK(why(t) == "8 ranks do not spread evenly over 3 nodes");
   t = good;
+  t.facts.contradiction = "its sidecar is of broadcast, its rows are of all_reduce";
+  CHECK(why(t) == t.facts.contradiction);
+  t.facts.contradiction.clear();
   t.facts.doubt = "it lists 8 ranks, but rank 8 is one of them";
   CHECK(why(t) == t.facts.doubt);
   t = good;

@@ -499,3 +499,60 @@ TEST_CASE("a folder gives all its tables; what is in it and no measurement is na
   REQUIRE(read->warnings.size() == 1);
   CHECK(read->warnings[0].where.file.find("shopping.txt") != std::string::npos);
 }
+
+TEST_CASE("a sidecar that says otherwise than its table is not believed") {
+  const auto doubt = [](const std::string& rows, const std::string& facts) {
+    const auto sidecar = parse_measured_facts("id: a\nsystem: s\nnodes: 1\n" + facts, "t.yaml");
+    REQUIRE(sidecar.ok());
+    return csv_of(heading + rows, *sidecar).value().tables.at(0).facts.contradiction;
+  };
+  // busbw / algbw of an all_reduce is 2 (n-1)/n: 1.75 of 8 ranks.
+  const std::string row = "all_reduce,1048576,10.5,100.00,175.00,0\n";
+  const std::string of_8 = "collective: all_reduce\nnranks: 8\n";
+  CHECK(doubt(row, of_8).empty());
+  CHECK(doubt(row, "collective: all_reduce\nnranks: 4\n") ==
+        "its sidecar says 4 ranks, but its bus bandwidths are those of 8");
+  CHECK(doubt(row, "collective: broadcast\nnranks: 8\n") == "its sidecar is of broadcast, its rows are of all_reduce");
+  CHECK(doubt(row + "broadcast,8,1.5,0.01,0.01,0\n", "collective: broadcast\nnranks: 8\n").empty());
+  const auto spread = [](const std::string& size, const std::string& least, const std::string& most) {
+    return "spread: [{size_bytes: " + size + ", inplace: 0, min_us: " + least + ", median_us: " + least +
+           ", p95_us: " + most + ", max_us: " + most + "}]\n";
+  };
+  CHECK(doubt(row, of_8 + spread("1048576", "10.4", "10.6")).empty());
+  CHECK(doubt(row, of_8 + spread("1048576", "10.55", "10.6")).empty());  // within rounding
+  CHECK(doubt(row, of_8 + spread("1048576", "20", "30")) ==
+        "its sidecar has repetitions of 20 us to 30 us at 1 MiB, its row says 10.5 us");
+  CHECK(doubt(row, of_8 + spread("4096", "10.4", "10.6")) == "its sidecar has repetitions of none of its sizes");
+}
+
+TEST_CASE("a log that is no plain text any more is answered with what it is and how to turn it back") {
+  const Folder folder;
+  const std::string log = devices + new_heading;
+  const auto wide = [&](bool mark, bool big) {
+    std::string out = !mark ? "" : big ? "\xFE\xFF" : "\xFF\xFE";
+    for (const char c : log) out += big ? std::string(1, '\0') + c : c + std::string(1, '\0');
+    return out;
+  };
+  const auto said = [&](const std::string& content) {
+    folder.write("a.log", content);
+    const auto read = load_measured((folder.path() / "a.log").string(), {"command line"});
+    REQUIRE(read.errors().size() == 1);
+    CHECK(read.errors()[0].where.line == 1);
+    return read.errors()[0].message + "; " + read.errors()[0].hint;
+  };
+  for (const bool mark : {true, false})
+    for (const bool big : {true, false}) {
+      const std::string text = said(wide(mark, big));
+      INFO(text);
+      CHECK(text.find("UTF-16 text, as '>' of Windows PowerShell writes it") != std::string::npos);
+      CHECK(text.find(mark  ? "iconv -f UTF-16 -t UTF-8"
+                      : big ? "iconv -f UTF-16BE"
+                            : "iconv -f UTF-16LE") != std::string::npos);
+    }
+  using namespace std::string_literals;
+  CHECK(said("\x1F\x8B\x08\x00more"s).find("compressed (gzip); expected text: gzip -dc ") != std::string::npos);
+  CHECK(said("\x28\xB5\x2F\xFDmore").find("compressed (zstd)") != std::string::npos);
+  CHECK(said("PK\x03\x04more").find("compressed (zip)") != std::string::npos);
+  std::istringstream pipe("\x1F\x8B\x08\x00more"s);
+  CHECK(load_measured_stream(pipe, "standard input").errors().at(0).hint.find("gzip -dc FILE |") != std::string::npos);
+}

@@ -102,6 +102,43 @@ class Replayed : public std::streambuf {
   std::streambuf& rest_;
 };
 
+/// What a log was turned into on its way here, and how to turn it back; nothing where it is plain text.
+std::optional<Diagnostic> not_plain_text(std::string_view beginning, const std::string& file) {
+  const auto begins = [&](std::string_view magic) { return beginning.starts_with(magic); };
+  const auto error = [&](std::string what, std::string hint) {
+    return Diagnostic{{file, 1, 1}, std::move(what), std::move(hint)};
+  };
+  std::error_code none;
+  const std::string name = fs::exists(file, none) ? printable(file) : "FILE";
+  // With a byte order mark, or without one where the first characters are ASCII.
+  const bool little = begins("\xFF\xFE") || (beginning.size() > 3 && beginning[0] != 0 && beginning[1] == 0 &&
+                                             beginning[2] != 0 && beginning[3] == 0);
+  const bool big = begins("\xFE\xFF") || (beginning.size() > 3 && beginning[0] == 0 && beginning[1] != 0 &&
+                                          beginning[2] == 0 && beginning[3] != 0);
+  if (little || big)
+    return error("the file is UTF-16 text, as '>' of Windows PowerShell writes it",
+                 fmt::format("expected UTF-8: iconv -f UTF-16{} -t UTF-8 {} > utf8.log, or 'Out-File -Encoding utf8' "
+                             "instead of '>'",
+                             begins("\xFF\xFE") || begins("\xFE\xFF") ? ""
+                             : little                                 ? "LE"
+                                                                      : "BE",
+                             name));
+  struct Packed {
+    std::string_view magic;
+    const char *kind, *unpack;
+  };
+  using namespace std::string_view_literals;
+  constexpr std::array packed{Packed{"\x1F\x8B"sv, "gzip", "gzip -dc"},
+                              Packed{"\x28\xB5\x2F\xFD"sv, "zstd", "zstd -dc"},
+                              Packed{"\xFD\x37\x7A\x58\x5A\x00"sv, "xz", "xz -dc"},
+                              Packed{"BZh"sv, "bzip2", "bzip2 -dc"}, Packed{"PK\x03\x04"sv, "zip", "unzip -p"}};
+  for (const Packed& one : packed)
+    if (begins(one.magic))
+      return error(fmt::format("the file is compressed ({})", one.kind),
+                   fmt::format("expected text: {} {} | collcast validate --measured -", one.unpack, name));
+  return std::nullopt;
+}
+
 /// No table where it is no measurement. A sidecar is looked for beside `file`.
 Result<Readings> read_any(std::istream& in, const std::string& file) {
   constexpr std::size_t enough = 4096;
@@ -110,6 +147,7 @@ Result<Readings> read_any(std::istream& in, const std::string& file) {
   beginning.resize(static_cast<std::size_t>(in.gcount()));
   if (beginning.find_first_not_of(" \t\r\n") == std::string::npos)
     return Diagnostic{{file, 1, 1}, "the file is empty", "expected a table or a log of nccl-tests"};
+  if (auto wrong = not_plain_text(beginning, file)) return *wrong;
   const auto format = measured_format(beginning);
   if (!format) return Readings{};
   Replayed buffer(std::move(beginning), *in.rdbuf());

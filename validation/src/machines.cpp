@@ -282,6 +282,9 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                   expected_one_of(facts.collective, collective_names()));
   if (facts.ranks == 0 || facts.nodes == 0)
     return cannot("it does not say how many ranks on how many nodes there were", "give --ranks and --nodes");
+  if (!facts.contradiction.empty())
+    return cannot(facts.contradiction,
+                  "is it the sidecar of another table? Correct it, or remove it and give --ranks and --nodes");
   if (!facts.doubt.empty())
     return cannot(facts.doubt,
                   "lines are missing in the log, or the test split its ranks into groups; give --ranks and "

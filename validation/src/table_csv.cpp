@@ -8,6 +8,8 @@
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
 #include "printed_rate.hpp"
+#include "rank_count.hpp"
+#include "sidecar.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -19,7 +21,7 @@ enum Needed { collective, size_bytes, time_us, inplace };
 
 struct Columns {
   std::array<std::size_t, needed.size()> at{};
-  std::optional<std::size_t> algbw;
+  std::optional<std::size_t> algbw, busbw;
   std::size_t count = 0;
 };
 
@@ -34,9 +36,14 @@ std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints) 
     if (found == titles.end()) missing.emplace_back(needed[i]);
     out.at[i] = static_cast<std::size_t>(found - titles.begin());
   }
-  const auto rate =
-      std::find_if(titles.begin(), titles.end(), [](const Word& title) { return title.text == "algbw_gbps"; });
-  if (rate != titles.end()) out.algbw = static_cast<std::size_t>(rate - titles.begin());
+  const auto column = [&](std::string_view name) -> std::optional<std::size_t> {
+    const auto found =
+        std::find_if(titles.begin(), titles.end(), [&](const Word& title) { return title.text == name; });
+    if (found == titles.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - titles.begin());
+  };
+  out.algbw = column("algbw_gbps");
+  out.busbw = column("busbw_gbps");
   if (missing.empty()) return out;
   complaints.add(lines.at(1),
                  fmt::format("the column{} {} {} missing", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
@@ -83,7 +90,10 @@ class Rows {
       }
     }
     if (++count_ > most_measured_rows) return;
-    MeasuredTable& table = table_of(std::string(row[columns.at[collective]].text));
+    const std::size_t index = table_of(std::string(row[columns.at[collective]].text));
+    MeasuredTable& table = tables_[index];
+    if (columns.algbw && columns.busbw)
+      evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text));
     MeasuredPoint point{*size, *time, place_word.text == "1", std::nullopt};
     for (const MeasuredFacts::Spread& spread : table.facts.spread)
       if (spread.size == point.size && spread.in_place == point.in_place) point.spread = spread;
@@ -91,25 +101,33 @@ class Rows {
   }
 
   std::size_t count() const { return count_; }
-  std::vector<MeasuredTable> take() { return std::move(tables_); }
+  std::vector<MeasuredTable> take() {
+    std::vector<std::string> kinds;
+    for (const MeasuredTable& table : tables_) kinds.push_back(table.facts.collective);
+    for (std::size_t i = 0; sidecar_ && i < tables_.size(); ++i)
+      tables_[i].facts.contradiction = sidecar_contradiction(*sidecar_, tables_[i], kinds, evidence_[i]);
+    return std::move(tables_);
+  }
 
  private:
   /// A file may hold several collectives, as `collcast measure --format csv` writes them.
-  MeasuredTable& table_of(const std::string& kind) {
-    for (MeasuredTable& table : tables_)
-      if (table.facts.collective == kind) return table;
+  std::size_t table_of(const std::string& kind) {
+    for (std::size_t i = 0; i < tables_.size(); ++i)
+      if (tables_[i].facts.collective == kind) return i;
     MeasuredTable table;
     table.file = file_;
     if (sidecar_) table.facts = *sidecar_;
     if (!table.facts.id.empty() && kind != table.facts.collective) table.facts.id += "-" + kind;
     table.facts.collective = kind;
     tables_.push_back(std::move(table));
-    return tables_.back();
+    evidence_.emplace_back();
+    return tables_.size() - 1;
   }
 
   std::string file_;
   const std::optional<MeasuredFacts>& sidecar_;
   std::vector<MeasuredTable> tables_;
+  std::vector<RankEvidence> evidence_;  // of each
   std::size_t count_ = 0;
 };
 

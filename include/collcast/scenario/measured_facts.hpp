@@ -30,7 +30,8 @@ struct MeasuredFacts {
   int gpus_per_node = 0;                                         ///< that a node has
   int nvlink_domain = 0;                                         ///< GPUs that share one NVLink network across nodes
   std::vector<std::pair<std::string, std::string>> environment;  ///< variables that were set, with their values
-  std::string doubt;  ///< why `ranks` cannot be right; empty: nothing speaks against it
+  std::string doubt;          ///< why `ranks` cannot be right; empty: nothing speaks against it
+  std::string contradiction;  ///< why the sidecar that these are from is another table's; empty: it may be this one's
   bool complete = true;
   /// Of one row over its repetitions, where the tool that measured wrote it.
   struct Spread {
