@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -51,6 +52,9 @@ Places parse_places(const Args& args, Diagnostics& errors) {
   out.on_stdout = parse_format({args.format, ""}, errors);
   if (!args.format.empty() && !out.reports.empty())
     errors.push_back({typed("--format", args.format), "--format is for the report on standard output",
+  if (out.reports.empty() && std::any_of(out.overlays.begin(), out.overlays.end(), is_stdout))
+    errors.push_back({typed("--output", "-"), "the overlay and the report would both be written to standard output",
+                      "expected FILE.yaml for the overlay, or a file for the report too"});
                       fmt::format("'{}' says its own by its suffix; leave out one of the two", out.reports[0].first)});
   return out;
 }

@@ -63,7 +63,7 @@ MeasuredFiles::MeasuredFiles(const Session& session, const MeasureQuestion& ques
                         "expected --format csv, or a file"});
     way_ = Way::tables;
   } else if (format_ == Format::csv) {
-    way_ = output.file.empty() || is_stream(output.file) ? Way::stream : Way::tables;
+    way_ = is_stdout(output.file) || is_stream(output.file) ? Way::stream : Way::tables;
     if (way_ == Way::tables && question.plan.kinds.size() > 1)
       errors.push_back({command_line, fmt::format("--output: '{}' is one table, for one collective", output.file),
                         "expected a folder (its name ends in '/'), which gets a table for each"});
@@ -77,16 +77,18 @@ bool MeasuredFiles::keep(const MeasureReport& report) {
 }
 
 bool MeasuredFiles::shows_notes() const {
-  return way_ == Way::document && output_.file.empty() && (format_ == Format::table || format_ == Format::markdown);
+  return way_ == Way::document && is_stdout(output_.file) && (format_ == Format::table || format_ == Format::markdown);
 }
 
-std::string MeasuredFiles::place() const { return output_.file.empty() ? "standard output" : "'" + output_.file + "'"; }
+std::string MeasuredFiles::place() const {
+  return is_stdout(output_.file) ? "standard output" : "'" + output_.file + "'";
+}
 
 Exit MeasuredFiles::close(const MeasureReport& report) {
   if (way_ == Way::document) {
     const Exit written = deliver(session_, report, format_, output_);
     // What took long to measure is shown where it cannot be written.
-    if (written == Exit::bad_input && !output_.file.empty()) deliver(session_, report, Format::table, {});
+    if (written == Exit::bad_input && !is_stdout(output_.file)) deliver(session_, report, Format::table, {});
     return written;
   }
   if (way_ == Way::stream) return Exit::ok;
@@ -132,7 +134,6 @@ bool MeasuredFiles::append_rows(const MeasureReport& report) {
   const std::string text = csv_text(report);
   const std::string more = text.substr(streamed_);
   streamed_ = text.size();
-  if (output_.file.empty()) return deliver(session_, more) == Exit::ok;
   return deliver(session_, {}, {{output_.file, more}}) == Exit::ok;
 }
 

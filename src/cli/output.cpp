@@ -148,7 +148,7 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
   app.add_option("--format", options.format, "table, json, csv or markdown (default: by FILE's suffix, else table)")
       ->type_name("WORD")
       ->group("Output");
-  app.add_option("--output", options.file, "write the result to FILE, complete or not at all")
+  app.add_option("--output", options.file, "write the result to FILE, complete or not at all ('-': standard output)")
       ->type_name("FILE")
       ->group("Output");
 }
@@ -213,7 +213,18 @@ std::vector<std::string> warn(const Session& session, const Diagnostics& warning
   return out;
 }
 
-Exit deliver(const Session& session, std::string_view text, const std::vector<OutputFile>& files) {
+Exit deliver(const Session& session, std::string_view text, const std::vector<OutputFile>& results) {
+  std::vector<OutputFile> files;
+  for (const OutputFile& result : results) {
+    if (!is_stdout(result.path)) {
+      files.push_back(result);
+      continue;
+    }
+    if (!text.empty())
+      return refuse(session, {{command_line, "two results would be written to standard output",
+                               "expected a file for one of them"}});
+    text = result.content;
+  }
   std::vector<StagedFile> staged;
   if (const Diagnostics errors = stage_all(files, staged); !errors.empty()) return refuse(session, errors);
   errno = 0;

@@ -21,8 +21,11 @@ namespace collcast::cli {
 
 struct OutputOptions {
   std::string format;  ///< empty: by the suffix of `file`, else a table
-  std::string file;    ///< empty: standard output
+  std::string file;    ///< as of is_stdout
 };
+/// No file, or '-'.
+inline bool is_stdout(const std::string& file) { return file.empty() || file == "-"; }
+
 void add_output_options(CLI::App&, OutputOptions&);
 Format parse_format(const OutputOptions&, Diagnostics& errors);
 /// ".json" of "A.JSON"; empty where there is none.
@@ -37,7 +40,8 @@ struct OutputFile {
   std::string path, content;
 };
 
-/// `text` to standard output (flushed and checked), and the files.
+/// `text` to standard output (flushed and checked), and the files; one of them may be standard output if there is no
+/// text.
 Exit deliver(const Session&, std::string_view text, const std::vector<OutputFile>& files = {});
 
 /// A document in the format and to the place that the options say, and further files with it.
@@ -45,8 +49,8 @@ template <class Document>
 Exit deliver(const Session& session, const Document& document, Format format, const OutputOptions& options,
              std::vector<OutputFile> files = {}) {
   std::ostringstream text;
-  write(text, document, format, options.file.empty() ? session.style : TextStyle{});
-  if (options.file.empty()) return deliver(session, text.str(), files);
+  write(text, document, format, is_stdout(options.file) ? session.style : TextStyle{});
+  if (is_stdout(options.file)) return deliver(session, text.str(), files);
   files.push_back({options.file, text.str()});
   return deliver(session, std::string_view(), files);
 }

@@ -25,6 +25,7 @@ struct Args {
   ScenarioArgs scenario;
   SpaceArgs space;
   std::string simulate = "8", top, threads, why;
+  bool why_given = false;
   bool list = false;
   OutputOptions output;
 };
@@ -180,7 +181,7 @@ Exit run_plan(const Args& args, const Session& session) {
   const Numbers numbers = parse_numbers(args, errors);
   SearchSpace ignored;
   override_space(args.space, ignored, errors);
-  const auto question = args.why.empty() ? std::nullopt : parse_why(args.why, errors);
+  const auto question = args.why_given ? parse_why(args.why, errors) : std::nullopt;
   if (!errors.empty()) return refuse(session, errors);
 
   const bool all = args.scenario.what_if == all_variants;
@@ -212,7 +213,7 @@ Exit run_plan(const Args& args, const Session& session) {
     report.why = std::move(reasons).value();
   }
   // A page on standard output says it itself.
-  const bool page_is_read = args.output.file.empty() && (format == Format::table || format == Format::markdown);
+  const bool page_is_read = is_stdout(args.output.file) && (format == Format::table || format == Format::markdown);
   if (report.result.partial && !page_is_read) say(session, {partial_text(report)});
   const Exit delivered = deliver(session, report, format, args.output);
   return delivered == Exit::ok && report.result.partial ? Exit::interrupted : delivered;
@@ -249,6 +250,7 @@ Command add_plan(CLI::App& parent) {
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file};
+    args->why_given = app.count("--why") > 0;
     return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_plan(*args, session);
   };
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -87,6 +88,10 @@ void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& erro
 }
 
 std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) {
+    errors.push_back({command_line, "--why: which layout?", "expected its number, or tp=16,pp=4,micro_batch=1"});
+    return std::nullopt;
+  }
   if (text.find('=') == std::string::npos) {
     const auto rank = parse_count("--why", text, 1, errors);
     return rank ? std::optional<WhyQuestion>(*rank) : std::nullopt;
@@ -94,11 +99,17 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
   LayoutQuestion q;
   const std::vector<std::string> keys{"tp", "pp", "dp", "micro_batch", "sequence_parallel", "recompute", "zero"};
   const std::size_t before = errors.size();
+  std::set<std::string> given;
   for (const std::string& pair : split(text)) {
     const std::size_t equals = pair.find('=');
     const std::string value = equals == std::string::npos ? std::string() : pair.substr(equals + 1);
     const auto key = parse_word("--why", pair.substr(0, equals), keys, errors);
     if (!key) continue;
+    if (!given.insert(keys[*key]).second) {
+      errors.push_back({typed("--why", text), fmt::format("'{}' is given twice", keys[*key]),
+                        "one layout is compared with the best: expected each key once"});
+      continue;
+    }
     const std::string option = "--why " + keys[*key];
     const std::array<std::optional<int>*, 4> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch};
     if (*key < counts.size())

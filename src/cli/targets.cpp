@@ -35,9 +35,11 @@ void add_target_options(CLI::App& app, TargetArgs& args, bool html) {
                  fmt::format("{} (default: by FILE's suffix, else table)", fmt::join(words(html), ", ")))
       ->type_name("WORD")
       ->group("Output");
-  app.add_option("--output", args.files,
-                 fmt::format("write to FILE (.json, .csv, .md, .xml{}), complete or not at all (repeatable)",
-                             html ? ", .html" : ""))
+  app.add_option(
+         "--output", args.files,
+         fmt::format(
+             "write to FILE (.json, .csv, .md, .xml{}), complete or not at all; '-': standard output (repeatable)",
+             html ? ", .html" : ""))
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->group("Output");
@@ -73,7 +75,7 @@ Exit deliver(const Session& session, const std::vector<Target>& targets,
   std::string shown;
   std::vector<OutputFile> files;
   for (const Target& target : targets) {
-    if (target.file.empty())
+    if (is_stdout(target.file) && shown.empty())
       shown = text(target.format, session.style);
     else
       files.push_back({target.file, text(target.format, {})});

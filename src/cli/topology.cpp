@@ -88,7 +88,6 @@ Exit run_export(const Args& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
   std::ostringstream dot;
   machine->fabric.write_dot(dot);
-  if (args.output.file.empty()) return deliver(session, dot.str());
   return deliver(session, std::string_view(), {{args.output.file, dot.str()}});
 }
 
@@ -134,7 +133,9 @@ Command add_topology(CLI::App& parent) {
   CLI::App* dot = app.add_subcommand("export", "the whole graph, for other programs");
   add_target(*dot, *args, "NAME");
   dot->add_option("--to", args->to, "dot: Graphviz (default)")->type_name("FORMAT");
-  dot->add_option("--output", args->output.file, "write the result to FILE, complete or not at all")->type_name("FILE");
+  dot->add_option("--output", args->output.file,
+                  "write the result to FILE, complete or not at all ('-': standard output)")
+      ->type_name("FILE");
   dot->footer("Example:\n  collcast topology export dgx-h100 --output dgx-h100.dot");
   app.footer("Example:\n  collcast topology show dgx-h100");
   return [=](const Session& session) {

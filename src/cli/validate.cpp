@@ -138,7 +138,7 @@ Exit run_validate(const Args& args, const Session& session) {
   report.budgets = outcomes(report, budgets);
   report.every_table = format == Format::markdown;
   const Exit written = deliver(session, report, format, args.output);
-  const bool page_is_read = args.output.file.empty() && (format == Format::table || format == Format::markdown);
+  const bool page_is_read = is_stdout(args.output.file) && (format == Format::table || format == Format::markdown);
   return written == Exit::ok ? verdict(session, report.budgets, page_is_read) : written;
 }
 

@@ -232,3 +232,10 @@ TEST_CASE("--list says which scenarios and variants there are, each with its lin
   CHECK_THAT(plan_of("llama3-70b-64xh10 --list").err, Contains("did you mean 'llama3-70b-64xh100'?"));
   CHECK(plan_of("--list --format csv").out.starts_with("scenario,what_if,title\n"));
 }
+
+TEST_CASE("--why asks for one layout: none, or a degree given twice, is a slip") {
+  const Called twice = call("plan llama3-8b-8xh100 --why tp=4,tp=8");
+  CHECK(twice.exit == 2);
+  CHECK_THAT(twice.err, Contains("--why tp=4,tp=8:1:7: error: 'tp' is given twice"));
+  CHECK(twice.out.empty());
+}

@@ -270,3 +270,45 @@ TEST_CASE("progress of a plan is shown on a terminal after a second, and nowhere
   CHECK(run_on_terminal(plan, here).out.find("gpt3-512gpu layouts") != std::string::npos);
   CHECK(run_shell(plan, here).err.empty());
 }
+
+TEST_CASE("--why without a layout is a slip") {
+  const Outcome outcome = run_shell("collcast plan llama3-8b-8xh100 --why ''", here);
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("--why: which layout?") != std::string::npos);
+  CHECK(outcome.out.empty());
+}
+
+TEST_CASE("'-' is standard output, of every command, and never a file") {
+  const Folder folder;
+  REQUIRE(run_shell("collcast step overlap-175b-layer --output r.json", folder.path()).exit == 0);
+  const std::vector<std::string> commands{"collective all_reduce --topology ring --ranks 4 --size 8",
+                                          "explain collective all_reduce --topology ring --ranks 4 --size 8",
+                                          "explain step overlap-175b-layer",
+                                          "step overlap-175b-layer",
+                                          "step --list",
+                                          "plan llama3-8b-8xh100 --method estimate --top 1",
+                                          "groups --tp 2",
+                                          "topology list",
+                                          "topology show ring",
+                                          "topology check ring",
+                                          "topology export ring",
+                                          "backends",
+                                          "report r.json",
+                                          "compare r.json r.json"};
+  for (const std::string& command : commands) {
+    const Outcome plain = run_shell("collcast " + command, folder.path());
+    const Outcome dash = run_shell("collcast " + command + " --output -", folder.path());
+    INFO(command << "\n" << dash.err);
+    CHECK(dash.exit == plain.exit);
+    CHECK(dash.out == plain.out);
+  }
+  for (const std::string command :
+       {"step overlap-175b-layer --trace -", "report r.json --output - --output -", "calibrate --output -"}) {
+    const Outcome two = run_shell("collcast " + command, folder.path());
+    INFO(two.err);
+    CHECK(two.exit == 2);
+    CHECK(two.out.empty());
+    CHECK(two.err.find("written to standard output") != std::string::npos);
+  }
+  CHECK(folder.listing() == "r.json");
+}
