@@ -12,7 +12,6 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
@@ -52,10 +51,10 @@ Places parse_places(const Args& args, Diagnostics& errors) {
   out.on_stdout = parse_format({args.format, ""}, errors);
   if (!args.format.empty() && !out.reports.empty())
     errors.push_back({typed("--format", args.format), "--format is for the report on standard output",
+                      fmt::format("'{}' says its own by its suffix; leave out one of the two", out.reports[0].first)});
   if (out.reports.empty() && std::any_of(out.overlays.begin(), out.overlays.end(), is_stdout))
     errors.push_back({typed("--output", "-"), "the overlay and the report would both be written to standard output",
                       "expected FILE.yaml for the overlay, or a file for the report too"});
-                      fmt::format("'{}' says its own by its suffix; leave out one of the two", out.reports[0].first)});
   return out;
 }
 
@@ -69,7 +68,6 @@ Exit run_calibrate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Places places = parse_places(args, errors);
   const auto library = parse_library(args.library, errors);
-  append(errors, check_overwriting(inputs_of(args.measured), args.files));
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (!errors.empty()) return refuse(session, errors);
 
@@ -119,7 +117,10 @@ Command add_calibrate(CLI::App& parent) {
       "On half of the sizes, and checked on the other half:\n"
       "  collcast calibrate --measured tables/ --part 1/2 --output half.yaml\n"
       "  collcast validate --measured tables/ --part 2/2 --overlay half.yaml");
-  return [args](const Session& session) { return run_calibrate(*args, session); };
+  return [args](const Session& session) {
+    args->measured.machine.outputs = args->files;
+    return run_calibrate(*args, session);
+  };
 }
 
 }  // namespace collcast::cli

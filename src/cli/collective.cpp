@@ -8,7 +8,6 @@
 #include "cli/collective_nccl.hpp"
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "collcast/base/units.hpp"
@@ -97,13 +96,13 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
   }
   return cases;
 }
+
 std::vector<std::pair<Bytes, const Pattern*>> patterns(const std::vector<Case>& cases) {
   std::vector<std::pair<Bytes, const Pattern*>> out;
   for (const Case& c : cases)
     for (const Choice& choice : c.chosen) out.emplace_back(c.size, &choice.pattern);
   return out;
 }
-
 
 std::int64_t messages(const Case& c) {
   std::int64_t sum = 0;
@@ -199,8 +198,6 @@ Diagnostic too_many(const Case& c, std::int64_t count) {
 Exit run_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
-  append(errors,
-         check_overwriting({args.collective.machine.topology, args.collective.machine.overlay}, {args.output.file}));
   const auto question = understand(args.collective, session, errors);
   if (question && question->library == Library::ideal && args.links && !question->simulate)
     errors.push_back({command_line, "--links needs a simulation", "expected --method simulate or both"});
@@ -231,12 +228,12 @@ Exit run_collective(const Args& args, const Session& session) {
   if (q.simulate && q.method_given) {
     for (const Case& c : cases) {
       if (const std::int64_t count = messages(c); count > most_messages) errors.push_back(too_many(c, count));
-  Diagnostics warnings = q.warnings;
-  append(warnings, fine_chunks(args.collective.chunks, patterns(cases)));
-  report.said = warn(session, warnings);
     }
   }
   if (!errors.empty()) return refuse(session, errors);
+  Diagnostics warnings = q.warnings;
+  append(warnings, fine_chunks(args.collective.chunks, patterns(cases)));
+  report.said = warn(session, warnings);
 
   int left_out = 0;
   Progress progress(session, cases.size());
@@ -283,7 +280,10 @@ Command add_collective(CLI::App& parent) {
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
       "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB");
-  return [args](const Session& session) { return run_collective(*args, session); };
+  return [args](const Session& session) {
+    args->collective.machine.outputs = {args->output.file};
+    return run_collective(*args, session);
+  };
 }
 
 }  // namespace collcast::cli

@@ -6,7 +6,6 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_options.hpp"
 #include "collcast/report/documents.hpp"
@@ -86,8 +85,6 @@ Result<Answers> answer(const CollectiveQuestion& q, const std::vector<Pattern>& 
 Exit explain_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
-  append(errors,
-         check_overwriting({args.collective.machine.topology, args.collective.machine.overlay}, {args.output.file}));
   const auto question = understand(args.collective, session, errors);
   if (question && question->sizes.size() != 1)
     errors.push_back({command_line, "one figure is explained at a time", "expected one --size"});
@@ -160,7 +157,7 @@ Command add_explain(CLI::App& parent) {
       "Example:\n  collcast explain collective broadcast --topology ring --ranks 8 --algorithm ring --chunks 64 --size "
       "1GiB");
   return [=](const Session& session) {
-    args->scenario.outputs = {args->output.file};
+    args->scenario.outputs = args->collective.machine.outputs = {args->output.file};
     return collective->parsed() ? explain_collective(*args, session) : explain_step(*args, session);
   };
 }

@@ -97,7 +97,10 @@ Command add_groups(CLI::App& parent) {
       "Examples:\n"
       "  collcast groups --tp 8 --pp 8 --dp 8 --rank 0\n"
       "  collcast groups --tp 8 --pp 2 --dp 4 --topology dgx-h100 --format markdown");
-  return [args](const Session& session) { return run_groups(*args, session); };
+  return [args](const Session& session) {
+    args->machine.outputs = {args->output.file};
+    return run_groups(*args, session);
+  };
 }
 
 }  // namespace collcast::cli

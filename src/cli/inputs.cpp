@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/output.hpp"
 #include "cli/session.hpp"
 
 namespace collcast::cli {
@@ -15,7 +16,7 @@ Diagnostics check_overwriting(const std::vector<std::string>& inputs, const std:
   std::error_code none;
   for (const std::string& output : outputs) {
     // A terminal or a pipe may be both.
-    if (output.empty() || !fs::is_regular_file(output, none)) continue;
+    if (is_stdout(output) || !fs::is_regular_file(output, none)) continue;
     for (const std::string& input : inputs) {
       if (input.empty() || input == "-" || !fs::equivalent(input, output, none) || none) continue;
       out.push_back({command_line, fmt::format("'{}' would be written over the input '{}'", output, input),
@@ -23,6 +24,12 @@ Diagnostics check_overwriting(const std::vector<std::string>& inputs, const std:
       break;
     }
   }
+  return out;
+}
+
+std::vector<std::string> files_of_machine(const TopologySpec& spec) {
+  std::vector<std::string> out;
+  for (const SourceFile& source : spec.files) out.push_back(source.file);
   return out;
 }
 

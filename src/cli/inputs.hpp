@@ -5,12 +5,16 @@
 #include <vector>
 
 #include "collcast/base/diagnostic.hpp"
+#include "collcast/topology/spec.hpp"
 
 namespace collcast::cli {
 
 /// An error, with both names, for every output that is one of the files read. Empty names, '-' and names of no file are
 /// none.
 Diagnostics check_overwriting(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+
+/// A machine's file and what it extends.
+std::vector<std::string> files_of_machine(const TopologySpec&);
 
 /// What is read of an input: itself, or the files of a folder (with this suffix, if one is given).
 std::vector<std::string> files_of(const std::string& input, const std::string& suffix = "");

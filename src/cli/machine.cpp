@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/inputs.hpp"
 #include "cli/values.hpp"
 #include "collcast/validation/machines.hpp"
 
@@ -123,7 +124,12 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
     return std::nullopt;
   }
   Result<TopologySpec> spec = load_topology(options.topology, session.search, overrides);
-  if (!spec) append(errors, spec.errors());
+  std::vector<std::string> read{options.overlay};
+  if (!spec)
+    append(errors, spec.errors());
+  else
+    for (std::string& file : files_of_machine(*spec)) read.push_back(std::move(file));
+  append(errors, check_overwriting(read, options.outputs));
   std::optional<Calibration> calibration;
   Diagnostics warnings;
   if (spec && !options.overlay.empty()) {

@@ -20,7 +20,8 @@ struct MachineOptions {
   std::string nodes, ranks;  ///< empty: not given
   std::string link_bandwidth, link_latency;
   std::vector<std::string> sets;
-  std::string overlay;  ///< a calibration to put in; empty: none
+  std::string overlay;               ///< a calibration to put in; empty: none
+  std::vector<std::string> outputs;  ///< that may be none of the files that are read
 };
 void add_machine_options(CLI::App&, MachineOptions&);
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/inputs.hpp"
 #include "collcast/report/scenario_listing.hpp"
 #include "collcast/scenario/listing.hpp"
 
@@ -25,9 +26,13 @@ Exit run_list(const CLI::App& app, const std::string& scenario, const OutputOpti
   }
   const Format format = parse_format(output, errors);
   std::vector<std::string> names{scenario};
+  append(errors, check_overwriting(names, {output.file}));
   if (scenario.empty()) {
     names.clear();
-    for (const TopologyEntry& entry : list_scenarios(session.search)) names.push_back(entry.name);
+    for (const TopologyEntry& entry : list_scenarios(session.search)) {
+      names.push_back(entry.name);
+      append(errors, check_overwriting({entry.file}, {output.file}));
+    }
   }
   ScenarioListing listing;
   for (const std::string& name : names) {

@@ -213,9 +213,10 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
       if (!value.empty())
         errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
                           "its times are given; remove the option"});
-  append(errors, check_overwriting({scenario.file, scenario.origins.of("model.hidden").file,  // or its config.json
-                                    scenario.topology.file, args.overlay},
-                                   args.outputs));
+  std::vector<std::string> inputs = files_of_machine(scenario.topology);
+  inputs.insert(inputs.end(), {scenario.file, scenario.origins.of("model.hidden").file, args.overlay});
+  if (scenario.step) inputs.push_back(scenario.step->kernels.file);
+  append(errors, check_overwriting(inputs, args.outputs));
   if (!args.overlay.empty()) calibrate(args, session, scenario, errors);
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;

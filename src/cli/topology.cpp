@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
 #include "cli/values.hpp"
@@ -38,6 +39,7 @@ Exit run_list(const Args& args, const Session& session) {
     for (const DeviceGroup& group : spec->devices) {
       if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host) ranks = group.count;
     }
+    append(errors, check_overwriting(files_of_machine(*spec), args.machine.outputs));
     listing.entries.push_back({spec->name, spec->title, spec->gpu.model, ranks, spec->default_nodes, spec->teaching});
   }
   if (!errors.empty()) return refuse(session, errors);
@@ -62,22 +64,35 @@ Exit run_show(const Args& args, const Session& session) {
   return deliver(session, report, format, args.output);
 }
 
+/// All that a machine is read from, as far as it could be, and where `errors` are.
+std::vector<std::string> files_read(const Args& args, const Session& session, const Diagnostics& errors) {
+  std::vector<std::string> out{args.machine.topology};
+  for (const Diagnostic& error : errors) out.push_back(error.where.file);
+  if (const auto unset = load_topology(args.machine.topology, session.search))
+    for (std::string& file : files_of_machine(*unset)) out.push_back(std::move(file));
+  return out;
+}
+
 Exit run_check(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   if (!errors.empty()) return refuse(session, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
+  Diagnostics overwriting;
   if (machine && !machine->fabric.spec().gpu.kernels.empty()) {
     const Result<KernelModel> kernels = load_kernels(machine->fabric.spec(), session.search);
     append(errors, kernels.errors());
+    if (kernels) overwriting = check_overwriting({kernels->file}, args.machine.outputs);
   }
-  if (machine && errors.empty())
+  append(overwriting, check_overwriting(files_read(args, session, errors), args.machine.outputs));
+  if (machine && errors.empty() && overwriting.empty())
     return deliver(session, CheckReport{machine->fabric.spec().name, describe(machine->fabric), {}}, format,
                    args.output);
   // A program gets the errors as its document, a person reads them on the error stream.
-  if (format == Format::json)
+  if (format == Format::json && overwriting.empty())
     deliver(session, CheckReport{std::filesystem::path(args.machine.topology).stem().string(), std::nullopt, errors},
             format, args.output);
+  append(errors, overwriting);
   return refuse(session, errors);
 }
 
@@ -139,6 +154,7 @@ Command add_topology(CLI::App& parent) {
   dot->footer("Example:\n  collcast topology export dgx-h100 --output dgx-h100.dot");
   app.footer("Example:\n  collcast topology show dgx-h100");
   return [=](const Session& session) {
+    args->machine.outputs = {args->output.file};
     if (list->parsed()) return run_list(*args, session);
     if (show->parsed()) return run_show(*args, session);
     if (check->parsed()) return run_check(*args, session);

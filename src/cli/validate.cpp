@@ -9,7 +9,6 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
@@ -118,7 +117,6 @@ Exit run_validate(const Args& args, const Session& session) {
     errors.push_back({command_line, "--method: library nccl has its closed form only", "expected --method estimate"});
   if (args.leave_one_out) append(errors, misfits_of_leave_one_out(args, settings, method));
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
-  append(errors, check_overwriting(inputs_of(args.measured, args.overlay), {args.output.file}));
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (measured && library && !args.overlay.empty()) apply_overlay(args, *library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
@@ -179,7 +177,11 @@ Command add_validate(CLI::App& parent) {
       "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
       "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml");
-  return [args](const Session& session) { return run_validate(*args, session); };
+  return [args](const Session& session) {
+    args->measured.machine.overlay = args->overlay;
+    args->measured.machine.outputs = {args->output.file};
+    return run_validate(*args, session);
+  };
 }
 
 }  // namespace collcast::cli

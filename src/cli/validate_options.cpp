@@ -169,20 +169,20 @@ void add_measured_options(CLI::App& app, MeasuredArgs& args) {
   app.get_option("--ranks")->description("of logs that do not name their devices");
 }
 
-std::vector<std::string> inputs_of(const MeasuredArgs& args, const std::string& overlay) {
-  std::vector<std::string> out = files_of_measured(args.measured);
-  out.push_back(args.machine.topology);
-  out.push_back(overlay);
-  return out;
-}
-
 std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& session, Diagnostics& errors) {
   const Missing missing = parse_missing(args, errors);
   const std::optional<SizePart> part = parse_part(args.part, errors);
   const auto statistic = parse_word("--statistic", args.statistic, {"mean", "median", "min"}, errors);
   std::optional<Machines> machines = find_machines(args, session, errors);
   Readings all;
-  for (const std::string& path : places(args, session, errors)) {
+  const std::vector<std::string> paths = places(args, session, errors);
+  std::vector<std::string> inputs = files_of_measured(paths);
+  inputs.push_back(args.machine.overlay);
+  if (machines)
+    for (const TopologySpec& spec : machines->specs())
+      for (std::string& file : files_of_machine(spec)) inputs.push_back(std::move(file));
+  append(errors, check_overwriting(inputs, args.machine.outputs));
+  for (const std::string& path : paths) {
     Result<Readings> one =
         path == "-" ? load_measured_stream(std::cin, "standard input") : load_measured(path, typed("--measured", path));
     if (!one) {

@@ -23,9 +23,6 @@ struct MeasuredArgs {
 };
 void add_measured_options(CLI::App&, MeasuredArgs&);
 
-/// The files that these options name, and an overlay, for check_overwriting.
-std::vector<std::string> inputs_of(const MeasuredArgs&, const std::string& overlay = "");
-
 /// Measurements and the machines that they can be put on.
 struct Measured {
   std::vector<MeasuredTable> tables;
@@ -34,7 +31,8 @@ struct Measured {
   Machines machines;
   Statistic statistic = Statistic::mean;
 };
-/// Nothing, and why, if anything is wrong. Warnings go to the session's `err`.
+/// Nothing, and why, if anything is wrong, or an output of `machine` is one of the files read. Warnings go to the
+/// session's `err`.
 std::optional<Measured> read_measured(const MeasuredArgs&, const Session&, Diagnostics& errors);
 
 /// "small=20%,all_reduce.large=8%", as often as it is given.

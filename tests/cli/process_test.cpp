@@ -179,13 +179,19 @@ TEST_CASE("no command writes over what it reads") {
       "    base_latency: 20us\n    latency_scale: 2\n    efficiency: {nvlink: 0.5, pcie: 1, network: 1}\n";
   REQUIRE(run_shell("collcast step llama3-8b-8xh100 --output r.json && mkdir in && cp r.json in", folder.path()).exit ==
           0);
-  folder.write("m.yaml", "schema: collcast.topology.v1\nextends: dgx-h100\nname: dgx-h100\n");
+  folder.write("m.yaml", "schema: collcast.topology.v1\nextends: ./b.yaml\nname: dgx-h100\n");
+  folder.write("b.yaml", "schema: collcast.topology.v1\nextends: dgx-h100\nname: b\ngpu: {kernels: k.yaml}\n");
+  REQUIRE(run_shell("sed 's/^name: .*/name: k/' '" + std::string(COLLCAST_SOURCE_DIR) +
+                        "/topologies/kernels/h100.yaml' > k.yaml",
+                    folder.path())
+              .exit == 0);
   const std::string sidecar = "id: t\ncollective: all_reduce\nsystem: s\nnodes: 1\nnranks: 8\n";
   folder.write("s.yaml", scenario);
   folder.write("t.csv", table);
   folder.write("t.yaml", sidecar);
   folder.write("o.yaml", overlay);
-  const std::string machine = folder.read("m.yaml"), result = folder.read("r.json");
+  const std::string machine = folder.read("m.yaml"), base = folder.read("b.yaml"), kernels = folder.read("k.yaml");
+  const std::string result = folder.read("r.json");
   const std::vector<std::pair<std::string, std::string>> cases{
       {"validate --measured t.csv --topology dgx-h100 --output t.csv",
        "'t.csv' would be written over the input 't.csv'"},
@@ -206,7 +212,19 @@ TEST_CASE("no command writes over what it reads") {
       {"plan s.yaml --overlay o.yaml --format json --output o.yaml", "the input 'o.yaml'"},
       {"explain step s.yaml --format json --output s.yaml", "the input 's.yaml'"},
       {"explain collective all_reduce --topology m.yaml --format json --output m.yaml", "the input 'm.yaml'"},
-      {"collective all_reduce --topology m.yaml --overlay o.yaml --format json --output o.yaml", "the input 'o.yaml'"}};
+      {"collective all_reduce --topology m.yaml --overlay o.yaml --format json --output o.yaml", "the input 'o.yaml'"},
+      {"collective all_reduce --topology m.yaml --format json --output b.yaml", "'b.yaml' would be written over"},
+      {"groups --tp 2 --topology m.yaml --format json --output b.yaml", "'b.yaml' would be written over"},
+      {"topology show m.yaml --format json --output b.yaml", "'b.yaml' would be written over"},
+      {"topology check m.yaml --format json --output k.yaml", "'k.yaml' would be written over"},
+      {"topology check m.yaml --set node=1 --format json --output m.yaml", "'m.yaml' would be written over"},
+      {"topology check m.yaml --set node=1 --format json --output b.yaml", "'b.yaml' would be written over"},
+      {"topology export m.yaml --output b.yaml", "'b.yaml' would be written over"},
+      {"step s.yaml --format json --output b.yaml", "'b.yaml' would be written over"},
+      {"step s.yaml --format json --output k.yaml", "'k.yaml' would be written over"},
+      {"step s.yaml --list --format json --output s.yaml", "'s.yaml' would be written over"},
+      {"report s.yaml --format json --output k.yaml", "'k.yaml' would be written over"},
+      {"validate --measured t.csv --topology m.yaml --format json --output b.yaml", "'b.yaml' would be written over"}};
   for (const auto& [command, expected] : cases) {
     const Outcome outcome = run_shell("collcast " + command, folder.path());
     INFO(command << "\n" << outcome.err);
@@ -218,6 +236,8 @@ TEST_CASE("no command writes over what it reads") {
   CHECK(folder.read("t.yaml") == sidecar);
   CHECK(folder.read("o.yaml") == overlay);
   CHECK(folder.read("m.yaml") == machine);
+  CHECK(folder.read("b.yaml") == base);
+  CHECK(folder.read("k.yaml") == kernels);
   CHECK(folder.read("r.json") == result);
   CHECK(folder.read("in/r.json") == result);
   // Another file in the same folder is nobody's input.

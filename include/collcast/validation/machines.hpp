@@ -53,6 +53,7 @@ class Machines {
   void calibrate(Overlay, Library = Library::ideal);
 
   std::vector<std::string> names() const;
+  const std::vector<TopologySpec>& specs() const { return specs_; }
   const std::vector<std::string>& set() const { return set_; }
   /// The table on its machine, or why it cannot be put there. The table must outlive the answer.
   Result<PlacedTable> place(const MeasuredTable&);
