@@ -80,7 +80,12 @@ std::string SavedValue::text(const std::string& key) const {
 std::optional<double> SavedValue::number(const std::string& key) const {
   const Json* found = find(key, false);
   if (found == nullptr) return std::nullopt;
-  if (found->is_number()) return found->get<double>();
+  if (found->is_number()) {
+    const double value = found->get<double>();
+    if (value < 0 && (key.ends_with("_s") || key.ends_with("_bytes")))
+      at(key, *found).error(fmt::format("{} is {}", path_text(key), value), "expected 0 or more");
+    return value;
+  }
   at(key, *found).error(fmt::format("{} is no number", path_text(key)), "expected a number in the unit of the key");
   return std::nullopt;
 }
@@ -88,6 +93,13 @@ std::optional<double> SavedValue::number(const std::string& key) const {
 double SavedValue::required_number(const std::string& key) const {
   if (find(key, true) == nullptr) return 0;
   return number(key).value_or(0);
+}
+
+double SavedValue::positive_number(const std::string& key) const {
+  const double value = required_number(key);
+  if (value == 0 && has(key) && value_[key].is_number())
+    at(key, value_[key]).error(fmt::format("{} is 0", path_text(key)), "expected more than 0; was the file edited?");
+  return value;
 }
 
 SavedValue SavedValue::object(const std::string& key) const {

@@ -40,6 +40,7 @@ class SavedValue {
   std::string text(const std::string& key) const;
   std::optional<double> number(const std::string& key) const;
   double required_number(const std::string& key) const;
+  double positive_number(const std::string& key) const;
   SavedValue object(const std::string& key) const;
   std::vector<SavedValue> list(const std::string& key) const;
 

@@ -87,7 +87,9 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
   out.name = variant_name(value);
   out.title = value.text("title");
   SavedRow row;
-  row.figures.push_back({"step_s", value.required_number("step_s")});
+  // Tasks may take no time, a model's step cannot.
+  const double step = value.has("inputs") ? value.positive_number("step_s") : value.required_number("step_s");
+  row.figures.push_back({"step_s", step});
   add_figures(value, {"tokens_per_s_per_gpu", "model_flops_per_s_per_gpu", "mfu"}, row);
   add_figures(value.object("memory"), {"peak_bytes"}, row);
   for (const char* key : {"ttft_s", "tpot_s", "tokens_per_s"}) {
@@ -176,7 +178,7 @@ std::string layout_name(const SavedValue& row) {
 SavedRow layout_row(const SavedValue& from, std::string name) {
   SavedRow row;
   row.name = std::move(name);
-  row.figures.push_back({"step_s", from.required_number("step_s")});
+  row.figures.push_back({"step_s", from.positive_number("step_s")});
   add_figures(from, {"mfu", "peak_bytes"}, row);
   add_step_terms(from, row);
   return row;

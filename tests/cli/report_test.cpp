@@ -117,3 +117,17 @@ TEST_CASE("a page is one file that names nothing outside itself, or exit 3 says 
     CHECK(page.substr(0, page.find("<script")).find(outside) == std::string::npos);
   }
 }
+
+TEST_CASE("a log or a table is told from a scenario and a result, with the command that reads it") {
+  const Folder folder;
+  folder.write("a.log", "# nThread 1 nGpus 8\n#  size count type redop root time algbw busbw #wrong\n");
+  folder.write("t.csv", "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\nall_reduce,8,9.5,0,0,0\n");
+  folder.write("j.json", R"({"version": 2, "results": [{"out_of_place": {"bus_bw": 1}}]})");
+  for (const std::string name : {"a.log", "t.csv", "j.json"}) {
+    const Outcome outcome = run_shell("collcast report " + name, folder.path());
+    INFO(outcome.err);
+    CHECK(outcome.exit == 2);
+    CHECK(outcome.err.find(name + ": error: this is a measured table or a log of nccl-tests") == 0);
+    CHECK(outcome.err.find("'collcast validate --measured " + name) != std::string::npos);
+  }
+}

@@ -70,6 +70,8 @@ TEST_CASE("what is wrong has its place") {
       {"{\"version\": \"2.17\"}", "f.json:1:1: error: this is no result of collcast"},
       {"{\"schema\":\n \"collcast.step.v2\"}", "f.json:2:2: error: 'collcast.step.v2' is nothing that can be compared"},
       {replaced(step, "\"step_s\": 1,", "\"step_s\": \"fast\","), "f.json:3:12: error: step_s is no number"},
+      {replaced(step, "\"step_s\": 1,", "\"step_s\": -1,"), "f.json:3:12: error: step_s is -1"},
+      {replaced(step, "\"step_s\": 1,", "\"inputs\": {}, \"step_s\": 0,"), "f.json:3:26: error: step_s is 0"},
       {replaced(step, "\"step_s\": 1,", ""), "f.json:1:1: error: 'step_s' is missing"},
       {replaced(step, "\"s\"", "7"), "f.json:2:14: error: scenario is no text"},
       {replaced(step, "\"limit\": 2", "\"limit\": []"), "f.json:4:58: error: gates.0.limit is no number"},
