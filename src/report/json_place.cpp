@@ -74,14 +74,6 @@ class Walker {
 
 }  // namespace
 
-Location place_at(std::string_view text, std::size_t offset, const std::string& file) {
-  offset = std::min(offset, text.size());
-  const std::string_view before = text.substr(0, offset);
-  const auto line = std::count(before.begin(), before.end(), '\n');
-  const std::size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  return {file, static_cast<int>(line) + 1, static_cast<int>(offset - start) + 1};
-}
-
 Location place_of(std::string_view text, const std::vector<std::string>& path, const std::string& file) {
   Walker walker(text);
   for (const std::string& key : path) {

@@ -7,12 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "collcast/base/diagnostic.hpp"
+#include "collcast/base/text.hpp"
 
 namespace collcast {
-
-/// Line and column (in bytes, both from 1) of an offset.
-Location place_at(std::string_view text, std::size_t offset, const std::string& file);
 
 /// Of the value that keys and indices lead to, in text that is known to be JSON; of the last value on the way that is
 /// there.

@@ -111,7 +111,7 @@ bool says_several_experts(const Entry& entry) {
 void warn_of_experts(Reader& reader, const Node& tree) {
   for (const Entry& entry : tree.entries) {
     if (says_several_experts(entry))
-      reader.warn({entry.at.location(), fmt::format("key '{}' is not read", input::shown(entry.key)),
+      reader.warn({entry.at.location(), fmt::format("key '{}' is not read", shown(entry.key)),
                    "the model is read as a dense one; a mixture of experts is not modelled"});
   }
 }
@@ -146,7 +146,7 @@ Diagnostic unsupported(const Node& tree, const Node& stated, const std::string& 
       experts ? std::string("a mixture of experts is not modelled, nor is it a dense model of the same fields")
       : missing.empty() ? std::string("it has the fields of a dense transformer: give them inline under 'model'")
                         : fmt::format("of the fields of a dense transformer it lacks: {}", fmt::join(missing, ", "));
-  return {stated.at.location(), fmt::format("architecture '{}' is not supported", input::shown(name)),
+  return {stated.at.location(), fmt::format("architecture '{}' is not supported", shown(name)),
           fmt::format("supported: {}; {}", fmt::join(supported_names(), ", "), fields)};
 }
 

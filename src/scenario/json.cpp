@@ -80,7 +80,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     const std::string what = e.what();
     // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": the tail says it.
-    const Location where = locate(text_, position > 0 ? position - 1 : 0, name_);
+    const Location where = place_at(text_, position > 0 ? position - 1 : 0, name_);
     if (what.find("unexpected end of input") != std::string::npos) {
       errors.push_back(
           {where, "the JSON ends before it is complete", "is the file whole? A quote, bracket or brace is still open"});

@@ -9,7 +9,7 @@ Result<ScenarioEntry> describe_scenario(const std::string& name_or_file, const S
   const Location where{"command line"};
   const Result<std::string> file = input::find_file({name_or_file, "", where}, search.scenarios, "scenario");
   if (!file) return file.errors();
-  const Result<std::string> text = input::read_file(*file, where);
+  const Result<std::string> text = read_file(*file, where);
   if (!text) return text.errors();
   const Result<input::Node> tree = input::parse_yaml(*text, *file);
   if (!tree) return tree.errors();

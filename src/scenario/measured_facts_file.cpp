@@ -122,7 +122,7 @@ Result<MeasuredFacts> parse_measured_facts(std::string_view text, std::string_vi
 }
 
 Result<MeasuredFacts> load_measured_facts(const std::string& file, const Location& asked_by) {
-  const Result<std::string> text = input::read_file(file, asked_by);
+  const Result<std::string> text = read_file(file, asked_by);
   if (!text) return text.errors();
   return parse_measured_facts(*text, file);
 }

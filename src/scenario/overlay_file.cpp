@@ -185,7 +185,7 @@ Result<Overlay> load_overlay(const std::string& name_or_file, const SearchPath& 
     if (!found) return found.errors();
     file = std::move(found).value();
   }
-  const Result<std::string> text = input::read_file(file, asked_by);
+  const Result<std::string> text = read_file(file, asked_by);
   if (!text) return text.errors();
   return parse_overlay(*text, file);
 }
@@ -253,7 +253,7 @@ Result<Calibration> calibration_of(const Overlay& overlay, const std::string& ma
   for (const Calibration& c : overlay.machines)
     names.push_back(c.library == Library::nccl ? c.machine + " with library nccl" : c.machine);
   return Diagnostic{asked_by,
-                    fmt::format("'{}' does not calibrate '{}'{}", input::shown(overlay.file), machine,
+                    fmt::format("'{}' does not calibrate '{}'{}", shown(overlay.file), machine,
                                 library == Library::nccl ? " with library nccl" : ""),
                     fmt::format("it is for: {}", fmt::join(names, ", "))};
 }

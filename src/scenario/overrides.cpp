@@ -9,17 +9,17 @@ namespace collcast {
 Result<Override> parse_override(std::string_view text) {
   // Columns count in what the user typed, the option's name included.
   constexpr std::string_view option = "--set ";
-  const std::string typed = std::string(option) + input::shown(text);
+  const std::string typed = std::string(option) + shown(text);
   const auto column = [&](std::size_t offset) {
     return Location{typed, 1, static_cast<int>(option.size() + offset) + 1};
   };
   const std::size_t equals = text.find('=');
   const char* hint = "expected path=value, such as network.link.bandwidth=400Gb/s";
   if (equals == std::string_view::npos)
-    return Diagnostic{column(text.size()), fmt::format("'{}' has no '=' and sets nothing", input::shown(text)), hint};
-  if (equals == 0) return Diagnostic{column(0), fmt::format("'{}' names no path", input::shown(text)), hint};
+    return Diagnostic{column(text.size()), fmt::format("'{}' has no '=' and sets nothing", shown(text)), hint};
+  if (equals == 0) return Diagnostic{column(0), fmt::format("'{}' names no path", shown(text)), hint};
   if (equals + 1 == text.size())
-    return Diagnostic{column(text.size()), fmt::format("'{}' gives no value", input::shown(text)), hint};
+    return Diagnostic{column(text.size()), fmt::format("'{}' gives no value", shown(text)), hint};
   return Override{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)), column(0),
                   column(equals + 1)};
 }

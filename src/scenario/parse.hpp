@@ -9,11 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "collcast/base/text.hpp"
 #include "scenario/tree.hpp"
 
 namespace collcast::input {
 
-inline constexpr std::size_t max_file_bytes = std::size_t{16} << 20;
 inline constexpr int max_depth = 64;
 inline constexpr std::size_t max_punctuation = 400'000;
 inline constexpr std::size_t max_map_keys = 4096;
@@ -21,19 +21,10 @@ inline constexpr std::size_t max_map_keys = 4096;
 Result<Node> parse_yaml(std::string_view text, const std::string& file);
 Result<Node> parse_json(std::string_view text, const std::string& file);
 
-/// Line and column (in bytes, both from 1) of an offset.
-Location locate(std::string_view text, std::size_t offset, const std::string& file);
-
 /// Sets the keys of a finished map aside that it has already; too many keys are an error at once.
 void check_keys(Node& map, Diagnostics&);
 
 /// Everything about the bytes themselves that keeps them from being parsed. `yaml`: tabs in front of a line too.
 Diagnostics check_text(std::string_view text, const std::string& file, bool yaml);
-
-/// The content of a file, or why it cannot be had: missing, a directory, no permission, too large.
-Result<std::string> read_file(const std::string& path, const Location& asked_by);
-
-/// For messages: cut to a line's length, control characters spelled out.
-std::string shown(std::string_view text);
 
 }  // namespace collcast::input

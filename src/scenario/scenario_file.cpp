@@ -259,7 +259,7 @@ Result<Scenario> load_scenario(const std::string& name_or_file, const ScenarioOp
   const Location where{"command line"};
   const Result<std::string> file = input::find_file({name_or_file, "", where}, options.search.scenarios, "scenario");
   if (!file) return file.errors();
-  const Result<std::string> text = input::read_file(*file, where);
+  const Result<std::string> text = read_file(*file, where);
   if (!text) return text.errors();
   return parse_scenario(*text, *file, options);
 }

@@ -1,49 +1,13 @@
-// Files and the bytes in them: existence, size, encoding. Nothing here knows YAML or JSON.
+// The bytes of a YAML or JSON file: size, encoding, punctuation. Nothing here knows what they mean.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <system_error>
 
-#include "collcast/base/utf8.hpp"
 #include "scenario/parse.hpp"
 
 namespace collcast::input {
 
-Location locate(std::string_view text, std::size_t offset, const std::string& file) {
-  offset = std::min(offset, text.size());
-  const std::string_view before = text.substr(0, offset);
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t newline = before.rfind('\n');
-  const std::size_t column = newline == std::string_view::npos ? offset + 1 : offset - newline;
-  return {file, static_cast<int>(line), static_cast<int>(column)};
-}
-
 namespace {
-
-unsigned byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
-
-bool is_control(unsigned byte) { return (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F; }
-
-/// First byte that is no text, if any.
-Diagnostics check_encoding(std::string_view text, const std::string& file) {
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = character_length(text, i);
-    if (length == 0)
-      return {{locate(text, i, file), fmt::format("byte 0x{:02X} at offset {} is not UTF-8", byte_at(text, i), i),
-               "save the file as UTF-8 text"}};
-    if (is_control(byte_at(text, i)))
-      return {{locate(text, i, file),
-               fmt::format("control character 0x{:02X} at offset {} in a text file", byte_at(text, i), i),
-               "is this a text file? Remove the character"}};
-    i += length;
-  }
-  return {};
-}
 
 /// yaml-cpp reads an indenting tab as part of the key; the standard forbids it.
 void check_tabs(std::string_view text, const std::string& file, Diagnostics& errors) {
@@ -54,7 +18,7 @@ void check_tabs(std::string_view text, const std::string& file, Diagnostics& err
     const std::size_t content = text.find_first_not_of(" \t", first);
     if (text[first] == '\t' && content != std::string_view::npos && text[content] != '\n' && text[content] != '\r' &&
         text[content] != '#') {
-      errors.push_back({locate(text, first, file), "a tab indents this line", "YAML is indented with spaces"});
+      errors.push_back({place_at(text, first, file), "a tab indents this line", "YAML is indented with spaces"});
       return;
     }
     const std::size_t newline = text.find('\n', first);
@@ -81,62 +45,6 @@ Diagnostics check_text(std::string_view text, const std::string& file, bool yaml
              fmt::format("up to {} are read; is this the right file?", max_punctuation)}};
   if (yaml) check_tabs(text, file, errors);
   return errors;
-}
-
-Result<std::string> read_file(const std::string& path, const Location& asked_by) {
-  const auto refused = [&](std::string message, std::string hint) {
-    return Diagnostic{asked_by, std::move(message), std::move(hint)};
-  };
-  const std::string name = shown(path);
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found)
-    return refused(fmt::format("file '{}' does not exist", name),
-                   asked_by.line == 0 || asked_by.file.starts_with("--topology ")
-                       ? "check the path; it is relative to the working directory"
-                       : "check the path; it is relative to the file that names it");
-  if (status.type() == std::filesystem::file_type::directory)
-    return refused(fmt::format("'{}' is a directory", name), "name a file in it");
-  if (status.type() == std::filesystem::file_type::regular) {
-    if (const auto size = std::filesystem::file_size(path, error); !error && size > max_file_bytes)
-      return refused(fmt::format("file '{}' has {} bytes, too many", name, size),
-                     fmt::format("files are read up to {} MiB", max_file_bytes >> 20));
-  }
-  errno = 0;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file)
-    return refused(fmt::format("file '{}' cannot be opened: {}", name, std::generic_category().message(errno)),
-                   "check that you may read it");
-  std::string content;
-  std::array<char, 65536> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
-    content.append(buffer.data(), got);
-    if (content.size() > max_file_bytes)
-      return refused(fmt::format("file '{}' is too large", name),
-                     fmt::format("files are read up to {} MiB", max_file_bytes >> 20));
-  }
-  if (std::ferror(file.get()) != 0)
-    return refused(fmt::format("file '{}' cannot be read: {}", name, std::generic_category().message(errno)), "");
-  return content;
-}
-
-std::string shown(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::string out;
-  for (std::size_t i = 0; i < text.size();) {
-    if (out.size() >= longest) return out + "...";
-    const std::size_t length = character_length(text, i);
-    const unsigned byte = byte_at(text, i);
-    // U+0080 to U+009F are control characters too: terminals act on them.
-    if (length == 0 || byte < 0x20 || byte == 0x7F || (byte == 0xC2 && byte_at(text, i + 1) < 0xA0)) {
-      out += fmt::format("\\x{:02X}", byte);
-      ++i;
-    } else {
-      out += text.substr(i, length);
-      i += length;
-    }
-  }
-  return out;
 }
 
 }  // namespace collcast::input

@@ -125,7 +125,7 @@ TEST_CASE("a file of punctuation is refused before it fills the memory") {
 }
 
 TEST_CASE("a text above the limit is refused whatever it holds") {
-  const std::string text(input::max_file_bytes + 1, 'x');
+  const std::string text(max_file_bytes + 1, 'x');
   CHECK(error_of(text).message == "16777217 bytes are too many");
   CHECK(error_of(text).where.file == "f.yaml");
 }
@@ -214,7 +214,7 @@ TEST_CASE("a file that is missing, a directory, too large or not allowed says so
 }
 
 TEST_CASE("an endless file is cut off") {
-  CHECK(input::read_file("/dev/zero", {"command line"}).errors().at(0).message == "file '/dev/zero' is too large");
+  CHECK(read_file("/dev/zero", {"command line"}).errors().at(0).message == "file '/dev/zero' is too large");
 }
 
 TEST_CASE("the same limits hold for scenarios and kernel tables") {
