@@ -12,6 +12,9 @@ namespace collcast::input {
 /// The data types that peaks and kernel tables are given for.
 const std::vector<std::string>& precisions();
 
+/// In the order of Wiring.
+const std::vector<std::string>& wiring_words();
+
 /// Reads `schema`. False if the file is of another kind, so that nothing else in it is worth a message.
 bool read_schema(Reader&, Object& file, const std::string& schema);
 

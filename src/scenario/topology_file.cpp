@@ -103,9 +103,9 @@ LinkGroup read_link(Reader& reader, const Node& node, const std::string& path) {
   Object o(reader, node, path);
   o.required("from", link.from, AsName{});
   o.required("to", link.to, AsName{});
-  o.optional("wiring", link.wiring,
-             AsWord<Wiring>{{"all", "one_to_one", "spread", "ring", "pairs"},
-                            {Wiring::all, Wiring::one_to_one, Wiring::spread, Wiring::ring, Wiring::pairs}});
+  o.optional(
+      "wiring", link.wiring,
+      AsWord<Wiring>{wiring_words(), {Wiring::all, Wiring::one_to_one, Wiring::spread, Wiring::ring, Wiring::pairs}});
   if (link.wiring == Wiring::pairs) {
     o.required("pairs", link.pairs, AsPairs{});
   } else {
@@ -225,6 +225,11 @@ void read_nodes(Reader& reader, const Node& node, TopologySpec& spec) {
 const std::vector<std::string>& precisions() {
   static const std::vector<std::string> names{"fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8"};
   return names;
+}
+
+const std::vector<std::string>& wiring_words() {
+  static const std::vector<std::string> words{"all", "one_to_one", "spread", "ring", "pairs"};
+  return words;
 }
 
 bool read_schema(Reader& reader, Object& file, const std::string& schema) {

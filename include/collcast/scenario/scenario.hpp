@@ -43,6 +43,8 @@ Result<TopologySpec> parse_topology(std::string_view text, std::string_view file
 /// A shipped name or a file; follows `extends:`.
 Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath&,
                                    const std::vector<Override>& overrides = {});
+/// The description as a file that parse_topology reads back to the same values; `remarks` stand at its top.
+std::string topology_text(const TopologySpec&, const std::vector<std::string>& remarks = {});
 /// Shipped machines: name, title; sorted.
 struct TopologyEntry {
   std::string name, title, file;
