@@ -1,12 +1,12 @@
-// collcast topology list, show, check, export: the machines.
+// collcast topology list, show, check, import, export: the machines.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
-#include <sstream>
 
 #include "cli/commands.hpp"
+#include "cli/foreign_machine.hpp"
 #include "cli/inputs.hpp"
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
@@ -20,9 +20,10 @@ namespace {
 
 struct Args {
   MachineOptions machine;  ///< `topology` is the positional
-  std::string to = "dot";
   bool nccl = false;
   OutputOptions output;
+  ImportArgs import;
+  ExportArgs exported;
 };
 
 Exit run_list(const Args& args, const Session& session) {
@@ -96,29 +97,17 @@ Exit run_check(const Args& args, const Session& session) {
   return refuse(session, errors);
 }
 
-Exit run_export(const Args& args, const Session& session) {
-  Diagnostics errors;
-  parse_word("--to", args.to, {"dot"}, errors);
-  const auto machine = load_machine(args.machine, 0, session, errors);
-  if (!errors.empty()) return refuse(session, errors);
-  std::ostringstream dot;
-  machine->fabric.write_dot(dot);
-  return deliver(session, std::string_view(), {{args.output.file, dot.str()}});
-}
-
 /// The positional and the options that change or size a machine.
-void add_target(CLI::App& app, Args& args, const char* name) {
-  app.add_option(name, args.machine.topology, "a machine of 'collcast topology list', or a file")
-      ->type_name("")
-      ->required();
+void add_target(CLI::App& app, MachineOptions& machine, const char* name) {
+  app.add_option(name, machine.topology, "a machine of 'collcast topology list', or a file")->type_name("")->required();
   const auto option = [&](const char* option_name, std::string& value, const char* type, const char* text) {
     app.add_option(option_name, value, text)->type_name(type)->group("Machine");
   };
-  option("--nodes", args.machine.nodes, "N", "number of nodes (default: the file's)");
-  option("--ranks", args.machine.ranks, "K", "sizes a teaching machine");
-  option("--link-bandwidth", args.machine.link_bandwidth, "RATE", "of the network's links");
-  option("--link-latency", args.machine.link_latency, "TIME", "of the network's links");
-  app.add_option("--set", args.machine.sets, "change one value of the file for this run (repeatable)")
+  option("--nodes", machine.nodes, "N", "number of nodes (default: the file's)");
+  option("--ranks", machine.ranks, "K", "sizes a teaching machine");
+  option("--link-bandwidth", machine.link_bandwidth, "RATE", "of the network's links");
+  option("--link-latency", machine.link_latency, "TIME", "of the network's links");
+  app.add_option("--set", machine.sets, "change one value of the file for this run (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->group("Machine");
@@ -128,13 +117,13 @@ void add_target(CLI::App& app, Args& args, const char* name) {
 
 Command add_topology(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
-  CLI::App& app = *parent.add_subcommand("topology", "machines: list, show, check, export");
+  CLI::App& app = *parent.add_subcommand("topology", "machines: list, show, check, import, export");
   app.require_subcommand(1);
   CLI::App* list = app.add_subcommand("list", "the shipped machines");
   add_output_options(*list, args->output);
   list->footer("Example:\n  collcast topology list");
   CLI::App* show = app.add_subcommand("show", "devices, links, rates and their sources, examples of paths");
-  add_target(*show, *args, "NAME");
+  add_target(*show, args->machine, "NAME");
   show->add_flag("--nccl", args->nccl, "also NCCL's channels and their speeds, as NCCL_DEBUG=INFO prints them")
       ->group("Machine");
   add_output_options(*show, args->output);
@@ -142,23 +131,28 @@ Command add_topology(CLI::App& parent) {
       "Examples:\n  collcast topology show dgx-h100 --nodes 4\n  collcast topology show dgx-h100 --nodes 4 --nccl\n"
       "  collcast topology show ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s");
   CLI::App* check = app.add_subcommand("check", "everything that is wrong with a file, or 'ok' and its size");
-  add_target(*check, *args, "FILE");
+  add_target(*check, args->machine, "FILE");
   add_output_options(*check, args->output);
   check->footer("Example:\n  collcast topology check dgx-h100");
-  CLI::App* dot = app.add_subcommand("export", "the whole graph, for other programs");
-  add_target(*dot, *args, "NAME");
-  dot->add_option("--to", args->to, "dot: Graphviz (default)")->type_name("FORMAT");
-  dot->add_option("--output", args->output.file,
-                  "write the result to FILE, complete or not at all ('-': standard output)")
+  CLI::App* import = app.add_subcommand("import", "a machine's file from NCCL's topology XML or nvidia-smi topo -m");
+  add_import_options(*import, args->import);
+  import->footer(
+      "Examples:\n  collcast topology import topo.xml --like dgx-h100 --output my-machine.yaml\n"
+      "  nvidia-smi topo -m > topo.txt && collcast topology import topo.txt --like dgx-a100 --nic-rate 100Gb/s");
+  CLI::App* out = app.add_subcommand("export", "the whole graph, for other programs");
+  add_target(*out, args->exported.machine, "NAME");
+  out->add_option("--format,--to", args->exported.format, "dot: Graphviz (default)")->type_name("FORMAT");
+  out->add_option("--output", args->exported.output, "write the result to FILE, complete or not at all ('-': standard output)")
       ->type_name("FILE");
-  dot->footer("Example:\n  collcast topology export dgx-h100 --output dgx-h100.dot");
+  out->footer("Example:\n  collcast topology export dgx-h100 --output dgx-h100.dot");
   app.footer("Example:\n  collcast topology show dgx-h100");
   return [=](const Session& session) {
     args->machine.outputs = {args->output.file};
     if (list->parsed()) return run_list(*args, session);
     if (show->parsed()) return run_show(*args, session);
     if (check->parsed()) return run_check(*args, session);
-    return run_export(*args, session);
+    if (import->parsed()) return run_import(args->import, session);
+    return run_export(args->exported, session);
   };
 }
 

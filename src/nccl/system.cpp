@@ -6,21 +6,12 @@
 #include <string>
 #include <variant>
 
+#include "collcast/nccl/links.hpp"
 #include "collcast/topology/wiring.hpp"
 
 namespace collcast::nccl {
 
 namespace {
-
-struct Nvlink {
-  double speed, rate;  ///< of one link, GB/s: as NCCL counts it, and by the data sheet
-};
-Nvlink nvlink_of(int compute_capability) {
-  if (compute_capability >= 100) return {40.1, 50};
-  if (compute_capability >= 90) return {20.6, 25};
-  if (compute_capability == 86) return {12, 14.0625};
-  return {20, 25};
-}
 
 /// Of a port by its data-sheet rate in GB/s, whatever its generation and width. Generation 6 codes differently: 121
 /// GB/s there are 96 here, up to 5 the rate is 128/130 of 16/12 of the speed.
@@ -58,26 +49,37 @@ struct NetworkRate {
 
 /// NVLinks of a group of links, straight or to a switch.
 void add_nvlinks(System& out, const LinkGroup& link, const std::vector<std::pair<int, int>>& pairs, bool to_switch) {
-  const Nvlink one = nvlink_of(out.compute_capability);
-  const double links = in_gb(link.bandwidth) / one.rate;
+  const NvlinkSpeed one = nvlink_speed(out.compute_capability);
+  const double links = link.bandwidth.value() / one.data_sheet.value(), counted = links * in_gb(one.counted);
   if (to_switch) {
     out.nvswitch = true;
-    out.nvlink_speed += links * one.speed;
+    out.nvlink_speed += counted;
     out.nvlink_rate = out.nvlink_rate + link.bandwidth;
     return;
   }
   for (const auto& [a, b] : pairs) {
     const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
-    out.nvlinks[i][j] += links * one.speed;
-    out.nvlinks[j][i] += links * one.speed;
+    out.nvlinks[i][j] += counted;
+    out.nvlinks[j][i] += counted;
   }
   double speed = 0;
   for (const double s : out.nvlinks.front()) speed += s;
   out.nvlink_speed = speed;
-  out.nvlink_rate = Bandwidth(speed / one.speed * one.rate * 1e9);
+  out.nvlink_rate = speed * 1e9 / one.counted.value() * one.data_sheet;
 }
 
 }  // namespace
+
+NvlinkSpeed nvlink_speed(int compute_capability) {
+  const auto speed = [](double counted, double data_sheet) {
+    return NvlinkSpeed{Bandwidth(counted * 1e9), Bandwidth(data_sheet * 1e9)};
+  };
+  if (compute_capability >= 100) return speed(40.1, 50);
+  if (compute_capability >= 90) return speed(20.6, 25);
+  if (compute_capability == 86) return speed(12, 14.0625);
+  if (compute_capability < 70) return speed(18, 20);
+  return speed(20, 25);
+}
 
 System system_of(const TopologySpec& spec, int compute_capability, bool nvlink) {
   System out;

@@ -1,0 +1,153 @@
+#include "cli/foreign_machine.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "cli/inputs.hpp"
+#include "cli/output.hpp"
+#include "cli/values.hpp"
+#include "collcast/base/text.hpp"
+#include "collcast/base/units.hpp"
+#include "collcast/exchange/machine.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+using exchange::ForeignNode;
+using exchange::MachineFormat;
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_name_character(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; }
+
+/// "My topo.xml" -> "My-topo"
+std::string name_of_file(const std::string& file) {
+  std::string out = std::filesystem::path(file).stem().string();
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return !is_name_character(c); }, '-');
+  if (out.empty() || !is_letter(out.front())) out.insert(0, "machine-");
+  return out;
+}
+
+std::string name_of(const ImportArgs& args, Diagnostics& errors) {
+  if (args.name.empty()) return name_of_file(args.output.empty() ? args.file : args.output);
+  if (!is_letter(args.name.front()) || !std::all_of(args.name.begin(), args.name.end(), is_name_character))
+    errors.push_back({typed("--name", args.name), fmt::format("--name is '{}'", shown(args.name)),
+                      "expected a letter, then letters, digits, '_' or '-'"});
+  return args.name;
+}
+
+Result<ForeignNode> read_foreign(const ImportArgs& args, std::optional<MachineFormat> format) {
+  const Result<std::string> text = read_file(args.file, command_line);
+  if (!text) return text.errors();
+  if (!format) format = exchange::machine_format(*text);
+  if (!format && text->find_first_not_of(" \t\r\n") == std::string::npos)
+    return Diagnostic{
+        {args.file, 1, 1}, "the file is empty", "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints"};
+  if (!format)
+    return Diagnostic{{args.file, 1, 1},
+                      "this is no description of a machine that is known",
+                      "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints; --from nccl-xml or "
+                      "--from nvidia-smi says which"};
+  return *format == MachineFormat::nccl_xml ? exchange::read_nccl_topology(*text, args.file)
+                                            : exchange::read_nvidia_smi(*text, args.file);
+}
+
+/// Shipped machines with that GPU; those with as many of them first.
+std::string machines_like(const ForeignNode& node, const Session& session) {
+  std::vector<std::pair<int, std::string>> found;
+  for (const TopologyEntry& entry : list_topologies(session.search)) {
+    const Result<TopologySpec> spec = load_topology(entry.name, session.search);
+    if (!spec || spec->gpu.model.empty() || (!node.gpu_model.empty() && spec->gpu.model != node.gpu_model)) continue;
+    const bool as_many = std::any_of(spec->devices.begin(), spec->devices.end(), [&](const DeviceGroup& group) {
+      return group.kind == DeviceKind::gpu && group.count == static_cast<int>(node.gpus.size());
+    });
+    found.emplace_back(as_many ? 0 : 1, entry.name);
+  }
+  if (found.empty()) return "'collcast topology list' has the machines; none has this GPU";
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> names;
+  for (const auto& [rank, name] : found) names.push_back(name);
+  return fmt::format("expected --like NAME|FILE; {}: {}",
+                     node.gpu_model.empty() ? "there are" : "with " + node.gpu_model + " there are",
+                     fmt::join(names, ", "));
+}
+
+std::optional<TopologySpec> like_machine(const ImportArgs& args, const std::optional<ForeignNode>& node,
+                                         const Session& session, Diagnostics& errors) {
+  if (args.like.empty()) {
+    if (node)
+      errors.push_back({command_line,
+                        fmt::format("--like is missing: {} does not say what its GPUs compute, how long a hop takes "
+                                    "or what joins the nodes",
+                                    node->file),
+                        machines_like(*node, session)});
+    return std::nullopt;
+  }
+  Result<TopologySpec> like = load_topology(args.like, session.search);
+  if (like) return std::move(like).value();
+  append(errors, like.errors());
+  return std::nullopt;
+}
+
+}  // namespace
+
+void add_import_options(CLI::App& app, ImportArgs& args) {
+  app.add_option("FILE", args.file, "NCCL's topology XML, or the output of 'nvidia-smi topo -m'")
+      ->type_name("")
+      ->required();
+  const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
+    app.add_option(name, value, text)->type_name(type);
+  };
+  option("--like", args.like, "NAME|FILE",
+         "the machine that says what FILE does not: GPU figures, latencies, the network, NVLinks of a VM's file");
+  option("--from", args.from, "WORD", "nccl-xml, nvidia-smi or auto (default: by content)");
+  option("--nic-rate", args.nic_rate, "RATE", "line rate of a NIC, such as 100Gb/s, whatever the two say");
+  option("--name", args.name, "NAME", "of the machine (default: by the file's)");
+  option("--output", args.output, "FILE", "write the machine's file to FILE, complete or not at all");
+}
+
+Exit run_import(const ImportArgs& args, const Session& session) {
+  Diagnostics errors = check_overwriting({args.file, args.like}, {args.output});
+  const auto word = parse_word("--from", args.from, {"auto", "nccl-xml", "nvidia-smi"}, errors);
+  const std::string name = name_of(args, errors);
+  const Parsed<Bandwidth> nic_rate =
+      args.nic_rate.empty() ? Parsed<Bandwidth>{true, {}, {}} : parse_bandwidth(args.nic_rate);
+  if (!nic_rate.ok)
+    errors.push_back({typed("--nic-rate", args.nic_rate), fmt::format("--nic-rate is '{}'", shown(args.nic_rate)),
+                      "expected " + nic_rate.expected});
+  if (!errors.empty()) return refuse(session, errors);
+  std::optional<MachineFormat> format;
+  if (*word > 0) format = *word == 1 ? MachineFormat::nccl_xml : MachineFormat::nvidia_smi;
+  Result<ForeignNode> read = read_foreign(args, format);
+  append(errors, read.errors());
+  std::optional<ForeignNode> node;
+  if (read) node = std::move(read).value();
+  const auto like = like_machine(args, node, session, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  const Result<exchange::ImportedMachine> imported = exchange::complete(*node, *like, name, nic_rate.value);
+  if (!imported) return refuse(session, imported.errors());
+  const Result<Fabric> fabric = Fabric::build(imported->spec);
+  if (!fabric) return refuse(session, fabric.errors());
+  warn(session, imported->warnings);
+  const std::string text = topology_text(imported->spec, imported->remarks);
+  if (args.output.empty()) return deliver(session, text);
+  return deliver(session, std::string_view(), {{args.output, text}});
+}
+
+Exit run_export(const ExportArgs& args, const Session& session) {
+  Diagnostics errors;
+  parse_word("--format", args.format, {"dot"}, errors);
+  const auto machine = load_machine(args.machine, 0, session, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  std::ostringstream dot;
+  machine->fabric.write_dot(dot);
+  if (args.output.empty()) return deliver(session, dot.str());
+  return deliver(session, std::string_view(), {{args.output, dot.str()}});
+}
+
+}  // namespace collcast::cli

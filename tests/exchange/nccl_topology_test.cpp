@@ -1,0 +1,253 @@
+// NCCL's topology XML in: the files that vendors publish, and every way a file can be wrong.
+#include <catch2/catch.hpp>
+
+#include <random>
+
+#include "samples.hpp"
+
+using namespace collcast;
+using test::messages;
+using Errors = std::vector<std::string>;
+
+namespace {
+
+int count_of(const TopologySpec& spec, const std::string& name) {
+  for (const DeviceGroup& group : spec.devices)
+    if (group.name == name) return group.count;
+  return 0;
+}
+
+const LinkGroup& link_of(const TopologySpec& spec, const std::string& from, const std::string& to) {
+  for (const LinkGroup& link : spec.links)
+    if (link.from == from && link.to == to) return link;
+  FAIL("no link " << from << " - " << to);
+  return spec.links.front();
+}
+
+/// One socket around what is given, each on a line of its own.
+std::string system_of(const std::string& inside) {
+  return "<system version=\"1\">\n<cpu numaid=\"0\">\n" + inside + "\n</cpu>\n</system>\n";
+}
+std::string gpu(int dev, const std::string& more = "") {
+  return "<pci busid=\"0000:0" + std::to_string(dev + 1) +
+         ":00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" "
+         "link_width=\"16\"><gpu dev=\"" +
+         std::to_string(dev) + "\" sm=\"80\" rank=\"" + std::to_string(dev) + "\" gdr=\"1\">" + more + "</gpu></pci>\n";
+}
+
+Errors errors_of(const std::string& text) {
+  const auto node = exchange::read_nccl_topology(text, "f");
+  return messages(node.errors());
+}
+
+exchange::ForeignNode node_of(const std::string& text) {
+  const auto node = exchange::read_nccl_topology(text, "f");
+  INFO(to_text(node.errors()));
+  REQUIRE(node.ok());
+  return *node;
+}
+
+}  // namespace
+
+TEST_CASE("a vendor's file with the rest of the shipped machine has that machine's channels") {
+  struct Case {
+    const char *file, *machine;
+    bool same_between_nodes;
+  };
+  for (const auto& [file, machine, same] :
+       {Case{"aws-p4d-a100-topo.xml", "aws-p4d", true}, Case{"azure-ndv4-a100-topo.xml", "azure-ndv4", true},
+        Case{"nemo-oci-a100-topo.xml", "oci-a100", true},
+        // Sixteen ports of 180 Gb/s there, eight of 400 in the DGX: only what is inside is the same.
+        Case{"oci-h100-full-dump-topo.xml", "dgx-h100", false}}) {
+    INFO(file);
+    const TopologySpec spec = test::imported(file, machine), shipped = test::shipped_machine(machine);
+    CHECK(test::channels(spec, 1) == test::channels(shipped, 1));
+    if (same) CHECK(test::channels(spec, 2) == test::channels(shipped, 2));
+  }
+}
+
+TEST_CASE("OCI's full dump of an H100 node: what stands in it") {
+  const TopologySpec spec = test::imported("oci-h100-full-dump-topo.xml", "dgx-h100");
+  CHECK(count_of(spec, "gpu") == 8);
+  CHECK(count_of(spec, "nic") == 16);  // two <net> of each of eight adapters
+  CHECK(count_of(spec, "cpu") == 2);
+  // Each GPU has a Broadcom switch of three bridges, which NCCL counts as one.
+  CHECK(count_of(spec, "pcie") == 8);
+  CHECK(link_of(spec, "gpu", "nvswitch").bandwidth == Bandwidth(18 * 25e9));  // 5 + 5 + 4 + 4 links of 25 GB/s
+  CHECK(link_of(spec, "gpu", "pcie").bandwidth == Bandwidth(63e9));           // 32 GT/s x16
+  CHECK(link_of(spec, "pcie", "cpu").bandwidth == Bandwidth(8e9));            // 5 GT/s x16, 8b/10b
+  CHECK(spec.host.cpu == CpuFamily::intel_sapphire_rapids);                   // family 6, model 143 = 0x8f
+  CHECK(std::get<LeafSpineNetwork>(spec.network).bandwidth == Bandwidth(180e9 / 8));
+  // NCCL's list has 22 GB/s as the largest that a NIC of 22.5 carries; each of the sixteen has a channel of it.
+  CHECK(test::channels(spec, 2).front() ==
+        "Pattern 4, crossNic 0, nChannels 16, bw 22.000000/22.000000, type NVL/PIX, sameChannels 1");
+}
+
+TEST_CASE("GPUs are numbered by dev, or by bus id in a skeleton; sockets by NUMA node") {
+  // GPU 0 and 1 of an ND A100 v4 are 0001:00:00.0 and 0002:00:00.0, on the second socket of the file.
+  const auto node = exchange::read_nccl_topology(test::data_file("azure-ndv4-a100-topo.xml"), "f");
+  REQUIRE(node.ok());
+  REQUIRE(node->gpus.size() == 8);
+  const auto socket = [&](const exchange::Attached& one) {
+    return node->switches[static_cast<std::size_t>(one.up.index)].up.index;
+  };
+  std::vector<int> sockets;
+  for (const auto& gpu : node->gpus) sockets.push_back(socket(gpu));
+  CHECK(sockets == std::vector<int>{1, 1, 0, 0, 3, 3, 2, 2});
+  sockets.clear();
+  for (const auto& nic : node->nics) sockets.push_back(socket(nic));
+  CHECK(sockets == std::vector<int>{1, 1, 0, 0, 3, 3, 2, 2});
+
+  const auto turned = node_of(system_of(gpu(1) + gpu(0)));
+  CHECK(turned.gpus.size() == 2);
+}
+
+TEST_CASE("a virtual machine that hides what its NVLinks lead to has none, as in NCCL") {
+  const auto node = exchange::read_nccl_topology(test::data_file("azure-nc96v4-a100pcie-topo.xml"), "f");
+  REQUIRE(node.ok());
+  CHECK(node->nvlinks.shape == exchange::Nvlinks::Shape::none);
+  REQUIRE(node->warnings.size() == 1);
+  CHECK(node->warnings[0].message == "an NVLink of a GPU to itself is left out (4 times, this is the first)");
+  CHECK(node->gpu_model == "A100-PCIe-80GB");
+  const TopologySpec spec = test::imported("azure-nc96v4-a100pcie-topo.xml", "pcie-a100");
+  // Neither speed nor width of a link: 8 GT/s and 16 lanes. The search finds 12 GB/s, as NCCL's own graph file says.
+  CHECK(test::channels(spec, 1).front() ==
+        "Pattern 4, crossNic 0, nChannels 1, bw 12.000000/12.000000, type SYS/PIX, sameChannels 1");
+}
+
+TEST_CASE("NVLinks that the file does not have are the other machine's, straight ones for as many GPUs only") {
+  const TopologySpec ndv2 = test::imported("azure-ndv2-v100-topo.xml", "dgx1-v100");
+  CHECK(link_of(ndv2, "gpu", "gpu").pairs == link_of(test::shipped_machine("dgx1-v100"), "gpu", "gpu").pairs);
+  const auto node = exchange::read_nccl_topology(
+      system_of("<pci busid=\"0000:01:00.0\" class=\"0x030200\"/><pci busid=\"0000:02:00.0\" class=\"0x030200\"/>"),
+      "f");
+  REQUIRE(node.ok());
+  const auto machine = exchange::complete(*node, test::shipped_machine("dgx1-v100"), "m");
+  REQUIRE_FALSE(machine.ok());
+  CHECK(machine.errors().front().message == "f says nothing of NVLinks, and those of dgx1-v100 are of 8 GPUs, not 2");
+}
+
+TEST_CASE("straight NVLinks, links to a hidden device, and unlike numbers of either") {
+  const auto link = [](const char* target, int count, const char* tclass) {
+    return "<nvlink target=\"" + std::string(target) + "\" count=\"" + std::to_string(count) + "\" tclass=\"" + tclass +
+           "\"/>";
+  };
+  const auto straight =
+      node_of(system_of(gpu(0, link("0000:02:00.0", 2, "0x030200")) + gpu(1, link("0000:01:00.0", 2, "0x030200"))));
+  CHECK(straight.nvlinks.shape == exchange::Nvlinks::Shape::straight);
+  CHECK(straight.nvlinks.counts == std::vector<std::vector<int>>{{0, 2}, {2, 0}});
+  CHECK(straight.warnings.empty());
+  const auto unlike = node_of(system_of(gpu(0, link("0000:02:00.0", 2, "0x030200")) + gpu(1)));
+  CHECK(unlike.nvlinks.counts == std::vector<std::vector<int>>{{0, 2}, {2, 0}});
+  CHECK(unlike.warnings.size() == 1);
+  const auto hidden = node_of(
+      system_of(gpu(0, link("fffffff:ffff:ff", 6, "0x068000")) + gpu(1, link("fffffff:ffff:ff", 6, "0x068000"))));
+  CHECK(hidden.nvlinks.shape == exchange::Nvlinks::Shape::to_switch);
+  CHECK(hidden.nvlinks.links == 6);
+  const auto nowhere = node_of(system_of(gpu(0, link("0000:77:00.0", 6, "0x030200")) + gpu(1)));
+  CHECK(nowhere.nvlinks.shape == exchange::Nvlinks::Shape::none);
+  CHECK(nowhere.warnings.size() == 1);
+}
+
+TEST_CASE("what is no topology of NCCL is refused at its place") {
+  CHECK(errors_of("") == Errors{"f:1:1: the file is empty"});
+  CHECK(errors_of(" \n\t") == Errors{"f:1:1: the file is empty"});
+  CHECK(errors_of("GPU0 GPU1\n") == Errors{"f:1:1: this is not XML"});
+  CHECK(errors_of(std::string("<system>\0</system>", 18)) ==
+        Errors{"f:1:9: control character 0x00 at offset 8 in a text file"});
+  CHECK(errors_of("\x89PNG\r\n") == Errors{"f:1:1: byte 0x89 at offset 0 is not UTF-8"});
+  CHECK(errors_of("<graphs version=\"1\"/>") == Errors{"f:1:1: the root element is <graphs>"});
+  CHECK(errors_of("<system version=\"1\"/><system/>") == Errors{"f:1:22: a second root element <system>"});
+  CHECK(errors_of("<system version=\"2\"/>") ==
+        Errors{"f:1:18: version is 2: RCCL's, of AMD GPUs", "f:1:1: there is no GPU in this file"});
+  CHECK(errors_of("<system version=\"1\">\n</system>") == Errors{"f:1:1: there is no GPU in this file"});
+  CHECK(errors_of(system_of("<pci busid=\"0000:00:16.0\"/>")) ==
+        Errors{"f:3:1: 1 PCI devices have no class, so none is known to be a GPU"});
+}
+
+TEST_CASE("entities of one's own are refused, never expanded") {
+  const std::string bomb =
+      "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [\n<!ENTITY a \"aaaaaaaaaa\">\n<!ENTITY b "
+      "\"&a;&a;&a;&a;&a;&a;&a;&a;\">\n]>\n"
+      "<system version=\"1\"><cpu numaid=\"&b;\"/></system>";
+  const Errors errors = errors_of(bomb);
+  REQUIRE(errors.size() == 1);
+  CHECK_THAT(errors[0], Catch::EndsWith("a DOCTYPE is not read: no entity is expanded"));
+  // Without one, an entity that nobody declared stays what it is, and is no number.
+  CHECK(errors_of("<system version=\"1\"><cpu numaid=\"&lol;\"/></system>").front() ==
+        "f:1:34: numaid of <cpu> is '&lol;'");
+}
+
+TEST_CASE("values that cannot be are errors at the value, all at once") {
+  const std::string text = system_of(
+      "<pci busid=\"zz\" class=\"0x030200\" link_width=\"-16\"><gpu dev=\"0\" sm=\"eighty\" rank=\"0\" gdr=\"1\">"
+      "<nvlink target=\"0000:01:00.0\" count=\"-4\" tclass=\"0x\"/></gpu></pci>\n"
+      "<nic><net name=\"a\" dev=\"-1\" speed=\"-100\" latency=\"nan\"/></nic>");
+  CHECK(errors_of(text) == Errors{"f:3:13: busid is 'zz'", "f:3:46: link_width of <pci> is '-16'",
+                                  "f:3:68: sm of <gpu> is 'eighty'", "f:3:130: count of <nvlink> is '-4'",
+                                  "f:3:142: tclass of <nvlink> is '0x'", "f:4:25: dev of <net> is '-1'",
+                                  "f:4:36: speed of <net> is '-100'", "f:4:51: latency of <net> is 'nan'"});
+}
+
+TEST_CASE("what may be there once is refused twice, with both places") {
+  CHECK(errors_of(system_of(gpu(0) + gpu(0))) == Errors{"f:4:13: busid '0000:01:00.0' is there twice",
+                                                        "f:4:91: gpu dev '0' is there twice",
+                                                        "f:4:108: rank '0' is there twice"});
+  CHECK(errors_of("<system version=\"1\"><cpu numaid=\"0\"/><cpu numaid=\"0\"/></system>").front() ==
+        "f:1:51: numaid '0' is there twice");
+  CHECK(errors_of(
+            "<system version=\"1\"><cpu numaid=\"0\" host_hash=\"0x1\"/><cpu numaid=\"1\" host_hash=\"0x2\"/></system>")
+            .front() == "f:1:1: 2 hosts in one file");
+  CHECK(errors_of("<system version=\"1\" version=\"1\"/>") == Errors{"f:1:1: <system> has 'version' twice"});
+}
+
+TEST_CASE("attributes and elements that nobody knows are counted, and the rest is read") {
+  const auto node =
+      node_of(system_of("<pci busid=\"0000:01:00.0\" class=\"0x030200\" colour=\"red\"/>\n"
+                        "<pci busid=\"0000:02:00.0\" class=\"0x030200\" colour=\"blue\"><fan/></pci>"));
+  CHECK(node.gpus.size() == 2);
+  CHECK(messages(node.warnings) ==
+        Errors{"f:4:58: <fan> inside <pci> is not read",
+               "f:3:52: attribute 'colour' of <pci> is not read (2 times, this is the first)"});
+}
+
+TEST_CASE("a file cut off anywhere is an error with a place or a whole machine, never half of one") {
+  const std::string whole = test::data_file("oci-h100-full-dump-topo.xml");
+  const std::size_t end = whole.find_last_of('>');
+  for (std::size_t length = 0; length < end; length += 7) {
+    const auto node = exchange::read_nccl_topology(whole.substr(0, length), "f");
+    INFO(length);
+    REQUIRE_FALSE(node.ok());
+    CHECK(node.errors().front().where.line > 0);
+  }
+}
+
+TEST_CASE("bytes changed at random never do more than fail with a place") {
+  std::mt19937 random(20240607);
+  for (const char* file : {"oci-h100-full-dump-topo.xml", "azure-nc96v4-a100pcie-topo.xml"}) {
+    const std::string whole = test::data_file(file);
+    for (int i = 0; i < 400; ++i) {
+      std::string text = whole;
+      for (int k = 0; k < 1 + i % 5; ++k) text[random() % text.size()] = static_cast<char>(random() % 128);
+      const auto node = exchange::read_nccl_topology(text, "f");
+      for (const Diagnostic& d : node.errors()) CHECK(d.where.line > 0);
+      if (node.ok()) (void)exchange::complete(*node, test::shipped_machine("dgx-h100"), "m");
+    }
+  }
+}
+
+TEST_CASE("GPUs that the other machine does not have are refused, other models of the same chip said") {
+  const auto node = exchange::read_nccl_topology(test::data_file("oci-h100-full-dump-topo.xml"), "f");
+  REQUIRE(node.ok());
+  const auto wrong = exchange::complete(*node, test::shipped_machine("dgx-a100"), "m");
+  REQUIRE_FALSE(wrong.ok());
+  CHECK(wrong.errors().front().message ==
+        "the GPUs of f are of compute capability 90 (H100-SXM5-80GB), those of dgx-a100 (A100-SXM4-80GB) of 80");
+  const auto other = exchange::complete(*node, test::shipped_machine("dgx-h200"), "m");
+  REQUIRE(other.ok());
+  CHECK(std::any_of(other->warnings.begin(), other->warnings.end(), [](const Diagnostic& d) {
+    return d.message == "the GPU is H100-SXM5-80GB by its PCI id, dgx-h200 has H200-SXM5-141GB";
+  }));
+  for (const char* none : {"ethernet-hosts", "ring"})
+    CHECK_FALSE(exchange::complete(*node, test::shipped_machine(none), "m").ok());
+}
