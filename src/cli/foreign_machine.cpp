@@ -141,13 +141,22 @@ Exit run_import(const ImportArgs& args, const Session& session) {
 
 Exit run_export(const ExportArgs& args, const Session& session) {
   Diagnostics errors;
-  parse_word("--format", args.format, {"dot"}, errors);
+  const auto word = parse_word("--format", args.format, {"dot", "nccl-xml"}, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
+  append(errors, check_overwriting({args.machine.topology}, {args.output}));
+  if (word == 1 && !args.machine.nodes.empty())
+    errors.push_back({command_line, "--nodes has no meaning: NCCL's topology is of one node", "remove it"});
   if (!errors.empty()) return refuse(session, errors);
-  std::ostringstream dot;
-  machine->fabric.write_dot(dot);
-  if (args.output.empty()) return deliver(session, dot.str());
-  return deliver(session, std::string_view(), {{args.output, dot.str()}});
+  std::ostringstream text;
+  if (*word == 0) {
+    machine->fabric.write_dot(text);
+  } else {
+    const Result<std::string> xml = exchange::nccl_topology_xml(machine->fabric.spec());
+    if (!xml) return refuse(session, xml.errors());
+    text << *xml;
+  }
+  if (args.output.empty()) return deliver(session, text.str());
+  return deliver(session, std::string_view(), {{args.output, text.str()}});
 }
 
 }  // namespace collcast::cli

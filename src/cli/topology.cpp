@@ -139,15 +139,20 @@ Command add_topology(CLI::App& parent) {
   import->footer(
       "Examples:\n  collcast topology import topo.xml --like dgx-h100 --output my-machine.yaml\n"
       "  nvidia-smi topo -m > topo.txt && collcast topology import topo.txt --like dgx-a100 --nic-rate 100Gb/s");
-  CLI::App* out = app.add_subcommand("export", "the whole graph, for other programs");
+  CLI::App* out = app.add_subcommand("export", "a machine for other programs: its whole graph, or a node for NCCL");
   add_target(*out, args->exported.machine, "NAME");
-  out->add_option("--format,--to", args->exported.format, "dot: Graphviz (default)")->type_name("FORMAT");
+  out->add_option("--format,--to", args->exported.format,
+                  "dot: Graphviz, all nodes (default); nccl-xml: a node, for NCCL_TOPO_FILE")
+      ->type_name("FORMAT");
   out->add_option("--output", args->exported.output, "write the result to FILE, complete or not at all ('-': standard output)")
       ->type_name("FILE");
-  out->footer("Example:\n  collcast topology export dgx-h100 --output dgx-h100.dot");
+  out->footer(
+      "Examples:\n  collcast topology export dgx-h100 --nodes 2 --output dgx-h100.dot\n"
+      "  collcast topology export dgx-h100 --format nccl-xml --output topo.xml");
   app.footer("Example:\n  collcast topology show dgx-h100");
   return [=](const Session& session) {
     args->machine.outputs = {args->output.file};
+    args->exported.machine.outputs = {args->exported.output};
     if (list->parsed()) return run_list(*args, session);
     if (show->parsed()) return run_show(*args, session);
     if (check->parsed()) return run_check(*args, session);

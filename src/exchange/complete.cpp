@@ -72,6 +72,7 @@ class Completion {
     devices();
     nvlinks();
     pcie("gpu", node_.gpus);
+    c2c();
     pcie("nic", node_.nics);
     pcie("pcie", node_.switches);
     if (pcie_unsaid_) remark(fmt::format("PCIe rates: {}.", like_.name));
@@ -240,6 +241,20 @@ class Completion {
     }
   }
 
+  /// Of GPUs that have PCIe too.
+  void c2c() {
+    std::map<double, std::vector<std::pair<int, int>>> by_rate;
+    for (std::size_t i = 0; i < node_.gpus.size(); ++i) {
+      const Attached& gpu = node_.gpus[i];
+      Up up = gpu.up;
+      while (up.is_switch) up = node_.switches[static_cast<std::size_t>(up.index)].up;
+      if (gpu.c2c.value() > 0) by_rate[gpu.c2c.value()].emplace_back(static_cast<int>(i), up.index);
+    }
+    for (const auto& [rate, pairs] : by_rate)
+      link("gpu", "cpu", pairs, LinkKind::c2c, Bandwidth(rate),
+           fmt::format("{}: <c2c>. Latency: {}", node_.file, like_.name));
+  }
+
   /// Of the other machine's GPUs, NICs or switches, whichever has PCIe.
   Bandwidth pcie_of_like(const std::string& from) {
     const DeviceKind kind = from == "gpu" ? DeviceKind::gpu : from == "nic" ? DeviceKind::nic : DeviceKind::pcie_switch;
@@ -256,6 +271,9 @@ class Completion {
   void sockets() {
     if (node_.sockets < 2) return;
     const LinkGroup* socket = link_of_kind(like_, LinkKind::socket);
+    const DeviceGroup* theirs = group_of_kind(like_, DeviceKind::cpu);
+    if (socket == nullptr && theirs != nullptr && theirs->count > 1)
+      return remark(fmt::format("Sockets are not joined, as in {}.", like_.name));
     std::vector<std::pair<int, int>> pairs;
     for (int i = 0; i < node_.sockets; ++i)
       for (int j = i + 1; j < node_.sockets; ++j) pairs.emplace_back(i, j);

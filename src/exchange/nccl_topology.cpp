@@ -412,7 +412,7 @@ Nvlinks nvlinks_of(XmlFile& xml, const std::vector<const Pci*>& gpus) {
   return out;
 }
 
-Attached attached(const Pci& device, Up up) { return {up, LinkKind::pcie, device.rate, device.said}; }
+Attached attached(const Pci& device, Up up) { return {up, LinkKind::pcie, device.rate, device.said, {}}; }
 
 void add_gpus(XmlFile& xml, const Found& found, ForeignNode& out) {
   std::vector<Found::At> gpus = found.gpus;
@@ -426,7 +426,9 @@ void add_gpus(XmlFile& xml, const Found& found, ForeignNode& out) {
     const Pci& device = *at.device;
     devices.push_back(&device);
     Attached one = attached(device, at.up);
-    if (device.gpu && device.gpu->c2c.value() > 0) one = {at.up, LinkKind::c2c, device.gpu->c2c, "<c2c>"};
+    if (device.gpu && at.up.is_switch) one.c2c = device.gpu->c2c;
+    if (device.gpu && !at.up.is_switch && device.gpu->c2c.value() > 0)
+      one = {at.up, LinkKind::c2c, device.gpu->c2c, "<c2c>", {}};
     out.gpus.push_back(std::move(one));
     if (device.identity >> 48 == 0x10de)
       models.insert(gpu_model_of(static_cast<unsigned>(device.identity >> 32 & 0xffff)));
@@ -452,8 +454,11 @@ void add_nics(XmlFile& xml, const Found& found, ForeignNode& out) {
     if (net.device != nullptr)
       out.nics.push_back(attached(*net.device, net.up));
     else
-      out.nics.push_back({net.up, LinkKind::direct, Bandwidth(nic_without_pci * 1e9),
-                          "a NIC that is no PCI device, as NCCL counts it"});
+      out.nics.push_back({net.up,
+                          LinkKind::direct,
+                          Bandwidth(nic_without_pci * 1e9),
+                          "a NIC that is no PCI device, as NCCL counts it",
+                          {}});
     if (net.device != nullptr && !adapters.insert(net.device).second)
       xml.warn("several <net> of one adapter: each is a NIC here", net.net->where,
                "as NCCL counts them; that they share the adapter's PCIe link is left out");

@@ -307,7 +307,7 @@ class Tree {
     return numbers.emplace(set, static_cast<int>(numbers.size())).first->second;
   }
   int add_switch(Up up) {
-    out_.switches.push_back({up, LinkKind::pcie, {}, {}});
+    out_.switches.push_back({up, LinkKind::pcie, {}, {}, {}});
     return static_cast<int>(out_.switches.size()) - 1;
   }
 
@@ -331,7 +331,7 @@ class Tree {
         if (owns.count(own) == 0) owns[own] = add_switch(up);
         up = {true, owns.at(own)};
       }
-      (i < table_.gpus ? out_.gpus : out_.nics).push_back({up, LinkKind::pcie, {}, {}});
+      (i < table_.gpus ? out_.gpus : out_.nics).push_back({up, LinkKind::pcie, {}, {}, {}});
     }
     out_.sockets = static_cast<int>(sockets.size());
   }

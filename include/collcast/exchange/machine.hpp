@@ -29,6 +29,7 @@ struct Attached {
   LinkKind kind = LinkKind::pcie;
   Bandwidth rate{};
   std::string said;
+  Bandwidth c2c{};  ///< of a GPU below a switch: NVLink-C2C to its socket besides
 };
 
 /// How the GPUs of a node are joined by NVLink, if that is said.

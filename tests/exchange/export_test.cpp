@@ -1,0 +1,97 @@
+// Machines out: what is written and read back has the same channels; DOT is a graph.
+#include <catch2/catch.hpp>
+
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "collcast/topology/fabric.hpp"
+#include "samples.hpp"
+
+using namespace collcast;
+
+namespace {
+
+std::vector<TopologySpec> shipped_with_gpus() {
+  std::vector<TopologySpec> out;
+  for (const TopologyEntry& entry : list_topologies({{COLLCAST_SOURCE_DIR "/topologies"}, {}, {}})) {
+    TopologySpec spec = test::shipped_machine(entry.name);
+    if (nccl::compute_capability(spec.gpu.model)) out.push_back(std::move(spec));
+  }
+  return out;
+}
+
+TopologySpec there_and_back(const TopologySpec& spec) {
+  const auto xml = exchange::nccl_topology_xml(spec);
+  INFO(spec.name << ": " << to_text(xml.errors()));
+  REQUIRE(xml.ok());
+  const auto node = exchange::read_nccl_topology(*xml, spec.name + ".xml");
+  INFO(to_text(node.errors()));
+  REQUIRE(node.ok());
+  CHECK(to_text(node->warnings) == "");
+  const auto machine = exchange::complete(*node, spec, "again");
+  INFO(to_text(machine.errors()));
+  REQUIRE(machine.ok());
+  return machine->spec;
+}
+
+}  // namespace
+
+TEST_CASE("every shipped machine with GPUs, written for NCCL and read back, has the same channels") {
+  const auto machines = shipped_with_gpus();
+  CHECK(machines.size() > 30);
+  for (const TopologySpec& spec : machines) {
+    INFO(spec.name);
+    const TopologySpec again = there_and_back(spec);
+    CHECK(test::channels(again, 1) == test::channels(spec, 1));
+    const bool joined = !std::holds_alternative<std::monostate>(spec.network) && spec.max_nodes != 1;
+    if (joined) CHECK(test::channels(again, 2) == test::channels(spec, 2));
+    CHECK(again.gpu.model == spec.gpu.model);
+    if (spec.host.cpu != CpuFamily::unknown) CHECK(again.host.cpu == spec.host.cpu);
+  }
+}
+
+TEST_CASE("hosts without GPUs, and GPUs that hang nowhere, are nothing for NCCL") {
+  for (const char* name : {"ring", "star", "ethernet-hosts"}) {
+    const auto xml = exchange::nccl_topology_xml(test::shipped_machine(name));
+    REQUIRE_FALSE(xml.ok());
+    CHECK_THAT(xml.errors().front().message, Catch::StartsWith(std::string(name) + " is no machine for NCCL"));
+  }
+  TopologySpec bare = test::shipped_machine("dgx1-v100");
+  std::erase_if(bare.links, [](const LinkGroup& link) { return link.from == "gpu" && link.kind == LinkKind::pcie; });
+  const auto xml = exchange::nccl_topology_xml(bare);
+  REQUIRE_FALSE(xml.ok());
+  CHECK(xml.errors().front().message == "gpu0 of dgx1-v100 is joined to no socket and no switch");
+}
+
+TEST_CASE("DOT is a graph whose edges join devices that it has") {
+  // The subset of DOT's grammar (graphviz.org/doc/info/lang.html) that is written: graph, subgraphs, nodes, edges.
+  const std::regex line(
+      R"re(graph "[^"\\]*" \{|  node \[shape=box\];|  subgraph cluster_\d+ \{|    label="[^"]*";|  (  )?d\d+ \[label="[^"]*"\];|  d\d+ -- d\d+ \[label="[^"]*"\];|  \}|\})re");
+  for (const TopologySpec& spec : shipped_with_gpus()) {
+    const Result<Fabric> fabric = Fabric::build(spec);
+    REQUIRE(fabric.ok());
+    std::stringstream dot;
+    fabric->write_dot(dot);
+    std::set<std::string> devices;
+    int open = 0;
+    std::size_t edges = 0;
+    for (std::string text; std::getline(dot, text);) {
+      INFO(spec.name << ": " << text);
+      REQUIRE(std::regex_match(text, line));
+      open += text.ends_with("{") ? 1 : text.ends_with("}") ? -1 : 0;
+      REQUIRE(open >= 0);
+      std::istringstream words(text);
+      std::string first, second, third;
+      words >> first >> second >> third;
+      if (second == "--") {
+        ++edges;
+        CHECK(devices.count(first) + devices.count(third) == 2);
+      } else if (first.front() == 'd') {
+        CHECK(devices.insert(first).second);
+      }
+    }
+    CHECK(open == 0);
+    CHECK(edges * 2 == fabric->links().size());
+  }
+}
