@@ -198,6 +198,7 @@ Diagnostic too_many(const Case& c, std::int64_t count) {
 Exit run_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
+  append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
   const auto question = understand(args.collective, session, errors);
   if (question && question->library == Library::ideal && args.links && !question->simulate)
     errors.push_back({command_line, "--links needs a simulation", "expected --method simulate or both"});
@@ -278,6 +279,7 @@ Command add_collective(CLI::App& parent) {
       "  collcast collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size "
       "16MiB\n"
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
+      "  collcast collective all_reduce --topology dgx-h100 --library nccl --tuner nccl_tuner.conf\n"
       "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB");
   return [args](const Session& session) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "cli/output.hpp"
+#include "collcast/base/units.hpp"
 #include "collcast/nccl/run.hpp"
 
 namespace collcast::cli {
@@ -72,6 +74,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
   report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, true, false, text_of(q.environment)};
   if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
   nccl::Communicators communicators;
+  std::map<int, std::vector<std::string>> by_rule;  // sizes, by line of the tuner's file
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
       const Result<nccl::Communicator> c = communicators.of(q.fabric, q.groups[g], q.environment);
@@ -82,13 +85,20 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
         add_all(q, *c, g, size, report);
         continue;
       }
+      if (plan->tuner_line > 0) by_rule[plan->tuner_line].push_back(format_bytes(size));
       CollectiveRow row = row_of(q, *c, g, size, *plan);
-      if (!q.nccl_algorithm && !plan->point_to_point) row.runner_up = next_best(q, *c, size, *plan);
+      if (!q.nccl_algorithm && !plan->point_to_point && plan->tuner_line == 0)
+        row.runner_up = next_best(q, *c, size, *plan);
       row.interval = interval_of(q, row);
       report.rows.push_back(std::move(row));
     }
   }
   add_calibration_notes(q, report);
+  if (const auto& tuner = q.environment.files.tuner) {
+    for (const auto& [line, sizes] : by_rule)
+      report.notes.push_back(fmt::format("line {} of {} decides at {}", line, tuner->name, fmt::join(sizes, ", ")));
+    if (by_rule.empty()) report.notes.push_back(fmt::format("no rule of {} matches and can be run", tuner->name));
+  }
   if (!q.environment.without_effect.empty())
     report.notes.push_back(
         fmt::format("no effect on this forecast: {}", fmt::join(q.environment.without_effect, ", ")));

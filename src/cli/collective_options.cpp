@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
+#include "cli/output.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/exchange/nccl_files.hpp"
 #include "collcast/report/validate_document.hpp"
 
 namespace collcast::cli {
@@ -91,6 +95,8 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
   model("--library", args.library,
         "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, closed form only");
   add_env_option(app, args.env);
+  add_graph_option(app, args.files.graph);
+  add_tuner_option(app, args.files.tuner);
 }
 
 std::optional<Sharing> parse_sharing(const std::string& text, Diagnostics& errors) {
@@ -113,6 +119,46 @@ void add_env_option(CLI::App& app, std::vector<std::string>& env) {
       ->group("Model");
 }
 
+void add_graph_option(CLI::App& app, std::string& file) {
+  app.add_option("--graph", file, "channels of library nccl by NCCL's graph XML (NCCL_GRAPH_FILE)")
+      ->type_name("FILE")
+      ->group("Model");
+}
+
+void add_tuner_option(CLI::App& app, std::string& file) {
+  app.add_option("--tuner", file, "choices of library nccl by a table of its example tuner (NCCL_TUNER_CONFIG_FILE)")
+      ->type_name("FILE")
+      ->group("Model");
+}
+
+nccl::Files read_nccl_files(const NcclFileArgs& args, std::optional<Library> library, const Session& session,
+                            Diagnostics& errors) {
+  nccl::Files out;
+  const auto text_of = [&](const char* option, const std::string& file) -> std::optional<std::string> {
+    if (file.empty()) return std::nullopt;
+    if (library == Library::ideal)
+      errors.push_back(
+          {command_line, fmt::format("{} has no meaning: it is about NCCL", option), "expected --library nccl"});
+    Result<std::string> text = read_file(file, typed(option, file));
+    append(errors, text.errors());
+    return text ? std::optional(std::move(text).value()) : std::nullopt;
+  };
+  if (const auto text = text_of("--graph", args.graph)) {
+    Result<exchange::ReadGraphs> read = exchange::read_nccl_graphs(*text, args.graph);
+    append(errors, read.errors());
+    if (read) {
+      warn(session, read->warnings);
+      out.graphs = std::make_shared<nccl::GraphFile>(std::move(read).value().file);
+    }
+  }
+  if (const auto text = text_of("--tuner", args.tuner)) {
+    Result<nccl::TunerFile> read = exchange::read_tuner_table(*text, args.tuner);
+    append(errors, read.errors());
+    if (read) out.tuner = std::make_shared<nccl::TunerFile>(std::move(read).value());
+  }
+  return out;
+}
+
 std::vector<nccl::Setting> parse_env(const std::vector<std::string>& env, std::optional<Library> library,
                                      Diagnostics& errors) {
   std::vector<nccl::Setting> out;
@@ -123,7 +169,12 @@ std::vector<nccl::Setting> parse_env(const std::vector<std::string>& env, std::o
           {typed("--env", text), fmt::format("--env {}: no variable with a value", text), "expected NAME=VALUE"});
       continue;
     }
-    out.push_back({text.substr(0, equals), text.substr(equals + 1), typed("--env", text)});
+    const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
+    const char* option = name == "NCCL_GRAPH_FILE" ? "--graph" : name == "NCCL_TUNER_CONFIG_FILE" ? "--tuner" : nullptr;
+    if (option != nullptr)
+      errors.push_back({typed("--env", text), fmt::format("{} is an option of its own here", name),
+                        fmt::format("expected {} {}", option, shown(value))});
+    out.push_back({name, value, typed("--env", text)});
   }
   if (!env.empty() && library == Library::ideal)
     errors.push_back(
@@ -174,6 +225,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   const Result<nccl::Environment> environment =
       is_nccl ? nccl::read_environment(settings) : Result<nccl::Environment>(nccl::Environment());
   append(errors, environment.errors());
+  const nccl::Files files = read_nccl_files(args.files, library, session, errors);
   const auto method = parse_method(args.method, errors);
   const auto sharing = parse_sharing(args.sharing, errors);
   const auto sizes = parse_sizes(args.size, errors);
@@ -229,7 +281,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          std::move(machine->calibration),
                          std::move(machine->warnings),
                          *library,
-                         *environment,
+                         with_files(*environment, files),
                          is_nccl ? nccl::parse_algorithm(args.algorithm) : std::nullopt};
   return out;
 }

@@ -13,6 +13,11 @@
 
 namespace collcast::cli {
 
+/// Files that variables of NCCL's name: --graph and --tuner.
+struct NcclFileArgs {
+  std::string graph, tuner;
+};
+
 struct CollectiveArgs {
   std::string kind;
   MachineOptions machine;
@@ -25,7 +30,8 @@ struct CollectiveArgs {
   std::string channels = "auto";
   std::string library;           ///< empty: ideal
   std::vector<std::string> env;  ///< NAME=VALUE, of library nccl
-  std::string method;            ///< empty: both, the simulation where it is quick
+  NcclFileArgs files;
+  std::string method;  ///< empty: both, the simulation where it is quick
   std::string sharing = "max_min";
   bool concurrent = false;
 };
@@ -70,6 +76,11 @@ std::optional<Sharing> parse_sharing(const std::string&, Diagnostics& errors);
 std::optional<Library> parse_library(const std::string&, Diagnostics& errors);
 /// NCCL's variables as --env gives them; under another library they are an error.
 void add_env_option(CLI::App&, std::vector<std::string>&);
+
+void add_graph_option(CLI::App&, std::string&);
+void add_tuner_option(CLI::App&, std::string&);
+/// Both read; warnings are printed.
+nccl::Files read_nccl_files(const NcclFileArgs&, std::optional<Library>, const Session&, Diagnostics& errors);
 std::vector<nccl::Setting> parse_env(const std::vector<std::string>&, std::optional<Library>, Diagnostics& errors);
 /// "estimate", "simulate", "both" or nothing given.
 std::optional<Method> parse_method(const std::string&, Diagnostics& errors);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/foreign_machine.hpp"
 #include "cli/inputs.hpp"
@@ -21,6 +22,7 @@ namespace {
 struct Args {
   MachineOptions machine;  ///< `topology` is the positional
   bool nccl = false;
+  std::string graph;  ///< to compare NCCL's channels with
   OutputOptions output;
   ImportArgs import;
   ExportArgs exported;
@@ -50,17 +52,52 @@ Exit run_list(const Args& args, const Session& session) {
   return deliver(session, listing, format, args.output);
 }
 
+/// Of one pattern, in a line.
+std::string compared_graph(const char* what, const nccl::Graph& own, const nccl::Graph& stated) {
+  const auto text = [](const nccl::Graph& graph) {
+    return fmt::format("{} x {:g}/{:g} GB/s {}/{}", graph.channels, graph.inside.value() / 1e9,
+                       graph.between.value() / 1e9, to_string(graph.type_inside), to_string(graph.type_between));
+  };
+  const bool same = text(own) == text(stated);
+  return fmt::format("{}: search {}, file {}{}", what, text(own), text(stated),
+                     !same                       ? ": differs"
+                     : own.order == stated.order ? ": the same"
+                                                 : ": the same, in other orders");
+}
+
+std::vector<std::string> compared_graphs(const nccl::Communicator& own, const nccl::Communicator& stated,
+                                         const nccl::GraphFile& file) {
+  std::vector<std::string> out{fmt::format("beside {}:", file.name)};
+  for (const nccl::StatedGraph& graph : file.graphs) {
+    if (graph.id == 0) out.push_back(compared_graph("ring", own.ring, stated.ring));
+    if (graph.id == 1) out.push_back(compared_graph("tree", own.tree, stated.tree));
+    if (graph.id == 3 && own.nvls) out.push_back(compared_graph("NVLS", *own.nvls, *stated.nvls));
+    if (graph.id == 3 && !own.nvls) out.push_back("NVLS: the search has none, the file has");
+  }
+  out.push_back(fmt::format("coll channels: {} by the search, {} by the file", own.channels, stated.channels));
+  return out;
+}
+
 Exit run_show(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
+  const nccl::Files files = read_nccl_files({args.graph, {}}, Library::nccl, session, errors);
+  if (!args.graph.empty() && !args.nccl)
+    errors.push_back({command_line, "--graph is compared with NCCL's channels", "expected --nccl too"});
+  append(errors, check_overwriting({args.machine.topology, args.graph}, {args.output.file}));
   if (!errors.empty()) return refuse(session, errors);
   TopologyReport report = describe(machine->fabric);
   if (args.nccl) {
     const Group all = Group::strided(Rank(0), 1, machine->fabric.rank_count());
-    const Result<nccl::Communicator> communicator = nccl::connect(machine->fabric, all);
-    if (!communicator) return refuse(session, communicator.errors());
-    report.nccl = info_lines(*communicator);
+    const Result<nccl::Communicator> own = nccl::connect(machine->fabric, all);
+    if (!own) return refuse(session, own.errors());
+    report.nccl = info_lines(*own);
+    if (files.graphs) {
+      const Result<nccl::Communicator> stated = nccl::connect(machine->fabric, all, with_files({}, files));
+      if (!stated) return refuse(session, stated.errors());
+      for (const std::string& line : compared_graphs(*own, *stated, *files.graphs)) report.nccl.push_back(line);
+    }
   }
   return deliver(session, report, format, args.output);
 }
@@ -126,9 +163,13 @@ Command add_topology(CLI::App& parent) {
   add_target(*show, args->machine, "NAME");
   show->add_flag("--nccl", args->nccl, "also NCCL's channels and their speeds, as NCCL_DEBUG=INFO prints them")
       ->group("Machine");
+  show->add_option("--graph", args->graph, "with --nccl: beside the channels of NCCL's graph XML, and what differs")
+      ->type_name("FILE")
+      ->group("Machine");
   add_output_options(*show, args->output);
   show->footer(
       "Examples:\n  collcast topology show dgx-h100 --nodes 4\n  collcast topology show dgx-h100 --nodes 4 --nccl\n"
+      "  collcast topology show my-machine.yaml --nccl --graph graph.xml\n"
       "  collcast topology show ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s");
   CLI::App* check = app.add_subcommand("check", "everything that is wrong with a file, or 'ok' and its size");
   add_target(*check, args->machine, "FILE");

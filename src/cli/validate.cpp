@@ -22,6 +22,7 @@ struct Args {
   MeasuredArgs measured;
   std::string library, method = "estimate";
   std::vector<std::string> env;
+  NcclFileArgs files;
   std::string overlay;
   bool leave_one_out = false;
   std::vector<std::string> budgets;
@@ -112,6 +113,7 @@ Exit run_validate(const Args& args, const Session& session) {
   const bool is_nccl = library == Library::nccl;
   const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
   if (is_nccl) append(errors, nccl::read_environment(settings).errors());
+  const nccl::Files files = read_nccl_files(args.files, library, session, errors);
   const auto method = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
   if (is_nccl && method && *method == 1)
     errors.push_back({command_line, "--method: library nccl has its closed form only", "expected --method estimate"});
@@ -121,7 +123,7 @@ Exit run_validate(const Args& args, const Session& session) {
   if (measured && library && !args.overlay.empty()) apply_overlay(args, *library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
-  const Prediction predict = memoized(is_nccl ? nccl_prediction(settings) : ideal_prediction(*method == 1));
+  const Prediction predict = memoized(is_nccl ? nccl_prediction(settings, files) : ideal_prediction(*method == 1));
   ValidateReport report = args.leave_one_out
                               ? leave_one_out(measured->tables, measured->machines, *library, measured->statistic)
                               : validate(measured->tables, measured->machines, predict, measured->statistic);
@@ -152,6 +154,7 @@ Command add_validate(CLI::App& parent) {
   option("--library", args->library, "WORD",
          "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, with each table's variables");
   add_env_option(app, args->env);
+  add_tuner_option(app, args->files.tuner);
   option("--method", args->method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
   option("--overlay", args->overlay, "FILE",
          "a calibration, as 'collcast calibrate' writes it, or a shipped one's name");

@@ -1,6 +1,7 @@
 #include "collcast/nccl/communicator.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -137,6 +138,46 @@ int nvls_channels(const Communicator& c) {
   return c.compute_capability < 100 ? 16 : c.nodes == 1 ? 24 : 32;
 }
 
+/// What keeps a stated graph from being the channels of these GPUs.
+Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std::vector<int>& gpus, int nodes) {
+  const auto refused = [&](std::string message, std::string hint) {
+    return Diagnostics{{stated.where, fmt::format("graph {} of {}: {}", stated.id, file, message), std::move(hint)}};
+  };
+  if (nodes > 1 && stated.nics == 0)
+    return refused(fmt::format("its channels have no NIC, and the group is on {} nodes", nodes),
+                   "expected a graph of a group on several nodes (<net> at both ends of a channel)");
+  if (nodes == 1 && stated.nics > 0)
+    return refused("its channels leave the node, and the group is on one",
+                   "expected a graph of one node, without <net>");
+  for (const std::vector<int>& channel : stated.graph.order) {
+    for (const int gpu : channel)
+      if (!std::binary_search(gpus.begin(), gpus.end(), gpu))
+        return refused(fmt::format("GPU {} of a channel is not in the group", gpu),
+                       fmt::format("the group has GPUs {}", fmt::join(gpus, ", ")));
+    if (stated.graph.pattern != 5 && channel.size() != gpus.size())
+      return refused(fmt::format("a channel has {} GPUs, the group {} on a node", channel.size(), gpus.size()),
+                     "expected every GPU of the group once in each channel");
+  }
+  return {};
+}
+
+/// Puts a file's graphs in the place of the search's.
+Diagnostics state(Found& found, const GraphFile& file, const std::set<std::vector<int>>& unlike, int nodes) {
+  Diagnostics errors;
+  for (const StatedGraph& stated : file.graphs) {
+    for (const std::vector<int>& gpus : unlike)
+      if (errors.empty()) errors = unfit(stated, file.name, gpus, nodes);
+    if (!errors.empty()) return errors;
+    if (stated.id == 0) found.ring = stated.graph;
+    if (stated.id == 1) found.tree = stated.graph;
+    if (stated.id == 3) found.nvls = stated.graph;
+    if (stated.id != 0) continue;
+    found.nvlink = stated.graph.type_inside == PathType::nvl;
+    if (nodes > 1) found.nics = stated.nics;
+  }
+  return errors;
+}
+
 Diagnostic cannot(std::string why, std::string hint) { return {{}, std::move(why), std::move(hint)}; }
 
 }  // namespace
@@ -144,6 +185,12 @@ Diagnostic cannot(std::string why, std::string hint) { return {{}, std::move(why
 std::string_view to_string(PathType type) {
   constexpr std::array words{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
   return words[static_cast<std::size_t>(type)];
+}
+
+std::optional<PathType> parse_path_type(std::string_view text) {
+  for (int i = 0; i <= static_cast<int>(PathType::dis); ++i)
+    if (to_string(static_cast<PathType>(i)) == text) return static_cast<PathType>(i);
+  return std::nullopt;
 }
 
 std::optional<int> compute_capability(std::string_view gpu_model) {
@@ -193,6 +240,8 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
     else
       all = found;
   }
+  if (environment.files.graphs)
+    if (Diagnostics wrong = state(*all, *environment.files.graphs, unlike, out.nodes); !wrong.empty()) return wrong;
   out.ring = all->ring;
   out.tree = all->tree;
   if (environment.nvls) out.nvls = all->nvls;
@@ -209,7 +258,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
 }
 
 Result<Communicator> Communicators::of(const Fabric& fabric, const Group& group, const Environment& environment) {
-  Key key{&fabric, group.ranks(), text_of(environment)};
+  Key key{&fabric, group.ranks(), text_of(environment), environment.files.graphs.get(), environment.files.tuner.get()};
   {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(key);

@@ -294,6 +294,13 @@ std::string text_of(const Environment& environment) {
   return out;
 }
 
+Environment with_files(Environment environment, const Files& files) {
+  environment.files = files;
+  if (files.graphs) environment.given.push_back({"NCCL_GRAPH_FILE", files.graphs->name, {}});
+  if (files.tuner) environment.given.push_back({"NCCL_TUNER_CONFIG_FILE", files.tuner->name, {}});
+  return environment;
+}
+
 Result<Environment> read_environment(std::span<const Setting> settings) {
   Environment out;
   Diagnostics errors;

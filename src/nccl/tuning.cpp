@@ -207,6 +207,32 @@ int channels_to_peer(const Communicator& c, std::int64_t bytes) {
   return channels;
 }
 
+bool matches(const TunerRule& rule, const Communicator& c, CollectiveKind kind, Bytes size) {
+  const auto any_or = [](const auto& wanted, auto value) { return !wanted || *wanted == value; };
+  // One call at a time, with buffers that are not registered.
+  return rule.kind == kind && size.value() >= rule.least && size.value() <= rule.most && any_or(rule.nodes, c.nodes) &&
+         any_or(rule.ranks, c.ranks) && any_or(rule.operations, 1) && any_or(rule.registered, false);
+}
+
+/// As the example does: the first rule that matches and whose choice is available gets no cost, so it is taken.
+std::optional<Plan> by_tuner(const Communicator& c, CollectiveKind kind, Bytes size,
+                             const std::vector<Candidate>& table, std::optional<Algorithm> only) {
+  if (!c.environment.files.tuner) return std::nullopt;
+  for (const TunerRule& rule : c.environment.files.tuner->rules) {
+    if (!matches(rule, c, kind, size) || (only && rule.algorithm != *only)) continue;
+    const auto found = std::find_if(table.begin(), table.end(), [&](const Candidate& one) {
+      return one.available && one.algorithm == rule.algorithm && one.protocol == rule.protocol;
+    });
+    if (found == table.end()) continue;
+    Plan out = plan_of(c, kind, size, *found);
+    const int most = is_nvls(rule.algorithm) ? c.nvls_channels : c.channels;
+    if (rule.channels) out.channels = std::min(*rule.channels, most);
+    out.tuner_line = rule.line;
+    return out;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool is_point_to_point(CollectiveKind kind) {
@@ -259,6 +285,7 @@ Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::o
     return out;
   }
   const std::vector<Candidate> table = tuning_table(c, kind, size);
+  if (const auto ruled = by_tuner(c, kind, size, table, only)) return *ruled;
   const Candidate* best = nullptr;
   const Candidate* asked = nullptr;  // refused, though asked for by name
   for (const Candidate& one : table) {

@@ -56,7 +56,10 @@ Section communicator_section(const nccl::Communicator& c) {
 Section table_section(const nccl::Communicator& c, const CollectiveRequest& request, const nccl::Plan& chosen) {
   Section out;
   out.title = "NCCL's table";
-  Table table{"latency + size / bandwidth, as NCCL believes; the least is taken. The forecast is of the run",
+  const std::string decides =
+      chosen.tuner_line > 0 ? fmt::format("line {} of {} decides", chosen.tuner_line, c.environment.files.tuner->name)
+                            : std::string("the least is taken");
+  Table table{fmt::format("latency + size / bandwidth, as NCCL believes; {}. The forecast is of the run", decides),
               {{"algorithm", "", Align::left},
                {"protocol", "", Align::left},
                {"latency", "", Align::right},

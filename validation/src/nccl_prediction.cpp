@@ -28,12 +28,13 @@ Result<nccl::Plan> nccl_plan(const nccl::Communicator& communicator, const Place
   return nccl::plan(communicator, request.kind, request.size, ran);
 }
 
-Prediction nccl_prediction(std::vector<nccl::Setting> given) {
-  return [given = std::move(given), communicators = std::make_shared<nccl::Communicators>()](
+Prediction nccl_prediction(std::vector<nccl::Setting> given, nccl::Files files) {
+  return [given = std::move(given), files = std::move(files), communicators = std::make_shared<nccl::Communicators>()](
              const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
     const Result<nccl::Environment> environment = merged(given, place.environment);
     if (!environment) return environment.errors();
-    const Result<nccl::Communicator> communicator = communicators->of(*place.fabric, request.group, *environment);
+    const Result<nccl::Communicator> communicator =
+        communicators->of(*place.fabric, request.group, with_files(*environment, files));
     if (!communicator) return communicator.errors();
     const Result<nccl::Plan> plan = nccl_plan(*communicator, place, request);
     if (!plan) return plan.errors();

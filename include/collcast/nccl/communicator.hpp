@@ -17,19 +17,6 @@
 
 namespace collcast::nccl {
 
-/// What lies between two devices, best to worst.
-enum class PathType { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys, net, dis };
-std::string_view to_string(PathType);  ///< "NVL"
-
-/// One pattern of the search: C channels, each with a speed inside and between nodes.
-struct Graph {
-  int pattern = 4;  ///< NCCL's number: 1 balanced tree, 4 ring, 5 NVLS
-  int channels = 0;
-  Bandwidth inside{}, between{};
-  PathType type_inside = PathType::loc, type_between = PathType::loc;
-  std::vector<std::vector<int>> order;  ///< of the search's channels: GPUs of the first node; NVLS: the head
-};
-
 struct Communicator {
   int ranks = 0, nodes = 0;
   int ranks_per_node = 0;  ///< ranks / nodes
@@ -62,7 +49,7 @@ class Communicators {
   Result<Communicator> of(const Fabric&, const Group&, const Environment&);
 
  private:
-  using Key = std::tuple<const Fabric*, std::vector<Rank>, std::string>;
+  using Key = std::tuple<const Fabric*, std::vector<Rank>, std::string, const GraphFile*, const TunerFile*>;
   std::mutex mutex_;
   std::map<Key, Result<Communicator>> known_;
 };

@@ -14,6 +14,7 @@
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/collective/collective.hpp"
+#include "collcast/nccl/graph.hpp"
 
 namespace collcast::nccl {
 
@@ -36,6 +37,12 @@ struct Setting {
   Location where;
 };
 
+/// What variables name by file; read by `exchange`.
+struct Files {
+  std::shared_ptr<const GraphFile> graphs;  ///< NCCL_GRAPH_FILE
+  std::shared_ptr<const TunerFile> tuner;   ///< NCCL_TUNER_CONFIG_FILE
+};
+
 struct Environment {
   std::vector<Setting> given;               ///< all of them
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
@@ -54,12 +61,17 @@ struct Environment {
   Bytes ll_buffer{512 << 10};                     ///< NCCL_LL_BUFFSIZE, of which half is payload
   Bytes ll128_buffer{4'915'200};                  ///< NCCL_LL128_BUFFSIZE, of which 15/16 are payload
 
+  Files files;
+
   /// Bit sets by collective; absent: all.
   std::array<std::optional<unsigned>, collective_kinds> algorithm_sets, protocol_sets;
 };
 
 /// "NCCL_ALGO=RING NCCL_PROTO=LL": as it was given.
 std::string text_of(const Environment&);
+
+/// With the files, which text_of() names too.
+Environment with_files(Environment, const Files&);
 
 /// The variables, or everything that is wrong with them.
 Result<Environment> read_environment(std::span<const Setting>);

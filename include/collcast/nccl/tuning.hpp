@@ -34,6 +34,7 @@ struct Plan {
   Protocol protocol = Protocol::simple;
   int channels = 1, threads = 512;
   Seconds believed{};  ///< the tuning model's time
+  int tuner_line = 0;  ///< of the tuner's file, if that decided
 };
 /// The least believed time; `only`: of this algorithm. Fails where the environment or `only` leaves nothing.
 Result<Plan> plan(const Communicator&, CollectiveKind, Bytes size, std::optional<Algorithm> only = {});

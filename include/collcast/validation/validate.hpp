@@ -21,7 +21,7 @@ using Prediction = std::function<Result<Predicted>(const PlacedTable&, const Col
 Prediction ideal_prediction(bool simulate);
 /// NCCL as it runs, by closed form, with the variables that a table was measured with; those that are `given` go before
 /// them. What is given must be readable.
-Prediction nccl_prediction(std::vector<nccl::Setting> given = {});
+Prediction nccl_prediction(std::vector<nccl::Setting> given = {}, nccl::Files = {});
 /// Remembers answers by machine, variables and request. Fabrics must stay alive.
 Prediction memoized(Prediction);
 

@@ -1,0 +1,64 @@
+// Channels as NCCL's search finds them, or as a file states them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/base/quantity.hpp"
+#include "collcast/collective/collective.hpp"
+
+namespace collcast::nccl {
+
+/// What lies between two devices, best to worst.
+enum class PathType { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys, net, dis };
+std::string_view to_string(PathType);  ///< "NVL"
+std::optional<PathType> parse_path_type(std::string_view);
+
+/// One pattern of the search: C channels, each with a speed inside and between nodes.
+struct Graph {
+  int pattern = 4;  ///< NCCL's number: 1 balanced tree, 4 ring, 5 NVLS
+  int channels = 0;
+  Bandwidth inside{}, between{};
+  PathType type_inside = PathType::loc, type_between = PathType::loc;
+  std::vector<std::vector<int>> order;  ///< of the search's channels: GPUs of the first node; NVLS: the head
+};
+
+/// A graph of a file, which NCCL takes instead of its search's.
+struct StatedGraph {
+  int id = 0;  ///< 0 ring, 1 tree, 3 NVLS
+  Graph graph;
+  int nics = 0;  ///< that its channels leave a node by; 0: of one node
+  Location where;
+};
+/// NCCL_GRAPH_FILE; a pattern that it does not state is searched for.
+struct GraphFile {
+  std::string name;  ///< without its folder
+  std::vector<StatedGraph> graphs;
+};
+
+enum class Algorithm;
+enum class Protocol;
+
+/// A line of the table that NCCL's example tuner reads: absent is any.
+struct TunerRule {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::int64_t least = 0, most = std::numeric_limits<std::int64_t>::max();  ///< bytes, both included
+  Algorithm algorithm{};
+  Protocol protocol{};
+  std::optional<int> channels, nodes, ranks, operations;
+  std::optional<bool> registered;  ///< buffers
+  int line = 0;
+};
+/// NCCL_TUNER_CONFIG_FILE; the first rule that matches and can be run decides.
+struct TunerFile {
+  std::string name;  ///< without its folder
+  std::vector<TunerRule> rules;
+};
+
+}  // namespace collcast::nccl

@@ -1,0 +1,155 @@
+// NCCL's graph XML -> the channels of its search [src/graph/search.cc of v2.28.9, ncclTopoGetGraphFromXml]: speeds in
+// GB/s per channel, devices in hexadecimal with the host above bit 56, NICs at the ends of a channel that leaves the
+// node.
+//
+// Left out: graphs of CollNet, which no forecast has; crossnic and latencyinter, which it does not look at.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "collcast/base/text.hpp"
+#include "collcast/exchange/nccl_files.hpp"
+#include "exchange/xml.hpp"
+
+namespace collcast::exchange {
+
+namespace {
+
+constexpr int most_channels = 64;
+constexpr std::uint64_t most_devices = 1024;
+
+const std::vector<std::string>& path_words() {
+  static const std::vector<std::string> words{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                              "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+  return words;
+}
+
+nccl::PathType path_of(Element& e, const char* attribute) {
+  const std::string word = e.required_text(attribute);
+  const auto type = nccl::parse_path_type(word);
+  if (!type && !word.empty())
+    e.error(attribute, fmt::format("{} is '{}'", attribute, shown(word)), expected_one_of(word, path_words()));
+  return type.value_or(nccl::PathType::sys);
+}
+
+std::optional<int> device_of(Element& e) {
+  if (!e.has("dev")) e.error("dev", fmt::format("<{}> has no 'dev'", e.name()), "expected a hexadecimal number");
+  const auto value = e.hexadecimal("dev");
+  e.finish();
+  if (!value) return std::nullopt;
+  if (*value >> 56 != 0) {
+    e.error("dev", fmt::format("dev of <{}> is of another host", e.name()), "expected the graph of one host");
+    return std::nullopt;
+  }
+  if (*value >= most_devices) {
+    e.error("dev", fmt::format("dev of <{}> is {:#x}", e.name(), *value),
+            fmt::format("up to {:#x} is read", most_devices - 1));
+    return std::nullopt;
+  }
+  return static_cast<int>(*value);
+}
+
+/// GPUs of a channel; NICs of it are added to `nics`.
+std::vector<int> channel_of(Element& e, std::set<int>& nics, bool& leaves) {
+  e.finish();
+  std::vector<int> out;
+  leaves = false;
+  for (Element& child : e.children({"net", "gpu"})) {
+    const auto device = device_of(child);
+    if (!device) continue;
+    if (child.name() == "net") {
+      nics.insert(*device);
+      leaves = true;
+    } else if (std::find(out.begin(), out.end(), *device) != out.end()) {
+      child.error("dev", fmt::format("GPU {} is twice in one channel", *device), "each GPU once");
+    } else {
+      out.push_back(*device);
+    }
+  }
+  if (out.empty()) e.file().error(e.place(), "a channel without GPUs", "expected <gpu dev=\"0\"/> and so on");
+  return out;
+}
+
+bool has_pattern(int id, std::int64_t pattern) {
+  if (id == 0) return pattern == 4;
+  if (id == 1) return pattern >= 1 && pattern <= 3;
+  return id != 3 || pattern == 5;
+}
+
+std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
+  nccl::StatedGraph out;
+  out.where = e.place();
+  out.id = static_cast<int>(e.required_integer("id", 0, 4).value_or(0));
+  const auto pattern = e.required_integer("pattern", 1, 6);
+  if (pattern && !has_pattern(out.id, *pattern))
+    e.error("pattern", fmt::format("graph {} has pattern {}", out.id, *pattern),
+            "expected 4 (ring) for graph 0, 1 to 3 (trees) for 1, 5 (NVLS) for 3");
+  const auto count = e.required_integer("nchannels", 0, most_channels);
+  const auto speed = [&](const char* name) { return Bandwidth(e.number(name, 0).value_or(0) * 1e9); };
+  for (const char* name : {"speedintra", "speedinter"})
+    if (!e.has(name)) xml.error(e.place(), fmt::format("<graph> has no '{}'", name), "expected GB/s of a channel");
+  out.graph = {static_cast<int>(pattern.value_or(4)),
+               static_cast<int>(count.value_or(0)),
+               speed("speedintra"),
+               speed("speedinter"),
+               path_of(e, "typeintra"),
+               path_of(e, "typeinter"),
+               {}};
+  e.number("latencyinter", 0);
+  e.ignore({"crossnic", "samechannels"});
+  e.finish();
+  std::set<int> nics;
+  std::size_t leaving = 0;
+  for (Element& child : e.children({"channel"})) {
+    bool leaves = false;
+    out.graph.order.push_back(channel_of(child, nics, leaves));
+    leaving += leaves ? 1 : 0;
+  }
+  if (count && static_cast<std::size_t>(*count) != out.graph.order.size())
+    e.error("nchannels", fmt::format("nchannels is {}, and there are {} channels", *count, out.graph.order.size()),
+            "expected as many");
+  if (leaving > 0 && leaving < out.graph.order.size())
+    xml.error(e.place(), "some channels leave the node and some do not", "expected <net> in all or none");
+  if (count.value_or(0) > 0 && out.graph.inside.value() <= 0 && out.id != 3)
+    e.error("speedintra", "speedintra is 0", "expected GB/s of a channel");
+  out.nics = static_cast<int>(nics.size());
+  if (out.id == 2 || out.id == 4) {
+    xml.warn("a graph of CollNet is not read", out.where, "no forecast has CollNet");
+    return std::nullopt;
+  }
+  if (count == 0) return std::nullopt;  // as NCCL writes what it does not find
+  return out;
+}
+
+}  // namespace
+
+Result<ReadGraphs> read_nccl_graphs(std::string_view text, const std::string& file) {
+  auto parsed = XmlFile::parse(text, file, "graphs", "NCCL's channel graphs (NCCL_GRAPH_DUMP_FILE, NCCL_GRAPH_FILE)");
+  if (!parsed) return parsed.errors();
+  XmlFile& xml = **parsed;
+  Element root = xml.root();
+  root.integer("version", 1, 1);
+  root.finish();
+  ReadGraphs out;
+  out.file.name = shown(std::filesystem::path(file).filename().string());
+  std::map<int, Location> seen;
+  for (Element& child : root.children({"graph"})) {
+    auto graph = graph_of(xml, child);
+    if (!graph) continue;
+    const auto [there, is_new] = seen.emplace(graph->id, graph->where);
+    if (!is_new)
+      xml.error(graph->where, fmt::format("graph {} is there twice", graph->id),
+                fmt::format("the first is at {}", to_text(there->second)));
+    out.file.graphs.push_back(std::move(*graph));
+  }
+  if (out.file.graphs.empty() && xml.errors().empty())
+    xml.error(root.place(), "there is no graph of rings, trees or NVLS in this file", "expected <graph id=\"0\" ...>");
+  if (!xml.errors().empty()) return xml.errors();
+  out.warnings = xml.warnings();
+  return out;
+}
+
+}  // namespace collcast::exchange

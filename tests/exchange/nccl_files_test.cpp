@@ -1,0 +1,198 @@
+// NCCL's graph XML and its example tuner's table: read, refused, and used.
+#include "collcast/exchange/nccl_files.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <memory>
+
+#include "collcast/nccl/run.hpp"
+#include "collcast/topology/fabric.hpp"
+#include "samples.hpp"
+
+using namespace collcast;
+using nccl::with_files;
+using test::messages;
+using Errors = std::vector<std::string>;
+
+namespace {
+
+constexpr Bytes operator""_MiB(unsigned long long mib) { return Bytes(static_cast<std::int64_t>(mib) << 20); }
+
+std::string graph_of(const std::string& attributes, const std::string& channels) {
+  return "<graphs version=\"1\">\n<graph " + attributes + ">" + channels + "</graph>\n</graphs>\n";
+}
+const std::string ring2 =
+    "id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"1\" speedintra=\"20\" speedinter=\"20\" latencyinter=\"0\" "
+    "typeintra=\"NVL\" typeinter=\"PIX\" samechannels=\"1\"";
+const std::string channel2 = "<channel><gpu dev=\"0\"/><gpu dev=\"1\"/></channel>";
+
+Errors graph_errors(const std::string& text) { return messages(exchange::read_nccl_graphs(text, "g").errors()); }
+Errors tuner_errors(const std::string& text) { return messages(exchange::read_tuner_table(text, "t").errors()); }
+
+nccl::Environment with_tuner(const std::string& text) {
+  const auto table = exchange::read_tuner_table(text, "t");
+  INFO(to_text(table.errors()));
+  REQUIRE(table.ok());
+  return with_files({}, {nullptr, std::make_shared<nccl::TunerFile>(*table)});
+}
+
+Result<nccl::Communicator> connected(const TopologySpec& spec, int nodes, const nccl::Environment& environment) {
+  const Result<Fabric> fabric = Fabric::build(spec, nodes);
+  REQUIRE(fabric.ok());
+  return nccl::connect(*fabric, Group::strided(Rank(0), 1, fabric->rank_count()), environment);
+}
+
+nccl::Plan planned(const nccl::Environment& environment, CollectiveKind kind, Bytes size, int nodes = 1) {
+  const auto c = connected(test::shipped_machine("dgx-h100"), nodes, environment);
+  REQUIRE(c.ok());
+  const auto plan = nccl::plan(*c, kind, size);
+  REQUIRE(plan.ok());
+  return *plan;
+}
+
+}  // namespace
+
+TEST_CASE("Azure's graph file of four A100: rings and trees, CollNet left out") {
+  const auto read = exchange::read_nccl_graphs(test::data_file("azure-nc96v4-a100pcie-graph.xml"), "folder/graph.xml");
+  REQUIRE(read.ok());
+  CHECK(read->file.name == "graph.xml");
+  REQUIRE(read->file.graphs.size() == 2);
+  const nccl::Graph& ring = read->file.graphs[0].graph;
+  CHECK(ring.channels == 2);
+  CHECK(ring.inside == Bandwidth(12e9));
+  CHECK(ring.type_inside == nccl::PathType::sys);
+  CHECK(ring.order == std::vector<std::vector<int>>{{0, 1, 2, 3}, {0, 3, 2, 1}});
+  CHECK(read->file.graphs[1].graph.channels == 4);
+  CHECK(messages(read->warnings) == Errors{"folder/graph.xml:42:3: a graph of CollNet is not read"});
+}
+
+TEST_CASE("NCCL's channels are the file's, doubled as those of a search") {
+  const TopologySpec spec = test::imported("azure-nc96v4-a100pcie-topo.xml", "pcie-a100");
+  auto read = exchange::read_nccl_graphs(test::data_file("azure-nc96v4-a100pcie-graph.xml"), "g");
+  REQUIRE(read.ok());
+  const nccl::Environment environment = with_files({}, {std::make_shared<nccl::GraphFile>(read->file), nullptr});
+  CHECK(text_of(environment) == "NCCL_GRAPH_FILE=g");
+  const auto c = connected(spec, 1, environment);
+  REQUIRE(c.ok());
+  CHECK(c->ring.channels == 2);
+  CHECK(c->tree.channels == 4);
+  CHECK(c->channels == 4);
+  CHECK(connected(spec, 1, {})->ring.channels == 1);  // the search finds one
+
+  // The same communicator asked for with and without the file is not mixed up.
+  nccl::Communicators cache;
+  const Result<Fabric> fabric = Fabric::build(spec, 1);
+  const Group all = Group::strided(Rank(0), 1, 4);
+  CHECK(cache.of(*fabric, all, environment)->ring.channels == 2);
+  CHECK(cache.of(*fabric, all, {})->ring.channels == 1);
+}
+
+TEST_CASE("a graph of other GPUs or of another number of nodes is refused where it stands") {
+  auto read = exchange::read_nccl_graphs(test::data_file("azure-nc96v4-a100pcie-graph.xml"), "g");
+  const nccl::Environment environment = with_files({}, {std::make_shared<nccl::GraphFile>(read->file), nullptr});
+  const auto other = connected(test::shipped_machine("dgx-a100"), 1, environment);
+  REQUIRE_FALSE(other.ok());
+  CHECK(messages(other.errors()) == Errors{"g:2:3: graph 0 of g: a channel has 4 GPUs, the group 8 on a node"});
+  const auto nodes = connected(test::imported("azure-nc96v4-a100pcie-topo.xml", "pcie-a100"), 2, environment);
+  REQUIRE_FALSE(nodes.ok());
+  CHECK(messages(nodes.errors()) ==
+        Errors{"g:2:3: graph 0 of g: its channels have no NIC, and the group is on 2 nodes"});
+}
+
+TEST_CASE("device numbers are hexadecimal") {
+  const auto read = exchange::read_nccl_graphs(
+      graph_of(ring2, "<channel><net dev=\"0\"/><gpu dev=\"a\"/><gpu dev=\"0xb\"/><net dev=\"10\"/></channel>"), "g");
+  REQUIRE(read.ok());
+  CHECK(read->file.graphs[0].graph.order[0] == std::vector<int>{10, 11});
+  CHECK(read->file.graphs[0].nics == 2);
+}
+
+TEST_CASE("what is no graph of NCCL is refused at its place") {
+  CHECK(graph_errors("") == Errors{"g:1:1: the file is empty"});
+  CHECK(graph_errors("<system/>") == Errors{"g:1:1: the root element is <system>"});
+  CHECK(graph_errors("<graphs version=\"1\"/>") ==
+        Errors{"g:1:1: there is no graph of rings, trees or NVLS in this file"});
+  CHECK(graph_errors("<graphs version=\"2\"/>").front() == "g:1:18: version of <graphs> is '2'");
+  CHECK(graph_errors(graph_of(ring2, "")) == Errors{"g:2:51: nchannels is 1, and there are 0 channels"});
+  CHECK(graph_errors(graph_of(ring2, "<channel><gpu dev=\"0\"/><gpu dev=\"0\"/></channel>")) ==
+        Errors{"g:2:185: GPU 0 is twice in one channel"});
+  CHECK(graph_errors(graph_of(ring2, "<channel/>")) == Errors{"g:2:152: a channel without GPUs"});
+  CHECK(graph_errors(graph_of("id=\"7\" pattern=\"4\" nchannels=\"-1\" speedintra=\"nan\" typeintra=\"NVX\"", "")) ==
+        Errors{"g:2:12: id of <graph> is '7'", "g:2:38: nchannels of <graph> is '-1'",
+               "g:2:1: <graph> has no 'speedinter'", "g:2:54: speedintra of <graph> is 'nan'",
+               "g:2:70: typeintra is 'NVX'", "g:2:1: <graph> has no 'typeinter'"});
+  const std::string two = graph_of(ring2, channel2);
+  CHECK(graph_errors("<graphs>" + two.substr(two.find("<graph "), two.find("</graphs>") - two.find("<graph ")) +
+                     two.substr(two.find("<graph "), two.find("</graphs>") - two.find("<graph ")) + "</graphs>") ==
+        Errors{"g:2:1: graph 0 is there twice"});
+}
+
+TEST_CASE("a graph file cut off anywhere is an error with a place") {
+  const std::string whole = test::data_file("azure-nc96v4-a100pcie-graph.xml");
+  for (std::size_t length = 0; length < whole.find_last_of('>'); ++length) {
+    const auto read = exchange::read_nccl_graphs(whole.substr(0, length), "g");
+    INFO(length);
+    REQUIRE_FALSE(read.ok());
+    CHECK(read.errors().front().where.line > 0);
+  }
+}
+
+TEST_CASE("the first rule that matches decides; one whose choice cannot be run is passed over") {
+  const nccl::Environment environment = with_tuner(
+      "# sizes of one node\n"
+      "allreduce,0,1048576,collnet_direct,simple,-1,-1,-1\n"
+      "allreduce,0,1048576,tree,ll128,4,-1,-1\n"
+      "allreduce,0,1048576,ring,ll,-1,-1,-1\n"
+      "allgather,0,4294967295,ring,simple,2,-1,-1,-1,-1\n"
+      "allreduce,1048577,4294967295,ring,ll128,-1,4,32\n"
+      "allreduce,1048577,4294967295,ring,simple,-1,-1,-1,-1,1\n");
+  const nccl::Plan small = planned(environment, CollectiveKind::all_reduce, 1_MiB);
+  CHECK(small.tuner_line == 3);
+  CHECK(small.algorithm == nccl::Algorithm::tree);
+  CHECK(small.protocol == nccl::Protocol::ll128);
+  CHECK(small.channels == 4);
+  CHECK(planned(environment, CollectiveKind::all_gather, 64_MiB).channels == 2);
+  // Another number of nodes and registered buffers do not match: NCCL's own choice.
+  const nccl::Plan large = planned(environment, CollectiveKind::all_reduce, 64_MiB);
+  CHECK(large.tuner_line == 0);
+  CHECK(large.algorithm == planned({}, CollectiveKind::all_reduce, 64_MiB).algorithm);
+  CHECK(planned(environment, CollectiveKind::all_reduce, 64_MiB, 4).tuner_line == 6);
+  CHECK(planned(environment, CollectiveKind::broadcast, 1_MiB).tuner_line == 0);
+}
+
+TEST_CASE("a rule changes the choice and nothing else: naming NCCL's own choice is NCCL's own forecast") {
+  const auto free = connected(test::shipped_machine("dgx-h100"), 1, {});
+  REQUIRE(free.ok());
+  for (const Bytes size : {1_MiB, 64_MiB}) {
+    const auto own = nccl::plan(*free, CollectiveKind::all_reduce, size);
+    REQUIRE(own.ok());
+    std::string algorithm(to_string(own->algorithm)), protocol = own->protocol == nccl::Protocol::ll      ? "ll"
+                                                                 : own->protocol == nccl::Protocol::ll128 ? "ll128"
+                                                                                                          : "simple";
+    const auto environment = with_tuner("allreduce,0,99999999999," + algorithm + "," + protocol + ",-1,-1,-1\n");
+    const auto ruled = connected(test::shipped_machine("dgx-h100"), 1, environment);
+    const auto plan = nccl::plan(*ruled, CollectiveKind::all_reduce, size);
+    REQUIRE(plan.ok());
+    CHECK(plan->tuner_line == 1);
+    CHECK(nccl::run(*ruled, CollectiveKind::all_reduce, size, *plan).time() ==
+          nccl::run(*free, CollectiveKind::all_reduce, size, *own).time());
+  }
+}
+
+TEST_CASE("what the example tuner would pass over in silence is an error at its place") {
+  CHECK(tuner_errors("") == Errors{"t:1:1: the file is empty"});
+  CHECK(tuner_errors("# nothing\n") == Errors{"t:1:1: there is no rule in this file"});
+  CHECK(tuner_errors("allreduce,0,1,ring\n") == Errors{"t:1:1: 4 fields"});
+  CHECK(tuner_errors("allreduce,0,1,ring,simple,1,1,1,1,1,1\n") == Errors{"t:1:1: 11 fields"});
+  CHECK(tuner_errors("\nallreduse, -1,nan,rings,simpel,0,many,-2,1,2\n") ==
+        Errors{"t:2:1: the collective is 'allreduse'", "t:2:12: min_bytes is '-1'", "t:2:15: max_bytes is 'nan'",
+               "t:2:19: the algorithm is 'rings'", "t:2:25: the protocol is 'simpel'", "t:2:32: channels is '0'",
+               "t:2:34: nNodes is 'many'", "t:2:39: nRanks is '-2'", "t:2:44: regBuff is '2'"});
+  CHECK(tuner_errors("allreduce,9,1,ring,simple,1,1,1\n") == Errors{"t:1:13: max_bytes is 1, min_bytes 9"});
+  CHECK(tuner_errors("allreduce,0,1," + std::string(300, 'r')) == Errors{"t:1:256: the line is too long"});
+  CHECK(tuner_errors(std::string("a\0b", 3)) == Errors{"t:1:2: control character 0x00 at offset 1 in a text file"});
+  // A spreadsheet's head and CRLF are fine.
+  CHECK(tuner_errors("collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks\r\nreduce,0,1,ring,"
+                     "ll,-1,-1,-1\r\n")
+            .empty());
+}
