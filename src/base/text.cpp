@@ -55,7 +55,7 @@ Result<std::string> read_file(const std::string& path, const Location& asked_by)
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found)
     return refused(fmt::format("file '{}' does not exist", name),
-                   asked_by.line == 0 || asked_by.file.starts_with("--topology ")
+                   asked_by.line == 0 || asked_by.file.starts_with("--")
                        ? "check the path; it is relative to the working directory"
                        : "check the path; it is relative to the file that names it");
   if (status.type() == std::filesystem::file_type::directory)

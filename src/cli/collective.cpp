@@ -8,6 +8,7 @@
 #include "cli/collective_nccl.hpp"
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "collcast/base/units.hpp"

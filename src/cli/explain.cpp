@@ -6,6 +6,7 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_options.hpp"
 #include "collcast/report/documents.hpp"
@@ -85,6 +86,7 @@ Result<Answers> answer(const CollectiveQuestion& q, const std::vector<Pattern>& 
 Exit explain_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
+  append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
   const auto question = understand(args.collective, session, errors);
   if (question && question->sizes.size() != 1)
     errors.push_back({command_line, "one figure is explained at a time", "expected one --size"});

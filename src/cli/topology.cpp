@@ -185,7 +185,8 @@ Command add_topology(CLI::App& parent) {
   out->add_option("--format,--to", args->exported.format,
                   "dot: Graphviz, all nodes (default); nccl-xml: a node, for NCCL_TOPO_FILE")
       ->type_name("FORMAT");
-  out->add_option("--output", args->exported.output, "write the result to FILE, complete or not at all ('-': standard output)")
+  out->add_option("--output", args->exported.output,
+                  "write the result to FILE, complete or not at all ('-': standard output)")
       ->type_name("FILE");
   out->footer(
       "Examples:\n  collcast topology export dgx-h100 --nodes 2 --output dgx-h100.dot\n"

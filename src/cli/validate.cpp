@@ -9,6 +9,7 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
@@ -102,6 +103,7 @@ Diagnostics misfits_of_leave_one_out(const Args& args, const std::vector<nccl::S
   };
   refuse(!args.overlay.empty(), "--overlay");
   refuse(!settings.empty(), "--env");
+  refuse(!args.files.tuner.empty(), "--tuner");
   refuse(method == std::size_t{1}, "--method simulate");
   return out;
 }
@@ -119,6 +121,7 @@ Exit run_validate(const Args& args, const Session& session) {
     errors.push_back({command_line, "--method: library nccl has its closed form only", "expected --method estimate"});
   if (args.leave_one_out) append(errors, misfits_of_leave_one_out(args, settings, method));
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
+  append(errors, check_overwriting({args.files.tuner, args.overlay}, {args.output.file}));
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (measured && library && !args.overlay.empty()) apply_overlay(args, *library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);

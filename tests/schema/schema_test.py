@@ -64,6 +64,7 @@ COMMANDS = [
     ("step", "collcast step overlap-175b-layer"),
     ("collective", f"collcast collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
     ("explain", f"collcast explain collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
+    ("plan", "collcast plan llama3-8b-8xh100 --library nccl --env NCCL_PROTO=Simple --simulate 0"),
     ("plan", f"collcast plan gpt3-plan-64xa100 --tp 8 --pp 8 --micro-batch 1 --recompute full --simulate 0 {OTHER}"),
     ("step", "collcast step overlap-175b-layer --what-if serial --method estimate"),
     ("step", "collcast step gpt3-512gpu --method estimate --set training.recompute=selective"),
