@@ -25,8 +25,6 @@ Location place_at(std::string_view text, std::size_t offset, const std::string& 
 
 namespace {
 
-unsigned byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
-
 bool is_control(unsigned byte) { return (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F; }
 
 }  // namespace

@@ -2,12 +2,6 @@
 
 namespace collcast {
 
-namespace {
-
-unsigned byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
-
-}  // namespace
-
 std::size_t character_length(std::string_view text, std::size_t at) {
   const unsigned lead = byte_at(text, at);
   if (lead < 0x80) return 1;

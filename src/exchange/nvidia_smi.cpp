@@ -102,8 +102,8 @@ struct Table {
 
 class Reading {
  public:
-  Reading(const std::string& text, const std::string& file, Diagnostics& errors, Diagnostics& warnings)
-      : text_(text), file_(file), errors_(errors), warnings_(warnings) {}
+  Reading(const std::string& text, const std::string& file, Diagnostics& errors)
+      : text_(text), file_(file), errors_(errors) {}
 
   Table table() {
     std::size_t start = 0;
@@ -205,7 +205,7 @@ class Reading {
 
   const std::string& text_;
   const std::string& file_;
-  Diagnostics &errors_, &warnings_;
+  Diagnostics& errors_;
   Table out_;
   int line_ = 0;
 };
@@ -375,7 +375,7 @@ Result<ForeignNode> read_nvidia_smi(std::string_view text, const std::string& fi
   if (Diagnostics wrong = check_encoding(plain, file); !wrong.empty()) return wrong;
   Diagnostics errors;
   ForeignNode out;
-  const Table table = Reading(plain, file, errors, out.warnings).table();
+  const Table table = Reading(plain, file, errors).table();
   if (!errors.empty()) return errors;
   out.file = shown(std::filesystem::path(file).filename().string());
   out.format = "nvidia-smi topo -m";

@@ -48,7 +48,7 @@ std::size_t launcher_prefix(std::string_view line) {
 }
 
 /// The columns of one placement.
-struct Heading {
+struct TableHead {
   std::size_t width = 4;
   std::size_t placements = 2;
   bool root = false;  ///< is printed
@@ -159,7 +159,7 @@ class LogReader {
   }
 
   void heading(const std::vector<Word>& w) {
-    Heading h;
+    TableHead h;
     std::vector<std::size_t> times;
     for (std::size_t i = 0; i < w.size(); ++i) {
       if (w[i].text == "time" || w[i].text == "cputime") times.push_back(i);
@@ -311,7 +311,7 @@ class LogReader {
   Complaints complaints_;
   std::optional<Diagnostic> odd_row_;
   MeasuredTable test_;
-  Heading heading_;
+  TableHead heading_;
   std::set<int> ranks_;
   std::set<std::string> hosts_, processes_;
   int gpus_of_process_ = 0;  ///< 0: not said

@@ -6,6 +6,8 @@
 
 namespace collcast {
 
+inline unsigned byte_at(std::string_view text, std::size_t at) { return static_cast<unsigned char>(text[at]); }
+
 /// Length of the UTF-8 character at `at` (RFC 3629: no overlong forms, no surrogates, up to U+10FFFF); 0: none.
 std::size_t character_length(std::string_view text, std::size_t at);
 
