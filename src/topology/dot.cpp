@@ -40,7 +40,7 @@ void Fabric::write_dot(std::ostream& out) const {
   }
   const std::int64_t switches = std::visit([](const auto& net) { return net.switches(); }, layout_->network);
   for (std::int64_t s = 0; s < switches; ++s) write_device("  ", layout_->nodes * per_node + s);
-  for (std::uint32_t link = 0; link < layout_->links.size(); link += 2) {
+  for (std::uint32_t link = 0; link < layout_->first_drive(); link += 2) {
     const auto [from, to] = layout_->ends(LinkId(link));
     out << fmt::format("  d{} -- d{} [label=\"{}\"];\n", from, to, edge_label(layout_->links[link]));
   }

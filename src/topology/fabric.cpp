@@ -83,6 +83,17 @@ Fabric Fabric::with_links(std::vector<Link> links) const {
   other.links = std::move(links);
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
+Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes) const {
+  check(layout_->drives == 0, "a fabric has drives once");
+  check(lanes > 0 && routed_lanes > 0 && rate.value() > 0, "drives have a number and a rate");
+  Layout other = *layout_;
+  other.drives = lanes;
+  other.routed_lanes = routed_lanes;
+  const auto count = static_cast<std::size_t>(lanes) * static_cast<std::size_t>(rank_count());
+  other.links.insert(other.links.end(), count, Link{rate, Seconds(0), LinkKind::direct});
+  return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
+
 const TopologySpec& Fabric::spec() const { return layout_->spec; }
 
 NodeId Fabric::node_of(Rank rank) const {
@@ -129,6 +140,14 @@ std::string Fabric::Layout::name(topology::DeviceId device) const {
 
 std::string Fabric::link_name(LinkId link) const {
   check(link.value() < layout_->links.size(), "a link of this fabric");
+  if (const std::int64_t drive = link.value() - layout_->first_drive(); drive >= 0) {
+    const Rank rank(static_cast<std::uint32_t>(drive / layout_->drives));
+    const auto local = rank.value() % static_cast<std::uint32_t>(ranks_per_node());
+    return fmt::format("{}, lane {}",
+                       topology::device_name(layout_->spec, layout_->node, static_cast<int>(node_of(rank).value()),
+                                             layout_->node.endpoints.first + static_cast<int>(local)),
+                       drive % layout_->drives);
+  }
   const auto [from, to] = layout_->ends(link);
   return layout_->name(from) + " -> " + layout_->name(to);
 }

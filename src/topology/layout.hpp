@@ -15,8 +15,13 @@ struct Fabric::Layout {
   topology::NodePlan node;
   topology::NodeRoutes routes;
   topology::Network network;
-  std::vector<Link> links;
+  std::vector<Link> links;  ///< of the nodes, of the network, then the drives
+  int drives = 0;           ///< of a rank: links that only its own lanes use, one after the other
+  int routed_lanes = 0;     ///< with drives: that ways are chosen for
 
+  std::int64_t first_drive() const {
+    return static_cast<std::int64_t>(links.size()) - static_cast<std::int64_t>(drives) * nodes * node.endpoints.count;
+  }
   std::int64_t links_per_node() const { return 2 * static_cast<std::int64_t>(node.cables.size()); }
   std::int64_t first_network_link() const { return nodes * links_per_node(); }
   /// Where a link starts and where it ends.
@@ -42,6 +47,11 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
   check(from.value() < ranks && to.value() < ranks, "a route joins ranks of its fabric");
   check(lane >= 0, "a lane is 0 or more");
   if (from == to) return;
+  if (drives > 0) {
+    visit(LinkId(
+        static_cast<std::uint32_t>(first_drive() + static_cast<std::int64_t>(from.value()) * drives + lane % drives)));
+    lane %= routed_lanes;
+  }
   const int node_from = static_cast<int>(from.value() / per_node), node_to = static_cast<int>(to.value() / per_node);
   const int sender = static_cast<int>(from.value() % per_node), receiver = static_cast<int>(to.value() % per_node);
   if (node_from == node_to && routes.joined(sender, receiver))

@@ -141,3 +141,24 @@ TEST_CASE("other rates on a machine's links leave its routes as they are") {
   CHECK(fabric.path(Rank(1), Rank(2)).bandwidth == gb_per_s(10));
   CHECK(slower.link_name(route.front()) == fabric.link_name(route.front()));
 }
+
+TEST_CASE("drives come first on a way, each lane's own, and leave the rest as it is") {
+  const Fabric fabric = build(teaching(star()), 4);
+  const Fabric driven = fabric.with_drives(3, gb_per_s(2), 2);
+  REQUIRE(driven.links().size() == fabric.links().size() + 4 * 3);
+  for (const int lane : {0, 1, 2, 3, 4}) {
+    std::vector<LinkId> way, plain;
+    driven.route(Rank(2), Rank(1), lane, way);
+    fabric.route(Rank(2), Rank(1), lane % 2, plain);
+    REQUIRE(way.size() == plain.size() + 1);
+    // Rank 2's drives follow those of ranks 0 and 1.
+    CHECK(way.front().value() == fabric.links().size() + 2 * 3 + static_cast<std::size_t>(lane % 3));
+    CHECK(std::vector<LinkId>(way.begin() + 1, way.end()) == plain);
+    CHECK(driven.link_name(way.front()) == "host2, lane " + std::to_string(lane % 3));
+  }
+  CHECK(driven.path(Rank(2), Rank(1)).bandwidth == gb_per_s(2));
+  CHECK(driven.path(Rank(2), Rank(1)).latency == fabric.path(Rank(2), Rank(1)).latency);
+  std::vector<LinkId> none;
+  driven.route(Rank(1), Rank(1), 0, none);
+  CHECK(none.empty());
+}

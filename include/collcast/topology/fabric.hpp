@@ -56,6 +56,11 @@ class Fabric {
   /// or links that differ. `links` is by LinkId and as long as links(); every bandwidth is above 0.
   Fabric with_links(std::vector<Link> links) const;
 
+  /// The same machine where each rank has `lanes` drives: what it sends on a lane passes the lane's own link first, of
+  /// this rate and no latency, such as the threads of a channel. Lanes beyond begin again; the way behind the drive is
+  /// that of lane modulo `routed_lanes`. Their ids follow those of the other links: first by rank, then by lane.
+  Fabric with_drives(int lanes, Bandwidth rate, int routed_lanes) const;
+
   const TopologySpec& spec() const;
   /// The whole graph for Graphviz, one cluster per node.
   void write_dot(std::ostream&) const;
