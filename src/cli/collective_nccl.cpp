@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "cli/output.hpp"
 #include "collcast/base/units.hpp"
-#include "collcast/nccl/run.hpp"
+#include "collcast/evaluate/by_nccl.hpp"
 
 namespace collcast::cli {
 
@@ -31,6 +33,34 @@ CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, s
   return row;
 }
 
+/// Rows as they are priced, and why some have no simulation.
+struct Pricing {
+  const CollectiveQuestion& q;
+  std::vector<CollectiveRow> rows = {};
+  std::set<std::string> unsimulated = {};
+};
+
+/// The row with what was asked for of closed form and simulation.
+Diagnostics add(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow row) {
+  const CollectiveQuestion& q = pricing.q;
+  if (q.simulate && c.ranks > 1 && row.size > Bytes(0)) {
+    const Group& group = q.groups[static_cast<std::size_t>(row.group)];
+    const Result<nccl::Program> program = nccl::program(q.fabric, group, c, q.kind, row.size, plan, q.root);
+    const Result<Seconds> time = program ? simulate(*program, q.engine) : program.errors();
+    if (time)
+      row.simulate = *time;
+    else if (program || !q.estimate)
+      return time.errors();
+    else
+      pricing.unsimulated.insert(row.algorithm + ": " + time.errors().front().message);
+  } else if (q.simulate) {
+    row.simulate = row.estimate;
+  }
+  if (!q.estimate) row.estimate.reset();
+  pricing.rows.push_back(std::move(row));
+  return {};
+}
+
 /// What NCCL believes to be next best, with its forecast.
 std::optional<CollectiveRow::RunnerUp> next_best(const CollectiveQuestion& q, const nccl::Communicator& c, Bytes size,
                                                  const nccl::Plan& taken) {
@@ -46,9 +76,10 @@ std::optional<CollectiveRow::RunnerUp> next_best(const CollectiveQuestion& q, co
 }
 
 /// Every algorithm and protocol that is available, the fastest forecast first.
-void add_all(const CollectiveQuestion& q, const nccl::Communicator& c, std::size_t group, Bytes size,
-             CollectiveReport& report) {
-  std::vector<CollectiveRow> rows;
+Diagnostics add_all(Pricing& pricing, const nccl::Communicator& c, std::size_t group, Bytes size,
+                    CollectiveReport& report) {
+  const CollectiveQuestion& q = pricing.q;
+  std::vector<std::pair<CollectiveRow, nccl::Plan>> ranked;
   const bool first = group == 0 && size == q.sizes.front();
   for (const nccl::Candidate& one : tuning_table(c, q.kind, size)) {
     if (!one.available) {
@@ -56,11 +87,14 @@ void add_all(const CollectiveQuestion& q, const nccl::Communicator& c, std::size
         report.skipped.push_back({std::string(to_string(one.algorithm)), one.reason});
       continue;
     }
-    rows.push_back(row_of(q, c, group, size, plan_of(c, q.kind, size, one)));
+    const nccl::Plan plan = plan_of(c, q.kind, size, one);
+    ranked.emplace_back(row_of(q, c, group, size, plan), plan);
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const CollectiveRow& a, const CollectiveRow& b) { return *a.estimate < *b.estimate; });
-  std::move(rows.begin(), rows.end(), std::back_inserter(report.rows));
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return *a.first.estimate < *b.first.estimate; });
+  for (auto& [row, plan] : ranked)
+    if (Diagnostics errors = add(pricing, c, plan, std::move(row)); !errors.empty()) return errors;
+  return {};
 }
 
 }  // namespace
@@ -71,9 +105,11 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
   report.machine.library = "nccl";
   report.kind = q.kind;
   report.groups = q.groups;
-  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, true, false, text_of(q.environment)};
+  report.inputs = {q.sizes,          q.root,     q.policy,   q.all_algorithms,
+                   q.engine.sharing, q.estimate, q.simulate, text_of(q.environment)};
   if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
   nccl::Communicators communicators;
+  Pricing pricing{q};
   std::map<int, std::vector<std::string>> by_rule;  // sizes, by line of the tuner's file
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
@@ -81,18 +117,21 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
       if (!c) return c.errors();
       const Result<nccl::Plan> plan = nccl::plan(*c, q.kind, size, q.nccl_algorithm);
       if (!plan) return plan.errors();
+      Diagnostics errors;
       if (q.all_algorithms && !plan->point_to_point) {
-        add_all(q, *c, g, size, report);
-        continue;
+        errors = add_all(pricing, *c, g, size, report);
+      } else {
+        if (plan->tuner_line > 0) by_rule[plan->tuner_line].push_back(format_bytes(size));
+        CollectiveRow row = row_of(q, *c, g, size, *plan);
+        if (!q.nccl_algorithm && !plan->point_to_point && plan->tuner_line == 0)
+          row.runner_up = next_best(q, *c, size, *plan);
+        row.interval = interval_of(q, row);
+        errors = add(pricing, *c, *plan, std::move(row));
       }
-      if (plan->tuner_line > 0) by_rule[plan->tuner_line].push_back(format_bytes(size));
-      CollectiveRow row = row_of(q, *c, g, size, *plan);
-      if (!q.nccl_algorithm && !plan->point_to_point && plan->tuner_line == 0)
-        row.runner_up = next_best(q, *c, size, *plan);
-      row.interval = interval_of(q, row);
-      report.rows.push_back(std::move(row));
+      if (!errors.empty()) return errors;
     }
   }
+  report.rows = std::move(pricing.rows);
   add_calibration_notes(q, report);
   if (const auto& tuner = q.environment.files.tuner) {
     for (const auto& [line, sizes] : by_rule)
@@ -102,8 +141,10 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
   if (!q.environment.without_effect.empty())
     report.notes.push_back(
         fmt::format("no effect on this forecast: {}", fmt::join(q.environment.without_effect, ", ")));
-  report.notes.push_back(
-      "library nccl has its closed form only; chunks are those that a channel moves one after the other");
+  for (const std::string& why : pricing.unsimulated) report.notes.push_back("not simulated: " + why);
+  report.notes.push_back(q.simulate ? "chunks are those that a channel moves one after the other"
+                                    : "the closed form alone; --method both simulates the channels as well. Chunks are "
+                                      "those that a channel moves one after the other");
   return report;
 }
 

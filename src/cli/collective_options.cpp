@@ -93,7 +93,8 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
       "max_min: transfers share a link fairly (default); fifo: one at a time, each waits until all links of its route "
       "are free at once, so a slow transfer also blocks fast links");
   model("--library", args.library,
-        "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, closed form only");
+        "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, by closed form unless --method "
+        "asks");
   add_env_option(app, args.env);
   add_graph_option(app, args.files.graph);
   add_tuner_option(app, args.files.tuner);
@@ -209,9 +210,6 @@ void refuse_ideal_options(const CollectiveArgs& args, Diagnostics& errors) {
          "expected --env NCCL_MIN_NCHANNELS=C or NCCL_MAX_NCHANNELS=C");
   refuse(args.concurrent, "--concurrent", "groups at once are not in library nccl yet",
          "expected --library ideal, or the groups one at a time");
-  refuse(args.method == "simulate" || args.method == "both", "--method",
-         "library nccl has its closed form only: what NCCL runs is not described to the simulator yet",
-         "expected --method estimate");
 }
 
 }  // namespace
@@ -274,7 +272,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          args.algorithm == "all",
                          policy,
                          *method != Method::simulate,
-                         *method != Method::estimate,
+                         *method != Method::estimate && !(is_nccl && args.method.empty()),
                          !args.method.empty(),
                          EngineOptions{*sharing},
                          args.concurrent,

@@ -51,6 +51,15 @@ CollectiveTime by_nccl(const Fabric& fabric, nccl::Environment environment) {
   };
 }
 
+Result<Seconds> simulate(const nccl::Program& program, const EngineOptions& options) {
+  const Result<Timeline> all = simulate(program.machine, program.pattern, options);
+  if (!all) return all.errors();
+  if (!program.less) return program.start + to_seconds(all->finish);
+  const Result<Timeline> less = simulate(program.machine, *program.less, options);
+  if (!less) return less.errors();
+  return program.start + to_seconds(all->finish - less->finish) / program.calls;
+}
+
 Result<std::string> nccl_choice(const Fabric& fabric, const CollectiveRequest& request,
                                 const nccl::Environment& environment) {
   const Result<nccl::Communicator> communicator = nccl::connect(fabric, request.group, environment);

@@ -255,7 +255,11 @@ void add_difference_note(const CollectiveReport& report, std::vector<std::string
   std::string why =
       "the closed form takes a ring to start when its last rank has come and leaves out ways that stay at "
       "one hop for a part of the rounds";
-  if (worst->shared && report.inputs.sharing == Sharing::fifo)
+  if (worst->protocol)
+    why =
+        "the closed form takes the busiest resource's time and hops one by one; the simulation knows which NICs and "
+        "links each channel uses, and which channels wait for which";
+  else if (worst->shared && report.inputs.sharing == Sharing::fifo)
     why =
         "the closed form gives transfers fair shares of a link; it does not model fifo, where each waits until its "
         "whole route is free";

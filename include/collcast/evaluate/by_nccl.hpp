@@ -4,6 +4,7 @@
 #include <string>
 
 #include "collcast/evaluate/evaluate.hpp"
+#include "collcast/nccl/program.hpp"
 #include "collcast/nccl/run.hpp"
 
 namespace collcast {
@@ -12,6 +13,9 @@ namespace collcast {
 /// itself; of groups alongside that cross nodes each has its share of a node's NICs, where all together want more than
 /// there are. May be asked by several threads at once.
 CollectiveTime by_nccl(const Fabric&, nccl::Environment = {});
+
+/// The simulated time of a program.
+Result<Seconds> simulate(const nccl::Program&, const EngineOptions& = {});
 
 /// What NCCL takes for the request: "ring LL128", or "p2p Simple".
 Result<std::string> nccl_choice(const Fabric&, const CollectiveRequest&, const nccl::Environment&);

@@ -1,0 +1,31 @@
+// What a run puts on the wire: the simulation's side of library nccl.
+//
+// The same numbers that the closed form of collcast/nccl/run.hpp counts with (chunks, loops, rates, latencies: one
+// source, src/nccl/limits.hpp) as a Pattern on the machine as NCCL's channels see it: every GPU behind a port that
+// carries what its channels' threads and its links can, NICs at the rate that the protocol reaches, a step's latency on
+// the way. Rings run loop by loop on the GPU orders of the search, trees in chunks up and down the double tree, sends
+// and receives all at once. What the closed form does not know and the simulation does: which NIC and which links each
+// channel uses, and who shares them. docs/nccl.md says what is left out.
+#pragma once
+
+#include <optional>
+
+#include "collcast/nccl/tuning.hpp"
+
+namespace collcast::nccl {
+
+struct Program {
+  Fabric machine;               ///< ranks as those of the fabric that was asked about
+  Pattern pattern;              ///< from the first byte on
+  std::optional<Pattern> less;  ///< chains: calls overlap, and one takes what pattern has beyond this one, by calls
+  int calls = 1;                ///< that pattern has more than `less`
+  Seconds start{};              ///< of a call, before its first byte
+};
+
+/// Of a plan for the group that the communicator is of; `root` is an index into it. Fails, with the reason, where there
+/// is no simulation: NVLS reduces inside the switch, PAT is not spelt out, more than twenty million messages, NICs that
+/// are the GPUs themselves. At least two ranks and one byte.
+Result<Program> program(const Fabric&, const Group&, const Communicator&, CollectiveKind, Bytes size, const Plan&,
+                        int root = 0);
+
+}  // namespace collcast::nccl

@@ -1,0 +1,156 @@
+#include "nccl/limits.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace collcast::nccl {
+
+namespace {
+
+double payload(Protocol p) { return p == Protocol::ll ? 0.5 : p == Protocol::ll128 ? 15.0 / 16 : 1.0; }
+
+/// Of a calibration: what a node's links carry.
+double link_factor(const Communicator& c, Protocol p) {
+  return p == Protocol::ll ? c.factors.ll : p == Protocol::ll128 ? c.factors.ll128 : c.factors.simple;
+}
+
+double of_channel(Bytes size, const Plan& plan) { return static_cast<double>(size.value()) / plan.channels; }
+
+/// LL128 in trees halves its chunk while there are too few of them to fill the tree.
+double tree_chunk(const Communicator& c, Bytes size, const Plan& plan) {
+  double chunk = slot(c.environment, plan.protocol);
+  if (plan.protocol != Protocol::ll128) return chunk;
+  chunk = std::min(chunk, static_cast<double>(size.value()) / plan.channels);
+  const double depth = 1 + floor_log2(c.nodes) + 0.1 * c.ranks_per_node;
+  const auto few = [&](double factor) {
+    return static_cast<double>(size.value()) / (plan.channels * chunk) < factor * depth / c.ranks_per_node;
+  };
+  while (chunk > 131072 && few(64)) chunk /= 2;
+  while (chunk > 32768 && few(16)) chunk /= 2;
+  return chunk;
+}
+
+}  // namespace
+
+double slot(const Environment& e, Protocol p) {
+  const Bytes buffer = p == Protocol::ll ? e.ll_buffer : p == Protocol::ll128 ? e.ll128_buffer : e.simple_buffer;
+  return static_cast<double>(buffer.value()) / 8 * payload(p);
+}
+
+Limits limits(const Communicator& c, Protocol p, bool tree) {
+  const std::size_t i = static_cast<std::size_t>(p), g = row_of(c);
+  Limits out;
+  const double simple = fitted::simple_channel[g];
+  const double ll = fitted::ll_multiple * tuned::ll_total[g][0] / fitted::channels_of_a_node[g];
+  out.channel = 1e9 * (p == Protocol::ll ? ll : p == Protocol::ll128 ? fitted::ll128_share * simple : simple);
+  if (c.ranks_per_node > 1) {
+    const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
+    out.gpu = (c.nvlink ? c.gpu_rate.value() * fitted::nvlink_efficiency : searched) * payload(p);
+    out.gpu *= link_factor(c, p);
+    out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
+  }
+  if (c.nodes > 1) {
+    const bool is_ll = p == Protocol::ll;
+    out.nics = c.nics * c.nic_rate.value() * fitted::nic_efficiency * c.factors.network *
+               (is_ll ? fitted::ll_nic_payload : payload(p));
+    if (is_ll) out.ll_network = fitted::ll_network_channel * 1e9;
+  }
+  out.hop = us * c.factors.hop * (c.nvlink ? fitted::nvlink_hop[i] : fitted::pcie_hop[i]);
+  const double factor = tree && p != Protocol::simple ? fitted::tree_to_ring_hop : 1;
+  out.network_hop = c.factors.network_hop * (us * fitted::network_hop[i] * factor + c.network_latency.count());
+  out.start = us * c.factors.launch * (fitted::launch + fitted::start[i]);
+  return out;
+}
+
+Load longest(std::initializer_list<Load> loads) {
+  return *std::max_element(loads.begin(), loads.end(),
+                           [](const Load& a, const Load& b) { return a.seconds < b.seconds; });
+}
+
+Hops ring_hops(const Communicator& c, CollectiveKind kind) {
+  const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const double all = rounds * (c.ranks - 1);
+  return {all, c.nodes == 1 ? 0 : std::min(all, rounds * c.nodes)};
+}
+
+double message_gaps(const Communicator& c, double hops) {
+  return c.nodes == 1 ? 0 : std::max(0.0, hops - fitted::slots) * fitted::message_gap * us;
+}
+
+Loops loops_of(const Communicator& c, Bytes size, const Plan& plan) {
+  // Simple: half of the buffer is a chunk; else a slot.
+  const double most = slot(c.environment, plan.protocol) * (plan.protocol == Protocol::simple ? 4 : 1);
+  const double full = std::floor(of_channel(size, plan) / (most * c.ranks));
+  return {most, full, of_channel(size, plan) / c.ranks - full * most};
+}
+
+Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
+  const double all = chunk * plan.channels;
+  return longest({{(hops + 1) * chunk / l.channel, "channels"},
+                  {hops * all / l.gpu, l.gpu_name},
+                  {hops * all / l.nics, "NIC"},
+                  {hops * chunk / l.ll_network, "messages"}});
+}
+
+double until_first_round(double latency, double bytes, int slices) {
+  return std::min(latency, bytes * (1 - 1.0 / slices));
+}
+
+Chunks chain_chunks(const Communicator& c, Bytes size, const Plan& plan) {
+  const double all = of_channel(size, plan), most = slot(c.environment, plan.protocol);
+  return {std::max(1.0, std::ceil(all / most)), std::min(all, most)};
+}
+
+Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {
+  const double count = std::max(1.0, std::ceil(of_channel(size, plan) / tree_chunk(c, size, plan)));
+  return {count, of_channel(size, plan) / count};
+}
+
+double tree_rate(const Communicator& c, const Plan& plan) {
+  const double speed = (c.nodes <= 2 ? c.tree.inside : c.tree.between).value();
+  const double per_channel = 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)];
+  // Half of NCCL's number, which counts both directions, is the algorithm's.
+  double most = 0.5 * fitted::tree_efficiency * c.tree.channels * std::min(0.92 * speed, per_channel);
+  most *= c.nodes == 1 ? link_factor(c, plan.protocol) : c.factors.network;
+  if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
+  if (plan.protocol == Protocol::ll) most /= 3.8;
+  return most;
+}
+
+double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }
+
+Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
+  const double per_node = c.ranks_per_node, others = c.ranks - per_node;
+  const double nic = c.nic_rate.value() * fitted::p2p_nic_efficiency * c.factors.network;
+  if (kind == CollectiveKind::sendrecv) {
+    const double to_peer = std::min(nic, plan.channels * fitted::p2p_network_channel * 1e9);
+    return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0};
+  }
+  const double part = bytes / c.ranks;
+  if (kind == CollectiveKind::alltoall)
+    return {part, per_node - 1, others, part * others * per_node, c.nics * nic, part};
+  return {part, per_node - 1, others, part * others, nic, part};  // gather, scatter: the root's
+}
+
+PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan& plan) {
+  const bool local = e.local_peers > 0;
+  PointToPoint out;
+  out.local = c.factors.simple * (c.nvlink ? c.gpu_rate.value() * fitted::p2p_nvlink_efficiency
+                                           : c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency);
+  // Across nodes all peers together have more channels than a GPU needs.
+  if (local && c.nvlink && c.nodes == 1) {
+    const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * e.local_peers);
+    out.threads = (e.per_peer * e.local_peers + e.own_bytes / fitted::p2p_own_copy) /
+                  (channels * fitted::p2p_channel[row_of(c)] * 1e9);
+  }
+  const double ranks_per_nic = c.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.nics) : 1;
+  out.gaps = us * std::max(0.0, e.remote_peers - fitted::slots) * fitted::message_gap * ranks_per_nic;
+  out.start = us * c.factors.launch * c.factors.point_to_point_launch *
+              (fitted::p2p_launch + (plan.protocol == Protocol::simple ? fitted::p2p_simple : 0));
+  out.latency_inside = us * fitted::p2p_per_peer * e.local_peers;
+  if (e.remote_peers > 0)
+    out.latency_between = c.factors.network_hop * (us * fitted::network_hop[0] + c.network_latency.count());
+  return out;
+}
+
+}  // namespace collcast::nccl

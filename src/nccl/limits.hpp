@@ -1,0 +1,91 @@
+// What a plan cuts its data into and what bounds its run: said once, for the closed form and for the simulation.
+#pragma once
+
+#include <initializer_list>
+
+#include "collcast/nccl/tuning.hpp"
+#include "nccl/run_constants.hpp"
+#include "nccl/terms.hpp"
+
+namespace collcast::nccl {
+
+inline constexpr double unlimited = 1e18;
+inline constexpr double us = 1e-6;
+
+inline std::size_t row_of(const Communicator& c) { return static_cast<std::size_t>(generation(c)); }
+
+/// Payload of one slot: an eighth of the connection's buffer.
+double slot(const Environment&, Protocol);
+
+/// The longest of several times, by name.
+struct Load {
+  double seconds;
+  const char* name;
+};
+Load longest(std::initializer_list<Load>);
+
+/// What bounds a run of one protocol; bytes of payload per second, seconds.
+struct Limits {
+  double channel = 0;             ///< threads of one channel, per operation
+  double gpu = unlimited;         ///< links of a GPU inside its node
+  double nics = unlimited;        ///< of a node together
+  double ll_network = unlimited;  ///< LL through a NIC, per channel
+  double hop = 0, network_hop = 0;
+  double start = 0;
+  const char* gpu_name = "NVLink";
+};
+Limits limits(const Communicator&, Protocol, bool tree);
+
+/// Steps of a ring are this many sends of a chunk; `out` of them cross nodes.
+struct Hops {
+  double all = 0, out = 0;
+};
+Hops ring_hops(const Communicator&, CollectiveKind);
+/// Seconds that a loop's messages through a NIC take because its proxy posts them one by one.
+double message_gaps(const Communicator&, double hops);
+
+/// Around a ring: `full` loops of chunks of `most` bytes and one of `rest`.
+struct Loops {
+  double most = 0, full = 0, rest = 0;
+};
+Loops loops_of(const Communicator&, Bytes size, const Plan&);
+
+/// Pieces of a ring's chunk that go on one by one.
+inline int ring_slices(Protocol p) { return p == Protocol::simple ? 2 : 1; }
+/// The data's time of a loop with chunks of `chunk` bytes.
+Load ring_load(const Limits&, double hops, double chunk, const Plan&);
+/// Seconds before a ring's loops run on without gaps: until the first chunk has come round, or the first slice where
+/// that is sooner. `bytes`: the first loop's ring_load.
+double until_first_round(double latency, double bytes, int slices);
+
+/// Of a channel's data.
+struct Chunks {
+  double count = 1, chunk = 0;
+};
+Chunks chain_chunks(const Communicator&, Bytes size, const Plan&);
+Chunks tree_chunks(const Communicator&, Bytes size, const Plan&);
+
+/// NCCL's own limit of a tree, one direction.
+double tree_rate(const Communicator&, const Plan&);
+/// Of a channel's threads, either direction's share.
+double tree_threads(Protocol);
+
+/// What one rank exchanges: with peers on its node and on others.
+struct Exchange {
+  double per_peer = 0, local_peers = 0, remote_peers = 0;
+  double nic_bytes = 0;  ///< through the NICs of a node
+  double nics = 0;       ///< rate of those NICs
+  double own_bytes = 0;  ///< that stay on the rank
+};
+Exchange exchange_of(const Communicator&, CollectiveKind, double bytes, const Plan&);
+
+/// What bounds it, and its latencies; seconds, bytes per second.
+struct PointToPoint {
+  double local = 0;    ///< rate of a GPU's links inside its node
+  double threads = 0;  ///< the channels' time, where a GPU needs more than there are
+  double gaps = 0;     ///< between messages that NICs post one by one
+  double start = 0, latency_inside = 0, latency_between = 0;
+};
+PointToPoint point_to_point(const Communicator&, const Exchange&, const Plan&);
+
+}  // namespace collcast::nccl

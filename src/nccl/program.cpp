@@ -1,0 +1,312 @@
+#include "collcast/nccl/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <variant>
+
+#include "collcast/collective/in_order_tree.hpp"
+#include "nccl/limits.hpp"
+#include "nccl/tree_shape.hpp"
+
+namespace collcast::nccl {
+
+namespace {
+
+constexpr std::int64_t most_messages = 20'000'000;
+
+/// What the machine carries for a run; bytes of payload per second, seconds.
+struct Rates {
+  double drive = 0;             ///< of a channel's threads on what they send; 0: they do not bound it
+  double port = unlimited;      ///< of a GPU's links together, each direction
+  double nic = unlimited;       ///< of one
+  double nvlink = 1, pcie = 1;  ///< reached of what the machine's file says
+  double hop = 0;               ///< from GPU to GPU in a node
+  double beyond = 0;            ///< of a hop between nodes, beyond that and the network's own latency
+  double network = 1;           ///< factor on the network's latency
+};
+
+/// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,
+/// on the NICs' own links; everything else in a node has none.
+TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
+  const auto gpus = std::find_if(spec.devices.begin(), spec.devices.end(),
+                                 [](const DeviceGroup& g) { return g.kind == DeviceKind::gpu; });
+  const std::string gpu = gpus->name, port = gpu + "-port", nic = spec.network_devices;
+  const int count = gpus->count;
+  for (LinkGroup& link : spec.links) {
+    const bool of_nic = link.from == nic || link.to == nic;
+    for (std::string* end : {&link.from, &link.to})
+      if (*end == gpu) *end = port;
+    link.bandwidth = link.bandwidth * (link.kind == LinkKind::nvlink ? r.nvlink : r.pcie);
+    link.latency = Seconds(of_nic ? std::max(0.0, r.beyond) / 2 : 0);
+  }
+  spec.devices.push_back({port, DeviceKind::pcie_switch, count, spec.where, {}});
+  spec.links.push_back({gpu,
+                        port,
+                        Wiring::one_to_one,
+                        {},
+                        LinkKind::direct,
+                        Bandwidth(r.port),
+                        Seconds(r.hop / 2),
+                        "what the links of a GPU reach together",
+                        spec.where});
+  std::visit(
+      [&](auto& network) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>) {
+          network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
+          network.latency = network.latency * r.network;
+        }
+        if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>)
+          network.spine_latency = network.spine_latency * r.network;
+      },
+      spec.network);
+  return spec;
+}
+
+/// Group indices by node, in the order in which a channel's GPUs stand there.
+class Orders {
+ public:
+  Orders(const Fabric& fabric, const Group& group) {
+    std::map<NodeId, std::map<int, int>> nodes;
+    for (int i = 0; i < group.size(); ++i)
+      nodes[fabric.node_of(group[i])][static_cast<int>(group[i].value()) % fabric.ranks_per_node()] = i;
+    for (auto& [node, gpus] : nodes) nodes_.push_back(std::move(gpus));
+  }
+  int nodes() const { return static_cast<int>(nodes_.size()); }
+  bool equal() const {
+    return std::all_of(nodes_.begin(), nodes_.end(),
+                       [&](const std::map<int, int>& gpus) { return gpus.size() == nodes_.front().size(); });
+  }
+  /// Of one node: the search's order of a channel where it is of just these GPUs, else ascending.
+  void append(int node, const Graph& graph, int channel, std::vector<int>& out) const {
+    const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
+    if (!graph.order.empty()) {
+      const std::vector<int>& order = graph.order[static_cast<std::size_t>(channel) % graph.order.size()];
+      const bool fits = order.size() == gpus.size() &&
+                        std::all_of(order.begin(), order.end(), [&](int gpu) { return gpus.contains(gpu); });
+      if (fits) {
+        for (const int gpu : order) out.push_back(gpus.at(gpu));
+        return;
+      }
+    }
+    for (const auto& [gpu, index] : gpus) out.push_back(index);
+  }
+  std::vector<int> ring(const Graph& graph, int channel) const {
+    std::vector<int> out;
+    for (int node = 0; node < nodes(); ++node) append(node, graph, channel, out);
+    return out;
+  }
+
+ private:
+  std::vector<std::map<int, int>> nodes_;  ///< GPU of the node -> group index
+};
+
+/// What the builders need of the question.
+struct Question {
+  const Fabric& fabric;
+  const Group& group;
+  const Communicator& c;
+  CollectiveKind kind;
+  Bytes size;
+  const Plan& plan;
+  int root;
+  double bytes() const { return static_cast<double>(size.value()); }
+};
+
+/// Channels of the NIC that has most of them.
+double channels_of_a_nic(const Question& q) {
+  return std::max(1.0, std::ceil(static_cast<double>(q.plan.channels) / q.c.nics));
+}
+
+Rates rates_of(const Question& q, const Limits& l) {
+  const Communicator& c = q.c;
+  Rates out;
+  const double share = c.nvlink ? l.gpu / c.gpu_rate.value() : 1;
+  out.nvlink = c.ranks_per_node > 1 && c.nvlink ? share : 1;
+  out.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
+  out.port = l.gpu;
+  out.hop = l.hop;
+  if (c.nodes > 1) {
+    out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q) * l.ll_network);
+    out.network = c.factors.network_hop;
+    out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - l.hop;
+  }
+  return out;
+}
+
+Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {
+  if (const Traffic all = traffic(pattern); all.messages > most_messages)
+    return Diagnostic{
+        {},
+        fmt::format("{} messages at {} bytes, and up to {} are simulated", all.messages, q.size.value(), most_messages),
+        "expected a smaller group or size"};
+  const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), rates), q.fabric.nodes());
+  if (!machine) return machine.errors();
+  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  return Program{rates.drive > 0
+                     ? machine->with_drives(q.plan.channels, Bandwidth(rates.drive), std::max(1, graph.channels))
+                     : *machine,
+                 std::move(pattern),
+                 {},
+                 1,
+                 Seconds(start)};
+}
+
+/// A lane per channel, of the ideal library's ring or chain in the search's orders.
+Result<Pattern> channels_around(const Question& q, int chunks) {
+  Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"ring", chunks, q.plan.channels, {}});
+  if (!made) return made;
+  Pattern pattern = std::move(made).value();
+  const Orders orders(q.fabric, q.group);
+  int channel = 0;
+  for (Lane& lane : pattern.lanes) {
+    lane.order = orders.ring(q.c.ring, channel);
+    if (is_rooted(q.kind))
+      std::rotate(lane.order.begin(), std::find(lane.order.begin(), lane.order.end(), q.root), lane.order.end());
+    lane.route_lane = channel++;
+  }
+  return pattern;
+}
+
+/// Every loop a phase of chunks for each position, in two slices under Simple.
+Result<Program> ring_program(const Question& q) {
+  const Limits l = limits(q.c, q.plan.protocol, false);
+  const Hops hops = ring_hops(q.c, q.kind);
+  const Loops loops = loops_of(q.c, q.size, q.plan);
+  const int slices = ring_slices(q.plan.protocol);
+  Result<Pattern> made = channels_around(q, slices);
+  if (!made) return made.errors();
+  Pattern pattern = std::move(made).value();
+  // Chunks are counted in millionths of the longest.
+  constexpr double parts = 1 << 20;
+  const double longest = loops.full > 0 ? loops.most : loops.rest;
+  const int last = static_cast<int>(std::lround(loops.rest / longest * parts));
+  for (Lane& lane : pattern.lanes) {
+    Phase loop = lane.phases.front();
+    loop.width = static_cast<int>(parts);
+    lane.block = Volume(longest / parts);
+    lane.phases.assign(static_cast<std::size_t>(loops.full), loop);
+    loop.width = last;
+    if (last > 0) lane.phases.push_back(loop);
+  }
+  Rates rates = rates_of(q, l);
+  // The last operation only receives, and takes the block's threads as long as one that sends.
+  rates.drive = l.channel * hops.all / (hops.all + 1);
+  if (const double gaps = message_gaps(q.c, hops.all); gaps > 0)
+    rates.nic = std::min(rates.nic, hops.all * longest / gaps * channels_of_a_nic(q));
+  const double latency = (hops.all - hops.out) * l.hop + hops.out * l.network_hop;
+  const double first = until_first_round(latency, ring_load(l, hops.all, longest, q.plan).seconds, slices);
+  return assembled(q, rates, std::move(pattern), l.start + first);
+}
+
+/// Calls one after the other, until the chain is full for as long as it took to fill: what another one adds.
+Result<Program> chain_program(const Question& q) {
+  constexpr int enough_chunks = 64;
+  const Limits l = limits(q.c, q.plan.protocol, false);
+  const Chunks cut = chain_chunks(q.c, q.size, q.plan);
+  const int chunks = static_cast<int>(cut.count);
+  const int calls = (std::min(q.c.ranks, enough_chunks) + chunks - 1) / chunks;
+  const auto of_calls = [&](int n) -> Result<Pattern> {
+    Result<Pattern> made = channels_around(q, n * chunks);
+    if (!made) return made;
+    Pattern pattern = std::move(made).value();
+    for (Lane& lane : pattern.lanes) lane.block = Volume(n * cut.count * cut.chunk);
+    return pattern;
+  };
+  Result<Pattern> filled = of_calls(calls), twice = of_calls(2 * calls);
+  if (!filled || !twice) return filled ? twice.errors() : filled.errors();
+  Rates rates = rates_of(q, l);
+  rates.drive = l.channel;
+  Result<Program> out = assembled(q, rates, std::move(twice).value(), l.start + l.hop);
+  if (!out) return out;
+  Program program = std::move(out).value();
+  program.calls = calls;
+  program.less = std::move(filled).value();
+  return program;
+}
+
+Result<Program> tree_program(const Question& q) {
+  const Limits l = limits(q.c, q.plan.protocol, true);
+  const Chunks cut = tree_chunks(q.c, q.size, q.plan);
+  const Orders orders(q.fabric, q.group);
+  if (!orders.equal())
+    return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "a tree over them is not simulated"};
+  const std::vector<int> second = second_tree_order(q.c.nodes);
+  Pattern pattern{"tree", q.group, static_cast<int>(cut.count), {}};
+  for (int channel = 0; channel < q.plan.channels; ++channel) {
+    Lane lane;
+    lane.block = Volume(q.bytes() / q.plan.channels);
+    lane.route_lane = channel;
+    lane.phases = {tree_phase(q.c.nodes, q.c.ranks_per_node)};
+    // The doubled channels have the other tree.
+    const bool other = 2 * channel >= q.plan.channels;
+    for (int node = 0; node < q.c.nodes; ++node)
+      orders.append(other ? second[static_cast<std::size_t>(node)] : node, q.c.tree, channel, lane.order);
+    pattern.lanes.push_back(std::move(lane));
+  }
+  Rates rates = rates_of(q, l);
+  // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
+  const double sends = q.c.nodes == 2 ? 1 : 2;
+  const double most = sends * tree_rate(q.c, q.plan);
+  // A head with two below it sends four times what it holds, with one operation up and one down.
+  rates.drive = std::clamp(q.c.nodes, 2, 4) * tree_threads(q.plan.protocol) * l.channel;
+  rates.port = q.c.nodes == 1 ? most : unlimited;
+  if (q.c.nodes > 1) rates.nic = std::min(most / q.c.nics, sends * channels_of_a_nic(q) * l.ll_network);
+  return assembled(q, rates, std::move(pattern), l.start);
+}
+
+/// Everything at once; the rank's own part takes its threads only.
+Result<Program> exchange_program(const Question& q) {
+  const Communicator& c = q.c;
+  const Exchange e = exchange_of(c, q.kind, q.bytes(), q.plan);
+  Result<Pattern> pattern = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, 1, {}});
+  if (!pattern) return pattern.errors();
+  const PointToPoint p = point_to_point(c, e, q.plan);
+  Rates rates;
+  rates.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
+  if (e.local_peers > 0) {
+    rates.nvlink = c.nvlink ? p.local / c.gpu_rate.value() : 1;
+    rates.port = c.nodes == 1 ? p.local : unlimited;
+  }
+  if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
+  if (e.remote_peers > 0) {
+    const double ranks = q.kind == CollectiveKind::alltoall ? c.nics : 1;
+    rates.nic = e.nics / ranks;
+    if (p.gaps > 0) rates.nic = std::min(rates.nic, e.nic_bytes / ranks / p.gaps);
+    rates.network = c.factors.network_hop;
+    rates.beyond = p.latency_between - c.factors.network_hop * c.network_latency.count();
+  }
+  return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside);
+}
+
+}  // namespace
+
+Result<Program> program(const Fabric& fabric, const Group& group, const Communicator& c, CollectiveKind kind,
+                        Bytes size, const Plan& plan, int root) {
+  check(c.ranks > 1 && size.value() > 0, "a program has something to send");
+  const auto not_simulated = [](const char* why) {
+    return Diagnostic{{}, why, "expected --method estimate or both, or another --algorithm"};
+  };
+  const auto attached = std::find_if(fabric.spec().devices.begin(), fabric.spec().devices.end(),
+                                     [&](const DeviceGroup& g) { return g.name == fabric.spec().network_devices; });
+  if (c.nodes > 1 && (attached == fabric.spec().devices.end() || attached->kind != DeviceKind::nic))
+    return not_simulated("the network of this machine is not attached to NICs");
+  const Question q{fabric, group, c, kind, size, plan, root};
+  if (plan.point_to_point) return exchange_program(q);
+  switch (plan.algorithm) {
+    case Algorithm::tree:
+      return tree_program(q);
+    case Algorithm::nvls:
+    case Algorithm::nvls_tree:
+      return not_simulated("NVLS reduces inside the switch, which is on no route");
+    case Algorithm::pat:
+      return not_simulated("PAT is not spelt out");
+    default:
+      break;
+  }
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? chain_program(q) : ring_program(q);
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,179 @@
+// The simulation's side of a run, held to the closed form's.
+#include "collcast/nccl/program.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "collcast/evaluate/by_nccl.hpp"
+#include "machines.hpp"
+#include "nccl/tree_shape.hpp"
+
+using namespace collcast;
+using nccl::Algorithm;
+using nccl::Communicator;
+using nccl::Plan;
+using nccl::Protocol;
+
+namespace {
+
+constexpr std::array kinds{CollectiveKind::broadcast,      CollectiveKind::reduce,   CollectiveKind::all_reduce,
+                           CollectiveKind::all_gather,     CollectiveKind::alltoall, CollectiveKind::gather,
+                           CollectiveKind::reduce_scatter, CollectiveKind::scatter,  CollectiveKind::sendrecv};
+
+Seconds simulated(const Fabric& fabric, const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
+  const auto program = nccl::program(fabric, Group::strided(Rank(0), 1, c.ranks), c, kind, size, plan);
+  INFO(to_text(program.errors()));
+  REQUIRE(program.ok());
+  const auto time = simulate(*program);
+  REQUIRE(time.ok());
+  return *time;
+}
+
+bool has_simulation(const Plan& plan) {
+  return plan.point_to_point || plan.algorithm == Algorithm::ring || plan.algorithm == Algorithm::tree;
+}
+
+/// Simulation over closed form less 1, of everything that NCCL could run.
+struct Deviation {
+  double value;
+  std::string what;
+};
+std::vector<Deviation> deviations(const std::string& machine, int nodes) {
+  const Fabric fabric = test::built(machine, nodes);
+  const Communicator c = test::communicator(machine, nodes);
+  std::vector<Deviation> out;
+  const auto add = [&](CollectiveKind kind, Bytes size, const Plan& plan) {
+    const double closed = nccl::run(c, kind, size, plan).time().count();
+    const std::string what = plan.point_to_point ? "p2p" : std::string(to_string(plan.algorithm));
+    out.push_back({simulated(fabric, c, kind, size, plan).count() / closed - 1,
+                   machine + " x" + std::to_string(nodes) + " " + std::string(to_string(kind)) + " " + what + " " +
+                       std::string(to_string(plan.protocol)) + " " + std::to_string(size.value())});
+  };
+  for (const CollectiveKind kind : kinds)
+    for (std::int64_t bytes = 1024; bytes <= std::int64_t{256} << 20; bytes *= 16) {
+      if (nccl::is_point_to_point(kind)) {
+        add(kind, Bytes(bytes), *nccl::plan(c, kind, Bytes(bytes)));
+        continue;
+      }
+      for (const nccl::Candidate& one : tuning_table(c, kind, Bytes(bytes))) {
+        if (!one.available) continue;
+        if (const Plan plan = plan_of(c, kind, Bytes(bytes), one); has_simulation(plan)) add(kind, Bytes(bytes), plan);
+      }
+    }
+  return out;
+}
+
+double worst(const std::vector<Deviation>& all) {
+  const auto at = std::max_element(all.begin(), all.end(), [](const Deviation& a, const Deviation& b) {
+    return std::abs(a.value) < std::abs(b.value);
+  });
+  UNSCOPED_INFO("worst: " << at->what << " " << at->value);
+  return std::abs(at->value);
+}
+
+std::vector<Deviation> only(std::vector<Deviation> all, const std::string& word) {
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&](const Deviation& d) { return d.what.find(word) == std::string::npos; }),
+            all.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("rings, chains and pairs of one NVSwitch node take their closed form's time within 4 percent") {
+  // Nothing shares a link unevenly there: what remains is what a loop's end adds.
+  for (const char* machine : {"dgx-a100", "dgx-h100"}) {
+    const auto all = deviations(machine, 1);
+    CHECK(worst(only(all, " ring ")) < 0.04);
+    CHECK(worst(only(all, " p2p ")) < 1e-6);
+  }
+}
+
+TEST_CASE("closed form and simulation: half within 1 percent, nine in ten within 15 percent, all within a half") {
+  std::vector<double> all;
+  for (const char* machine : {"dgx-a100", "dgx-h100", "dgx-b200", "aws-p4d"})
+    for (const int nodes : {1, 2, 4}) {
+      const auto some = deviations(machine, nodes);
+      CHECK(worst(some) < 0.5);
+      for (const Deviation& d : some) all.push_back(std::abs(d.value));
+    }
+  std::sort(all.begin(), all.end());
+  UNSCOPED_INFO("of " << all.size() << " median " << all[all.size() / 2] << ", 90 % " << all[all.size() * 9 / 10]);
+  CHECK(all[all.size() / 2] < 0.01);
+  CHECK(all[all.size() * 9 / 10] < 0.15);
+}
+
+TEST_CASE("where ring and tree are apart by the closed form, the simulation ranks them alike") {
+  int compared = 0;
+  for (const char* machine : {"dgx-a100", "dgx-h100"})
+    for (const int nodes : {1, 2, 4}) {
+      const Fabric fabric = test::built(machine, nodes);
+      const Communicator c = test::communicator(machine, nodes);
+      for (std::int64_t bytes = 1024; bytes <= std::int64_t{256} << 20; bytes *= 8) {
+        const CollectiveKind kind = CollectiveKind::all_reduce;
+        const Plan ring = *nccl::plan(c, kind, Bytes(bytes), Algorithm::ring);
+        const Plan tree = *nccl::plan(c, kind, Bytes(bytes), Algorithm::tree);
+        const Seconds a = nccl::run(c, kind, Bytes(bytes), ring).time(),
+                      b = nccl::run(c, kind, Bytes(bytes), tree).time();
+        if (std::max(a, b) < 1.35 * std::min(a, b)) continue;
+        ++compared;
+        INFO(machine << " x" << nodes << " " << bytes);
+        CHECK((a < b) ==
+              (simulated(fabric, c, kind, Bytes(bytes), ring) < simulated(fabric, c, kind, Bytes(bytes), tree)));
+      }
+    }
+  CHECK(compared > 10);
+}
+
+TEST_CASE("NCCL's tree reduces and broadcasts: proved for up to nine nodes of up to nine ranks") {
+  for (int nodes = 1; nodes <= 9; ++nodes)
+    for (int per_node = 1; per_node <= 9; ++per_node) {
+      const int ranks = nodes * per_node;
+      Lane lane;
+      lane.block = Volume(8);
+      lane.phases = {nccl::tree_phase(nodes, per_node)};
+      for (const int chunks : {1, 3}) {
+        INFO(nodes << " nodes of " << per_node << ", " << chunks << " chunks");
+        const auto objections =
+            prove({"tree", Group::strided(Rank(0), 1, ranks), chunks, {lane}}, CollectiveKind::all_reduce);
+        CHECK((objections.empty() ? "" : objections.front()) == std::string());
+      }
+    }
+}
+
+TEST_CASE("slower NICs never make a simulation faster") {
+  const auto of = [](const char* nic_rate) {
+    const Fabric fabric = test::built("aws-p4d", 2, {std::string("network.link.bandwidth=") + nic_rate});
+    const Group group = Group::strided(Rank(0), 1, 16);
+    const Communicator c = *nccl::connect(fabric, group);
+    const Bytes size(std::int64_t{256} << 20);
+    return simulated(fabric, c, CollectiveKind::all_gather, size, *nccl::plan(c, CollectiveKind::all_gather, size));
+  };
+  CHECK(of("100Gb/s") < of("50Gb/s"));
+  CHECK(of("50Gb/s") < of("25Gb/s"));
+}
+
+TEST_CASE("what has no simulation says why") {
+  const Fabric fabric = test::built("dgx-h100", 1);
+  const Communicator c = test::communicator("dgx-h100", 1);
+  const Bytes size(std::int64_t{64} << 20);
+  const Plan nvls = test::planned_as(c, CollectiveKind::all_reduce, size, Algorithm::nvls, Protocol::simple);
+  const auto program = nccl::program(fabric, Group::strided(Rank(0), 1, 8), c, CollectiveKind::all_reduce, size, nvls);
+  REQUIRE_FALSE(program.ok());
+  CHECK(program.errors().front().message == "NVLS reduces inside the switch, which is on no route");
+}
+
+TEST_CASE("a chain's calls overlap: the time is what one more call adds, not the chain's length") {
+  const Fabric fabric = test::built("dgx-a100", 1);
+  const Communicator c = test::communicator("dgx-a100", 1);
+  const Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(1024), Algorithm::ring, Protocol::ll);
+  const auto program =
+      nccl::program(fabric, Group::strided(Rank(0), 1, 8), c, CollectiveKind::broadcast, Bytes(1024), plan, 3);
+  REQUIRE(program.ok());
+  CHECK(program->calls > 1);
+  REQUIRE(program->less);
+  CHECK(program->pattern.lanes.front().order.front() == 3);
+}
