@@ -75,6 +75,9 @@ void add_space_options(CLI::App& app, SpaceArgs& args) {
   option("--sequence-parallel", args.sequence_parallel, "true, false (default: both)");
   option("--recompute", args.recompute, "none, selective, full (default: all three)");
   option("--zero", args.zero, "0, 1 (default: both)");
+  option("--vpp", args.vpp,
+         "model chunks of a stage, such as 1,2,4; above 1 interleaved (default: 1; with schedule interleaved all that "
+         "divide)");
 }
 
 void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& errors) {
@@ -85,6 +88,7 @@ void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& erro
   override_list("--sequence-parallel", args.sequence_parallel, read_truth, space.sequence_parallel, errors);
   override_list("--recompute", args.recompute, read_recompute, space.recompute, errors);
   override_list("--zero", args.zero, read_zero, space.zero, errors);
+  override_list("--vpp", args.vpp, read_count, space.vpp, errors);
 }
 
 std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& errors) {
@@ -97,7 +101,7 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
     return rank ? std::optional<WhyQuestion>(*rank) : std::nullopt;
   }
   LayoutQuestion q;
-  const std::vector<std::string> keys{"tp", "pp", "dp", "micro_batch", "sequence_parallel", "recompute", "zero"};
+  const std::vector<std::string> keys{"tp", "pp", "dp", "micro_batch", "vpp", "sequence_parallel", "recompute", "zero"};
   const std::size_t before = errors.size();
   std::set<std::string> given;
   for (const std::string& pair : split(text)) {
@@ -111,7 +115,7 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
       continue;
     }
     const std::string option = "--why " + keys[*key];
-    const std::array<std::optional<int>*, 4> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch};
+    const std::array<std::optional<int>*, 5> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch, &q.vpp};
     if (*key < counts.size())
       *counts[*key] = read_count(option, value, errors);
     else if (keys[*key] == "sequence_parallel")

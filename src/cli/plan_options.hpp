@@ -15,7 +15,7 @@ class App;
 namespace collcast::cli {
 
 struct SpaceArgs {
-  std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero;  ///< lists; empty: the scenario's
+  std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero, vpp;  ///< lists; empty: the scenario's
 };
 void add_space_options(CLI::App&, SpaceArgs&);
 /// Lists of the command line replace those of the scenario.

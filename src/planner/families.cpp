@@ -27,7 +27,8 @@ std::vector<T> if_it_matters(bool matters, std::vector<T> values) {
 }  // namespace
 
 std::int64_t Family::layouts() const {
-  return static_cast<std::int64_t>(micro_batch.size() * sequence_parallel.size() * recompute.size() * zero.size());
+  return static_cast<std::int64_t>(micro_batch.size() * sequence_parallel.size() * recompute.size() * zero.size() *
+                                   vpp.size());
 }
 
 std::vector<int> divisors(int n) {
@@ -43,15 +44,24 @@ std::vector<int> divisors(int n) {
 
 namespace {
 
+/// Chunks of a stage that a search tries where none are asked for.
+std::vector<int> fitting_chunks(const StepInputs& base, int pp) {
+  if (base.layout.schedule != PipelineSchedule::interleaved || base.model.layers % pp != 0) return {1};
+  std::vector<int> all = divisors(base.model.layers / pp);
+  std::erase_if(all, [](int chunks) { return chunks > most_stage_chunks; });
+  return all;
+}
+
 /// With an objection to the degrees their other values do not matter, and micro-batches count once.
 Family family(const PlanInputs& in, int tp, int pp, int dp, const char* objection) {
   const SearchSpace& space = in.space;
   const int samples = objection == nullptr ? in.base.batch.global_batch / dp : 0;
-  Family f{tp, pp, dp, objection, {}, {}, {}, {}};
+  Family f{tp, pp, dp, objection, {}, {}, {}, {}, {}};
   f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
   f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
   f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
   f.zero = if_it_matters(dp > 1 && in.base.options.optimizer, all_or(space.zero, {0, 1}));
+  f.vpp = if_it_matters(pp > 1 && objection == nullptr, all_or(space.vpp, fitting_chunks(in.base, pp)));
   return f;
 }
 
@@ -95,7 +105,7 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
     found.emplace_back(batch_does_not_divide);
     // Whatever else is wrong.
     step.batch.micro_batch = 1;
-    step.batch.global_batch = choice.dp;
+    step.batch.global_batch = choice.dp * choice.pp;
   }
   for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
   if (found.empty())

@@ -14,6 +14,7 @@ namespace collcast::planner {
 inline constexpr const char* degrees_do_not_divide = "tp x pp does not divide the number of GPUs";
 inline constexpr const char* degrees_are_not_gpus = "tp x pp x dp is not the number of GPUs";
 inline constexpr const char* batch_does_not_divide = "global_batch is not a multiple of micro_batch x dp";
+inline constexpr const char* micro_batches_go_round = "vpp needs micro-batches in multiples of pp";
 inline constexpr const char* state_does_not_fit = "parameters, gradients and optimizer state do not fit the GPU";
 inline constexpr const char* activations_do_not_fit = "activations do not fit the GPU beside the model's state";
 
@@ -24,6 +25,7 @@ struct Family {
   std::vector<bool> sequence_parallel;
   std::vector<Recompute> recompute;
   std::vector<int> zero;
+  std::vector<int> vpp;
 
   std::int64_t layouts() const;
 };

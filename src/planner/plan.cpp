@@ -69,7 +69,7 @@ class Desk {
 class FamilySearch {
  public:
   FamilySearch(const PlanInputs& in, const Fabric& fabric, const CollectiveTime& prices, const Family& family)
-      : in_(in), fabric_(fabric), prices_(prices), family_(family), step_(in.base) {}
+      : in_(in), fabric_(fabric), prices_(prices), family_(family), step_(in.base), misfit_(2 * family.vpp.size()) {}
 
   FamilyResult run(Desk& desk) {
     if (family_.objection != nullptr) {
@@ -80,21 +80,26 @@ class FamilySearch {
     for (const bool sp : family_.sequence_parallel)
       for (const int micro_batch : family_.micro_batch) {
         if (desk.stopped()) return std::move(result_);
-        look_at(sp, micro_batch);
+        for (std::size_t v = 0; v < family_.vpp.size(); ++v) look_at(sp, micro_batch, v);
       }
     result_.done = true;
     return std::move(result_);
   }
 
  private:
-  void look_at(bool sp, int micro_batch) {
+  void look_at(bool sp, int micro_batch, std::size_t v) {
     const auto count = static_cast<std::int64_t>(family_.recompute.size() * family_.zero.size());
-    LayoutChoice choice{family_.tp, family_.pp, family_.dp, micro_batch, sp, Recompute::none, 0};
+    LayoutChoice choice{family_.tp, family_.pp, family_.dp, micro_batch, sp, Recompute::none, 0, family_.vpp[v]};
     if (in_.base.batch.global_batch % (std::int64_t{micro_batch} * family_.dp) != 0) {
       result_.rejected[batch_does_not_divide] += count;
       return;
     }
-    if (const std::string* objection = misfit(choice)) {
+    const int micro_batches = in_.base.batch.global_batch / (micro_batch * family_.dp);
+    if (choice.vpp > 1 && micro_batches % family_.pp != 0) {
+      result_.rejected[micro_batches_go_round] += count;
+      return;
+    }
+    if (const std::string* objection = misfit(choice, v)) {
       result_.rejected[*objection] += count;
       return;
     }
@@ -106,15 +111,15 @@ class FamilySearch {
       }
   }
 
-  /// What check_step has against tp, pp and sequence parallelism; nullptr if nothing.
-  const std::string* misfit(LayoutChoice choice) {
+  /// What check_step has against tp, pp, sequence parallelism and the v-th vpp; nullptr if nothing.
+  const std::string* misfit(LayoutChoice choice, std::size_t v) {
     // What rules the layout out either way is one reason.
     if (choice.sequence_parallel) {
       choice.sequence_parallel = false;
-      if (const std::string* either_way = misfit(choice)) return either_way;
+      if (const std::string* either_way = misfit(choice, v)) return either_way;
       choice.sequence_parallel = true;
     }
-    std::optional<std::string>& known = misfit_[choice.sequence_parallel ? 1 : 0];
+    std::optional<std::string>& known = misfit_[2 * v + (choice.sequence_parallel ? 1 : 0)];
     if (!known) {
       put(choice, step_);
       const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
@@ -131,8 +136,8 @@ class FamilySearch {
       keep_smaller(result_.smallest, {choice, memory});
       return;
     }
-    if (!closed_forms_) closed_forms_.emplace(step_, fabric_, prices_);
-    const Result<LayoutEstimate> cost = closed_forms_->estimate(choice);
+    const auto forms = closed_forms_.try_emplace(choice.vpp, step_, fabric_, prices_).first;
+    const Result<LayoutEstimate> cost = forms->second.estimate(choice);
     if (!cost) {
       ++result_.rejected[cost.errors().front().message];
       return;
@@ -145,8 +150,8 @@ class FamilySearch {
   const CollectiveTime& prices_;
   const Family& family_;
   StepInputs step_;
-  std::optional<std::string> misfit_[2];
-  std::optional<LayoutFamily> closed_forms_;
+  std::vector<std::optional<std::string>> misfit_;
+  std::map<int, LayoutFamily> closed_forms_;  // by vpp
   FamilyResult result_;
 };
 

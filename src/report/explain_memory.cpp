@@ -113,6 +113,14 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
 
 Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
   const int m = in.batch.micro_batches(in.layout);
+  const int pp = in.layout.pp, vpp = in.layout.vpp;
+  if (in.layout.schedule == PipelineSchedule::interleaved)
+    return {"chunks in flight",
+            "min(2 (PP - 1 - stage) + (VPP - 1) PP + 1, m VPP)",
+            fmt::format("min(2 x ({} - 1 - {}) + ({} - 1) x {} + 1, {} x {})", pp, terms.stage, vpp, pp, m, vpp),
+            static_cast<double>(terms.in_flight),
+            "",
+            fmt::format("interleaved 1F1B: each a micro-batch in one of {} chunks of the stage", vpp)};
   const bool gpipe = in.layout.schedule == PipelineSchedule::gpipe;
   return {"micro-batches in flight",
           gpipe ? "m" : "min(m, PP - stage)",
@@ -122,7 +130,27 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
           gpipe ? "GPipe keeps all" : "1F1B"};
 }
 
+/// Interleaved: what comes besides is of the chunks at an end of the model.
+Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
+  std::string formula = "in flight x layers of a chunk x activations of a layer";
+  std::string numbers = fmt::format("{} x {} / {} / {} x {}", terms.in_flight, in.model.layers, in.layout.pp,
+                                    in.layout.vpp, format_bytes(terms.layer.total()));
+  const auto add = [&](int count, const char* name, Volume value) {
+    if (count <= 0 || !(value > Volume{})) return;
+    formula += fmt::format(" + {}", name);
+    numbers += fmt::format(" + {} x {}", count, format_bytes(value));
+  };
+  add(terms.first_in_flight, "first chunk in flight x dropout mask of the embedding (T' h)", terms.embedding_mask);
+  add(terms.last_in_flight, "last chunk in flight x final norm (2 w T' h)", terms.final_norm);
+  add(terms.last_in_flight - 1, "(last chunk in flight - 1) x the loss's probabilities (4 T V / TP)",
+      terms.probabilities);
+  return {"activations", formula,
+          numbers,       static_cast<double>(use.activations.value()),
+          "B",           "kept until their backward; where the order of work holds most"};
+}
+
 Term activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
+  if (in.layout.schedule == PipelineSchedule::interleaved) return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
   std::string numbers = fmt::format("{} / {} x {}", in.model.layers, in.layout.pp, format_bytes(terms.layer.total()));
   const auto add = [&](const char* name, Volume value) {

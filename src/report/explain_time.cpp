@@ -101,7 +101,29 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
 
 namespace {
 
-Term first_term(const PipelineTerms& p) {
+const char* name_of(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::gpipe:
+      return "GPipe";
+    case PipelineSchedule::one_f_one_b:
+      return "1F1B";
+    case PipelineSchedule::interleaved:
+      return "interleaved 1F1B";
+  }
+  check(false, "a known pipeline schedule");
+  return {};
+}
+
+Term first_term(const StepInputs& in, const PipelineTerms& p) {
+  if (in.layout.schedule == PipelineSchedule::interleaved)
+    return {"first micro-batch",
+            "sum(F + B) + 2 sum(C)",
+            fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
+            (p.work + 2 * p.transfers).count(),
+            "s",
+            fmt::format("F, B: forward and backward of each stage, all its chunks; C: each of {} transfers between "
+                        "two of the {} chunks",
+                        in.layout.pp * in.layout.vpp - 1, in.layout.pp * in.layout.vpp)};
   return {"first micro-batch",
           "sum(F + B) + 2 sum(C)",
           fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
@@ -114,6 +136,16 @@ Term first_term(const PipelineTerms& p) {
 Term rest_term(const StepInputs& in, const PipelineTerms& p) {
   const int m = in.batch.micro_batches(in.layout), n = p.last - p.first + 1;
   if (m == 1) return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
+  if (in.layout.schedule == PipelineSchedule::interleaved)
+    return {"further micro-batches",
+            "m W + (sum(F + B) - W)/VPP - sum(F + B)",
+            fmt::format("{} x {} + ({} - {}) / {} - {}", m, format_seconds(p.window_work), format_seconds(p.work),
+                        format_seconds(p.window_work), in.layout.vpp, format_seconds(p.work)),
+            p.rest.count(),
+            "s",
+            fmt::format("interleaved 1F1B: stage {} sets the pace, its F + B is W; the others fill and drain by a "
+                        "chunk each",
+                        p.first)};
   if (in.layout.schedule == PipelineSchedule::gpipe)
     return {"further micro-batches",
             "(m-1) (max(F, C) + max(B, C))",
@@ -165,10 +197,15 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
   if (!in.options.overlap_pp && in.layout.pp > 1)
     out.text.push_back(
         {"transfers block: C is in F of the sender and B of the receiver of an activation", Paragraph::Tone::plain});
+  if (in.layout.pp > 1)
+    out.text.push_back(
+        {fmt::format("schedule: {}{}", name_of(in.layout.schedule),
+                     in.layout.vpp > 1 ? fmt::format(", {} chunks a stage", in.layout.vpp) : std::string()),
+         Paragraph::Tone::plain});
   out.terms.push_back({"m", "global batch / (micro-batch x DP)",
                        fmt::format("{} / ({} x {})", in.batch.global_batch, in.batch.micro_batch, in.layout.dp),
                        static_cast<double>(r.micro_batches), "", "micro-batches of a replica"});
-  out.terms.push_back(first_term(form.pipeline));
+  out.terms.push_back(first_term(in, form.pipeline));
   out.terms.push_back(rest_term(in, form.pipeline));
   if (form.pipeline.order != Seconds{})
     out.terms.push_back(
@@ -177,7 +214,8 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
          {},
          form.pipeline.order.count(),
          "s",
-         "1F1B gone through stage by stage, where stages or transfers differ: less the two lines above"});
+         fmt::format("{} gone through stage by stage, where stages or transfers differ: less the two lines above",
+                     name_of(in.layout.schedule))});
   if (in.layout.dp > 1 || form.gradients.tied > Seconds{}) out.terms.push_back(gradients_term(form.gradients));
   if (in.options.optimizer)
     out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",

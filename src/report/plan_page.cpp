@@ -57,6 +57,7 @@ std::string where_it_goes(const PlannedLayout& p) {
 
 std::string layout_text(const LayoutChoice& c) {
   std::string out = fmt::format("TP {} x PP {} x DP {}, micro-batch {}", c.tp, c.pp, c.dp, c.micro_batch);
+  if (c.vpp > 1) out += fmt::format(", VPP {}", c.vpp);
   if (c.sequence_parallel) out += ", sequence parallel";
   if (c.recompute != Recompute::none) out += fmt::format(", recompute {}", to_string(c.recompute));
   if (c.zero > 0) out += fmt::format(", ZeRO-{}", c.zero);
@@ -71,22 +72,36 @@ const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", 
                                          {"MFU", "", Align::right},      {"peak", "GiB", Align::right},
                                          {"free", "GiB", Align::right},  {"where the time goes", "", Align::left}};
 
-std::vector<std::string> layout_row(std::string number, const PlannedLayout& p) {
+/// Chunks are told where any layout has them, after the stages.
+constexpr std::ptrdiff_t chunks_column = 3;
+bool has_chunks(const PlanReport& report) {
+  return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.vpp > 1; });
+}
+
+std::vector<Column> columns(const PlanReport& report) {
+  std::vector<Column> out = layout_columns;
+  if (has_chunks(report)) out.insert(out.begin() + chunks_column, {"VPP", "", Align::right});
+  return out;
+}
+
+std::vector<std::string> layout_row(const PlanReport& report, std::string number, const PlannedLayout& p) {
   const LayoutChoice& c = p.choice;
-  return {std::move(number),
-          fmt::format("{}", c.tp),
-          fmt::format("{}", c.pp),
-          fmt::format("{}", c.dp),
-          fmt::format("{}", c.micro_batch),
-          c.sequence_parallel ? "yes" : "no",
-          std::string(to_string(c.recompute)),
-          fmt::format("{}", c.zero),
-          format_seconds(p.step()) + (p.simulate ? "" : " *"),
-          fmt::format("{:.4g}", p.rates.tokens_per_s_per_gpu),
-          fmt::format("{:.1f}%", 100 * p.rates.mfu),
-          gibibytes(p.memory.peak),
-          gibibytes(p.headroom()),
-          where_it_goes(p)};
+  std::vector<std::string> out{std::move(number),
+                               fmt::format("{}", c.tp),
+                               fmt::format("{}", c.pp),
+                               fmt::format("{}", c.dp),
+                               fmt::format("{}", c.micro_batch),
+                               c.sequence_parallel ? "yes" : "no",
+                               std::string(to_string(c.recompute)),
+                               fmt::format("{}", c.zero),
+                               format_seconds(p.step()) + (p.simulate ? "" : " *"),
+                               fmt::format("{:.4g}", p.rates.tokens_per_s_per_gpu),
+                               fmt::format("{:.1f}%", 100 * p.rates.mfu),
+                               gibibytes(p.memory.peak),
+                               gibibytes(p.headroom()),
+                               where_it_goes(p)};
+  if (has_chunks(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.vpp));
+  return out;
 }
 
 std::string rank_of(const PlanResult& r, const PlannedLayout& p) {
@@ -99,17 +114,17 @@ void add_ranking(Page& out, const PlanReport& report) {
   const std::size_t count = std::min(report.rows.value_or(rows_for_people), r.ranked.size());
   Table ranked{count < r.ranked.size() ? fmt::format("the best {} of {} layouts that fit", count, r.ranked.size())
                                        : "layouts that fit",
-               layout_columns,
+               columns(report),
                {}};
   bool closed_form = false;
   for (std::size_t i = 0; i < count; ++i) {
-    ranked.rows.push_back(layout_row(fmt::format("{}", i + 1), r.ranked[i]));
+    ranked.rows.push_back(layout_row(report, fmt::format("{}", i + 1), r.ranked[i]));
     closed_form = closed_form || !r.ranked[i].simulate;
   }
   out.blocks.push_back(std::move(ranked));
   if (closed_form) out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});
-  Table pareto{"Pareto set: no other layout is both faster and smaller", layout_columns, {}};
-  for (const PlannedLayout& p : r.pareto) pareto.rows.push_back(layout_row(rank_of(r, p), p));
+  Table pareto{"Pareto set: no other layout is both faster and smaller", columns(report), {}};
+  for (const PlannedLayout& p : r.pareto) pareto.rows.push_back(layout_row(report, rank_of(r, p), p));
   out.blocks.push_back(std::move(pareto));
 }
 

@@ -10,19 +10,19 @@ namespace collcast {
 
 namespace {
 
-/// As design.md names them; cp, ep and vpp are carried, only 1 is modelled.
+/// As design.md names them; cp and ep are carried, only 1 is modelled.
 Json layout_json(const LayoutChoice& c, const ParallelLayout& base) {
   return {{"tp", c.tp},
           {"pp", c.pp},
           {"dp", c.dp},
           {"cp", base.cp},
           {"ep", base.ep},
-          {"vpp", base.vpp},
+          {"vpp", c.vpp},
           {"microbatch", c.micro_batch},
           {"recompute", to_string(c.recompute)},
           {"zero", c.zero},
           {"sequence_parallel", c.sequence_parallel},
-          {"schedule", to_string(base.schedule)}};
+          {"schedule", to_string(schedule_of(c, base.schedule))}};
 }
 
 Json planned_json(const PlannedLayout& p, const ParallelLayout& base) {
@@ -79,7 +79,7 @@ Json variant_json(const PlanVariant& v, const ParallelLayout& base) {
 Json inputs_json(const PlanReport& report) {
   const PlanInputs& in = report.inputs;
   Json out = inputs_json(in.base, in.collectives, in.engine.sharing);
-  for (const char* key : {"tp", "pp", "dp", "sequence_parallel"}) out["layout"].erase(key);
+  for (const char* key : {"tp", "pp", "dp", "vpp", "sequence_parallel"}) out["layout"].erase(key);
   for (const char* key : {"micro_batch", "micro_batches"}) out["batch"].erase(key);
   for (const char* key : {"recompute", "zero"}) out["options"].erase(key);
   out["gpus"] = in.gpus;
@@ -91,7 +91,8 @@ Json inputs_json(const PlanReport& report) {
                    {"micro_batch", in.space.micro_batch},
                    {"sequence_parallel", in.space.sequence_parallel},
                    {"recompute", recompute},
-                   {"zero", in.space.zero}};
+                   {"zero", in.space.zero},
+                   {"vpp", in.space.vpp}};
   return out;
 }
 

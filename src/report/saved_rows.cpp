@@ -171,8 +171,9 @@ namespace {
 std::string layout_name(const SavedValue& row) {
   const auto part = [&](const char* key) { return row.has(key) ? scalar_text(row.json()[key]) : "?"; };
   const std::string sequence = part("sequence_parallel") == "true" ? ", sequence parallel" : "";
-  return fmt::format("TP {} x PP {} x DP {}, micro-batch {}{}, recompute {}, ZeRO {}", part("tp"), part("pp"),
-                     part("dp"), part("microbatch"), sequence, part("recompute"), part("zero"));
+  const std::string chunks = row.has("vpp") && part("vpp") != "1" ? ", VPP " + part("vpp") : "";
+  return fmt::format("TP {} x PP {} x DP {}, micro-batch {}{}{}, recompute {}, ZeRO {}", part("tp"), part("pp"),
+                     part("dp"), part("microbatch"), chunks, sequence, part("recompute"), part("zero"));
 }
 
 SavedRow layout_row(const SavedValue& from, std::string name) {

@@ -107,6 +107,9 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   return m;
 }
 
+/// As check_step: no stage has more chunks.
+constexpr int most_layers = 10'000;
+
 ParallelLayout read_layout(Reader& reader, const Node& node) {
   ParallelLayout l;
   Object o(reader, node, "layout");
@@ -116,7 +119,9 @@ ParallelLayout read_layout(Reader& reader, const Node& node) {
   o.optional("order", l.order, as_word<RankOrder>({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp}));
   o.optional("sequence_parallel", l.sequence_parallel, AsTruth{});
   o.optional("schedule", l.schedule,
-             as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}));
+             as_word<PipelineSchedule>(
+                 {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved}));
+  o.optional("vpp", l.vpp, AsCount{1, most_layers});
   o.finish();
   // Each factor is at most max_count, so two of them fit 64 bits and a third is only multiplied when they are small.
   const std::int64_t two = std::int64_t{l.tp} * l.pp;
@@ -180,6 +185,7 @@ SearchSpace read_search(Reader& reader, const Node& node) {
   o.optional("sequence_parallel", s.sequence_parallel, AsList<AsTruth, bool>{{}, most});
   o.optional("recompute", s.recompute, AsList<AsWord<Recompute>, Recompute>{recompute, most});
   o.optional("zero", s.zero, AsList<AsCount, int>{{0, 1}, most});
+  o.optional("vpp", s.vpp, AsList<AsCount, int>{{1, most_layers}, most});
   o.finish();
   return s;
 }

@@ -87,10 +87,11 @@ class Check {
     positive("layout", "tp", l.tp);
     positive("layout", "pp", l.pp);
     positive("layout", "dp", l.dp);
+    positive("layout", "vpp", l.vpp);
     positive("batch", "sequence", in_.batch.sequence);
     positive("batch", "micro_batch", in_.batch.micro_batch);
     positive("batch", "global_batch", in_.batch.global_batch);
-    for (const auto& [name, degree] : {std::pair{"cp", l.cp}, std::pair{"ep", l.ep}, std::pair{"vpp", l.vpp}})
+    for (const auto& [name, degree] : {std::pair{"cp", l.cp}, std::pair{"ep", l.ep}})
       if (degree != 1)
         wrong({"layout"}, std::string(name) + " " + std::to_string(degree) + " is not modelled", "expected 1");
     if (in_.options.bucket < Bytes(1))
@@ -146,19 +147,63 @@ class Check {
             "pp " + std::to_string(in_.layout.pp) + " does not divide layers " + std::to_string(in_.model.layers) +
                 seen("model.layers"),
             "use pp " + nearest_divisors(in_.model.layers, in_.layout.pp));
+    else
+      chunks();
+  }
+
+  /// Of more than one.
+  int least_stages() const {
+    int pp = 2;
+    while (in_.model.layers % pp != 0) ++pp;
+    return pp;
+  }
+
+  void chunks() {
+    const ParallelLayout& l = in_.layout;
+    const std::string vpp = "vpp " + std::to_string(l.vpp);
+    if (l.schedule != PipelineSchedule::interleaved) {
+      if (l.vpp > 1)
+        wrong({"layout.vpp", "layout.schedule"},
+              vpp + " needs schedule interleaved; the schedule is " + std::string(to_string(l.schedule)) +
+                  seen("layout.schedule"),
+              "use schedule: interleaved, or vpp 1");
+      return;
+    }
+    const int of_stage = in_.model.layers / l.pp;
+    if (l.pp == 1)
+      wrong({"layout.schedule", "layout.pp"},
+            "schedule interleaved needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
+            "use " + (in_.model.layers > 1 ? "pp " + std::to_string(least_stages()) + ", or " : std::string()) +
+                "schedule: 1f1b");
+    else if (of_stage % l.vpp != 0)
+      wrong({"layout.vpp", "layout.pp", "model.layers"},
+            vpp + " does not divide the " + std::to_string(of_stage) + " layers of a stage, layers " +
+                std::to_string(in_.model.layers) + seen("model.layers") + " / pp " + std::to_string(l.pp) +
+                seen("layout.pp"),
+            "use vpp " + nearest_divisors(of_stage, l.vpp));
   }
 
   void batch() {
     const std::int64_t per_pass = std::int64_t{in_.batch.micro_batch} * in_.layout.dp;
     const std::int64_t global = in_.batch.global_batch;
-    if (global % per_pass != 0) {
-      const std::int64_t below = global / per_pass * per_pass;
+    const bool rounds = in_.layout.schedule == PipelineSchedule::interleaved;
+    // The stages of an interleaved schedule pass micro-batches round pp at a time.
+    const std::int64_t fits = rounds ? per_pass * in_.layout.pp : per_pass;
+    const std::int64_t below = global / fits * fits;
+    const std::string nearest =
+        "use " + (below > 0 ? std::to_string(below) + " or " : std::string()) + std::to_string(below + fits);
+    if (global % per_pass != 0)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp"},
             "global_batch " + std::to_string(global) + " is not a multiple of micro_batch " +
                 std::to_string(in_.batch.micro_batch) + seen("batch.micro_batch") + " x dp " +
                 std::to_string(in_.layout.dp) + seen("layout.dp"),
-            "use " + (below > 0 ? std::to_string(below) + " or " : std::string()) + std::to_string(below + per_pass));
-    }
+            nearest);
+    else if (global % fits != 0)
+      wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
+            "global_batch " + std::to_string(global) + " is " + std::to_string(global / per_pass) +
+                " micro-batches, not a multiple of pp " + std::to_string(in_.layout.pp) + seen("layout.pp") +
+                ", as schedule interleaved" + seen("layout.schedule") + " needs",
+            nearest);
     if (in_.model.learned_positions > 0 && in_.batch.sequence > in_.model.learned_positions)
       wrong({"batch.sequence", "model.learned_positions"},
             "sequence " + std::to_string(in_.batch.sequence) + " is longer than the model's " +

@@ -21,6 +21,8 @@ std::string_view to_string(PipelineSchedule schedule) {
       return "gpipe";
     case PipelineSchedule::one_f_one_b:
       return "1f1b";
+    case PipelineSchedule::interleaved:
+      return "interleaved";
   }
   check(false, "a known pipeline schedule");
   return {};

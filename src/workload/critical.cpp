@@ -46,11 +46,17 @@ struct Charges {
   }
 };
 
-/// Micro-batches, buckets or tasks that were met, in their order.
+/// A micro-batch (in a chunk of the stage), a bucket or a task.
+struct Item {
+  int number = 0, chunk = -1;
+  friend bool operator==(const Item&, const Item&) = default;
+};
+
+/// Those that were met, in their order.
 struct Span {
-  int first = 0, last = 0;
+  Item first, last;
   int count = 0;
-  void meet(int number) {
+  void meet(const Item& number) {
     if (count > 0 && last == number) return;
     if (count++ == 0) first = number;
     last = number;
@@ -76,8 +82,10 @@ struct Visit {
 };
 
 std::string numbered(const std::string& name, const std::string& unit, const Span& span) {
-  const std::string first = name + unit + std::to_string(span.first);
-  return span.first == span.last ? first : first + " ... " + unit + std::to_string(span.last);
+  const auto text = [&](const Item& item) {
+    return unit + std::to_string(item.number) + (item.chunk < 0 ? "" : " chunk " + std::to_string(item.chunk));
+  };
+  return name + text(span.first) + (span.first == span.last ? "" : " ... " + text(span.last));
 }
 
 std::string text(Doing doing, const Span& span, const Schedule& schedule) {
@@ -99,7 +107,7 @@ std::string text(Doing doing, const Span& span, const Schedule& schedule) {
     case Doing::gather:
       return "parameter gather";
     case Doing::task:
-      return std::string(schedule.name(OpId(static_cast<std::uint32_t>(span.first))));
+      return std::string(schedule.name(OpId(static_cast<std::uint32_t>(span.first.number))));
   }
   check(false, "a known doing");
   return {};
@@ -123,7 +131,7 @@ std::vector<Visit> visits(const Schedule& schedule, const Timeline& timeline, st
     if (list.empty() || list.back().stage != place.stage || place.doing == Doing::task)
       list.push_back({place.stage, {}, {}});
     Visit& visit = list.back();
-    visit.met[static_cast<std::size_t>(place.doing)].meet(place.number);
+    visit.met[static_cast<std::size_t>(place.doing)].meet({place.number, place.chunk});
     const SimTime start = std::max(now, interval.start);
     const auto category = parse_category(schedule.category(op));
     check(category.has_value(), "an operation of a step has a category");

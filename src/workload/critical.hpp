@@ -21,6 +21,7 @@ struct Place {
   int stage = 0;
   Doing doing = Doing::task;
   int number = 0;  ///< of the micro-batch, the bucket or the task's operation
+  int chunk = -1;  ///< of the stage that a forward or backward is of; -1: it has only one
 };
 
 /// `places` by OpId.

@@ -2,16 +2,22 @@
 
 #include <algorithm>
 
+#include "workload/interleaved.hpp"
+
 namespace collcast::workload {
 
 namespace {
 
-/// From the end of the stage's last backward to the end of its last bucket.
-GradientTerms gradient_tail(const StagePlan& stage, bool overlap) {
-  // Backward time after each unit's backward is over.
+/// From the end of the stage's last backward to the end of its last bucket. `later`: as Pipeline's, of its chunks.
+GradientTerms gradient_tail(const StagePlan& stage, bool overlap, std::span<const Seconds> later) {
+  // Time from the end of each unit's backward to the stage's last.
   std::vector<Seconds> left(stage.units.size());
-  for (std::size_t u = 1; u < stage.units.size(); ++u)
-    left[u] = left[u - 1] + stage.work(stage.units[u - 1]).backward_time();
+  for (std::size_t u = 1; u < stage.units.size(); ++u) {
+    const int chunk = stage.units[u].chunk;
+    const bool first = chunk != stage.units[u - 1].chunk;
+    left[u] =
+        first ? later[static_cast<std::size_t>(chunk)] : left[u - 1] + stage.work(stage.units[u - 1]).backward_time();
+  }
   GradientTerms tail;
   Seconds queued{};
   for (auto b = stage.buckets.rbegin(); b != stage.buckets.rend(); ++b) {
@@ -24,8 +30,21 @@ GradientTerms gradient_tail(const StagePlan& stage, bool overlap) {
   return tail;
 }
 
+/// With chunks, or in their order.
+Pipeline add_interleaved(const StepPlan& plan, ClosedForm& form) {
+  ChunkedStages stages{static_cast<int>(plan.stages.size()), plan.chunks, {}, plan.transfer, !plan.overlap_pp};
+  for (const StagePlan& stage : plan.stages)
+    for (int chunk = 0; chunk < plan.chunks; ++chunk) stages.times.push_back(stage.time(chunk));
+  Pipeline pipeline = run_interleaved(stages, plan.micro_batches);
+  stages.transfer.assign(stages.transfer.size(), {});
+  form.pipeline = pipeline.terms;
+  form.transfers = form.pipeline.total() - run_interleaved(stages, plan.micro_batches).terms.total();
+  return pipeline;
+}
+
 /// The pipeline, and what transfers add to it; returns by how much each stage's last backward ends before the pipeline.
-std::vector<Seconds> add_pipeline(const StepPlan& plan, ClosedForm& form) {
+Pipeline add_pipeline(const StepPlan& plan, ClosedForm& form) {
+  if (plan.schedule == PipelineSchedule::interleaved) return add_interleaved(plan, form);
   std::vector<StageTime> free;
   for (const StagePlan& stage : plan.stages) free.push_back(stage.time());
   const std::vector<Seconds> none(plan.transfer.size());
@@ -45,18 +64,21 @@ std::vector<Seconds> add_pipeline(const StepPlan& plan, ClosedForm& form) {
   }
   form.pipeline = pipeline.terms;
   form.transfers = form.pipeline.total() - without;
-  return std::move(pipeline.ahead);
+  return pipeline;
 }
 
 /// When the gradients of every stage are exchanged, after the end of the pipeline.
-GradientTerms exposed_gradients(const StepPlan& plan, const std::vector<Seconds>& ahead) {
+GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) {
   GradientTerms longest, end;
   Seconds tied{};
+  const auto chunks = static_cast<std::size_t>(plan.chunks);
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
-    GradientTerms terms = gradient_tail(stage, plan.overlap_dp);
+    GradientTerms terms =
+        gradient_tail(stage, plan.overlap_dp,
+                      chunks > 1 ? std::span(pipeline.later).subspan(i * chunks, chunks) : std::span<const Seconds>());
     terms.stage = static_cast<int>(i);
-    terms.ahead = ahead[i];
+    terms.ahead = pipeline.ahead[i];
     if (terms.exposed() > longest.exposed()) longest = terms;
     const bool at_end = i == 0 || i + 1 == plan.stages.size();
     if (at_end && terms.exposed() > end.exposed()) end = terms;

@@ -85,12 +85,14 @@ class LayoutFamily::State {
  public:
   State(const StepInputs& base, const Fabric& fabric, const CollectiveTime& time) : in_(base), time_(time) {
     plan_.schedule = in_.layout.schedule;
+    plan_.chunks = in_.layout.vpp;
     plan_.overlap_dp = in_.options.overlap_dp;
     plan_.overlap_pp = in_.options.overlap_pp;
     const int stages = in_.layout.pp;
     for (int i = 0; i < stages; ++i) add_stage(fabric, i);
-    for (int i = 0; i + 1 < stages; ++i) add_boundary(fabric, i);
-    plan_.transfer.resize(static_cast<std::size_t>(stages) - 1);
+    const int boundaries = plan_.chunks > 1 ? stages : stages - 1;
+    for (int i = 0; i < boundaries; ++i) add_boundary(fabric, i);
+    plan_.transfer.resize(static_cast<std::size_t>(boundaries));
     if (in_.model.tied_embeddings && stages > 1 && in_.options.embedding_and_logits) add_tied(fabric);
   }
 
@@ -181,8 +183,11 @@ class LayoutFamily::State {
     const std::vector<Stretch> pass{{"", Category::forward, {}}, {"", Category::tp, {}}};
     StagePlan stage;
     for (const UnitKind unit : kind.units) {
-      const int count = unit == UnitKind::layer ? in_.model.layers / in_.layout.pp : 1;
-      stage.units.insert(stage.units.end(), static_cast<std::size_t>(count), Unit{unit, "", stage.works.size()});
+      const int count = unit == UnitKind::layer ? in_.model.layers / in_.layout.pp : 1, chunks = plan_.chunks;
+      for (int i = 0; i < count; ++i) {
+        const int chunk = unit == UnitKind::layer ? i / (count / chunks) : unit == UnitKind::head ? chunks - 1 : 0;
+        stage.units.push_back({unit, "", stage.works.size(), chunk});
+      }
       stage.works.push_back({pass, pass, 0});
     }
     stage.optimizer.resize(1);
@@ -335,10 +340,17 @@ LayoutFamily& LayoutFamily::operator=(LayoutFamily&&) noexcept = default;
 
 Result<LayoutEstimate> LayoutFamily::estimate(const LayoutChoice& choice) { return state_->estimate(choice); }
 
+PipelineSchedule schedule_of(const LayoutChoice& choice, PipelineSchedule base) {
+  if (base == PipelineSchedule::gpipe) return base;
+  return choice.vpp > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
+}
+
 void put(const LayoutChoice& choice, StepInputs& in) {
   in.layout.tp = choice.tp;
   in.layout.pp = choice.pp;
   in.layout.dp = choice.dp;
+  in.layout.vpp = choice.vpp;
+  in.layout.schedule = schedule_of(choice, in.layout.schedule);
   in.layout.sequence_parallel = choice.sequence_parallel;
   in.batch.micro_batch = choice.micro_batch;
   in.options.recompute = choice.recompute;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "collcast/workload/search.hpp"
+#include "workload/interleaved.hpp"
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
 
@@ -31,15 +32,45 @@ ActivationTerms activations_with(const StepInputs& in, Recompute recompute) {
   return kept;
 }
 
+/// How many forwards are held, of all chunks, of the first and of the last.
+struct Held {
+  int all = 0, first = 0, last = 0;
+};
+
+void put(const Held& held, MemoryTerms& terms) {
+  terms.in_flight = held.all;
+  terms.first_in_flight = held.first;
+  terms.last_in_flight = held.last;
+}
+
+/// Goes through the stage's order; leaves what it holds where that is most.
+void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
+  const int m = in.batch.micro_batches(in.layout), last = in.layout.vpp - 1;
+  const InterleavedOrder order(in.layout.pp, in.layout.vpp, m);
+  Held now, fullest;
+  Volume most{-1};
+  // From the end of the warm-up on one goes for each that comes: after a round through all chunks it is the same again.
+  const int turns = std::min(2 * order.forwards(), order.warm_up(stage) + 2 * in.layout.pp * in.layout.vpp + 1);
+  for (int n = 0; n < turns; ++n) {
+    const Turn turn = order.turn(stage, n);
+    const int change = turn.backward ? -1 : 1;
+    now.all += change;
+    if (turn.chunk == 0) now.first += change;
+    if (turn.chunk == last) now.last += change;
+    put(now, terms);
+    if (turn.backward || terms.activations() <= most) continue;
+    most = terms.activations();
+    fullest = now;
+  }
+  put(fullest, terms);
+}
+
 }  // namespace
 
 Volume layer_activations(const StepInputs& in) { return activations_with(in, in.options.recompute).total(); }
 Volume layer_working_set(const StepInputs& in) { return activations_with(in, Recompute::none).total(); }
 
-int in_flight(const StepInputs& in, int stage) {
-  const int m = in.batch.micro_batches(in.layout);
-  return in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);
-}
+int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).in_flight; }
 
 MemoryUse stage_memory(const StepInputs& in, int stage) {
   const MemoryTerms terms = memory_terms(in, stage);
@@ -75,7 +106,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
   terms.tokens = share.tokens;
   terms.rows = share.rows;
   terms.layer = workload::activations_with(in, in.options.recompute);
-  terms.in_flight = workload::in_flight(in, stage);
+  terms.chunks = in.layout.vpp;
   if (in.options.recompute == Recompute::full) terms.recomputed = workload::layer_working_set(in);
   // What selective recomputation brings back of one layer, beside what the layer kept.
   if (in.options.recompute == Recompute::selective)
@@ -86,6 +117,12 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
     terms.probabilities = Volume(4 * share.tokens * share.vocab);
     terms.logits = Volume(w * share.tokens * share.vocab);
   }
+  const int m = in.batch.micro_batches(in.layout);
+  const int held = in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);
+  if (in.layout.schedule == PipelineSchedule::interleaved)
+    workload::put_fullest(in, stage, terms);
+  else
+    workload::put({held, held, held}, terms);
   return terms;
 }
 

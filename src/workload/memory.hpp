@@ -9,10 +9,11 @@
 //   MLP                   w T f g / t, g = 3 gated or 2: what the activation reads and writes
 //   core                  unfused (b a s^2 / t)(w + (w + 1) with dropout); flash 4 b a s / t; selective 0
 //   full recomputation    w T' h, and the working set of the one layer being recomputed
-// In flight: 1F1B min(m, p - i), GPipe m micro-batches. The last stage keeps the logits in w, and in fp32 for the
-// loss (w + 4 bytes per logit, fused loss), and input and output of the final norm; the first the dropout mask
-// of the embedding. Left out: fragmentation, CUDA context, communication buffers (together a few GiB that
-// no formula gives), temporaries of the optimizer.
+// In flight: 1F1B min(m, p - i), GPipe m micro-batches; interleaved what its order holds where that is most: up to
+// 2 (p-1-i) + (v-1) p + 1 micro-batches of a chunk each, on the first stage 1 + (p-1)/(p v) times what 1F1B holds. The
+// last stage keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss), and input and output
+// of the final norm; the first the dropout mask of the embedding. Left out: fragmentation, CUDA context, communication
+// buffers (together a few GiB that no formula gives), temporaries of the optimizer.
 #pragma once
 
 #include "collcast/workload/step.hpp"
@@ -23,7 +24,7 @@ namespace collcast::workload {
 Volume layer_activations(const StepInputs&);
 /// The same if nothing were recomputed.
 Volume layer_working_set(const StepInputs&);
-/// Micro-batches whose activations a stage holds at once.
+/// Micro-batches whose activations a stage holds at once; interleaved: of a chunk each.
 int in_flight(const StepInputs&, int stage);
 MemoryUse stage_memory(const StepInputs&, int stage);
 

@@ -3,21 +3,29 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workload/interleaved.hpp"
+
 namespace collcast::workload {
 
-std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, int micro_batches) {
+std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, int micro_batches, int chunks) {
+  check(chunks == 1 || schedule == PipelineSchedule::interleaved, "only interleaved stages have chunks");
   std::vector<Turn> order;
-  order.reserve(2 * static_cast<std::size_t>(micro_batches));
+  order.reserve(2 * static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(chunks));
+  if (schedule == PipelineSchedule::interleaved) {
+    const InterleavedOrder interleaved(stages, chunks, micro_batches);
+    for (int n = 0; n < 2 * interleaved.forwards(); ++n) order.push_back(interleaved.turn(stage, n));
+    return order;
+  }
   if (schedule == PipelineSchedule::gpipe) {
-    for (int k = 0; k < micro_batches; ++k) order.push_back({false, k});
-    for (int k = micro_batches - 1; k >= 0; --k) order.push_back({true, k});
+    for (int k = 0; k < micro_batches; ++k) order.push_back({false, k, 0});
+    for (int k = micro_batches - 1; k >= 0; --k) order.push_back({true, k, 0});
     return order;
   }
   const int warm_up = std::min(micro_batches, stages - 1 - stage);
-  for (int k = 0; k < warm_up; ++k) order.push_back({false, k});
+  for (int k = 0; k < warm_up; ++k) order.push_back({false, k, 0});
   for (int k = 0; k < micro_batches; ++k) {
-    if (warm_up + k < micro_batches) order.push_back({false, warm_up + k});
-    order.push_back({true, k});
+    if (warm_up + k < micro_batches) order.push_back({false, warm_up + k, 0});
+    order.push_back({true, k, 0});
   }
   return order;
 }
@@ -117,7 +125,8 @@ Pipeline run_pipeline(PipelineSchedule schedule, std::span<const StageTime> stag
                       int micro_batches) {
   check(!stages.empty() && transfer.size() + 1 == stages.size() && micro_batches >= 1,
         "one transfer between two stages");
-  Pipeline out{{}, ways_to_first(stages, transfer)};
+  check(schedule != PipelineSchedule::interleaved, "stages with chunks are run_interleaved's");
+  Pipeline out{{}, ways_to_first(stages, transfer), {}};
   PipelineTerms& terms = out.terms;
   for (const StageTime& s : stages) {
     terms.work += s.forward + s.backward;

@@ -116,19 +116,22 @@ class StageMaker {
 
  private:
   void add_units() {
-    const int layers = in_.model.layers / in_.layout.pp;
+    const int layers = in_.model.layers / in_.layout.pp, chunks = in_.layout.vpp, of_chunk = layers / chunks;
     const auto gradients = [&](const RankParameters& p) { return in_.options.gradient_bytes * p.total(); };
     const TransformerConfig& m = in_.model;
     const int tp = in_.layout.tp;
     if (has_embedding(in_, stage_)) {
-      plan_.units.push_back({UnitKind::embedding, "embedding", plan_.works.size()});
+      plan_.units.push_back({UnitKind::embedding, "embedding", plan_.works.size(), 0});
       plan_.works.push_back(work(embedding_segments(in_), 1, gradients(embedding_parameters(m, tp))));
     }
-    for (int i = 0; i < layers; ++i)
-      plan_.units.push_back({UnitKind::layer, "L" + std::to_string(stage_ * layers + i), plan_.works.size()});
+    for (int i = 0; i < layers; ++i) {
+      const int chunk = i / of_chunk, slice = chunk * in_.layout.pp + stage_;
+      plan_.units.push_back(
+          {UnitKind::layer, "L" + std::to_string(slice * of_chunk + i % of_chunk), plan_.works.size(), chunk});
+    }
     plan_.works.push_back(work(layer_segments(in_), layers, gradients(layer_parameters(m, tp))));
     if (has_head(in_, stage_)) {
-      plan_.units.push_back({UnitKind::head, "head", plan_.works.size()});
+      plan_.units.push_back({UnitKind::head, "head", plan_.works.size(), chunks - 1});
       const bool shares = m.tied_embeddings && in_.layout.pp == 1;
       plan_.works.push_back(work(head_segments(in_), 1, gradients(head_parameters(m, tp, shares))));
       const Seconds reduction =
@@ -195,7 +198,7 @@ Result<CollectiveCost> boundary(const StepInputs& in, const Fabric& fabric, cons
 Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const std::size_t stages = plan.stages.size();
   std::vector<CollectiveCost> boundaries;
-  for (std::size_t i = 0; i + 1 < stages; ++i) {
+  for (std::size_t i = 0; i + (plan.chunks > 1 ? 0 : 1) < stages; ++i) {
     Result<CollectiveCost> cost = boundary(in, fabric, time, static_cast<int>(i));
     if (!cost) return cost.errors();
     plan.transfer.push_back(cost->time);
@@ -203,9 +206,15 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
   }
   for (std::size_t i = 0; i < stages && stages > 1; ++i) {
     CollectiveCost cost = boundaries[std::min(i, stages - 2)];
-    // A stage at an end sends one way only.
-    cost.count = std::int64_t{i == 0 || i + 1 == stages ? 1 : 2} * plan.micro_batches;
+    // A stage at an end sends one way only, and between chunks round to the other end.
+    const bool at_end = i == 0 || i + 1 == stages;
+    cost.count = std::int64_t{at_end ? 1 : 2} * plan.micro_batches * plan.chunks;
     plan.stages[i].collectives.push_back(std::move(cost));
+    if (!at_end || plan.chunks == 1) continue;
+    CollectiveCost round = boundaries.back();
+    round.name = "pp sendrecv round";
+    round.count = std::int64_t{plan.micro_batches} * (plan.chunks - 1);
+    plan.stages[i].collectives.push_back(std::move(round));
   }
   return {};
 }
@@ -218,6 +227,16 @@ Seconds UnitWork::backward_time() const { return sum(backward); }
 StageTime StagePlan::time() const {
   StageTime t;
   for (const Unit& u : units) {
+    t.forward += work(u).forward_time();
+    t.backward += work(u).backward_time();
+  }
+  return t;
+}
+
+StageTime StagePlan::time(int chunk) const {
+  StageTime t;
+  for (const Unit& u : units) {
+    if (u.chunk != chunk) continue;
     t.forward += work(u).forward_time();
     t.backward += work(u).backward_time();
   }
@@ -299,6 +318,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   StepPlan plan;
   plan.schedule = in.layout.schedule;
   plan.micro_batches = in.batch.micro_batches(in.layout);
+  plan.chunks = in.layout.vpp;
   plan.overlap_dp = in.options.overlap_dp;
   plan.overlap_pp = in.options.overlap_pp;
   Diagnostics errors;

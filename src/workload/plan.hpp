@@ -36,6 +36,7 @@ struct Unit {
   UnitKind kind = UnitKind::layer;
   std::string label;  ///< "L5", "embedding", "head"
   std::size_t work = 0;
+  int chunk = 0;
 };
 
 /// A gradient bucket: complete once the backward of `unit` (and of all units above it) is over.
@@ -55,7 +56,8 @@ struct StagePlan {
   std::vector<CollectiveCost> collectives;  ///< of this stage's ranks, each kind and size once
 
   const UnitWork& work(const Unit& unit) const { return works[unit.work]; }
-  StageTime time() const;        ///< of one micro-batch
+  StageTime time() const;  ///< of one micro-batch
+  StageTime time(int chunk) const;
   Seconds compute_time() const;  ///< of that, computing
   Seconds tp_time() const;       ///< and communicating within the TP group
   Seconds optimizer_time() const;
@@ -64,9 +66,10 @@ struct StagePlan {
 struct StepPlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int micro_batches = 1;
+  int chunks = 1;  ///< of a stage's units; interleaved
   bool overlap_dp = true, overlap_pp = true;
   std::vector<StagePlan> stages;
-  std::vector<Seconds> transfer;  ///< activations from stage i to i + 1, and gradients back
+  std::vector<Seconds> transfer;  ///< activations from stage i to i + 1, and gradients back; with chunks also round
 
   /// The stage with the most work; the first of equals.
   std::size_t slowest() const;
@@ -101,7 +104,8 @@ BucketFill fill_buckets(std::span<const double> gradients, double size);
 /// same time over the same links.
 std::vector<Group> groups_alongside(const ParallelLayout&, const Fabric&, Dimension, const Group& group);
 
-/// The messages of the first replica's ranks of `stage` to their peers of the next, one request per TP rank. Each
+/// The messages of the first replica's ranks of `stage` to their peers of the next (of the last stage: of the first),
+/// one request per TP rank. Each
 /// pair sends both ways at once (activations on, gradients back), as it does in the steady state of 1F1B, and
 /// beside it all pairs of this boundary with a rank on the same nodes.
 std::vector<CollectiveRequest> stage_messages(const ParallelLayout&, const Fabric&, int stage, Bytes message);

@@ -52,15 +52,16 @@ std::vector<CollectiveRequest> stage_messages(const ParallelLayout& layout, cons
     c.pp = pp;
     return rank_at(layout, c);
   };
+  const int next = (stage + 1) % layout.pp;
   const Group senders = groups_of(layout, rank_at(layout, {0, stage, 0, 0, 0})).tp;
   std::vector<Rank> near = senders.ranks();
-  for (const Rank r : senders.ranks()) near.push_back(at_stage(r, stage + 1));
+  for (const Rank r : senders.ranks()) near.push_back(at_stage(r, next));
 
   std::map<Rank, Group> pairs;  // of this boundary with a rank on these nodes, by sender
   for (const Rank r : ranks_on_nodes(layout, fabric, near)) {
     const int pp = coordinates(layout, r).pp;
     const Rank from = at_stage(r, stage);
-    if (pp == stage || pp == stage + 1) pairs.emplace(from, Group::listed({from, at_stage(r, stage + 1)}));
+    if (pp == stage || pp == next) pairs.emplace(from, Group::listed({from, at_stage(r, next)}));
   }
   std::vector<CollectiveRequest> requests;
   for (const Rank from : senders.ranks()) {

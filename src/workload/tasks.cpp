@@ -99,7 +99,7 @@ Result<StepResult> forecast_tasks(const TaskGraph& graph, const Fabric& fabric, 
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
   result.breakdown = workload::break_down(tasks.schedule, *run, tasks.ops);
   std::vector<workload::Place> places;
-  for (const OpId op : tasks.ops) places.push_back({0, workload::Doing::task, static_cast<int>(op.value())});
+  for (const OpId op : tasks.ops) places.push_back({0, workload::Doing::task, static_cast<int>(op.value()), -1});
   result.critical_path = workload::critical_path_of(tasks.schedule, *run, places);
   if (timeline) *timeline = {std::move(tasks.schedule), std::move(run).value()};
   return result;

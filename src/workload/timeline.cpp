@@ -21,11 +21,13 @@ class Spelling {
       State& s = states_[i];
       const auto stream = [&](const char* name) { return schedule().add_stream({name, plan.stages[i].rank}); };
       s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp")};
-      s.order =
-          stage_order(plan.schedule, static_cast<int>(plan.stages.size()), static_cast<int>(i), plan.micro_batches);
-      const std::vector<std::optional<OpId>> none(static_cast<std::size_t>(plan.micro_batches));
+      s.order = stage_order(plan.schedule, static_cast<int>(plan.stages.size()), static_cast<int>(i),
+                            plan.micro_batches, plan.chunks);
+      const std::vector<std::optional<OpId>> none(static_cast<std::size_t>(plan.micro_batches) *
+                                                  static_cast<std::size_t>(plan.chunks));
       s.activations = none;
       s.gradients = none;
+      s.unit_done.resize(plan.stages[i].units.size());
     }
   }
 
@@ -47,18 +49,18 @@ class Spelling {
     StageStreams streams;
     std::vector<Turn> order;
     std::size_t done = 0;
-    std::vector<std::optional<OpId>> activations, gradients;  ///< by micro-batch: the message's arrival
+    std::vector<std::optional<OpId>> activations, gradients;  ///< by chunk and micro-batch: the message's arrival
     std::optional<OpId> last;                                 ///< of the stage's own work
-    std::vector<std::optional<OpId>> unit_done;               ///< backward of each unit in the last turn
+    std::vector<std::optional<OpId>> unit_done;               ///< last backward of each unit
   };
 
   Schedule& schedule() { return result_.schedule; }
 
   OpId add(std::size_t stage, StreamId stream, Work work, std::vector<After> after, std::string name, Category category,
-           Doing doing, int number = 0) {
+           Doing doing, int number = 0, int chunk = -1) {
     const OpId op = schedule().add(stream, work, after, {std::move(name), std::string(to_string(category))});
     result_.of_stage[stage].push_back(op);
-    result_.places.push_back({static_cast<int>(stage), doing, number});
+    result_.places.push_back({static_cast<int>(stage), doing, number, chunk});
     return op;
   }
 
@@ -74,23 +76,23 @@ class Spelling {
     State& s = states_[i];
     if (s.done == s.order.size()) return false;
     const Turn turn = s.order[s.done];
-    const bool from_outside = turn.backward ? i + 1 < states_.size() : i > 0;
-    const auto k = static_cast<std::size_t>(turn.micro_batch);
-    std::optional<OpId> message = turn.backward ? s.gradients[k] : s.activations[k];
-    if (from_outside && !message) return false;
+    const bool begins =
+        turn.backward ? i + 1 == states_.size() && turn.chunk + 1 == plan_.chunks : i == 0 && turn.chunk == 0;
+    std::optional<OpId> message = (turn.backward ? s.gradients : s.activations)[index(turn.chunk, turn.micro_batch)];
+    if (!begins && !message) return false;
 
     const StagePlan& stage = plan_.stages[i];
-    const std::string turn_name = (turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + " ";
-    s.unit_done.assign(stage.units.size(), std::nullopt);
+    const std::string turn_name = title(turn) + " ";
     for (std::size_t n = 0; n < stage.units.size(); ++n) {
       const std::size_t u = turn.backward ? stage.units.size() - 1 - n : n;
       const Unit& unit = stage.units[u];
+      if (unit.chunk != turn.chunk) continue;
       for (const Stretch& stretch : turn.backward ? stage.work(unit).backward : stage.work(unit).forward) {
         Work work = Delay{stretch.time};
         if (stretch.computes()) work = Compute{stage.rank, stretch.time};
         s.last = add(i, stretch.computes() ? s.streams.compute : s.streams.tp, work, after({s.last, message}),
                      turn_name + unit.label + " " + stretch.name, stretch.category,
-                     turn.backward ? Doing::backward : Doing::forward, turn.micro_batch);
+                     turn.backward ? Doing::backward : Doing::forward, turn.micro_batch, told(turn.chunk));
         message.reset();
       }
       s.unit_done[u] = s.last;
@@ -100,18 +102,32 @@ class Spelling {
     return true;
   }
 
+  std::size_t index(int chunk, int micro_batch) const {
+    return static_cast<std::size_t>(chunk) * static_cast<std::size_t>(plan_.micro_batches) +
+           static_cast<std::size_t>(micro_batch);
+  }
+
+  /// -1 where there is only one.
+  int told(int chunk) const { return plan_.chunks > 1 ? chunk : -1; }
+  std::string title(const Turn& turn) const {
+    const std::string chunk = plan_.chunks > 1 ? " chunk " + std::to_string(turn.chunk) : "";
+    return (turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + chunk;
+  }
+
+  /// To the stage's neighbour, and between chunks round to the other end.
   void send(std::size_t i, const Turn& turn) {
-    if (turn.backward ? i == 0 : i + 1 == states_.size()) return;
+    const std::size_t last = states_.size() - 1;
+    const bool round = turn.backward ? i == 0 : i == last;
+    const int chunk = !round ? turn.chunk : turn.backward ? turn.chunk - 1 : turn.chunk + 1;
+    if (chunk < 0 || chunk == plan_.chunks) return;
     State& s = states_[i];
-    const std::size_t to = turn.backward ? i - 1 : i + 1;
+    const std::size_t to = turn.backward ? (i == 0 ? last : i - 1) : (i == last ? 0 : i + 1);
     const StreamId stream = !plan_.overlap_pp ? s.streams.compute : turn.backward ? s.streams.previous : s.streams.next;
-    const std::string name =
-        (turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + " to stage " + std::to_string(to);
-    const OpId message = add(i, stream, Delay{plan_.transfer[std::min(i, to)]}, after({s.last}), name, Category::pp,
+    const OpId message = add(i, stream, Delay{plan_.transfer[turn.backward ? to : i]}, after({s.last}),
+                             title(turn) + " to stage " + std::to_string(to), Category::pp,
                              turn.backward ? Doing::message_back : Doing::message_on, turn.micro_batch);
     result_.of_stage[to].push_back(message);
-    (turn.backward ? states_[to].gradients : states_[to].activations)[static_cast<std::size_t>(turn.micro_batch)] =
-        message;
+    (turn.backward ? states_[to].gradients : states_[to].activations)[index(chunk, turn.micro_batch)] = message;
     if (!plan_.overlap_pp) s.last = message;
   }
 
@@ -142,7 +158,7 @@ class Spelling {
       for (const After& op : after({states_[i].last, gradients_done_[i]})) all.push_back(op);
     const OpId norm =
         schedule().add(Delay{}, all, {"gradient norm of all ranks", std::string(to_string(Category::optimizer))});
-    result_.places.push_back({0, Doing::optimizer, 0});
+    result_.places.push_back({0, Doing::optimizer, 0, -1});
     for (std::size_t i = 0; i < states_.size(); ++i) {
       State& s = states_[i];
       const StagePlan& stage = plan_.stages[i];

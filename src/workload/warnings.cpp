@@ -21,6 +21,7 @@ std::string activation_remedies(const StepInputs& in) {
   offer(in.layout.tp > 1 && !in.layout.sequence_parallel, "sequence_parallel: true");
   offer(in.batch.micro_batch > 1, "a smaller micro_batch");
   offer(in.layout.schedule == PipelineSchedule::gpipe && in.layout.pp > 1, "schedule: 1f1b");
+  offer(in.layout.schedule == PipelineSchedule::interleaved, "schedule: 1f1b with vpp 1");
   return remedies.empty() ? "more tp" : remedies;
 }
 
@@ -67,6 +68,10 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
                    std::to_string(in.layout.pp) +
                    " pipeline stages: some stage is always idle; a larger global_batch, " +
                    "a smaller micro_batch or a smaller pp would help");
+  if (in.layout.schedule == PipelineSchedule::interleaved && in.layout.vpp == 1)
+    list.push_back(
+        "schedule interleaved with vpp 1 has the bubble of 1f1b and holds more micro-batches; vpp 2 or more, or "
+        "schedule: 1f1b would help");
   if (in.options.recompute == Recompute::selective && in.options.attention == Attention::flash)
     list.push_back(
         "selective recomputation gains nothing with flash attention, which keeps no attention matrix; "

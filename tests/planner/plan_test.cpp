@@ -46,7 +46,7 @@ std::string said(const PlanResult& p) {
   const auto add = [&](const PlannedLayout& l) {
     const LayoutChoice& c = l.choice;
     for (const int n :
-         {c.tp, c.pp, c.dp, c.micro_batch, c.sequence_parallel ? 1 : 0, static_cast<int>(c.recompute), c.zero})
+         {c.tp, c.pp, c.dp, c.micro_batch, c.sequence_parallel ? 1 : 0, static_cast<int>(c.recompute), c.zero, c.vpp})
       text += std::to_string(n) + " ";
     char exact[64];
     std::snprintf(exact, sizeof exact, "%a %a", l.step().count(), l.breakdown.bubble.count());
@@ -114,6 +114,72 @@ TEST_CASE("each reason of a rejection is one that a single layout gives") {
   CHECK(planner::objections(in, {8, 1, 2, 3, false, Recompute::none, 0}) ==
         std::vector<std::string>{planner::batch_does_not_divide});
   CHECK(planner::objections(in, p.ranked.front().choice).empty());
+}
+
+TEST_CASE("chunks are searched: the plan of interleaved stages is what forecasting every layout finds") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small(80'000'000'000);
+  in.base.layout.schedule = PipelineSchedule::interleaved;
+  in.space.tp = {2};
+  in.space.recompute = {Recompute::none};
+  in.space.zero = {0};
+  in.space.sequence_parallel = {true};
+  in.space.micro_batch = {1, 2};
+  const PlanResult p = planned(in, fabric);
+  std::map<LayoutChoice, Seconds> brute;
+  std::map<std::string, std::int64_t> reasons;
+  for (const int pp : {1, 2, 4, 8})
+    for (const int micro_batch : {1, 2})
+      for (const int vpp : {1, 2, 4, 8}) {
+        if (8 / pp % vpp != 0 || (pp == 1 && vpp > 1)) continue;  // chunks are those that divide
+        const LayoutChoice choice{2, pp, 8 / pp, micro_batch, true, Recompute::none, 0, vpp};
+        StepInputs step = in.base;
+        put(choice, step);
+        const int m = step.batch.micro_batches(step.layout);
+        if (vpp > 1 && m % pp != 0) {
+          ++reasons[planner::micro_batches_go_round];
+          continue;
+        }
+        REQUIRE(check_step(step, 16, here).empty());
+        brute[choice] = forecast_step(step, fabric, {}, Method::estimate)->step;
+      }
+  CHECK(p.feasible == static_cast<std::int64_t>(brute.size()));
+  for (const PlannedLayout& l : p.ranked) {
+    REQUIRE(brute.count(l.choice) == 1);
+    CHECK(l.estimate.count() == Approx(brute[l.choice].count()).epsilon(1e-12));
+  }
+  CHECK(std::ranges::any_of(p.ranked, [](const PlannedLayout& l) { return l.choice.vpp == 4; }));
+  // What a search is asked for is looked at, and counted under its reason where it cannot be.
+  in.space.vpp = {2, 3};
+  const PlanResult asked = planned(in, fabric);
+  std::set<std::string> told;
+  for (const Rejection& r : asked.rejected) told.insert(r.reason);
+  CHECK(told.count("vpp 3 does not divide the 4 layers of a stage, layers 8 / pp 2") == 1);
+  CHECK(told.count("vpp 2 needs schedule interleaved; the schedule is 1f1b") == 0);
+  CHECK(told.count("schedule interleaved needs at least 2 pipeline stages; pp is 1") == 1);
+  CHECK(std::ranges::all_of(asked.ranked, [](const PlannedLayout& l) { return l.choice.vpp == 2; }));
+  // 32 samples of 2 replicas in micro-batches of 16: one micro-batch cannot go round 4 stages.
+  in.space.vpp = {2};
+  in.space.pp = {4};
+  in.space.micro_batch = {16};
+  CHECK(planned(in, fabric).rejected.front().reason == planner::micro_batches_go_round);
+}
+
+TEST_CASE("without an interleaved schedule chunks are tried only if asked for, and never with GPipe") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small(80'000'000'000);
+  const auto chunked = [](const PlannedLayout& l) { return l.choice.vpp > 1; };
+  CHECK(std::ranges::none_of(planned(in, fabric).ranked, chunked));
+  in.space.vpp = {1, 2};
+  const PlanResult asked = planned(in, fabric);
+  CHECK(std::ranges::any_of(asked.ranked, chunked));
+  CHECK(std::ranges::any_of(asked.ranked, [&](const PlannedLayout& l) { return !chunked(l) && l.choice.pp > 1; }));
+  in.base.layout.schedule = PipelineSchedule::gpipe;
+  const PlanResult gpipe = planned(in, fabric);
+  CHECK(std::ranges::none_of(gpipe.ranked, chunked));
+  CHECK(std::ranges::any_of(gpipe.rejected, [](const Rejection& r) {
+    return r.reason == "vpp 2 needs schedule interleaved; the schedule is gpipe";
+  }));
 }
 
 TEST_CASE("the result is the same from one, two and four threads") {

@@ -118,4 +118,5 @@ TEST_CASE("what a question leaves open comes from the best layout that agrees") 
   CHECK(none.micro_batch == ranked.front().choice.micro_batch);
   CHECK(complete({.pp = 16, .dp = 1}, ranked, 16).tp == 1);
   CHECK(complete({.tp = 1, .dp = 1}, ranked, 16).pp == 16);
+  CHECK(complete({.vpp = 2}, ranked, 16).vpp == 2);
 }

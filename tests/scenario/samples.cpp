@@ -92,7 +92,7 @@ model:
   causal: true
   learned_positions: 0
   dropout: 0.1
-layout: {tp: 8, pp: 1, dp: 1, order: tp-pp-dp, sequence_parallel: true, schedule: 1f1b}
+layout: {tp: 8, pp: 1, dp: 1, order: tp-pp-dp, sequence_parallel: true, schedule: 1f1b, vpp: 1}
 batch: {sequence: 2048, micro_batch: 1, global_batch: 8}
 training:
   precision: bf16
@@ -113,6 +113,7 @@ search:
   sequence_parallel: [true, false]
   recompute: [none, full]
   zero: [0, 1]
+  vpp: [1, 2]
 collectives: {library: ideal, algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
 gates:
   step_s: {max: 16 s}

@@ -64,6 +64,7 @@ TEST_CASE("every section arrives") {
   CHECK((step.layout.tp == 2 && step.layout.pp == 3 && step.layout.dp == 4 && step.layout.sequence_parallel));
   CHECK(step.layout.order == RankOrder::tp_cp_ep_dp_pp);
   CHECK(step.layout.schedule == PipelineSchedule::gpipe);
+  CHECK(step.layout.vpp == 1);
   CHECK((step.batch.sequence == 256 && step.batch.micro_batch == 2 && step.batch.global_batch == 16));
   const TrainingOptions& t = step.options;
   CHECK(t.precision == "fp16");
@@ -74,6 +75,14 @@ TEST_CASE("every section arrives") {
   CHECK(s.collectives.algorithm == "ring");
   CHECK((s.collectives.chunks == 16 && s.collectives.channels == 2));
   CHECK(s.sharing == Sharing::fifo);
+}
+
+TEST_CASE("an interleaved schedule arrives with its chunks") {
+  const Scenario s =
+      parse(head + model + batch + "layout: {pp: 2, schedule: interleaved, vpp: 2}\nsearch: {vpp: [1, 2]}\n").value();
+  CHECK(s.step->layout.schedule == PipelineSchedule::interleaved);
+  CHECK(s.step->layout.vpp == 2);
+  CHECK(s.search.vpp == std::vector<int>{1, 2});
 }
 
 TEST_CASE("a model comes from its config.json, and keys beside it replace its values") {

@@ -72,6 +72,8 @@ COMMANDS = [
     ("plan", ONE_LAYOUT),
     ("plan", f"{ONE_LAYOUT} --pp 4,8 --why tp=8,pp=8 --what-if all"),
     ("plan", f"{ONE_LAYOUT} --pp 4 --dp 2 --top 1 --why tp=3,pp=5 --what-if double-ib"),
+    ("step", "collcast step gpt3-interleaved-64xa100"),
+    ("plan", f"{ONE_LAYOUT} --pp 4 --vpp 1,2,5"),
     ("plan", "collcast plan gpt3-plan-64xa100 --nodes 1 --tp 8 --micro-batch 1"),
     ("groups", "collcast groups --tp 2 --pp 2 --dp 2 --cp 2 --ep 2 --order tp-cp-ep-dp-pp"),
     ("groups", "collcast groups --tp 8 --pp 1 --dp 2 --rank 3 --topology dgx-h100"),

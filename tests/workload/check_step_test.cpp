@@ -46,6 +46,25 @@ TEST_CASE("what does not fit is said where the hint wants a change, with the pla
        },
        {"nodes"}},
       {"batch.global_batch", [](StepInputs& in) { in.batch.global_batch = 3; }, {"batch.micro_batch", "layout.dp"}},
+      {"layout.vpp", [](StepInputs& in) { in.layout.vpp = 2; }, {"layout.schedule"}},
+      {"layout.vpp",
+       [](StepInputs& in) {
+         in.layout.schedule = PipelineSchedule::interleaved;
+         in.layout.vpp = 3;
+       },
+       {"model.layers", "layout.pp"}},
+      {"layout.schedule",
+       [](StepInputs& in) {
+         in.layout.schedule = PipelineSchedule::interleaved;
+         in.layout.pp = 1;
+       },
+       {"layout.pp"}},
+      {"batch.global_batch",
+       [](StepInputs& in) {
+         in.layout.schedule = PipelineSchedule::interleaved;
+         in.batch.global_batch = 12;
+       },
+       {"layout.pp", "layout.schedule"}},
       {"batch.sequence", [](StepInputs& in) { in.model.learned_positions = 8; }, {"model.learned_positions"}},
       {"model.kv_heads", [](StepInputs& in) { in.model.kv_heads = 10; }, {"model.heads"}},
       {"training.precision", [](StepInputs& in) { in.options.precision = "bf61"; }, {}},
@@ -75,6 +94,51 @@ TEST_CASE("what does not fit is said where the hint wants a change, with the pla
     CHECK(to_text(found[0].where) == place[c.path]);
     for (const char* path : c.seen) CHECK_THAT(found[0].message, Catch::Contains("(" + place[path] + ")"));
   }
+}
+
+TEST_CASE("an interleaved schedule needs stages, chunks that divide them and whole rounds of micro-batches") {
+  StepInputs in = good();  // 8 layers on 2 stages, 4 micro-batches of 2 sequences on each of 2 replicas
+  in.layout.schedule = PipelineSchedule::interleaved;
+  for (const int vpp : {1, 2, 4}) {
+    in.layout.vpp = vpp;
+    CHECK(checked(in).empty());
+  }
+  in.layout.vpp = 3;
+  CHECK(only(in).message == "vpp 3 does not divide the 4 layers of a stage, layers 8 / pp 2");
+  CHECK(only(in).hint == "use vpp 2 or 4");
+  in.layout.vpp = 8;
+  CHECK(only(in).hint == "use vpp 4");
+  in.layout.vpp = 0;
+  CHECK(only(in).hint == "expected at least 1");
+
+  in.layout.vpp = 2;
+  in.batch.global_batch = 12;
+  CHECK(only(in).message ==
+        "global_batch 12 is 3 micro-batches, not a multiple of pp 2, as schedule interleaved needs");
+  CHECK(only(in).hint == "use 8 or 16");
+  in.batch.global_batch = 4;
+  CHECK(only(in).hint == "use 8");
+  in.batch.global_batch = 18;  // no whole number of micro-batches either: what is offered is good for both
+  CHECK(only(in).hint == "use 16 or 24");
+
+  in.batch.global_batch = 16;
+  in.layout.pp = 1;
+  CHECK(only(in).message == "schedule interleaved needs at least 2 pipeline stages; pp is 1");
+  CHECK(only(in).hint == "use pp 2, or schedule: 1f1b");
+  in.model.layers = 9;
+  CHECK(only(in).hint == "use pp 3, or schedule: 1f1b");
+  in.model.layers = 1;
+  CHECK(only(in).hint == "use schedule: 1f1b");
+
+  in = good();
+  in.layout.vpp = 2;
+  CHECK(only(in).message == "vpp 2 needs schedule interleaved; the schedule is 1f1b");
+  CHECK(only(in).hint == "use schedule: interleaved, or vpp 1");
+  // Two mistakes, two diagnostics.
+  in.layout.schedule = PipelineSchedule::interleaved;
+  in.layout.vpp = 3;
+  in.batch.global_batch = 12;
+  CHECK(checked(in).size() == 2);
 }
 
 TEST_CASE("a step that fits has nothing to say") { CHECK(checked(good()).empty()); }

@@ -144,6 +144,41 @@ TEST_CASE("a collective that cannot be priced is an error, not a time") {
   CHECK(family.estimate(plain).ok());
 }
 
+TEST_CASE("a family of interleaved layouts adds up to their forecasts") {
+  const Fabric fabric = cluster(2);
+  const CollectiveTime time = memoized(step_prices(fabric, {}));
+  TransformerConfig model = small_model();
+  model.layers = 24;
+  StepInputs in = inputs(model, layout(1, 1, 1), 512, 1);
+  in.batch.global_batch = 48;
+  in.layout.schedule = PipelineSchedule::interleaved;
+  for (const auto& [tp, pp] : {std::pair{1, 2}, std::pair{2, 4}, std::pair{4, 2}, std::pair{1, 12}})
+    for (const int vpp : {1, 2, 3}) {
+      if (24 / pp % vpp != 0) continue;
+      const int dp = pp == 12 ? 1 : 16 / tp / pp;
+      std::optional<LayoutFamily> family;
+      for (LayoutChoice choice : choices(tp, pp, dp, {1, 2})) {
+        choice.vpp = vpp;
+        put(choice, in);
+        CHECK(in.layout.schedule == (vpp > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b));
+        if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
+        if (!family) family.emplace(in, fabric, time);
+        const auto quick = family->estimate(choice);
+        const auto slow = forecast_step(in, fabric, {}, Method::estimate);
+        CAPTURE(tp, pp, vpp, choice.micro_batch, choice.sequence_parallel);
+        REQUIRE(quick.ok());
+        check_equal(*quick, *slow);
+      }
+      CHECK(family);
+    }
+}
+
+TEST_CASE("a choice of chunks makes 1F1B interleaved and back, and leaves GPipe alone") {
+  CHECK(schedule_of({.vpp = 2}, PipelineSchedule::one_f_one_b) == PipelineSchedule::interleaved);
+  CHECK(schedule_of({.vpp = 1}, PipelineSchedule::interleaved) == PipelineSchedule::one_f_one_b);
+  CHECK(schedule_of({.vpp = 2}, PipelineSchedule::gpipe) == PipelineSchedule::gpipe);
+}
+
 TEST_CASE("peak memory is that of the fullest of all stages") {
   std::mt19937 random(3);
   const auto one_of = [&](std::initializer_list<int> list) { return *(list.begin() + random() % list.size()); };
@@ -152,7 +187,8 @@ TEST_CASE("peak memory is that of the fullest of all stages") {
     in.batch.micro_batch = one_of({1, 2, 4});
     in.batch.global_batch = in.batch.micro_batch * in.layout.dp * one_of({1, 3, 16});
     in.layout.sequence_parallel = one_of({0, 1}) == 1;
-    in.layout.schedule = one_of({0, 1}) == 1 ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b;
+    in.layout.schedule = static_cast<PipelineSchedule>(one_of({0, 1, 2}));
+    in.layout.vpp = in.layout.schedule == PipelineSchedule::interleaved ? one_of({1, 3}) : 1;
     in.options.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
     in.options.zero = one_of({0, 1});
     in.options.embedding_and_logits = one_of({0, 1}) == 1;

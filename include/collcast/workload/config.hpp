@@ -33,7 +33,7 @@ struct TransformerConfig {
 double parameter_count(const TransformerConfig&);
 
 enum class RankOrder { tp_pp_dp, tp_cp_ep_dp_pp };
-enum class PipelineSchedule { gpipe, one_f_one_b };
+enum class PipelineSchedule { gpipe, one_f_one_b, interleaved };
 enum class Recompute { none, selective, full };
 enum class Attention { unfused, flash };
 
@@ -44,7 +44,8 @@ std::string_view to_string(Attention);
 
 struct ParallelLayout {
   int tp = 1, pp = 1, dp = 1;
-  int cp = 1, ep = 1, vpp = 1;  ///< carried for outputs; only 1 is modelled yet
+  int vpp = 1;         ///< model chunks of a stage; above 1 with schedule interleaved only
+  int cp = 1, ep = 1;  ///< carried for outputs; only 1 is modelled yet
   bool sequence_parallel = false;
   RankOrder order = RankOrder::tp_pp_dp;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;

@@ -1,9 +1,9 @@
 // Many layouts of one model on one machine: what a search varies, and closed forms at the price of their sums.
 //
-// Layouts with equal tp, pp and dp put the same ranks into the same groups. A LayoutFamily works out those groups, the
-// routes between stages, the kernels of a micro-batch and the price of every collective once, and then answers each
-// choice of micro-batch, sequence parallelism, recomputation and optimizer sharding by adding up. The formulas are
-// those of a single forecast: the same kernels, bytes, buckets and estimate_step.
+// Layouts with equal tp, pp, dp and vpp put the same ranks into the same groups and layers. A LayoutFamily works out
+// those groups, the routes between stages, the kernels of a micro-batch and the price of every collective once, and
+// then answers each choice of micro-batch, sequence parallelism, recomputation and optimizer sharding by adding up. The
+// formulas are those of a single forecast: the same kernels, bytes, buckets and estimate_step.
 #pragma once
 
 #include <compare>
@@ -15,16 +15,19 @@
 
 namespace collcast {
 
-/// What a search varies of a step; order of ranks, schedule and the other options are the scenario's.
+/// What a search varies of a step; order of ranks and the other options are the scenario's.
 struct LayoutChoice {
   int tp = 1, pp = 1, dp = 1;
   int micro_batch = 1;
   bool sequence_parallel = false;
   Recompute recompute = Recompute::none;
   int zero = 0;
+  int vpp = 1;  ///< above 1: interleaved; 1: the scenario's schedule, 1F1B if that is interleaved
   friend auto operator<=>(const LayoutChoice&, const LayoutChoice&) = default;
 };
 void put(const LayoutChoice&, StepInputs&);
+/// Of a choice in the place of a layout with the schedule `base`. GPipe has no chunks and stays what it is.
+PipelineSchedule schedule_of(const LayoutChoice&, PipelineSchedule base);
 
 /// The values that a search may use; an empty list: all that fit.
 struct SearchSpace {
@@ -32,7 +35,10 @@ struct SearchSpace {
   std::vector<bool> sequence_parallel;
   std::vector<Recompute> recompute;
   std::vector<int> zero;
+  std::vector<int> vpp;  ///< empty: 1, and with schedule interleaved all that fit up to most_stage_chunks
 };
+/// Of the chunks that a search tries by itself.
+inline constexpr int most_stage_chunks = 8;
 
 /// Of the stage that needs the most. `inputs` has passed check_step.
 MemoryUse peak_memory(const StepInputs& inputs);
@@ -56,8 +62,8 @@ struct LayoutEstimate {
 
 class LayoutFamily {
  public:
-  /// `base` has passed check_step with its tp, pp and dp; `prices` (as step_prices) outlives the family and is asked
-  /// each question once.
+  /// `base` has passed check_step with its tp, pp, dp and vpp; `prices` (as step_prices) outlives the family and is
+  /// asked each question once.
   LayoutFamily(const StepInputs& base, const Fabric&, const CollectiveTime& prices);
   ~LayoutFamily();
   LayoutFamily(LayoutFamily&&) noexcept;

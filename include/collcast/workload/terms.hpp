@@ -4,6 +4,8 @@
 // figure. Formulas and sources: src/workload/parameters.hpp, memory.hpp, pipeline.hpp, estimate_step.hpp.
 #pragma once
 
+#include <algorithm>
+
 #include "collcast/base/quantity.hpp"
 
 namespace collcast {
@@ -41,12 +43,17 @@ struct MemoryTerms {  ///< of one rank of a stage
   double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
   ActivationTerms layer;                  ///< kept
   Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
-  int in_flight = 0;                      ///< micro-batches whose activations are kept at once
-  Volume probabilities{};                 ///< of the loss, per micro-batch; last stage
-  Volume recomputed{};                    ///< of the one layer that is being recomputed
-  Volume logits{};                        ///< of the one micro-batch at the loss
-  Volume kept() const { return layer.total() * parameters.layers + embedding_mask + final_norm; }
-  Volume activations() const { return kept() * in_flight + probabilities * (in_flight - 1); }
+  int chunks = 1;                         ///< of the stage's layers; interleaved
+  int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
+  int first_in_flight = 0;  ///< of these, of the stage's first chunk,
+  int last_in_flight = 0;   ///< and of its last; without chunks all of them
+  Volume probabilities{};   ///< of the loss, per micro-batch; last stage
+  Volume recomputed{};      ///< of the one layer that is being recomputed
+  Volume logits{};          ///< of the one micro-batch at the loss
+  Volume activations() const {
+    return layer.total() * (parameters.layers / chunks * in_flight) + embedding_mask * first_in_flight +
+           final_norm * last_in_flight + probabilities * std::max(last_in_flight - 1, 0);
+  }
   Volume buffers() const { return recomputed + logits + probabilities; }
 };
 MemoryTerms memory_terms(const StepInputs&, int stage);
@@ -67,12 +74,13 @@ FlopTerms flop_terms(const StepInputs&);
 /// transfer of one micro-batch; blocking transfers are in F and B instead of C.
 struct PipelineTerms {
   Seconds work{};                                 ///< F + B of all stages
-  Seconds transfers{};                            ///< C of all boundaries
-  int first = 0, last = 0;                        ///< 1F1B: the window of stages that sets the pace,
+  Seconds transfers{};                            ///< C of all boundaries; interleaved: of all between two chunks
+  int first = 0, last = 0;                        ///< 1F1B, interleaved: the window of stages that sets the pace,
   Seconds window_work{}, window_transfers{};      ///< F + B of its stages, C of its inner boundaries
   Seconds slowest_forward{}, slowest_backward{};  ///< GPipe: of the stages and the transfers between them
   Seconds rest{};                                 ///< of the micro-batches after the first
-  Seconds order{};  ///< 1F1B: what its order of work, gone through stage by stage, adds to that or takes away
+  Seconds
+      order{};  ///< 1F1B, interleaved: what its order of work, gone through stage by stage, adds to that or takes away
   Seconds total() const { return work + 2 * transfers + rest + order; }
 };
 
@@ -80,7 +88,7 @@ struct PipelineTerms {
 struct GradientTerms {
   int stage = 0;
   Seconds buckets{};  ///< its buckets from the deciding one on
-  Seconds left{};     ///< its backward left when that one is full; without overlap 0
+  Seconds left{};     ///< its backward left (and waits in it) when that one is full; without overlap 0
   Seconds ahead{};    ///< by which its last backward ends before the pipeline
   Seconds tied{};     ///< tied embedding's gradients
   Seconds exposed() const;
