@@ -233,6 +233,7 @@ std::string bar(double part, double whole) {
 std::string inputs_text(const StepInputs& in) {
   std::string degrees = fmt::format("TP {} x PP {} x DP {}", in.layout.tp, in.layout.pp, in.layout.dp);
   if (in.layout.cp > 1) degrees += fmt::format(" x CP {}", in.layout.cp);
+  if (in.layout.vpp > 1) degrees += fmt::format(", VPP {}", in.layout.vpp);
   if (in.layout.sequence_parallel) degrees += ", sequence parallel";
   std::string out =
       fmt::format("{} ({} parameters) as {}; ", in.model.name, format_count(parameter_count(in.model)), degrees);
