@@ -79,6 +79,8 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) 
                       chunks > 1 ? std::span(pipeline.later).subspan(i * chunks, chunks) : std::span<const Seconds>());
     terms.stage = static_cast<int>(i);
     terms.ahead = pipeline.ahead[i];
+    // Without overlap the exchange also waits for the message that the stage's last backward ends with and blocks for.
+    if (!plan.overlap_dp && !plan.overlap_pp && i > 0) terms.ahead -= plan.transfer[i - 1];
     if (terms.exposed() > longest.exposed()) longest = terms;
     const bool at_end = i == 0 || i + 1 == plan.stages.size();
     if (at_end && terms.exposed() > end.exposed()) end = terms;

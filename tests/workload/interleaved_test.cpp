@@ -191,6 +191,7 @@ TEST_CASE("unequal chunks and transfers, with gradients behind them: the closed 
     for (int n = 0; n < (v > 1 ? p : p - 1); ++n) stages.transfer.emplace_back(between(0, most) * 1e-6);
     CAPTURE(i, p, v, m, most);
     StepPlan plan = plan_of(stages, m);
+    plan.overlap_dp = i % 7 > 0;
     if (i % 5 > 0)
       for (StagePlan& stage : plan.stages)
         for (std::size_t u = stage.units.size(); u-- > 0;)

@@ -161,6 +161,7 @@ TEST_CASE("gradients behind unequal stages and transfers: the closed form is the
         CAPTURE(i, p, m, most, static_cast<int>(schedule), blocking);
         StepPlan plan = with_transfers(stages(schedule, times, Seconds{}, m), transfer);
         plan.overlap_pp = !blocking;
+        plan.overlap_dp = i % 5 > 0;
         for (StagePlan& stage : plan.stages) stage.buckets = {{0, Seconds(between(0, 30000) * 1e-6)}};
         if (i % 4 == 0 && p > 1) plan.stages.front().tied_embedding = plan.stages.back().tied_embedding = Seconds(1e-3);
         const StepEstimate estimate = estimate_step(plan);
