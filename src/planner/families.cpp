@@ -108,8 +108,9 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
     step.batch.global_batch = choice.dp * choice.pp;
   }
   for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
-  if (found.empty())
-    if (const char* objection = memory_objection(peak_memory(step))) found.emplace_back(objection);
+  if (!found.empty()) return found;
+  if (!check_memory(step, {}).empty()) return {memory_beyond_count};
+  if (const char* objection = memory_objection(peak_memory(step))) found.emplace_back(objection);
   return found;
 }
 

@@ -40,5 +40,7 @@ std::vector<int> divisors(int n);
 std::vector<std::string> objections(const PlanInputs&, const LayoutChoice&);
 /// Of a layout that divides; nullptr if it fits.
 const char* memory_objection(const MemoryUse&);
+/// Of one that divides and needs more than can be counted (check_memory).
+inline constexpr const char* memory_beyond_count = "needs more than 1 EiB of memory on a GPU";
 
 }  // namespace collcast::planner

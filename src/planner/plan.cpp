@@ -130,6 +130,10 @@ class FamilySearch {
 
   void weigh(const LayoutChoice& choice) {
     put(choice, step_);
+    if (!check_memory(step_, {}).empty()) {
+      ++result_.rejected[memory_beyond_count];
+      return;
+    }
     const MemoryUse memory = peak_memory(step_);
     if (const char* objection = memory_objection(memory)) {
       ++result_.rejected[objection];

@@ -34,7 +34,7 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   f.layout.objections = planner::objections(in, choice);
   f.inputs = in.base;
   put(choice, f.inputs);
-  if (!check_step(f.inputs, in.gpus, {}).empty()) return f;
+  if (!check_step(f.inputs, in.gpus, {}).empty() || !check_memory(f.inputs, {}).empty()) return f;
   Result<StepResult> result = forecast_step(f.inputs, fabric, in.collectives, Method::estimate);
   if (!result) return result.errors();
   f.layout.memory = result->memory;

@@ -161,6 +161,7 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
                                  Method method, StepTimeline* timeline, const EngineOptions& engine,
                                  const Origins& origins) {
   if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = check_memory(in, origins); !wrong.empty()) return wrong;
 
   const CollectivePolicy messages = of_messages(policy);
   const Result<StepPlan> by_formula =

@@ -1,18 +1,17 @@
 #include "workload/memory.hpp"
 
 #include <algorithm>
-#include <cmath>
 
+#include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/parameters.hpp"
+#include "workload/plan.hpp"
 #include "workload/share.hpp"
 
 namespace collcast::workload {
 
 namespace {
-
-Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(std::ceil(bytes))); }
 
 ActivationTerms activations_with(const StepInputs& in, Recompute recompute) {
   const Share share(in);
@@ -63,6 +62,12 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
     fullest = now;
   }
   put(fullest, terms);
+}
+
+/// Weights, gradients and optimizer.
+double state_bytes(const MemoryTerms& terms) {
+  return terms.parameters.total() *
+         (terms.weight_bytes + terms.gradient_bytes + terms.optimizer_bytes / terms.optimizer_shares);
 }
 
 }  // namespace
@@ -124,6 +129,24 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
   else
     workload::put({held, held, held}, terms);
   return terms;
+}
+
+Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
+  // 2^60: a sum of a few such sizes still fits 64 bits. As numbers, which have no such end.
+  constexpr double most = 0x1p60;
+  double states = 0, needed = 0;
+  for (const int stage : {0, in.layout.pp - 1}) {
+    const MemoryTerms terms = memory_terms(in, stage);
+    states = std::max(states, workload::state_bytes(terms));
+    needed = std::max(needed, workload::state_bytes(terms) + (terms.activations() + terms.buffers()).value());
+  }
+  // What a TP group gathers is whole on every rank, however many share the rest.
+  needed = std::max(needed, workload::tp_bytes(in));
+  if (needed <= most) return {};
+  const double in_flight = static_cast<double>(workload::in_flight(in, 0)) * in.batch.micro_batch;
+  const char* path = states > most ? "model" : in_flight > in.batch.sequence ? "batch.global_batch" : "batch.sequence";
+  return {{origins.of(path), "a rank of this step needs " + format_bytes(Volume(needed)) + " of memory",
+           "expected up to " + format_bytes(Volume(most))}};
 }
 
 MemoryUse peak_memory(const StepInputs& in) {

@@ -349,6 +349,20 @@ TEST_CASE("progress counts every family once, then the simulations") {
   CHECK(last["simulating"] == 2);
 }
 
+TEST_CASE("a layout whose memory is beyond count is rejected, not wrapped into one that fits") {
+  PlanInputs in = small();
+  in.base.layout.schedule = PipelineSchedule::gpipe;
+  in.base.batch.sequence = 10'000'000;
+  in.base.batch.global_batch = 10'000'000;
+  const PlanResult found = planned(in, cluster(2), {2, 0});
+  CHECK(found.ranked.empty());
+  REQUIRE_FALSE(found.rejected.empty());
+  const auto beyond = [](const Rejection& r) { return r.reason.find("1 EiB") != std::string::npos; };
+  CHECK(std::ranges::any_of(found.rejected, beyond));
+  REQUIRE(found.smallest.has_value());  // full recomputation over many stages can be counted
+  CHECK(found.smallest->memory.peak > in.base.gpu.memory);
+}
+
 TEST_CASE("what no layout can mend is an error") {
   PlanInputs in = small();
   in.base.options.precision = "fp4";

@@ -1,6 +1,7 @@
 // What does not fit together is said all at once, with the nearest value that works.
 #include <catch2/catch.hpp>
 
+#include "collcast/workload/search.hpp"
 #include "inputs.hpp"
 
 using namespace collcast;
@@ -237,6 +238,36 @@ TEST_CASE("absurd sizes are refused, not tried") {
   in = good();
   in.layout.tp = in.layout.pp = in.layout.dp = 2'000'000'000;
   CHECK(checked(in).size() >= 4);
+}
+
+TEST_CASE("memory beyond what bytes are counted to is refused, at what makes it so large") {
+  const auto refused = [](const StepInputs& in, const char* path) {
+    Origins origins(Location{"s.yaml", 1, 1});
+    origins.set(path, Location{"s.yaml", 7, 3});
+    REQUIRE(check_step(in, 64, origins).empty());
+    const Diagnostics found = check_memory(in, origins);
+    REQUIRE(found.size() == 1);
+    INFO(found[0].message);
+    CHECK(found[0].where.line == 7);
+    CHECK(found[0].hint == "expected up to 1 EiB");
+  };
+  CHECK(check_memory(good(), {}).empty());
+  // In flight 10^7 micro-batches of 10^7 tokens.
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 10'000'000, 10'000'000);
+  in.layout.schedule = PipelineSchedule::gpipe;
+  in.batch.micro_batch = 1;
+  in.batch.global_batch = 10'000'000;
+  refused(in, "batch.sequence");
+  in.batch.sequence = 1'000'000;
+  in.batch.global_batch = 200'000'000;
+  refused(in, "batch.global_batch");
+  // 10^4 layers of 10^14 parameters and more.
+  in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  in.model.layers = 10'000;
+  in.model.hidden = in.model.ffn = 10'000'000;
+  in.model.heads = in.model.kv_heads = 100;
+  in.model.head_dim = 100'000;
+  refused(in, "model");
 }
 
 TEST_CASE("a sequence beyond the learned positions is refused") {

@@ -40,7 +40,11 @@ struct SearchSpace {
 /// Of the chunks that a search tries by itself.
 inline constexpr int most_stage_chunks = 8;
 
-/// Of the stage that needs the most. `inputs` has passed check_step.
+/// A step whose fullest rank would need more memory than bytes are counted to, 1 EiB; the other limits of sizes do not
+/// keep their product below that. `inputs` has passed check_step, `origins` as there.
+Diagnostics check_memory(const StepInputs& inputs, const Origins& origins);
+
+/// Of the stage that needs the most. `inputs` has passed check_step and check_memory.
 MemoryUse peak_memory(const StepInputs& inputs);
 
 /// What a step of this length achieves.
