@@ -145,14 +145,18 @@ std::string scale_to(double value, std::span<const Unit> ascending) {
   for (const Unit& candidate : ascending) {
     if (std::abs(value) >= candidate.scale * 0.99995) unit = &candidate;
   }
-  return fmt::format("{:.4g} {}", value / unit->scale, unit->name);
+  const double scaled = value / unit->scale;
+  // Beyond the largest unit, 9999.5 and more would be written as 1e+04.
+  return std::abs(scaled) >= 9999.5 && std::abs(scaled) < 1e15 ? fmt::format("{:.0f} {}", scaled, unit->name)
+                                                               : fmt::format("{:.4g} {}", scaled, unit->name);
 }
 
 }  // namespace
 
 std::string format_bytes(Bytes bytes) {
   const std::int64_t value = bytes.value();
-  constexpr std::array units{Unit{"TiB", tebi}, Unit{"GiB", gibi}, Unit{"MiB", mebi}, Unit{"KiB", kibi}};
+  constexpr std::array units{Unit{"EiB", exbi}, Unit{"PiB", pebi}, Unit{"TiB", tebi},
+                             Unit{"GiB", gibi}, Unit{"MiB", mebi}, Unit{"KiB", kibi}};
   for (const Unit& unit : units) {
     const auto scale = static_cast<std::int64_t>(unit.scale);
     if (value >= scale && value % scale == 0 && value / scale < 10'000)
@@ -163,7 +167,8 @@ std::string format_bytes(Bytes bytes) {
 }
 
 std::string format_bytes(Volume v) {
-  constexpr std::array units{Unit{"B", 1}, Unit{"KiB", kibi}, Unit{"MiB", mebi}, Unit{"GiB", gibi}, Unit{"TiB", tebi}};
+  constexpr std::array units{Unit{"B", 1},      Unit{"KiB", kibi}, Unit{"MiB", mebi}, Unit{"GiB", gibi},
+                             Unit{"TiB", tebi}, Unit{"PiB", pebi}, Unit{"EiB", exbi}};
   return scale_to(v.value(), units);
 }
 

@@ -11,6 +11,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
 #include "report/document.hpp"
+#include "report/metrics.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -130,7 +131,7 @@ std::string difference(const CollectiveRow& row) {
 std::string time_text(std::optional<Seconds> time) { return time ? format_seconds(*time) : "-"; }
 
 std::string rate_text(std::optional<Bandwidth> rate, double factor) {
-  return rate ? fmt::format("{:.4g}", rate->value() * factor / 1e9) : "-";
+  return rate ? figure_text(rate->value() * factor / 1e9) : "-";
 }
 
 /// Groups whose rows say the same are shown once. Rows of one algorithm and size stand together.

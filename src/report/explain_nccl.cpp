@@ -6,6 +6,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/nccl_report.hpp"
 #include "report/explain.hpp"
+#include "report/metrics.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -15,7 +16,7 @@ namespace {
 constexpr const char* tuning_source = "tuning model of NCCL 2.28.9 (src/graph/tuning.cc)";
 constexpr const char* run_source = "docs/nccl.md, 'The run'";
 
-std::string gb(Bandwidth rate) { return fmt::format("{:.4g}", rate.value() / 1e9); }
+std::string gb(Bandwidth rate) { return figure_text(rate.value() / 1e9); }
 
 Paragraph plain(std::string text) { return {std::move(text), Paragraph::Tone::plain}; }
 

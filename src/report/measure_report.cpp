@@ -7,6 +7,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/measured.hpp"
 #include "report/document.hpp"
+#include "report/metrics.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -77,10 +78,9 @@ Table rows_table(const MeasureReport& report) {
   for (const MeasuredRow& row : report.rows) {
     std::vector<std::string> cells{std::string(to_string(row.kind)), format_bytes(row.size)};
     if (algorithms) cells.push_back(row.algorithm);
-    cells.insert(cells.end(),
-                 {row.in_place ? "yes" : "no", format_seconds(row.mean), format_seconds(row.least),
-                  format_seconds(row.median), format_seconds(row.p95), fmt::format("{:.4g}", algbw_gbps(row)),
-                  fmt::format("{:.4g}", busbw_gbps(row, report.ranks))});
+    cells.insert(cells.end(), {row.in_place ? "yes" : "no", format_seconds(row.mean), format_seconds(row.least),
+                               format_seconds(row.median), format_seconds(row.p95), figure_text(algbw_gbps(row)),
+                               figure_text(busbw_gbps(row, report.ranks))});
     out.rows.push_back(std::move(cells));
   }
   return out;

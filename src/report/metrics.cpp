@@ -32,6 +32,10 @@ Unit unit_of(std::string_view figure) {
   return figure.ends_with("_s") ? Unit::seconds : Unit::count;
 }
 
+std::string figure_text(double value) {
+  return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
+
 std::string value_text(double value, Unit unit) {
   switch (unit) {
     case Unit::seconds:
@@ -43,13 +47,13 @@ std::string value_text(double value, Unit unit) {
     case Unit::flops_per_s:
       return format_flop_rate(FlopRate(value));
     case Unit::tokens_per_s:
-      return value >= 1000 ? fmt::format("{:.0f} tokens/s", value) : fmt::format("{:.4g} tokens/s", value);
+      return figure_text(value) + " tokens/s";
     case Unit::share:
-      return fmt::format("{:.4g}%", 100 * value);
+      return figure_text(100 * value) + "%";
     case Unit::count:
       break;
   }
-  return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+  return value == std::floor(value) ? fmt::format("{:.0f}", value) : figure_text(value);
 }
 
 std::string change_text(double change, Unit unit) {

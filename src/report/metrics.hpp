@@ -9,6 +9,8 @@ namespace collcast {
 enum class Unit { seconds, bytes, bytes_per_s, flops_per_s, tokens_per_s, share, count };
 Unit unit_of(std::string_view figure);
 
+/// Four significant digits, all of the whole number where it has more: "8.992", "50050".
+std::string figure_text(double value);
 /// "15.77 s", "46.33 GiB", "50.5%".
 std::string value_text(double value, Unit);
 /// The same with a sign: "+1.2 s", "-0.5 points" of a share.

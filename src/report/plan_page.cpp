@@ -7,6 +7,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/plan_document.hpp"
+#include "report/metrics.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -95,7 +96,7 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
                                std::string(to_string(c.recompute)),
                                fmt::format("{}", c.zero),
                                format_seconds(p.step()) + (p.simulate ? "" : " *"),
-                               fmt::format("{:.4g}", p.rates.tokens_per_s_per_gpu),
+                               figure_text(p.rates.tokens_per_s_per_gpu),
                                fmt::format("{:.1f}%", 100 * p.rates.mfu),
                                gibibytes(p.memory.peak),
                                gibibytes(p.headroom()),
@@ -232,10 +233,10 @@ void add_variants(Page& out, const PlanReport& report) {
                                  fmt::format("{}{}", v.feasible, v.partial ? " (partial)" : "")};
     if (v.best) {
       const bool compared = base && !v.name.empty();
-      row.insert(row.end(), {layout_text(v.best->choice), format_seconds(v.best->step()),
-                             fmt::format("{:.4g}", v.best->rates.tokens_per_s_per_gpu),
-                             fmt::format("{:.1f}%", 100 * v.best->rates.mfu),
-                             compared ? difference(v.best->step().count(), base->step().count()) : ""});
+      row.insert(row.end(),
+                 {layout_text(v.best->choice), format_seconds(v.best->step()),
+                  figure_text(v.best->rates.tokens_per_s_per_gpu), fmt::format("{:.1f}%", 100 * v.best->rates.mfu),
+                  compared ? difference(v.best->step().count(), base->step().count()) : ""});
     } else {
       row.insert(row.end(), {"none fits", "", "", "", ""});
     }

@@ -11,6 +11,7 @@
 #include "collcast/report/documents.hpp"
 #include "report/document.hpp"
 #include "report/gates.hpp"
+#include "report/metrics.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -269,7 +270,7 @@ Table summary_table(const StepReport& report) {
     row("closed form", format_seconds(r.estimate), difference.empty() ? "they agree" : "simulation " + difference);
   }
   if (!report.inputs) return out;
-  row("tokens/s per GPU", fmt::format("{:.4g}", r.tokens_per_s_per_gpu));
+  row("tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu));
   row("model FLOP/s per GPU", format_flop_rate(r.model_flops_per_gpu));
   row("MFU", fmt::format("{:.1f}%", 100 * r.mfu), "of the data-sheet peak");
   row("HFU", fmt::format("{:.1f}%", 100 * r.hfu), "recomputation counted");

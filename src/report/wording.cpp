@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "collcast/base/units.hpp"
+#include "report/metrics.hpp"
 
 namespace collcast {
 
@@ -42,14 +44,14 @@ struct ByteUnit {
   const char* name;
   std::int64_t bytes;
 };
-constexpr std::array binary_units{ByteUnit{"TiB", 1LL << 40}, ByteUnit{"GiB", 1LL << 30}, ByteUnit{"MiB", 1LL << 20},
-                                  ByteUnit{"KiB", 1LL << 10}};
-constexpr std::array decimal_units{ByteUnit{"TB", 1'000'000'000'000}, ByteUnit{"GB", 1'000'000'000},
-                                   ByteUnit{"MB", 1'000'000}, ByteUnit{"kB", 1'000}};
+constexpr std::array binary_units{ByteUnit{"EiB", 1LL << 60}, ByteUnit{"PiB", 1LL << 50}, ByteUnit{"TiB", 1LL << 40},
+                                  ByteUnit{"GiB", 1LL << 30}, ByteUnit{"MiB", 1LL << 20}, ByteUnit{"KiB", 1LL << 10}};
+constexpr std::array decimal_units{ByteUnit{"PB", 1'000'000'000'000'000}, ByteUnit{"TB", 1'000'000'000'000},
+                                   ByteUnit{"GB", 1'000'000'000}, ByteUnit{"MB", 1'000'000}, ByteUnit{"kB", 1'000}};
 constexpr std::int64_t short_enough = 10'000;
 
 /// "64 MiB", with `blank` between, if that is exact and short.
-std::optional<std::string> whole(Bytes bytes, const std::array<ByteUnit, 4>& units, const char* blank) {
+std::optional<std::string> whole(Bytes bytes, std::span<const ByteUnit> units, const char* blank) {
   for (const auto& [name, unit] : units) {
     if (bytes.value() >= unit && bytes.value() % unit == 0 && bytes.value() / unit < short_enough)
       return fmt::format("{}{}{}", bytes.value() / unit, blank, name);
@@ -67,8 +69,9 @@ std::string size_text(Bytes bytes) {
 }
 
 std::string size_argument(Bytes bytes) {
-  for (const auto* units : {&binary_units, &decimal_units})
-    if (const auto text = whole(bytes, *units, "")) return *text;
+  for (const std::span<const ByteUnit> units :
+       {std::span<const ByteUnit>(binary_units), std::span<const ByteUnit>(decimal_units)})
+    if (const auto text = whole(bytes, units, "")) return *text;
   return fmt::format("{}", bytes.value());
 }
 
@@ -85,10 +88,8 @@ std::string ranks_argument(const Group& group) {
 
 std::string difference_text(Seconds simulated, Seconds estimated) {
   if (!(estimated.count() > 0)) return "";
-  const double relative = simulated.count() / estimated.count() - 1;
-  if (std::abs(relative) < 1e-6) return "";
-  const double percent = 100 * relative;
-  return std::abs(percent) < 100 ? fmt::format("{:+.2g}%", percent) : fmt::format("{:+.0f}%", percent);
+  if (std::abs(simulated / estimated - 1) < 1e-6) return "";
+  return relative_text(estimated.count(), simulated.count());
 }
 
 Table link_table(const std::vector<LinkRow>& rows, std::string_view when) {

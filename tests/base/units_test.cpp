@@ -57,6 +57,11 @@ TEST_CASE("printers pick the unit") {
   CHECK(format_bytes(Bytes(1000)) == "1000 B");
   // 4435088 KiB is exact, but nobody reads it: 4.22963... GiB.
   CHECK(format_bytes(Bytes(4'435'088 * std::int64_t{1024})) == "4.23 GiB");
+  CHECK(format_bytes(Bytes(std::int64_t{1} << 62)) == "4 EiB");
+  CHECK(format_bytes(Volume(0x1p62)) == "4 EiB");
+  CHECK(format_bytes(Volume(1.5 * 0x1p50)) == "1.5 PiB");
+  CHECK(format_seconds(Seconds(1.738e5)) == "173800 s");
+  CHECK(format_seconds(Seconds(9999.6)) == "10000 s");
   CHECK(format_bandwidth(Bandwidth(300e9)) == "300 GB/s");
   CHECK(format_seconds(Seconds(1.2345e-5)) == "12.35 us");
   CHECK(format_seconds(Seconds(0)) == "0 s");

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "report/metrics.hpp"
+#include "report/wording.hpp"
 
 using namespace collcast;
 using Json = nlohmann::ordered_json;
@@ -304,4 +305,7 @@ TEST_CASE("a change is a percentage as people write it") {
   CHECK(relative_text(1000, 6) == "-99%");
   CHECK(relative_text(1, 3) == "+200%");
   CHECK(relative_text(100, 102.5) == "+2.5%");
+  CHECK(difference_text(Seconds(1.996), Seconds(1)) == "+100%");
+  CHECK(difference_text(Seconds(1.024), Seconds(1)) == "+2.4%");
+  CHECK(difference_text(Seconds(1), Seconds(1)).empty());
 }
