@@ -41,8 +41,9 @@ struct Charges {
     return *this;
   }
   PathTimes times() const {
-    return {to_seconds(compute), to_seconds(tp),        to_seconds(pp),
-            to_seconds(dp),      to_seconds(optimizer), to_seconds(wait)};
+    // Divided: a product with 1e-12, which no double is, has a last digit of its own (0.049999999999999996).
+    const auto seconds = [](Picoseconds time) { return Seconds(static_cast<double>(time.count()) / 1e12); };
+    return {seconds(compute), seconds(tp), seconds(pp), seconds(dp), seconds(optimizer), seconds(wait)};
   }
 };
 

@@ -134,6 +134,13 @@ TEST_CASE("a path that never repeats is cut in the middle, and nothing of its ti
   CHECK(path.time.total().count() == Approx(1e-3 * operations));
 }
 
+TEST_CASE("times of the path are the nearest numbers to their picoseconds") {
+  Chain chain;
+  for (int i = 0; i < 50; ++i) chain.step(0, Doing::forward, i);
+  CHECK(chain.path().time.compute.count() == 0.05);  // not 0.049999999999999996, the product with 1e-12
+  CHECK(chain.path().runs.at(0).time.total().count() == 0.05);
+}
+
 TEST_CASE("tasks on the path are named; a task that others hide is not on it") {
   const auto ms = [](double value) { return Seconds(value * 1e-3); };
   const TaskGraph graph{{{"a", "compute", ms(2), {}, Category::compute},
