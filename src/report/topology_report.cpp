@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
@@ -188,7 +189,10 @@ Table paths_table(const TopologyReport& report) {
 }
 
 Json error_json(const Diagnostic& d) {
-  return {{"line", d.where.line}, {"column", d.where.column}, {"message", d.message}, {"hint", d.hint}};
+  // Without its folder, as the document is the same bytes wherever the file lies. Of an option what was typed.
+  const std::string& from = d.where.file;
+  const std::string file = from.starts_with("--") ? from : std::filesystem::path(from).filename().string();
+  return {{"file", file}, {"line", d.where.line}, {"column", d.where.column}, {"message", d.message}, {"hint", d.hint}};
 }
 
 }  // namespace

@@ -156,3 +156,12 @@ TEST_CASE("names that are no UTF-8 do not break a document") {
   listing.entries = {{"bad\xff", "t", "", 1, 1, false}};
   CHECK(Json::parse(json(listing)).at("rows").at(0).at("name") == "bad\xEF\xBF\xBD");
 }
+
+TEST_CASE("an error of a check says which file it is in, without the folder") {
+  const CheckReport report{
+      "m", std::nullopt, {{{"/a/base.yaml", 21, 3}, "wrong", "right"}, {{"--set node=a/b", 1, 12}, "wrong", ""}}};
+  const Json errors = Json::parse(json(report)).at("errors");
+  CHECK(errors.at(0).at("file") == "base.yaml");
+  CHECK(errors.at(0).at("line") == 21);
+  CHECK(errors.at(1).at("file") == "--set node=a/b");
+}
