@@ -52,6 +52,13 @@ std::optional<std::string> nearest_word(std::string_view word, const std::vector
       best_distance = distance;
     }
   }
+  // Words are also cut short: "nvsw".
+  constexpr std::size_t shortest = 3;
+  if (best == nullptr && word.size() >= shortest) {
+    const auto longer = [&](const std::string& candidate) { return candidate.starts_with(word); };
+    const auto first = std::ranges::find_if(known, longer);
+    if (first != known.end() && std::none_of(first + 1, known.end(), longer)) return *first;
+  }
   if (best == nullptr) return std::nullopt;
   return *best;
 }

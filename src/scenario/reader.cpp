@@ -37,6 +37,10 @@ Diagnostics Reader::take() {
   return with_extending_files(std::move(errors_), files_);
 }
 
+bool Reader::is_required(const std::string& path) const {
+  return std::any_of(known_.begin(), known_.end(), [&](const KnownKey& k) { return k.required && k.path == path; });
+}
+
 void Reader::unknown(const Entry& entry, const std::string& path, const std::vector<std::string>& siblings) {
   if (entry.value.set_by) {
     lost_.push_back({prefix_ + *entry.value.set_by, entry.at.location()});
@@ -172,8 +176,11 @@ bool AsCount::operator()(Reader& reader, const Node& node, const std::string& pa
 }
 
 std::string AsNumber::expected() const {
-  return fmt::format("a number {} {} and {} {}, without unit", above ? "above" : "from", least,
-                     below ? "below" : "up to", most);
+  return fmt::format("a number {} {} {} {}, without unit", above ? "above" : "from", least,
+                     above   ? below ? "and below" : "and up to"
+                     : below ? "to below"
+                             : "to",
+                     most);
 }
 
 bool AsNumber::operator()(Reader& reader, const Node& node, const std::string& path, double& out) const {
@@ -274,11 +281,12 @@ bool Object::has(std::string_view key) const { return node_.find(key) != nullptr
 
 namespace {
 
-/// An entry whose key is probably a misspelling of `key`; nullptr: none is near enough.
-const Entry* misspelt(const Node& node, std::string_view key) {
+/// An entry whose key is probably a misspelling of `key`; nullptr: none is near enough. `others` are right as they are.
+const Entry* misspelt(const Node& node, std::string_view key, const std::vector<std::string>& others) {
   const std::size_t most = std::max<std::size_t>(1, key.size() / 5);
   for (const Entry& entry : node.entries) {
     if (entry.key == key || entry.key.size() > key.size() + most) continue;
+    if (std::find(others.begin(), others.end(), entry.key) != others.end()) continue;
     if (edit_distance(entry.key, key) <= most) return &entry;
   }
   return nullptr;
@@ -292,7 +300,7 @@ const Entry* Object::misnamed(std::string_view key) const {
     for (const Entry& entry : node_.entries)
       if (std::find(names.begin(), names.end(), entry.key) != names.end()) return &entry;
   }
-  return misspelt(node_, key);
+  return misspelt(node_, key, keys_);
 }
 
 void Object::missing(std::string_view key, bool required, const std::string& expected) {
@@ -346,10 +354,27 @@ void Object::refuse(std::string_view key, const std::string& why, std::string_vi
                                         leave, there.file));
 }
 
+std::vector<std::string> Object::meant_by(std::string_view misspelling) const {
+  std::vector<std::string> absent, required;
+  for (const std::string& key : keys_) {
+    if (has(key)) continue;
+    absent.push_back(key);
+    if (reader_.is_required(path_of(key))) required.push_back(key);
+  }
+  if (absent.empty()) return keys_;
+  // Of words that are as near, the one that is missed comes first.
+  const auto near = nearest_word(misspelling, absent), missed = nearest_word(misspelling, required);
+  if (missed && edit_distance(misspelling, *missed) <= edit_distance(misspelling, *near)) {
+    const auto at = std::find(absent.begin(), absent.end(), *missed);
+    std::rotate(absent.begin(), at, at + 1);
+  }
+  return absent;
+}
+
 void Object::finish() {
   for (const Entry& entry : node_.entries) {
     if (std::find(keys_.begin(), keys_.end(), entry.key) == keys_.end())
-      reader_.unknown(entry, path_of(entry.key), keys_);
+      reader_.unknown(entry, path_of(entry.key), meant_by(entry.key));
   }
 }
 

@@ -76,6 +76,7 @@ class Reader {
 
   void ask(std::string path, Holds holds, bool required) { known_.push_back({std::move(path), holds, required}); }
   const std::vector<KnownKey>& known() const { return known_; }
+  bool is_required(const std::string& path) const;
   /// An entry that nothing asked for. `siblings` are the keys that its map may have.
   void unknown(const Entry&, const std::string& path, const std::vector<std::string>& siblings);
   /// Settings whose path leads nowhere; once everything has been read, so that all paths are known.
@@ -280,6 +281,8 @@ class Object {
   }
   const Node* look(std::string_view key, Holds holds, bool required, const std::string& expected);
   void missing(std::string_view key, bool required, const std::string& expected);
+  /// The keys that one which is unknown may stand for, those that are there already left out.
+  std::vector<std::string> meant_by(std::string_view misspelling) const;
 
   Reader& reader_;
   const Node& node_;

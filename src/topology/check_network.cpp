@@ -60,6 +60,7 @@ struct CheckNetwork {
 }  // namespace
 
 void check_attachment(const TopologySpec& spec, Diagnostics& out) {
+  if (spec.devices.empty()) return;  // which is the error
   const DeviceGroup* group = find_group(spec, spec.network_devices);
   if (group == nullptr)
     out.push_back({spec.network_where,

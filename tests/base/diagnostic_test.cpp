@@ -18,6 +18,9 @@ TEST_CASE("the nearest word is offered only when it is near") {
   CHECK(nearest_word("brodcast", {"broadcast", "reduce"}) == "broadcast");
   CHECK(nearest_word("xyzzy", {"broadcast", "reduce"}) == std::nullopt);
   CHECK(nearest_word("ab", {"cd"}) == std::nullopt);
+  // Cut short, where only one word begins so.
+  CHECK(nearest_word("nvsw", {"gpu", "nvswitch", "nic"}) == "nvswitch");
+  CHECK(nearest_word("rec", {"recursive_doubling", "recursive_halving"}) == std::nullopt);
   CHECK(nearest_word(std::string(1000, 'a'), {"aaaa"}) == std::nullopt);
 }
 

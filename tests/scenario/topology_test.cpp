@@ -352,3 +352,28 @@ TEST_CASE("errors of form do not hide names that no group has, nor wirings that 
   // How many NICs there are is not known, so nothing is said about the third link.
   CHECK(text.find("m.yaml:10:") == std::string::npos);
 }
+
+TEST_CASE("a misspelt key of a container is one slip: what it holds is not missed elsewhere") {
+  const auto text = [](const std::string& node, const std::string& devices) {
+    return errors_of("schema: collcast.topology.v1\nname: m\n" + node + ":\n  " + devices +
+                     ": {gpu: {kind: gpu, count: 2}, sw: {kind: nvswitch}}\n"
+                     "  links: [{from: gpu, to: sw, kind: nvlink, bandwidth: 1GB/s, latency: 1us, source: s}]\n"
+                     "network: {kind: star, attach: gpu, link: {bandwidth: 1GB/s, latency: 1us}, source: s}\n");
+  };
+  CHECK(text("node", "devices").empty());
+  CHECK(text("node", "device") ==
+        "m.yaml:4:3: error: required key 'devices' is missing in node\n"
+        "    hint: expected a map of keys and values\n"
+        "m.yaml:4:3: error: unknown key 'device' in node\n"
+        "    hint: did you mean 'devices'? expected one of: devices\n");
+  CHECK(text("nodee", "devices").find("no devices") == std::string::npos);
+}
+
+TEST_CASE("a key that is there already is not what a misspelt one means") {
+  const std::string said =
+      errors_of("schema: collcast.topology.v1\nname: m\nnodes: {default: 2}\nnodee: {devices: {host: {kind: host}}}\n");
+  CHECK(said.find("unknown key 'nodee'\n    hint: did you mean 'node'?") != std::string::npos);
+  // 'node' and 'nodes' are as near: the one that is required.
+  CHECK(errors_of("schema: collcast.topology.v1\nname: m\nnodee: {devices: {host: {kind: host}}}\n")
+            .find("unknown key 'nodee'\n    hint: did you mean 'node'?") != std::string::npos);
+}
