@@ -188,6 +188,13 @@ Exit refuse(const Session& session, Diagnostics errors) {
   return Exit::bad_input;
 }
 
+Diagnostic first_of(const Diagnostics& errors) {
+  Diagnostic first = errors.front();
+  if (errors.size() > 1)
+    first.hint += fmt::format("{}{} more in this file", first.hint.empty() ? "" : "; ", errors.size() - 1);
+  return first;
+}
+
 void say(const Session& session, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings)
     session.err << fmt::format("{}: warning: {}\n", to_text(command_line), warning);

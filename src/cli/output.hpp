@@ -32,6 +32,9 @@ Format parse_format(const OutputOptions&, Diagnostics& errors);
 std::string lower_suffix(const std::string& file);
 
 /// Warnings about the whole of a result on the error stream; documents for programs carry them too.
+/// The first, for a list of files: how many more there are goes into its hint.
+Diagnostic first_of(const Diagnostics&);
+
 void say(const Session&, const std::vector<std::string>& warnings);
 /// The same with places and hints; returns them as documents list them: without folders, and without what was typed.
 std::vector<std::string> warn(const Session&, const Diagnostics& warnings);

@@ -16,7 +16,7 @@ void add_list_option(CLI::App& app, bool& list) {
 }
 
 Exit run_list(const CLI::App& app, const std::string& scenario, const OutputOptions& output, const Session& session) {
-  Diagnostics errors;
+  Diagnostics errors, unread;
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();
     const bool listed = option->get_positional() || name == "--list" || name == "--format" || name == "--output";
@@ -38,17 +38,22 @@ Exit run_list(const CLI::App& app, const std::string& scenario, const OutputOpti
   for (const std::string& name : names) {
     Result<ScenarioEntry> entry = describe_scenario(name, session.search);
     if (!entry) {
-      append(errors, entry.errors());
+      unread.push_back(first_of(entry.errors()));
       continue;
     }
+    // What is listed can be read; that all of it can is another matter.
+    const Result<Scenario> whole = load_scenario(name, {session.search, {}, {}, {}});
+    if (!whole) unread.push_back(first_of(whole.errors()));
     listing.entries.push_back({entry->name, entry->title, {}});
     for (const ScenarioEntry::Variant& v : entry->what_if) listing.entries.back().what_if.push_back({v.name, v.title});
   }
   if (!errors.empty()) return refuse(session, errors);
+  if (listing.entries.empty() && !unread.empty()) return refuse(session, unread);
   if (listing.entries.empty())
     return refuse(session, {{command_line, fmt::format("no scenarios in {}", fmt::join(session.search.scenarios, ", ")),
                              "COLLCAST_DATA names the folder that holds topologies/ and scenarios/"}});
-  return deliver(session, listing, format, output);
+  const Exit listed = deliver(session, listing, format, output);
+  return listed != Exit::ok || unread.empty() ? listed : refuse(session, unread);
 }
 
 }  // namespace collcast::cli

@@ -29,13 +29,13 @@ struct Args {
 };
 
 Exit run_list(const Args& args, const Session& session) {
-  Diagnostics errors;
+  Diagnostics errors, unread;
   const Format format = parse_format(args.output, errors);
   TopologyListing listing;
   for (const TopologyEntry& entry : list_topologies(session.search)) {
     const Result<TopologySpec> spec = load_topology(entry.name, session.search);
     if (!spec) {
-      append(errors, spec.errors());
+      unread.push_back(first_of(spec.errors()));
       continue;
     }
     int ranks = 0;
@@ -43,13 +43,15 @@ Exit run_list(const Args& args, const Session& session) {
       if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host) ranks = group.count;
     }
     append(errors, check_overwriting(files_of_machine(*spec), args.machine.outputs));
-    listing.entries.push_back({spec->name, spec->title, spec->gpu.model, ranks, spec->default_nodes, spec->teaching});
+    listing.entries.push_back({entry.name, spec->title, spec->gpu.model, ranks, spec->default_nodes, spec->teaching});
   }
   if (!errors.empty()) return refuse(session, errors);
+  if (listing.entries.empty() && !unread.empty()) return refuse(session, unread);
   if (listing.entries.empty())
     return refuse(session, {{command_line, fmt::format("no machines in {}", fmt::join(session.search.topologies, ", ")),
                              "COLLCAST_DATA names the folder that holds topologies/ and scenarios/"}});
-  return deliver(session, listing, format, args.output);
+  const Exit listed = deliver(session, listing, format, args.output);
+  return listed != Exit::ok || unread.empty() ? listed : refuse(session, unread);
 }
 
 /// Of one pattern, in a line.
@@ -111,6 +113,15 @@ std::vector<std::string> files_read(const Args& args, const Session& session, co
   return out;
 }
 
+/// A machine is found by its file's name, whatever it calls itself.
+Diagnostics misnamed(const TopologySpec& spec) {
+  const std::filesystem::path file = spec.file;
+  if (file.stem() == spec.name) return {};
+  return {{{spec.file},
+           fmt::format("name is '{}', the file is called '{}'", spec.name, file.filename().string()),
+           fmt::format("commands and lists know it by its file: '{}'", file.stem().string())}};
+}
+
 Exit run_check(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -123,9 +134,11 @@ Exit run_check(const Args& args, const Session& session) {
     if (kernels) overwriting = check_overwriting({kernels->file}, args.machine.outputs);
   }
   append(overwriting, check_overwriting(files_read(args, session, errors), args.machine.outputs));
-  if (machine && errors.empty() && overwriting.empty())
+  if (machine && errors.empty() && overwriting.empty()) {
+    warn(session, misnamed(machine->fabric.spec()));
     return deliver(session, CheckReport{machine->fabric.spec().name, describe(machine->fabric), {}}, format,
                    args.output);
+  }
   // A program gets the errors as its document, a person reads them on the error stream.
   if (format == Format::json && overwriting.empty())
     deliver(session, CheckReport{std::filesystem::path(args.machine.topology).stem().string(), std::nullopt, errors},

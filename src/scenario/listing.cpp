@@ -23,6 +23,8 @@ Result<ScenarioEntry> describe_scenario(const std::string& name_or_file, const S
     for (const input::Variant& variant : input::read_variants(reader, *what_if))
       entry.what_if.push_back({variant.name, variant.title});
   if (!reader.ok()) return reader.take();
+  // What is looked up is found by its file's name, whatever it calls itself.
+  if (*file != name_or_file) entry.name = name_or_file;
   return entry;
 }
 

@@ -336,3 +336,31 @@ TEST_CASE("'-' is standard output, of every command, and never a file") {
   }
   CHECK(folder.listing() == "r.json");
 }
+
+TEST_CASE("a list has what can be read, by the names of the files, and an error for each other file") {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "topologies");
+  std::filesystem::create_directories(folder.path() / "scenarios");
+  const std::string machine = "schema: collcast.topology.v1\nname: other\nnode: {devices: {host: {kind: host}}}\n";
+  const std::string scenario =
+      "schema: collcast.scenario.v1\nname: other\ntopology: good\n"
+      "tasks: {list: [{name: a, stream: s, duration: 1ms, category: compute}]}\n";
+  folder.write("topologies/good.yaml", machine);
+  folder.write("topologies/bad.yaml", machine + "nodde: 1\nnods: 1\n");
+  folder.write("scenarios/good.yaml", scenario);
+  folder.write("scenarios/bad.yaml", scenario + "taskss: 1\n");
+  for (const std::string command : {"topology list", "step --list"}) {
+    const Outcome found = run_shell("COLLCAST_DATA=. collcast " + command, folder.path());
+    INFO(command << "\n" << found.out << found.err);
+    CHECK(found.exit == 2);
+    CHECK(found.out.find("good") != std::string::npos);
+    CHECK(found.out.find("other") == std::string::npos);
+    CHECK(found.err.find("bad.yaml:") != std::string::npos);
+    CHECK(found.err.find("error:") == found.err.rfind("error:"));
+  }
+  std::filesystem::remove(folder.path() / "topologies/bad.yaml");
+  CHECK(run_shell("COLLCAST_DATA=. collcast topology list", folder.path()).exit == 0);
+  const Outcome checked = run_shell("COLLCAST_DATA=. collcast topology check good", folder.path());
+  CHECK(checked.exit == 0);
+  CHECK(checked.err.find("name is 'other', the file is called 'good.yaml'") != std::string::npos);
+}
