@@ -169,7 +169,14 @@ std::optional<int> parse_count(std::string_view option, std::string_view text, i
 }
 
 int parse_auto_or_count(std::string_view option, std::string_view text, int most, Diagnostics& errors) {
-  return text == "auto" ? 0 : parse_count(option, text, 1, errors, most).value_or(0);
+  if (text == "auto") return 0;
+  Diagnostics wrong;
+  const int count = parse_count(option, text, 1, wrong, most).value_or(0);
+  for (Diagnostic& error : wrong) {
+    error.hint += ", or auto";
+    errors.push_back(std::move(error));
+  }
+  return count;
 }
 
 std::optional<std::size_t> parse_word(std::string_view option, std::string_view word,

@@ -84,11 +84,11 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
     }
   }
   const TransformerConfig base = m;
-  const auto dimension = [&](const char* key, int& out) {
-    return has_config ? o.optional(key, out, AsCount{}) : o.required(key, out, AsCount{});
+  const auto dimension = [&](const char* key, int& out, int most = max_count) {
+    return has_config ? o.optional(key, out, AsCount{1, most}) : o.required(key, out, AsCount{1, most});
   };
   o.optional("name", m.name, AsText{});
-  dimension("layers", m.layers);
+  dimension("layers", m.layers, 10'000);  // check_step's limit, which counts for a config.json too
   dimension("hidden", m.hidden);
   dimension("heads", m.heads);
   o.optional("kv_heads", m.kv_heads, AsCount{});

@@ -131,3 +131,13 @@ TEST_CASE("an unknown word is answered with the nearest") {
   CHECK(errors.at(0).message == "--format: unknown word 'jsn'");
   CHECK(errors.at(0).hint == "did you mean 'json'? expected one of: table, json");
 }
+
+TEST_CASE("auto is offered where it is read") {
+  Diagnostics errors;
+  CHECK(parse_auto_or_count("--chunks", "auto", 8, errors) == 0);
+  CHECK(parse_auto_or_count("--chunks", "3", 8, errors) == 3);
+  CHECK(errors.empty());
+  parse_auto_or_count("--chunks", "abc", 8, errors);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].hint == "expected a whole number from 1 to 8, or auto");
+}

@@ -270,3 +270,23 @@ TEST_CASE("an unknown algorithm is answered with the known ones") {
   CHECK(text.find("s.yaml:6:26: error: collectives.algorithm is 'rnig'\n    hint: did you mean 'ring'? expected one "
                   "of: auto, ") == 0);
 }
+
+TEST_CASE("the limit of layers is one, in a file and in the step's own check") {
+  const auto hint = [](const std::string& layers) {
+    const auto read = parse_scenario(
+        "schema: collcast.scenario.v1\nname: s\ntopology: dgx-a100\n"
+        "model: {layers: " +
+            layers +
+            ", hidden: 1024, heads: 8, ffn: 4096, vocab: 1000}\n"
+            "batch: {sequence: 128, global_batch: 1}\n",
+        "s.yaml", {samples::shipped(), {}, {}, {}});
+    return read ? std::string() : read.errors()[0].hint;
+  };
+  CHECK(hint("10000").empty());
+  CHECK(hint("0") == "expected a whole number from 1 to 10000, without unit");
+  CHECK(hint("10001") == hint("0"));
+  StepInputs in;
+  in.model.layers = 10'001;
+  const Diagnostics found = check_step(in, 1, {});
+  CHECK(std::any_of(found.begin(), found.end(), [](const Diagnostic& d) { return d.hint == "expected up to 10000"; }));
+}
