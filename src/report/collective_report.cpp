@@ -282,8 +282,8 @@ void add_sharing_note(const CollectiveReport& report, std::vector<std::string>& 
   std::string note = "where transfers share a link the closed form is approximate";
   if (const PhaseRow* phase = slowest_phase(*largest); phase != nullptr && !phase->busiest_link.empty()) {
     const bool phases = largest->phases.size() > 1;
-    note += fmt::format("; the busiest link of {} at {} is {} with {}{}", largest->algorithm, size_text(largest->size),
-                        phase->busiest_link, format_bytes(phase->estimate.busiest_bytes),
+    note += fmt::format("; the link of {} at {} that ends last is {} with {}{}", largest->algorithm,
+                        size_text(largest->size), phase->busiest_link, format_bytes(phase->estimate.busiest_bytes),
                         phases ? fmt::format(" in the slowest of {} phases", largest->phases.size()) : "");
   }
   notes.push_back(note + ".");

@@ -153,6 +153,13 @@ std::string chain_sum(const std::vector<ChainHop>& chain, Seconds sum) {
   return chain.size() > most || std::abs(total - sum.count()) > 1e-9 * sum.count() ? std::string() : out;
 }
 
+/// Two sums of the same times in other orders differ by their rounding.
+std::string what_counts(const PhaseEstimate& phase) {
+  if (std::abs((phase.by_load - phase.by_rounds).count()) <= 1e-9 * phase.by_rounds.count())
+    return "rounds and load come to the same";
+  return phase.by_load > phase.by_rounds ? "the load of the link that ends last counts" : "the rounds count";
+}
+
 Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseEstimate& phase, std::size_t index) {
   Section out;
   out.title = fmt::format("phase {}: {}", index + 1, phase.shape);
@@ -188,19 +195,15 @@ Section phase_section(const Fabric& fabric, const Pattern& pattern, const PhaseE
     // The difference of two sums: what is left of zero is their rounding.
     if (std::abs(before.count()) < 1e-12 * phase.by_load.count()) before = Seconds(0);
     const bool early = before < Seconds(0);
-    out.terms.push_back({"by load", "t0 + bytes over the busiest link / its bandwidth",
+    out.terms.push_back({"by load", "t0 + bytes over the last link / its bandwidth",
                          fmt::format("{}{} + {} / {}", early ? "-" : "", format_seconds(early ? -before : before),
                                      format_bytes(phase.busiest_bytes), format_bandwidth(link.bandwidth)),
                          phase.by_load.count(), "s",
-                         fmt::format("{}; t0: its first byte's start, and latency{}", fabric.link_name(*phase.busiest),
+                         fmt::format("{} is the link that ends last; t0: its first byte's start, and latency{}",
+                                     fabric.link_name(*phase.busiest),
                                      early ? "; some ranks begin before all are through with the phase before" : "")});
   }
-  out.terms.push_back({"phase",
-                       "max(by rounds, by load)",
-                       {},
-                       phase.time.count(),
-                       "s",
-                       phase.by_load > phase.by_rounds ? "the load of the busiest link counts" : "the rounds count"});
+  out.terms.push_back({"phase", "max(by rounds, by load)", {}, phase.time.count(), "s", what_counts(phase)});
   if (phase.slowest) out.tables.push_back(route_table(fabric, *phase.slowest));
   return out;
 }

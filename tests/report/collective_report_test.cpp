@@ -130,7 +130,7 @@ TEST_CASE("the document has the notes that the page has") {
   CHECK(Json::parse(json(report)).at("notes").get<std::vector<std::string>>() == shown);
 }
 
-TEST_CASE("an approximate closed form names its busiest link") {
+TEST_CASE("an approximate closed form names the link that ends last") {
   CollectiveReport report = all_reduce_report();
   report.rows[0].approximate = report.rows[0].shared = true;
   PhaseRow phase;

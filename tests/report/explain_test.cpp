@@ -158,7 +158,7 @@ TEST_CASE("each flow has its formula") {
   }
 }
 
-TEST_CASE("the busiest link is named with its bytes, and the larger term counts") {
+TEST_CASE("the link that ends last is named with its bytes, and the larger term counts") {
   const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
   REQUIRE(fabric.ok());
   Choice choice = ring_choice();
@@ -170,8 +170,15 @@ TEST_CASE("the busiest link is named with its bytes, and the larger term counts"
   const CollectiveRequest request{CollectiveKind::all_gather, Group::strided(Rank(0), 1, 4), Bytes(4'000'000), 0, {}};
   const std::string shown = text(page(explain(*fabric, request, {choice}, std::nullopt, {})));
   CHECK(shown.find(fabric->link_name(LinkId(0))) != std::string::npos);
-  CHECK(shown.find("the load of the busiest link counts") != std::string::npos);
+  CHECK(shown.find("the load of the link that ends last counts") != std::string::npos);
   CHECK(shown.find("approximate: transfers share links") != std::string::npos);
+  // A tie is a tie whichever way its last bit falls.
+  for (const double bit : {-1e-15, 0., 1e-15}) {
+    choice.estimate.phases[0].by_load = choice.estimate.phases[0].by_rounds * (1 + bit);
+    choice.estimate.phases[0].time = choice.estimate.phases[0].by_rounds;
+    const std::string tied = text(page(explain(*fabric, request, {choice}, std::nullopt, {})));
+    CHECK(tied.find("rounds and load come to the same") != std::string::npos);
+  }
 }
 
 TEST_CASE("a step's explanation lists kernels with their roofline terms and sums its parts") {
