@@ -120,7 +120,8 @@ class FamilySearch {
       choice.sequence_parallel = true;
     }
     std::optional<std::string>& known = misfit_[2 * v + (choice.sequence_parallel ? 1 : 0)];
-    if (!known) {
+    // With chunks larger micro-batches may pass, as they are fewer.
+    if (!known || (choice.vpp > 1 && !known->empty())) {
       put(choice, step_);
       const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
       known = wrong.empty() ? std::string() : wrong.front().message;

@@ -204,11 +204,27 @@ class Check {
                 " micro-batches, not a multiple of pp " + std::to_string(in_.layout.pp) + seen("layout.pp") +
                 ", as schedule interleaved" + seen("layout.schedule") + " needs",
             nearest);
+    else if (rounds)
+      turns(global, fits);
     if (in_.model.learned_positions > 0 && in_.batch.sequence > in_.model.learned_positions)
       wrong({"batch.sequence", "model.learned_positions"},
             "sequence " + std::to_string(in_.batch.sequence) + " is longer than the model's " +
                 std::to_string(in_.model.learned_positions) + " learned positions" + seen("model.learned_positions"),
             "use a sequence of at most " + std::to_string(in_.model.learned_positions));
+  }
+
+  /// The order of work is gone through turn by turn: no more of them than a person could mean.
+  void turns(std::int64_t global, std::int64_t fits) {
+    constexpr std::int64_t most = 10'000'000;
+    const ParallelLayout& l = in_.layout;
+    // Of a round of pp micro-batches, which is `fits` samples.
+    const std::int64_t round = std::int64_t{l.pp} * l.pp * l.vpp;
+    if (global / fits > most / round)
+      wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.vpp"},
+            "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) +
+                " turns of micro-batches x pp " + std::to_string(l.pp) + seen("layout.pp") + " x vpp " +
+                std::to_string(l.vpp) + seen("layout.vpp"),
+            most >= round ? "use " + std::to_string(most / round * fits) + " or less" : "use a smaller pp");
   }
 
   void machine() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 namespace collcast::workload {
 
@@ -45,13 +46,9 @@ class Walk {
  public:
   Walk(const ChunkedStages& in, int micro_batches)
       : in_(in),
-        micro_batches_(micro_batches),
         order_(in.stages, in.chunks, micro_batches),
         stages_(static_cast<std::size_t>(in.stages)),
-        backward_ends_(in.times.size()) {
-    const std::size_t messages = in.times.size() * static_cast<std::size_t>(micro_batches);
-    for (std::vector<Seconds>& arrivals : arrivals_) arrivals.assign(messages, not_there);
-  }
+        backward_ends_(in.times.size()) {}
 
   /// When the last backward of each chunk has ended.
   const std::vector<Seconds>& run() {
@@ -71,22 +68,20 @@ class Walk {
     int done = 0;
     Seconds free{};
     Seconds wire[2]{};  ///< when the last message on, and back, has come
+    /// Messages to the stage that it has not used yet, activations and gradients: it uses them as they are sent.
+    std::deque<Seconds> arrivals[2];
   };
-  static constexpr Seconds not_there{-1};
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-  Seconds& arrival(bool backward, int stage, int chunk, int micro_batch) {
-    return arrivals_[backward ? 1 : 0][at(stage * in_.chunks + chunk) * at(micro_batches_) + at(micro_batch)];
-  }
 
   /// False if what it waits for is not there yet.
   bool take(int i, const Turn& turn) {
     Stage& s = stages_[at(i)];
     const bool begins = turn.backward ? i + 1 == in_.stages && turn.chunk + 1 == in_.chunks : i == 0 && turn.chunk == 0;
     if (!begins) {
-      const Seconds message = arrival(turn.backward, i, turn.chunk, turn.micro_batch);
-      if (message == not_there) return false;
-      s.free = std::max(s.free, message);
+      std::deque<Seconds>& arrivals = s.arrivals[turn.backward ? 1 : 0];
+      if (arrivals.empty()) return false;
+      s.free = std::max(s.free, arrivals.front());
+      arrivals.pop_front();
     }
     const StageTime time = in_.of(i, turn.chunk);
     s.free += turn.backward ? time.backward : time.forward;
@@ -105,14 +100,12 @@ class Walk {
     Seconds& wire = s.wire[turn.backward ? 1 : 0];
     wire = std::max(wire, s.free) + in_.transfer[at(turn.backward ? to : i)];
     if (in_.blocking) s.free = wire;
-    arrival(turn.backward, to, chunk, turn.micro_batch) = wire;
+    stages_[at(to)].arrivals[turn.backward ? 1 : 0].push_back(wire);
   }
 
   const ChunkedStages& in_;
-  int micro_batches_;
   InterleavedOrder order_;
   std::vector<Stage> stages_;
-  std::vector<Seconds> arrivals_[2];
   std::vector<Seconds> backward_ends_;
 };
 

@@ -135,6 +135,14 @@ TEST_CASE("an interleaved schedule needs stages, chunks that divide them and who
   in.layout.vpp = 2;
   CHECK(only(in).message == "vpp 2 needs schedule interleaved; the schedule is 1f1b");
   CHECK(only(in).hint == "use schedule: interleaved, or vpp 1");
+  // 10^7 turns: 2.5 million micro-batches of 2 x 2 samples in 2 chunks of 2 stages.
+  in = good();
+  in.layout.schedule = PipelineSchedule::interleaved;
+  in.layout.vpp = 2;
+  in.batch.global_batch = 10'000'000;
+  CHECK(checked(in).empty());
+  in.batch.global_batch = 10'000'008;
+  CHECK(only(in).hint == "use 10000000 or less");
   // Two mistakes, two diagnostics.
   in.layout.schedule = PipelineSchedule::interleaved;
   in.layout.vpp = 3;
