@@ -468,7 +468,7 @@ Page page(const StepReport& report) {
   if (waits_for_others(r))
     out.blocks.push_back(Paragraph{
         "exposed is more than the total where a stage also waits for messages of other stages", Paragraph::Tone::note});
-  if (r.critical_path) out.blocks.push_back(path_table(*r.critical_path));
+  if (r.critical_path && !r.critical_path->runs.empty()) out.blocks.push_back(path_table(*r.critical_path));
   if (report.inputs) out.blocks.push_back(memory_table(r.memory));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));

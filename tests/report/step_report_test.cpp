@@ -141,6 +141,12 @@ TEST_CASE("kernels are listed when asked for") {
   CHECK(text(page(report)).find("forward  qkv      2 G  1 KiB  1 us  compute") != std::string::npos);
 }
 
+TEST_CASE("a path of no length has no table") {
+  StepReport report = task_report();
+  report.result.critical_path = CriticalPath{};
+  CHECK(text(page(report)).find("critical path") == std::string::npos);
+}
+
 TEST_CASE("the critical path is shown by kind and by run, and is null without a simulation") {
   StepReport report = task_report();
   CHECK(Json::parse(json(report)).at("critical_path").is_null());
