@@ -88,6 +88,8 @@ COMMANDS = [
     ("explain", "collcast explain collective all_reduce --topology dgx-h100 --library nccl --size 1MiB"),
     ("validate", f"collcast validate --measured {TABLES} --library nccl"),
     ("validate", "collcast validate --measured validation/data/nccl-tests/aic-b300-sxm-n2-nccl2.29.2-all_reduce.csv validation/data/nccl-tests/aic-b300-sxm-n2-nccl2.29.2-all_gather.csv --library nccl --leave-one-out"),
+    ("validate", "collcast validate --measured validation/data/nccl-tests/h100*.csv"),  # of some no source says if sound
+    ("validate", "collcast validate --measured tests/golden/inputs/all_reduce.log --topology dgx-h100"),  # no sidecar
     ("calibrate", f"collcast calibrate --measured {TABLES} --library nccl"),
     ("collective", "collcast collective all_reduce --topology dgx-h100 --library nccl --overlay nccl-tests"),
     ("step", "collcast step llama3-70b-64xh100 --library nccl --env NCCL_PROTO=Simple --method estimate"),
