@@ -47,6 +47,27 @@ const std::string new_heading =
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)\n";
 const std::string ending = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.04\n";
 
+/// A text over and over, and how much of it was taken; gives up where no reader should come to.
+class Endless : public std::streambuf {
+ public:
+  static constexpr std::size_t much = std::size_t{16} << 20;
+  explicit Endless(const std::string& text) {
+    while (block_.size() < 1000) block_ += text;
+  }
+  std::size_t taken = 0;
+
+ protected:
+  int_type underflow() override {
+    if (taken >= much) return traits_type::eof();
+    taken += block_.size();
+    setg(block_.data(), block_.data(), block_.data() + block_.size());
+    return traits_type::to_int_type(block_.front());
+  }
+
+ private:
+  std::string block_;
+};
+
 std::string json_log(const std::string& results, const std::string& device_list = R"({"rank":0,"hostname":"n1"})") {
   return R"({"version":2,"args":["/x/all_gather_perf_mpi","-g","4"],"nccl_version":22703,)"
          R"("config":{"nthreads":1,"ngpus":4,"devices":[)" +
@@ -120,6 +141,23 @@ TEST_CASE("a table that is none says what it lacks") {
         "t.csv:2:4: a zero byte in a text file");
   CHECK(first_error(csv_of(heading + std::string(longest_line + 1, 'x'))).find("a line of more than 1048576 bytes") !=
         std::string::npos);
+}
+
+TEST_CASE("what is no text is refused before its end, for it may have none") {
+  for (const std::string& text :
+       {std::string(1, '\0'), std::string("x"), std::string("\xff\n"), std::string("\0\n", 2)})
+    for (const bool table : {false, true}) {
+      INFO("first byte " << static_cast<int>(text[0]) << " of " << text.size() << (table ? ", a table" : ", a log"));
+      Endless endless(text);
+      std::istream in(&endless);
+      CHECK_FALSE((table ? read_table_csv(in, "t.csv", std::nullopt) : read_nccl_tests_text(in, "t.log")).ok());
+      CHECK(endless.taken < Endless::much);
+    }
+  std::string wrong_rows = heading;
+  for (int i = 0; i < 20'000; ++i) wrong_rows += "all_reduce,8,x,0,0,0\n";
+  const auto read = csv_of(wrong_rows);
+  REQUIRE_FALSE(read.ok());
+  CHECK(read.errors().back().message == "more than 10000 more errors");
 }
 
 TEST_CASE("a table that ends within a row keeps the rows before it and warns") {

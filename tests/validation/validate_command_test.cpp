@@ -70,6 +70,16 @@ TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscore
   CHECK(first.out.find(std::string(COLLCAST_SOURCE_DIR)) == std::string::npos);
 }
 
+TEST_CASE("a device that is read without end is refused at once") {
+  const Folder folder;
+  for (const std::string device : {"/dev/zero", "/dev/urandom"}) {
+    const auto run = run_shell(data + "timeout 60 collcast validate --measured " + device, folder.path());
+    INFO(run.err);
+    CHECK(run.exit == 2);
+    CHECK(run.err.starts_with(device + ":1:"));
+  }
+}
+
 TEST_CASE("a log of one's own is scored on a machine that is named") {
   const Folder folder;
   folder.write("all_reduce.log", log_text);

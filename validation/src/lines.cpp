@@ -10,8 +10,9 @@
 namespace collcast {
 
 bool Lines::next() {
+  if (too_long_) return false;
   line_.clear();
-  ended_ = too_long_ = false;
+  ended_ = false;
   bool any = false;
   while (true) {
     if (begin_ == end_) {
@@ -24,10 +25,9 @@ bool Lines::next() {
     const char* from = buffer_.data() + begin_;
     const auto* stop = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));
     const std::size_t length = stop == nullptr ? end_ - begin_ : static_cast<std::size_t>(stop - from);
-    if (line_.size() + length > longest_line)
-      too_long_ = true;
-    else
-      line_.append(from, length);
+    too_long_ = line_.size() + length > longest_line;
+    if (too_long_) break;
+    line_.append(from, length);
     begin_ += length;
     if (stop != nullptr) {
       ++begin_;
@@ -95,7 +95,10 @@ void Complaints::add(const Diagnostics& more) {
 
 Diagnostics Complaints::take() {
   if (more_ > 0)
-    kept_.push_back({kept_.back().where, fmt::format("{} more errors", more_), "correct the first ones and try again"});
+    kept_.push_back(
+        {kept_.back().where,
+         too_many() ? fmt::format("more than {} more errors", most_counted) : fmt::format("{} more errors", more_),
+         "correct the first ones and try again"});
   return std::move(kept_);
 }
 

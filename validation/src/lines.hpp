@@ -20,7 +20,8 @@ struct Word {
 class Lines {
  public:
   Lines(std::istream& in, std::string file) : in_(in), file_(std::move(file)) {}
-  /// The next line without its end; false at the end of the stream.
+  /// The next line without its end; false at the end of the stream, and behind a line that is too long: what has one
+  /// may have no other end.
   bool next();
   std::string_view text() const { return line_; }
   int number() const { return number_; }
@@ -50,9 +51,12 @@ class Complaints {
   void add(Location where, std::string message, std::string hint = {});
   void add(const Diagnostics&);
   bool empty() const { return kept_.empty(); }
+  /// Nothing that is worth reading on comes behind so many.
+  bool too_many() const { return more_ > most_counted; }
   Diagnostics take();
 
  private:
+  static constexpr std::size_t most_counted = 10'000;
   Diagnostics kept_;
   std::size_t more_ = 0;
 };

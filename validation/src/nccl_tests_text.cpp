@@ -327,7 +327,7 @@ class LogReader {
 Result<Readings> read_nccl_tests_text(std::istream& in, const std::string& file) {
   Lines lines(in, file);
   LogReader reader(file);
-  while (lines.next()) {
+  while (!reader.complaints().too_many() && lines.next()) {
     if (const Diagnostics wrong = lines.wrong(); !wrong.empty()) {
       reader.complaints().add(wrong);
       continue;

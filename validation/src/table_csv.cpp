@@ -140,7 +140,7 @@ Result<Readings> read_table_csv(std::istream& in, const std::string& file,
   Readings out;
   std::optional<Columns> columns;
   Rows rows(file, sidecar);
-  while (lines.next()) {
+  while (!complaints.too_many() && lines.next()) {
     if (const Diagnostics wrong = lines.wrong(); !wrong.empty()) {
       complaints.add(wrong);
       continue;
