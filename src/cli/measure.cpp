@@ -42,12 +42,23 @@ void say(const Session& session, const std::string& who, const std::vector<std::
   session.err << to_text(out) << std::flush;
 }
 
-/// "12 sizes kept in t.csv".
-std::string kept_text(const MeasureReport& report, const MeasuredFiles& files) {
+/// "12 rows".
+std::string rows_text(std::size_t rows) { return rows == 1 ? "1 row" : fmt::format("{} rows", rows); }
+
+/// What became of the rows, `lost` of which could not be written.
+std::string kept_text(const MeasureReport& report, std::size_t lost, bool shown, const MeasuredFiles& files) {
+  const std::size_t kept = report.rows.size() - lost;
   if (report.rows.empty()) return "no size was finished";
-  const std::string rows = report.rows.size() == 1 ? "1 row" : fmt::format("{} rows", report.rows.size());
-  return files.kept().empty() ? fmt::format("finished: {} as shown", rows)
-                              : fmt::format("finished: {}, which stay {}", rows, files.kept());
+  if (shown) {
+    const std::string finished = fmt::format("finished: {}, shown above", rows_text(report.rows.size()));
+    return kept == 0 || files.kept().empty()
+               ? finished
+               : fmt::format("{}; {} of them {} {}", finished, kept, kept == 1 ? "stays" : "stay", files.kept());
+  }
+  if (kept == 0) return fmt::format("finished: {}, not written", rows_text(lost));
+  return files.kept().empty()
+             ? fmt::format("finished: {} as shown", rows_text(kept))
+             : fmt::format("finished: {}, which {} {}", rows_text(kept), kept == 1 ? "stays" : "stay", files.kept());
 }
 
 Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_busy) {
@@ -88,14 +99,14 @@ Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_
   // All ranks are done from here on.
   report.complete = outcome.ending == Ending::finished;
   report.problems = outcome.problems;
-  if (!kept) report.rows.pop_back();
   const bool speaks = !question->member || question->member->rank == 0;
+  const bool shown = !kept && speaks && files.show(report);
   Exit written = Exit::ok;
   if (kept && speaks && !report.rows.empty()) written = files.close(report);
   if (speaks && !(files.shows_notes() && !report.rows.empty()))
     for (const std::string& note : report.notes) session.err << "note: " << note << '\n';
   if (!kept) report.problems.push_back(fmt::format("stopped: its rows cannot be written to {}", files.place()));
-  say(session, "measurement", report.problems, kept_text(report, files));
+  say(session, "measurement", report.problems, kept_text(report, kept ? 0 : 1, shown, files));
   if (outcome.signal != 0) {
     // Ends as the shell expects of a program that was interrupted.
     session.out.flush();

@@ -87,8 +87,7 @@ std::string MeasuredFiles::place() const {
 Exit MeasuredFiles::close(const MeasureReport& report) {
   if (way_ == Way::document) {
     const Exit written = deliver(session_, report, format_, output_);
-    // What took long to measure is shown where it cannot be written.
-    if (written == Exit::bad_input && !is_stdout(output_.file)) deliver(session_, report, Format::table, {});
+    if (written == Exit::bad_input) show(report);
     return written;
   }
   if (way_ == Way::stream) return Exit::ok;
@@ -98,6 +97,10 @@ Exit MeasuredFiles::close(const MeasureReport& report) {
     if (any && !write_table(report, kind)) return Exit::bad_input;
   }
   return Exit::ok;
+}
+
+bool MeasuredFiles::show(const MeasureReport& report) {
+  return !is_stdout(output_.file) && deliver(session_, report, Format::table, {}) == Exit::ok;
 }
 
 bool MeasuredFiles::write_table(const MeasureReport& report, CollectiveKind kind) {

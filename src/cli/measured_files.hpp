@@ -22,6 +22,9 @@ class MeasuredFiles {
   bool keep(const MeasureReport&);
   /// At the end, whole or not.
   Exit close(const MeasureReport&);
+  /// On standard output what a file did not take, for it took long to measure; false where that cannot be written
+  /// either.
+  bool show(const MeasureReport&);
   /// "in t.csv", for a message; empty where nothing was kept in a file.
   const std::string& kept() const { return kept_; }
   /// Whether a page on standard output will say what was left out.

@@ -341,6 +341,8 @@ TEST_CASE("a full disk ends the measurement; rows written before it are whole") 
   CHECK(device.exit == 2);
   CHECK(device.err.find("cannot write '/dev/full': No space left on device") != std::string::npos);
   CHECK(device.err.find("stopped: its rows cannot be written to '/dev/full'") != std::string::npos);
+  CHECK(device.err.find("hint: finished: 1 row, shown above\n") != std::string::npos);
+  CHECK(device.out.find("measured with gloo") != std::string::npos);
   // One document at the end: what was measured is shown instead.
   const auto document = run_shell(two + "--format json --output /dev/full", folder.path());
   CHECK(document.exit == 2);
@@ -348,12 +350,22 @@ TEST_CASE("a full disk ends the measurement; rows written before it are whole") 
   CHECK(document.out.find("measured with gloo") != std::string::npos);
   const auto out = run_shell(two + "--format csv >/dev/full", folder.path());
   CHECK(out.exit == 2);
+  CHECK(out.err.find("hint: finished: 1 row, not written\n") != std::string::npos);
+  // No room for the table's sidecar: what was measured is not lost either.
+  const auto none =
+      run_shell("(trap '' XFSZ; ulimit -f 0; " + two + "--output t.csv; echo exit $?) 2>&1 | cat", folder.path());
+  CHECK(none.out.find("measured with gloo") != std::string::npos);
+  CHECK(none.out.find("hint: finished: 1 row, shown above\nexit 2\n") != std::string::npos);
+  CHECK(folder.listing().empty());
   // A limit of a few blocks on the size of files: the sidecar outgrows it after some sizes. Whole rows stay.
-  const auto limited = run_shell("(trap '' XFSZ; ulimit -f 4; " + two + "--output t.csv)", folder.path());
-  CHECK(limited.exit == 2);
+  const auto limited =
+      run_shell("((trap '' XFSZ; ulimit -f 4; " + two + "--output t.csv); echo exit $? >&2) | cat", folder.path());
+  CHECK(limited.err.ends_with("exit 2\n"));
   CHECK(limited.err.find("File too large") != std::string::npos);
   CHECK(limited.err.find("stopped: its rows cannot be written to 't.csv'") != std::string::npos);
-  CHECK(limited.err.find(", which stay in t.csv") != std::string::npos);
+  CHECK(limited.err.find(", shown above; ") != std::string::npos);
+  CHECK(limited.err.find(" of them stay in t.csv\n") != std::string::npos);
+  CHECK(limited.out.find("measured with gloo") != std::string::npos);
   CHECK(folder.listing() == "t.csv t.yaml");
   check_table(folder.read("t.csv"), 2);
 }
