@@ -114,6 +114,35 @@ TEST_CASE("a machine that is a guess, or that has other GPUs, is remarked on") {
     CHECK(remark(same).empty());
 }
 
+TEST_CASE("the algorithm that a table names is forecast under our name, or it is said that auto is") {
+  Machines only = Machines::only(load_topology("dgx-h100", source_tree).value());
+  const auto placed = [&](const std::string& collective, const std::string& algorithm) {
+    MeasuredTable one = table("", "", 1, 8, 8);
+    one.facts.collective = collective;
+    one.facts.algorithm = algorithm;
+    return only.place(one).value();
+  };
+  const auto ours = [&](const std::string& collective, const std::string& algorithm, const std::string& name) {
+    INFO(collective << " by " << algorithm);
+    CHECK(placed(collective, algorithm).algorithm == name);
+    CHECK(placed(collective, algorithm).remark.empty());
+  };
+  ours("all_reduce", "", "auto");
+  // All that Gloo names, one of which is no algorithm of ours.
+  for (const char* algorithm : {"ring", "halving_doubling"}) ours("all_reduce", algorithm, algorithm);
+  ours("broadcast", "binomial_tree", "tree");
+  ours("reduce", "ring", "ring");
+  ours("all_gather", "ring", "ring");
+  ours("reduce_scatter", "halving_doubling", "halving_doubling");
+  for (const char* collective : {"alltoall", "gather", "scatter"}) ours(collective, "direct", "direct");
+  ours("sendrecv", "point_to_point", "direct");
+  CHECK(placed("all_reduce", "bcube").algorithm == "auto");
+  CHECK(placed("all_reduce", "bcube").remark == "its algorithm 'bcube' is not known for all_reduce: auto is taken");
+  CHECK(placed("alltoall", "binomial_tree").algorithm == "auto");
+  CHECK(placed("alltoall", "binomial_tree").remark.find("'binomial_tree' is not known for alltoall") !=
+        std::string::npos);
+}
+
 TEST_CASE("a remark is said once, with the tables that it is of") {
   Remarks remarks;
   remarks.add("a", "");

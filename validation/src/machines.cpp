@@ -156,11 +156,23 @@ std::vector<Rank> ranks_of(const MeasuredFacts& facts, const TopologySpec& spec,
   return out;
 }
 
-std::string algorithm_of(const MeasuredFacts& facts, CollectiveKind kind) {
+/// Other names, by which `collcast measure` records what Gloo ran.
+std::string_view own_name(std::string_view algorithm) {
+  if (algorithm == "binomial_tree") return "tree";
+  if (algorithm == "point_to_point") return "direct";
+  return algorithm;
+}
+
+void add_remark(std::string& remark, const std::string& more) { remark += (remark.empty() ? "" : "; ") + more; }
+
+std::string algorithm_of(const MeasuredFacts& facts, CollectiveKind kind, std::string& remark) {
   for (const AlgorithmInfo& info : algorithms()) {
     const bool does_it = std::find(info.kinds.begin(), info.kinds.end(), kind) != info.kinds.end();
-    if (info.name == facts.algorithm && does_it) return info.name;
+    if (info.name == own_name(facts.algorithm) && does_it) return info.name;
   }
+  if (!facts.algorithm.empty())
+    add_remark(remark, fmt::format("its algorithm '{}' is not known for {}: auto is taken", printable(facts.algorithm),
+                                   to_string(kind)));
   return "auto";
 }
 
@@ -175,8 +187,7 @@ nccl::Environment environment_of(const MeasuredFacts& facts, std::string& remark
     if (nccl::read_environment(std::span(&one, 1)))
       settings.push_back(one);
     else
-      remark += fmt::format("{}{}={} is not understood and passed over", remark.empty() ? "" : "; ", printable(name),
-                            printable(value));
+      add_remark(remark, fmt::format("{}={} is not understood and passed over", printable(name), printable(value)));
   }
   const Result<nccl::Environment> all = nccl::read_environment(settings);
   return all ? *all : nccl::Environment();
@@ -307,6 +318,7 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   if (!fabric) return fabric.errors();
   const Calibration* by = overlay_.find(spec.name, library_);
   std::string remark = choice->remark;
+  std::string algorithm = algorithm_of(facts, *kind, remark);
   nccl::Environment environment = environment_of(facts, remark);
   return PlacedTable{&table,
                      spec.name,
@@ -314,7 +326,7 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                      *fabric,
                      *kind,
                      Group::listed(std::move(ranks)),
-                     algorithm_of(facts, *kind),
+                     std::move(algorithm),
                      by != nullptr,
                      by == nullptr ? Seconds(0) : by->base_latency,
                      std::move(environment),
