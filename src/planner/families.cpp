@@ -92,9 +92,31 @@ const char* memory_objection(const MemoryUse& use) {
   return state > use.capacity ? state_does_not_fit : activations_do_not_fit;
 }
 
+namespace {
+
+/// That tp x pp does not divide, and what would in the place of the degree that is at fault.
+std::string division_objection(int gpus, int tp, int pp) {
+  const bool tp_stays = gpus % tp == 0;
+  const int wrong = tp_stays ? pp : tp, other = tp_stays ? tp : pp;
+  std::vector<int> nearest;
+  if (gpus % other == 0) {
+    const std::vector<int> fitting = divisors(gpus / other);
+    const auto above = std::ranges::upper_bound(fitting, wrong);
+    if (above != fitting.begin()) nearest.push_back(*std::prev(above));
+    if (above != fitting.end()) nearest.push_back(*above);
+  }
+  return fmt::format(
+      "tp {} x pp {} does not divide the {} GPUs{}", tp, pp, gpus,
+      nearest.empty() ? std::string()
+                      : fmt::format("; nearest that does: {} {}", tp_stays ? "pp" : "tp", fmt::join(nearest, " or ")));
+}
+
+}  // namespace
+
 std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& choice) {
   const std::int64_t world = std::int64_t{choice.tp} * choice.pp * choice.dp;
-  if (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp) != 0) return {degrees_do_not_divide};
+  if (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp) != 0)
+    return {division_objection(in.gpus, choice.tp, choice.pp)};
   if (world != in.gpus)
     return {fmt::format("tp {} x pp {} x dp {} is {}, not the number of GPUs, {}", choice.tp, choice.pp, choice.dp,
                         world, in.gpus)};

@@ -10,7 +10,7 @@
 namespace collcast::planner {
 
 /// Reasons that need no numbers to be understood; others are check_step's messages.
-/// Of a layout asked about by itself there is one more: a dp that is given and leaves GPUs over or needs more.
+/// Of a layout asked about by itself those of its degrees have their numbers.
 inline constexpr const char* degrees_do_not_divide = "tp x pp does not divide the number of GPUs";
 inline constexpr const char* degrees_are_not_gpus = "tp x pp x dp is not the number of GPUs";
 inline constexpr const char* batch_does_not_divide = "global_batch is not a multiple of micro_batch x dp";

@@ -32,6 +32,7 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   Forecast f;
   f.layout.choice = choice;
   f.layout.objections = planner::objections(in, choice);
+  if (choice.dp < 1) return f;
   f.inputs = in.base;
   put(choice, f.inputs);
   if (!check_step(f.inputs, in.gpus, {}).empty() || !check_memory(f.inputs, {}).empty()) return f;
@@ -55,13 +56,13 @@ LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>&
   if (q.zero) c.zero = *q.zero;
   if (q.vpp) c.vpp = *q.vpp;
   if (q.micro_batch) c.micro_batch = *q.micro_batch;
-  // Of the three degrees those that are asked for stand; dp is what is left, else pp, else tp.
+  // Of the three degrees those that are asked for stand; dp is what is left, if anything, else pp, else tp.
   const auto left = [gpus](int a, int b) { return std::max(1, gpus / std::max(1, a * b)); };
   if (q.tp) c.tp = *q.tp;
   if (q.pp) c.pp = *q.pp;
   if (q.dp) c.dp = *q.dp;
   if (!q.dp)
-    c.dp = left(c.tp, c.pp);
+    c.dp = gpus % (std::int64_t{c.tp} * c.pp) == 0 ? left(c.tp, c.pp) : 0;
   else if (!q.pp)
     c.pp = left(c.tp, c.dp);
   else if (!q.tp)

@@ -110,7 +110,7 @@ TEST_CASE("each reason of a rejection is one that a single layout gives") {
   CHECK(planner::objections(in, {1, 1, 16, 2, false, Recompute::none, 0}) ==
         std::vector<std::string>{planner::activations_do_not_fit});
   CHECK(planner::objections(in, {3, 1, 5, 1, false, Recompute::none, 0}) ==
-        std::vector<std::string>{planner::degrees_do_not_divide});
+        std::vector<std::string>{"tp 3 x pp 1 does not divide the 16 GPUs; nearest that does: tp 2 or 4"});
   CHECK(planner::objections(in, {8, 1, 2, 3, false, Recompute::none, 0}) ==
         std::vector<std::string>{planner::batch_does_not_divide});
   CHECK(planner::objections(in, p.ranked.front().choice).empty());

@@ -100,9 +100,18 @@ TEST_CASE("degrees whose product is not the GPUs say the product; tp x pp is bla
         std::vector<std::string>{"tp 4 x pp 2 x dp 4 is 32, not the number of GPUs, 16"});
   CHECK(objections({.tp = 4, .pp = 1, .dp = 2}) ==
         std::vector<std::string>{"tp 4 x pp 1 x dp 2 is 8, not the number of GPUs, 16"});
-  CHECK(objections({.tp = 3, .pp = 1}) == std::vector<std::string>{"tp x pp does not divide the number of GPUs"});
+  CHECK(objections({.tp = 3, .pp = 1}) ==
+        std::vector<std::string>{"tp 3 x pp 1 does not divide the 16 GPUs; nearest that does: tp 2 or 4"});
   CHECK(objections({.tp = 3, .pp = 2, .dp = 5}) ==
-        std::vector<std::string>{"tp x pp does not divide the number of GPUs"});
+        std::vector<std::string>{"tp 3 x pp 2 does not divide the 16 GPUs; nearest that does: tp 2 or 4"});
+  CHECK(objections({.tp = 2, .pp = 6}) ==
+        std::vector<std::string>{"tp 2 x pp 6 does not divide the 16 GPUs; nearest that does: pp 4 or 8"});
+  CHECK(objections({.tp = 8, .pp = 4}) ==
+        std::vector<std::string>{"tp 8 x pp 4 does not divide the 16 GPUs; nearest that does: pp 2"});
+  CHECK(objections({.tp = 3, .pp = 3}) == std::vector<std::string>{"tp 3 x pp 3 does not divide the 16 GPUs"});
+  // There is no dp then.
+  CHECK(complete({.tp = 3, .pp = 1}, p.result.ranked, 16).dp == 0);
+  CHECK(complete({.tp = 3, .pp = 1, .dp = 5}, p.result.ranked, 16).dp == 5);
 }
 
 TEST_CASE("what a question leaves open comes from the best layout that agrees") {
