@@ -108,7 +108,7 @@ Result<PlanResult> search(const Question& q, PlanOptions options, const Session&
   options.progress = [&](const char* what, std::size_t done, std::size_t total) {
     if (!bar || doing != what) bar.emplace(session, total);
     doing = what;
-    if (done < total) bar->begin(fmt::format("{} {}", q.scenario.name, what));
+    if (done < total) bar->begin(fmt::format("{} {}", q.scenario.name, what), done);
   };
   return plan(q.inputs, q.fabric, options, q.scenario.origins);
 }

@@ -32,9 +32,14 @@ Progress::~Progress() {
 }
 
 void Progress::begin(std::string_view what) {
+  const std::size_t done = begun_;  // only this thread sets it
+  begin(what, done);
+}
+
+void Progress::begin(std::string_view what, std::size_t done) {
   if (!session_.progress) return;
   const std::lock_guard lock(mutex_);
-  ++begun_;
+  begun_ = done + 1;
   what_ = what;
   if (shown_) draw();
 }

@@ -21,7 +21,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The next piece of work begins.
+  /// The next piece of work begins, the first after so many.
+  void begin(std::string_view what, std::size_t done);
+  /// The next, one after the last.
   void begin(std::string_view what);
 
  private:

@@ -51,10 +51,11 @@ class Desk {
     total_ = total;
     done_ = 0;
   }
-  void step() {
+  void step(std::size_t pieces = 1) {
     if (!options_.progress) return;
     const std::lock_guard lock(mutex_);
-    options_.progress(what_, ++done_, total_);
+    done_ += pieces;
+    options_.progress(what_, done_, total_);
   }
 
  private:
@@ -74,6 +75,7 @@ class FamilySearch {
   FamilyResult run(Desk& desk) {
     if (family_.objection != nullptr) {
       result_.rejected[family_.objection] += family_.layouts();
+      desk.step(static_cast<std::size_t>(family_.layouts()));
       result_.done = true;
       return std::move(result_);
     }
@@ -81,6 +83,7 @@ class FamilySearch {
       for (const int micro_batch : family_.micro_batch) {
         if (desk.stopped()) return std::move(result_);
         for (std::size_t v = 0; v < family_.vpp.size(); ++v) look_at(sp, micro_batch, v);
+        desk.step(family_.recompute.size() * family_.zero.size() * family_.vpp.size());
       }
     result_.done = true;
     return std::move(result_);
@@ -232,6 +235,8 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
 
   const std::vector<Family> all = families(in);
   std::vector<FamilyResult> results(all.size());
+  std::int64_t layouts = 0;
+  for (const Family& f : all) layouts += f.layouts();
   SharedPrices prices(step_prices(fabric, in.collectives));
   const CollectiveTime time = [&prices](const CollectiveRequest& request) { return prices(request); };
   Desk desk(options);
@@ -240,11 +245,9 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
   tbb::task_arena arena(threads);
   arena.execute([&] {
-    desk.begin("layouts", all.size());
-    tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
-      results[i] = FamilySearch(in, fabric, time, all[i]).run(desk);
-      desk.step();
-    });
+    desk.begin("layouts", static_cast<std::size_t>(layouts));
+    tbb::parallel_for(std::size_t{0}, all.size(),
+                      [&](std::size_t i) { results[i] = FamilySearch(in, fabric, time, all[i]).run(desk); });
     merge(std::move(results), plan);
     plan.pareto = pareto_of(plan.ranked);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), desk, plan);
