@@ -167,13 +167,18 @@ void add_measure_options(CLI::App& app, MeasureArgs& args) {
 }
 
 std::optional<MeasureQuestion> understand(const MeasureArgs& args, const Session& session, Diagnostics& errors) {
-  const std::vector<std::string> known = measuring_backends();
+  std::vector<std::string> offered = measuring_backends();
+  const bool known = std::find(offered.begin(), offered.end(), args.backend) != offered.end();
+  std::erase(offered, "mpi");  // understood, to say what this version has in its place
   if (args.backend.empty()) {
     errors.push_back({command_line, "--backend is missing: which library?",
-                      fmt::format("expected one of: {}", fmt::join(known, ", "))});
+                      fmt::format("expected one of: {}", fmt::join(offered, ", "))});
     return std::nullopt;
   }
-  if (!parse_word("--backend", args.backend, known, errors)) return std::nullopt;
+  if (!known) {
+    parse_word("--backend", args.backend, offered, errors);
+    return std::nullopt;
+  }
   const BackendEntry entry = measuring_backend(args.backend);
   MeasureQuestion q;
   q.lacking = entry.lacking;
