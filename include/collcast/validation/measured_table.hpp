@@ -44,8 +44,8 @@ enum class MeasuredFormat { csv, text, json };
 /// The format that the first characters of a file show; nothing for other text.
 std::optional<MeasuredFormat> measured_format(std::string_view beginning);
 
-/// No file has more rows, no line more characters, no JSON more bytes.
-inline constexpr std::size_t most_measured_rows = 1'000'000;
+/// No file has more rows (a line of a log is two), no line more characters, no JSON more bytes.
+inline constexpr std::size_t most_measured_rows = 2'000'000;
 inline constexpr std::size_t longest_line = std::size_t{1} << 20;
 inline constexpr std::size_t most_json_bytes = std::size_t{64} << 20;
 
