@@ -82,7 +82,8 @@ class FamilySearch {
     for (const bool sp : family_.sequence_parallel)
       for (const int micro_batch : family_.micro_batch) {
         if (desk.stopped()) return std::move(result_);
-        for (std::size_t v = 0; v < family_.vpp.size(); ++v) look_at(sp, micro_batch, v);
+        for (std::size_t v = 0; v < family_.vpp.size(); ++v)
+          if (!look_at(sp, micro_batch, v, desk)) return std::move(result_);
         desk.step(family_.recompute.size() * family_.zero.size() * family_.vpp.size());
       }
     result_.done = true;
@@ -90,28 +91,31 @@ class FamilySearch {
   }
 
  private:
-  void look_at(bool sp, int micro_batch, std::size_t v) {
+  /// False where it was stopped before its last layout.
+  bool look_at(bool sp, int micro_batch, std::size_t v, Desk& desk) {
     const auto count = static_cast<std::int64_t>(family_.recompute.size() * family_.zero.size());
     LayoutChoice choice{family_.tp, family_.pp, family_.dp, micro_batch, sp, Recompute::none, 0, family_.vpp[v]};
     if (in_.base.batch.global_batch % (std::int64_t{micro_batch} * family_.dp) != 0) {
       result_.rejected[batch_does_not_divide] += count;
-      return;
+      return true;
     }
     const int micro_batches = in_.base.batch.global_batch / (micro_batch * family_.dp);
     if (choice.vpp > 1 && micro_batches % family_.pp != 0) {
       result_.rejected[micro_batches_go_round] += count;
-      return;
+      return true;
     }
     if (const std::string* objection = misfit(choice, v)) {
       result_.rejected[*objection] += count;
-      return;
+      return true;
     }
     for (const Recompute recompute : family_.recompute)
       for (const int zero : family_.zero) {
+        if (desk.stopped()) return false;
         choice.recompute = recompute;
         choice.zero = zero;
         weigh(choice);
       }
+    return true;
   }
 
   /// What check_step has against tp, pp, sequence parallelism and the v-th vpp; nullptr if nothing.
