@@ -57,7 +57,9 @@ std::string where_it_goes(const PlannedLayout& p) {
 }
 
 std::string layout_text(const LayoutChoice& c) {
-  std::string out = fmt::format("TP {} x PP {} x DP {}, micro-batch {}", c.tp, c.pp, c.dp, c.micro_batch);
+  std::string out = fmt::format("TP {} x PP {}", c.tp, c.pp);
+  if (c.dp > 0) out += fmt::format(" x DP {}", c.dp);  // none where tp x pp does not divide the GPUs
+  out += fmt::format(", micro-batch {}", c.micro_batch);
   if (c.vpp > 1) out += fmt::format(", VPP {}", c.vpp);
   if (c.sequence_parallel) out += ", sequence parallel";
   if (c.recompute != Recompute::none) out += fmt::format(", recompute {}", to_string(c.recompute));
