@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "report/saved_document.hpp"
@@ -75,6 +76,13 @@ void add_step_terms(const SavedValue& value, SavedRow& row) {
             {"parameters_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "buffers_bytes"}, row);
 }
 
+/// What a GPU needs beyond the memory that it has; nothing where the document does not say both.
+std::optional<double> over_capacity(const SavedValue& memory) {
+  const auto peak = memory.number("peak_bytes"), capacity = memory.number("capacity_bytes");
+  if (!peak || !capacity) return std::nullopt;
+  return std::max(0.0, *peak - *capacity);
+}
+
 void add_warnings(const SavedValue& value, SavedResult& out) {
   if (value.has("warnings") && value.json()["warnings"].is_array()) {
     for (const Json& warning : value.json()["warnings"]) out.warnings.push_back(scalar_text(warning));
@@ -91,7 +99,9 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
   const double step = value.has("inputs") ? value.positive_number("step_s") : value.required_number("step_s");
   row.figures.push_back({"step_s", step});
   add_figures(value, {"tokens_per_s_per_gpu", "model_flops_per_s_per_gpu", "mfu"}, row);
+  const auto over = over_capacity(value.object("memory"));
   add_figures(value.object("memory"), {"peak_bytes"}, row);
+  if (over) row.figures.push_back({"over_capacity_bytes", over});
   for (const char* key : {"ttft_s", "tpot_s", "tokens_per_s"}) {
     if (value.has(key)) add_figures(value, {key}, row);
   }
@@ -101,6 +111,9 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
   out.rows.push_back(std::move(row));
   add_common_facts(value, {"scenario", "what_if", "machine", "library", "inputs"}, out.facts);
   read_gates(value, out);
+  // Nobody has to ask for a job that fits; a variant asks what would be, and its warning is the answer.
+  if (over && *over > 0 && value.text("what_if").empty())
+    out.gates.push_back({"over_capacity_bytes", "max", 0, *over, false});
   add_warnings(value, out);
 }
 

@@ -78,6 +78,7 @@ std::vector<std::string> gated_figures() {
           "model_flops_per_s_per_gpu",
           "mfu",
           "peak_bytes",
+          "over_capacity_bytes",
           "estimate_s",
           "simulate_s",
           "busbw_bytes_per_s",

@@ -103,6 +103,21 @@ TEST_CASE("a rate is worse where it falls") {
   CHECK(figure(compared(step_document(), faster), "mfu").finding == Finding::better);
 }
 
+TEST_CASE("a job that no longer fits is worse, whatever else stays, and one that fits again is better") {
+  Json fits = step_document(), does_not = step_document();
+  fits["memory"]["capacity_bytes"] = 10;     // of 10 that are needed
+  does_not["memory"]["capacity_bytes"] = 9;  // one short
+  const Comparison lost = compared(fits, does_not);
+  CHECK(figure(lost, "over_capacity_bytes").finding == Finding::worse);
+  CHECK(figure(lost, "over_capacity_bytes").now == 1);
+  CHECK(figure(lost, "peak_bytes").finding == Finding::within);
+  CHECK_FALSE(lost.kept());
+  CHECK(figure(compared(does_not, fits), "over_capacity_bytes").finding == Finding::better);
+  CHECK(figure(compared(fits, fits), "over_capacity_bytes").finding == Finding::within);
+  // A tasks scenario has no memory, and no such figure.
+  CHECK_THROWS(figure(compared(step_document(), step_document()), "over_capacity_bytes"));
+}
+
 TEST_CASE("a figure without a direction is told and breaks nothing") {
   Json other = step_document();
   other["hfu"] = 0.9;

@@ -54,6 +54,19 @@ TEST_CASE("the verdict comes first and counts the gates") {
   CHECK(markdown(overview({without})).starts_with("## report on 1 result: no gates\n"));
 }
 
+TEST_CASE("a job that does not fit its GPUs breaks a gate that nobody has to state") {
+  Json large = step("large", true);
+  large["memory"] = {{"peak_bytes", 90}, {"capacity_bytes", 80}};
+  const Overview o = overview({large});
+  CHECK(o.broken() == 1);
+  CHECK(markdown(o).find("over_capacity_bytes") != std::string::npos);
+  Json variant = large;
+  variant["what_if"] = "half-the-cluster";
+  CHECK(overview({variant}).broken() == 0);
+  large["memory"]["capacity_bytes"] = 90;
+  CHECK(overview({large}).broken() == 0);
+}
+
 TEST_CASE("broken gates stand above kept ones, with value, limit and margin") {
   const std::string text = markdown(overview({step("a", true), step("b", false)}));
   const std::size_t broken = text.find("| BROKEN | b | step_s | 10 s | max 8 s | -2 s |");
