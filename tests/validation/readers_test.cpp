@@ -371,6 +371,8 @@ TEST_CASE("a log that breaks off keeps its finished rows and says so") {
   REQUIRE(after.ok());
   REQUIRE(after->warnings.size() == 1);
   CHECK(after->warnings[0].message.find("the test did not finish") != std::string::npos);
+  // Other blanks than those between columns are a blank line.
+  for (const char* blanks : {"\r ", " \f", "\v\n\r"}) CHECK(log_of(devices + new_heading + row + blanks).ok());
 }
 
 TEST_CASE("a log that breaks off and is written on keeps its finished rows") {

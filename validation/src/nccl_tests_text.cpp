@@ -70,6 +70,7 @@ class LogReader {
     if (first == std::string_view::npos) return;
     if (text[first] == '#') return comment(text.substr(first + 1));
     const std::vector<Word> row = words(text);
+    if (row.empty()) return;  // carriage returns and form feeds are blanks too
     if (row.size() >= 3 && all_digits(row[0].text) && all_digits(row[1].text) && is_type(row[2].text))
       return measured(lines, row);
     // The end as it was before 2.0.
