@@ -118,7 +118,8 @@ Exit run_validate(const Args& args, const Session& session) {
   const nccl::Files files = read_nccl_files(args.files, library, session, errors);
   const auto method = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
   if (is_nccl && method && *method == 1)
-    errors.push_back({command_line, "--method: library nccl has its closed form only", "expected --method estimate"});
+    errors.push_back(
+        {command_line, "--method: what is validated of library nccl is its closed form", "expected --method estimate"});
   if (args.leave_one_out) append(errors, misfits_of_leave_one_out(args, settings, method));
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
   append(errors, check_overwriting({args.files.tuner, args.overlay}, {args.output.file}));

@@ -37,7 +37,8 @@ struct Loop {
 
 Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan.protocol, false);
-  const double hops = ring_hops(c, kind).all, out = ring_hops(c, kind).out;
+  const Hops way = ring_hops(c, kind);
+  const double hops = way.all, out = way.out;
   const int slices = ring_slices(plan.protocol);
   const double latency = (hops - out) * l.hop + out * l.network_hop;
   const double gap = message_gaps(c, hops);
@@ -57,7 +58,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   if (full > 0) add(large, full);
   if (rest > 0) add(last, 1);
   waits += until_first_round(latency, (full > 0 ? large : last).bytes, slices);
-  return finished(l.start, waits, data, std::min(most, full > 0 ? most : rest), full + (rest > 0 ? 1 : 0));
+  return finished(l.start, waits, data, full > 0 ? most : rest, full + (rest > 0 ? 1 : 0));
 }
 
 /// Up a chain in the node, over the double tree and down again: the block's threads are split between up and down.

@@ -40,7 +40,8 @@ void add_facts(const Json& value, const std::string& path, std::vector<SavedFact
     facts.push_back({harmless(path), scalar_text(value)});
     return;
   }
-  for (const auto& [key, item] : value.items()) add_facts(item, path.empty() ? key : path + "." + key, facts);
+  for (const auto& [key, item] : value.items())
+    add_facts(item, path.empty() ? key : fmt::format("{}.{}", path, key), facts);
 }
 
 /// The machine and the library; the rest of `keys` as they are.

@@ -46,7 +46,9 @@ struct ChunkedStages {
   std::vector<Seconds> transfer;  ///< from stage i to i + 1 and back; with chunks > 1 also from the last to the first
   bool blocking = false;          ///< messages hold their sender
 
-  StageTime of(int stage, int chunk) const { return times[static_cast<std::size_t>(stage * chunks + chunk)]; }
+  StageTime of(int stage, int chunk) const {
+    return times[static_cast<std::size_t>(stage) * static_cast<std::size_t>(chunks) + static_cast<std::size_t>(chunk)];
+  }
   StageTime of(int stage) const;
 };
 

@@ -10,6 +10,7 @@
 
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
+#include "timelines.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/memory.hpp"
 #include "workload/timeline.hpp"
@@ -48,14 +49,6 @@ ChunkedStages equal_chunks(int p, int v, double f, double b, double c) {
   stages.transfer.assign(static_cast<std::size_t>(v > 1 ? p : p - 1), Seconds(c));
   return stages;
 }
-
-Timeline timeline(const StepPlan& plan) {
-  static const Fabric fabric = cluster(4);
-  const Result<Timeline> run = simulate(fabric, spell_out(plan).schedule);
-  REQUIRE(run.ok());
-  return *run;
-}
-Seconds simulated(const StepPlan& plan) { return to_seconds(timeline(plan).finish); }
 
 Seconds one_f_one_b(int p, int m, double f, double b, double c) {
   const std::vector<StageTime> stages(static_cast<std::size_t>(p), {Seconds(f), Seconds(b)});

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "inputs.hpp"
+#include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/timeline.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -39,13 +39,6 @@ StepPlan with_transfers(StepPlan plan, const std::vector<Seconds>& transfer) {
 
 StepPlan equal_stages(PipelineSchedule schedule, double f, double b, double c, int p, int m) {
   return stages(schedule, std::vector<StageTime>(static_cast<std::size_t>(p), {Seconds(f), Seconds(b)}), Seconds(c), m);
-}
-
-Seconds simulated(const StepPlan& plan) {
-  static const Fabric fabric = cluster(4);
-  const Result<Timeline> run = simulate(fabric, spell_out(plan).schedule);
-  REQUIRE(run.ok());
-  return to_seconds(run->finish);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "inputs.hpp"
+#include "timelines.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/parameters.hpp"
 #include "workload/timeline.hpp"
@@ -23,12 +24,6 @@ StepPlan planned(const StepInputs& in, const Fabric& fabric) {
   Result<StepPlan> plan = make_plan(in, fabric, priced);
   REQUIRE(plan.ok());
   return std::move(plan).value();
-}
-
-Seconds simulated(const StepPlan& plan, const Fabric& fabric) {
-  const Result<Timeline> run = simulate(fabric, spell_out(plan).schedule);
-  REQUIRE(run.ok());
-  return to_seconds(run->finish);
 }
 
 /// A stage's slowest message, by closed form; the simulation must say the same.

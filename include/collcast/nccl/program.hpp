@@ -1,11 +1,12 @@
 // What a run puts on the wire: the simulation's side of library nccl.
 //
 // The same numbers that the closed form of collcast/nccl/run.hpp counts with (chunks, loops, rates, latencies: one
-// source, src/nccl/limits.hpp) as a Pattern on the machine as NCCL's channels see it: every GPU behind a port that
-// carries what its channels' threads and its links can, NICs at the rate that the protocol reaches, a step's latency on
-// the way. Rings run loop by loop on the GPU orders of the search, trees in chunks up and down the double tree, sends
-// and receives all at once. What the closed form does not know and the simulation does: which NIC and which links each
-// channel uses, and who shares them. docs/nccl.md says what is left out.
+// source, src/nccl/limits.hpp) as a Pattern on the machine as NCCL's channels see it: what a channel
+// sends passes a drive, the rate of its threads, then the GPU's port, what its links reach together; NICs have the rate
+// that the protocol reaches, and a step's latency is on the way. Rings run loop by loop on the GPU orders of the
+// search, trees in chunks up and down the double tree, sends and receives all at once. What the closed form does not
+// know and the simulation does: which NIC and which links each channel uses, and who shares them. docs/nccl.md says
+// what is left out.
 #pragma once
 
 #include <optional>
