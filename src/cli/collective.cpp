@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/collective_msccl.hpp"
 #include "cli/collective_nccl.hpp"
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
@@ -26,10 +27,12 @@ struct Args {
 };
 
 /// Simulations of more messages are refused: they would run for many minutes.
-constexpr std::int64_t most_messages = 4'000'000'000;
-/// Without --method, simulations of more messages are left out; of fewer where links are shared, which takes longer.
-constexpr std::int64_t most_messages_unasked = 100'000'000;
-constexpr std::int64_t most_shared_messages_unasked = 2'000'000;
+struct MostMessages {
+  std::int64_t shared, unshared, by_recurrence;
+};
+constexpr MostMessages most_messages{4'000'000'000, 4'000'000'000, 400'000'000'000};
+/// Without --method, simulations of more are left out: about a second each.
+constexpr MostMessages most_messages_unasked{2'000'000, 100'000'000, 1'000'000'000};
 
 /// One algorithm on every group at one size: what to price.
 struct Case {
@@ -115,6 +118,17 @@ bool shares(const Case& c) {
   return std::any_of(c.chosen.begin(), c.chosen.end(), [](const Choice& choice) { return choice.estimate.shared; });
 }
 
+/// Whether every pattern is worked out without events.
+bool by_recurrence(const CollectiveQuestion& q, const Case& c) {
+  return !q.concurrent && std::all_of(c.chosen.begin(), c.chosen.end(),
+                                      [&](const Choice& choice) { return has_recurrence(q.fabric, choice.pattern); });
+}
+
+std::int64_t limit(const MostMessages& most, const CollectiveQuestion& q, const Case& c, bool links) {
+  if (shares(c)) return most.shared;
+  return !links && by_recurrence(q, c) ? most.by_recurrence : most.unshared;
+}
+
 /// Two round-ups of a picosecond for each message one after the other.
 Seconds rounding(const Choice& choice) {
   const double chunks = choice.pattern.chunks;
@@ -174,6 +188,10 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, Co
     }
     if (simulated && choice.simulated && !report.links) {
       row.simulate = choice.simulated;
+    } else if (simulated && !concurrent && !report.links) {
+      const Result<Seconds> time = simulated_time(q.fabric, choice.pattern, q.engine);
+      if (!time) return time.errors();
+      row.simulate = *time;
     } else if (simulated) {
       const Result<Timeline> timeline = simulate(q.fabric, choice.pattern, q.engine);
       if (!timeline) return timeline.errors();
@@ -188,11 +206,11 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, Co
   return {};
 }
 
-Diagnostic too_many(const Case& c, std::int64_t count) {
+Diagnostic too_many(const Case& c, std::int64_t count, std::int64_t most) {
   return {command_line,
           fmt::format("{} with {} chunks at {} would simulate {} messages, more than {}",
                       c.chosen.front().options.algorithm, c.chosen.front().pattern.chunks, format_bytes(c.size),
-                      format_count(static_cast<double>(count)), format_count(static_cast<double>(most_messages))),
+                      format_count(static_cast<double>(count)), format_count(static_cast<double>(most))),
           "expected --method estimate, or fewer --chunks or ranks"};
 }
 
@@ -206,9 +224,19 @@ Exit run_collective(const Args& args, const Session& session) {
   if (question && question->library == Library::nccl && args.chunks_curve)
     errors.push_back({command_line, "--chunks-curve: NCCL cuts its chunks by the size of its buffers", "remove it"});
   if (question && question->library == Library::nccl && args.links)
-    errors.push_back({command_line, "--links needs a simulation, and library nccl has none yet", "remove it"});
+    errors.push_back(
+        {command_line, "--links: library nccl's simulation keeps no links", "expected --library ideal, or none"});
+  if (question && question->brought && args.chunks_curve)
+    errors.push_back({command_line, "--chunks-curve is of catalogued algorithms", "remove it"});
   if (!errors.empty()) return refuse(session, errors);
   const CollectiveQuestion& q = *question;
+  if (q.brought) {
+    Result<CollectiveReport> priced = price_msccl(q, args.links);
+    if (!priced) return refuse(session, priced.errors());
+    CollectiveReport report = std::move(priced).value();
+    report.said = warn(session, q.warnings);
+    return deliver(session, report, format, args.output);
+  }
   if (q.library == Library::nccl) {
     Result<CollectiveReport> priced = price_nccl(q);
     if (!priced) return refuse(session, priced.errors());
@@ -229,7 +257,8 @@ Exit run_collective(const Args& args, const Session& session) {
   // What is asked for is known from here on; too large a simulation is refused before any work.
   if (q.simulate && q.method_given) {
     for (const Case& c : cases) {
-      if (const std::int64_t count = messages(c); count > most_messages) errors.push_back(too_many(c, count));
+      const std::int64_t count = messages(c), most = limit(most_messages, q, c, args.links);
+      if (count > most) errors.push_back(too_many(c, count, most));
     }
   }
   if (!errors.empty()) return refuse(session, errors);
@@ -241,8 +270,7 @@ Exit run_collective(const Args& args, const Session& session) {
   Progress progress(session, cases.size());
   for (const Case& c : cases) {
     progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
-    const bool quick =
-        q.method_given || messages(c) <= (shares(c) ? most_shared_messages_unasked : most_messages_unasked);
+    const bool quick = q.method_given || messages(c) <= limit(most_messages_unasked, q, c, args.links);
     const bool simulated = q.simulate && quick;
     if (!quick) ++left_out;
     if (errors = price(q, c, simulated, report); !errors.empty()) return refuse(session, errors);
@@ -256,8 +284,8 @@ Exit run_collective(const Args& args, const Session& session) {
     report.notes.push_back(fmt::format(
         "{} of {} simulations left out, of more than {} messages each, or {} where links are shared; --method "
         "both insists",
-        left_out, cases.size(), format_count(static_cast<double>(most_messages_unasked)),
-        format_count(static_cast<double>(most_shared_messages_unasked))));
+        left_out, cases.size(), format_count(static_cast<double>(most_messages_unasked.unshared)),
+        format_count(static_cast<double>(most_messages_unasked.shared))));
   return deliver(session, report, format, args.output);
 }
 
@@ -281,6 +309,7 @@ Command add_collective(CLI::App& parent) {
       "16MiB\n"
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
       "  collcast collective all_reduce --topology dgx-h100 --library nccl --tuner nccl_tuner.conf\n"
+      "  collcast collective all_gather --topology ring --ranks 4 --algorithm msccl:mine.xml\n"
       "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB");
   return [args](const Session& session) {

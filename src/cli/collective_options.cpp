@@ -11,6 +11,7 @@
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/exchange/msccl_file.hpp"
 #include "collcast/exchange/nccl_files.hpp"
 #include "collcast/report/validate_document.hpp"
 
@@ -80,8 +81,8 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
   app.add_flag("--concurrent", args.concurrent, "all groups at once, so that contention shows")->group("Collective");
   option("--root", args.root, "INDEX", "root's place in the group (default: 0)");
   option("--algorithm", args.algorithm, "NAME",
-         fmt::format("{} (default: auto); of library nccl: {}", fmt::join(algorithm_words(), ", "),
-                     fmt::join(nccl_algorithm_words(), ", ")));
+         fmt::format("{} (default: auto), or msccl:FILE, an algorithm of your own as MSCCL's XML; of library nccl: {}",
+                     fmt::join(algorithm_words(), ", "), fmt::join(nccl_algorithm_words(), ", ")));
   option("--chunks", args.chunks, "S", "pieces that each message is cut into, or auto (default)");
   option("--channels", args.channels, "C", "rotated copies side by side, or auto (default)");
   const auto model = [&](const char* name, std::string& value, const char* text) {
@@ -212,6 +213,47 @@ void refuse_ideal_options(const CollectiveArgs& args, Diagnostics& errors) {
          "expected --library ideal, or the groups one at a time");
 }
 
+constexpr std::string_view brought_prefix = "msccl:";
+
+bool is_brought(const CollectiveArgs& args) { return args.algorithm.starts_with(brought_prefix); }
+
+/// The user's algorithm, and what cannot be asked of it.
+std::optional<msccl::Algorithm> read_brought(const CollectiveArgs& args, std::optional<Library> library,
+                                             std::optional<CollectiveKind> kind, const Session& session,
+                                             Diagnostics& errors) {
+  if (!is_brought(args)) return std::nullopt;
+  const std::string file = args.algorithm.substr(brought_prefix.size());
+  const auto refuse = [&](bool given, const char* option, const char* why, const char* hint) {
+    if (given) errors.push_back({command_line, fmt::format("{}: {}", option, why), hint});
+  };
+  refuse(library == Library::nccl, "--algorithm msccl:FILE", "NCCL runs its own algorithms only",
+         "expected --library ideal");
+  refuse(args.channels != "auto", "--channels", "the file says which channels there are", "remove it");
+  refuse(args.concurrent, "--concurrent", "groups at once run catalogued algorithms only", "remove it");
+  const Result<std::string> text = read_file(file, typed("--algorithm", args.algorithm));
+  append(errors, text.errors());
+  if (!text) return std::nullopt;
+  Result<exchange::ReadMsccl> read = exchange::read_msccl(*text, file);
+  append(errors, read.errors());
+  if (!read) return std::nullopt;
+  warn(session, read->warnings);
+  msccl::Algorithm out = std::move(read).value().algorithm;
+  if (kind && out.kind != *kind)
+    errors.push_back({out.where, fmt::format("{} is an algorithm of {}", out.name, to_string(out.kind)),
+                      fmt::format("expected an algorithm of {}, as on the command line", to_string(*kind))});
+  return out;
+}
+
+void check_ranks(const msccl::Algorithm& algorithm, const std::vector<Group>& groups, Diagnostics& errors) {
+  const auto ranks = static_cast<int>(algorithm.gpus.size());
+  for (const Group& group : groups)
+    if (group.size() != ranks)
+      return errors.push_back(
+          {algorithm.where,
+           fmt::format("{} is for {} ranks, and the group has {}", algorithm.name, ranks, group.size()),
+           fmt::format("expected --groups-of {}, --group or --ranks that names so many", ranks)});
+}
+
 }  // namespace
 
 std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const Session& session, Diagnostics& errors) {
@@ -228,7 +270,9 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   const auto sharing = parse_sharing(args.sharing, errors);
   const auto sizes = parse_sizes(args.size, errors);
   const auto root = parse_count("--root", args.root, 0, errors);
-  parse_word("--algorithm", args.algorithm, is_nccl ? nccl_algorithm_words() : algorithm_words(), errors);
+  std::optional<msccl::Algorithm> brought = read_brought(args, library, kind, session, errors);
+  if (!is_brought(args))
+    parse_word("--algorithm", args.algorithm, is_nccl ? nccl_algorithm_words() : algorithm_words(), errors);
   CollectivePolicy policy;
   policy.algorithm = args.algorithm == "all" ? "auto" : args.algorithm;
   policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
@@ -241,6 +285,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
 
   if (machine && cut) groups = cut_into_groups(*cut, machine->ranks, errors);
   if (machine && args.groups.empty() && !cut) groups = {Group::strided(Rank(0), 1, machine->ranks)};
+  if (machine && brought) check_ranks(*brought, groups, errors);
   for (const Group& group : groups) {
     if (root && *root >= group.size())
       errors.push_back({command_line, fmt::format("--root: {} is outside a group of {} ranks", *root, group.size()),
@@ -280,7 +325,8 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          std::move(machine->warnings),
                          *library,
                          with_files(*environment, files),
-                         is_nccl ? nccl::parse_algorithm(args.algorithm) : std::nullopt};
+                         is_nccl ? nccl::parse_algorithm(args.algorithm) : std::nullopt,
+                         std::move(brought)};
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/machine.hpp"
+#include "collcast/collective/msccl.hpp"
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/nccl/environment.hpp"
 #include "collcast/report/documents.hpp"
@@ -55,6 +56,7 @@ struct CollectiveQuestion {
   Library library = Library::ideal;
   nccl::Environment environment{};                ///< of library nccl
   std::optional<nccl::Algorithm> nccl_algorithm;  ///< that --algorithm names under it
+  std::optional<msccl::Algorithm> brought = {};   ///< that --algorithm msccl:FILE names
 
   Seconds base_latency() const { return calibration ? calibration->base_latency : Seconds(0); }
   /// Of one group; with the other groups alongside if all run at once.

@@ -40,6 +40,7 @@ class Evaluation {
 
   /// Nothing if a link may be shared, or if the clock might not reach.
   std::optional<SimTime> finish();
+  bool is_possible();
 
  private:
   std::size_t positions() const { return static_cast<std::size_t>(pattern_.size()); }
@@ -75,6 +76,15 @@ std::optional<SimTime> Evaluation::finish() {
     for (const Ticks t : entry_) finish = std::max(finish, t);
   }
   return SimTime(Picoseconds(finish));
+}
+
+bool Evaluation::is_possible() {
+  for (int l = 0; l < static_cast<int>(pattern_.lanes.size()); ++l) {
+    const Lane& lane = pattern_.lanes[static_cast<std::size_t>(l)];
+    for (int p = 0; p < static_cast<int>(lane.phases.size()); ++p)
+      if (!wire(lane, l, p)) return false;
+  }
+  return true;
 }
 
 bool Evaluation::wire(const Lane& lane, int lane_index, int phase_index) {
@@ -212,5 +222,7 @@ void Evaluation::send_freely(const Phase& phase) {
 std::optional<SimTime> recurrence(const Fabric& fabric, const Pattern& pattern) {
   return Evaluation(fabric, pattern).finish();
 }
+
+bool has_recurrence(const Fabric& fabric, const Pattern& pattern) { return Evaluation(fabric, pattern).is_possible(); }
 
 }  // namespace collcast

@@ -10,14 +10,6 @@
 namespace collcast {
 namespace {
 
-Result<Seconds> simulate_alone(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine,
-                               Seconds base) {
-  if (const auto finish = recurrence(fabric, pattern)) return to_seconds(*finish) + base;
-  const Result<Timeline> timeline = simulate(fabric, pattern, engine);
-  if (!timeline) return timeline.errors();
-  return to_seconds(timeline->finish) + base;
-}
-
 void append_group(const Group& group, RequestKey& key) {
   key.push_back(group.size());
   if (group.is_strided()) {
@@ -52,13 +44,24 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
     if (takes_no_time(request)) return Seconds(0);
     const auto choice = fastest(fabric, request, policy);
     if (!choice) return choice.errors();
-    if (request.alongside.empty()) return simulate_alone(fabric, choice->pattern, engine, policy.base_latency);
+    if (request.alongside.empty()) {
+      const Result<Seconds> alone = simulated_time(fabric, choice->pattern, engine);
+      if (!alone) return alone.errors();
+      return *alone + policy.base_latency;
+    }
     auto patterns = group_patterns(fabric, request, choice->options);
     if (!patterns) return patterns.errors();
     const auto times = simulate_together(fabric, *patterns, engine);
     if (!times) return times.errors();
     return times->times.front() + policy.base_latency;  // the own group's; the others run beside it
   };
+}
+
+Result<Seconds> simulated_time(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
+  if (const auto finish = recurrence(fabric, pattern)) return to_seconds(*finish);
+  const Result<Timeline> timeline = simulate(fabric, pattern, engine);
+  if (!timeline) return timeline.errors();
+  return to_seconds(timeline->finish);
 }
 
 Result<Together> simulate_together(const Fabric& fabric, std::span<const Pattern> patterns,

@@ -21,9 +21,9 @@ Diagnostics prefer_simulated(const Fabric& fabric, std::vector<Choice>& choices,
   auto end = choices.begin();
   for (; end != choices.end() && end->estimate.total <= std::max(near, best.value_or(near)); ++end) {
     if (!end->estimate.exact() && traffic(end->pattern).messages <= most_messages) {
-      const Result<Timeline> timeline = simulate(fabric, end->pattern, engine);
-      if (!timeline) return timeline.errors();
-      end->simulated = to_seconds(timeline->finish);
+      const Result<Seconds> time = simulated_time(fabric, end->pattern, engine);
+      if (!time) return time.errors();
+      end->simulated = *time;
     }
     best = std::min(best.value_or(end->time()), end->time());
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <pugixml.hpp>
@@ -214,7 +215,7 @@ class Writing {
     for (const auto& [a, b, bandwidth] : nvlinks_) {
       if (a != index && b != index) continue;
       const int other = a == index ? b : a;
-      const int links = std::max(1, static_cast<int>(bandwidth.value() / rate + 0.5));
+      const int links = std::max(1, static_cast<int>(std::lround(bandwidth.value() / rate)));
       const bool to_gpu = device(other).group->kind == DeviceKind::gpu;
       pugi::xml_node link = node.append_child("nvlink");
       link.append_attribute("target") = busid(other).c_str();
@@ -224,7 +225,7 @@ class Writing {
     for (const Edge& edge : one.edges) {
       if (edge.link->kind != LinkKind::c2c) continue;
       pugi::xml_node c2c = node.append_child("c2c");
-      c2c.append_attribute("bw") = static_cast<long long>(edge.link->bandwidth.value() / 1e6 + 0.5);
+      c2c.append_attribute("bw") = std::llround(edge.link->bandwidth.value() / 1e6);
       c2c.append_attribute("count") = 1;
     }
   }
@@ -235,7 +236,7 @@ class Writing {
     pugi::xml_node net = parent.append_child("nic").append_child("net");
     net.append_attribute("name") = fmt::format("{}{}", one.group->name, one.number).c_str();
     net.append_attribute("dev") = one.number;
-    net.append_attribute("speed") = static_cast<long long>(rate.value() / 125e3 + 0.5);
+    net.append_attribute("speed") = std::llround(rate.value() / 125e3);
     net.append_attribute("port") = 1;
     net.append_attribute("latency") = "0.000000";
     net.append_attribute("guid") = fmt::format("0x{:x}", one.number + 1).c_str();

@@ -217,7 +217,7 @@ Table rows_table(const CollectiveReport& report) {
       if (is_shown) cells.push_back(std::move(text));
     };
     cell(true, size_text(row.size));
-    cell(has.groups, ranks_text(group) + (shown.alike > 0 ? fmt::format(" and {} alike", shown.alike) : ""));
+    cell(has.groups, ranks_text(group) + (shown.alike > 0 ? fmt::format(" (and {} like it)", shown.alike) : ""));
     cell(true, row.algorithm);
     cell(has.protocol, row.protocol.value_or("-"));
     cell(true, fmt::format("{}", row.chunks));
@@ -260,6 +260,10 @@ void add_difference_note(const CollectiveReport& report, std::vector<std::string
     why =
         "the closed form takes the busiest resource's time and hops one by one; the simulation knows which NICs and "
         "links each channel uses, and which channels wait for which";
+  else if (worst->bound)
+    why =
+        "the estimate of a file's algorithm is a lower bound, the longer of its longest chain and of its busiest link; "
+        "in the simulation transfers meet";
   else if (worst->shared && report.inputs.sharing == Sharing::fifo)
     why =
         "the closed form gives transfers fair shares of a link; it does not model fifo, where each waits until its "

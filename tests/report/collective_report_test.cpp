@@ -189,7 +189,7 @@ TEST_CASE("groups that fare alike are shown once, and all of them are in the JSO
     row.simulate = Seconds(g == 2 ? 2e-3 : 1e-3);
   }
   const std::string shown = text(page(report));
-  CHECK(shown.find("0, 1 and 1 alike") != std::string::npos);
+  CHECK(shown.find("0, 1 (and 1 like it)") != std::string::npos);
   CHECK(shown.find("2, 3") == std::string::npos);
   CHECK(shown.find("4, 5") != std::string::npos);
   CHECK(shown.find("4x") != std::string::npos);  // 2 ms together, 0.5 ms alone

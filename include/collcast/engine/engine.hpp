@@ -75,5 +75,7 @@ void max_min_rates(std::span<const FlowDemand> flows, std::span<const Bandwidth>
 /// row by row, without events. Nothing if links may be shared (checked from the routes). Equal to
 /// `simulate` to the last picosecond.
 std::optional<SimTime> recurrence(const Fabric&, const Pattern&);
+/// Whether it answers; the work of looking up every hop once.
+bool has_recurrence(const Fabric&, const Pattern&);
 
 }  // namespace collcast

@@ -58,6 +58,10 @@ struct ChunkPoint {
 };
 std::vector<ChunkPoint> chunk_curve(const Fabric&, const CollectiveRequest&, CollectiveOptions);
 
+/// The simulated time of one pattern alone from time 0. Where no link is ever used by two messages at once it is worked
+/// out by recurrence, to the picosecond the same and without events; else by the engine. Fails as `simulate` does.
+Result<Seconds> simulated_time(const Fabric&, const Pattern&, const EngineOptions& = {});
+
 /// Several patterns at once from time 0: the simulated time of each, and what they did to the links.
 struct Together {
   std::vector<Seconds> times;

@@ -72,6 +72,7 @@ struct CollectiveRow {
   std::optional<Seconds> estimate_alone, simulate_alone;  ///< only if concurrent
   bool approximate = false;                               ///< the closed form
   bool shared = false;                                    ///< approximate because transfers share links
+  bool bound = false;                                     ///< approximate because it is a lower bound, of a user's file
   Seconds rounding{};                                     ///< what the simulator's clock may add
   std::vector<PhaseRow> phases;
   std::vector<LinkRow> links;  ///< if asked for and simulated, longest busy first; of all groups if concurrent

@@ -1,0 +1,299 @@
+// Proof of an algorithm that is spelled out, by running its steps on sets of contributions.
+//
+// A chunk's value is the set of (rank, chunk of its input) that were summed into it. Which step comes before which is
+// known by vector clocks over thread blocks: messages, waits and the order of a thread block's own steps. Two steps
+// that touch one chunk, one of them writing, without such an order could run either way; where there are none, every
+// legal interleaving moves the same values, and one run proves them all.
+#include <fmt/format.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+
+#include "collcast/base/units.hpp"
+#include "collective/msccl_memory.hpp"
+
+namespace collcast::msccl {
+
+namespace {
+
+constexpr std::size_t most_errors = 20;
+constexpr std::size_t most_work = std::size_t{1} << 30;  // steps x thread blocks, chunks x contributions
+
+/// Of a thread block: how many of each thread block's steps are known to be over.
+using Clock = std::vector<int>;
+
+struct Message {
+  std::vector<Contributions> values;
+  std::shared_ptr<const Clock> clock;
+  const Step* by = nullptr;
+};
+
+class Run {
+ public:
+  Run(const Algorithm& algorithm, const Layout& layout) : algorithm_(algorithm), layout_(layout) {
+    for (std::size_t g = 0; g < algorithm.gpus.size(); ++g) {
+      first_block_.push_back(static_cast<int>(clocks_.size()));
+      memory_.emplace_back(algorithm.gpus[g], layout, static_cast<int>(g));
+      for (const ThreadBlock& block : algorithm.gpus[g].blocks) {
+        clocks_.emplace_back();
+        ends_.emplace_back(block.steps.size());
+      }
+    }
+    for (Clock& clock : clocks_) clock.assign(clocks_.size(), 0);
+    for (const Gpu& gpu : algorithm.gpus)
+      for (const ThreadBlock& block : gpu.blocks)
+        for (const Step& step : block.steps)
+          if (step.after_block >= 0) awaited_.insert({&gpu - algorithm.gpus.data(), step.after_block, step.after_step});
+  }
+
+  Result<std::vector<StepRef>> all(Bytes size) {
+    std::vector<std::vector<int>> done;
+    for (const Gpu& gpu : algorithm_.gpus) done.emplace_back(gpu.blocks.size());
+    std::vector<StepRef> order;
+    for (bool moved = true; moved && errors_.size() < most_errors;) {
+      moved = false;
+      for (int g = 0; g < ranks(); ++g)
+        for (int b = 0; b < static_cast<int>(gpu(g).blocks.size()); ++b) {
+          int& next = done[static_cast<std::size_t>(g)][static_cast<std::size_t>(b)];
+          const auto& steps = block(g, b).steps;
+          for (; next < static_cast<int>(steps.size()) && can_run({g, b, next}, done); ++next) {
+            order.push_back({g, b, next});
+            run(order.back());
+            moved = true;
+          }
+        }
+    }
+    if (errors_.empty()) say_what_is_stuck(done);
+    if (errors_.empty()) say_what_is_left();
+    if (errors_.empty()) say_what_is_wrong(size);
+    if (!errors_.empty()) return errors_;
+    return order;
+  }
+
+ private:
+  using Connection = std::tuple<int, int, int>;  // sender, receiver, channel
+
+  int ranks() const { return static_cast<int>(algorithm_.gpus.size()); }
+  const Gpu& gpu(int g) const { return algorithm_.gpus[static_cast<std::size_t>(g)]; }
+  const ThreadBlock& block(int g, int b) const { return gpu(g).blocks[static_cast<std::size_t>(b)]; }
+  const Step& step(const StepRef& ref) const {
+    return block(ref.gpu, ref.block).steps[static_cast<std::size_t>(ref.step)];
+  }
+  std::size_t number(int g, int b) const {
+    return static_cast<std::size_t>(first_block_[static_cast<std::size_t>(g)] + b);
+  }
+
+  static std::string name(const StepRef& ref) {
+    return fmt::format("rank {}, thread block {}, step {}", ref.gpu, ref.block, ref.step);
+  }
+  void error(const Location& where, std::string message, std::string hint) {
+    if (errors_.size() < most_errors) errors_.push_back({where, std::move(message), std::move(hint)});
+  }
+
+  bool can_run(const StepRef& ref, const std::vector<std::vector<int>>& done) {
+    const Step& s = step(ref);
+    if (s.after_block >= 0 &&
+        done[static_cast<std::size_t>(ref.gpu)][static_cast<std::size_t>(s.after_block)] <= s.after_step)
+      return false;
+    const ThreadBlock& own = block(ref.gpu, ref.block);
+    return !receives(s.kind) || !in_flight_[{own.receive, ref.gpu, own.channel}].empty();
+  }
+
+  void run(const StepRef& ref) {
+    const Step& s = step(ref);
+    const ThreadBlock& own = block(ref.gpu, ref.block);
+    const std::size_t n = number(ref.gpu, ref.block);
+    Clock& clock = clocks_[n];
+    if (s.after_block >= 0)
+      learn(clock, *ends_[number(ref.gpu, s.after_block)][static_cast<std::size_t>(s.after_step)]);
+    std::vector<Contributions> values(s.kind == StepKind::nop ? 0 : static_cast<std::size_t>(s.count));
+    if (receives(s.kind)) values = take(ref, clock);
+    if (reduces(s.kind) || s.kind == StepKind::send || s.kind == StepKind::copy) {
+      for (int i = 0; i < s.count; ++i) add(ref, read(ref, {s.source.buffer, s.source.offset + i}), i, values);
+    }
+    if (s.kind == StepKind::reduce)
+      for (int i = 0; i < s.count; ++i)
+        add(ref, read(ref, {s.destination.buffer, s.destination.offset + i}), i, values);
+    const bool keeps = s.kind != StepKind::send && s.kind != StepKind::receive_reduce_send && s.kind != StepKind::nop;
+    for (int i = 0; keeps && i < s.count; ++i)
+      write(ref, {s.destination.buffer, s.destination.offset + i}, values[static_cast<std::size_t>(i)]);
+    clock[n] = ref.step + 1;
+    const bool is_awaited = awaited_.contains({ref.gpu, ref.block, ref.step});
+    const auto end = sends(s.kind) || is_awaited ? std::make_shared<const Clock>(clock) : nullptr;
+    if (is_awaited) ends_[n][static_cast<std::size_t>(ref.step)] = end;
+    if (sends(s.kind)) in_flight_[{ref.gpu, own.send, own.channel}].push_back({std::move(values), end, &s});
+  }
+
+  static void learn(Clock& clock, const Clock& other) {
+    for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
+  }
+
+  std::vector<Contributions> take(const StepRef& ref, Clock& clock) {
+    const ThreadBlock& own = block(ref.gpu, ref.block);
+    const Step& s = step(ref);
+    auto& queue = in_flight_[{own.receive, ref.gpu, own.channel}];
+    Message message = std::move(queue.front());
+    queue.pop_front();
+    learn(clock, *message.clock);
+    if (static_cast<int>(message.values.size()) != s.count)
+      error(s.where,
+            fmt::format("{} receives {} chunks, and rank {} sends {}", name(ref), s.count, own.receive,
+                        message.values.size()),
+            fmt::format("the send is at {}", to_text(message.by->where)));
+    message.values.resize(static_cast<std::size_t>(s.count));
+    return std::move(message.values);
+  }
+
+  const Contributions& read(const StepRef& ref, Place place) {
+    Cell& cell = memory_[static_cast<std::size_t>(ref.gpu)].at(place);
+    const Step& s = step(ref);
+    if (cell.value.empty())
+      error(s.where,
+            fmt::format("{} reads chunk {} of {}, which holds nothing then", name(ref), place.offset,
+                        to_string(place.buffer)),
+            "expected a step before it that fills it");
+    check_order(ref, cell.written, place);
+    cell.read.push_back({static_cast<int>(number(ref.gpu, ref.block)), ref.step, &s});
+    return cell.value;
+  }
+
+  void write(const StepRef& ref, Place place, const Contributions& value) {
+    Cell& cell = memory_[static_cast<std::size_t>(ref.gpu)].at(place);
+    check_order(ref, cell.written, place);
+    for (const Access& access : cell.read) check_order(ref, access, place);
+    cell.value = value;
+    cell.read.clear();
+    cell.written = {static_cast<int>(number(ref.gpu, ref.block)), ref.step, &step(ref)};
+  }
+
+  void check_order(const StepRef& ref, const Access& before, Place place) {
+    const std::size_t own = number(ref.gpu, ref.block);
+    if (before.by == nullptr || static_cast<std::size_t>(before.block) == own) return;
+    if (clocks_[own][static_cast<std::size_t>(before.block)] > before.step) return;
+    error(step(ref).where,
+          fmt::format("{} touches chunk {} of {} and nothing orders it with the step at {}", name(ref), place.offset,
+                      to_string(place.buffer), to_text(before.by->where)),
+          "expected depid and deps on one of the two");
+  }
+
+  void add(const StepRef& ref, const Contributions& more, int i, std::vector<Contributions>& values) {
+    Contributions& value = values[static_cast<std::size_t>(i)];
+    if (const int twice = value.first_common(more); twice >= 0)
+      error(step(ref).where,
+            fmt::format("{} adds the contribution of rank {} (its chunk {}) twice", name(ref),
+                        twice / algorithm_.chunks, twice % algorithm_.chunks),
+            "a sum counts each contribution once");
+    value.merge(more);
+  }
+
+  void say_what_is_stuck(const std::vector<std::vector<int>>& done) {
+    for (int g = 0; g < ranks(); ++g)
+      for (int b = 0; b < static_cast<int>(gpu(g).blocks.size()); ++b) {
+        const StepRef ref{g, b, done[static_cast<std::size_t>(g)][static_cast<std::size_t>(b)]};
+        if (ref.step == static_cast<int>(block(g, b).steps.size())) continue;
+        const Step& s = step(ref);
+        const bool waits = s.after_block >= 0 &&
+                           done[static_cast<std::size_t>(g)][static_cast<std::size_t>(s.after_block)] <= s.after_step;
+        error(s.where,
+              waits ? fmt::format("{} never runs: it waits for step {} of thread block {}", name(ref), s.after_step,
+                                  s.after_block)
+                    : fmt::format("{} never runs: nothing comes from rank {} on channel {}", name(ref),
+                                  block(g, b).receive, block(g, b).channel),
+              "the steps named here wait for each other, or for what nobody sends");
+      }
+  }
+
+  void say_what_is_left() {
+    for (const auto& [connection, queue] : in_flight_)
+      for (const Message& message : queue)
+        error(message.by->where,
+              fmt::format("rank {} sends this to rank {} on channel {} and nobody receives it", std::get<0>(connection),
+                          std::get<1>(connection), std::get<2>(connection)),
+              "expected a step that receives it");
+  }
+
+  std::string bytes(int first, int last, Bytes size) const {
+    const auto at = [&](int chunk) {
+      return static_cast<std::int64_t>(static_cast<double>(size.value()) * chunk / algorithm_.chunks);
+    };
+    return fmt::format("bytes {} to {} of {}", at(first), std::max(at(first), at(last + 1) - 1), format_bytes(size));
+  }
+
+  /// Chunks in a row that are wrong in the same way are said once.
+  void say_what_is_wrong(Bytes size) {
+    for (int g = 0; g < ranks(); ++g) {
+      int first = -1;
+      std::string what;
+      const auto say = [&](int end) {
+        if (first >= 0)
+          error(gpu(g).where,
+                fmt::format(
+                    "rank {} ends with {} in its output's {} ({})", g, what,
+                    first + 1 == end ? fmt::format("chunk {}", first) : fmt::format("chunks {} to {}", first, end - 1),
+                    bytes(first, end - 1, size)),
+                fmt::format("as {} promises it", collcast::to_string(algorithm_.kind)));
+        first = -1;
+      };
+      for (int chunk = 0; chunk < layout_.outputs(g); ++chunk) {
+        std::string now = wrong(g, chunk);
+        if (now != what) say(chunk);
+        if (!now.empty() && first < 0) first = chunk;
+        what = std::move(now);
+      }
+      say(layout_.outputs(g));
+    }
+  }
+
+  std::string wrong(int g, int chunk) {
+    const Contributions& there = memory_[static_cast<std::size_t>(g)].at({Buffer::output, chunk}).value;
+    const Contributions due = layout_.due(g, chunk);
+    if (there.empty()) return "nothing";
+    const int one = there.first_difference(due);
+    if (one < 0) return {};
+    const int rank = one / algorithm_.chunks;
+    if (due.contains(one)) return fmt::format("no contribution of rank {}", rank);
+    return fmt::format("data of rank {} that belongs elsewhere", rank);
+  }
+
+  const Algorithm& algorithm_;
+  const Layout& layout_;
+  std::vector<int> first_block_;                                 // by GPU, of all thread blocks
+  std::vector<Memory> memory_;                                   // by GPU
+  std::vector<Clock> clocks_;                                    // by thread block of all
+  std::vector<std::vector<std::shared_ptr<const Clock>>> ends_;  // by thread block of all and step, of those waited for
+  std::set<std::tuple<std::ptrdiff_t, int, int>> awaited_;
+  std::map<Connection, std::deque<Message>> in_flight_;
+  Diagnostics errors_;
+};
+
+}  // namespace
+
+Result<std::vector<StepRef>> prove(const Algorithm& algorithm, Bytes size, int root) {
+  if (algorithm.kind == CollectiveKind::sendrecv)
+    return Diagnostic{algorithm.where, "sendrecv has no algorithm of its own to bring", "expected another collective"};
+  const auto ranks = static_cast<int>(algorithm.gpus.size());
+  if (root < 0 || root >= ranks)
+    return Diagnostic{algorithm.where, fmt::format("root {} is not among {} ranks", root, ranks),
+                      "expected one of them"};
+  std::size_t steps = 0, blocks = 0, chunks = 0;
+  for (const Gpu& gpu : algorithm.gpus) {
+    blocks += gpu.blocks.size();
+    chunks += static_cast<std::size_t>(gpu.input) + static_cast<std::size_t>(gpu.output) +
+              static_cast<std::size_t>(gpu.scratch) + 2 * static_cast<std::size_t>(algorithm.chunks);
+    for (const ThreadBlock& block : gpu.blocks) steps += block.steps.size();
+  }
+  const std::size_t contributions = static_cast<std::size_t>(ranks) * static_cast<std::size_t>(algorithm.chunks);
+  if (steps * blocks > most_work || chunks * contributions > 4 * most_work)
+    return Diagnostic{
+        algorithm.where,
+        fmt::format("too large to be proved: {} steps in {} thread blocks, {} chunks", steps, blocks, chunks),
+        "fewer steps, or fewer chunks"};
+  const Layout layout(algorithm, root);
+  if (Diagnostics errors = check_structure(algorithm, layout); !errors.empty()) return errors;
+  return Run(algorithm, layout).all(size);
+}
+
+}  // namespace collcast::msccl
