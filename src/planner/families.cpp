@@ -52,15 +52,27 @@ std::vector<int> fitting_chunks(const StepInputs& base, int pp) {
   return all;
 }
 
+/// What is tried where nothing is asked for: gradients and weights are split only where the scenario does so.
+std::vector<int> usual_sharding(const TrainingOptions& options) {
+  return options.zero >= 2 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0, 1};
+}
+
+/// Of context parallelism the same.
+std::vector<int> usual_cp(const PlanInputs& in, int tp, int pp) {
+  if (in.base.layout.cp == 1) return {1};
+  return divisors(std::max(1, in.gpus / tp / pp));
+}
+
 /// With an objection to the degrees their other values do not matter, and micro-batches count once.
-Family family(const PlanInputs& in, int tp, int pp, int dp, const char* objection) {
+Family family(const PlanInputs& in, int tp, int pp, int cp, int dp, const char* objection) {
   const SearchSpace& space = in.space;
   const int samples = objection == nullptr ? in.base.batch.global_batch / dp : 0;
-  Family f{tp, pp, dp, objection, {}, {}, {}, {}, {}};
+  Family f{tp, pp, dp, objection, {}, {}, {}, {}, {}, cp};
   f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
   f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
   f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
-  f.zero = if_it_matters(dp > 1 && in.base.options.optimizer, all_or(space.zero, {0, 1}));
+  f.zero = all_or(space.zero, usual_sharding(in.base.options));
+  f.zero = if_it_matters(dp * cp > 1 && (in.base.options.optimizer || f.zero.back() >= 2), f.zero);
   f.vpp = if_it_matters(pp > 1 && objection == nullptr, all_or(space.vpp, fitting_chunks(in.base, pp)));
   return f;
 }
@@ -72,14 +84,16 @@ std::vector<Family> families(const PlanInputs& in) {
   std::vector<Family> all;
   std::vector<Family> beside;  // of degrees that are not the GPUs
   for (const int tp : all_or(space.tp, divisors(in.gpus)))
-    for (const int pp : all_or(space.pp, divisors(std::max(1, in.gpus / tp)))) {
-      const std::int64_t replica = std::int64_t{tp} * pp;
-      const int dp = in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0;
-      for (const int asked : all_or(space.dp, {}))
-        if (asked != dp) beside.push_back(family(in, tp, pp, asked, degrees_are_not_gpus));
-      if (!space.dp.empty() && std::ranges::find(space.dp, dp) == space.dp.end()) continue;
-      all.push_back(family(in, tp, pp, dp, dp == 0 ? degrees_do_not_divide : nullptr));
-    }
+    for (const int pp : all_or(space.pp, divisors(std::max(1, in.gpus / tp))))
+      for (const int cp : all_or(space.cp, usual_cp(in, tp, pp))) {
+        const std::int64_t replica = std::int64_t{tp} * pp * cp;
+        const int dp = in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0;
+        for (const int asked : all_or(space.dp, {}))
+          if (asked != dp) beside.push_back(family(in, tp, pp, cp, asked, degrees_are_not_gpus));
+        if (!space.dp.empty() && std::ranges::find(space.dp, dp) == space.dp.end()) continue;
+        const char* objection = cp > 1 ? degrees_with_cp_do_not_divide : degrees_do_not_divide;
+        all.push_back(family(in, tp, pp, cp, dp, dp == 0 ? objection : nullptr));
+      }
   // Where all three were named each product that is wrong was asked for; else only if no other is left.
   const bool all_named = !space.tp.empty() && !space.pp.empty();
   if (all_named || all.empty()) std::ranges::move(beside, std::back_inserter(all));
@@ -114,12 +128,15 @@ std::string division_objection(int gpus, int tp, int pp) {
 }  // namespace
 
 std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& choice) {
-  const std::int64_t world = std::int64_t{choice.tp} * choice.pp * choice.dp;
+  const std::int64_t world = std::int64_t{choice.tp} * choice.pp * choice.cp * choice.dp;
+  const std::string with_cp = choice.cp > 1 ? fmt::format(" x cp {}", choice.cp) : std::string();
+  if (choice.cp > 1 && (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp * choice.cp) != 0))
+    return {fmt::format("tp {} x pp {}{} does not divide the {} GPUs", choice.tp, choice.pp, with_cp, in.gpus)};
   if (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp) != 0)
     return {division_objection(in.gpus, choice.tp, choice.pp)};
   if (world != in.gpus)
-    return {fmt::format("tp {} x pp {} x dp {} is {}, not the number of GPUs, {}", choice.tp, choice.pp, choice.dp,
-                        world, in.gpus)};
+    return {fmt::format("tp {} x pp {}{} x dp {} is {}, not the number of GPUs, {}", choice.tp, choice.pp, with_cp,
+                        choice.dp, world, in.gpus)};
   std::vector<std::string> found;
   StepInputs step = in.base;
   put(choice, step);

@@ -1,4 +1,4 @@
-// The search space, cut into families of equal tp, pp and dp.
+// The search space, cut into families of equal tp, pp, cp and dp.
 #pragma once
 
 #include <map>
@@ -12,9 +12,11 @@ namespace collcast::planner {
 /// Reasons that need no numbers to be understood; others are check_step's messages.
 /// Of a layout asked about by itself those of its degrees have their numbers.
 inline constexpr const char* degrees_do_not_divide = "tp x pp does not divide the number of GPUs";
+inline constexpr const char* degrees_with_cp_do_not_divide = "tp x pp x cp does not divide the number of GPUs";
 inline constexpr const char* degrees_are_not_gpus = "tp x pp x dp is not the number of GPUs";
 inline constexpr const char* batch_does_not_divide = "global_batch is not a multiple of micro_batch x dp";
 inline constexpr const char* micro_batches_go_round = "vpp needs micro-batches in multiples of pp";
+inline constexpr const char* sharding_needs_one_stage = "zero 2 and 3 need pp 1 and schedule 1f1b";
 inline constexpr const char* state_does_not_fit = "parameters, gradients and optimizer state do not fit the GPU";
 inline constexpr const char* activations_do_not_fit = "activations do not fit the GPU beside the model's state";
 
@@ -26,11 +28,12 @@ struct Family {
   std::vector<Recompute> recompute;
   std::vector<int> zero;
   std::vector<int> vpp;
+  int cp = 1;
 
   std::int64_t layouts() const;
 };
 
-/// In ascending order of tp, then pp. Values that make no difference are taken once.
+/// In ascending order of tp, then pp, then cp. Values that make no difference are taken once.
 std::vector<Family> families(const PlanInputs&);
 
 /// The divisors of n, ascending.

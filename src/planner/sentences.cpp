@@ -101,7 +101,7 @@ std::string bubble_sentence(const Subject& own, const Subject& best) {
 std::string optimizer_sentence(const Subject& own, const Subject& best) {
   const auto owned = [](const Subject& s) {
     const ParallelLayout& l = s.inputs.layout;
-    return s.inputs.options.zero >= 1 ? l.tp * l.pp * l.dp : l.tp * l.pp;
+    return s.inputs.options.zero >= 1 ? l.tp * l.pp * l.shards() : l.tp * l.pp;
   };
   return fmt::format("each GPU updates 1/{} of the parameters, in the best layout 1/{}", owned(own), owned(best));
 }
@@ -137,6 +137,7 @@ std::vector<std::string> sentences(const Fabric& fabric, const Subject& own, con
       Term{"compute", &Breakdown::compute, [&] { return compute_sentence(own, best); }},
       Term{"TP exposed", &Breakdown::tp_exposed, [&] { return group_sentence(fabric, "TP", "tp ", own, best); }},
       Term{"PP exposed", &Breakdown::pp_exposed, [&] { return transfer_sentence(own, best); }},
+      Term{"CP exposed", &Breakdown::cp_exposed, [&] { return group_sentence(fabric, "CP", "cp ", own, best); }},
       Term{"DP exposed", &Breakdown::dp_exposed, [&] { return group_sentence(fabric, "DP", "dp ", own, best); }},
       Term{"bubble", &Breakdown::bubble, [&] { return bubble_sentence(own, best); }},
       Term{"optimizer", &Breakdown::optimizer, [&] { return optimizer_sentence(own, best); }}};

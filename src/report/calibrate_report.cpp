@@ -12,8 +12,6 @@ namespace collcast {
 
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f}%", share * 100); }
-
 Json factors_json(const NcclFactors& factors) {
   Json out;
   for (const NcclFactor& factor : nccl_factors) out[factor.name] = factors.*factor.value;
@@ -59,7 +57,7 @@ Json document_json(const CalibrateReport& report) {
   out["unused"] = Json::array();
   for (const UnscoredTable& table : report.unused) out["unused"].push_back({{"id", table.id}, {"why", table.why}});
   out["warnings"] = report.warnings;
-  for (const std::string& text : worse_texts(report)) out["warnings"].push_back(text);
+  for (const std::string& text : fit_warnings(report)) out["warnings"].push_back(text);
   return out;
 }
 
@@ -130,8 +128,15 @@ Table machines_table(const CalibrateReport& report) {
 
 }  // namespace
 
-std::vector<std::string> worse_texts(const CalibrateReport& report) {
+std::vector<std::string> fit_warnings(const CalibrateReport& report) {
   std::vector<std::string> out;
+  for (const auto& machine : report.machines) {
+    int rows = 0;
+    for (const BandError& band : machine.before) rows += band.n;
+    if (const auto fitted = static_cast<int>(machine.fitted.size()); rows > 0 && rows <= fitted)
+      out.push_back(fmt::format("{}: {} for {}: they cannot be told apart, and the fit holds at these sizes only",
+                                machine.topology, counted(rows, "row"), counted(fitted, "parameter")));
+  }
   for (const auto& machine : report.machines)
     for (const Band band : machine.worse) {
       const auto i = static_cast<std::size_t>(band);

@@ -65,7 +65,7 @@ Section group_times(const std::vector<GroupTimes>& groups) {
     const auto alone = t.simulate_alone ? t.simulate_alone : t.estimate_alone,
                together = t.simulate ? t.simulate : t.estimate;
     const bool comparable = alone && together && alone->count() > 0;
-    table.rows.push_back({ranks_text(t.group) + (alike > 0 ? fmt::format(" and {} alike", alike) : ""),
+    table.rows.push_back({ranks_text(t.group) + (alike > 0 ? fmt::format(" (and {} like it)", alike) : ""),
                           time(t.estimate_alone), time(t.simulate_alone), time(t.estimate), time(t.simulate),
                           comparable ? fmt::format("{:.3g}x", *together / *alone) : "-"});
   }

@@ -13,8 +13,13 @@ namespace {
 
 constexpr const char* korthikanti = "Korthikanti et al. 2022, generalised to GQA and gated MLPs";
 
-/// b s, and that over TP with sequence parallelism.
-std::string tokens(const StepInputs& in) { return fmt::format("{} x {}", in.batch.micro_batch, in.batch.sequence); }
+/// b s, over CP, and that over TP with sequence parallelism.
+std::string over_cp(const StepInputs& in) {
+  return in.layout.cp > 1 ? fmt::format(" / {}", in.layout.cp) : std::string();
+}
+std::string tokens(const StepInputs& in) {
+  return fmt::format("{} x {}{}", in.batch.micro_batch, in.batch.sequence, over_cp(in));
+}
 std::string rows(const StepInputs& in) {
   return in.layout.sequence_parallel ? fmt::format("{} / {}", tokens(in), in.layout.tp) : tokens(in);
 }
@@ -40,14 +45,20 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
        p.sharded_biases + p.replicated_biases, "", "those of the output and down matrices are whole on every TP rank"});
 }
 
+/// How many layers a stage has: "80 / 8", or their number where stages are uneven.
+std::string stage_layers_text(const StepInputs& in, double layers) {
+  if (in.model.layers % in.layout.pp != 0) return fmt::format("{}", layers);
+  return fmt::format("{} / {}", in.model.layers, in.layout.pp);
+}
+
 Section parameters_section(const StepInputs& in, const MemoryTerms& terms) {
   const ParameterTerms& p = terms.parameters;
   const TransformerConfig& m = in.model;
   Section out;
   out.title = fmt::format("parameters of the fullest rank (stage {})", terms.stage);
   add_layer_parameters(out, in, p.layer);
-  std::string formula = "layers / PP x layer";
-  std::string numbers = fmt::format("{} / {} x ({} + {} + {}{})", m.layers, in.layout.pp, exact(p.layer.attention),
+  std::string formula = in.model.layers % in.layout.pp == 0 ? "layers / PP x layer" : "layers of the stage x layer";
+  std::string numbers = fmt::format("{} x ({} + {} + {}{})", stage_layers_text(in, p.layers), exact(p.layer.attention),
                                     exact(p.layer.mlp), exact(p.layer.norms),
                                     m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
   const auto add = [&](const char* name, const char* its_formula, std::string its_numbers, double value,
@@ -76,10 +87,11 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   const ActivationTerms& a = terms.layer;
   Section out;
   out.title = "activations kept of one layer and micro-batch";
-  out.text.push_back({fmt::format("w = {} bytes per element ({}); T = b s = {} tokens; T' = {}{}", w,
-                                  in.options.precision, exact(terms.tokens), exact(terms.rows),
-                                  in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
-                      Paragraph::Tone::plain});
+  out.text.push_back(
+      {fmt::format("w = {} bytes per element ({}); T = b s{} = {} tokens; T' = {}{}", w, in.options.precision,
+                   in.layout.cp > 1 ? " / CP" : "", exact(terms.tokens), exact(terms.rows),
+                   in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
+       Paragraph::Tone::plain});
   const auto add = [&](const char* name, std::string formula, std::string numbers, Volume value, const char* source) {
     if (value > Volume{})
       out.terms.push_back({name, std::move(formula), std::move(numbers), value.value(), "B", source});
@@ -95,9 +107,9 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
       fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,
       "what the activation function reads and writes");
   if (in.options.attention == Attention::flash)
-    add("attention core", "4 b a s / TP",
-        fmt::format("4 x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, tp), a.core,
-        "flash attention keeps one fp32 number per row");
+    add("attention core", in.layout.cp > 1 ? "4 b a s / (TP CP)" : "4 b a s / TP",
+        fmt::format("4 x {} x {} x {} / {}{}", in.batch.micro_batch, m.heads, in.batch.sequence, tp, over_cp(in)),
+        a.core, "flash attention keeps one fp32 number per row");
   else
     add("attention core", dropout ? "b a s^2 (2 w + 1) / TP" : "b a s^2 w / TP",
         fmt::format("{} x {} x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, in.batch.sequence,
@@ -121,6 +133,13 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             static_cast<double>(terms.in_flight),
             "",
             fmt::format("interleaved 1F1B: each a micro-batch in one of {} chunks of the stage", vpp)};
+  if (splits_backward(in.layout.schedule))
+    return {"micro-batches in flight",
+            {},
+            {},
+            static_cast<double>(terms.in_flight),
+            "",
+            "zero bubble: forwards without their backward, where the order of work holds most"};
   const bool gpipe = in.layout.schedule == PipelineSchedule::gpipe;
   return {"micro-batches in flight",
           gpipe ? "m" : "min(m, PP - stage)",
@@ -152,7 +171,8 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
 Term activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
   if (in.layout.schedule == PipelineSchedule::interleaved) return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
-  std::string numbers = fmt::format("{} / {} x {}", in.model.layers, in.layout.pp, format_bytes(terms.layer.total()));
+  std::string numbers =
+      fmt::format("{} x {}", stage_layers_text(in, terms.parameters.layers), format_bytes(terms.layer.total()));
   const auto add = [&](const char* name, Volume value) {
     if (!(value > Volume{})) return;
     formula += fmt::format(" + {}", name);
@@ -162,6 +182,11 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   add("final norm (2 w T' h)", terms.final_norm);
   formula = fmt::format("in flight x ({})", formula);
   numbers = fmt::format("{} x ({})", terms.in_flight, numbers);
+  if (terms.waiting > 0) {
+    formula += " + waiting x layers of the stage x kept for weight gradients (w (4 T' h + T (2a + 2k) d / TP + MLP))";
+    numbers += fmt::format(" + {} x {} / {} x {}", terms.waiting, in.model.layers, in.layout.pp,
+                           format_bytes(terms.layer.weights));
+  }
   if (terms.in_flight > 1 && terms.probabilities > Volume{}) {
     formula += " + (in flight - 1) x the loss's probabilities (4 T V / TP)";
     numbers += fmt::format(" + ({} - 1) x {}", terms.in_flight, format_bytes(terms.probabilities));
@@ -182,15 +207,31 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
       terms.recomputed);
   add("logits (w T V / TP)", terms.logits);
   add("the loss's probabilities (4 T V / TP)", terms.probabilities);
+  add(in.options.reshard_after_forward ? "weights of the units that are gathered" : "all weights", terms.gathered);
+  add("gradients that are not split yet", terms.unreduced);
   out.terms.push_back(
       {"buffers", formula, numbers, static_cast<double>(use.buffers.value()), "B",
        formula.empty() ? "nothing is recomputed, and no logits on this stage" : "once, not per micro-batch"});
 }
 
-std::string optimizer_source(const MemoryTerms& terms) {
+/// Bytes of each parameter, and of how many ranks this one has a part.
+Term state_term(const char* name, double bytes, const std::string& count, int shares, const ParallelLayout& l,
+                Bytes value, std::string source) {
+  const std::string over =
+      shares > 1 ? fmt::format(" / {}", l.shard_copies() > 1 || l.cp > 1 ? "shards" : "DP") : std::string();
+  return {name,
+          "bytes each x parameters of the rank" + over,
+          fmt::format("{} x {}{}", exact(bytes), count, shares > 1 ? fmt::format(" / {}", shares) : std::string()),
+          static_cast<double>(value.value()),
+          "B",
+          std::move(source)};
+}
+
+std::string optimizer_source(const StepInputs& in, const MemoryTerms& terms) {
   std::string out = terms.weight_bytes < 4 ? "fp32 master weight and two moments, 4 bytes each"
                                            : "two moments of 4 bytes; the fp32 weights are their own master";
-  return terms.optimizer_shares > 1 ? out + "; ZeRO-1 splits them over the replicas" : out;
+  return terms.optimizer_shares > 1 ? out + fmt::format("; ZeRO-{} splits them over the replicas", in.options.zero)
+                                    : out;
 }
 
 Section items_section(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
@@ -198,19 +239,14 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
   const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
   Section out;
   out.title = fmt::format("memory of the fullest rank (stage {})", terms.stage);
-  out.terms.push_back({"parameters", "bytes each x parameters of the rank",
-                       fmt::format("{} x {}", exact(terms.weight_bytes), count), value(use.parameters), "B",
-                       fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")});
-  out.terms.push_back({"gradients", "bytes each x parameters of the rank",
-                       fmt::format("{} x {}", exact(terms.gradient_bytes), count), value(use.gradients), "B",
-                       "as kept for the reduction: training.gradient_bytes"});
+  out.terms.push_back(state_term("parameters", terms.weight_bytes, count, terms.weight_shares, in.layout,
+                                 use.parameters,
+                                 fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")));
+  out.terms.push_back(state_term("gradients", terms.gradient_bytes, count, terms.gradient_shares, in.layout,
+                                 use.gradients, "as kept for the reduction: training.gradient_bytes"));
   if (terms.optimizer_bytes > 0)
-    out.terms.push_back({"optimizer",
-                         terms.optimizer_shares > 1 ? "bytes each x parameters of the rank / DP"
-                                                    : "bytes each x parameters of the rank",
-                         fmt::format("{} x {}{}", exact(terms.optimizer_bytes), count,
-                                     terms.optimizer_shares > 1 ? fmt::format(" / {}", terms.optimizer_shares) : ""),
-                         value(use.optimizer), "B", optimizer_source(terms)});
+    out.terms.push_back(state_term("optimizer", terms.optimizer_bytes, count, terms.optimizer_shares, in.layout,
+                                   use.optimizer, optimizer_source(in, terms)));
   else
     out.terms.push_back({"optimizer", {}, {}, 0, "B", "training.optimizer is false"});
   out.terms.push_back(in_flight_term(in, terms));

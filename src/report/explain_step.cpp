@@ -105,11 +105,13 @@ Section layer_section(const StepResult& r) {
   const Seconds backward = total_time(r.operations.backward) + total_time(r.operations.recompute);
   const auto exposed = [](Seconds whole, Seconds compute) { return std::max(whole - compute, Seconds(0)); };
   out.terms.push_back(
-      {"forward", "kernels + exposed TP",
+      {"forward", r.layer.cp_comm > Seconds{} ? "kernels + exposed TP and CP" : "kernels + exposed TP",
        fmt::format("{} + {}", format_seconds(forward), format_seconds(exposed(r.layer.forward, forward))),
        r.layer.forward.count(), "s", ""});
   out.terms.push_back(
-      {"backward", "kernels with recomputation + exposed TP",
+      {"backward",
+       r.layer.cp_comm > Seconds{} ? "kernels with recomputation + exposed TP and CP"
+                                   : "kernels with recomputation + exposed TP",
        fmt::format("{} + {}", format_seconds(backward), format_seconds(exposed(r.layer.backward, backward))),
        r.layer.backward.count(), "s", ""});
   return out;

@@ -2,6 +2,7 @@
 // result. Equations: src/workload/pipeline.hpp and estimate_step.hpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "collcast/base/units.hpp"
@@ -80,22 +81,35 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
                                         in.layout.pp)
                           : "all ranks do the same; the step's parts are those of the first",
                       Paragraph::Tone::plain});
-  std::vector<std::string> names, compute, tp;
-  Seconds compute_sum{}, tp_sum{};
+  std::vector<std::string> names, compute, tp, cp;
+  Seconds compute_sum{}, tp_sum{}, cp_sum{};
   for (const StageTerms::Unit& unit : r.stage.units) {
     names.push_back(unit.count > 1 ? fmt::format("{}s x {}", unit.name, unit.name) : unit.name);
     const std::string count = unit.count > 1 ? fmt::format("{} x ", unit.count) : "";
     compute.push_back(count + format_seconds(unit.compute));
     tp.push_back(count + format_seconds(unit.tp));
+    cp.push_back(count + format_seconds(unit.cp));
+    cp_sum += unit.count * unit.cp;
     compute_sum += unit.count * unit.compute;
     tp_sum += unit.count * unit.tp;
   }
-  out.terms.push_back({"layers of a stage", "layers / PP", fmt::format("{} / {}", in.model.layers, in.layout.pp),
-                       static_cast<double>(in.model.layers) / in.layout.pp, "", ""});
+  const bool equal = in.model.layers % in.layout.pp == 0;
+  const double layers = parameter_terms(in, r.stage.stage).layers;
+  out.terms.push_back({"layers of a stage", equal ? "layers / PP" : "of this one of uneven stages",
+                       equal ? fmt::format("{} / {}", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
+                       layers, "", ""});
   out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
-                       "kernels forward and backward, with recomputation"});
+                       in.options.launch > Seconds{}
+                           ? "kernels forward and backward, with recomputation, and what they "
+                             "wait for their launches"
+                           : "kernels forward and backward, with recomputation"});
   out.terms.push_back({"TP of a micro-batch", joined(names), joined(tp), tp_sum.count(), "s",
                        "collectives forward and backward; none is hidden"});
+  if (in.layout.cp > 1)
+    out.terms.push_back({"exposed CP of a micro-batch", joined(names), joined(cp), cp_sum.count(), "s",
+                         in.layout.cp_exchange == ContextExchange::ring
+                             ? "messages of keys, values and their gradients, less the block of attention beside each"
+                             : "all-to-alls before and after attention; none is hidden"});
   return out;
 }
 
@@ -109,6 +123,10 @@ const char* name_of(PipelineSchedule schedule) {
       return "1F1B";
     case PipelineSchedule::interleaved:
       return "interleaved 1F1B";
+    case PipelineSchedule::zb_h1:
+      return "zero bubble H1";
+    case PipelineSchedule::zb_h2:
+      return "zero bubble H2";
   }
   check(false, "a known pipeline schedule");
   return {};
@@ -124,18 +142,33 @@ Term first_term(const StepInputs& in, const PipelineTerms& p) {
             fmt::format("F, B: forward and backward of each stage, all its chunks; C: each of {} transfers between "
                         "two of the {} chunks",
                         in.layout.pp * in.layout.vpp - 1, in.layout.pp * in.layout.vpp)};
+  const bool splits = splits_backward(in.layout.schedule);
   return {"first micro-batch",
-          "sum(F + B) + 2 sum(C)",
+          splits ? "sum(F + B + W) + 2 sum(C)" : "sum(F + B) + 2 sum(C)",
           fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
           (p.work + 2 * p.transfers).count(),
           "s",
-          "F, B: forward and backward of each stage; C: a transfer between two"};
+          splits ? "F, B, W: forward, backward and weight gradients of each stage; C: a transfer between two"
+                 : "F, B: forward and backward of each stage; C: a transfer between two"};
 }
 
 /// The m - 1 micro-batches after the first.
 Term rest_term(const StepInputs& in, const PipelineTerms& p) {
   const int m = in.batch.micro_batches(in.layout), n = p.last - p.first + 1;
-  if (m == 1) return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
+  if (m == 1 && !splits_backward(in.layout.schedule))
+    return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
+  if (splits_backward(in.layout.schedule)) {
+    const bool h1 = in.layout.schedule == PipelineSchedule::zb_h1;
+    return {"further micro-batches",
+            fmt::format("m X + max(sum(F + B + W) - X - filled + {} sum(C), 0) - first", h1 ? 4 : 2),
+            fmt::format("{} x {} + max({} - {} - {} + {} x {}, 0) - {} - 2 x {}", m, precise(p.window_work),
+                        precise(p.work), precise(p.window_work), precise(p.filled), h1 ? 4 : 2, precise(p.transfers),
+                        precise(p.work), precise(p.transfers)),
+            p.rest.count(),
+            "s",
+            fmt::format("zero bubble: stage {} sets the pace, X is its F + B + W; filled: {} W of each other stage",
+                        p.first, h1 ? 2 : 3)};
+  }
   if (in.layout.schedule == PipelineSchedule::interleaved)
     return {"further micro-batches",
             "m W + (sum(F + B) - W)/VPP - sum(F + B)",
@@ -170,13 +203,23 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
 }
 
 Term gradients_term(const GradientTerms& g) {
-  std::string formula = "max(buckets - backward left - ahead, 0)";
+  std::string formula = g.times > 1 ? "m max(buckets - backward left, 0)" : "max(buckets - backward left - ahead, 0)";
   std::string numbers =
-      fmt::format("max({} - {} - {}, 0)", format_seconds(g.buckets), format_seconds(g.left), format_seconds(g.ahead));
+      g.times > 1 ? fmt::format("{} x max({} - {}, 0)", g.times, format_seconds(g.buckets), format_seconds(g.left))
+                  : fmt::format("max({} - {} - {}, 0)", format_seconds(g.buckets), format_seconds(g.left),
+                                format_seconds(g.ahead));
   if (g.tied > Seconds{}) {
     formula += " + tied embedding";
     numbers += fmt::format(" + {}", format_seconds(g.tied));
   }
+  if (g.times > 1)
+    return {"exposed gradients",
+            formula,
+            numbers,
+            g.exposed().count(),
+            "s",
+            "ZeRO-2, after every micro-batch: the buckets from the one that decides, and the backward left when that "
+            "one is full"};
   return {
       "exposed gradients",
       formula,
@@ -186,6 +229,30 @@ Term gradients_term(const GradientTerms& g) {
       fmt::format("stage {} is last: its buckets from the one that decides, its backward left when that one is full, "
                   "and by how much it ends before stage 0",
                   g.stage)};
+}
+
+}  // namespace
+
+namespace {
+
+/// ZeRO-3.
+Term sharding_term(const ShardingTerms& s, bool overlap) {
+  const char* source =
+      overlap ? "ZeRO-3: the next unit's weights are gathered and the last one's gradients reduced beside each pass"
+              : "ZeRO-3 without overlap: every gather and reduction";
+  return {"exposed sharding",
+          overlap ? "m (first gather + sum(max(beside - pass, 0)) + last reduction)" : "m sum(gathers + reductions)",
+          overlap ? fmt::format("{} x ({} + {} + {})", s.times, format_seconds(s.first), format_seconds(s.waits),
+                                format_seconds(s.last))
+                  : fmt::format("{} x {}", s.times, format_seconds(s.waits)),
+          s.exposed().count(),
+          "s",
+          source};
+}
+
+std::string gather_source(const StepInputs& in, int stage) {
+  if (in.options.zero == 3) return "weights are gathered in the passes";
+  return fmt::format("stage {} is last; the gather belongs to ZeRO-{}", stage, std::max(in.options.zero, 1));
 }
 
 }  // namespace
@@ -216,12 +283,14 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
          "s",
          fmt::format("{} gone through stage by stage, where stages or transfers differ: less the two lines above",
                      name_of(in.layout.schedule))});
-  if (in.layout.dp > 1 || form.gradients.tied > Seconds{}) out.terms.push_back(gradients_term(form.gradients));
+  if (in.layout.replicas() > 1 && in.options.zero == 3)
+    out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));
+  else if (in.layout.replicas() > 1 || form.gradients.tied > Seconds{})
+    out.terms.push_back(gradients_term(form.gradients));
   if (in.options.optimizer)
     out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",
                          fmt::format("{} + {}", format_seconds(form.optimizer), format_seconds(form.gather)),
-                         (form.optimizer + form.gather).count(), "s",
-                         fmt::format("stage {} is last; the gather belongs to ZeRO-1", form.update_stage)});
+                         (form.optimizer + form.gather).count(), "s", gather_source(in, form.update_stage)});
   std::vector<std::string> names, times;
   for (const Term& term : out.terms) {
     if (term.unit != "s") continue;
@@ -237,6 +306,10 @@ namespace {
 
 Term dp_term(const StepResult& r) {
   const Breakdown& b = r.breakdown;
+  if (!r.simulate && r.closed_form.sharding.exposed() > Seconds{})
+    return {
+        "DP exposed", "exposed sharding",      format_seconds(r.closed_form.sharding.exposed()), b.dp_exposed.count(),
+        "s",          "computing waits for it"};
   if (!r.simulate)
     return {"DP exposed",
             "exposed gradients + parameter gather",
@@ -272,7 +345,7 @@ Term optimizer_term(const StepResult& r) {
 Term bubble_term(const StepResult& r) {
   const Breakdown& b = r.breakdown;
   std::string numbers = precise(r.step);
-  for (const Seconds part : {b.compute, b.tp_exposed, b.pp_exposed, b.dp_exposed, b.optimizer})
+  for (const Seconds part : {b.compute, b.tp_exposed, b.cp_exposed, b.pp_exposed, b.dp_exposed, b.optimizer})
     if (part > Seconds{}) numbers += " - " + precise(part);
   return {
       "bubble",
@@ -286,10 +359,11 @@ Term bubble_term(const StepResult& r) {
 /// The parts of a modelled step, each with its formula.
 void add_parts(Section& out, const StepResult& r) {
   const Breakdown& b = r.breakdown;
-  Seconds compute{}, tp{};
+  Seconds compute{}, tp{}, cp{};
   for (const StageTerms::Unit& unit : r.stage.units) {
     compute += unit.count * unit.compute;
     tp += unit.count * unit.tp;
+    cp += unit.count * unit.cp;
   }
   const auto add = [&](Seconds part, Term term) {
     if (std::abs(part.count()) > 1e-9 * r.step.count()) out.terms.push_back(std::move(term));
@@ -299,6 +373,9 @@ void add_parts(Section& out, const StepResult& r) {
   add(b.tp_exposed,
       {"TP exposed", "m x TP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(tp)),
        b.tp_exposed.count(), "s", "computing waits for every one"});
+  add(b.cp_exposed,
+      {"CP exposed", "m x exposed CP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(cp)),
+       b.cp_exposed.count(), "s", "what attention does not hide"});
   add(b.pp_exposed,
       r.simulate
           ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "what messages add to the pipeline; the rank waits"}

@@ -58,6 +58,7 @@ std::string where_it_goes(const PlannedLayout& p) {
 
 std::string layout_text(const LayoutChoice& c) {
   std::string out = fmt::format("TP {} x PP {}", c.tp, c.pp);
+  if (c.cp > 1) out += fmt::format(" x CP {}", c.cp);
   if (c.dp > 0) out += fmt::format(" x DP {}", c.dp);  // none where tp x pp does not divide the GPUs
   out += fmt::format(", micro-batch {}", c.micro_batch);
   if (c.vpp > 1) out += fmt::format(", VPP {}", c.vpp);
@@ -75,14 +76,18 @@ const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", 
                                          {"MFU", "", Align::right},      {"peak", "GiB", Align::right},
                                          {"free", "GiB", Align::right},  {"where the time goes", "", Align::left}};
 
-/// Chunks are told where any layout has them, after the stages.
+/// Chunks and context parallelism are told where any layout has them, after the stages.
 constexpr std::ptrdiff_t chunks_column = 3;
+bool has_cp(const PlanReport& report) {
+  return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.cp > 1; });
+}
 bool has_chunks(const PlanReport& report) {
   return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.vpp > 1; });
 }
 
 std::vector<Column> columns(const PlanReport& report) {
   std::vector<Column> out = layout_columns;
+  if (has_cp(report)) out.insert(out.begin() + chunks_column, {"CP", "", Align::right});
   if (has_chunks(report)) out.insert(out.begin() + chunks_column, {"VPP", "", Align::right});
   return out;
 }
@@ -103,6 +108,7 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
                                gibibytes(p.memory.peak),
                                gibibytes(p.headroom()),
                                where_it_goes(p)};
+  if (has_cp(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.cp));
   if (has_chunks(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.vpp));
   return out;
 }
@@ -125,6 +131,7 @@ void add_ranking(Page& out, const PlanReport& report) {
     closed_form = closed_form || !r.ranked[i].simulate;
   }
   out.blocks.push_back(std::move(ranked));
+  for (const PlannedLayout& p : r.pareto) closed_form = closed_form || !p.simulate;
   if (closed_form) out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});
   Table pareto{"Pareto set: no other layout is both faster and smaller", columns(report), {}};
   for (const PlannedLayout& p : r.pareto) pareto.rows.push_back(layout_row(report, rank_of(r, p), p));

@@ -10,12 +10,12 @@ namespace collcast {
 
 namespace {
 
-/// As design.md names them; cp and ep are carried, only 1 is modelled.
+/// As design.md names them; ep is carried, only 1 is modelled.
 Json layout_json(const LayoutChoice& c, const ParallelLayout& base) {
   return {{"tp", c.tp},
           {"pp", c.pp},
           {"dp", c.dp},
-          {"cp", base.cp},
+          {"cp", c.cp},
           {"ep", base.ep},
           {"vpp", c.vpp},
           {"microbatch", c.micro_batch},
@@ -93,6 +93,7 @@ Json inputs_json(const PlanReport& report) {
                    {"recompute", recompute},
                    {"zero", in.space.zero},
                    {"vpp", in.space.vpp}};
+  if (in.base.layout.cp > 1 || !in.space.cp.empty()) out["search"]["cp"] = in.space.cp;
   return out;
 }
 

@@ -186,8 +186,9 @@ std::string layout_name(const SavedValue& row) {
   const auto part = [&](const char* key) { return row.has(key) ? scalar_text(row.json()[key]) : "?"; };
   const std::string sequence = part("sequence_parallel") == "true" ? ", sequence parallel" : "";
   const std::string chunks = row.has("vpp") && part("vpp") != "1" ? ", VPP " + part("vpp") : "";
-  return fmt::format("TP {} x PP {} x DP {}, micro-batch {}{}{}, recompute {}, ZeRO {}", part("tp"), part("pp"),
-                     part("dp"), part("microbatch"), chunks, sequence, part("recompute"), part("zero"));
+  const std::string context = row.has("cp") && part("cp") != "1" ? " x CP " + part("cp") : "";
+  return fmt::format("TP {} x PP {}{} x DP {}, micro-batch {}{}{}, recompute {}, ZeRO {}", part("tp"), part("pp"),
+                     context, part("dp"), part("microbatch"), chunks, sequence, part("recompute"), part("zero"));
 }
 
 SavedRow layout_row(const SavedValue& from, std::string name) {
@@ -225,6 +226,8 @@ void read_plan_rows(const SavedValue& value, SavedResult& out) {
   else
     add_common_facts(value, {"model", "batch", "order", "gpus"}, out.facts);
   add_warnings(value, out);
+  if (value.has("partial") && value.json()["partial"] == true)
+    out.warnings.push_back("partial: the plan was stopped before every layout was seen or the best were simulated");
 }
 
 namespace {
@@ -284,8 +287,10 @@ void read_validate_rows(const SavedValue& value, SavedResult& out) {
     for (const SavedValue& budget : value.list("budgets")) {
       const bool met = budget.has("met") && budget.json()["met"].is_boolean() && budget.json()["met"].get<bool>();
       // No row to judge by is a budget missed.
-      out.gates.push_back({fmt::format("{}.{}.median_ape", budget.text("collective"), budget.text("band")), "max",
-                           budget.required_number("limit_ape"),
+      const std::string what = budget.has("figure") ? fmt::format("{}.{}.{}", budget.text("figure"),
+                                                                  budget.text("source_id"), budget.text("tier"))
+                                                    : budget.text("collective") + "." + budget.text("band");
+      out.gates.push_back({what + ".median_ape", "max", budget.required_number("limit_ape"),
                            budget.number("median_ape").value_or(std::numeric_limits<double>::infinity()), met});
     }
   add_warnings(value, out);

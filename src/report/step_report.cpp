@@ -28,7 +28,8 @@ struct Communication {
 
 std::vector<Communication> communication(const StepResult& r) {
   const Breakdown& b = r.breakdown;
-  std::vector<Communication> out{{"tp", {}, b.tp_exposed}, {"pp", {}, b.pp_exposed}, {"dp", {}, b.dp_exposed}};
+  std::vector<Communication> out{
+      {"tp", {}, b.tp_exposed}, {"pp", {}, b.pp_exposed}, {"dp", {}, b.dp_exposed}, {"cp", {}, b.cp_exposed}};
   for (const CollectiveCost& c : r.collectives) {
     out[static_cast<std::size_t>(c.dimension)].total += c.time * static_cast<double>(c.count);
   }
@@ -75,8 +76,11 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                    {"ep", in.layout.ep},
                    {"vpp", in.layout.vpp},
                    {"sequence_parallel", in.layout.sequence_parallel},
+                   {"uneven_stages", in.layout.uneven_stages},
                    {"order", to_string(in.layout.order)},
                    {"schedule", to_string(in.layout.schedule)}};
+  if (in.layout.dp_shard > 0) out["layout"]["dp_shard"] = in.layout.dp_shard;
+  if (in.layout.cp > 1) out["layout"]["cp_exchange"] = to_string(in.layout.cp_exchange);
   out["batch"] = {{"sequence", in.batch.sequence},
                   {"micro_batch", in.batch.micro_batch},
                   {"global_batch", in.batch.global_batch},
@@ -89,8 +93,12 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                     {"overlap_dp", in.options.overlap_dp},
                     {"bucket_bytes", in.options.bucket.value()},
                     {"overlap_pp", in.options.overlap_pp},
+                    {"launch_s", in.options.launch.count()},
                     {"optimizer", in.options.optimizer},
                     {"embedding_and_logits", in.options.embedding_and_logits}};
+  if (in.options.zero == 3 || !in.options.reshard_after_forward)
+    out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
+  if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   out["collectives"] = {{"algorithm", collectives.algorithm},
                         {"chunks", count_json(collectives.chunks)},
                         {"channels", count_json(collectives.channels)},
@@ -124,9 +132,11 @@ Json collective_json(const CollectiveCost& c) {
 }
 
 Json path_json(const PathTimes& t) {
-  return {
+  Json out{
       {"compute_s", t.compute.count()},     {"tp_s", t.tp.count()},    {"pp_s", t.pp.count()}, {"dp_s", t.dp.count()},
       {"optimizer_s", t.optimizer.count()}, {"wait_s", t.wait.count()}};
+  if (t.cp > Seconds{}) out["cp_s"] = t.cp.count();
+  return out;
 }
 
 Json path_json(const std::optional<CriticalPath>& path) {
@@ -200,7 +210,8 @@ Json document_json(const StepReport& report) {
   out["compute_to_communication"] = r.compute_to_communication > 0 ? Json(r.compute_to_communication) : Json();
   out["communication"] = Json::array();
   for (const Communication& c : communication(r)) {
-    if (has_model)
+    // Context parallelism is told of where there is any.
+    if (has_model && (c.total > Seconds{} || c.dimension != std::string_view("cp")))
       out["communication"].push_back({{"dimension", c.dimension},
                                       {"total_s", c.total.count()},
                                       {"exposed_s", c.exposed.count()},
@@ -233,9 +244,12 @@ std::string bar(double part, double whole) {
 
 std::string inputs_text(const StepInputs& in) {
   std::string degrees = fmt::format("TP {} x PP {} x DP {}", in.layout.tp, in.layout.pp, in.layout.dp);
-  if (in.layout.cp > 1) degrees += fmt::format(" x CP {}", in.layout.cp);
+  if (in.layout.cp > 1) degrees += fmt::format(" x CP {} ({})", in.layout.cp, to_string(in.layout.cp_exchange));
   if (in.layout.vpp > 1) degrees += fmt::format(", VPP {}", in.layout.vpp);
   if (in.layout.sequence_parallel) degrees += ", sequence parallel";
+  if (in.options.zero >= 2) degrees += fmt::format(", ZeRO-{}", in.options.zero);
+  if (in.options.zero >= 1 && in.layout.shard_copies() > 1)
+    degrees += fmt::format(" in shards of {} replicas", in.layout.dp_shard);
   std::string out =
       fmt::format("{} ({} parameters) as {}; ", in.model.name, format_count(parameter_count(in.model)), degrees);
   out += fmt::format("{} x {} tokens per step in {} of {}", in.batch.global_batch, in.batch.sequence,
@@ -319,8 +333,9 @@ Table breakdown_table(const StepReport& report) {
 
 /// "84.2% compute, 15.8% TP": the larger first, without those that would read 0.0%.
 std::string shares_text(const PathTimes& t) {
-  std::array<std::pair<const char*, Seconds>, 6> parts{{{"compute", t.compute},
+  std::array<std::pair<const char*, Seconds>, 7> parts{{{"compute", t.compute},
                                                         {"TP", t.tp},
+                                                        {"CP", t.cp},
                                                         {"PP", t.pp},
                                                         {"DP", t.dp},
                                                         {"optimizer", t.optimizer},

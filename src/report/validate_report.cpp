@@ -9,6 +9,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/validate_document.hpp"
 #include "report/document.hpp"
+#include "report/errors.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -33,13 +34,6 @@ Band band_of(Bytes size) {
 double Deviation::ape() const { return std::abs((predicted - measured) / measured); }
 
 namespace {
-
-/// Of an even number the mean of the two in the middle.
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 std::size_t index(Band band) { return static_cast<std::size_t>(band); }
 
@@ -186,8 +180,6 @@ Json document_json(const ValidateReport& report) {
   return out;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f}%", share * 100); }
-
 std::string error_text(const BandError& error) {
   return error.n == 0 ? "-" : fmt::format("{} ({})", percent(error.median_ape), percent(error.mean_ape));
 }
@@ -314,23 +306,14 @@ Table unscored_table(const ValidateReport& report) {
 }  // namespace
 
 BandError band_error(const std::vector<Deviation>& rows) {
-  BandError out;
-  out.n = static_cast<int>(rows.size());
-  if (rows.empty()) return out;
   std::vector<double> apes, ratios, spreads;
-  double sum = 0;
   for (const Deviation& row : rows) {
     apes.push_back(row.ape());
     ratios.push_back(row.predicted / row.measured);
-    sum += row.ape();
     if (row.spread) spreads.push_back(*row.spread);
   }
-  out.mean_ape = sum / out.n;
-  out.median_ape = median(apes);
-  std::sort(apes.begin(), apes.end());
-  out.p90_ape = apes[static_cast<std::size_t>(std::ceil(0.9 * out.n)) - 1];
-  out.median_ratio = median(ratios);
-  if (!spreads.empty()) out.spread = median(spreads);
+  auto out = error_of<BandError>(std::move(apes), std::move(ratios));
+  if (!spreads.empty()) out.spread = median(std::move(spreads));
   return out;
 }
 

@@ -26,6 +26,8 @@ std::string ranks_text(const Group& group) {
   return out;
 }
 
+std::string percent(double share) { return fmt::format("{:.1f}%", share * 100); }
+
 std::string counted(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

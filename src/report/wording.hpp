@@ -20,6 +20,9 @@ std::string counted(std::int64_t count, const std::string& noun);
 /// "64 of the 72 GPUs of gb200-nvl72 (1 node)": what a job has of its machine; hosts have ranks.
 std::string gpus_text(int gpus, const MachineSummary&);
 
+/// "12.3%" of 0.123.
+std::string percent(double share);
+
 /// "64 MiB", "80 GB", "4.23 GiB": exact where that is short, binary unless it is whole only in decimal.
 std::string size_text(Bytes);
 

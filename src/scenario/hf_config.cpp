@@ -21,7 +21,6 @@ using input::AsNumber;
 using input::AsTruth;
 using input::Entry;
 using input::Node;
-using input::Null;
 using input::Object;
 using input::Reader;
 

@@ -25,7 +25,7 @@ std::map<std::string, KernelEfficiency> read_by_precision(Reader& reader, const 
   Object o(reader, node, path);
   for (const std::string& precision : precisions()) {
     if (const Node* kernel = o.optional_map(precision))
-      kernels[precision] = read_efficiency(reader, *kernel, path + "." + precision);
+      kernels[precision] = read_efficiency(reader, *kernel, fmt::format("{}.{}", path, precision));
   }
   o.finish();
   if (node.kind == Node::Kind::map && node.entries.empty())

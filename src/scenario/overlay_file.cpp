@@ -249,6 +249,12 @@ std::string overlay_text(const Overlay& overlay) {
 Result<Calibration> calibration_of(const Overlay& overlay, const std::string& machine, Library library,
                                    const Location& asked_by) {
   if (const Calibration* found = overlay.find(machine, library)) return *found;
+  const Library other = library == Library::nccl ? Library::ideal : Library::nccl;
+  const bool of_other = std::ranges::all_of(overlay.machines, [&](const Calibration& c) { return c.library == other; });
+  if (of_other && !overlay.machines.empty())
+    return Diagnostic{
+        asked_by, fmt::format("this overlay is a calibration of library {}", to_string(other)),
+        fmt::format("expected --library {}, or an overlay of library {}", to_string(other), to_string(library))};
   std::vector<std::string> names;
   for (const Calibration& c : overlay.machines)
     names.push_back(c.library == Library::nccl ? c.machine + " with library nccl" : c.machine);

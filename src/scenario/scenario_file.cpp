@@ -252,6 +252,7 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file_nam
   if (!reader.ok()) return reader.take();
   Scenario chosen = std::move(scenario).value();
   for (const input::Variant& variant : variants) chosen.what_if.push_back(variant.name);
+  for (const input::Setting& setting : settings) chosen.settings.push_back(setting.path);
   return chosen;
 }
 

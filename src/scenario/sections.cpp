@@ -116,22 +116,32 @@ ParallelLayout read_layout(Reader& reader, const Node& node) {
   o.optional("tp", l.tp, AsCount{});
   o.optional("pp", l.pp, AsCount{});
   o.optional("dp", l.dp, AsCount{});
+  o.optional("cp", l.cp, AsCount{});
+  o.optional("cp_exchange", l.cp_exchange, as_word<ContextExchange>({ContextExchange::ring, ContextExchange::ulysses}));
+  o.optional("dp_shard", l.dp_shard, AsCount{});
   o.optional("order", l.order, as_word<RankOrder>({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp}));
   o.optional("sequence_parallel", l.sequence_parallel, AsTruth{});
-  o.optional("schedule", l.schedule,
-             as_word<PipelineSchedule>(
-                 {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved}));
+  o.optional("uneven_stages", l.uneven_stages, AsTruth{});
+  o.optional(
+      "schedule", l.schedule,
+      as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
+                                 PipelineSchedule::zb_h1, PipelineSchedule::zb_h2}));
   o.optional("vpp", l.vpp, AsCount{1, most_layers});
   o.finish();
-  // Each factor is at most max_count, so two of them fit 64 bits and a third is only multiplied when they are small.
+  // Each factor is at most max_count, so two of them fit 64 bits and a further one is only multiplied when they are
+  // small.
   const std::int64_t two = std::int64_t{l.tp} * l.pp;
-  if (two > max_count || two * l.dp > max_count) {
-    const char* largest = l.tp >= std::max(l.pp, l.dp) ? "layout.tp" : l.pp >= l.dp ? "layout.pp" : "layout.dp";
+  if (two > max_count || two * l.dp > max_count || two * l.dp * l.cp > max_count) {
+    const char* largest = l.tp >= std::max({l.pp, l.dp, l.cp}) ? "layout.tp"
+                          : l.pp >= std::max(l.dp, l.cp)       ? "layout.pp"
+                          : l.dp >= l.cp                       ? "layout.dp"
+                                                               : "layout.cp";
     reader.error({reader.origins().of(largest),
-                  fmt::format("layout.tp {} x pp {} x dp {} are too many ranks", l.tp, l.pp, l.dp),
+                  fmt::format("layout.tp {} x pp {} x dp {}{} are too many ranks", l.tp, l.pp, l.dp,
+                              l.cp > 1 ? fmt::format(" x cp {}", l.cp) : std::string()),
                   fmt::format("expected up to {}", max_count)});
     reader.spoil("layout");
-    l.tp = l.pp = l.dp = 1;
+    l.tp = l.pp = l.dp = l.cp = 1;
   }
   return l;
 }
@@ -162,11 +172,14 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("precision", t.precision, AsWord<std::string>{training_precisions(), training_precisions()});
   o.optional("recompute", t.recompute, as_word<Recompute>({Recompute::none, Recompute::selective, Recompute::full}));
   o.optional("attention", t.attention, as_word<Attention>({Attention::flash, Attention::unfused}));
-  o.optional("zero", t.zero, AsCount{0, 1});
+  o.optional("zero", t.zero, AsCount{0, 3});
+  o.optional("reshard_after_forward", t.reshard_after_forward, AsTruth{});
   o.optional("gradient_bytes", t.gradient_bytes, AsWord<int>{{"4", "2"}, {4, 2}});
   o.optional("overlap_dp", t.overlap_dp, AsTruth{});
   o.optional("bucket", t.bucket, AsBytes{});
   o.optional("overlap_pp", t.overlap_pp, AsTruth{});
+  o.optional("launch", t.launch, AsTime{});
+  o.optional("overlap_cp", t.overlap_cp, AsTruth{});
   o.optional("optimizer", t.optimizer, AsTruth{});
   o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});
   o.finish();
@@ -184,7 +197,8 @@ SearchSpace read_search(Reader& reader, const Node& node) {
   o.optional("micro_batch", s.micro_batch, AsList<AsCount, int>{{1, 100'000}, most});
   o.optional("sequence_parallel", s.sequence_parallel, AsList<AsTruth, bool>{{}, most});
   o.optional("recompute", s.recompute, AsList<AsWord<Recompute>, Recompute>{recompute, most});
-  o.optional("zero", s.zero, AsList<AsCount, int>{{0, 1}, most});
+  o.optional("zero", s.zero, AsList<AsCount, int>{{0, 3}, most});
+  o.optional("cp", s.cp, AsList<AsCount, int>{{}, most});
   o.optional("vpp", s.vpp, AsList<AsCount, int>{{1, most_layers}, most});
   o.finish();
   return s;

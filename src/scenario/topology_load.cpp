@@ -79,7 +79,7 @@ Result<Tree> load_tree(const std::string& file, const Location& asked_by, const 
   return Tree{merged(std::move(below.node), std::move(tree.node)), std::move(below.errors), std::move(below.files)};
 }
 
-Result<Machine> read(Tree loaded, const std::string& file, const std::vector<Setting>& settings,
+Result<Machine> read(Tree&& loaded, const std::string& file, const std::vector<Setting>& settings,
                      const std::string& prefix) {
   auto& [tree, below, files] = loaded;
   Reader reader(prefix);

@@ -22,7 +22,7 @@ template <class T, class Parse>
 std::string exact(double value, std::initializer_list<Unit> units, Parse parse, T wanted) {
   for (const Unit& unit : units) {
     const double scaled = value / unit.size;
-    const std::string text = fmt::format("{:.12g}{}", scaled, unit.name);
+    std::string text = fmt::format("{:.12g}{}", scaled, unit.name);
     if (scaled < 1 || text.find('e') != std::string::npos) continue;
     if (const auto read = parse(text); read.ok && read.value == wanted) return text;
   }

@@ -10,8 +10,8 @@ namespace collcast::workload {
 namespace {
 
 /// In the order in which they are charged.
-constexpr std::array charges{&Breakdown::compute, &Breakdown::optimizer, &Breakdown::tp_exposed, &Breakdown::pp_exposed,
-                             &Breakdown::dp_exposed};
+constexpr std::array charges{&Breakdown::compute,    &Breakdown::optimizer,  &Breakdown::tp_exposed,
+                             &Breakdown::cp_exposed, &Breakdown::pp_exposed, &Breakdown::dp_exposed};
 
 std::size_t charge_of(std::string_view name) {
   const std::optional<Category> category = parse_category(name);
@@ -26,10 +26,12 @@ std::size_t charge_of(std::string_view name) {
       return 1;
     case Category::tp:
       return 2;
-    case Category::pp:
+    case Category::cp:
       return 3;
-    case Category::dp:
+    case Category::pp:
       return 4;
+    case Category::dp:
+      return 5;
   }
   check(false, "a known category");
   return 0;

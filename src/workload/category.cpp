@@ -10,7 +10,7 @@ namespace collcast {
 namespace {
 
 using enum Category;
-constexpr std::array categories{compute, forward, backward, recompute, optimizer, tp, pp, dp};
+constexpr std::array categories{compute, forward, backward, recompute, optimizer, tp, pp, dp, cp};
 
 }  // namespace
 
@@ -32,6 +32,8 @@ std::string_view to_string(Category category) {
       return "pp";
     case dp:
       return "dp";
+    case cp:
+      return "cp";
   }
   check(false, "a known category");
   return {};

@@ -48,6 +48,8 @@ class Check {
     if (!found_.empty()) return found_;
     tensor_parallel();
     pipeline();
+    sharding();
+    context_parallel();
     batch();
     machine();
     buckets();
@@ -91,16 +93,18 @@ class Check {
     positive("batch", "sequence", in_.batch.sequence);
     positive("batch", "micro_batch", in_.batch.micro_batch);
     positive("batch", "global_batch", in_.batch.global_batch);
-    for (const auto& [name, degree] : {std::pair{"cp", l.cp}, std::pair{"ep", l.ep}})
-      if (degree != 1)
-        wrong({"layout"}, std::string(name) + " " + std::to_string(degree) + " is not modelled", "expected 1");
+    positive("layout", "cp", l.cp);
+    if (l.ep != 1) wrong({"layout"}, "ep " + std::to_string(l.ep) + " is not modelled", "expected 1");
     if (in_.options.bucket < Bytes(1))
       wrong({"training.bucket"}, "the gradient bucket is empty", "expected a size such as 40MB");
     if (in_.options.gradient_bytes != 2 && in_.options.gradient_bytes != 4)
       wrong({"training.gradient_bytes"}, "gradient_bytes is " + std::to_string(in_.options.gradient_bytes),
             "expected 4 (fp32) or 2 (16 bit)");
-    if (in_.options.zero != 0 && in_.options.zero != 1)
-      wrong({"training.zero"}, "zero " + std::to_string(in_.options.zero) + " is not modelled", "expected 0 or 1");
+    if (in_.options.zero < 0 || in_.options.zero > 3)
+      wrong({"training.zero"}, "zero is " + std::to_string(in_.options.zero), "expected 0 to 3");
+    if (l.dp_shard < 0)
+      wrong({"layout.dp_shard"}, "dp_shard is " + std::to_string(l.dp_shard),
+            "expected at least 1, or 0 for all of dp");
     if (!(m.dropout >= 0 && m.dropout < 1))
       wrong({"model.dropout"}, "dropout is " + std::to_string(m.dropout), "expected 0 to below 1");
   }
@@ -142,11 +146,30 @@ class Check {
   }
 
   void pipeline() {
-    if (in_.model.layers % in_.layout.pp != 0)
+    const ParallelLayout& l = in_.layout;
+    if (l.uneven_stages && in_.model.layers % l.pp != 0)
+      uneven();
+    else if (in_.model.layers % in_.layout.pp != 0)
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(in_.layout.pp) + " does not divide layers " + std::to_string(in_.model.layers) +
                 seen("model.layers"),
             "use pp " + nearest_divisors(in_.model.layers, in_.layout.pp));
+    else
+      chunks();
+  }
+
+  void uneven() {
+    const ParallelLayout& l = in_.layout;
+    if (l.schedule == PipelineSchedule::interleaved)
+      wrong({"layout.pp", "model.layers"},
+            "schedule interleaved" + seen("layout.schedule") + " needs equal stages; pp " + std::to_string(l.pp) +
+                " does not divide layers " + std::to_string(in_.model.layers) + seen("model.layers"),
+            "use pp " + nearest_divisors(in_.model.layers, l.pp));
+    else if (workload::stage_layers(in_, 0) < 1 || workload::stage_layers(in_, l.pp - 1) < 1)
+      wrong({"layout.pp", "model.layers"},
+            "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
+                " layers" + seen("model.layers"),
+            "use pp " + std::to_string(std::max(1, in_.model.layers / 2)) + " or less");
     else
       chunks();
   }
@@ -183,6 +206,56 @@ class Check {
             "use vpp " + nearest_divisors(of_stage, l.vpp));
   }
 
+  void context_parallel() {
+    const ParallelLayout& l = in_.layout;
+    if (l.cp == 1) return;
+    const std::string cp = "cp " + std::to_string(l.cp);
+    if (l.order != RankOrder::tp_cp_ep_dp_pp)
+      wrong({"layout.cp", "layout.order"}, cp + " has no place in the order tp-pp-dp" + seen("layout.order"),
+            "use order: tp-cp-ep-dp-pp");
+    if (in_.options.attention != Attention::flash)
+      wrong({"layout.cp", "training.attention"}, cp + " needs flash attention" + seen("training.attention"),
+            "use attention: flash");
+    const bool ring = l.cp_exchange == ContextExchange::ring;
+    // Each rank of a ring has an early and a late piece of the sequence.
+    const int pieces = ring && in_.model.causal ? 2 : 1, sequence = in_.batch.sequence;
+    if (sequence % pieces != 0 || sequence / pieces % l.cp != 0)
+      wrong({"layout.cp", "batch.sequence"},
+            (pieces == 2 ? "twice " : "") + cp + " does not divide sequence " + std::to_string(sequence) +
+                seen("batch.sequence"),
+            "use cp " + nearest_divisors(sequence % pieces == 0 ? sequence / pieces : 1, l.cp));
+    if (ring || in_.model.heads % l.tp != 0) return;
+    const int heads = in_.model.heads / l.tp, keys = workload::kv_heads_per_rank(in_.model, l.tp);
+    const auto fits_keys = [&](int degree) { return keys % degree == 0 || degree % keys == 0; };
+    if (heads % l.cp != 0 || !fits_keys(l.cp))
+      wrong({"layout.cp", "model.heads", "layout.tp"},
+            cp + " does not divide the " + std::to_string(heads % l.cp != 0 ? heads : keys) +
+                (heads % l.cp != 0 ? " heads" : " KV heads") + " of a TP rank, which cp_exchange ulysses" +
+                seen("layout.cp_exchange") + " splits",
+            "use cp " + nearest_divisors(heads, l.cp, fits_keys) + ", or cp_exchange: ring");
+  }
+
+  void sharding() {
+    const ParallelLayout& l = in_.layout;
+    if (l.dp_shard > 0 && l.dp % l.dp_shard != 0)
+      wrong(
+          {"layout.dp_shard", "layout.dp"},
+          "dp_shard " + std::to_string(l.dp_shard) + " does not divide dp " + std::to_string(l.dp) + seen("layout.dp"),
+          "use dp_shard " + nearest_divisors(l.dp, l.dp_shard));
+    if (in_.options.zero < 2 || l.replicas() == 1) return;
+    // DeepSpeed refuses it too: what is split would be exchanged for every micro-batch on its way through the stages.
+    const std::string what = "zero " + std::to_string(in_.options.zero) + " is modelled ";
+    if (l.pp > 1)
+      wrong({"training.zero", "layout.pp"},
+            what + "without pipeline stages; pp is " + std::to_string(l.pp) + seen("layout.pp"),
+            "use zero 1 with pp, or pp 1");
+    else if (l.schedule != PipelineSchedule::one_f_one_b)
+      wrong({"training.zero", "layout.schedule"},
+            what + "with a backward behind each forward; the schedule is " + std::string(to_string(l.schedule)) +
+                seen("layout.schedule"),
+            "use schedule: 1f1b");
+  }
+
   void batch() {
     const std::int64_t per_pass = std::int64_t{in_.batch.micro_batch} * in_.layout.dp;
     const std::int64_t global = in_.batch.global_batch;
@@ -206,6 +279,12 @@ class Check {
             nearest);
     else if (rounds)
       turns(global, fits);
+    else if (constexpr std::int64_t most = 10'000'000;
+             splits_backward(in_.layout.schedule) && global / per_pass > most / (std::int64_t{3} * in_.layout.pp))
+      wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
+            "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) +
+                " turns of 3 x micro-batches x pp " + std::to_string(in_.layout.pp) + seen("layout.pp"),
+            "use fewer samples, or schedule: 1f1b");
     if (in_.model.learned_positions > 0 && in_.batch.sequence > in_.model.learned_positions)
       wrong({"batch.sequence", "model.learned_positions"},
             "sequence " + std::to_string(in_.batch.sequence) + " is longer than the model's " +
@@ -229,8 +308,9 @@ class Check {
 
   void machine() {
     const ParallelLayout& l = in_.layout;
-    const std::int64_t replica = std::int64_t{l.tp} * l.pp;
-    const std::string degrees = "tp " + std::to_string(l.tp) + " x pp " + std::to_string(l.pp);
+    const std::int64_t replica = std::int64_t{l.tp} * l.pp * l.cp;
+    const std::string degrees = "tp " + std::to_string(l.tp) + " x pp " + std::to_string(l.pp) +
+                                (l.cp > 1 ? " x cp " + std::to_string(l.cp) : std::string());
     const std::string there =
         " GPUs, the machine has " + std::to_string(ranks_) + seen(origins_.knows("nodes") ? "nodes" : "topology");
     if (replica > ranks_)
@@ -248,7 +328,7 @@ class Check {
     double largest = 0;
     for (const int stage : {0, in_.layout.pp - 1})
       largest = std::max(largest, in_.options.gradient_bytes * workload::stage_parameters(in_, stage).total());
-    if (in_.layout.dp > 1 && largest / static_cast<double>(in_.options.bucket.value()) > most)
+    if (in_.layout.replicas() > 1 && largest / static_cast<double>(in_.options.bucket.value()) > most)
       wrong({"training.bucket", "training", "model", "layout"},
             "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
                 " of gradients into more than 10000 pieces",

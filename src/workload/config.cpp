@@ -4,6 +4,17 @@
 
 namespace collcast {
 
+std::string_view to_string(ContextExchange exchange) {
+  switch (exchange) {
+    case ContextExchange::ring:
+      return "ring";
+    case ContextExchange::ulysses:
+      return "ulysses";
+  }
+  check(false, "a known context exchange");
+  return {};
+}
+
 std::string_view to_string(RankOrder order) {
   switch (order) {
     case RankOrder::tp_pp_dp:
@@ -23,9 +34,17 @@ std::string_view to_string(PipelineSchedule schedule) {
       return "1f1b";
     case PipelineSchedule::interleaved:
       return "interleaved";
+    case PipelineSchedule::zb_h1:
+      return "zb-h1";
+    case PipelineSchedule::zb_h2:
+      return "zb-h2";
   }
   check(false, "a known pipeline schedule");
   return {};
+}
+
+bool splits_backward(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2;
 }
 
 std::string_view to_string(Recompute recompute) {

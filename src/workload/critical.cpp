@@ -13,7 +13,7 @@ namespace {
 
 /// In picoseconds, so that sums are exact.
 struct Charges {
-  Picoseconds compute{}, tp{}, pp{}, dp{}, optimizer{}, wait{};
+  Picoseconds compute{}, tp{}, cp{}, pp{}, dp{}, optimizer{}, wait{};
 
   Picoseconds& of(Category category) {
     switch (category) {
@@ -26,6 +26,8 @@ struct Charges {
         return optimizer;
       case Category::tp:
         return tp;
+      case Category::cp:
+        return cp;
       case Category::pp:
         return pp;
       case Category::dp:
@@ -35,15 +37,14 @@ struct Charges {
     return wait;
   }
   Charges& operator+=(const Charges& more) {
-    for (const auto kind :
-         {&Charges::compute, &Charges::tp, &Charges::pp, &Charges::dp, &Charges::optimizer, &Charges::wait})
+    for (const auto kind : {&Charges::compute, &Charges::tp, &Charges::cp, &Charges::pp, &Charges::dp,
+                            &Charges::optimizer, &Charges::wait})
       this->*kind += more.*kind;
     return *this;
   }
   PathTimes times() const {
-    // Divided: a product with 1e-12, which no double is, has a last digit of its own (0.049999999999999996).
-    const auto seconds = [](Picoseconds time) { return Seconds(static_cast<double>(time.count()) / 1e12); };
-    return {seconds(compute), seconds(tp), seconds(pp), seconds(dp), seconds(optimizer), seconds(wait)};
+    return {to_seconds(compute),   to_seconds(tp),   to_seconds(pp), to_seconds(dp),
+            to_seconds(optimizer), to_seconds(wait), to_seconds(cp)};
   }
 };
 
@@ -95,12 +96,16 @@ std::string text(Doing doing, const Span& span, const Schedule& schedule) {
       return numbered("F ", "mb", span);
     case Doing::backward:
       return numbered("B ", "mb", span);
+    case Doing::weights:
+      return numbered("W ", "mb", span);
     case Doing::message_on:
       return "send on";
     case Doing::message_back:
       return "send back";
     case Doing::bucket:
       return numbered("gradient bucket ", "", span);
+    case Doing::reduction:
+      return "gradient reduction";
     case Doing::tied:
       return "embedding gradients";
     case Doing::optimizer:

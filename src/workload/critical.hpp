@@ -13,7 +13,19 @@
 
 namespace collcast::workload {
 
-enum class Doing { forward, backward, message_on, message_back, bucket, tied, optimizer, gather, task };
+enum class Doing {
+  forward,
+  backward,
+  weights,
+  message_on,
+  message_back,
+  bucket,
+  reduction,
+  tied,
+  optimizer,
+  gather,
+  task
+};
 inline constexpr std::size_t doings = static_cast<std::size_t>(Doing::task) + 1;
 
 /// What an operation is part of.

@@ -5,7 +5,8 @@
 // the logits in fp32 three times (12 bytes per logit) and, backward, the saved probabilities once (4) for the
 // 16-bit gradient. Adam on fp32 state reads gradient, master and moments and writes master, moments and the
 // 16-bit weight: 26 + g bytes per locally owned parameter; the norm pass reads its gradient once more (g); the
-// whole gradient buffer is zeroed (g). 38 bytes at g = 4 without a distributed optimizer.
+// whole gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed
+// optimizer.
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
 
@@ -30,11 +31,15 @@ Segments embedding_segments(const StepInputs& in) {
 
   // Every rank scatters the rows of its part of the vocabulary: T/t on average.
   const double scattered = 2.0 * in.options.gradient_bytes * all / in.layout.tp;
-  s.backward = joined({{"embedding", Category::backward, before, tp.gather},
-                       {"embedding",
-                        Category::backward,
-                        {timer.memory("embedding gradient", Volume(w * all + scattered))},
-                        std::nullopt}});
+  // All but dropout's is a gradient of weights.
+  std::vector<Segment> backward{{"embedding", Category::backward, before, tp.gather}};
+  const Segment weights{
+      "embedding", Category::backward, {timer.memory("embedding gradient", Volume(w * all + scattered))}, std::nullopt};
+  if (splits_backward(in.layout.schedule))
+    s.weights = {weights};
+  else
+    backward.push_back(weights);
+  s.backward = joined(std::move(backward));
   return s;
 }
 
@@ -53,13 +58,20 @@ Segments head_segments(const StepInputs& in) {
                        {timer.core_gemm("logits", product, Volume(w * (T * h + h * v + T * v))),
                         timer.memory("loss", Volume(12 * T * v))},
                        std::nullopt}});
+  const bool splits = splits_backward(in.layout.schedule);
+  std::vector<Operation> logits{timer.core_gemm("logits input gradient", product, Volume(w * (T * v + h * v + T * h)))};
+  const Operation weights =
+      timer.core_gemm("logits weight gradient", product, Volume(w * (T * v + T * h) + 2 * g * h * v));
+  if (!splits) logits.push_back(weights);
+  if (splits)
+    s.weights = joined({{"logits input", Category::backward, {}, tp.gather},
+                        {"logits weights", Category::backward, {weights}, std::nullopt}});
   s.backward = joined(
-      {{"loss", Category::backward, {timer.memory("loss gradient", Volume((4 + w) * T * v))}, tp.gather},
-       {"logits",
+      {{"loss",
         Category::backward,
-        {timer.core_gemm("logits input gradient", product, Volume(w * (T * v + h * v + T * h))),
-         timer.core_gemm("logits weight gradient", product, Volume(w * (T * v + T * h) + 2 * g * h * v))},
-        tp.reduce},
+        {timer.memory("loss gradient", Volume((4 + w) * T * v))},
+        splits ? std::nullopt : tp.gather},
+       {"logits", Category::backward, logits, tp.reduce},
        {"final norm", Category::backward, {timer.memory("final norm gradient", Volume(5 * w * rows))}, std::nullopt}});
   return s;
 }
@@ -69,10 +81,10 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
   const KernelTimer timer(in);
   const double g = in.options.gradient_bytes;
   const double held = stage_parameters(in, stage).total();
-  const double owned = in.options.zero >= 1 ? held / in.layout.dp : held;
+  const double part = held / in.layout.shards(), owned = in.options.zero >= 1 ? part : held;
   return {timer.memory("gradient norm", Volume(g * owned)),
           timer.memory("adam", Volume((g + timer.precision().adam) * owned)),
-          timer.memory("zero gradients", Volume(g * held))};
+          timer.memory("zero gradients", Volume(g * (in.options.zero >= 2 ? part : held)))};
 }
 
 }  // namespace collcast::workload

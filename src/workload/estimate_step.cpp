@@ -3,20 +3,22 @@
 #include <algorithm>
 
 #include "workload/interleaved.hpp"
+#include "workload/sharded.hpp"
 
 namespace collcast::workload {
 
 namespace {
 
 /// From the end of the stage's last backward to the end of its last bucket. `later`: as Pipeline's, of its chunks.
-GradientTerms gradient_tail(const StagePlan& stage, bool overlap, std::span<const Seconds> later) {
+GradientTerms gradient_tail(const StagePlan& stage, bool splits, bool overlap, std::span<const Seconds> later) {
   // Time from the end of each unit's backward to the stage's last.
   std::vector<Seconds> left(stage.units.size());
   for (std::size_t u = 1; u < stage.units.size(); ++u) {
     const int chunk = stage.units[u].chunk;
     const bool first = chunk != stage.units[u - 1].chunk;
-    left[u] =
-        first ? later[static_cast<std::size_t>(chunk)] : left[u - 1] + stage.work(stage.units[u - 1]).backward_time();
+    left[u] = first ? later[static_cast<std::size_t>(chunk)]
+                    : left[u - 1] + (splits ? stage.work(stage.units[u - 1]).weights_time()
+                                            : stage.work(stage.units[u - 1]).backward_time());
   }
   GradientTerms tail;
   Seconds queued{};
@@ -60,7 +62,8 @@ Pipeline add_pipeline(const StepPlan& plan, ClosedForm& form) {
     }
     pipeline = run_pipeline(plan.schedule, blocked, none, plan.micro_batches);
     // The message that a stage ends with is none of its backward.
-    for (std::size_t i = 0; i < plan.transfer.size(); ++i) pipeline.ahead[i + 1] += plan.transfer[i];
+    if (!splits_backward(plan.schedule))
+      for (std::size_t i = 0; i < plan.transfer.size(); ++i) pipeline.ahead[i + 1] += plan.transfer[i];
   }
   form.pipeline = pipeline.terms;
   form.transfers = form.pipeline.total() - without;
@@ -75,12 +78,14 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) 
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
     GradientTerms terms =
-        gradient_tail(stage, plan.overlap_dp,
+        gradient_tail(stage, splits_backward(plan.schedule), plan.overlap_dp,
                       chunks > 1 ? std::span(pipeline.later).subspan(i * chunks, chunks) : std::span<const Seconds>());
     terms.stage = static_cast<int>(i);
+    if (plan.zero == 2) terms.times = plan.micro_batches;
     terms.ahead = pipeline.ahead[i];
     // Without overlap the exchange also waits for the message that the stage's last backward ends with and blocks for.
-    if (!plan.overlap_dp && !plan.overlap_pp && i > 0) terms.ahead -= plan.transfer[i - 1];
+    if (!plan.overlap_dp && !plan.overlap_pp && i > 0 && !splits_backward(plan.schedule))
+      terms.ahead -= plan.transfer[i - 1];
     if (terms.exposed() > longest.exposed()) longest = terms;
     const bool at_end = i == 0 || i + 1 == plan.stages.size();
     if (at_end && terms.exposed() > end.exposed()) end = terms;
@@ -95,6 +100,10 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) 
 StepEstimate estimate_step(const StepPlan& plan) {
   StepEstimate e;
   e.terms.gradients = exposed_gradients(plan, add_pipeline(plan, e.terms));
+  if (plan.zero == 3) {
+    e.terms.sharding = sharding_terms(sharded_passes(plan.stages.front(), plan.reshard), plan.overlap_dp);
+    e.terms.sharding.times = plan.micro_batches;
+  }
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
     if (stage.optimizer_time() + stage.gather <= e.terms.optimizer + e.terms.gather) continue;
@@ -108,8 +117,9 @@ StepEstimate estimate_step(const StepPlan& plan) {
   const int m = plan.micro_batches;
   e.breakdown.compute = m * slowest.compute_time();
   e.breakdown.tp_exposed = m * slowest.tp_time();
+  e.breakdown.cp_exposed = m * slowest.cp_time();
   e.breakdown.pp_exposed = e.terms.transfers;
-  e.breakdown.dp_exposed = e.terms.gradients.exposed() + slowest.gather;
+  e.breakdown.dp_exposed = e.terms.gradients.exposed() + e.terms.sharding.exposed() + slowest.gather;
   e.breakdown.optimizer = slowest.optimizer_time();
   // What is left; sums in another order may leave a few ulps below zero.
   e.breakdown.bubble = std::max(Seconds{}, e.total - e.breakdown.total());
@@ -122,6 +132,6 @@ StepEstimate estimate_step(const StepPlan& plan) {
 
 namespace collcast {
 
-Seconds GradientTerms::exposed() const { return std::max(buckets - left - ahead, Seconds{}) + tied; }
+Seconds GradientTerms::exposed() const { return times * std::max(buckets - left - ahead, Seconds{}) + tied; }
 
 }  // namespace collcast

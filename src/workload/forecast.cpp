@@ -26,11 +26,11 @@ LayerTimes layer_times(const StagePlan& stage) {
     if (u.kind == UnitKind::layer) layer = &u;
   check(layer != nullptr, "every stage has a layer");
   const UnitWork& work = stage.work(*layer);
-  LayerTimes t{work.forward_time(), work.backward_time(), {}, {}};
-  for (const std::vector<Stretch>* stretches : {&work.forward, &work.backward})
-    for (const Stretch& s : *stretches)
-      if (!s.computes()) t.tp_comm += s.time;
-  t.tp_exposed = t.tp_comm;
+  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}};
+  t.tp_comm = t.tp_exposed =
+      work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
+  t.cp_comm = work.sum_of([](const Stretch& s) { return s.category == Category::cp ? s.time : s.beside; });
+  t.cp_exposed = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
   return t;
 }
 
@@ -45,9 +45,11 @@ StageTerms stage_terms(const StepPlan& plan) {
     }
     last = unit.work;
     const UnitWork& work = stage.work(unit);
-    terms.units.push_back({unit.kind == UnitKind::layer ? "layer" : unit.label, 1, {}, {}});
-    for (const std::vector<Stretch>* stretches : {&work.forward, &work.backward})
-      for (const Stretch& s : *stretches) (s.computes() ? terms.units.back().compute : terms.units.back().tp) += s.time;
+    terms.units.push_back({unit.kind == UnitKind::layer ? "layer" : unit.label, 1, {}, {}, {}});
+    StageTerms::Unit& of = terms.units.back();
+    of.compute = work.sum_of([](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
+    of.tp = work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
+    of.cp = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
   }
   return terms;
 }
@@ -186,9 +188,9 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
   if (Diagnostics wrong = name_algorithms(result, fabric, policy); !wrong.empty()) return wrong;
 
   result.operations = layer_operations(in);
-  if (result.layer.tp_comm > Seconds{})
+  if (const LayerTimes& layer = result.layer; layer.tp_comm > Seconds{})
     result.compute_to_communication =
-        (result.layer.forward + result.layer.backward - result.layer.tp_comm) / result.layer.tp_comm;
+        (layer.forward + layer.backward - layer.tp_comm - layer.cp_exposed) / layer.tp_comm;
   const StepRates achieved = rates(in, result.step);
   result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;
   result.model_flops_per_gpu = achieved.model_flops_per_gpu;

@@ -38,6 +38,8 @@ std::string_view to_string(Dimension dimension) {
       return "pp";
     case Dimension::dp:
       return "dp";
+    case Dimension::cp:
+      return "cp";
   }
   check(false, "a known dimension");
   return {};
@@ -62,9 +64,27 @@ RankGroups groups_of(const ParallelLayout& l, Rank rank) {
   return {rank, along(rank, d.tp), along(rank, d.pp), along(rank, d.dp), along(rank, d.cp), along(rank, ep)};
 }
 
+namespace {
+
+/// CP and then DP as one digit; with CP the two are neighbours (check_step).
+Digit replica_digit(const ParallelLayout& l) {
+  const Digits d = digits(l);
+  return {l.cp > 1 ? d.cp.stride : d.dp.stride, l.replicas()};
+}
+
+}  // namespace
+
+Group replica_group(const ParallelLayout& l, Rank rank) { return along(rank, replica_digit(l)); }
+
+Group shard_group(const ParallelLayout& l, Rank rank) { return along(rank, {replica_digit(l).stride, l.shards()}); }
+
+Group shard_copies(const ParallelLayout& l, Rank rank) {
+  return along(rank, {replica_digit(l).stride * l.shards(), l.shard_copies()});
+}
+
 std::vector<Group> all_groups(const ParallelLayout& l, Dimension dimension) {
   const Digits d = digits(l);
-  const std::array<Digit, 3> by_dimension{d.tp, d.pp, d.dp};
+  const std::array<Digit, 4> by_dimension{d.tp, d.pp, d.dp, d.cp};
   const Digit digit = by_dimension[static_cast<std::size_t>(dimension)];
   std::vector<Group> groups;
   for (int r = 0; r < l.world(); ++r) {

@@ -40,6 +40,13 @@ Operation KernelTimer::core_gemm(std::string name, Flops flops, Volume bytes) co
                entry(inputs_.kernels.gemm, precision_.core), entry(inputs_.gpu.peak, precision_.core));
 }
 
+Operation KernelTimer::unaligned_gemm(std::string name, Flops flops, Volume bytes) const {
+  const auto vector_rate = inputs_.gpu.peak.find("fp32");
+  if (vector_rate == inputs_.gpu.peak.end()) return core_gemm(std::move(name), flops, bytes);
+  return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.core},
+               entry(inputs_.kernels.gemm, precision_.core), vector_rate->second);
+}
+
 Operation KernelTimer::flash(std::string name, Flops flops, Volume bytes) const {
   return timed({std::move(name), OperationKind::attention, flops, bytes, {}, {}, precision_.core},
                entry(inputs_.kernels.attention, precision_.core), entry(inputs_.gpu.peak, precision_.core));

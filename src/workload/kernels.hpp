@@ -20,8 +20,12 @@ class KernelTimer {
 
   Operation linear(std::string name, Flops, Volume) const;     ///< GEMM of a linear layer
   Operation core_gemm(std::string name, Flops, Volume) const;  ///< GEMM of unfused attention or the logits
-  Operation flash(std::string name, Flops, Volume) const;      ///< fused attention
-  Operation memory(std::string name, Volume) const;            ///< element-wise, norms, optimizer
+  /// The same where rows of the operands are no multiple of 16 bytes long: tensor cores cannot be fed, and vector units
+  /// compute at their fp32 rate (NVIDIA, Matrix multiplication background user's guide, "Requirements to use tensor
+  /// cores"; docs/steps.md).
+  Operation unaligned_gemm(std::string name, Flops, Volume) const;
+  Operation flash(std::string name, Flops, Volume) const;  ///< fused attention
+  Operation memory(std::string name, Volume) const;        ///< element-wise, norms, optimizer
 
  private:
   Operation timed(Operation, const KernelEfficiency&, FlopRate peak) const;

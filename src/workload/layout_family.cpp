@@ -5,6 +5,7 @@
 // when the exchange ends. Stages at equal places of the machine, with equal ends, are one kind and priced once.
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "collcast/evaluate/symmetry.hpp"
 #include "collcast/workload/search.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/kernels.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/segments.hpp"
@@ -26,20 +28,35 @@ using namespace workload;
 struct PassSums {
   Seconds kernels{};
   int gathers = 0, reductions = 0;  ///< all_gather; reduce_scatter, or all_reduce without sequence parallelism
+  int launches = 0;
+  struct Ring {
+    Seconds kernels{};
+    int messages = 0;
+    double bytes = 0;
+  };
+  std::vector<Ring> rings;          ///< CP: their kernels are in `kernels` as well
+  std::vector<double> all_to_alls;  ///< CP: bytes
 };
 struct UnitSums {
-  PassSums forward, backward;
+  PassSums forward, backward, weights;
 };
 
 PassSums sums(const std::vector<Segment>& segments) {
   PassSums p;
   for (const Segment& s : segments) {
-    for (const Operation& op : s.operations) p.kernels += op.time;
+    Seconds kernels{};
+    for (const Operation& op : s.operations) {
+      p.kernels += op.time;
+      kernels += op.time;
+    }
+    if (s.ring_messages > 0) p.rings.push_back({kernels, s.ring_messages, s.ring_bytes});
+    if (s.all_to_all_bytes > 0) p.all_to_alls.push_back(s.all_to_all_bytes);
     if (s.then) ++(*s.then == CollectiveKind::all_gather ? p.gathers : p.reductions);
   }
+  p.launches = launches(segments);
   return p;
 }
-UnitSums sums(const Segments& s) { return {sums(s.forward), sums(s.backward)}; }
+UnitSums sums(const Segments& s) { return {sums(s.forward), sums(s.backward), sums(s.weights)}; }
 
 constexpr std::size_t unit_kinds = 3;
 constexpr std::size_t at(UnitKind kind) { return static_cast<std::size_t>(kind); }
@@ -69,14 +86,17 @@ bool same_site(const Site& a, const Site& b) {
 /// Stages that price alike.
 struct StageKind {
   int stage = 0;  ///< the first of them
-  std::size_t tp = 0, dp = 0;
+  std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
+  int layers = 0;
   bool has_embedding = false, has_head = false;
   std::vector<UnitKind> units;         ///< of which each work is
   std::vector<std::int64_t> buckets;   ///< full ones by unit of the stage
   std::size_t rest_unit = 0;           ///< that completes the last bucket
   double rest = 0;                     ///< bytes of it; 0: there is none
-  std::array<Seconds, 2> optimizer{};  ///< without and with a distributed one
+  std::array<Seconds, 4> optimizer{};  ///< by ZeRO stage
   std::array<Seconds, unit_kinds> forward_compute{}, forward_tp{}, backward_compute{}, backward_tp{};
+  std::array<Seconds, unit_kinds> forward_cp{}, backward_cp{};  ///< exposed
+  std::array<Seconds, unit_kinds> weights_compute{}, weights_tp{};
 };
 
 }  // namespace
@@ -88,6 +108,7 @@ class LayoutFamily::State {
     plan_.chunks = in_.layout.vpp;
     plan_.overlap_dp = in_.options.overlap_dp;
     plan_.overlap_pp = in_.options.overlap_pp;
+    plan_.reshard = in_.options.reshard_after_forward;
     const int stages = in_.layout.pp;
     for (int i = 0; i < stages; ++i) add_stage(fabric, i);
     const int boundaries = plan_.chunks > 1 ? stages : stages - 1;
@@ -114,21 +135,28 @@ class LayoutFamily::State {
     return sites_.size() - 1;
   }
 
-  std::size_t site(const Fabric& fabric, Dimension dimension, const Group& group) {
+  std::size_t site(const Fabric& fabric, GroupOf group_of, Rank rank) {
+    const Group group = group_of(in_.layout, rank);
     return site(moved_to_front(
-        fabric, {CollectiveKind::all_reduce, group, {}, 0, groups_alongside(in_.layout, fabric, dimension, group)}));
+        fabric, {CollectiveKind::all_reduce, group, {}, 0, groups_alongside(in_.layout, fabric, group_of, group)}));
   }
 
   void add_stage(const Fabric& fabric, int stage) {
-    const RankGroups groups = groups_of(in_.layout, rank_at(in_.layout, {0, stage, 0, 0, 0}));
+    const Rank rank = rank_at(in_.layout, {0, stage, 0, 0, 0});
     StageKind kind;
     kind.stage = stage;
-    if (in_.layout.tp > 1) kind.tp = site(fabric, Dimension::tp, groups.tp);
-    if (in_.layout.dp > 1) kind.dp = site(fabric, Dimension::dp, groups.dp);
+    if (in_.layout.tp > 1) kind.tp = site(fabric, groups_along(Dimension::tp), rank);
+    if (in_.layout.cp > 1) kind.cp = site(fabric, groups_along(Dimension::cp), rank);
+    if (in_.layout.replicas() > 1) kind.dp = site(fabric, replica_group, rank);
+    if (in_.layout.shards() > 1) kind.shards = site(fabric, shard_group, rank);
+    if (in_.layout.shard_copies() > 1) kind.copies = site(fabric, shard_copies, rank);
+    kind.layers = stage_layers(in_, stage);
     kind.has_embedding = has_embedding(in_, stage);
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
-      return k.tp == kind.tp && k.dp == kind.dp && k.has_embedding == kind.has_embedding && k.has_head == kind.has_head;
+      return k.tp == kind.tp && k.cp == kind.cp && k.dp == kind.dp && k.shards == kind.shards &&
+             k.copies == kind.copies && k.layers == kind.layers && k.has_embedding == kind.has_embedding &&
+             k.has_head == kind.has_head;
     });
     kind_of_stage_.push_back(static_cast<std::size_t>(found - kinds_.begin()));
     if (found == kinds_.end()) {
@@ -150,28 +178,20 @@ class LayoutFamily::State {
   }
 
   void add_units(StageKind& kind) {
-    const TransformerConfig& m = in_.model;
-    const int tp = in_.layout.tp, layers = m.layers / in_.layout.pp;
-    std::vector<double> gradients;
-    const auto unit = [&](const RankParameters& p) { gradients.push_back(in_.options.gradient_bytes * p.total()); };
-    if (kind.has_embedding) {
-      kind.units.push_back(UnitKind::embedding);
-      unit(embedding_parameters(m, tp));
-    }
+    if (kind.has_embedding) kind.units.push_back(UnitKind::embedding);
     kind.units.push_back(UnitKind::layer);
-    for (int i = 0; i < layers; ++i) unit(layer_parameters(m, tp));
-    if (kind.has_head) {
-      kind.units.push_back(UnitKind::head);
-      unit(head_parameters(m, tp, m.tied_embeddings && in_.layout.pp == 1));
-    }
-    if (in_.layout.dp > 1) {
+    if (kind.has_head) kind.units.push_back(UnitKind::head);
+    std::vector<double> gradients;
+    for (const UnitParameters& unit : unit_parameters(in_, kind.stage))
+      gradients.push_back(in_.options.gradient_bytes * unit.own);
+    if (in_.layout.replicas() > 1) {
       const BucketFill fill = fill_buckets(gradients, static_cast<double>(in_.options.bucket.value()));
       kind.buckets.assign(gradients.size(), 0);
       for (std::int64_t b = 0; b < fill.full; ++b) ++kind.buckets[fill.unit[static_cast<std::size_t>(b)]];
       kind.rest = fill.rest;
       if (fill.rest > 0) kind.rest_unit = fill.unit.back();
     }
-    for (const int zero : {0, 1}) {
+    for (const int zero : {0, 1, 2, 3}) {
       in_.options.zero = zero;
       for (const Operation& op : optimizer_operations(in_, kind.stage))
         kind.optimizer[static_cast<std::size_t>(zero)] += op.time;
@@ -180,15 +200,16 @@ class LayoutFamily::State {
 
   /// Units and stretches of a stage, all of length 0.
   void add_blank_stage(const StageKind& kind) {
-    const std::vector<Stretch> pass{{"", Category::forward, {}}, {"", Category::tp, {}}};
+    const std::vector<Stretch> pass{
+        {"", Category::forward, {}, {}}, {"", Category::tp, {}, {}}, {"", Category::cp, {}, {}}};
     StagePlan stage;
     for (const UnitKind unit : kind.units) {
-      const int count = unit == UnitKind::layer ? in_.model.layers / in_.layout.pp : 1, chunks = plan_.chunks;
+      const int count = unit == UnitKind::layer ? kind.layers : 1, chunks = plan_.chunks;
       for (int i = 0; i < count; ++i) {
         const int chunk = unit == UnitKind::layer ? i / (count / chunks) : unit == UnitKind::head ? chunks - 1 : 0;
         stage.units.push_back({unit, "", stage.works.size(), chunk});
       }
-      stage.works.push_back({pass, pass, 0});
+      stage.works.push_back({pass, pass, 0, {}, {}, pass});
     }
     stage.optimizer.resize(1);
     plan_.stages.push_back(std::move(stage));
@@ -198,7 +219,7 @@ class LayoutFamily::State {
     const Group pp = groups_of(in_.layout, rank_at(in_.layout, {})).pp;
     const auto ends = [&](const Group& g) { return Group::listed({g[0], g[in_.layout.pp - 1]}); };
     Site place{CollectiveKind::all_reduce, ends(pp), {}, 0, {}};
-    for (const Group& other : groups_alongside(in_.layout, fabric, Dimension::pp, pp))
+    for (const Group& other : groups_alongside(in_.layout, fabric, groups_along(Dimension::pp), pp))
       place.alongside.push_back(ends(other));
     tied_ = price(site(moved_to_front(fabric, place)), CollectiveKind::all_reduce, tied_bytes(in_));
     tied_errors_ = std::exchange(errors_, {});
@@ -238,6 +259,7 @@ class LayoutFamily::State {
     for (const StageKind& kind : kinds_) price_gradients(kind);
     fill_transfers();
     plan_.micro_batches = in_.batch.micro_batches(in_.layout);
+    plan_.zero = in_.options.zero;
     if (tied_) {
       plan_.stages.front().tied_embedding = plan_.stages.back().tied_embedding = *tied_;
       errors_.insert(errors_.end(), tied_errors_.begin(), tied_errors_.end());
@@ -250,7 +272,12 @@ class LayoutFamily::State {
     for (std::size_t b = 0; b < boundaries_.size(); ++b)
       for (const std::size_t s : boundaries_[b])
         transfers_[b] = std::max(transfers_[b], price(s, CollectiveKind::sendrecv, stage_message_bytes(in_)));
-    for (std::size_t i = 0; i < plan_.transfer.size(); ++i) plan_.transfer[i] = transfers_[kind_of_boundary_[i]];
+    for (std::size_t i = 0; i < plan_.transfer.size(); ++i) {
+      plan_.transfer[i] = transfers_[kind_of_boundary_[i]];
+      if (!gathers_messages(in_)) continue;
+      const StageKind& receiver = kinds_[kind_of_stage_[(i + 1) % plan_.stages.size()]];
+      plan_.transfer[i] += price(receiver.tp, CollectiveKind::all_gather, tp_bytes(in_));
+    }
   }
 
   void price_units(StageKind& kind, const Kernels& k) {
@@ -262,14 +289,33 @@ class LayoutFamily::State {
       if (kind.has_head) loss = loss_reductions * price(kind.tp, CollectiveKind::all_reduce, loss_bytes(in_));
     }
     const auto tp = [&](const PassSums& p) { return p.gathers * gather + p.reductions * reduction; };
+    const auto exposed_cp = [&](const PassSums& p) {
+      Seconds total{};
+      for (const PassSums::Ring& ring : p.rings) {
+        const Seconds messages = ring.messages * price(kind.cp, CollectiveKind::sendrecv, ring.bytes);
+        total += in_.options.overlap_cp ? std::max(messages - ring.kernels, Seconds{}) : messages;
+      }
+      for (const double bytes : p.all_to_alls) total += price(kind.cp, CollectiveKind::alltoall, bytes);
+      return total;
+    };
     for (const UnitKind unit : kind.units) {
       const std::size_t part = at(unit);
       const UnitSums& u = k.units[part];
-      kind.forward_compute[part] = u.forward.kernels;
-      kind.forward_tp[part] = tp(u.forward) + (unit == UnitKind::head ? loss : Seconds{});
-      kind.backward_compute[part] = u.backward.kernels;
+      const bool reduces = unit == UnitKind::head && in_.layout.tp > 1;
+      kind.weights_tp[part] = tp(u.weights);
+      kind.weights_compute[part] = with_wait(u.weights, 0, kind.weights_tp[part]);
+      kind.forward_cp[part] = exposed_cp(u.forward);
+      kind.backward_cp[part] = exposed_cp(u.backward);
+      kind.forward_tp[part] = tp(u.forward) + (reduces ? loss : Seconds{});
+      kind.forward_compute[part] =
+          with_wait(u.forward, reduces ? loss_reductions : 0, kind.forward_tp[part] + kind.forward_cp[part]);
       kind.backward_tp[part] = tp(u.backward);
+      kind.backward_compute[part] = with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part]);
     }
+  }
+
+  Seconds with_wait(const PassSums& pass, int more_launches, Seconds tp) const {
+    return pass.kernels + launch_wait(in_, pass.launches + more_launches, pass.kernels + tp);
   }
 
   void fill_stage(StagePlan& stage, const StageKind& kind) {
@@ -280,22 +326,51 @@ class LayoutFamily::State {
       unit.forward[1].time = kind.forward_tp[part];
       unit.backward[0].time = kind.backward_compute[part];
       unit.backward[1].time = kind.backward_tp[part];
+      unit.weights[0].time = kind.weights_compute[part];
+      unit.weights[1].time = kind.weights_tp[part];
+      unit.forward[2].time = kind.forward_cp[part];
+      unit.backward[2].time = kind.backward_cp[part];
     }
-    stage.optimizer[0].time = kind.optimizer[in_.options.zero >= 1 ? 1 : 0];
+    stage.optimizer[0].time = kind.optimizer[static_cast<std::size_t>(in_.options.zero)];
+  }
+
+  /// Summed over the replicas, and with ZeRO split over the shards.
+  Seconds reduction(const StageKind& kind, double bytes) {
+    if (in_.options.zero == 0) return price(kind.dp, CollectiveKind::all_reduce, bytes);
+    Seconds time{};
+    if (in_.layout.shards() > 1) time += price(kind.shards, CollectiveKind::reduce_scatter, bytes);
+    if (in_.layout.shard_copies() > 1)
+      time += price(kind.copies, CollectiveKind::all_reduce, bytes / in_.layout.shards());
+    return time;
+  }
+  Seconds gather(const StageKind& kind, double bytes) {
+    return in_.layout.shards() > 1 ? price(kind.shards, CollectiveKind::all_gather, bytes) : Seconds{};
+  }
+
+  /// ZeRO-3: units by themselves, on the one stage.
+  void price_unit_exchanges(const StageKind& kind) {
+    StagePlan& stage = plan_.stages.front();
+    stage.buckets.clear();
+    stage.gather = {};
+    const double weight = KernelTimer(in_).precision().activation;
+    const std::vector<UnitParameters> parameters = unit_parameters(in_, kind.stage);
+    for (std::size_t u = 0; u < stage.units.size(); ++u) {
+      UnitWork& unit = stage.works[stage.units[u].work];
+      unit.gather = gather(kind, weight * parameters[u].used);
+      unit.reduce = reduction(kind, in_.options.gradient_bytes * parameters[u].own);
+    }
   }
 
   /// Buckets and gather of a kind's stages.
   void price_gradients(const StageKind& kind) {
-    if (in_.layout.dp == 1) return;
+    if (in_.layout.replicas() == 1) return;
+    if (in_.options.zero == 3) return price_unit_exchanges(kind);
     const bool sharded = in_.options.zero >= 1;
-    const CollectiveKind reduce = sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     const auto any_full = std::ranges::any_of(kind.buckets, [](std::int64_t n) { return n > 0; });
     const double size = static_cast<double>(in_.options.bucket.value());
-    const Seconds full = any_full ? price(kind.dp, reduce, size) : Seconds{};
-    const Seconds rest = kind.rest > 0 ? price(kind.dp, reduce, kind.rest) : Seconds{};
-    const Seconds gather = sharded && in_.options.optimizer
-                               ? price(kind.dp, CollectiveKind::all_gather, gathered_bytes(in_, kind.stage))
-                               : Seconds{};
+    const Seconds full = any_full ? reduction(kind, size) : Seconds{};
+    const Seconds rest = kind.rest > 0 ? reduction(kind, kind.rest) : Seconds{};
+    const Seconds update = sharded && in_.options.optimizer ? gather(kind, gathered_bytes(in_, kind.stage)) : Seconds{};
     buckets_.clear();
     for (std::size_t u = kind.buckets.size(); u-- > 0;) {
       const bool last = kind.rest > 0 && u == kind.rest_unit;
@@ -305,7 +380,7 @@ class LayoutFamily::State {
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
       if (&kinds_[kind_of_stage_[i]] != &kind) continue;
       plan_.stages[i].buckets = buckets_;
-      plan_.stages[i].gather = gather;
+      plan_.stages[i].gather = update;
     }
   }
 
@@ -341,7 +416,7 @@ LayoutFamily& LayoutFamily::operator=(LayoutFamily&&) noexcept = default;
 Result<LayoutEstimate> LayoutFamily::estimate(const LayoutChoice& choice) { return state_->estimate(choice); }
 
 PipelineSchedule schedule_of(const LayoutChoice& choice, PipelineSchedule base) {
-  if (base == PipelineSchedule::gpipe) return base;
+  if (base == PipelineSchedule::gpipe || (splits_backward(base) && choice.vpp == 1)) return base;
   return choice.vpp > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
 }
 
@@ -349,6 +424,9 @@ void put(const LayoutChoice& choice, StepInputs& in) {
   in.layout.tp = choice.tp;
   in.layout.pp = choice.pp;
   in.layout.dp = choice.dp;
+  in.layout.cp = choice.cp;
+  // A part of the replicas that were asked for; 0 stays 0.
+  if (in.layout.dp_shard > 0) in.layout.dp_shard = std::gcd(in.layout.dp_shard, std::max(choice.dp, 1));
   in.layout.vpp = choice.vpp;
   in.layout.schedule = schedule_of(choice, in.layout.schedule);
   in.layout.sequence_parallel = choice.sequence_parallel;

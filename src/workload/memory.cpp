@@ -8,6 +8,7 @@
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/share.hpp"
+#include "workload/zero_bubble.hpp"
 
 namespace collcast::workload {
 
@@ -64,10 +65,61 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
   put(fullest, terms);
 }
 
+/// The same for zero bubble, with what waits for its weight gradients.
+void put_fullest_split(const StepInputs& in, int stage, MemoryTerms& terms) {
+  const std::vector<Turn> order =
+      zero_bubble_order(in.layout.schedule, in.layout.pp, stage, in.batch.micro_batches(in.layout));
+  int held = 0, waiting = 0, most_held = 0, most_waiting = 0;
+  Volume most{-1};
+  for (const Turn& turn : order) {
+    held += turn.weights ? 0 : turn.backward ? -1 : 1;
+    waiting += turn.weights ? -1 : turn.backward ? 1 : 0;
+    put({held, held, held}, terms);
+    terms.waiting = waiting;
+    if (terms.activations() <= most) continue;
+    most = terms.activations();
+    most_held = held;
+    most_waiting = waiting;
+  }
+  put({most_held, most_held, most_held}, terms);
+  terms.waiting = most_waiting;
+}
+
 /// Weights, gradients and optimizer.
 double state_bytes(const MemoryTerms& terms) {
   return terms.parameters.total() *
-         (terms.weight_bytes + terms.gradient_bytes + terms.optimizer_bytes / terms.optimizer_shares);
+         (terms.weight_bytes / terms.weight_shares + terms.gradient_bytes / terms.gradient_shares +
+          terms.optimizer_bytes / terms.optimizer_shares);
+}
+
+/// Of a stage's units one after the other as many as `together`, where that is most.
+double largest(const std::vector<UnitParameters>& units, double UnitParameters::*size, std::size_t together) {
+  double most = 0;
+  for (std::size_t first = 0; first < units.size(); ++first) {
+    double sum = 0;
+    for (std::size_t u = first; u < std::min(first + together, units.size()); ++u) sum += units[u].*size;
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+/// What of a sharded state is whole for a time.
+void put_whole(const StepInputs& in, MemoryTerms& terms) {
+  const int zero = in.options.zero;
+  if (zero < 2 || in.layout.shards() == 1) return;
+  const std::vector<UnitParameters> units = unit_parameters(in, terms.stage);
+  const std::size_t together = in.options.overlap_dp ? 2 : 1;
+  const double all = terms.gradient_bytes * terms.parameters.total();
+  if (zero == 2) {
+    const double one = terms.gradient_bytes * largest(units, &UnitParameters::own, 1);
+    const double part = one + static_cast<double>(in.options.bucket.value());
+    terms.unreduced = Volume(in.options.overlap_dp ? std::min(part, all) : all);
+    return;
+  }
+  terms.gathered =
+      Volume(terms.weight_bytes * (in.options.reshard_after_forward ? largest(units, &UnitParameters::used, together)
+                                                                    : terms.parameters.total()));
+  terms.unreduced = Volume(terms.gradient_bytes * largest(units, &UnitParameters::own, together));
 }
 
 }  // namespace
@@ -82,8 +134,8 @@ MemoryUse stage_memory(const StepInputs& in, int stage) {
   const double parameters = terms.parameters.total();
   MemoryUse use;
   use.stage = stage;
-  use.parameters = whole(terms.weight_bytes * parameters);
-  use.gradients = whole(terms.gradient_bytes * parameters);
+  use.parameters = whole(terms.weight_bytes * parameters / terms.weight_shares);
+  use.gradients = whole(terms.gradient_bytes * parameters / terms.gradient_shares);
   use.optimizer = whole(terms.optimizer_bytes * parameters / terms.optimizer_shares);
   use.activations = whole(terms.activations().value());
   use.buffers = whole(terms.buffers().value());
@@ -107,10 +159,19 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
   terms.weight_bytes = w;
   terms.gradient_bytes = in.options.gradient_bytes;
   terms.optimizer_bytes = in.options.optimizer ? precision.optimizer : 0;
-  terms.optimizer_shares = in.options.zero >= 1 ? in.layout.dp : 1;
+  const auto shares = [&](int from) { return in.options.zero >= from ? in.layout.shards() : 1; };
+  terms.optimizer_shares = shares(1);
+  terms.gradient_shares = shares(2);
+  terms.weight_shares = shares(3);
+  workload::put_whole(in, terms);
   terms.tokens = share.tokens;
   terms.rows = share.rows;
   terms.layer = workload::activations_with(in, in.options.recompute);
+  if (splits_backward(in.layout.schedule)) {
+    const workload::Share& s = share;
+    terms.layer.weights =
+        Volume(w * (4 * rows + s.tokens * (2 * s.query + 2 * s.key) + s.tokens * s.ffn * (in.model.gated_mlp ? 3 : 2)));
+  }
   terms.chunks = in.layout.vpp;
   if (in.options.recompute == Recompute::full) terms.recomputed = workload::layer_working_set(in);
   // What selective recomputation brings back of one layer, beside what the layer kept.
@@ -126,6 +187,8 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
   const int held = in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);
   if (in.layout.schedule == PipelineSchedule::interleaved)
     workload::put_fullest(in, stage, terms);
+  else if (splits_backward(in.layout.schedule))
+    workload::put_fullest_split(in, stage, terms);
   else
     workload::put({held, held, held}, terms);
   return terms;
@@ -150,6 +213,12 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
 }
 
 MemoryUse peak_memory(const StepInputs& in) {
+  if (in.layout.uneven_stages) {
+    MemoryUse most = workload::stage_memory(in, 0);
+    for (int stage = 1; stage < in.layout.pp; ++stage)
+      if (const MemoryUse use = workload::stage_memory(in, stage); use.peak > most.peak) most = use;
+    return most;
+  }
   // A middle stage holds no more of anything than the first: as many layers, as many micro-batches, no embedding.
   const MemoryUse first = workload::stage_memory(in, 0);
   if (in.layout.pp == 1) return first;

@@ -2,18 +2,26 @@
 // micro-batch in flight.
 //
 // States, bytes per parameter: weights w, gradient as chosen, optimizer 12 (8 with fp32 weights), the last over
-// DP with a distributed optimizer (ZeRO-1). Activations kept per layer and micro-batch (Korthikanti et al.
+// the shards with a distributed optimizer (ZeRO-1), gradients too with ZeRO-2, weights too with ZeRO-3 (Rajbhandari et
+// al. 2020). Whole for a time are, where there is more than one shard:
+//   ZeRO-3  weights and gradients of the two largest neighbouring units (the next is gathered and the last reduced
+//           beside one that computes), without overlap of the largest; all weights if they are not split again
+//   ZeRO-2  the gradient of the largest unit and a bucket, without overlap all
+// Activations kept per layer and micro-batch (Korthikanti et al.
 // 2022, generalised to GQA and gated MLPs), T tokens, T' = T/t with sequence parallelism, else T:
 //   norms and residuals   T' h (4 w + 2 with dropout): input and output of both norms, two masks
 //   QKV and core output   w T (2a + 2k) d / t
 //   MLP                   w T f g / t, g = 3 gated or 2: what the activation reads and writes
 //   core                  unfused (b a s^2 / t)(w + (w + 1) with dropout); flash 4 b a s / t; selective 0
 //   full recomputation    w T' h, and the working set of the one layer being recomputed
+// Zero bubble keeps from a backward to its weight gradients the inputs of the matrices and the gradients of their
+// outputs (Qi et al. 2023: 32 of 34 s b h in a GPT layer): w (4 T' h + T (2a + 2k) d/t + T f g/t).
 // In flight: 1F1B min(m, p - i), GPipe m micro-batches; interleaved what its order holds where that is most: up to
-// 2 (p-1-i) + (v-1) p + 1 micro-batches of a chunk each, on the first stage 1 + (p-1)/(p v) times what 1F1B holds. The
-// last stage keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss), and input and output
-// of the final norm; the first the dropout mask of the embedding. Left out: fragmentation, CUDA context, communication
-// buffers (together a few GiB that no formula gives), temporaries of the optimizer.
+// 2 (p-1-i) + (v-1) p + 1 micro-batches of a chunk each, on the first stage 1 + (p-1)/(p v) times what 1F1B holds;
+// zero bubble likewise, and micro-batches that wait for their weight gradients: of H1 p - i and i, of H2
+// 2 (p-1-i) + 1 and 2i. The last stage keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused
+// loss), and input and output of the final norm; the first the dropout mask of the embedding. Left out: fragmentation,
+// CUDA context, communication buffers (together a few GiB that no formula gives), temporaries of the optimizer.
 #pragma once
 
 #include "collcast/workload/step.hpp"

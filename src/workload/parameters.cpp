@@ -44,8 +44,31 @@ RankParameters head_parameters(const TransformerConfig& m, int tp, bool shares_e
   return {shares_embedding ? 0.0 : vocabulary_rows(m, tp) * m.hidden, norm_parameters(m)};
 }
 
+int stage_layers(const StepInputs& in, int stage) {
+  const int layers = in.model.layers, pp = in.layout.pp, rest = layers % pp;
+  if (rest == 0 || !in.layout.uneven_stages) return layers / pp;
+  if ((layers + 2) % pp == 0) return (layers + 2) / pp - (stage == 0 ? 1 : 0) - (stage == pp - 1 ? 1 : 0);
+  return layers / pp + (stage < rest ? 1 : 0);
+}
+
 bool has_embedding(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == 0; }
 bool has_head(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == in.layout.pp - 1; }
+
+std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
+  const TransformerConfig& m = in.model;
+  const int tp = in.layout.tp;
+  std::vector<UnitParameters> units;
+  if (has_embedding(in, stage)) {
+    const double own = embedding_parameters(m, tp).total();
+    units.push_back({own, own});
+  }
+  const double layer = layer_parameters(m, tp).total();
+  units.insert(units.end(), static_cast<std::size_t>(stage_layers(in, stage)), {layer, layer});
+  if (has_head(in, stage))
+    units.push_back({head_parameters(m, tp, m.tied_embeddings && in.layout.pp == 1).total(),
+                     head_parameters(m, tp, false).total()});
+  return units;
+}
 
 RankParameters stage_parameters(const StepInputs& in, int stage) {
   const ParameterTerms p = parameter_terms(in, stage);
@@ -61,7 +84,7 @@ namespace collcast {
 
 ParameterTerms parameter_terms(const StepInputs& in, int stage) {
   ParameterTerms terms;
-  terms.layers = static_cast<double>(in.model.layers) / in.layout.pp;
+  terms.layers = workload::stage_layers(in, stage);
   terms.layer = workload::layer_terms(in.model, in.layout.tp);
   if (workload::has_embedding(in, stage)) {
     const auto embedding = workload::embedding_parameters(in.model, in.layout.tp);

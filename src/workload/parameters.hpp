@@ -10,6 +10,8 @@
 // compares with Megatron's figures; utilisation by NVIDIA's recipes (half of the attention core) reads lower.
 #pragma once
 
+#include <vector>
+
 #include "collcast/workload/step.hpp"
 
 namespace collcast::workload {
@@ -28,6 +30,15 @@ RankParameters layer_parameters(const TransformerConfig&, int tp);
 RankParameters embedding_parameters(const TransformerConfig&, int tp);
 /// Final norm, and the output matrix unless `shares_embedding` (tied and on the embedding's stage).
 RankParameters head_parameters(const TransformerConfig&, int tp, bool shares_embedding);
+/// Of `stage`; all alike unless stages may be uneven.
+int stage_layers(const StepInputs&, int stage);
+/// Of one unit of a rank: the embedding, a layer or the head.
+struct UnitParameters {
+  double own = 0;   ///< that its backward has the gradients of
+  double used = 0;  ///< that its passes read: with tied embeddings the head reads the embedding's
+};
+/// In the order of the forward.
+std::vector<UnitParameters> unit_parameters(const StepInputs&, int stage);
 /// Everything that a rank of `stage` holds.
 RankParameters stage_parameters(const StepInputs&, int stage);
 

@@ -4,11 +4,13 @@
 #include <cmath>
 
 #include "workload/interleaved.hpp"
+#include "workload/zero_bubble.hpp"
 
 namespace collcast::workload {
 
 std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, int micro_batches, int chunks) {
   check(chunks == 1 || schedule == PipelineSchedule::interleaved, "only interleaved stages have chunks");
+  if (splits_backward(schedule)) return zero_bubble_order(schedule, stages, stage, micro_batches);
   std::vector<Turn> order;
   order.reserve(2 * static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(chunks));
   if (schedule == PipelineSchedule::interleaved) {
@@ -126,6 +128,7 @@ Pipeline run_pipeline(PipelineSchedule schedule, std::span<const StageTime> stag
   check(!stages.empty() && transfer.size() + 1 == stages.size() && micro_batches >= 1,
         "one transfer between two stages");
   check(schedule != PipelineSchedule::interleaved, "stages with chunks are run_interleaved's");
+  if (splits_backward(schedule)) return run_zero_bubble(schedule, stages, transfer, micro_batches);
   Pipeline out{{}, ways_to_first(stages, transfer), {}};
   PipelineTerms& terms = out.terms;
   for (const StageTime& s : stages) {

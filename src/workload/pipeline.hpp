@@ -11,7 +11,7 @@
 // floor((m+p-2)/p)], exact; without C the window is the slowest stage. For unequal stages or transfers it is an
 // approximation, from 38 % too short to 20 % too long. So the order is gone through as well, a recurrence in
 // (max, +) over m p turns without events, and what it says more or less is a term of its own (`order`): the sum is
-// exact. Interleaved 1F1B: interleaved.hpp.
+// exact. Interleaved 1F1B: interleaved.hpp; zero bubble: zero_bubble.hpp.
 #pragma once
 
 #include <span>
@@ -28,19 +28,22 @@ struct Turn {
   bool backward = false;
   int micro_batch = 0;
   int chunk = 0;
+  bool weights = false;  ///< zero bubble: the weight gradients, which its backward leaves out
   friend bool operator==(const Turn&, const Turn&) = default;
 };
 std::vector<Turn> stage_order(PipelineSchedule, int stages, int stage, int micro_batches, int chunks = 1);
 
 struct StageTime {
   Seconds forward{}, backward{};
+  Seconds weights{};  ///< zero bubble: of the backward, what is a turn of its own
+  Seconds whole() const { return forward + backward + weights; }
 };
 struct Pipeline {
   PipelineTerms terms;
   std::vector<Seconds> ahead;  ///< by stage: by how much its last backward ends before that of stage 0; exact
   std::vector<Seconds> later;  ///< interleaved, by chunk: of that, from the end of the chunk's last backward on
 };
-/// GPipe or 1F1B. `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
+/// GPipe, 1F1B or zero bubble. `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
 Pipeline run_pipeline(PipelineSchedule, std::span<const StageTime>, std::span<const Seconds> transfer,
                       int micro_batches);
 inline PipelineTerms pipeline_terms(PipelineSchedule schedule, std::span<const StageTime> stages,

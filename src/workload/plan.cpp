@@ -7,6 +7,7 @@
 #include "workload/kernels.hpp"
 #include "workload/parameters.hpp"
 #include "workload/segments.hpp"
+#include "workload/share.hpp"
 
 namespace collcast::workload {
 
@@ -14,17 +15,18 @@ namespace {
 
 Seconds sum(const std::vector<Stretch>& stretches) {
   Seconds total{};
-  for (const Stretch& p : stretches) total += p.time;
+  for (const Stretch& p : stretches) total += p.length();
   return total;
 }
 
-/// Of the stretches of one micro-batch that compute, or of those that do not.
-Seconds time_of(const StagePlan& stage, bool computes) {
+/// Over the stretches of one micro-batch.
+template <class Part>
+Seconds sum_over(const StagePlan& stage, Part part) {
   Seconds total{};
   for (const Unit& u : stage.units)
-    for (const std::vector<Stretch>* stretches : {&stage.work(u).forward, &stage.work(u).backward})
-      for (const Stretch& s : *stretches)
-        if (s.computes() == computes) total += s.time;
+    for (const std::vector<Stretch>* stretches :
+         {&stage.work(u).forward, &stage.work(u).backward, &stage.work(u).weights})
+      for (const Stretch& s : *stretches) total += part(s);
   return total;
 }
 
@@ -32,26 +34,37 @@ Seconds time_of(const StagePlan& stage, bool computes) {
 class StagePricing {
  public:
   StagePricing(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage)
-      : in_(in), fabric_(fabric), time_(time), groups_(groups_of(in.layout, rank_at(in.layout, {0, stage, 0, 0, 0}))) {}
+      : in_(in), fabric_(fabric), time_(time), rank_(rank_at(in.layout, {0, stage, 0, 0, 0})) {}
 
-  Rank rank() const { return groups_.rank; }
+  Rank rank() const { return rank_; }
 
   /// `times` of them per rank and step.
   Seconds tp(CollectiveKind kind, double bytes, std::int64_t times) {
-    return price(Dimension::tp, kind, groups_.tp, bytes, times);
+    return price(Dimension::tp, kind, groups_along(Dimension::tp), bytes, times);
   }
-  Seconds dp(CollectiveKind kind, double bytes, std::int64_t times) {
-    return price(Dimension::dp, kind, groups_.dp, bytes, times);
+  Seconds cp(CollectiveKind kind, double bytes, std::int64_t times) {
+    return price(Dimension::cp, kind, groups_along(Dimension::cp), bytes, times);
+  }
+  /// Gradients: summed over the replicas, and with ZeRO split over the shards.
+  Seconds reduce(double bytes, std::int64_t times) {
+    if (in_.options.zero == 0) return price(Dimension::dp, CollectiveKind::all_reduce, replica_group, bytes, times);
+    const Seconds scatter = price(Dimension::dp, CollectiveKind::reduce_scatter, shard_group, bytes, times);
+    return scatter + price(Dimension::dp, CollectiveKind::all_reduce, shard_copies, bytes / in_.layout.shards(), times);
+  }
+  /// Weights that are split over the shards.
+  Seconds gather(double bytes, std::int64_t times) {
+    return price(Dimension::dp, CollectiveKind::all_gather, shard_group, bytes, times);
   }
   /// Between the first and the last stage.
   Seconds tied(double bytes) {
     const auto ends = [&](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
     std::vector<Group> alongside;
-    for (const Group& pp : groups_alongside(in_.layout, fabric_, Dimension::pp, groups_.pp))
-      alongside.push_back(ends(pp));
+    const GroupOf along = groups_along(Dimension::pp);
+    const Group own = along(in_.layout, rank_);
+    for (const Group& pp : groups_alongside(in_.layout, fabric_, along, own)) alongside.push_back(ends(pp));
     return add({Dimension::dp,
                 "embedding all_reduce",
-                {CollectiveKind::all_reduce, ends(groups_.pp), whole(bytes), 0, std::move(alongside)},
+                {CollectiveKind::all_reduce, ends(own), whole(bytes), 0, std::move(alongside)},
                 {},
                 {},
                 1});
@@ -61,7 +74,8 @@ class StagePricing {
   Diagnostics errors;
 
  private:
-  Seconds price(Dimension dimension, CollectiveKind kind, const Group& group, double bytes, std::int64_t times) {
+  Seconds price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times) {
+    const Group group = group_of(in_.layout, rank_);
     if (group.size() == 1 || times == 0) return {};
     for (CollectiveCost& c : costs) {
       if (c.dimension != dimension || c.request.kind != kind || c.request.size != whole(bytes)) continue;
@@ -70,7 +84,7 @@ class StagePricing {
     }
     return add({dimension,
                 std::string(to_string(dimension)) + " " + std::string(to_string(kind)),
-                {kind, group, whole(bytes), 0, groups_alongside(in_.layout, fabric_, dimension, group)},
+                {kind, group, whole(bytes), 0, groups_alongside(in_.layout, fabric_, group_of, group)},
                 {},
                 {},
                 times});
@@ -90,7 +104,7 @@ class StagePricing {
   const StepInputs& in_;
   const Fabric& fabric_;
   const CollectiveTime& time_;
-  RankGroups groups_;
+  Rank rank_;
 };
 
 class StageMaker {
@@ -105,45 +119,58 @@ class StageMaker {
   StagePlan make() {
     plan_.rank = pricing_.rank();
     add_units();
-    add_buckets();
+    if (in_.options.zero == 3)
+      add_unit_exchanges();
+    else
+      add_buckets();
     if (in_.model.tied_embeddings && in_.layout.pp > 1 && (has_embedding(in_, stage_) || has_head(in_, stage_)))
       plan_.tied_embedding = pricing_.tied(tied_bytes(in_));
     plan_.optimizer = optimizer_operations(in_, stage_);
-    if (in_.options.optimizer && in_.options.zero >= 1)
-      plan_.gather = pricing_.dp(CollectiveKind::all_gather, gathered_bytes(in_, stage_), 1);
+    if (in_.options.optimizer && (in_.options.zero == 1 || in_.options.zero == 2))
+      plan_.gather = pricing_.gather(gathered_bytes(in_, stage_), 1);
     return std::move(plan_);
   }
 
  private:
   void add_units() {
-    const int layers = in_.model.layers / in_.layout.pp, chunks = in_.layout.vpp, of_chunk = layers / chunks;
-    const auto gradients = [&](const RankParameters& p) { return in_.options.gradient_bytes * p.total(); };
-    const TransformerConfig& m = in_.model;
-    const int tp = in_.layout.tp;
+    const int layers = stage_layers(in_, stage_), chunks = in_.layout.vpp, of_chunk = layers / chunks;
+    int before = 0;  // layers of the stages before this one; chunks are of equal stages
+    for (int stage = 0; stage < stage_; ++stage) before += stage_layers(in_, stage);
+    const std::vector<UnitParameters> parameters = unit_parameters(in_, stage_);
+    const auto gradients = [&] { return in_.options.gradient_bytes * parameters[plan_.units.size() - 1].own; };
     if (has_embedding(in_, stage_)) {
       plan_.units.push_back({UnitKind::embedding, "embedding", plan_.works.size(), 0});
-      plan_.works.push_back(work(embedding_segments(in_), 1, gradients(embedding_parameters(m, tp))));
+      plan_.works.push_back(work(embedding_segments(in_), 1, gradients()));
     }
     for (int i = 0; i < layers; ++i) {
       const int chunk = i / of_chunk, slice = chunk * in_.layout.pp + stage_;
-      plan_.units.push_back(
-          {UnitKind::layer, "L" + std::to_string(slice * of_chunk + i % of_chunk), plan_.works.size(), chunk});
+      const int layer = chunks == 1 ? before + i : slice * of_chunk + i % of_chunk;
+      plan_.units.push_back({UnitKind::layer, "L" + std::to_string(layer), plan_.works.size(), chunk});
     }
-    plan_.works.push_back(work(layer_segments(in_), layers, gradients(layer_parameters(m, tp))));
+    plan_.works.push_back(work(layer_segments(in_), layers, gradients()));
     if (has_head(in_, stage_)) {
       plan_.units.push_back({UnitKind::head, "head", plan_.works.size(), chunks - 1});
-      const bool shares = m.tied_embeddings && in_.layout.pp == 1;
-      plan_.works.push_back(work(head_segments(in_), 1, gradients(head_parameters(m, tp, shares))));
-      const Seconds reduction =
-          pricing_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions * micro_batches_);
-      if (in_.layout.tp > 1)
-        plan_.works.back().forward.push_back({"loss all_reduce", Category::tp, loss_reductions * reduction});
+      plan_.works.push_back(work(head_segments(in_), 1, gradients(), true));
     }
   }
 
-  UnitWork work(const Segments& segments, int units, double gradients) {
-    UnitWork w{stretches(segments.forward, units), stretches(segments.backward, units), gradients};
+  UnitWork work(const Segments& segments, int units, double gradients, bool has_loss = false) {
+    UnitWork w{stretches(segments.forward, units), stretches(segments.backward, units), gradients, {}, {},
+               stretches(segments.weights, units)};
+    const bool reduces = has_loss && in_.layout.tp > 1;
+    if (reduces) {
+      const Seconds one = pricing_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions * micro_batches_);
+      w.forward.push_back({"loss all_reduce", Category::tp, loss_reductions * one, {}});
+    }
+    add_wait(w.forward, launches(segments.forward) + (reduces ? loss_reductions : 0), Category::forward);
+    add_wait(w.backward, launches(segments.backward), Category::backward);
+    add_wait(w.weights, launches(segments.weights), Category::backward);
     return w;
+  }
+
+  void add_wait(std::vector<Stretch>& pass, int launches, Category category) const {
+    const Seconds wait = launch_wait(in_, launches, sum(pass));
+    if (wait > Seconds{}) pass.push_back({"wait for launches", category, wait, {}});
   }
 
   std::vector<Stretch> stretches(const std::vector<Segment>& segments, int units) {
@@ -152,23 +179,40 @@ class StageMaker {
       Seconds compute{};
       for (const Operation& op : s.operations) compute += op.time;
       const std::string name = s.category == Category::recompute ? "recompute " + s.name : s.name;
-      if (!s.operations.empty()) result.push_back({name, s.category, compute});
+      const std::int64_t times = std::int64_t{units} * micro_batches_;
+      const Seconds ring =
+          s.ring_messages * pricing_.cp(CollectiveKind::sendrecv, s.ring_bytes, times * s.ring_messages);
+      const bool beside = in_.options.overlap_cp && !s.operations.empty();
+      if (!s.operations.empty()) result.push_back({name, s.category, compute, beside ? ring : Seconds{}});
+      if (ring > Seconds{} && !beside) result.push_back({name + " messages", Category::cp, ring, {}});
+      if (s.all_to_all_bytes > 0)
+        result.push_back(
+            {name + " alltoall", Category::cp, pricing_.cp(CollectiveKind::alltoall, s.all_to_all_bytes, times), {}});
       if (s.then)
-        result.push_back({name + " " + std::string(to_string(*s.then)), Category::tp,
-                          pricing_.tp(*s.then, message_, std::int64_t{units} * micro_batches_)});
+        result.push_back(
+            {name + " " + std::string(to_string(*s.then)), Category::tp, pricing_.tp(*s.then, message_, times), {}});
     }
     return result;
   }
 
+  void add_unit_exchanges() {
+    const double weight = KernelTimer(in_).precision().activation;
+    const std::vector<UnitParameters> parameters = unit_parameters(in_, stage_);
+    for (std::size_t u = 0; u < plan_.units.size(); ++u) {
+      UnitWork& unit = plan_.works[plan_.units[u].work];
+      unit.gather = pricing_.gather(weight * parameters[u].used, unit_gathers(in_, u + 1 == plan_.units.size()));
+      unit.reduce = pricing_.reduce(in_.options.gradient_bytes * parameters[u].own, reductions(in_));
+    }
+  }
+
   void add_buckets() {
-    if (in_.layout.dp == 1) return;
+    if (in_.layout.replicas() == 1) return;
     std::vector<double> gradients;
     for (const Unit& u : plan_.units) gradients.push_back(plan_.work(u).gradients);
     const double size = static_cast<double>(in_.options.bucket.value());
     const BucketFill fill = fill_buckets(gradients, size);
-    const CollectiveKind kind = in_.options.zero >= 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    const Seconds full_time = pricing_.dp(kind, size, fill.full);
-    const Seconds rest_time = pricing_.dp(kind, fill.rest, fill.rest > 0 ? 1 : 0);
+    const Seconds full_time = pricing_.reduce(size, fill.full * reductions(in_));
+    const Seconds rest_time = pricing_.reduce(fill.rest, fill.rest > 0 ? reductions(in_) : 0);
     for (const std::size_t unit : fill.unit)
       plan_.buckets.push_back({unit, std::ssize(plan_.buckets) < fill.full ? full_time : rest_time});
   }
@@ -194,6 +238,14 @@ Result<CollectiveCost> boundary(const StepInputs& in, const Fabric& fabric, cons
   return slowest;
 }
 
+/// What the ranks of a receiving stage do with their shares of a message.
+Result<Seconds> message_gather(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage) {
+  if (!gathers_messages(in)) return Seconds{};
+  const Group tp = groups_of(in.layout, rank_at(in.layout, {0, stage, 0, 0, 0})).tp;
+  return time({CollectiveKind::all_gather, tp, whole(tp_bytes(in)), 0,
+               groups_alongside(in.layout, fabric, groups_along(Dimension::tp), tp)});
+}
+
 /// The messages of each stage to and from its neighbours.
 Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const std::size_t stages = plan.stages.size();
@@ -201,7 +253,9 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
   for (std::size_t i = 0; i + (plan.chunks > 1 ? 0 : 1) < stages; ++i) {
     Result<CollectiveCost> cost = boundary(in, fabric, time, static_cast<int>(i));
     if (!cost) return cost.errors();
-    plan.transfer.push_back(cost->time);
+    const Result<Seconds> gather = message_gather(in, fabric, time, static_cast<int>((i + 1) % stages));
+    if (!gather) return gather.errors();
+    plan.transfer.push_back(cost->time + *gather);
     boundaries.push_back(std::move(cost).value());
   }
   for (std::size_t i = 0; i < stages && stages > 1; ++i) {
@@ -223,12 +277,14 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
 
 Seconds UnitWork::forward_time() const { return sum(forward); }
 Seconds UnitWork::backward_time() const { return sum(backward); }
+Seconds UnitWork::weights_time() const { return sum(weights); }
 
 StageTime StagePlan::time() const {
   StageTime t;
   for (const Unit& u : units) {
     t.forward += work(u).forward_time();
     t.backward += work(u).backward_time();
+    t.weights += work(u).weights_time();
   }
   return t;
 }
@@ -243,8 +299,15 @@ StageTime StagePlan::time(int chunk) const {
   return t;
 }
 
-Seconds StagePlan::compute_time() const { return time_of(*this, true); }
-Seconds StagePlan::tp_time() const { return time_of(*this, false); }
+Seconds StagePlan::compute_time() const {
+  return sum_over(*this, [](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
+}
+Seconds StagePlan::tp_time() const {
+  return sum_over(*this, [](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
+}
+Seconds StagePlan::cp_time() const {
+  return sum_over(*this, [](const Stretch& s) { return s.exposed_cp(); });
+}
 
 Seconds StagePlan::optimizer_time() const {
   Seconds total{};
@@ -257,8 +320,8 @@ std::size_t StepPlan::slowest() const {
   Seconds most{};
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const StageTime t = stages[i].time();
-    if (t.forward + t.backward <= most) continue;
-    most = t.forward + t.backward;
+    if (t.whole() <= most) continue;
+    most = t.whole();
     slowest = i;
   }
   return slowest;
@@ -268,8 +331,11 @@ double StepPlan::operations() const {
   double total = 0;
   for (const StagePlan& stage : stages) {
     for (const Unit& u : stage.units)
-      total += static_cast<double>(stage.work(u).forward.size() + stage.work(u).backward.size()) * micro_batches;
-    total += static_cast<double>(stage.buckets.size());
+      total += static_cast<double>(stage.work(u).forward.size() + stage.work(u).backward.size() +
+                                   stage.work(u).weights.size()) *
+               micro_batches;
+    total += static_cast<double>(stage.buckets.size()) * (zero == 2 ? micro_batches : 1);
+    if (zero == 3) total += 3.0 * static_cast<double>(stage.units.size()) * micro_batches;
   }
   return total;
 }
@@ -277,15 +343,14 @@ double StepPlan::operations() const {
 Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(std::ceil(bytes))); }
 
 double tp_bytes(const StepInputs& in) {
-  return KernelTimer(in).precision().activation * (static_cast<double>(in.batch.sequence) * in.batch.micro_batch) *
-         in.model.hidden;
+  return KernelTimer(in).precision().activation * Share(in).tokens * in.model.hidden;
 }
 
-double loss_bytes(const StepInputs& in) { return 4 * (static_cast<double>(in.batch.sequence) * in.batch.micro_batch); }
+double loss_bytes(const StepInputs& in) { return 4 * Share(in).tokens; }
 
-double stage_message_bytes(const StepInputs& in) {
-  return tp_bytes(in) / (in.layout.sequence_parallel ? in.layout.tp : 1);
-}
+double stage_message_bytes(const StepInputs& in) { return tp_bytes(in) / in.layout.tp; }
+
+bool gathers_messages(const StepInputs& in) { return in.layout.tp > 1 && !in.layout.sequence_parallel; }
 
 double tied_bytes(const StepInputs& in) {
   return in.options.gradient_bytes * embedding_parameters(in.model, in.layout.tp).sharded;
@@ -293,6 +358,13 @@ double tied_bytes(const StepInputs& in) {
 
 double gathered_bytes(const StepInputs& in, int stage) {
   return KernelTimer(in).precision().activation * stage_parameters(in, stage).total();
+}
+
+std::int64_t reductions(const StepInputs& in) { return in.options.zero >= 2 ? in.batch.micro_batches(in.layout) : 1; }
+
+std::int64_t unit_gathers(const StepInputs& in, bool last_unit) {
+  const bool again = in.options.reshard_after_forward && !last_unit;
+  return std::int64_t{in.batch.micro_batches(in.layout)} * (again ? 2 : 1);
 }
 
 BucketFill fill_buckets(std::span<const double> gradients, double size) {
@@ -321,6 +393,8 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   plan.chunks = in.layout.vpp;
   plan.overlap_dp = in.options.overlap_dp;
   plan.overlap_pp = in.options.overlap_pp;
+  plan.zero = in.options.zero;
+  plan.reshard = in.options.reshard_after_forward;
   Diagnostics errors;
   for (int stage = 0; stage < in.layout.pp; ++stage) {
     StagePricing pricing(in, fabric, time, stage);

@@ -2,10 +2,11 @@
 //
 // All ranks of one pipeline stage do the same at the same time, so a stage is one rank: TP 0, DP 0. Its
 // micro-batches pass through units (embedding, layers, head), each a list of stretches that run one after the
-// other, computing or communicating within the TP group. Assumed: TP communication is never hidden under the
+// other, computing or communicating within the TP or CP group. Assumed: TP communication is never hidden under the
 // computation of its own layer, and collectives of different kinds do not slow each other or the kernels.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,19 +16,33 @@
 
 namespace collcast::workload {
 
-/// forward, backward and recompute run on the compute stream, tp on the group's.
+/// forward, backward and recompute run on the compute stream, tp and cp on the group's.
 struct Stretch {
   std::string name;
   Category category = Category::forward;
   Seconds time{};
-  bool computes() const { return category != Category::tp; }
+  Seconds beside{};  ///< CP messages at the same time; the next stretch waits for both
+  bool computes() const { return category != Category::tp && category != Category::cp; }
+  Seconds length() const { return std::max(time, beside); }
+  Seconds exposed_cp() const { return category == Category::cp ? time : length() - time; }
 };
 
 struct UnitWork {
   std::vector<Stretch> forward, backward;
-  double gradients = 0;  ///< bytes that are ready when the backward is over
+  double gradients = 0;               ///< bytes that are ready when the backward is over
+  Seconds gather{}, reduce{};         ///< ZeRO-3: of its weights before a pass, of its gradients after the backward
+  std::vector<Stretch> weights = {};  ///< zero bubble: weight gradients, else part of the backward
   Seconds forward_time() const;
   Seconds backward_time() const;
+  Seconds weights_time() const;
+  /// Over the stretches of all passes of a micro-batch.
+  template <class Part>
+  Seconds sum_of(Part part) const {
+    Seconds total{};
+    for (const std::vector<Stretch>* stretches : {&forward, &backward, &weights})
+      for (const Stretch& s : *stretches) total += part(s);
+    return total;
+  }
 };
 
 /// Units of a stage in forward order; equal layers share their work.
@@ -60,6 +75,7 @@ struct StagePlan {
   StageTime time(int chunk) const;
   Seconds compute_time() const;  ///< of that, computing
   Seconds tp_time() const;       ///< and communicating within the TP group
+  Seconds cp_time() const;       ///< and within the CP group, as far as nothing hides it
   Seconds optimizer_time() const;
 };
 
@@ -68,6 +84,8 @@ struct StepPlan {
   int micro_batches = 1;
   int chunks = 1;  ///< of a stage's units; interleaved
   bool overlap_dp = true, overlap_pp = true;
+  int zero = 0;         ///< from 2 on gradients are reduced after every micro-batch
+  bool reshard = true;  ///< ZeRO-3: weights are gathered for the forward and again for the backward
   std::vector<StagePlan> stages;
   std::vector<Seconds> transfer;  ///< activations from stage i to i + 1, and gradients back; with chunks also round
 
@@ -84,12 +102,20 @@ Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const Collec
 Bytes whole(double bytes);
 
 /// Bytes of the collectives of a step: a TP collective of a layer (w T h), each of the loss's reductions (fp32 per
-/// token), a message between stages, the sum of tied embeddings' gradients, the gather of a stage's parameters.
+/// token), a message between stages (w T h/t), the sum of tied embeddings' gradients, the gather of a stage's
+/// parameters.
 double tp_bytes(const StepInputs&);
 double loss_bytes(const StepInputs&);
 double stage_message_bytes(const StepInputs&);
+/// Whether each TP rank sends its share of the activations and the receivers gather them: without sequence parallelism,
+/// which has them in shares anyway (Narayanan et al. 2021, section 4.1).
+bool gathers_messages(const StepInputs&);
 double tied_bytes(const StepInputs&);
 double gathered_bytes(const StepInputs&, int stage);
+
+/// Per rank and step: how often a stage's gradients are reduced, and with ZeRO-3 the weights of a unit gathered.
+std::int64_t reductions(const StepInputs&);
+std::int64_t unit_gathers(const StepInputs&, bool last_unit);
 
 /// How the gradients of a stage (bytes by unit, in forward order) fill buckets of `size` bytes: for each bucket the
 /// unit that completes it, last unit first. The last bucket holds `rest` bytes if that is above 0.
@@ -100,9 +126,13 @@ struct BucketFill {
 };
 BucketFill fill_buckets(std::span<const double> gradients, double size);
 
-/// Groups of the same dimension with a rank on a node of `group`, without `group`: they communicate at the
-/// same time over the same links.
-std::vector<Group> groups_alongside(const ParallelLayout&, const Fabric&, Dimension, const Group& group);
+/// The group of a rank, of one kind.
+using GroupOf = Group (*)(const ParallelLayout&, Rank);
+GroupOf groups_along(Dimension);
+
+/// Groups of the same kind with a rank on a node of `group`, without `group`: they communicate at the same time over
+/// the same links.
+std::vector<Group> groups_alongside(const ParallelLayout&, const Fabric&, GroupOf, const Group& group);
 
 /// The messages of the first replica's ranks of `stage` to their peers of the next (of the last stage: of the first),
 /// one request per TP rank. Each

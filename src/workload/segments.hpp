@@ -9,18 +9,29 @@
 
 namespace collcast::workload {
 
-/// Kernels without communication between them, then one collective of the TP group (if TP > 1).
+/// Kernels without communication between them, then one collective of the TP group (if TP > 1). With context
+/// parallelism messages of its ring beside the kernels, or an all-to-all after them.
 struct Segment {
   std::string name;
   Category category = Category::forward;  ///< or backward, recompute
   std::vector<Operation> operations;
   std::optional<CollectiveKind> then;
+  int ring_messages = 0;        ///< one after the other
+  double ring_bytes = 0;        ///< of each
+  double all_to_all_bytes = 0;  ///< before `then`
 };
 
 /// What one layer, the embedding or the head does for one micro-batch.
 struct Segments {
   std::vector<Segment> forward, backward;  ///< backward with recomputation
+  std::vector<Segment> weights;            ///< zero bubble: weight gradients, which the backward leaves out
 };
+
+/// What a pass has to be launched for: kernels and collectives.
+int launches(const std::vector<Segment>&);
+/// How long the GPU waits for the host in a pass of so many launches that takes `busy` on the GPU: the host runs ahead,
+/// so that only the pass as a whole can be too short for it.
+Seconds launch_wait(const StepInputs&, int launches, Seconds busy);
 
 Segments layer_segments(const StepInputs&);
 Segments embedding_segments(const StepInputs&);

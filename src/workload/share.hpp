@@ -7,15 +7,15 @@
 namespace collcast::workload {
 
 struct Share {
-  double tokens = 0;  ///< of the micro-batch: T = b s
+  double tokens = 0;  ///< of the micro-batch on this rank: T = b s/c
   double rows = 0;    ///< tokens of norms, residuals and dropout: T/t with sequence parallelism, else T
   double hidden = 0;
   double query = 0, key = 0;  ///< a d / t and max(k/t, 1) d
   double ffn = 0;             ///< f / t
   double vocab = 0;           ///< V / t
-  double scores = 0;          ///< elements of the attention matrix: b a s^2 / t
-  double lse = 0;             ///< rows of the attention matrix: b a s / t
-  Flops core{};               ///< one product of the core's two over the whole matrix: 2 b a s^2 d / t
+  double scores = 0;          ///< elements of the attention matrix: b a s^2 / (t c)
+  double lse = 0;             ///< rows of the attention matrix: b a s / (t c)
+  Flops core{};               ///< one product of the core's two over the whole matrix: 2 b a s^2 d / (t c)
 
   explicit Share(const StepInputs&);
 };

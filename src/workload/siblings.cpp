@@ -26,18 +26,28 @@ std::vector<Rank> ranks_on_nodes(const ParallelLayout& layout, const Fabric& fab
   return ranks;
 }
 
-Group group_of(const ParallelLayout& layout, Dimension dimension, Rank rank) {
-  const RankGroups groups = groups_of(layout, rank);
-  return dimension == Dimension::tp ? groups.tp : dimension == Dimension::pp ? groups.pp : groups.dp;
-}
-
 }  // namespace
 
-std::vector<Group> groups_alongside(const ParallelLayout& layout, const Fabric& fabric, Dimension dimension,
+GroupOf groups_along(Dimension dimension) {
+  switch (dimension) {
+    case Dimension::tp:
+      return [](const ParallelLayout& l, Rank r) { return groups_of(l, r).tp; };
+    case Dimension::pp:
+      return [](const ParallelLayout& l, Rank r) { return groups_of(l, r).pp; };
+    case Dimension::dp:
+      return [](const ParallelLayout& l, Rank r) { return groups_of(l, r).dp; };
+    case Dimension::cp:
+      return [](const ParallelLayout& l, Rank r) { return groups_of(l, r).cp; };
+  }
+  check(false, "a known dimension");
+  return nullptr;
+}
+
+std::vector<Group> groups_alongside(const ParallelLayout& layout, const Fabric& fabric, GroupOf group_of,
                                     const Group& group) {
   std::map<Rank, Group> found;  // by first rank
   for (const Rank r : ranks_on_nodes(layout, fabric, group.ranks())) {
-    Group other = group_of(layout, dimension, r);
+    Group other = group_of(layout, r);
     if (other[0] != group[0]) found.emplace(other[0], std::move(other));
   }
   std::vector<Group> groups;

@@ -1,6 +1,7 @@
 #include "workload/timeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@ namespace {
 
 struct StageStreams {
   StreamId compute, tp, next, previous, dp;
+  std::optional<StreamId> cp;  ///< where there are CP ranks
 };
 
 class Spelling {
@@ -20,7 +22,8 @@ class Spelling {
     for (std::size_t i = 0; i < plan.stages.size(); ++i) {
       State& s = states_[i];
       const auto stream = [&](const char* name) { return schedule().add_stream({name, plan.stages[i].rank}); };
-      s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp")};
+      s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}};
+      if (has_cp(plan.stages[i])) s.streams.cp = stream("cp");
       s.order = stage_order(plan.schedule, static_cast<int>(plan.stages.size()), static_cast<int>(i),
                             plan.micro_batches, plan.chunks);
       const std::vector<std::optional<OpId>> none(static_cast<std::size_t>(plan.micro_batches) *
@@ -51,8 +54,18 @@ class Spelling {
     std::size_t done = 0;
     std::vector<std::optional<OpId>> activations, gradients;  ///< by chunk and micro-batch: the message's arrival
     std::optional<OpId> last;                                 ///< of the stage's own work
+    std::optional<OpId> beside;                               ///< CP messages beside it
     std::vector<std::optional<OpId>> unit_done;               ///< last backward of each unit
+    std::optional<OpId> reduced;  ///< ZeRO-2 and 3: the last gradients of the micro-batch before
   };
+
+  static bool has_cp(const StagePlan& stage) {
+    for (const UnitWork& work : stage.works)
+      for (const std::vector<Stretch>* stretches : {&work.forward, &work.backward})
+        for (const Stretch& s : *stretches)
+          if (s.beside > Seconds{} || s.category == Category::cp) return true;
+    return false;
+  }
 
   Schedule& schedule() { return result_.schedule; }
 
@@ -76,30 +89,118 @@ class Spelling {
     State& s = states_[i];
     if (s.done == s.order.size()) return false;
     const Turn turn = s.order[s.done];
-    const bool begins =
-        turn.backward ? i + 1 == states_.size() && turn.chunk + 1 == plan_.chunks : i == 0 && turn.chunk == 0;
+    // Weight gradients wait for their backward only, which was before.
+    const bool begins = turn.weights || (turn.backward ? i + 1 == states_.size() && turn.chunk + 1 == plan_.chunks
+                                                       : i == 0 && turn.chunk == 0);
     std::optional<OpId> message = (turn.backward ? s.gradients : s.activations)[index(turn.chunk, turn.micro_batch)];
     if (!begins && !message) return false;
+    if (turn.weights) message.reset();
 
-    const StagePlan& stage = plan_.stages[i];
-    const std::string turn_name = title(turn) + " ";
-    for (std::size_t n = 0; n < stage.units.size(); ++n) {
-      const std::size_t u = turn.backward ? stage.units.size() - 1 - n : n;
-      const Unit& unit = stage.units[u];
-      if (unit.chunk != turn.chunk) continue;
-      for (const Stretch& stretch : turn.backward ? stage.work(unit).backward : stage.work(unit).forward) {
-        Work work = Delay{stretch.time};
-        if (stretch.computes()) work = Compute{stage.rank, stretch.time};
-        s.last = add(i, stretch.computes() ? s.streams.compute : s.streams.tp, work, after({s.last, message}),
-                     turn_name + unit.label + " " + stretch.name, stretch.category,
-                     turn.backward ? Doing::backward : Doing::forward, turn.micro_batch, told(turn.chunk));
+    if (plan_.zero == 3) {
+      pass_sharded_units(i, turn);
+    } else {
+      for (const std::size_t u : units_of(i, turn)) {
+        pass_unit(i, u, turn, {message, s.reduced});
         message.reset();
       }
-      s.unit_done[u] = s.last;
     }
+    if (plan_.zero == 2 && turn.backward) s.reduced = exchange_buckets(i, title(turn) + " ");
     ++s.done;
-    send(i, turn);
+    if (!turn.weights) send(i, turn);
     return true;
+  }
+
+  /// In the order of the pass.
+  std::vector<std::size_t> units_of(std::size_t i, const Turn& turn) const {
+    const std::vector<Unit>& all = plan_.stages[i].units;
+    std::vector<std::size_t> units;
+    for (std::size_t u = 0; u < all.size(); ++u)
+      if (all[u].chunk == turn.chunk) units.push_back(u);
+    if (turn.backward) std::reverse(units.begin(), units.end());
+    return units;
+  }
+
+  /// One unit's forward or backward; it also waits for `others`.
+  void pass_unit(std::size_t i, std::size_t u, const Turn& turn, std::array<std::optional<OpId>, 2> others) {
+    State& s = states_[i];
+    const StagePlan& stage = plan_.stages[i];
+    const Unit& unit = stage.units[u];
+    const UnitWork& unit_work = stage.work(unit);
+    for (const Stretch& stretch : turn.weights    ? unit_work.weights
+                                  : turn.backward ? unit_work.backward
+                                                  : unit_work.forward) {
+      const std::vector<After> ready = after({s.last, s.beside, others[0], others[1]});
+      const auto pass = [&](StreamId stream, Work work, const char* what, Category category) {
+        return add(i, stream, work, ready, title(turn) + " " + unit.label + " " + stretch.name + what, category,
+                   turn.weights    ? Doing::weights
+                   : turn.backward ? Doing::backward
+                                   : Doing::forward,
+                   turn.micro_batch, told(turn.chunk));
+      };
+      s.beside.reset();
+      if (stretch.beside > Seconds{}) s.beside = pass(*s.streams.cp, Delay{stretch.beside}, " messages", Category::cp);
+      if (stretch.computes())
+        s.last = pass(s.streams.compute, Compute{stage.rank, stretch.time}, "", stretch.category);
+      else
+        s.last = pass(stretch.category == Category::cp ? *s.streams.cp : s.streams.tp, Delay{stretch.time}, "",
+                      stretch.category);
+      others = {};
+    }
+    s.unit_done[u] = s.last;
+  }
+
+  /// ZeRO-3: weights and gradients unit by unit, as in sharded.hpp.
+  void pass_sharded_units(std::size_t i, const Turn& turn) {
+    State& s = states_[i];
+    const std::vector<std::size_t> units = units_of(i, turn);
+    const bool gathers = !turn.backward || plan_.reshard;
+    std::optional<OpId> gathered, reduced = s.reduced;
+    if (!turn.backward) gathered = gather_unit(i, units.front(), turn, {s.last, s.reduced});
+    for (std::size_t n = 0; n < units.size(); ++n) {
+      const bool more = gathers && n + 1 < units.size();
+      std::optional<OpId> next_gathered, next_reduced;
+      if (plan_.overlap_dp) {
+        if (turn.backward && n > 0) next_reduced = reduce_unit(i, units[n - 1], turn);
+        if (more) next_gathered = gather_unit(i, units[n + 1], turn, {s.last, {}});
+      }
+      pass_unit(i, units[n], turn, {gathered, reduced});
+      reduced = next_reduced;
+      if (!plan_.overlap_dp) {
+        if (turn.backward) reduced = reduce_unit(i, units[n], turn);
+        if (more) next_gathered = gather_unit(i, units[n + 1], turn, {s.last, reduced});
+      }
+      gathered = next_gathered;
+    }
+    if (turn.backward) s.reduced = plan_.overlap_dp ? reduce_unit(i, units.back(), turn) : reduced;
+  }
+
+  std::optional<OpId> gather_unit(std::size_t i, std::size_t u, const Turn& turn,
+                                  std::array<std::optional<OpId>, 2> others) {
+    const Unit& unit = plan_.stages[i].units[u];
+    const Seconds time = plan_.stages[i].work(unit).gather;
+    if (time == Seconds{}) return {};
+    return add(i, states_[i].streams.dp, Delay{time}, after({others[0], others[1]}),
+               title(turn) + " " + unit.label + " weight gather", Category::dp, Doing::gather);
+  }
+
+  /// After the unit's backward, which is the last work so far.
+  std::optional<OpId> reduce_unit(std::size_t i, std::size_t u, const Turn& turn) {
+    const Unit& unit = plan_.stages[i].units[u];
+    const Seconds time = plan_.stages[i].work(unit).reduce;
+    if (time == Seconds{}) return {};
+    return add(i, states_[i].streams.dp, Delay{time}, after({states_[i].last}),
+               title(turn) + " " + unit.label + " gradient reduction", Category::dp, Doing::reduction);
+  }
+
+  std::optional<OpId> exchange_buckets(std::size_t i, const std::string& of) {
+    const State& s = states_[i];
+    const StagePlan& stage = plan_.stages[i];
+    std::optional<OpId> bucket;
+    for (std::size_t b = 0; b < stage.buckets.size(); ++b)
+      bucket = add(i, s.streams.dp, Delay{stage.buckets[b].time},
+                   after({plan_.overlap_dp ? s.unit_done[stage.buckets[b].unit] : s.last}),
+                   of + "gradient bucket " + std::to_string(b), Category::dp, Doing::bucket, static_cast<int>(b));
+    return bucket;
   }
 
   std::size_t index(int chunk, int micro_batch) const {
@@ -111,7 +212,7 @@ class Spelling {
   int told(int chunk) const { return plan_.chunks > 1 ? chunk : -1; }
   std::string title(const Turn& turn) const {
     const std::string chunk = plan_.chunks > 1 ? " chunk " + std::to_string(turn.chunk) : "";
-    return (turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + chunk;
+    return (turn.weights ? "W mb" : turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + chunk;
   }
 
   /// To the stage's neighbour, and between chunks round to the other end.
@@ -133,14 +234,8 @@ class Spelling {
 
   void exchange_gradients() {
     for (std::size_t i = 0; i < states_.size(); ++i) {
-      State& s = states_[i];
-      const StagePlan& stage = plan_.stages[i];
-      std::optional<OpId> bucket;
-      for (std::size_t b = 0; b < stage.buckets.size(); ++b)
-        bucket = add(i, s.streams.dp, Delay{stage.buckets[b].time},
-                     after({plan_.overlap_dp ? s.unit_done[stage.buckets[b].unit] : s.last}),
-                     "gradient bucket " + std::to_string(b), Category::dp, Doing::bucket, static_cast<int>(b));
-      gradients_done_.push_back(bucket ? bucket : s.last);
+      const std::optional<OpId> done = plan_.zero >= 2 ? states_[i].reduced : exchange_buckets(i, "");
+      gradients_done_.push_back(done ? done : states_[i].last);
     }
     const Seconds tied = std::max(plan_.stages.front().tied_embedding, plan_.stages.back().tied_embedding);
     if (tied == Seconds{}) return;

@@ -45,8 +45,8 @@ std::string said(const PlanResult& p) {
   std::string text = std::to_string(p.evaluated) + " " + std::to_string(p.feasible) + "\n";
   const auto add = [&](const PlannedLayout& l) {
     const LayoutChoice& c = l.choice;
-    for (const int n :
-         {c.tp, c.pp, c.dp, c.micro_batch, c.sequence_parallel ? 1 : 0, static_cast<int>(c.recompute), c.zero, c.vpp})
+    for (const int n : {c.tp, c.pp, c.dp, c.micro_batch, c.sequence_parallel ? 1 : 0, static_cast<int>(c.recompute),
+                        c.zero, c.vpp, c.cp})
       text += std::to_string(n) + " ";
     char exact[64];
     std::snprintf(exact, sizeof exact, "%a %a", l.step().count(), l.breakdown.bubble.count());
@@ -62,7 +62,10 @@ std::string said(const PlanResult& p) {
 
 TEST_CASE("the plan is what forecasting every layout by itself finds") {
   const Fabric fabric = cluster(2);
-  const PlanInputs in = small();
+  PlanInputs in = small();
+  in.space.zero = GENERATE(std::vector<int>{}, std::vector<int>{0, 1, 2, 3});
+  in.base.layout.dp_shard = in.space.zero.empty() ? 0 : 4;
+  const std::vector<int> stages = in.space.zero.empty() ? std::vector<int>{0, 1} : in.space.zero;
   const PlanResult p = planned(in, fabric);
 
   std::map<LayoutChoice, Seconds> brute;
@@ -72,9 +75,9 @@ TEST_CASE("the plan is what forecasting every layout by itself finds") {
       for (int micro_batch = 1; micro_batch * (16 / tp / pp) <= 32; micro_batch *= 2)
         for (const bool sp : {false, true})
           for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
-            for (const int zero : {0, 1}) {
+            for (const int zero : stages) {
               const LayoutChoice choice{tp, pp, 16 / tp / pp, micro_batch, sp, recompute, zero};
-              if ((sp && tp == 1) || (zero == 1 && choice.dp == 1)) continue;  // the same as without
+              if ((sp && tp == 1) || (zero > 0 && choice.dp == 1)) continue;  // the same as without
               StepInputs step = in.base;
               put(choice, step);
               if (!check_step(step, 16, here).empty()) {
@@ -97,6 +100,52 @@ TEST_CASE("the plan is what forecasting every layout by itself finds") {
     CHECK(l.estimate.count() == Approx(brute[l.choice].count()).epsilon(1e-12));
   }
   for (std::size_t i = 1; i < p.ranked.size(); ++i) CHECK(p.ranked[i - 1].step() <= p.ranked[i].step());
+}
+
+TEST_CASE("gradients and weights are split where the scenario does so or is asked to, without pipeline stages") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small();
+  const auto splits = [](const PlanResult& p) {
+    return std::ranges::any_of(p.ranked, [](const PlannedLayout& l) { return l.choice.zero >= 2; });
+  };
+  CHECK_FALSE(splits(planned(in, fabric)));
+  in.base.options.zero = 3;
+  const PlanResult p = planned(in, fabric);
+  CHECK(splits(p));
+  for (const PlannedLayout& l : p.ranked) CHECK((l.choice.zero < 2 || l.choice.pp == 1));
+  CHECK(std::ranges::any_of(p.rejected,
+                            [](const Rejection& r) { return r.reason == planner::sharding_needs_one_stage; }));
+  CHECK(planner::objections(in, {1, 2, 8, 1, false, Recompute::none, 3}) ==
+        std::vector<std::string>{"zero 3 is modelled without pipeline stages; pp is 2"});
+}
+
+TEST_CASE("context parallelism is searched where it is asked for, and takes its part of the GPUs") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small();
+  for (const PlannedLayout& l : planned(in, fabric).ranked) CHECK(l.choice.cp == 1);
+  in.base.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.space.cp = {1, 2, 3, 4};
+  in.space.recompute = {Recompute::none};
+  const PlanResult p = planned(in, fabric);
+  std::set<int> seen;
+  for (const PlannedLayout& l : p.ranked) {
+    seen.insert(l.choice.cp);
+    CHECK(l.choice.tp * l.choice.pp * l.choice.dp * l.choice.cp == 16);
+    StepInputs step = in.base;
+    put(l.choice, step);
+    const StepResult r = forecast_step(step, fabric, {}, Method::estimate).value();
+    CHECK(l.estimate.count() == Approx(r.step.count()).epsilon(1e-12));
+    CHECK(l.memory.peak == r.memory.peak);
+  }
+  CHECK(seen == std::set<int>{1, 2, 4});
+  CHECK(std::ranges::any_of(p.rejected,
+                            [](const Rejection& r) { return r.reason == planner::degrees_with_cp_do_not_divide; }));
+  CHECK(planner::objections(in, {1, 1, 1, 1, false, Recompute::none, 0, 1, 3}) ==
+        std::vector<std::string>{"tp 1 x pp 1 x cp 3 does not divide the 16 GPUs"});
+  // A scenario that has it makes the search try all.
+  in.space.cp.clear();
+  in.base.layout.cp = 2;
+  CHECK(std::ranges::any_of(planned(in, fabric).ranked, [](const PlannedLayout& l) { return l.choice.cp == 4; }));
 }
 
 TEST_CASE("each reason of a rejection is one that a single layout gives") {

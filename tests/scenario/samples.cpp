@@ -92,17 +92,20 @@ model:
   causal: true
   learned_positions: 0
   dropout: 0.1
-layout: {tp: 8, pp: 1, dp: 1, order: tp-pp-dp, sequence_parallel: true, schedule: 1f1b, vpp: 1}
+layout: {tp: 8, pp: 1, dp: 1, cp: 1, cp_exchange: ring, dp_shard: 1, order: tp-pp-dp, sequence_parallel: true, uneven_stages: true, schedule: 1f1b, vpp: 1}
 batch: {sequence: 2048, micro_batch: 1, global_batch: 8}
 training:
   precision: bf16
   recompute: full
   attention: flash
   zero: 1
+  reshard_after_forward: true
   gradient_bytes: 2
   overlap_dp: true
   bucket: 40MB
   overlap_pp: false
+  launch: 5us
+  overlap_cp: true
   optimizer: true
   embedding_and_logits: true
 search:
@@ -113,6 +116,7 @@ search:
   sequence_parallel: [true, false]
   recompute: [none, full]
   zero: [0, 1]
+  cp: [1]
   vpp: [1, 2]
 collectives: {library: ideal, algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
 gates:

@@ -52,17 +52,19 @@ TEST_CASE("a step has defaults where the file is silent") {
 TEST_CASE("every section arrives") {
   const Scenario s =
       parse(head + "nodes: 3\n" + model +
-            "layout: {tp: 2, pp: 3, dp: 4, order: tp-cp-ep-dp-pp, sequence_parallel: true, schedule: gpipe}\n"
+            "layout: {tp: 2, pp: 3, dp: 4, order: tp-cp-ep-dp-pp, sequence_parallel: true, uneven_stages: true, "
+            "schedule: gpipe}\n"
             "batch: {sequence: 256, micro_batch: 2, global_batch: 16}\n"
             "training: {precision: fp16, recompute: selective, attention: unfused, zero: 1, gradient_bytes: 2, "
             "overlap_dp: false, "
-            "bucket: 8MB, overlap_pp: false, optimizer: false, embedding_and_logits: false}\n"
+            "bucket: 8MB, overlap_pp: false, launch: 7us, optimizer: false, embedding_and_logits: false}\n"
             "collectives: {algorithm: ring, chunks: 16, channels: 2, sharing: fifo}\n")
           .value();
   CHECK(s.nodes == 3);
   const StepInputs& step = *s.step;
   CHECK((step.layout.tp == 2 && step.layout.pp == 3 && step.layout.dp == 4 && step.layout.sequence_parallel));
   CHECK(step.layout.order == RankOrder::tp_cp_ep_dp_pp);
+  CHECK(step.layout.uneven_stages);
   CHECK(step.layout.schedule == PipelineSchedule::gpipe);
   CHECK(step.layout.vpp == 1);
   CHECK((step.batch.sequence == 256 && step.batch.micro_batch == 2 && step.batch.global_batch == 16));
@@ -71,6 +73,7 @@ TEST_CASE("every section arrives") {
   CHECK(t.recompute == Recompute::selective);
   CHECK(t.attention == Attention::unfused);
   CHECK((t.zero == 1 && t.gradient_bytes == 2 && t.bucket == Bytes(8'000'000)));
+  CHECK(t.launch == Seconds(7e-6));
   CHECK_FALSE((t.overlap_dp || t.overlap_pp || t.optimizer || t.embedding_and_logits));
   CHECK(s.collectives.algorithm == "ring");
   CHECK((s.collectives.chunks == 16 && s.collectives.channels == 2));
@@ -83,6 +86,16 @@ TEST_CASE("an interleaved schedule arrives with its chunks") {
   CHECK(s.step->layout.schedule == PipelineSchedule::interleaved);
   CHECK(s.step->layout.vpp == 2);
   CHECK(s.search.vpp == std::vector<int>{1, 2});
+}
+
+TEST_CASE("sharded data parallelism arrives with its shards") {
+  const Scenario s = parse(head + model + batch +
+                           "layout: {dp: 8, dp_shard: 4}\ntraining: {zero: 3, reshard_after_forward: false}\n"
+                           "search: {zero: [0, 1, 2, 3]}\n")
+                         .value();
+  CHECK((s.step->layout.dp_shard == 4 && s.step->layout.shards() == 4 && s.step->layout.shard_copies() == 2));
+  CHECK((s.step->options.zero == 3 && !s.step->options.reshard_after_forward));
+  CHECK(s.search.zero == std::vector<int>{0, 1, 2, 3});
 }
 
 TEST_CASE("a model comes from its config.json, and keys beside it replace its values") {

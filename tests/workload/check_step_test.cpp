@@ -24,6 +24,24 @@ Diagnostic only(const StepInputs& in, int ranks = 64) {
 
 }  // namespace
 
+TEST_CASE("uneven stages: layers that pp does not divide, but none without a layer, and none with chunks") {
+  StepInputs in = inputs(small_model(), layout(1, 3, 1), 512, 3);
+  in.model.layers = 8;
+  CHECK_FALSE(check_step(in, 8, {}).empty());
+  in.layout.uneven_stages = true;
+  CHECK(check_step(in, 8, {}).empty());
+  in.layout.schedule = PipelineSchedule::interleaved;
+  in.layout.vpp = 2;
+  REQUIRE(check_step(in, 8, {}).size() == 1);
+  CHECK(check_step(in, 8, {}).front().message ==
+        "schedule interleaved needs equal stages; pp 3 does not divide layers 8");
+  in = inputs(small_model(), layout(1, 5, 1), 512, 5);
+  in.layout.uneven_stages = true;
+  in.model.layers = 3;  // with embedding and head one each: nothing else on the end stages
+  REQUIRE(check_step(in, 8, {}).size() == 1);
+  CHECK(check_step(in, 8, {}).front().message == "pp 5 leaves stages without one of the 3 layers");
+}
+
 TEST_CASE("what does not fit is said where the hint wants a change, with the place of what it does not fit") {
   struct Case {
     const char* path;  // of the value to change
@@ -72,7 +90,16 @@ TEST_CASE("what does not fit is said where the hint wants a change, with the pla
       {"training.precision", [](StepInputs& in) { in.gpu.peak.erase("bf16"); }, {"topology.gpu.peak"}},
       {"training.precision", [](StepInputs& in) { in.kernels.gemm.erase("bf16"); }, {"topology.gpu.kernels"}},
       {"training.bucket", [](StepInputs& in) { in.options.bucket = Bytes(1); }, {}},
-      {"training.zero", [](StepInputs& in) { in.options.zero = 3; }, {}},
+      {"training.zero", [](StepInputs& in) { in.options.zero = 4; }, {}},
+      {"training.zero", [](StepInputs& in) { in.options.zero = 3; }, {"layout.pp"}},
+      {"training.zero",
+       [](StepInputs& in) {
+         in.options.zero = 2;
+         in.layout.pp = 1;
+         in.layout.schedule = PipelineSchedule::gpipe;
+       },
+       {"layout.schedule"}},
+      {"layout.dp_shard", [](StepInputs& in) { in.layout.dp_shard = 3; }, {"layout.dp"}},
       {"model.layers", [](StepInputs& in) { in.model.layers = 0; }, {}},
   };
   Origins origins(Location{"s.yaml", 1, 1});
@@ -278,6 +305,53 @@ TEST_CASE("memory beyond what bytes are counted to is refused, at what makes it 
   refused(in, "model");
 }
 
+TEST_CASE("split gradients and weights need a stage with all layers, and shards that divide the replicas") {
+  StepInputs in = good();  // pp 2, dp 2
+  in.options.zero = 3;
+  CHECK(only(in).message == "zero 3 is modelled without pipeline stages; pp is 2");
+  CHECK(only(in).hint == "use zero 1 with pp, or pp 1");
+  in.layout.pp = 1;
+  CHECK(checked(in).empty());
+  in.layout.dp_shard = 4;
+  CHECK(only(in).message == "dp_shard 4 does not divide dp 2");
+  CHECK(only(in).hint == "use dp_shard 2");
+  in.layout.dp_shard = -1;
+  CHECK(only(in).hint == "expected at least 1, or 0 for all of dp");
+}
+
+TEST_CASE("context parallelism needs an order with a place for it, flash attention, and pieces that are whole") {
+  StepInputs in = good();
+  in.layout.cp = 2;
+  CHECK(only(in).message == "cp 2 has no place in the order tp-pp-dp");
+  CHECK(only(in).hint == "use order: tp-cp-ep-dp-pp");
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  CHECK(checked(in).empty());
+  in.options.attention = Attention::unfused;
+  CHECK(only(in).hint == "use attention: flash");
+  in.options.attention = Attention::flash;
+  in.layout.cp = 3;
+  CHECK(only(in).message == "twice cp 3 does not divide sequence 1024");
+  CHECK(only(in).hint == "use cp 2 or 4");
+  in.model.causal = false;
+  CHECK(only(in).message == "cp 3 does not divide sequence 1024");
+  in.layout.cp_exchange = ContextExchange::ulysses;
+  in.layout.cp = 16;
+  in.layout.pp = in.layout.dp = 1;
+  CHECK(only(in).message == "cp 16 does not divide the 8 heads of a TP rank, which cp_exchange ulysses splits");
+  CHECK(only(in).hint == "use cp 8, or cp_exchange: ring");
+}
+
+TEST_CASE("a zero-bubble schedule is gone through turn by turn, and has no chunks") {
+  StepInputs in = good();
+  in.layout.schedule = PipelineSchedule::zb_h2;
+  CHECK(checked(in).empty());
+  in.layout.vpp = 2;
+  CHECK(only(in).message == "vpp 2 needs schedule interleaved; the schedule is zb-h2");
+  in.layout.vpp = 1;
+  in.batch.global_batch = 2'000'000'000;
+  CHECK(only(in).message == "global_batch 2000000000 makes more than 10000000 turns of 3 x micro-batches x pp 2");
+}
+
 TEST_CASE("a sequence beyond the learned positions is refused") {
   StepInputs in = good();
   in.model.learned_positions = 1000;
@@ -288,10 +362,10 @@ TEST_CASE("sizes below one and values that are not modelled are found together")
   StepInputs in = good();
   in.model.layers = 0;
   in.model.dropout = 1;
-  in.layout.cp = 2;
+  in.layout.cp = 0;
   in.layout.dp = -1;
   in.batch.micro_batch = 0;
-  in.options.zero = 3;
+  in.options.zero = 4;
   in.options.gradient_bytes = 8;
   in.options.bucket = Bytes(0);
   CHECK(checked(in).size() == 8);

@@ -38,6 +38,24 @@ StepInputs gpt_layer(int tp) {
 
 }  // namespace
 
+TEST_CASE("heads whose rows are no multiple of 16 bytes are computed without tensor cores") {
+  StepInputs in = inputs(gpt_175b(), layout(8, 1, 1), 2048, 1);
+  in.options.attention = Attention::unfused;
+  const auto core = [&](int heads, int head_dim) {
+    in.model.heads = in.model.kv_heads = heads;
+    in.model.head_dim = head_dim;
+    for (const Operation& op : layer_operations(in).forward)
+      if (op.name == "scores") return op;
+    FAIL("no scores");
+    return Operation{};
+  };
+  in.gpu.peak.insert_or_assign("fp32", FlopRate(10e12));
+  const Operation aligned = core(96, 128), odd = core(96, 125);
+  CHECK(odd.bound == "compute");
+  CHECK(odd.flops.value() / odd.time.count() <= in.gpu.peak.at("fp32").value());
+  CHECK(aligned.flops.value() / aligned.time.count() > in.gpu.peak.at("fp32").value());
+}
+
 TEST_CASE("a GPT layer computes 24 T h^2 + 4 b a s^2 d forward and twice that backward") {
   const double T = 2 * 2048, h = 6144, core = 4.0 * 2 * 64 * 2048 * 2048 * 96;
   const LayerOperations ops = layer_operations(gpt_layer(1));

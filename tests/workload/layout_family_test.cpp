@@ -35,7 +35,7 @@ std::vector<LayoutChoice> choices(int tp, int pp, int dp, const std::vector<int>
   for (const int micro_batch : micro_batches)
     for (const bool sp : {false, true})
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
-        for (const int zero : {0, 1}) all.push_back({tp, pp, dp, micro_batch, sp, recompute, zero});
+        for (const int zero : {0, 1, 2, 3}) all.push_back({tp, pp, dp, micro_batch, sp, recompute, zero});
   return all;
 }
 
@@ -90,6 +90,10 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   in.model.dropout = 0.1;
   in.model.biases = true;
   compare_all(in, 16, fabric);
+  for (const PipelineSchedule schedule : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2}) {
+    in.layout.schedule = schedule;
+    compare_all(in, 16, fabric);
+  }
   in.layout.schedule = PipelineSchedule::one_f_one_b;
   in.options.attention = Attention::unfused;
   in.options.optimizer = false;
@@ -97,6 +101,50 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   in.options.embedding_and_logits = false;
   in.options.gradient_bytes = 2;
   compare_all(in, 16, fabric, {"ring", 1, 1});
+  in.options.embedding_and_logits = true;
+  in.options.launch = Seconds(20e-6);
+  compare_all(in, 16, fabric);
+  in.layout.uneven_stages = true;
+  for (const int layers : {6, 7, 10}) {
+    in.model.layers = layers;
+    compare_all(in, 16, fabric);
+  }
+}
+
+TEST_CASE("so it is with context parallelism") {
+  const Fabric fabric = cluster(4);
+  const CollectiveTime time = memoized(step_prices(fabric, {}));
+  StepInputs in = small(16);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  for (const ContextExchange exchange : {ContextExchange::ring, ContextExchange::ulysses})
+    for (const bool overlap : {true, false})
+      for (const auto& [tp, pp, dp, cp] : {std::array{1, 1, 2, 2}, {2, 2, 2, 4}, {1, 4, 1, 8}, {1, 1, 4, 4}}) {
+        in.layout.cp_exchange = exchange;
+        in.options.overlap_cp = overlap;
+        std::optional<LayoutFamily> family;
+        for (LayoutChoice choice : choices(tp, pp, dp, {1, 2})) {
+          choice.cp = cp;
+          put(choice, in);
+          if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
+          if (!family) family.emplace(in, fabric, time);
+          CAPTURE(tp, pp, dp, cp, choice.zero, choice.micro_batch);
+          const auto quick = family->estimate(choice);
+          REQUIRE(quick.ok());
+          const StepResult slow = forecast_step(in, fabric, {}, Method::estimate).value();
+          check_equal(*quick, slow);
+          check_equal(quick->breakdown.cp_exposed, slow.breakdown.cp_exposed, slow.step);
+        }
+        CHECK(family);
+      }
+}
+
+TEST_CASE("so it is with states split over some of the replicas") {
+  StepInputs in = small(16);
+  in.options.reshard_after_forward = false;
+  for (const int shard : {1, 2, 4}) {
+    in.layout.dp_shard = shard;
+    CHECK(compare_all(in, 8, cluster(2)) > 50);
+  }
 }
 
 TEST_CASE("so it is where stages lie differently on their nodes") {
@@ -187,7 +235,7 @@ TEST_CASE("peak memory is that of the fullest of all stages") {
     in.batch.micro_batch = one_of({1, 2, 4});
     in.batch.global_batch = in.batch.micro_batch * in.layout.dp * one_of({1, 3, 16});
     in.layout.sequence_parallel = one_of({0, 1}) == 1;
-    in.layout.schedule = static_cast<PipelineSchedule>(one_of({0, 1, 2}));
+    in.layout.schedule = static_cast<PipelineSchedule>(one_of({0, 1, 2, 3, 4}));
     in.layout.vpp = in.layout.schedule == PipelineSchedule::interleaved ? one_of({1, 3}) : 1;
     in.options.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
     in.options.zero = one_of({0, 1});

@@ -9,6 +9,29 @@ using namespace collcast;
 using namespace collcast::test;
 using namespace collcast::workload;
 
+TEST_CASE(
+    "uneven stages have all layers among them, and embedding and head stand for one each where pp divides them so") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 512, 1);
+  in.layout.uneven_stages = true;
+  for (int layers = 1; layers <= 24; ++layers)
+    for (int pp = 1; pp <= layers; ++pp) {
+      in.model.layers = layers;
+      in.layout.pp = pp;
+      int sum = 0;
+      for (int stage = 0; stage < pp; ++stage) sum += workload::stage_layers(in, stage);
+      CHECK(sum == layers);
+    }
+  in.model.layers = 22;  // Qi et al. 2023: 8 stages of 3 layers, the ends one fewer
+  in.layout.pp = 8;
+  CHECK(workload::stage_layers(in, 0) == 2);
+  CHECK(workload::stage_layers(in, 3) == 3);
+  CHECK(workload::stage_layers(in, 7) == 2);
+  in.model.layers = 78;  // BLOOM: 12 stages of 6 or 7
+  in.layout.pp = 12;
+  CHECK(workload::stage_layers(in, 0) == 7);
+  CHECK(workload::stage_layers(in, 11) == 6);
+}
+
 TEST_CASE("GPT-3 175B has 12 L h^2 [1 + 13/(12h) + (V + s)/(12 L h)] parameters") {
   // 12 * 96 * 12288^2 = 173.946e9; norms and biases 13 h per layer; (51200 + 2048) h embeddings: 174.616e9. The
   // formula leaves out the final norm, 2h.

@@ -15,21 +15,9 @@ using namespace collcast::workload;
 
 namespace {
 
-/// Stages of one unit that computes `forward` and `backward`.
+/// With the same transfer at every boundary.
 StepPlan stages(PipelineSchedule schedule, const std::vector<StageTime>& times, Seconds transfer, int micro_batches) {
-  StepPlan plan;
-  plan.schedule = schedule;
-  plan.micro_batches = micro_batches;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    StagePlan stage;
-    stage.rank = Rank(static_cast<std::uint32_t>(i));
-    stage.works = {
-        {{{"all", Category::forward, times[i].forward}}, {{"all", Category::backward, times[i].backward}}, 0}};
-    stage.units = {{UnitKind::layer, "L0", 0}};
-    plan.stages.push_back(stage);
-  }
-  plan.transfer.assign(times.size() - 1, transfer);
-  return plan;
+  return test::stages(schedule, times, std::vector<Seconds>(times.size() - 1, transfer), micro_batches);
 }
 
 StepPlan with_transfers(StepPlan plan, const std::vector<Seconds>& transfer) {

@@ -184,7 +184,7 @@ TEST_CASE("groups that share a node communicate alongside") {
   const Fabric fabric = cluster(4);
   const auto alongside = [&](const ParallelLayout& l, Dimension dimension) {
     const RankGroups own = groups_of(l, Rank(0));
-    return firsts(groups_alongside(l, fabric, dimension, dimension == Dimension::tp ? own.tp : own.dp));
+    return firsts(groups_alongside(l, fabric, groups_along(dimension), dimension == Dimension::tp ? own.tp : own.dp));
   };
   // TP 8 fills a node of 8; two groups of 4 share one.
   CHECK(alongside(layout(8, 1, 4), Dimension::tp).empty());

@@ -53,6 +53,21 @@ TEST_CASE("the breakdown sums to the step, by formula and by timeline") {
     }
 }
 
+TEST_CASE("a pass takes at least as long as its launches, and no longer where kernels do") {
+  for (StepInputs in : variety()) {
+    const StepResult free = forecast(in, four_nodes());
+    in.options.launch = Seconds(1e-9);  // no kernel is as short
+    CHECK(forecast(in, four_nodes()).step == free.step);
+    // So slow a host decides alone: half as many launches per second, a pass twice as long.
+    in.options.launch = Seconds(0.01);
+    const Seconds slow = forecast(in, four_nodes(), Method::estimate).layer.forward;
+    in.options.launch = Seconds(0.02);
+    CHECK(forecast(in, four_nodes(), Method::estimate).layer.forward.count() == Approx(2 * slow.count()));
+    const StepResult both = forecast(in, four_nodes());
+    CHECK(both.estimate.count() == Approx(both.simulate->count()).epsilon(0.01));
+  }
+}
+
 TEST_CASE("formula and simulation of a step agree to 1 %") {
   for (const StepInputs& in : variety()) {
     const StepResult r = forecast(in, four_nodes());

@@ -1,10 +1,17 @@
-// The simulated timeline of a step's plan.
+// Plans of given times, and the simulated timeline of a step's plan.
 #pragma once
 
+#include <vector>
+
 #include "collcast/engine/engine.hpp"
+#include "workload/pipeline.hpp"
 #include "workload/plan.hpp"
 
 namespace collcast::test {
+
+/// Stages of one unit each; weight gradients are a part of their own where they take time. `transfer` by boundary.
+workload::StepPlan stages(PipelineSchedule, const std::vector<workload::StageTime>&, std::vector<Seconds> transfer,
+                          int micro_batches);
 
 Timeline timeline(const workload::StepPlan&, const Fabric&);
 Seconds simulated(const workload::StepPlan&, const Fabric&);

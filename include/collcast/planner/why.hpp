@@ -11,11 +11,11 @@ namespace collcast {
 
 /// What a person says of a layout; what is left open is taken from the best layout that agrees, else from the best.
 struct LayoutQuestion {
-  std::optional<int> tp = {}, pp = {}, dp = {}, micro_batch = {}, zero = {}, vpp = {};
+  std::optional<int> tp = {}, pp = {}, dp = {}, micro_batch = {}, zero = {}, vpp = {}, cp = {};
   std::optional<bool> sequence_parallel = {};
   std::optional<Recompute> recompute = {};
 };
-/// `ranked` is not empty. A tp and pp that are given decide dp.
+/// `ranked` is not empty. A tp, pp and cp that are given decide dp.
 LayoutChoice complete(const LayoutQuestion&, const std::vector<PlannedLayout>& ranked, int gpus);
 
 /// One layout beside the best, by closed form.

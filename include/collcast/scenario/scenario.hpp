@@ -36,6 +36,7 @@ struct SearchPath {
   std::vector<std::string> topologies;  ///< directories, first hit wins
   std::vector<std::string> scenarios;
   std::vector<std::string> measured = {};  ///< folders of measured tables
+  std::vector<std::string> training = {};  ///< folders of measured training steps
 };
 
 Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name,
@@ -70,10 +71,11 @@ struct Scenario {
   std::vector<Gate> gates;  ///< that its step has to keep
   CollectivePolicy collectives;
   Sharing sharing = Sharing::max_min;
-  Origins origins;                   ///< of every value read, those of the machine under "topology."
-  std::vector<std::string> what_if;  ///< names of the variants
-  Diagnostics warnings;              ///< what is probably a slip in its files
-  std::vector<Override> machine;     ///< what the variant and the overrides set in the topology's file
+  Origins origins;                    ///< of every value read, those of the machine under "topology."
+  std::vector<std::string> what_if;   ///< names of the variants
+  std::vector<std::string> settings;  ///< paths that the variant and the overrides set
+  Diagnostics warnings;               ///< what is probably a slip in its files
+  std::vector<Override> machine;      ///< what the variant and the overrides set in the topology's file
 };
 
 struct ScenarioOptions {

@@ -32,11 +32,17 @@ struct TransformerConfig {
 /// Of the whole model, replicas not counted.
 double parameter_count(const TransformerConfig&);
 
+/// How the ranks of a context-parallel group attend to each other's tokens: keys and values go round (with as much
+/// work for each rank under a causal mask), or heads are exchanged for tokens (DeepSpeed-Ulysses).
+enum class ContextExchange { ring, ulysses };
 enum class RankOrder { tp_pp_dp, tp_cp_ep_dp_pp };
-enum class PipelineSchedule { gpipe, one_f_one_b, interleaved };
+enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2 };
+/// Zero bubble: a backward's weight gradients are turns of their own.
+bool splits_backward(PipelineSchedule);
 enum class Recompute { none, selective, full };
 enum class Attention { unfused, flash };
 
+std::string_view to_string(ContextExchange);
 std::string_view to_string(RankOrder);
 std::string_view to_string(PipelineSchedule);
 std::string_view to_string(Recompute);
@@ -44,12 +50,22 @@ std::string_view to_string(Attention);
 
 struct ParallelLayout {
   int tp = 1, pp = 1, dp = 1;
-  int vpp = 1;         ///< model chunks of a stage; above 1 with schedule interleaved only
-  int cp = 1, ep = 1;  ///< carried for outputs; only 1 is modelled yet
+  int vpp = 1;       ///< model chunks of a stage; above 1 with schedule interleaved only
+  int cp = 1;        ///< ranks that the tokens of a sample are split over
+  int ep = 1;        ///< carried for outputs; only 1 is modelled yet
+  int dp_shard = 0;  ///< with ZeRO: the replicas that a state is split over, neighbours in dp (HSDP); 0: all
   bool sequence_parallel = false;
+  bool uneven_stages = false;  ///< pp need not divide the layers: embedding and head count as a layer each where pp
+                               ///< divides them so, else the first stages have one layer more
+  ContextExchange cp_exchange = ContextExchange::ring;
   RankOrder order = RankOrder::tp_pp_dp;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int world() const { return tp * pp * dp * cp; }
+  /// Ranks that have the same parameters, and so reduce gradients.
+  int replicas() const { return dp * cp; }
+  /// Ranks that a state is split over with ZeRO, and copies of each part.
+  int shards() const { return (dp_shard > 0 ? dp_shard : dp) * cp; }
+  int shard_copies() const { return replicas() / shards(); }
 };
 
 struct Batch {
@@ -63,13 +79,16 @@ struct TrainingOptions {
   std::string precision = "bf16";  ///< of GEMMs and activations: a key of GpuSpec::peak
   Recompute recompute = Recompute::none;
   Attention attention = Attention::flash;
-  int zero = 0;                      ///< 0: replicated optimizer; 1: distributed optimizer
-  int gradient_bytes = 4;            ///< per parameter, as kept and as reduced (Megatron 4; 2)
-  bool overlap_dp = true;            ///< gradient buckets under the last backward
-  Bytes bucket{40'000'000};          ///< gradient bucket size
-  bool overlap_pp = true;            ///< asynchronous pipeline transfers
-  bool optimizer = true;             ///< false: no optimizer step and no optimizer state
-  bool embedding_and_logits = true;  ///< false: transformer layers only (layer benchmarks)
+  int zero = 0;  ///< split over the shards, 1: optimizer state, 2: gradients too, 3: weights too (FSDP)
+  bool reshard_after_forward = true;  ///< ZeRO-3: weights are gathered again for the backward
+  int gradient_bytes = 4;             ///< per parameter, as kept and as reduced (Megatron 4; 2)
+  bool overlap_dp = true;             ///< gradient buckets under the last backward, ZeRO-3's gathers beside computing
+  Bytes bucket{40'000'000};           ///< gradient bucket size
+  bool overlap_pp = true;             ///< asynchronous pipeline transfers
+  Seconds launch{};                   ///< between the host's kernel launches; 0: CUDA graphs, or a host that keeps up
+  bool overlap_cp = true;             ///< keys and values of the next block under the attention of one
+  bool optimizer = true;              ///< false: no optimizer step and no optimizer state
+  bool embedding_and_logits = true;   ///< false: transformer layers only (layer benchmarks)
 };
 
 /// What TrainingOptions::precision can be.

@@ -24,8 +24,15 @@ struct RankGroups {
 };
 RankGroups groups_of(const ParallelLayout&, Rank);
 
-/// Every TP (PP, DP) group of the world, by first rank.
-enum class Dimension { tp, pp, dp };
+/// The ranks with the same parameters: DP and CP together.
+Group replica_group(const ParallelLayout&, Rank);
+/// With ZeRO: the ranks that `rank`'s states are split over, neighbours in DP and all of CP, and those that hold the
+/// same part as it.
+Group shard_group(const ParallelLayout&, Rank);
+Group shard_copies(const ParallelLayout&, Rank);
+
+/// Every TP (PP, DP, CP) group of the world, by first rank.
+enum class Dimension { tp, pp, dp, cp };
 std::string_view to_string(Dimension);
 std::vector<Group> all_groups(const ParallelLayout&, Dimension);
 

@@ -53,10 +53,12 @@ struct LayerOperations {
 LayerOperations layer_operations(const StepInputs&);
 
 struct LayerTimes {    ///< one layer, one micro-batch
-  Seconds forward{};   ///< compute and exposed TP
-  Seconds backward{};  ///< with recomputation, compute and exposed TP
+  Seconds forward{};   ///< compute and exposed TP and CP
+  Seconds backward{};  ///< with recomputation, compute and exposed TP and CP
   Seconds tp_comm{};   ///< all TP collectives, forward and backward
   Seconds tp_exposed{};
+  Seconds cp_comm{};  ///< all CP messages and exchanges, forward and backward
+  Seconds cp_exposed{};
 };
 
 struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the step
@@ -83,8 +85,8 @@ struct CollectiveCost {                 ///< one kind of collective of the step,
 
 /// Time on the critical path by what is done; `wait`: none of these (a transfer that queues).
 struct PathTimes {
-  Seconds compute{}, tp{}, pp{}, dp{}, optimizer{}, wait{};
-  Seconds total() const { return compute + tp + pp + dp + optimizer + wait; }
+  Seconds compute{}, tp{}, pp{}, dp{}, optimizer{}, wait{}, cp{};
+  Seconds total() const { return compute + tp + pp + dp + optimizer + wait + cp; }
 };
 struct PathRun {  ///< visits of stages that follow each other and do the same
   int first_stage = 0, last_stage = 0;
@@ -105,6 +107,7 @@ struct StageTerms {  ///< of the stage with the most work, of which the layer, t
     std::string name;  ///< "layer", "embedding" or "head"
     int count = 0;
     Seconds compute{}, tp{};  ///< of one, for one micro-batch: forward, backward and recomputation
+    Seconds cp{};             ///< of that exposed
   };
   std::vector<Unit> units;
   std::vector<Operation> optimizer;

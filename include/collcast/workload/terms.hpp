@@ -32,14 +32,15 @@ ParameterTerms parameter_terms(const StepInputs&, int stage);
 
 struct ActivationTerms {  ///< of one layer and micro-batch
   Volume norms{}, projections{}, mlp{}, core{};
-  Volume input{};  ///< full recomputation keeps nothing else
+  Volume input{};    ///< full recomputation keeps nothing else
+  Volume weights{};  ///< zero bubble: inputs and output gradients of the matrices, from the backward to the weights'
   Volume total() const { return norms + projections + mlp + core + input; }
 };
 struct MemoryTerms {  ///< of one rank of a stage
   int stage = 0;
   ParameterTerms parameters;
   double weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  ///< per parameter
-  int optimizer_shares = 1;                                          ///< DP with a distributed optimizer
+  int weight_shares = 1, gradient_shares = 1, optimizer_shares = 1;  ///< ranks that each is split over with ZeRO
   double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
   ActivationTerms layer;                  ///< kept
   Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
@@ -47,14 +48,18 @@ struct MemoryTerms {  ///< of one rank of a stage
   int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
   int first_in_flight = 0;  ///< of these, of the stage's first chunk,
   int last_in_flight = 0;   ///< and of its last; without chunks all of them
+  int waiting = 0;          ///< zero bubble: micro-batches whose weight gradients are still to come
   Volume probabilities{};   ///< of the loss, per micro-batch; last stage
   Volume recomputed{};      ///< of the one layer that is being recomputed
   Volume logits{};          ///< of the one micro-batch at the loss
+  Volume gathered{};        ///< weights that are whole for a time, with ZeRO-3
+  Volume unreduced{};       ///< gradients before they are split, with ZeRO-2 and 3
   Volume activations() const {
-    return layer.total() * (parameters.layers / chunks * in_flight) + embedding_mask * first_in_flight +
-           final_norm * last_in_flight + probabilities * std::max(last_in_flight - 1, 0);
+    return layer.total() * (parameters.layers / chunks * in_flight) + layer.weights * (parameters.layers * waiting) +
+           embedding_mask * first_in_flight + final_norm * last_in_flight +
+           probabilities * std::max(last_in_flight - 1, 0);
   }
-  Volume buffers() const { return recomputed + logits + probabilities; }
+  Volume buffers() const { return recomputed + logits + probabilities + gathered + unreduced; }
 };
 MemoryTerms memory_terms(const StepInputs&, int stage);
 
@@ -78,6 +83,7 @@ struct PipelineTerms {
   int first = 0, last = 0;                        ///< 1F1B, interleaved: the window of stages that sets the pace,
   Seconds window_work{}, window_transfers{};      ///< F + B of its stages, C of its inner boundaries
   Seconds slowest_forward{}, slowest_backward{};  ///< GPipe: of the stages and the transfers between them
+  Seconds filled{};                               ///< zero bubble: weight gradients in the place of waiting
   Seconds rest{};                                 ///< of the micro-batches after the first
   Seconds
       order{};  ///< 1F1B, interleaved: what its order of work, gone through stage by stage, adds to that or takes away
@@ -91,16 +97,27 @@ struct GradientTerms {
   Seconds left{};     ///< its backward left (and waits in it) when that one is full; without overlap 0
   Seconds ahead{};    ///< by which its last backward ends before the pipeline
   Seconds tied{};     ///< tied embedding's gradients
+  int times = 1;      ///< ZeRO-2: after every micro-batch
   Seconds exposed() const;
+};
+
+/// ZeRO-3: what gathers and reductions add to a micro-batch.
+struct ShardingTerms {
+  Seconds first{};  ///< the first gather
+  Seconds waits{};  ///< of passes for what runs beside the one before; without overlap for all
+  Seconds last{};   ///< the last reduction
+  int times = 1;    ///< micro-batches
+  Seconds exposed() const { return times * (first + waits + last); }
 };
 
 struct ClosedForm {  ///< of a step
   PipelineTerms pipeline;
   Seconds transfers{};  ///< what they add to the pipeline
   GradientTerms gradients;
+  ShardingTerms sharding;
   int update_stage = 0;  ///< with the longest optimizer and gather
   Seconds optimizer{}, gather{};
-  Seconds total() const { return pipeline.total() + gradients.exposed() + optimizer + gather; }
+  Seconds total() const { return pipeline.total() + gradients.exposed() + sharding.exposed() + optimizer + gather; }
 };
 
 }  // namespace collcast

@@ -1,0 +1,165 @@
+// Zero-bubble schedules: order, published bubble rates, formula against timeline, memory.
+#include "workload/zero_bubble.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <random>
+
+#include "inputs.hpp"
+#include "timelines.hpp"
+#include "workload/estimate_step.hpp"
+#include "workload/memory.hpp"
+#include "workload/timeline.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using namespace collcast::workload;
+
+namespace {
+
+constexpr PipelineSchedule h1 = PipelineSchedule::zb_h1, h2 = PipelineSchedule::zb_h2;
+
+StepPlan equal_stages(PipelineSchedule schedule, const StageTime& time, Seconds transfer, int p, int m) {
+  const auto count = static_cast<std::size_t>(p);
+  return stages(schedule, std::vector<StageTime>(count, time), std::vector<Seconds>(count - 1, transfer), m);
+}
+
+/// The longest time from a stage's first turn to its last.
+Seconds longest_stage(const StepPlan& plan) {
+  const StepSchedule spelled = spell_out(plan);
+  const Timeline run = timeline(plan);
+  Seconds longest{};
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    std::optional<SimTime> first;
+    SimTime last{};
+    for (const OpId op : spelled.of_stage[i]) {
+      if (spelled.schedule.category(op) == to_string(Category::pp)) continue;
+      if (!first || run.ops[op.value()].start < *first) first = run.ops[op.value()].start;
+      last = std::max(last, run.ops[op.value()].finish);
+    }
+    longest = std::max(longest, to_seconds(last - *first));
+  }
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("H1 on three stages and four micro-batches, turn by turn") {
+  const auto text = [](PipelineSchedule schedule, int stage) {
+    std::string out;
+    for (const Turn& t : stage_order(schedule, 3, stage, 4))
+      out += (t.weights ? "W" : t.backward ? "B" : "F") + std::to_string(t.micro_batch) + " ";
+    return out;
+  };
+  CHECK(text(h1, 0) == "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3 ");
+  CHECK(text(h1, 1) == "F0 F1 B0 F2 B1 W0 F3 B2 W1 B3 W2 W3 ");
+  CHECK(text(h1, 2) == "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3 ");
+  CHECK(text(h2, 0) == "F0 F1 F2 F3 B0 W0 B1 W1 B2 W2 B3 W3 ");
+}
+
+TEST_CASE("zero-bubble orders do each micro-batch forward, backward and its weights, and hold what they promise") {
+  for (const PipelineSchedule schedule : {h1, h2})
+    for (int p = 1; p <= 5; ++p)
+      for (int m = 1; m <= 9; ++m)
+        for (int i = 0; i < p; ++i) {
+          std::vector<int> state(static_cast<std::size_t>(m));
+          int held = 0, most = 0;
+          for (const Turn& t : stage_order(schedule, p, i, m)) {
+            int& s = state[static_cast<std::size_t>(t.micro_batch)];
+            REQUIRE(s == (t.weights ? 2 : t.backward ? 1 : 0));
+            ++s;
+            held += t.weights ? 0 : t.backward ? -1 : 1;
+            most = std::max(most, held);
+          }
+          REQUIRE(state == std::vector<int>(static_cast<std::size_t>(m), 3));
+          REQUIRE(most == std::min(m, schedule == h1 ? p - i : 2 * (p - i) - 1));
+        }
+}
+
+TEST_CASE("bubble rates of ZB-H1 and ZB-H2 as published by Qi et al., from formula and timeline") {
+  // Stage times in ms (Qi et al. 2023, Tables 5 and 9): F, B, W, C, p, m, rates.
+  struct Row {
+    double f, b, w, c;
+    int p, m;
+    double rate_h1, rate_h2;
+  };
+  for (const Row& r :
+       {Row{18.513, 18.086, 9.331, 0.626, 8, 32, .1242, .0837}, Row{11.307, 11.254, 8.101, 0.379, 16, 64, .1088, .0516},
+        Row{10.419, 10.207, 7.715, 0.408, 32, 96, .1421, .0641},
+        Row{10.408, 10.204, 7.703, 0.408, 32, 128, .1106, .0490}})
+    for (const PipelineSchedule schedule : {h1, h2}) {
+      const double rate = schedule == h1 ? r.rate_h1 : r.rate_h2, work = r.m * (r.f + r.b + r.w) * 1e-3;
+      const StageTime time{Seconds(r.f * 1e-3), Seconds(r.b * 1e-3), Seconds(r.w * 1e-3)};
+      const StepPlan plan = equal_stages(schedule, time, Seconds(r.c * 1e-3), r.p, r.m);
+      const StepEstimate whole = estimate_step(plan);
+      const double formula = (whole.total - whole.terms.pipeline.order).count();
+      CAPTURE(r.p, r.m, to_string(schedule));
+      CHECK(1 - work / formula == Approx(rate).margin(1e-4));
+      // What a stage is busy with, and under H1 the whole as well.
+      CHECK(longest_stage(plan).count() == Approx(formula).epsilon(1e-9));
+      if (schedule == h1) CHECK(whole.terms.pipeline.order == Seconds{});
+    }
+}
+
+TEST_CASE("zero bubble, stages and transfers that differ: the closed form is the timeline") {
+  std::mt19937 random(20261122);
+  const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
+  for (int n = 0; n < 300; ++n) {
+    const auto p = static_cast<std::size_t>(1 + dice(6));
+    std::vector<StageTime> times;
+    std::vector<Seconds> transfer;
+    for (std::size_t i = 0; i < p; ++i)
+      times.push_back({Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * dice(9))});
+    for (std::size_t i = 0; i + 1 < p; ++i) transfer.push_back(Seconds(1e-4 * dice(30)));
+    StepPlan plan = stages(dice(2) == 0 ? h1 : h2, times, transfer, 1 + dice(12));
+    plan.overlap_pp = dice(4) > 0;
+    plan.overlap_dp = dice(4) > 0;
+    for (StagePlan& stage : plan.stages) stage.buckets.push_back({0, Seconds(1e-3 * dice(20))});
+    CAPTURE(n, p, plan.micro_batches, plan.overlap_pp, plan.overlap_dp);
+    CHECK(estimate_step(plan).total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("whole steps under zero bubble do the work of 1F1B, and both methods agree") {
+  const Fabric fabric = cluster(4);
+  for (const bool sp : {false, true})
+    for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+      StepInputs in = inputs(small_model(), layout(2, 4, 4), 1024, 16);
+      in.layout.sequence_parallel = sp;
+      in.options.recompute = recompute;
+      const StepResult one = forecast_step(in, fabric, {}, Method::both).value();
+      for (const PipelineSchedule schedule : {h1, h2}) {
+        in.layout.schedule = schedule;
+        REQUIRE(check_step(in, fabric.rank_count(), {}).empty());
+        const StepResult r = forecast_step(in, fabric, {}, Method::both).value();
+        CAPTURE(to_string(schedule), sp);
+        CHECK(r.breakdown.compute.count() == Approx(one.breakdown.compute.count()).epsilon(1e-9));
+        CHECK(r.breakdown.tp_exposed.count() == Approx(one.breakdown.tp_exposed.count()).epsilon(1e-6));
+        CHECK(r.layer.backward.count() == Approx(one.layer.backward.count()).epsilon(1e-6));
+        CHECK(r.breakdown.total().count() == Approx(r.step.count()).epsilon(1e-9));
+        CHECK(r.step.count() == Approx(r.estimate.count()).epsilon(1e-3));
+        CHECK(r.step < one.step);
+        CHECK(r.mfu > one.mfu);
+      }
+    }
+}
+
+TEST_CASE("H1 holds p - i micro-batches and the inputs of i, H2 twice as many") {
+  for (const int stage : {0, 1, 3}) {
+    StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 32);
+    in.layout.schedule = h1;
+    MemoryTerms terms = memory_terms(in, stage);
+    CHECK(terms.in_flight == 4 - stage);
+    CHECK(terms.waiting == stage);
+    in.layout.schedule = h2;
+    terms = memory_terms(in, stage);
+    CHECK(terms.in_flight == 2 * (4 - stage) - 1);
+    CHECK(terms.waiting == 2 * stage);
+  }
+  // A GPT layer keeps 34 s b h, of which W needs 32 (Qi et al. 2023).
+  StepInputs gpt = inputs(gpt_22b(), layout(1, 4, 1), 2048, 32);
+  gpt.layout.schedule = h1;
+  const double sbh = 2048.0 * 2 * 6144;
+  CHECK(memory_terms(gpt, 0).layer.weights.value() == Approx(32 * sbh));
+}
