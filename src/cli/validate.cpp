@@ -12,6 +12,7 @@
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/validate_options.hpp"
+#include "cli/validate_training.hpp"
 #include "cli/values.hpp"
 #include "collcast/validation/calibrate.hpp"
 
@@ -26,6 +27,7 @@ struct Args {
   NcclFileArgs files;
   std::string overlay;
   bool leave_one_out = false;
+  std::vector<std::string> training;
   std::vector<std::string> budgets;
   OutputOptions output;
 };
@@ -146,17 +148,51 @@ Exit run_validate(const Args& args, const Session& session) {
   return written == Exit::ok ? verdict(session, report.budgets, page_is_read) : written;
 }
 
+/// What is of tables of collectives only.
+Diagnostics misfits_of_training(const Args& args) {
+  Diagnostics out;
+  const auto refuse = [&](bool given, const char* option) {
+    if (given)
+      out.push_back({command_line, fmt::format("{} has no effect with --training", option), "remove one of the two"});
+  };
+  refuse(!args.measured.measured.empty(), "--measured");
+  refuse(!args.measured.collective.empty(), "--collective");
+  refuse(!args.measured.part.empty(), "--part");
+  refuse(args.measured.statistic != "mean", "--statistic");
+  refuse(!args.measured.machine.nodes.empty(), "--nodes");
+  refuse(!args.measured.machine.ranks.empty(), "--ranks");
+  refuse(!args.overlay.empty(), "--overlay");
+  refuse(!args.files.tuner.empty(), "--tuner");
+  refuse(args.leave_one_out, "--leave-one-out");
+  return out;
+}
+
+Exit run_of_training(const Args& args, const Session& session) {
+  if (const Diagnostics wrong = misfits_of_training(args); !wrong.empty()) return refuse(session, wrong);
+  std::vector<std::string> paths = args.training;
+  std::erase(paths, std::string());
+  return run_validate_training(
+      {std::move(paths), args.library, args.method, args.env, args.budgets, args.measured.machine, args.output},
+      session);
+}
+
 }  // namespace
 
 Command add_validate(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
   CLI::App& app = *parent.add_subcommand("validate", "predictions against measured tables, per table and size band");
   add_measured_options(app, args->measured);
+  app.add_option("--training", args->training,
+                 "training steps instead of tables: CSV files, folders of them (default: the shipped ones)")
+      ->type_name("DIR|FILE...")
+      ->expected(0, -1)
+      ->group("Measured");
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
     app.add_option(name, value, text)->type_name(type)->group("Model");
   };
   option("--library", args->library, "WORD",
-         "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, with each table's variables");
+         "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, with each table's variables "
+         "(default of --training)");
   add_env_option(app, args->env);
   add_tuner_option(app, args->files.tuner);
   option("--method", args->method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
@@ -166,7 +202,8 @@ Command add_validate(CLI::App& parent) {
                "each table by a calibration that is fitted to the other tables of its system")
       ->group("Model");
   app.add_option("--budget", args->budgets,
-                 "exit 1 if the median error of healthy tables is above: large=8%, all_reduce.small=30% (repeatable)")
+                 "exit 1 if the median error of healthy tables is above: large=8%, all_reduce.small=30%; of training "
+                 "steps by tier: A=10%, dgxc.A=20%, calibrated.A=5%, memory.all=3% (repeatable)")
       ->type_name("BAND=PERCENT")
       ->allow_extra_args(false)
       ->group("Gate");
@@ -183,10 +220,13 @@ Command add_validate(CLI::App& parent) {
       "  collcast validate --measured my.log --topology dgx-h100\n"
       "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
-      "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml");
-  return [args](const Session& session) {
+      "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml\n"
+      "  collcast validate --training --budget A=10% --format csv --output steps.csv");
+  const CLI::Option* training = app.get_option("--training");
+  return [args, training](const Session& session) {
     args->measured.machine.overlay = args->overlay;
     args->measured.machine.outputs = {args->output.file};
+    if (training->count() > 0) return run_of_training(*args, session);
     return run_validate(*args, session);
   };
 }

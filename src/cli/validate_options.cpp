@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <ostream>
+#include <set>
 
 #include "cli/inputs.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/text.hpp"
 #include "collcast/validation/calibrate.hpp"
 
 namespace collcast::cli {
@@ -182,7 +185,14 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
     for (const TopologySpec& spec : machines->specs())
       for (std::string& file : files_of_machine(spec)) inputs.push_back(std::move(file));
   append(errors, check_overwriting(inputs, args.machine.outputs));
+  std::set<std::filesystem::path> seen;
   for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
+      all.warnings.push_back(
+          {typed("--measured", path), fmt::format("'{}' is given twice", shown(path)), "it counts once"});
+      continue;
+    }
     Result<Readings> one =
         path == "-" ? load_measured_stream(std::cin, "standard input") : load_measured(path, typed("--measured", path));
     if (!one) {
@@ -217,6 +227,35 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
                   static_cast<Statistic>(*statistic)};
 }
 
+std::optional<double> parse_limit(std::string_view limit, const Location& where, Diagnostics& errors) {
+  const std::string limit_text(limit);
+  double percent = 0;
+  const bool has_sign = limit.ends_with('%');
+  if (has_sign) limit.remove_suffix(1);
+  const auto [stop, error] = std::from_chars(limit.data(), limit.data() + limit.size(), percent);
+  if (!has_sign || error != std::errc{} || stop != limit.data() + limit.size() || !(percent > 0) || percent > 10'000) {
+    errors.push_back(
+        {where, fmt::format("the limit is '{}'", limit_text), "expected a percentage above 0%, to 10000%, such as 8%"});
+    return std::nullopt;
+  }
+  return percent / 100;
+}
+
+void for_each_budget(const std::vector<std::string>& texts,
+                     const std::function<void(std::string_view, const Location&)>& parse) {
+  for (const std::string& text : texts) {
+    std::string_view rest = text;
+    Location where = typed("--budget", text);
+    while (true) {
+      const std::size_t comma = rest.find(',');
+      parse(rest.substr(0, comma), where);
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+      where.column += static_cast<int>(comma) + 1;
+    }
+  }
+}
+
 namespace {
 
 std::optional<Budget> parse_budget(std::string_view text, Location where, Diagnostics& errors) {
@@ -246,16 +285,9 @@ std::optional<Budget> parse_budget(std::string_view text, Location where, Diagno
   }
   out.band = bands[static_cast<std::size_t>(band - words.begin())];
   where.column += static_cast<int>(name.size()) + 1;
-  double percent = 0;
-  const bool has_sign = limit.ends_with('%');
-  if (has_sign) limit.remove_suffix(1);
-  const auto [stop, error] = std::from_chars(limit.data(), limit.data() + limit.size(), percent);
-  if (!has_sign || error != std::errc{} || stop != limit.data() + limit.size() || !(percent > 0) || percent > 10'000) {
-    errors.push_back({where, fmt::format("the limit is '{}'", text.substr(equals + 1)),
-                      "expected a percentage above 0%, to 10000%, such as 8%"});
-    return std::nullopt;
-  }
-  out.limit = percent / 100;
+  const std::optional<double> share = parse_limit(limit, where, errors);
+  if (!share) return std::nullopt;
+  out.limit = *share;
   return out;
 }
 
@@ -263,17 +295,9 @@ std::optional<Budget> parse_budget(std::string_view text, Location where, Diagno
 
 std::vector<Budget> parse_budgets(const std::vector<std::string>& texts, Diagnostics& errors) {
   std::vector<Budget> out;
-  for (const std::string& text : texts) {
-    std::string_view rest = text;
-    Location where = typed("--budget", text);
-    while (true) {
-      const std::size_t comma = rest.find(',');
-      if (auto budget = parse_budget(rest.substr(0, comma), where, errors)) out.push_back(*budget);
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-      where.column += static_cast<int>(comma) + 1;
-    }
-  }
+  for_each_budget(texts, [&](std::string_view text, const Location& where) {
+    if (auto budget = parse_budget(text, where, errors)) out.push_back(*budget);
+  });
   return out;
 }
 

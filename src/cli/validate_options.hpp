@@ -1,6 +1,7 @@
 // What `validate` and `calibrate` have in common: which measurements, on which machines.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,5 +38,11 @@ std::optional<Measured> read_measured(const MeasuredArgs&, const Session&, Diagn
 
 /// "small=20%,all_reduce.large=8%", as often as it is given.
 std::vector<Budget> parse_budgets(const std::vector<std::string>&, Diagnostics& errors);
+
+/// The parts between the commas of what --budget was given, each with its place.
+void for_each_budget(const std::vector<std::string>&,
+                     const std::function<void(std::string_view, const Location&)>& parse);
+/// "8%" as a share.
+std::optional<double> parse_limit(std::string_view limit, const Location& where, Diagnostics& errors);
 
 }  // namespace collcast::cli

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <charconv>
+#include <string_view>
 
 #include "collcast/runner/runner.hpp"
 
@@ -87,6 +88,23 @@ void find_rendezvous(const Environment& environment, const std::string& rendezvo
   out.port = read(environment, "MASTER_PORT", 1, 65534, errors).value_or(0) + (taken ? 1 : 0);
 }
 
+/// A world without a rank in it, or a rank without a world: a launch that went wrong. SLURM_NTASKS is there inside an
+/// allocation too, before srun starts anything.
+Diagnostics half_told(const Environment& environment) {
+  Diagnostics out;
+  for (const Starter& starter : starters) {
+    const bool has_rank = value(environment, starter.rank).has_value();
+    const bool has_size = value(environment, starter.ranks).has_value();
+    if (has_rank == has_size || starter.name == std::string_view("srun")) continue;
+    const char* there = has_rank ? starter.rank : starter.ranks;
+    const char* missing = has_rank ? starter.ranks : starter.rank;
+    out.push_back({{"environment"},
+                   fmt::format("{} is {}, and {} is missing", there, *value(environment, there), missing),
+                   fmt::format("expected both, as {} sets them, or neither: unset {}", starter.name, there)});
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<std::optional<Membership>> membership(const Environment& environment, const std::string& rendezvous) {
@@ -111,6 +129,7 @@ Result<std::optional<Membership>> membership(const Environment& environment, con
     if (!errors.empty()) return errors;
     return std::optional(out);
   }
+  if (Diagnostics half = half_told(environment); !half.empty()) return half;
   if (!rendezvous.empty())
     return Diagnostic{{},
                       "--rendezvous needs ranks that something else started",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -48,7 +49,7 @@ void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) 
 
 /// The value that a share of them is not above.
 double percentile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+  return sorted[static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
 }
 
 /// Where 8 of 10 measurements were, as multiples of the forecast.

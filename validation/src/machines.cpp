@@ -7,6 +7,7 @@
 #include <span>
 
 #include "collcast/report/documents.hpp"
+#include "gpu_name.hpp"
 #include "lines.hpp"
 #include "values.hpp"
 
@@ -30,43 +31,6 @@ bool has_link(const TopologySpec& spec, LinkKind kind) {
 }
 bool has_device(const TopologySpec& spec, DeviceKind kind) {
   return std::any_of(spec.devices.begin(), spec.devices.end(), [&](const DeviceGroup& d) { return d.kind == kind; });
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
-
-/// "NVIDIA H100 80GB HBM3" and "H100-SXM5-80GB": chip, memory, form.
-struct GpuName {
-  std::string chip, memory, form;
-};
-GpuName parse_gpu(std::string_view name) {
-  GpuName out;
-  std::string text = lower(name);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, ' ');
-  for (const Word& word : words(text)) {
-    const std::string token(word.text);
-    if (token == "nvidia" || token == "tesla" || token == "geforce") continue;
-    if (out.chip.empty())
-      out.chip = token;
-    else if (token.ends_with("gb") && out.memory.empty())
-      out.memory = token;
-    else if (token.starts_with("sxm") || token.starts_with("pcie"))
-      out.form = token.substr(0, 3);
-    else if (token.starts_with("hbm3"))
-      out.form = "sxm";  // the PCIe cards of that chip have HBM2e
-  }
-  return out;
-}
-
-/// Whether one can be the other; no word on memory or form fits any.
-bool same_gpu(const GpuName& a, const GpuName& b) {
-  const auto fits = [](const std::string& x, const std::string& y) { return x.empty() || y.empty() || x == y; };
-  return !a.chip.empty() && a.chip == b.chip && fits(a.memory, b.memory) && fits(a.form, b.form);
 }
 
 /// Whether both name a GPU and these are not one; "RTX2080Ti (PCIe gen3)" is an "RTX-2080-Ti".

@@ -40,8 +40,9 @@ struct CalibrateReport {
   std::vector<std::string> warnings;
 };
 
-/// One sentence per machine and band that is worse than without its fit.
-std::vector<std::string> worse_texts(const CalibrateReport&);
+/// A sentence per machine with no more rows than parameters, and per machine and band that is worse than without its
+/// fit.
+std::vector<std::string> fit_warnings(const CalibrateReport&);
 
 std::string json(const CalibrateReport&);
 Table csv(const CalibrateReport&);

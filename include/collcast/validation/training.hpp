@@ -1,0 +1,74 @@
+// Published training steps, forecast: each row as a step of its model on its machine, and how far off that is.
+//
+// A row becomes the inputs of a step by its words alone. What no step can be yet (a schedule, an architecture, a
+// precision without a kernel table) and what a row does not state is the reason why it is not scored. Which of several
+// defaults a framework has where its rows are silent is in src/training/inputs.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collcast/evaluate/evaluate.hpp"
+#include "collcast/report/training_document.hpp"
+#include "collcast/scenario/scenario.hpp"
+#include "collcast/validation/training_table.hpp"
+#include "collcast/workload/step.hpp"
+
+namespace collcast {
+
+/// Where a row ran: the machine whose GPU, GPUs per node and network are likest, its network at the rate that the row
+/// states.
+struct TrainingPlace {
+  TopologySpec machine;
+  KernelModel kernels;
+  int nodes = 1;
+  std::string remark;  ///< what of it is assumed; empty: nothing
+};
+
+class TrainingMachines {
+ public:
+  /// Machines with GPUs that have a kernel table; `only` if one was asked for, for all rows.
+  static Result<TrainingMachines> load(const std::vector<TopologySpec>& machines, const SearchPath&);
+  /// Or why there is none.
+  Result<TrainingPlace> place(const TrainingRow&) const;
+
+ private:
+  struct Known {
+    TopologySpec spec;
+    KernelModel kernels;
+  };
+  std::vector<Known> known_;
+  bool only_one_ = false;
+};
+
+struct TrainingStep {
+  StepInputs inputs;
+  Bytes kept_besides{};              ///< by the framework, beyond what the model's step needs
+  std::vector<std::string> assumed;  ///< what the row does not state, and was taken
+};
+/// The row as a step on that machine, or every reason why it is none yet.
+Result<TrainingStep> training_step(const TrainingRow&, const TrainingPlace&);
+
+/// Seconds of one step as the row states or implies them; nothing where it does not.
+struct MeasuredStep {
+  Seconds time{};
+  std::string by;  ///< the column: iter_s, tok_s_gpu, samples_s, tflops_gpu
+};
+std::optional<MeasuredStep> measured_step(const TrainingRow&, const StepInputs&);
+
+/// Which rows are alternatives for one job, and which are one configuration measured twice.
+std::string job_of(const TrainingRow&);
+std::string configuration_of(const TrainingRow&);
+
+struct TrainingQuestion {
+  CollectivePolicy collectives;  ///< library nccl unless asked otherwise
+  bool simulate = false;
+};
+/// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads.
+TrainingReport validate_training(const TrainingTables&, const TrainingMachines&, const TrainingQuestion&);
+
+/// Puts into each row the forecast times one scale per source, GPU and precision, fitted to the others of them: never
+/// to rows of the same configuration. A row that has no others keeps none.
+void cross_validate(std::vector<TrainingDeviation>&);
+
+}  // namespace collcast

@@ -1,0 +1,99 @@
+// Tables of training steps: every way that a file can be broken, and the shipped ones.
+#include "collcast/validation/training_table.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+using namespace collcast;
+
+namespace {
+
+const std::string heading = "row_id,source_id,tier,gpu,gpus,gbs,iter_s,notes\n";
+
+Result<TrainingTables> read(const std::string& text) {
+  std::istringstream in(text);
+  return read_training_csv(in, "t.csv");
+}
+
+/// "file:line:column: message" of every error.
+std::vector<std::string> errors_of(const std::string& text) {
+  const Result<TrainingTables> result = read(text);
+  REQUIRE_FALSE(result.ok());
+  std::vector<std::string> out;
+  for (const Diagnostic& error : result.errors()) out.push_back(to_text(error.where) + ": " + error.message);
+  return out;
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a row of a training table: numbers, texts and what nobody states") {
+  const Result<TrainingTables> tables = read(heading + "r1,s,A,H100-SXM5-80GB,64,128,1.5,\"a, \"\"b\"\"\"\n");
+  REQUIRE(tables.ok());
+  REQUIRE(tables->rows.size() == 1);
+  const TrainingRow& row = tables->rows.front();
+  CHECK(row.row_id == "r1");
+  CHECK(row.gpus == 64);
+  CHECK(row.iter_s == 1.5);
+  CHECK(row.notes == "a, \"b\"");
+  CHECK_FALSE(row.tp.has_value());
+  CHECK(row.where.line == 2);
+  CHECK(tables->warnings.empty());
+}
+
+TEST_CASE("every bad cell of a training table is an error at its place") {
+  CHECK(errors_of(heading + "r1,s,A,H100,x,0,-1,\nr2,,A,H100,64,1.5,nan,\n") ==
+        Lines{"t.csv:2:13: gpus is 'x'", "t.csv:2:15: gbs is '0'", "t.csv:2:17: iter_s is '-1'",
+              "t.csv:3:15: gbs is '1.5'", "t.csv:3:19: iter_s is 'nan'", "t.csv:3:1: source_id is empty"});
+  CHECK(errors_of(heading + "r1,s,A,H100,64,1,0,\n") == Lines{"t.csv:2:1: iter_s is '0'"});
+}
+
+TEST_CASE("lines of a training table that are none") {
+  CHECK(errors_of(heading + "r1,s,A\n") == Lines{"t.csv:2:1: 3 cells in a table of 8 columns"});
+  CHECK(errors_of(heading + "r1,s,A,H100,64,1,1,\"open\n") ==
+        Lines{"t.csv:2:20: a quoted cell that does not end before the next comma"});
+  CHECK(errors_of("a,b\n1,2\n") == Lines{"t.csv:1:1: this is no table of training steps"});
+  CHECK(errors_of("") == Lines{"t.csv:1:1: this is no table of training steps"});
+  CHECK(errors_of("row_id,source_id,gpu,gpus,gbs,gbs\n") == Lines{"t.csv:1:31: the column 'gbs' is there twice"});
+  CHECK(errors_of(heading + "r,s,A,H100,1,1,1,\nr,s,A,H100,1,1,1,\n") == Lines{"t.csv:3:1: row_id 'r' is there twice"});
+}
+
+TEST_CASE("an unknown column of a training table is a warning with the nearest name") {
+  const Result<TrainingTables> tables = read("row_id,source_id,gpu,gpus,gbs,iter_ms\nr,s,H100,8,8,3\n");
+  REQUIRE(tables.ok());
+  REQUIRE(tables->warnings.size() == 1);
+  CHECK(to_text(tables->warnings.front().where) == "t.csv:1:31");
+  CHECK(tables->warnings.front().message == "unknown column 'iter_ms' is passed over");
+  CHECK(tables->warnings.front().hint == "did you mean 'iter_s'?");
+}
+
+TEST_CASE("a folder has rows, models that fill them in, and titles") {
+  const std::string folder = std::filesystem::temp_directory_path() / "collcast_training_table_test";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/rows.csv") << "row_id,source_id,gpu,gpus,gbs,model_id,hidden\nr,s,H100,8,8,m,\n";
+  std::ofstream(folder + "/models.csv") << "model_id,family,hidden,head_dim\nm,dense,4096,128\n";
+  std::ofstream(folder + "/sources.csv") << "source_id,title\ns,\"One, two\"\n";
+  std::ofstream(folder + "/other.csv") << "size,time\n1,2\n";
+  const Result<TrainingTables> tables = load_training({folder}, {"command line"});
+  std::filesystem::remove_all(folder);
+  REQUIRE(tables.ok());
+  REQUIRE(tables->rows.size() == 1);
+  CHECK(tables->rows.front().hidden == 4096);
+  CHECK(tables->rows.front().head_dim == 128);
+  CHECK(tables->sources.at("s") == "One, two");
+  REQUIRE(tables->warnings.size() == 1);
+  CHECK(tables->warnings.front().message == "no table of training steps: the file is passed over");
+}
+
+TEST_CASE("the shipped training tables are read without a word") {
+  const Result<TrainingTables> tables =
+      load_training({std::string(COLLCAST_SOURCE_DIR) + "/validation/data/training"}, {"command line"});
+  REQUIRE(tables.ok());
+  CHECK(tables->warnings.empty());
+  CHECK(tables->rows.size() == 1837);
+  for (const TrainingRow& row : tables->rows) CHECK(tables->sources.count(row.source_id) == 1);
+}

@@ -1,0 +1,286 @@
+// Training steps: rows as inputs of a step, what they are scored by, and the command.
+#include "collcast/validation/training.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "cli/process.hpp"
+#include "collcast/validation/machines.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using Json = nlohmann::json;
+
+namespace {
+
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}, {}};
+
+const TrainingMachines& machines() {
+  static const TrainingMachines all = [] {
+    const Result<Machines> shipped = Machines::shipped(source_tree);
+    REQUIRE(shipped.ok());
+    Result<TrainingMachines> made = TrainingMachines::load(shipped->specs(), source_tree);
+    REQUIRE(made.ok());
+    return std::move(made).value();
+  }();
+  return all;
+}
+
+/// A GPT of 3.6 billion parameters on 64 A100, as several sources have it.
+TrainingRow gpt_row() {
+  TrainingRow row;
+  row.row_id = "r";
+  row.source_id = "s";
+  row.tier = "A";
+  row.framework = "Megatron-LM";
+  row.model_id = "gpt-3.6B";
+  row.gpu = "A100-SXM4-80GB";
+  row.intra_net = "NVLink3 300GB/s/dir";
+  row.precision = "fp16";
+  row.zero = "0";
+  row.recompute = "full";
+  row.layers = 30;
+  row.hidden = 3072;
+  row.ffn = 12288;
+  row.heads = 32;
+  row.vocab = 51200;
+  row.seq = 2048;
+  row.gpus = 64;
+  row.gpus_per_node = 8;
+  row.inter_gbps_per_gpu = 200;
+  row.tp = 2;
+  row.pp = row.cp = 1;
+  row.dp = 32;
+  row.mbs = 16;
+  row.gbs = 512;
+  row.iter_s = 4;
+  return row;
+}
+
+std::string why_not(const TrainingRow& row) {
+  const Result<TrainingPlace> place = machines().place(row);
+  if (!place) return place.errors().front().message;
+  const Result<TrainingStep> step = training_step(row, *place);
+  return step ? std::string() : step.errors().front().message;
+}
+
+TrainingDeviation deviation(const std::string& configuration, double measured, double predicted) {
+  TrainingDeviation out;
+  out.row_id = configuration;
+  out.source_id = "s";
+  out.tier = "A";
+  out.job = "j";
+  out.configuration = configuration;
+  out.measured = Seconds(measured);
+  out.predicted = Seconds(predicted);
+  return out;
+}
+
+const std::string command =
+    "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; collcast validate --training ";
+const std::string data = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/training/";
+
+}  // namespace
+
+TEST_CASE("a row is put on the machine of its GPU, with the network that it states") {
+  TrainingRow row = gpt_row();
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(place->machine.name == "dgx-a100");
+  CHECK(place->nodes == 8);
+  CHECK(place->remark.empty());
+
+  row.inter_gbps_per_gpu = 50;  // a quarter of dgx-a100's
+  const Result<TrainingPlace> slow = machines().place(row);
+  REQUIRE(slow.ok());
+  const auto rate = [](const TrainingPlace& at) { return std::get<LeafSpineNetwork>(at.machine.network).bandwidth; };
+  if (slow->machine.name == place->machine.name) CHECK(rate(*slow).value() == Approx(rate(*place).value() / 4));
+  CHECK(slow->machine.gpu.model == "A100-SXM4-80GB");
+
+  row.gpu = "TPUv3";
+  CHECK(why_not(row) == "no machine with a kernel table has the GPU 'TPUv3'");
+}
+
+TEST_CASE("a row's words are a step's inputs") {
+  TrainingRow row = gpt_row();
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  const Result<TrainingStep> step = training_step(row, *place);
+  REQUIRE(step.ok());
+  const StepInputs& in = step->inputs;
+  CHECK(in.layout.tp == 2);
+  CHECK(in.layout.dp == 32);
+  CHECK(in.batch.micro_batches(in.layout) == 1);
+  CHECK(in.options.recompute == Recompute::full);
+  CHECK(in.options.precision == "fp16");
+  CHECK(in.model.head_dim == 96);
+  CHECK(in.model.tied_embeddings);
+  CHECK(step->assumed.empty());
+
+  row.recompute = "selective(attention core)";
+  row.zero = "dist-opt";
+  row.precision = "bf16(fp32 grad accumulation)";
+  const Result<TrainingStep> other = training_step(row, *place);
+  REQUIRE(other.ok());
+  CHECK(other->inputs.options.recompute == Recompute::selective);
+  CHECK(other->inputs.options.zero == 1);
+  CHECK(other->inputs.options.gradient_bytes == 4);
+}
+
+TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: about a layer of them") {
+  TrainingRow row = gpt_row();
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(training_step(row, *place)->kept_besides == Bytes(0));
+  row.framework = "Megatron-LM + TE 2.11";
+  // 12 h^2 weights of a layer on two ranks, 2 bytes each.
+  CHECK(training_step(row, *place)->kept_besides == Bytes(std::int64_t{12} * 3072 * 3072));
+}
+
+TEST_CASE("what no step can be yet, and what a row does not state, is a reason") {
+  const auto changed = [](auto change) {
+    TrainingRow row = gpt_row();
+    change(row);
+    return why_not(row);
+  };
+  CHECK(changed([](TrainingRow& r) { r.experts = 8; }) == "a mixture of 8 experts is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.task = "lora"; }) == "low-rank adapters (LoRA) are not modelled");
+  CHECK(changed([](TrainingRow& r) { r.schedule = "ZB-V"; }) == "the schedule ZB-V is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.zero = "hsdp"; }) == "the sharding hsdp is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.recompute = "some of it"; }) == "the recomputation some of it is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.precision = "int4"; }) == "the precision int4 is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.dp = 16; }) == "tp 2 x pp 1 x cp 1 x dp 16 are 32 GPUs, not 64");
+  CHECK(changed([](TrainingRow& r) { r.seq = std::nullopt, r.mbs = std::nullopt; }) == "not stated: seq, mbs");
+  CHECK(changed([](TrainingRow& r) { r.pp = 2, r.dp = 16; }) == "not stated: vpp");
+}
+
+TEST_CASE("a step's time is what its row states or implies") {
+  TrainingRow row = gpt_row();
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  const StepInputs in = training_step(row, *place)->inputs;
+  CHECK(measured_step(row, in)->time == Seconds(4));
+  row.iter_s = std::nullopt;
+  row.tok_s_gpu = 4096;  // 512 samples of 2048 tokens on 64 GPUs: 16384 tokens each
+  CHECK(measured_step(row, in)->time.count() == Approx(4));
+  row.tok_s_gpu = std::nullopt;
+  row.samples_s = 128;
+  CHECK(measured_step(row, in)->time.count() == Approx(4));
+  row.samples_s = std::nullopt;
+  CHECK_FALSE(measured_step(row, in).has_value());
+  // Narayanan et al. 2021: 96 B s L h^2 (1 + s/6h + V/16Lh) with full recomputation.
+  row.tflops_gpu = 138;
+  row.tflops_kind = "hardware(full-recompute formula)";
+  const double h = 3072, flops = 96.0 * 512 * 2048 * 30 * h * h * (1 + 2048 / (6 * h) + 51200 / (16 * 30 * h));
+  CHECK(measured_step(row, in)->time.count() == Approx(flops / (138e12 * 64)));
+}
+
+TEST_CASE("a scale is fitted to other configurations only, and is exact where all are off alike") {
+  std::vector<TrainingDeviation> rows{deviation("a", 2, 1), deviation("b", 4, 2), deviation("c", 6, 3)};
+  cross_validate(rows);
+  for (const TrainingDeviation& row : rows) CHECK(*row.calibrated_ape() == Approx(0).margin(1e-12));
+
+  // What a row says itself, or another of its configuration, does not move its scale.
+  rows = {deviation("a", 100, 1), deviation("a", 90, 1), deviation("b", 2, 1), deviation("c", 2, 1)};
+  cross_validate(rows);
+  CHECK(*rows[0].scale == Approx(2));
+  CHECK(*rows[1].scale == Approx(2));
+
+  rows = {deviation("a", 3, 1), deviation("a", 3, 1)};
+  cross_validate(rows);
+  CHECK_FALSE(rows[0].scale.has_value());
+  CHECK_FALSE(rows[0].calibrated_ape().has_value());
+}
+
+TEST_CASE("a schedule's remainder is found over all sources, beside their scales") {
+  // Sources off by 2 and by 3, pipelines by 1.25 more. Enough configurations that no fold has all of one kind.
+  std::vector<TrainingDeviation> rows;
+  for (int i = 0; i < 80; ++i) {
+    const bool pipeline = i % 2 == 1, second = i % 4 > 1;
+    rows.push_back(deviation("c" + std::to_string(i), (second ? 3 : 2) * (pipeline ? 1.25 : 1), 1));
+    rows.back().source_id = second ? "t" : "s";
+    rows.back().schedule = pipeline ? "1f1b" : "none";
+  }
+  cross_validate(rows);
+  for (const TrainingDeviation& row : rows) CHECK(*row.calibrated_ape() == Approx(0).margin(1e-9));
+}
+
+TEST_CASE("a ranking: Spearman over the alternatives, and what the pick costs") {
+  TrainingReport report;
+  for (int i = 1; i <= 5; ++i) report.rows.push_back(deviation(std::string(1, static_cast<char>('a' + i)), i, 2 * i));
+  REQUIRE(rankings(report).size() == 1);
+  CHECK(rankings(report)[0].spearman == Approx(1));
+  CHECK(rankings(report)[0].slowdown == Approx(0).margin(1e-12));
+  // Predicted in the reverse order: the slowest, 5, is picked where 1 is the best.
+  for (int i = 0; i < 5; ++i) report.rows[static_cast<std::size_t>(i)].predicted = Seconds(10 - i);
+  CHECK(rankings(report)[0].spearman == Approx(-1));
+  CHECK(rankings(report)[0].slowdown == Approx(4));
+  report.rows.pop_back();
+  CHECK(rankings(report).empty());
+}
+
+TEST_CASE("a summary: tiers apart, memory, out of memory and rows without a scale") {
+  TrainingReport report;
+  report.rows = {deviation("a", 1, 1.1), deviation("b", 1, 0.7)};
+  report.rows[1].tier = "B";
+  report.rows[0].measured_memory = Bytes(100);
+  report.rows[0].predicted_memory = Bytes(90);
+  report.rows[0].needed_memory = report.rows[0].capacity = Bytes(100);
+  report.rows[1].measured_oom = true;
+  report.rows[1].needed_memory = Bytes(1);
+  report.unscored.push_back({"x", "s", "A", "because"});
+  const std::vector<TrainingSummaryRow> rows = summary(report);
+  REQUIRE(rows.size() == 5);  // s.A, s.B, all A, all B, all
+  CHECK(rows[0].time.mean_ape == Approx(0.1));
+  CHECK(rows[0].memory.median_ape == Approx(0.1));
+  CHECK(rows[0].unscored == 1);
+  CHECK(rows[0].scaled == 0);
+  CHECK(rows[0].calibrated.mean_ape == Approx(0.1));
+  CHECK(rows[1].oom == 1);
+  CHECK(rows[1].flagged == 1);
+  CHECK(rows[4].time.mean_ape == Approx(0.2));
+}
+
+TEST_CASE("validate --training: every shipped row is scored or has its reason, the same twice") {
+  const Folder folder;
+  const auto first = run_shell(command + "--format json", folder.path());
+  const auto second = run_shell(command + data + " --format json", folder.path());
+  REQUIRE(first.exit == 0);
+  CHECK(first.out == second.out);
+  const Json doc = Json::parse(first.out);
+  CHECK(doc["schema"] == "collcast.validate.v1");
+  CHECK(doc["tables"].empty());
+  CHECK(doc["rows"].size() + doc["unscored"].size() == 1837);
+  for (const Json& row : doc["rows"]) {
+    if (row["measured_s"].is_null()) continue;
+    const double measured = row["measured_s"], predicted = row["predicted_s"];
+    CHECK(row["ape"].get<double>() == Approx(std::abs(predicted - measured) / measured));
+    double parts = 0;
+    for (const auto& [name, part] : row["breakdown"].items()) parts += part.get<double>();
+    CHECK(parts == Approx(predicted));
+  }
+  for (const Json& row : doc["unscored"]) CHECK_FALSE(row["why"].get<std::string>().empty());
+}
+
+TEST_CASE("validate --training: budgets by tier, wrong ones with their place, options of tables refused") {
+  const Folder folder;
+  const std::string file = data + "vtrain_multi.csv ";
+  CHECK(run_shell(command + file + "--budget vtrain-multi.A=99%", folder.path()).exit == 0);
+  const auto missed = run_shell(command + file + "--format csv --budget calibrated.A=0.001%", folder.path());
+  CHECK(missed.exit == 1);
+  CHECK(missed.err.starts_with("budget calibrated all.A: missed"));
+  const auto wrong = run_shell(command + file + "--budget D=1%,vtrain.A=1%,A=1", folder.path());
+  CHECK(wrong.exit == 2);
+  CHECK(wrong.err.find("unknown tier 'D'") != std::string::npos);
+  CHECK(wrong.err.find("unknown source 'vtrain'") != std::string::npos);
+  CHECK(wrong.err.find("did you mean 'vtrain-multi'?") != std::string::npos);
+  CHECK(wrong.err.find("the limit is '1'") != std::string::npos);
+  const auto refused = run_shell(command + file + "--part 1/2 --leave-one-out", folder.path());
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("--part has no effect with --training") != std::string::npos);
+  CHECK(refused.err.find("--leave-one-out has no effect with --training") != std::string::npos);
+}

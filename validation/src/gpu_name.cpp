@@ -1,0 +1,59 @@
+#include "gpu_name.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+
+#include "lines.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+bool fits(const std::string& x, const std::string& y) { return x.empty() || y.empty() || x == y; }
+
+/// Of "80gb".
+std::optional<int> gigabytes(const std::string& memory) { return read_whole(memory.substr(0, memory.find("gb"))); }
+
+}  // namespace
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+GpuName parse_gpu(std::string_view name) {
+  GpuName out;
+  std::string text = lower(name);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, ' ');
+  for (const Word& word : words(text)) {
+    const std::string token(word.text);
+    if (token == "nvidia" || token == "tesla" || token == "geforce") continue;
+    if (out.chip.empty())
+      out.chip = token;
+    else if (token.ends_with("gb") && out.memory.empty())
+      out.memory = token;
+    else if (token.starts_with("sxm") || token.starts_with("pcie"))
+      out.form = token.substr(0, 3);
+    else if (token.starts_with("hbm3"))
+      out.form = "sxm";  // the PCIe cards of that chip have HBM2e
+  }
+  return out;
+}
+
+bool same_gpu(const GpuName& a, const GpuName& b) {
+  return !a.chip.empty() && a.chip == b.chip && fits(a.memory, b.memory) && fits(a.form, b.form);
+}
+
+bool like_gpu(const GpuName& a, const GpuName& b) {
+  if (same_gpu(a, b)) return true;
+  const std::optional<int> x = gigabytes(a.memory), y = gigabytes(b.memory);
+  return !a.chip.empty() && a.chip == b.chip && fits(a.form, b.form) && x && y && std::abs(*x - *y) * 10 <= *y;
+}
+
+}  // namespace collcast

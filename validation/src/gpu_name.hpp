@@ -1,0 +1,21 @@
+// Names of GPUs as people write them: "NVIDIA H100 80GB HBM3" and "H100-SXM5-80GB" are one.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace collcast {
+
+std::string lower(std::string_view);
+
+/// In small letters; empty where the name has no word on it.
+struct GpuName {
+  std::string chip, memory, form;
+};
+GpuName parse_gpu(std::string_view name);
+/// Whether one can be the other; no word on memory or form fits any.
+bool same_gpu(const GpuName&, const GpuName&);
+/// The same, where sources round memory their own way: sizes a tenth apart are one.
+bool like_gpu(const GpuName&, const GpuName&);
+
+}  // namespace collcast

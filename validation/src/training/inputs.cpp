@@ -1,0 +1,303 @@
+// A row's words -> the inputs of a step.
+//
+// What the workload layer cannot do is refused by check_step, whose words are then the reason; here only what no input
+// can say. Where rows are silent their framework decides:
+//   classic Megatron (Megatron-LM before Transformer Engine, Megatron-DeepSpeed): unfused attention, dropout 0.1,
+//     gradients in fp16 with fp16 and in fp32 with bf16, exchanged after the last backward in one piece
+//     (github.com/NVIDIA/Megatron-LM v2.x and v3.0, megatron/model/distributed.py, megatron/arguments.py)
+//   Megatron-Core with Transformer Engine: flash attention, no dropout, gradients in fp32, buckets of at least
+//     40,000,000 parameters (megatron/core/distributed/distributed_data_parallel.py), a dummy gradient per shape of
+//     weights (fused accumulation in Transformer Engine, module/base.py: get_dummy_wgrad)
+//   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
+//   FSDP in PyTorch: flash attention, no dropout, gradients in bf16
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "collcast/validation/training.hpp"
+#include "collcast/workload/terms.hpp"
+#include "gpu_name.hpp"
+#include "lines.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+struct Habits {
+  Attention attention = Attention::flash;
+  double dropout = 0;
+  int gradient_bytes_16 = 2;  ///< of steps in fp16
+  int gradient_bytes = 2;     ///< of others
+  bool overlap_dp = true;
+  Seconds launch{};
+  bool dummy_gradients = false;  ///< Transformer Engine's: one of 16 bit per distinct shape of weights
+};
+
+/// Of PyTorch without graphs, autograd and checkpointing in Python: layers of vTrain's single node that no GPU limits
+/// take 3.0 ms whatever their size, for 53 kernels.
+constexpr Seconds eager_launch{57e-6};
+
+Habits habits_of(const TrainingRow& row) {
+  const std::string framework = lower(row.framework);
+  const bool engine = contains(framework, "core") || contains(framework, "te ") || contains(framework, "bridge");
+  if (framework.starts_with("megatron") && !engine) return {Attention::unfused, 0.1, 2, 4, false, eager_launch};
+  if (framework.starts_with("megatron") && !contains(framework, "bridge"))
+    return {Attention::flash, 0, 4, 4, true, {}, true};
+  return {};
+}
+
+/// A word of a column and what it stands for; the first that the text begins with counts.
+template <class T>
+struct Meaning {
+  std::string_view word;
+  T value;
+};
+template <class T, std::size_t N>
+std::optional<T> meaning(const std::array<Meaning<T>, N>& known, const std::string& text) {
+  for (const Meaning<T>& one : known)
+    if (text.starts_with(one.word)) return one.value;
+  return std::nullopt;
+}
+
+constexpr std::array<Meaning<const char*>, 6> precisions{
+    {{"fp16/bf16", "bf16"}, {"fp16", "fp16"}, {"bf16", "bf16"}, {"fp8", "fp8"}, {"mxfp8", "fp8"}, {"nvfp4", "fp4"}}};
+constexpr std::array<Meaning<int>, 6> zero_stages{
+    {{"zero1", 1}, {"dist-opt", 1}, {"fsdp(zero2)", 2}, {"fsdp", 3}, {"zero0", 0}, {"0", 0}}};
+constexpr std::array<Meaning<Recompute>, 4> recomputations{{{"none", Recompute::none},
+                                                            {"full", Recompute::full},
+                                                            {"selective(attention core)", Recompute::selective},
+                                                            {"0", Recompute::none}}};
+constexpr std::array<Meaning<PipelineSchedule>, 4> schedules{{{"1f1b-i", PipelineSchedule::interleaved},
+                                                              {"interleaved", PipelineSchedule::interleaved},
+                                                              {"1f1b", PipelineSchedule::one_f_one_b},
+                                                              {"gpipe", PipelineSchedule::gpipe}}};
+
+class Reading {
+ public:
+  Reading(const TrainingRow& row, const TrainingPlace& place) : row_(row), place_(place), habits_(habits_of(row)) {}
+
+  Result<TrainingStep> run() {
+    out_.inputs.gpu = place_.machine.gpu;
+    out_.inputs.kernels = place_.kernels;
+    if (!place_.remark.empty()) assume(place_.remark);
+    task();
+    model();
+    layout();
+    batch();
+    options();
+    if (habits_.dummy_gradients && missing_.empty() && errors_.empty()) {
+      const LayerParameters layer = parameter_terms(out_.inputs, 0).layer;
+      out_.kept_besides = Bytes(static_cast<std::int64_t>(2 * (layer.attention + layer.mlp)));
+    }
+    if (!missing_.empty()) cannot(fmt::format("not stated: {}", fmt::join(missing_, ", ")));
+    if (!errors_.empty()) return errors_;
+    return std::move(out_);
+  }
+
+ private:
+  void cannot(std::string why) { errors_.push_back({{}, std::move(why), {}}); }
+  void assume(std::string what) { out_.assumed.push_back(std::move(what)); }
+  int needed(const std::optional<int>& value, const char* name) {
+    if (!value) missing_.emplace_back(name);
+    return value.value_or(1);
+  }
+  int or_one(const std::optional<int>& value, const char* name) {
+    if (!value) assume(fmt::format("{} not stated: 1", name));
+    return value.value_or(1);
+  }
+
+  void task() {
+    if (row_.task == "lora") cannot("low-rank adapters (LoRA) are not modelled");
+    if (row_.task == "whole-run") cannot("a whole run: its time has restarts and evaluation in it");
+  }
+
+  void model() {
+    TransformerConfig& m = out_.inputs.model;
+    m.name = row_.model_id;
+    if (row_.experts.value_or(0) > 0) cannot(fmt::format("a mixture of {} experts is not modelled", *row_.experts));
+    m.layers = needed(row_.layers, "layers");
+    m.hidden = needed(row_.hidden, "hidden");
+    m.ffn = needed(row_.ffn, "ffn");
+    m.heads = needed(row_.heads, "heads");
+    m.kv_heads = row_.kv_heads.value_or(m.heads);
+    m.head_dim = row_.head_dim.value_or(std::max(1, m.hidden / m.heads));
+    m.vocab = vocabulary();
+    m.gated_mlp = row_.gated_mlp.value_or(0) == 1;
+    // GPT-2's descendants have biases, learned positions and one embedding for both ends; of them MPT and Nemotron have
+    // no biases, BLOOM and MPT no positions (ALiBi), Nemotron rotary ones and two embeddings.
+    const bool mpt = m.name.starts_with("mpt"), nemotron = m.name.starts_with("nemotron");
+    m.biases = !m.gated_mlp && !mpt && !nemotron;
+    m.tied_embeddings = !m.gated_mlp && !nemotron;
+    if (m.biases && !m.name.starts_with("bloom")) m.learned_positions = row_.seq.value_or(0);
+    m.dropout = habits_.dropout;
+  }
+
+  /// GPT-2's, padded as Megatron does, where a GPT has none.
+  int vocabulary() {
+    constexpr int gpt2 = 50'304;
+    if (row_.vocab) return *row_.vocab;
+    if (!row_.model_id.starts_with("gpt-")) return needed(row_.vocab, "vocab");
+    assume(fmt::format("vocab not stated: {}", gpt2));
+    return gpt2;
+  }
+
+  void layout() {
+    ParallelLayout& l = out_.inputs.layout;
+    l.tp = needed(row_.tp, "tp");
+    l.pp = needed(row_.pp, "pp");
+    l.cp = or_one(row_.cp, "cp");
+    const int gpus = needed(row_.gpus, "gpus"), replica = l.tp * l.pp * l.cp;
+    l.dp = row_.dp.value_or(std::max(1, gpus / replica));
+    if (missing_.empty() && l.world() != gpus)
+      cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are {} GPUs, not {}", l.tp, l.pp, l.cp, l.dp, l.world(), gpus));
+    l.sequence_parallel = row_.sp.value_or(0) == 1 && l.tp > 1;
+    // Megatron's, DeepSpeed's and PyTorch's: replicas next to each other, stages farthest apart.
+    l.uneven_stages = true;
+    l.order = RankOrder::tp_cp_ep_dp_pp;
+    schedule(l);
+  }
+
+  void schedule(ParallelLayout& l) {
+    const std::string text = lower(row_.schedule);
+    const auto known = meaning(schedules, text);
+    if (!text.empty() && !known) cannot(fmt::format("the schedule {} is not modelled", printable(row_.schedule)));
+    l.vpp = chunks(l);
+    const bool interleaved = text.empty() ? l.vpp > 1 : known == PipelineSchedule::interleaved;
+    l.schedule = known.value_or(PipelineSchedule::one_f_one_b);
+    if (interleaved && l.pp > 1)
+      l.schedule = PipelineSchedule::interleaved;
+    else if (l.schedule == PipelineSchedule::interleaved)
+      l.schedule = PipelineSchedule::one_f_one_b;
+    if (l.schedule != PipelineSchedule::interleaved) l.vpp = 1;
+    // A row that names no schedule and no chunks may have either.
+    if (l.pp > 1 && row_.vpp.empty() && (interleaved || text.empty())) missing_.emplace_back("vpp");
+  }
+
+  int chunks(const ParallelLayout& l) {
+    if (row_.vpp.empty()) return 1;
+    if (row_.vpp.starts_with("1 layer")) return std::max(1, row_.layers.value_or(1) / l.pp);
+    const std::optional<int> value = read_whole(row_.vpp);
+    if (!value || *value < 1) cannot(fmt::format("vpp is '{}'", printable(row_.vpp)));
+    return std::max(1, value.value_or(1));
+  }
+
+  void batch() {
+    Batch& b = out_.inputs.batch;
+    b.sequence = needed(row_.seq, "seq");
+    b.global_batch = needed(row_.gbs, "gbs");
+    b.micro_batch = needed(row_.mbs, "mbs");
+  }
+
+  void options() {
+    TrainingOptions& o = out_.inputs.options;
+    const auto precision = meaning(precisions, lower(row_.precision));
+    if (precision)
+      o.precision = *precision;
+    else
+      cannot(row_.precision.empty() ? std::string("not stated: precision")
+                                    : fmt::format("the precision {} is not modelled", printable(row_.precision)));
+    o.attention = habits_.attention;
+    o.launch = habits_.launch;
+    o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
+    recompute(o);
+    sharding(o);
+    overlap(o);
+  }
+
+  void recompute(TrainingOptions& o) {
+    const std::string text = lower(row_.recompute);
+    if (text.empty()) {
+      assume("recompute not stated: none");
+      return;
+    }
+    const auto known = meaning(recomputations, text);
+    if (known)
+      o.recompute = *known;
+    else
+      cannot(fmt::format("the recomputation {} is not modelled", printable(row_.recompute)));
+    // A flash kernel's backward has the core's recomputation in it.
+    if (o.recompute == Recompute::selective && o.attention == Attention::flash) o.recompute = Recompute::none;
+  }
+
+  void sharding(TrainingOptions& o) {
+    const std::string text = lower(row_.zero);
+    if (text.empty()) {
+      assume("zero not stated: 0");
+      return;
+    }
+    const auto known = meaning(zero_stages, text);
+    if (known)
+      o.zero = *known;
+    else
+      cannot(fmt::format("the sharding {} is not modelled", printable(row_.zero)));
+    if (contains(text, "groups of")) assume("optimizer sharded over all replicas, not in groups");
+  }
+
+  void overlap(TrainingOptions& o) {
+    const std::string text = lower(row_.overlap);
+    const bool named = contains(text, "dp") || contains(text, "default");
+    o.overlap_dp = text.starts_with("none") ? false : named || habits_.overlap_dp;
+    // Megatron's buckets; without overlap the whole gradient at once.
+    const double parameters = std::max(40e6, 1e6 * out_.inputs.layout.dp);
+    o.bucket =
+        o.overlap_dp ? Bytes(static_cast<std::int64_t>(parameters * o.gradient_bytes)) : Bytes(std::int64_t{1} << 50);
+  }
+
+  const TrainingRow& row_;
+  const TrainingPlace& place_;
+  Habits habits_;
+  TrainingStep out_;
+  std::vector<std::string> missing_;
+  Diagnostics errors_;
+};
+
+template <class... T>
+std::string joined(const T&... values) {
+  std::string out;
+  const auto add = [&](const auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>)
+      out += value;
+    else if (value)
+      out += fmt::format("{}", *value);
+    out += '|';
+  };
+  (add(values), ...);
+  return out;
+}
+
+}  // namespace
+
+Result<TrainingStep> training_step(const TrainingRow& row, const TrainingPlace& place) {
+  return Reading(row, place).run();
+}
+
+std::optional<MeasuredStep> measured_step(const TrainingRow& row, const StepInputs& in) {
+  const double samples = in.batch.global_batch, gpus = in.layout.world();
+  if (row.iter_s) return MeasuredStep{Seconds(*row.iter_s), "iter_s"};
+  if (row.tok_s_gpu.value_or(0) > 0)
+    return MeasuredStep{Seconds(samples * in.batch.sequence / (*row.tok_s_gpu * gpus)), "tok_s_gpu"};
+  if (row.samples_s.value_or(0) > 0) return MeasuredStep{Seconds(samples / *row.samples_s), "samples_s"};
+  // Megatron-LM's papers count FLOPs as flop_terms does; others have conventions of their own.
+  if (row.tflops_gpu.value_or(0) > 0 && row.framework.starts_with("Megatron-LM") && !row.tflops_kind.empty()) {
+    const FlopTerms flops = flop_terms(in);
+    const Flops counted = row.tflops_kind.starts_with("hardware") ? flops.hardware() : flops.model();
+    return MeasuredStep{Seconds(counted.value() / (*row.tflops_gpu * 1e12 * gpus)), "tflops_gpu"};
+  }
+  return std::nullopt;
+}
+
+std::string job_of(const TrainingRow& r) {
+  return joined(r.source_id, r.framework, r.model_id, r.layers, r.hidden, r.heads, r.seq, r.gpu, r.gpus, r.precision,
+                r.gbs);
+}
+
+std::string configuration_of(const TrainingRow& r) {
+  return joined(r.model_id, r.layers, r.hidden, r.ffn, r.heads, r.kv_heads, r.seq, r.gpu, r.gpus, r.precision) +
+         joined(r.tp, r.sp, r.pp, r.vpp, r.cp, r.ep, r.dp, r.zero, r.mbs, r.gbs, r.recompute, r.schedule);
+}
+
+}  // namespace collcast

@@ -1,0 +1,124 @@
+// The machine of a row: by GPU, GPUs per node and network rate, from the shipped descriptions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collcast/validation/training.hpp"
+#include "gpu_name.hpp"
+#include "lines.hpp"
+
+namespace collcast {
+
+namespace {
+
+int count_of(const TopologySpec& spec, DeviceKind kind) {
+  for (const DeviceGroup& group : spec.devices)
+    if (group.kind == kind) return group.count;
+  return 0;
+}
+
+Bandwidth* network_rate(NetworkSpec& network) {
+  return std::visit(
+      [](auto& n) -> Bandwidth* {
+        if constexpr (std::is_same_v<std::decay_t<decltype(n)>, std::monostate>)
+          return nullptr;
+        else
+          return &n.bandwidth;
+      },
+      network);
+}
+
+int network_ports(const TopologySpec& spec) {
+  for (const DeviceGroup& group : spec.devices)
+    if (group.name == spec.network_devices) return group.count;
+  return 0;
+}
+
+/// Per GPU and direction, in Gbit/s; 0: no network.
+double network_gbps(const TopologySpec& spec) {
+  NetworkSpec network = spec.network;
+  const Bandwidth* rate = network_rate(network);
+  if (rate == nullptr) return 0;
+  return rate->value() * 8e-9 * network_ports(spec) / std::max(1, count_of(spec, DeviceKind::gpu));
+}
+
+bool crosses_nodes(const TrainingRow& row, int gpus_per_node) { return row.gpus.value_or(1) > gpus_per_node; }
+
+/// How well a machine fits; nothing where the row cannot have run on it.
+std::optional<int> likeness(const TopologySpec& spec, const TrainingRow& row) {
+  if (!like_gpu(parse_gpu(row.gpu), parse_gpu(spec.gpu.model))) return std::nullopt;
+  const int gpus = count_of(spec, DeviceKind::gpu);
+  const double rate = network_gbps(spec);
+  if (crosses_nodes(row, gpus) && rate <= 0) return std::nullopt;
+  const bool nvlink = std::any_of(spec.links.begin(), spec.links.end(),
+                                  [](const LinkGroup& link) { return link.kind == LinkKind::nvlink; });
+  if (lower(row.intra_net).find("nvlink") != std::string::npos && !nvlink) return std::nullopt;
+  int score = 0;
+  if (row.gpus_per_node == gpus) score += 16;
+  if (row.gpus_per_node && gpus % *row.gpus_per_node == 0) score += 8;
+  const std::string& model = spec.gpu.model;
+  if (same_gpu(parse_gpu(row.gpu), parse_gpu(model))) score += 8;
+  if (row.inter_gbps_per_gpu && std::abs(rate / *row.inter_gbps_per_gpu - 1) < 0.05) score += 4;
+  if (std::holds_alternative<LeafSpineNetwork>(spec.network)) score += 2;
+  // The vendor's own system stands for what names no other.
+  if (spec.name.starts_with("dgx")) score += 1;
+  return score;
+}
+
+/// The network at the rate that the row states.
+std::string adapt_network(TopologySpec& machine, const TrainingRow& row) {
+  if (!crosses_nodes(row, count_of(machine, DeviceKind::gpu))) return {};
+  const double own = network_gbps(machine), stated = row.inter_gbps_per_gpu.value_or(0);
+  if (stated <= 0) return fmt::format("network rate not stated: {:.0f} Gb/s per GPU", own);
+  if (std::abs(stated / own - 1) < 0.01) return {};
+  Bandwidth* rate = network_rate(machine.network);
+  *rate = Bandwidth(rate->value() * stated / own);
+  return fmt::format("network of {} at {:.0f} Gb/s per GPU instead of {:.0f}", machine.name, stated, own);
+}
+
+Diagnostic cannot(std::string why) { return {{}, std::move(why), {}}; }
+
+}  // namespace
+
+Result<TrainingMachines> TrainingMachines::load(const std::vector<TopologySpec>& machines, const SearchPath& search) {
+  TrainingMachines out;
+  out.only_one_ = machines.size() == 1;
+  Diagnostics errors;
+  for (const TopologySpec& spec : machines) {
+    if (spec.gpu.kernels.empty()) {
+      if (!out.only_one_) continue;
+      return Diagnostic{spec.where, fmt::format("'{}' has no kernel table", spec.name),
+                        "expected gpu.kernels, a file of topologies/kernels"};
+    }
+    Result<KernelModel> kernels = load_kernels(spec, search);
+    if (kernels)
+      out.known_.push_back({spec, std::move(kernels).value()});
+    else
+      append(errors, kernels.errors());
+  }
+  if (!errors.empty()) return errors;
+  return out;
+}
+
+Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
+  if (!row.gpus) return cannot("gpus is not stated");
+  const Known* best = only_one_ ? &known_.front() : nullptr;
+  int most = -1;
+  for (const Known& known : known_) {
+    if (only_one_) break;
+    const std::optional<int> score = likeness(known.spec, row);
+    if (!score || *score <= most) continue;
+    most = *score;
+    best = &known;
+  }
+  if (best == nullptr)
+    return cannot(fmt::format("no machine with a kernel table has the GPU '{}'", printable(row.gpu)));
+  TrainingPlace out{best->spec, best->kernels, 1, {}};
+  out.remark = adapt_network(out.machine, row);
+  const int gpus = count_of(out.machine, DeviceKind::gpu);
+  out.nodes = (*row.gpus + gpus - 1) / gpus;
+  return out;
+}
+
+}  // namespace collcast

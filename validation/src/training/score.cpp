@@ -1,0 +1,221 @@
+// Rows -> forecasts -> errors, on all cores.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <oneapi/tbb/parallel_for.h>
+
+#include "collcast/topology/fabric.hpp"
+#include "collcast/validation/training.hpp"
+#include "collcast/workload/search.hpp"
+#include "gpu_name.hpp"
+#include "lines.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// Prices of a machine at one network rate, remembered for all its rows.
+struct Machine {
+  Fabric fabric;
+  CollectiveTime prices;
+};
+
+CollectiveTime remembered(CollectiveTime price) {
+  using Key = std::tuple<CollectiveKind, std::int64_t, std::vector<Rank>, std::size_t>;
+  struct Memory {
+    std::mutex mutex;
+    std::map<Key, Result<Seconds>> known;
+  };
+  return
+      [price = std::move(price), memory = std::make_shared<Memory>()](const CollectiveRequest& r) -> Result<Seconds> {
+        Key key{r.kind, r.size.value(), r.group.ranks(), r.alongside.size()};
+        {
+          const std::lock_guard lock(memory->mutex);
+          const auto found = memory->known.find(key);
+          if (found != memory->known.end()) return found->second;
+        }
+        Result<Seconds> time = price(r);
+        const std::lock_guard lock(memory->mutex);
+        return memory->known.emplace(std::move(key), std::move(time)).first->second;
+      };
+}
+
+/// A row's way to a forecast: what was found of it, or why nothing was.
+struct Job {
+  const TrainingRow* row = nullptr;
+  std::optional<TrainingStep> step;
+  std::string topology;
+  std::shared_ptr<const Machine> machine;
+  std::string why;
+  Seconds predicted{};
+  Breakdown breakdown;
+};
+
+std::string reasons(const Diagnostics& errors) {
+  std::vector<std::string> texts;
+  for (const Diagnostic& error : errors) texts.push_back(error.message);
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+class PricedMachines {
+ public:
+  explicit PricedMachines(const CollectivePolicy& policy) : policy_(policy) {}
+
+  Result<std::shared_ptr<const Machine>> at(const TrainingPlace& place) {
+    const std::string key = fmt::format("{} {} {}", place.machine.name, place.nodes, place.remark);
+    auto& machine = known_[key];
+    if (machine == nullptr) {
+      Result<Fabric> fabric = Fabric::build(place.machine, place.nodes);
+      if (!fabric) return fabric.errors();
+      const auto made = std::make_shared<Machine>(Machine{std::move(fabric).value(), {}});
+      made->prices = remembered(step_prices(made->fabric, policy_));
+      machine = made;
+    }
+    return machine;
+  }
+
+ private:
+  CollectivePolicy policy_;
+  std::map<std::string, std::shared_ptr<const Machine>> known_;
+};
+
+LayoutChoice choice_of(const StepInputs& in) {
+  return {in.layout.tp,         in.layout.pp,    in.layout.dp,  in.batch.micro_batch, in.layout.sequence_parallel,
+          in.options.recompute, in.options.zero, in.layout.vpp, in.layout.cp};
+}
+
+/// Where the row ran and what it did, before anything is forecast.
+Job placed(const TrainingRow& row, const TrainingMachines& machines, PricedMachines& fabrics) {
+  Job job;
+  job.row = &row;
+  const Result<TrainingPlace> place = machines.place(row);
+  if (!place) {
+    job.why = reasons(place.errors());
+    return job;
+  }
+  Result<TrainingStep> step = training_step(row, *place);
+  if (!step) {
+    job.why = reasons(step.errors());
+    return job;
+  }
+  job.topology = place->machine.name;
+  job.step = std::move(step).value();
+  const StepInputs& in = job.step->inputs;
+  if (!measured_step(row, in) && !row.mem_gib && !row.out_of_memory()) {
+    job.why = "neither a time nor a memory that can be compared is stated";
+    return job;
+  }
+  const Result<std::shared_ptr<const Machine>> machine = fabrics.at(*place);
+  if (!machine) {
+    job.why = reasons(machine.errors());
+    return job;
+  }
+  job.machine = *machine;
+  Diagnostics wrong = check_step(in, job.machine->fabric.rank_count(), {});
+  if (wrong.empty()) wrong = check_memory(in, {});
+  if (!wrong.empty()) job.why = reasons(wrong);
+  return job;
+}
+
+void forecast(Job& job, const TrainingQuestion& question) {
+  const StepInputs& in = job.step->inputs;
+  if (question.simulate) {
+    const Result<StepResult> result =
+        forecast_step(in, job.machine->fabric, question.collectives, Method::simulate, nullptr);
+    if (!result) {
+      job.why = reasons(result.errors());
+      return;
+    }
+    job.predicted = result->step;
+    job.breakdown = result->breakdown;
+    return;
+  }
+  LayoutFamily family(in, job.machine->fabric, job.machine->prices);
+  const Result<LayoutEstimate> estimate = family.estimate(choice_of(in));
+  if (!estimate) {
+    job.why = reasons(estimate.errors());
+    return;
+  }
+  job.predicted = estimate->step;
+  job.breakdown = estimate->breakdown;
+}
+
+constexpr double gib = 0x1p30;
+
+/// What the GPU needs beyond what the framework's allocator hands out. Fragmentation: SimuMax's share of reserved
+/// memory that is allocated; context, libraries and NCCL's buffers: AIConfigurator's and the usual figures.
+Bytes on_the_gpu(Bytes allocated) {
+  constexpr double allocated_of_reserved = 0.94;
+  return Bytes(static_cast<std::int64_t>(static_cast<double>(allocated.value()) / allocated_of_reserved + 1.4 * gib));
+}
+
+/// The peak as the row counts it.
+Bytes counted(Bytes allocated, const std::string& kind) {
+  if (kind.find("nvidia-smi") != std::string::npos) return on_the_gpu(allocated);
+  return allocated;
+}
+
+TrainingDeviation deviation(const Job& job) {
+  const TrainingRow& row = *job.row;
+  const StepInputs& in = job.step->inputs;
+  TrainingDeviation out;
+  out.row_id = row.row_id;
+  out.source_id = row.source_id;
+  out.tier = row.tier;
+  out.gpu = row.gpu;
+  out.precision = in.options.precision;
+  out.schedule = in.layout.pp == 1 ? "none" : std::string(to_string(in.layout.schedule));
+  out.topology = job.topology;
+  out.job = job_of(row);
+  out.configuration = configuration_of(row);
+  if (const auto measured = measured_step(row, in); measured && !row.out_of_memory()) {
+    out.measured = measured->time;
+    out.measured_by = measured->by;
+  }
+  out.predicted = job.predicted;
+  out.breakdown = job.breakdown;
+  const MemoryUse memory = peak_memory(in);
+  if (row.mem_gib && !row.out_of_memory()) out.measured_memory = Bytes(static_cast<std::int64_t>(*row.mem_gib * gib));
+  const Bytes allocated = memory.peak + job.step->kept_besides;
+  out.predicted_memory = counted(allocated, row.mem_kind);
+  out.needed_memory = on_the_gpu(allocated);
+  out.capacity = memory.capacity;
+  out.measured_oom = row.out_of_memory();
+  out.assumed = job.step->assumed;
+  return out;
+}
+
+}  // namespace
+
+TrainingReport validate_training(const TrainingTables& tables, const TrainingMachines& machines,
+                                 const TrainingQuestion& question) {
+  TrainingReport out;
+  out.library = to_string(question.collectives.library);
+  out.method = question.simulate ? "simulate" : "estimate";
+  PricedMachines fabrics(question.collectives);
+  std::vector<Job> jobs;
+  jobs.reserve(tables.rows.size());
+  for (const TrainingRow& row : tables.rows) jobs.push_back(placed(row, machines, fabrics));
+  // Each job writes its own place, so the report does not depend on the threads.
+  tbb::parallel_for(std::size_t{0}, jobs.size(), [&](std::size_t i) {
+    if (jobs[i].why.empty()) forecast(jobs[i], question);
+  });
+  std::map<std::string, ScoringMachine> used;
+  for (const Job& job : jobs) {
+    if (!job.why.empty()) {
+      out.unscored.push_back({job.row->row_id, job.row->source_id, job.row->tier, job.why});
+      continue;
+    }
+    if (used.count(job.topology) == 0)
+      used[job.topology] = {job.topology, digest(job.machine->fabric.spec()), false, Seconds(0)};
+    out.rows.push_back(deviation(job));
+  }
+  for (const auto& [name, machine] : used) out.machines.push_back(machine);
+  cross_validate(out.rows);
+  return out;
+}
+
+}  // namespace collcast

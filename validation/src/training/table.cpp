@@ -1,0 +1,379 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <variant>
+
+#include "collcast/base/text.hpp"
+#include "collcast/validation/training_table.hpp"
+#include "lines.hpp"
+#include "training/csv.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using Text = std::string TrainingRow::*;
+using Whole = std::optional<int> TrainingRow::*;
+using Number = std::optional<double> TrainingRow::*;
+
+struct Column {
+  const char* name;
+  std::variant<std::monostate, Text, Whole, Number> to;  ///< none: known and passed over
+  int least = 0;                                         ///< of a whole number
+};
+
+using R = TrainingRow;
+const std::array<Column, 51> columns{{
+    {"row_id", &R::row_id},
+    {"source_id", &R::source_id},
+    {"locator", {}},
+    {"verified", {}},
+    {"tier", &R::tier},
+    {"date", &R::date},
+    {"framework", &R::framework},
+    {"task", &R::task},
+    {"model_id", &R::model_id},
+    {"params_b", &R::params_b},
+    {"layers", &R::layers, 1},
+    {"hidden", &R::hidden, 1},
+    {"ffn", &R::ffn, 1},
+    {"heads", &R::heads, 1},
+    {"kv_heads", &R::kv_heads, 1},
+    {"vocab", &R::vocab, 1},
+    {"seq", &R::seq, 1},
+    {"gated_mlp", &R::gated_mlp},
+    {"experts", &R::experts},
+    {"topk", &R::topk},
+    {"gpu", &R::gpu},
+    {"gpus", &R::gpus, 1},
+    {"gpus_per_node", &R::gpus_per_node, 1},
+    {"intra_net", &R::intra_net},
+    {"inter_gbps_per_gpu", &R::inter_gbps_per_gpu},
+    {"precision", &R::precision},
+    {"tp", &R::tp, 1},
+    {"sp", &R::sp},
+    {"pp", &R::pp, 1},
+    {"vpp", &R::vpp},
+    {"cp", &R::cp, 1},
+    {"ep", &R::ep, 1},
+    {"etp", &R::etp, 1},
+    {"dp", &R::dp, 1},
+    {"zero", &R::zero},
+    {"mbs", &R::mbs, 1},
+    {"gbs", &R::gbs, 1},
+    {"recompute", &R::recompute},
+    {"schedule", &R::schedule},
+    {"overlap", &R::overlap},
+    {"iter_s", &R::iter_s},
+    {"tok_s_gpu", &R::tok_s_gpu},
+    {"samples_s", &R::samples_s},
+    {"tflops_gpu", &R::tflops_gpu},
+    {"tflops_kind", &R::tflops_kind},
+    {"mfu_pct", &R::mfu_pct},
+    {"hfu_pct", &R::hfu_pct},
+    {"mem_gib", &R::mem_gib},
+    {"mem_kind", &R::mem_kind},
+    {"published", &R::published},
+    {"notes", &R::notes},
+}};
+
+/// Without these a table is of something else.
+constexpr std::array<const char*, 5> telling{"row_id", "source_id", "gpu", "gpus", "gbs"};
+
+std::vector<std::string> column_names() {
+  std::vector<std::string> out;
+  for (const Column& column : columns) out.emplace_back(column.name);
+  return out;
+}
+
+std::optional<double> read_number(std::string_view text) {
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || stop != text.data() + text.size() || !std::isfinite(value) || value < 0) return {};
+  return value;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+/// A CSV file with a heading, line by line; complaints about its form are made here.
+class CsvFile {
+ public:
+  CsvFile(std::istream& in, const std::string& file) : lines_(in, file) {}
+
+  const std::vector<std::string>& heading() const { return heading_; }
+  bool has(const char* column) const { return std::count(heading_.begin(), heading_.end(), column) > 0; }
+  Location at(int column) const { return lines_.at(column); }
+  Location heading_at(std::size_t index) const { return {lines_.file(), heading_line_, heading_columns_[index]}; }
+
+  /// The first line that is not empty.
+  bool read_heading(Complaints& complaints) {
+    std::vector<training::Cell> cells;
+    if (!next_cells(cells, complaints)) return false;
+    heading_line_ = lines_.number();
+    for (const training::Cell& cell : cells) {
+      heading_.emplace_back(trimmed(cell.text));
+      heading_columns_.push_back(cell.column);
+      if (std::count(heading_.begin(), heading_.end(), heading_.back()) > 1)
+        complaints.add(lines_.at(cell.column),
+                       fmt::format("the column '{}' is there twice", printable(heading_.back())),
+                       "remove one of the two");
+    }
+    return true;
+  }
+  /// As many cells as the heading has; others are complained about and passed over.
+  bool next_row(std::vector<training::Cell>& cells, Complaints& complaints) {
+    while (next_cells(cells, complaints)) {
+      if (cells.size() == heading_.size()) return true;
+      complaints.add(lines_.at(1), fmt::format("{} cells in a table of {} columns", cells.size(), heading_.size()),
+                     "a cell with a comma in it is quoted: \"a,b\"");
+    }
+    return false;
+  }
+
+ private:
+  bool next_cells(std::vector<training::Cell>& cells, Complaints& complaints) {
+    while (!complaints.too_many() && lines_.next()) {
+      if (const Diagnostics wrong = lines_.wrong(); !wrong.empty()) {
+        complaints.add(wrong);
+        continue;
+      }
+      if (trimmed(lines_.text()).empty()) continue;
+      training::CsvLine line = training::read_csv_line(lines_.text());
+      if (line.open_quote) {
+        complaints.add(lines_.at(*line.open_quote), "a quoted cell that does not end before the next comma",
+                       "expected \"...\", with quotes in it doubled, on one line");
+        continue;
+      }
+      cells = std::move(line.cells);
+      return true;
+    }
+    return false;
+  }
+
+  Lines lines_;
+  std::vector<std::string> heading_;
+  std::vector<int> heading_columns_;
+  int heading_line_ = 1;
+};
+
+/// Puts a cell into a row; an empty one leaves it as it is.
+void put(const Column& column, const training::Cell& cell, const Location& where, TrainingRow& row,
+         Complaints& complaints) {
+  const std::string_view text = trimmed(cell.text);
+  if (text.empty()) return;
+  if (const auto* to = std::get_if<Text>(&column.to)) {
+    row.** to = text;
+  } else if (const auto* whole = std::get_if<Whole>(&column.to)) {
+    row.** whole = read_whole(text);
+    if (row.**whole && *(row.**whole) >= column.least) return;
+    complaints.add(where, fmt::format("{} is '{}'", column.name, printable(text)),
+                   fmt::format("expected a whole number, at least {}, or nothing", column.least));
+  } else if (const auto* number = std::get_if<Number>(&column.to)) {
+    row.** number = read_number(text);
+    if (!(row.**number))
+      complaints.add(where, fmt::format("{} is '{}'", column.name, printable(text)),
+                     "expected a number, at least 0, or nothing");
+  }
+}
+
+const Column* find_column(const std::string& name) {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return name == c.name; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
+void warn_of_unknown_columns(const CsvFile& csv, Diagnostics& warnings) {
+  for (std::size_t i = 0; i < csv.heading().size(); ++i) {
+    const std::string& name = csv.heading()[i];
+    if (find_column(name) != nullptr) continue;
+    const auto near = nearest_word(name, column_names());
+    warnings.push_back({csv.heading_at(i), fmt::format("unknown column '{}' is passed over", printable(name)),
+                        near ? fmt::format("did you mean '{}'?", *near) : std::string()});
+  }
+}
+
+void read_rows(CsvFile& csv, TrainingTables& out, Complaints& complaints) {
+  warn_of_unknown_columns(csv, out.warnings);
+  std::vector<training::Cell> cells;
+  while (csv.next_row(cells, complaints)) {
+    TrainingRow row;
+    row.where = csv.at(1);
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      if (const Column* column = find_column(csv.heading()[i]))
+        put(*column, cells[i], csv.at(cells[i].column), row, complaints);
+    for (const auto& [name, value] : {std::pair{"row_id", &row.row_id}, std::pair{"source_id", &row.source_id}})
+      if (value->empty()) complaints.add(csv.at(1), fmt::format("{} is empty", name), "expected a name");
+    if (row.iter_s && *row.iter_s == 0)
+      complaints.add(csv.at(1), "iter_s is '0'", "expected seconds above 0, or nothing");
+    out.rows.push_back(std::move(row));
+    if (out.rows.size() > most_training_rows) {
+      complaints.add(csv.at(1), fmt::format("more than {} rows", most_training_rows), "is this a table of steps?");
+      return;
+    }
+  }
+}
+
+/// Dimensions by model_id, in the columns that rows have too.
+using Models = std::map<std::string, TrainingRow>;
+
+void read_models(CsvFile& csv, Models& out, Complaints& complaints) {
+  static const Column head_dim{"head_dim", &R::head_dim, 1};
+  std::vector<training::Cell> cells;
+  while (csv.next_row(cells, complaints)) {
+    TrainingRow model;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string& name = csv.heading()[i];
+      const Column* column = name == head_dim.name ? &head_dim : find_column(name);
+      if (column != nullptr) put(*column, cells[i], csv.at(cells[i].column), model, complaints);
+    }
+    out.insert_or_assign(model.model_id, model);
+  }
+}
+
+void read_sources(CsvFile& csv, std::map<std::string, std::string>& out, Complaints& complaints) {
+  std::vector<training::Cell> cells;
+  while (csv.next_row(cells, complaints)) {
+    std::string id, title;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (csv.heading()[i] == "source_id") id = cells[i].text;
+      if (csv.heading()[i] == "title") title = cells[i].text;
+    }
+    out.insert_or_assign(id, title);
+  }
+}
+
+/// What a row leaves open is its model's.
+void fill_in(const Models& models, TrainingRow& row) {
+  const auto found = models.find(row.model_id);
+  if (found == models.end()) return;
+  const auto take = [&](Whole value) {
+    if (!(row.*value)) row.*value = found->second.*value;
+  };
+  for (const Whole value : {&R::layers, &R::hidden, &R::ffn, &R::heads, &R::kv_heads, &R::head_dim, &R::vocab,
+                            &R::gated_mlp, &R::experts, &R::topk})
+    take(value);
+}
+
+bool is_rows(const CsvFile& csv) {
+  return std::all_of(telling.begin(), telling.end(), [&](const char* name) { return csv.has(name); });
+}
+
+/// Reads what the file is; false if it is nothing that is known here.
+bool read_any(std::istream& in, const std::string& file, TrainingTables& out, Models& models, Complaints& complaints) {
+  CsvFile csv(in, file);
+  if (!csv.read_heading(complaints)) return false;
+  if (is_rows(csv))
+    read_rows(csv, out, complaints);
+  else if (csv.has("model_id") && csv.has("hidden") && !csv.has("row_id"))
+    read_models(csv, models, complaints);
+  else if (csv.has("source_id") && csv.has("title") && !csv.has("row_id"))
+    read_sources(csv, out.sources, complaints);
+  else
+    return false;
+  return true;
+}
+
+std::string what_is_expected() {
+  return fmt::format("expected a table of training steps, with the columns {} and more", fmt::join(telling, ", "));
+}
+
+std::vector<std::string> tables_of(const fs::path& folder) {
+  std::vector<std::string> out;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".csv") out.push_back(entry.path().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void check_row_ids(const std::vector<TrainingRow>& rows, Complaints& complaints) {
+  std::map<std::string, const TrainingRow*> seen;
+  for (const TrainingRow& row : rows) {
+    const auto [first, is_new] = seen.emplace(row.row_id, &row);
+    if (!is_new && !row.row_id.empty())
+      complaints.add(row.where, fmt::format("row_id '{}' is there twice", printable(row.row_id)),
+                     fmt::format("the other is at {}", to_text(first->second->where)));
+  }
+}
+
+class Loader {
+ public:
+  explicit Loader(const Location& asked_by) : asked_by_(asked_by) {}
+
+  void load(const std::string& path) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) {
+      file(path, true);
+      return;
+    }
+    const std::vector<std::string> tables = tables_of(path);
+    if (tables.empty()) complaints_.add(asked_by_, fmt::format("'{}' has no .csv file", path), what_is_expected());
+    for (const std::string& table : tables) file(table, false);
+  }
+
+  Result<TrainingTables> take() {
+    check_row_ids(out_.rows, complaints_);
+    if (complaints_.empty() && out_.rows.empty())
+      complaints_.add(asked_by_, "no row of a training step was read", what_is_expected());
+    if (!complaints_.empty()) return complaints_.take();
+    for (TrainingRow& row : out_.rows) fill_in(models_, row);
+    return std::move(out_);
+  }
+
+ private:
+  void file(const std::string& path, bool named) {
+    const Result<std::string> text = read_file(path, asked_by_);
+    if (!text) {
+      complaints_.add(text.errors());
+      return;
+    }
+    std::istringstream in(*text);
+    Complaints own;
+    const bool known = read_any(in, path, out_, models_, own);
+    if (!own.empty())
+      complaints_.add(own.take());
+    else if (!known && named)
+      complaints_.add({path, 1, 1}, "this is no table of training steps", what_is_expected());
+    else if (!known)
+      out_.warnings.push_back({{path, 1, 1}, "no table of training steps: the file is passed over", ""});
+  }
+
+  const Location& asked_by_;
+  Complaints complaints_;
+  TrainingTables out_;
+  Models models_;
+};
+
+}  // namespace
+
+Result<TrainingTables> load_training(const std::vector<std::string>& paths, const Location& asked_by) {
+  Loader loader(asked_by);
+  for (const std::string& path : paths) loader.load(path);
+  return loader.take();
+}
+
+Result<TrainingTables> read_training_csv(std::istream& in, const std::string& file) {
+  TrainingTables out;
+  Models none;
+  Complaints complaints;
+  const bool known = read_any(in, file, out, none, complaints);
+  if (complaints.empty() && !known)
+    complaints.add({file, 1, 1}, "this is no table of training steps", what_is_expected());
+  check_row_ids(out.rows, complaints);
+  if (!complaints.empty()) return complaints.take();
+  return out;
+}
+
+}  // namespace collcast
