@@ -76,7 +76,7 @@ Exit run_calibrate(const Args& args, const Session& session) {
   CalibrateResult result = std::move(fitted).value();
   result.report.part = args.measured.part;
   result.report.unused.insert(result.report.unused.end(), measured->emptied.begin(), measured->emptied.end());
-  say(session, worse_texts(result.report));
+  say(session, fit_warnings(result.report));
   std::vector<OutputFile> files;
   for (const std::string& file : places.overlays) files.push_back({file, overlay_text(result.overlay)});
   for (const auto& [file, format] : places.reports) files.push_back({file, text_of(result.report, format)});

@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <ostream>
+#include <set>
 #include <sstream>
+#include <string>
 
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
@@ -24,6 +26,7 @@ struct Args {
 
 Tolerances parse_tolerances(const std::vector<std::string>& texts, Diagnostics& errors) {
   Tolerances out;
+  std::set<std::string> given;
   for (const std::string& text : texts) {
     const auto parsed = parse_tolerance(text);
     if (!parsed) {
@@ -31,6 +34,11 @@ Tolerances parse_tolerances(const std::vector<std::string>& texts, Diagnostics& 
         error.where = typed("--tolerance", text);
         errors.push_back(std::move(error));
       }
+    } else if (!given.insert(parsed->first).second) {
+      errors.push_back({typed("--tolerance", text),
+                        parsed->first.empty() ? "a tolerance for every figure is given twice"
+                                              : fmt::format("the tolerance of {} is given twice", parsed->first),
+                        "leave out one"});
     } else if (parsed->first.empty()) {
       out.all = parsed->second;
     } else {

@@ -13,7 +13,8 @@ SearchPath data_search_path(const std::optional<std::string>& collcast_data, con
                             : fs::path(executable).parent_path().parent_path() / "share" / "collcast";
   return {{(data / "topologies").string()},
           {(data / "scenarios").string()},
-          {(data / "validation" / "data" / "nccl-tests").string()}};
+          {(data / "validation" / "data" / "nccl-tests").string()},
+          {(data / "validation" / "data" / "training").string()}};
 }
 
 std::string own_executable() {

@@ -93,6 +93,9 @@ Exit explain_collective(const Args& args, const Session& session) {
                       "expected --method estimate; `collcast collective --method both` simulates it"});
   if (question && question->sizes.size() != 1)
     errors.push_back({command_line, "one figure is explained at a time", "expected one --size"});
+  if (question && question->brought)
+    errors.push_back({command_line, "an algorithm of your own has no closed form to take apart",
+                      "expected --algorithm auto or one name; `collcast collective --links` shows its links"});
   if (question && question->all_algorithms)
     errors.push_back({command_line, "one figure is explained at a time", "expected --algorithm auto or one name"});
   if (!errors.empty()) return refuse(session, errors);

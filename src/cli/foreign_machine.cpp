@@ -141,7 +141,8 @@ Exit run_import(const ImportArgs& args, const Session& session) {
 
 Exit run_export(const ExportArgs& args, const Session& session) {
   Diagnostics errors;
-  const auto word = parse_word("--format", args.format, {"dot", "nccl-xml"}, errors);
+  const std::string by_suffix = lower_suffix(args.output) == ".xml" ? "nccl-xml" : "dot";
+  const auto word = parse_word("--format", args.format.empty() ? by_suffix : args.format, {"dot", "nccl-xml"}, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
   append(errors, check_overwriting({args.machine.topology}, {args.output}));
   if (word == 1 && !args.machine.nodes.empty())

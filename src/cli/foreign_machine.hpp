@@ -15,7 +15,7 @@ Exit run_import(const ImportArgs&, const Session&);
 
 struct ExportArgs {
   MachineOptions machine;
-  std::string format = "dot", output;
+  std::string format, output;  ///< no format: by the suffix of the output, else dot
 };
 Exit run_export(const ExportArgs&, const Session&);
 

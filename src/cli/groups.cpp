@@ -2,7 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "cli/machine.hpp"
@@ -23,6 +25,8 @@ struct Args {
 };
 
 constexpr std::int64_t most_ranks = 1 << 20;
+/// Of all ranks' groups together, as text 60 MB; all of them in memory are ten times that.
+constexpr std::int64_t most_members = 10'000'000;
 
 std::optional<ParallelLayout> parse_layout(const Args& args, Diagnostics& errors) {
   const std::size_t before = errors.size();
@@ -51,6 +55,27 @@ std::optional<ParallelLayout> parse_layout(const Args& args, Diagnostics& errors
   return layout;
 }
 
+/// Options of a machine that would have no effect.
+void check_machine_options(const MachineOptions& machine, const std::optional<ParallelLayout>& layout,
+                           Diagnostics& errors) {
+  const std::array<std::pair<const char*, bool>, 5> given{{{"--nodes", !machine.nodes.empty()},
+                                                           {"--ranks", !machine.ranks.empty()},
+                                                           {"--link-bandwidth", !machine.link_bandwidth.empty()},
+                                                           {"--link-latency", !machine.link_latency.empty()},
+                                                           {"--set", !machine.sets.empty()}}};
+  if (machine.topology.empty())
+    for (const auto& [option, is_given] : given)
+      if (is_given)
+        errors.push_back({command_line, fmt::format("{} has no meaning without --topology", option),
+                          "expected --topology NAME|FILE, or none of the machine's options"});
+  const auto ranks = machine.topology.empty() || machine.ranks.empty()
+                         ? std::nullopt
+                         : parse_count("--ranks", machine.ranks, 1, errors);
+  if (ranks && layout && *ranks != layout->world())
+    errors.push_back({command_line, fmt::format("--ranks: {}, and the layout has {}", *ranks, layout->world()),
+                      "the layout says how many there are: remove --ranks"});
+}
+
 Exit run_groups(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -60,6 +85,14 @@ Exit run_groups(const Args& args, const Session& session) {
     errors.push_back({command_line,
                       fmt::format("--rank: {} is outside the {} ranks of the layout", *rank, layout->world()),
                       fmt::format("expected a rank from 0 to {}", layout->world() - 1)});
+  if (layout && !rank) {
+    const ParallelLayout& l = *layout;
+    const std::int64_t members = std::int64_t{l.world()} * (l.tp + l.pp + l.dp + l.cp + l.ep);
+    if (members > most_members)
+      errors.push_back({command_line, fmt::format("the groups of all {} ranks have {} members", l.world(), members),
+                        fmt::format("expected --rank R for those of one, or up to {} in all", most_members)});
+  }
+  check_machine_options(args.machine, layout, errors);
   std::optional<Machine> machine;
   if (layout && !args.machine.topology.empty()) machine = load_machine(args.machine, layout->world(), session, errors);
   if (!errors.empty()) return refuse(session, errors);

@@ -211,6 +211,8 @@ std::optional<MeasureQuestion> understand(const MeasureArgs& args, const Session
   q.member = *world;
   q.ranks = count_ranks(args, q, entry, errors);
   q.plan.root = parse_count("--root", args.root, 0, errors).value_or(0);
+  if (q.plan.root > 0 && !q.plan.kinds.empty() && std::ranges::none_of(q.plan.kinds, is_rooted))
+    errors.push_back({command_line, fmt::format("--root has no meaning: {} has none", args.kinds), "remove it"});
   if (q.plan.root >= q.ranks)
     errors.push_back({command_line, fmt::format("--root: {} is outside the {} ranks", q.plan.root, q.ranks),
                       fmt::format("expected a rank from 0 to {}", q.ranks - 1)});

@@ -76,6 +76,7 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
     return Diagnostic{{scenario.file},
                       "a scenario of measured tasks has no layout to plan",
                       "expected a scenario with a model and a batch"};
+  std::vector<std::string> notes = keep_to_settings(scenario, args.space, scenario.search);
   override_space(args.space, scenario.search, errors);
   if (!errors.empty()) return errors;
 
@@ -86,7 +87,6 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes);
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_ranks(scenario, *fabric); !wrong.empty()) return wrong;
-  std::vector<std::string> notes;
   if (gpus == 0) {
     gpus = fabric->rank_count();
     // The number of nodes may be meant for another machine's.
@@ -164,6 +164,7 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
           fmt::format("what_if '{}' runs on {}, which the overlay does not calibrate: its figures are "
                       "those of the data sheet",
                       name, q->scenario.topology.name));
+    for (const std::string& note : q->notes) report.notes.push_back(fmt::format("what_if '{}': {}", name, note));
     for (const std::string& warning : warn(session, of_variant(name, new_warnings(q->scenario, base.scenario))))
       report.said.push_back(warning);
     const Result<PlanResult> result = search(*q, numbers.options, session);

@@ -35,7 +35,7 @@ std::optional<int> read_count(std::string_view option, const std::string& text, 
   return parse_count(option, text, 1, errors);
 }
 std::optional<int> read_zero(std::string_view option, const std::string& text, Diagnostics& errors) {
-  const auto index = parse_word(option, text, {"0", "1"}, errors);
+  const auto index = parse_word(option, text, {"0", "1", "2", "3"}, errors);
   return index ? std::optional(static_cast<int>(*index)) : std::nullopt;
 }
 std::optional<bool> read_truth(std::string_view option, const std::string& text, Diagnostics& errors) {
@@ -71,10 +71,11 @@ void add_space_options(CLI::App& app, SpaceArgs& args) {
   option("--tp", args.tp, "tensor parallel degrees, such as 1,2,4,8 (default: the scenario's, else all that divide)");
   option("--pp", args.pp, "pipeline stages");
   option("--dp", args.dp, "data parallel degrees");
+  option("--cp", args.cp, "context parallel degrees (default: 1; where the scenario has more all that divide)");
   option("--micro-batch", args.micro_batch, "samples per micro-batch");
   option("--sequence-parallel", args.sequence_parallel, "true, false (default: both)");
   option("--recompute", args.recompute, "none, selective, full (default: all three)");
-  option("--zero", args.zero, "0, 1 (default: both)");
+  option("--zero", args.zero, "0, 1, 2, 3 (default: 0 and 1; all four where the scenario says 2 or 3)");
   option("--vpp", args.vpp,
          "model chunks of a stage, such as 1,2,4; above 1 interleaved (default: 1; with schedule interleaved all that "
          "divide)");
@@ -84,11 +85,48 @@ void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& erro
   override_list("--tp", args.tp, read_count, space.tp, errors);
   override_list("--pp", args.pp, read_count, space.pp, errors);
   override_list("--dp", args.dp, read_count, space.dp, errors);
+  override_list("--cp", args.cp, read_count, space.cp, errors);
   override_list("--micro-batch", args.micro_batch, read_count, space.micro_batch, errors);
   override_list("--sequence-parallel", args.sequence_parallel, read_truth, space.sequence_parallel, errors);
   override_list("--recompute", args.recompute, read_recompute, space.recompute, errors);
   override_list("--zero", args.zero, read_zero, space.zero, errors);
   override_list("--vpp", args.vpp, read_count, space.vpp, errors);
+}
+
+std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceArgs& args, SearchSpace& space) {
+  std::vector<std::string> out;
+  const StepInputs& step = *scenario.step;
+  const auto is_set = [&](const char* path) { return std::ranges::count(scenario.settings, path) > 0; };
+  const auto is_free = [&](const std::string& path, const std::string& option) {
+    return is_set(path.c_str()) && option.empty() && !is_set(("search" + path.substr(path.find('.'))).c_str());
+  };
+  const auto keep = [&](const char* path, const std::string& option, auto& values, auto value,
+                        const std::string& text) {
+    if (!is_free(path, option)) return;
+    values = {value};
+    out.push_back(fmt::format("the search keeps to {} {}, which was set", path, text));
+  };
+  keep("batch.micro_batch", args.micro_batch, space.micro_batch, step.batch.micro_batch,
+       std::to_string(step.batch.micro_batch));
+  keep("layout.sequence_parallel", args.sequence_parallel, space.sequence_parallel, step.layout.sequence_parallel,
+       step.layout.sequence_parallel ? "true" : "false");
+  keep("training.recompute", args.recompute, space.recompute, step.options.recompute,
+       recomputes[static_cast<std::size_t>(step.options.recompute)]);
+  keep("training.zero", args.zero, space.zero, step.options.zero, std::to_string(step.options.zero));
+  keep("layout.vpp", args.vpp, space.vpp, step.layout.vpp, std::to_string(step.layout.vpp));
+  // Where the machine was set too, the degrees only follow it.
+  const bool resized = std::ranges::any_of(scenario.settings, [](const std::string& path) {
+    return path == "nodes" || path == "ranks" || path == "topology";
+  });
+  const auto note = [&](const char* path, const std::string& option, const std::vector<int>& values) {
+    if (!resized && is_free(path, option) && values.size() != 1)
+      out.push_back(fmt::format("{} was set and is searched all the same: --{} keeps to one", path, path + 7));
+  };
+  note("layout.tp", args.tp, space.tp);
+  note("layout.pp", args.pp, space.pp);
+  note("layout.cp", args.cp, space.cp);
+  note("layout.dp", args.dp, space.dp);
+  return out;
 }
 
 std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& errors) {
@@ -101,7 +139,8 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
     return rank ? std::optional<WhyQuestion>(*rank) : std::nullopt;
   }
   LayoutQuestion q;
-  const std::vector<std::string> keys{"tp", "pp", "dp", "micro_batch", "vpp", "sequence_parallel", "recompute", "zero"};
+  const std::vector<std::string> keys{"tp",        "pp",  "dp", "micro_batch", "vpp", "cp", "sequence_parallel",
+                                      "recompute", "zero"};
   const std::size_t before = errors.size();
   std::set<std::string> given;
   for (const std::string& pair : split(text)) {
@@ -115,7 +154,7 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
       continue;
     }
     const std::string option = "--why " + keys[*key];
-    const std::array<std::optional<int>*, 5> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch, &q.vpp};
+    const std::array<std::optional<int>*, 6> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch, &q.vpp, &q.cp};
     if (*key < counts.size())
       *counts[*key] = read_count(option, value, errors);
     else if (keys[*key] == "sequence_parallel")

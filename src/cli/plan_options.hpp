@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cli/session.hpp"
 #include "collcast/planner/why.hpp"
+#include "collcast/scenario/scenario.hpp"
 
 namespace CLI {
 class App;
@@ -15,9 +17,13 @@ class App;
 namespace collcast::cli {
 
 struct SpaceArgs {
-  std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero, vpp;  ///< lists; empty: the scenario's
+  std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero, vpp, cp;  ///< lists; empty: the scenario's
 };
 void add_space_options(CLI::App&, SpaceArgs&);
+/// What a variant or --set says of one of the step's choices restricts the search to it, unless `args` or the setting
+/// of a search of its own does; the degrees, which have to fill the GPUs, stay searched. A sentence for each.
+std::vector<std::string> keep_to_settings(const Scenario&, const SpaceArgs& args, SearchSpace&);
+
 /// Lists of the command line replace those of the scenario.
 void override_space(const SpaceArgs&, SearchSpace&, Diagnostics& errors);
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -9,6 +10,7 @@
 #include <ostream>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
@@ -142,6 +144,11 @@ Exit run_report(const Args& args, const Session& session) {
   for (const Target& target : targets) {
     if (target.format == TargetFormat::html && !html_lacks().empty()) return say_lacking(session, html_lacks());
   }
+  if (std::ranges::all_of(args.inputs, is_saved))
+    for (const auto& [option, value] : {std::pair("--what-if", args.what_if), std::pair("--method", args.method)})
+      if (!value.empty())
+        errors.push_back({command_line, fmt::format("{} has no effect on results that are saved", option),
+                          "expected a scenario among the inputs, or remove it"});
   Overview overview;
   Diagnostics broken;
   std::vector<std::string> files;

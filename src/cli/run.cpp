@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <span>
 
 #include "cli/commands.hpp"
@@ -122,7 +123,8 @@ Exit run(int argc, const char* const* argv, const Session& session) {
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2\n"
       "\n"
       "COLLCAST_DATA names another folder for the shipped topologies/ and scenarios/.\n"
-      "Exit: 0 done, 1 a gate was missed, 2 wrong input or usage, 3 this machine lacks what is needed,\n"
+      "Exit: 0 done, 1 a gate was missed or a measurement failed, 2 wrong input or usage, 3 this machine lacks what is "
+      "needed,\n"
       "130 stopped by Ctrl-C.");
   const std::vector<Command> commands{add_collective(app), add_step(app),      add_plan(app),    add_groups(app),
                                       add_topology(app),   add_explain(app),   add_measure(app), add_backends(app),
@@ -144,7 +146,14 @@ Exit run(int argc, const char* const* argv, const Session& session) {
     return refuse(session, usage_errors(app, error));
   }
   const auto chosen = std::find(names.begin(), names.end(), app.get_subcommands().front()->get_name());
-  return commands[static_cast<std::size_t>(chosen - names.begin())](session);
+  try {
+    return commands[static_cast<std::size_t>(chosen - names.begin())](session);
+  } catch (const std::bad_alloc&) {
+    session.err << to_text(Diagnostics{{command_line, "there is not enough memory for this",
+                                        "expected a smaller question, or a machine with more; nothing was written"}})
+                << std::flush;
+    return Exit::lacking;
+  }
 }
 
 }  // namespace collcast::cli

@@ -198,6 +198,9 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   CollectivePolicy asked;
   override_policy(args, asked, errors);
   const auto sharing = args.sharing.empty() ? std::nullopt : parse_sharing(args.sharing, errors);
+  if (sharing == Sharing::fifo && args.method == "estimate")
+    errors.push_back({command_line, "--sharing fifo has no effect on --method estimate",
+                      "the closed form always has fair shares; expected --method simulate or both"});
   if (!errors.empty()) return errors;
 
   Result<Scenario> loaded = load_scenario(args.scenario, options);

@@ -196,7 +196,7 @@ Command add_topology(CLI::App& parent) {
   CLI::App* out = app.add_subcommand("export", "a machine for other programs: its whole graph, or a node for NCCL");
   add_target(*out, args->exported.machine, "NAME");
   out->add_option("--format,--to", args->exported.format,
-                  "dot: Graphviz, all nodes (default); nccl-xml: a node, for NCCL_TOPO_FILE")
+                  "dot: Graphviz, all nodes (default); nccl-xml: a node, for NCCL_TOPO_FILE (default for FILE.xml)")
       ->type_name("FORMAT");
   out->add_option("--output", args->exported.output,
                   "write the result to FILE, complete or not at all ('-': standard output)")

@@ -53,6 +53,14 @@ const std::vector<std::string> steps{
     "gpt3-interleaved-64xa100",
     "gpt3-interleaved-64xa100 --what-if vpp-2 --set training.recompute=full --method estimate",
     "gpt3-512gpu --method estimate",
+    "gpt3-512gpu --set layout.schedule=zb-h2",
+    "llama3-70b-64xh100 --set layout.schedule=zb-h1 --method estimate",
+    "llama3-8b-fsdp-64xh100",
+    "llama3-8b-fsdp-64xh100 --what-if hsdp --method estimate",
+    "llama3-8b-fsdp-64xh100 --what-if zero-2 --method estimate",
+    "llama3-8b-fsdp-64xh100 --what-if no-overlap",
+    "llama3-8b-128k-32xh100",
+    "llama3-8b-128k-32xh100 --what-if ulysses --set training.zero=1 --method estimate",
     "korthikanti-22b-layer",
     "overlap-175b-layer"};
 

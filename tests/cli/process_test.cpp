@@ -48,17 +48,19 @@ Outcome interrupted_plan(const std::string& format) {
 
 }  // namespace
 
-TEST_CASE("every help text ends in examples, and all of them work") {
+// Those of measure, validate and calibrate need minutes, GPUs or a cluster; their own tests run the like of them.
+TEST_CASE("help texts end in examples, and those that need no measurement work") {
   const Folder folder;
   // The user's own files that the examples name.
   const std::filesystem::path source = COLLCAST_SOURCE_DIR, real = source / "tests/exchange/data";
   std::filesystem::copy_file(source / "docs/guide/nc96.yaml", folder.path() / "my-machine.yaml");
   std::filesystem::copy_file(real / "azure-nc96v4-a100pcie-graph.xml", folder.path() / "graph.xml");
   std::filesystem::copy_file(real / "oci-h100-full-dump-topo.xml", folder.path() / "topo.xml");
+  std::filesystem::copy_file(source / "docs/guide/ring-all-gather.xml", folder.path() / "mine.xml");
   folder.write("nccl_tuner.conf", "allreduce,0,1048576,tree,ll128,4,-1,-1\n");
-  for (const char* command :
-       {"", "collective", "step", "groups", "topology", "topology list", "topology show", "topology check",
-        "topology import", "topology export", "compare", "report", "explain", "explain collective", "explain step"}) {
+  for (const char* command : {"", "collective", "step", "plan", "groups", "topology", "topology list", "topology show",
+                              "topology check", "topology import", "topology export", "compare", "report", "explain",
+                              "explain collective", "explain step", "backends"}) {
     const auto found = examples(run_shell(std::string("collcast ") + command + " --help", here).out);
     CHECK_FALSE(found.empty());
     for (const std::string& example : found) {

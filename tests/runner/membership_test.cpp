@@ -17,9 +17,23 @@ Membership member(const Environment& environment, const std::string& rendezvous 
 }  // namespace
 
 TEST_CASE("no variables, no world") {
-  const auto out = membership({{"PATH", "/bin"}, {"WORLD_SIZE", "4"}}, {});
-  REQUIRE(out.ok());
-  CHECK_FALSE(out->has_value());
+  // A Slurm allocation says how many tasks there may be before srun starts any.
+  for (const Environment& none : {Environment{{"PATH", "/bin"}}, Environment{{"SLURM_NTASKS", "4"}}}) {
+    const auto out = membership(none, {});
+    REQUIRE(out.ok());
+    CHECK_FALSE(out->has_value());
+  }
+}
+
+TEST_CASE("a world without a rank, or a rank without a world, is a launch that went wrong") {
+  const auto error = [](const Environment& environment) {
+    const auto out = membership(environment, {});
+    return out ? std::string() : out.errors().front().message;
+  };
+  CHECK(error({{"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}}) == "WORLD_SIZE is 4, and RANK is missing");
+  CHECK(error({{"RANK", "0"}}) == "RANK is 0, and WORLD_SIZE is missing");
+  CHECK(error({{"OMPI_COMM_WORLD_SIZE", "3"}}) == "OMPI_COMM_WORLD_SIZE is 3, and OMPI_COMM_WORLD_RANK is missing");
+  CHECK(error({{"PMI_RANK", "1"}}) == "PMI_RANK is 1, and PMI_SIZE is missing");
 }
 
 TEST_CASE("torchrun's, srun's and mpirun's variables are understood") {

@@ -73,6 +73,10 @@ COMMANDS = [
     ("plan", f"{ONE_LAYOUT} --pp 4,8 --why tp=8,pp=8 --what-if all"),
     ("plan", f"{ONE_LAYOUT} --pp 4 --dp 2 --top 1 --why tp=3,pp=5 --what-if double-ib"),
     ("step", "collcast step gpt3-interleaved-64xa100"),
+    ("step", "collcast step llama3-8b-fsdp-64xh100 --what-if hsdp"),
+    ("step", "collcast step llama3-8b-128k-32xh100 --what-if ulysses"),
+    ("plan", "collcast plan llama3-8b-128k-32xh100 --tp 1 --cp 8 --recompute full --zero 3 --simulate 0 "
+             "--set layout.dp_shard=2"),
     ("plan", f"{ONE_LAYOUT} --pp 4 --vpp 1,2,5"),
     ("plan", "collcast plan gpt3-plan-64xa100 --nodes 1 --tp 8 --micro-batch 1"),
     ("groups", "collcast groups --tp 2 --pp 2 --dp 2 --cp 2 --ep 2 --order tp-cp-ep-dp-pp"),
@@ -89,6 +93,7 @@ COMMANDS = [
     ("validate", f"collcast validate --measured {TABLES} --library nccl"),
     ("validate", "collcast validate --measured validation/data/nccl-tests/aic-b300-sxm-n2-nccl2.29.2-all_reduce.csv validation/data/nccl-tests/aic-b300-sxm-n2-nccl2.29.2-all_gather.csv --library nccl --leave-one-out"),
     ("validate", "collcast validate --measured validation/data/nccl-tests/h100*.csv"),  # of some no source says if sound
+    ("validate", "collcast validate --training --budget A=99%,memory.bloom-prequel.A=1%"),
     ("validate", "collcast validate --measured tests/golden/inputs/all_reduce.log --topology dgx-h100"),  # no sidecar
     ("calibrate", f"collcast calibrate --measured {TABLES} --library nccl"),
     ("collective", "collcast collective all_reduce --topology dgx-h100 --library nccl --overlay nccl-tests"),

@@ -147,7 +147,7 @@ TEST_CASE("a band that the fit makes worse is named: in the report, as a warning
   }
   REQUIRE(machine.worse.front() == Band::small);
   CHECK(machine.worse.size() < 3);
-  const std::vector<std::string> said = worse_texts(fitted->report);
+  const std::vector<std::string> said = fit_warnings(fitted->report);
   REQUIRE(said.size() == machine.worse.size());
   CHECK(said[0].find("star: sizes below 64 KiB are further off with the fit than without it: median error 0.0% -> ") ==
         0);

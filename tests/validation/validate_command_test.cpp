@@ -76,7 +76,7 @@ TEST_CASE("a device that is read without end is refused at once") {
     const auto run = run_shell(data + "timeout 60 collcast validate --measured " + device, folder.path());
     INFO(run.err);
     CHECK(run.exit == 2);
-    CHECK(run.err.starts_with(device + ":1:"));
+    CHECK(run.err.starts_with(device + ":"));  // a random first line may be text
   }
 }
 
@@ -211,14 +211,16 @@ TEST_CASE("validate and calibrate say how a machine was found, and warn of guess
       return run_shell(data + "collcast " + command + " --measured all_reduce.log " + options, folder.path());
     };
     const json guessed = json::parse(run("--format json").out);
-    REQUIRE(guessed["warnings"].size() == 1);
+    // The log's one row is fewer than what is fitted to it, which calibrate says too.
+    REQUIRE(guessed["warnings"].size() == (command == "calibrate" ? 2 : 1));
     const std::string text = guessed["warnings"][0];
     CHECK(text.find("all_reduce: ") == 0);
     CHECK(text.find("is a guess by the GPU 'NVIDIA H100 80GB HBM3'") != std::string::npos);
     CHECK(run("").out.find("warning: " + text) != std::string::npos);
     const json other = json::parse(run("--topology dgx-a100 --format json").out);
     CHECK(other["warnings"][0] == "all_reduce: measured on 'NVIDIA H100 80GB HBM3', dgx-a100 has 'A100-SXM4-80GB'");
-    CHECK(json::parse(run("--topology dgx-h100 --format json").out)["warnings"].empty());
+    CHECK(json::parse(run("--topology dgx-h100 --format json").out)["warnings"].size() ==
+          (command == "calibrate" ? 1 : 0));
     if (command == "calibrate") CHECK(guessed["machines"][0]["matched_by"] == json::array({"gpu"}));
   }
 }

@@ -67,7 +67,9 @@ constexpr Seconds operator/(Bytes v, Bandwidth b) { return volume(v) / b; }
 constexpr Seconds operator/(Flops f, FlopRate r) { return Seconds(f.value() / r.value()); }
 constexpr Volume operator*(Bandwidth b, Seconds t) { return Volume(b.value() * t.count()); }
 
-constexpr Seconds to_seconds(Picoseconds p) { return Seconds(static_cast<double>(p.count()) * 1e-12); }
+/// The double nearest to the time: divided, as a product with 1e-12, which no double is, has a last digit of its own
+/// (0.049999999999999996).
+constexpr Seconds to_seconds(Picoseconds p) { return Seconds(static_cast<double>(p.count()) / 1e12); }
 constexpr Seconds to_seconds(SimTime t) { return to_seconds(t.time_since_epoch()); }
 
 /// The only crossing from model time to engine time: rounds up to the next picosecond, except that a
