@@ -287,6 +287,16 @@ TEST_CASE("logs of every age are read: no root, no operation, one placement, ext
               "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0 2026-01-02 03:04:05") == both);
 }
 
+TEST_CASE("rows under a heading that leaves no columns for them are errors") {
+  for (const std::string heading :
+       {"# size timestamp time", "# size time timestamp", "# size time", "# size time time", "# size time x time"}) {
+    INFO(heading);
+    const auto read = log_of(heading + "\n 8 2 float 9.50\n 16 4 float 9.50\n# Out of bounds values : 0 OK\n");
+    REQUIRE_FALSE(read.ok());
+    CHECK(to_text(read.errors()).find("a row of 4 columns") != std::string::npos);
+  }
+}
+
 TEST_CASE("a log from before 2.0 has milliseconds and an end without '#'") {
   const std::string head =
       "# Using devices\n#   Rank  0 on       n1 device  0 [0x06] Tesla P100-SXM2-16GB\n"

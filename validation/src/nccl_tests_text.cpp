@@ -190,8 +190,9 @@ class LogReader {
     const std::size_t width = heading_.width;
     // The root stands in front where the version prints it; without a heading either may be.
     const std::size_t lead = heading_.known ? (heading_.root ? 1 : 0) : rest % width;
-    const std::size_t placements = lead <= 1 && rest >= lead && (rest - lead) % width == 0 ? (rest - lead) / width : 0;
-    if (placements < 1 || placements > 2 || width < 3) {
+    const bool divides = width >= 3 && lead <= 1 && rest >= lead && (rest - lead) % width == 0;
+    const std::size_t placements = divides ? (rest - lead) / width : 0;
+    if (placements < 1 || placements > 2) {
       if (!lines.ended()) return cut_off(lines);
       complain_of_odd_row();
       odd_row_ = {lines.at(1 + skipped_), fmt::format("a row of {} columns", row.size()),
