@@ -67,11 +67,12 @@ std::string text_of(const CalibrateReport& report, Format format) {
 Exit run_calibrate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Places places = parse_places(args, errors);
-  const auto library = parse_library(args.library, errors);
+  const auto asked = parse_library(args.library, errors);
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (!errors.empty()) return refuse(session, errors);
 
-  Result<CalibrateResult> fitted = calibrate(measured->tables, measured->machines, measured->statistic, *library);
+  const Library library = asked ? *asked : usual_library(measured->tables, measured->machines);
+  Result<CalibrateResult> fitted = calibrate(measured->tables, measured->machines, measured->statistic, library);
   if (!fitted) return refuse(session, fitted.errors());
   CalibrateResult result = std::move(fitted).value();
   result.report.part = args.measured.part;
@@ -90,7 +91,7 @@ Command add_calibrate(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
   CLI::App& app = *parent.add_subcommand("calibrate", "fit latency and efficiency of machines to measured tables");
   add_measured_options(app, args->measured);
-  app.add_option("--library", args->library, "whose parameters are fitted: ideal (default) or nccl")
+  app.add_option("--library", args->library, "whose parameters are fitted: nccl (default for tables of NVIDIA GPUs) or ideal")
       ->type_name("WORD")
       ->group("Model");
   app.add_option("--format", args->format, "of the report on standard output: table (default), json, csv or markdown")
@@ -111,7 +112,7 @@ Command add_calibrate(CLI::App& parent) {
       "Examples:\n"
       "  collcast calibrate --output overlay.yaml --output residuals.json\n"
       "  collcast calibrate --measured my.log --topology dgx-h100 --output mine.yaml\n"
-      "  collcast calibrate --measured logs/ --topology dgx-h100 --library nccl --output mine.yaml\n"
+      "  collcast calibrate --measured logs/ --topology dgx-h100 --library ideal --output mine.yaml\n"
       "  collcast collective all_reduce --topology dgx-h100 --overlay mine.yaml\n"
       "  collcast step llama3-70b-64xh100 --overlay mine.yaml\n"
       "On half of the sizes, and checked on the other half:\n"

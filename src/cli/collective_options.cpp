@@ -94,8 +94,8 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
       "max_min: transfers share a link fairly (default); fifo: one at a time, each waits until all links of its route "
       "are free at once, so a slow transfer also blocks fast links");
   model("--library", args.library,
-        "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, by closed form unless --method "
-        "asks");
+        "nccl: as NCCL runs it, by closed form unless --method asks (default on NVIDIA GPUs); ideal: the textbook on "
+        "the fabric (default elsewhere, and with options that only it has: --chunks, --channels, --concurrent, ...)");
   add_env_option(app, args.env);
   add_graph_option(app, args.files.graph);
   add_tuner_option(app, args.files.tuner);
@@ -108,7 +108,7 @@ std::optional<Sharing> parse_sharing(const std::string& text, Diagnostics& error
 }
 
 std::optional<Library> parse_library(const std::string& text, Diagnostics& errors) {
-  if (text.empty()) return Library::ideal;
+  if (text.empty()) return std::nullopt;
   const auto index = parse_word("--library", text, {"ideal", "nccl"}, errors);
   if (!index) return std::nullopt;
   return *index == 0 ? Library::ideal : Library::nccl;
@@ -217,6 +217,32 @@ constexpr std::string_view brought_prefix = "msccl:";
 
 bool is_brought(const CollectiveArgs& args) { return args.algorithm.starts_with(brought_prefix); }
 
+bool has_word(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// Whether something is asked that only the textbook's algorithms have.
+bool is_of_ideal(const CollectiveArgs& args) {
+  const bool algorithm = is_brought(args) || (has_word(algorithm_words(), args.algorithm) &&
+                                              !has_word(nccl_algorithm_words(), args.algorithm));
+  return args.of_ideal || args.concurrent || args.chunks != "auto" || args.channels != "auto" || algorithm;
+}
+
+/// Or that only NCCL has.
+bool is_of_nccl(const CollectiveArgs& args) {
+  const bool algorithm =
+      has_word(nccl_algorithm_words(), args.algorithm) && !has_word(algorithm_words(), args.algorithm);
+  return !args.env.empty() || !args.files.graph.empty() || !args.files.tuner.empty() || algorithm;
+}
+
+/// --library, or the one whose options are given.
+std::optional<Library> asked_library(const CollectiveArgs& args, Diagnostics& errors) {
+  const std::optional<Library> given = parse_library(args.library, errors);
+  if (given || !is_of_ideal(args) || is_of_nccl(args)) return given;
+  return Library::ideal;
+}
+
+
 /// The user's algorithm, and what cannot be asked of it.
 std::optional<msccl::Algorithm> read_brought(const CollectiveArgs& args, std::optional<Library> library,
                                              std::optional<CollectiveKind> kind, const Session& session,
@@ -258,7 +284,12 @@ void check_ranks(const msccl::Algorithm& algorithm, const std::vector<Group>& gr
 
 std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const Session& session, Diagnostics& errors) {
   const auto kind = parse_kind(args.kind, errors);
-  const auto library = parse_library(args.library, errors);
+  Diagnostics wrong_groups, wrong_machine;
+  std::vector<Group> groups = parse_groups(args, wrong_groups);
+  const std::optional<Library> asked = asked_library(args, errors);
+  auto machine = load_machine(args.machine, ranks_needed(groups), session, wrong_machine, asked);
+  const Library library =
+      machine ? machine->library : asked.value_or(is_of_nccl(args) ? Library::nccl : Library::ideal);
   const bool is_nccl = library == Library::nccl;
   const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
   if (is_nccl) refuse_ideal_options(args, errors);
@@ -277,11 +308,11 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   policy.algorithm = args.algorithm == "all" ? "auto" : args.algorithm;
   policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
   policy.channels = parse_auto_or_count("--channels", args.channels, most_channels, errors);
-  std::vector<Group> groups = parse_groups(args, errors);
+  append(errors, wrong_groups);
   const auto cut = args.groups_of.empty() ? std::nullopt : parse_groups_of(args.groups_of, errors);
   if (!args.groups_of.empty() && !args.groups.empty())
     errors.push_back({command_line, "--group and --groups-of exclude each other", "expected one of the two"});
-  auto machine = load_machine(args.machine, ranks_needed(groups), session, errors, library.value_or(Library::ideal));
+  append(errors, wrong_machine);
 
   if (machine && cut) groups = cut_into_groups(*cut, machine->ranks, errors);
   if (machine && args.groups.empty() && !cut) groups = {Group::strided(Rank(0), 1, machine->ranks)};
@@ -323,7 +354,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          args.concurrent,
                          std::move(machine->calibration),
                          std::move(machine->warnings),
-                         *library,
+                         library,
                          with_files(*environment, files),
                          is_nccl ? nccl::parse_algorithm(args.algorithm) : std::nullopt,
                          std::move(brought)};

@@ -29,7 +29,8 @@ struct CollectiveArgs {
   std::string algorithm = "auto";
   std::string chunks = "auto";
   std::string channels = "auto";
-  std::string library;           ///< empty: ideal
+  std::string library;           ///< empty: what people run on the machine
+  bool of_ideal = false;         ///< another option asks for what only library ideal has
   std::vector<std::string> env;  ///< NAME=VALUE, of library nccl
   NcclFileArgs files;
   std::string method;  ///< empty: both, the simulation where it is quick
@@ -74,7 +75,7 @@ Diagnostics fine_chunks(const std::string& given, const std::vector<std::pair<By
 
 /// "max_min" or "fifo".
 std::optional<Sharing> parse_sharing(const std::string&, Diagnostics& errors);
-/// "ideal" or "nccl".
+/// "ideal" or "nccl"; nothing where it is not given, or wrong.
 std::optional<Library> parse_library(const std::string&, Diagnostics& errors);
 /// NCCL's variables as --env gives them; under another library they are an error.
 void add_env_option(CLI::App&, std::vector<std::string>&);

@@ -165,6 +165,7 @@ Command add_explain(CLI::App& parent) {
       "Example:\n  collcast explain collective broadcast --topology ring --ranks 8 --algorithm ring --chunks 64 --size "
       "1GiB");
   return [=](const Session& session) {
+    args->collective.of_ideal = !args->collective.method.empty() && args->collective.method != "estimate";
     args->scenario.outputs = args->collective.machine.outputs = {args->output.file};
     return collective->parsed() ? explain_collective(*args, session) : explain_step(*args, session);
   };

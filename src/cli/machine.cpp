@@ -68,6 +68,11 @@ std::optional<Calibration> load_calibration(const std::string& file, const std::
   return std::nullopt;
 }
 
+Library library_with(const Overlay& overlay, const std::string& machine, Library usual) {
+  const Library other = usual == Library::nccl ? Library::ideal : Library::nccl;
+  return overlay.find(machine, usual) == nullptr && overlay.find(machine, other) != nullptr ? other : usual;
+}
+
 Diagnostics overlay_warnings(const std::string& file, const Calibration& by, const TopologySpec& described,
                              const std::vector<Override>& set) {
   std::string text = other_description(by, described, texts(set));
@@ -112,7 +117,7 @@ void check_contradiction(const char* option, const std::string& value, const std
 }
 
 std::optional<Machine> load_machine(const MachineOptions& options, int ranks_needed, const Session& session,
-                                    Diagnostics& errors, Library library) {
+                                    Diagnostics& errors, std::optional<Library> asked) {
   const std::size_t errors_before = errors.size();
   const auto overrides = parse_overrides(options, "", errors);
   const auto nodes_asked = options.nodes.empty() ? 0 : parse_count("--nodes", options.nodes, 1, errors);
@@ -130,9 +135,12 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
   else
     for (std::string& file : files_of_machine(*spec)) read.push_back(std::move(file));
   append(errors, check_overwriting(read, options.outputs));
+  Library library = asked.value_or(spec ? usual_library(*spec) : Library::ideal);
   std::optional<Calibration> calibration;
   Diagnostics warnings;
   if (spec && !options.overlay.empty()) {
+    if (const Result<Overlay> overlay = read_overlay(options.overlay, session); overlay && !asked)
+      library = library_with(*overlay, spec->name, library);
     calibration = load_calibration(options.overlay, spec->name, library, false, session, errors);
     if (calibration) {
       warnings = overlay_warnings(options.overlay, *calibration, *spec, overrides);
@@ -167,7 +175,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
          fmt::format("expected --nodes {}, or fewer ranks", needed)});
     return std::nullopt;
   }
-  return Machine{std::move(fabric).value(), ranks, std::move(calibration), std::move(warnings)};
+  return Machine{std::move(fabric).value(), ranks, library, std::move(calibration), std::move(warnings)};
 }
 
 }  // namespace collcast::cli

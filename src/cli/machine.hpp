@@ -32,6 +32,9 @@ Result<Overlay> read_overlay(const std::string& file, const Session&);
 std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Library, bool may_lack,
                                             const Session&, Diagnostics& errors);
 
+/// `usual`, or the other library where the overlay calibrates the machine for that one only.
+Library library_with(const Overlay&, const std::string& machine, Library usual);
+
 /// A warning where the overlay was fitted on another description than this one; empty where it was not.
 Diagnostics overlay_warnings(const std::string& file, const Calibration&, const TopologySpec& described,
                              const std::vector<Override>& set);
@@ -49,13 +52,15 @@ void check_contradiction(const char* option, const std::string& value, const std
 struct Machine {
   Fabric fabric;
   int ranks;                               ///< that take part: --ranks, else all
+  Library library;                         ///< that was asked for, else what people run there
   std::optional<Calibration> calibration;  ///< of the overlay, which is put in
   Diagnostics warnings;                    ///< on the calibration
 };
 
 /// Large enough for --nodes, for --ranks and for `ranks_needed`; a teaching machine is exactly as large.
-/// The library's calibration is put in.
+/// The library's calibration is put in. No library asked for: usual_library(), or the only one that the overlay has a
+/// calibration of.
 std::optional<Machine> load_machine(const MachineOptions&, int ranks_needed, const Session&, Diagnostics& errors,
-                                    Library = Library::ideal);
+                                    std::optional<Library> asked = {});
 
 }  // namespace collcast::cli

@@ -57,7 +57,17 @@ void override_policy(const ScenarioArgs& args, CollectivePolicy& policy, Diagnos
     policy.algorithm = args.algorithm;
   if (!args.chunks.empty()) policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
   if (!args.channels.empty()) policy.channels = parse_auto_or_count("--channels", args.channels, most_channels, errors);
-  if (!args.library.empty()) policy.library = parse_library(args.library, errors).value_or(Library::ideal);
+}
+
+/// --library; else the scenario's, or where it names none, the one whose options are given or that the overlay is of.
+Library library_of(const ScenarioArgs& args, const Scenario& scenario, const Session& session, Diagnostics& errors) {
+  const CollectivePolicy& policy = scenario.collectives;
+  if (const auto given = parse_library(args.library, errors)) return *given;
+  if (scenario.library_stated) return policy.library;
+  if (args.env.empty() && (policy.names_algorithm() || args.sharing == "fifo")) return Library::ideal;
+  if (args.overlay.empty()) return policy.library;
+  const Result<Overlay> overlay = read_overlay(args.overlay, session);
+  return overlay ? library_with(*overlay, scenario.topology.name, policy.library) : policy.library;
 }
 
 /// NCCL takes algorithms, chunks and channels by itself, and has variables.
@@ -101,8 +111,8 @@ std::string machine_options(const Scenario& scenario, const Fabric& fabric, cons
 std::string policy_options(const Scenario& scenario) {
   std::string out;
   const CollectivePolicy& policy = scenario.collectives;
+  if (policy.library != usual_library(scenario.topology)) out += fmt::format(" --library {}", to_string(policy.library));
   if (policy.library == Library::nccl) {
-    out += " --library nccl";
     for (const nccl::Setting& one : policy.environment.given)
       out += " --env " + shell_word(fmt::format("{}={}", one.name, one.value));
     return out;
@@ -182,7 +192,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   option("--sharing", args.sharing, "WORD", "links in the simulation: max_min or fifo (default: the scenario's)",
          "Model");
   option("--library", args.library, "WORD",
-         "of all collectives: ideal or nccl, as NCCL runs them (default: the scenario's, else ideal)", "Model");
+         "of all collectives: nccl, as NCCL runs them, or ideal, the textbook (default: the scenario's, else nccl on "
+         "NVIDIA GPUs, ideal elsewhere and with options that only it has)", "Model");
   add_env_option(app, args.env);
 }
 
@@ -197,6 +208,7 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   const ScenarioOptions options = scenario_options(args, session, errors);
   CollectivePolicy asked;
   override_policy(args, asked, errors);
+  parse_library(args.library, errors);
   const auto sharing = args.sharing.empty() ? std::nullopt : parse_sharing(args.sharing, errors);
   if (sharing == Sharing::fifo && args.method == "estimate")
     errors.push_back({command_line, "--sharing fifo has no effect on --method estimate",
@@ -207,6 +219,7 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   if (!loaded) return loaded.errors();
   Scenario scenario = std::move(loaded).value();
   override_policy(args, scenario.collectives, errors);
+  scenario.collectives.library = library_of(args, scenario, session, errors);
   check_library_options(args, scenario.collectives, errors);
   if (!scenario.step)
     for (const auto& [option, value] : {std::pair<const char*, const std::string&>{"--algorithm", args.algorithm},

@@ -51,6 +51,29 @@ Exit verdict(const Session& session, const std::vector<BudgetOutcome>& budgets, 
   return missed ? Exit::gate_failed : Exit::ok;
 }
 
+bool calibrates_any(const Overlay& overlay, const Machines& machines, Library library) {
+  const std::vector<std::string> names = machines.names();
+  return std::any_of(overlay.machines.begin(), overlay.machines.end(), [&](const Calibration& one) {
+    return one.library == library && std::count(names.begin(), names.end(), one.machine) > 0;
+  });
+}
+
+/// --library, else the one whose options are given, else what the tables' machines run, or what the overlay is of.
+Library library_of(const Args& args, const Session& session, std::optional<Measured>& measured, Diagnostics& errors) {
+  const auto given = parse_library(args.library, errors);
+  if (given) return *given;
+  const bool of_nccl = !args.env.empty() || !args.files.tuner.empty();
+  if (!measured || of_nccl) return of_nccl ? Library::nccl : Library::ideal;
+  if (args.method == "simulate") return Library::ideal;
+  const Library usual = usual_library(measured->tables, measured->machines);
+  if (args.overlay.empty()) return usual;
+  const Library other = usual == Library::nccl ? Library::ideal : Library::nccl;
+  const Result<Overlay> overlay = read_overlay(args.overlay, session);
+  const bool of_other = overlay && !calibrates_any(*overlay, measured->machines, usual) &&
+                        calibrates_any(*overlay, measured->machines, other);
+  return of_other ? other : usual;
+}
+
 /// Machines that the overlay names are calibrated from here on.
 void apply_overlay(const Args& args, Library library, const Session& session, Measured& measured, Diagnostics& errors) {
   const Location where = typed("--overlay", args.overlay);
@@ -59,11 +82,8 @@ void apply_overlay(const Args& args, Library library, const Session& session, Me
     append(errors, overlay.errors());
     return;
   }
-  const std::vector<std::string> names = measured.machines.names();
-  bool any = false;
-  for (const Calibration& one : overlay->machines)
-    any = any || (one.library == library && std::count(names.begin(), names.end(), one.machine) > 0);
-  if (!any) {
+  if (!calibrates_any(*overlay, measured.machines, library)) {
+    const std::vector<std::string> names = measured.machines.names();
     const Result<Calibration> none =
         calibration_of(*overlay, names.size() == 1 ? names.front() : "any machine that is known here", library, where);
     append(errors, none.errors());
@@ -113,7 +133,9 @@ Diagnostics misfits_of_leave_one_out(const Args& args, const std::vector<nccl::S
 Exit run_validate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
-  const auto library = parse_library(args.library, errors);
+  Diagnostics wrong_tables;
+  std::optional<Measured> measured = read_measured(args.measured, session, wrong_tables);
+  const Library library = library_of(args, session, measured, errors);
   const bool is_nccl = library == Library::nccl;
   const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
   if (is_nccl) append(errors, nccl::read_environment(settings).errors());
@@ -125,13 +147,13 @@ Exit run_validate(const Args& args, const Session& session) {
   if (args.leave_one_out) append(errors, misfits_of_leave_one_out(args, settings, method));
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
   append(errors, check_overwriting({args.files.tuner, args.overlay}, {args.output.file}));
-  std::optional<Measured> measured = read_measured(args.measured, session, errors);
-  if (measured && library && !args.overlay.empty()) apply_overlay(args, *library, session, *measured, errors);
+  append(errors, wrong_tables);
+  if (measured && !args.overlay.empty()) apply_overlay(args, library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
   const Prediction predict = memoized(is_nccl ? nccl_prediction(settings, files) : ideal_prediction(*method == 1));
   ValidateReport report = args.leave_one_out
-                              ? leave_one_out(measured->tables, measured->machines, *library, measured->statistic)
+                              ? leave_one_out(measured->tables, measured->machines, library, measured->statistic)
                               : validate(measured->tables, measured->machines, predict, measured->statistic);
   report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
   add_unread(measured->unread, report);
@@ -191,8 +213,8 @@ Command add_validate(CLI::App& parent) {
     app.add_option(name, value, text)->type_name(type)->group("Model");
   };
   option("--library", args->library, "WORD",
-         "ideal: the algorithm as it is on the fabric (default); nccl: as NCCL runs it, with each table's variables "
-         "(default of --training)");
+         "nccl: as NCCL runs it, with each table's variables (default for tables of NVIDIA GPUs); ideal: the textbook "
+         "on the fabric (default for others, and with --method simulate)");
   add_env_option(app, args->env);
   add_tuner_option(app, args->files.tuner);
   option("--method", args->method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
@@ -215,8 +237,8 @@ Command add_validate(CLI::App& parent) {
       "Better forecasts of a machine of your own: 'collcast calibrate' fits one to its tables.\n"
       "Examples:\n"
       "  collcast validate\n"
-      "  collcast validate --library nccl\n"
-      "  collcast validate --library nccl --leave-one-out\n"
+      "  collcast validate --library ideal\n"
+      "  collcast validate --leave-one-out\n"
       "  collcast validate --measured my.log --topology dgx-h100\n"
       "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"

@@ -1,7 +1,14 @@
 #include "collcast/evaluate/library.hpp"
 
+#include "collcast/nccl/communicator.hpp"
+
 namespace collcast {
 
 std::string_view to_string(Library library) { return library == Library::nccl ? "nccl" : "ideal"; }
+
+Library usual_library(const TopologySpec& spec) {
+  const bool known = !spec.gpu.model.empty() && nccl::compute_capability(spec.gpu.model);
+  return known && !spec.teaching ? Library::nccl : Library::ideal;
+}
 
 }  // namespace collcast

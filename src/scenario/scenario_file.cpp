@@ -20,12 +20,19 @@ void read_collectives(Reader& reader, const Node& node, Scenario& scenario) {
   }
   CollectivePolicy& policy = scenario.collectives;
   Object o(reader, node, "collectives");
-  o.optional("library", policy.library, as_word<Library>({Library::ideal, Library::nccl}));
+  scenario.library_stated = o.optional("library", policy.library, as_word<Library>({Library::ideal, Library::nccl}));
   o.optional("algorithm", policy.algorithm, algorithm);
   o.optional("chunks", policy.chunks, OrWord<AsCount, int>{{1, most_chunks}, "auto", 0});
   o.optional("channels", policy.channels, OrWord<AsCount, int>{{1, most_channels}, "auto", 0});
   o.optional("sharing", scenario.sharing, AsWord<Sharing>{{"max_min", "fifo"}, {Sharing::max_min, Sharing::fifo}});
   o.finish();
+}
+
+/// Where the scenario names no library: the one whose keys it has, else what people run on the machine.
+void choose_library(Scenario& scenario) {
+  if (scenario.library_stated) return;
+  const bool of_ideal = scenario.collectives.names_algorithm() || scenario.sharing == Sharing::fifo;
+  scenario.collectives.library = of_ideal ? Library::ideal : usual_library(scenario.topology);
 }
 
 /// What a training step needs from its machine: compute rates and a kernel table.
@@ -60,6 +67,7 @@ void read_machine(Reader& reader, const Request& topology, const SearchPath& sea
     return reader.error(loaded.errors());
   }
   scenario.topology = loaded->spec;
+  choose_library(scenario);
   scenario.origins.add(loaded->origins);
   if (scenario.step) read_compute(reader, scenario.topology, topology.where, search, *scenario.step);
 }

@@ -298,4 +298,12 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                      by == nullptr ? std::string() : other_description(*by, spec, set_)};
 }
 
+Library usual_library(const std::vector<MeasuredTable>& tables, Machines& machines) {
+  for (const MeasuredTable& table : tables) {
+    const Result<PlacedTable> place = machines.place(table);
+    if (place && usual_library(place->fabric->spec()) == Library::nccl) return Library::nccl;
+  }
+  return Library::ideal;
+}
+
 }  // namespace collcast

@@ -22,6 +22,9 @@ struct CollectivePolicy {
   Seconds base_latency{};            ///< of a calibration: in front of every collective that by_... prices
   Library library = Library::ideal;  ///< nccl: the above does not count, by_... answer as by_nccl does
   nccl::Environment environment{};   ///< of library nccl
+
+  /// Whether anything is fixed that only library ideal leaves to its user.
+  bool names_algorithm() const { return algorithm != "auto" || chunks > 0 || channels > 0; }
 };
 
 struct Choice {

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "collcast/topology/spec.hpp"
+
 namespace collcast {
 
 enum class Library {
@@ -10,5 +12,9 @@ enum class Library {
   nccl,   ///< NCCL as it runs
 };
 std::string_view to_string(Library);
+
+/// What people run on such a machine: nccl where its GPUs are NVIDIA's, as far as nccl::compute_capability() knows them
+/// by name; ideal on teaching machines and everywhere else.
+Library usual_library(const TopologySpec&);
 
 }  // namespace collcast

@@ -70,6 +70,7 @@ struct Scenario {
   SearchSpace search;       ///< what a planner may vary `step` by
   std::vector<Gate> gates;  ///< that its step has to keep
   CollectivePolicy collectives;
+  bool library_stated = false;  ///< in the file or a setting; else collectives has what people run on the machine
   Sharing sharing = Sharing::max_min;
   Origins origins;                    ///< of every value read, those of the machine under "topology."
   std::vector<std::string> what_if;   ///< names of the variants

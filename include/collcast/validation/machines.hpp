@@ -75,6 +75,9 @@ class Machines {
   std::map<std::pair<std::string, int>, std::shared_ptr<const Fabric>> fabrics_;
 };
 
+/// nccl where any of the tables was measured on a machine that runs it.
+Library usual_library(const std::vector<MeasuredTable>&, Machines&);
+
 /// What is said of tables, each remark once with all tables that it is of.
 class Remarks {
  public:
