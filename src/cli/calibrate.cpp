@@ -91,7 +91,8 @@ Command add_calibrate(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
   CLI::App& app = *parent.add_subcommand("calibrate", "fit latency and efficiency of machines to measured tables");
   add_measured_options(app, args->measured);
-  app.add_option("--library", args->library, "whose parameters are fitted: nccl (default for tables of NVIDIA GPUs) or ideal")
+  app.add_option("--library", args->library,
+                 "whose parameters are fitted: nccl (default for tables of NVIDIA GPUs) or ideal")
       ->type_name("WORD")
       ->group("Model");
   app.add_option("--format", args->format, "of the report on standard output: table (default), json, csv or markdown")

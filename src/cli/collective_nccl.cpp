@@ -33,26 +33,47 @@ CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, s
   return row;
 }
 
+/// Without --method, simulations of more messages are left out: about a second each.
+constexpr std::int64_t most_messages_unasked = 100'000;
+
 /// Rows as they are priced, and why some have no simulation.
 struct Pricing {
   const CollectiveQuestion& q;
   std::vector<CollectiveRow> rows = {};
   std::set<std::string> unsimulated = {};
+  int left_out = 0;
 };
+
+bool is_quick(const nccl::Program& program) {
+  const std::int64_t less = program.less ? traffic(*program.less).messages : 0;
+  return traffic(program.pattern).messages + less <= most_messages_unasked;
+}
+
+/// The simulated time, where there is one; an error where it was insisted on.
+Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow& row) {
+  const CollectiveQuestion& q = pricing.q;
+  const Group& group = q.groups[static_cast<std::size_t>(row.group)];
+  const Result<nccl::Program> program = nccl::program(q.fabric, group, c, q.kind, row.size, plan, q.root);
+  if (!program) {
+    if (!q.estimate) return program.errors();
+    pricing.unsimulated.insert(row.algorithm + ": " + program.errors().front().message);
+    return {};
+  }
+  if (!q.method_given && !is_quick(*program)) {
+    ++pricing.left_out;
+    return {};
+  }
+  const Result<Seconds> time = simulate(*program, q.engine);
+  if (!time) return time.errors();
+  row.simulate = *time;
+  return {};
+}
 
 /// The row with what was asked for of closed form and simulation.
 Diagnostics add(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow row) {
   const CollectiveQuestion& q = pricing.q;
   if (q.simulate && c.ranks > 1 && row.size > Bytes(0)) {
-    const Group& group = q.groups[static_cast<std::size_t>(row.group)];
-    const Result<nccl::Program> program = nccl::program(q.fabric, group, c, q.kind, row.size, plan, q.root);
-    const Result<Seconds> time = program ? simulate(*program, q.engine) : program.errors();
-    if (time)
-      row.simulate = *time;
-    else if (program || !q.estimate)
-      return time.errors();
-    else
-      pricing.unsimulated.insert(row.algorithm + ": " + time.errors().front().message);
+    if (Diagnostics errors = simulate_row(pricing, c, plan, row); !errors.empty()) return errors;
   } else if (q.simulate) {
     row.simulate = row.estimate;
   }
@@ -142,6 +163,10 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
     report.notes.push_back(
         fmt::format("no effect on this forecast: {}", fmt::join(q.environment.without_effect, ", ")));
   for (const std::string& why : pricing.unsimulated) report.notes.push_back("not simulated: " + why);
+  if (pricing.left_out > 0)
+    report.notes.push_back(
+        fmt::format("{} of {} simulations left out, of more than {} messages each; --method both insists",
+                    pricing.left_out, report.rows.size(), format_count(static_cast<double>(most_messages_unasked))));
   report.notes.push_back(q.simulate ? "chunks are those that a channel moves one after the other"
                                     : "the closed form alone; --method both simulates the channels as well. Chunks are "
                                       "those that a channel moves one after the other");

@@ -94,7 +94,7 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
       "max_min: transfers share a link fairly (default); fifo: one at a time, each waits until all links of its route "
       "are free at once, so a slow transfer also blocks fast links");
   model("--library", args.library,
-        "nccl: as NCCL runs it, by closed form unless --method asks (default on NVIDIA GPUs); ideal: the textbook on "
+        "nccl: as NCCL runs it (default on NVIDIA GPUs); ideal: the textbook on "
         "the fabric (default elsewhere, and with options that only it has: --chunks, --channels, --concurrent, ...)");
   add_env_option(app, args.env);
   add_graph_option(app, args.files.graph);
@@ -242,7 +242,6 @@ std::optional<Library> asked_library(const CollectiveArgs& args, Diagnostics& er
   return Library::ideal;
 }
 
-
 /// The user's algorithm, and what cannot be asked of it.
 std::optional<msccl::Algorithm> read_brought(const CollectiveArgs& args, std::optional<Library> library,
                                              std::optional<CollectiveKind> kind, const Session& session,
@@ -348,7 +347,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          args.algorithm == "all",
                          policy,
                          *method != Method::simulate,
-                         *method != Method::estimate && !(is_nccl && args.method.empty()),
+                         *method != Method::estimate,
                          !args.method.empty(),
                          EngineOptions{*sharing},
                          args.concurrent,

@@ -88,7 +88,7 @@ Exit explain_collective(const Args& args, const Session& session) {
   const Format format = parse_format(args.output, errors);
   append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
   const auto question = understand(args.collective, session, errors);
-  if (question && question->library == Library::nccl && question->simulate)
+  if (question && question->library == Library::nccl && question->method_given && question->simulate)
     errors.push_back({command_line, "--method: library nccl's closed form is what is taken apart",
                       "expected --method estimate; `collcast collective --method both` simulates it"});
   if (question && question->sizes.size() != 1)

@@ -69,8 +69,11 @@ std::optional<Calibration> load_calibration(const std::string& file, const std::
 }
 
 Library library_with(const Overlay& overlay, const std::string& machine, Library usual) {
+  if (overlay.find(machine, usual) != nullptr || overlay.machines.empty()) return usual;
   const Library other = usual == Library::nccl ? Library::ideal : Library::nccl;
-  return overlay.find(machine, usual) == nullptr && overlay.find(machine, other) != nullptr ? other : usual;
+  const auto is_other = [&](const Calibration& one) { return one.library == other; };
+  const bool only_other = std::all_of(overlay.machines.begin(), overlay.machines.end(), is_other);
+  return only_other || overlay.find(machine, other) != nullptr ? other : usual;
 }
 
 Diagnostics overlay_warnings(const std::string& file, const Calibration& by, const TopologySpec& described,

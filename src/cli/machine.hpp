@@ -32,7 +32,7 @@ Result<Overlay> read_overlay(const std::string& file, const Session&);
 std::optional<Calibration> load_calibration(const std::string& file, const std::string& machine, Library, bool may_lack,
                                             const Session&, Diagnostics& errors);
 
-/// `usual`, or the other library where the overlay calibrates the machine for that one only.
+/// `usual`, or the other library where the overlay calibrates this machine, or every one that it has, for that only.
 Library library_with(const Overlay&, const std::string& machine, Library usual);
 
 /// A warning where the overlay was fitted on another description than this one; empty where it was not.

@@ -111,7 +111,8 @@ std::string machine_options(const Scenario& scenario, const Fabric& fabric, cons
 std::string policy_options(const Scenario& scenario) {
   std::string out;
   const CollectivePolicy& policy = scenario.collectives;
-  if (policy.library != usual_library(scenario.topology)) out += fmt::format(" --library {}", to_string(policy.library));
+  if (policy.library != usual_library(scenario.topology))
+    out += fmt::format(" --library {}", to_string(policy.library));
   if (policy.library == Library::nccl) {
     for (const nccl::Setting& one : policy.environment.given)
       out += " --env " + shell_word(fmt::format("{}={}", one.name, one.value));
@@ -193,7 +194,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
          "Model");
   option("--library", args.library, "WORD",
          "of all collectives: nccl, as NCCL runs them, or ideal, the textbook (default: the scenario's, else nccl on "
-         "NVIDIA GPUs, ideal elsewhere and with options that only it has)", "Model");
+         "NVIDIA GPUs, ideal elsewhere and with options that only it has)",
+         "Model");
   add_env_option(app, args.env);
 }
 

@@ -187,7 +187,7 @@ TEST_CASE("what is said of a config.json on the error stream is in the documents
 }
 
 TEST_CASE("a plan's small words: one layout, a difference that rounds to nothing, whose terms they are") {
-  const Called one = plan_of(gpt + "--recompute full,selective --sequence-parallel true --what-if all");
+  const Called one = plan_of(gpt + "--recompute full,selective --sequence-parallel true --what-if all --library ideal");
   CHECK_THAT(one.out, Contains("2 layouts evaluated: 2 fit, 0 were rejected"));
   CHECK_THAT(one.out, !Contains("-0.0%") && !Contains("+0.0%") && Contains("<0.1%"));
   CHECK_THAT(plan_of(gpt + "--recompute none,full --sequence-parallel true").out,

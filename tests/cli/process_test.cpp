@@ -41,7 +41,7 @@ Outcome interrupted_plan(const std::string& format) {
   Outcome outcome;
   for (double seconds = 0.5; seconds < 30 && outcome.out.empty(); seconds *= 1.2)
     outcome = run_shell("timeout --preserve-status --signal=INT " + std::to_string(seconds) +
-                            " collcast plan gpt3-512gpu --threads 1 --format " + format,
+                            " collcast plan gpt3-512gpu --library ideal --threads 1 --format " + format,
                         here);
   return outcome;
 }
@@ -292,7 +292,8 @@ TEST_CASE("a plan is the same bytes from one, two and four threads") {
 }
 
 TEST_CASE("progress of a plan is shown on a terminal after a second, and nowhere else") {
-  const std::string plan = "timeout --preserve-status --signal=INT 3 collcast plan gpt3-512gpu --threads 1 --top 1";
+  const std::string plan =
+      "timeout --preserve-status --signal=INT 3 collcast plan gpt3-512gpu --library ideal --threads 1 --top 1";
   CHECK(run_on_terminal(plan, here).out.find("gpt3-512gpu layouts") != std::string::npos);
   CHECK(run_shell(plan, here).err.empty());
 }

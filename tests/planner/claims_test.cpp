@@ -37,10 +37,10 @@ TEST_CASE("GPT-3 175B on 64 A100: the layout of Korthikanti et al. 2022 is among
   CHECK(rank >= 1);
   CHECK(rank <= 3);
   // Table 5: 13.75 s, with interleaved stages; 18.13 s with full recomputation and no sequence parallelism.
-  CHECK(c.result.ranked[static_cast<std::size_t>(rank - 1)].estimate.count() == Approx(13.75).epsilon(0.10));
+  CHECK(c.result.ranked[static_cast<std::size_t>(rank - 1)].estimate.count() == Approx(13.75).epsilon(0.05));
   const int full = rank_of(c.result, {8, 8, 1, 1, false, Recompute::full, 0});
   REQUIRE(full > rank);
-  CHECK(c.result.ranked[static_cast<std::size_t>(full - 1)].estimate.count() == Approx(18.13).epsilon(0.10));
+  CHECK(c.result.ranked[static_cast<std::size_t>(full - 1)].estimate.count() == Approx(18.13).epsilon(0.05));
 }
 
 TEST_CASE("GPT-3 175B on 64 A100: three chunks per stage, as measured, are faster than one and need more memory") {
@@ -67,7 +67,7 @@ TEST_CASE("GPT-3 175B on 64 A100: three chunks per stage, as measured, are faste
   CHECK(layers(three, 16) == Approx(layers(one, 8) * (1 + 7.0 / (8 * 3))).epsilon(1e-12));
   // Table 5: 13.75 s. Replayed stage times leave interleaved steps 9 to 16 % short of the measured ones.
   CHECK(three.estimate.count() < 13.75);
-  CHECK(three.estimate.count() > 13.75 * (1 - 0.16));
+  CHECK(three.estimate.count() > 13.75 * (1 - 0.10));
 }
 
 TEST_CASE("GPT-3 175B on 512 A100: the best layouts keep TP inside the node, and breaking that costs TP time") {

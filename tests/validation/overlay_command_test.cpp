@@ -264,8 +264,9 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
       page.find("beyond what the calibration was fitted to: all_reduce (it has seen all_gather); sizes outside 8 B to "
                 "1 MiB; ranks outside 2 to 8") != std::string::npos);
   CHECK(bench.run("explain " + command + " --overlay n.yaml").out.find("launch 2, network 0.5") != std::string::npos);
-  // Each library has its own.
-  const Outcome other = bench.run("collective all_reduce --topology dgx-h100 --overlay n.yaml");
+  // Each library has its own; nobody names one: the overlay's.
+  CHECK(bench.document("collective all_reduce --topology dgx-h100 --overlay o.yaml")["rows"][0]["library"] == "ideal");
+  const Outcome other = bench.run("collective all_reduce --topology dgx-h100 --library ideal --overlay n.yaml");
   CHECK(other.exit == 2);
   CHECK(other.err.find("this overlay is a calibration of library nccl") != std::string::npos);
   CHECK(other.err.find("expected --library nccl") != std::string::npos);

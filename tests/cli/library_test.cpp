@@ -1,0 +1,92 @@
+// Whose collectives a command forecasts where nobody says so: what people run on the machine, or what the options are
+// of.
+#include "collcast/evaluate/library.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+#include "cli/called.hpp"
+#include "collcast/scenario/scenario.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using Json = nlohmann::json;
+using Catch::Contains;
+
+namespace {
+
+std::string library_of(const std::string& words) {
+  INFO(words);
+  const Called called = call(words + " --format json");
+  INFO(called.err);
+  REQUIRE_FALSE(called.out.empty());
+  const Json doc = Json::parse(called.out);
+  if (doc.contains("rows") && doc["schema"] == "collcast.collective.v1") return doc["rows"][0]["library"];
+  if (doc["schema"] == "collcast.explain.v1")
+    return doc["title"].get<std::string>().ends_with("library nccl") ? "nccl" : "ideal";
+  return doc.contains("library") ? doc["library"].get<std::string>() : doc["inputs"]["library"].get<std::string>();
+}
+
+const std::string on_gpus = "collective all_reduce --topology dgx-h100 --size 1MiB ";
+
+}  // namespace
+
+TEST_CASE("NCCL is what people run where the GPUs are NVIDIA's, the textbook everywhere else") {
+  const SearchPath search{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}};
+  const std::set<std::string> others{"ring", "star", "mesh", "ethernet-hosts", "loopback"};
+  int gpus = 0;
+  for (const TopologyEntry& entry : list_topologies(search)) {
+    INFO(entry.name);
+    const bool is_other = others.count(entry.name) > 0;
+    CHECK(usual_library(load_topology(entry.name, search).value()) == (is_other ? Library::ideal : Library::nccl));
+    gpus += is_other ? 0 : 1;
+  }
+  CHECK(gpus > 30);
+  CHECK(library_of(on_gpus) == "nccl");
+  CHECK(library_of("collective all_reduce --topology ring --ranks 4 --size 1MiB") == "ideal");
+  CHECK(library_of("collective all_reduce --topology dgx-h100 --size 1MiB --set gpu.model=MI300X") == "ideal");
+}
+
+TEST_CASE("an option of one library means that library, and --library goes before") {
+  for (const char* of_ideal : {"--chunks 4", "--channels 2", "--chunks-curve", "--links", "--algorithm direct",
+                               "--groups-of 4 --concurrent", "--algorithm all --chunks 2"})
+    CHECK(library_of(on_gpus + of_ideal) == "ideal");
+  for (const char* of_nccl : {"--env NCCL_ALGO=Ring", "--algorithm nvls", "--algorithm ring", "--algorithm all",
+                              "--method both", "--method simulate --algorithm ring"})
+    CHECK(library_of(on_gpus + of_nccl) == "nccl");
+  CHECK(library_of(on_gpus + "--library ideal") == "ideal");
+  const std::string explained = "explain " + on_gpus;
+  CHECK(library_of(explained) == "nccl");
+  CHECK(library_of(explained + "--method both") == "ideal");
+  // Both at once is a contradiction, and said to be.
+  const Called both = call(on_gpus + "--env NCCL_ALGO=Ring --chunks 4");
+  CHECK(both.exit == 2);
+  CHECK_THAT(both.err, Contains("--chunks: NCCL cuts its chunks"));
+  CHECK_THAT(call(on_gpus + "--library nccl --links").err, Contains("--links: library nccl's simulation"));
+}
+
+TEST_CASE("a step runs what its scenario says, else what its options are of, else what people run") {
+  const std::string step = "step llama3-70b-64xh100 --method estimate";
+  CHECK(library_of(step) == "nccl");
+  for (const char* of_ideal : {" --library ideal", " --chunks 2", " --channels 1", " --algorithm ring",
+                               " --set collectives.chunks=2", " --set collectives.library=ideal"})
+    CHECK(library_of(step + of_ideal) == "ideal");
+  CHECK(library_of("step llama3-70b-64xh100 --sharing fifo --method simulate") == "ideal");
+  CHECK(library_of(step + " --set collectives.library=ideal --library nccl") == "nccl");
+  CHECK_THAT(call(step + " --set collectives.library=nccl --chunks 2").err, Contains("has no effect on library nccl"));
+}
+
+TEST_CASE("tables of NVIDIA GPUs are held against NCCL, others against the textbook") {
+  const std::string data = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/";
+  const std::string nvidia = data + "nccl-tests/a100-cw-1x8-all_reduce.csv";
+  const std::string gloo = data + "gloo-loopback/gloo-loopback-1x2-all_reduce.csv";
+  for (const std::string command : {"validate", "calibrate"}) {
+    CHECK(library_of(command + " --measured " + nvidia) == "nccl");
+    CHECK(library_of(command + " --measured " + gloo) == "ideal");
+    CHECK(library_of(command + " --library ideal --measured " + nvidia) == "ideal");
+  }
+  CHECK(library_of("validate --method simulate --measured " + nvidia) == "ideal");
+  CHECK(library_of("validate --env NCCL_PROTO=LL --measured " + nvidia) == "nccl");
+}
