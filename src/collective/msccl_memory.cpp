@@ -82,7 +82,7 @@ Memory::Memory(const Gpu& gpu, const Layout& layout, int rank)
   const int output_begin = overlap ? std::max(0, -*overlap) : lengths_[0];
   const int end = std::max(input_begin + lengths_[0], output_begin + lengths_[1]);
   begins_ = {input_begin, output_begin, end};
-  cells_.resize(static_cast<std::size_t>(end + lengths_[2]));
+  cells_.resize(static_cast<std::size_t>(end) + static_cast<std::size_t>(lengths_[2]));
   for (int i = 0; i < layout.inputs(rank); ++i)
     at({Buffer::input, i}).value = Contributions::of(layout.contribution(rank, i));
 }

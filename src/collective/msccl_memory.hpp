@@ -56,7 +56,8 @@ class Memory {
 
   int length(Buffer buffer) const { return lengths_[static_cast<std::size_t>(buffer)]; }
   Cell& at(Place place) {
-    return cells_[static_cast<std::size_t>(begins_[static_cast<std::size_t>(place.buffer)] + place.offset)];
+    const int begin = begins_[static_cast<std::size_t>(place.buffer)];
+    return cells_[static_cast<std::size_t>(begin) + static_cast<std::size_t>(place.offset)];
   }
 
  private:

@@ -83,7 +83,7 @@ class Run {
     return block(ref.gpu, ref.block).steps[static_cast<std::size_t>(ref.step)];
   }
   std::size_t number(int g, int b) const {
-    return static_cast<std::size_t>(first_block_[static_cast<std::size_t>(g)] + b);
+    return static_cast<std::size_t>(first_block_[static_cast<std::size_t>(g)]) + static_cast<std::size_t>(b);
   }
 
   static std::string name(const StepRef& ref) {
