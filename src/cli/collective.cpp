@@ -21,6 +21,7 @@ namespace {
 
 struct Args {
   CollectiveArgs collective;
+  LimitArgs limits;
   bool chunks_curve = false;
   bool links = false;
   OutputOptions output;
@@ -214,11 +215,37 @@ Diagnostic too_many(const Case& c, std::int64_t count, std::int64_t most) {
           "expected --method estimate, or fewer --chunks or ranks"};
 }
 
+/// The same as far as the patience lasts: beyond it the closed form alone, and nothing where that was not asked for.
+Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simulated, CollectiveReport& report) {
+  const std::size_t before = report.rows.size();
+  if (!simulated || !q.is_over()) {
+    Diagnostics errors = price(q, c, simulated, report);
+    if (errors.empty() || !simulated || !q.is_over()) return errors;
+    report.rows.resize(before);
+  }
+  report.partial = true;
+  return q.estimate ? price(q, c, false, report) : Diagnostics();
+}
+
+/// Delivers what there is, and says what is missing.
+Exit finish(const Session& session, const Patience& patience, CollectiveReport report, Format format,
+            const OutputOptions& output) {
+  if (report.partial) {
+    const std::string text = fmt::format("partial: {}; simulations are missing", patience.reason());
+    if (report.rows.empty()) return patience.exit(refuse(session, {{command_line, text, "nothing is known yet"}}));
+    const bool page_is_read = is_stdout(output.file) && (format == Format::table || format == Format::markdown);
+    if (!page_is_read) say(session, {text});
+    report.notes.push_back(text);
+  }
+  return patience.exit(deliver(session, report, format, output));
+}
+
 Exit run_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
-  const auto question = understand(args.collective, session, errors);
+  const Patience patience(args.limits, errors);
+  auto question = understand(args.collective, session, errors);
   if (question && question->library == Library::ideal && args.links && !question->simulate)
     errors.push_back({command_line, "--links needs a simulation", "expected --method simulate or both"});
   if (question && question->library == Library::nccl && args.chunks_curve)
@@ -229,20 +256,15 @@ Exit run_collective(const Args& args, const Session& session) {
   if (question && question->brought && args.chunks_curve)
     errors.push_back({command_line, "--chunks-curve is of catalogued algorithms", "remove it"});
   if (!errors.empty()) return refuse(session, errors);
+  question->patience = &patience;
+  question->engine.watch = patience.watch();
   const CollectiveQuestion& q = *question;
-  if (q.brought) {
-    Result<CollectiveReport> priced = price_msccl(q, args.links);
+  if (q.brought || q.library == Library::nccl) {
+    Result<CollectiveReport> priced = q.brought ? price_msccl(q, args.links) : price_nccl(q);
     if (!priced) return refuse(session, priced.errors());
     CollectiveReport report = std::move(priced).value();
     report.said = warn(session, q.warnings);
-    return deliver(session, report, format, args.output);
-  }
-  if (q.library == Library::nccl) {
-    Result<CollectiveReport> priced = price_nccl(q);
-    if (!priced) return refuse(session, priced.errors());
-    CollectiveReport report = std::move(priced).value();
-    report.said = warn(session, q.warnings);
-    return deliver(session, report, format, args.output);
+    return finish(session, patience, std::move(report), format, args.output);
   }
 
   CollectiveReport report;
@@ -268,12 +290,13 @@ Exit run_collective(const Args& args, const Session& session) {
 
   int left_out = 0;
   Progress progress(session, cases.size());
+  question->engine.watch = patience.watch(&progress);
   for (const Case& c : cases) {
     progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
+    progress.expect(messages(c));
     const bool quick = q.method_given || messages(c) <= limit(most_messages_unasked, q, c, args.links);
-    const bool simulated = q.simulate && quick;
     if (!quick) ++left_out;
-    if (errors = price(q, c, simulated, report); !errors.empty()) return refuse(session, errors);
+    if (errors = price_as_far(q, c, q.simulate && quick, report); !errors.empty()) return refuse(session, errors);
     if (!args.chunks_curve) continue;
     const Choice& choice = c.chosen.front();
     report.curves.push_back({choice.options.algorithm, c.size, choice.pattern.chunks,
@@ -286,7 +309,7 @@ Exit run_collective(const Args& args, const Session& session) {
         "both insists",
         left_out, cases.size(), format_count(static_cast<double>(most_messages_unasked.unshared)),
         format_count(static_cast<double>(most_messages_unasked.shared))));
-  return deliver(session, report, format, args.output);
+  return finish(session, patience, std::move(report), format, args.output);
 }
 
 }  // namespace
@@ -299,6 +322,7 @@ Command add_collective(CLI::App& parent) {
   app.add_flag("--chunks-curve", args->chunks_curve, "also the estimate over the number of chunks")
       ->group("Collective");
   app.add_flag("--links", args->links, "also the busiest links of each simulation")->group("Collective");
+  add_limit_options(app, args->limits);
   add_output_options(app, args->output);
   app.footer(
       "Examples:\n"
@@ -310,6 +334,7 @@ Command add_collective(CLI::App& parent) {
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
       "  collcast collective all_reduce --topology dgx-h100 --library nccl --tuner nccl_tuner.conf\n"
       "  collcast collective all_gather --topology ring --ranks 4 --algorithm msccl:mine.xml\n"
+      "Ctrl-C prints what is known so far, marked partial, and exits with 130.\n"
       "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB");
   return [args](const Session& session) {

@@ -42,6 +42,7 @@ struct Pricing {
   std::vector<CollectiveRow> rows = {};
   std::set<std::string> unsimulated = {};
   int left_out = 0;
+  bool partial = false;
 };
 
 bool is_quick(const nccl::Program& program) {
@@ -52,6 +53,10 @@ bool is_quick(const nccl::Program& program) {
 /// The simulated time, where there is one; an error where it was insisted on.
 Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow& row) {
   const CollectiveQuestion& q = pricing.q;
+  if (q.is_over()) {
+    pricing.partial = true;
+    return {};
+  }
   const Group& group = q.groups[static_cast<std::size_t>(row.group)];
   const Result<nccl::Program> program = nccl::program(q.fabric, group, c, q.kind, row.size, plan, q.root);
   if (!program) {
@@ -64,8 +69,10 @@ Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nc
     return {};
   }
   const Result<Seconds> time = simulate(*program, q.engine);
-  if (!time) return time.errors();
-  row.simulate = *time;
+  if (time) row.simulate = *time;
+  if (time) return {};
+  if (!q.is_over()) return time.errors();
+  pricing.partial = true;
   return {};
 }
 
@@ -78,6 +85,7 @@ Diagnostics add(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan&
     row.simulate = row.estimate;
   }
   if (!q.estimate) row.estimate.reset();
+  if (pricing.partial && !row.time()) return {};
   pricing.rows.push_back(std::move(row));
   return {};
 }
@@ -153,6 +161,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
     }
   }
   report.rows = std::move(pricing.rows);
+  report.partial = pricing.partial;
   add_calibration_notes(q, report);
   if (const auto& tuner = q.environment.files.tuner) {
     for (const auto& [line, sizes] : by_rule)

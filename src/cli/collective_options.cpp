@@ -403,7 +403,10 @@ Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest&
   Result<std::vector<Choice>> chosen = choose(fabric, request, own);
   if (!chosen || !simulate || concurrent) return chosen;
   std::vector<Choice> ordered = std::move(chosen).value();
-  if (Diagnostics errors = prefer_simulated(fabric, ordered, engine); !errors.empty()) return errors;
+  if (Diagnostics errors = prefer_simulated(fabric, ordered, engine); !errors.empty()) {
+    if (is_over()) return choose(fabric, request, own);
+    return errors;
+  }
   return ordered;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/machine.hpp"
+#include "cli/patience.hpp"
 #include "collcast/collective/msccl.hpp"
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/nccl/environment.hpp"
@@ -58,6 +59,9 @@ struct CollectiveQuestion {
   nccl::Environment environment{};                ///< of library nccl
   std::optional<nccl::Algorithm> nccl_algorithm;  ///< that --algorithm names under it
   std::optional<msccl::Algorithm> brought = {};   ///< that --algorithm msccl:FILE names
+  const Patience* patience = nullptr;             ///< with its watch in `engine`; null: simulations end when they end
+
+  bool is_over() const { return patience != nullptr && patience->is_over(); }
 
   Seconds base_latency() const { return calibration ? calibration->base_latency : Seconds(0); }
   /// Of one group; with the other groups alongside if all run at once.

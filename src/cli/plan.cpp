@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/patience.hpp"
 #include "cli/plan_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/scenario_list.hpp"
@@ -27,6 +27,7 @@ struct Args {
   std::string simulate = "8", top, threads, why;
   bool why_given = false;
   bool list = false;
+  LimitArgs limits;
   OutputOptions output;
 };
 
@@ -104,7 +105,6 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
 Result<PlanResult> search(const Question& q, PlanOptions options, const Session& session) {
   std::optional<Progress> bar;
   std::string doing;
-  options.stop = [] { return Interrupts::came(); };
   options.progress = [&](const char* what, std::size_t done, std::size_t total) {
     if (!bar || doing != what) bar.emplace(session, total);
     doing = what;
@@ -156,7 +156,7 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
                          PlanReport& report) {
   report.variants.push_back(variant_of("", base, report.result));
   for (const std::string& name : base.scenario.what_if) {
-    if (Interrupts::came()) break;
+    if (numbers.options.stop()) break;
     const Result<Question> q = understand(args, name, session, true);
     if (!q) return of_variant(name, q.errors());
     if (!args.scenario.overlay.empty() && !q->scenario.topology.calibrated)
@@ -171,15 +171,16 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
     if (!result) return of_variant(name, result.errors());
     report.variants.push_back(variant_of(name, *q, *result));
   }
-  report.result.partial = report.result.partial || Interrupts::came();
+  report.result.partial = report.result.partial || numbers.options.stop();
   return {};
 }
 
 Exit run_plan(const Args& args, const Session& session) {
-  const Interrupts interrupts;
   Diagnostics errors;
+  const Patience patience(args.limits, errors);
   const Format format = parse_format(args.output, errors);
-  const Numbers numbers = parse_numbers(args, errors);
+  Numbers numbers = parse_numbers(args, errors);
+  numbers.options.stop = [&patience] { return patience.is_over(); };
   SearchSpace ignored;
   override_space(args.space, ignored, errors);
   const auto question = args.why_given ? parse_why(args.why, errors) : std::nullopt;
@@ -217,7 +218,7 @@ Exit run_plan(const Args& args, const Session& session) {
   const bool page_is_read = is_stdout(args.output.file) && (format == Format::table || format == Format::markdown);
   if (report.result.partial && !page_is_read) say(session, {partial_text(report)});
   const Exit delivered = deliver(session, report, format, args.output);
-  return delivered == Exit::ok && report.result.partial ? Exit::interrupted : delivered;
+  return patience.exit(delivered);
 }
 
 }  // namespace
@@ -242,6 +243,7 @@ Command add_plan(CLI::App& parent) {
   option("--top", args->top, "N", "rows of the ranking (default: 10 for people, all in JSON and CSV)", "Output");
   option("--why", args->why, "LAYOUT", "compare one layout with the best: its number, or tp=16,pp=4,micro_batch=1",
          "Output");
+  add_limit_options(app, args->limits);
   add_output_options(app, args->output);
   app.footer(
       "Examples:\n"

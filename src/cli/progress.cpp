@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <ostream>
+
+#include "collcast/base/units.hpp"
 
 namespace collcast::cli {
 
@@ -41,7 +44,30 @@ void Progress::begin(std::string_view what, std::size_t done) {
   const std::lock_guard lock(mutex_);
   begun_ = done + 1;
   what_ = what;
+  messages_ = of_messages_ = 0;
+  piece_start_ = std::chrono::steady_clock::now();
   if (shown_) draw();
+}
+
+void Progress::expect(std::int64_t messages) {
+  if (!session_.progress) return;
+  const std::lock_guard lock(mutex_);
+  of_messages_ = messages;
+}
+
+void Progress::tell(std::int64_t messages) {
+  if (!session_.progress) return;
+  const std::lock_guard lock(mutex_);
+  messages_ = messages;
+}
+
+std::string progress_text(std::int64_t messages, std::int64_t of_messages, double seconds) {
+  if (messages <= 0 || seconds <= 0) return {};
+  const double rate = static_cast<double>(messages) / seconds;
+  std::string out = fmt::format(", {} messages, {}/s", format_count(static_cast<double>(messages)), format_count(rate));
+  if (of_messages > messages)
+    out += fmt::format(", {:.0f} s left", std::ceil(static_cast<double>(of_messages - messages) / rate));
+  return out;
 }
 
 void Progress::draw() {
@@ -49,10 +75,11 @@ void Progress::draw() {
   const std::size_t done = total_ == 0 ? width : (begun_ - 1) * width / total_;
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start_).count();
+  const double of_piece = std::chrono::duration<double>(std::chrono::steady_clock::now() - piece_start_).count();
   shown_ = true;
   session_.err << clear_line
-               << fmt::format("[{}{}] {}/{} {} ({} s)", std::string(done, '#'), std::string(width - done, '.'), begun_,
-                              total_, what_, elapsed)
+               << fmt::format("[{}{}] {}/{} {} ({} s{})", std::string(done, '#'), std::string(width - done, '.'),
+                              begun_, total_, what_, elapsed, progress_text(messages_, of_messages_, of_piece))
                << std::flush;
 }
 

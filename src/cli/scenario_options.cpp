@@ -8,6 +8,7 @@
 #include "cli/collective_options.hpp"
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/values.hpp"
 
 namespace collcast::cli {
@@ -160,10 +161,11 @@ void calibrate(const ScenarioArgs& args, const Session& session, Scenario& scena
   scenario.collectives.base_latency = by->base_latency;
 }
 
-Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline) {
+Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
+                            EngineWatch watch) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
-  return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, {scenario.sharing},
-                       scenario.origins);
+  return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline,
+                       {scenario.sharing, std::move(watch)}, scenario.origins);
 }
 
 }  // namespace
@@ -251,7 +253,8 @@ Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
            fmt::format("use nodes {}, or fewer ranks", needed)}};
 }
 
-Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline) {
+Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline,
+                            const Patience* patience) {
   Diagnostics errors;
   const auto method = parse_method(args.method, errors);
   Result<Scenario> loaded = load(args, session, std::move(errors));
@@ -261,10 +264,18 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario));
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
-  Result<StepResult> result = forecast(scenario, *fabric, *method, timeline);
-  if (!result) return result.errors();
-
+  Result<StepResult> result = [&] {
+    Progress progress(session, 1);
+    progress.begin(fmt::format("{} simulation", scenario.name));
+    return forecast(scenario, *fabric, *method, timeline,
+                    patience == nullptr ? EngineWatch() : patience->watch(&progress));
+  }();
   StepReport report;
+  if (!result && patience != nullptr && patience->is_over() && *method == Method::both && timeline == nullptr) {
+    result = forecast(scenario, *fabric, Method::estimate, nullptr, {});
+    report.partial = true;
+  }
+  if (!result) return result.errors();
   report.machine = summary(*fabric);
   report.machine.library = to_string(scenario.collectives.library);
   report.scenario = scenario.name;
@@ -273,6 +284,11 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.inputs = scenario.step;
   report.collectives = scenario.collectives;
   report.sharing = scenario.sharing;
+  if (report.partial) {
+    const std::string text = fmt::format("partial: {}; the closed form alone", patience->reason());
+    said.push_back(text);
+    say(session, {text});
+  }
   report.result = std::move(result).value();
   report.gates = check_gates(scenario.gates, report.result);
   report.machine_options = machine_options(scenario, *fabric, session);

@@ -18,20 +18,30 @@ namespace {
 
 struct Args {
   ScenarioArgs scenario;
+  LimitArgs limits;
   std::string trace;
   bool operations = false, list = false;
   OutputOptions output;
 };
+
+/// Without the simulation that was insisted on, or whose timeline was asked for.
+Exit stopped(const Session& session, const Patience& patience) {
+  const Diagnostic why{command_line, patience.reason() + ": the step was not simulated to its end",
+                       "nothing was written; --method estimate takes no time"};
+  refuse(session, {why});
+  return Interrupts::came() ? Exit::interrupted : Exit::bad_input;
+}
 
 Exit run_step(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   if (!args.trace.empty() && args.scenario.method == "estimate")
     errors.push_back({command_line, "--trace needs a simulated timeline", "expected --method simulate or both"});
+  const Patience patience(args.limits, errors);
   if (!errors.empty()) return refuse(session, errors);
   StepTimeline timeline;
-  Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline);
-  if (!result) return refuse(session, result.errors());
+  Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, &patience);
+  if (!result) return patience.is_over() ? stopped(session, patience) : refuse(session, result.errors());
   StepReport report = std::move(result).value();
   if (args.operations && !report.inputs)
     return refuse(session, {{command_line, "--operations has no effect on a scenario of tasks", "remove the option"}});
@@ -45,7 +55,7 @@ Exit run_step(const Args& args, const Session& session) {
   }
   const Exit delivered = deliver(session, report, format, args.output, std::move(files));
   const Diagnostics broken = broken_gates(report);
-  if (delivered != Exit::ok || broken.empty()) return delivered;
+  if (delivered != Exit::ok || broken.empty()) return patience.exit(delivered);
   session.err << to_text(broken) << std::flush;
   return Exit::gate_failed;
 }
@@ -61,6 +71,7 @@ Command add_step(CLI::App& parent) {
   app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE")
       ->group("Output");
+  add_limit_options(app, args->limits);
   add_output_options(app, args->output);
   app.footer(
       "Examples:\n"

@@ -49,4 +49,10 @@ void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume s
   names_[id] = name;
 }
 
+std::int64_t Connections::messages_so_far() const {
+  std::int64_t sum = messages_;
+  for (std::uint32_t i = 0; i < size(); ++i) sum += (*this)[i].messages;
+  return sum;
+}
+
 }  // namespace collcast::engine

@@ -69,6 +69,8 @@ class Connections {
   /// Bytes over each link and number of messages, by connections that are closed.
   std::span<const double> carried() const { return carried_; }
   std::int64_t messages() const { return messages_; }
+  /// Number of messages that have left by now, over connections open and closed.
+  std::int64_t messages_so_far() const;
 
  private:
   void close(Connection& connection);

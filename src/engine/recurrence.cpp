@@ -24,6 +24,9 @@ namespace {
 
 using engine::Ticks;
 
+/// Messages from one question of the watch to the next.
+constexpr std::int64_t ask_every = 1 << 20;
+
 /// One hop with its times; `left` and `chunk` advance as the phase is evaluated.
 struct Wire {
   Position from = 0;
@@ -35,10 +38,10 @@ struct Wire {
 
 class Evaluation {
  public:
-  Evaluation(const Fabric& fabric, const Pattern& pattern)
-      : fabric_(fabric), pattern_(pattern), exclusive_(fabric.links().size()) {}
+  Evaluation(const Fabric& fabric, const Pattern& pattern, const EngineWatch& watch)
+      : fabric_(fabric), pattern_(pattern), watch_(watch), exclusive_(fabric.links().size()) {}
 
-  /// Nothing if a link may be shared, or if the clock might not reach.
+  /// Nothing if a link may be shared, if the clock might not reach, or if the watch ends it.
   std::optional<SimTime> finish();
   bool is_possible();
 
@@ -49,8 +52,14 @@ class Evaluation {
   void forward(const Phase& phase);
   void send_freely(const Phase& phase);
 
+  /// Whether the watch lets it go on; `time` is where the messages counted since the last question have come to.
+  bool goes_on(std::int64_t messages, Ticks time);
+
   const Fabric& fabric_;
   const Pattern& pattern_;
+  const EngineWatch& watch_;
+  std::int64_t messages_ = 0, asked_at_ = -ask_every;
+  bool ended_ = false;
   engine::ExclusiveLinks exclusive_;
   std::vector<LinkId> route_;
   std::vector<Wire> wires_;          ///< of the phase; circulating: one per position that sends, which all have one
@@ -71,11 +80,21 @@ std::optional<SimTime> Evaluation::finish() {
       if (phase.flow == Flow::circulating) circulate(phase);
       if (phase.flow == Flow::forwarding) forward(phase);
       if (phase.flow == Flow::sequential || phase.flow == Flow::concurrent) send_freely(phase);
+      if (ended_) return std::nullopt;
       entry_.swap(exit_);
     }
     for (const Ticks t : entry_) finish = std::max(finish, t);
   }
   return SimTime(Picoseconds(finish));
+}
+
+bool Evaluation::goes_on(std::int64_t messages, Ticks time) {
+  messages_ += messages;
+  if (watch_ && messages_ - asked_at_ >= ask_every) {
+    asked_at_ = messages_;
+    ended_ = !watch_({messages_, SimTime(Picoseconds(time))});
+  }
+  return !ended_;
 }
 
 bool Evaluation::is_possible() {
@@ -122,14 +141,18 @@ class Circle {
     }
   }
 
-  void run(std::span<const Ticks> entry) {
+  /// `goes_on` is told how many messages there were, and where the first wire has come to; false ends it.
+  void run(std::span<const Ticks> entry, const std::function<bool(std::int64_t, Ticks)>& goes_on) {
     for (std::size_t i = 0; i < wires_.size(); ++i)
       row(0)[i] = entry[static_cast<std::size_t>(wires_[i]->from)] + alone_[i];
-    for (std::size_t n = 1; n < messages_; ++n)
+    const auto ring = static_cast<std::int64_t>(wires_.size());
+    for (std::size_t n = 1; n < messages_; ++n) {
       if (n < chunks_)
         send_own(n);
       else
         pass_on(n);
+      if (!goes_on(ring, row(n)[0])) return;
+    }
     for (std::size_t i = 0; i < wires_.size(); ++i) wires_[i]->left = row(messages_ - 1)[i];
   }
 
@@ -171,7 +194,8 @@ void Evaluation::circulate(const Phase& phase) {
       ring.push_back(w);
     }
     check(ring.back()->hop.peer == first.from, "a circulating hop passes on what its position receives");
-    Circle(std::move(ring), chunks, messages).run(entry_);
+    Circle(std::move(ring), chunks, messages).run(entry_, [this](std::int64_t n, Ticks t) { return goes_on(n, t); });
+    if (ended_) return;
   }
   for (const Wire& w : wires_) {
     Ticks& sender = exit_[static_cast<std::size_t>(w.from)];
@@ -192,6 +216,7 @@ void Evaluation::forward(const Phase& phase) {
                    [](const Wire& a, const Wire& b) { return a.hop.round < b.hop.round; });
 
   for (int i = 0; i < pattern_.chunks; ++i) {
+    if (!goes_on(static_cast<std::int64_t>(wires_.size()), wires_.empty() ? 0 : wires_.front().left)) return;
     turn = entry_;
     for (Wire& w : wires_) {
       const auto from = static_cast<std::size_t>(w.from), to = static_cast<std::size_t>(w.hop.peer);
@@ -219,10 +244,12 @@ void Evaluation::send_freely(const Phase& phase) {
 
 }  // namespace
 
-std::optional<SimTime> recurrence(const Fabric& fabric, const Pattern& pattern) {
-  return Evaluation(fabric, pattern).finish();
+std::optional<SimTime> recurrence(const Fabric& fabric, const Pattern& pattern, const EngineWatch& watch) {
+  return Evaluation(fabric, pattern, watch).finish();
 }
 
-bool has_recurrence(const Fabric& fabric, const Pattern& pattern) { return Evaluation(fabric, pattern).is_possible(); }
+bool has_recurrence(const Fabric& fabric, const Pattern& pattern) {
+  return Evaluation(fabric, pattern, {}).is_possible();
+}
 
 }  // namespace collcast

@@ -15,6 +15,8 @@
 // a stream orders them), switch buffers and packets (a route is a fluid pipe with a latency).
 #include "engine/run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/describe.hpp"
@@ -28,6 +30,7 @@ template <class Links>
 Result<Timeline> Run<Links>::to_end() {
   operations_.begin();
   do {
+    if (is_ended()) return ended();
     work_through_instant();
     links_.settle();
   } while (go_to_next_instant());
@@ -44,6 +47,19 @@ bool Run<Links>::go_to_next_instant() {
   agenda_.now = agenda_.queue.take(agenda_.instant);
   events_ += static_cast<std::int64_t>(agenda_.instant.size());
   return agenda_.now != never;
+}
+
+template <class Links>
+bool Run<Links>::is_ended() {
+  if (!watch_ || events_ - asked_at_ < ask_every) return false;
+  asked_at_ = events_;
+  return !watch_({connections_.messages_so_far(), SimTime(Picoseconds(agenda_.now))});
+}
+
+template <class Links>
+Diagnostic Run<Links>::ended() const {
+  return simulation_error(fmt::format("the simulation was ended from outside after {} messages", connections_.messages_so_far()),
+                          "nothing is known of its result");
 }
 
 template <class Links>
@@ -123,13 +139,13 @@ namespace collcast {
 Result<Timeline> simulate(const Fabric& fabric, const Schedule& schedule, const EngineOptions& options) {
   switch (options.sharing) {
     case Sharing::fifo:
-      return engine::Run<engine::FifoLinks>(fabric, schedule).to_end();
+      return engine::Run<engine::FifoLinks>(fabric, schedule, options.watch).to_end();
     case Sharing::none:
-      return engine::Run<engine::UnsharedLinks>(fabric, schedule).to_end();
+      return engine::Run<engine::UnsharedLinks>(fabric, schedule, options.watch).to_end();
     case Sharing::max_min:
       break;
   }
-  return engine::Run<engine::MaxMinLinks>(fabric, schedule).to_end();
+  return engine::Run<engine::MaxMinLinks>(fabric, schedule, options.watch).to_end();
 }
 
 Result<Timeline> simulate(const Fabric& fabric, const Pattern& pattern, const EngineOptions& options) {

@@ -9,12 +9,16 @@
 
 namespace collcast::engine {
 
+/// Events from one question of the watch to the next.
+inline constexpr std::int64_t ask_every = 1 << 16;
+
 /// `Links` is how links are shared: MaxMinLinks, FifoLinks or UnsharedLinks.
 template <class Links>
 class Run {
  public:
-  Run(const Fabric& fabric, const Schedule& schedule)
+  Run(const Fabric& fabric, const Schedule& schedule, const EngineWatch& watch)
       : schedule_(schedule),
+        watch_(watch),
         connections_(fabric),
         exchanges_(schedule, connections_, agenda_),
         operations_(schedule, connections_, exchanges_, agenda_),
@@ -25,19 +29,23 @@ class Run {
  private:
   void work_through_instant();
   bool go_to_next_instant();
+  bool is_ended();
   bool is_outdated(const Event& event) const;
   void happen(const Event& event);
   Diagnostic too_late(const Event& event) const;
   Diagnostic left_over() const;
+  Diagnostic ended() const;
   Timeline timeline();
 
   const Schedule& schedule_;
+  const EngineWatch& watch_;
   Agenda agenda_;
   Connections connections_;
   Exchanges exchanges_;
   Operations operations_;
   Links links_;
   std::int64_t events_ = 0;
+  std::int64_t asked_at_ = -ask_every;  ///< events then
 };
 
 }  // namespace collcast::engine

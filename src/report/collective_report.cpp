@@ -366,6 +366,7 @@ Json document_json(const CollectiveReport& report) {
   for (const auto& skipped : report.skipped)
     out["not_applicable"].push_back({{"algorithm", skipped.algorithm}, {"reason", skipped.reason}});
   out["notes"] = all_notes(report);
+  out["partial"] = report.partial;
   out["warnings"] = report.said;
   out["inputs"] = inputs_json(report);
   if (report.curves.empty()) return out;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,8 +27,18 @@ namespace collcast {
 
 enum class Sharing : std::uint8_t { max_min, fifo, none };
 
+/// How far a simulation has come.
+struct EngineProgress {
+  std::int64_t messages = 0;  ///< that have left
+  SimTime now{};
+};
+/// Whether to go on: asked before the first event and then every 65,536, by the thread that simulates. It sees a
+/// result grow and cannot change one; a simulation that it ends fails.
+using EngineWatch = std::function<bool(const EngineProgress&)>;
+
 struct EngineOptions {
   Sharing sharing = Sharing::max_min;
+  EngineWatch watch = {};  ///< empty: nobody asks
 };
 
 struct Interval {
@@ -53,7 +64,8 @@ struct Timeline {
   EngineCounters counters;
 };
 
-/// Fails (naming the operation) when a time exceeds the clock's 106 days; never ends with work left over.
+/// Fails (naming the operation) when a time exceeds the clock's 106 days, and when its watch ends it; never ends with
+/// work left over.
 Result<Timeline> simulate(const Fabric&, const Schedule&, const EngineOptions& = {});
 
 /// One pattern alone from time 0.
@@ -73,8 +85,8 @@ void max_min_rates(std::span<const FlowDemand> flows, std::span<const Bandwidth>
 
 /// Max-plus recurrence: the finish time of a pattern whose links are never used by two transfers at once,
 /// row by row, without events. Nothing if links may be shared (checked from the routes). Equal to
-/// `simulate` to the last picosecond.
-std::optional<SimTime> recurrence(const Fabric&, const Pattern&);
+/// `simulate` to the last picosecond. Nothing, too, if the watch ends it.
+std::optional<SimTime> recurrence(const Fabric&, const Pattern&, const EngineWatch& = {});
 /// Whether it answers; the work of looking up every hop once.
 bool has_recurrence(const Fabric&, const Pattern&);
 

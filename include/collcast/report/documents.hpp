@@ -122,6 +122,7 @@ struct CollectiveReport {
   };
   std::vector<Curve> curves;       ///< time over the number of chunks
   std::vector<std::string> notes;  ///< what was left out, and why
+  bool partial = false;            ///< ended before every simulation; a note says what is missing
   std::vector<std::string> said;   ///< warnings that people had on the error stream; documents list them too
 };
 
@@ -134,6 +135,7 @@ struct StepReport {
   CollectivePolicy collectives;      ///< and how they shared links
   Sharing sharing = Sharing::max_min;
   StepResult result;
+  bool partial = false;  ///< the simulation was ended: the closed form alone
   std::vector<GateResult> gates;
   /// Options of `collcast explain collective` that name this machine, and how its collectives run; empty: unknown.
   std::string machine_options, policy_options;

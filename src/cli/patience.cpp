@@ -1,0 +1,79 @@
+#include "cli/patience.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include "cli/progress.hpp"
+#include "cli/values.hpp"
+#include "collcast/base/text.hpp"
+#include "collcast/base/units.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+/// The program itself needs some tens of megabytes.
+constexpr Bytes least_memory{std::int64_t{64} << 20};
+
+std::optional<Seconds> parse_time(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) return std::nullopt;
+  const Parsed<Seconds> read = parse_seconds(text);
+  if (read.ok && read.value > Seconds(0)) return read.value;
+  errors.push_back({typed("--time-limit", text), fmt::format("'{}' is no time to wait", shown(text)),
+                    "expected a time above 0, such as 60s"});
+  return std::nullopt;
+}
+
+void limit_memory(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) return;
+  const Parsed<Bytes> read = parse_bytes(text);
+  if (!read.ok || read.value < least_memory) {
+    errors.push_back({typed("--memory-limit", text), fmt::format("'{}' is no limit to work in", shown(text)),
+                      "expected a size from 64MiB, such as 4GiB"});
+    return;
+  }
+  rlimit limit{};
+  ::getrlimit(RLIMIT_DATA, &limit);
+  limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(read.value.value()));
+  ::setrlimit(RLIMIT_DATA, &limit);
+}
+
+}  // namespace
+
+void add_limit_options(CLI::App& app, LimitArgs& args) {
+  app.add_option("--time-limit", args.time, "stop simulating after TIME, and print what is known; marked partial")
+      ->type_name("TIME")
+      ->group("Limits");
+  app.add_option("--memory-limit", args.memory, "give up with exit 3 rather than take more memory than SIZE")
+      ->type_name("SIZE")
+      ->group("Limits");
+}
+
+Patience::Patience(const LimitArgs& args, Diagnostics& errors)
+    : limit_(parse_time(args.time, errors)), start_(std::chrono::steady_clock::now()) {
+  limit_memory(args.memory, errors);
+}
+
+bool Patience::is_over() const {
+  if (Interrupts::came()) return true;
+  return limit_ && std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() > limit_->count();
+}
+
+EngineWatch Patience::watch(Progress* progress) const {
+  return [this, progress](const EngineProgress& done) {
+    if (progress != nullptr) progress->tell(done.messages);
+    return !is_over();
+  };
+}
+
+std::string Patience::reason() const {
+  return Interrupts::came() || !limit_ ? "stopped by Ctrl-C"
+                                       : fmt::format("the time limit of {} is over", format_seconds(*limit_));
+}
+
+Exit Patience::exit(Exit delivered) const {
+  return delivered == Exit::ok && Interrupts::came() ? Exit::interrupted : delivered;
+}
+
+}  // namespace collcast::cli

@@ -1,0 +1,45 @@
+// What ends a command's simulations before they are through: Ctrl-C, and the limits of the command line.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "cli/interrupt.hpp"
+#include "cli/session.hpp"
+#include "collcast/engine/engine.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace collcast::cli {
+
+class Progress;
+
+struct LimitArgs {
+  std::string time, memory;  ///< empty: none
+};
+void add_limit_options(CLI::App&, LimitArgs&);
+
+class Patience {
+ public:
+  /// From here on the clock runs, SIGINT is remembered, and memory beyond the limit is refused to the process.
+  Patience(const LimitArgs&, Diagnostics& errors);
+
+  /// May be asked by any thread.
+  bool is_over() const;
+  /// Ends a simulation once it is over, and tells `progress` how far that has come.
+  EngineWatch watch(Progress* progress = nullptr) const;
+  /// "stopped by Ctrl-C" or "the time limit of 2 s is over".
+  std::string reason() const;
+  /// Of what was delivered well: interrupted after Ctrl-C.
+  Exit exit(Exit delivered) const;
+
+ private:
+  Interrupts interrupts_;
+  std::optional<Seconds> limit_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace collcast::cli
