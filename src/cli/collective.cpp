@@ -338,7 +338,7 @@ Command add_collective(CLI::App& parent) {
       "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB");
   return [args](const Session& session) {
-    args->collective.of_ideal = args->chunks_curve || args->links;
+    args->collective.of_ideal = args->chunks_curve ? "--chunks-curve" : args->links ? "--links" : "";
     args->collective.machine.outputs = {args->output.file};
     return run_collective(*args, session);
   };

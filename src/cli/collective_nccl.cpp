@@ -152,7 +152,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
       } else {
         if (plan->tuner_line > 0) by_rule[plan->tuner_line].push_back(format_bytes(size));
         CollectiveRow row = row_of(q, *c, g, size, *plan);
-        if (!q.nccl_algorithm && !plan->point_to_point && plan->tuner_line == 0)
+        if (!q.nccl_algorithm && !plan->point_to_point && plan->tuner_line == 0 && c->ranks > 1)
           row.runner_up = next_best(q, *c, size, *plan);
         row.interval = interval_of(q, row);
         errors = add(pricing, *c, *plan, std::move(row));

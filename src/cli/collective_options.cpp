@@ -13,6 +13,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/exchange/msccl_file.hpp"
 #include "collcast/exchange/nccl_files.hpp"
+#include "collcast/nccl/tuning.hpp"
 #include "collcast/report/validate_document.hpp"
 
 namespace collcast::cli {
@@ -179,8 +180,8 @@ std::vector<nccl::Setting> parse_env(const std::vector<std::string>& env, std::o
     out.push_back({name, value, typed("--env", text)});
   }
   if (!env.empty() && library == Library::ideal)
-    errors.push_back(
-        {command_line, "--env has no meaning: the ideal library has no variables", "expected --library nccl"});
+    errors.push_back({command_line, "--env has no meaning: the ideal library has no variables",
+                      "expected library nccl, which runs on NVIDIA GPUs"});
   return out;
 }
 
@@ -211,6 +212,7 @@ void refuse_ideal_options(const CollectiveArgs& args, Diagnostics& errors) {
          "expected --env NCCL_MIN_NCHANNELS=C or NCCL_MAX_NCHANNELS=C");
   refuse(args.concurrent, "--concurrent", "groups at once are not in library nccl yet",
          "expected --library ideal, or the groups one at a time");
+  refuse(args.sharing == "fifo", "--sharing fifo", "NCCL's channels share links fairly", "expected --library ideal");
 }
 
 constexpr std::string_view brought_prefix = "msccl:";
@@ -221,25 +223,51 @@ bool has_word(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Whether something is asked that only the textbook's algorithms have.
-bool is_of_ideal(const CollectiveArgs& args) {
-  const bool algorithm = is_brought(args) || (has_word(algorithm_words(), args.algorithm) &&
-                                              !has_word(nccl_algorithm_words(), args.algorithm));
-  return args.of_ideal || args.concurrent || args.chunks != "auto" || args.channels != "auto" || algorithm;
+/// Whether NCCL ever runs the algorithm for that collective; both libraries have a ring and a tree.
+bool is_run_by_nccl(const std::string& algorithm, std::optional<CollectiveKind> kind) {
+  if (!has_word(nccl_algorithm_words(), algorithm)) return false;
+  if (algorithm == "tree") return !kind || kind == CollectiveKind::all_reduce;
+  return algorithm != "ring" || !kind || !nccl::is_point_to_point(*kind);
 }
 
-/// Or that only NCCL has.
+/// An option that only the textbook's algorithms have; empty: none.
+std::string ideal_option(const CollectiveArgs& args, std::optional<CollectiveKind> kind) {
+  if (!args.of_ideal.empty()) return args.of_ideal;
+  if (args.concurrent) return "--concurrent";
+  if (args.chunks != "auto") return "--chunks";
+  if (args.channels != "auto") return "--channels";
+  if (args.sharing == "fifo") return "--sharing fifo";
+  if (is_brought(args)) return "--algorithm msccl:FILE";
+  const bool has_word_of_ideal = has_word(algorithm_words(), args.algorithm);
+  return has_word_of_ideal && !is_run_by_nccl(args.algorithm, kind) ? "--algorithm " + args.algorithm : "";
+}
+
+/// Whether something is given that only NCCL has.
 bool is_of_nccl(const CollectiveArgs& args) {
   const bool algorithm =
       has_word(nccl_algorithm_words(), args.algorithm) && !has_word(algorithm_words(), args.algorithm);
   return !args.env.empty() || !args.files.graph.empty() || !args.files.tuner.empty() || algorithm;
 }
 
-/// --library, or the one whose options are given.
-std::optional<Library> asked_library(const CollectiveArgs& args, Diagnostics& errors) {
-  const std::optional<Library> given = parse_library(args.library, errors);
-  if (given || !is_of_ideal(args) || is_of_nccl(args)) return given;
-  return Library::ideal;
+/// "auto", "all" or a name that the library has; one of the other library's is told as such.
+void check_algorithm(const std::string& word, Library library, Diagnostics& errors) {
+  const bool is_nccl = library == Library::nccl;
+  const std::vector<std::string> own = is_nccl ? nccl_algorithm_words() : algorithm_words();
+  if (!has_word(own, word) && has_word(is_nccl ? algorithm_words() : nccl_algorithm_words(), word)) {
+    errors.push_back({typed("--algorithm", word),
+                      fmt::format("'{}' is of library {}, not {}", word,
+                                  to_string(is_nccl ? Library::ideal : Library::nccl), to_string(library)),
+                      fmt::format("expected one of: {}", fmt::join(own, ", "))});
+    return;
+  }
+  if (is_nccl && (word == "p2p" || word.starts_with("collnet"))) {
+    errors.push_back({typed("--algorithm", word), fmt::format("'{}' cannot be asked for", word),
+                      word == "p2p"
+                          ? "NCCL takes it by itself for alltoall, gather, scatter and sendrecv: expected auto"
+                          : "no machine here describes a reduction in the network"});
+    return;
+  }
+  parse_word("--algorithm", word, own, errors);
 }
 
 /// The user's algorithm, and what cannot be asked of it.
@@ -285,11 +313,17 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   const auto kind = parse_kind(args.kind, errors);
   Diagnostics wrong_groups, wrong_machine;
   std::vector<Group> groups = parse_groups(args, wrong_groups);
-  const std::optional<Library> asked = asked_library(args, errors);
-  auto machine = load_machine(args.machine, ranks_needed(groups), session, wrong_machine, asked);
-  const Library library =
-      machine ? machine->library : asked.value_or(is_of_nccl(args) ? Library::nccl : Library::ideal);
+  const std::string of_ideal = ideal_option(args, kind);
+  const LibraryClues clues{parse_library(args.library, errors), !of_ideal.empty(), is_of_nccl(args)};
+  auto machine = load_machine(args.machine, ranks_needed(groups), session, wrong_machine, clues);
+  const Library library = machine ? machine->library : chosen_library(clues, Library::ideal);
   const bool is_nccl = library == Library::nccl;
+  // Naming a textbook algorithm says what is meant; "also the links" does not.
+  const bool implied = machine && !clues.named && clues.of_ideal && !is_nccl && !of_ideal.starts_with("--algorithm");
+  if (implied && usual_library(machine->fabric.spec()) == Library::nccl)
+    machine->warnings.push_back({command_line,
+                                 fmt::format("{} is of library ideal alone: this is the textbook, not NCCL", of_ideal),
+                                 "leave it out for what NCCL makes of it; --library ideal says that it is meant"});
   const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
   if (is_nccl) refuse_ideal_options(args, errors);
   const Result<nccl::Environment> environment =
@@ -301,8 +335,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   const auto sizes = parse_sizes(args.size, errors);
   const auto root = parse_count("--root", args.root, 0, errors);
   std::optional<msccl::Algorithm> brought = read_brought(args, library, kind, session, errors);
-  if (!is_brought(args))
-    parse_word("--algorithm", args.algorithm, is_nccl ? nccl_algorithm_words() : algorithm_words(), errors);
+  if (!is_brought(args)) check_algorithm(args.algorithm, library, errors);
   CollectivePolicy policy;
   policy.algorithm = args.algorithm == "all" ? "auto" : args.algorithm;
   policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);

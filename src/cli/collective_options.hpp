@@ -31,7 +31,7 @@ struct CollectiveArgs {
   std::string chunks = "auto";
   std::string channels = "auto";
   std::string library;           ///< empty: what people run on the machine
-  bool of_ideal = false;         ///< another option asks for what only library ideal has
+  std::string of_ideal;          ///< another option that asks for what only library ideal has; empty: none
   std::vector<std::string> env;  ///< NAME=VALUE, of library nccl
   NcclFileArgs files;
   std::string method;  ///< empty: both, the simulation where it is quick

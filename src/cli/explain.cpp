@@ -153,8 +153,8 @@ Command add_explain(CLI::App& parent) {
   collective->footer(
       "Example:\n"
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 2 --size 64MiB\n"
-      "NCCL's choice, its whole table, and the run:\n"
-      "  collcast explain collective all_reduce --topology dgx-h100 --nodes 2 --size 64MiB --library nccl\n"
+      "is NCCL's choice, its whole table, and the run. The textbook, its phases and links:\n"
+      "  collcast explain collective all_reduce --topology dgx-h100 --nodes 2 --size 64MiB --library ideal\n"
       "Groups at once, each alone and beside the others, and the links that they share:\n"
       "  collcast explain collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent");
   CLI::App* step = app.add_subcommand("step", "of a training step");
@@ -165,7 +165,6 @@ Command add_explain(CLI::App& parent) {
       "Example:\n  collcast explain collective broadcast --topology ring --ranks 8 --algorithm ring --chunks 64 --size "
       "1GiB");
   return [=](const Session& session) {
-    args->collective.of_ideal = !args->collective.method.empty() && args->collective.method != "estimate";
     args->scenario.outputs = args->collective.machine.outputs = {args->output.file};
     return collective->parsed() ? explain_collective(*args, session) : explain_step(*args, session);
   };

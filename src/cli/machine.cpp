@@ -120,7 +120,7 @@ void check_contradiction(const char* option, const std::string& value, const std
 }
 
 std::optional<Machine> load_machine(const MachineOptions& options, int ranks_needed, const Session& session,
-                                    Diagnostics& errors, std::optional<Library> asked) {
+                                    Diagnostics& errors, const LibraryClues& clues) {
   const std::size_t errors_before = errors.size();
   const auto overrides = parse_overrides(options, "", errors);
   const auto nodes_asked = options.nodes.empty() ? 0 : parse_count("--nodes", options.nodes, 1, errors);
@@ -138,13 +138,14 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
   else
     for (std::string& file : files_of_machine(*spec)) read.push_back(std::move(file));
   append(errors, check_overwriting(read, options.outputs));
-  Library library = asked.value_or(spec ? usual_library(*spec) : Library::ideal);
+  Library usual = spec ? usual_library(*spec) : Library::ideal;
+  const auto library = [&] { return chosen_library(clues, usual); };
   std::optional<Calibration> calibration;
   Diagnostics warnings;
   if (spec && !options.overlay.empty()) {
-    if (const Result<Overlay> overlay = read_overlay(options.overlay, session); overlay && !asked)
-      library = library_with(*overlay, spec->name, library);
-    calibration = load_calibration(options.overlay, spec->name, library, false, session, errors);
+    if (const Result<Overlay> overlay = read_overlay(options.overlay, session))
+      usual = library_with(*overlay, spec->name, usual);
+    calibration = load_calibration(options.overlay, spec->name, library(), false, session, errors);
     if (calibration) {
       warnings = overlay_warnings(options.overlay, *calibration, *spec, overrides);
       spec = calibrated(*spec, *calibration);
@@ -178,7 +179,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
          fmt::format("expected --nodes {}, or fewer ranks", needed)});
     return std::nullopt;
   }
-  return Machine{std::move(fabric).value(), ranks, library, std::move(calibration), std::move(warnings)};
+  return Machine{std::move(fabric).value(), ranks, library(), std::move(calibration), std::move(warnings)};
 }
 
 }  // namespace collcast::cli

@@ -58,9 +58,9 @@ struct Machine {
 };
 
 /// Large enough for --nodes, for --ranks and for `ranks_needed`; a teaching machine is exactly as large.
-/// The library's calibration is put in. No library asked for: usual_library(), or the only one that the overlay has a
-/// calibration of.
+/// The library's calibration is put in. The library is chosen_library(), usual being that of the machine or the only
+/// one that the overlay has a calibration of.
 std::optional<Machine> load_machine(const MachineOptions&, int ranks_needed, const Session&, Diagnostics& errors,
-                                    std::optional<Library> asked = {});
+                                    const LibraryClues& = {});
 
 }  // namespace collcast::cli

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
 #include <sys/resource.h>
 
 #include "cli/progress.hpp"

@@ -63,21 +63,28 @@ void override_policy(const ScenarioArgs& args, CollectivePolicy& policy, Diagnos
 /// --library; else the scenario's, or where it names none, the one whose options are given or that the overlay is of.
 Library library_of(const ScenarioArgs& args, const Scenario& scenario, const Session& session, Diagnostics& errors) {
   const CollectivePolicy& policy = scenario.collectives;
-  if (const auto given = parse_library(args.library, errors)) return *given;
-  if (scenario.library_stated) return policy.library;
-  if (args.env.empty() && (policy.names_algorithm() || args.sharing == "fifo")) return Library::ideal;
-  if (args.overlay.empty()) return policy.library;
-  const Result<Overlay> overlay = read_overlay(args.overlay, session);
-  return overlay ? library_with(*overlay, scenario.topology.name, policy.library) : policy.library;
+  LibraryClues clues{parse_library(args.library, errors)};
+  if (!clues.named && scenario.library_stated) clues.named = policy.library;
+  clues.of_ideal = policy.names_algorithm() || args.sharing == "fifo" || scenario.sharing == Sharing::fifo;
+  clues.of_nccl = !args.env.empty();
+  Library usual = usual_library(scenario.topology);
+  if (!args.overlay.empty())
+    if (const Result<Overlay> overlay = read_overlay(args.overlay, session))
+      usual = library_with(*overlay, scenario.topology.name, usual);
+  return chosen_library(clues, usual);
 }
 
 /// NCCL takes algorithms, chunks and channels by itself, and has variables.
-void check_library_options(const ScenarioArgs& args, CollectivePolicy& policy, Diagnostics& errors) {
+void check_library_options(const ScenarioArgs& args, Scenario& scenario, Diagnostics& errors) {
+  CollectivePolicy& policy = scenario.collectives;
   const std::vector<nccl::Setting> settings = parse_env(args.env, policy.library, errors);
   if (policy.library == Library::ideal) return;
   Result<nccl::Environment> environment = nccl::read_environment(settings);
   append(errors, environment.errors());
   if (environment) policy.environment = std::move(environment).value();
+  if (const auto& unused = policy.environment.without_effect; !unused.empty())
+    scenario.warnings.push_back(
+        {command_line, fmt::format("no effect on this forecast: {}", fmt::join(unused, ", ")), ""});
   const auto refuse = [&](const std::string& value, const char* option, const char* hint) {
     if (!value.empty() && value != "auto")
       errors.push_back({typed(option, value), fmt::format("{} has no effect on library nccl", option), hint});
@@ -188,9 +195,12 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   option("--link-bandwidth", args.link_bandwidth, "RATE", "of the network's links", "Machine");
   option("--link-latency", args.link_latency, "TIME", "of the network's links", "Machine");
   option("--overlay", args.overlay, "FILE", "a calibration of the machine, by 'collcast calibrate'", "Machine");
-  option("--algorithm", args.algorithm, "NAME", "of all collectives (default: the scenario's)", "Model");
-  option("--chunks", args.chunks, "S", "of all collectives, or auto (default: the scenario's)", "Model");
-  option("--channels", args.channels, "C", "of all collectives, or auto (default: the scenario's)", "Model");
+  option("--algorithm", args.algorithm, "NAME", "of all collectives, of library ideal (default: the scenario's)",
+         "Model");
+  option("--chunks", args.chunks, "S", "of all collectives, or auto; of library ideal (default: the scenario's)",
+         "Model");
+  option("--channels", args.channels, "C", "of all collectives, or auto; of library ideal (default: the scenario's)",
+         "Model");
   option("--method", args.method, "WORD", "estimate, simulate or both (default: both)", "Model");
   option("--sharing", args.sharing, "WORD", "links in the simulation: max_min or fifo (default: the scenario's)",
          "Model");
@@ -224,7 +234,10 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   Scenario scenario = std::move(loaded).value();
   override_policy(args, scenario.collectives, errors);
   scenario.collectives.library = library_of(args, scenario, session, errors);
-  check_library_options(args, scenario.collectives, errors);
+  check_library_options(args, scenario, errors);
+  if (!scenario.step && !args.env.empty())
+    errors.push_back(
+        {command_line, "--env has no effect on a scenario of tasks", "its times are given; remove the option"});
   if (!scenario.step)
     for (const auto& [option, value] : {std::pair<const char*, const std::string&>{"--algorithm", args.algorithm},
                                         {"--chunks", args.chunks},

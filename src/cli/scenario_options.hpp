@@ -35,8 +35,8 @@ Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
 /// A job that has more GPUs than the machine.
 Diagnostics check_ranks(const Scenario&, const Fabric&);
 
-/// `timeline`, if given, receives what was simulated. A simulation that outlasts the patience is left out, if the closed
-/// form was asked for as well and no timeline.
+/// `timeline`, if given, receives what was simulated. A simulation that outlasts the patience is left out, if the
+/// closed form was asked for as well and no timeline.
 Result<StepReport> forecast(const ScenarioArgs&, const Session&, StepTimeline* timeline,
                             const Patience* patience = nullptr);
 

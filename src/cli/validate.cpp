@@ -60,18 +60,36 @@ bool calibrates_any(const Overlay& overlay, const Machines& machines, Library li
 
 /// --library, else the one whose options are given, else what the tables' machines run, or what the overlay is of.
 Library library_of(const Args& args, const Session& session, std::optional<Measured>& measured, Diagnostics& errors) {
-  const auto given = parse_library(args.library, errors);
-  if (given) return *given;
-  const bool of_nccl = !args.env.empty() || !args.files.tuner.empty();
-  if (!measured || of_nccl) return of_nccl ? Library::nccl : Library::ideal;
-  if (args.method == "simulate") return Library::ideal;
-  const Library usual = usual_library(measured->tables, measured->machines);
-  if (args.overlay.empty()) return usual;
-  const Library other = usual == Library::nccl ? Library::ideal : Library::nccl;
-  const Result<Overlay> overlay = read_overlay(args.overlay, session);
-  const bool of_other = overlay && !calibrates_any(*overlay, measured->machines, usual) &&
-                        calibrates_any(*overlay, measured->machines, other);
-  return of_other ? other : usual;
+  const LibraryClues clues{parse_library(args.library, errors), args.method == "simulate",
+                           !args.env.empty() || !args.files.tuner.empty()};
+  Library usual = measured ? usual_library(measured->tables, measured->machines) : Library::ideal;
+  if (measured && !args.overlay.empty()) {
+    const Library other = usual == Library::nccl ? Library::ideal : Library::nccl;
+    const Result<Overlay> overlay = read_overlay(args.overlay, session);
+    const bool of_other = overlay && !calibrates_any(*overlay, measured->machines, usual) &&
+                          calibrates_any(*overlay, measured->machines, other);
+    if (of_other) usual = other;
+  }
+  return chosen_library(clues, usual);
+}
+
+/// NCCL's where the table's machine runs it, else the textbook's.
+Prediction by_machine(Prediction nccl, Prediction ideal) {
+  return
+      [nccl = std::move(nccl), ideal = std::move(ideal)](const PlacedTable& place, const CollectiveRequest& request) {
+        return usual_library(place.fabric->spec()) == Library::nccl ? nccl(place, request) : ideal(place, request);
+      };
+}
+
+/// Which tables are held against the textbook although the others are against NCCL; empty: none.
+std::string textbook_text(Measured& measured) {
+  std::vector<std::string> names;
+  for (const MeasuredTable& table : measured.tables) {
+    const Result<PlacedTable> place = measured.machines.place(table);
+    if (place && usual_library(place->fabric->spec()) == Library::ideal) names.push_back(table.facts.id);
+  }
+  if (names.empty()) return {};
+  return fmt::format("without NVIDIA GPUs, held against library ideal: {}", fmt::join(names, ", "));
 }
 
 /// Machines that the overlay names are calibrated from here on.
@@ -151,13 +169,18 @@ Exit run_validate(const Args& args, const Session& session) {
   if (measured && !args.overlay.empty()) apply_overlay(args, library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
-  const Prediction predict = memoized(is_nccl ? nccl_prediction(settings, files) : ideal_prediction(*method == 1));
+  const Prediction ideal = ideal_prediction(*method == 1);
+  const Prediction predict = memoized(!is_nccl               ? ideal
+                                      : args.library.empty() ? by_machine(nccl_prediction(settings, files), ideal)
+                                                             : nccl_prediction(settings, files));
   ValidateReport report = args.leave_one_out
                               ? leave_one_out(measured->tables, measured->machines, library, measured->statistic)
                               : validate(measured->tables, measured->machines, predict, measured->statistic);
   report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
   add_unread(measured->unread, report);
   report.part = args.measured.part;
+  if (is_nccl && args.library.empty() && !args.leave_one_out)
+    if (std::string text = textbook_text(*measured); !text.empty()) report.said.push_back(std::move(text));
   say(session, report.said);
   report.library = is_nccl ? "nccl" : "ideal";
   report.method = *method == 1 ? "simulate" : "estimate";

@@ -58,8 +58,9 @@ bool Run<Links>::is_ended() {
 
 template <class Links>
 Diagnostic Run<Links>::ended() const {
-  return simulation_error(fmt::format("the simulation was ended from outside after {} messages", connections_.messages_so_far()),
-                          "nothing is known of its result");
+  return simulation_error(
+      fmt::format("the simulation was ended from outside after {} messages", connections_.messages_so_far()),
+      "nothing is known of its result");
 }
 
 template <class Links>

@@ -11,4 +11,10 @@ Library usual_library(const TopologySpec& spec) {
   return known && !spec.teaching ? Library::nccl : Library::ideal;
 }
 
+Library chosen_library(const LibraryClues& clues, Library usual) {
+  if (clues.named) return *clues.named;
+  if (clues.of_ideal != clues.of_nccl) return clues.of_ideal ? Library::ideal : Library::nccl;
+  return usual;
+}
+
 }  // namespace collcast

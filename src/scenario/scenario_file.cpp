@@ -25,14 +25,22 @@ void read_collectives(Reader& reader, const Node& node, Scenario& scenario) {
   o.optional("chunks", policy.chunks, OrWord<AsCount, int>{{1, most_chunks}, "auto", 0});
   o.optional("channels", policy.channels, OrWord<AsCount, int>{{1, most_channels}, "auto", 0});
   o.optional("sharing", scenario.sharing, AsWord<Sharing>{{"max_min", "fifo"}, {Sharing::max_min, Sharing::fifo}});
+  if (scenario.library_stated && policy.library == Library::nccl) {
+    const char* why = "library nccl takes it by itself";
+    if (policy.algorithm != "auto") o.refuse("algorithm", why, "library");
+    if (policy.chunks > 0) o.refuse("chunks", why, "library");
+    if (policy.channels > 0) o.refuse("channels", why, "library");
+    if (scenario.sharing == Sharing::fifo) o.refuse("sharing", "library nccl's channels share links fairly", "library");
+  }
   o.finish();
 }
 
-/// Where the scenario names no library: the one whose keys it has, else what people run on the machine.
+/// The one that the scenario names, else the one whose keys it has, else what people run on the machine.
 void choose_library(Scenario& scenario) {
-  if (scenario.library_stated) return;
-  const bool of_ideal = scenario.collectives.names_algorithm() || scenario.sharing == Sharing::fifo;
-  scenario.collectives.library = of_ideal ? Library::ideal : usual_library(scenario.topology);
+  CollectivePolicy& policy = scenario.collectives;
+  LibraryClues clues{{}, policy.names_algorithm() || scenario.sharing == Sharing::fifo, false};
+  if (scenario.library_stated) clues.named = policy.library;
+  policy.library = chosen_library(clues, usual_library(scenario.topology));
 }
 
 /// What a training step needs from its machine: compute rates and a kernel table.

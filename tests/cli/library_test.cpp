@@ -51,7 +51,7 @@ TEST_CASE("NCCL is what people run where the GPUs are NVIDIA's, the textbook eve
 
 TEST_CASE("an option of one library means that library, and --library goes before") {
   for (const char* of_ideal : {"--chunks 4", "--channels 2", "--chunks-curve", "--links", "--algorithm direct",
-                               "--groups-of 4 --concurrent", "--algorithm all --chunks 2"})
+                               "--groups-of 4 --concurrent", "--algorithm all --chunks 2", "--sharing fifo"})
     CHECK(library_of(on_gpus + of_ideal) == "ideal");
   for (const char* of_nccl : {"--env NCCL_ALGO=Ring", "--algorithm nvls", "--algorithm ring", "--algorithm all",
                               "--method both", "--method simulate --algorithm ring"})
@@ -59,7 +59,16 @@ TEST_CASE("an option of one library means that library, and --library goes befor
   CHECK(library_of(on_gpus + "--library ideal") == "ideal");
   const std::string explained = "explain " + on_gpus;
   CHECK(library_of(explained) == "nccl");
-  CHECK(library_of(explained + "--method both") == "ideal");
+  CHECK_THAT(call(explained + "--method both").err, Contains("library nccl's closed form is what is taken apart"));
+  CHECK(library_of("collective broadcast --topology dgx-h100 --size 1MiB --algorithm tree") == "ideal");
+  CHECK(library_of("collective broadcast --topology dgx-h100 --size 1MiB --algorithm ring") == "nccl");
+  // What only looks like more to see says that it changes what is seen.
+  CHECK_THAT(call(on_gpus + "--links").err,
+             Contains("--links is of library ideal alone: this is the textbook, not NCCL"));
+  CHECK(call(on_gpus + "--links --library ideal").err.empty());
+  CHECK_THAT(call(on_gpus + "--library nccl --sharing fifo").err, Contains("--sharing fifo: NCCL's channels"));
+  CHECK_THAT(call(on_gpus + "--library nccl --algorithm direct").err,
+             Contains("'direct' is of library ideal, not nccl"));
   // Both at once is a contradiction, and said to be.
   const Called both = call(on_gpus + "--env NCCL_ALGO=Ring --chunks 4");
   CHECK(both.exit == 2);
@@ -75,6 +84,13 @@ TEST_CASE("a step runs what its scenario says, else what its options are of, els
     CHECK(library_of(step + of_ideal) == "ideal");
   CHECK(library_of("step llama3-70b-64xh100 --sharing fifo --method simulate") == "ideal");
   CHECK(library_of(step + " --set collectives.library=ideal --library nccl") == "nccl");
+  for (const char* key : {"algorithm=ring", "chunks=4", "channels=2", "sharing=fifo"}) {
+    const Called refused = call(step + " --set collectives.library=nccl --set collectives." + key);
+    CHECK(refused.exit == 2);
+    CHECK_THAT(refused.err, Contains(key) && Contains("has no meaning here: library nccl"));
+  }
+  CHECK_THAT(call("step overlap-175b-layer --env NCCL_ALGO=Ring").err,
+             Contains("--env has no effect on a scenario of tasks"));
   CHECK_THAT(call(step + " --set collectives.library=nccl --chunks 2").err, Contains("has no effect on library nccl"));
 }
 
@@ -87,6 +103,9 @@ TEST_CASE("tables of NVIDIA GPUs are held against NCCL, others against the textb
     CHECK(library_of(command + " --measured " + gloo) == "ideal");
     CHECK(library_of(command + " --library ideal --measured " + nvidia) == "ideal");
   }
+  const Called mixed = call("validate --format json --measured " + nvidia + " --measured " + gloo);
+  CHECK(Json::parse(mixed.out)["tables"].size() == 2);
+  CHECK_THAT(mixed.err, Contains("without NVIDIA GPUs, held against library ideal: gloo-loopback-1x2-all_reduce"));
   CHECK(library_of("validate --method simulate --measured " + nvidia) == "ideal");
   CHECK(library_of("validate --env NCCL_PROTO=LL --measured " + nvidia) == "nccl");
 }

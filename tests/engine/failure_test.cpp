@@ -74,3 +74,35 @@ TEST_CASE("more messages than can be counted are refused") {
   s.add_exchange(pattern_of(3, {ring_phase(3, 1 << 20)}, Volume(1), 1 << 20));
   CHECK_THAT(failure(fabric, s), Contains("2^32 messages"));
 }
+
+TEST_CASE("a watch sees a simulation grow, changes nothing, and ends it") {
+  const Fabric fabric = ring_fabric(8, Bandwidth(7e9), Seconds(1e-6));
+  const Pattern pattern = ring_all_reduce(8, Volume(1e9), 4096);
+  std::int64_t messages = -1;
+  SimTime now{};
+  int asked = 0;
+  EngineOptions options;
+  options.watch = [&](const EngineProgress& done) {
+    CHECK(done.messages >= messages);
+    CHECK(done.now >= now);
+    messages = done.messages;
+    now = done.now;
+    return ++asked > 0;
+  };
+  const Timeline watched = simulate(fabric, pattern, options).value();
+  const Timeline alone = simulate(fabric, pattern).value();
+  CHECK(asked > 5);
+  CHECK(messages > 0);
+  CHECK(messages <= watched.counters.messages);
+  CHECK(watched.finish == alone.finish);
+  CHECK(watched.counters.events == alone.counters.events);
+
+  asked = 0;
+  options.watch = [&](const EngineProgress&) { return ++asked < 3; };
+  const Result<Timeline> ended = simulate(fabric, pattern, options);
+  REQUIRE_FALSE(ended.ok());
+  CHECK(ended.errors().front().message.find("ended from outside after") != std::string::npos);
+  CHECK(asked == 3);
+  CHECK_FALSE(recurrence(fabric, pattern, [](const EngineProgress&) { return false; }));
+  CHECK(recurrence(fabric, pattern, [](const EngineProgress&) { return true; }) == recurrence(fabric, pattern));
+}

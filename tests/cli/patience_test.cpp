@@ -1,0 +1,74 @@
+// Ctrl-C, --time-limit and --memory-limit: what is known by then is delivered, and said to be partial.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+#include "cli/called.hpp"
+#include "cli/process.hpp"
+#include "cli/progress.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using Json = nlohmann::json;
+using Catch::Contains;
+
+namespace {
+
+// A broadcast over thousands of chunks on shared links: many seconds of simulation after rows that take none.
+const std::string longest =
+    "collective all_reduce --topology dgx-a100 --nodes 64 --library ideal --algorithm halving_doubling --chunks 4096 "
+    "--size 64KiB,1GiB ";
+
+}  // namespace
+
+TEST_CASE("a time limit ends simulations: closed forms are all there, and the result is partial") {
+  const Called called = call(longest + "--method both --time-limit 50ms --format json");
+  CHECK(called.exit == 0);
+  CHECK_THAT(called.err, Contains("partial: the time limit of 50 ms is over; simulations are missing"));
+  const Json doc = Json::parse(called.out);
+  CHECK(doc["partial"] == true);
+  REQUIRE(doc["rows"].size() == 2);
+  for (const Json& row : doc["rows"]) CHECK(row["estimate_s"].get<double>() > 0);
+  CHECK(doc["rows"][1]["simulate_s"].is_null());
+  CHECK(Json::parse(
+            call("collective all_reduce --topology ring --ranks 4 --time-limit 3600s --format json").out)["partial"] ==
+        false);
+  // Where only the simulation was asked for there is nothing to deliver.
+  const Called nothing = call(longest + "--method simulate --time-limit 1ms");
+  CHECK(nothing.out.empty());
+  CHECK_THAT(nothing.err, Contains("nothing is known yet"));
+}
+
+TEST_CASE("Ctrl-C ends a collective's simulation with what is known, and 130") {
+  Outcome outcome;
+  for (double seconds = 0.5; seconds < 20 && outcome.out.empty(); seconds *= 1.5)
+    outcome = run_shell(
+        "timeout --preserve-status --signal=INT " + std::to_string(seconds) + " collcast " + longest + "--method both",
+        std::filesystem::current_path());
+  CHECK(outcome.exit == 130);
+  CHECK_THAT(outcome.out, Contains("note: partial: stopped by Ctrl-C; simulations are missing"));
+}
+
+TEST_CASE("limits that are none are told, and too little memory ends with 3") {
+  const std::string ring = "collective all_reduce --topology ring --ranks 4 ";
+  for (const char* wrong : {"--time-limit 0s", "--time-limit soon", "--memory-limit 1MiB", "--memory-limit much"}) {
+    INFO(wrong);
+    const Called called = call(ring + wrong);
+    CHECK(called.exit == 2);
+    CHECK_THAT(called.err, Contains(std::string(wrong).substr(0, std::string(wrong).find(' '))));
+  }
+  const Outcome lacking = run_shell(
+      "collcast collective alltoall --topology dgx-a100 --nodes 256 --library ideal --method both --memory-limit "
+      "100MiB",
+      std::filesystem::current_path());
+  CHECK(lacking.exit == 3);
+  CHECK(lacking.out.empty());
+  CHECK_THAT(lacking.err, Contains("there is not enough memory"));
+}
+
+TEST_CASE("progress has the rate of messages and the time left") {
+  CHECK(cli::progress_text(0, 100, 3).empty());
+  CHECK(cli::progress_text(3'000'000, 12'000'000, 3) == ", 3 M messages, 1 M/s, 9 s left");
+  CHECK(cli::progress_text(3'000'000, 0, 3) == ", 3 M messages, 1 M/s");
+}
