@@ -217,6 +217,7 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
   for (MeasuredTable& table : all.tables) fill(table, missing);
   look_for_conflicts(all.tables, missing, session, errors);
   if (!errors.empty()) return std::nullopt;
+  machines->derive(all.tables);
   std::vector<UnscoredTable> emptied = keep_part(all.tables, *part);
   if (all.tables.empty()) {
     for (const UnscoredTable& table : emptied)

@@ -102,6 +102,12 @@ Json rows_json(const std::vector<Deviation>& rows) {
   return out;
 }
 
+Json derivation_json(const Derivation& of) {
+  return {{"from", of.base},       {"network_from", of.network.empty() ? Json() : Json(of.network)},
+          {"used", of.used},       {"changed", of.changed},
+          {"assumed", of.assumed}, {"as_like", of.equals}};
+}
+
 Json table_json(const ScoredTable& table) {
   Json out;
   out["id"] = table.id;
@@ -148,6 +154,7 @@ Json document_json(const ValidateReport& report) {
   out["tables"] = Json::array();
   for (const ScoredTable& table : report.tables) {
     Json one = table_json(table);
+    one["derived"] = table.derived ? derivation_json(*table.derived) : Json();
     one["rows"] = rows_json(table.rows);
     out["tables"].push_back(std::move(one));
   }

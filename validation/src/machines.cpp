@@ -7,9 +7,9 @@
 #include <span>
 
 #include "collcast/report/documents.hpp"
+#include "derive_machine.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
-#include "values.hpp"
 
 namespace collcast {
 
@@ -17,21 +17,6 @@ namespace {
 
 /// More GPUs than any one server has: a node of so many is a rack.
 constexpr int most_gpus_of_a_server = 16;
-
-const DeviceGroup& endpoints(const TopologySpec& spec) {
-  const auto found = std::find_if(spec.devices.begin(), spec.devices.end(), [](const DeviceGroup& group) {
-    return group.kind == DeviceKind::gpu || group.kind == DeviceKind::host;
-  });
-  check(found != spec.devices.end(), "a machine has one group of endpoints");
-  return *found;
-}
-
-bool has_link(const TopologySpec& spec, LinkKind kind) {
-  return std::any_of(spec.links.begin(), spec.links.end(), [&](const LinkGroup& link) { return link.kind == kind; });
-}
-bool has_device(const TopologySpec& spec, DeviceKind kind) {
-  return std::any_of(spec.devices.begin(), spec.devices.end(), [&](const DeviceGroup& d) { return d.kind == kind; });
-}
 
 /// Whether both name a GPU and these are not one; "RTX2080Ti (PCIe gen3)" is an "RTX-2080-Ti".
 bool other_gpu(std::string_view a, std::string_view b) {
@@ -45,71 +30,24 @@ bool other_gpu(std::string_view a, std::string_view b) {
   return !same_gpu(parse_gpu(a), parse_gpu(b)) && !x.starts_with(y) && !y.starts_with(x);
 }
 
-/// "8x IB NDR 400Gb/s": how many, how fast.
-struct Nics {
-  int count = 0;
-  double rate = 0;  ///< bytes per second
-};
-std::optional<Nics> parse_nics(std::string_view text) {
-  const std::size_t by = text.find('x'), unit = text.find("Gb/s");
-  if (by == std::string_view::npos || unit == std::string_view::npos) return std::nullopt;
-  std::size_t begin = unit;
-  while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
-  const auto count = read_whole(text.substr(0, by)), rate = read_whole(text.substr(begin, unit - begin));
-  if (!count || !rate) return std::nullopt;
-  return Nics{*count, *rate * 1e9 / 8};
-}
-
-struct NetworkRate {
-  double operator()(const std::monostate&) const { return 0; }
-  template <class Network>
-  double operator()(const Network& network) const {
-    return network.bandwidth.value();
+/// That the machine is a guess by its GPU, or how it was derived.
+std::string guess_text(const MeasuredFacts& facts, const DerivedMachine& made) {
+  const Derivation& d = made.derivation;
+  std::string out;
+  if (d.changed.empty()) {
+    out = fmt::format("{} is a guess by the GPU '{}'", made.spec.name, printable(facts.gpu));
+    if (!d.equals.empty()) out += fmt::format("; {} would fit as well", fmt::join(d.equals, ", "));
+  } else {
+    out = fmt::format("{} is derived from {} by {}: {}", made.spec.name, d.base, fmt::join(d.used, ", "),
+                      fmt::join(d.changed, ", "));
   }
-};
-
-int network_ports(const TopologySpec& spec) {
-  for (const DeviceGroup& group : spec.devices)
-    if (group.name == spec.network_devices) return group.count;
-  return 0;
-}
-
-/// How well a machine fits what is known of a table's; nothing where it cannot be it.
-std::optional<int> likeness(const TopologySpec& spec, const MeasuredFacts& facts, int per_node) {
-  if (spec.gpu.model.empty() || !same_gpu(parse_gpu(facts.gpu), parse_gpu(spec.gpu.model))) return std::nullopt;
-  const int endpoints_per_node = endpoints(spec).count;
-  if (per_node > endpoints_per_node) return std::nullopt;
-  if (facts.nodes > 1 && std::holds_alternative<std::monostate>(spec.network)) return std::nullopt;
-  int score = 0;
-  const std::string nvlink = lower(facts.nvlink);
-  if (nvlink.starts_with("none") && has_link(spec, LinkKind::nvlink)) return std::nullopt;
-  if (nvlink.starts_with("nvlink")) {
-    if (!has_link(spec, LinkKind::nvlink)) return std::nullopt;
-    const bool said = nvlink.find("nvswitch") != std::string::npos && nvlink.find("no nvswitch") == std::string::npos;
-    if (said == has_device(spec, DeviceKind::nvswitch)) score += 4;
-  }
-  if (facts.gpus_per_node == endpoints_per_node) score += 8;
-  if (const auto nics = parse_nics(facts.nics); nics && facts.nodes > 1) {
-    const double rate = std::visit(NetworkRate{}, spec.network);
-    if (rate > 0 && std::abs(rate * network_ports(spec) / (nics->rate * nics->count) - 1) < 0.1) score += 2;
-    if (rate > 0 && std::abs(rate / nics->rate - 1) < 0.1) score += 1;
-  }
-  return score;
-}
-
-/// That the first of equally likely machines was taken.
-std::string guess_text(const MeasuredFacts& facts, const std::vector<const TopologySpec*>& best) {
-  std::string out = fmt::format("{} is a guess by the GPU '{}'", best.front()->name, printable(facts.gpu));
-  if (best.size() > 1) {
-    std::vector<std::string> others;
-    for (std::size_t i = 1; i < best.size(); ++i) others.push_back(best[i]->name);
-    out += fmt::format("; {} would fit as well", fmt::join(others, ", "));
-  }
-  return out + "; --topology names the machine";
+  if (!d.assumed.empty()) out += fmt::format("; not said: {}", fmt::join(d.assumed, ", "));
+  const bool nics_unsaid = facts.nodes > 1 && facts.nics.empty();
+  return out + "; --topology names the machine" + (nics_unsaid ? ", --link-bandwidth beside it the NICs' rate" : "");
 }
 
 std::vector<Rank> ranks_of(const MeasuredFacts& facts, const TopologySpec& spec, int per_node) {
-  const int size = endpoints(spec).count;
+  const int size = endpoints_of(spec);
   const int server = facts.gpus_per_node;
   const bool rack = server > 0 && server < size && size % server == 0 && per_node <= server &&
                     (facts.nvlink_domain == size || size > most_gpus_of_a_server);
@@ -186,6 +124,12 @@ std::string other_description(const Calibration& by, const TopologySpec& describ
                      printable(by.description), with(by.set), here, with(set));
 }
 
+Machines Machines::among(std::vector<TopologySpec> specs) {
+  Machines out;
+  out.specs_ = std::move(specs);
+  return out;
+}
+
 Machines Machines::only(TopologySpec spec, std::vector<std::string> set) {
   Machines out;
   out.set_ = std::move(set);
@@ -197,6 +141,7 @@ Machines Machines::only(TopologySpec spec, std::vector<std::string> set) {
 std::vector<std::string> Machines::names() const {
   std::vector<std::string> out;
   for (const TopologySpec& spec : specs_) out.push_back(spec.name);
+  for (const auto& one : derived_) out.push_back(one.first);
   return out;
 }
 
@@ -206,34 +151,34 @@ void Machines::calibrate(Overlay overlay, Library library) {
   fabrics_.clear();
 }
 
-Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) const {
+Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) {
   if (only_one_) {
     const TopologySpec& spec = specs_.front();
-    if (!other_gpu(facts.gpu, spec.gpu.model)) return Choice{&spec, "option", {}};
-    return Choice{&spec, "option",
-                  fmt::format("measured on '{}', {} has '{}'", printable(facts.gpu), spec.name, spec.gpu.model)};
+    if (!other_gpu(facts.gpu, spec.gpu.model)) return Choice{&spec, "option", {}, {}};
+    return Choice{&spec,
+                  "option",
+                  fmt::format("measured on '{}', {} has '{}'", printable(facts.gpu), spec.name, spec.gpu.model),
+                  {}};
   }
   for (const TopologySpec& spec : specs_)
     if (std::find(spec.systems.begin(), spec.systems.end(), facts.system) != spec.systems.end())
-      return Choice{&spec, "system", {}};
+      return Choice{&spec, "system", {}, {}};
   const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / std::max(1, facts.nodes);
-  std::vector<const TopologySpec*> best;
-  int most = -1;
-  for (const TopologySpec& spec : specs_) {
-    const std::optional<int> score = likeness(spec, facts, per_node);
-    if (!score || *score < most) continue;
-    if (*score > most) best.clear();
-    most = *score;
-    best.push_back(&spec);
+  Result<DerivedMachine> made = derive_machine(specs_, facts, per_node);
+  if (!made) return made.errors();
+  DerivedMachine machine = std::move(made).value();
+  Choice out{nullptr, machine.derivation.changed.empty() ? "gpu" : "derived", guess_text(facts, machine),
+             machine.derivation};
+  std::string name = machine.spec.name;
+  out.spec = &derived_.emplace(std::move(name), std::move(machine.spec)).first->second;
+  return out;
+}
+
+void Machines::derive(const std::vector<MeasuredTable>& tables) {
+  for (const MeasuredTable& table : tables) {
+    const bool can_be_placed = table.facts.ranks > 0 && table.facts.nodes > 0;
+    if (can_be_placed) static_cast<void>(choose(table.facts));
   }
-  if (!best.empty()) return Choice{best.front(), "gpu", guess_text(facts, best)};
-  const std::string system =
-      facts.system.empty() ? "" : fmt::format("lists the system '{}' or ", printable(facts.system));
-  return cannot(
-      facts.gpu.empty() && system.empty()
-          ? std::string("it names neither a system nor a GPU")
-          : fmt::format("no machine {}has its GPU '{}' with {} ranks per node", system, printable(facts.gpu), per_node),
-      "name its machine with --topology");
 }
 
 Result<std::shared_ptr<const Fabric>> Machines::built(const TopologySpec& spec, int nodes) {
@@ -272,7 +217,7 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   const Result<Choice> choice = choose(facts);
   if (!choice) return choice.errors();
   const TopologySpec& spec = *choice->spec;
-  const int size = endpoints(spec).count;
+  const int size = endpoints_of(spec);
   if (per_node > size && !spec.teaching)
     return cannot(fmt::format("{} ranks per node, but a node of {} has {}", per_node, spec.name, size),
                   "name another machine with --topology");
@@ -287,6 +232,7 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   return PlacedTable{&table,
                      spec.name,
                      choice->matched_by,
+                     choice->derived,
                      *fabric,
                      *kind,
                      Group::listed(std::move(ranks)),

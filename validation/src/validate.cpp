@@ -97,6 +97,7 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
   out.healthy = to_string(facts.health);
   out.topology = place.topology;
   out.matched_by = place.matched_by;
+  out.derived = place.derived;
   out.calibrated = place.calibrated;
   out.nodes = facts.nodes;
   out.ranks = facts.ranks;

@@ -31,6 +31,15 @@ struct Deviation {
   double ape() const;
 };
 
+/// How the machine of a table that no file describes was made of one that a file does; names and texts for people.
+struct Derivation {
+  std::string base, network;         ///< the likest description; another one's network, empty: none
+  std::vector<std::string> used;     ///< fields that it goes by, with their values
+  std::vector<std::string> changed;  ///< against the likest, with the field that says so; none: it is the likest
+  std::vector<std::string> assumed;  ///< what nobody said and is the likest's
+  std::vector<std::string> equals;   ///< as like as the likest
+};
+
 struct BandError {
   int n = 0;
   double mean_ape = 0, median_ape = 0, p90_ape = 0;
@@ -42,6 +51,7 @@ BandError band_error(const std::vector<Deviation>&);
 struct ScoredTable {
   std::string id, collective, system, healthy, topology, matched_by;
   bool calibrated = false;
+  std::optional<Derivation> derived;  ///< matched by GPU, or derived
   int nodes = 0, ranks = 0;
   std::vector<std::string> algorithms;  ///< that were picked, from small sizes to large
   std::vector<Deviation> rows;          ///< from small sizes to large

@@ -1,7 +1,8 @@
 // Which machine a table was measured on, and where its ranks sit on it.
 //
 // A table names its system; every topology file lists the published systems that it stands for. A table of an unknown
-// system goes by its GPU, NVLink, NICs and GPUs per node, and says so. Ranks fill a node's first GPUs, node by node;
+// system goes by its GPU, NVLink, NICs and GPUs per node: by the likest machine that is described, with what its
+// sidecar says otherwise put right, and says so. Ranks fill a node's first GPUs, node by node;
 // where a machine's node is a rack of several servers (one NVLink domain), servers fill it in order.
 #pragma once
 
@@ -13,6 +14,7 @@
 
 #include "collcast/collective/collective.hpp"
 #include "collcast/nccl/environment.hpp"
+#include "collcast/report/validate_document.hpp"
 #include "collcast/scenario/overlay.hpp"
 #include "collcast/scenario/scenario.hpp"
 #include "collcast/topology/fabric.hpp"
@@ -28,7 +30,8 @@ std::string other_description(const Calibration&, const TopologySpec& described,
 struct PlacedTable {
   const MeasuredTable* table = nullptr;
   std::string topology;
-  std::string matched_by;  ///< "system", "gpu" or "option"
+  std::string matched_by;                  ///< "system", "gpu", "derived" or "option"
+  std::optional<Derivation> derived = {};  ///< where it is by GPU or derived
   std::shared_ptr<const Fabric> fabric;
   CollectiveKind kind = CollectiveKind::all_reduce;
   Group group;
@@ -46,12 +49,18 @@ class Machines {
  public:
   /// Every machine of the search path.
   static Result<Machines> shipped(const SearchPath&);
+  /// These machines.
+  static Machines among(std::vector<TopologySpec>);
   /// One machine for every table; `set` is what --set changed in its description, as "path=value".
   static Machines only(TopologySpec, std::vector<std::string> set = {});
 
   /// From here on machines that the overlay names have its parameters for that library.
   void calibrate(Overlay, Library = Library::ideal);
 
+  /// Makes the machines of tables whose system is unknown, so that names() has them.
+  void derive(const std::vector<MeasuredTable>&);
+
+  /// Also of machines that were derived.
   std::vector<std::string> names() const;
   const std::vector<TopologySpec>& specs() const { return specs_; }
   const std::vector<std::string>& set() const { return set_; }
@@ -63,11 +72,13 @@ class Machines {
     const TopologySpec* spec = nullptr;
     std::string matched_by;
     std::string remark;
+    std::optional<Derivation> derived;
   };
-  Result<Choice> choose(const MeasuredFacts&) const;
+  Result<Choice> choose(const MeasuredFacts&);
   Result<std::shared_ptr<const Fabric>> built(const TopologySpec&, int nodes);
 
   std::vector<TopologySpec> specs_;
+  std::map<std::string, TopologySpec> derived_;
   std::vector<std::string> set_;
   Overlay overlay_;
   Library library_ = Library::ideal;

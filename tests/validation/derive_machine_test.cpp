@@ -1,0 +1,322 @@
+// Machines that no file describes, from what a sidecar says of them.
+#include "src/derive_machine.hpp"
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "collcast/validation/validate.hpp"
+#include "src/hardware_words.hpp"
+
+using namespace collcast;
+
+namespace {
+
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
+                             {},
+                             {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
+
+std::vector<TopologySpec> described() { return Machines::shipped(source_tree).value().specs(); }
+
+MeasuredFacts facts(const std::string& gpu, const std::string& nvlink, const std::string& nics, int nodes,
+                    int gpus_per_node) {
+  MeasuredFacts out;
+  out.id = "t";
+  out.collective = "all_reduce";
+  out.system = "nobody-knows";
+  out.gpu = gpu;
+  out.nvlink = nvlink;
+  out.nics = nics;
+  out.nodes = nodes;
+  out.gpus_per_node = gpus_per_node;
+  out.ranks = nodes * gpus_per_node;
+  return out;
+}
+
+DerivedMachine derived(const MeasuredFacts& of) {
+  Result<DerivedMachine> out = derive_machine(described(), of, of.ranks / of.nodes);
+  INFO((out ? std::string() : out.errors().front().message));
+  REQUIRE(out.ok());
+  return std::move(out).value();
+}
+
+int count(const TopologySpec& spec, DeviceKind kind) {
+  int out = 0;
+  for (const DeviceGroup& group : spec.devices) out += group.kind == kind ? group.count : 0;
+  return out;
+}
+
+struct RateOf {
+  double operator()(const std::monostate&) const { return 0; }
+  template <class Network>
+  double operator()(const Network& network) const {
+    return network.bandwidth.value() * 8 / 1e9;
+  }
+};
+struct LatencyOf {
+  double operator()(const std::monostate&) const { return 0; }
+  template <class Network>
+  double operator()(const Network& network) const {
+    return network.latency.count();
+  }
+};
+double gigabits(const TopologySpec& spec) { return std::visit(RateOf{}, spec.network); }
+double nic_latency(const TopologySpec& spec) { return std::visit(LatencyOf{}, spec.network); }
+
+double nvlink(const TopologySpec& spec) {
+  for (const LinkGroup& link : spec.links)
+    if (link.kind == LinkKind::nvlink) return link.bandwidth.value() / 1e9;
+  return 0;
+}
+
+/// A forecast of 1 GiB on it, in seconds.
+double priced(const TopologySpec& spec, const MeasuredFacts& of) {
+  MeasuredTable table;
+  table.facts = of;
+  table.points = {{Bytes(std::int64_t{1} << 30), Seconds(1e-3), false, std::nullopt}};
+  Machines only = Machines::only(spec);
+  const ValidateReport report = validate({table}, only, nccl_prediction(), Statistic::mean);
+  INFO((report.unscored.empty() ? std::string() : report.unscored.front().why));
+  REQUIRE(report.tables.size() == 1);
+  return report.tables.front().rows.front().predicted.count();
+}
+
+}  // namespace
+
+TEST_CASE("words of a sidecar on NVLink") {
+  const auto links = [](const char* text) { return parse_nvlink(text).links; };
+  CHECK(links("NVLink4 NVSwitch") == GpuLinks::switched);
+  CHECK(links("NVLink5 NVSwitch NVL72") == GpuLinks::switched);
+  CHECK(links("NVLink3 (4 links per pair, no NVSwitch)") == GpuLinks::straight);
+  CHECK(links("NVLink2 hybrid cube mesh") == GpuLinks::straight);
+  CHECK(links("NVLink4") == GpuLinks::nvlink);
+  CHECK(links("none (PCIe gen5)") == GpuLinks::pcie);
+  for (const char* nothing : {"", "unknown", "n/a"}) CHECK(links(nothing) == GpuLinks::unsaid);
+  const NvlinkWords mesh = parse_nvlink("NVLink3 (4 links per pair, no NVSwitch)");
+  CHECK(mesh.generation == 3);
+  CHECK(mesh.count == 4);
+  CHECK(mesh.per_pair);
+  CHECK(parse_nvlink("NVLink4 NVSwitch (8 links, 200 GB/s/dir)").per_gpu->value() == 200e9);
+  CHECK(parse_nvlink("none (PCIe gen5)").pcie_generation == 5);
+}
+
+TEST_CASE("words of a sidecar on NICs") {
+  struct Case {
+    const char* text;
+    int count;
+    double gigabits;
+    const char* kind;
+  };
+  for (const Case& one : {Case{"8x IB NDR 400Gb/s", 8, 400, "infiniband"},
+                          {"32x EFA 100Gb/s", 32, 100, "efa"},
+                          {"4x TCPX 200Gb/s", 4, 200, "tcpx"},
+                          {"8x TCPXO 200Gb/s", 8, 200, "tcpx"},
+                          {"2x HPE Slingshot-11 200Gb/s", 2, 200, "slingshot"},
+                          {"4x IB NDR200/400 (4 GDRDMA HCAs in the log)", 4, 200, "infiniband"},
+                          {"8x IB NDR 400Gb/s (16 NICs in all)", 8, 400, "infiniband"},
+                          {"unknown count x 400Gb/s class", 0, 400, ""},
+                          {"1x 100Gb/s Ethernet (no RDMA)", 1, 100, "tcp"},
+                          {"1x Ethernet (TCP)", 1, 0, "tcp"},
+                          {"2 x 25GbE", 2, 25, "ethernet"},
+                          {"8x400G RoCE", 8, 400, "roce"},
+                          {"4x HDR", 4, 200, "infiniband"},
+                          {"2x HDR100", 2, 100, "infiniband"},
+                          {"8x ConnectX-7", 8, 400, ""},
+                          {"4x 50GB/s", 4, 400, ""},
+                          {"none", 0, 0, ""},
+                          {"n/a", 0, 0, ""},
+                          {"unknown", 0, 0, ""},
+                          {"", 0, 0, ""}}) {
+    INFO(one.text);
+    const NicWords said = parse_nics(one.text);
+    CHECK(said.count == one.count);
+    CHECK((said.rate ? said.rate->value() * 8 / 1e9 : 0) == Approx(one.gigabits));
+    CHECK(said.kind == one.kind);
+    CHECK(said.any() == (one.count > 0 || one.gigabits > 0));
+  }
+}
+
+TEST_CASE("the likest machine as it is, where a sidecar says nothing else") {
+  const DerivedMachine out = derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "8x IB NDR 400Gb/s", 4, 8));
+  CHECK(out.spec.name == "dgx-h100");
+  CHECK(out.derivation.changed.empty());
+  CHECK(out.derivation.assumed.empty());
+}
+
+TEST_CASE("NICs of another number, rate and kind are put right, and the forecast follows them") {
+  const MeasuredFacts wide = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "8x IB NDR 400Gb/s", 2, 8);
+  const MeasuredFacts narrow = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "4x IB HDR 200Gb/s", 2, 8);
+  const DerivedMachine out = derived(narrow);
+  CHECK(count(out.spec, DeviceKind::nic) == 4);
+  CHECK(gigabits(out.spec) == Approx(200));
+  CHECK_FALSE(out.derivation.changed.empty());
+  // A quarter of the bandwidth: 1 GiB is bound by the NICs, but for NVLS, which moves less over them.
+  const double ratio = priced(out.spec, narrow) / priced(derived(wide).spec, wide);
+  CHECK(ratio > 2);
+  CHECK(ratio < 5);
+
+  const DerivedMachine efa = derived(facts("H200-SXM5-141GB", "NVLink4 NVSwitch", "16x EFA 200Gb/s", 2, 8));
+  CHECK(efa.derivation.network == "aws-p5");
+  CHECK(count(efa.spec, DeviceKind::nic) == 8);  // two beside each GPU are one of twice the rate
+  CHECK(gigabits(efa.spec) == Approx(400));
+  CHECK(nic_latency(efa.spec) == Approx(4e-6));
+  CHECK(efa.spec.gpu.model == "H200-SXM5-141GB");
+}
+
+TEST_CASE("four GPUs that are joined straight share the NVLinks that a module has") {
+  const DerivedMachine out =
+      derived(facts("A100-SXM4-64GB", "NVLink3 (4 links per pair, no NVSwitch)", "4x IB HDR100", 2, 4));
+  CHECK(count(out.spec, DeviceKind::gpu) == 4);
+  CHECK(nvlink(out.spec) == Approx(100));
+  CHECK(out.spec.gpu.model == "A100-SXM4-64GB");
+  CHECK(count(out.spec, DeviceKind::nic) == 4);
+  CHECK(gigabits(out.spec) == Approx(100));
+  // Eight links between two, of a pair.
+  const DerivedMachine pair = derived(facts("A100-SXM4-40GB", "NVLink3 (12 links per pair, no NVSwitch)", "", 1, 2));
+  CHECK(count(pair.spec, DeviceKind::gpu) == 2);
+  CHECK(nvlink(pair.spec) == Approx(300));
+}
+
+TEST_CASE("a card that no file has goes by its generation, its slot and its NIC") {
+  const MeasuredFacts a10 = facts("NVIDIA A10G", "none", "1x Ethernet 100Gb/s (no RDMA)", 2, 4);
+  const DerivedMachine out = derived(a10);
+  CHECK(out.spec.gpu.model == "NVIDIA A10G");
+  CHECK(nvlink(out.spec) == 0);
+  CHECK(count(out.spec, DeviceKind::nic) == 1);
+  CHECK(gigabits(out.spec) == Approx(100));
+  CHECK(priced(out.spec, a10) > 0);
+  const DerivedMachine h100 = derived(facts("NVIDIA H100 PCIe", "", "", 1, 8));
+  CHECK(nvlink(h100.spec) == 0);
+  CHECK(h100.spec.links.front().bandwidth.value() == Approx(63e9));  // PCI Express 5.0
+  const DerivedMachine gen3 = derived(facts("Tesla T4", "none (PCIe gen3)", "", 1, 4));
+  CHECK(gen3.spec.links.front().bandwidth.value() == Approx(15.75e9));
+}
+
+TEST_CASE("a smaller NVLink rate is the table's own") {
+  const DerivedMachine out = derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch (8 links, 200 GB/s/dir)", "", 1, 8));
+  CHECK(nvlink(out.spec) == Approx(200));
+}
+
+TEST_CASE("a part of a larger host stays a part of it") {
+  const DerivedMachine out = derived(facts("H200-SXM5-141GB", "NVLink4 NVSwitch", "1x RoCE 400Gb/s", 2, 1));
+  CHECK(count(out.spec, DeviceKind::gpu) == 8);
+  CHECK(out.spec.name == "gcp-a3-ultra");
+}
+
+TEST_CASE("what nobody said is taken from the likest, and listed") {
+  const DerivedMachine out = derived(facts("NVIDIA H100 80GB HBM3", "", "", 2, 8));
+  REQUIRE(out.derivation.assumed.size() == 1);
+  CHECK(out.derivation.assumed.front() == "nics_per_node (taken: 8 of 400 Gb/s)");
+  const DerivedMachine rate_only =
+      derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "unknown count x 200Gb/s class", 2, 8));
+  CHECK(rate_only.derivation.assumed.front().find("the number of NICs") == 0);
+  CHECK(gigabits(rate_only.spec) == Approx(200));
+}
+
+TEST_CASE("what cannot be derived says which field is missing") {
+  const auto why = [](const MeasuredFacts& of) {
+    const auto out = derive_machine(described(), of, 8);
+    REQUIRE_FALSE(out.ok());
+    CHECK_FALSE(out.errors().front().hint.empty());
+    return out.errors().front().message;
+  };
+  CHECK(why(facts("", "NVLink4", "", 1, 8)).find("names no GPU ('gpu:')") != std::string::npos);
+  CHECK(why(facts("unknown", "", "", 1, 8)).find("names no GPU") != std::string::npos);
+  CHECK(why(facts("L40S", "NVLink4 NVSwitch", "", 1, 8)).find("'L40S' and 'NVLink4 NVSwitch'") != std::string::npos);
+  CHECK(why(facts("MI300X", "none", "", 1, 8)).find("'MI300X' is none that NCCL is known to run on") !=
+        std::string::npos);
+}
+
+TEST_CASE("from every machine any number of GPUs and NICs makes one that NCCL runs on") {
+  for (const TopologySpec& spec : described()) {
+    if (spec.teaching || spec.gpu.model.empty()) continue;
+    for (const int gpus : {1, 2, 3, 4, 8, 16})
+      for (const int nics : {1, 3, 8}) {
+        const MeasuredFacts of = facts(spec.gpu.model, "", fmt::format("{}x RoCE 200Gb/s", nics), 2, gpus);
+        INFO(spec.name << ", " << gpus << " GPUs, " << nics << " NICs");
+        const auto out = derive_machine({spec, load_topology("h100-roce", source_tree).value()}, of, gpus);
+        INFO((out ? std::string() : out.errors().front().message));
+        REQUIRE(out.ok());
+        CHECK(priced(out->spec, of) > 0);
+      }
+  }
+}
+
+namespace {
+
+struct Errors {
+  std::map<std::string, double> of_table;  ///< median error
+  std::vector<double> one[3], several[3];  ///< rows by band
+  int unscored = 0, derived = 0;
+  std::vector<std::string> reasons;
+};
+
+double middle(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void add(Errors& out, const ValidateReport& report) {
+  out.unscored += static_cast<int>(report.unscored.size());
+  for (const UnscoredTable& table : report.unscored) out.reasons.push_back(table.id + ": " + table.why);
+  for (const ScoredTable& table : report.tables) {
+    if (table.healthy == "no") continue;
+    out.derived += table.matched_by == "derived" ? 1 : 0;
+    for (const Deviation& row : table.rows)
+      (table.nodes > 1 ? out.several : out.one)[static_cast<std::size_t>(band_of(row.size))].push_back(row.ape());
+  }
+}
+
+Errors errors_of(const std::vector<MeasuredTable>& tables, Machines machines) {
+  Errors out;
+  add(out, validate(tables, machines, memoized(nccl_prediction()), Statistic::mean));
+  return out;
+}
+
+std::string text(const Errors& e) {
+  return fmt::format("one node {:.1f} {:.1f} {:.1f}, several {:.1f} {:.1f} {:.1f}, {} derived, {} not scored",
+                     100 * middle(e.one[0]), 100 * middle(e.one[1]), 100 * middle(e.one[2]), 100 * middle(e.several[0]),
+                     100 * middle(e.several[1]), 100 * middle(e.several[2]), e.derived, e.unscored);
+}
+
+}  // namespace
+
+TEST_CASE("shipped tables whose system is forgotten are forecast nearly as well as under its name") {
+  const std::vector<MeasuredTable> named = load_measured(source_tree.measured.front(), {"test"})->tables;
+  std::vector<MeasuredTable> forgotten = named;
+  for (MeasuredTable& table : forgotten) table.facts.system = "unknown";
+  const Machines all = Machines::shipped(source_tree).value();
+  const Errors known = errors_of(named, all), unknown = errors_of(forgotten, all);
+
+  // The same without the description of its own machine: what is left is other machines' and the sidecar.
+  Errors alone;
+  std::set<std::string> systems;
+  for (const MeasuredTable& table : named) systems.insert(table.facts.system);
+  for (const std::string& system : systems) {
+    std::vector<MeasuredTable> its;
+    for (std::size_t i = 0; i < named.size(); ++i)
+      if (named[i].facts.system == system) its.push_back(forgotten[i]);
+    std::vector<TopologySpec> others_specs = all.specs();
+    std::erase_if(others_specs, [&](const TopologySpec& spec) {
+      return std::find(spec.systems.begin(), spec.systems.end(), system) != spec.systems.end();
+    });
+    Machines others = Machines::among(std::move(others_specs));
+    add(alone, validate(its, others, memoized(nccl_prediction()), Statistic::mean));
+  }
+  const std::string figures = "named: " + text(known) + "\nforgotten: " + text(unknown) + "\nalone: " + text(alone) +
+                              fmt::format("\n{}", fmt::join(alone.reasons, "\n"));
+  INFO(figures);
+  CHECK(unknown.unscored == 0);
+  CHECK(alone.unscored == 0);
+  for (std::size_t band = 0; band < 3; ++band) {
+    CHECK(middle(unknown.one[band]) < middle(known.one[band]) + 0.005);
+    CHECK(middle(unknown.several[band]) < middle(known.several[band]) + 0.005);
+    CHECK(middle(alone.one[band]) < middle(known.one[band]) + (band == 1 ? 0.045 : 0.01));
+    CHECK(middle(alone.several[band]) < middle(known.several[band]) + 0.01);
+  }
+}

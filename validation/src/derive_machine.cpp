@@ -1,0 +1,553 @@
+#include "derive_machine.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <variant>
+
+#include "collcast/nccl/communicator.hpp"
+#include "collcast/topology/fabric.hpp"
+#include "gpu_name.hpp"
+#include "hardware_words.hpp"
+#include "lines.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// What is known of a node, by field.
+struct Known {
+  std::string gpu_text;
+  GpuName gpu;
+  std::optional<int> capability;
+  NvlinkWords nvlink;
+  NicWords nics;
+  int gpus = 0;  ///< of a node, or of an NVLink domain of several; 0: not said
+  int per_node = 0;
+  bool several_nodes = false;
+};
+
+/// Cards have no NVLink unless it is said; modules (SXM) do.
+GpuLinks links_of_form(const GpuName& gpu) {
+  if (gpu.form == "pci") return GpuLinks::pcie;
+  return gpu.form == "sxm" ? GpuLinks::nvlink : GpuLinks::unsaid;
+}
+
+Known known_of(const MeasuredFacts& facts, int per_node) {
+  Known out;
+  out.gpu_text = facts.gpu;
+  out.gpu = parse_gpu(facts.gpu);
+  out.capability = nccl::compute_capability(facts.gpu);
+  out.nvlink = parse_nvlink(facts.nvlink);
+  if (out.nvlink.links == GpuLinks::unsaid && lower(facts.gpu).find("no nvlink") != std::string::npos)
+    out.nvlink.links = GpuLinks::pcie;
+  if (out.nvlink.links == GpuLinks::unsaid) out.nvlink.links = links_of_form(out.gpu);
+  if (out.nvlink.pcie_generation == 0) out.nvlink.pcie_generation = parse_nvlink(facts.gpu).pcie_generation;
+  out.nics = parse_nics(facts.nics);
+  out.gpus = facts.nvlink_domain > 0 ? facts.nvlink_domain : facts.gpus_per_node;
+  out.per_node = per_node;
+  out.several_nodes = facts.nodes > 1;
+  return out;
+}
+
+/// Ada and the workstation cards of Blackwell came without any NVLink [their data sheets].
+bool never_has_nvlink(const Known& known) { return known.capability == 89 || known.capability == 120; }
+
+template <class Spec>
+auto group_of(Spec& spec, std::string_view name) -> decltype(spec.devices.data()) {
+  for (auto& group : spec.devices)
+    if (group.name == name) return &group;
+  return nullptr;
+}
+template <class Spec>
+auto gpus_of(Spec& spec) -> decltype(spec.devices.data()) {
+  for (auto& group : spec.devices)
+    if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host) return &group;
+  check(false, "a machine has one group of endpoints");
+  return nullptr;
+}
+
+bool is_kind(const TopologySpec& spec, const std::string& name, DeviceKind kind) {
+  const DeviceGroup* group = group_of(spec, name);
+  return group != nullptr && group->kind == kind;
+}
+
+/// How the GPUs of a described machine are joined.
+GpuLinks links_of(const TopologySpec& spec) {
+  GpuLinks out = GpuLinks::pcie;
+  for (const LinkGroup& link : spec.links) {
+    if (link.kind != LinkKind::nvlink) continue;
+    const bool to_switch =
+        is_kind(spec, link.to, DeviceKind::nvswitch) || is_kind(spec, link.from, DeviceKind::nvswitch);
+    out = to_switch ? GpuLinks::switched : GpuLinks::straight;
+  }
+  return out;
+}
+
+bool compatible(GpuLinks said, GpuLinks has) {
+  if (said == GpuLinks::unsaid || said == has) return true;
+  return said == GpuLinks::nvlink && has != GpuLinks::pcie;
+}
+
+struct NetworkRate {
+  Bandwidth operator()(const std::monostate&) const { return {}; }
+  template <class Network>
+  Bandwidth operator()(const Network& network) const {
+    return network.bandwidth;
+  }
+};
+struct SetNetworkRate {
+  Bandwidth rate;
+  void operator()(std::monostate&) const {}
+  template <class Network>
+  void operator()(Network& network) const {
+    network.bandwidth = rate;
+  }
+};
+Bandwidth network_rate(const TopologySpec& spec) { return std::visit(NetworkRate{}, spec.network); }
+
+int ports_of(const TopologySpec& spec) {
+  const DeviceGroup* group = group_of(spec, spec.network_devices);
+  return group == nullptr ? 0 : group->count;
+}
+
+/// A file says what its NICs are in its title.
+std::string network_kind(const TopologySpec& spec) { return parse_nics(spec.title).kind; }
+
+bool near(double a, double b) { return b > 0 && std::abs(a / b - 1) < 0.1; }
+bool near(Bandwidth a, Bandwidth b) { return near(a.value(), b.value()); }
+
+/// 0 to 3: another generation of GPU, the same generation, the same chip, the same GPU.
+int gpu_likeness(const Known& known, const TopologySpec& spec) {
+  const GpuName of_spec = parse_gpu(spec.gpu.model);
+  if (same_gpu(known.gpu, of_spec)) return 3;
+  if (!known.gpu.chip.empty() && known.gpu.chip == of_spec.chip) return 2;
+  const auto capability = nccl::compute_capability(spec.gpu.model);
+  if (!known.capability || !capability) return 0;
+  return *known.capability / 10 == *capability / 10 ? 1 : 0;
+}
+
+/// NICs of a node after those that serve one GPU together are taken as one (docs/decisions/0002-rails-and-lanes.md).
+struct Ports {
+  int count = 0;
+  std::optional<Bandwidth> rate;
+};
+Ports merged(const NicWords& nics, int gpus) {
+  if (gpus == 0 || nics.count <= gpus || nics.count % gpus != 0) return {nics.count, nics.rate};
+  const int together = nics.count / gpus;
+  Ports out{gpus, nics.rate};
+  if (out.rate) out.rate = *out.rate * static_cast<double>(together);
+  return out;
+}
+
+/// Larger is liker, in this order; nothing where it cannot be made into the table's machine.
+using Likeness = std::array<int, 7>;
+std::optional<Likeness> likeness(const Known& known, const TopologySpec& spec) {
+  if (spec.teaching || spec.gpu.model.empty()) return std::nullopt;
+  const GpuLinks has = links_of(spec);
+  if (!compatible(known.nvlink.links, has)) return std::nullopt;
+  if (known.nvlink.links != GpuLinks::pcie && known.nvlink.links != GpuLinks::unsaid && never_has_nvlink(known))
+    return std::nullopt;
+  const int gpu = gpu_likeness(known, spec);
+  if (gpu < 3 && !known.capability) return std::nullopt;
+  // Of a GPU that no file has, nothing says NVLink: then it is a card.
+  if (gpu < 2 && known.nvlink.links == GpuLinks::unsaid && has != GpuLinks::pcie) return std::nullopt;
+  const int size = endpoints_of(spec);
+  const int wanted = known.gpus > 0 ? known.gpus : known.per_node;
+  const int distance =
+      known.capability ? std::abs(*known.capability - nccl::compute_capability(spec.gpu.model).value_or(0)) : 0;
+  int network = 0;
+  if (known.several_nodes && !std::holds_alternative<std::monostate>(spec.network)) {
+    const Ports ports = merged(known.nics, size);
+    if (ports.rate && ports.count > 0 &&
+        near(network_rate(spec).value() * ports_of(spec), ports.rate->value() * ports.count))
+      network += 2;
+    if (ports.rate && near(network_rate(spec), *ports.rate)) network += 1;
+    if (!known.nics.kind.empty() && network_kind(spec) == known.nics.kind) network += 2;
+    if (!known.nics.any()) network += 1;
+  }
+  const int count = known.gpus == 0 ? (size >= wanted ? 1 : 0) : size == wanted ? 2 : size > wanted ? 1 : 0;
+  const int switched = known.nvlink.links == GpuLinks::nvlink && has == GpuLinks::switched ? 1 : 0;
+  return Likeness{gpu >= 2 ? 1 : 0, count == 2 ? 1 : 0, -distance, network, gpu, count, switched};
+}
+
+bool is_vendors(const TopologySpec& spec) { return spec.title.starts_with("NVIDIA"); }
+
+std::string gb(Bandwidth rate) { return fmt::format("{:.4g} Gb/s", rate.value() * 8 / 1e9); }
+
+/// A machine on its way from the likest to the table's.
+class Making {
+ public:
+  Making(const std::vector<TopologySpec>& all, const TopologySpec& likest, const MeasuredFacts& facts, Known known)
+      : all_(all), facts_(facts), known_(std::move(known)) {
+    made_.spec = likest;
+    made_.derivation.base = likest.name;
+    name_ = likest.name;
+  }
+
+  DerivedMachine take() && {
+    made_.spec.name = name_;
+    if (!made_.derivation.changed.empty()) {
+      made_.spec.systems.clear();
+      made_.spec.title = "derived from " + made_.derivation.base;
+    }
+    return std::move(made_);
+  }
+
+  void set_gpu() {
+    TopologySpec& spec = made_.spec;
+    use("gpu", facts_.gpu);
+    like_ = gpu_likeness(known_, spec);
+    if (like_ == 3) return;
+    change("gpu", fmt::format("GPU '{}' instead of {}", printable(facts_.gpu), spec.gpu.model),
+           known_.gpu.chip + known_.gpu.memory);
+    const auto before = nccl::compute_capability(spec.gpu.model);
+    spec.gpu.model = printable(facts_.gpu);
+    if (like_ == 2 || !known_.capability || !before || *before / 10 == *known_.capability / 10) return;
+    // Another generation's slots, as that of its data sheets.
+    if (known_.nvlink.pcie_generation == 0)
+      known_.nvlink.pcie_generation = *known_.capability >= 90 ? 5 : *known_.capability >= 80 ? 4 : 3;
+  }
+
+  void set_count() {
+    const int size = endpoints_of(made_.spec);
+    if (known_.gpus > 0) use("gpus_per_node", fmt::format("{}", known_.gpus));
+    const int wanted = std::max(known_.gpus, known_.per_node);
+    if (known_.gpus == 0 && wanted <= size)
+      return assume(fmt::format("gpus_per_node ({} has {})", made_.derivation.base, size));
+    if (wanted == size) return;
+    // A part of a larger host is a part of it: a virtual machine with two of eight GPUs, a tray of a rack.
+    const bool part = wanted < size && links_of(made_.spec) != GpuLinks::straight && as_many_nics_a_gpu(wanted, size);
+    if (part) return;
+    resize(wanted);
+    change("gpus_per_node", fmt::format("{} GPUs instead of {}", wanted, size), fmt::format("{}gpus", wanted));
+  }
+
+  void set_links() {
+    TopologySpec& spec = made_.spec;
+    const NvlinkWords& said = known_.nvlink;
+    if (said.links != GpuLinks::unsaid && !facts_.nvlink.empty()) use("nvlink", facts_.nvlink);
+    if (const auto rate = pcie_rate(said.pcie_generation)) {
+      const Bandwidth before = rate_of(DeviceKind::gpu, LinkKind::pcie);
+      if (before.value() > 0 && !near(before, *rate)) {
+        for (LinkGroup& link : spec.links)
+          if (link.kind == LinkKind::pcie && near(link.bandwidth, before)) link.bandwidth = *rate;
+        change("nvlink", fmt::format("PCI Express {}.0", said.pcie_generation),
+               fmt::format("pcie{}", said.pcie_generation));
+      }
+    }
+    const GpuLinks has = links_of(spec);
+    if (has == GpuLinks::pcie) return;
+    const double before = nvlink_of_gpu();
+    const double wanted = wanted_nvlink();
+    if (wanted > 0 && before > 0 && !near(before, wanted)) {
+      for (LinkGroup& link : spec.links)
+        if (link.kind == LinkKind::nvlink) link.bandwidth = link.bandwidth * (wanted / before);
+      change("nvlink", fmt::format("NVLink of {:.4g} GB/s per GPU instead of {:.4g}", wanted / 1e9, before / 1e9),
+             fmt::format("nvlink{:.4g}", wanted / 1e9));
+    }
+    if (wanted <= 0) assume("the rate of NVLink");
+  }
+
+  void set_network() {
+    if (!known_.several_nodes) return;
+    TopologySpec& spec = made_.spec;
+    const int size = endpoints_of(spec);
+    const bool has_network = !std::holds_alternative<std::monostate>(spec.network);
+    if (!known_.nics.any()) {
+      if (!has_network) borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
+      return assume(fmt::format("nics_per_node (taken: {} of {})", ports_of(made_.spec), gb(network_rate(made_.spec))));
+    }
+    use("nics_per_node", facts_.nics);
+    const int of = facts_.gpus_per_node > 0 ? std::min(facts_.gpus_per_node, size) : size;
+    Ports ports = merged(known_.nics, of);
+    if (ports.count > 0) ports.count = ports.count * std::max(1, size / of);
+    if (ports.count == 0) assume(fmt::format("the number of NICs ({} has {})", made_.derivation.base, ports_of(spec)));
+    if (!ports.rate) assume("the rate of a NIC");
+    const std::string kind = known_.nics.kind;
+    const bool other_kind = !kind.empty() && kind != network_kind(spec);
+    const Bandwidth rate = ports.rate ? *ports.rate : Bandwidth();
+    if (!has_network || other_kind) borrow_network(kind, rate, kind);
+    if (ports.rate && !near(network_rate(spec), rate)) {
+      change("nics_per_node", fmt::format("NICs of {} instead of {}", gb(rate), gb(network_rate(spec))),
+             fmt::format("{:.4g}g", rate.value() * 8 / 1e9));
+      std::visit(SetNetworkRate{rate}, spec.network);
+      widen_slots(rate);
+    }
+    if (ports.count > 0 && ports.count != ports_of(spec)) {
+      const int before = ports_of(spec);
+      join_nics(ports.count);
+      change("nics_per_node", fmt::format("{} NICs instead of {}", ports.count, before),
+             fmt::format("{}nics", ports.count));
+    }
+  }
+
+ private:
+  void use(const std::string& field, const std::string& value) {
+    if (value.empty()) return;
+    made_.derivation.used.push_back(fmt::format("{} '{}'", field, printable(value)));
+  }
+  void assume(std::string what) { made_.derivation.assumed.push_back(std::move(what)); }
+  void change(const char* field, const std::string& what, const std::string& short_name) {
+    made_.derivation.changed.push_back(fmt::format("{} ({})", what, field));
+    name_ += "+";
+    for (const char c : lower(short_name))
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') name_ += c;
+  }
+
+  /// Of the first GPU, per direction.
+  double nvlink_of_gpu() const {
+    double out = 0;
+    const TopologySpec& spec = made_.spec;
+    for (const LinkGroup& link : spec.links) {
+      if (link.kind != LinkKind::nvlink) continue;
+      if (is_kind(spec, link.to, DeviceKind::nvswitch)) {
+        out += link.bandwidth.value();
+        continue;
+      }
+      if (link.wiring == Wiring::all) out += link.bandwidth.value() * (endpoints_of(spec) - 1);
+      if (link.wiring == Wiring::ring) out += link.bandwidth.value() * 2;
+      for (const auto& [a, b] : link.pairs) out += a == 0 || b == 0 ? link.bandwidth.value() : 0;
+    }
+    return out;
+  }
+
+  /// Said; 0: not said.
+  double wanted_nvlink() const {
+    const NvlinkWords& said = known_.nvlink;
+    if (said.per_gpu) return said.per_gpu->value();
+    const auto one = nvlink_rate(said.generation);
+    if (one && said.count > 0)
+      return one->value() * said.count *
+             (said.per_pair ? std::max(1, (known_.gpus > 0 ? known_.gpus : endpoints_of(made_.spec)) - 1) : 1);
+    // Of the same GPU the described machine has it; of another as many links as its generation's modules have.
+    if (like_ == 3 || said.generation == 0) return nvlink_of_gpu();
+    constexpr std::array links{6, 12, 18, 18};
+    return one ? one->value() * links[static_cast<std::size_t>(said.generation - 2)] : 0;
+  }
+
+  Bandwidth rate_of(DeviceKind end, LinkKind kind) const {
+    for (const LinkGroup& link : made_.spec.links)
+      if (link.kind == kind && (is_kind(made_.spec, link.from, end) || is_kind(made_.spec, link.to, end)))
+        return link.bandwidth;
+    return {};
+  }
+
+  bool as_many_nics_a_gpu(int wanted, int size) const {
+    if (!known_.several_nodes || known_.nics.count == 0) return true;
+    const Ports ports = merged(known_.nics, wanted);
+    return ports.count * size == ports_of(made_.spec) * wanted;
+  }
+
+  /// Another number of GPUs: what is one to one with them follows, what they are spread over thins out evenly, straight
+  /// NVLinks join every pair with what a GPU has.
+  void resize(int gpus) {
+    TopologySpec& spec = made_.spec;
+    DeviceGroup& group = *gpus_of(spec);
+    const int before = group.count;
+    const double nvlink = nvlink_of_gpu();
+    group.count = gpus;
+    std::erase_if(spec.links,
+                  [&](const LinkGroup& link) { return link.from == group.name && link.to == group.name && gpus == 1; });
+    bool joined = false;
+    for (LinkGroup& link : spec.links) {
+      if (link.from != group.name || link.to != group.name) continue;
+      link.wiring = Wiring::all;
+      link.pairs.clear();
+      link.bandwidth = Bandwidth(joined ? 0 : nvlink / (gpus - 1));
+      joined = true;
+    }
+    std::erase_if(spec.links, [](const LinkGroup& link) { return link.bandwidth.value() <= 0; });
+    const std::string nics = spec.network_devices;
+    const int nics_before = ports_of(spec);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (LinkGroup& link : spec.links) {
+        if (link.kind == LinkKind::nvlink || link.from == link.to || link.from == nics || link.to == nics) continue;
+        changed = fit(link, before, gpus) || changed;
+      }
+    }
+    std::erase_if(spec.links, [&](const LinkGroup& link) {
+      return link.from == link.to && link.kind != LinkKind::nvlink && group_of(spec, link.from)->count == 1;
+    });
+    if (nics_before > 0 && nics != group.name) join_nics(std::max(1, nics_before * gpus / before));
+  }
+
+  /// Counts of what a link joins, after one of them has changed; whether that changed another.
+  bool fit(LinkGroup& link, int before, int now) {
+    DeviceGroup &from = *group_of(made_.spec, link.from), &to = *group_of(made_.spec, link.to);
+    // More GPUs do not bring more sockets, which nothing would join.
+    if (link.wiring == Wiring::one_to_one && to.kind == DeviceKind::cpu && to.count == 1) link.wiring = Wiring::spread;
+    if (link.wiring == Wiring::one_to_one) {
+      if (from.count == to.count) return false;
+      to.count = from.count;
+      return true;
+    }
+    if (link.wiring == Wiring::pairs) {
+      link.wiring = Wiring::spread;
+      link.pairs.clear();
+    }
+    if (link.wiring != Wiring::spread) return false;
+    const bool of_gpus = from.kind == DeviceKind::gpu;
+    const int most = of_gpus && !thinned_ ? std::max(1, (to.count * now + before - 1) / before) : to.count;
+    if (of_gpus) thinned_ = true;
+    const int count = std::min({to.count, from.count, now > before ? to.count : most});
+    if (count == to.count) return false;
+    to.count = count;
+    return true;
+  }
+
+  /// Sockets that nothing joins to each other: a NIC of one is out of reach of another's GPUs.
+  bool stand_apart(const std::string& group) const {
+    return is_kind(made_.spec, group, DeviceKind::cpu) &&
+           std::ranges::none_of(made_.spec.links,
+                                [&](const LinkGroup& link) { return link.from == group && link.to == group; });
+  }
+
+  void gather(const std::string& group, int count) {
+    group_of(made_.spec, group)->count = count;
+    for (LinkGroup& link : made_.spec.links)
+      if (link.to == group && link.from != made_.spec.network_devices) link.wiring = Wiring::spread;
+  }
+
+  /// NICs evenly over what carries them.
+  void join_nics(int count) {
+    TopologySpec& spec = made_.spec;
+    DeviceGroup* nics = group_of(spec, spec.network_devices);
+    if (nics == nullptr || nics->kind != DeviceKind::nic) return;
+    nics->count = count;
+    for (const DeviceGroup& group : spec.devices)
+      if (count < group.count && stand_apart(group.name))
+        gather(group.name, endpoints_of(spec) % count == 0 ? count : 1);
+    for (LinkGroup& link : spec.links) {
+      const bool outwards = link.from == nics->name;
+      if (!outwards && link.to != nics->name) continue;
+      if (!outwards) std::swap(link.from, link.to);
+      const int carriers = group_of(spec, link.to)->count;
+      link.pairs.clear();
+      link.wiring = count == carriers ? Wiring::one_to_one : count > carriers ? Wiring::spread : Wiring::pairs;
+      for (int nic = 0; count < carriers && nic < count; ++nic) link.pairs.emplace_back(nic, nic * carriers / count);
+    }
+  }
+
+  /// A slot that is narrower than its NIC is not what was built.
+  void widen_slots(Bandwidth rate) {
+    for (LinkGroup& link : made_.spec.links) {
+      const bool of_nic =
+          is_kind(made_.spec, link.from, DeviceKind::nic) || is_kind(made_.spec, link.to, DeviceKind::nic);
+      if (of_nic && link.kind == LinkKind::pcie && link.bandwidth.value() < rate.value())
+        link.bandwidth = rate * (63.0 / 50);
+    }
+  }
+
+  /// The network of the described machine whose NICs are of that kind, and nearest in rate.
+  void borrow_network(const std::string& kind, Bandwidth rate, const std::string& what) {
+    TopologySpec& spec = made_.spec;
+    const TopologySpec* best = nullptr;
+    const auto distance = [&](const TopologySpec& one) {
+      return rate.value() > 0 ? std::abs(std::log(network_rate(one).value() / rate.value())) : 0;
+    };
+    for (const TopologySpec& one : all_) {
+      if (one.teaching || one.gpu.model.empty() || std::holds_alternative<std::monostate>(one.network)) continue;
+      if (!is_kind(one, one.network_devices, DeviceKind::nic)) continue;
+      if (!kind.empty() && network_kind(one) != kind) continue;
+      if (best == nullptr || distance(one) < distance(*best)) best = &one;
+    }
+    if (best == nullptr) return assume(fmt::format("the latency of {}", kind));
+    if (spec.network_devices.empty()) add_nics();
+    spec.network = best->network;
+    made_.derivation.network = best->name;
+    change("nics_per_node",
+           fmt::format("the network of {}{}", best->name, what == kind && !kind.empty() ? ": " + kind : ""),
+           kind.empty() ? "network" : kind);
+  }
+
+  /// One adapter beside the first socket of a machine that was described without a network.
+  void add_nics() {
+    TopologySpec& spec = made_.spec;
+    const auto carrier = std::find_if(spec.devices.begin(), spec.devices.end(), [](const DeviceGroup& group) {
+      return group.kind == DeviceKind::pcie_switch || group.kind == DeviceKind::cpu;
+    });
+    if (carrier == spec.devices.end()) return;
+    LinkGroup link;
+    link.from = "nic";
+    link.to = carrier->name;
+    link.wiring = Wiring::pairs;
+    link.pairs = {{0, 0}};
+    link.kind = LinkKind::pcie;
+    link.bandwidth = rate_of(DeviceKind::gpu, LinkKind::pcie);
+    link.latency = Seconds(250e-9);
+    spec.links.push_back(std::move(link));
+    spec.devices.push_back({"nic", DeviceKind::nic, 1, {}, {}});
+    spec.network_devices = "nic";
+  }
+
+  const std::vector<TopologySpec>& all_;
+  const MeasuredFacts& facts_;
+  Known known_;
+  DerivedMachine made_;
+  std::string name_;
+  int like_ = 3;  ///< of the GPU
+  bool thinned_ = false;
+};
+
+/// Why nothing is like it, and what would help.
+Diagnostic nothing_like(const MeasuredFacts& facts, const Known& known) {
+  const char* const hint = "name its machine with --topology";
+  if (facts.gpu.empty() && facts.system.empty()) return {{}, "it names neither a system nor a GPU", hint};
+  const std::string system =
+      facts.system.empty() ? "" : fmt::format("no machine lists the system '{}', and ", printable(facts.system));
+  if (facts.gpu.empty() || lower(facts.gpu) == "unknown" || lower(facts.gpu) == "none")
+    return {{}, system + "its sidecar names no GPU ('gpu:') to derive one from", hint};
+  if (!known.capability)
+    return {{}, fmt::format("{}its GPU '{}' is none that NCCL is known to run on", system, printable(facts.gpu)), hint};
+  return {{},
+          fmt::format("{}nothing that is described can be made into a node of '{}' and '{}'", system,
+                      printable(facts.gpu), printable(facts.nvlink)),
+          hint};
+}
+
+}  // namespace
+
+int endpoints_of(const TopologySpec& spec) { return gpus_of(spec)->count; }
+
+Result<DerivedMachine> derive_machine(const std::vector<TopologySpec>& all, const MeasuredFacts& facts, int per_node) {
+  const Known known = known_of(facts, per_node);
+  const TopologySpec* likest = nullptr;
+  Likeness most{};
+  std::vector<std::string> equals;
+  for (const TopologySpec& spec : all) {
+    const std::optional<Likeness> one = known.gpu.chip.empty() ? std::nullopt : likeness(known, spec);
+    if (!one) continue;
+    if (likest != nullptr && *one < most) continue;
+    if (likest == nullptr || *one > most) equals.clear();
+    most = *one;
+    equals.push_back(spec.name);
+    // Of equals the vendor's own system, else the first by name.
+    if (equals.size() == 1 || (is_vendors(spec) && !is_vendors(*likest))) likest = &spec;
+  }
+  if (likest == nullptr) return nothing_like(facts, known);
+  Making making(all, *likest, facts, known);
+  making.set_gpu();
+  making.set_links();
+  making.set_count();
+  making.set_network();
+  DerivedMachine out = std::move(making).take();
+  std::erase(equals, likest->name);
+  out.derivation.equals = std::move(equals);
+  const Result<Fabric> built = Fabric::build(out.spec, facts.nodes > 1 ? 2 : 1);
+  if (!built)
+    return Diagnostic{
+        {},
+        fmt::format("a machine derived from {} cannot be: {}", out.derivation.base, built.errors().front().message),
+        "name its machine with --topology"};
+  return out;
+}
+
+}  // namespace collcast

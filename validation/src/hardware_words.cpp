@@ -1,0 +1,167 @@
+#include "hardware_words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+#include "gpu_name.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+/// "8x400Gb/s" is 8, x, 400, gb, s: numbers (with their point) and words, in small letters.
+std::vector<std::string> tokens(std::string_view text) {
+  const std::string small = lower(text);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < small.size();) {
+    const std::size_t begin = i;
+    if (digit(small[i])) {
+      while (i < small.size() && (digit(small[i]) || (small[i] == '.' && i + 1 < small.size() && digit(small[i + 1]))))
+        ++i;
+    } else if (letter(small[i])) {
+      while (i < small.size() && letter(small[i])) ++i;
+    } else {
+      ++i;
+      continue;
+    }
+    out.push_back(small.substr(begin, i - begin));
+  }
+  return out;
+}
+
+bool has(const std::vector<std::string>& all, std::string_view word) {
+  return std::find(all.begin(), all.end(), word) != all.end();
+}
+
+/// The whole number behind a word: 3 of "NVLink3", "NVLink 3" and "PCIe gen3".
+int number_after(const std::vector<std::string>& all, std::string_view word) {
+  for (std::size_t i = 0; i + 1 < all.size(); ++i)
+    if (all[i] == word)
+      if (const auto value = read_whole(all[i + 1])) return *value;
+  return 0;
+}
+
+/// "400Gb/s", "400G", "400 Gbps", "25GbE": bits; "50GB/s": bytes, told by the capital.
+std::optional<Bandwidth> stated_rate(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!digit(text[i]) || (i > 0 && (digit(text[i - 1]) || text[i - 1] == '.'))) continue;
+    std::size_t end = i;
+    while (end < text.size() && (digit(text[end]) || text[end] == '.')) ++end;
+    std::size_t unit = end;
+    while (unit < text.size() && text[unit] == ' ') ++unit;
+    if (unit >= text.size() || (text[unit] != 'G' && text[unit] != 'g')) continue;
+    const std::string_view rest = text.substr(unit + 1);
+    const auto value = read_whole(text.substr(i, end - i));
+    if (!value || *value == 0) continue;
+    const bool stops = rest.empty() || !letter(rest.front());
+    if (rest.starts_with("B/s") || rest.starts_with("Bps")) return Bandwidth(*value * 1e9);
+    if (stops || rest.front() == 'b' || lower(rest).starts_with("be")) return Bandwidth(*value * 1e9 / 8);
+  }
+  return std::nullopt;
+}
+
+/// Generations of adapters that are called by a name [InfiniBand Trade Association, roadmap; vendors' data sheets].
+std::optional<Bandwidth> named_rate(const std::vector<std::string>& all) {
+  struct Name {
+    const char* word;
+    int gigabits;
+  };
+  constexpr std::array names{Name{"fdr", 56}, Name{"edr", 100}, Name{"hdr", 200}, Name{"ndr", 400}, Name{"xdr", 800}};
+  for (const Name& name : names) {
+    const auto at = std::find(all.begin(), all.end(), name.word);
+    if (at == all.end()) continue;
+    // HDR100 and NDR200 are ports of half the lanes.
+    const auto narrow = std::next(at) == all.end() ? std::nullopt : read_whole(*std::next(at));
+    const bool half = narrow && *narrow * 2 == name.gigabits;
+    return Bandwidth((half ? *narrow : name.gigabits) * 1e9 / 8);
+  }
+  if (number_after(all, "connectx") == 7 || number_after(all, "cx") == 7) return Bandwidth(400e9 / 8);
+  if (number_after(all, "connectx") == 6 || number_after(all, "cx") == 6) return Bandwidth(200e9 / 8);
+  if (number_after(all, "slingshot") == 11) return Bandwidth(200e9 / 8);
+  return std::nullopt;
+}
+
+std::string kind_of(const std::vector<std::string>& all) {
+  struct Word {
+    const char *word, *kind;
+  };
+  // What is said of software goes before what is said of the wire: TCP over an InfiniBand adapter is TCP.
+  constexpr std::array known{
+      Word{"efa", "efa"},           Word{"tcpx", "tcpx"},           Word{"tcpxo", "tcpx"},
+      Word{"fastrak", "tcpx"},      Word{"slingshot", "slingshot"}, Word{"roce", "roce"},
+      Word{"tcp", "tcp"},           Word{"socket", "tcp"},          Word{"infiniband", "infiniband"},
+      Word{"ib", "infiniband"},     Word{"fdr", "infiniband"},      Word{"edr", "infiniband"},
+      Word{"hdr", "infiniband"},    Word{"ndr", "infiniband"},      Word{"xdr", "infiniband"},
+      Word{"ethernet", "ethernet"}, Word{"gbe", "ethernet"}};
+  const auto no = std::find(all.begin(), all.end(), "no");
+  const bool no_rdma = no != all.end() && std::next(no) != all.end() && *std::next(no) == "rdma";
+  for (const Word& one : known)
+    if (has(all, one.word)) return no_rdma && std::string_view(one.kind) == "ethernet" ? "tcp" : one.kind;
+  return {};
+}
+
+}  // namespace
+
+NvlinkWords parse_nvlink(std::string_view text) {
+  const std::vector<std::string> all = tokens(text);
+  NvlinkWords out;
+  out.pcie_generation = number_after(all, "gen");
+  if (has(all, "none") || (has(all, "pcie") && !has(all, "nvlink"))) {
+    out.links = GpuLinks::pcie;
+    return out;
+  }
+  const std::string small = lower(text);
+  out.generation = number_after(all, "nvlink");
+  const bool denied = small.find("no nvswitch") != std::string::npos || has(all, "mesh");
+  const bool rack = has(all, "nvl") && number_after(all, "nvl") > 0;
+  if (denied)
+    out.links = GpuLinks::straight;
+  else if (has(all, "nvswitch") || rack)
+    out.links = GpuLinks::switched;
+  else if (has(all, "nvlink"))
+    out.links = GpuLinks::nvlink;
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i] == "links" || all[i] == "link")
+      if (const auto count = read_whole(all[i - 1])) out.count = *count;
+  out.per_pair = small.find("per pair") != std::string::npos;
+  if (const auto gb = small.find("gb/s"); gb != std::string::npos && small.find("/dir") != std::string::npos) {
+    const std::size_t begin = small.find_last_not_of(" .0123456789", gb - 1);
+    std::string number = small.substr(begin + 1, gb - begin - 1);
+    std::erase(number, ' ');
+    if (const auto value = read_whole(number)) out.per_gpu = Bandwidth(*value * 1e9);
+  }
+  return out;
+}
+
+std::optional<Bandwidth> nvlink_rate(int generation) {
+  if (generation < 2 || generation > 5) return std::nullopt;
+  return Bandwidth(generation == 5 ? 50e9 : 25e9);
+}
+
+std::optional<Bandwidth> pcie_rate(int generation) {
+  constexpr std::array rates{15.75e9, 31.5e9, 63e9, 121e9};
+  if (generation < 3 || generation > 6) return std::nullopt;
+  return Bandwidth(rates[static_cast<std::size_t>(generation - 3)]);
+}
+
+NicWords parse_nics(std::string_view text) {
+  const std::vector<std::string> all = tokens(text);
+  NicWords out;
+  if (all.empty() || all.front() == "none" || (all.front() == "n" && all.size() > 1 && all[1] == "a")) return out;
+  if (const auto count = read_whole(all.front()); count && all.size() > 1) {
+    const bool times = all[1] == "x" || all[1] == "nics" || all[1] == "nic";
+    if (times) out.count = *count;
+  }
+  out.kind = kind_of(all);
+  out.rate = stated_rate(text);
+  if (!out.rate) out.rate = named_rate(all);
+  return out;
+}
+
+}  // namespace collcast
