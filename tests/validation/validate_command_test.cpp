@@ -70,6 +70,26 @@ TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscore
   CHECK(first.out.find(std::string(COLLCAST_SOURCE_DIR)) == std::string::npos);
 }
 
+TEST_CASE("a table of an unknown system says on which machine it is and how that was found") {
+  const Folder folder;
+  const auto run =
+      run_shell(data + "cp " + tables +
+                    "p5-efa-2x8-nccl2.22.3-all_reduce.csv t.csv && sed -e 's/^system:.*/system: unknown/' -e " +
+                    "'s/^nics_per_node:.*/nics_per_node: 4x IB HDR 200Gb\\/s/' " + tables +
+                    "p5-efa-2x8-nccl2.22.3-all_reduce.yaml > t.yaml && collcast validate --library nccl --measured "
+                    "t.csv --format json",
+                folder.path());
+  INFO(run.err);
+  REQUIRE(run.exit == 0);
+  const json doc = json::parse(run.out);
+  const json& table = doc["tables"][0];
+  CHECK(table["matched_by"] == "derived");
+  CHECK(table["derived"]["from"] == "gcp-a3-high");
+  CHECK(table["derived"]["changed"].dump().find("infiniband (nics_per_node)") != std::string::npos);
+  CHECK(table["derived"]["used"].dump().find("nics_per_node '4x IB HDR 200Gb/s'") != std::string::npos);
+  CHECK(doc["warnings"].dump().find("is derived from gcp-a3-high") != std::string::npos);
+}
+
 TEST_CASE("a device that is read without end is refused at once") {
   const Folder folder;
   for (const std::string device : {"/dev/zero", "/dev/urandom"}) {

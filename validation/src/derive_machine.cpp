@@ -238,6 +238,7 @@ class Making {
       if (before.value() > 0 && !near(before, *rate)) {
         for (LinkGroup& link : spec.links)
           if (link.kind == LinkKind::pcie && near(link.bandwidth, before)) link.bandwidth = *rate;
+        set_host(said.pcie_generation);
         change("nvlink", fmt::format("PCI Express {}.0", said.pcie_generation),
                fmt::format("pcie{}", said.pcie_generation));
       }
@@ -299,6 +300,15 @@ class Making {
     name_ += "+";
     for (const char c : lower(short_name))
       if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') name_ += c;
+  }
+
+  /// Intel's sockets came with their slots: generation 3 to Cascade Lake, 4 with Ice Lake, 5 with Sapphire Rapids
+  /// [data sheets of Xeon Scalable].
+  void set_host(int pcie_generation) {
+    CpuFamily& cpu = made_.spec.host.cpu;
+    const bool intel = cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||
+                       cpu == CpuFamily::intel_sapphire_rapids || cpu == CpuFamily::intel_emerald_rapids;
+    if (intel) cpu = pcie_generation >= 5 ? CpuFamily::intel_sapphire_rapids : CpuFamily::intel_skylake;
   }
 
   /// Of the first GPU, per direction.

@@ -14,6 +14,13 @@ namespace {
 
 bool fits(const std::string& x, const std::string& y) { return x.empty() || y.empty() || x == y; }
 
+/// "RTX" alone is no chip: "RTX A6000", "RTX PRO 6000 Blackwell", "RTX 2080 Ti" and "RTX 6000 Ada" are.
+bool goes_on(const std::string& chip, const std::string& token) {
+  if (!chip.starts_with("rtx")) return false;
+  const bool has_number = std::any_of(chip.begin(), chip.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !has_number || token == "ti" || token == "super" || token == "ada" || token == "d";
+}
+
 /// Of "80gb".
 std::optional<int> gigabytes(const std::string& memory) { return read_whole(memory.substr(0, memory.find("gb"))); }
 
@@ -33,13 +40,15 @@ GpuName parse_gpu(std::string_view name) {
       text.begin(), text.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, ' ');
   for (const Word& word : words(text)) {
     const std::string token(word.text);
-    if (token == "nvidia" || token == "tesla" || token == "geforce") continue;
-    if (out.chip.empty())
-      out.chip = token;
+    if (token == "nvidia" || token == "tesla" || token == "geforce" || token == "quadro") continue;
+    if (out.chip.empty() || goes_on(out.chip, token))
+      out.chip += token;
     else if (token.ends_with("gb") && out.memory.empty())
       out.memory = token;
     else if (token.starts_with("sxm") || token.starts_with("pcie"))
       out.form = token.substr(0, 3);
+    else if (token == "nvl")
+      out.form = "pci";  // cards, some with bridges
     else if (token.starts_with("hbm3"))
       out.form = "sxm";  // the PCIe cards of that chip have HBM2e
   }
