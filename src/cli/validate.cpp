@@ -176,6 +176,7 @@ Exit run_validate(const Args& args, const Session& session) {
   ValidateReport report = args.leave_one_out
                               ? leave_one_out(measured->tables, measured->machines, library, measured->statistic)
                               : validate(measured->tables, measured->machines, predict, measured->statistic);
+  if (is_nccl && !args.leave_one_out) find_faults(report, measured->tables, measured->machines);
   report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
   add_unread(measured->unread, report);
   report.part = args.measured.part;

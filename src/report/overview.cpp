@@ -175,6 +175,19 @@ Table validations_table(const Overview& o) {
   return out;
 }
 
+/// Tables that are far slower than their forecast.
+Table faults_table(const Overview& o) {
+  constexpr std::string_view prefix = "fault of ";
+  Table out{"far slower than forecast at large sizes",
+            {{"result", "", Align::left}, {"table", "", Align::left}, {"likeliest cause", "", Align::left}},
+            {}};
+  for (const OverviewItem& item : o.items)
+    for (const SavedFact& fact : item.result.result.facts)
+      if (fact.name.starts_with(prefix))
+        out.rows.push_back({item.result.name, fact.name.substr(prefix.size()), fact.value});
+  return out;
+}
+
 Table provenance_table(const Overview& o) {
   Table out{"provenance",
             {{"result", "", Align::left},
@@ -271,6 +284,7 @@ Page page(const Overview& o) {
       figures_table(o, "collcast.collective.v1", "collectives", {"estimate_s", "simulate_s", "busbw_bytes_per_s"}),
       out);
   add_if_any(validations_table(o), out);
+  add_if_any(faults_table(o), out);
   add_if_any(figures_table(o, "collcast.validate.v1", "validation", {"mean_ape", "median_ape", "ape"}), out);
   for (const OverviewItem& item : o.items) {
     for (const std::string& warning : item.result.result.warnings)

@@ -261,6 +261,12 @@ void add_tables(const SavedValue& value, SavedResult& out) {
   for (const SavedValue& table : value.list("tables")) {
     add_errors(table.object("bands"), row_title(table), out);
     if (table.has("topology")) out.facts.push_back({row_title(table) + " topology", table.text("topology")});
+    if (!table.has("faults")) continue;  // of an older version
+    std::vector<std::string> causes;
+    for (const SavedValue& fault : table.list("faults"))
+      causes.push_back(fault.text("cause") + (causes.empty() ? " (" + fault.text("evidence") + ")" : std::string()));
+    if (!causes.empty())
+      out.facts.push_back({"fault of " + row_title(table), harmless(fmt::format("{}", fmt::join(causes, ", else ")))});
   }
 }
 

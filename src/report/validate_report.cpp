@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -108,6 +109,13 @@ Json derivation_json(const Derivation& of) {
           {"assumed", of.assumed}, {"as_like", of.equals}};
 }
 
+Json faults_json(const ScoredTable& table) {
+  Json out = Json::array();
+  for (const Fault& fault : table.faults)
+    out.push_back({{"cause", fault.cause}, {"evidence", fault.evidence}, {"look_first", fault.look}});
+  return out;
+}
+
 Json table_json(const ScoredTable& table) {
   Json out;
   out["id"] = table.id;
@@ -155,6 +163,7 @@ Json document_json(const ValidateReport& report) {
   for (const ScoredTable& table : report.tables) {
     Json one = table_json(table);
     one["derived"] = table.derived ? derivation_json(*table.derived) : Json();
+    one["faults"] = faults_json(table);
     one["rows"] = rows_json(table.rows);
     out["tables"].push_back(std::move(one));
   }
@@ -304,6 +313,37 @@ std::vector<const ScoredTable*> shown_tables(const ValidateReport& report) {
   return out;
 }
 
+/// Tables far below their forecast, with the likeliest cause; others are in the JSON.
+Table faults_table(const ValidateReport& report) {
+  Table out{"far slower than forecast at large sizes, with the likeliest cause",
+            {{"table", "", Align::left},
+             {"healthy", "", Align::left},
+             {"measured / predicted", "", Align::right},
+             {"likeliest cause", "", Align::left},
+             {"else", "", Align::left},
+             {"evidence", "", Align::left}},
+            {}};
+  for (const ScoredTable& table : report.tables) {
+    if (table.faults.empty()) continue;
+    std::vector<std::string> others;
+    for (std::size_t i = 1; i < table.faults.size(); ++i) others.push_back(table.faults[i].cause);
+    const Fault& first = table.faults.front();
+    out.rows.push_back({table.id, table.healthy, fmt::format("{:.1f}", table.slowness), first.cause,
+                        others.empty() ? "-" : fmt::format("{}", fmt::join(others, ", ")), first.evidence});
+  }
+  return out;
+}
+
+/// Of every cause in that table once.
+std::vector<Paragraph> where_to_look(const ValidateReport& report) {
+  std::map<std::string, std::string> of_cause;
+  for (const ScoredTable& table : report.tables)
+    for (const Fault& fault : table.faults) of_cause[fault.cause] = fault.look;
+  std::vector<Paragraph> out;
+  for (const auto& [cause, look] : of_cause) out.push_back({fmt::format("{}: {}", cause, look), Paragraph::Tone::note});
+  return out;
+}
+
 Table unscored_table(const ValidateReport& report) {
   Table out{"not scored", {{"table", "", Align::left}, {"why", "", Align::left}}, {}};
   for (const UnscoredTable& table : report.unscored) out.rows.push_back({table.id, table.why});
@@ -424,6 +464,10 @@ Page page(const ValidateReport& report) {
     tables.title = shown.size() == report.tables.size() ? "every table: median (mean)"
                                                         : "the tables that are farthest off: median (mean)";
     out.blocks.push_back(std::move(tables));
+  }
+  if (Table faults = faults_table(report); !faults.rows.empty()) {
+    out.blocks.push_back(std::move(faults));
+    for (Paragraph& look : where_to_look(report)) out.blocks.push_back(std::move(look));
   }
   if (!report.unscored.empty()) out.blocks.push_back(unscored_table(report));
   if (shown.size() < report.tables.size())

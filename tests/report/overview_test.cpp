@@ -67,6 +67,27 @@ TEST_CASE("a job that does not fit its GPUs breaks a gate that nobody has to sta
   CHECK(overview({large}).broken() == 0);
 }
 
+TEST_CASE("tables that are far slower than their forecast are on the page, in Markdown and HTML") {
+  const Json fault = {{"cause", "gdr"}, {"evidence", "small fine, <large> slow"}, {"look_first", "peermem"}};
+  const Json table = {{"id", "t"},
+                      {"topology", "dgx-a100"},
+                      {"bands", {{"large", {{"n", 3}, {"mean_ape", 0.5}, {"median_ape", 0.5}}}}},
+                      {"faults", {fault, {{"cause", "rails"}, {"evidence", "e"}, {"look_first", "l"}}}}};
+  Json document = {{"schema", "collcast.validate.v1"},
+                   {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
+                   {"tables", {table}},
+                   {"summary", Json::array()},
+                   {"unscored", Json::array()}};
+  const Overview o = overview({document});
+  CHECK(markdown(o).find("| t | gdr (small fine, ") != std::string::npos);
+  CHECK(markdown(o).find("slow), else rails |") != std::string::npos);
+  CHECK(html(o).find("gdr (small fine, &lt;large&gt; slow), else rails") != std::string::npos);
+  document["tables"][0]["faults"] = Json::array();
+  CHECK(markdown(overview({document})).find("far slower") == std::string::npos);
+  document["tables"][0].erase("faults");  // of an older version
+  CHECK(markdown(overview({document})).find("far slower") == std::string::npos);
+}
+
 TEST_CASE("broken gates stand above kept ones, with value, limit and margin") {
   const std::string text = markdown(overview({step("a", true), step("b", false)}));
   const std::size_t broken = text.find("| BROKEN | b | step_s | 10 s | max 8 s | -2 s |");

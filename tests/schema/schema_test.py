@@ -95,6 +95,7 @@ COMMANDS = [
     ("validate", "collcast validate --measured validation/data/nccl-tests/h100*.csv"),  # of some no source says if sound
     ("validate", "collcast validate --training --budget A=99%,memory.bloom-prequel.A=1%"),
     ("validate", "collcast validate --measured tests/golden/inputs/all_reduce.log --topology dgx-h100"),  # no sidecar
+    ("validate", "collcast validate --measured tests/golden/inputs/all_reduce.log tests/golden/inputs/nobody-2x8-all_reduce.csv"),  # no system that is described
     ("calibrate", f"collcast calibrate --measured {TABLES} --library nccl"),
     ("collective", "collcast collective all_reduce --topology dgx-h100 --library nccl --overlay nccl-tests"),
     ("step", "collcast step llama3-70b-64xh100 --library nccl --env NCCL_PROTO=Simple --method estimate"),

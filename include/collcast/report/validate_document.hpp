@@ -48,6 +48,12 @@ struct BandError {
 };
 BandError band_error(const std::vector<Deviation>&);
 
+/// What may hold a table back, in words that stay.
+struct Fault {
+  std::string cause;  ///< sockets, protocol, rails, port, gdr, fabric, peer_access, nvlink, pcie
+  std::string evidence, look;
+};
+
 struct ScoredTable {
   std::string id, collective, system, healthy, topology, matched_by;
   bool calibrated = false;
@@ -56,6 +62,8 @@ struct ScoredTable {
   std::vector<std::string> algorithms;  ///< that were picked, from small sizes to large
   std::vector<Deviation> rows;          ///< from small sizes to large
   std::array<BandError, 3> errors{};    ///< by band
+  double slowness = 0;                  ///< measured over predicted at the largest sizes, of a table with faults
+  std::vector<Fault> faults;            ///< likeliest first; none: it is not far slower than its forecast
 };
 
 struct UnscoredTable {

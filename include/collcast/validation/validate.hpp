@@ -32,6 +32,10 @@ Seconds time_of(const MeasuredPoint&, Statistic);
 /// That rows of the table have the mean alone where another was asked for; empty if none has.
 std::string statistic_remark(const MeasuredTable&, Statistic);
 
+/// Of tables that were scored against library nccl: where to look first in those that are far slower than their
+/// forecast.
+void find_faults(ValidateReport&, const std::vector<MeasuredTable>&, Machines&);
+
 /// Every table scored, or listed with the reason why not.
 ValidateReport validate(const std::vector<MeasuredTable>&, Machines&, const Prediction&, Statistic);
 
