@@ -291,6 +291,7 @@ bool Environment::names_protocols(CollectiveKind kind) const {
 std::string text_of(const Environment& environment) {
   std::string out;
   for (const Setting& one : environment.given) out += (out.empty() ? "" : " ") + one.name + "=" + one.value;
+  if (environment.version > 0) out += fmt::format("{}NCCL {}", out.empty() ? "" : " ", environment.version);
   return out;
 }
 

@@ -9,6 +9,12 @@ namespace {
 
 double payload(Protocol p) { return p == Protocol::ll ? 0.5 : p == Protocol::ll128 ? 15.0 / 16 : 1.0; }
 
+/// Microseconds for each channel that a call starts.
+double channel_start(const Environment& e) {
+  const bool old = e.version > 0 && e.version < fitted::first_quick_version;
+  return old ? fitted::old_channel_start : fitted::channel_start;
+}
+
 /// Of a calibration: what a node's links carry.
 double link_factor(const Communicator& c, Protocol p) {
   return p == Protocol::ll ? c.factors.ll : p == Protocol::ll128 ? c.factors.ll128 : c.factors.simple;
@@ -37,7 +43,8 @@ double slot(const Environment& e, Protocol p) {
   return static_cast<double>(buffer.value()) / 8 * payload(p);
 }
 
-Limits limits(const Communicator& c, Protocol p, bool tree) {
+Limits limits(const Communicator& c, const Plan& plan, bool tree) {
+  const Protocol p = plan.protocol;
   const std::size_t i = static_cast<std::size_t>(p), g = row_of(c);
   Limits out;
   const double simple = fitted::simple_channel[g];
@@ -58,7 +65,8 @@ Limits limits(const Communicator& c, Protocol p, bool tree) {
   out.hop = us * c.factors.hop * (c.nvlink ? fitted::nvlink_hop[i] : fitted::pcie_hop[i]);
   const double factor = tree && p != Protocol::simple ? fitted::tree_to_ring_hop : 1;
   out.network_hop = c.factors.network_hop * (us * fitted::network_hop[i] * factor + c.network_latency.count());
-  out.start = us * c.factors.launch * (fitted::launch + fitted::start[i]);
+  out.start = us * (c.factors.launch * (fitted::launch + fitted::start[i]) +
+                    c.factors.channel * channel_start(c.environment) * (plan.channels - 1));
   return out;
 }
 
@@ -98,7 +106,17 @@ double until_first_round(double latency, double bytes, int slices) {
 
 Chunks chain_chunks(const Communicator& c, Bytes size, const Plan& plan) {
   const double all = of_channel(size, plan), most = slot(c.environment, plan.protocol);
-  return {std::max(1.0, std::ceil(all / most)), std::min(all, most)};
+  const double count = std::max(1.0, std::ceil(all / most));
+  return {count, all / count};
+}
+
+double chain_latency(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
+  const double handshake = (plan.protocol == Protocol::simple ? fitted::chain_hops : 1) * l.hop;
+  if (c.nodes == 1 || plan.protocol == Protocol::ll) return handshake;
+  const double moved = cut.chunk / l.channel, inside = c.ranks - c.nodes, between = c.nodes - 1;
+  const double way =
+      inside * (l.hop + moved) + between * (l.network_hop + std::max(moved, cut.chunk * plan.channels / l.nics));
+  return handshake + way * std::min(1.0, cut.count / fitted::slots);
 }
 
 Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {

@@ -34,7 +34,8 @@ struct Limits {
   double start = 0;
   const char* gpu_name = "NVLink";
 };
-Limits limits(const Communicator&, Protocol, bool tree);
+/// `start` grows with the plan's channels.
+Limits limits(const Communicator&, const Plan&, bool tree);
 
 /// Steps of a ring are this many sends of a chunk; `out` of them cross nodes.
 struct Hops {
@@ -63,6 +64,8 @@ struct Chunks {
   double count = 1, chunk = 0;
 };
 Chunks chain_chunks(const Communicator&, Bytes size, const Plan&);
+/// Seconds of a call of a chain beyond the busiest rank's chunks.
+double chain_latency(const Communicator&, const Limits&, const Plan&, const Chunks&);
 Chunks tree_chunks(const Communicator&, Bytes size, const Plan&);
 
 /// NCCL's own limit of a tree, one direction.

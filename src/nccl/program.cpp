@@ -172,7 +172,7 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
 
 /// Every loop a phase of chunks for each position, in two slices under Simple.
 Result<Program> ring_program(const Question& q) {
-  const Limits l = limits(q.c, q.plan.protocol, false);
+  const Limits l = limits(q.c, q.plan, false);
   const Hops hops = ring_hops(q.c, q.kind);
   const Loops loops = loops_of(q.c, q.size, q.plan);
   const int slices = ring_slices(q.plan.protocol);
@@ -204,7 +204,7 @@ Result<Program> ring_program(const Question& q) {
 /// Calls one after the other, until the chain is full for as long as it took to fill: what another one adds.
 Result<Program> chain_program(const Question& q) {
   constexpr int enough_chunks = 64;
-  const Limits l = limits(q.c, q.plan.protocol, false);
+  const Limits l = limits(q.c, q.plan, false);
   const Chunks cut = chain_chunks(q.c, q.size, q.plan);
   const int chunks = static_cast<int>(cut.count);
   const int calls = (std::min(q.c.ranks, enough_chunks) + chunks - 1) / chunks;
@@ -219,7 +219,7 @@ Result<Program> chain_program(const Question& q) {
   if (!filled || !twice) return filled ? twice.errors() : filled.errors();
   Rates rates = rates_of(q, l);
   rates.drive = l.channel;
-  Result<Program> out = assembled(q, rates, std::move(twice).value(), l.start + l.hop);
+  Result<Program> out = assembled(q, rates, std::move(twice).value(), l.start + chain_latency(q.c, l, q.plan, cut));
   if (!out) return out;
   Program program = std::move(out).value();
   program.calls = calls;
@@ -228,7 +228,7 @@ Result<Program> chain_program(const Question& q) {
 }
 
 Result<Program> tree_program(const Question& q) {
-  const Limits l = limits(q.c, q.plan.protocol, true);
+  const Limits l = limits(q.c, q.plan, true);
   const Chunks cut = tree_chunks(q.c, q.size, q.plan);
   const Orders orders(q.fabric, q.group);
   if (!orders.equal())

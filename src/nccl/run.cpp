@@ -13,17 +13,19 @@ Run finished(double start, double latency, const Load& data, double chunk, doubl
   return {Seconds(start), Seconds(latency), Seconds(data.seconds), data.name, Volume(chunk), loops};
 }
 
-/// Broadcast and reduce: a chain on which several calls are under way; the busiest rank moves every chunk once.
+/// Broadcast and reduce: a chain on which several calls are under way; the busiest rank moves every chunk once, and of
+/// the way through the chain what the slots do not cover is seen at each call.
 Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
-  const Limits l = limits(c, plan.protocol, false);
-  const auto [chunks, chunk] = chain_chunks(c, size, plan);
+  const Limits l = limits(c, plan, false);
+  const Chunks cut = chain_chunks(c, size, plan);
+  const auto [chunks, chunk] = cut;
   const double all = chunk * plan.channels;
   Load data = longest({{chunk / l.channel, "channels"},
                        {all / l.gpu, l.gpu_name},
                        {all / l.nics, "NIC"},
                        {chunk / l.ll_network, "messages"}});
   data.seconds *= chunks;
-  return finished(l.start, l.hop, data, chunk, chunks);
+  return finished(l.start, chain_latency(c, l, plan, cut), data, chunk, chunks);
 }
 
 /// One loop around the ring: every rank has a chunk for each position. R hops of a chunk, R + 1 operations of a block,
@@ -36,7 +38,7 @@ struct Loop {
 };
 
 Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  const Limits l = limits(c, plan.protocol, false);
+  const Limits l = limits(c, plan, false);
   const Hops way = ring_hops(c, kind);
   const double hops = way.all, out = way.out;
   const int slices = ring_slices(plan.protocol);
@@ -63,7 +65,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
 
 /// Up a chain in the node, over the double tree and down again: the block's threads are split between up and down.
 Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
-  const Limits l = limits(c, plan.protocol, true);
+  const Limits l = limits(c, plan, true);
   const Chunks cut = tree_chunks(c, size, plan);
   const int levels = floor_log2(c.nodes);
   const double inside = c.ranks_per_node - 1;
@@ -99,7 +101,7 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
 
 /// One rank per node, log2 of the nodes steps with growing parts.
 Run run_pat(const Communicator& c, Bytes size, const Plan& plan) {
-  const Limits l = limits(c, plan.protocol, true);
+  const Limits l = limits(c, plan, true);
   const double bytes = static_cast<double>(size.value()) * (c.ranks - 1) / c.ranks;
   const double levels = std::ceil(std::log2(c.ranks));
   const Load data = longest({{2 * bytes / (plan.channels * l.channel), "channels"}, {bytes / l.nics, "NIC"}});

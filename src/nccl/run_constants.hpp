@@ -15,6 +15,12 @@ inline constexpr double launch = 7.0;
 /// A protocol's start beyond that: setting up its connections' slots and flags.
 inline constexpr std::array<double, 3> start{0, 1.0, 8.0};
 
+/// For each channel that a call starts, and the same before NCCL 2.9, seen as 2.8.4 on A100 and V100: 1.0 to 1.3 for
+/// every further channel while a call has up to 24, which 2.27 does not show on the same GPUs.
+inline constexpr double channel_start = 0.06;
+inline constexpr double old_channel_start = 1.2;
+inline constexpr int first_quick_version = 20900;
+
 /// From a step to the next one's on another GPU: writing, flag, fence, reading.
 inline constexpr std::array<double, 3> nvlink_hop{1.2, 2.6, 5.0};
 inline constexpr std::array<double, 3> pcie_hop{0.8, 2.5, 4.0};
@@ -48,6 +54,8 @@ inline constexpr double ll_network_channel = 2.0;
 /// From message to message of a NIC's proxy, beyond the eight slots that are under way. Rests on one system, Polaris.
 inline constexpr double message_gap = 6.0;
 inline constexpr double slots = 8;
+/// Hops that a call of a chain waits for its neighbours' kernels under Simple, which write to each other's buffers.
+inline constexpr double chain_hops = 4;
 
 /// NVLS: before the first chunk; how much of one loop's data fills the pipe.
 inline constexpr double nvls_start = 14.5;

@@ -95,6 +95,7 @@ const std::vector<Shown>& shown_parameters(const CalibrateReport& report) {
        [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.point_to_point_launch); }},
       {"hop", "hop x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.hop); }},
       {"network_hop", "network hop x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.network_hop); }},
+      {"channel", "channel x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.channel); }},
       {"ll", "LL x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.ll); }},
       {"ll128", "LL128 x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.ll128); }},
       {"simple", "Simple x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.simple); }},

@@ -70,6 +70,67 @@ TEST_CASE("small messages take launch, start and hops") {
   CHECK(test::us(many.data) == Approx((31 - nccl::fitted::slots) * nccl::fitted::message_gap));
 }
 
+TEST_CASE("every further channel adds its start, and more before NCCL 2.9") {
+  for (const bool old : {false, true}) {
+    nccl::Environment environment;
+    environment.version = old ? 20804 : 22900;
+    const Communicator c = test::communicator("dgx-a100", 1, 0, environment);
+    const double each = old ? nccl::fitted::old_channel_start : nccl::fitted::channel_start;
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::broadcast}) {
+      Plan plan = test::planned_as(c, kind, Bytes(1 << 20), Algorithm::ring, Protocol::ll);
+      plan.channels = 1;
+      const Seconds one = nccl::run(c, kind, Bytes(1 << 20), plan).start;
+      plan.channels = 24;
+      CHECK(test::us(nccl::run(c, kind, Bytes(1 << 20), plan).start - one) == Approx(23 * each));
+    }
+  }
+  // A version that is not known counts as a current one.
+  CHECK(ran(test::communicator("dgx-a100", 1), all_reduce, 1 << 20).start < ran(test::communicator(
+                                                                                    "dgx-a100", 1, 0,
+                                                                                    [] {
+                                                                                      nccl::Environment e;
+                                                                                      e.version = 20804;
+                                                                                      return e;
+                                                                                    }()),
+                                                                                all_reduce, 1 << 20)
+                                                                                .start);
+}
+
+TEST_CASE("a chain is no slower for a byte more than a slot, and on one node its length costs nothing") {
+  const Communicator box = test::communicator("dgx-a100", 1), half = test::communicator("dgx-a100", 1, 4);
+  Plan plan = test::planned_as(box, CollectiveKind::broadcast, Bytes(64 << 20), Algorithm::ring, Protocol::simple);
+  const std::int64_t slot_of_all = std::int64_t{plan.channels} * (512 << 10);
+  for (int slots = 1; slots < 5; ++slots) {
+    const Seconds before = nccl::run(box, CollectiveKind::broadcast, Bytes(slots * slot_of_all), plan).time();
+    const Seconds after =
+        nccl::run(box, CollectiveKind::broadcast, Bytes(slots * slot_of_all + plan.channels), plan).time();
+    CHECK(after.count() == Approx(before.count()).epsilon(1e-4));
+  }
+  CHECK(nccl::run(half, CollectiveKind::broadcast, Bytes(64 << 20), plan).latency ==
+        nccl::run(box, CollectiveKind::broadcast, Bytes(64 << 20), plan).latency);
+}
+
+TEST_CASE("across nodes a chain shows of its way what eight slots do not cover, under LL nothing") {
+  const auto latency = [](int nodes, std::int64_t size, Protocol p) {
+    const Communicator c = test::communicator("abci-v100", nodes);
+    Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, p);
+    return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(size), plan).latency);
+  };
+  const std::int64_t large = 64 << 20;
+  CHECK(latency(8, large, Protocol::simple) > 1.9 * latency(4, large, Protocol::simple));
+  CHECK(latency(8, large, Protocol::ll) == Approx(latency(4, large, Protocol::ll)));
+  // One chunk of eight slots is an eighth of the way, from eight chunks on it is all of it.
+  const Communicator c = test::communicator("abci-v100", 8);
+  Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(large), Algorithm::ring, Protocol::simple);
+  const std::int64_t slot = std::int64_t{plan.channels} * (512 << 10);
+  const double hops = nccl::fitted::chain_hops * nccl::fitted::nvlink_hop[2];
+  const auto of = [&](std::int64_t slots) {
+    return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(slots * slot), plan).latency) - hops;
+  };
+  CHECK(of(8) == Approx(8 * of(1)));
+  CHECK(of(16) == Approx(of(8)));
+}
+
 TEST_CASE("nothing to move takes no time") {
   const Communicator c = test::communicator("dgx-h100", 1);
   CHECK(ran(c, all_reduce, 0).time() == Seconds(0));

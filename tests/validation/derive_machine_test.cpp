@@ -329,7 +329,7 @@ TEST_CASE("shipped tables whose system is forgotten are forecast nearly as well 
   for (std::size_t band = 0; band < 3; ++band) {
     CHECK(middle(unknown.one[band]) < middle(known.one[band]) + 0.005);
     CHECK(middle(unknown.several[band]) < middle(known.several[band]) + 0.005);
-    CHECK(middle(alone.one[band]) < middle(known.one[band]) + (band == 1 ? 0.015 : 0.005));
+    CHECK(middle(alone.one[band]) < middle(known.one[band]) + (band == 1 ? 0.02 : 0.005));
     CHECK(middle(alone.several[band]) < middle(known.several[band]) + 0.01);
   }
 }

@@ -51,6 +51,27 @@ TEST_CASE("tables of one machine with other variables are not mixed up") {
   CHECK(report.tables[1].algorithms.front() == "ring LL128");
 }
 
+TEST_CASE("a table's version of NCCL counts, where it is one") {
+  Machines all = machines();
+  const auto version = [&](const std::string& text) {
+    MeasuredTable one = table({});
+    one.facts.nccl_version = text;
+    return all.place(one)->environment.version;
+  };
+  CHECK(version("2.8.4") == 20804);
+  CHECK(version("2.18") == 21800);
+  CHECK(version("2.22.3-tuner") == 22203);
+  for (const char* none : {"", "unknown", "unknown (2019-2020)", "2"}) CHECK(version(none) == 0);
+  // Tables of one machine and other versions are not mixed up, also with --env.
+  MeasuredTable old = table({}), current = table({});
+  old.facts.nccl_version = "2.8.4";
+  old.points.front().size = current.points.front().size = Bytes(256 << 10);
+  for (const std::vector<nccl::Setting>& given : {std::vector<nccl::Setting>{}, {{"NCCL_ALGO", "ring", {}}}}) {
+    const ValidateReport report = validate({current, old}, all, memoized(nccl_prediction(given)), Statistic::mean);
+    CHECK(report.tables[0].rows[0].predicted < report.tables[1].rows[0].predicted);
+  }
+}
+
 TEST_CASE("what NCCL would not understand in a sidecar is passed over and said, other programs' variables are not") {
   Machines all = machines();
   const MeasuredTable one = table({{"NCCL_PROTO", "LLL"}, {"OMP_NUM_THREADS", "4"}, {"NCCL_DEBUG", "INFO"}});

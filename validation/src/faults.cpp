@@ -14,7 +14,7 @@
 //   NVLink, as without it       peer access is off
 //   else, in a node             host memory or a narrower slot on the way
 // Not judged: small sizes alone (hosts and networks differ by a factor of three), tables without a size above 4 MiB,
-// and broadcast and reduce across nodes, whose forecast is itself up to ten times too fast (docs/validation.md).
+// and broadcast and reduce across nodes, whose forecast rests on one site (docs/nccl.md) (docs/validation.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -80,6 +80,24 @@ std::string algorithm_of(const MeasuredFacts& facts, CollectiveKind kind, std::s
 
 Diagnostic cannot(std::string why, std::string hint = {}) { return {{}, std::move(why), std::move(hint)}; }
 
+/// 20804 of "2.8.4", 21800 of "2.18"; 0 of what is none.
+int version_of(std::string_view text) {
+  int parts[3] = {0, 0, 0};
+  int part = 0, digits = 0;
+  for (const char c : text) {
+    if (c == '.' && digits > 0 && part < 2) {
+      ++part;
+      digits = 0;
+    } else if (c >= '0' && c <= '9' && digits < 3) {
+      parts[part] = parts[part] * 10 + (c - '0');
+      ++digits;
+    } else {
+      break;
+    }
+  }
+  return part == 0 ? 0 : parts[0] * 10'000 + parts[1] * 100 + parts[2];
+}
+
 /// The variables that NCCL would follow; what it would not is passed over, and said.
 nccl::Environment environment_of(const MeasuredFacts& facts, std::string& remark) {
   std::vector<nccl::Setting> settings;
@@ -92,7 +110,9 @@ nccl::Environment environment_of(const MeasuredFacts& facts, std::string& remark
       add_remark(remark, fmt::format("{}={} is not understood and passed over", printable(name), printable(value)));
   }
   const Result<nccl::Environment> all = nccl::read_environment(settings);
-  return all ? *all : nccl::Environment();
+  nccl::Environment out = all ? *all : nccl::Environment();
+  out.version = version_of(facts.nccl_version);
+  return out;
 }
 
 }  // namespace

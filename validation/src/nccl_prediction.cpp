@@ -17,7 +17,11 @@ Result<nccl::Environment> merged(const std::vector<nccl::Setting>& given, const 
   for (const nccl::Setting& one : measured.given)
     if (std::none_of(given.begin(), given.end(), [&](const nccl::Setting& g) { return g.name == one.name; }))
       all.push_back(one);
-  return nccl::read_environment(all);
+  Result<nccl::Environment> out = nccl::read_environment(all);
+  if (!out) return out;
+  nccl::Environment environment = std::move(out).value();
+  environment.version = measured.version;
+  return environment;
 }
 
 }  // namespace

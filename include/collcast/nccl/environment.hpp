@@ -61,6 +61,9 @@ struct Environment {
   Bytes ll_buffer{512 << 10};                     ///< NCCL_LL_BUFFSIZE, of which half is payload
   Bytes ll128_buffer{4'915'200};                  ///< NCCL_LL128_BUFFSIZE, of which 15/16 are payload
 
+  /// That ran, as NCCL counts versions (20804 is 2.8.4); 0: not known, as a current one. Not a variable.
+  int version = 0;
+
   Files files;
 
   /// Bit sets by collective; absent: all.

@@ -122,20 +122,22 @@ struct NcclFactors {
   double hop = 1, network_hop = 1;       ///< of latencies inside a node and between nodes
   double ll = 1, ll128 = 1, simple = 1;  ///< of what a node's links carry, by protocol
   double network = 1;                    ///< of what NICs carry
+  double channel = 1;                    ///< of the start of each further channel of a call
 };
 /// By the names that files and reports have for them.
 struct NcclFactor {
   const char* name;
   double NcclFactors::*value;
 };
-inline constexpr std::array<NcclFactor, 8> nccl_factors{{{"launch", &NcclFactors::launch},
+inline constexpr std::array<NcclFactor, 9> nccl_factors{{{"launch", &NcclFactors::launch},
                                                          {"point_to_point_launch", &NcclFactors::point_to_point_launch},
                                                          {"hop", &NcclFactors::hop},
                                                          {"network_hop", &NcclFactors::network_hop},
                                                          {"ll", &NcclFactors::ll},
                                                          {"ll128", &NcclFactors::ll128},
                                                          {"simple", &NcclFactors::simple},
-                                                         {"network", &NcclFactors::network}}};
+                                                         {"network", &NcclFactors::network},
+                                                         {"channel", &NcclFactors::channel}}};
 /// A file that a machine was read from.
 struct SourceFile {
   std::string file;
