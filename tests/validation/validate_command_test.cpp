@@ -88,6 +88,18 @@ TEST_CASE("a table of an unknown system says on which machine it is and how that
   CHECK(table["derived"]["changed"].dump().find("infiniband (nics_per_node)") != std::string::npos);
   CHECK(table["derived"]["used"].dump().find("nics_per_node '4x IB HDR 200Gb/s'") != std::string::npos);
   CHECK(doc["warnings"].dump().find("is derived from gcp-a3-high") != std::string::npos);
+  // What is fitted to such a machine is put in again, by the name that it was given.
+  const auto fitted =
+      run_shell(data + "collcast calibrate --library nccl --measured t.csv --output o.yaml", folder.path());
+  INFO(fitted.err);
+  REQUIRE(fitted.exit == 0);
+  const auto again = run_shell(
+      data + "collcast validate --library nccl --measured t.csv --overlay o.yaml --format json", folder.path());
+  INFO(again.err);
+  REQUIRE(again.exit == 0);
+  const json calibrated = json::parse(again.out);
+  CHECK(calibrated["tables"][0]["topology"] == table["topology"]);
+  CHECK(calibrated["tables"][0]["calibrated"] == true);
 }
 
 TEST_CASE("a device that is read without end is refused at once") {

@@ -138,7 +138,7 @@ struct Ports {
   int count = 0;
   std::optional<Bandwidth> rate;
 };
-Ports merged(const NicWords& nics, int gpus) {
+Ports joint_ports(const NicWords& nics, int gpus) {
   if (gpus == 0 || nics.count <= gpus || nics.count % gpus != 0) return {nics.count, nics.rate};
   const int together = nics.count / gpus;
   Ports out{gpus, nics.rate};
@@ -164,7 +164,7 @@ std::optional<Likeness> likeness(const Known& known, const TopologySpec& spec) {
       known.capability ? std::abs(*known.capability - nccl::compute_capability(spec.gpu.model).value_or(0)) : 0;
   int network = 0;
   if (known.several_nodes && !std::holds_alternative<std::monostate>(spec.network)) {
-    const Ports ports = merged(known.nics, size);
+    const Ports ports = joint_ports(known.nics, size);
     if (ports.rate && ports.count > 0 &&
         near(network_rate(spec).value() * ports_of(spec), ports.rate->value() * ports.count))
       network += 2;
@@ -267,7 +267,7 @@ class Making {
     }
     use("nics_per_node", facts_.nics);
     const int of = facts_.gpus_per_node > 0 ? std::min(facts_.gpus_per_node, size) : size;
-    Ports ports = merged(known_.nics, of);
+    Ports ports = joint_ports(known_.nics, of);
     if (ports.count > 0) ports.count = ports.count * std::max(1, size / of);
     if (ports.count == 0) assume(fmt::format("the number of NICs ({} has {})", made_.derivation.base, ports_of(spec)));
     if (!ports.rate) assume("the rate of a NIC");
@@ -297,7 +297,7 @@ class Making {
   void assume(std::string what) { made_.derivation.assumed.push_back(std::move(what)); }
   void change(const char* field, const std::string& what, const std::string& short_name) {
     made_.derivation.changed.push_back(fmt::format("{} ({})", what, field));
-    name_ += "+";
+    name_ += "_";
     for (const char c : lower(short_name))
       if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') name_ += c;
   }
@@ -351,7 +351,7 @@ class Making {
 
   bool as_many_nics_a_gpu(int wanted, int size) const {
     if (!known_.several_nodes || known_.nics.count == 0) return true;
-    const Ports ports = merged(known_.nics, wanted);
+    const Ports ports = joint_ports(known_.nics, wanted);
     return ports.count * size == ports_of(made_.spec) * wanted;
   }
 
