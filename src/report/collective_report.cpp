@@ -136,8 +136,8 @@ std::string rate_text(std::optional<Bandwidth> rate, double factor) {
 
 /// Groups whose rows say the same are shown once. Rows of one algorithm and size stand together.
 bool same_but_group(const CollectiveRow& a, const CollectiveRow& b) {
-  return a.algorithm == b.algorithm && a.size == b.size && a.chunks == b.chunks && a.channels == b.channels &&
-         a.nodes == b.nodes && a.estimate == b.estimate && a.simulate == b.simulate &&
+  return a.algorithm == b.algorithm && a.protocol == b.protocol && a.size == b.size && a.chunks == b.chunks &&
+         a.channels == b.channels && a.nodes == b.nodes && a.estimate == b.estimate && a.simulate == b.simulate &&
          a.estimate_alone == b.estimate_alone && a.simulate_alone == b.simulate_alone;
 }
 

@@ -120,7 +120,7 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
 
 namespace {
 
-/// "all_reduce 64 MiB, group 1" and, where the document has several of them, the algorithm.
+/// "all_reduce 64 MiB, group 1": what a row answers.
 std::string collective_name(const SavedValue& row, bool groups) {
   std::string name = row.text("collective");
   const double size = row.required_number("size_bytes");
@@ -144,6 +144,21 @@ void add_phases(const SavedValue& value, SavedRow& row) {
   if (std::abs(sum - estimate) <= 1e-9 * estimate) row.terms = std::move(terms);
 }
 
+/// "ring", or "ring LL128" where the library has protocols: how a row does it.
+std::string way_name(const SavedValue& row) {
+  const std::string protocol = row.text("protocol");
+  return protocol.empty() ? row.text("algorithm") : row.text("algorithm") + " " + protocol;
+}
+
+/// Whether rows are told apart by their ways: every way was asked for, of which another document may have more, or a
+/// question has several rows. Else each question has the one answer that was chosen, and pairs with another choice.
+bool by_way(const SavedValue& document, const std::vector<SavedValue>& rows, bool groups) {
+  if (document.has("inputs") && document.object("inputs").text("algorithm") == "all") return true;
+  std::set<std::string> seen;
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const SavedValue& row) { return !seen.insert(collective_name(row, groups)).second; });
+}
+
 /// Rows of one name get a number.
 void tell_apart(std::vector<SavedRow>& rows) {
   std::map<std::string, int> seen;
@@ -158,14 +173,12 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
   const SavedValue machine = value.object("machine");
   const bool groups = value.has("groups") && value.json()["groups"].is_array() && value.json()["groups"].size() > 1;
   const std::vector<SavedValue> rows = value.list("rows");
-  std::map<std::string, int> rows_of;
-  for (const SavedValue& row : rows) ++rows_of[collective_name(row, groups)];
-  const bool algorithms = std::any_of(rows_of.begin(), rows_of.end(), [](const auto& r) { return r.second > 1; });
+  const bool ways = by_way(value, rows, groups);
   std::set<std::string> kinds;
   for (const SavedValue& from : rows) {
     SavedRow row;
     row.name = collective_name(from, groups);
-    if (algorithms) row.name += ", " + from.text("algorithm");
+    if (ways) row.name += ", " + way_name(from);
     add_figures(from, {"estimate_s", "simulate_s", "busbw_bytes_per_s"}, row);
     add_phases(from, row);
     add_common_facts(from, {"algorithm", "protocol", "chunks", "channels", "ranks", "nodes"}, row.facts);

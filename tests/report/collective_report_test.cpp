@@ -51,6 +51,16 @@ TEST_CASE("a collective document has its schema, its tool and every key that oth
   CHECK(row.at("library") == "ideal");
 }
 
+TEST_CASE("rows of two protocols that take the same time are two rows of the page") {
+  CollectiveReport report = all_reduce_report();
+  report.rows.push_back(report.rows[0]);
+  report.rows[0].protocol = "LL128";
+  report.rows[1].protocol = "Simple";
+  const std::string said = text(page(report));
+  CHECK(said.find("LL128") != std::string::npos);
+  CHECK(said.find("Simple") != std::string::npos);
+}
+
 TEST_CASE("schema and tool come first, so that a reader knows what follows") {
   CHECK(json(all_reduce_report()).find("{\n  \"schema\": \"collcast.collective.v1\",\n  \"tool\"") == 0);
 }

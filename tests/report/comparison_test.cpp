@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <bitset>
 #include <pugixml.hpp>
 #include <sstream>
 
@@ -215,6 +216,61 @@ TEST_CASE("another algorithm for the same question is a choice that differs, not
   const auto& facts = c.results.at(0).rows.at(0).facts;
   REQUIRE(facts.size() == 1);
   CHECK((facts[0].name == "algorithm" && facts[0].base == "ring" && facts[0].now == "tree"));
+}
+
+namespace {
+
+struct Way {
+  std::string algorithm, protocol;
+  double time;
+};
+
+/// A sweep of library nccl, at one size, over the ways that NCCL was left.
+Json sweep(const std::vector<Way>& ways, const std::string& asked) {
+  Json out = collective_document({});
+  out["inputs"] = {{"algorithm", asked}};
+  for (const Way& way : ways)
+    out["rows"].push_back({{"collective", "all_reduce"},
+                           {"algorithm", way.algorithm},
+                           {"protocol", way.protocol},
+                           {"library", "nccl"},
+                           {"size_bytes", 1048576},
+                           {"estimate_s", way.time}});
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("of a sweep over ways each pairs with itself, whichever subset another sweep has") {
+  const std::vector<Way> all{{"ring", "LL", 1e-3},   {"ring", "LL128", 2e-3},   {"ring", "Simple", 3e-3},
+                             {"tree", "LL", 1.5e-3}, {"tree", "LL128", 2.5e-3}, {"tree", "Simple", 3.5e-3}};
+  const auto pick = [&](unsigned set) {
+    std::vector<Way> out;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if ((set >> i & 1U) != 0) out.push_back(all[i]);
+    return sweep(out, "all");
+  };
+  for (unsigned base = 1; base < 64; ++base) {
+    for (unsigned now = 1; now < 64; ++now) {
+      const Comparison c = compared(pick(base), pick(now));
+      const auto count = [](unsigned set) { return static_cast<int>(std::bitset<6>(set).count()); };
+      INFO(base << " against " << now);
+      REQUIRE(c.count(Finding::worse) == 0);
+      REQUIRE(c.count(Finding::better) == 0);
+      REQUIRE(c.count(Finding::missing) == count(base & ~now));
+      REQUIRE(c.count(Finding::added) == count(now & ~base));
+      REQUIRE(c.count(Finding::within) == count(base & now));
+    }
+  }
+  CHECK(compared(pick(1), pick(1)).results.at(0).rows.at(0).name == "all_reduce 1 MiB, ring LL");
+}
+
+TEST_CASE("what was chosen pairs by size, whatever algorithm and protocol it is") {
+  const Comparison c = compared(sweep({{"ring", "LL", 1e-3}}, "auto"), sweep({{"tree", "Simple", 2e-3}}, "auto"));
+  CHECK(c.count(Finding::missing) == 0);
+  CHECK(figure(c, "estimate_s").finding == Finding::worse);
+  REQUIRE(c.results.at(0).rows.at(0).facts.size() == 2);
+  CHECK(c.results.at(0).rows.at(0).facts[1].name == "protocol");
 }
 
 TEST_CASE("a row of a list that was cut may leave it") {
