@@ -134,6 +134,30 @@ test('every row of a validated table is a point of measured against predicted', 
   await close();
 });
 
+test('a curve is one algorithm with one protocol, in one colour by closed form and by simulation', async () => {
+  const rows = JSON.parse(readFileSync(path.join(folder, 'sweep.json'), 'utf8')).rows;
+  const way = (row) => `${row.algorithm} ${row.protocol}`;
+  const ways = (key) => new Set(rows.filter((row) => row[key] > 0).map(way)).size;
+  assert.ok(ways('estimate_s') > 4 && new Set(rows.map((row) => row.algorithm)).size < ways('estimate_s'));
+  const { page, wrong, close } = await open();
+  for (const [kind, solid, dashed] of [['collective-time', ways('simulate_s'), ways('estimate_s')],
+    ['collective-busbw', ways('busbw_bytes_per_s'), 0]]) {
+    // Lines of the data are two pixels wide, without the short ones of the legend.
+    const drawn = await page.$$eval(`figure[data-chart="${kind}"] svg path[fill="none"][stroke-width="2"]`, (all) => all
+      .filter((line) => line.getBBox().width > 100)
+      .map((line) => ({ colour: line.getAttribute('stroke'), dashed: line.hasAttribute('stroke-dasharray') })));
+    const colours = (of) => drawn.filter((line) => line.dashed === of).map((line) => line.colour);
+    assert.equal(colours(false).length, solid, kind);
+    assert.equal(colours(true).length, dashed, kind);
+    assert.equal(new Set(colours(false)).size, solid, kind);
+    assert.equal(new Set(drawn.map((line) => line.colour)).size, Math.max(solid, dashed), kind);
+    const words = await page.$$eval(`figure[data-chart="${kind}"] svg text`, (all) => all.map((text) => text.textContent));
+    for (const row of rows) assert.ok(words.includes(way(row)), `${kind}: ${way(row)} in ${words}`);
+  }
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test('a chart says under the pointer what it is', async () => {
   const { page, wrong, close } = await open();
   for (const kind of ['breakdown', 'memory', 'timeline']) {

@@ -187,22 +187,23 @@ function curve(kind, title, remark, lines, format) {
     yAxis: { type: 'log', axisLabel: { formatter: format } },
     tooltip: { trigger: 'item',
       formatter: (p) => `${p.seriesName}${lines[p.seriesIndex].suffix}\n${bytes(p.value[0])}: ${format(p.value[1])}` },
-    series: lines.map((line, i) => ({ type: 'line', name: line.name, data: line.points, symbolSize: 6,
-      lineStyle: { type: line.dashed ? 'dashed' : 'solid' }, color: palette[(line.colour ?? i) % palette.length] })),
+    series: lines.map((line) => ({ type: 'line', name: line.name, data: line.points, symbolSize: 6,
+      lineStyle: { type: line.dashed ? 'dashed' : 'solid' }, color: palette[line.colour % palette.length] })),
   }));
 }
 
-// Points over size by algorithm and group.
-function linesOf(rows, key, suffix, dashed) {
-  const byName = new Map();
-  for (const row of rows) {
-    if (!(row.size_bytes > 0) || !(row[key] > 0)) continue;
-    const name = row.group > 0 ? `${row.algorithm}, group ${row.group}` : String(row.algorithm);
-    if (!byName.has(name)) byName.set(name, []);
-    byName.get(name).push([row.size_bytes, row[key]]);
-  }
-  return [...byName].map(([name, points], colour) => ({ name, suffix, dashed, colour,
-    points: points.sort((a, b) => a[0] - b[0]) }));
+// "ring", or "ring LL128" where the library has protocols; which group, where there are several.
+function lineName(row) {
+  const way = row.protocol ? `${row.algorithm} ${row.protocol}` : String(row.algorithm);
+  return row.group > 0 ? `${way}, group ${row.group}` : way;
+}
+
+// Points over size by name; `names` of the document, so that a name has one colour however many of its lines there are.
+function linesOf(rows, names, key, suffix, dashed) {
+  const lines = names.map((name, colour) => ({ name, suffix, dashed, colour,
+    points: rows.filter((row) => row.name === name && row.size_bytes > 0 && row[key] > 0)
+      .map((row) => [row.size_bytes, row[key]]).sort((a, b) => a[0] - b[0]) }));
+  return lines.filter((line) => line.points.length > 0);
 }
 
 function collectiveCurves(item) {
@@ -211,10 +212,13 @@ function collectiveCurves(item) {
   if (!many) return;
   // With the choice left to the tool each size has one row: one line through all of them.
   const single = new Set(rows.map((row) => `${row.size_bytes} ${row.group}`)).size === rows.length;
-  const named = single ? rows.map((row) => ({ ...row, algorithm: 'chosen algorithm' })) : rows;
-  const times = [...linesOf(named, 'simulate_s', ', simulated', false), ...linesOf(named, 'estimate_s', ', closed form', true)];
+  const named = rows.map((row) => ({ ...row,
+    name: lineName(single ? { group: row.group, algorithm: 'chosen algorithm' } : row) }));
+  const names = [...new Set(named.map((row) => row.name))];
+  const times = [...linesOf(named, names, 'simulate_s', ', simulated', false),
+    ...linesOf(named, names, 'estimate_s', ', closed form', true)];
   if (times.length > 0) curve('collective-time', `Time over size: ${item.name}`, 'solid: simulated; dashed: closed form', times, seconds);
-  const rates = linesOf(single ? rows.map((row) => ({ ...row, algorithm: 'chosen algorithm' })) : rows, 'busbw_bytes_per_s', '', false);
+  const rates = linesOf(named, names, 'busbw_bytes_per_s', '', false);
   if (rates.length > 0) curve('collective-busbw', `Bus bandwidth over size: ${item.name}`, '', rates, rate);
 }
 
