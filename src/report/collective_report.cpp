@@ -108,7 +108,8 @@ Json inputs_json(const CollectiveReport& report) {
            {"method", in.estimate && in.simulate ? "both"
                       : in.estimate              ? "estimate"
                                                  : "simulate"},
-           {"base_latency_s", in.policy.base_latency.count()}};
+           {"base_latency_s", in.policy.base_latency.count()},
+           {"library", report.machine.library}};
   if (in.environment) out["environment"] = *in.environment;
   return out;
 }

@@ -55,8 +55,15 @@ Finding judge(std::string_view name, double base, double now, const Tolerance& t
   return (change < 0) == (direction == Better::lower) ? Finding::better : Finding::worse;
 }
 
-std::vector<TermChange> term_changes(std::string_view of, const SavedRow& base, const SavedRow& now) {
+bool has_terms(const SavedRow& row, std::string_view of) {
+  return std::any_of(row.terms.begin(), row.terms.end(), [&](const SavedTerm& term) { return term.of == of; });
+}
+
+/// What explains `change`: nothing where a side has no terms, as another library's run may not, or where they do not
+/// sum to it.
+std::vector<TermChange> term_changes(std::string_view of, const SavedRow& base, const SavedRow& now, double change) {
   std::vector<TermChange> out;
+  if (!has_terms(base, of) || !has_terms(now, of)) return out;
   const auto at = [&](const std::string& name) -> TermChange& {
     const auto found = std::find_if(out.begin(), out.end(), [&](const TermChange& t) { return t.name == name; });
     if (found != out.end()) return *found;
@@ -69,6 +76,13 @@ std::vector<TermChange> term_changes(std::string_view of, const SavedRow& base, 
   for (const SavedTerm& term : now.terms) {
     if (term.of == of) at(term.name).now = term.value;
   }
+  double sum = 0, size = 0;
+  for (const TermChange& t : out) {
+    sum += t.now - t.base;
+    size += std::abs(t.now) + std::abs(t.base);
+  }
+  // Nanoseconds of a step of seconds are the rounding of its parts.
+  if (std::abs(sum - change) > 1e-9 * size) return {};
   std::erase_if(out, [](const TermChange& t) { return !moved(t.base, t.now); });
   std::stable_sort(out.begin(), out.end(), [](const TermChange& a, const TermChange& b) {
     return std::abs(a.now - a.base) > std::abs(b.now - b.base);
@@ -94,7 +108,8 @@ FigureChange figure_change(const std::string& name, const SavedRow& base, const 
   } else if (out.now) {
     out.finding = Finding::added;
   }
-  if (out.base && out.now && moved(*out.base, *out.now)) out.terms = term_changes(name, base, now);
+  if (out.base && out.now && moved(*out.base, *out.now))
+    out.terms = term_changes(name, base, now, *out.now - *out.base);
   return out;
 }
 
@@ -110,7 +125,8 @@ std::vector<FactChange> fact_changes(const std::vector<SavedFact>& base, const s
     if (value != fact.value) out.push_back({fact.name, fact.value, value});
   }
   for (const SavedFact& fact : now) {
-    if (seen.insert(fact.name).second) out.push_back({fact.name, {}, fact.value});
+    // An empty text is as good as none, which is what the other side has.
+    if (seen.insert(fact.name).second && !fact.value.empty()) out.push_back({fact.name, {}, fact.value});
   }
   return out;
 }

@@ -174,7 +174,7 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
   const bool groups = value.has("groups") && value.json()["groups"].is_array() && value.json()["groups"].size() > 1;
   const std::vector<SavedValue> rows = value.list("rows");
   const bool ways = by_way(value, rows, groups);
-  std::set<std::string> kinds;
+  std::set<std::string> kinds, libraries;
   for (const SavedValue& from : rows) {
     SavedRow row;
     row.name = collective_name(from, groups);
@@ -183,6 +183,7 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
     add_phases(from, row);
     add_common_facts(from, {"algorithm", "protocol", "chunks", "channels", "ranks", "nodes"}, row.facts);
     kinds.insert(from.text("collective"));
+    if (from.has("library")) libraries.insert(from.text("library"));
     out.rows.push_back(std::move(row));
   }
   tell_apart(out.rows);
@@ -190,6 +191,9 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
   for (const std::string& name : kinds) kind += (kind.empty() ? "" : " ") + name;
   out.name = fmt::format("{} on {}", kind, machine.text("topology"));
   add_common_facts(value, {"machine", "concurrent", "inputs"}, out.facts);
+  // Of every row, and so told once, under the name that it has in other documents; older ones have it in rows alone.
+  std::erase_if(out.facts, [](const SavedFact& fact) { return fact.name == "inputs.library"; });
+  if (!libraries.empty()) out.facts.push_back({"library", fmt::format("{}", fmt::join(libraries, ", "))});
   add_warnings(value, out);
 }
 

@@ -265,6 +265,44 @@ TEST_CASE("of a sweep over ways each pairs with itself, whichever subset another
   CHECK(compared(pick(1), pick(1)).results.at(0).rows.at(0).name == "all_reduce 1 MiB, ring LL");
 }
 
+TEST_CASE(
+    "the library is said where it differs, once, whether a document has it among its inputs or in its rows alone") {
+  const auto by = [](const char* library, bool in_inputs) {
+    Json out = sweep({{"ring", "LL", 1e-3}}, "auto");
+    out["rows"][0]["library"] = library;
+    if (in_inputs) out["inputs"]["library"] = library;
+    if (library == std::string("nccl")) out["inputs"]["environment"] = "";  // without a variable: no difference
+    return out;
+  };
+  for (const bool older : {false, true}) {
+    const Comparison c = compared(by("ideal", !older), by("nccl", true));
+    const auto& facts = c.results.at(0).facts;
+    REQUIRE(facts.size() == 1);
+    CHECK((facts[0].name == "library" && facts[0].base == "ideal" && facts[0].now == "nccl"));
+  }
+  CHECK(compared(by("nccl", false), by("nccl", true)).results.at(0).facts.empty());
+  CHECK(compared(by("ideal", true), by("nccl", true)).results.at(0).base_digest !=
+        compared(by("ideal", true), by("nccl", true)).results.at(0).digest);
+}
+
+TEST_CASE("terms explain a change only where both sides have them and they sum to it") {
+  const auto phases = [](double time, const std::vector<double>& parts) {
+    Json out = collective_document({{"ring", time}});
+    out["rows"][0]["phases"] = Json::array();
+    for (const double part : parts) out["rows"][0]["phases"].push_back({{"shape", "ring"}, {"time_s", part}});
+    return out;
+  };
+  const Json of_two = phases(3e-3, {1e-3, 2e-3}), longer = phases(5e-3, {1e-3, 4e-3}), none = phases(5e-3, {});
+  CHECK(figure(compared(of_two, longer), "estimate_s").terms.size() == 1);
+  CHECK(figure(compared(of_two, none), "estimate_s").terms.empty());
+  CHECK(figure(compared(none, of_two), "estimate_s").terms.empty());
+  // A step whose parts do not make it up, as a file that was edited may have.
+  Json edited = step_document(12);
+  edited["step_s"] = 13;
+  CHECK(figure(compared(step_document(10), step_document(12)), "step_s").terms.size() == 1);
+  CHECK(figure(compared(step_document(10), edited), "step_s").terms.empty());
+}
+
 TEST_CASE("what was chosen pairs by size, whatever algorithm and protocol it is") {
   const Comparison c = compared(sweep({{"ring", "LL", 1e-3}}, "auto"), sweep({{"tree", "Simple", 2e-3}}, "auto"));
   CHECK(c.count(Finding::missing) == 0);
