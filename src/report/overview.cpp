@@ -37,6 +37,12 @@ std::string machine_of(const SavedResult& result) {
   return fact_of(result, "machine.topology") + (fact_of(result, "machine.calibrated") == "true" ? ", calibrated" : "");
 }
 
+/// How its collectives run; "-" where it has none, or is too old to say.
+std::string library_of(const SavedResult& result) {
+  const std::string library = fact_of(result, "library");
+  return library.empty() ? "-" : library;
+}
+
 std::string verdict(const Overview& o) {
   const std::string results = counted(static_cast<std::int64_t>(o.items.size()), "result");
   const auto gates = static_cast<std::int64_t>(o.gates());
@@ -45,7 +51,6 @@ std::string verdict(const Overview& o) {
   return fmt::format("report FAILED: {} of {} broken", o.broken(), counted(gates, "gate"));
 }
 
-/// Rows of the same kind of result share a table: a column per figure, a row per row.
 /// Columns that no row has a value in.
 void leave_out_empty(Table& table) {
   for (std::size_t i = table.columns.size(); i-- > 1;) {
@@ -57,9 +62,13 @@ void leave_out_empty(Table& table) {
   }
 }
 
+/// Rows of the same kind of result share a table: a column per figure, a row per row.
 Table figures_table(const Overview& o, const std::string& schema, std::string title,
                     const std::vector<std::string>& figures) {
+  // The table of what was validated says it of all rows.
+  const bool library = schema != "collcast.validate.v1";
   Table out{std::move(title), {{"result", "", Align::left}}, {}};
+  if (library) out.columns.push_back({"library", "", Align::left});
   for (const std::string& name : figures) out.columns.push_back({name, "", Align::right});
   for (const OverviewItem& item : o.items) {
     if (item.result.result.schema != schema) continue;
@@ -67,6 +76,7 @@ Table figures_table(const Overview& o, const std::string& schema, std::string ti
       const bool calibrated = fact_of(item.result.result, "machine.calibrated") == "true";
       const std::string result = item.result.name + (calibrated ? ", calibrated" : "");
       std::vector<std::string> cells{row.name.empty() ? result : result + ": " + row.name};
+      if (library) cells.push_back(library_of(item.result.result));
       for (const std::string& name : figures) cells.push_back(shown_figure(row, name));
       out.rows.push_back(std::move(cells));
     }
@@ -118,6 +128,7 @@ Table steps_table(const Overview& o) {
   Table out{"steps",
             {{"result", "", Align::left},
              {"machine", "", Align::left},
+             {"library", "", Align::left},
              {"step", "", Align::right},
              {"tokens/s per GPU", "", Align::right},
              {"MFU", "", Align::right},
@@ -127,9 +138,9 @@ Table steps_table(const Overview& o) {
   for (const OverviewItem& item : o.items) {
     if (item.result.result.schema != "collcast.step.v1") continue;
     const SavedRow& row = item.result.result.rows.front();
-    out.rows.push_back({item.result.name, machine_of(item.result.result), shown_figure(row, "step_s"),
-                        shown_figure(row, "tokens_per_s_per_gpu"), shown_figure(row, "mfu"),
-                        shown_figure(row, "peak_bytes"), shares_text(row, "step_s")});
+    out.rows.push_back({item.result.name, machine_of(item.result.result), library_of(item.result.result),
+                        shown_figure(row, "step_s"), shown_figure(row, "tokens_per_s_per_gpu"),
+                        shown_figure(row, "mfu"), shown_figure(row, "peak_bytes"), shares_text(row, "step_s")});
   }
   return out;
 }

@@ -158,6 +158,14 @@ test('a curve is one algorithm with one protocol, in one colour by closed form a
   await close();
 });
 
+test('charts of forecasts say by which library', async () => {
+  const { page, wrong, close } = await open();
+  for (const kind of ['breakdown', 'timeline', 'collective-time', 'collective-busbw', 'plan'])
+    assert.match(await page.textContent(`figure[data-chart="${kind}"] figcaption`), /nccl/, kind);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test('a chart says under the pointer what it is', async () => {
   const { page, wrong, close } = await open();
   for (const kind of ['breakdown', 'memory', 'timeline']) {

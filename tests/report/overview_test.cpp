@@ -95,6 +95,21 @@ TEST_CASE("broken gates stand above kept ones, with value, limit and margin") {
   CHECK(text.find("compute 90%, bubble 10%") != std::string::npos);
 }
 
+TEST_CASE("steps, plans and collectives say by which library") {
+  Json nccl = step("a", true), plan{{"schema", "collcast.plan.v1"}, {"scenario", "p"}, {"library", "ideal"}};
+  nccl["library"] = "nccl";
+  plan["ranked"] = {{{"tp", 1}, {"step_s", 1.0}, {"peak_bytes", 10}, {"mfu", 0.5}}};
+  const Json sweep{
+      {"schema", "collcast.collective.v1"},
+      {"machine", {{"topology", "m"}}},
+      {"rows", {{{"collective", "broadcast"}, {"library", "nccl"}, {"size_bytes", 1024}, {"estimate_s", 1e-3}}}}};
+  const std::string text = markdown(overview({nccl, step("tasks", true), plan, sweep}));
+  CHECK(text.find("| a | dgx-a100 | nccl | 10 s |") != std::string::npos);
+  CHECK(text.find("| tasks | dgx-a100 | - | 10 s |") != std::string::npos);
+  CHECK(text.find("| plan of p: best layout | ideal | 1 s |") != std::string::npos);
+  CHECK(text.find("| broadcast on m: broadcast 1 KiB | nccl | 1 ms |") != std::string::npos);
+}
+
 TEST_CASE("the JSON holds the documents as they were, and is read back as their results") {
   const Overview o = overview({step("a", true), step("b", false)});
   const Json document = Json::parse(json(o));

@@ -122,14 +122,27 @@ function stacked(kind, title, remark, rows, keys, colourOf, format, valueAxis, m
   }));
 }
 
+// --- libraries ---
+
+// How the collectives of a document run: its own word, or that of its rows.
+function libraryOf(document) {
+  if (typeof document.library === 'string') return document.library;
+  return [...new Set(array(document.rows).map((row) => row.library).filter((name) => typeof name === 'string'))].join(', ');
+}
+const withLibrary = (name, document) => (libraryOf(document) ? `${name}, ${libraryOf(document)}` : name);
+
 // --- steps ---
 
 function whereTheTimeGoes() {
-  const rows = of('collcast.step.v1').filter((item) => item.document.breakdown)
-    .map((item) => ({ name: item.name, parts: item.document.breakdown }));
+  const steps = of('collcast.step.v1').filter((item) => item.document.breakdown);
+  // Of one library it is said once, of several beside each name.
+  const libraries = [...new Set(steps.map((item) => libraryOf(item.document)).filter(Boolean))];
+  const remark = libraries.length === 1 ? `; library ${libraries[0]}` : '';
+  const rows = steps.map((item) => ({ parts: item.document.breakdown,
+    name: libraries.length > 1 ? withLibrary(item.name, item.document) : item.name }));
   if (rows.length === 0) return;
   const keys = Object.keys(partColours).filter((key) => rows.some((row) => row.parts[key] > 1e-9 * row.parts.compute_s));
-  stacked('breakdown', 'Where the time goes', 'one step of the slowest stage; exposed: communication that computing waits for',
+  stacked('breakdown', 'Where the time goes', `one step of the slowest stage; exposed: communication that computing waits for${remark}`,
     rows, keys, (key) => partColours[key], seconds, { axisLabel: { formatter: seconds } });
 }
 
@@ -154,7 +167,7 @@ function stepTimeline(item) {
   const used = tracks.map((_, i) => i).filter((i) => bars.some((bar) => bar[0] === i));
   const categories = [...new Set(bars.map((bar) => bar[3]))];
   const end = Math.max(...bars.map((bar) => bar[2]));
-  add('timeline', `Timeline of ${item.name}`, 'one rank per stage, a row per stream; drag the slider to look closer',
+  add('timeline', `Timeline of ${withLibrary(item.name, item.document)}`, 'one rank per stage, a row per stream; drag the slider to look closer',
     110 + 22 * used.length, (t, narrow) => ({
       grid: { left: narrow ? 96 : 140, right: 28, top: 36, bottom: 64 },
       xAxis: { type: 'value', min: 0, max: end, axisLabel: { formatter: seconds }, splitNumber: narrow ? 3 : 8 },
@@ -217,9 +230,9 @@ function collectiveCurves(item) {
   const names = [...new Set(named.map((row) => row.name))];
   const times = [...linesOf(named, names, 'simulate_s', ', simulated', false),
     ...linesOf(named, names, 'estimate_s', ', closed form', true)];
-  if (times.length > 0) curve('collective-time', `Time over size: ${item.name}`, 'solid: simulated; dashed: closed form', times, seconds);
+  if (times.length > 0) curve('collective-time', `Time over size: ${withLibrary(item.name, item.document)}`, 'solid: simulated; dashed: closed form', times, seconds);
   const rates = linesOf(named, names, 'busbw_bytes_per_s', '', false);
-  if (rates.length > 0) curve('collective-busbw', `Bus bandwidth over size: ${item.name}`, '', rates, rate);
+  if (rates.length > 0) curve('collective-busbw', `Bus bandwidth over size: ${withLibrary(item.name, item.document)}`, '', rates, rate);
 }
 
 // --- plans ---
@@ -230,7 +243,7 @@ function planScatter(item) {
   const ranked = points(item.document.ranked);
   const pareto = points(item.document.pareto).sort((a, b) => a.value[0] - b.value[0]);
   if (ranked.length === 0) return;
-  add('plan', `Layouts of ${item.name}`, 'each point a layout that fits; the line joins those that no other beats in both', 340,
+  add('plan', `Layouts of ${withLibrary(item.name, item.document)}`, 'each point a layout that fits; the line joins those that no other beats in both', 340,
     (t, narrow) => ({
       grid: { left: narrow ? 66 : 84, right: 28, top: 40, bottom: 46 },
       xAxis: { type: 'value', scale: true, name: 'peak memory', nameLocation: 'middle', nameGap: 28,
