@@ -330,6 +330,8 @@ ExplainReport explain(const Fabric& fabric, const CollectiveRequest& request, co
   if (!request.alongside.empty())
     out.title +=
         fmt::format(", beside {} at once", counted(static_cast<std::int64_t>(request.alongside.size()), "other group"));
+  out.library = "ideal";
+  out.title += ", library ideal";
   out.sections.push_back(choice_section(candidates));
   if (fabric.spec().calibrated)
     out.sections.front().text.push_back({calibrated_text(summary(fabric), base_latency) +

@@ -62,6 +62,7 @@ void append_term(Listing& out, const Term& term) {
 std::string json(const ExplainReport& report) {
   Json out = document("collcast.explain.v1");
   out["title"] = report.title;
+  out["library"] = report.library.empty() ? Json() : Json(report.library);
   out["warnings"] = report.said;
   out["terms"] = terms_json(report);
   out["tables"] = Json::array();

@@ -121,8 +121,10 @@ Section layer_section(const StepResult& r) {
 
 ExplainReport explain(const StepReport& report) {
   ExplainReport out;
-  out.title = fmt::format("{} on {}{}: step of {}", report.scenario, report.machine.topology,
-                          report.machine.calibrated ? ", calibrated" : "", format_seconds(report.result.step));
+  if (report.inputs) out.library = report.machine.library;
+  out.title = fmt::format("{} on {}{}{}: step of {}", report.scenario, report.machine.topology,
+                          report.machine.calibrated ? ", calibrated" : "",
+                          out.library.empty() ? "" : ", library " + out.library, format_seconds(report.result.step));
   out.said = report.said;
   if (report.machine.calibrated) {
     Section machine;

@@ -189,7 +189,8 @@ Json document_json(const StepReport& report) {
   out["what_if"] = report.what_if.empty() ? Json() : Json(report.what_if);
   out["machine"] = machine(report.machine);
   out["gpus"] = has_model ? Json(report.inputs->layout.world()) : Json();
-  out["library"] = report.machine.library;
+  // Tasks are measured: no library runs their collectives.
+  out["library"] = has_model ? Json(report.machine.library) : Json();
   out["step_s"] = r.step.count();
   out["estimate_s"] = r.estimate.count();
   out["simulate_s"] = number(r.simulate);
@@ -271,6 +272,10 @@ constexpr const char* nccl_in_steps =
     "library nccl: collectives take the time of NCCL's closed form, in the simulated timeline too; groups at once "
     "share "
     "a node's NICs evenly, and are not in each other's way inside a node (docs/nccl.md).";
+
+bool nccl_collectives(const StepReport& report) {
+  return report.machine.library == "nccl" && !report.result.collectives.empty();
+}
 
 Table summary_table(const StepReport& report) {
   const StepResult& r = report.result;
@@ -472,9 +477,9 @@ Page page(const StepReport& report) {
   if (report.inputs) out.blocks.push_back(Paragraph{inputs_text(*report.inputs), Paragraph::Tone::plain});
   // A graph of tasks says no layout: what it runs on is the machine as it is.
   const int gpus = report.inputs ? report.inputs->layout.world() : report.machine.ranks;
+  const std::string library = report.inputs ? ", library " + report.machine.library : std::string();
   out.blocks.push_back(
-      Paragraph{fmt::format("on {}, library {}", gpus_text(gpus, report.machine), report.machine.library),
-                Paragraph::Tone::plain});
+      Paragraph{fmt::format("on {}{}", gpus_text(gpus, report.machine), library), Paragraph::Tone::plain});
   out.blocks.push_back(summary_table(report));
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   if (report.inputs) out.blocks.push_back(layer_table(r.layer));
@@ -490,7 +495,7 @@ Page page(const StepReport& report) {
   if (report.machine.calibrated)
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
-  if (report.machine.library == "nccl") out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
+  if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled, Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;

@@ -104,7 +104,11 @@ TEST_CASE("every collective of a step comes with the command that explains it, a
       INFO(command);
       const Json collective = explained(command);
       // A step prices NCCL's collectives by their closed form.
-      const bool is_nccl = collective.at("title").get<std::string>().ends_with("library nccl");
+      const bool is_nccl = collective.at("library") == "nccl";
+      CHECK(collective.at("library") == doc.at("library"));
+      CHECK(collective.at("title").get<std::string>().ends_with(is_nccl ? "library nccl" : "library ideal"));
+      CHECK(doc.at("title").get<std::string>().find(is_nccl ? ", library nccl:" : ", library ideal:") !=
+            std::string::npos);
       CHECK(value(collective, is_nccl ? "run" : "total", is_nccl ? "estimate" : "simulation") ==
             collectives[i].at("time_s"));
     }

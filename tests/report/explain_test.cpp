@@ -74,6 +74,16 @@ TEST_CASE("a phase's formula gives the closed form's own figure when its numbers
   CHECK(term(doc, "busbw").at("value").get<double>() == Approx(0.75 * 4e6 / 306e-6));
 }
 
+TEST_CASE("an explanation says whose collective it is") {
+  const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
+  REQUIRE(fabric.ok());
+  CollectiveRequest request{CollectiveKind::all_gather, Group::strided(Rank(0), 1, 4), Bytes(4'000'000), 0, {}};
+  request.alongside = {Group::strided(Rank(0), 1, 4)};
+  const Json doc = Json::parse(json(explain(*fabric, request, {ring_choice()}, std::nullopt, {})));
+  CHECK(doc.at("library") == "ideal");
+  CHECK(doc.at("title").get<std::string>().ends_with("beside 1 other group at once, library ideal"));
+}
+
 TEST_CASE("where hops differ the formula says that the closed form summed them one by one") {
   const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);
   REQUIRE(fabric.ok());

@@ -95,6 +95,27 @@ TEST_CASE("what needs a model is null, not zero, for a graph of measured tasks")
   CHECK(doc.at("compute_to_communication").is_null());
 }
 
+TEST_CASE("a graph of measured tasks has no library, a model's step says its own") {
+  StepReport tasks = task_report(), model = model_report();
+  tasks.machine.library = model.machine.library = "nccl";
+  CHECK(Json::parse(json(tasks)).at("library").is_null());
+  CHECK(text(page(tasks)).find("nccl") == std::string::npos);
+  CHECK(Json::parse(json(explain(tasks))).at("library").is_null());
+  CHECK(text(page(explain(tasks))).find("library") == std::string::npos);
+  CHECK(Json::parse(json(model)).at("library") == "nccl");
+  CHECK(text(page(model)).find("of dgx-a100 (1 node), library nccl\n") != std::string::npos);
+}
+
+TEST_CASE("the note on NCCL's closed form stands where there are collectives") {
+  StepReport report = model_report();
+  report.machine.library = "nccl";
+  CHECK(text(page(report)).find("note: library nccl") == std::string::npos);
+  report.result.collectives = {{Dimension::tp, "tp all_gather", {}, "ring", Seconds(1e-3), 5}};
+  CHECK(text(page(report)).find("note: library nccl") != std::string::npos);
+  report.machine.library = "ideal";
+  CHECK(text(page(report)).find("note: library nccl") == std::string::npos);
+}
+
 TEST_CASE("a step that was not simulated says so with null") {
   StepReport report = model_report();
   report.result.simulate.reset();

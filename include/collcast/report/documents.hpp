@@ -218,6 +218,7 @@ struct Section {
 };
 struct ExplainReport {
   std::string title;
+  std::string library = {};  ///< that collectives run by; empty: there are none, as in a graph of measured tasks
   std::vector<Section> sections;
   std::vector<std::string> said = {};  ///< as of CollectiveReport
 };
