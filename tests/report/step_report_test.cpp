@@ -106,13 +106,21 @@ TEST_CASE("a graph of measured tasks has no library, a model's step says its own
   CHECK(text(page(model)).find("of dgx-a100 (1 node), library nccl\n") != std::string::npos);
 }
 
-TEST_CASE("the note on NCCL's closed form stands where there are collectives") {
+TEST_CASE("NCCL's collectives by closed form are said, and agreement is not, where there are any") {
   StepReport report = model_report();
   report.machine.library = "nccl";
   CHECK(text(page(report)).find("note: library nccl") == std::string::npos);
+  CHECK(text(page(report)).find("they agree") != std::string::npos);
   report.result.collectives = {{Dimension::tp, "tp all_gather", {}, "ring", Seconds(1e-3), 5}};
   CHECK(text(page(report)).find("note: library nccl") != std::string::npos);
+  // Both have the same times of collectives from one place: that they agree would be nothing to boast of.
+  CHECK(text(page(report)).find("they agree") == std::string::npos);
+  CHECK(text(page(report)).find("collectives by closed form in both") != std::string::npos);
+  report.result.simulate = report.result.estimate * 1.25;
+  CHECK(text(page(report)).find("simulation +25%") != std::string::npos);
+  report.result.simulate = report.result.estimate;
   report.machine.library = "ideal";
+  CHECK(text(page(report)).find("they agree") != std::string::npos);
   CHECK(text(page(report)).find("note: library nccl") == std::string::npos);
 }
 
