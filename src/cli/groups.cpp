@@ -17,7 +17,7 @@ namespace collcast::cli {
 namespace {
 
 struct Args {
-  std::string tp = "1", pp = "1", dp = "1", cp = "1", ep = "1";
+  std::string tp = "1", pp = "1", dp = "1", cp = "1", ep = "1", etp;
   std::string order = "tp-pp-dp";
   std::string rank;
   MachineOptions machine;
@@ -28,29 +28,46 @@ constexpr std::int64_t most_ranks = 1 << 20;
 /// Of all ranks' groups together, as text 60 MB; all of them in memory are ten times that.
 constexpr std::int64_t most_members = 10'000'000;
 
+/// The experts of a stage cut its ranks anew; in the order tp-pp-dp only along DP.
+void check_experts(const ParallelLayout& l, Diagnostics& errors) {
+  if (l.order == RankOrder::tp_pp_dp && l.expert_tp() != l.tp)
+    errors.push_back({command_line, fmt::format("--etp: {} has no place in the order tp-pp-dp", l.etp),
+                      fmt::format("expected --order tp-cp-ep-dp-pp, or --etp {}", l.tp)});
+  else if (l.order == RankOrder::tp_pp_dp && l.dp % l.ep != 0)
+    errors.push_back({command_line, fmt::format("--ep: {} does not divide --dp {}", l.ep, l.dp),
+                      "in the order tp-pp-dp expert groups are parts of data-parallel groups"});
+  else if (l.tp * l.cp * l.dp % l.expert_tp() != 0 || l.tp * l.cp * l.dp / l.expert_tp() % l.ep != 0)
+    errors.push_back({command_line,
+                      fmt::format("--ep: {} x expert TP {} does not divide the {} ranks of a stage, --tp {} x --cp {} "
+                                  "x --dp {}",
+                                  l.ep, l.expert_tp(), l.tp * l.cp * l.dp, l.tp, l.cp, l.dp),
+                      "expert groups are parts of a stage"});
+}
+
 std::optional<ParallelLayout> parse_layout(const Args& args, Diagnostics& errors) {
   const std::size_t before = errors.size();
   ParallelLayout layout;
   std::int64_t world = 1;
   const auto degree = [&](const char* option, const std::string& text, int& value) {
     value = parse_count(option, text, 1, errors).value_or(1);
-    if (option != std::string("--ep")) world = std::min(world * value, most_ranks + 1);
+    const std::string name = option;
+    if (name != "--ep" && name != "--etp") world = std::min(world * value, most_ranks + 1);
   };
   degree("--tp", args.tp, layout.tp);
   degree("--pp", args.pp, layout.pp);
   degree("--dp", args.dp, layout.dp);
   degree("--cp", args.cp, layout.cp);
   degree("--ep", args.ep, layout.ep);
+  if (!args.etp.empty()) degree("--etp", args.etp, layout.etp);
   const auto order = parse_word("--order", args.order, {"tp-pp-dp", "tp-cp-ep-dp-pp"}, errors);
   if (order) layout.order = *order == 0 ? RankOrder::tp_pp_dp : RankOrder::tp_cp_ep_dp_pp;
   if (world > most_ranks)
     errors.push_back(
         {command_line, fmt::format("the layout has more than {} ranks", most_ranks), "expected smaller degrees"});
-  if (layout.dp % layout.ep != 0)
-    errors.push_back({command_line, fmt::format("--ep: {} does not divide --dp {}", layout.ep, layout.dp),
-                      "expert groups are parts of data-parallel groups"});
   if (layout.cp > 1 && layout.order == RankOrder::tp_pp_dp)
     errors.push_back({command_line, "--cp has no place in the order tp-pp-dp", "expected --order tp-cp-ep-dp-pp"});
+  else if (errors.size() == before)
+    check_experts(layout, errors);
   if (errors.size() > before) return std::nullopt;
   return layout;
 }
@@ -121,7 +138,8 @@ Command add_groups(CLI::App& parent) {
   option("--pp", args->pp, "N", "pipeline-parallel degree (default: 1)");
   option("--dp", args->dp, "N", "data-parallel degree (default: 1)");
   option("--cp", args->cp, "N", "context-parallel degree (default: 1)");
-  option("--ep", args->ep, "N", "expert-parallel degree, a divisor of DP (default: 1)");
+  option("--ep", args->ep, "N", "expert-parallel degree; EP x ETP divides TP x CP x DP (default: 1)");
+  option("--etp", args->etp, "N", "ranks that each expert is split over (default: as TP)");
   option("--order", args->order, "ORDER", "tp-pp-dp or tp-cp-ep-dp-pp, fastest first (default: tp-pp-dp)");
   option("--rank", args->rank, "R", "only the groups of this rank");
   add_machine_options(app, args->machine);

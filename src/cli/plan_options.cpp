@@ -72,6 +72,7 @@ void add_space_options(CLI::App& app, SpaceArgs& args) {
   option("--pp", args.pp, "pipeline stages");
   option("--dp", args.dp, "data parallel degrees");
   option("--cp", args.cp, "context parallel degrees (default: 1; where the scenario has more all that divide)");
+  option("--ep", args.ep, "expert parallel degrees (default: 1; where the scenario has more all that divide)");
   option("--micro-batch", args.micro_batch, "samples per micro-batch");
   option("--sequence-parallel", args.sequence_parallel, "true, false (default: both)");
   option("--recompute", args.recompute, "none, selective, full (default: all three)");
@@ -86,6 +87,7 @@ void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& erro
   override_list("--pp", args.pp, read_count, space.pp, errors);
   override_list("--dp", args.dp, read_count, space.dp, errors);
   override_list("--cp", args.cp, read_count, space.cp, errors);
+  override_list("--ep", args.ep, read_count, space.ep, errors);
   override_list("--micro-batch", args.micro_batch, read_count, space.micro_batch, errors);
   override_list("--sequence-parallel", args.sequence_parallel, read_truth, space.sequence_parallel, errors);
   override_list("--recompute", args.recompute, read_recompute, space.recompute, errors);
@@ -126,6 +128,7 @@ std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceA
   note("layout.pp", args.pp, space.pp);
   note("layout.cp", args.cp, space.cp);
   note("layout.dp", args.dp, space.dp);
+  if (step.model.experts.count > 0) note("layout.ep", args.ep, space.ep);
   return out;
 }
 
@@ -139,7 +142,7 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
     return rank ? std::optional<WhyQuestion>(*rank) : std::nullopt;
   }
   LayoutQuestion q;
-  const std::vector<std::string> keys{"tp",        "pp",  "dp", "micro_batch", "vpp", "cp", "sequence_parallel",
+  const std::vector<std::string> keys{"tp",        "pp",  "dp", "micro_batch", "vpp", "cp", "ep", "sequence_parallel",
                                       "recompute", "zero"};
   const std::size_t before = errors.size();
   std::set<std::string> given;
@@ -154,7 +157,7 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
       continue;
     }
     const std::string option = "--why " + keys[*key];
-    const std::array<std::optional<int>*, 6> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch, &q.vpp, &q.cp};
+    const std::array<std::optional<int>*, 7> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch, &q.vpp, &q.cp, &q.ep};
     if (*key < counts.size())
       *counts[*key] = read_count(option, value, errors);
     else if (keys[*key] == "sequence_parallel")

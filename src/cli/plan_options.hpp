@@ -17,7 +17,8 @@ class App;
 namespace collcast::cli {
 
 struct SpaceArgs {
-  std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero, vpp, cp;  ///< lists; empty: the scenario's
+  std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero, vpp, cp,
+      ep;  ///< lists; empty: the scenario's
 };
 void add_space_options(CLI::App&, SpaceArgs&);
 /// What a variant or --set says of one of the step's choices restricts the search to it, unless `args` or the setting

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 namespace collcast::planner {
 
@@ -25,6 +26,10 @@ std::vector<T> if_it_matters(bool matters, std::vector<T> values) {
 }
 
 }  // namespace
+
+bool Family::has_replicas(const ParallelLayout& base) const {
+  return dp * cp > 1 || (base.etp > 0 && base.etp * ep < tp);
+}
 
 std::int64_t Family::layouts() const {
   return static_cast<std::int64_t>(micro_batch.size() * sequence_parallel.size() * recompute.size() * zero.size() *
@@ -63,16 +68,22 @@ std::vector<int> usual_cp(const PlanInputs& in, int tp, int pp) {
   return divisors(std::max(1, in.gpus / tp / pp));
 }
 
+/// Of expert parallelism what the ranks of a stage and the experts allow.
+std::vector<int> usual_ep(const PlanInputs& in, int stage) {
+  if (in.base.layout.ep == 1) return {1};
+  return divisors(std::gcd(std::max(1, in.base.model.experts.count), std::max(1, stage)));
+}
+
 /// With an objection to the degrees their other values do not matter, and micro-batches count once.
-Family family(const PlanInputs& in, int tp, int pp, int cp, int dp, const char* objection) {
+Family family(const PlanInputs& in, int tp, int pp, int cp, int ep, int dp, const char* objection) {
   const SearchSpace& space = in.space;
   const int samples = objection == nullptr ? in.base.batch.global_batch / dp : 0;
-  Family f{tp, pp, dp, objection, {}, {}, {}, {}, {}, cp};
+  Family f{tp, pp, dp, objection, {}, {}, {}, {}, {}, cp, ep};
   f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
   f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
   f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
   f.zero = all_or(space.zero, usual_sharding(in.base.options));
-  f.zero = if_it_matters(dp * cp > 1 && (in.base.options.optimizer || f.zero.back() >= 2), f.zero);
+  f.zero = if_it_matters(f.has_replicas(in.base.layout) && (in.base.options.optimizer || f.zero.back() >= 2), f.zero);
   f.vpp = if_it_matters(pp > 1 && objection == nullptr, all_or(space.vpp, fitting_chunks(in.base, pp)));
   return f;
 }
@@ -89,10 +100,12 @@ std::vector<Family> families(const PlanInputs& in) {
         const std::int64_t replica = std::int64_t{tp} * pp * cp;
         const int dp = in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0;
         for (const int asked : all_or(space.dp, {}))
-          if (asked != dp) beside.push_back(family(in, tp, pp, cp, asked, degrees_are_not_gpus));
+          if (asked != dp) beside.push_back(family(in, tp, pp, cp, 1, asked, degrees_are_not_gpus));
         if (!space.dp.empty() && std::ranges::find(space.dp, dp) == space.dp.end()) continue;
         const char* objection = cp > 1 ? degrees_with_cp_do_not_divide : degrees_do_not_divide;
-        all.push_back(family(in, tp, pp, cp, dp, dp == 0 ? objection : nullptr));
+        const int stage = tp * cp * dp / std::max(1, in.base.layout.etp > 0 ? in.base.layout.etp : tp);
+        const std::vector<int> spreads = dp == 0 ? std::vector<int>{1} : all_or(space.ep, usual_ep(in, stage));
+        for (const int ep : spreads) all.push_back(family(in, tp, pp, cp, ep, dp, dp == 0 ? objection : nullptr));
       }
   // Where all three were named each product that is wrong was asked for; else only if no other is left.
   const bool all_named = !space.tp.empty() && !space.pp.empty();

@@ -1,4 +1,4 @@
-// The search space, cut into families of equal tp, pp, cp and dp.
+// The search space, cut into families of equal tp, pp, cp, ep and dp.
 #pragma once
 
 #include <map>
@@ -29,11 +29,14 @@ struct Family {
   std::vector<int> zero;
   std::vector<int> vpp;
   int cp = 1;
+  int ep = 1;
 
+  /// Of anything, so that a state can be split.
+  bool has_replicas(const ParallelLayout& base) const;
   std::int64_t layouts() const;
 };
 
-/// In ascending order of tp, then pp, then cp. Values that make no difference are taken once.
+/// In ascending order of tp, then pp, then cp, then ep. Values that make no difference are taken once.
 std::vector<Family> families(const PlanInputs&);
 
 /// The divisors of n, ascending.

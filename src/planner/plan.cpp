@@ -95,7 +95,7 @@ class FamilySearch {
   bool look_at(bool sp, int micro_batch, std::size_t v, Desk& desk) {
     const auto count = static_cast<std::int64_t>(family_.recompute.size() * family_.zero.size());
     LayoutChoice choice{family_.tp,      family_.pp, family_.dp,     micro_batch, sp,
-                        Recompute::none, 0,          family_.vpp[v], family_.cp};
+                        Recompute::none, 0,          family_.vpp[v], family_.cp,  family_.ep};
     if (in_.base.batch.global_batch % (std::int64_t{micro_batch} * family_.dp) != 0) {
       result_.rejected[batch_does_not_divide] += count;
       return true;
@@ -114,7 +114,7 @@ class FamilySearch {
         if (desk.stopped()) return false;
         choice.recompute = recompute;
         choice.zero = zero;
-        if (zero >= 2 && family_.dp * family_.cp > 1 &&
+        if (zero >= 2 && family_.has_replicas(in_.base.layout) &&
             (family_.pp > 1 || schedule_of(choice, in_.base.layout.schedule) != PipelineSchedule::one_f_one_b))
           ++result_.rejected[sharding_needs_one_stage];
         else

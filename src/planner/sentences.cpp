@@ -138,6 +138,7 @@ std::vector<std::string> sentences(const Fabric& fabric, const Subject& own, con
       Term{"TP exposed", &Breakdown::tp_exposed, [&] { return group_sentence(fabric, "TP", "tp ", own, best); }},
       Term{"PP exposed", &Breakdown::pp_exposed, [&] { return transfer_sentence(own, best); }},
       Term{"CP exposed", &Breakdown::cp_exposed, [&] { return group_sentence(fabric, "CP", "cp ", own, best); }},
+      Term{"EP exposed", &Breakdown::ep_exposed, [&] { return group_sentence(fabric, "EP", "ep ", own, best); }},
       Term{"DP exposed", &Breakdown::dp_exposed, [&] { return group_sentence(fabric, "DP", "dp ", own, best); }},
       Term{"bubble", &Breakdown::bubble, [&] { return bubble_sentence(own, best); }},
       Term{"optimizer", &Breakdown::optimizer, [&] { return optimizer_sentence(own, best); }}};

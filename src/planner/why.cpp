@@ -18,7 +18,7 @@ bool agrees(const std::optional<T>& asked, const T& value) {
 bool agrees(const LayoutQuestion& q, const LayoutChoice& c) {
   return agrees(q.tp, c.tp) && agrees(q.pp, c.pp) && agrees(q.dp, c.dp) && agrees(q.micro_batch, c.micro_batch) &&
          agrees(q.sequence_parallel, c.sequence_parallel) && agrees(q.recompute, c.recompute) &&
-         agrees(q.zero, c.zero) && agrees(q.vpp, c.vpp) && agrees(q.cp, c.cp);
+         agrees(q.zero, c.zero) && agrees(q.vpp, c.vpp) && agrees(q.cp, c.cp) && agrees(q.ep, c.ep);
 }
 
 /// A layout with its forecast, as far as it goes.
@@ -56,6 +56,7 @@ LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>&
   if (q.zero) c.zero = *q.zero;
   if (q.vpp) c.vpp = *q.vpp;
   if (q.cp) c.cp = *q.cp;
+  if (q.ep) c.ep = *q.ep;
   if (q.micro_batch) c.micro_batch = *q.micro_batch;
   // Of the three degrees those that are asked for stand; dp is what is left, if anything, else pp, else tp.
   const auto left = [&](int a, int b) { return std::max(1, gpus / std::max(1, a * b * c.cp)); };

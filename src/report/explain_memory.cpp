@@ -24,20 +24,75 @@ std::string rows(const StepInputs& in) {
   return in.layout.sequence_parallel ? fmt::format("{} / {}", tokens(in), in.layout.tp) : tokens(in);
 }
 
+/// Attention whose queries, keys and values come from small ranks.
+void add_latent_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
+  const TransformerConfig& m = in.model;
+  const LatentAttention& a = m.latent;
+  const bool q = a.q_rank > 0;
+  out.terms.push_back(
+      {"latent attention of a layer", "a ((rq or h) (dn + dr) + rkv (dn + dv) + dv h) / TP",
+       fmt::format("{} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}) / {}", m.heads, q ? a.q_rank : m.hidden, a.nope,
+                   a.rope, a.kv_rank, a.nope, a.value, a.value, m.hidden, in.layout.tp),
+       p.attention, "", "out of the small ranks to the heads, and back; 1/TP of each matrix"});
+  out.terms.push_back(
+      {"small ranks of a layer", "h (rq + rkv + dr) + rq + rkv",
+       fmt::format("{} x ({} + {} + {}) + {} + {}", m.hidden, a.q_rank, a.kv_rank, a.rope, a.q_rank, a.kv_rank),
+       p.latent, "", "matrices into them and their norms, whole on every TP rank"});
+}
+
+/// What a layer with experts has in the place of the MLP.
+void add_expert_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
+  const TransformerConfig& m = in.model;
+  const Experts& e = m.experts;
+  const int matrices = m.gated_mlp ? 3 : 2, etp = in.layout.expert_tp();
+  out.terms.push_back(
+      {"router of a layer", e.shared_gate ? "h (E + 1)" : "h E",
+       fmt::format("{} x {}", m.hidden, e.shared_gate ? fmt::format("({} + 1)", e.count) : fmt::format("{}", e.count)),
+       p.router, "", "whole on every TP rank"});
+  if (e.shared_ffn > 0)
+    out.terms.push_back({"shared experts of a layer", fmt::format("{} h fs / TP", matrices),
+                         fmt::format("{} x {} x {} / {}", matrices, m.hidden, e.shared_ffn, in.layout.tp), p.mlp, "",
+                         "1/TP of each matrix"});
+  std::string formula = fmt::format("E / EP x {} h fe / expert TP", matrices);
+  std::string numbers =
+      fmt::format("{} / {} x {} x {} x {} / {}", e.count, in.layout.ep, matrices, m.hidden, e.ffn, etp);
+  if (m.biases) {
+    formula += m.gated_mlp ? " + E / EP x (2 fe / expert TP + h)" : " + E / EP x (fe / expert TP + h)";
+    numbers += fmt::format(" + {} / {} x ({} / {} + {})", e.count, in.layout.ep, (matrices - 1) * e.ffn, etp, m.hidden);
+  }
+  out.terms.push_back({"experts of a layer", formula, numbers, p.experts, "",
+                       fmt::format("{} of {} experts", e.count / in.layout.ep, e.count)});
+}
+
 void add_layer_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
   const TransformerConfig& m = in.model;
   const int tp = in.layout.tp;
   const char* shared = "1/TP of each matrix";
-  out.terms.push_back({"attention of a layer", "h d (2a + 2k) / TP",
-                       fmt::format("{} x {} x (2 x {} + 2 x {}) / {}", m.hidden, m.head_dim, m.heads, m.kv_heads, tp),
-                       p.attention, "", fmt::format("query, key, value and output matrices; {}", shared)});
+  if (m.latent.kv_rank > 0) {
+    add_latent_parameters(out, in, p);
+  } else {
+    out.terms.push_back({"attention of a layer", "h d (2a + 2k) / TP",
+                         fmt::format("{} x {} x (2 x {} + 2 x {}) / {}", m.hidden, m.head_dim, m.heads, m.kv_heads, tp),
+                         p.attention, "", fmt::format("query, key, value and output matrices; {}", shared)});
+  }
   const int matrices = m.gated_mlp ? 3 : 2;
-  out.terms.push_back({"MLP of a layer", fmt::format("{} h f / TP", matrices),
-                       fmt::format("{} x {} x {} / {}", matrices, m.hidden, m.ffn, tp), p.mlp, "",
-                       fmt::format("{}; {}", m.gated_mlp ? "up, gate and down" : "up and down", shared)});
+  if (p.mlp > 0 && !(p.router > 0))
+    out.terms.push_back({"MLP of a layer", fmt::format("{} h f / TP", matrices),
+                         fmt::format("{} x {} x {} / {}", matrices, m.hidden, m.ffn, tp), p.mlp, "",
+                         fmt::format("{}; {}", m.gated_mlp ? "up, gate and down" : "up and down", shared)});
+  if (p.router > 0) add_expert_parameters(out, in, p);
   out.terms.push_back({"norms of a layer", m.biases ? "4 h" : "2 h", fmt::format("{} x {}", m.biases ? 4 : 2, m.hidden),
                        p.norms, "", "whole on every TP rank"});
   if (!m.biases) return;
+  if (m.latent.kv_rank > 0 || p.router > 0) {
+    out.terms.push_back({"biases of a layer",
+                         {},
+                         {},
+                         p.sharded_biases + p.replicated_biases,
+                         "",
+                         "of attention; those of experts are counted with them"});
+    return;
+  }
   out.terms.push_back(
       {"biases of a layer", m.gated_mlp ? "((a + 2k) d + 2 f) / TP + 2 h" : "((a + 2k) d + f) / TP + 2 h",
        fmt::format("(({} + 2 x {}) x {} + {}{}) / {} + 2 x {}", m.heads, m.kv_heads, m.head_dim,
@@ -51,16 +106,41 @@ std::string stage_layers_text(const StepInputs& in, double layers) {
   return fmt::format("{} / {}", in.model.layers, in.layout.pp);
 }
 
+/// The parts of a layer as numbers.
+std::string layer_sum(const LayerParameters& p) {
+  std::string out;
+  for (const double part :
+       {p.attention, p.latent, p.mlp, p.router, p.experts, p.norms, p.sharded_biases + p.replicated_biases})
+    if (part > 0) out += (out.empty() ? "" : " + ") + exact(part);
+  return out;
+}
+
 Section parameters_section(const StepInputs& in, const MemoryTerms& terms) {
   const ParameterTerms& p = terms.parameters;
   const TransformerConfig& m = in.model;
   Section out;
   out.title = fmt::format("parameters of the fullest rank (stage {})", terms.stage);
-  add_layer_parameters(out, in, p.layer);
+  // A layer with experts in its parts, of the others the total.
+  const bool experts = p.expert_layers > 0;
+  add_layer_parameters(out, in, experts ? p.expert_layer : p.layer);
   std::string formula = in.model.layers % in.layout.pp == 0 ? "layers / PP x layer" : "layers of the stage x layer";
-  std::string numbers = fmt::format("{} x ({} + {} + {}{})", stage_layers_text(in, p.layers), exact(p.layer.attention),
-                                    exact(p.layer.mlp), exact(p.layer.norms),
-                                    m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
+  std::string numbers;
+  if (experts) {
+    formula = "expert layers x their sum";
+    numbers = fmt::format("{} x ({})", exact(p.expert_layers), layer_sum(p.expert_layer));
+    if (p.layers > 0) {
+      out.terms.push_back({"a layer with an MLP", "the same, its MLP in the place of router and experts",
+                           layer_sum(p.layer), p.layer.total(), "", ""});
+      formula += " + layers with an MLP x theirs";
+      numbers += fmt::format(" + {} x {}", exact(p.layers), exact(p.layer.total()));
+    }
+  } else if (m.latent.kv_rank > 0) {
+    numbers = fmt::format("{} x ({})", stage_layers_text(in, p.layers), layer_sum(p.layer));
+  } else {
+    numbers = fmt::format("{} x ({} + {} + {}{})", stage_layers_text(in, p.layers), exact(p.layer.attention),
+                          exact(p.layer.mlp), exact(p.layer.norms),
+                          m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
+  }
   const auto add = [&](const char* name, const char* its_formula, std::string its_numbers, double value,
                        const char* source) {
     if (!(value > 0)) return;
@@ -83,8 +163,8 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   const TransformerConfig& m = in.model;
   const std::string w = exact(terms.weight_bytes);
   const int tp = in.layout.tp;
-  const bool dropout = m.dropout > 0;
-  const ActivationTerms& a = terms.layer;
+  const bool dropout = m.dropout > 0, experts = terms.parameters.expert_layers > 0;
+  const ActivationTerms& a = experts ? terms.expert_layer : terms.layer;
   Section out;
   out.title = "activations kept of one layer and micro-batch";
   out.text.push_back(
@@ -99,13 +179,37 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   add("norms and residuals", dropout ? "T' h (4 w + 2)" : "T' h 4 w",
       fmt::format("{} x {} x (4 x {}{})", rows(in), m.hidden, w, dropout ? " + 2" : ""), a.norms,
       dropout ? "input and output of both norms, two dropout masks" : "input and output of both norms");
-  add("projections", "w T (2a + 2k) d / TP",
-      fmt::format("{} x {} x (2 x {} + 2 x {}) x {} / {}", w, tokens(in), m.heads, m.kv_heads, m.head_dim, tp),
-      a.projections, "query, key, value, and the core's output");
   const int widths = m.gated_mlp ? 3 : 2;
-  add("MLP", fmt::format("{} w T f / TP", widths),
-      fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,
-      "what the activation function reads and writes");
+  if (m.latent.kv_rank > 0) {
+    const LatentAttention& l = m.latent;
+    add("projections", "2 w T a (dn + dr + dv) / TP",
+        fmt::format("2 x {} x {} x {} x ({} + {} + {}) / {}", w, tokens(in), m.heads, l.nope, l.rope, l.value, tp),
+        a.projections, "query, key, value, and the core's output");
+    add("small ranks", l.q_rank > 0 ? "w T' (2 rq + 2 rkv + dr)" : "w T (2 rkv + dr)",
+        fmt::format("{} x {} x (2 x {} + 2 x {} + {})", w, l.q_rank > 0 ? rows(in) : tokens(in), l.q_rank, l.kv_rank,
+                    l.rope),
+        a.latent, "before and after their norm");
+  } else {
+    add("projections", "w T (2a + 2k) d / TP",
+        fmt::format("{} x {} x (2 x {} + 2 x {}) x {} / {}", w, tokens(in), m.heads, m.kv_heads, m.head_dim, tp),
+        a.projections, "query, key, value, and the core's output");
+  }
+  if (experts)
+    add("shared experts", fmt::format("{} w T fs / TP", widths),
+        fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
+        "what the activation function reads and writes");
+  if (experts)
+    add("experts", fmt::format("w T' K expert TP load (h + {} fe / expert TP) + 8 T' E", widths),
+        fmt::format("{} x {} x {} x {} x {} x ({} + {} x {} / {}) + 8 x {} x {}", w, rows(in), m.experts.top_k,
+                    in.layout.expert_tp(), exact(expert_load(in.options, in.layout)), m.hidden, widths, m.experts.ffn,
+                    in.layout.expert_tp(), rows(in), m.experts.count),
+        a.experts,
+        "rows that came to the experts of the busiest rank, what the activation function reads and writes, "
+        "probabilities of the router");
+  else
+    add("MLP", fmt::format("{} w T f / TP", widths),
+        fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,
+        "what the activation function reads and writes");
   if (in.options.attention == Attention::flash)
     add("attention core", in.layout.cp > 1 ? "4 b a s / (TP CP)" : "4 b a s / TP",
         fmt::format("4 x {} x {} x {} / {}{}", in.batch.micro_batch, m.heads, in.batch.sequence, tp, over_cp(in)),
@@ -120,6 +224,13 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   std::string sum;
   for (const Term& term : out.terms) sum += (sum.empty() ? "" : " + ") + format_bytes(Volume(term.value));
   out.terms.push_back({"activations of a layer", "sum", sum, a.total().value(), "B", korthikanti});
+  if (experts && terms.parameters.layers > 0)
+    out.terms.push_back({"of a layer with an MLP",
+                         {},
+                         {},
+                         terms.layer.total().value(),
+                         "B",
+                         "the same with its MLP in the place of the experts"});
   return out;
 }
 
@@ -149,11 +260,29 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
           gpipe ? "GPipe keeps all" : "1F1B"};
 }
 
+/// Of a stage with experts: its layers and what each kind of them keeps.
+const char* kept_formula(const MemoryTerms& terms) {
+  return terms.parameters.layers > 0 ? "expert layers x activations of one + layers with an MLP x of one"
+                                     : "expert layers x activations of one";
+}
+std::string kept_numbers(const MemoryTerms& terms) {
+  std::string out =
+      fmt::format("{} x {}", exact(terms.parameters.expert_layers), format_bytes(terms.expert_layer.total()));
+  if (terms.parameters.layers > 0)
+    out += fmt::format(" + {} x {}", exact(terms.parameters.layers), format_bytes(terms.layer.total()));
+  return out;
+}
+
 /// Interleaved: what comes besides is of the chunks at an end of the model.
 Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
   std::string formula = "in flight x layers of a chunk x activations of a layer";
-  std::string numbers = fmt::format("{} x {} / {} / {} x {}", terms.in_flight, in.model.layers, in.layout.pp,
-                                    in.layout.vpp, format_bytes(terms.layer.total()));
+  std::string numbers =
+      fmt::format("{} x {} / {} x {}", terms.in_flight, stage_layers_text(in, terms.parameters.layers), in.layout.vpp,
+                  format_bytes(terms.layer.total()));
+  if (terms.parameters.expert_layers > 0) {
+    formula = "in flight / VPP x (" + std::string(kept_formula(terms)) + ")";
+    numbers = fmt::format("{} / {} x ({})", terms.in_flight, in.layout.vpp, kept_numbers(terms));
+  }
   const auto add = [&](int count, const char* name, Volume value) {
     if (count <= 0 || !(value > Volume{})) return;
     formula += fmt::format(" + {}", name);
@@ -173,6 +302,11 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   std::string formula = "layers of the stage x activations of a layer";
   std::string numbers =
       fmt::format("{} x {}", stage_layers_text(in, terms.parameters.layers), format_bytes(terms.layer.total()));
+  const bool experts = terms.parameters.expert_layers > 0;
+  if (experts) {
+    formula = kept_formula(terms);
+    numbers = kept_numbers(terms);
+  }
   const auto add = [&](const char* name, Volume value) {
     if (!(value > Volume{})) return;
     formula += fmt::format(" + {}", name);
@@ -182,7 +316,12 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   add("final norm (2 w T' h)", terms.final_norm);
   formula = fmt::format("in flight x ({})", formula);
   numbers = fmt::format("{} x ({})", terms.in_flight, numbers);
-  if (terms.waiting > 0) {
+  if (terms.waiting > 0 && experts) {
+    formula += " + waiting x what the layers keep for weight gradients";
+    numbers += fmt::format(" + {} x ({} x {} + {} x {})", terms.waiting, exact(terms.parameters.expert_layers),
+                           format_bytes(terms.expert_layer.weights), exact(terms.parameters.layers),
+                           format_bytes(terms.layer.weights));
+  } else if (terms.waiting > 0) {
     formula += " + waiting x layers of the stage x kept for weight gradients (w (4 T' h + T (2a + 2k) d / TP + MLP))";
     numbers += fmt::format(" + {} x {} / {} x {}", terms.waiting, in.model.layers, in.layout.pp,
                            format_bytes(terms.layer.weights));
@@ -215,8 +354,17 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
 }
 
 /// Bytes of each parameter, and of how many ranks this one has a part.
-Term state_term(const char* name, double bytes, const std::string& count, int shares, const ParallelLayout& l,
+Term state_term(const char* name, double bytes, const MemoryTerms& terms, int shares, int from, const ParallelLayout& l,
                 Bytes value, std::string source) {
+  const std::string count = exact(terms.parameters.total());
+  if (terms.apart > 0 && terms.zero >= from && shares * terms.expert_shares > 1)
+    return {name,
+            "bytes each x (parameters but experts / shards + experts / their replicas)",
+            fmt::format("{} x ({} / {} + {} / {})", exact(bytes), exact(terms.parameters.total() - terms.apart), shares,
+                        exact(terms.apart), terms.expert_shares),
+            static_cast<double>(value.value()),
+            "B",
+            std::move(source)};
   const std::string over =
       shares > 1 ? fmt::format(" / {}", l.shard_copies() > 1 || l.cp > 1 ? "shards" : "DP") : std::string();
   return {name,
@@ -235,17 +383,16 @@ std::string optimizer_source(const StepInputs& in, const MemoryTerms& terms) {
 }
 
 Section items_section(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
-  const std::string count = exact(terms.parameters.total());
   const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
   Section out;
   out.title = fmt::format("memory of the fullest rank (stage {})", terms.stage);
-  out.terms.push_back(state_term("parameters", terms.weight_bytes, count, terms.weight_shares, in.layout,
+  out.terms.push_back(state_term("parameters", terms.weight_bytes, terms, terms.weight_shares, 3, in.layout,
                                  use.parameters,
                                  fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")));
-  out.terms.push_back(state_term("gradients", terms.gradient_bytes, count, terms.gradient_shares, in.layout,
+  out.terms.push_back(state_term("gradients", terms.gradient_bytes, terms, terms.gradient_shares, 2, in.layout,
                                  use.gradients, "as kept for the reduction: training.gradient_bytes"));
   if (terms.optimizer_bytes > 0)
-    out.terms.push_back(state_term("optimizer", terms.optimizer_bytes, count, terms.optimizer_shares, in.layout,
+    out.terms.push_back(state_term("optimizer", terms.optimizer_bytes, terms, terms.optimizer_shares, 1, in.layout,
                                    use.optimizer, optimizer_source(in, terms)));
   else
     out.terms.push_back({"optimizer", {}, {}, 0, "B", "training.optimizer is false"});

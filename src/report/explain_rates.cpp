@@ -10,17 +10,64 @@ namespace {
 
 std::string flops(double value) { return format_count(value) + "FLOP"; }
 
+/// Of a token in the matrices of attention, in those of the MLP, and of the experts that it is sent to.
+void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
+  const TransformerConfig& m = in.model;
+  const LatentAttention& a = m.latent;
+  const Experts& e = m.experts;
+  const int matrices = m.gated_mlp ? 3 : 2, with_experts = expert_layers(m), dense = m.layers - with_experts;
+  std::string formula, numbers;
+  if (a.kv_rank == 0) {
+    formula = "L h d (2a + 2k)";
+    numbers = fmt::format("{} x {} x {} x (2 x {} + 2 x {})", m.layers, m.hidden, m.head_dim, m.heads, m.kv_heads);
+  } else if (a.q_rank > 0) {
+    formula = "L (h (rq + rkv + dr) + a (rq (dn + dr) + rkv (dn + dv) + dv h))";
+    numbers = fmt::format("{} x ({} x ({} + {} + {}) + {} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}))", m.layers,
+                          m.hidden, a.q_rank, a.kv_rank, a.rope, m.heads, a.q_rank, a.nope, a.rope, a.kv_rank, a.nope,
+                          a.value, a.value, m.hidden);
+  } else {
+    formula = "L (h (rkv + dr) + a (h (dn + dr) + rkv (dn + dv) + dv h))";
+    numbers = fmt::format("{} x ({} x ({} + {}) + {} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}))", m.layers,
+                          m.hidden, a.kv_rank, a.rope, m.heads, m.hidden, a.nope, a.rope, a.kv_rank, a.nope, a.value,
+                          a.value, m.hidden);
+  }
+  if (dense > 0) {
+    formula += fmt::format(" + Ld {} h f", matrices);
+    numbers += fmt::format(" + {} x {} x {} x {}", dense, matrices, m.hidden, m.ffn);
+  }
+  if (with_experts > 0) {
+    const int routes = e.count + (e.shared_gate ? 1 : 0);
+    formula += fmt::format(" + Le h ({} + {} (K fe + fs))", e.shared_gate ? "E + 1" : "E", matrices);
+    numbers += fmt::format(" + {} x {} x ({} + {} x ({} x {} + {}))", with_experts, m.hidden, routes, matrices, e.top_k,
+                           e.ffn, e.shared_ffn);
+  }
+  out.terms.push_back(
+      {"linear layers", fmt::format("2 s ({})", formula), fmt::format("2 x {} x ({})", in.batch.sequence, numbers),
+       f.linear, "FLOP",
+       "2 per token and parameter of a matrix that it passes; forward of one sample through the model"});
+}
+
 void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   const TransformerConfig& m = in.model;
   const int s = in.batch.sequence, matrices = m.gated_mlp ? 3 : 2;
-  out.terms.push_back({"linear layers", fmt::format("2 s L (h d (2a + 2k) + {} h f)", matrices),
-                       fmt::format("2 x {} x {} x ({} x {} x (2 x {} + 2 x {}) + {} x {} x {})", s, m.layers, m.hidden,
-                                   m.head_dim, m.heads, m.kv_heads, matrices, m.hidden, m.ffn),
-                       f.linear, "FLOP",
-                       "2 per token and parameter of a matrix; forward of one sample through the whole model"});
-  out.terms.push_back({"attention core", "4 L a s^2 d",
-                       fmt::format("4 x {} x {} x {} x {} x {}", m.layers, m.heads, s, s, m.head_dim), f.core, "FLOP",
-                       "scores and values, whole matrices also where attention is causal"});
+  const bool plain = m.experts.count == 0 && m.latent.kv_rank == 0;
+  if (!plain) add_linear(out, in, f);
+  if (plain)
+    out.terms.push_back({"linear layers", fmt::format("2 s L (h d (2a + 2k) + {} h f)", matrices),
+                         fmt::format("2 x {} x {} x ({} x {} x (2 x {} + 2 x {}) + {} x {} x {})", s, m.layers,
+                                     m.hidden, m.head_dim, m.heads, m.kv_heads, matrices, m.hidden, m.ffn),
+                         f.linear, "FLOP",
+                         "2 per token and parameter of a matrix; forward of one sample through the whole model"});
+  const char* whole = "scores and values, whole matrices also where attention is causal";
+  if (m.latent.kv_rank > 0)
+    out.terms.push_back({"attention core", "2 L a s^2 (dn + dr + dv)",
+                         fmt::format("2 x {} x {} x {} x {} x ({} + {} + {})", m.layers, m.heads, s, s, m.latent.nope,
+                                     m.latent.rope, m.latent.value),
+                         f.core, "FLOP", whole});
+  else
+    out.terms.push_back({"attention core", "4 L a s^2 d",
+                         fmt::format("4 x {} x {} x {} x {} x {}", m.layers, m.heads, s, s, m.head_dim), f.core, "FLOP",
+                         whole});
   if (f.logits > 0)
     out.terms.push_back({"logits", "2 s h V", fmt::format("2 x {} x {} x {}", s, m.hidden, m.vocab), f.logits, "FLOP",
                          "forward of one sample"});

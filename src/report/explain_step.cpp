@@ -98,6 +98,14 @@ Seconds total_time(const std::vector<Operation>& operations) {
   return sum;
 }
 
+/// "TP", "TP and CP": what a layer waits for.
+std::string exposed_kinds(const LayerTimes& layer) {
+  std::string out = "TP";
+  if (layer.cp_comm > Seconds{}) out += layer.ep_comm > Seconds{} ? ", CP" : " and CP";
+  if (layer.ep_comm > Seconds{}) out += " and EP";
+  return out;
+}
+
 Section layer_section(const StepResult& r) {
   Section out;
   out.title = "one layer, one micro-batch";
@@ -105,13 +113,11 @@ Section layer_section(const StepResult& r) {
   const Seconds backward = total_time(r.operations.backward) + total_time(r.operations.recompute);
   const auto exposed = [](Seconds whole, Seconds compute) { return std::max(whole - compute, Seconds(0)); };
   out.terms.push_back(
-      {"forward", r.layer.cp_comm > Seconds{} ? "kernels + exposed TP and CP" : "kernels + exposed TP",
+      {"forward", "kernels + exposed " + exposed_kinds(r.layer),
        fmt::format("{} + {}", format_seconds(forward), format_seconds(exposed(r.layer.forward, forward))),
        r.layer.forward.count(), "s", ""});
   out.terms.push_back(
-      {"backward",
-       r.layer.cp_comm > Seconds{} ? "kernels with recomputation + exposed TP and CP"
-                                   : "kernels with recomputation + exposed TP",
+      {"backward", "kernels with recomputation + exposed " + exposed_kinds(r.layer),
        fmt::format("{} + {}", format_seconds(backward), format_seconds(exposed(r.layer.backward, backward))),
        r.layer.backward.count(), "s", ""});
   return out;

@@ -81,20 +81,22 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
                                         in.layout.pp)
                           : "all ranks do the same; the step's parts are those of the first",
                       Paragraph::Tone::plain});
-  std::vector<std::string> names, compute, tp, cp;
-  Seconds compute_sum{}, tp_sum{}, cp_sum{};
+  std::vector<std::string> names, compute, tp, cp, ep;
+  Seconds compute_sum{}, tp_sum{}, cp_sum{}, ep_sum{};
   for (const StageTerms::Unit& unit : r.stage.units) {
     names.push_back(unit.count > 1 ? fmt::format("{}s x {}", unit.name, unit.name) : unit.name);
     const std::string count = unit.count > 1 ? fmt::format("{} x ", unit.count) : "";
     compute.push_back(count + format_seconds(unit.compute));
     tp.push_back(count + format_seconds(unit.tp));
     cp.push_back(count + format_seconds(unit.cp));
+    ep.push_back(count + format_seconds(unit.ep));
     cp_sum += unit.count * unit.cp;
+    ep_sum += unit.count * unit.ep;
     compute_sum += unit.count * unit.compute;
     tp_sum += unit.count * unit.tp;
   }
   const bool equal = in.model.layers % in.layout.pp == 0;
-  const double layers = parameter_terms(in, r.stage.stage).layers;
+  const double layers = parameter_terms(in, r.stage.stage).all_layers();
   out.terms.push_back({"layers of a stage", equal ? "layers / PP" : "of this one of uneven stages",
                        equal ? fmt::format("{} / {}", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
                        layers, "", ""});
@@ -110,6 +112,10 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
                          in.layout.cp_exchange == ContextExchange::ring
                              ? "messages of keys, values and their gradients, less the block of attention beside each"
                              : "all-to-alls before and after attention; none is hidden"});
+  if (in.layout.ep > 1 || ep_sum > Seconds{})
+    out.terms.push_back({"EP of a micro-batch", joined(names), joined(ep), ep_sum.count(), "s",
+                         "dispatch and combine, forward and backward, and the exchange of ranks that share an expert; "
+                         "none is hidden"});
   return out;
 }
 
@@ -283,9 +289,10 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
          "s",
          fmt::format("{} gone through stage by stage, where stages or transfers differ: less the two lines above",
                      name_of(in.layout.schedule))});
-  if (in.layout.replicas() > 1 && in.options.zero == 3)
+  const bool exchanges = in.layout.replicas() > 1 || (in.layout.experts_apart() && in.layout.expert_replicas() > 1);
+  if (exchanges && in.options.zero == 3)
     out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));
-  else if (in.layout.replicas() > 1 || form.gradients.tied > Seconds{})
+  else if (exchanges || form.gradients.tied > Seconds{})
     out.terms.push_back(gradients_term(form.gradients));
   if (in.options.optimizer)
     out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",
@@ -345,7 +352,8 @@ Term optimizer_term(const StepResult& r) {
 Term bubble_term(const StepResult& r) {
   const Breakdown& b = r.breakdown;
   std::string numbers = precise(r.step);
-  for (const Seconds part : {b.compute, b.tp_exposed, b.cp_exposed, b.pp_exposed, b.dp_exposed, b.optimizer})
+  for (const Seconds part :
+       {b.compute, b.tp_exposed, b.cp_exposed, b.ep_exposed, b.pp_exposed, b.dp_exposed, b.optimizer})
     if (part > Seconds{}) numbers += " - " + precise(part);
   return {
       "bubble",
@@ -359,11 +367,12 @@ Term bubble_term(const StepResult& r) {
 /// The parts of a modelled step, each with its formula.
 void add_parts(Section& out, const StepResult& r) {
   const Breakdown& b = r.breakdown;
-  Seconds compute{}, tp{}, cp{};
+  Seconds compute{}, tp{}, cp{}, ep{};
   for (const StageTerms::Unit& unit : r.stage.units) {
     compute += unit.count * unit.compute;
     tp += unit.count * unit.tp;
     cp += unit.count * unit.cp;
+    ep += unit.count * unit.ep;
   }
   const auto add = [&](Seconds part, Term term) {
     if (std::abs(part.count()) > 1e-9 * r.step.count()) out.terms.push_back(std::move(term));
@@ -376,6 +385,9 @@ void add_parts(Section& out, const StepResult& r) {
   add(b.cp_exposed,
       {"CP exposed", "m x exposed CP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(cp)),
        b.cp_exposed.count(), "s", "what attention does not hide"});
+  add(b.ep_exposed,
+      {"EP exposed", "m x EP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(ep)),
+       b.ep_exposed.count(), "s", "computing waits for every one"});
   add(b.pp_exposed,
       r.simulate
           ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "what messages add to the pipeline; the rank waits"}

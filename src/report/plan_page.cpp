@@ -60,6 +60,7 @@ std::string layout_text(const LayoutChoice& c) {
   std::string out = fmt::format("TP {} x PP {}", c.tp, c.pp);
   if (c.cp > 1) out += fmt::format(" x CP {}", c.cp);
   if (c.dp > 0) out += fmt::format(" x DP {}", c.dp);  // none where tp x pp does not divide the GPUs
+  if (c.ep > 1) out += fmt::format(", EP {}", c.ep);
   out += fmt::format(", micro-batch {}", c.micro_batch);
   if (c.vpp > 1) out += fmt::format(", VPP {}", c.vpp);
   if (c.sequence_parallel) out += ", sequence parallel";
@@ -76,8 +77,12 @@ const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", 
                                          {"MFU", "", Align::right},      {"peak", "GiB", Align::right},
                                          {"free", "GiB", Align::right},  {"where the time goes", "", Align::left}};
 
-/// Chunks and context parallelism are told where any layout has them, after the stages.
+/// Chunks and context parallelism are told where any layout has them, after the stages; expert parallelism after DP.
 constexpr std::ptrdiff_t chunks_column = 3;
+constexpr std::ptrdiff_t experts_column = 4;
+bool has_ep(const PlanReport& report) {
+  return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.ep > 1; });
+}
 bool has_cp(const PlanReport& report) {
   return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.cp > 1; });
 }
@@ -87,6 +92,7 @@ bool has_chunks(const PlanReport& report) {
 
 std::vector<Column> columns(const PlanReport& report) {
   std::vector<Column> out = layout_columns;
+  if (has_ep(report)) out.insert(out.begin() + experts_column, {"EP", "", Align::right});
   if (has_cp(report)) out.insert(out.begin() + chunks_column, {"CP", "", Align::right});
   if (has_chunks(report)) out.insert(out.begin() + chunks_column, {"VPP", "", Align::right});
   return out;
@@ -108,6 +114,7 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
                                gibibytes(p.memory.peak),
                                gibibytes(p.headroom()),
                                where_it_goes(p)};
+  if (has_ep(report)) out.insert(out.begin() + experts_column, fmt::format("{}", c.ep));
   if (has_cp(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.cp));
   if (has_chunks(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.vpp));
   return out;

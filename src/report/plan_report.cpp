@@ -10,13 +10,13 @@ namespace collcast {
 
 namespace {
 
-/// As design.md names them; ep is carried, only 1 is modelled.
+/// As design.md names them.
 Json layout_json(const LayoutChoice& c, const ParallelLayout& base) {
   return {{"tp", c.tp},
           {"pp", c.pp},
           {"dp", c.dp},
           {"cp", c.cp},
-          {"ep", base.ep},
+          {"ep", c.ep},
           {"vpp", c.vpp},
           {"microbatch", c.micro_batch},
           {"recompute", to_string(c.recompute)},
@@ -94,6 +94,7 @@ Json inputs_json(const PlanReport& report) {
                    {"zero", in.space.zero},
                    {"vpp", in.space.vpp}};
   if (in.base.layout.cp > 1 || !in.space.cp.empty()) out["search"]["cp"] = in.space.cp;
+  if (in.base.layout.ep > 1 || !in.space.ep.empty()) out["search"]["ep"] = in.space.ep;
   return out;
 }
 

@@ -28,8 +28,11 @@ struct Communication {
 
 std::vector<Communication> communication(const StepResult& r) {
   const Breakdown& b = r.breakdown;
-  std::vector<Communication> out{
-      {"tp", {}, b.tp_exposed}, {"pp", {}, b.pp_exposed}, {"dp", {}, b.dp_exposed}, {"cp", {}, b.cp_exposed}};
+  std::vector<Communication> out{{"tp", {}, b.tp_exposed},
+                                 {"pp", {}, b.pp_exposed},
+                                 {"dp", {}, b.dp_exposed},
+                                 {"cp", {}, b.cp_exposed},
+                                 {"ep", {}, b.ep_exposed}};
   for (const CollectiveCost& c : r.collectives) {
     out[static_cast<std::size_t>(c.dimension)].total += c.time * static_cast<double>(c.count);
   }
@@ -69,6 +72,20 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                   {"learned_positions", in.model.learned_positions},
                   {"dropout", in.model.dropout},
                   {"parameters", parameter_count(in.model)}};
+  if (const Experts& e = in.model.experts; e.count > 0) {
+    out["model"]["active_parameters"] = active_parameter_count(in.model);
+    out["model"]["experts"] = {{"count", e.count},
+                               {"top_k", e.top_k},
+                               {"ffn", e.ffn},
+                               {"shared_ffn", e.shared_ffn},
+                               {"shared_gate", e.shared_gate},
+                               {"dense_layers", e.dense_layers},
+                               {"every", e.every},
+                               {"layers", expert_layers(in.model)}};
+  }
+  if (const LatentAttention& a = in.model.latent; a.kv_rank > 0)
+    out["model"]["mla"] = {
+        {"q_rank", a.q_rank}, {"kv_rank", a.kv_rank}, {"nope", a.nope}, {"rope", a.rope}, {"value", a.value}};
   out["layout"] = {{"tp", in.layout.tp},
                    {"pp", in.layout.pp},
                    {"dp", in.layout.dp},
@@ -80,6 +97,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                    {"order", to_string(in.layout.order)},
                    {"schedule", to_string(in.layout.schedule)}};
   if (in.layout.dp_shard > 0) out["layout"]["dp_shard"] = in.layout.dp_shard;
+  if (in.model.experts.count > 0) out["layout"]["etp"] = in.layout.expert_tp();
   if (in.layout.cp > 1) out["layout"]["cp_exchange"] = to_string(in.layout.cp_exchange);
   out["batch"] = {{"sequence", in.batch.sequence},
                   {"micro_batch", in.batch.micro_batch},
@@ -99,6 +117,11 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   if (in.options.zero == 3 || !in.options.reshard_after_forward)
     out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
+  if (in.model.experts.count > 0) {
+    out["options"]["expert_imbalance"] = in.options.expert_imbalance;
+    const double factor = in.options.moe_capacity_factor;
+    out["options"]["moe_capacity_factor"] = factor > 0 ? Json(factor) : Json();
+  }
   out["collectives"] = {{"algorithm", collectives.algorithm},
                         {"chunks", count_json(collectives.chunks)},
                         {"channels", count_json(collectives.channels)},
@@ -136,6 +159,7 @@ Json path_json(const PathTimes& t) {
       {"compute_s", t.compute.count()},     {"tp_s", t.tp.count()},    {"pp_s", t.pp.count()}, {"dp_s", t.dp.count()},
       {"optimizer_s", t.optimizer.count()}, {"wait_s", t.wait.count()}};
   if (t.cp > Seconds{}) out["cp_s"] = t.cp.count();
+  if (t.ep > Seconds{}) out["ep_s"] = t.ep.count();
   return out;
 }
 
@@ -203,6 +227,7 @@ Json document_json(const StepReport& report) {
                                          {"backward_s", r.layer.backward.count()},
                                          {"tp_comm_s", r.layer.tp_comm.count()},
                                          {"tp_exposed_s", r.layer.tp_exposed.count()}});
+  if (r.layer.ep_comm > Seconds{}) out["layer"]["ep_comm_s"] = r.layer.ep_comm.count();
   out["breakdown_stage"] = has_model ? Json(r.stage.stage) : Json();
   out["breakdown"] = breakdown_json(r.breakdown);
   out["memory"] = null_unless(has_model, memory_json(r.memory));
@@ -211,8 +236,9 @@ Json document_json(const StepReport& report) {
   out["compute_to_communication"] = r.compute_to_communication > 0 ? Json(r.compute_to_communication) : Json();
   out["communication"] = Json::array();
   for (const Communication& c : communication(r)) {
-    // Context parallelism is told of where there is any.
-    if (has_model && (c.total > Seconds{} || c.dimension != std::string_view("cp")))
+    // Context and expert parallelism are told of where there is any.
+    const std::string_view name = c.dimension;
+    if (has_model && (c.total > Seconds{} || (name != "cp" && name != "ep")))
       out["communication"].push_back({{"dimension", c.dimension},
                                       {"total_s", c.total.count()},
                                       {"exposed_s", c.exposed.count()},
@@ -246,13 +272,19 @@ std::string bar(double part, double whole) {
 std::string inputs_text(const StepInputs& in) {
   std::string degrees = fmt::format("TP {} x PP {} x DP {}", in.layout.tp, in.layout.pp, in.layout.dp);
   if (in.layout.cp > 1) degrees += fmt::format(" x CP {} ({})", in.layout.cp, to_string(in.layout.cp_exchange));
+  if (in.layout.ep > 1) degrees += fmt::format(", EP {}", in.layout.ep);
+  if (in.model.experts.count > 0 && in.layout.expert_tp() != in.layout.tp)
+    degrees += fmt::format(", expert TP {}", in.layout.expert_tp());
   if (in.layout.vpp > 1) degrees += fmt::format(", VPP {}", in.layout.vpp);
   if (in.layout.sequence_parallel) degrees += ", sequence parallel";
   if (in.options.zero >= 2) degrees += fmt::format(", ZeRO-{}", in.options.zero);
   if (in.options.zero >= 1 && in.layout.shard_copies() > 1)
     degrees += fmt::format(" in shards of {} replicas", in.layout.dp_shard);
-  std::string out =
-      fmt::format("{} ({} parameters) as {}; ", in.model.name, format_count(parameter_count(in.model)), degrees);
+  std::string active;
+  if (in.model.experts.count > 0)
+    active = fmt::format(", {} of a token", format_count(active_parameter_count(in.model)));
+  std::string out = fmt::format("{} ({} parameters{}) as {}; ", in.model.name, format_count(parameter_count(in.model)),
+                                active, degrees);
   out += fmt::format("{} x {} tokens per step in {} of {}", in.batch.global_batch, in.batch.sequence,
                      in.batch.micro_batches(in.layout) == 1
                          ? "1 micro-batch"
@@ -299,12 +331,14 @@ Table summary_table(const StepReport& report) {
 }
 
 Table layer_table(const LayerTimes& layer) {
-  return {"one layer, one micro-batch",
-          {{"", "", Align::left}, {"", "", Align::right}},
-          {{"forward", format_seconds(layer.forward)},
-           {"backward", format_seconds(layer.backward)},
-           {"TP communication", format_seconds(layer.tp_comm)},
-           {"of which exposed", format_seconds(layer.tp_exposed)}}};
+  Table out{"one layer, one micro-batch",
+            {{"", "", Align::left}, {"", "", Align::right}},
+            {{"forward", format_seconds(layer.forward)},
+             {"backward", format_seconds(layer.backward)},
+             {"TP communication", format_seconds(layer.tp_comm)},
+             {"of which exposed", format_seconds(layer.tp_exposed)}}};
+  if (layer.ep_comm > Seconds{}) out.rows.push_back({"EP communication, exposed", format_seconds(layer.ep_comm)});
+  return out;
 }
 
 /// ", of the slowest stage (stage 3)" where there is more than one.
@@ -340,9 +374,10 @@ Table breakdown_table(const StepReport& report) {
 
 /// "84.2% compute, 15.8% TP": the larger first, without those that would read 0.0%.
 std::string shares_text(const PathTimes& t) {
-  std::array<std::pair<const char*, Seconds>, 7> parts{{{"compute", t.compute},
+  std::array<std::pair<const char*, Seconds>, 8> parts{{{"compute", t.compute},
                                                         {"TP", t.tp},
                                                         {"CP", t.cp},
+                                                        {"EP", t.ep},
                                                         {"PP", t.pp},
                                                         {"DP", t.dp},
                                                         {"optimizer", t.optimizer},

@@ -1,9 +1,11 @@
 // Hugging Face config.json -> TransformerConfig.
 //
-// The Llama family (Llama, Mistral, Qwen2, Qwen3) shares one set of keys; GPT-2 and GPT-NeoX have their own.
+// The Llama family (Llama, Mistral, Qwen2, Qwen3) shares one set of keys, to which mixtures of experts (Mixtral,
+// Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2 and GPT-NeoX have their own.
 // Defaults are those of the transformers library, because config.json leaves them out. Other keys are not
 // looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out: sliding
-// windows, Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms.
+// windows, Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms, DeepSeek-V3's biases of the router and
+// its layers that predict a second token.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +19,7 @@ namespace collcast {
 namespace {
 
 using input::AsCount;
+using input::AsList;
 using input::AsNumber;
 using input::AsTruth;
 using input::Entry;
@@ -51,6 +54,58 @@ TransformerConfig read_qwen3(Object& o) {
   int stated = 0;
   o.required("head_dim", stated, AsCount{});
   return read_mistral(o);
+}
+
+/// All MLPs are experts.
+TransformerConfig read_mixtral(Object& o) {
+  TransformerConfig m = read_mistral(o);
+  o.required("num_local_experts", m.experts.count, AsCount{});
+  o.required("num_experts_per_tok", m.experts.top_k, AsCount{});
+  m.experts.ffn = m.ffn;
+  return m;
+}
+
+void read_qwen_experts(Object& o, Experts& e) {
+  o.required("num_experts", e.count, AsCount{});
+  o.required("num_experts_per_tok", e.top_k, AsCount{});
+  o.required("moe_intermediate_size", e.ffn, AsCount{});
+  if (o.optional("decoder_sparse_step", e.every, AsCount{})) e.phase = e.every - 1;
+  o.optional("mlp_only_layers", e.dense_at, AsList<AsCount, int>{{0, input::max_count}});
+}
+TransformerConfig read_qwen2_moe(Object& o) {
+  TransformerConfig m = read_mistral(o);
+  read_qwen_experts(o, m.experts);
+  o.required("shared_expert_intermediate_size", m.experts.shared_ffn, AsCount{});
+  m.experts.shared_gate = true;
+  return m;
+}
+TransformerConfig read_qwen3_moe(Object& o) {
+  TransformerConfig m = read_qwen3(o);
+  read_qwen_experts(o, m.experts);
+  return m;
+}
+
+/// Latent attention; without n_routed_experts a dense model. A null q_lora_rank: queries are not compressed.
+TransformerConfig read_deepseek(Object& o) {
+  TransformerConfig m = read_llama(o);
+  LatentAttention& a = m.latent;
+  o.optional("q_lora_rank", a.q_rank, AsCount{});
+  o.required("kv_lora_rank", a.kv_rank, AsCount{});
+  o.required("qk_nope_head_dim", a.nope, AsCount{});
+  o.required("qk_rope_head_dim", a.rope, AsCount{});
+  o.required("v_head_dim", a.value, AsCount{});
+  // Every head has keys and values of its own, out of the small rank.
+  m.kv_heads = m.heads;
+  m.head_dim = a.nope + a.rope;
+  Experts& e = m.experts;
+  if (!o.optional("n_routed_experts", e.count, AsCount{})) return m;
+  o.required("num_experts_per_tok", e.top_k, AsCount{});
+  o.required("moe_intermediate_size", e.ffn, AsCount{});
+  int shared = 0;
+  if (o.optional("n_shared_experts", shared, AsCount{})) e.shared_ffn = shared * e.ffn;
+  o.optional("first_k_dense_replace", e.dense_layers, AsCount{0, input::max_count});
+  o.optional("moe_layer_freq", e.every, AsCount{});
+  return m;
 }
 
 /// LayerNorm, plain MLP, learned positions, tied embeddings, dropout in training.
@@ -107,11 +162,12 @@ bool says_several_experts(const Entry& entry) {
 }
 
 /// A mixture of experts under the name of a dense model would be forecast as its one expert.
-void warn_of_experts(Reader& reader, const Node& tree) {
+void warn_of_experts(Reader& reader, const Node& tree, const TransformerConfig& model) {
+  if (model.experts.count > 0) return;
   for (const Entry& entry : tree.entries) {
     if (says_several_experts(entry))
       reader.warn({entry.at.location(), fmt::format("key '{}' is not read", shown(entry.key)),
-                   "the model is read as a dense one; a mixture of experts is not modelled"});
+                   "the model is read as the dense one that 'architectures' says it is"});
   }
 }
 
@@ -122,9 +178,17 @@ struct Architecture {
 };
 
 std::vector<Architecture> supported() {
-  return {{"LlamaForCausalLM", "llama", read_llama},   {"MistralForCausalLM", "mistral", read_mistral},
-          {"Qwen2ForCausalLM", "qwen2", read_mistral}, {"Qwen3ForCausalLM", "qwen3", read_qwen3},
-          {"GPT2LMHeadModel", "gpt2", read_gpt2},      {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox}};
+  return {{"LlamaForCausalLM", "llama", read_llama},
+          {"MistralForCausalLM", "mistral", read_mistral},
+          {"Qwen2ForCausalLM", "qwen2", read_mistral},
+          {"Qwen3ForCausalLM", "qwen3", read_qwen3},
+          {"MixtralForCausalLM", "mixtral", read_mixtral},
+          {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe},
+          {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe},
+          {"DeepseekV2ForCausalLM", "deepseek_v2", read_deepseek},
+          {"DeepseekV3ForCausalLM", "deepseek_v3", read_deepseek},
+          {"GPT2LMHeadModel", "gpt2", read_gpt2},
+          {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox}};
 }
 
 std::vector<std::string> supported_names() {
@@ -133,18 +197,19 @@ std::vector<std::string> supported_names() {
   return names;
 }
 
-/// Why an architecture is not read, and what a dense transformer's fields would still have to say.
+/// Why an architecture is not read, and what the fields of the nearest that is would still have to say.
 Diagnostic unsupported(const Node& tree, const Node& stated, const std::string& name) {
-  std::vector<std::string> missing;
-  for (const char* key :
-       {"num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size"}) {
-    if (tree.find(key) == nullptr) missing.emplace_back(key);
-  }
   const bool experts = std::any_of(tree.entries.begin(), tree.entries.end(), says_several_experts);
-  const std::string fields =
-      experts ? std::string("a mixture of experts is not modelled, nor is it a dense model of the same fields")
-      : missing.empty() ? std::string("it has the fields of a dense transformer: give them inline under 'model'")
-                        : fmt::format("of the fields of a dense transformer it lacks: {}", fmt::join(missing, ", "));
+  std::vector<std::string> wanted{"num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",
+                                  "vocab_size"};
+  if (experts) wanted.insert(wanted.end(), {"num_experts_per_tok", "moe_intermediate_size"});
+  std::vector<std::string> missing;
+  for (const std::string& key : wanted)
+    if (tree.find(key) == nullptr) missing.push_back(key);
+  const char* kind = experts ? "a mixture of experts" : "a dense transformer";
+  const std::string fields = missing.empty()
+                                 ? fmt::format("it has the fields of {}: give them inline under 'model'", kind)
+                                 : fmt::format("of the fields of {} it lacks: {}", kind, fmt::join(missing, ", "));
   return {stated.at.location(), fmt::format("architecture '{}' is not supported", shown(name)),
           fmt::format("supported: {}; {}", fmt::join(supported_names(), ", "), fields)};
 }
@@ -181,6 +246,17 @@ void note_places(const Node& tree, Origins& origins) {
       {"ffn", {"intermediate_size", "n_inner", "n_embd"}},
       {"vocab", {"vocab_size"}},
       {"learned_positions", {"n_positions"}},
+      {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
+      {"experts.top_k", {"num_experts_per_tok"}},
+      {"experts.ffn", {"moe_intermediate_size", "intermediate_size"}},
+      {"experts.shared_ffn", {"shared_expert_intermediate_size", "n_shared_experts"}},
+      {"experts.dense_layers", {"first_k_dense_replace"}},
+      {"experts.every", {"decoder_sparse_step", "moe_layer_freq"}},
+      {"mla.q_rank", {"q_lora_rank"}},
+      {"mla.kv_rank", {"kv_lora_rank"}},
+      {"mla.nope", {"qk_nope_head_dim"}},
+      {"mla.rope", {"qk_rope_head_dim"}},
+      {"mla.value", {"v_head_dim"}},
       {"dropout", {"resid_pdrop", "hidden_dropout"}}};
   for (const auto& [ours, theirs] : keys) {
     const auto has = [&](const char* key) {
@@ -230,7 +306,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   }
   know_other_names(o);
   TransformerConfig model = architecture->read(o);
-  warn_of_experts(reader, *tree);
+  warn_of_experts(reader, *tree, model);
   model.name = model_name(file, *architecture);
   complete_heads(reader, *tree, model);
   if (!reader.ok()) return reader.take();

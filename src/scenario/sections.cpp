@@ -39,6 +39,7 @@ std::string place_of(const Reader& reader, const std::string& path) {
 /// Head sizes that follow from the others unless they were given.
 void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const TransformerConfig& base) {
   const Origins& origins = reader.origins();
+  if (m.latent.kv_rank > 0) return;
   if (!origins.good("model.heads") || !origins.good("model.kv_heads") || m.heads < 1) return;
   const bool reshaped = o.has("hidden") || o.has("heads");
   if (!o.has("kv_heads") && (base.kv_heads == 0 || base.kv_heads == base.heads)) m.kv_heads = m.heads;
@@ -59,6 +60,28 @@ void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const
                   "each key and value head serves the same number of heads"});
     reader.spoil("model.kv_heads");
   }
+}
+
+void read_experts(Reader& reader, const Node& node, Experts& e) {
+  Object o(reader, node, "model.experts");
+  o.optional("count", e.count, AsCount{});
+  o.optional("top_k", e.top_k, AsCount{});
+  o.optional("ffn", e.ffn, AsCount{});
+  o.optional("shared_ffn", e.shared_ffn, AsCount{0, max_count});
+  o.optional("shared_gate", e.shared_gate, AsTruth{});
+  o.optional("dense_layers", e.dense_layers, AsCount{0, max_count});
+  o.optional("every", e.every, AsCount{});
+  o.finish();
+}
+
+void read_latent(Reader& reader, const Node& node, LatentAttention& a) {
+  Object o(reader, node, "model.mla");
+  o.optional("q_rank", a.q_rank, AsCount{0, max_count});
+  o.optional("kv_rank", a.kv_rank, AsCount{});
+  o.optional("nope", a.nope, AsCount{});
+  o.optional("rope", a.rope, AsCount{});
+  o.optional("value", a.value, AsCount{});
+  o.finish();
 }
 
 }  // namespace
@@ -101,7 +124,12 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   o.optional("causal", m.causal, AsTruth{});
   o.optional("learned_positions", m.learned_positions, AsCount{0, max_count});
   o.optional("dropout", m.dropout, AsNumber{0, 1, false, true});
+  read_experts(reader, o.section("experts"), m.experts);
+  read_latent(reader, o.section("mla"), m.latent);
   o.finish();
+  // Every head has keys and values of its own, out of the small rank.
+  if (m.latent.kv_rank > 0 && !o.has("kv_heads")) m.kv_heads = m.heads;
+  if (m.latent.kv_rank > 0 && !o.has("head_dim")) m.head_dim = m.latent.nope + m.latent.rope;
   complete_model(reader, o, m, base);
   if (m.name.empty()) m.name = "model";
   return m;
@@ -117,6 +145,8 @@ ParallelLayout read_layout(Reader& reader, const Node& node) {
   o.optional("pp", l.pp, AsCount{});
   o.optional("dp", l.dp, AsCount{});
   o.optional("cp", l.cp, AsCount{});
+  o.optional("ep", l.ep, AsCount{});
+  o.optional("etp", l.etp, AsCount{});
   o.optional("cp_exchange", l.cp_exchange, as_word<ContextExchange>({ContextExchange::ring, ContextExchange::ulysses}));
   o.optional("dp_shard", l.dp_shard, AsCount{});
   o.optional("order", l.order, as_word<RankOrder>({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp}));
@@ -180,6 +210,8 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("overlap_pp", t.overlap_pp, AsTruth{});
   o.optional("launch", t.launch, AsTime{});
   o.optional("overlap_cp", t.overlap_cp, AsTruth{});
+  o.optional("expert_imbalance", t.expert_imbalance, AsNumber{1, 1'000});
+  o.optional("moe_capacity_factor", t.moe_capacity_factor, AsNumber{0, 1'000, true});
   o.optional("optimizer", t.optimizer, AsTruth{});
   o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});
   o.finish();
@@ -199,6 +231,7 @@ SearchSpace read_search(Reader& reader, const Node& node) {
   o.optional("recompute", s.recompute, AsList<AsWord<Recompute>, Recompute>{recompute, most});
   o.optional("zero", s.zero, AsList<AsCount, int>{{0, 3}, most});
   o.optional("cp", s.cp, AsList<AsCount, int>{{}, most});
+  o.optional("ep", s.ep, AsList<AsCount, int>{{}, most});
   o.optional("vpp", s.vpp, AsList<AsCount, int>{{1, most_layers}, most});
   o.finish();
   return s;

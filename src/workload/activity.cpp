@@ -11,7 +11,8 @@ namespace {
 
 /// In the order in which they are charged.
 constexpr std::array charges{&Breakdown::compute,    &Breakdown::optimizer,  &Breakdown::tp_exposed,
-                             &Breakdown::cp_exposed, &Breakdown::pp_exposed, &Breakdown::dp_exposed};
+                             &Breakdown::cp_exposed, &Breakdown::ep_exposed, &Breakdown::pp_exposed,
+                             &Breakdown::dp_exposed};
 
 std::size_t charge_of(std::string_view name) {
   const std::optional<Category> category = parse_category(name);
@@ -28,10 +29,12 @@ std::size_t charge_of(std::string_view name) {
       return 2;
     case Category::cp:
       return 3;
-    case Category::pp:
+    case Category::ep:
       return 4;
-    case Category::dp:
+    case Category::pp:
       return 5;
+    case Category::dp:
+      return 6;
   }
   check(false, "a known category");
   return 0;

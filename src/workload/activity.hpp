@@ -1,6 +1,6 @@
 // Where the time of a timeline goes, as one rank sees it.
 //
-// At every instant the rank is charged to the first of these that is running: compute, optimizer, tp, cp, pp,
+// At every instant the rank is charged to the first of these that is running: compute, optimizer, tp, cp, ep, pp,
 // dp; and to the bubble if none is. Communication under computation is therefore hidden and costs nothing.
 #pragma once
 

@@ -10,7 +10,7 @@ namespace collcast {
 namespace {
 
 using enum Category;
-constexpr std::array categories{compute, forward, backward, recompute, optimizer, tp, pp, dp, cp};
+constexpr std::array categories{compute, forward, backward, recompute, optimizer, tp, pp, dp, cp, ep};
 
 }  // namespace
 
@@ -34,6 +34,8 @@ std::string_view to_string(Category category) {
       return "dp";
     case cp:
       return "cp";
+    case ep:
+      return "ep";
   }
   check(false, "a known category");
   return {};

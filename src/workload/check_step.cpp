@@ -47,6 +47,7 @@ class Check {
     // The rest divides by these.
     if (!found_.empty()) return found_;
     tensor_parallel();
+    experts();
     pipeline();
     sharding();
     context_parallel();
@@ -58,6 +59,8 @@ class Check {
   }
 
  private:
+  static constexpr int most_layers = 10'000;
+
   /// `paths` are the values that do not go together; the first is the one that the hint tells to change.
   void wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
     if (std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return origins_.good(path); }))
@@ -77,7 +80,6 @@ class Check {
     const TransformerConfig& m = in_.model;
     const ParallelLayout& l = in_.layout;
     positive("model", "layers", m.layers);
-    constexpr int most_layers = 10'000;
     if (m.layers > most_layers)
       wrong({"model.layers"}, "layers is " + std::to_string(m.layers), "expected up to " + std::to_string(most_layers));
     positive("model", "hidden", m.hidden);
@@ -94,7 +96,11 @@ class Check {
     positive("batch", "micro_batch", in_.batch.micro_batch);
     positive("batch", "global_batch", in_.batch.global_batch);
     positive("layout", "cp", l.cp);
-    if (l.ep != 1) wrong({"layout"}, "ep " + std::to_string(l.ep) + " is not modelled", "expected 1");
+    positive("layout", "ep", l.ep);
+    if (l.etp < 0)
+      wrong({"layout.etp"}, "etp is " + std::to_string(l.etp), "expected at least 1, or 0 for as many as tp");
+    expert_sizes();
+    latent_sizes();
     if (in_.options.bucket < Bytes(1))
       wrong({"training.bucket"}, "the gradient bucket is empty", "expected a size such as 40MB");
     if (in_.options.gradient_bytes != 2 && in_.options.gradient_bytes != 4)
@@ -109,6 +115,118 @@ class Check {
       wrong({"model.dropout"}, "dropout is " + std::to_string(m.dropout), "expected 0 to below 1");
   }
 
+  void expert_sizes() {
+    const Experts& e = in_.model.experts;
+    const TrainingOptions& o = in_.options;
+    if (!(o.expert_imbalance >= 1))
+      wrong({"training.expert_imbalance"}, "expert_imbalance is " + number(o.expert_imbalance),
+            "expected at least 1: the busiest rank's tokens over the mean");
+    if (!(o.moe_capacity_factor >= 0))
+      wrong({"training.moe_capacity_factor"}, "moe_capacity_factor is " + number(o.moe_capacity_factor),
+            "expected above 0, or 0 for no limit");
+    if (e.count == 0) return no_experts();
+    positive("model.experts", "top_k", e.top_k);
+    positive("model.experts", "ffn", e.ffn);
+    positive("model.experts", "every", e.every);
+    if (e.top_k > e.count)
+      wrong({"model.experts.top_k", "model.experts.count"},
+            "a token cannot go to " + std::to_string(e.top_k) + " of " + std::to_string(e.count) + " experts" +
+                seen("model.experts.count"),
+            "use top_k " + std::to_string(e.count) + " or less");
+    if (e.every >= 1 && in_.model.layers >= 1 && in_.model.layers <= most_layers && expert_layers(in_.model) == 0)
+      wrong({"model.experts.dense_layers", "model.layers"},
+            "none of the " + std::to_string(in_.model.layers) + " layers" + seen("model.layers") + " has experts",
+            "use a smaller dense_layers or every");
+  }
+
+  /// What has no effect on a dense model.
+  void no_experts() {
+    const Experts& e = in_.model.experts;
+    if (e.top_k > 0 || e.ffn > 0 || e.shared_ffn > 0)
+      wrong({"model.experts.count", "model.experts"}, "a model with experts says how many there are",
+            "give model.experts.count");
+    if (in_.layout.ep > 1 || in_.layout.etp > 0)
+      wrong({in_.layout.ep > 1 ? "layout.ep" : "layout.etp", "model"},
+            in_.layout.ep > 1 ? "ep " + std::to_string(in_.layout.ep) + " needs a model with experts"
+                              : "etp " + std::to_string(in_.layout.etp) + " needs a model with experts",
+            in_.layout.ep > 1 ? "use ep 1, or describe model.experts" : "leave it out, or describe model.experts");
+    if (in_.options.expert_imbalance > 1)
+      wrong({"training.expert_imbalance", "model"}, "expert_imbalance has no effect on a dense model", "leave it out");
+    if (in_.options.moe_capacity_factor > 0)
+      wrong({"training.moe_capacity_factor", "model"}, "moe_capacity_factor has no effect on a dense model",
+            "leave it out");
+  }
+
+  void latent_sizes() {
+    const TransformerConfig& m = in_.model;
+    const LatentAttention& a = m.latent;
+    if (a.kv_rank == 0) {
+      if (a.q_rank > 0 || a.nope > 0 || a.rope > 0 || a.value > 0)
+        wrong({"model.mla.kv_rank", "model.mla"}, "latent attention has a rank of keys and values",
+              "give model.mla.kv_rank");
+      return;
+    }
+    positive("model.mla", "nope", a.nope);
+    positive("model.mla", "rope", a.rope);
+    positive("model.mla", "value", a.value);
+    if (m.kv_heads != m.heads || (a.nope >= 1 && a.rope >= 1 && m.head_dim != a.nope + a.rope))
+      wrong({m.kv_heads != m.heads ? "model.kv_heads" : "model.head_dim", "model.mla", "model.heads"},
+            "latent attention has keys and values for each of the " + std::to_string(m.heads) + " heads" +
+                seen("model.heads") + ", of nope + rope elements",
+            "leave out kv_heads and head_dim");
+  }
+
+  static std::string number(double value) { return format_count(value); }
+
+  void experts() {
+    const TransformerConfig& m = in_.model;
+    const ParallelLayout& l = in_.layout;
+    if (m.experts.count == 0) return;
+    if (l.tp > 1 && !l.sequence_parallel)
+      wrong({"layout.sequence_parallel", "layout.tp"},
+            "experts with tp " + std::to_string(l.tp) + seen("layout.tp") + " need sequence parallelism",
+            "use sequence_parallel: true, as Megatron does, or tp 1");
+    const std::string ep = "ep " + std::to_string(l.ep), etp = "expert tp " + std::to_string(l.expert_tp());
+    if (l.order == RankOrder::tp_pp_dp && l.expert_tp() != l.tp) {
+      wrong({"layout.etp", "layout.tp", "layout.order"},
+            "etp " + std::to_string(l.etp) + " has no place in the order tp-pp-dp" + seen("layout.order"),
+            "use order: tp-cp-ep-dp-pp, or etp " + std::to_string(l.tp));
+      return;
+    }
+    if (m.experts.ffn % l.expert_tp() != 0) {
+      wrong(
+          {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
+          etp + " does not divide the width of an expert, " + std::to_string(m.experts.ffn) + seen("model.experts.ffn"),
+          "use etp " + nearest_divisors(m.experts.ffn, l.expert_tp()));
+      return;
+    }
+    const int stage = l.order == RankOrder::tp_pp_dp ? l.dp * l.tp : l.tp * l.cp * l.dp;
+    if (stage % l.expert_tp() != 0)
+      wrong({"layout.etp", "layout.tp", "layout.dp"},
+            etp + " does not divide the " + std::to_string(stage) + " ranks of a stage" + seen("layout.dp"),
+            "use etp " + nearest_divisors(stage, l.expert_tp()));
+    else
+      spread(stage / l.expert_tp());
+    if (l.dp_shard > 0 && l.experts_apart() && in_.options.zero > 0)
+      wrong({"layout.dp_shard", "layout.ep"},
+            "dp_shard is not modelled for experts that " + ep + seen("layout.ep") + " or " + etp +
+                " spread in their own way",
+            "leave out dp_shard");
+  }
+
+  /// Experts over `ranks`: whole ones on each, and whole EP groups.
+  void spread(int ranks) {
+    const int count = in_.model.experts.count, ep = in_.layout.ep;
+    std::string misfits;
+    if (count % ep != 0) misfits = "the " + std::to_string(count) + " experts" + seen("model.experts.count");
+    if (ranks % ep != 0)
+      misfits += (misfits.empty() ? "" : ", nor ") + std::to_string(ranks) + " ranks of a stage" + seen("layout.dp") +
+                 (in_.layout.expert_tp() > 1 ? " over expert tp " + std::to_string(in_.layout.expert_tp()) : "");
+    if (!misfits.empty())
+      wrong({"layout.ep", "layout.dp"}, "ep " + std::to_string(ep) + " does not divide " + misfits,
+            "use ep " + nearest_divisors(std::gcd(count, ranks), ep));
+  }
+
   void tensor_parallel() {
     const TransformerConfig& m = in_.model;
     const int tp = in_.layout.tp;
@@ -121,7 +239,10 @@ class Check {
       const char *what, *path;
       int value;
     };
-    std::vector<Divided> all{{"heads", "model.heads", m.heads}, {"ffn", "model.ffn", m.ffn}};
+    std::vector<Divided> all{{"heads", "model.heads", m.heads}};
+    if (expert_layers(m) < m.layers) all.push_back({"ffn", "model.ffn", m.ffn});
+    if (m.experts.count > 0 && m.experts.shared_ffn > 0)
+      all.push_back({"shared_ffn", "model.experts.shared_ffn", m.experts.shared_ffn});
     if (in_.layout.sequence_parallel)
       all.push_back({"sequence (sequence_parallel)", "batch.sequence", in_.batch.sequence});
     int common = 0;
@@ -160,11 +281,15 @@ class Check {
 
   void uneven() {
     const ParallelLayout& l = in_.layout;
-    if (l.schedule == PipelineSchedule::interleaved)
-      wrong({"layout.pp", "model.layers"},
+    if (l.schedule == PipelineSchedule::interleaved && !workload::ends_stand_for_layers(in_))
+      wrong({"layout.pp", "model.layers", "layout.vpp"},
             "schedule interleaved" + seen("layout.schedule") + " needs equal stages; pp " + std::to_string(l.pp) +
-                " does not divide layers " + std::to_string(in_.model.layers) + seen("model.layers"),
+                " does not divide layers " + std::to_string(in_.model.layers) + seen("model.layers") +
+                ", nor pp x vpp " + std::to_string(l.vpp) + seen("layout.vpp") +
+                " those with embedding and head as one each",
             "use pp " + nearest_divisors(in_.model.layers, l.pp));
+    else if (l.schedule == PipelineSchedule::interleaved)
+      chunks();
     else if (workload::stage_layers(in_, 0) < 1 || workload::stage_layers(in_, l.pp - 1) < 1)
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
@@ -198,7 +323,7 @@ class Check {
             "schedule interleaved needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
             "use " + (in_.model.layers > 1 ? "pp " + std::to_string(least_stages()) + ", or " : std::string()) +
                 "schedule: 1f1b");
-    else if (of_stage % l.vpp != 0)
+    else if (of_stage % l.vpp != 0 && !workload::ends_stand_for_layers(in_))
       wrong({"layout.vpp", "layout.pp", "model.layers"},
             vpp + " does not divide the " + std::to_string(of_stage) + " layers of a stage, layers " +
                 std::to_string(in_.model.layers) + seen("model.layers") + " / pp " + std::to_string(l.pp) +
@@ -242,7 +367,7 @@ class Check {
           {"layout.dp_shard", "layout.dp"},
           "dp_shard " + std::to_string(l.dp_shard) + " does not divide dp " + std::to_string(l.dp) + seen("layout.dp"),
           "use dp_shard " + nearest_divisors(l.dp, l.dp_shard));
-    if (in_.options.zero < 2 || l.replicas() == 1) return;
+    if (in_.options.zero < 2 || (l.replicas() == 1 && l.expert_replicas() <= 1)) return;
     // DeepSpeed refuses it too: what is split would be exchanged for every micro-batch on its way through the stages.
     const std::string what = "zero " + std::to_string(in_.options.zero) + " is modelled ";
     if (l.pp > 1)
@@ -326,7 +451,7 @@ class Check {
   void buckets() {
     constexpr double most = 10'000;
     double largest = 0;
-    for (const int stage : {0, in_.layout.pp - 1})
+    for (const int stage : {0, in_.layout.pp / 2, in_.layout.pp - 1})
       largest = std::max(largest, in_.options.gradient_bytes * workload::stage_parameters(in_, stage).total());
     if (in_.layout.replicas() > 1 && largest / static_cast<double>(in_.options.bucket.value()) > most)
       wrong({"training.bucket", "training", "model", "layout"},

@@ -1,8 +1,15 @@
 #include "collcast/workload/config.hpp"
 
+#include <algorithm>
+
 #include "collcast/base/check.hpp"
 
 namespace collcast {
+
+double expert_load(const TrainingOptions& options, const ParallelLayout& layout) {
+  const double busiest = std::min(options.expert_imbalance, static_cast<double>(layout.ep));
+  return options.moe_capacity_factor > 0 ? std::min(busiest, options.moe_capacity_factor) : busiest;
+}
 
 std::string_view to_string(ContextExchange exchange) {
   switch (exchange) {

@@ -13,7 +13,7 @@ namespace {
 
 /// In picoseconds, so that sums are exact.
 struct Charges {
-  Picoseconds compute{}, tp{}, cp{}, pp{}, dp{}, optimizer{}, wait{};
+  Picoseconds compute{}, tp{}, cp{}, ep{}, pp{}, dp{}, optimizer{}, wait{};
 
   Picoseconds& of(Category category) {
     switch (category) {
@@ -28,6 +28,8 @@ struct Charges {
         return tp;
       case Category::cp:
         return cp;
+      case Category::ep:
+        return ep;
       case Category::pp:
         return pp;
       case Category::dp:
@@ -37,14 +39,14 @@ struct Charges {
     return wait;
   }
   Charges& operator+=(const Charges& more) {
-    for (const auto kind : {&Charges::compute, &Charges::tp, &Charges::cp, &Charges::pp, &Charges::dp,
+    for (const auto kind : {&Charges::compute, &Charges::tp, &Charges::cp, &Charges::ep, &Charges::pp, &Charges::dp,
                             &Charges::optimizer, &Charges::wait})
       this->*kind += more.*kind;
     return *this;
   }
   PathTimes times() const {
     return {to_seconds(compute),   to_seconds(tp),   to_seconds(pp), to_seconds(dp),
-            to_seconds(optimizer), to_seconds(wait), to_seconds(cp)};
+            to_seconds(optimizer), to_seconds(wait), to_seconds(cp), to_seconds(ep)};
   }
 };
 

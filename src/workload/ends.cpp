@@ -80,8 +80,10 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
   if (!in.options.optimizer) return {};
   const KernelTimer timer(in);
   const double g = in.options.gradient_bytes;
-  const double held = stage_parameters(in, stage).total();
-  const double part = held / in.layout.shards(), owned = in.options.zero >= 1 ? part : held;
+  const RankParameters parameters = stage_parameters(in, stage);
+  const double held = parameters.total(), apart = in.layout.experts_apart() ? parameters.experts : 0;
+  const double part = (held - apart) / in.layout.shards() + (apart > 0 ? apart / in.layout.expert_replicas() : 0);
+  const double owned = in.options.zero >= 1 ? part : held;
   return {timer.memory("gradient norm", Volume(g * owned)),
           timer.memory("adam", Volume((g + timer.precision().adam) * owned)),
           timer.memory("zero gradients", Volume(g * (in.options.zero >= 2 ? part : held)))};

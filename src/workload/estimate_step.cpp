@@ -118,6 +118,7 @@ StepEstimate estimate_step(const StepPlan& plan) {
   e.breakdown.compute = m * slowest.compute_time();
   e.breakdown.tp_exposed = m * slowest.tp_time();
   e.breakdown.cp_exposed = m * slowest.cp_time();
+  e.breakdown.ep_exposed = m * slowest.ep_time();
   e.breakdown.pp_exposed = e.terms.transfers;
   e.breakdown.dp_exposed = e.terms.gradients.exposed() + e.terms.sharding.exposed() + slowest.gather;
   e.breakdown.optimizer = slowest.optimizer_time();

@@ -23,33 +23,41 @@ using namespace workload;
 LayerTimes layer_times(const StagePlan& stage) {
   const Unit* layer = nullptr;
   for (const Unit& u : stage.units)
-    if (u.kind == UnitKind::layer) layer = &u;
+    if (u.kind == UnitKind::expert_layer || (u.kind == UnitKind::layer && layer == nullptr)) layer = &u;
   check(layer != nullptr, "every stage has a layer");
   const UnitWork& work = stage.work(*layer);
-  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}};
+  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}};
   t.tp_comm = t.tp_exposed =
       work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
   t.cp_comm = work.sum_of([](const Stretch& s) { return s.category == Category::cp ? s.time : s.beside; });
   t.cp_exposed = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
+  t.ep_comm = work.sum_of([](const Stretch& s) { return s.category == Category::ep ? s.time : Seconds{}; });
   return t;
+}
+
+std::string name_of(const Unit& unit) {
+  if (unit.kind == UnitKind::layer) return "layer";
+  return unit.kind == UnitKind::expert_layer ? "expert layer" : unit.label;
 }
 
 StageTerms stage_terms(const StepPlan& plan) {
   const StagePlan& stage = plan.stages[plan.slowest()];
   StageTerms terms{static_cast<int>(plan.slowest()), {}, stage.optimizer, stage.gather};
-  std::optional<std::size_t> last;
+  std::vector<std::size_t> works;
   for (const Unit& unit : stage.units) {
-    if (last == unit.work) {
-      ++terms.units.back().count;
+    const auto same = std::find(works.begin(), works.end(), unit.work);
+    if (same != works.end()) {
+      ++terms.units[static_cast<std::size_t>(same - works.begin())].count;
       continue;
     }
-    last = unit.work;
+    works.push_back(unit.work);
     const UnitWork& work = stage.work(unit);
-    terms.units.push_back({unit.kind == UnitKind::layer ? "layer" : unit.label, 1, {}, {}, {}});
+    terms.units.push_back({name_of(unit), 1, {}, {}, {}, {}});
     StageTerms::Unit& of = terms.units.back();
     of.compute = work.sum_of([](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
     of.tp = work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
     of.cp = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
+    of.ep = work.sum_of([](const Stretch& s) { return s.category == Category::ep ? s.time : Seconds{}; });
   }
   return terms;
 }
@@ -188,9 +196,9 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
   if (Diagnostics wrong = name_algorithms(result, fabric, policy); !wrong.empty()) return wrong;
 
   result.operations = layer_operations(in);
-  if (const LayerTimes& layer = result.layer; layer.tp_comm > Seconds{})
-    result.compute_to_communication =
-        (layer.forward + layer.backward - layer.tp_comm - layer.cp_exposed) / layer.tp_comm;
+  const LayerTimes& layer = result.layer;
+  if (const Seconds waits = layer.tp_comm + layer.ep_comm; waits > Seconds{})
+    result.compute_to_communication = (layer.forward + layer.backward - waits - layer.cp_exposed) / waits;
   const StepRates achieved = rates(in, result.step);
   result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;
   result.model_flops_per_gpu = achieved.model_flops_per_gpu;

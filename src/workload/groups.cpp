@@ -23,6 +23,17 @@ Digits digits(const ParallelLayout& l) {
   return {{1, l.tp}, {l.tp, l.cp}, {l.tp * l.cp * l.dp, l.pp}, {l.tp * l.cp, l.dp}};
 }
 
+/// How the experts of a stage cut its ranks: digits beside those above.
+struct ExpertDigits {
+  Digit tp, ep, replicas;
+};
+ExpertDigits expert_digits(const ParallelLayout& l) {
+  const int etp = l.expert_tp();
+  if (l.order == RankOrder::tp_cp_ep_dp_pp) return {{1, etp}, {etp, l.ep}, {etp * l.ep, l.expert_replicas()}};
+  const int stride = digits(l).dp.stride;
+  return {{1, etp}, {stride, l.ep}, {stride * l.ep, l.dp / l.ep}};
+}
+
 Group along(Rank rank, const Digit& digit) {
   const int first = static_cast<int>(rank.value()) - digit.of(rank) * digit.stride;
   return Group::strided(Rank(static_cast<std::uint32_t>(first)), digit.stride, digit.size);
@@ -40,6 +51,8 @@ std::string_view to_string(Dimension dimension) {
       return "dp";
     case Dimension::cp:
       return "cp";
+    case Dimension::ep:
+      return "ep";
   }
   check(false, "a known dimension");
   return {};
@@ -47,8 +60,7 @@ std::string_view to_string(Dimension dimension) {
 
 Coordinates coordinates(const ParallelLayout& l, Rank rank) {
   const Digits d = digits(l);
-  const int dp = d.dp.of(rank);
-  return {d.tp.of(rank), d.pp.of(rank), dp, d.cp.of(rank), dp % l.ep};
+  return {d.tp.of(rank), d.pp.of(rank), d.dp.of(rank), d.cp.of(rank), expert_digits(l).ep.of(rank)};
 }
 
 Rank rank_at(const ParallelLayout& l, const Coordinates& c) {
@@ -59,9 +71,12 @@ Rank rank_at(const ParallelLayout& l, const Coordinates& c) {
 
 RankGroups groups_of(const ParallelLayout& l, Rank rank) {
   const Digits d = digits(l);
-  // Experts are spread over `ep` neighbouring replicas: the fast part of the dp digit.
-  const Digit ep{d.dp.stride, l.ep};
-  return {rank, along(rank, d.tp), along(rank, d.pp), along(rank, d.dp), along(rank, d.cp), along(rank, ep)};
+  return {rank,
+          along(rank, d.tp),
+          along(rank, d.pp),
+          along(rank, d.dp),
+          along(rank, d.cp),
+          along(rank, expert_digits(l).ep)};
 }
 
 namespace {
@@ -82,9 +97,12 @@ Group shard_copies(const ParallelLayout& l, Rank rank) {
   return along(rank, {replica_digit(l).stride * l.shards(), l.shard_copies()});
 }
 
+Group expert_tp_group(const ParallelLayout& l, Rank rank) { return along(rank, expert_digits(l).tp); }
+Group expert_replica_group(const ParallelLayout& l, Rank rank) { return along(rank, expert_digits(l).replicas); }
+
 std::vector<Group> all_groups(const ParallelLayout& l, Dimension dimension) {
   const Digits d = digits(l);
-  const std::array<Digit, 4> by_dimension{d.tp, d.pp, d.dp, d.cp};
+  const std::array<Digit, 5> by_dimension{d.tp, d.pp, d.dp, d.cp, expert_digits(l).ep};
   const Digit digit = by_dimension[static_cast<std::size_t>(dimension)];
   std::vector<Group> groups;
   for (int r = 0; r < l.world(); ++r) {

@@ -22,17 +22,18 @@ KernelTimer::KernelTimer(const StepInputs& inputs) : inputs_(inputs) {
   precision_ = *precision;
 }
 
-Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopRate peak) const {
+Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopRate peak, double kernels) const {
   const Seconds compute = op.flops.value() > 0 ? op.flops / (peak * kernel.compute) : Seconds{};
   const Seconds memory = op.bytes / (inputs_.gpu.memory_bandwidth * kernel.memory);
-  op.time = kernel.overhead + std::max(compute, memory);
-  op.bound = kernel.overhead > std::max(compute, memory) ? "overhead" : memory > compute ? "memory" : "compute";
+  const Seconds overhead = kernels * kernel.overhead;
+  op.time = overhead + std::max(compute, memory);
+  op.bound = overhead > std::max(compute, memory) ? "overhead" : memory > compute ? "memory" : "compute";
   return op;
 }
 
-Operation KernelTimer::linear(std::string name, Flops flops, Volume bytes) const {
+Operation KernelTimer::linear(std::string name, Flops flops, Volume bytes, double matrices) const {
   return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.linear},
-               entry(inputs_.kernels.gemm, precision_.linear), entry(inputs_.gpu.peak, precision_.linear));
+               entry(inputs_.kernels.gemm, precision_.linear), entry(inputs_.gpu.peak, precision_.linear), matrices);
 }
 
 Operation KernelTimer::core_gemm(std::string name, Flops flops, Volume bytes) const {

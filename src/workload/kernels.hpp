@@ -18,7 +18,8 @@ class KernelTimer {
 
   const Precision& precision() const { return precision_; }
 
-  Operation linear(std::string name, Flops, Volume) const;     ///< GEMM of a linear layer
+  /// GEMM of a linear layer, or `matrices` of them one after the other: each has its overhead.
+  Operation linear(std::string name, Flops, Volume, double matrices = 1) const;
   Operation core_gemm(std::string name, Flops, Volume) const;  ///< GEMM of unfused attention or the logits
   /// The same where rows of the operands are no multiple of 16 bytes long: tensor cores cannot be fed, and vector units
   /// compute at their fp32 rate (NVIDIA, Matrix multiplication background user's guide, "Requirements to use tensor
@@ -28,7 +29,7 @@ class KernelTimer {
   Operation memory(std::string name, Volume) const;        ///< element-wise, norms, optimizer
 
  private:
-  Operation timed(Operation, const KernelEfficiency&, FlopRate peak) const;
+  Operation timed(Operation, const KernelEfficiency&, FlopRate peak, double kernels = 1) const;
 
   const StepInputs& inputs_;
   Precision precision_;

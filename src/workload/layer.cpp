@@ -19,6 +19,24 @@
 //            gradients: 2c - 1 messages. Tokens lie so that causal work is equal (each rank an early and a late piece)
 //   ulysses  an all-to-all of q, k and v before the core (w b (s/c) (a + 2k) d/t) and of its output behind it, backward
 //            the same; the core has all tokens of a/(t c) heads, and where there are fewer KV heads than ranks copies
+// Latent attention (DeepSeek-V2): down into the ranks r_q and r_kv + d_r on a rank's own rows (T'), by matrices that
+// every TP rank has; TP gathers w T (r_q + r_kv + d_r) instead of hidden states; up to heads and the core with keys of
+// d_n + d_r and values of d_v elements. Without a query rank the hidden states are gathered, and the way down is of T
+// rows. Experts (Megatron-Core's all-to-all dispatcher), K of E for each of T' rows, over EP e and expert TP t_e:
+//   router             a GEMM of T' h E, top-k 3 x 4 T'E
+//   permute, unpermute w (T' + T'K) h each, both ways
+//   dispatch, combine  all-to-all of w T'K h x load among e ranks; backward the same two
+//   gather, scatter    w T'K t_e h x load among the t_e ranks of an expert; backward the same two
+//   sort               2 w T'K t_e h x load before and after the experts of several ranks, both ways
+//   experts            grouped GEMMs of T'K t_e x load rows against E/e matrices: a GEMM's overhead for each matrix,
+//   and
+//                      the rate of one GEMM of all rows (SimuMax's measured ones, B200, 160 and 80 matrices of 5120 x
+//                      3072 and 24640 rows: 1.73 and 0.89 ms; so counted 1.69 and 0.89)
+//   shared experts     an MLP of all T tokens, with TP's gather and scatter; its gate is left out
+// load: expert_load, of the busiest rank, whom the others wait for. Left out: hiding of these exchanges, tokens sent
+// once to a node for several of its experts, loss of balance among the experts of one rank, the losses that keep the
+// balance.
+//
 // Full attention matrices are computed by unfused kernels, half of them (causal) by flash. Sources: Korthikanti
 // et al. 2022, Megatron-LM's fused kernels, Dao et al. 2022. Left out: launch gaps, transposes, casts.
 #include <algorithm>
@@ -36,32 +54,46 @@ Share::Share(const StepInputs& in) {
   tokens = b * s / c;
   rows = in.layout.sequence_parallel ? tokens / t : tokens;
   hidden = m.hidden;
-  query = static_cast<double>(m.heads) * m.head_dim / t;
-  key = static_cast<double>(kv_heads_per_rank(m, in.layout.tp)) * m.head_dim;
+  const double keys = kv_heads_per_rank(m, in.layout.tp);
+  query = static_cast<double>(m.heads) * m.key_dim() / t;
+  key = keys * m.key_dim();
+  value = keys * m.value_dim();
+  output = static_cast<double>(m.heads) * m.value_dim() / t;
+  if (m.latent.kv_rank > 0) latent = m.latent.q_rank + m.latent.kv_rank + m.latent.rope;
   ffn = m.ffn / t;
   vocab = m.vocab / t;
   lse = b * m.heads * s / (t * c);
   scores = lse * s;
-  core = Flops(2 * scores * m.head_dim);
+  core = Flops(2 * scores * m.key_dim());
+  of_values = static_cast<double>(m.value_dim()) / m.key_dim();
+  if (m.experts.count == 0) return;
+  const double etp = in.layout.expert_tp();
+  sent = rows * m.experts.top_k;
+  taken = sent * etp * expert_load(in.options, in.layout);
+  shared = m.experts.shared_ffn / t;
+  expert = m.experts.ffn / etp;
+  local_experts = static_cast<double>(m.experts.count) / in.layout.ep;
 }
 
-Operation LinearKernels::forward(const Linear& l) const {
+Operation LinearKernels::forward(const Linear& l, double rows, double matrices) const {
   const Precision& p = timer_.precision();
-  return timer_.linear(l.name, Flops(2 * tokens_ * l.in * l.out),
-                       Volume(p.operand * (tokens_ * l.in + l.in * l.out) + p.activation * tokens_ * l.out));
+  return timer_.linear(l.name, Flops(2 * rows * l.in * l.out),
+                       Volume(p.operand * (rows * l.in + matrices * l.in * l.out) + p.activation * rows * l.out),
+                       matrices);
 }
 
-Operation LinearKernels::input_gradient(const Linear& l) const {
+Operation LinearKernels::input_gradient(const Linear& l, double rows, double matrices) const {
   const Precision& p = timer_.precision();
-  return timer_.linear(std::string(l.name) + " input gradient", Flops(2 * tokens_ * l.in * l.out),
-                       Volume(p.operand * (tokens_ * l.out + l.in * l.out) + p.activation * tokens_ * l.in));
+  return timer_.linear(std::string(l.name) + " input gradient", Flops(2 * rows * l.in * l.out),
+                       Volume(p.operand * (rows * l.out + matrices * l.in * l.out) + p.activation * rows * l.in),
+                       matrices);
 }
 
-Operation LinearKernels::weight_gradient(const Linear& l) const {
+Operation LinearKernels::weight_gradient(const Linear& l, double rows, double matrices) const {
   const Precision& p = timer_.precision();
   const double accumulate = 2.0 * in_.options.gradient_bytes;
-  return timer_.linear(std::string(l.name) + " weight gradient", Flops(2 * tokens_ * l.in * l.out),
-                       Volume(p.operand * tokens_ * (l.in + l.out) + accumulate * l.in * l.out));
+  return timer_.linear(std::string(l.name) + " weight gradient", Flops(2 * rows * l.in * l.out),
+                       Volume(p.operand * rows * (l.in + l.out) + accumulate * matrices * l.in * l.out), matrices);
 }
 
 TpCollectives::TpCollectives(const ParallelLayout& layout) {
@@ -74,11 +106,14 @@ std::vector<Segment> joined(std::vector<Segment> segments) {
   std::vector<Segment> result;
   for (Segment& s : segments) {
     const auto stands_alone = [](const Segment& x) { return x.ring_messages > 0; };
-    if (!result.empty() && !result.back().then && result.back().all_to_all_bytes == 0 && !stands_alone(result.back()) &&
-        !stands_alone(s) && result.back().category == s.category) {
+    const bool open = !result.empty() && !result.back().then && !result.back().exchange &&
+                      result.back().all_to_all_bytes == 0 && !stands_alone(result.back());
+    if (open && !stands_alone(s) && result.back().category == s.category) {
       std::vector<Operation>& operations = result.back().operations;
       operations.insert(operations.end(), s.operations.begin(), s.operations.end());
       result.back().then = s.then;
+      result.back().then_bytes = s.then_bytes;
+      result.back().exchange = s.exchange;
       result.back().all_to_all_bytes = s.all_to_all_bytes;
       result.back().name = s.name;
     } else {
@@ -99,67 +134,51 @@ void extend(std::vector<T>& to, const std::vector<T>& more) {
 
 class Layer {
  public:
-  explicit Layer(const StepInputs& in)
+  Layer(const StepInputs& in, bool with_experts)
       : in_(in),
+        with_experts_(with_experts),
+        latent_(in.model.latent.kv_rank > 0),
         timer_(in),
         share_(in),
         linear_(in, timer_, share_),
         tp_(in.layout),
         w_(timer_.precision().activation),
         qkv_{"qkv", share_.hidden, share_.query + 2 * share_.key},
-        projection_{"projection", share_.query, share_.hidden},
+        projection_{"projection", share_.output, share_.hidden},
         up_{in.model.gated_mlp ? "mlp up+gate" : "mlp up", share_.hidden, (in.model.gated_mlp ? 2 : 1) * share_.ffn},
-        down_{"mlp down", share_.ffn, share_.hidden} {}
+        down_{"mlp down", share_.ffn, share_.hidden} {
+    if (latent_) take_latent();
+    if (with_experts_) take_experts();
+  }
 
   std::vector<Segment> forward(Category category) const {
-    Operations before{linear_.forward(qkv_)};
-    extend(before, rotary("rotary"));
-    const Operations mlp{linear_.forward(up_), activation_forward(), linear_.forward(down_)};
-    std::vector<Segment> all{{"attention norm", category, {norm_forward("attention norm")}, tp_.gather},
-                             {"attention heads", category, before, std::nullopt, 0, 0, query_exchange()}};
-    extend(all, core_forward(category, output_exchange()));
-    all.push_back({"attention", category, {linear_.forward(projection_)}, tp_.reduce});
-    all.push_back(
-        {"mlp norm", category, {residual_forward("attention residual"), norm_forward("mlp norm")}, tp_.gather});
-    all.push_back({"mlp", category, mlp, tp_.reduce});
-    all.push_back({"residual", category, {residual_forward("mlp residual")}, std::nullopt});
+    std::vector<Segment> all = attention_forward(category);
+    extend(all, with_experts_ ? experts_forward(category) : mlp_forward(category));
     return joined(std::move(all));
   }
 
   /// Sequence parallelism gathers the gradient where the forward scattered, scatters where it gathered, and
   /// gathers the input of the column-parallel matrices once more for their weight gradients.
   std::vector<Segment> backward() const {
-    Operations mlp = linear_backward(down_, 0);
-    mlp.push_back(activation_backward());
+    std::vector<Segment> all = with_experts_ ? experts_backward() : mlp_backward();
     Operations between{norm_backward("mlp norm"), branch_sum("attention residual")};
     extend(between, residual_backward("attention residual"));
-    std::vector<Segment> all{
-        {"mlp residual", Category::backward, residual_backward("mlp residual"), tp_.gather},
-        {"mlp down", Category::backward, mlp, splits() ? std::nullopt : tp_.gather},
-        {"mlp", Category::backward, linear_backward(up_, up_.out), tp_.reduce},
-        {"mlp norm", Category::backward, between, tp_.gather},
-        {"projection", Category::backward, linear_backward(projection_, 0), std::nullopt, 0, 0, output_exchange()}};
+    extend(all, {{"mlp norm", Category::backward, between, tp_.gather},
+                 {"projection", Category::backward, linear_backward(projection_, 0), std::nullopt, 0, 0,
+                  output_exchange()}});
     if (in_.options.recompute == Recompute::selective) extend(all, core_forward(Category::recompute, 0));
     extend(all, core_backward());
-    all.push_back(
-        {"attention core", Category::backward, rotary("rotary gradient"), splits() ? std::nullopt : tp_.gather});
-    all.push_back({"attention", Category::backward, linear_backward(qkv_, qkv_.out), tp_.reduce});
-    all.push_back({"attention norm",
-                   Category::backward,
-                   {norm_backward("attention norm"), branch_sum("layer input")},
-                   std::nullopt});
+    extend(all, heads_backward());
     return joined(all);
   }
 
   /// What a zero-bubble backward leaves out, with the inputs that sequence parallelism gathers for it.
   std::vector<Segment> weights() const {
     if (!splits()) return {};
-    Operations mlp = weight_gradients(up_, up_.out), attention = weight_gradients(qkv_, qkv_.out);
-    extend(mlp, weight_gradients(down_, 0));
-    extend(attention, weight_gradients(projection_, 0));
-    return joined({{"mlp input", Category::backward, {}, tp_.gather},
-                   {"mlp weights", Category::backward, mlp, tp_.gather},
-                   {"attention weights", Category::backward, attention, std::nullopt}});
+    const bool tp_inputs = !with_experts_ || share_.shared > 0;
+    return joined({{"mlp input", Category::backward, {}, tp_inputs ? tp_.gather : std::nullopt},
+                   {"mlp weights", Category::backward, mlp_weights(), tp_.gather, 0, 0, 0, heads_bytes()},
+                   {"attention weights", Category::backward, attention_weights(), std::nullopt}});
   }
 
   Segments all() const {
@@ -170,6 +189,241 @@ class Layer {
   }
 
  private:
+  // --- latent attention ---
+
+  bool compresses_queries() const { return latent_ && in_.model.latent.q_rank > 0; }
+  /// Into the small ranks each rank works on the rows that it has; of queries that are not compressed it needs all.
+  double rows_down() const { return compresses_queries() ? share_.rows : share_.tokens; }
+  /// Of what TP gathers before the heads; 0: the hidden states.
+  double heads_bytes() const { return compresses_queries() ? w_ * share_.tokens * share_.latent : 0; }
+
+  void take_latent() {
+    const LatentAttention& a = in_.model.latent;
+    const double q = a.q_rank, kv = a.kv_rank, heads = static_cast<double>(in_.model.heads) / in_.layout.tp;
+    q_down_ = {"q down", share_.hidden, q};
+    kv_down_ = {"kv down", share_.hidden, kv + a.rope};
+    q_up_ = {q > 0 ? "q up" : "q", q > 0 ? q : share_.hidden, share_.query};
+    kv_up_ = {"kv up", kv, heads * a.nope + share_.value};
+  }
+
+  Operation latent_norm(const char* name, double passes) const {
+    return memory(name, passes * w_ * rows_down() * (in_.model.latent.q_rank + in_.model.latent.kv_rank));
+  }
+  Operations down_forward() const {
+    Operations ops;
+    if (compresses_queries()) ops.push_back(linear_.forward(q_down_, rows_down()));
+    ops.push_back(linear_.forward(kv_down_, rows_down()));
+    ops.push_back(latent_norm("latent norm", 2));
+    return ops;
+  }
+  Operations down_backward() const {
+    Operations ops{latent_norm("latent norm gradient", 5)};
+    for (const Linear* l : {&kv_down_, &q_down_}) {
+      if (l == &q_down_ && !compresses_queries()) continue;
+      ops.push_back(linear_.input_gradient(*l, rows_down()));
+      if (!splits()) ops.push_back(linear_.weight_gradient(*l, rows_down()));
+    }
+    return ops;
+  }
+
+  // --- attention ---
+
+  std::vector<Segment> attention_forward(Category category) const {
+    Operations norm{norm_forward("attention norm")}, before;
+    if (compresses_queries()) extend(norm, down_forward());
+    if (latent_) {
+      before.push_back(linear_.forward(q_up_));
+      if (!compresses_queries()) extend(before, down_forward());
+      before.push_back(linear_.forward(kv_up_));
+    } else {
+      before.push_back(linear_.forward(qkv_));
+    }
+    extend(before, rotary("rotary"));
+    std::vector<Segment> all{{"attention norm", category, norm, tp_.gather, 0, 0, 0, heads_bytes()},
+                             {"attention heads", category, before, std::nullopt, 0, 0, query_exchange()}};
+    extend(all, core_forward(category, output_exchange()));
+    all.push_back({"attention", category, {linear_.forward(projection_)}, tp_.reduce});
+    return all;
+  }
+
+  /// From the gradients of queries, keys and values to that of the layer's input.
+  std::vector<Segment> heads_backward() const {
+    Operations heads, norm;
+    if (latent_) {
+      heads = linear_backward(kv_up_, 0);
+      if (!compresses_queries()) extend(heads, down_backward());
+      extend(heads, linear_backward(q_up_, 0));
+      if (compresses_queries()) norm = down_backward();
+    } else {
+      heads = linear_backward(qkv_, qkv_.out);
+    }
+    extend(norm, {norm_backward("attention norm"), branch_sum("layer input")});
+    return {{"attention core", Category::backward, rotary("rotary gradient"), splits() ? std::nullopt : tp_.gather, 0,
+             0, 0, heads_bytes()},
+            {"attention", Category::backward, heads, tp_.reduce, 0, 0, 0, heads_bytes()},
+            {"attention norm", Category::backward, norm, std::nullopt}};
+  }
+
+  Operations attention_weights() const {
+    Operations ops;
+    if (latent_) {
+      ops = weight_gradients(q_up_, 0);
+      extend(ops, weight_gradients(kv_up_, 0));
+      if (compresses_queries()) ops.push_back(linear_.weight_gradient(q_down_, rows_down()));
+      ops.push_back(linear_.weight_gradient(kv_down_, rows_down()));
+    } else {
+      ops = weight_gradients(qkv_, qkv_.out);
+    }
+    extend(ops, weight_gradients(projection_, 0));
+    return ops;
+  }
+
+  // --- the MLP ---
+
+  std::vector<Segment> mlp_forward(Category category) const {
+    const Operations mlp{linear_.forward(up_), activation_forward("activation", share_.tokens, share_.ffn),
+                         linear_.forward(down_)};
+    return {{"mlp norm", category, {residual_forward("attention residual"), norm_forward("mlp norm")}, tp_.gather},
+            {"mlp", category, mlp, tp_.reduce},
+            {"residual", category, {residual_forward("mlp residual")}, std::nullopt}};
+  }
+
+  std::vector<Segment> mlp_backward() const {
+    Operations mlp = linear_backward(down_, 0);
+    mlp.push_back(activation_backward("activation", share_.tokens, share_.ffn));
+    return {{"mlp residual", Category::backward, residual_backward("mlp residual"), tp_.gather},
+            {"mlp down", Category::backward, mlp, splits() ? std::nullopt : tp_.gather},
+            {"mlp", Category::backward, linear_backward(up_, up_.out), tp_.reduce}};
+  }
+
+  Operations mlp_weights() const {
+    Operations ops;
+    if (!with_experts_ || share_.shared > 0) {
+      ops = weight_gradients(up_, with_experts_ ? 0 : up_.out);
+      extend(ops, weight_gradients(down_, 0));
+    }
+    if (with_experts_) {
+      ops.push_back(grouped_weights(expert_up_));
+      ops.push_back(grouped_weights(expert_down_));
+      ops.push_back(router_gemm("router weight gradient"));
+    }
+    return ops;
+  }
+
+  // --- experts ---
+
+  void take_experts() {
+    const bool gated = in_.model.gated_mlp;
+    up_ = {gated ? "shared up+gate" : "shared up", share_.hidden, (gated ? 2 : 1) * share_.shared};
+    down_ = {"shared down", share_.shared, share_.hidden};
+    expert_up_ = {gated ? "experts up+gate" : "experts up", share_.hidden, (gated ? 2 : 1) * share_.expert};
+    expert_down_ = {"experts down", share_.expert, share_.hidden};
+  }
+
+  /// Dispatch, or combine: between ranks that have other experts.
+  std::optional<ExpertExchange> all_to_all() const {
+    if (in_.layout.ep == 1) return std::nullopt;
+    return ExpertExchange{false, CollectiveKind::alltoall, dispatch_bytes(in_)};
+  }
+  /// Ranks that share an expert compute the rows of all of them.
+  std::optional<ExpertExchange> within_expert(CollectiveKind kind) const {
+    if (in_.layout.expert_tp() == 1) return std::nullopt;
+    return ExpertExchange{true, kind, w_ * share_.taken * share_.hidden};
+  }
+
+  /// Between dispatch and combine of a pass.
+  std::vector<Segment> between_exchanges(Category category, const Operations& ops) const {
+    const auto segment = [&](const char* name, Operations kernels, std::optional<ExpertExchange> exchange) {
+      return Segment{name, category, std::move(kernels), std::nullopt, 0, 0, 0, 0, exchange};
+    };
+    return {segment("experts gather", {}, within_expert(CollectiveKind::all_gather)),
+            segment("experts scatter", ops, within_expert(CollectiveKind::reduce_scatter)),
+            segment("experts combine", {}, all_to_all())};
+  }
+
+  std::vector<Segment> experts_forward(Category category) const {
+    const bool shared = share_.shared > 0;
+    std::vector<Segment> all{{"mlp norm",
+                              category,
+                              {residual_forward("attention residual"), norm_forward("mlp norm")},
+                              shared ? tp_.gather : std::nullopt}};
+    if (shared)
+      all.push_back({"shared experts",
+                     category,
+                     {linear_.forward(up_), activation_forward("shared activation", share_.tokens, share_.shared),
+                      linear_.forward(down_)},
+                     tp_.reduce});
+    all.push_back({"experts dispatch",
+                   category,
+                   {router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count),
+                    permutation("permute")},
+                   std::nullopt,
+                   0,
+                   0,
+                   0,
+                   0,
+                   all_to_all()});
+    Operations experts = sorting("sort by expert");
+    extend(experts, {grouped(expert_up_), activation_forward("experts activation", share_.taken, share_.expert),
+                     grouped(expert_down_)});
+    extend(experts, sorting("sort by rank"));
+    extend(all, between_exchanges(category, experts));
+    Operations last{permutation("unpermute")};
+    if (shared) last.push_back(memory("shared experts sum", 3 * w_ * per_row()));
+    last.push_back(residual_forward("mlp residual"));
+    all.push_back({"residual", category, last, std::nullopt});
+    return all;
+  }
+
+  std::vector<Segment> experts_backward() const {
+    const bool shared = share_.shared > 0;
+    Operations first = residual_backward("mlp residual");
+    first.push_back(permutation("unpermute gradient"));
+    std::vector<Segment> all{{"experts dispatch", Category::backward, first, std::nullopt, 0, 0, 0, 0, all_to_all()}};
+    Operations experts = sorting("sort by expert");
+    extend(experts, grouped_backward(expert_down_));
+    experts.push_back(activation_backward("experts activation", share_.taken, share_.expert));
+    extend(experts, grouped_backward(expert_up_));
+    extend(experts, sorting("sort by rank"));
+    extend(all, between_exchanges(Category::backward, experts));
+    Operations router{permutation("permute gradient"), router_gemm("router input gradient")};
+    if (!splits()) router.push_back(router_gemm("router weight gradient"));
+    all.push_back({"router", Category::backward, router, shared ? tp_.gather : std::nullopt});
+    if (!shared) return all;
+    Operations down = linear_backward(down_, 0);
+    down.push_back(activation_backward("shared activation", share_.tokens, share_.shared));
+    extend(all, {{"shared down", Category::backward, down, splits() ? std::nullopt : tp_.gather},
+                 {"shared experts", Category::backward, linear_backward(up_, 0), tp_.reduce}});
+    return all;
+  }
+
+  Operation grouped(const Linear& l) const { return linear_.forward(l, share_.taken, share_.local_experts); }
+  Operation grouped_weights(const Linear& l) const {
+    return linear_.weight_gradient(l, share_.taken, share_.local_experts);
+  }
+  Operations grouped_backward(const Linear& l) const {
+    Operations ops{linear_.input_gradient(l, share_.taken, share_.local_experts)};
+    if (!splits()) ops.push_back(grouped_weights(l));
+    return ops;
+  }
+
+  Operation router_gemm(const char* name) const {
+    const double experts = in_.model.experts.count, rows = share_.rows, h = share_.hidden;
+    return timer_.core_gemm(name, Flops(2 * rows * h * experts),
+                            Volume(w_ * (rows * h + h * experts + rows * experts)));
+  }
+  /// Each row to the places of its experts, or back from them.
+  Operation permutation(const char* name) const {
+    return memory(name, w_ * (share_.rows + share_.sent) * share_.hidden);
+  }
+  /// What came from several ranks, by its expert, and back.
+  Operations sorting(const char* name) const {
+    if (share_.local_experts <= 1 || (in_.layout.ep == 1 && in_.layout.expert_tp() == 1)) return {};
+    return {memory(name, 2 * w_ * share_.taken * share_.hidden)};
+  }
+
+  // --- kernels of all of them ---
+
   double per_row() const { return share_.rows * share_.hidden; }
   Operation memory(std::string name, double bytes) const { return timer_.memory(std::move(name), Volume(bytes)); }
 
@@ -205,11 +459,11 @@ class Layer {
     return ops;
   }
 
-  Operation activation_forward() const {
-    return memory("activation", (in_.model.gated_mlp ? 3 : 2) * w_ * share_.tokens * share_.ffn);
+  Operation activation_forward(const char* name, double rows, double width) const {
+    return memory(name, (in_.model.gated_mlp ? 3 : 2) * w_ * rows * width);
   }
-  Operation activation_backward() const {
-    return memory("activation gradient", (in_.model.gated_mlp ? 5 : 3) * w_ * share_.tokens * share_.ffn);
+  Operation activation_backward(const char* name, double rows, double width) const {
+    return memory(std::string(name) + " gradient", (in_.model.gated_mlp ? 5 : 3) * w_ * rows * width);
   }
   /// Models with learned positions have none.
   Operations rotary(const char* name) const {
@@ -217,42 +471,52 @@ class Layer {
     return {memory(name, 2 * w_ * share_.tokens * (share_.query + share_.key))};
   }
 
-  Flops flash_flops(double products) const {
-    const double s = in_.batch.sequence;
+  /// Of products with queries or keys, and with values or their gradients.
+  Flops flash_flops(double of_keys, double of_values) const {
+    const double s = in_.batch.sequence, products = of_keys + of_values * share_.of_values;
     return share_.core * (products * (in_.model.causal ? (s + 1) / (2 * s) : 1.0));
   }
-  Operation core_gemm(const char* name, double head_elements) const {
-    const Volume bytes(w_ * (share_.tokens * head_elements + share_.scores));
+  /// Of two products of keys or of values one.
+  Operation core_gemm(const char* name, bool of_values) const {
+    const double elements = of_values ? share_.output + share_.value : share_.query + share_.key;
+    const Flops flops = share_.core * (of_values ? share_.of_values : 1);
+    const Volume bytes(w_ * (share_.tokens * elements + share_.scores));
     constexpr double row_bytes = 16;
-    const bool aligned = std::fmod(w_ * in_.model.head_dim, row_bytes) == 0;
-    return aligned ? timer_.core_gemm(name, share_.core, bytes) : timer_.unaligned_gemm(name, share_.core, bytes);
+    const int head_dim = of_values ? in_.model.value_dim() : in_.model.key_dim();
+    const bool aligned = std::fmod(w_ * head_dim, row_bytes) == 0;
+    return aligned ? timer_.core_gemm(name, flops, bytes) : timer_.unaligned_gemm(name, flops, bytes);
   }
 
   bool ring() const { return in_.layout.cp > 1 && in_.layout.cp_exchange == ContextExchange::ring; }
   bool ulysses() const { return in_.layout.cp > 1 && in_.layout.cp_exchange == ContextExchange::ulysses; }
-  double output_exchange() const { return ulysses() ? w_ * share_.tokens * share_.query : 0; }
+  double output_exchange() const { return ulysses() ? w_ * share_.tokens * share_.output : 0; }
   double query_exchange() const {
-    const double keys = std::max(share_.key, static_cast<double>(in_.layout.cp) * in_.model.head_dim);
-    return ulysses() ? w_ * share_.tokens * (share_.query + 2 * keys) : 0;
+    const double cp = in_.layout.cp;
+    const double keys = std::max(share_.key, cp * in_.model.key_dim());
+    const double values = std::max(share_.value, cp * in_.model.value_dim());
+    return ulysses() ? w_ * share_.tokens * (share_.query + keys + values) : 0;
   }
 
-  /// A kernel of flash attention that reads and writes `moved` times queries and so often keys.
-  Operation flash(const std::string& name, double products, double moved) const {
-    double q = share_.query, k = share_.key, tokens = share_.tokens;
+  /// A kernel of flash attention: forward, or the five products of the backward, which reads and writes twice as much.
+  Operation flash(const std::string& name, bool backward) const {
+    double q = share_.query + share_.output, k = share_.key + share_.value, tokens = share_.tokens;
     if (ulysses()) {
       const double c = in_.layout.cp;
       q /= c;
-      k = std::max(k / c, static_cast<double>(in_.model.head_dim));
+      k = std::max(k / c, static_cast<double>(in_.model.key_dim() + in_.model.value_dim()));
       tokens *= c;
     }
-    return timer_.flash(name, flash_flops(products),
-                        Volume(w_ * tokens * (moved * q + moved * k) + 2 * moved * share_.lse));
+    return flash_kernel(name, backward, 1, tokens, q + k);
   }
   /// The same with the keys and values of one rank of the ring.
-  Operation flash_block(const std::string& name, double products, double moved) const {
-    const double q = share_.query, k = share_.key;
-    return timer_.flash(name, flash_flops(products) * (1.0 / in_.layout.cp),
-                        Volume(w_ * share_.tokens * (moved * q + moved * k) + 2 * moved * share_.lse));
+  Operation flash_block(const std::string& name, bool backward) const {
+    return flash_kernel(name, backward, 1.0 / in_.layout.cp, share_.tokens,
+                        share_.query + share_.output + share_.key + share_.value);
+  }
+  Operation flash_kernel(const std::string& name, bool backward, double part, double tokens, double elements) const {
+    const double moved = backward ? 2 : 1;
+    const Flops flops = backward ? flash_flops(3, 2) : flash_flops(1, 1);
+    return timer_.flash(name, flops * part, Volume(w_ * tokens * moved * elements + 4 * moved * share_.lse));
   }
   Segment ring_segment(Category category, const Operation& block, int blocks, int messages) const {
     return {"attention ring",
@@ -260,14 +524,14 @@ class Layer {
             Operations(static_cast<std::size_t>(blocks), block),
             std::nullopt,
             messages,
-            2 * w_ * share_.tokens * share_.key,
+            w_ * share_.tokens * (share_.key + share_.value),
             0};
   }
 
   std::vector<Segment> core_forward(Category category, double exchange) const {
     if (!ring()) return {{"attention core", category, core_kernels(), std::nullopt, 0, 0, exchange}};
     const int c = in_.layout.cp;
-    const Operation block = flash_block("flash attention block", 2, 2);
+    const Operation block = flash_block("flash attention block", false);
     return {ring_segment(category, block, c - 1, c - 1), {"attention core", category, {block}, std::nullopt}};
   }
 
@@ -275,7 +539,7 @@ class Layer {
     const Category backward = Category::backward;
     if (!ring()) return {{"attention core", backward, core_gradient_kernels(), std::nullopt, 0, 0, query_exchange()}};
     const int c = in_.layout.cp;
-    const Operation block = flash_block("flash attention block gradient", 5, 4);
+    const Operation block = flash_block("flash attention block gradient", true);
     std::vector<Segment> all{ring_segment(backward, block, 1, 1)};
     if (c > 2) all.push_back(ring_segment(backward, block, c - 2, 2 * (c - 2)));
     all.push_back(ring_segment(backward, block, 1, 1));
@@ -284,39 +548,41 @@ class Layer {
   }
 
   Operations core_kernels() const {
-    const double q = share_.query, k = share_.key;
-    if (in_.options.attention == Attention::flash) return {flash("flash attention", 2, 2)};
-    Operations ops{core_gemm("scores", q + k), memory("softmax", 2 * w_ * share_.scores)};
+    if (in_.options.attention == Attention::flash) return {flash("flash attention", false)};
+    Operations ops{core_gemm("scores", false), memory("softmax", 2 * w_ * share_.scores)};
     if (in_.model.dropout > 0) ops.push_back(memory("attention dropout", (2 * w_ + 1) * share_.scores));
-    ops.push_back(core_gemm("values", q + k));
+    ops.push_back(core_gemm("values", true));
     return ops;
   }
 
   Operations core_gradient_kernels() const {
-    const double q = share_.query, k = share_.key;
-    if (in_.options.attention == Attention::flash) return {flash("flash attention gradient", 5, 4)};
-    Operations ops{core_gemm("value gradient", q + k), core_gemm("probability gradient", q + k)};
+    if (in_.options.attention == Attention::flash) return {flash("flash attention gradient", true)};
+    Operations ops{core_gemm("value gradient", true), core_gemm("probability gradient", true)};
     if (in_.model.dropout > 0) ops.push_back(memory("attention dropout gradient", (2 * w_ + 1) * share_.scores));
     ops.push_back(memory("softmax gradient", 3 * w_ * share_.scores));
-    ops.push_back(core_gemm("query gradient", q + k));
-    ops.push_back(core_gemm("key gradient", q + k));
+    ops.push_back(core_gemm("query gradient", false));
+    ops.push_back(core_gemm("key gradient", false));
     return ops;
   }
 
   const StepInputs& in_;
+  bool with_experts_, latent_;
   KernelTimer timer_;
   Share share_;
   LinearKernels linear_;
   TpCollectives tp_;
   double w_;
-  Linear qkv_, projection_, up_, down_;
+  Linear qkv_, projection_;
+  Linear up_, down_;  ///< of the MLP, or of the shared experts
+  Linear q_down_{}, kv_down_{}, q_up_{}, kv_up_{};
+  Linear expert_up_{}, expert_down_{};
 };
 
 }  // namespace
 
 int launches(const std::vector<Segment>& segments) {
   std::size_t count = 0;
-  for (const Segment& s : segments) count += s.operations.size() + (s.then ? 1 : 0);
+  for (const Segment& s : segments) count += s.operations.size() + (s.then ? 1 : 0) + (s.exchange ? 1 : 0);
   return static_cast<int>(count);
 }
 
@@ -324,14 +590,19 @@ Seconds launch_wait(const StepInputs& in, int launches, Seconds busy) {
   return std::max(launches * in.options.launch - busy, Seconds{});
 }
 
-Segments layer_segments(const StepInputs& in) { return Layer(in).all(); }
+Segments layer_segments(const StepInputs& in, bool with_experts) { return Layer(in, with_experts).all(); }
+
+double dispatch_bytes(const StepInputs& in) {
+  const Share share(in);
+  return KernelTimer(in).precision().activation * share.sent * share.hidden * expert_load(in.options, in.layout);
+}
 
 }  // namespace collcast::workload
 
 namespace collcast {
 
 LayerOperations layer_operations(const StepInputs& in) {
-  const workload::Segments segments = workload::layer_segments(in);
+  const workload::Segments segments = workload::layer_segments(in, expert_layers(in.model) > 0);
   LayerOperations all;
   const auto extend = [](std::vector<Operation>& to, const workload::Segment& s) {
     to.insert(to.end(), s.operations.begin(), s.operations.end());

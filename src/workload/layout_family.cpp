@@ -36,6 +36,12 @@ struct PassSums {
   };
   std::vector<Ring> rings;          ///< CP: their kernels are in `kernels` as well
   std::vector<double> all_to_alls;  ///< CP: bytes
+  struct Other {
+    CollectiveKind kind{};
+    double bytes = 0;
+  };
+  std::vector<Other> tp;                  ///< of other bytes than those counted above
+  std::vector<ExpertExchange> exchanges;  ///< EP
 };
 struct UnitSums {
   PassSums forward, backward, weights;
@@ -51,14 +57,18 @@ PassSums sums(const std::vector<Segment>& segments) {
     }
     if (s.ring_messages > 0) p.rings.push_back({kernels, s.ring_messages, s.ring_bytes});
     if (s.all_to_all_bytes > 0) p.all_to_alls.push_back(s.all_to_all_bytes);
-    if (s.then) ++(*s.then == CollectiveKind::all_gather ? p.gathers : p.reductions);
+    if (s.then && s.then_bytes > 0)
+      p.tp.push_back({*s.then, s.then_bytes});
+    else if (s.then)
+      ++(*s.then == CollectiveKind::all_gather ? p.gathers : p.reductions);
+    if (s.exchange) p.exchanges.push_back(*s.exchange);
   }
   p.launches = launches(segments);
   return p;
 }
 UnitSums sums(const Segments& s) { return {sums(s.forward), sums(s.backward), sums(s.weights)}; }
 
-constexpr std::size_t unit_kinds = 3;
+constexpr std::size_t unit_kinds = 4;
 constexpr std::size_t at(UnitKind kind) { return static_cast<std::size_t>(kind); }
 
 /// What depends on micro-batch, sequence parallelism and recomputation alone.
@@ -87,15 +97,26 @@ bool same_site(const Site& a, const Site& b) {
 struct StageKind {
   int stage = 0;  ///< the first of them
   std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
-  int layers = 0;
+  std::size_t ep = 0, expert_tp = 0, expert_dp = 0;
+  struct Layer {
+    UnitKind kind = UnitKind::layer;  ///< with an MLP or with experts
+    int chunk = 0;
+    friend bool operator==(const Layer&, const Layer&) = default;
+  };
+  std::vector<Layer> layers;
   bool has_embedding = false, has_head = false;
-  std::vector<UnitKind> units;         ///< of which each work is
-  std::vector<std::int64_t> buckets;   ///< full ones by unit of the stage
-  std::size_t rest_unit = 0;           ///< that completes the last bucket
-  double rest = 0;                     ///< bytes of it; 0: there is none
+  std::vector<UnitKind> units;  ///< of which each work is
+  /// Of gradients that share a group.
+  struct Buckets {
+    std::vector<std::int64_t> full;  ///< by unit of the stage
+    std::size_t rest_unit = 0;       ///< that completes the last bucket
+    double rest = 0;                 ///< bytes of it; 0: there is none
+  };
+  Buckets buckets, expert_buckets;
   std::array<Seconds, 4> optimizer{};  ///< by ZeRO stage
   std::array<Seconds, unit_kinds> forward_compute{}, forward_tp{}, backward_compute{}, backward_tp{};
   std::array<Seconds, unit_kinds> forward_cp{}, backward_cp{};  ///< exposed
+  std::array<Seconds, unit_kinds> forward_ep{}, backward_ep{};
   std::array<Seconds, unit_kinds> weights_compute{}, weights_tp{};
 };
 
@@ -150,12 +171,19 @@ class LayoutFamily::State {
     if (in_.layout.replicas() > 1) kind.dp = site(fabric, replica_group, rank);
     if (in_.layout.shards() > 1) kind.shards = site(fabric, shard_group, rank);
     if (in_.layout.shard_copies() > 1) kind.copies = site(fabric, shard_copies, rank);
-    kind.layers = stage_layers(in_, stage);
+    if (in_.layout.ep > 1) kind.ep = site(fabric, groups_along(Dimension::ep), rank);
+    if (in_.model.experts.count > 0 && in_.layout.expert_tp() > 1) kind.expert_tp = site(fabric, expert_tp_group, rank);
+    if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
+      kind.expert_dp = site(fabric, expert_replica_group, rank);
+    for (const StageLayer& layer : layers_of_stage(in_, stage))
+      kind.layers.push_back(
+          {has_experts(in_.model, layer.number) ? UnitKind::expert_layer : UnitKind::layer, layer.chunk});
     kind.has_embedding = has_embedding(in_, stage);
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
       return k.tp == kind.tp && k.cp == kind.cp && k.dp == kind.dp && k.shards == kind.shards &&
-             k.copies == kind.copies && k.layers == kind.layers && k.has_embedding == kind.has_embedding &&
+             k.copies == kind.copies && k.ep == kind.ep && k.expert_tp == kind.expert_tp &&
+             k.expert_dp == kind.expert_dp && k.layers == kind.layers && k.has_embedding == kind.has_embedding &&
              k.has_head == kind.has_head;
     });
     kind_of_stage_.push_back(static_cast<std::size_t>(found - kinds_.begin()));
@@ -179,18 +207,13 @@ class LayoutFamily::State {
 
   void add_units(StageKind& kind) {
     if (kind.has_embedding) kind.units.push_back(UnitKind::embedding);
-    kind.units.push_back(UnitKind::layer);
+    for (const UnitKind layer : {UnitKind::layer, UnitKind::expert_layer})
+      if (std::ranges::find(kind.layers, layer, &StageKind::Layer::kind) != kind.layers.end())
+        kind.units.push_back(layer);
     if (kind.has_head) kind.units.push_back(UnitKind::head);
-    std::vector<double> gradients;
-    for (const UnitParameters& unit : unit_parameters(in_, kind.stage))
-      gradients.push_back(in_.options.gradient_bytes * unit.own);
-    if (in_.layout.replicas() > 1) {
-      const BucketFill fill = fill_buckets(gradients, static_cast<double>(in_.options.bucket.value()));
-      kind.buckets.assign(gradients.size(), 0);
-      for (std::int64_t b = 0; b < fill.full; ++b) ++kind.buckets[fill.unit[static_cast<std::size_t>(b)]];
-      kind.rest = fill.rest;
-      if (fill.rest > 0) kind.rest_unit = fill.unit.back();
-    }
+    if (in_.layout.replicas() > 1) kind.buckets = buckets_of(kind.stage, &UnitParameters::own);
+    if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
+      kind.expert_buckets = buckets_of(kind.stage, &UnitParameters::experts);
     for (const int zero : {0, 1, 2, 3}) {
       in_.options.zero = zero;
       for (const Operation& op : optimizer_operations(in_, kind.stage))
@@ -198,19 +221,34 @@ class LayoutFamily::State {
     }
   }
 
+  StageKind::Buckets buckets_of(int stage, double UnitParameters::*parameters) const {
+    std::vector<double> gradients;
+    for (const UnitParameters& unit : unit_parameters(in_, stage))
+      gradients.push_back(in_.options.gradient_bytes * unit.*parameters);
+    const BucketFill fill = fill_buckets(gradients, static_cast<double>(in_.options.bucket.value()));
+    StageKind::Buckets out;
+    out.full.assign(gradients.size(), 0);
+    for (std::int64_t b = 0; b < fill.full; ++b) ++out.full[fill.unit[static_cast<std::size_t>(b)]];
+    out.rest = fill.rest;
+    if (fill.rest > 0) out.rest_unit = fill.unit.back();
+    return out;
+  }
+
   /// Units and stretches of a stage, all of length 0.
   void add_blank_stage(const StageKind& kind) {
-    const std::vector<Stretch> pass{
-        {"", Category::forward, {}, {}}, {"", Category::tp, {}, {}}, {"", Category::cp, {}, {}}};
+    const std::vector<Stretch> pass{{"", Category::forward, {}, {}},
+                                    {"", Category::tp, {}, {}},
+                                    {"", Category::cp, {}, {}},
+                                    {"", Category::ep, {}, {}}};
     StagePlan stage;
-    for (const UnitKind unit : kind.units) {
-      const int count = unit == UnitKind::layer ? kind.layers : 1, chunks = plan_.chunks;
-      for (int i = 0; i < count; ++i) {
-        const int chunk = unit == UnitKind::layer ? i / (count / chunks) : unit == UnitKind::head ? chunks - 1 : 0;
-        stage.units.push_back({unit, "", stage.works.size(), chunk});
-      }
-      stage.works.push_back({pass, pass, 0, {}, {}, pass});
-    }
+    const auto add = [&](UnitKind unit, int chunk) {
+      const auto work = std::ranges::find(kind.units, unit) - kind.units.begin();
+      stage.units.push_back({unit, "", static_cast<std::size_t>(work), chunk});
+    };
+    if (kind.has_embedding) add(UnitKind::embedding, 0);
+    for (const StageKind::Layer& layer : kind.layers) add(layer.kind, layer.chunk);
+    if (kind.has_head) add(UnitKind::head, plan_.chunks - 1);
+    stage.works.assign(kind.units.size(), {pass, pass, {}, {}, pass});
     stage.optimizer.resize(1);
     plan_.stages.push_back(std::move(stage));
   }
@@ -244,7 +282,11 @@ class LayoutFamily::State {
   const Kernels& kernels(const LayoutChoice& choice) {
     for (auto w = kernels_.rbegin(); w != kernels_.rend(); ++w)
       if (same_kernels(w->choice, choice)) return *w;
-    kernels_.push_back({choice, {UnitSums{}, sums(layer_segments(in_)), UnitSums{}}});
+    kernels_.push_back({choice, {}});
+    if (expert_layers(in_.model) < in_.model.layers)
+      kernels_.back().units[at(UnitKind::layer)] = sums(layer_segments(in_, false));
+    if (in_.model.experts.count > 0)
+      kernels_.back().units[at(UnitKind::expert_layer)] = sums(layer_segments(in_, true));
     if (in_.options.embedding_and_logits) {
       kernels_.back().units[at(UnitKind::embedding)] = sums(embedding_segments(in_));
       kernels_.back().units[at(UnitKind::head)] = sums(head_segments(in_));
@@ -259,7 +301,7 @@ class LayoutFamily::State {
     for (const StageKind& kind : kinds_) price_gradients(kind);
     fill_transfers();
     plan_.micro_batches = in_.batch.micro_batches(in_.layout);
-    plan_.zero = in_.options.zero;
+    plan_.zero = sharding_stage(in_);
     if (tied_) {
       plan_.stages.front().tied_embedding = plan_.stages.back().tied_embedding = *tied_;
       errors_.insert(errors_.end(), tied_errors_.begin(), tied_errors_.end());
@@ -288,7 +330,17 @@ class LayoutFamily::State {
       reduction = price(kind.tp, sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, tp_bytes(in_));
       if (kind.has_head) loss = loss_reductions * price(kind.tp, CollectiveKind::all_reduce, loss_bytes(in_));
     }
-    const auto tp = [&](const PassSums& p) { return p.gathers * gather + p.reductions * reduction; };
+    const auto tp = [&](const PassSums& p) {
+      Seconds total = p.gathers * gather + p.reductions * reduction;
+      for (const PassSums::Other& other : p.tp) total += price(kind.tp, other.kind, other.bytes);
+      return total;
+    };
+    const auto ep = [&](const PassSums& p) {
+      Seconds total{};
+      for (const ExpertExchange& e : p.exchanges)
+        total += price(e.within_expert ? kind.expert_tp : kind.ep, e.kind, e.bytes);
+      return total;
+    };
     const auto exposed_cp = [&](const PassSums& p) {
       Seconds total{};
       for (const PassSums::Ring& ring : p.rings) {
@@ -306,11 +358,14 @@ class LayoutFamily::State {
       kind.weights_compute[part] = with_wait(u.weights, 0, kind.weights_tp[part]);
       kind.forward_cp[part] = exposed_cp(u.forward);
       kind.backward_cp[part] = exposed_cp(u.backward);
+      kind.forward_ep[part] = ep(u.forward);
+      kind.backward_ep[part] = ep(u.backward);
       kind.forward_tp[part] = tp(u.forward) + (reduces ? loss : Seconds{});
-      kind.forward_compute[part] =
-          with_wait(u.forward, reduces ? loss_reductions : 0, kind.forward_tp[part] + kind.forward_cp[part]);
+      kind.forward_compute[part] = with_wait(u.forward, reduces ? loss_reductions : 0,
+                                             kind.forward_tp[part] + kind.forward_cp[part] + kind.forward_ep[part]);
       kind.backward_tp[part] = tp(u.backward);
-      kind.backward_compute[part] = with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part]);
+      kind.backward_compute[part] =
+          with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.backward_ep[part]);
     }
   }
 
@@ -330,6 +385,8 @@ class LayoutFamily::State {
       unit.weights[1].time = kind.weights_tp[part];
       unit.forward[2].time = kind.forward_cp[part];
       unit.backward[2].time = kind.backward_cp[part];
+      unit.forward[3].time = kind.forward_ep[part];
+      unit.backward[3].time = kind.backward_ep[part];
     }
     stage.optimizer[0].time = kind.optimizer[static_cast<std::size_t>(in_.options.zero)];
   }
@@ -344,7 +401,17 @@ class LayoutFamily::State {
     return time;
   }
   Seconds gather(const StageKind& kind, double bytes) {
-    return in_.layout.shards() > 1 ? price(kind.shards, CollectiveKind::all_gather, bytes) : Seconds{};
+    return in_.layout.shards() > 1 && bytes > 0 ? price(kind.shards, CollectiveKind::all_gather, bytes) : Seconds{};
+  }
+  /// The same of experts that go their own way.
+  bool experts_exchange() const { return in_.layout.experts_apart() && in_.layout.expert_replicas() > 1; }
+  Seconds expert_reduction(const StageKind& kind, double bytes) {
+    if (!experts_exchange() || !(bytes > 0)) return {};
+    return price(kind.expert_dp, in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter,
+                 bytes);
+  }
+  Seconds expert_gather(const StageKind& kind, double bytes) {
+    return experts_exchange() && bytes > 0 ? price(kind.expert_dp, CollectiveKind::all_gather, bytes) : Seconds{};
   }
 
   /// ZeRO-3: units by themselves, on the one stage.
@@ -356,31 +423,40 @@ class LayoutFamily::State {
     const std::vector<UnitParameters> parameters = unit_parameters(in_, kind.stage);
     for (std::size_t u = 0; u < stage.units.size(); ++u) {
       UnitWork& unit = stage.works[stage.units[u].work];
-      unit.gather = gather(kind, weight * parameters[u].used);
-      unit.reduce = reduction(kind, in_.options.gradient_bytes * parameters[u].own);
+      const double g = in_.options.gradient_bytes;
+      unit.gather = gather(kind, weight * parameters[u].used) + expert_gather(kind, weight * parameters[u].experts);
+      unit.reduce = reduction(kind, g * parameters[u].own) + expert_reduction(kind, g * parameters[u].experts);
     }
   }
 
   /// Buckets and gather of a kind's stages.
   void price_gradients(const StageKind& kind) {
-    if (in_.layout.replicas() == 1) return;
+    if (in_.layout.replicas() == 1 && !experts_exchange()) return;
     if (in_.options.zero == 3) return price_unit_exchanges(kind);
-    const bool sharded = in_.options.zero >= 1;
-    const auto any_full = std::ranges::any_of(kind.buckets, [](std::int64_t n) { return n > 0; });
-    const double size = static_cast<double>(in_.options.bucket.value());
-    const Seconds full = any_full ? reduction(kind, size) : Seconds{};
-    const Seconds rest = kind.rest > 0 ? reduction(kind, kind.rest) : Seconds{};
-    const Seconds update = sharded && in_.options.optimizer ? gather(kind, gathered_bytes(in_, kind.stage)) : Seconds{};
+    Seconds update{};
+    if (in_.options.zero >= 1 && in_.options.optimizer)
+      update =
+          gather(kind, gathered_bytes(in_, kind.stage)) + expert_gather(kind, gathered_expert_bytes(in_, kind.stage));
     buckets_.clear();
-    for (std::size_t u = kind.buckets.size(); u-- > 0;) {
-      const bool last = kind.rest > 0 && u == kind.rest_unit;
-      if (kind.buckets[u] > 0 || last)
-        buckets_.push_back({u, static_cast<double>(kind.buckets[u]) * full + (last ? rest : Seconds{})});
-    }
+    add_buckets(kind.buckets, [&](double bytes) { return reduction(kind, bytes); });
+    add_buckets(kind.expert_buckets, [&](double bytes) { return expert_reduction(kind, bytes); });
+    std::ranges::stable_sort(buckets_, [](const Bucket& a, const Bucket& b) { return a.unit > b.unit; });
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
       if (&kinds_[kind_of_stage_[i]] != &kind) continue;
       plan_.stages[i].buckets = buckets_;
       plan_.stages[i].gather = update;
+    }
+  }
+
+  template <class Reduce>
+  void add_buckets(const StageKind::Buckets& fill, Reduce reduce) {
+    const auto any_full = std::ranges::any_of(fill.full, [](std::int64_t n) { return n > 0; });
+    const Seconds full = any_full ? reduce(static_cast<double>(in_.options.bucket.value())) : Seconds{};
+    const Seconds rest = fill.rest > 0 ? reduce(fill.rest) : Seconds{};
+    for (std::size_t u = fill.full.size(); u-- > 0;) {
+      const bool last = fill.rest > 0 && u == fill.rest_unit;
+      if (fill.full[u] > 0 || last)
+        buckets_.push_back({u, static_cast<double>(fill.full[u]) * full + (last ? rest : Seconds{})});
     }
   }
 
@@ -425,6 +501,9 @@ void put(const LayoutChoice& choice, StepInputs& in) {
   in.layout.pp = choice.pp;
   in.layout.dp = choice.dp;
   in.layout.cp = choice.cp;
+  in.layout.ep = choice.ep;
+  // As far as the ranks of a stage go; 0 stays 0.
+  if (in.layout.etp > 0) in.layout.etp = std::gcd(in.layout.etp, choice.tp * choice.cp * std::max(choice.dp, 1));
   // A part of the replicas that were asked for; 0 stays 0.
   if (in.layout.dp_shard > 0) in.layout.dp_shard = std::gcd(in.layout.dp_shard, std::max(choice.dp, 1));
   in.layout.vpp = choice.vpp;

@@ -14,7 +14,11 @@ namespace collcast::workload {
 
 namespace {
 
-ActivationTerms activations_with(const StepInputs& in, Recompute recompute) {
+double rows_of_latent(const StepInputs& in, const Share& share) {
+  return in.model.latent.q_rank > 0 ? share.rows : share.tokens;
+}
+
+ActivationTerms activations_with(const StepInputs& in, Recompute recompute, bool with_experts) {
   const Share share(in);
   const double w = KernelTimer(in).precision().activation;
   const bool dropout = in.model.dropout > 0;
@@ -24,8 +28,13 @@ ActivationTerms activations_with(const StepInputs& in, Recompute recompute) {
     return kept;
   }
   kept.norms = Volume(share.rows * share.hidden * (4 * w + (dropout ? 2 : 0)));
-  kept.projections = Volume(w * share.tokens * (2 * share.query + 2 * share.key));
-  kept.mlp = Volume(w * share.tokens * share.ffn * (in.model.gated_mlp ? 3 : 2));
+  kept.projections = Volume(w * share.tokens * (share.query + share.output + share.key + share.value));
+  if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * (2 * share.latent - in.model.latent.rope));
+  const double widths = in.model.gated_mlp ? 3 : 2;
+  kept.mlp = Volume(w * share.tokens * (with_experts ? share.shared : share.ffn) * widths);
+  if (with_experts)
+    kept.experts =
+        Volume(w * share.taken * (share.hidden + share.expert * widths) + 8 * share.rows * in.model.experts.count);
   if (recompute == Recompute::none)
     kept.core =
         Volume(in.options.attention == Attention::flash ? 4 * share.lse : share.scores * (w + (dropout ? w + 1 : 0)));
@@ -86,57 +95,77 @@ void put_fullest_split(const StepInputs& in, int stage, MemoryTerms& terms) {
 }
 
 /// Weights, gradients and optimizer.
-double state_bytes(const MemoryTerms& terms) {
-  return terms.parameters.total() *
-         (terms.weight_bytes / terms.weight_shares + terms.gradient_bytes / terms.gradient_shares +
-          terms.optimizer_bytes / terms.optimizer_shares);
-}
+double state_bytes(const MemoryTerms& terms) { return terms.weights() + terms.gradients() + terms.optimizer(); }
 
 /// Of a stage's units one after the other as many as `together`, where that is most.
-double largest(const std::vector<UnitParameters>& units, double UnitParameters::*size, std::size_t together) {
+double largest(const std::vector<UnitParameters>& units, double (UnitParameters::*size)() const, std::size_t together) {
   double most = 0;
   for (std::size_t first = 0; first < units.size(); ++first) {
     double sum = 0;
-    for (std::size_t u = first; u < std::min(first + together, units.size()); ++u) sum += units[u].*size;
+    for (std::size_t u = first; u < std::min(first + together, units.size()); ++u) sum += (units[u].*size)();
     most = std::max(most, sum);
   }
   return most;
 }
 
+/// What a layer keeps from a zero-bubble backward to its weight gradients.
+Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts) {
+  const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
+  const double widths = in.model.gated_mlp ? 3 : 2;
+  const double attention = s.tokens * (s.query + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
+  if (!with_experts) return Volume(w * (4 * rows + attention + s.tokens * s.ffn * widths));
+  return Volume(w *
+                (4 * rows + attention + s.tokens * s.shared * widths + s.taken * (2 * s.hidden + s.expert * widths)));
+}
+
+/// What a layer keeps, and the most that recomputation brings back of one.
+void put_layer(const StepInputs& in, const Share& share, bool with_experts, ActivationTerms& layer,
+               Volume& recomputed) {
+  layer = activations_with(in, in.options.recompute, with_experts);
+  if (splits_backward(in.layout.schedule)) layer.weights = kept_for_weights(in, share, with_experts);
+  const Volume all = activations_with(in, Recompute::none, with_experts).total();
+  if (in.options.recompute == Recompute::full) recomputed = std::max(recomputed, all);
+  // What selective recomputation brings back of one layer, beside what the layer kept.
+  if (in.options.recompute == Recompute::selective) recomputed = std::max(recomputed, all - layer.total());
+}
+
 /// What of a sharded state is whole for a time.
 void put_whole(const StepInputs& in, MemoryTerms& terms) {
   const int zero = in.options.zero;
-  if (zero < 2 || in.layout.shards() == 1) return;
+  if (zero < 2 || (in.layout.shards() == 1 && terms.expert_shares == 1)) return;
   const std::vector<UnitParameters> units = unit_parameters(in, terms.stage);
   const std::size_t together = in.options.overlap_dp ? 2 : 1;
   const double all = terms.gradient_bytes * terms.parameters.total();
   if (zero == 2) {
-    const double one = terms.gradient_bytes * largest(units, &UnitParameters::own, 1);
+    const double one = terms.gradient_bytes * largest(units, &UnitParameters::all, 1);
     const double part = one + static_cast<double>(in.options.bucket.value());
     terms.unreduced = Volume(in.options.overlap_dp ? std::min(part, all) : all);
     return;
   }
   terms.gathered =
-      Volume(terms.weight_bytes * (in.options.reshard_after_forward ? largest(units, &UnitParameters::used, together)
+      Volume(terms.weight_bytes * (in.options.reshard_after_forward ? largest(units, &UnitParameters::read, together)
                                                                     : terms.parameters.total()));
-  terms.unreduced = Volume(terms.gradient_bytes * largest(units, &UnitParameters::own, together));
+  terms.unreduced = Volume(terms.gradient_bytes * largest(units, &UnitParameters::all, together));
 }
 
 }  // namespace
 
-Volume layer_activations(const StepInputs& in) { return activations_with(in, in.options.recompute).total(); }
-Volume layer_working_set(const StepInputs& in) { return activations_with(in, Recompute::none).total(); }
+Volume layer_activations(const StepInputs& in, bool with_experts) {
+  return activations_with(in, in.options.recompute, with_experts).total();
+}
+Volume layer_working_set(const StepInputs& in, bool with_experts) {
+  return activations_with(in, Recompute::none, with_experts).total();
+}
 
 int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).in_flight; }
 
 MemoryUse stage_memory(const StepInputs& in, int stage) {
   const MemoryTerms terms = memory_terms(in, stage);
-  const double parameters = terms.parameters.total();
   MemoryUse use;
   use.stage = stage;
-  use.parameters = whole(terms.weight_bytes * parameters / terms.weight_shares);
-  use.gradients = whole(terms.gradient_bytes * parameters / terms.gradient_shares);
-  use.optimizer = whole(terms.optimizer_bytes * parameters / terms.optimizer_shares);
+  use.parameters = whole(terms.weights());
+  use.gradients = whole(terms.gradients());
+  use.optimizer = whole(terms.optimizer());
   use.activations = whole(terms.activations().value());
   use.buffers = whole(terms.buffers().value());
   use.peak = use.parameters + use.gradients + use.optimizer + use.activations + use.buffers;
@@ -160,23 +189,20 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
   terms.gradient_bytes = in.options.gradient_bytes;
   terms.optimizer_bytes = in.options.optimizer ? precision.optimizer : 0;
   const auto shares = [&](int from) { return in.options.zero >= from ? in.layout.shards() : 1; };
+  terms.zero = in.options.zero;
   terms.optimizer_shares = shares(1);
   terms.gradient_shares = shares(2);
   terms.weight_shares = shares(3);
+  if (in.layout.experts_apart()) {
+    terms.apart = terms.parameters.experts();
+    terms.expert_shares = in.layout.expert_replicas();
+  }
   workload::put_whole(in, terms);
   terms.tokens = share.tokens;
   terms.rows = share.rows;
-  terms.layer = workload::activations_with(in, in.options.recompute);
-  if (splits_backward(in.layout.schedule)) {
-    const workload::Share& s = share;
-    terms.layer.weights =
-        Volume(w * (4 * rows + s.tokens * (2 * s.query + 2 * s.key) + s.tokens * s.ffn * (in.model.gated_mlp ? 3 : 2)));
-  }
+  if (terms.parameters.layers > 0) workload::put_layer(in, share, false, terms.layer, terms.recomputed);
+  if (terms.parameters.expert_layers > 0) workload::put_layer(in, share, true, terms.expert_layer, terms.recomputed);
   terms.chunks = in.layout.vpp;
-  if (in.options.recompute == Recompute::full) terms.recomputed = workload::layer_working_set(in);
-  // What selective recomputation brings back of one layer, beside what the layer kept.
-  if (in.options.recompute == Recompute::selective)
-    terms.recomputed = workload::layer_working_set(in) - terms.layer.total();
   if (workload::has_embedding(in, stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
   if (workload::has_head(in, stage)) {
     terms.final_norm = Volume(2 * w * rows);
@@ -198,7 +224,8 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
   // 2^60: a sum of a few such sizes still fits 64 bits. As numbers, which have no such end.
   constexpr double most = 0x1p60;
   double states = 0, needed = 0;
-  for (const int stage : {0, in.layout.pp - 1}) {
+  for (int stage = 0; stage < in.layout.pp; ++stage) {
+    if (stage > 0 && stage + 1 < in.layout.pp && !workload::stages_differ(in)) continue;
     const MemoryTerms terms = memory_terms(in, stage);
     states = std::max(states, workload::state_bytes(terms));
     needed = std::max(needed, workload::state_bytes(terms) + (terms.activations() + terms.buffers()).value());
@@ -213,7 +240,7 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
 }
 
 MemoryUse peak_memory(const StepInputs& in) {
-  if (in.layout.uneven_stages) {
+  if (workload::stages_differ(in)) {
     MemoryUse most = workload::stage_memory(in, 0);
     for (int stage = 1; stage < in.layout.pp; ++stage)
       if (const MemoryUse use = workload::stage_memory(in, stage); use.peak > most.peak) most = use;

@@ -14,6 +14,13 @@
 //   MLP                   w T f g / t, g = 3 gated or 2: what the activation reads and writes
 //   core                  unfused (b a s^2 / t)(w + (w + 1) with dropout); flash 4 b a s / t; selective 0
 //   full recomputation    w T' h, and the working set of the one layer being recomputed
+//   latent attention      QKV and core output w T (a (d_n + d_r) + k (d_n + d_r) + (a + k) d_v) / t with k = a, and w
+//   T'
+//                         (2 r_q + 2 r_kv + d_r) (T without a query rank)
+//   experts               in the place of the MLP w R (h + f_e g / t_e), R = T' K t_e x load rows with their input;
+//   shared
+//                         experts w T f_s g / t; 8 T' E for the router (probabilities and their map, fp32)
+// States of experts: E/e of them, 1/t_e each, split over the ranks that have the same ones.
 // Zero bubble keeps from a backward to its weight gradients the inputs of the matrices and the gradients of their
 // outputs (Qi et al. 2023: 32 of 34 s b h in a GPT layer): w (4 T' h + T (2a + 2k) d/t + T f g/t).
 // In flight: 1F1B min(m, p - i), GPipe m micro-batches; interleaved what its order holds where that is most: up to
@@ -29,9 +36,9 @@
 namespace collcast::workload {
 
 /// Of one layer and micro-batch; the working set of full recomputation not counted.
-Volume layer_activations(const StepInputs&);
+Volume layer_activations(const StepInputs&, bool with_experts = false);
 /// The same if nothing were recomputed.
-Volume layer_working_set(const StepInputs&);
+Volume layer_working_set(const StepInputs&, bool with_experts = false);
 /// Micro-batches whose activations a stage holds at once; interleaved: of a chunk each.
 int in_flight(const StepInputs&, int stage);
 MemoryUse stage_memory(const StepInputs&, int stage);

@@ -12,43 +12,106 @@ double norm_parameters(const TransformerConfig& m) { return (m.biases ? 2.0 : 1.
 /// Rows of the word embedding on one of `tp` ranks.
 double vocabulary_rows(const TransformerConfig& m, int tp) { return std::ceil(static_cast<double>(m.vocab) / tp); }
 
-LayerParameters layer_terms(const TransformerConfig& m, int tp) {
-  const double h = m.hidden, d = m.head_dim, a = m.heads, f = m.ffn;
+/// Attention and norms.
+LayerParameters attention_terms(const TransformerConfig& m, int tp) {
+  const double h = m.hidden, d = m.head_dim, a = m.heads;
   const double k = static_cast<double>(kv_heads_per_rank(m, tp)) * tp;  // with copies
-  const double up = m.gated_mlp ? 2 * f : f;
   LayerParameters p;
-  p.attention = (h * d * (a + 2 * k) + a * d * h) / tp;
-  p.mlp = (h * up + f * h) / tp;
   p.norms = 2 * norm_parameters(m);
+  if (m.latent.kv_rank > 0) {
+    const double q = m.latent.q_rank, kv = m.latent.kv_rank, rope = m.latent.rope, nope = m.latent.nope;
+    const double queries = (q > 0 ? q : h) * a * m.key_dim();
+    p.attention = (queries + kv * a * (nope + m.value_dim()) + a * m.value_dim() * h) / tp;
+    p.latent = h * q + h * (kv + rope) + q + kv;
+    if (m.biases) p.replicated_biases = h;
+    return p;
+  }
+  p.attention = (h * d * (a + 2 * k) + a * d * h) / tp;
   if (m.biases) {
-    p.sharded_biases = ((a + 2 * k) * d + up) / tp;
-    p.replicated_biases = 2 * h;
+    p.sharded_biases = (a + 2 * k) * d / tp;
+    p.replicated_biases = h;
   }
   return p;
 }
+
+LayerParameters layer_terms(const TransformerConfig& m, int tp) {
+  const double h = m.hidden, f = m.ffn;
+  const double up = m.gated_mlp ? 2 * f : f;
+  LayerParameters p = attention_terms(m, tp);
+  p.mlp = (h * up + f * h) / tp;
+  if (m.biases) {
+    p.sharded_biases += up / tp;
+    p.replicated_biases += h;
+  }
+  return p;
+}
+
+LayerParameters expert_layer_terms(const TransformerConfig& m, const ParallelLayout& l) {
+  const double h = m.hidden, matrices = m.gated_mlp ? 3 : 2;
+  const double here = static_cast<double>(m.experts.count) / l.ep, etp = l.expert_tp();
+  LayerParameters p = attention_terms(m, l.tp);
+  p.mlp = matrices * h * m.experts.shared_ffn / l.tp;
+  p.router = h * (m.experts.count + (m.experts.shared_gate ? 1 : 0));
+  p.experts = here * matrices * h * m.experts.ffn / etp;
+  if (m.biases) p.experts += here * ((matrices - 1) * m.experts.ffn / etp + h);
+  return p;
+}
+
+RankParameters rank_parameters(const LayerParameters& p) { return {p.sharded(), p.replicated(), p.experts}; }
 
 }  // namespace
 
 int kv_heads_per_rank(const TransformerConfig& m, int tp) { return std::max(1, m.kv_heads / tp); }
 
-RankParameters layer_parameters(const TransformerConfig& m, int tp) {
-  const LayerParameters p = layer_terms(m, tp);
-  return {p.sharded(), p.replicated()};
+RankParameters layer_parameters(const TransformerConfig& m, int tp) { return rank_parameters(layer_terms(m, tp)); }
+
+RankParameters expert_layer_parameters(const TransformerConfig& m, const ParallelLayout& l) {
+  return rank_parameters(expert_layer_terms(m, l));
 }
 
 RankParameters embedding_parameters(const TransformerConfig& m, int tp) {
-  return {vocabulary_rows(m, tp) * m.hidden, static_cast<double>(m.learned_positions) * m.hidden};
+  return {vocabulary_rows(m, tp) * m.hidden, static_cast<double>(m.learned_positions) * m.hidden, 0};
 }
 
 RankParameters head_parameters(const TransformerConfig& m, int tp, bool shares_embedding) {
-  return {shares_embedding ? 0.0 : vocabulary_rows(m, tp) * m.hidden, norm_parameters(m)};
+  return {shares_embedding ? 0.0 : vocabulary_rows(m, tp) * m.hidden, norm_parameters(m), 0};
 }
 
-int stage_layers(const StepInputs& in, int stage) {
-  const int layers = in.model.layers, pp = in.layout.pp, rest = layers % pp;
-  if (rest == 0 || !in.layout.uneven_stages) return layers / pp;
-  if ((layers + 2) % pp == 0) return (layers + 2) / pp - (stage == 0 ? 1 : 0) - (stage == pp - 1 ? 1 : 0);
-  return layers / pp + (stage < rest ? 1 : 0);
+bool ends_stand_for_layers(const StepInputs& in) {
+  const int layers = in.model.layers, slices = in.layout.pp * in.layout.vpp;
+  return in.layout.uneven_stages && layers % slices != 0 && (layers + 2) % slices == 0;
+}
+
+std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
+  const int layers = in.model.layers, pp = in.layout.pp, chunks = in.layout.vpp;
+  std::vector<StageLayer> out;
+  if (ends_stand_for_layers(in)) {
+    // The embedding is the place before layer 0, the head the one after the last.
+    const int places = (layers + 2) / (pp * chunks);
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      for (int i = 0; i < places; ++i)
+        if (const int number = (chunk * pp + stage) * places + i - 1; number >= 0 && number < layers)
+          out.push_back({number, chunk});
+    return out;
+  }
+  if (chunks == 1) {
+    const int rest = layers % pp, each = layers / pp;
+    const int first = stage * each + std::min(stage, rest), count = each + (stage < rest ? 1 : 0);
+    for (int i = 0; i < count; ++i) out.push_back({first + i, 0});
+    return out;
+  }
+  // Chunks are of equal stages; more of them than layers are refused elsewhere.
+  const int of_chunk = std::max(1, layers / pp / chunks);
+  for (int i = 0; i < layers / pp; ++i)
+    out.push_back({(i / of_chunk * pp + stage) * of_chunk + i % of_chunk, i / of_chunk});
+  return out;
+}
+
+int stage_layers(const StepInputs& in, int stage) { return static_cast<int>(layers_of_stage(in, stage).size()); }
+
+bool stages_differ(const StepInputs& in) {
+  const int with_experts = expert_layers(in.model);
+  return in.layout.uneven_stages || (with_experts > 0 && with_experts < in.model.layers);
 }
 
 bool has_embedding(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == 0; }
@@ -63,7 +126,10 @@ std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
     units.push_back({own, own});
   }
   const double layer = layer_parameters(m, tp).total();
-  units.insert(units.end(), static_cast<std::size_t>(stage_layers(in, stage)), {layer, layer});
+  const RankParameters with_experts = expert_layer_parameters(m, in.layout);
+  const double apart = in.layout.experts_apart() ? with_experts.experts : 0, rest = with_experts.total() - apart;
+  for (const StageLayer& each : layers_of_stage(in, stage))
+    units.push_back(has_experts(m, each.number) ? UnitParameters{rest, rest, apart} : UnitParameters{layer, layer});
   if (has_head(in, stage))
     units.push_back({head_parameters(m, tp, m.tied_embeddings && in.layout.pp == 1).total(),
                      head_parameters(m, tp, false).total()});
@@ -72,7 +138,7 @@ std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
 
 RankParameters stage_parameters(const StepInputs& in, int stage) {
   const ParameterTerms p = parameter_terms(in, stage);
-  return {p.sharded(), p.replicated()};
+  return {p.sharded(), p.replicated(), p.experts()};
 }
 
 Flops model_flops(const StepInputs& in) { return flop_terms(in).model(); }
@@ -84,8 +150,10 @@ namespace collcast {
 
 ParameterTerms parameter_terms(const StepInputs& in, int stage) {
   ParameterTerms terms;
-  terms.layers = workload::stage_layers(in, stage);
+  for (const workload::StageLayer& each : workload::layers_of_stage(in, stage))
+    ++(has_experts(in.model, each.number) ? terms.expert_layers : terms.layers);
   terms.layer = workload::layer_terms(in.model, in.layout.tp);
+  if (in.model.experts.count > 0) terms.expert_layer = workload::expert_layer_terms(in.model, in.layout);
   if (workload::has_embedding(in, stage)) {
     const auto embedding = workload::embedding_parameters(in.model, in.layout.tp);
     terms.embedding = embedding.sharded;
@@ -100,24 +168,68 @@ ParameterTerms parameter_terms(const StepInputs& in, int stage) {
   return terms;
 }
 
+namespace {
+
+/// Of one token in the matrices of attention.
+double attention_flops(const TransformerConfig& m) {
+  const double h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads;
+  if (m.latent.kv_rank == 0) return 2 * h * (a + 2 * k) * d + 2 * a * d * h;
+  const LayerParameters p = workload::layer_terms(m, 1);
+  // Norms are no matrices.
+  return 2 * (p.attention + p.latent - m.latent.q_rank - m.latent.kv_rank);
+}
+
+/// Of one token in the MLP of a layer, or in the router and the experts that it is sent to.
+double mlp_flops(const TransformerConfig& m, bool with_experts) {
+  const double h = m.hidden, each = m.gated_mlp ? 6 : 4;
+  if (!with_experts) return each * h * m.ffn;
+  const Experts& e = m.experts;
+  return 2 * h * (e.count + (e.shared_gate ? 1 : 0)) + each * h * (static_cast<double>(e.top_k) * e.ffn + e.shared_ffn);
+}
+
+}  // namespace
+
 FlopTerms flop_terms(const StepInputs& in) {
   const TransformerConfig& m = in.model;
-  const double s = in.batch.sequence, h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads, f = m.ffn;
+  const double s = in.batch.sequence, h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads;
+  const double with_experts = expert_layers(m), dense = m.layers - with_experts;
   FlopTerms flops;
   flops.samples = in.batch.global_batch;
-  flops.linear = m.layers * s * (2 * h * (a + 2 * k) * d + 2 * a * d * h + (m.gated_mlp ? 6 : 4) * h * f);
-  flops.copies =
-      m.layers * s * 4 * h * (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
-  flops.core = m.layers * 4 * a * s * s * d;
+  flops.linear = s * (m.layers * attention_flops(m) + dense * mlp_flops(m, false) + with_experts * mlp_flops(m, true));
+  if (m.latent.kv_rank == 0)
+    flops.copies = m.layers * s * 4 * h *
+                   (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
+  flops.core = m.layers * 2 * a * s * s * (m.key_dim() + m.value_dim());
   if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
   if (in.options.recompute == Recompute::selective) flops.recomputed = flops.core;
   if (in.options.recompute == Recompute::full) flops.recomputed = flops.linear + flops.copies + flops.core;
   return flops;
 }
 
+bool has_experts(const TransformerConfig& m, int layer) {
+  const Experts& e = m.experts;
+  return e.count > 0 && layer >= e.dense_layers && layer % e.every == e.phase &&
+         std::find(e.dense_at.begin(), e.dense_at.end(), layer) == e.dense_at.end();
+}
+
+int expert_layers(const TransformerConfig& m) {
+  int count = 0;
+  if (m.experts.count > 0)
+    for (int layer = 0; layer < m.layers; ++layer) count += has_experts(m, layer) ? 1 : 0;
+  return count;
+}
+
 double parameter_count(const TransformerConfig& m) {
-  return m.layers * workload::layer_parameters(m, 1).total() + workload::embedding_parameters(m, 1).total() +
-         workload::head_parameters(m, 1, m.tied_embeddings).total();
+  const double with_experts = expert_layers(m);
+  return (m.layers - with_experts) * workload::layer_parameters(m, 1).total() +
+         with_experts * workload::expert_layer_parameters(m, {}).total() +
+         workload::embedding_parameters(m, 1).total() + workload::head_parameters(m, 1, m.tied_embeddings).total();
+}
+
+double active_parameter_count(const TransformerConfig& m) {
+  if (m.experts.count == 0) return parameter_count(m);
+  const double left_out = 1.0 - static_cast<double>(m.experts.top_k) / m.experts.count;
+  return parameter_count(m) - expert_layers(m) * left_out * workload::expert_layer_parameters(m, {}).experts;
 }
 
 }  // namespace collcast

@@ -6,6 +6,11 @@
 // the row-parallel matrices (projection, MLP down) are on every TP rank. The vocabulary is padded to a
 // multiple of TP. Tied embeddings are one matrix in a single stage and a copy on both end stages otherwise.
 //
+// A layer with E experts of width f_e: router h E, experts E 3 h f_e (plain 2 h f_e) split over EP and expert TP,
+// shared experts 3 h f_s split over TP, and h for their gate. Latent attention (DeepSeek-V2): into the small ranks h
+// r_q + h (r_kv + d_r) and norms r_q + r_kv, whole on every TP rank; out of them r_q a (d_n + d_r) + r_kv a (d_n + d_v)
+// and the projection a d_v h, split over TP. Without a query rank h a (d_n + d_r) in the place of both.
+//
 // FLOPs (multiply-add = 2) follow Narayanan et al. 2021: no discount for causal attention, so that MFU
 // compares with Megatron's figures; utilisation by NVIDIA's recipes (half of the attention core) reads lower.
 #pragma once
@@ -22,20 +27,36 @@ int kv_heads_per_rank(const TransformerConfig&, int tp);
 /// Of one rank. `replicated` is the same on all its TP peers; copies of a KV head, on some of them, are `sharded`.
 struct RankParameters {
   double sharded = 0, replicated = 0;
-  double total() const { return sharded + replicated; }
+  double experts = 0;  ///< that other ranks may have none of
+  double total() const { return sharded + replicated + experts; }
 };
 
+/// Of a layer with an MLP, and with experts.
 RankParameters layer_parameters(const TransformerConfig&, int tp);
+RankParameters expert_layer_parameters(const TransformerConfig&, const ParallelLayout&);
 /// Word and learned position embeddings.
 RankParameters embedding_parameters(const TransformerConfig&, int tp);
 /// Final norm, and the output matrix unless `shares_embedding` (tied and on the embedding's stage).
 RankParameters head_parameters(const TransformerConfig&, int tp, bool shares_embedding);
-/// Of `stage`; all alike unless stages may be uneven.
+/// Of `stage`; as many in all unless stages may be uneven.
 int stage_layers(const StepInputs&, int stage);
+/// A stage's layers, chunk by chunk: their numbers in the model.
+struct StageLayer {
+  int number = 0, chunk = 0;
+};
+std::vector<StageLayer> layers_of_stage(const StepInputs&, int stage);
+/// Whether the embedding and the head stand for a layer each, so that the first and the last slice of the model have
+/// one fewer (uneven stages).
+bool ends_stand_for_layers(const StepInputs&);
+/// Some stage has other layers than another, beside what the ends have: uneven ones, or experts in some layers only.
+bool stages_differ(const StepInputs&);
 /// Of one unit of a rank: the embedding, a layer or the head.
 struct UnitParameters {
-  double own = 0;   ///< that its backward has the gradients of
-  double used = 0;  ///< that its passes read: with tied embeddings the head reads the embedding's
+  double own = 0;      ///< that its backward has the gradients of
+  double used = 0;     ///< that its passes read: with tied embeddings the head reads the embedding's
+  double experts = 0;  ///< besides, where experts go their own way (ParallelLayout::experts_apart)
+  double all() const { return own + experts; }
+  double read() const { return used + experts; }
 };
 /// In the order of the forward.
 std::vector<UnitParameters> unit_parameters(const StepInputs&, int stage);

@@ -1,7 +1,9 @@
 #include "workload/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "workload/kernels.hpp"
@@ -45,6 +47,11 @@ class StagePricing {
   Seconds cp(CollectiveKind kind, double bytes, std::int64_t times) {
     return price(Dimension::cp, kind, groups_along(Dimension::cp), bytes, times);
   }
+  Seconds experts(const ExpertExchange& exchange, std::int64_t times) {
+    return exchange.within_expert
+               ? price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp")
+               : price(Dimension::ep, exchange.kind, groups_along(Dimension::ep), exchange.bytes, times);
+  }
   /// Gradients: summed over the replicas, and with ZeRO split over the shards.
   Seconds reduce(double bytes, std::int64_t times) {
     if (in_.options.zero == 0) return price(Dimension::dp, CollectiveKind::all_reduce, replica_group, bytes, times);
@@ -54,6 +61,14 @@ class StagePricing {
   /// Weights that are split over the shards.
   Seconds gather(double bytes, std::int64_t times) {
     return price(Dimension::dp, CollectiveKind::all_gather, shard_group, bytes, times);
+  }
+  /// The same of experts, among the ranks that have the same ones.
+  Seconds reduce_experts(double bytes, std::int64_t times) {
+    const CollectiveKind kind = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+    return price(Dimension::dp, kind, expert_replica_group, bytes, times, "expert dp");
+  }
+  Seconds gather_experts(double bytes, std::int64_t times) {
+    return price(Dimension::dp, CollectiveKind::all_gather, expert_replica_group, bytes, times, "expert dp");
   }
   /// Between the first and the last stage.
   Seconds tied(double bytes) {
@@ -74,16 +89,20 @@ class StagePricing {
   Diagnostics errors;
 
  private:
-  Seconds price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times) {
+  /// `of`: whose collective it is, if not the dimension's.
+  Seconds price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times,
+                std::string of = {}) {
     const Group group = group_of(in_.layout, rank_);
-    if (group.size() == 1 || times == 0) return {};
+    if (group.size() == 1 || times == 0 || !(bytes > 0)) return {};
+    if (of.empty()) of = to_string(dimension);
+    std::string name = of + " " + std::string(to_string(kind));
     for (CollectiveCost& c : costs) {
-      if (c.dimension != dimension || c.request.kind != kind || c.request.size != whole(bytes)) continue;
+      if (c.name != name || c.request.size != whole(bytes) || c.request.group.size() != group.size()) continue;
       c.count += times;
       return c.time;
     }
     return add({dimension,
-                std::string(to_string(dimension)) + " " + std::string(to_string(kind)),
+                std::move(name),
                 {kind, group, whole(bytes), 0, groups_alongside(in_.layout, fabric_, group_of, group)},
                 {},
                 {},
@@ -127,35 +146,44 @@ class StageMaker {
       plan_.tied_embedding = pricing_.tied(tied_bytes(in_));
     plan_.optimizer = optimizer_operations(in_, stage_);
     if (in_.options.optimizer && (in_.options.zero == 1 || in_.options.zero == 2))
-      plan_.gather = pricing_.gather(gathered_bytes(in_, stage_), 1);
+      plan_.gather = pricing_.gather(gathered_bytes(in_, stage_), 1) +
+                     pricing_.gather_experts(gathered_expert_bytes(in_, stage_), 1);
     return std::move(plan_);
   }
 
  private:
   void add_units() {
-    const int layers = stage_layers(in_, stage_), chunks = in_.layout.vpp, of_chunk = layers / chunks;
-    int before = 0;  // layers of the stages before this one; chunks are of equal stages
-    for (int stage = 0; stage < stage_; ++stage) before += stage_layers(in_, stage);
-    const std::vector<UnitParameters> parameters = unit_parameters(in_, stage_);
-    const auto gradients = [&] { return in_.options.gradient_bytes * parameters[plan_.units.size() - 1].own; };
+    const std::vector<StageLayer> layers = layers_of_stage(in_, stage_);
     if (has_embedding(in_, stage_)) {
       plan_.units.push_back({UnitKind::embedding, "embedding", plan_.works.size(), 0});
-      plan_.works.push_back(work(embedding_segments(in_), 1, gradients()));
+      plan_.works.push_back(work(embedding_segments(in_), 1));
     }
-    for (int i = 0; i < layers; ++i) {
-      const int chunk = i / of_chunk, slice = chunk * in_.layout.pp + stage_;
-      const int layer = chunks == 1 ? before + i : slice * of_chunk + i % of_chunk;
-      plan_.units.push_back({UnitKind::layer, "L" + std::to_string(layer), plan_.works.size(), chunk});
+    // Layers that are alike share their work: of those with an MLP and those with experts.
+    std::array<std::optional<std::size_t>, 2> known;
+    for (const StageLayer& layer : layers) {
+      const bool experts = has_experts(in_.model, layer.number);
+      std::optional<std::size_t>& of_kind = known[experts ? 1 : 0];
+      const bool is_new = !of_kind;
+      if (is_new) of_kind = plan_.works.size();
+      plan_.units.push_back({experts ? UnitKind::expert_layer : UnitKind::layer, "L" + std::to_string(layer.number),
+                             *of_kind, layer.chunk});
+      if (!is_new) continue;
+      const auto alike = std::count_if(layers.begin(), layers.end(), [&](const StageLayer& other) {
+        return has_experts(in_.model, other.number) == experts;
+      });
+      plan_.works.push_back(work(layer_segments(in_, experts), static_cast<int>(alike)));
     }
-    plan_.works.push_back(work(layer_segments(in_), layers, gradients()));
     if (has_head(in_, stage_)) {
-      plan_.units.push_back({UnitKind::head, "head", plan_.works.size(), chunks - 1});
-      plan_.works.push_back(work(head_segments(in_), 1, gradients(), true));
+      plan_.units.push_back({UnitKind::head, "head", plan_.works.size(), in_.layout.vpp - 1});
+      plan_.works.push_back(work(head_segments(in_), 1, true));
     }
   }
 
-  UnitWork work(const Segments& segments, int units, double gradients, bool has_loss = false) {
-    UnitWork w{stretches(segments.forward, units), stretches(segments.backward, units), gradients, {}, {},
+  UnitWork work(const Segments& segments, int units, bool has_loss = false) {
+    UnitWork w{stretches(segments.forward, units),
+               stretches(segments.backward, units),
+               {},
+               {},
                stretches(segments.weights, units)};
     const bool reduces = has_loss && in_.layout.tp > 1;
     if (reduces) {
@@ -189,8 +217,15 @@ class StageMaker {
         result.push_back(
             {name + " alltoall", Category::cp, pricing_.cp(CollectiveKind::alltoall, s.all_to_all_bytes, times), {}});
       if (s.then)
-        result.push_back(
-            {name + " " + std::string(to_string(*s.then)), Category::tp, pricing_.tp(*s.then, message_, times), {}});
+        result.push_back({name + " " + std::string(to_string(*s.then)),
+                          Category::tp,
+                          pricing_.tp(*s.then, s.then_bytes > 0 ? s.then_bytes : message_, times),
+                          {}});
+      if (s.exchange)
+        result.push_back({name + " " + std::string(to_string(s.exchange->kind)),
+                          Category::ep,
+                          pricing_.experts(*s.exchange, times),
+                          {}});
     }
     return result;
   }
@@ -200,21 +235,40 @@ class StageMaker {
     const std::vector<UnitParameters> parameters = unit_parameters(in_, stage_);
     for (std::size_t u = 0; u < plan_.units.size(); ++u) {
       UnitWork& unit = plan_.works[plan_.units[u].work];
-      unit.gather = pricing_.gather(weight * parameters[u].used, unit_gathers(in_, u + 1 == plan_.units.size()));
-      unit.reduce = pricing_.reduce(in_.options.gradient_bytes * parameters[u].own, reductions(in_));
+      const double g = in_.options.gradient_bytes;
+      const std::int64_t gathers = unit_gathers(in_, u + 1 == plan_.units.size());
+      unit.gather = pricing_.gather(weight * parameters[u].used, gathers) +
+                    pricing_.gather_experts(weight * parameters[u].experts, gathers);
+      unit.reduce = pricing_.reduce(g * parameters[u].own, reductions(in_)) +
+                    pricing_.reduce_experts(g * parameters[u].experts, reductions(in_));
     }
   }
 
+  /// Gradients fill buckets, those of experts that go their own way buckets of their own; all of them share one stream
+  /// and go when they are full.
   void add_buckets() {
-    if (in_.layout.replicas() == 1) return;
-    std::vector<double> gradients;
-    for (const Unit& u : plan_.units) gradients.push_back(plan_.work(u).gradients);
+    std::vector<double> gradients, of_experts;
+    for (const UnitParameters& unit : unit_parameters(in_, stage_)) {
+      gradients.push_back(in_.options.gradient_bytes * unit.own);
+      of_experts.push_back(in_.options.gradient_bytes * unit.experts);
+    }
+    if (in_.layout.replicas() > 1)
+      fill(gradients, [&](double bytes, std::int64_t times) { return pricing_.reduce(bytes, times); });
+    if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
+      fill(of_experts, [&](double bytes, std::int64_t times) { return pricing_.reduce_experts(bytes, times); });
+    std::stable_sort(plan_.buckets.begin(), plan_.buckets.end(),
+                     [](const Bucket& a, const Bucket& b) { return a.unit > b.unit; });
+  }
+
+  template <class Reduce>
+  void fill(const std::vector<double>& gradients, Reduce reduce) {
     const double size = static_cast<double>(in_.options.bucket.value());
-    const BucketFill fill = fill_buckets(gradients, size);
-    const Seconds full_time = pricing_.reduce(size, fill.full * reductions(in_));
-    const Seconds rest_time = pricing_.reduce(fill.rest, fill.rest > 0 ? reductions(in_) : 0);
-    for (const std::size_t unit : fill.unit)
-      plan_.buckets.push_back({unit, std::ssize(plan_.buckets) < fill.full ? full_time : rest_time});
+    const BucketFill filled = fill_buckets(gradients, size);
+    const Seconds full_time = reduce(size, filled.full * reductions(in_));
+    const Seconds rest_time = reduce(filled.rest, filled.rest > 0 ? reductions(in_) : 0);
+    std::int64_t bucket = 0;
+    for (const std::size_t unit : filled.unit)
+      plan_.buckets.push_back({unit, bucket++ < filled.full ? full_time : rest_time});
   }
 
   const StepInputs& in_;
@@ -309,6 +363,10 @@ Seconds StagePlan::cp_time() const {
   return sum_over(*this, [](const Stretch& s) { return s.exposed_cp(); });
 }
 
+Seconds StagePlan::ep_time() const {
+  return sum_over(*this, [](const Stretch& s) { return s.category == Category::ep ? s.time : Seconds{}; });
+}
+
 Seconds StagePlan::optimizer_time() const {
   Seconds total{};
   for (const Operation& op : optimizer) total += op.time;
@@ -357,7 +415,18 @@ double tied_bytes(const StepInputs& in) {
 }
 
 double gathered_bytes(const StepInputs& in, int stage) {
-  return KernelTimer(in).precision().activation * stage_parameters(in, stage).total();
+  const RankParameters held = stage_parameters(in, stage);
+  const double apart = in.layout.experts_apart() ? held.experts : 0;
+  return KernelTimer(in).precision().activation * (held.total() - apart);
+}
+
+double gathered_expert_bytes(const StepInputs& in, int stage) {
+  if (!in.layout.experts_apart()) return 0;
+  return KernelTimer(in).precision().activation * stage_parameters(in, stage).experts;
+}
+
+int sharding_stage(const StepInputs& in) {
+  return in.layout.replicas() > 1 || in.layout.expert_replicas() > 1 ? in.options.zero : 0;
 }
 
 std::int64_t reductions(const StepInputs& in) { return in.options.zero >= 2 ? in.batch.micro_batches(in.layout) : 1; }
@@ -393,7 +462,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   plan.chunks = in.layout.vpp;
   plan.overlap_dp = in.options.overlap_dp;
   plan.overlap_pp = in.options.overlap_pp;
-  plan.zero = in.options.zero;
+  plan.zero = sharding_stage(in);
   plan.reshard = in.options.reshard_after_forward;
   Diagnostics errors;
   for (int stage = 0; stage < in.layout.pp; ++stage) {

@@ -2,7 +2,7 @@
 //
 // All ranks of one pipeline stage do the same at the same time, so a stage is one rank: TP 0, DP 0. Its
 // micro-batches pass through units (embedding, layers, head), each a list of stretches that run one after the
-// other, computing or communicating within the TP or CP group. Assumed: TP communication is never hidden under the
+// other, computing or communicating within the TP, CP or EP group. Assumed: TP communication is never hidden under the
 // computation of its own layer, and collectives of different kinds do not slow each other or the kernels.
 #pragma once
 
@@ -16,20 +16,19 @@
 
 namespace collcast::workload {
 
-/// forward, backward and recompute run on the compute stream, tp and cp on the group's.
+/// forward, backward and recompute run on the compute stream, tp, cp and ep on the group's.
 struct Stretch {
   std::string name;
   Category category = Category::forward;
   Seconds time{};
   Seconds beside{};  ///< CP messages at the same time; the next stretch waits for both
-  bool computes() const { return category != Category::tp && category != Category::cp; }
+  bool computes() const { return category != Category::tp && category != Category::cp && category != Category::ep; }
   Seconds length() const { return std::max(time, beside); }
   Seconds exposed_cp() const { return category == Category::cp ? time : length() - time; }
 };
 
 struct UnitWork {
   std::vector<Stretch> forward, backward;
-  double gradients = 0;               ///< bytes that are ready when the backward is over
   Seconds gather{}, reduce{};         ///< ZeRO-3: of its weights before a pass, of its gradients after the backward
   std::vector<Stretch> weights = {};  ///< zero bubble: weight gradients, else part of the backward
   Seconds forward_time() const;
@@ -46,7 +45,7 @@ struct UnitWork {
 };
 
 /// Units of a stage in forward order; equal layers share their work.
-enum class UnitKind { embedding, layer, head };
+enum class UnitKind { embedding, layer, head, expert_layer };
 struct Unit {
   UnitKind kind = UnitKind::layer;
   std::string label;  ///< "L5", "embedding", "head"
@@ -76,6 +75,7 @@ struct StagePlan {
   Seconds compute_time() const;  ///< of that, computing
   Seconds tp_time() const;       ///< and communicating within the TP group
   Seconds cp_time() const;       ///< and within the CP group, as far as nothing hides it
+  Seconds ep_time() const;       ///< and between experts
   Seconds optimizer_time() const;
 };
 
@@ -112,12 +112,16 @@ double stage_message_bytes(const StepInputs&);
 bool gathers_messages(const StepInputs&);
 double tied_bytes(const StepInputs&);
 double gathered_bytes(const StepInputs&, int stage);
+/// The same of experts that go their own way, which `gathered_bytes` leaves out.
+double gathered_expert_bytes(const StepInputs&, int stage);
 
+/// The stage of ZeRO that a timeline sees: without replicas there is nothing to split.
+int sharding_stage(const StepInputs&);
 /// Per rank and step: how often a stage's gradients are reduced, and with ZeRO-3 the weights of a unit gathered.
 std::int64_t reductions(const StepInputs&);
 std::int64_t unit_gathers(const StepInputs&, bool last_unit);
 
-/// How the gradients of a stage (bytes by unit, in forward order) fill buckets of `size` bytes: for each bucket the
+/// How gradients of a stage (bytes by unit, in forward order) fill buckets of `size` bytes: for each bucket the
 /// unit that completes it, last unit first. The last bucket holds `rest` bytes if that is above 0.
 struct BucketFill {
   std::vector<std::size_t> unit;

@@ -9,16 +9,25 @@
 
 namespace collcast::workload {
 
+/// What experts exchange: dispatch and combine among the EP ranks, gather and scatter among those that share an expert.
+struct ExpertExchange {
+  bool within_expert = false;  ///< of the expert's TP ranks, else of the EP group
+  CollectiveKind kind = CollectiveKind::alltoall;
+  double bytes = 0;
+};
+
 /// Kernels without communication between them, then one collective of the TP group (if TP > 1). With context
-/// parallelism messages of its ring beside the kernels, or an all-to-all after them.
+/// parallelism messages of its ring beside the kernels, or an all-to-all after them; with experts their exchange.
 struct Segment {
   std::string name;
   Category category = Category::forward;  ///< or backward, recompute
   std::vector<Operation> operations;
   std::optional<CollectiveKind> then;
-  int ring_messages = 0;        ///< one after the other
-  double ring_bytes = 0;        ///< of each
-  double all_to_all_bytes = 0;  ///< before `then`
+  int ring_messages = 0;                        ///< one after the other
+  double ring_bytes = 0;                        ///< of each
+  double all_to_all_bytes = 0;                  ///< before `then`
+  double then_bytes = 0;                        ///< of `then`; 0: those of all tokens' hidden states
+  std::optional<ExpertExchange> exchange = {};  ///< after all
 };
 
 /// What one layer, the embedding or the head does for one micro-batch.
@@ -33,7 +42,9 @@ int launches(const std::vector<Segment>&);
 /// so that only the pass as a whole can be too short for it.
 Seconds launch_wait(const StepInputs&, int launches, Seconds busy);
 
-Segments layer_segments(const StepInputs&);
+Segments layer_segments(const StepInputs&, bool with_experts = false);
+/// Bytes of dispatch, and of combine, for one micro-batch: w T' K h, on the busiest rank.
+double dispatch_bytes(const StepInputs&);
 Segments embedding_segments(const StepInputs&);
 /// Final norm, logits and loss; `loss_reductions` all-reduces of one fp32 value per token follow the forward.
 Segments head_segments(const StepInputs&);

@@ -10,12 +10,20 @@ struct Share {
   double tokens = 0;  ///< of the micro-batch on this rank: T = b s/c
   double rows = 0;    ///< tokens of norms, residuals and dropout: T/t with sequence parallelism, else T
   double hidden = 0;
-  double query = 0, key = 0;  ///< a d / t and max(k/t, 1) d
-  double ffn = 0;             ///< f / t
-  double vocab = 0;           ///< V / t
-  double scores = 0;          ///< elements of the attention matrix: b a s^2 / (t c)
-  double lse = 0;             ///< rows of the attention matrix: b a s / (t c)
-  Flops core{};               ///< one product of the core's two over the whole matrix: 2 b a s^2 d / (t c)
+  double query = 0, key = 0;     ///< a d / t and max(k/t, 1) d
+  double value = 0, output = 0;  ///< the same, unless latent attention has values of another size: of k and of a heads
+  double latent = 0;             ///< latent attention: r_q + r_kv + d_r
+  double ffn = 0;                ///< f / t
+  double vocab = 0;              ///< V / t
+  double scores = 0;             ///< elements of the attention matrix: b a s^2 / (t c)
+  double lse = 0;                ///< rows of the attention matrix: b a s / (t c)
+  Flops core{};                  ///< a product of queries and keys over the whole matrix: 2 b a s^2 d / (t c)
+  double of_values = 1;          ///< a product with values, in the place of keys: d_v / d
+  double sent = 0;               ///< rows that go to experts from this rank: T'K
+  double taken = 0;          ///< rows that the experts of this rank compute, on the busiest one: T'K expert TP x load
+  double shared = 0;         ///< f_s / t
+  double expert = 0;         ///< f_e / expert TP
+  double local_experts = 0;  ///< E / EP
 
   explicit Share(const StepInputs&);
 };
@@ -32,9 +40,13 @@ class LinearKernels {
  public:
   LinearKernels(const StepInputs& in, const KernelTimer& timer, const Share& share)
       : in_(in), timer_(timer), tokens_(share.tokens) {}
-  Operation forward(const Linear&) const;
-  Operation input_gradient(const Linear&) const;
-  Operation weight_gradient(const Linear&) const;
+  Operation forward(const Linear& l) const { return forward(l, tokens_); }
+  Operation input_gradient(const Linear& l) const { return input_gradient(l, tokens_); }
+  Operation weight_gradient(const Linear& l) const { return weight_gradient(l, tokens_); }
+  /// Of `rows` instead of all tokens; with several `matrices` each row meets one of them (a grouped GEMM).
+  Operation forward(const Linear&, double rows, double matrices = 1) const;
+  Operation input_gradient(const Linear&, double rows, double matrices = 1) const;
+  Operation weight_gradient(const Linear&, double rows, double matrices = 1) const;
 
  private:
   const StepInputs& in_;

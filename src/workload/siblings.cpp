@@ -38,6 +38,8 @@ GroupOf groups_along(Dimension dimension) {
       return [](const ParallelLayout& l, Rank r) { return groups_of(l, r).dp; };
     case Dimension::cp:
       return [](const ParallelLayout& l, Rank r) { return groups_of(l, r).cp; };
+    case Dimension::ep:
+      return [](const ParallelLayout& l, Rank r) { return groups_of(l, r).ep; };
   }
   check(false, "a known dimension");
   return nullptr;

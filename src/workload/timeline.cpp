@@ -12,7 +12,7 @@ namespace {
 
 struct StageStreams {
   StreamId compute, tp, next, previous, dp;
-  std::optional<StreamId> cp;  ///< where there are CP ranks
+  std::optional<StreamId> cp, ep;  ///< where there are CP ranks, or experts on several ranks
 };
 
 class Spelling {
@@ -22,8 +22,10 @@ class Spelling {
     for (std::size_t i = 0; i < plan.stages.size(); ++i) {
       State& s = states_[i];
       const auto stream = [&](const char* name) { return schedule().add_stream({name, plan.stages[i].rank}); };
-      s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}};
-      if (has_cp(plan.stages[i])) s.streams.cp = stream("cp");
+      s.streams = {
+          stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}, {}};
+      if (has(plan.stages[i], Category::cp)) s.streams.cp = stream("cp");
+      if (has(plan.stages[i], Category::ep)) s.streams.ep = stream("ep");
       s.order = stage_order(plan.schedule, static_cast<int>(plan.stages.size()), static_cast<int>(i),
                             plan.micro_batches, plan.chunks);
       const std::vector<std::optional<OpId>> none(static_cast<std::size_t>(plan.micro_batches) *
@@ -59,12 +61,17 @@ class Spelling {
     std::optional<OpId> reduced;  ///< ZeRO-2 and 3: the last gradients of the micro-batch before
   };
 
-  static bool has_cp(const StagePlan& stage) {
+  static bool has(const StagePlan& stage, Category category) {
     for (const UnitWork& work : stage.works)
       for (const std::vector<Stretch>* stretches : {&work.forward, &work.backward})
         for (const Stretch& s : *stretches)
-          if (s.beside > Seconds{} || s.category == Category::cp) return true;
+          if ((category == Category::cp && s.beside > Seconds{}) || s.category == category) return true;
     return false;
+  }
+
+  static StreamId stream_of(const StageStreams& streams, Category category) {
+    if (category == Category::cp) return *streams.cp;
+    return category == Category::ep ? *streams.ep : streams.tp;
   }
 
   Schedule& schedule() { return result_.schedule; }
@@ -142,8 +149,7 @@ class Spelling {
       if (stretch.computes())
         s.last = pass(s.streams.compute, Compute{stage.rank, stretch.time}, "", stretch.category);
       else
-        s.last = pass(stretch.category == Category::cp ? *s.streams.cp : s.streams.tp, Delay{stretch.time}, "",
-                      stretch.category);
+        s.last = pass(stream_of(s.streams, stretch.category), Delay{stretch.time}, "", stretch.category);
       others = {};
     }
     s.unit_done[u] = s.last;

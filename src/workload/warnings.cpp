@@ -45,10 +45,18 @@ std::string memory_warning(const StepInputs& in, const MemoryUse& m) {
          format_bytes(volume(largest.size)) + "): " + largest.remedy + " would help";
 }
 
-std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double ratio) {
+std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double ratio, bool most_is_ep) {
   std::array<char, 32> number{};
   std::snprintf(number.data(), number.size(), "%.2f", ratio);
   const std::string tp = std::to_string(in.layout.tp), node = std::to_string(fabric.ranks_per_node());
+  const int experts = in.layout.ep * in.layout.expert_tp();
+  if (most_is_ep)
+    return "a layer computes only " + std::string(number.data()) + " times as long as it communicates, most of it " +
+           "between experts; " +
+           (experts > fabric.ranks_per_node() ? "ep " + std::to_string(in.layout.ep) + " crosses nodes of " + node +
+                                                    " GPUs: an ep within a node, or a faster network, would raise it"
+                                              : "a smaller ep than " + std::to_string(in.layout.ep) +
+                                                    ", or a faster link between its GPUs, would raise it");
   return "a layer computes only " + std::string(number.data()) + " times as long as it communicates; " +
          (in.layout.tp > fabric.ranks_per_node()
               ? "tp " + tp + " crosses nodes of " + node + " GPUs: tp " + node + " or less would keep it inside"
@@ -62,7 +70,8 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (result.memory.peak > result.memory.capacity) list.push_back(memory_warning(in, result.memory));
   // Below 2, communication that is not hidden takes more than a third of the layer.
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
-    list.push_back(ratio_warning(in, fabric, result.compute_to_communication));
+    list.push_back(
+        ratio_warning(in, fabric, result.compute_to_communication, result.layer.ep_comm > result.layer.tp_comm));
   if (result.micro_batches < in.layout.pp)
     list.push_back(std::to_string(result.micro_batches) + " micro-batches are fewer than the " +
                    std::to_string(in.layout.pp) +

@@ -61,6 +61,12 @@ const std::vector<std::string> steps{
     "llama3-8b-fsdp-64xh100 --what-if no-overlap",
     "llama3-8b-128k-32xh100",
     "llama3-8b-128k-32xh100 --what-if ulysses --set training.zero=1 --method estimate",
+    "mixtral-8x7b-64xh100",
+    "mixtral-8x7b-64xh100 --what-if across-nodes --set training.recompute=full --method estimate",
+    "mixtral-8x7b-64xh100 --what-if skewed --set layout.schedule=zb-h1 --set layout.vpp=1 --method estimate",
+    "deepseek-v3-2048xh800 --method estimate",
+    "deepseek-v3-2048xh800 --set layout.pp=1 --set layout.dp=256 --set layout.tp=8 --set layout.sequence_parallel=true "
+    "--set training.recompute=selective --set training.zero=3 --method estimate",
     "korthikanti-22b-layer",
     "overlap-175b-layer"};
 

@@ -216,7 +216,7 @@ TEST_CASE("another tool's name for a field that is absent is pointed at, and so 
   const Diagnostics experts = warnings(with(llama, "num_local_experts", "8"));
   REQUIRE(experts.size() == 1);
   CHECK(experts[0].message == "key 'num_local_experts' is not read");
-  CHECK(experts[0].hint == "the model is read as a dense one; a mixture of experts is not modelled");
+  CHECK(experts[0].hint == "the model is read as the dense one that 'architectures' says it is");
   CHECK(warnings(with(llama, "num_local_experts", "0")).empty());
 }
 
@@ -240,26 +240,94 @@ TEST_CASE("two wrong fields are two diagnostics") {
 TEST_CASE("another architecture is named, with what is supported and what is missing") {
   const auto m = parse_hf_config("{\"architectures\": [\"BloomForCausalLM\"], \"hidden_size\": 64, \"vocab_size\": 9}",
                                  "config.json");
-  CHECK(
-      to_text(m.errors()) ==
-      "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
-      "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, GPT2LMHeadModel, "
-      "GPTNeoXForCausalLM; of the fields of a dense transformer it lacks: num_hidden_layers, num_attention_heads, "
-      "intermediate_size\n");
+  CHECK(to_text(m.errors()) ==
+        "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
+        "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
+        "MixtralForCausalLM, "
+        "Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, DeepseekV2ForCausalLM, DeepseekV3ForCausalLM, GPT2LMHeadModel, "
+        "GPTNeoXForCausalLM; of the fields of a dense transformer it lacks: num_hidden_layers, num_attention_heads, "
+        "intermediate_size\n");
   CHECK(parse_hf_config("{}", "config.json").errors().at(0).message == "required key 'architectures' is missing");
   CHECK(parse_hf_config("{\"architectures\": []}", "config.json").errors().at(0).message ==
         "required key 'architectures' is missing");
 }
 
-TEST_CASE("a mixture of experts of another architecture is not to be given inline as a dense model") {
-  const std::string dense =
-      "{\"architectures\": [\"MixtralForCausalLM\"], \"num_hidden_layers\": 2, \"hidden_size\": 64, "
-      "\"num_attention_heads\": 4, \"intermediate_size\": 128, \"vocab_size\": 9";
-  const auto mixture = parse_hf_config(dense + ", \"num_local_experts\": 8}", "config.json");
-  REQUIRE(mixture.errors().size() == 1);
-  CHECK(mixture.errors()[0].hint.find("a mixture of experts is not modelled") != std::string::npos);
-  CHECK(mixture.errors()[0].hint.find("inline") == std::string::npos);
-  CHECK(parse_hf_config(dense + "}", "config.json").errors().at(0).hint.find("inline") != std::string::npos);
+TEST_CASE("a mixture of experts of another architecture is told what it lacks of one, else to be given inline") {
+  const std::string fields =
+      "{\"architectures\": [\"GraniteMoeForCausalLM\"], \"num_hidden_layers\": 2, \"hidden_size\": 64, "
+      "\"num_attention_heads\": 4, \"intermediate_size\": 128, \"vocab_size\": 9, \"num_local_experts\": 8";
+  const auto hint = [](const std::string& text) {
+    const auto mixture = parse_hf_config(text, "config.json");
+    REQUIRE(mixture.errors().size() == 1);
+    return mixture.errors()[0].hint;
+  };
+  CHECK_THAT(hint(fields + "}"), Catch::Contains("of the fields of a mixture of experts it lacks: num_experts_per_tok, "
+                                                 "moe_intermediate_size"));
+  CHECK_THAT(hint(fields + ", \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 64}"),
+             Catch::Contains("it has the fields of a mixture of experts: give them inline under 'model'"));
+}
+
+namespace {
+
+Fields mixture_of(const char* architecture, Fields more) {
+  Fields all = with(llama, "architectures", "[\"" + std::string(architecture) + "\"]");
+  all.merge(more);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("Mixtral: every MLP is 8 experts of its width") {
+  const Fields mixtral = mixture_of("MixtralForCausalLM", {{"num_local_experts", "8"}, {"num_experts_per_tok", "2"}});
+  const TransformerConfig m = parse_hf_config(json_of(mixtral), "config.json").value();
+  CHECK((m.experts.count == 8 && m.experts.top_k == 2 && m.experts.ffn == 14336 && m.experts.shared_ffn == 0));
+  CHECK(expert_layers(m) == 32);
+  CHECK(parse_hf_config(json_of(without(mixtral, "num_experts_per_tok")), "config.json").errors().at(0).message ==
+        "required key 'num_experts_per_tok' is missing");
+}
+
+TEST_CASE("Qwen's mixtures: experts of a width of their own, in every so many layers, but where they are left out") {
+  const Fields more{{"num_experts", "60"},
+                    {"num_experts_per_tok", "4"},
+                    {"moe_intermediate_size", "1408"},
+                    {"decoder_sparse_step", "2"},
+                    {"mlp_only_layers", "[1, 5]"}};
+  const TransformerConfig three =
+      parse_hf_config(json_of(mixture_of("Qwen3MoeForCausalLM", more)), "config.json").value();
+  CHECK((three.experts.count == 60 && three.experts.top_k == 4 && three.experts.ffn == 1408));
+  CHECK((three.experts.shared_ffn == 0 && !three.experts.shared_gate));
+  // Layers 1, 3, 5 ... 31, less 1 and 5.
+  CHECK(expert_layers(three) == 14);
+  CHECK((has_experts(three, 3) && !has_experts(three, 2) && !has_experts(three, 5)));
+  Fields two = mixture_of("Qwen2MoeForCausalLM", more);
+  CHECK(parse_hf_config(json_of(two), "config.json").errors().size() == 1);
+  two["shared_expert_intermediate_size"] = "5632";
+  const TransformerConfig m = parse_hf_config(json_of(two), "config.json").value();
+  CHECK((m.experts.shared_ffn == 5632 && m.experts.shared_gate));
+}
+
+TEST_CASE("DeepSeek: latent attention, shared experts, dense layers first; without routed experts dense") {
+  Fields fields = mixture_of("DeepseekV3ForCausalLM", {{"n_routed_experts", "256"},
+                                                       {"n_shared_experts", "2"},
+                                                       {"num_experts_per_tok", "8"},
+                                                       {"moe_intermediate_size", "2048"},
+                                                       {"first_k_dense_replace", "3"},
+                                                       {"moe_layer_freq", "1"},
+                                                       {"q_lora_rank", "1536"},
+                                                       {"kv_lora_rank", "512"},
+                                                       {"qk_nope_head_dim", "128"},
+                                                       {"qk_rope_head_dim", "64"},
+                                                       {"v_head_dim", "128"}});
+  const TransformerConfig m = parse_hf_config(json_of(fields), "config.json").value();
+  CHECK((m.experts.count == 256 && m.experts.shared_ffn == 4096 && m.experts.dense_layers == 3));
+  CHECK(expert_layers(m) == 29);
+  CHECK((m.latent.q_rank == 1536 && m.latent.kv_rank == 512 && m.key_dim() == 192 && m.value_dim() == 128));
+  CHECK((m.kv_heads == 32 && m.head_dim == 192));
+  fields["q_lora_rank"] = "null";
+  CHECK(parse_hf_config(json_of(fields), "config.json").value().latent.q_rank == 0);
+  CHECK(parse_hf_config(json_of(without(fields, "n_routed_experts")), "config.json").value().experts.count == 0);
+  CHECK(parse_hf_config(json_of(without(fields, "kv_lora_rank")), "config.json").errors().at(0).message ==
+        "required key 'kv_lora_rank' is missing");
 }
 
 TEST_CASE("a config.json whose heads do not divide is refused") {

@@ -82,7 +82,7 @@ model:
   layers: 4
   hidden: 1024
   heads: 16
-  kv_heads: 8
+  kv_heads: 16
   head_dim: 64
   ffn: 4096
   vocab: 32000
@@ -92,7 +92,9 @@ model:
   causal: true
   learned_positions: 0
   dropout: 0.1
-layout: {tp: 8, pp: 1, dp: 1, cp: 1, cp_exchange: ring, dp_shard: 1, order: tp-pp-dp, sequence_parallel: true, uneven_stages: true, schedule: 1f1b, vpp: 1}
+  experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1}
+  mla: {q_rank: 256, kv_rank: 128, nope: 48, rope: 16, value: 64}
+layout: {tp: 8, pp: 1, dp: 1, cp: 1, ep: 1, etp: 8, cp_exchange: ring, dp_shard: 1, order: tp-pp-dp, sequence_parallel: true, uneven_stages: true, schedule: 1f1b, vpp: 1}
 batch: {sequence: 2048, micro_batch: 1, global_batch: 8}
 training:
   precision: bf16
@@ -106,6 +108,8 @@ training:
   overlap_pp: false
   launch: 5us
   overlap_cp: true
+  expert_imbalance: 1.2
+  moe_capacity_factor: 1.5
   optimizer: true
   embedding_and_logits: true
 search:
@@ -117,6 +121,7 @@ search:
   recompute: [none, full]
   zero: [0, 1]
   cp: [1]
+  ep: [1, 2]
   vpp: [1, 2]
 collectives: {library: ideal, algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
 gates:

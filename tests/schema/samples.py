@@ -29,21 +29,24 @@ TOPOLOGIES = {
 
 MODEL = {"name": "tiny", "layers": 4, "hidden": 512, "heads": 8, "kv_heads": 8, "head_dim": 64, "ffn": 2048,
          "vocab": 1024, "gated_mlp": True, "tied_embeddings": False, "biases": False, "causal": True,
-         "learned_positions": 0, "dropout": 0.5}
+         "learned_positions": 0, "dropout": 0.5,
+         "experts": {"count": 4, "top_k": 2, "ffn": 512, "shared_ffn": 256, "shared_gate": True, "dense_layers": 1, "every": 1},
+         "mla": {"q_rank": 128, "kv_rank": 64, "nope": 48, "rope": 16, "value": 64}}
 
 SCENARIOS = {
     "everything": {
         "schema": "collcast.scenario.v1", "name": "everything", "title": "every key of a step", "topology": "dgx-a100",
         "nodes": 1, "model": MODEL,
-        "layout": {"tp": 2, "pp": 2, "dp": 2, "cp": 1, "cp_exchange": "ring", "dp_shard": 2, "order": "tp-pp-dp", "sequence_parallel": True, "schedule": "gpipe",
+        "layout": {"tp": 2, "pp": 2, "dp": 2, "cp": 1, "ep": 1, "etp": 2, "cp_exchange": "ring", "dp_shard": 2, "order": "tp-pp-dp", "sequence_parallel": True, "schedule": "gpipe",
                    "uneven_stages": True, "vpp": 1},
         "batch": {"sequence": 512, "micro_batch": 1, "global_batch": 8},
         "training": {"precision": "bf16", "recompute": "full", "attention": "flash", "zero": 1,
                      "reshard_after_forward": True, "gradient_bytes": 2,
-                     "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "optimizer": True,
+                     "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us",
+                     "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
-                   "recompute": ["none"], "zero": [0], "cp": [1], "vpp": [1, 2]},
+                   "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2]},
         "collectives": {"algorithm": "ring", "chunks": 4, "channels": "auto", "sharing": "fifo"},
         "gates": {"step_s": {"max": "20s"}, "mfu": {"min": "1%"}, "peak_bytes": {"max": "70GiB"},
                   "tokens_per_s_per_gpu": {"min": "10tokens/s"}, "model_flops_per_s_per_gpu": {"min": "1GFLOP/s"},

@@ -141,13 +141,44 @@ TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: abo
   CHECK(training_step(row, *place)->kept_besides == Bytes(std::int64_t{12} * 3072 * 3072));
 }
 
+TEST_CASE("experts and latent attention come from the row and its model, the rest from the framework's habits") {
+  TrainingRow row = gpt_row();
+  row.framework = "Megatron-Bridge 26.02";
+  row.experts = 128;
+  row.topk = 8;
+  row.moe_ffn = 768;
+  row.shared_experts = 2;
+  row.dense_layers = 1;
+  row.ep = 8;
+  row.sp = std::nullopt;
+  row.kv_lora = 512;
+  row.q_lora = 1536;
+  row.qk_nope = 128;
+  row.qk_rope = 64;
+  row.v_head = 128;
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  const StepInputs in = training_step(row, *place)->inputs;
+  CHECK((in.model.experts.count == 128 && in.model.experts.top_k == 8 && in.model.experts.ffn == 768));
+  CHECK((in.model.experts.shared_ffn == 1536 && in.model.experts.dense_layers == 1));
+  CHECK((in.model.latent.kv_rank == 512 && in.model.key_dim() == 192 && in.model.value_dim() == 128));
+  CHECK((in.layout.ep == 8 && in.layout.etp == 1 && in.layout.sequence_parallel));
+  row.framework = "NeMo";
+  CHECK(training_step(row, *place)->inputs.layout.etp == 2);
+  // 64 GPUs as tp 2 x ep 8 x 4 replicas of the experts: 32 of everything else.
+  row.dp = 4;
+  CHECK(training_step(row, *place)->inputs.layout.dp == 32);
+  row.dp = 5;
+  CHECK(why_not(row) == "tp 2 x pp 1 x cp 1 x dp 5 are 10 GPUs, not 64");
+}
+
 TEST_CASE("what no step can be yet, and what a row does not state, is a reason") {
   const auto changed = [](auto change) {
     TrainingRow row = gpt_row();
     change(row);
     return why_not(row);
   };
-  CHECK(changed([](TrainingRow& r) { r.experts = 8; }) == "a mixture of 8 experts is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.experts = 8; }) == "not stated: topk");
   CHECK(changed([](TrainingRow& r) { r.task = "lora"; }) == "low-rank adapters (LoRA) are not modelled");
   CHECK(changed([](TrainingRow& r) { r.schedule = "ZB-V"; }) == "the schedule ZB-V is not modelled");
   CHECK(changed([](TrainingRow& r) { r.zero = "hsdp"; }) == "the sharding hsdp is not modelled");

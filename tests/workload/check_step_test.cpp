@@ -34,7 +34,8 @@ TEST_CASE("uneven stages: layers that pp does not divide, but none without a lay
   in.layout.vpp = 2;
   REQUIRE(check_step(in, 8, {}).size() == 1);
   CHECK(check_step(in, 8, {}).front().message ==
-        "schedule interleaved needs equal stages; pp 3 does not divide layers 8");
+        "schedule interleaved needs equal stages; pp 3 does not divide layers 8, nor pp x vpp 2 those with embedding "
+        "and head as one each");
   in = inputs(small_model(), layout(1, 5, 1), 512, 5);
   in.layout.uneven_stages = true;
   in.model.layers = 3;  // with embedding and head one each: nothing else on the end stages

@@ -99,8 +99,13 @@ TEST_CASE("a rank is in each of its groups, which differ in one coordinate only"
       varies(g.pp, &Coordinates::pp);
       varies(g.dp, &Coordinates::dp);
       varies(g.cp, &Coordinates::cp);
-      varies(g.ep, &Coordinates::dp);
       REQUIRE(g.ep.size() == l.ep);
+      // With CP an EP group goes through its ranks first (Megatron's order): it stays within the TP rank and the stage.
+      for (const Rank other : g.ep.ranks()) {
+        const Coordinates c = coordinates(l, other);
+        REQUIRE((c.tp == own.tp && c.pp == own.pp));
+      }
+      if (l.cp == 1) varies(g.ep, &Coordinates::dp);
     }
   });
 }

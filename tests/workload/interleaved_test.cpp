@@ -35,8 +35,7 @@ StepPlan plan_of(const ChunkedStages& stages, int micro_batches) {
     for (int c = 0; c < stages.chunks; ++c) {
       const StageTime time = stages.of(i, c);
       stage.units.push_back({UnitKind::layer, "L", stage.works.size(), c});
-      stage.works.push_back(
-          {{{"all", Category::forward, time.forward}}, {{"all", Category::backward, time.backward}}, 0});
+      stage.works.push_back({{{"all", Category::forward, time.forward}}, {{"all", Category::backward, time.backward}}});
     }
     plan.stages.push_back(stage);
   }

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "inputs.hpp"
 
 using namespace collcast;
@@ -30,6 +32,30 @@ TEST_CASE(
   in.layout.pp = 12;
   CHECK(workload::stage_layers(in, 0) == 7);
   CHECK(workload::stage_layers(in, 11) == 6);
+}
+
+TEST_CASE("chunks of uneven stages: embedding and head stand for a layer each of the first and the last") {
+  // Llama 3 405B: 126 layers and two ends in 8 x 8 chunks of 2.
+  StepInputs in = inputs(small_model(), layout(1, 8, 1), 512, 8);
+  in.layout.uneven_stages = true;
+  in.layout.schedule = PipelineSchedule::interleaved;
+  in.layout.vpp = 8;
+  in.model.layers = 126;
+  std::vector<int> seen(126);
+  for (int stage = 0; stage < 8; ++stage) {
+    std::vector<int> of_chunk(8);
+    for (const StageLayer& layer : layers_of_stage(in, stage)) {
+      ++seen[static_cast<std::size_t>(layer.number)];
+      ++of_chunk[static_cast<std::size_t>(layer.chunk)];
+      CHECK((layer.number + 1) / 2 == layer.chunk * 8 + stage);
+    }
+    for (int chunk = 0; chunk < 8; ++chunk) {
+      const bool end = (stage == 0 && chunk == 0) || (stage == 7 && chunk == 7);
+      CHECK(of_chunk[static_cast<std::size_t>(chunk)] == (end ? 1 : 2));
+    }
+  }
+  CHECK(std::count(seen.begin(), seen.end(), 1) == 126);
+  CHECK(check_step(in, 8, {}).empty());
 }
 
 TEST_CASE("GPT-3 175B has 12 L h^2 [1 + 13/(12h) + (V + s)/(12 L h)] parameters") {

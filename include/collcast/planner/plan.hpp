@@ -1,9 +1,10 @@
 // Which layout of a model on these GPUs is the fastest, and what became of the others.
 //
-// All combinations of tp x pp x cp x dp = GPUs, micro-batch, sequence parallelism, recomputation and optimizer sharding
-// are looked at. What does not divide or does not fit the GPU's memory is counted by its reason before any cost is
-// computed; the others get the closed form of their step, and the best few a simulation. Combinations that a value
-// makes no difference to are one layout (sequence parallelism with tp 1, a sharded optimizer with dp 1).
+// All combinations of tp x pp x cp x dp = GPUs, expert parallelism, micro-batch, sequence parallelism, recomputation
+// and optimizer sharding are looked at. What does not divide or does not fit the GPU's memory is counted by its reason
+// before any cost is computed; the others get the closed form of their step, and the best few a simulation.
+// Combinations that a value makes no difference to are one layout (sequence parallelism with tp 1, a sharded optimizer
+// with dp 1).
 //
 // The result does not depend on the number of threads. Assumed: what a single forecast assumes (docs/steps.md); a
 // layout fits if its peak memory is at most the GPU's, with nothing set aside for what memory.hpp leaves out.

@@ -11,7 +11,7 @@ namespace collcast {
 
 /// What a person says of a layout; what is left open is taken from the best layout that agrees, else from the best.
 struct LayoutQuestion {
-  std::optional<int> tp = {}, pp = {}, dp = {}, micro_batch = {}, zero = {}, vpp = {}, cp = {};
+  std::optional<int> tp = {}, pp = {}, dp = {}, micro_batch = {}, zero = {}, vpp = {}, cp = {}, ep = {};
   std::optional<bool> sequence_parallel = {};
   std::optional<Recompute> recompute = {};
 };

@@ -22,6 +22,8 @@ struct TrainingRow {
   std::string gpu, intra_net, precision, vpp, zero, recompute, schedule, overlap;
   std::string tflops_kind, mem_kind, published, notes;
   std::optional<int> layers, hidden, ffn, heads, kv_heads, head_dim, vocab, seq, gated_mlp, experts, topk;
+  /// Of models.csv only: experts, and latent attention.
+  std::optional<int> moe_ffn, shared_experts, dense_layers, q_lora, kv_lora, qk_nope, qk_rope, v_head;
   std::optional<int> gpus, gpus_per_node, tp, sp, pp, cp, ep, etp, dp, mbs, gbs;
   std::optional<double> params_b, inter_gbps_per_gpu;
   std::optional<double> iter_s, tok_s_gpu, samples_s, tflops_gpu, mfu_pct, hfu_pct, mem_gib;

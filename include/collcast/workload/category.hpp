@@ -7,7 +7,7 @@
 namespace collcast {
 
 /// A schedule's labels carry its name. `compute` is a task's; a model's kernels are forward, backward or recompute.
-enum class Category { compute, forward, backward, recompute, optimizer, tp, pp, dp, cp };
+enum class Category { compute, forward, backward, recompute, optimizer, tp, pp, dp, cp, ep };
 
 std::string_view to_string(Category);
 /// Nothing if none is called so.

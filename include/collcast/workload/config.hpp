@@ -12,7 +12,29 @@
 
 namespace collcast {
 
-/// A dense decoder-only transformer (MHA, GQA or MQA; plain or gated MLP).
+/// Experts in the place of the MLP of some layers (a mixture of experts): a router sends each token to `top_k` of them,
+/// and it passes the shared ones too. All are plain or gated as the model's MLP is.
+struct Experts {
+  int count = 0;                   ///< that tokens are sent to; 0: none, a dense model
+  int top_k = 0;                   ///< of them for each token
+  int ffn = 0;                     ///< width of one
+  int shared_ffn = 0;              ///< of the shared ones together; 0: there are none
+  bool shared_gate = false;        ///< what the shared ones give is scaled by token (Qwen2-MoE): h weights
+  int dense_layers = 0;            ///< the first so many layers have an MLP
+  int every = 1, phase = 0;        ///< of the others layer i has experts where i mod every is phase
+  std::vector<int> dense_at = {};  ///< layers that have an MLP besides
+};
+
+/// Multi-head latent attention (DeepSeek-V2, -V3): queries, and keys and values together, are expanded from vectors of
+/// a small rank; a part of each key that turns with the position is the same for all heads.
+struct LatentAttention {
+  int q_rank = 0;          ///< 0: queries come from the hidden state itself
+  int kv_rank = 0;         ///< 0: ordinary attention
+  int nope = 0, rope = 0;  ///< of a head's query and key: the part without positions, and that with them
+  int value = 0;           ///< of a head's value
+};
+
+/// A decoder-only transformer (MHA, GQA, MQA or latent attention; plain or gated MLP, or experts).
 struct TransformerConfig {
   std::string name;
   int layers = 0;
@@ -28,9 +50,21 @@ struct TransformerConfig {
   bool causal = true;
   int learned_positions = 0;  ///< rows of a learned position embedding; 0: rotary or none
   double dropout = 0.0;       ///< > 0 keeps dropout masks (1 byte per element)
+  Experts experts = {};
+  LatentAttention latent = {};
+
+  /// Elements of a head's query and key, and of its value.
+  int key_dim() const { return latent.kv_rank > 0 ? latent.nope + latent.rope : head_dim; }
+  int value_dim() const { return latent.kv_rank > 0 ? latent.value : head_dim; }
 };
+/// Whether a layer (from 0) has experts instead of an MLP.
+bool has_experts(const TransformerConfig&, int layer);
+/// Layers that have them.
+int expert_layers(const TransformerConfig&);
 /// Of the whole model, replicas not counted.
 double parameter_count(const TransformerConfig&);
+/// Of these, what one token passes: of each layer's experts only the ones it is sent to.
+double active_parameter_count(const TransformerConfig&);
 
 /// How the ranks of a context-parallel group attend to each other's tokens: keys and values go round (with as much
 /// work for each rank under a causal mask), or heads are exchanged for tokens (DeepSpeed-Ulysses).
@@ -52,7 +86,8 @@ struct ParallelLayout {
   int tp = 1, pp = 1, dp = 1;
   int vpp = 1;       ///< model chunks of a stage; above 1 with schedule interleaved only
   int cp = 1;        ///< ranks that the tokens of a sample are split over
-  int ep = 1;        ///< carried for outputs; only 1 is modelled yet
+  int ep = 1;        ///< ranks that the experts of a layer are spread over
+  int etp = 0;       ///< ranks that each expert is split over; 0: tp
   int dp_shard = 0;  ///< with ZeRO: the replicas that a state is split over, neighbours in dp (HSDP); 0: all
   bool sequence_parallel = false;
   bool uneven_stages = false;  ///< pp need not divide the layers: embedding and head count as a layer each where pp
@@ -66,6 +101,11 @@ struct ParallelLayout {
   /// Ranks that a state is split over with ZeRO, and copies of each part.
   int shards() const { return (dp_shard > 0 ? dp_shard : dp) * cp; }
   int shard_copies() const { return replicas() / shards(); }
+  int expert_tp() const { return etp > 0 ? etp : tp; }
+  /// Ranks that have the same experts, and so reduce their gradients.
+  int expert_replicas() const { return tp * cp * dp / expert_tp() / ep; }
+  /// Experts are spread or split in their own way, so that their gradients go their own way too.
+  bool experts_apart() const { return ep > 1 || expert_tp() != tp; }
 };
 
 struct Batch {
@@ -89,10 +129,16 @@ struct TrainingOptions {
   bool overlap_cp = true;             ///< keys and values of the next block under the attention of one
   bool optimizer = true;              ///< false: no optimizer step and no optimizer state
   bool embedding_and_logits = true;   ///< false: transformer layers only (layer benchmarks)
+  double expert_imbalance = 1;        ///< tokens of the busiest expert-parallel rank over the mean
+  double moe_capacity_factor = 0;     ///< tokens that an expert takes at most, over the mean; 0: all of them
 };
 
 /// What TrainingOptions::precision can be.
 std::vector<std::string> training_precisions();
+
+/// Tokens that the busiest expert-parallel rank takes, over the mean: everybody waits for it. With all experts on each
+/// rank 1, and never above ep.
+double expert_load(const TrainingOptions&, const ParallelLayout&);
 
 /// What attention and logits run in: fp8 is for the linear layers only, the rest of an fp8 step is bf16.
 std::string core_precision(const TrainingOptions&);

@@ -13,8 +13,9 @@ namespace collcast {
 struct Coordinates {
   int tp = 0, pp = 0, dp = 0, cp = 0, ep = 0;
 };
-/// tp-pp-dp: rank = tp + TP*(pp + PP*dp). tp-cp-ep-dp-pp (Megatron): rank = tp + TP*(cp + CP*(dp + DP*pp)),
-/// where ep divides dp.
+/// tp-pp-dp: rank = tp + TP*(pp + PP*dp), experts are spread over neighbours in dp. tp-cp-ep-dp-pp (Megatron): rank =
+/// tp + TP*(cp + CP*(dp + DP*pp)); experts cut the ranks of a stage anew, as etp + ETP*(ep + EP*replica of the
+/// experts), so that with etp = tp an EP group is neighbours in CP and then DP.
 Coordinates coordinates(const ParallelLayout&, Rank);
 Rank rank_at(const ParallelLayout&, const Coordinates&);
 
@@ -31,8 +32,12 @@ Group replica_group(const ParallelLayout&, Rank);
 Group shard_group(const ParallelLayout&, Rank);
 Group shard_copies(const ParallelLayout&, Rank);
 
-/// Every TP (PP, DP, CP) group of the world, by first rank.
-enum class Dimension { tp, pp, dp, cp };
+/// The ranks that share each expert of `rank`, and those that have the same part of the same experts.
+Group expert_tp_group(const ParallelLayout&, Rank);
+Group expert_replica_group(const ParallelLayout&, Rank);
+
+/// Every TP (PP, DP, CP, EP) group of the world, by first rank.
+enum class Dimension { tp, pp, dp, cp, ep };
 std::string_view to_string(Dimension);
 std::vector<Group> all_groups(const ParallelLayout&, Dimension);
 

@@ -1,9 +1,9 @@
 // Many layouts of one model on one machine: what a search varies, and closed forms at the price of their sums.
 //
-// Layouts with equal tp, pp, dp, cp and vpp put the same ranks into the same groups and layers. A LayoutFamily works
-// out those groups, the routes between stages, the kernels of a micro-batch and the price of every collective once, and
-// then answers each choice of micro-batch, sequence parallelism, recomputation and optimizer sharding by adding up. The
-// formulas are those of a single forecast: the same kernels, bytes, buckets and estimate_step.
+// Layouts with equal tp, pp, dp, cp, ep and vpp put the same ranks into the same groups and layers. A LayoutFamily
+// works out those groups, the routes between stages, the kernels of a micro-batch and the price of every collective
+// once, and then answers each choice of micro-batch, sequence parallelism, recomputation and optimizer sharding by
+// adding up. The formulas are those of a single forecast: the same kernels, bytes, buckets and estimate_step.
 #pragma once
 
 #include <compare>
@@ -24,6 +24,7 @@ struct LayoutChoice {
   int zero = 0;
   int vpp = 1;  ///< above 1: interleaved; 1: the scenario's schedule, 1F1B if that is interleaved
   int cp = 1;
+  int ep = 1;
   friend auto operator<=>(const LayoutChoice&, const LayoutChoice&) = default;
 };
 void put(const LayoutChoice&, StepInputs&);
@@ -38,6 +39,7 @@ struct SearchSpace {
   std::vector<Recompute> recompute;
   std::vector<int> zero;
   std::vector<int> cp;   ///< empty: 1, and where the scenario's is more all that fit
+  std::vector<int> ep;   ///< the same
   std::vector<int> vpp;  ///< empty: 1, and with schedule interleaved all that fit up to most_stage_chunks
 };
 /// Of the chunks that a search tries by itself.
@@ -69,8 +71,8 @@ struct LayoutEstimate {
 
 class LayoutFamily {
  public:
-  /// `base` has passed check_step with its tp, pp, dp, cp and vpp; `prices` (as step_prices) outlives the family and is
-  /// asked each question once.
+  /// `base` has passed check_step with its tp, pp, dp, cp, ep and vpp; `prices` (as step_prices) outlives the family
+  /// and is asked each question once.
   LayoutFamily(const StepInputs& base, const Fabric&, const CollectiveTime& prices);
   ~LayoutFamily();
   LayoutFamily(LayoutFamily&&) noexcept;

@@ -1,4 +1,4 @@
-// One training step of a dense transformer: operations, memory, timeline, and the closed form beside it.
+// One training step of a transformer: operations, memory, timeline, and the closed form beside it.
 //
 // Per layer and micro-batch a stage computes (roofline per operation) and communicates (TP collectives on
 // the critical path); stages exchange activations; replicas reduce gradients in buckets under the last
@@ -50,15 +50,17 @@ struct LayerOperations {
   std::vector<Operation> backward;   ///< input and weight gradients
   std::vector<Operation> recompute;  ///< forward again inside the backward
 };
+/// Of a layer with experts if the model has them.
 LayerOperations layer_operations(const StepInputs&);
 
-struct LayerTimes {    ///< one layer, one micro-batch
-  Seconds forward{};   ///< compute and exposed TP and CP
-  Seconds backward{};  ///< with recomputation, compute and exposed TP and CP
+struct LayerTimes {    ///< one layer, one micro-batch; with experts if the stage has one with
+  Seconds forward{};   ///< compute and exposed TP, CP and EP
+  Seconds backward{};  ///< with recomputation, compute and exposed TP, CP and EP
   Seconds tp_comm{};   ///< all TP collectives, forward and backward
   Seconds tp_exposed{};
   Seconds cp_comm{};  ///< all CP messages and exchanges, forward and backward
   Seconds cp_exposed{};
+  Seconds ep_comm{};  ///< all exchanges of experts, none of which is hidden
 };
 
 struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the step
@@ -85,8 +87,8 @@ struct CollectiveCost {                 ///< one kind of collective of the step,
 
 /// Time on the critical path by what is done; `wait`: none of these (a transfer that queues).
 struct PathTimes {
-  Seconds compute{}, tp{}, pp{}, dp{}, optimizer{}, wait{}, cp{};
-  Seconds total() const { return compute + tp + pp + dp + optimizer + wait + cp; }
+  Seconds compute{}, tp{}, pp{}, dp{}, optimizer{}, wait{}, cp{}, ep{};
+  Seconds total() const { return compute + tp + pp + dp + optimizer + wait + cp + ep; }
 };
 struct PathRun {  ///< visits of stages that follow each other and do the same
   int first_stage = 0, last_stage = 0;
@@ -104,10 +106,11 @@ struct CriticalPath {
 struct StageTerms {  ///< of the stage with the most work, of which the layer, the breakdown and the collectives are
   int stage = 0;
   struct Unit {
-    std::string name;  ///< "layer", "embedding" or "head"
+    std::string name;  ///< "layer", "expert layer", "embedding" or "head"
     int count = 0;
     Seconds compute{}, tp{};  ///< of one, for one micro-batch: forward, backward and recomputation
     Seconds cp{};             ///< of that exposed
+    Seconds ep{};
   };
   std::vector<Unit> units;
   std::vector<Operation> optimizer;
@@ -128,7 +131,7 @@ struct StepResult {
   std::vector<MemoryUse> memory_by_stage;
   std::vector<CollectiveCost> collectives;
   std::optional<CriticalPath> critical_path;  ///< of the timeline
-  double compute_to_communication = 0;        ///< of one layer; below 2 is warned about; 0: no communication
+  double compute_to_communication = 0;        ///< of one layer, TP and EP; below 2 is warned about; 0: no communication
   std::vector<std::string> warnings;
   int micro_batches = 0;
   StageTerms stage;                       ///< as priced by the method that counts

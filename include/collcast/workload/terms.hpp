@@ -13,36 +13,50 @@ namespace collcast {
 struct StepInputs;
 
 struct LayerParameters {                              ///< of one layer on one rank
-  double attention = 0, mlp = 0, sharded_biases = 0;  ///< 1/TP of the layer's
+  double attention = 0, mlp = 0, sharded_biases = 0;  ///< 1/TP of the layer's; mlp: of the shared experts too
   double norms = 0, replicated_biases = 0;            ///< the same on every TP rank
+  double latent = 0;   ///< the same: matrices of latent attention into the small ranks, and their norms
+  double router = 0;   ///< the same; with the shared experts' gate
+  double experts = 0;  ///< of the experts that tokens are sent to, 1/(EP x expert TP)
   double sharded() const { return attention + mlp + sharded_biases; }
-  double replicated() const { return norms + replicated_biases; }
-  double total() const { return sharded() + replicated(); }
+  double replicated() const { return norms + replicated_biases + latent + router; }
+  double total() const { return sharded() + replicated() + experts; }
 };
-struct ParameterTerms {  ///< held by one rank of a stage
-  double layers = 0;     ///< of the stage
-  LayerParameters layer;
+struct ParameterTerms {                  ///< held by one rank of a stage
+  double layers = 0, expert_layers = 0;  ///< of the stage, with an MLP and with experts
+  LayerParameters layer, expert_layer;
   double embedding = 0, output = 0;      ///< 1/TP of the padded vocabulary; first and last stage
   double positions = 0, final_norm = 0;  ///< the same on every TP rank
-  double sharded() const { return layers * layer.sharded() + embedding + output; }
-  double replicated() const { return layers * layer.replicated() + positions + final_norm; }
-  double total() const { return sharded() + replicated(); }
+  double all_layers() const { return layers + expert_layers; }
+  double sharded() const {
+    return layers * layer.sharded() + expert_layers * expert_layer.sharded() + embedding + output;
+  }
+  double replicated() const {
+    return layers * layer.replicated() + expert_layers * expert_layer.replicated() + positions + final_norm;
+  }
+  double experts() const { return expert_layers * expert_layer.experts; }
+  double total() const { return sharded() + replicated() + experts(); }
 };
 ParameterTerms parameter_terms(const StepInputs&, int stage);
 
 struct ActivationTerms {  ///< of one layer and micro-batch
   Volume norms{}, projections{}, mlp{}, core{};
+  Volume latent{};   ///< latent attention: what has been brought down to the small ranks, before and after its norm
+  Volume experts{};  ///< rows of the experts on this rank; mlp is the shared ones' then
   Volume input{};    ///< full recomputation keeps nothing else
   Volume weights{};  ///< zero bubble: inputs and output gradients of the matrices, from the backward to the weights'
-  Volume total() const { return norms + projections + mlp + core + input; }
+  Volume total() const { return norms + projections + latent + mlp + experts + core + input; }
 };
 struct MemoryTerms {  ///< of one rank of a stage
   int stage = 0;
   ParameterTerms parameters;
   double weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  ///< per parameter
   int weight_shares = 1, gradient_shares = 1, optimizer_shares = 1;  ///< ranks that each is split over with ZeRO
+  int zero = 0;
+  double apart = 0;                       ///< of the parameters those of experts that go their own way,
+  int expert_shares = 1;                  ///< which are split over so many ranks
   double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
-  ActivationTerms layer;                  ///< kept
+  ActivationTerms layer, expert_layer;    ///< kept
   Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
   int chunks = 1;                         ///< of the stage's layers; interleaved
   int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
@@ -54,17 +68,25 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume logits{};          ///< of the one micro-batch at the loss
   Volume gathered{};        ///< weights that are whole for a time, with ZeRO-3
   Volume unreduced{};       ///< gradients before they are split, with ZeRO-2 and 3
+  /// Bytes of the rank's part of the weights, the gradients, the optimizer.
+  double weights() const { return state(weight_bytes, weight_shares, zero >= 3); }
+  double gradients() const { return state(gradient_bytes, gradient_shares, zero >= 2); }
+  double optimizer() const { return state(optimizer_bytes, optimizer_shares, zero >= 1); }
+  double state(double each, int shares, bool split) const {
+    return each * (parameters.total() - apart) / shares + each * apart / (split ? expert_shares : 1);
+  }
   Volume activations() const {
     return layer.total() * (parameters.layers / chunks * in_flight) + layer.weights * (parameters.layers * waiting) +
-           embedding_mask * first_in_flight + final_norm * last_in_flight +
-           probabilities * std::max(last_in_flight - 1, 0);
+           expert_layer.total() * (parameters.expert_layers / chunks * in_flight) +
+           expert_layer.weights * (parameters.expert_layers * waiting) + embedding_mask * first_in_flight +
+           final_norm * last_in_flight + probabilities * std::max(last_in_flight - 1, 0);
   }
   Volume buffers() const { return recomputed + logits + probabilities + gathered + unreduced; }
 };
 MemoryTerms memory_terms(const StepInputs&, int stage);
 
 struct FlopTerms {  ///< of the forward pass of one sample through the whole model, but for `samples`
-  double linear = 0, core = 0, logits = 0;
+  double linear = 0, core = 0, logits = 0;  ///< linear: of the experts those that a token is sent to
   double copies = 0;      ///< of KV heads that several TP ranks hold: computed besides, of no use to the model
   double recomputed = 0;  ///< of all these, once more in the backward
   double samples = 0;     ///< of the step

@@ -10,6 +10,10 @@
 //     weights (fused accumulation in Transformer Engine, module/base.py: get_dummy_wgrad)
 //   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
 //   FSDP in PyTorch: flash attention, no dropout, gradients in bf16
+// Experts: Megatron-Bridge's recipes do not split an expert (expert_tensor_parallel_size 1 in its MoE recipes), others
+// split it as everything else (Megatron-Core's default); with TP Megatron-Core asks for sequence parallelism. A GPU
+// count of TP x PP x CP x EP x DP counts in DP the replicas of experts only. Balanced routing: Megatron-Bridge forces
+// it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,8 +94,7 @@ class Reading {
     batch();
     options();
     if (habits_.dummy_gradients && missing_.empty() && errors_.empty()) {
-      const LayerParameters layer = parameter_terms(out_.inputs, 0).layer;
-      out_.kept_besides = Bytes(static_cast<std::int64_t>(2 * (layer.attention + layer.mlp)));
+      out_.kept_besides = Bytes(static_cast<std::int64_t>(2 * shapes()));
     }
     if (!missing_.empty()) cannot(fmt::format("not stated: {}", fmt::join(missing_, ", ")));
     if (!errors_.empty()) return errors_;
@@ -99,6 +102,17 @@ class Reading {
   }
 
  private:
+  /// Parameters of one matrix of each shape; of the experts one stands for all.
+  double shapes() const {
+    const StepInputs& in = out_.inputs;
+    const ParameterTerms p = parameter_terms(in, 0);
+    double sum = p.layer.attention + p.layer.latent;
+    if (expert_layers(in.model) < in.model.layers) sum += p.layer.mlp;
+    if (in.model.experts.count > 0)
+      sum += p.expert_layer.mlp + p.expert_layer.experts * in.layout.ep / in.model.experts.count;
+    return sum;
+  }
+
   void cannot(std::string why) { errors_.push_back({{}, std::move(why), {}}); }
   void assume(std::string what) { out_.assumed.push_back(std::move(what)); }
   int needed(const std::optional<int>& value, const char* name) {
@@ -118,7 +132,6 @@ class Reading {
   void model() {
     TransformerConfig& m = out_.inputs.model;
     m.name = row_.model_id;
-    if (row_.experts.value_or(0) > 0) cannot(fmt::format("a mixture of {} experts is not modelled", *row_.experts));
     m.layers = needed(row_.layers, "layers");
     m.hidden = needed(row_.hidden, "hidden");
     m.ffn = needed(row_.ffn, "ffn");
@@ -134,6 +147,26 @@ class Reading {
     m.tied_embeddings = !m.gated_mlp && !nemotron;
     if (m.biases && !m.name.starts_with("bloom")) m.learned_positions = row_.seq.value_or(0);
     m.dropout = habits_.dropout;
+    if (row_.experts.value_or(0) > 0) experts(m.experts);
+    if (row_.kv_lora) latent(m);
+  }
+
+  void experts(Experts& e) {
+    e.count = *row_.experts;
+    e.top_k = needed(row_.topk, "topk");
+    e.ffn = row_.moe_ffn.value_or(row_.ffn.value_or(1));
+    e.shared_ffn = row_.shared_experts.value_or(0) * e.ffn;
+    e.dense_layers = row_.dense_layers.value_or(0);
+    if (row_.model_id.starts_with("gpt-oss")) assume("every layer attends to all tokens, none in a sliding window");
+    if (row_.notes.find("MTP") == std::string::npos && row_.model_id == "deepseek-v3" && row_.layers == 61)
+      assume("the layer that predicts a second token is left out");
+  }
+
+  void latent(TransformerConfig& m) {
+    m.latent = {row_.q_lora.value_or(0), *row_.kv_lora, needed(row_.qk_nope, "qk_nope"),
+                needed(row_.qk_rope, "qk_rope"), needed(row_.v_head, "v_head")};
+    m.kv_heads = m.heads;
+    m.head_dim = m.latent.nope + m.latent.rope;
   }
 
   /// GPT-2's, padded as Megatron does, where a GPT has none.
@@ -152,13 +185,31 @@ class Reading {
     l.cp = or_one(row_.cp, "cp");
     const int gpus = needed(row_.gpus, "gpus"), replica = l.tp * l.pp * l.cp;
     l.dp = row_.dp.value_or(std::max(1, gpus / replica));
+    if (row_.experts.value_or(0) > 0) expert_layout(l, gpus, replica);
     if (missing_.empty() && l.world() != gpus)
       cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are {} GPUs, not {}", l.tp, l.pp, l.cp, l.dp, l.world(), gpus));
     l.sequence_parallel = row_.sp.value_or(0) == 1 && l.tp > 1;
+    if (l.tp > 1 && !row_.sp && row_.experts.value_or(0) > 0) {
+      assume("sp not stated: 1, which experts with TP need");
+      l.sequence_parallel = true;
+    }
     // Megatron's, DeepSpeed's and PyTorch's: replicas next to each other, stages farthest apart.
     l.uneven_stages = true;
     l.order = RankOrder::tp_cp_ep_dp_pp;
     schedule(l);
+  }
+
+  void expert_layout(ParallelLayout& l, int gpus, int replica) {
+    l.ep = or_one(row_.ep, "ep");
+    if (row_.etp) {
+      l.etp = *row_.etp;
+    } else if (l.tp > 1) {
+      l.etp = contains(lower(row_.framework), "bridge") ? 1 : l.tp;
+      assume(fmt::format("etp not stated: {}", l.etp));
+    }
+    if (l.world() == gpus || gpus != replica * l.ep * l.dp) return;
+    assume(fmt::format("dp {} counts the replicas of experts: {} of the others", l.dp, gpus / replica));
+    l.dp = gpus / replica;
   }
 
   void schedule(ParallelLayout& l) {

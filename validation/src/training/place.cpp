@@ -77,6 +77,20 @@ std::string adapt_network(TopologySpec& machine, const TrainingRow& row) {
   return fmt::format("network of {} at {:.0f} Gb/s per GPU instead of {:.0f}", machine.name, stated, own);
 }
 
+/// A job of more GPUs than a rack is one NVLink domain has takes as many trays of each rack as divide its trays:
+/// NVIDIA's performance recipes ask the scheduler for such segments (NeMo scripts/performance/executors.py, --segment).
+std::string adapt_racks(TopologySpec& machine, const TrainingRow& row) {
+  const int rack = count_of(machine, DeviceKind::gpu), tray = row.gpus_per_node.value_or(rack);
+  if (*row.gpus <= rack || tray >= rack || rack % tray != 0 || *row.gpus % tray != 0) return {};
+  int trays = rack / tray;
+  while (*row.gpus / tray % trays != 0) --trays;
+  const int used = trays * tray;
+  if (used == rack) return {};
+  for (DeviceGroup& group : machine.devices)
+    if (group.count > 1 && group.count * used % rack == 0) group.count = group.count * used / rack;
+  return fmt::format("{} of the {} GPUs of each rack", used, rack);
+}
+
 Diagnostic cannot(std::string why) { return {{}, std::move(why), {}}; }
 
 }  // namespace
@@ -116,6 +130,8 @@ Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
     return cannot(fmt::format("no machine with a kernel table has the GPU '{}'", printable(row.gpu)));
   TrainingPlace out{best->spec, best->kernels, 1, {}};
   out.remark = adapt_network(out.machine, row);
+  if (const std::string racks = adapt_racks(out.machine, row); !racks.empty())
+    out.remark += (out.remark.empty() ? "" : "; ") + racks;
   const int gpus = count_of(out.machine, DeviceKind::gpu);
   out.nodes = (*row.gpus + gpus - 1) / gpus;
   return out;

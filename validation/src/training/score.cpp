@@ -84,7 +84,7 @@ class PricedMachines {
 
 LayoutChoice choice_of(const StepInputs& in) {
   return {in.layout.tp,         in.layout.pp,    in.layout.dp,  in.batch.micro_batch, in.layout.sequence_parallel,
-          in.options.recompute, in.options.zero, in.layout.vpp, in.layout.cp};
+          in.options.recompute, in.options.zero, in.layout.vpp, in.layout.cp,         in.layout.ep};
 }
 
 /// Where the row ran and what it did, before anything is forecast.

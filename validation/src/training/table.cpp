@@ -189,6 +189,17 @@ void put(const Column& column, const training::Cell& cell, const Location& where
   }
 }
 
+/// That models have besides.
+const std::array<Column, 9> model_columns{{{"head_dim", &R::head_dim, 1},
+                                           {"moe_ffn", &R::moe_ffn, 1},
+                                           {"shared_experts", &R::shared_experts},
+                                           {"dense_layers", &R::dense_layers},
+                                           {"q_lora", &R::q_lora, 1},
+                                           {"kv_lora", &R::kv_lora, 1},
+                                           {"qk_nope", &R::qk_nope, 1},
+                                           {"qk_rope", &R::qk_rope, 1},
+                                           {"v_head", &R::v_head, 1}}};
+
 const Column* find_column(const std::string& name) {
   const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return name == c.name; });
   return found == columns.end() ? nullptr : &*found;
@@ -229,13 +240,14 @@ void read_rows(CsvFile& csv, TrainingTables& out, Complaints& complaints) {
 using Models = std::map<std::string, TrainingRow>;
 
 void read_models(CsvFile& csv, Models& out, Complaints& complaints) {
-  static const Column head_dim{"head_dim", &R::head_dim, 1};
   std::vector<training::Cell> cells;
   while (csv.next_row(cells, complaints)) {
     TrainingRow model;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const std::string& name = csv.heading()[i];
-      const Column* column = name == head_dim.name ? &head_dim : find_column(name);
+      const auto of_models =
+          std::find_if(model_columns.begin(), model_columns.end(), [&](const Column& c) { return name == c.name; });
+      const Column* column = of_models != model_columns.end() ? &*of_models : find_column(name);
       if (column != nullptr) put(*column, cells[i], csv.at(cells[i].column), model, complaints);
     }
     out.insert_or_assign(model.model_id, model);
@@ -262,7 +274,8 @@ void fill_in(const Models& models, TrainingRow& row) {
     if (!(row.*value)) row.*value = found->second.*value;
   };
   for (const Whole value : {&R::layers, &R::hidden, &R::ffn, &R::heads, &R::kv_heads, &R::head_dim, &R::vocab,
-                            &R::gated_mlp, &R::experts, &R::topk})
+                            &R::gated_mlp, &R::experts, &R::topk, &R::moe_ffn, &R::shared_experts, &R::dense_layers,
+                            &R::q_lora, &R::kv_lora, &R::qk_nope, &R::qk_rope, &R::v_head})
     take(value);
 }
 
