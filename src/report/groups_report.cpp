@@ -64,6 +64,7 @@ class CrossingSum {
 Json layout_json(const ParallelLayout& layout) {
   Json out;
   for (const DimensionOf& d : dimensions) out[d.name] = layout.*d.degree;
+  if (layout.etp > 0) out["etp"] = layout.etp;
   out["order"] = to_string(layout.order);
   out["ranks"] = layout.world();
   return out;
@@ -177,6 +178,7 @@ Page page(const GroupsReport& report) {
   std::string degrees = fmt::format("TP {} x PP {} x DP {}", l.tp, l.pp, l.dp);
   if (l.cp > 1) degrees += fmt::format(" x CP {}", l.cp);
   if (l.ep > 1) degrees += fmt::format(", EP {}", l.ep);
+  if (l.etp > 0) degrees += fmt::format(", expert TP {}", l.etp);
   out.title =
       fmt::format("process groups of {} = {}, order {}", degrees, counted(l.world(), "rank"), to_string(l.order));
   out.blocks.push_back(rows_table(report));

@@ -77,9 +77,15 @@ COMMANDS = [
     ("step", "collcast step llama3-8b-128k-32xh100 --what-if ulysses"),
     ("plan", "collcast plan llama3-8b-128k-32xh100 --tp 1 --cp 8 --recompute full --zero 3 --simulate 0 "
              "--set layout.dp_shard=2"),
+    ("step", "collcast step mixtral-8x7b-64xh100 --what-if skewed"),
+    ("step", "collcast step deepseek-v3-2048xh800 --method estimate"),
+    ("plan", "collcast plan mixtral-8x7b-64xh100 --tp 1 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --simulate 0"),
+    ("plan", "collcast plan deepseek-v3-2048xh800 --tp 1 --pp 16 --ep 64 --recompute none --micro-batch 1 --zero 1 "
+             "--simulate 0"),
     ("plan", f"{ONE_LAYOUT} --pp 4 --vpp 1,2,5"),
     ("plan", "collcast plan gpt3-plan-64xa100 --nodes 1 --tp 8 --micro-batch 1"),
     ("groups", "collcast groups --tp 2 --pp 2 --dp 2 --cp 2 --ep 2 --order tp-cp-ep-dp-pp"),
+    ("groups", "collcast groups --tp 2 --dp 4 --ep 4 --etp 1 --order tp-cp-ep-dp-pp"),
     ("groups", "collcast groups --tp 8 --pp 1 --dp 2 --rank 3 --topology dgx-h100"),
     ("topologies", "collcast topology list"),
     ("scenarios", "collcast step --list"),

@@ -157,6 +157,11 @@ class Reading {
     e.ffn = row_.moe_ffn.value_or(row_.ffn.value_or(1));
     e.shared_ffn = row_.shared_experts.value_or(0) * e.ffn;
     e.dense_layers = row_.dense_layers.value_or(0);
+    // github.com/MooreThreads/SimuMax, simu_tools/megatron_scripts/scripts/run_pretrain_deepseekv2.sh: MOE_LAYER_FREQ.
+    if (row_.source_id == "simumax-b200" && e.dense_layers > 1) {
+      assume("one layer without experts, as SimuMax's script cuts DeepSeek-V3");
+      e.dense_layers = 1;
+    }
     if (row_.model_id.starts_with("gpt-oss")) assume("every layer attends to all tokens, none in a sliding window");
     if (row_.notes.find("MTP") == std::string::npos && row_.model_id == "deepseek-v3" && row_.layers == 61)
       assume("the layer that predicts a second token is left out");
