@@ -409,6 +409,8 @@ void add_task_parts(Section& out, const StepResult& r) {
   };
   add("compute", b.compute);
   add("TP exposed", b.tp_exposed);
+  add("CP exposed", b.cp_exposed);
+  add("EP exposed", b.ep_exposed);
   add("PP exposed", b.pp_exposed);
   add("DP exposed", b.dp_exposed);
   add("bubble", b.bubble);

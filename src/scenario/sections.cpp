@@ -250,7 +250,8 @@ Task read_task(Reader& reader, const Node& node, const std::string& path) {
   o.required("duration", task.duration, AsTime{});
   o.optional("after", task.after, AsList<AsName, std::string>{});
   o.required("category", task.category,
-             as_word<Category>({Category::compute, Category::tp, Category::pp, Category::dp, Category::optimizer}));
+             as_word<Category>({Category::compute, Category::tp, Category::cp, Category::ep, Category::pp, Category::dp,
+                                 Category::optimizer}));
   o.finish();
   return task;
 }
