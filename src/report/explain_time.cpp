@@ -114,8 +114,11 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
                              : "all-to-alls before and after attention; none is hidden"});
   if (in.layout.ep > 1 || ep_sum > Seconds{})
     out.terms.push_back({"EP of a micro-batch", joined(names), joined(ep), ep_sum.count(), "s",
-                         "dispatch and combine, forward and backward, and the exchange of ranks that share an expert; "
-                         "none is hidden"});
+                         in.options.overlap_ep
+                             ? "dispatch and combine, less the kernels of the pass, which are taken to be another "
+                               "micro-batch's"
+                             : "dispatch and combine, forward and backward, and the exchange of ranks that share an "
+                               "expert; none is hidden"});
   return out;
 }
 

@@ -206,7 +206,8 @@ std::string layout_name(const SavedValue& row) {
   const std::string context = row.has("cp") && part("cp") != "1" ? " x CP " + part("cp") : "";
   const std::string experts = row.has("ep") && part("ep") != "1" ? ", EP " + part("ep") : "";
   return fmt::format("TP {} x PP {}{} x DP {}{}, micro-batch {}{}{}, recompute {}, ZeRO {}", part("tp"), part("pp"),
-                     context, part("dp"), experts, part("microbatch"), chunks, sequence, part("recompute"), part("zero"));
+                     context, part("dp"), experts, part("microbatch"), chunks, sequence, part("recompute"),
+                     part("zero"));
 }
 
 SavedRow layout_row(const SavedValue& from, std::string name) {

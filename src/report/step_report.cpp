@@ -118,6 +118,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
     out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   if (in.model.experts.count > 0) {
+    out["options"]["overlap_ep"] = in.options.overlap_ep;
     out["options"]["expert_imbalance"] = in.options.expert_imbalance;
     const double factor = in.options.moe_capacity_factor;
     out["options"]["moe_capacity_factor"] = factor > 0 ? Json(factor) : Json();
@@ -227,7 +228,10 @@ Json document_json(const StepReport& report) {
                                          {"backward_s", r.layer.backward.count()},
                                          {"tp_comm_s", r.layer.tp_comm.count()},
                                          {"tp_exposed_s", r.layer.tp_exposed.count()}});
-  if (r.layer.ep_comm > Seconds{}) out["layer"]["ep_comm_s"] = r.layer.ep_comm.count();
+  if (r.layer.ep_comm > Seconds{}) {
+    out["layer"]["ep_comm_s"] = r.layer.ep_comm.count();
+    out["layer"]["ep_exposed_s"] = r.layer.ep_exposed.count();
+  }
   out["breakdown_stage"] = has_model ? Json(r.stage.stage) : Json();
   out["breakdown"] = breakdown_json(r.breakdown);
   out["memory"] = null_unless(has_model, memory_json(r.memory));
@@ -337,7 +341,10 @@ Table layer_table(const LayerTimes& layer) {
              {"backward", format_seconds(layer.backward)},
              {"TP communication", format_seconds(layer.tp_comm)},
              {"of which exposed", format_seconds(layer.tp_exposed)}}};
-  if (layer.ep_comm > Seconds{}) out.rows.push_back({"EP communication, exposed", format_seconds(layer.ep_comm)});
+  if (layer.ep_comm > Seconds{}) {
+    out.rows.push_back({"EP communication", format_seconds(layer.ep_comm)});
+    out.rows.push_back({"of which exposed", format_seconds(layer.ep_exposed)});
+  }
   return out;
 }
 

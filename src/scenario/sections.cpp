@@ -210,6 +210,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("overlap_pp", t.overlap_pp, AsTruth{});
   o.optional("launch", t.launch, AsTime{});
   o.optional("overlap_cp", t.overlap_cp, AsTruth{});
+  o.optional("overlap_ep", t.overlap_ep, AsTruth{});
   o.optional("expert_imbalance", t.expert_imbalance, AsNumber{1, 1'000});
   o.optional("moe_capacity_factor", t.moe_capacity_factor, AsNumber{0, 1'000, true});
   o.optional("optimizer", t.optimizer, AsTruth{});
@@ -251,7 +252,7 @@ Task read_task(Reader& reader, const Node& node, const std::string& path) {
   o.optional("after", task.after, AsList<AsName, std::string>{});
   o.required("category", task.category,
              as_word<Category>({Category::compute, Category::tp, Category::cp, Category::ep, Category::pp, Category::dp,
-                                 Category::optimizer}));
+                                Category::optimizer}));
   o.finish();
   return task;
 }

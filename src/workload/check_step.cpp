@@ -152,6 +152,8 @@ class Check {
             in_.layout.ep > 1 ? "use ep 1, or describe model.experts" : "leave it out, or describe model.experts");
     if (in_.options.expert_imbalance > 1)
       wrong({"training.expert_imbalance", "model"}, "expert_imbalance has no effect on a dense model", "leave it out");
+    if (in_.options.overlap_ep)
+      wrong({"training.overlap_ep", "model"}, "overlap_ep has no effect on a dense model", "leave it out");
     if (in_.options.moe_capacity_factor > 0)
       wrong({"training.moe_capacity_factor", "model"}, "moe_capacity_factor has no effect on a dense model",
             "leave it out");

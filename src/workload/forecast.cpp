@@ -26,12 +26,13 @@ LayerTimes layer_times(const StagePlan& stage) {
     if (u.kind == UnitKind::expert_layer || (u.kind == UnitKind::layer && layer == nullptr)) layer = &u;
   check(layer != nullptr, "every stage has a layer");
   const UnitWork& work = stage.work(*layer);
-  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}};
+  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}, {}};
   t.tp_comm = t.tp_exposed =
       work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
-  t.cp_comm = work.sum_of([](const Stretch& s) { return s.category == Category::cp ? s.time : s.beside; });
+  t.cp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::cp); });
   t.cp_exposed = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
-  t.ep_comm = work.sum_of([](const Stretch& s) { return s.category == Category::ep ? s.time : Seconds{}; });
+  t.ep_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::ep); });
+  t.ep_exposed = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
   return t;
 }
 
@@ -57,7 +58,7 @@ StageTerms stage_terms(const StepPlan& plan) {
     of.compute = work.sum_of([](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
     of.tp = work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
     of.cp = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
-    of.ep = work.sum_of([](const Stretch& s) { return s.category == Category::ep ? s.time : Seconds{}; });
+    of.ep = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
   }
   return terms;
 }
@@ -197,7 +198,7 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
 
   result.operations = layer_operations(in);
   const LayerTimes& layer = result.layer;
-  if (const Seconds waits = layer.tp_comm + layer.ep_comm; waits > Seconds{})
+  if (const Seconds waits = layer.tp_comm + layer.ep_exposed; waits > Seconds{})
     result.compute_to_communication = (layer.forward + layer.backward - waits - layer.cp_exposed) / waits;
   const StepRates achieved = rates(in, result.step);
   result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;

@@ -339,7 +339,12 @@ class LayoutFamily::State {
       Seconds total{};
       for (const ExpertExchange& e : p.exchanges)
         total += price(e.within_expert ? kind.expert_tp : kind.ep, e.kind, e.bytes);
-      return total;
+      if (!in_.options.overlap_ep) return total;
+      // Kernels that have CP messages beside them hide nothing else.
+      Seconds computing = p.kernels;
+      if (in_.options.overlap_cp)
+        for (const PassSums::Ring& ring : p.rings) computing -= ring.kernels;
+      return std::max(total - computing, Seconds{});
     };
     const auto exposed_cp = [&](const PassSums& p) {
       Seconds total{};

@@ -190,10 +190,34 @@ class StageMaker {
       const Seconds one = pricing_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions * micro_batches_);
       w.forward.push_back({"loss all_reduce", Category::tp, loss_reductions * one, {}});
     }
+    if (in_.options.overlap_ep) {
+      hide_exchange(w.forward);
+      hide_exchange(w.backward);
+    }
     add_wait(w.forward, launches(segments.forward) + (reduces ? loss_reductions : 0), Category::forward);
     add_wait(w.backward, launches(segments.backward), Category::backward);
     add_wait(w.weights, launches(segments.weights), Category::backward);
     return w;
+  }
+
+  /// The exchange of a pass runs beside all its computing that has nothing beside it, as if that were another
+  /// micro-batch's: max(computing, exchange) in all.
+  static void hide_exchange(std::vector<Stretch>& pass) {
+    const auto free = [](const Stretch& s) { return s.computes() && s.beside == Seconds{}; };
+    Seconds exchange{}, computing{};
+    for (const Stretch& s : pass) {
+      if (s.category == Category::ep) exchange += s.time;
+      if (free(s)) computing += s.time;
+    }
+    if (exchange == Seconds{} || computing == Seconds{}) return;
+    std::erase_if(pass, [](const Stretch& s) { return s.category == Category::ep; });
+    for (Stretch& s : pass) {
+      if (!free(s)) continue;
+      s.beside = exchange * (s.time / computing);
+      s.beside_is = Category::ep;
+    }
+    // What follows the pass waits for both.
+    pass.push_back({"exchange is over", Category::ep, {}, {}});
   }
 
   void add_wait(std::vector<Stretch>& pass, int launches, Category category) const {
@@ -364,7 +388,7 @@ Seconds StagePlan::cp_time() const {
 }
 
 Seconds StagePlan::ep_time() const {
-  return sum_over(*this, [](const Stretch& s) { return s.category == Category::ep ? s.time : Seconds{}; });
+  return sum_over(*this, [](const Stretch& s) { return s.exposed_ep(); });
 }
 
 Seconds StagePlan::optimizer_time() const {

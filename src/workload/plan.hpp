@@ -21,10 +21,21 @@ struct Stretch {
   std::string name;
   Category category = Category::forward;
   Seconds time{};
-  Seconds beside{};  ///< CP messages at the same time; the next stretch waits for both
+  Seconds beside{};  ///< CP messages, or experts' exchange, at the same time; the next stretch waits for both
+  Category beside_is = Category::cp;
   bool computes() const { return category != Category::tp && category != Category::cp && category != Category::ep; }
   Seconds length() const { return std::max(time, beside); }
-  Seconds exposed_cp() const { return category == Category::cp ? time : length() - time; }
+  Seconds exposed_cp() const { return exposed(Category::cp); }
+  Seconds exposed_ep() const { return exposed(Category::ep); }
+  Seconds exposed(Category of) const {
+    if (category == of) return time;
+    return beside_is == of ? length() - time : Seconds{};
+  }
+  /// All of it, hidden or not.
+  Seconds spent(Category of) const {
+    if (category == of) return time;
+    return beside_is == of ? beside : Seconds{};
+  }
 };
 
 struct UnitWork {
@@ -75,7 +86,7 @@ struct StagePlan {
   Seconds compute_time() const;  ///< of that, computing
   Seconds tp_time() const;       ///< and communicating within the TP group
   Seconds cp_time() const;       ///< and within the CP group, as far as nothing hides it
-  Seconds ep_time() const;       ///< and between experts
+  Seconds ep_time() const;       ///< and between experts, as far as nothing hides it
   Seconds optimizer_time() const;
 };
 

@@ -56,7 +56,7 @@ class Spelling {
     std::size_t done = 0;
     std::vector<std::optional<OpId>> activations, gradients;  ///< by chunk and micro-batch: the message's arrival
     std::optional<OpId> last;                                 ///< of the stage's own work
-    std::optional<OpId> beside;                               ///< CP messages beside it
+    std::optional<OpId> beside;                               ///< messages beside it
     std::vector<std::optional<OpId>> unit_done;               ///< last backward of each unit
     std::optional<OpId> reduced;  ///< ZeRO-2 and 3: the last gradients of the micro-batch before
   };
@@ -65,7 +65,7 @@ class Spelling {
     for (const UnitWork& work : stage.works)
       for (const std::vector<Stretch>* stretches : {&work.forward, &work.backward})
         for (const Stretch& s : *stretches)
-          if ((category == Category::cp && s.beside > Seconds{}) || s.category == category) return true;
+          if ((s.beside_is == category && s.beside > Seconds{}) || s.category == category) return true;
     return false;
   }
 
@@ -145,7 +145,8 @@ class Spelling {
                    turn.micro_batch, told(turn.chunk));
       };
       s.beside.reset();
-      if (stretch.beside > Seconds{}) s.beside = pass(*s.streams.cp, Delay{stretch.beside}, " messages", Category::cp);
+      if (stretch.beside > Seconds{})
+        s.beside = pass(stream_of(s.streams, stretch.beside_is), Delay{stretch.beside}, " messages", stretch.beside_is);
       if (stretch.computes())
         s.last = pass(s.streams.compute, Compute{stage.rank, stretch.time}, "", stretch.category);
       else

@@ -71,7 +71,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   // Below 2, communication that is not hidden takes more than a third of the layer.
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
     list.push_back(
-        ratio_warning(in, fabric, result.compute_to_communication, result.layer.ep_comm > result.layer.tp_comm));
+        ratio_warning(in, fabric, result.compute_to_communication, result.layer.ep_exposed > result.layer.tp_comm));
   if (result.micro_batches < in.layout.pp)
     list.push_back(std::to_string(result.micro_batches) + " micro-batches are fewer than the " +
                    std::to_string(in.layout.pp) +

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "collcast/planner/why.hpp"
 #include "planner/families.hpp"
 #include "workload/inputs.hpp"
 
@@ -46,7 +47,7 @@ std::string said(const PlanResult& p) {
   const auto add = [&](const PlannedLayout& l) {
     const LayoutChoice& c = l.choice;
     for (const int n : {c.tp, c.pp, c.dp, c.micro_batch, c.sequence_parallel ? 1 : 0, static_cast<int>(c.recompute),
-                        c.zero, c.vpp, c.cp})
+                        c.zero, c.vpp, c.cp, c.ep})
       text += std::to_string(n) + " ";
     char exact[64];
     std::snprintf(exact, sizeof exact, "%a %a", l.step().count(), l.breakdown.bubble.count());
@@ -146,6 +147,45 @@ TEST_CASE("context parallelism is searched where it is asked for, and takes its 
   in.space.cp.clear();
   in.base.layout.cp = 2;
   CHECK(std::ranges::any_of(planned(in, fabric).ranked, [](const PlannedLayout& l) { return l.choice.cp == 4; }));
+}
+
+TEST_CASE("expert parallelism is searched where it is asked for, within the ranks of a stage") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small();
+  in.base.model.experts = {8, 2, 1024};
+  in.base.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.space.recompute = {Recompute::none};
+  for (const PlannedLayout& l : planned(in, fabric).ranked) CHECK(l.choice.ep == 1);
+  in.space.ep = {1, 2, 3, 8};
+  const PlanResult p = planned(in, fabric);
+  std::set<int> seen;
+  for (const PlannedLayout& l : p.ranked) {
+    seen.insert(l.choice.ep);
+    CHECK(l.choice.dp % l.choice.ep == 0);  // expert TP is TP here
+    CHECK((l.choice.tp == 1 || l.choice.sequence_parallel));
+    StepInputs step = in.base;
+    put(l.choice, step);
+    const StepResult r = forecast_step(step, fabric, {}, Method::estimate).value();
+    CHECK(l.estimate.count() == Approx(r.step.count()).epsilon(1e-12));
+    CHECK(l.memory.peak == r.memory.peak);
+  }
+  CHECK(seen == std::set<int>{1, 2, 8});
+  CHECK(std::ranges::any_of(p.rejected, [](const Rejection& r) {
+    return r.reason == "ep 3 does not divide the 8 experts, nor 16 ranks of a stage";
+  }));
+  CHECK(std::ranges::any_of(
+      p.rejected, [](const Rejection& r) { return r.reason == "experts with tp 2 need sequence parallelism"; }));
+  // A scenario that has it makes the search try all that the experts and the ranks allow.
+  in.space.ep.clear();
+  in.base.layout.ep = 2;
+  std::set<int> all;
+  for (const PlannedLayout& l : planned(in, fabric).ranked) all.insert(l.choice.ep);
+  CHECK(all == std::set<int>{1, 2, 4, 8});
+  // Asked about by itself, and completed from the best.
+  const std::vector<PlannedLayout> ranked = planned(in, fabric).ranked;
+  LayoutQuestion q;
+  q.ep = 4;
+  CHECK(complete(q, ranked, 16).ep == 4);
 }
 
 TEST_CASE("each reason of a rejection is one that a single layout gives") {

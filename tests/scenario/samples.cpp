@@ -108,6 +108,7 @@ training:
   overlap_pp: false
   launch: 5us
   overlap_cp: true
+  overlap_ep: true
   expert_imbalance: 1.2
   moe_capacity_factor: 1.5
   optimizer: true

@@ -43,7 +43,7 @@ SCENARIOS = {
         "training": {"precision": "bf16", "recompute": "full", "attention": "flash", "zero": 1,
                      "reshard_after_forward": True, "gradient_bytes": 2,
                      "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us",
-                     "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
+                     "overlap_ep": True, "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
                    "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2]},

@@ -127,6 +127,7 @@ struct TrainingOptions {
   bool overlap_pp = true;             ///< asynchronous pipeline transfers
   Seconds launch{};                   ///< between the host's kernel launches; 0: CUDA graphs, or a host that keeps up
   bool overlap_cp = true;             ///< keys and values of the next block under the attention of one
+  bool overlap_ep = false;            ///< exchange of experts under the computing of another micro-batch
   bool optimizer = true;              ///< false: no optimizer step and no optimizer state
   bool embedding_and_logits = true;   ///< false: transformer layers only (layer benchmarks)
   double expert_imbalance = 1;        ///< tokens of the busiest expert-parallel rank over the mean

@@ -60,7 +60,8 @@ struct LayerTimes {    ///< one layer, one micro-batch; with experts if the stag
   Seconds tp_exposed{};
   Seconds cp_comm{};  ///< all CP messages and exchanges, forward and backward
   Seconds cp_exposed{};
-  Seconds ep_comm{};  ///< all exchanges of experts, none of which is hidden
+  Seconds ep_comm{};  ///< all exchanges of experts, forward and backward
+  Seconds ep_exposed{};
 };
 
 struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the step
@@ -110,7 +111,7 @@ struct StageTerms {  ///< of the stage with the most work, of which the layer, t
     int count = 0;
     Seconds compute{}, tp{};  ///< of one, for one micro-batch: forward, backward and recomputation
     Seconds cp{};             ///< of that exposed
-    Seconds ep{};
+    Seconds ep{};             ///< the same
   };
   std::vector<Unit> units;
   std::vector<Operation> optimizer;
