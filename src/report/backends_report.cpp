@@ -20,6 +20,8 @@ Json entry_json(const BackendEntry& entry) {
   }
   return {{"name", entry.name},
           {"what", entry.what},
+          {"runs", entry.runs},
+          {"forecasts", entry.forecasts},
           {"built", entry.built},
           {"version", entry.version.empty() ? Json() : Json(entry.version)},
           {"usable", entry.built && entry.lacking.empty()},
@@ -35,7 +37,9 @@ Json document_json(const BackendsReport& report) {
   return out;
 }
 
-std::string state(const BackendEntry& entry) {
+/// Whether it can run and be timed here.
+std::string run_state(const BackendEntry& entry) {
+  if (!entry.runs) return "-";
   if (!entry.built) return "not built in";
   return entry.lacking.empty() ? "ready" : "not usable here";
 }
@@ -49,15 +53,24 @@ std::string placements(const BackendEntry::Kind& kind) {
   return kind.out_of_place ? "out of place only" : "";
 }
 
+/// Whether `--library` of its name works here, and with what; the tables below list many algorithms by collective.
+std::string forecast_state(const BackendEntry& entry) {
+  constexpr std::size_t few = 8;
+  if (entry.forecasts.empty()) return "-";
+  return entry.forecasts.size() > few ? "ready" : fmt::format("ready: {}", fmt::join(entry.forecasts, ", "));
+}
+
 Table overview(const BackendsReport& report) {
   Table out{{},
             {{"backend", "", Align::left},
              {"what it runs on", "", Align::left},
-             {"here", "", Align::left},
+             {"to run here", "", Align::left},
+             {"to forecast", "", Align::left},
              {"version", "", Align::left}},
             {}};
   for (const BackendEntry& entry : report.entries)
-    out.rows.push_back({entry.name, entry.what, state(entry), entry.version.empty() ? "-" : entry.version});
+    out.rows.push_back(
+        {entry.name, entry.what, run_state(entry), forecast_state(entry), entry.version.empty() ? "-" : entry.version});
   return out;
 }
 
@@ -87,7 +100,7 @@ Page page(const BackendsReport& report) {
   out.blocks.push_back(overview(report));
   for (const BackendEntry& entry : report.entries) {
     for (const std::string& lacking : entry.lacking)
-      out.blocks.push_back(Paragraph{fmt::format("{}: {}", entry.name, lacking), Paragraph::Tone::note});
+      out.blocks.push_back(Paragraph{fmt::format("to run {}: {}", entry.name, lacking), Paragraph::Tone::note});
   }
   for (const BackendEntry& entry : report.entries) {
     if (entry.kinds.empty()) continue;

@@ -1,4 +1,5 @@
 // The backends, those that are not built in too.
+#include "collcast/nccl/environment.hpp"
 #include "runner/communicator.hpp"
 
 namespace collcast {
@@ -10,8 +11,10 @@ BackendEntry simulated() {
   BackendEntry out;
   out.name = "ideal";
   out.what = "simulated: textbook algorithms on a described machine (collcast collective)";
+  out.runs = false;
   out.built = true;
   out.version = tool_version();
+  for (const AlgorithmInfo& algorithm : algorithms()) out.forecasts.push_back(algorithm.name);
   for (int i = 0; i < collective_kinds; ++i) {
     BackendEntry::Kind kind{static_cast<CollectiveKind>(i), {}, false, false, {}};
     for (const AlgorithmInfo& algorithm : algorithms()) {
@@ -21,6 +24,17 @@ BackendEntry simulated() {
     }
     out.kinds.push_back(std::move(kind));
   }
+  return out;
+}
+
+/// As rows of `collcast collective --library nccl` name them.
+std::vector<std::string> nccl_forecasts() {
+  std::vector<std::string> out;
+  for (const std::string& name : nccl::algorithm_names()) {
+    // No machine file describes switches that reduce.
+    if (name.find("collnet") == std::string::npos) out.push_back(name);
+  }
+  out.push_back("p2p");
   return out;
 }
 
@@ -34,6 +48,7 @@ BackendEntry mpi() {
 
 BackendEntry asked(runner::Backend backend) {
   if (backend.look != nullptr) backend.look(backend.entry);
+  if (backend.entry.name == "nccl") backend.entry.forecasts = nccl_forecasts();
   return std::move(backend.entry);
 }
 

@@ -59,9 +59,11 @@ std::string unsteady_text(const MeasureReport&);
 
 // --- collcast.backends.v1 -------------------------------------------------------------------------------
 
-/// What one library can do, and what is missing here to use it.
+/// What one library can do, and what is missing here to use it; and whether it can be forecast, which needs nothing.
 struct BackendEntry {
   std::string name, what;
+  bool runs = true;                    ///< moves data for real; else it is only forecast
+  std::vector<std::string> forecasts;  ///< algorithms that `--library` of its name forecasts anywhere; empty: none
   bool built = false;
   std::string version;  ///< empty: unknown until it runs
   struct Kind {
