@@ -195,6 +195,8 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
   std::erase_if(out.facts, [](const SavedFact& fact) { return fact.name == "inputs.library"; });
   if (!libraries.empty()) out.facts.push_back({"library", fmt::format("{}", fmt::join(libraries, ", "))});
   add_warnings(value, out);
+  if (value.has("partial") && value.json()["partial"] == true)
+    out.warnings.push_back("partial: it was stopped before every simulation had ended");
 }
 
 namespace {

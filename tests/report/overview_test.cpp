@@ -110,6 +110,15 @@ TEST_CASE("steps, plans and collectives say by which library") {
   CHECK(text.find("| broadcast on m: broadcast 1 KiB | nccl | 1 ms |") != std::string::npos);
 }
 
+TEST_CASE("a sweep that was stopped is said to be partial") {
+  Json sweep{{"schema", "collcast.collective.v1"}, {"machine", {{"topology", "m"}}}, {"rows", Json::array()}};
+  CHECK(markdown(overview({sweep})).find("partial") == std::string::npos);
+  sweep["partial"] = false;
+  CHECK(markdown(overview({sweep})).find("partial") == std::string::npos);
+  sweep["partial"] = true;
+  CHECK(markdown(overview({sweep})).find("partial: it was stopped") != std::string::npos);
+}
+
 TEST_CASE("the JSON holds the documents as they were, and is read back as their results") {
   const Overview o = overview({step("a", true), step("b", false)});
   const Json document = Json::parse(json(o));
