@@ -162,7 +162,7 @@ TEST_CASE("an overlay keeps the description that it was fitted on, and warns whe
 TEST_CASE("calibrated or not is said by explain, on a report's page, and by compare; inputs have a digest") {
   const Bench bench;
   CHECK(bench.run("explain step llama3-8b-8xh100 --method estimate --overlay o.yaml")
-            .out.find("llama3-8b-8xh100 on dgx-h100, calibrated: step of ") == 0);
+            .out.find("llama3-8b-8xh100 on dgx-h100, calibrated, library ideal: step of ") == 0);
   CHECK(bench.document("explain step llama3-8b-8xh100 --method estimate --overlay o.yaml")["terms"][0]["name"] ==
         "base latency");
   CHECK(bench.run("explain step llama3-8b-8xh100 --method estimate").out.find("alibrated") == std::string::npos);

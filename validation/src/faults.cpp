@@ -44,6 +44,7 @@ constexpr int many_nodes = 32;
 constexpr double alike = 0.12;
 
 double middle(std::vector<double> values) {
+  if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size();
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
@@ -152,7 +153,7 @@ double slowness_with(const Case& one, double share) {
   for (const Deviation& row : one.table.rows) {
     if (row.size < least) continue;
     const Result<nccl::Plan> plan = nccl_plan(one.c, one.place, one.place.request(row.size));
-    check(plan.ok(), "a request that was priced is priced again");
+    if (!plan) continue;  // variables that were given made it one
     ratios.push_back(row.measured / nccl::run(c, one.place.kind, row.size, *plan).time());
   }
   return middle(std::move(ratios));
@@ -277,9 +278,9 @@ void find_faults(ValidateReport& report, const std::vector<MeasuredTable>& table
     const Slowness by = slowness_of(table);
     if (!is_judged(table) || !by.at_large()) continue;
     const Result<PlacedTable> place = machines.place(*facts.at(&table));
-    check(place.ok(), "a table that was scored is on a machine");
+    if (!place) continue;
     Result<nccl::Communicator> c = connect(*place->fabric, place->group, place->environment);
-    check(c.ok(), "a table that was priced is priced again");
+    if (!c) continue;  // held against the textbook, or with variables that were given instead of the table's
     const Case one{table, *place, std::move(c).value(), by};
     std::vector<Fault> faults = table.nodes > 1 ? across_nodes(one, report, facts) : inside_a_node(one);
     const bool explained = !faults.empty() && (faults.front().cause == "rails" || faults.front().cause == "port");
