@@ -121,7 +121,7 @@ void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
 
 /// Runs the plan as a timeline; fills what the simulation says.
 Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
-                           StepTimeline* timeline) {
+                           StepTimeline* timeline, const EngineWatch& watch) {
   // A named operation takes about 300 bytes: this is 1.5 GB.
   constexpr double most_operations = 5e6;
   if (plan.operations() > most_operations)
@@ -130,7 +130,7 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
                  format_count(most_operations) + " are simulated",
              "use --method estimate, or fewer micro-batches"}};
   StepSchedule spelled = spell_out(plan);
-  Result<Timeline> run = simulate(fabric, spelled.schedule);
+  Result<Timeline> run = simulate(fabric, spelled.schedule, {Sharing::max_min, watch});
   if (!run) return run.errors();
   result.simulate = to_seconds(run->finish);
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
@@ -190,7 +190,8 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
     const Result<StepPlan> by_engine = make_plan(
         in, fabric, with_messages(by_simulation(fabric, policy, engine), by_simulation(fabric, messages, engine)));
     if (!by_engine) return placed(by_engine.errors(), origins);
-    if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline); !wrong.empty()) return wrong;
+    if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline, engine.watch); !wrong.empty())
+      return wrong;
     result.step = *result.simulate;
     add_stage(result, *by_engine);
   }

@@ -40,6 +40,17 @@ TEST_CASE("a time limit ends simulations: closed forms are all there, and the re
   CHECK_THAT(nothing.err, Contains("nothing is known yet"));
 }
 
+TEST_CASE("a step whose simulation outlasts the limit has its closed form, and says so") {
+  const Called step = call("step gpt3-512gpu --time-limit 1us --format json");
+  CHECK_THAT(step.err, Contains("partial: the time limit of 1 us is over; the closed form alone"));
+  const Json doc = Json::parse(step.out);
+  CHECK(doc["simulate_s"].is_null());
+  CHECK(doc["step_s"] == doc["estimate_s"]);
+  const Called traced = call("step gpt3-512gpu --time-limit 1us --trace step.json");
+  CHECK(traced.exit == 2);
+  CHECK_THAT(traced.err, Contains("the step was not simulated to its end"));
+}
+
 TEST_CASE("Ctrl-C ends a collective's simulation with what is known, and 130") {
   Outcome outcome;
   for (double seconds = 0.5; seconds < 20 && outcome.out.empty(); seconds *= 1.5)
