@@ -63,6 +63,13 @@ Section collectives_section(const StepReport& report) {
                    r.simulate && report.machine.library != "nccl" ? "simulated" : "estimated"),
        Paragraph::Tone::plain});
   out.tables.push_back(collectives_table(r.collectives));
+  const bool beside = std::any_of(r.collectives.begin(), r.collectives.end(),
+                                  [](const CollectiveCost& c) { return !c.request.alongside.empty(); });
+  if (report.machine.library == "nccl" && beside && !report.machine_options.empty())
+    out.text.push_back(
+        {"the commands explain a group alone: beside others that cross nodes it has its share of a node's NICs, and "
+         "takes longer where all together want more than there are",
+         Paragraph::Tone::plain});
   for (const CollectiveCost& c : r.collectives) {
     out.terms.push_back({fmt::format("{} of {}", c.name, size_text(c.request.size)), "count x time of one",
                          fmt::format("{} x {}", c.count, format_seconds(c.time)), in_total(c).count(), "s",
@@ -429,10 +436,11 @@ void say_what_was_simulated(Section& out, const StepReport& report) {
     return;
   }
   const int pp = report.inputs->layout.pp;
+  const char* length = report.machine.library == "nccl" ? "the closed form of NCCL's run" : "its own simulation";
   out.text.push_back(
       {fmt::format("simulated: a timeline of {} on {} of one rank each, with streams for computing, TP, messages each "
-                   "way and DP; a collective is one operation as long as its own simulation beside its sibling groups",
-                   operations, counted(pp, "stage")),
+                   "way and DP; a collective is one operation as long as {} beside its sibling groups",
+                   operations, counted(pp, "stage"), length),
        Paragraph::Tone::plain});
   out.text.push_back(
       {"not simulated: other ranks of a stage (they do the same), collectives of different kinds that share "
