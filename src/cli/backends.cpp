@@ -11,8 +11,8 @@ namespace collcast::cli {
 
 Command add_backends(CLI::App& parent) {
   const auto output = std::make_shared<OutputOptions>();
-  CLI::App& app =
-      *parent.add_subcommand("backends", "what NCCL, Gloo and MPI can do, and what is missing here to use them");
+  CLI::App& app = *parent.add_subcommand(
+      "backends", "what can be run and forecast here of NCCL, Gloo and MPI, and what is missing");
   add_output_options(app, *output);
   app.footer(
       "Examples:\n"

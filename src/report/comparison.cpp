@@ -97,14 +97,22 @@ std::optional<double> value_of(const SavedRow& row, const std::string& name) {
   return std::nullopt;
 }
 
+/// Whether only a method was not run: a simulation is left out where it is not quick, and both sides have the other
+/// time.
+bool is_method_left_out(const std::string& name, const SavedRow& base, const SavedRow& now) {
+  const char* other = name == "simulate_s" ? "estimate_s" : name == "estimate_s" ? "simulate_s" : nullptr;
+  return other != nullptr && value_of(base, other) && value_of(now, other);
+}
+
 FigureChange figure_change(const std::string& name, const SavedRow& base, const SavedRow& now,
                            const Tolerances& tolerances) {
   FigureChange out{name, value_of(base, name), value_of(now, name), tolerances.of(name), Finding::within, {}};
   if (out.base && out.now) {
     out.finding = judge(name, *out.base, *out.now, out.tolerance);
   } else if (out.base) {
-    // What nobody gates may go.
-    out.finding = better(name) == Better::neither ? Finding::changed : Finding::missing;
+    // What nobody gates may go, and so may one method's time while the other's is compared.
+    const bool may_go = better(name) == Better::neither || is_method_left_out(name, base, now);
+    out.finding = may_go ? Finding::changed : Finding::missing;
   } else if (out.now) {
     out.finding = Finding::added;
   }

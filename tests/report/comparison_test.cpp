@@ -209,6 +209,23 @@ TEST_CASE("a result, a row or a figure that is gone breaks the comparison; one t
   CHECK(figure(compared(without, step_document()), "mfu").finding == Finding::added);
 }
 
+TEST_CASE("a method that was not run is no missing figure while the other method's time is compared") {
+  Json both = collective_document({{"ring", 1e-3}});
+  both["rows"][0]["estimate_s"] = 1e-3;
+  both["rows"][0]["simulate_s"] = 1.1e-3;
+  for (const auto& [left_out, kept] : {std::pair{"simulate_s", "estimate_s"}, std::pair{"estimate_s", "simulate_s"}}) {
+    Json one = both;
+    one["rows"][0][left_out] = nullptr;
+    CHECK(figure(compared(both, one), left_out).finding == Finding::changed);
+    CHECK(compared(both, one).count(Finding::missing) == 0);
+    one["rows"][0][kept] = one["rows"][0][kept].get<double>() * 2;
+    CHECK(figure(compared(both, one), kept).finding == Finding::worse);
+    // Without either there is nothing left to compare.
+    one["rows"][0][kept] = nullptr;
+    CHECK(figure(compared(both, one), left_out).finding == Finding::missing);
+  }
+}
+
 TEST_CASE("another algorithm for the same question is a choice that differs, not another row") {
   const Comparison c = compared(collective_document({{"ring", 1e-3}}), collective_document({{"tree", 0.5e-3}}));
   CHECK(c.count(Finding::missing) == 0);
