@@ -231,8 +231,10 @@ Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simula
 Exit finish(const Session& session, const Patience& patience, CollectiveReport report, Format format,
             const OutputOptions& output) {
   if (report.partial) {
+    if (report.rows.empty())
+      return patience.give_up(session, "no simulation has come to its end",
+                              "nothing is known yet; --method estimate takes no time");
     const std::string text = fmt::format("partial: {}; simulations are missing", patience.reason());
-    if (report.rows.empty()) return patience.exit(refuse(session, {{command_line, text, "nothing is known yet"}}));
     const bool page_is_read = is_stdout(output.file) && (format == Format::table || format == Format::markdown);
     if (!page_is_read) say(session, {text});
     report.notes.push_back(text);
@@ -260,7 +262,7 @@ Exit run_collective(const Args& args, const Session& session) {
   question->engine.watch = patience.watch();
   const CollectiveQuestion& q = *question;
   if (q.brought || q.library == Library::nccl) {
-    Result<CollectiveReport> priced = q.brought ? price_msccl(q, args.links) : price_nccl(q);
+    Result<CollectiveReport> priced = q.brought ? price_msccl(q, args.links) : price_nccl(q, session);
     if (!priced) return refuse(session, priced.errors());
     CollectiveReport report = std::move(priced).value();
     report.said = warn(session, q.warnings);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 
@@ -39,6 +40,8 @@ constexpr std::int64_t most_messages_unasked = 100'000;
 /// Rows as they are priced, and why some have no simulation.
 struct Pricing {
   const CollectiveQuestion& q;
+  Progress& progress;
+  EngineOptions engine;  ///< whose watch tells the progress
   std::vector<CollectiveRow> rows = {};
   std::set<std::string> unsimulated = {};
   int left_out = 0;
@@ -68,7 +71,9 @@ Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nc
     ++pricing.left_out;
     return {};
   }
-  const Result<Seconds> time = simulate(*program, q.engine);
+  const std::int64_t less = program->less ? traffic(*program->less).messages : 0;
+  pricing.progress.expect(std::max(traffic(program->pattern).messages, less));  // one after the other
+  const Result<Seconds> time = simulate(*program, pricing.engine);
   if (time) row.simulate = *time;
   if (time) return {};
   if (!q.is_over()) return time.errors();
@@ -128,7 +133,7 @@ Diagnostics add_all(Pricing& pricing, const nccl::Communicator& c, std::size_t g
 
 }  // namespace
 
-Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
+Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& session) {
   CollectiveReport report;
   report.machine = summary(q.fabric);
   report.machine.library = "nccl";
@@ -138,10 +143,13 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q) {
                    q.engine.sharing, q.estimate, q.simulate, text_of(q.environment)};
   if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
   nccl::Communicators communicators;
-  Pricing pricing{q};
+  Progress progress(session, q.sizes.size() * q.groups.size());
+  Pricing pricing{q, progress, q.engine};
+  if (q.patience != nullptr) pricing.engine.watch = q.patience->watch(&progress);
   std::map<int, std::vector<std::string>> by_rule;  // sizes, by line of the tuner's file
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
+      progress.begin(fmt::format("{} {}", to_string(q.kind), format_bytes(size)));
       const Result<nccl::Communicator> c = communicators.of(q.fabric, q.groups[g], q.environment);
       if (!c) return c.errors();
       const Result<nccl::Plan> plan = nccl::plan(*c, q.kind, size, q.nccl_algorithm);

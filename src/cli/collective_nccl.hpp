@@ -7,6 +7,6 @@
 namespace collcast::cli {
 
 /// One row per size and group: what NCCL takes, or with --algorithm all everything that it could.
-Result<CollectiveReport> price_nccl(const CollectiveQuestion&);
+Result<CollectiveReport> price_nccl(const CollectiveQuestion&, const Session&);
 
 }  // namespace collcast::cli

@@ -77,4 +77,9 @@ Exit Patience::exit(Exit delivered) const {
   return delivered == Exit::ok && Interrupts::came() ? Exit::interrupted : delivered;
 }
 
+Exit Patience::give_up(const Session& session, const std::string& what, const std::string& hint) const {
+  const Exit refused = refuse(session, {{command_line, fmt::format("{}: {}", reason(), what), hint}});
+  return Interrupts::came() ? Exit::interrupted : refused;
+}
+
 }  // namespace collcast::cli

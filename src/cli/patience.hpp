@@ -35,6 +35,8 @@ class Patience {
   std::string reason() const;
   /// Of what was delivered well: interrupted after Ctrl-C.
   Exit exit(Exit delivered) const;
+  /// Nothing was known by then: says so; interrupted after Ctrl-C, else bad_input, as the limit was too short.
+  Exit give_up(const Session&, const std::string& what, const std::string& hint) const;
 
  private:
   Interrupts interrupts_;

@@ -24,14 +24,6 @@ struct Args {
   OutputOptions output;
 };
 
-/// Without the simulation that was insisted on, or whose timeline was asked for.
-Exit stopped(const Session& session, const Patience& patience) {
-  const Diagnostic why{command_line, patience.reason() + ": the step was not simulated to its end",
-                       "nothing was written; --method estimate takes no time"};
-  refuse(session, {why});
-  return Interrupts::came() ? Exit::interrupted : Exit::bad_input;
-}
-
 Exit run_step(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -41,7 +33,10 @@ Exit run_step(const Args& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
   StepTimeline timeline;
   Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, &patience);
-  if (!result) return patience.is_over() ? stopped(session, patience) : refuse(session, result.errors());
+  if (!result && patience.is_over())
+    return patience.give_up(session, "the step was not simulated to its end",
+                            "nothing was written; --method estimate takes no time");
+  if (!result) return refuse(session, result.errors());
   StepReport report = std::move(result).value();
   if (args.operations && !report.inputs)
     return refuse(session, {{command_line, "--operations has no effect on a scenario of tasks", "remove the option"}});

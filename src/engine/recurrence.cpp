@@ -146,12 +146,15 @@ class Circle {
     for (std::size_t i = 0; i < wires_.size(); ++i)
       row(0)[i] = entry[static_cast<std::size_t>(wires_[i]->from)] + alone_[i];
     const auto ring = static_cast<std::int64_t>(wires_.size());
-    for (std::size_t n = 1; n < messages_; ++n) {
-      if (n < chunks_)
-        send_own(n);
-      else
-        pass_on(n);
-      if (!goes_on(ring, row(n)[0])) return;
+    const std::int64_t rows = std::max<std::int64_t>(1, ask_every / ring);
+    for (std::size_t n = 1; n < messages_;) {
+      const std::size_t end = std::min(messages_, n + static_cast<std::size_t>(rows));
+      for (; n < end; ++n)
+        if (n < chunks_)
+          send_own(n);
+        else
+          pass_on(n);
+      if (!goes_on(rows * ring, row(n - 1)[0])) return;
     }
     for (std::size_t i = 0; i < wires_.size(); ++i) wires_[i]->left = row(messages_ - 1)[i];
   }

@@ -10,7 +10,7 @@
 namespace collcast::engine {
 
 /// Events from one question of the watch to the next.
-inline constexpr std::int64_t ask_every = 1 << 16;
+inline constexpr std::int64_t ask_every = 1 << 13;
 
 /// `Links` is how links are shared: MaxMinLinks, FifoLinks or UnsharedLinks.
 template <class Links>

@@ -1,8 +1,6 @@
 // Context parallelism: the laws of ring attention and Ulysses, and formula against timeline.
 #include <catch2/catch.hpp>
 
-#include <numeric>
-
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
@@ -24,28 +22,6 @@ StepInputs split(int cp, ContextExchange exchange, int tp = 1, int dp = 2) {
   in.layout.cp = cp;
   in.layout.cp_exchange = exchange;
   return in;
-}
-
-/// 100 GB/s and a latency, whatever the collective.
-CollectiveTime priced(double latency, double rate = 100e9) {
-  return [=](const CollectiveRequest& request) -> Result<Seconds> {
-    return Seconds(latency + static_cast<double>(request.size.value()) / rate);
-  };
-}
-
-StepPlan planned(const StepInputs& in, const CollectiveTime& time) {
-  const Fabric fabric = cluster(4);
-  const Diagnostics wrong = check_step(in, fabric.rank_count(), {});
-  INFO(to_text(wrong));
-  REQUIRE(wrong.empty());
-  Result<StepPlan> plan = make_plan(in, fabric, time);
-  REQUIRE(plan.ok());
-  return std::move(plan).value();
-}
-
-double flops(const std::vector<Operation>& operations) {
-  return std::accumulate(operations.begin(), operations.end(), 0.0,
-                         [](double sum, const Operation& op) { return sum + op.flops.value(); });
 }
 
 const CollectiveCost& cost(const StagePlan& stage, const std::string& name) {

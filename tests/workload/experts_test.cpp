@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include <fstream>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -50,27 +49,6 @@ StepInputs spread(TransformerConfig model, int ep, int tp = 1, int dp = 4, int e
   in.layout.etp = etp;
   in.layout.sequence_parallel = tp > 1;
   return in;
-}
-
-CollectiveTime priced(double latency, double rate = 100e9) {
-  return [=](const CollectiveRequest& request) -> Result<Seconds> {
-    return Seconds(latency + static_cast<double>(request.size.value()) / rate);
-  };
-}
-
-StepPlan planned(const StepInputs& in, const CollectiveTime& time) {
-  const Fabric fabric = cluster(8);
-  const Diagnostics wrong = check_step(in, fabric.rank_count(), {});
-  INFO(to_text(wrong));
-  REQUIRE(wrong.empty());
-  Result<StepPlan> plan = make_plan(in, fabric, time);
-  REQUIRE(plan.ok());
-  return std::move(plan).value();
-}
-
-double flops(const std::vector<Operation>& operations) {
-  return std::accumulate(operations.begin(), operations.end(), 0.0,
-                         [](double sum, const Operation& op) { return sum + op.flops.value(); });
 }
 
 const CollectiveCost* cost(const StagePlan& stage, const std::string& name) {

@@ -19,17 +19,11 @@ namespace {
 
 Result<Seconds> free_of_charge(const CollectiveRequest&) { return Seconds{}; }
 /// 10 us and 100 GB/s whatever the collective.
-Result<Seconds> priced(const CollectiveRequest& request) {
+Result<Seconds> by_size(const CollectiveRequest& request) {
   return Seconds(10e-6 + static_cast<double>(request.size.value()) / 100e9);
 }
 
-StepPlan planned(const StepInputs& in, const CollectiveTime& time = priced) {
-  const Fabric fabric = cluster(4);
-  REQUIRE(check_step(in, fabric.rank_count(), {}).empty());
-  Result<StepPlan> plan = make_plan(in, fabric, time);
-  REQUIRE(plan.ok());
-  return std::move(plan).value();
-}
+StepPlan planned(const StepInputs& in) { return test::planned(in, by_size); }
 
 StepInputs sharded(int zero, int dp, int micro_batches = 2) {
   StepInputs in = inputs(small_model(), layout(1, 1, dp), 1024, micro_batches);

@@ -2,12 +2,34 @@
 
 #include <catch2/catch.hpp>
 
+#include <numeric>
 #include <utility>
 
 #include "inputs.hpp"
 #include "workload/timeline.hpp"
 
 namespace collcast::test {
+
+CollectiveTime priced(double latency, double rate) {
+  return [=](const CollectiveRequest& request) -> Result<Seconds> {
+    return Seconds(latency + static_cast<double>(request.size.value()) / rate);
+  };
+}
+
+workload::StepPlan planned(const StepInputs& in, const CollectiveTime& time) {
+  const Fabric fabric = cluster(8);
+  const Diagnostics wrong = check_step(in, fabric.rank_count(), {});
+  INFO(to_text(wrong));
+  REQUIRE(wrong.empty());
+  Result<workload::StepPlan> plan = workload::make_plan(in, fabric, time);
+  REQUIRE(plan.ok());
+  return std::move(plan).value();
+}
+
+double flops(const std::vector<Operation>& operations) {
+  return std::accumulate(operations.begin(), operations.end(), 0.0,
+                         [](double sum, const Operation& op) { return sum + op.flops.value(); });
+}
 
 workload::StepPlan stages(PipelineSchedule schedule, const std::vector<workload::StageTime>& times,
                           std::vector<Seconds> transfer, int micro_batches) {

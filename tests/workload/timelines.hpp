@@ -9,6 +9,12 @@
 
 namespace collcast::test {
 
+/// A latency and a rate in bytes per second, whatever the collective.
+CollectiveTime priced(double latency, double rate = 100e9);
+/// Of inputs that must be sound, on cluster(8).
+workload::StepPlan planned(const StepInputs&, const CollectiveTime&);
+double flops(const std::vector<Operation>&);
+
 /// Stages of one unit each; weight gradients are a part of their own where they take time. `transfer` by boundary.
 workload::StepPlan stages(PipelineSchedule, const std::vector<workload::StageTime>&, std::vector<Seconds> transfer,
                           int micro_batches);
