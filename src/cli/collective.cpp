@@ -235,7 +235,7 @@ Exit finish(const Session& session, const Patience& patience, CollectiveReport r
       return patience.give_up(session, "no simulation has come to its end",
                               "nothing is known yet; --method estimate takes no time");
     const std::string text = fmt::format("partial: {}; simulations are missing", patience.reason());
-    const bool page_is_read = is_stdout(output.file) && (format == Format::table || format == Format::markdown);
+    const bool page_is_read = is_page_read(output, format);
     if (!page_is_read) say(session, {text});
     report.notes.push_back(text);
   }

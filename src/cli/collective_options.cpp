@@ -226,8 +226,8 @@ bool has_word(const std::vector<std::string>& words, const std::string& word) {
 /// Whether NCCL ever runs the algorithm for that collective; both libraries have a ring and a tree.
 bool is_run_by_nccl(const std::string& algorithm, std::optional<CollectiveKind> kind) {
   if (!has_word(nccl_algorithm_words(), algorithm)) return false;
-  if (algorithm == "tree") return !kind || kind == CollectiveKind::all_reduce;
-  return algorithm != "ring" || !kind || !nccl::is_point_to_point(*kind);
+  const std::optional<nccl::Algorithm> named = nccl::parse_algorithm(algorithm);
+  return !named || !kind || nccl::does(*named, *kind);
 }
 
 /// An option that only the textbook's algorithms have; empty: none.

@@ -25,6 +25,10 @@ struct OutputOptions {
 };
 /// No file, or '-'.
 inline bool is_stdout(const std::string& file) { return file.empty() || file == "-"; }
+/// A page for people on standard output says by itself what else goes to the error stream.
+inline bool is_page_read(const OutputOptions& output, Format format) {
+  return is_stdout(output.file) && (format == Format::table || format == Format::markdown);
+}
 
 void add_output_options(CLI::App&, OutputOptions&);
 Format parse_format(const OutputOptions&, Diagnostics& errors);

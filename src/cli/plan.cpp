@@ -215,7 +215,7 @@ Exit run_plan(const Args& args, const Session& session) {
     report.why = std::move(reasons).value();
   }
   // A page on standard output says it itself.
-  const bool page_is_read = is_stdout(args.output.file) && (format == Format::table || format == Format::markdown);
+  const bool page_is_read = is_page_read(args.output, format);
   if (report.result.partial && !page_is_read) say(session, {partial_text(report)});
   const Exit delivered = deliver(session, report, format, args.output);
   return patience.exit(delivered);

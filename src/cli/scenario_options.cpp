@@ -82,6 +82,11 @@ void check_library_options(const ScenarioArgs& args, Scenario& scenario, Diagnos
   Result<nccl::Environment> environment = nccl::read_environment(settings);
   append(errors, environment.errors());
   if (environment) policy.environment = std::move(environment).value();
+  const bool from_file = args.algorithm.empty() && args.chunks.empty() && args.channels.empty();
+  if (from_file && policy.names_algorithm())
+    scenario.warnings.push_back({scenario.origins.of("collectives.algorithm"),
+                                 "the scenario's algorithm, chunks or channels have no effect on library nccl",
+                                 "leave out --library nccl, or them"});
   if (const auto& unused = policy.environment.without_effect; !unused.empty())
     scenario.warnings.push_back(
         {command_line, fmt::format("no effect on this forecast: {}", fmt::join(unused, ", ")), ""});

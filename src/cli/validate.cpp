@@ -40,17 +40,6 @@ Diagnostics nothing_scored(const ValidateReport& report) {
   return out;
 }
 
-/// A page on standard output has said each of them already.
-Exit verdict(const Session& session, const std::vector<BudgetOutcome>& budgets, bool page_is_read) {
-  bool missed = false;
-  for (const BudgetOutcome& budget : budgets) {
-    if (budget.met()) continue;
-    if (!page_is_read) session.err << budget_text(budget) << '\n';
-    missed = true;
-  }
-  return missed ? Exit::gate_failed : Exit::ok;
-}
-
 bool calibrates_any(const Overlay& overlay, const Machines& machines, Library library) {
   const std::vector<std::string> names = machines.names();
   return std::any_of(overlay.machines.begin(), overlay.machines.end(), [&](const Calibration& one) {
@@ -190,8 +179,7 @@ Exit run_validate(const Args& args, const Session& session) {
   report.budgets = outcomes(report, budgets);
   report.every_table = format == Format::markdown;
   const Exit written = deliver(session, report, format, args.output);
-  const bool page_is_read = is_stdout(args.output.file) && (format == Format::table || format == Format::markdown);
-  return written == Exit::ok ? verdict(session, report.budgets, page_is_read) : written;
+  return written == Exit::ok ? verdict(session, report.budgets, is_page_read(args.output, format)) : written;
 }
 
 /// What is of tables of collectives only.

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,17 @@ void for_each_budget(const std::vector<std::string>&,
                      const std::function<void(std::string_view, const Location&)>& parse);
 /// "8%" as a share.
 std::optional<double> parse_limit(std::string_view limit, const Location& where, Diagnostics& errors);
+
+/// Budgets of tables or of training steps: those that are missed are said, unless a page that is read has said them.
+template <class Outcome>
+Exit verdict(const Session& session, const std::vector<Outcome>& budgets, bool page_is_read) {
+  bool missed = false;
+  for (const Outcome& budget : budgets) {
+    if (budget.met()) continue;
+    if (!page_is_read) session.err << budget_text(budget) << '\n';
+    missed = true;
+  }
+  return missed ? Exit::gate_failed : Exit::ok;
+}
 
 }  // namespace collcast::cli

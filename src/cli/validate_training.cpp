@@ -89,16 +89,6 @@ std::optional<TrainingBudget> parse_budget(std::string_view text, Location where
   return out;
 }
 
-Exit verdict(const Session& session, const TrainingReport& report, bool page_is_read) {
-  bool missed = false;
-  for (const TrainingBudgetOutcome& budget : report.budgets) {
-    if (budget.met()) continue;
-    if (!page_is_read) session.err << budget_text(budget) << '\n';
-    missed = true;
-  }
-  return missed ? Exit::gate_failed : Exit::ok;
-}
-
 Diagnostics nothing_scored(const TrainingReport& report) {
   Diagnostics out;
   for (const UnscoredRow& row : report.unscored)
@@ -139,8 +129,7 @@ Exit run_validate_training(const TrainingArgs& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
   report.budgets = outcomes(report, budgets);
   const Exit written = deliver(session, report, format, args.output);
-  const bool page_is_read = is_stdout(args.output.file) && (format == Format::table || format == Format::markdown);
-  return written == Exit::ok ? verdict(session, report, page_is_read) : written;
+  return written == Exit::ok ? verdict(session, report.budgets, is_page_read(args.output, format)) : written;
 }
 
 }  // namespace collcast::cli

@@ -28,7 +28,8 @@ double gb(Bandwidth rate) { return rate.value() / 1e9; }
 bool is_nvls(Algorithm a) { return a == Algorithm::nvls || a == Algorithm::nvls_tree; }
 bool is_collnet(Algorithm a) { return a == Algorithm::collnet_direct || a == Algorithm::collnet_chain; }
 
-/// Does the kind at all.
+}  // namespace
+
 bool does(Algorithm a, CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::broadcast:
@@ -43,6 +44,8 @@ bool does(Algorithm a, CollectiveKind kind) {
       return false;
   }
 }
+
+namespace {
 
 std::string ll128_refusal(const Communicator& c, CollectiveKind kind) {
   if (c.compute_capability < 70) return "LL128 needs compute capability 7.0";

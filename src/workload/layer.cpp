@@ -1,24 +1,13 @@
 // One transformer layer on one rank, kernel by kernel.
 //
-// With T = b s tokens, w bytes per element, T' = T (T/t with sequence parallelism), bytes at least:
+// With T = b s tokens (b s/c on each of c context-parallel ranks), w bytes per element, T' = T (T/t with sequence
+// parallelism), bytes at least:
 //   norm               forward 2 w T' h; backward 5: x and dy for dx, x and dy again for the weights' gradient
 //   linear layers      each operand once; backward two GEMMs of the forward's size
 //   rotary             2 w T (a + k) d/t, both ways
-//   core, unfused      scores, softmax (2 w per element of the attention matrix), dropout (2 w + 1: its mask),
-//                      values; backward two GEMMs for each one, softmax 3 w, dropout 2 w + 1
-//   core, flash        w T (2a + 2k) d/t + 4 b a s/t; backward 2.5 x the FLOPs (five products against two), reads
-//                      q k v, output and its gradient, writes three gradients
 //   activation         plain 2 w, gated 3 w per element of T f/t; backward 3 w and 5 w
 //   residual           3 w T' h (+ 1: the dropout mask); backward dropout 2 w + 1, then the two branches' sum 3 w
 //   bias gradients     one more read of the output gradient
-// Context parallelism over c ranks (Liu et al. 2023; Jacobs et al. 2023): b s/c tokens a rank, everything else as
-// above.
-//   ring     the core in c blocks of 1/c of its FLOPs, q and output of the rank with keys and values of one; beside all
-//            but the last go the next keys and values, 2 w b (s/c) k d/t. Backward: beside the first block keys and
-//            values, beside those between these and the gradients of the last, beside the last its, then home the last
-//            gradients: 2c - 1 messages. Tokens lie so that causal work is equal (each rank an early and a late piece)
-//   ulysses  an all-to-all of q, k and v before the core (w b (s/c) (a + 2k) d/t) and of its output behind it, backward
-//            the same; the core has all tokens of a/(t c) heads, and where there are fewer KV heads than ranks copies
 // Latent attention (DeepSeek-V2): down into the ranks r_q and r_kv + d_r on a rank's own rows (T'), by matrices that
 // every TP rank has; TP gathers w T (r_q + r_kv + d_r) instead of hidden states; up to heads and the core with keys of
 // d_n + d_r and values of d_v elements. Without a query rank the hidden states are gathered, and the way down is of T
@@ -29,99 +18,23 @@
 //   gather, scatter    w T'K t_e h x load among the t_e ranks of an expert; backward the same two
 //   sort               2 w T'K t_e h x load before and after the experts of several ranks, both ways
 //   experts            grouped GEMMs of T'K t_e x load rows against E/e matrices: a GEMM's overhead for each matrix,
-//   and
-//                      the rate of one GEMM of all rows (SimuMax's measured ones, B200, 160 and 80 matrices of 5120 x
-//                      3072 and 24640 rows: 1.73 and 0.89 ms; so counted 1.69 and 0.89)
+//                      and the rate of one GEMM of all rows (SimuMax's measured ones, B200, 160 and 80 matrices of 5120
+//                      x 3072 and 24640 rows: 1.73 and 0.89 ms; so counted 1.69 and 0.89)
 //   shared experts     an MLP of all T tokens, with TP's gather and scatter; its gate is left out
 // load: expert_load, of the busiest rank, whom the others wait for. Left out: hiding of these exchanges, tokens sent
 // once to a node for several of its experts, loss of balance among the experts of one rank, the losses that keep the
 // balance.
 //
-// Full attention matrices are computed by unfused kernels, half of them (causal) by flash. Sources: Korthikanti
-// et al. 2022, Megatron-LM's fused kernels, Dao et al. 2022. Left out: launch gaps, transposes, casts.
+// Attention between its projections: attention_core.cpp. Sources: Korthikanti et al. 2022, Megatron-LM's fused kernels,
+// Dao et al. 2022. Left out: launch gaps, transposes, casts.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
+#include "workload/attention_core.hpp"
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
 
 namespace collcast::workload {
-
-Share::Share(const StepInputs& in) {
-  const TransformerConfig& m = in.model;
-  const double t = in.layout.tp, c = in.layout.cp, b = in.batch.micro_batch, s = in.batch.sequence;
-  tokens = b * s / c;
-  rows = in.layout.sequence_parallel ? tokens / t : tokens;
-  hidden = m.hidden;
-  const double keys = kv_heads_per_rank(m, in.layout.tp);
-  query = static_cast<double>(m.heads) * m.key_dim() / t;
-  key = keys * m.key_dim();
-  value = keys * m.value_dim();
-  output = static_cast<double>(m.heads) * m.value_dim() / t;
-  if (m.latent.kv_rank > 0) latent = m.latent.q_rank + m.latent.kv_rank + m.latent.rope;
-  ffn = m.ffn / t;
-  vocab = m.vocab / t;
-  lse = b * m.heads * s / (t * c);
-  scores = lse * s;
-  core = Flops(2 * scores * m.key_dim());
-  of_values = static_cast<double>(m.value_dim()) / m.key_dim();
-  if (m.experts.count == 0) return;
-  const double etp = in.layout.expert_tp();
-  sent = rows * m.experts.top_k;
-  taken = sent * etp * expert_load(in.options, in.layout);
-  shared = m.experts.shared_ffn / t;
-  expert = m.experts.ffn / etp;
-  local_experts = static_cast<double>(m.experts.count) / in.layout.ep;
-}
-
-Operation LinearKernels::forward(const Linear& l, double rows, double matrices) const {
-  const Precision& p = timer_.precision();
-  return timer_.linear(l.name, Flops(2 * rows * l.in * l.out),
-                       Volume(p.operand * (rows * l.in + matrices * l.in * l.out) + p.activation * rows * l.out),
-                       matrices);
-}
-
-Operation LinearKernels::input_gradient(const Linear& l, double rows, double matrices) const {
-  const Precision& p = timer_.precision();
-  return timer_.linear(std::string(l.name) + " input gradient", Flops(2 * rows * l.in * l.out),
-                       Volume(p.operand * (rows * l.out + matrices * l.in * l.out) + p.activation * rows * l.in),
-                       matrices);
-}
-
-Operation LinearKernels::weight_gradient(const Linear& l, double rows, double matrices) const {
-  const Precision& p = timer_.precision();
-  const double accumulate = 2.0 * in_.options.gradient_bytes;
-  return timer_.linear(std::string(l.name) + " weight gradient", Flops(2 * rows * l.in * l.out),
-                       Volume(p.operand * rows * (l.in + l.out) + accumulate * matrices * l.in * l.out), matrices);
-}
-
-TpCollectives::TpCollectives(const ParallelLayout& layout) {
-  if (layout.tp == 1) return;
-  if (layout.sequence_parallel) gather = CollectiveKind::all_gather;
-  reduce = layout.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-}
-
-std::vector<Segment> joined(std::vector<Segment> segments) {
-  std::vector<Segment> result;
-  for (Segment& s : segments) {
-    const auto stands_alone = [](const Segment& x) { return x.ring_messages > 0; };
-    const bool open = !result.empty() && !result.back().then && !result.back().exchange &&
-                      result.back().all_to_all_bytes == 0 && !stands_alone(result.back());
-    if (open && !stands_alone(s) && result.back().category == s.category) {
-      std::vector<Operation>& operations = result.back().operations;
-      operations.insert(operations.end(), s.operations.begin(), s.operations.end());
-      result.back().then = s.then;
-      result.back().then_bytes = s.then_bytes;
-      result.back().exchange = s.exchange;
-      result.back().all_to_all_bytes = s.all_to_all_bytes;
-      result.back().name = s.name;
-    } else {
-      result.push_back(std::move(s));
-    }
-  }
-  return result;
-}
 
 namespace {
 
@@ -141,6 +54,7 @@ class Layer {
         timer_(in),
         share_(in),
         linear_(in, timer_, share_),
+        core_(in, timer_, share_),
         tp_(in.layout),
         w_(timer_.precision().activation),
         qkv_{"qkv", share_.hidden, share_.query + 2 * share_.key},
@@ -165,9 +79,9 @@ class Layer {
     extend(between, residual_backward("attention residual"));
     extend(all, {{"mlp norm", Category::backward, between, tp_.gather},
                  {"projection", Category::backward, linear_backward(projection_, 0), std::nullopt, 0, 0,
-                  output_exchange()}});
-    if (in_.options.recompute == Recompute::selective) extend(all, core_forward(Category::recompute, 0));
-    extend(all, core_backward());
+                  core_.output_exchange()}});
+    if (in_.options.recompute == Recompute::selective) extend(all, core_.forward(Category::recompute, 0));
+    extend(all, core_.backward());
     extend(all, heads_backward());
     return joined(all);
   }
@@ -240,8 +154,8 @@ class Layer {
     }
     extend(before, rotary("rotary"));
     std::vector<Segment> all{{"attention norm", category, norm, tp_.gather, 0, 0, 0, heads_bytes()},
-                             {"attention heads", category, before, std::nullopt, 0, 0, query_exchange()}};
-    extend(all, core_forward(category, output_exchange()));
+                             {"attention heads", category, before, std::nullopt, 0, 0, core_.query_exchange()}};
+    extend(all, core_.forward(category, core_.output_exchange()));
     all.push_back({"attention", category, {linear_.forward(projection_)}, tp_.reduce});
     return all;
   }
@@ -471,105 +385,12 @@ class Layer {
     return {memory(name, 2 * w_ * share_.tokens * (share_.query + share_.key))};
   }
 
-  /// Of products with queries or keys, and with values or their gradients.
-  Flops flash_flops(double of_keys, double of_values) const {
-    const double s = in_.batch.sequence, products = of_keys + of_values * share_.of_values;
-    return share_.core * (products * (in_.model.causal ? (s + 1) / (2 * s) : 1.0));
-  }
-  /// Of two products of keys or of values one.
-  Operation core_gemm(const char* name, bool of_values) const {
-    const double elements = of_values ? share_.output + share_.value : share_.query + share_.key;
-    const Flops flops = share_.core * (of_values ? share_.of_values : 1);
-    const Volume bytes(w_ * (share_.tokens * elements + share_.scores));
-    constexpr double row_bytes = 16;
-    const int head_dim = of_values ? in_.model.value_dim() : in_.model.key_dim();
-    const bool aligned = std::fmod(w_ * head_dim, row_bytes) == 0;
-    return aligned ? timer_.core_gemm(name, flops, bytes) : timer_.unaligned_gemm(name, flops, bytes);
-  }
-
-  bool ring() const { return in_.layout.cp > 1 && in_.layout.cp_exchange == ContextExchange::ring; }
-  bool ulysses() const { return in_.layout.cp > 1 && in_.layout.cp_exchange == ContextExchange::ulysses; }
-  double output_exchange() const { return ulysses() ? w_ * share_.tokens * share_.output : 0; }
-  double query_exchange() const {
-    const double cp = in_.layout.cp;
-    const double keys = std::max(share_.key, cp * in_.model.key_dim());
-    const double values = std::max(share_.value, cp * in_.model.value_dim());
-    return ulysses() ? w_ * share_.tokens * (share_.query + keys + values) : 0;
-  }
-
-  /// A kernel of flash attention: forward, or the five products of the backward, which reads and writes twice as much.
-  Operation flash(const std::string& name, bool backward) const {
-    double q = share_.query + share_.output, k = share_.key + share_.value, tokens = share_.tokens;
-    if (ulysses()) {
-      const double c = in_.layout.cp;
-      q /= c;
-      k = std::max(k / c, static_cast<double>(in_.model.key_dim() + in_.model.value_dim()));
-      tokens *= c;
-    }
-    return flash_kernel(name, backward, 1, tokens, q + k);
-  }
-  /// The same with the keys and values of one rank of the ring.
-  Operation flash_block(const std::string& name, bool backward) const {
-    return flash_kernel(name, backward, 1.0 / in_.layout.cp, share_.tokens,
-                        share_.query + share_.output + share_.key + share_.value);
-  }
-  Operation flash_kernel(const std::string& name, bool backward, double part, double tokens, double elements) const {
-    const double moved = backward ? 2 : 1;
-    const Flops flops = backward ? flash_flops(3, 2) : flash_flops(1, 1);
-    return timer_.flash(name, flops * part, Volume(w_ * tokens * moved * elements + 4 * moved * share_.lse));
-  }
-  Segment ring_segment(Category category, const Operation& block, int blocks, int messages) const {
-    return {"attention ring",
-            category,
-            Operations(static_cast<std::size_t>(blocks), block),
-            std::nullopt,
-            messages,
-            w_ * share_.tokens * (share_.key + share_.value),
-            0};
-  }
-
-  std::vector<Segment> core_forward(Category category, double exchange) const {
-    if (!ring()) return {{"attention core", category, core_kernels(), std::nullopt, 0, 0, exchange}};
-    const int c = in_.layout.cp;
-    const Operation block = flash_block("flash attention block", false);
-    return {ring_segment(category, block, c - 1, c - 1), {"attention core", category, {block}, std::nullopt}};
-  }
-
-  std::vector<Segment> core_backward() const {
-    const Category backward = Category::backward;
-    if (!ring()) return {{"attention core", backward, core_gradient_kernels(), std::nullopt, 0, 0, query_exchange()}};
-    const int c = in_.layout.cp;
-    const Operation block = flash_block("flash attention block gradient", true);
-    std::vector<Segment> all{ring_segment(backward, block, 1, 1)};
-    if (c > 2) all.push_back(ring_segment(backward, block, c - 2, 2 * (c - 2)));
-    all.push_back(ring_segment(backward, block, 1, 1));
-    all.push_back(ring_segment(backward, block, 0, 1));
-    return all;
-  }
-
-  Operations core_kernels() const {
-    if (in_.options.attention == Attention::flash) return {flash("flash attention", false)};
-    Operations ops{core_gemm("scores", false), memory("softmax", 2 * w_ * share_.scores)};
-    if (in_.model.dropout > 0) ops.push_back(memory("attention dropout", (2 * w_ + 1) * share_.scores));
-    ops.push_back(core_gemm("values", true));
-    return ops;
-  }
-
-  Operations core_gradient_kernels() const {
-    if (in_.options.attention == Attention::flash) return {flash("flash attention gradient", true)};
-    Operations ops{core_gemm("value gradient", true), core_gemm("probability gradient", true)};
-    if (in_.model.dropout > 0) ops.push_back(memory("attention dropout gradient", (2 * w_ + 1) * share_.scores));
-    ops.push_back(memory("softmax gradient", 3 * w_ * share_.scores));
-    ops.push_back(core_gemm("query gradient", false));
-    ops.push_back(core_gemm("key gradient", false));
-    return ops;
-  }
-
   const StepInputs& in_;
   bool with_experts_, latent_;
   KernelTimer timer_;
   Share share_;
   LinearKernels linear_;
+  AttentionCore core_;
   TpCollectives tp_;
   double w_;
   Linear qkv_, projection_;

@@ -89,6 +89,10 @@ TEST_CASE("a step runs what its scenario says, else what its options are of, els
     CHECK(refused.exit == 2);
     CHECK_THAT(refused.err, Contains(key) && Contains("has no meaning here: library nccl"));
   }
+  // What a scenario says of the textbook's collectives is not lost without a word.
+  const Called over = call(step + " --set collectives.algorithm=ring --library nccl");
+  CHECK(over.exit == 0);
+  CHECK_THAT(over.err, Contains("the scenario's algorithm, chunks or channels have no effect on library nccl"));
   CHECK_THAT(call("step overlap-175b-layer --env NCCL_ALGO=Ring").err,
              Contains("--env has no effect on a scenario of tasks"));
   CHECK_THAT(call(step + " --set collectives.library=nccl --chunks 2").err, Contains("has no effect on library nccl"));

@@ -42,5 +42,7 @@ Result<Plan> plan(const Communicator&, CollectiveKind, Bytes size, std::optional
 Plan plan_of(const Communicator&, CollectiveKind, Bytes size, const Candidate&);
 
 bool is_point_to_point(CollectiveKind);
+/// Whether NCCL has the algorithm for that collective, on whatever machine.
+bool does(Algorithm, CollectiveKind);
 
 }  // namespace collcast::nccl

@@ -1,0 +1,120 @@
+// Attention between its projections, on one rank: products of queries with keys and of probabilities with values, and
+// what context parallelism sends for them. Terms as in layer.cpp, bytes at least:
+//   core, unfused      scores, softmax (2 w per element of the attention matrix), dropout (2 w + 1: its mask),
+//                      values; backward two GEMMs for each one, softmax 3 w, dropout 2 w + 1
+//   core, flash        w T (2a + 2k) d/t + 4 b a s/t; backward 2.5 x the FLOPs (five products against two), reads
+//                      q k v, output and its gradient, writes three gradients
+// Context parallelism over c ranks (Liu et al. 2023; Jacobs et al. 2023): b s/c tokens a rank, everything else as
+// above.
+//   ring     the core in c blocks of 1/c of its FLOPs, q and output of the rank with keys and values of one; beside all
+//            but the last go the next keys and values, 2 w b (s/c) k d/t. Backward: beside the first block keys and
+//            values, beside those between these and the gradients of the last, beside the last its, then home the last
+//            gradients: 2c - 1 messages. Tokens lie so that causal work is equal (each rank an early and a late piece)
+//   ulysses  an all-to-all of q, k and v before the core (w b (s/c) (a + 2k) d/t) and of its output behind it, backward
+//            the same; the core has all tokens of a/(t c) heads, and where there are fewer KV heads than ranks copies
+// Full attention matrices are computed by unfused kernels, half of them (causal) by flash.
+#include "workload/attention_core.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace collcast::workload {
+
+AttentionCore::AttentionCore(const StepInputs& in, const KernelTimer& timer, const Share& share)
+    : in_(in), timer_(timer), share_(share), w_(timer.precision().activation) {}
+
+/// Of products with queries or keys, and with values or their gradients.
+Flops AttentionCore::flash_flops(double of_keys, double of_values) const {
+  const double s = in_.batch.sequence, products = of_keys + of_values * share_.of_values;
+  return share_.core * (products * (in_.model.causal ? (s + 1) / (2 * s) : 1.0));
+}
+/// Of two products of keys or of values one.
+Operation AttentionCore::core_gemm(const char* name, bool of_values) const {
+  const double elements = of_values ? share_.output + share_.value : share_.query + share_.key;
+  const Flops flops = share_.core * (of_values ? share_.of_values : 1);
+  const Volume bytes(w_ * (share_.tokens * elements + share_.scores));
+  constexpr double row_bytes = 16;
+  const int head_dim = of_values ? in_.model.value_dim() : in_.model.key_dim();
+  const bool aligned = std::fmod(w_ * head_dim, row_bytes) == 0;
+  return aligned ? timer_.core_gemm(name, flops, bytes) : timer_.unaligned_gemm(name, flops, bytes);
+}
+
+double AttentionCore::output_exchange() const { return ulysses() ? w_ * share_.tokens * share_.output : 0; }
+double AttentionCore::query_exchange() const {
+  const double cp = in_.layout.cp;
+  const double keys = std::max(share_.key, cp * in_.model.key_dim());
+  const double values = std::max(share_.value, cp * in_.model.value_dim());
+  return ulysses() ? w_ * share_.tokens * (share_.query + keys + values) : 0;
+}
+
+/// A kernel of flash attention: forward, or the five products of the backward, which reads and writes twice as much.
+Operation AttentionCore::flash(const std::string& name, bool backward) const {
+  double q = share_.query + share_.output, k = share_.key + share_.value, tokens = share_.tokens;
+  if (ulysses()) {
+    const double c = in_.layout.cp;
+    q /= c;
+    k = std::max(k / c, static_cast<double>(in_.model.key_dim() + in_.model.value_dim()));
+    tokens *= c;
+  }
+  return flash_kernel(name, backward, 1, tokens, q + k);
+}
+/// The same with the keys and values of one rank of the ring.
+Operation AttentionCore::flash_block(const std::string& name, bool backward) const {
+  return flash_kernel(name, backward, 1.0 / in_.layout.cp, share_.tokens,
+                      share_.query + share_.output + share_.key + share_.value);
+}
+Operation AttentionCore::flash_kernel(const std::string& name, bool backward, double part, double tokens,
+                                      double elements) const {
+  const double moved = backward ? 2 : 1;
+  const Flops flops = backward ? flash_flops(3, 2) : flash_flops(1, 1);
+  return timer_.flash(name, flops * part, Volume(w_ * tokens * moved * elements + 4 * moved * share_.lse));
+}
+Segment AttentionCore::ring_segment(Category category, const Operation& block, int blocks, int messages) const {
+  return {"attention ring",
+          category,
+          Operations(static_cast<std::size_t>(blocks), block),
+          std::nullopt,
+          messages,
+          w_ * share_.tokens * (share_.key + share_.value),
+          0};
+}
+
+std::vector<Segment> AttentionCore::forward(Category category, double exchange) const {
+  if (!ring()) return {{"attention core", category, kernels(), std::nullopt, 0, 0, exchange}};
+  const int c = in_.layout.cp;
+  const Operation block = flash_block("flash attention block", false);
+  return {ring_segment(category, block, c - 1, c - 1), {"attention core", category, {block}, std::nullopt}};
+}
+
+std::vector<Segment> AttentionCore::backward() const {
+  const Category backward = Category::backward;
+  if (!ring()) return {{"attention core", backward, gradient_kernels(), std::nullopt, 0, 0, query_exchange()}};
+  const int c = in_.layout.cp;
+  const Operation block = flash_block("flash attention block gradient", true);
+  std::vector<Segment> all{ring_segment(backward, block, 1, 1)};
+  if (c > 2) all.push_back(ring_segment(backward, block, c - 2, 2 * (c - 2)));
+  all.push_back(ring_segment(backward, block, 1, 1));
+  all.push_back(ring_segment(backward, block, 0, 1));
+  return all;
+}
+
+AttentionCore::Operations AttentionCore::kernels() const {
+  if (in_.options.attention == Attention::flash) return {flash("flash attention", false)};
+  Operations ops{core_gemm("scores", false), memory("softmax", 2 * w_ * share_.scores)};
+  if (in_.model.dropout > 0) ops.push_back(memory("attention dropout", (2 * w_ + 1) * share_.scores));
+  ops.push_back(core_gemm("values", true));
+  return ops;
+}
+
+AttentionCore::Operations AttentionCore::gradient_kernels() const {
+  if (in_.options.attention == Attention::flash) return {flash("flash attention gradient", true)};
+  Operations ops{core_gemm("value gradient", true), core_gemm("probability gradient", true)};
+  if (in_.model.dropout > 0) ops.push_back(memory("attention dropout gradient", (2 * w_ + 1) * share_.scores));
+  ops.push_back(memory("softmax gradient", 3 * w_ * share_.scores));
+  ops.push_back(core_gemm("query gradient", false));
+  ops.push_back(core_gemm("key gradient", false));
+  return ops;
+}
+
+}  // namespace collcast::workload

@@ -1,0 +1,84 @@
+#include "workload/share.hpp"
+
+#include <utility>
+
+#include "workload/parameters.hpp"
+
+namespace collcast::workload {
+
+Share::Share(const StepInputs& in) {
+  const TransformerConfig& m = in.model;
+  const double t = in.layout.tp, c = in.layout.cp, b = in.batch.micro_batch, s = in.batch.sequence;
+  tokens = b * s / c;
+  rows = in.layout.sequence_parallel ? tokens / t : tokens;
+  hidden = m.hidden;
+  const double keys = kv_heads_per_rank(m, in.layout.tp);
+  query = static_cast<double>(m.heads) * m.key_dim() / t;
+  key = keys * m.key_dim();
+  value = keys * m.value_dim();
+  output = static_cast<double>(m.heads) * m.value_dim() / t;
+  if (m.latent.kv_rank > 0) latent = m.latent.q_rank + m.latent.kv_rank + m.latent.rope;
+  ffn = m.ffn / t;
+  vocab = m.vocab / t;
+  lse = b * m.heads * s / (t * c);
+  scores = lse * s;
+  core = Flops(2 * scores * m.key_dim());
+  of_values = static_cast<double>(m.value_dim()) / m.key_dim();
+  if (m.experts.count == 0) return;
+  const double etp = in.layout.expert_tp();
+  sent = rows * m.experts.top_k;
+  taken = sent * etp * expert_load(in.options, in.layout);
+  shared = m.experts.shared_ffn / t;
+  expert = m.experts.ffn / etp;
+  local_experts = static_cast<double>(m.experts.count) / in.layout.ep;
+}
+
+Operation LinearKernels::forward(const Linear& l, double rows, double matrices) const {
+  const Precision& p = timer_.precision();
+  return timer_.linear(l.name, Flops(2 * rows * l.in * l.out),
+                       Volume(p.operand * (rows * l.in + matrices * l.in * l.out) + p.activation * rows * l.out),
+                       matrices);
+}
+
+Operation LinearKernels::input_gradient(const Linear& l, double rows, double matrices) const {
+  const Precision& p = timer_.precision();
+  return timer_.linear(std::string(l.name) + " input gradient", Flops(2 * rows * l.in * l.out),
+                       Volume(p.operand * (rows * l.out + matrices * l.in * l.out) + p.activation * rows * l.in),
+                       matrices);
+}
+
+Operation LinearKernels::weight_gradient(const Linear& l, double rows, double matrices) const {
+  const Precision& p = timer_.precision();
+  const double accumulate = 2.0 * in_.options.gradient_bytes;
+  return timer_.linear(std::string(l.name) + " weight gradient", Flops(2 * rows * l.in * l.out),
+                       Volume(p.operand * rows * (l.in + l.out) + accumulate * matrices * l.in * l.out), matrices);
+}
+
+TpCollectives::TpCollectives(const ParallelLayout& layout) {
+  if (layout.tp == 1) return;
+  if (layout.sequence_parallel) gather = CollectiveKind::all_gather;
+  reduce = layout.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+}
+
+std::vector<Segment> joined(std::vector<Segment> segments) {
+  std::vector<Segment> result;
+  for (Segment& s : segments) {
+    const auto stands_alone = [](const Segment& x) { return x.ring_messages > 0; };
+    const bool open = !result.empty() && !result.back().then && !result.back().exchange &&
+                      result.back().all_to_all_bytes == 0 && !stands_alone(result.back());
+    if (open && !stands_alone(s) && result.back().category == s.category) {
+      std::vector<Operation>& operations = result.back().operations;
+      operations.insert(operations.end(), s.operations.begin(), s.operations.end());
+      result.back().then = s.then;
+      result.back().then_bytes = s.then_bytes;
+      result.back().exchange = s.exchange;
+      result.back().all_to_all_bytes = s.all_to_all_bytes;
+      result.back().name = s.name;
+    } else {
+      result.push_back(std::move(s));
+    }
+  }
+  return result;
+}
+
+}  // namespace collcast::workload
