@@ -4,8 +4,8 @@
 // sound: one value for all machines (rates of threads: per GPU generation), so that the median error of each size band
 // on one node and on several is least; rounded. docs/validation.md has the errors, also of systems left out of
 // the fit. Times are microseconds, rates GB/s; protocols in the order LL, LL128, Simple.
-// on one node and on several is least; rounded. docs/validation.md has the errors, also of machines that have lost their
-// own files. Times are microseconds, rates GB/s; protocols in the order LL, LL128, Simple.
+// on one node and on several is least; rounded. docs/validation.md has the errors, also of machines without a
+// file of their own. Times are microseconds, rates GB/s; protocols in the order LL, LL128, Simple.
 #include <array>
 
 namespace collcast::nccl::fitted {
