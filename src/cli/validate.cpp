@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
+#include "cli/validate_kernels.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/validate_training.hpp"
 #include "cli/values.hpp"
@@ -27,7 +28,7 @@ struct Args {
   NcclFileArgs files;
   std::string overlay;
   bool leave_one_out = false;
-  std::vector<std::string> training;
+  std::vector<std::string> training, kernels;
   std::vector<std::string> budgets;
   OutputOptions output;
 };
@@ -183,11 +184,11 @@ Exit run_validate(const Args& args, const Session& session) {
 }
 
 /// What is of tables of collectives only.
-Diagnostics misfits_of_training(const Args& args) {
+Diagnostics misfits_beside(const char* other, const Args& args) {
   Diagnostics out;
   const auto refuse = [&](bool given, const char* option) {
     if (given)
-      out.push_back({command_line, fmt::format("{} has no effect with --training", option), "remove one of the two"});
+      out.push_back({command_line, fmt::format("{} has no effect with {}", option, other), "remove one of the two"});
   };
   refuse(!args.measured.measured.empty(), "--measured");
   refuse(!args.measured.collective.empty(), "--collective");
@@ -201,8 +202,29 @@ Diagnostics misfits_of_training(const Args& args) {
   return out;
 }
 
+/// Products have no collectives, either.
+Diagnostics misfits_of_kernels(const Args& args, bool training) {
+  Diagnostics out = misfits_beside("--kernels", args);
+  const auto refuse = [&](bool given, const char* option) {
+    if (given)
+      out.push_back({command_line, fmt::format("{} has no effect with --kernels", option), "remove one of the two"});
+  };
+  refuse(training, "--training");
+  refuse(!args.library.empty(), "--library");
+  refuse(!args.env.empty(), "--env");
+  refuse(args.method != "estimate", "--method");
+  return out;
+}
+
+Exit run_of_kernels(const Args& args, bool training, const Session& session) {
+  if (const Diagnostics wrong = misfits_of_kernels(args, training); !wrong.empty()) return refuse(session, wrong);
+  std::vector<std::string> paths = args.kernels;
+  std::erase(paths, std::string());
+  return run_validate_kernels({std::move(paths), args.budgets, args.measured.machine, args.output}, session);
+}
+
 Exit run_of_training(const Args& args, const Session& session) {
-  if (const Diagnostics wrong = misfits_of_training(args); !wrong.empty()) return refuse(session, wrong);
+  if (const Diagnostics wrong = misfits_beside("--training", args); !wrong.empty()) return refuse(session, wrong);
   std::vector<std::string> paths = args.training;
   std::erase(paths, std::string());
   return run_validate_training(
@@ -218,6 +240,11 @@ Command add_validate(CLI::App& parent) {
   add_measured_options(app, args->measured);
   app.add_option("--training", args->training,
                  "training steps instead of tables: CSV files, folders of them (default: the shipped ones)")
+      ->type_name("DIR|FILE...")
+      ->expected(0, -1)
+      ->group("Measured");
+  app.add_option("--kernels", args->kernels,
+                 "matrix products instead of tables: CSV files, folders of them (default: the shipped kernel tables)")
       ->type_name("DIR|FILE...")
       ->expected(0, -1)
       ->group("Measured");
@@ -237,7 +264,8 @@ Command add_validate(CLI::App& parent) {
       ->group("Model");
   app.add_option("--budget", args->budgets,
                  "exit 1 if the median error of healthy tables is above: large=8%, all_reduce.small=30%; of training "
-                 "steps by tier: A=10%, dgxc.A=20%, calibrated.A=5%, memory.all=3% (repeatable)")
+                 "steps by tier: A=10%, dgxc.A=20%, calibrated.A=5%, memory.all=3%; of products by precision: bf16=5%, "
+                 "h100_sxm.fp8=4% (repeatable)")
       ->type_name("BAND=PERCENT")
       ->allow_extra_args(false)
       ->group("Gate");
@@ -256,11 +284,14 @@ Command add_validate(CLI::App& parent) {
       "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
       "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml\n"
-      "  collcast validate --training --budget A=10% --format csv --output steps.csv");
+      "  collcast validate --training --budget A=10% --format csv --output steps.csv\n"
+      "  collcast validate --kernels --budget all=4%");
   const CLI::Option* training = app.get_option("--training");
-  return [args, training](const Session& session) {
+  const CLI::Option* kernels = app.get_option("--kernels");
+  return [args, training, kernels](const Session& session) {
     args->measured.machine.overlay = args->overlay;
     args->measured.machine.outputs = {args->output.file};
+    if (kernels->count() > 0) return run_of_kernels(*args, training->count() > 0, session);
     if (training->count() > 0) return run_of_training(*args, session);
     return run_validate(*args, session);
   };

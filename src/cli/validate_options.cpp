@@ -228,6 +228,30 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
                   static_cast<Statistic>(*statistic)};
 }
 
+std::vector<TopologySpec> specs_of(const MachineOptions& machine, const Session& session, Diagnostics& errors) {
+  const std::vector<Override> overrides = parse_overrides(machine, "", errors);
+  if (machine.topology.empty()) {
+    if (!overrides.empty())
+      errors.push_back({command_line, "--set, --link-bandwidth and --link-latency need --topology: of which machine?",
+                        "expected --topology NAME|FILE"});
+    const Result<Machines> all = Machines::shipped(session.search);
+    append(errors, all.errors());
+    return all ? all->specs() : std::vector<TopologySpec>();
+  }
+  const Result<TopologySpec> spec = load_topology(machine.topology, session.search, overrides);
+  append(errors, spec.errors());
+  return spec ? std::vector<TopologySpec>{*spec} : std::vector<TopologySpec>();
+}
+
+std::vector<std::string> inputs_of(const std::vector<std::string>& paths, const std::vector<TopologySpec>& machines) {
+  std::vector<std::string> out;
+  for (const std::string& path : paths)
+    for (std::string& file : files_of(path, ".csv")) out.push_back(std::move(file));
+  for (const TopologySpec& machine : machines)
+    for (std::string& file : files_of_machine(machine)) out.push_back(std::move(file));
+  return out;
+}
+
 std::optional<double> parse_limit(std::string_view limit, const Location& where, Diagnostics& errors) {
   const std::string limit_text(limit);
   double percent = 0;

@@ -40,6 +40,11 @@ std::optional<Measured> read_measured(const MeasuredArgs&, const Session&, Diagn
 /// "small=20%,all_reduce.large=8%", as often as it is given.
 std::vector<Budget> parse_budgets(const std::vector<std::string>&, Diagnostics& errors);
 
+/// The machine that --topology names, or all shipped ones: what rows of other measurements are held against.
+std::vector<TopologySpec> specs_of(const MachineOptions&, const Session&, Diagnostics& errors);
+/// The CSV files of these paths, and the files of the machines.
+std::vector<std::string> inputs_of(const std::vector<std::string>& paths, const std::vector<TopologySpec>& machines);
+
 /// The parts between the commas of what --budget was given, each with its place.
 void for_each_budget(const std::vector<std::string>&,
                      const std::function<void(std::string_view, const Location&)>& parse);

@@ -22,30 +22,6 @@ std::vector<std::string> places(const TrainingArgs& args, const Session& session
   return session.search.training;
 }
 
-std::vector<TopologySpec> machines(const TrainingArgs& args, const Session& session, Diagnostics& errors) {
-  const std::vector<Override> overrides = parse_overrides(args.machine, "", errors);
-  if (args.machine.topology.empty()) {
-    if (!overrides.empty())
-      errors.push_back({command_line, "--set, --link-bandwidth and --link-latency need --topology: of which machine?",
-                        "expected --topology NAME|FILE"});
-    const Result<Machines> all = Machines::shipped(session.search);
-    append(errors, all.errors());
-    return all ? all->specs() : std::vector<TopologySpec>();
-  }
-  const Result<TopologySpec> spec = load_topology(args.machine.topology, session.search, overrides);
-  append(errors, spec.errors());
-  return spec ? std::vector<TopologySpec>{*spec} : std::vector<TopologySpec>();
-}
-
-std::vector<std::string> inputs(const std::vector<std::string>& paths, const std::vector<TopologySpec>& machines) {
-  std::vector<std::string> out;
-  for (const std::string& path : paths)
-    for (std::string& file : files_of(path, ".csv")) out.push_back(std::move(file));
-  for (const TopologySpec& machine : machines)
-    for (std::string& file : files_of_machine(machine)) out.push_back(std::move(file));
-  return out;
-}
-
 /// "A=10%", "dgxc.A=20%", "calibrated.all=5%", "memory.dgxc.A=3%".
 std::optional<TrainingBudget> parse_budget(std::string_view text, Location where, const TrainingReport& report,
                                            Diagnostics& errors) {
@@ -110,8 +86,8 @@ Exit run_validate_training(const TrainingArgs& args, const Session& session) {
   append(errors, environment.errors());
   if (environment) question.collectives.environment = std::move(environment).value();
   const std::vector<std::string> paths = places(args, session, errors);
-  const std::vector<TopologySpec> specs = machines(args, session, errors);
-  append(errors, check_overwriting(inputs(paths, specs), {args.output.file}));
+  const std::vector<TopologySpec> specs = specs_of(args.machine, session, errors);
+  append(errors, check_overwriting(inputs_of(paths, specs), {args.output.file}));
   if (!errors.empty()) return refuse(session, errors);
   const Result<TrainingMachines> known = TrainingMachines::load(specs, session.search);
   append(errors, known.errors());

@@ -40,6 +40,22 @@ std::string_view kind_text(OperationKind kind) {
   return "";
 }
 
+/// "measured: of products like this one, ... (gemm-h100.csv, 1025 of bf16)".
+std::string measured_text(const StepInputs& in, const LayerOperations& operations) {
+  std::set<std::string> precisions, tables;
+  for (const auto* list : {&operations.forward, &operations.backward, &operations.recompute})
+    for (const Operation& op : *list)
+      if (op.measured_ratio > 0) precisions.insert(op.precision);
+  for (const std::string& precision : precisions) {
+    const GemmTables& table = in.kernels.measured_gemm.at(precision);
+    tables.insert(fmt::format("{} of {} in {}", table.products(), precision, table.name()));
+  }
+  return fmt::format(
+      "measured: how much longer than this roofline products of like shape took, interpolated among {}; "
+      "the time is multiplied by it",
+      fmt::join(tables, ", "));
+}
+
 Section kernels_section(const StepInputs& in, const LayerOperations& operations) {
   Section out;
   out.title = "kernels of one layer, one micro-batch";
@@ -73,8 +89,10 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
                {"compute term", "", Align::right},
                {"memory term", "", Align::right},
                {"time", "", Align::right},
-               {"bound by", "", Align::left}},
+               {"bound by", "", Align::left},
+               {"measured", "", Align::right}},
               {}};
+  bool measured = false;
   const auto add = [&](const char* pass, const std::vector<Operation>& list) {
     for (const Operation& op : list) {
       const Roofline r = roofline(in, op.kind, op.precision);
@@ -82,12 +100,15 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
       table.rows.push_back({pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes),
                             rate > 0 ? format_seconds(Seconds(op.flops.value() / rate)) : "-",
                             format_seconds(Seconds(op.bytes.value() / (r.efficiency.memory * r.memory.value()))),
-                            format_seconds(op.time), op.bound});
+                            format_seconds(op.time), op.bound,
+                            op.measured_ratio > 0 ? fmt::format("x {:.3f}", op.measured_ratio) : "-"});
+      measured = measured || op.measured_ratio > 0;
     }
   };
   add("forward", operations.forward);
   add("backward", operations.backward);
   add("recompute", operations.recompute);
+  if (measured) out.text.push_back({measured_text(in, operations), Paragraph::Tone::plain});
   out.tables.push_back(std::move(table));
   return out;
 }

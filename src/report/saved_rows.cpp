@@ -278,6 +278,22 @@ std::string row_title(const SavedValue& row) {
   return out;
 }
 
+/// Of rows by source: with the tier or the precision that they are of.
+std::string summary_title(const SavedValue& row) {
+  std::string out = row_title(row);
+  for (const char* key : {"tier", "precision"})
+    if (row.has(key)) out += " " + scalar_text(row.json()[key]);
+  return out;
+}
+
+/// What a budget of --training, --kernels or of tables limits.
+std::string budget_title(const SavedValue& budget) {
+  if (budget.has("figure"))
+    return fmt::format("{}.{}.{}", budget.text("figure"), budget.text("source_id"), budget.text("tier"));
+  if (budget.has("precision")) return budget.text("source_id") + "." + budget.text("precision");
+  return budget.text("collective") + "." + budget.text("band");
+}
+
 void add_tables(const SavedValue& value, SavedResult& out) {
   for (const SavedValue& table : value.list("tables")) {
     add_errors(table.object("bands"), row_title(table), out);
@@ -297,7 +313,7 @@ void read_validate_rows(const SavedValue& value, SavedResult& out) {
   out.name = "validation";
   // What a page that has to cut begins with.
   if (value.has("summary") && value.json()["summary"].is_array()) {
-    for (const SavedValue& row : value.list("summary")) add_errors(row, "summary " + row_title(row), out);
+    for (const SavedValue& row : value.list("summary")) add_errors(row, "summary " + summary_title(row), out);
   } else {
     add_errors(value.object("summary"), "summary", out);
   }
@@ -314,10 +330,7 @@ void read_validate_rows(const SavedValue& value, SavedResult& out) {
     for (const SavedValue& budget : value.list("budgets")) {
       const bool met = budget.has("met") && budget.json()["met"].is_boolean() && budget.json()["met"].get<bool>();
       // No row to judge by is a budget missed.
-      const std::string what = budget.has("figure") ? fmt::format("{}.{}.{}", budget.text("figure"),
-                                                                  budget.text("source_id"), budget.text("tier"))
-                                                    : budget.text("collective") + "." + budget.text("band");
-      out.gates.push_back({what + ".median_ape", "max", budget.required_number("limit_ape"),
+      out.gates.push_back({budget_title(budget) + ".median_ape", "max", budget.required_number("limit_ape"),
                            budget.number("median_ape").value_or(std::numeric_limits<double>::infinity()), met});
     }
   add_warnings(value, out);

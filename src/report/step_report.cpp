@@ -133,6 +133,9 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   Json kernels;
   kernels["name"] = in.kernels.name;
   kernels["gemm"] = efficiency_json(in.kernels.gemm, in.options.precision);
+  kernels["measured_gemm"] = Json();
+  if (const auto found = in.kernels.measured_gemm.find(in.options.precision); found != in.kernels.measured_gemm.end())
+    kernels["measured_gemm"] = {{"table", found->second.name()}, {"products", found->second.products()}};
   kernels["core_precision"] = core;
   kernels["core_gemm"] = efficiency_json(in.kernels.gemm, core);
   kernels["attention"] = efficiency_json(in.kernels.attention, core);
@@ -193,7 +196,8 @@ Json operations_json(const std::vector<Operation>& operations) {
                    {"flops", op.flops.value()},
                    {"bytes", op.bytes.value()},
                    {"time_s", op.time.count()},
-                   {"bound", op.bound}});
+                   {"bound", op.bound},
+                   {"measured_ratio", op.measured_ratio > 0 ? Json(op.measured_ratio) : Json()}});
   }
   return out;
 }

@@ -9,18 +9,13 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/training_document.hpp"
 #include "report/document.hpp"
+#include "report/error_summary.hpp"
 #include "report/errors.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
 
 namespace {
-
-ErrorSummary error_summary(std::vector<double> ratios) {
-  std::vector<double> apes;
-  for (const double ratio : ratios) apes.push_back(std::abs(ratio - 1));
-  return error_of<ErrorSummary>(std::move(apes), std::move(ratios));
-}
 
 struct Pool {
   std::string source_id, tier;  ///< empty: all
@@ -84,15 +79,6 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
 }
 
 Json optional_json(std::optional<double> value) { return value ? Json(*value) : Json(); }
-
-Json error_json(const ErrorSummary& error) {
-  const auto known = [&](double value) { return error.n > 0 ? Json(value) : Json(); };
-  return {{"n", error.n},
-          {"mean_ape", known(error.mean_ape)},
-          {"median_ape", known(error.median_ape)},
-          {"p90_ape", known(error.p90_ape)},
-          {"median_ratio", known(error.median_ratio)}};
-}
 
 Json row_json(const TrainingDeviation& row) {
   Json out;
@@ -203,12 +189,6 @@ Json document_json(const TrainingReport& report) {
   out["warnings"] = report.warnings;
   out["inputs"] = inputs_json(report);
   return out;
-}
-
-std::string error_text(const ErrorSummary& error) {
-  return error.n == 0
-             ? "-"
-             : fmt::format("{} ({}, {})", percent(error.median_ape), percent(error.mean_ape), percent(error.p90_ape));
 }
 
 std::vector<Column> left_columns(std::initializer_list<const char*> titles) {

@@ -1,6 +1,13 @@
 // topologies/kernels/*.yaml -> KernelModel.
 #include <fmt/format.h>
 
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "collcast/base/text.hpp"
+#include "collcast/scenario/gemm_table.hpp"
+#include "collcast/workload/gemm_time.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
@@ -8,29 +15,83 @@ namespace collcast::input {
 
 namespace {
 
-KernelEfficiency read_efficiency(Reader& reader, const Node& node, const std::string& path) {
-  KernelEfficiency kernel;
+Seconds roofline(const KernelEfficiency& kernel, const GemmTables& gpu, const GemmRow& row) {
+  return roofline_time(kernel, gpu.peak, gpu.memory_bandwidth, Flops(2 * row.shape.m * row.shape.n * row.shape.k),
+                       gemm_bytes(row.shape, row.pass, *gemm_operand_bytes(row.dtype)));
+}
+
+/// The products of a table that are of `dtype`, each against the roofline of its precision.
+void fill(Reader& reader, GemmTables& out, const KernelEfficiency& kernel, const std::string& dtype,
+          const Place& where) {
+  const Result<std::string> text = read_file(out.file, where.location());
+  if (!text) {
+    reader.error(text.errors());
+    return;
+  }
+  const Result<std::vector<GemmRow>> rows = parse_gemm_table(*text, out.file);
+  if (!rows) {
+    reader.error(rows.errors());
+    return;
+  }
+  std::map<std::optional<GemmPass>, std::vector<MeasuredGemm>> by_pass;
+  for (const GemmRow& row : *rows)
+    if (row.dtype == dtype) by_pass[row.pass].push_back({row.shape, row.time / roofline(kernel, out, row)});
+  if (by_pass.empty()) reader.error(where, fmt::format("{} has no products of {}", out.file, dtype));
+  for (auto& [pass, products] : by_pass) (pass ? out.of_pass[*pass] : out.any) = MeasuredGemms(std::move(products));
+}
+
+GemmTables read_measured(Reader& reader, const Node& node, const std::string& path, const KernelEfficiency& kernel,
+                         const std::string& file) {
+  GemmTables tables;
+  std::string name, dtype;
   Object o(reader, node, path);
+  bool whole = o.required("file", name, AsText{});
+  whole = o.required("dtype", dtype, AsWord<std::string>{gemm_dtypes(), gemm_dtypes()}) && whole;
+  whole = o.required("peak", tables.peak, AsFlopRate{}) && whole;
+  whole = o.required("memory_bandwidth", tables.memory_bandwidth, AsBandwidth{}) && whole;
+  o.finish();
+  tables.file = beside(folder_of(file), name);
+  if (whole && reader.ok()) fill(reader, tables, kernel, dtype, node.at);
+  return tables;
+}
+
+void read_rates(Object& o, KernelEfficiency& kernel) {
   const AsNumber share{0, 1, true};
   o.required("overhead", kernel.overhead, AsTime{});
   o.required("compute", kernel.compute, share);
   o.required("memory", kernel.memory, share);
   o.required("source", kernel.source, AsText{});
+}
+
+KernelEfficiency read_efficiency(Reader& reader, const Node& node, const std::string& path) {
+  KernelEfficiency kernel;
+  Object o(reader, node, path);
+  read_rates(o, kernel);
   o.finish();
   return kernel;
 }
 
-std::map<std::string, KernelEfficiency> read_by_precision(Reader& reader, const Node& node, const std::string& path) {
-  std::map<std::string, KernelEfficiency> kernels;
+/// Calls `read` for each precision that the section has.
+template <class Read>
+void for_precisions(Reader& reader, const Node& node, const std::string& path, const Read& read) {
   Object o(reader, node, path);
-  for (const std::string& precision : precisions()) {
-    if (const Node* kernel = o.optional_map(precision))
-      kernels[precision] = read_efficiency(reader, *kernel, fmt::format("{}.{}", path, precision));
-  }
+  for (const std::string& precision : precisions())
+    if (const Node* kernel = o.optional_map(precision)) read(precision, *kernel, fmt::format("{}.{}", path, precision));
   o.finish();
   if (node.kind == Node::Kind::map && node.entries.empty())
     reader.error(node.at, fmt::format("{} is empty", path), "expected at least one precision, such as bf16");
-  return kernels;
+}
+
+void read_gemm(Reader& reader, const Node& node, KernelModel& model) {
+  for_precisions(reader, node, "gemm", [&](const std::string& precision, const Node& kernel, const std::string& path) {
+    Object o(reader, kernel, path);
+    read_rates(o, model.gemm[precision]);
+    const Node* measured = o.optional_map("measured");
+    o.finish();
+    if (measured)
+      model.measured_gemm[precision] =
+          read_measured(reader, *measured, path + ".measured", model.gemm[precision], model.file);
+  });
 }
 
 }  // namespace
@@ -43,9 +104,12 @@ KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& fi
   std::vector<std::string> sources;
   o.required("name", model.name, AsName{});
   o.required("sources", sources, AsList<AsText, std::string>{});
-  if (const Node* gemm = o.required_map("gemm")) model.gemm = read_by_precision(reader, *gemm, "gemm");
+  if (const Node* gemm = o.required_map("gemm")) read_gemm(reader, *gemm, model);
   if (const Node* attention = o.required_map("attention"))
-    model.attention = read_by_precision(reader, *attention, "attention");
+    for_precisions(reader, *attention, "attention",
+                   [&](const std::string& precision, const Node& kernel, const std::string& path) {
+                     model.attention[precision] = read_efficiency(reader, kernel, path);
+                   });
   if (const Node* memory = o.required_map("memory_bound"))
     model.memory_bound = read_efficiency(reader, *memory, "memory_bound");
   o.finish();

@@ -49,19 +49,19 @@ Segments head_segments(const StepInputs& in) {
   const TpCollectives tp(in.layout);
   const double w = timer.precision().activation, g = in.options.gradient_bytes;
   const double T = share.tokens, h = share.hidden, v = share.vocab, rows = share.rows * h;
-  const Flops product(2 * T * h * v);
 
   Segments s;
   s.forward = joined({{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
                       {"logits",
                        Category::forward,
-                       {timer.core_gemm("logits", product, Volume(w * (T * h + h * v + T * v))),
+                       {timer.logits("logits", GemmPass::forward, {T, v, h}, Volume(w * (T * h + h * v + T * v))),
                         timer.memory("loss", Volume(12 * T * v))},
                        std::nullopt}});
   const bool splits = splits_backward(in.layout.schedule);
-  std::vector<Operation> logits{timer.core_gemm("logits input gradient", product, Volume(w * (T * v + h * v + T * h)))};
-  const Operation weights =
-      timer.core_gemm("logits weight gradient", product, Volume(w * (T * v + T * h) + 2 * g * h * v));
+  std::vector<Operation> logits{
+      timer.logits("logits input gradient", GemmPass::input_gradient, {T, h, v}, Volume(w * (T * v + h * v + T * h)))};
+  const Operation weights = timer.logits("logits weight gradient", GemmPass::weight_gradient, {v, h, T},
+                                         Volume(w * (T * v + T * h) + 2 * g * h * v));
   if (!splits) logits.push_back(weights);
   if (splits)
     s.weights = joined({{"logits input", Category::backward, {}, tp.gather},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "collcast/workload/gemm_time.hpp"
+
 namespace collcast::workload {
 
 namespace {
@@ -31,7 +33,29 @@ Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopR
   return op;
 }
 
-Operation KernelTimer::linear(std::string name, Flops flops, Volume bytes, double matrices) const {
+Operation KernelTimer::gemm(std::string name, const std::string& precision, GemmPass pass, const GemmShape& shape,
+                            Volume bytes) const {
+  Operation op =
+      timed({std::move(name), OperationKind::gemm, Flops(2 * shape.m * shape.n * shape.k), bytes, {}, {}, precision},
+            entry(inputs_.kernels.gemm, precision), entry(inputs_.gpu.peak, precision));
+  const auto tables = inputs_.kernels.measured_gemm.find(precision);
+  if (tables == inputs_.kernels.measured_gemm.end() || !applies(tables->second, inputs_.gpu, precision)) return op;
+  if (const std::optional<double> ratio = tables->second.ratio(pass, shape)) {
+    op.measured_ratio = *ratio;
+    op.time *= *ratio;
+  }
+  return op;
+}
+
+Operation KernelTimer::linear(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes) const {
+  return gemm(std::move(name), precision_.linear, pass, shape, bytes);
+}
+
+Operation KernelTimer::logits(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes) const {
+  return gemm(std::move(name), precision_.core, pass, shape, bytes);
+}
+
+Operation KernelTimer::grouped(std::string name, Flops flops, Volume bytes, double matrices) const {
   return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.linear},
                entry(inputs_.kernels.gemm, precision_.linear), entry(inputs_.gpu.peak, precision_.linear), matrices);
 }

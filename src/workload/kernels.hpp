@@ -18,9 +18,12 @@ class KernelTimer {
 
   const Precision& precision() const { return precision_; }
 
-  /// GEMM of a linear layer, or `matrices` of them one after the other: each has its overhead.
-  Operation linear(std::string name, Flops, Volume, double matrices = 1) const;
-  Operation core_gemm(std::string name, Flops, Volume) const;  ///< GEMM of unfused attention or the logits
+  /// GEMM of a linear layer.
+  Operation linear(std::string name, GemmPass, const GemmShape&, Volume) const;
+  /// `matrices` of them one after the other, each of its rows: each has its overhead.
+  Operation grouped(std::string name, Flops, Volume, double matrices) const;
+  Operation logits(std::string name, GemmPass, const GemmShape&, Volume) const;
+  Operation core_gemm(std::string name, Flops, Volume) const;  ///< GEMMs of unfused attention
   /// The same where rows of the operands are no multiple of 16 bytes long: tensor cores cannot be fed, and vector units
   /// compute at their fp32 rate (NVIDIA, Matrix multiplication background user's guide, "Requirements to use tensor
   /// cores"; docs/steps.md).
@@ -29,6 +32,7 @@ class KernelTimer {
   Operation memory(std::string name, Volume) const;        ///< element-wise, norms, optimizer
 
  private:
+  Operation gemm(std::string name, const std::string& precision, GemmPass, const GemmShape&, Volume) const;
   Operation timed(Operation, const KernelEfficiency&, FlopRate peak, double kernels = 1) const;
 
   const StepInputs& inputs_;

@@ -33,25 +33,29 @@ Share::Share(const StepInputs& in) {
   local_experts = static_cast<double>(m.experts.count) / in.layout.ep;
 }
 
+Operation LinearKernels::timed(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes,
+                               double matrices) const {
+  if (matrices == 1) return timer_.linear(std::move(name), pass, shape, bytes);
+  return timer_.grouped(std::move(name), Flops(2 * shape.m * shape.n * shape.k), bytes, matrices);
+}
+
 Operation LinearKernels::forward(const Linear& l, double rows, double matrices) const {
   const Precision& p = timer_.precision();
-  return timer_.linear(l.name, Flops(2 * rows * l.in * l.out),
-                       Volume(p.operand * (rows * l.in + matrices * l.in * l.out) + p.activation * rows * l.out),
-                       matrices);
+  return timed(l.name, GemmPass::forward, {rows, l.out, l.in},
+               Volume(p.operand * (rows * l.in + matrices * l.in * l.out) + p.activation * rows * l.out), matrices);
 }
 
 Operation LinearKernels::input_gradient(const Linear& l, double rows, double matrices) const {
   const Precision& p = timer_.precision();
-  return timer_.linear(std::string(l.name) + " input gradient", Flops(2 * rows * l.in * l.out),
-                       Volume(p.operand * (rows * l.out + matrices * l.in * l.out) + p.activation * rows * l.in),
-                       matrices);
+  return timed(std::string(l.name) + " input gradient", GemmPass::input_gradient, {rows, l.in, l.out},
+               Volume(p.operand * (rows * l.out + matrices * l.in * l.out) + p.activation * rows * l.in), matrices);
 }
 
 Operation LinearKernels::weight_gradient(const Linear& l, double rows, double matrices) const {
   const Precision& p = timer_.precision();
   const double accumulate = 2.0 * in_.options.gradient_bytes;
-  return timer_.linear(std::string(l.name) + " weight gradient", Flops(2 * rows * l.in * l.out),
-                       Volume(p.operand * rows * (l.in + l.out) + accumulate * matrices * l.in * l.out), matrices);
+  return timed(std::string(l.name) + " weight gradient", GemmPass::weight_gradient, {l.out, l.in, rows},
+               Volume(p.operand * rows * (l.in + l.out) + accumulate * matrices * l.in * l.out), matrices);
 }
 
 TpCollectives::TpCollectives(const ParallelLayout& layout) {

@@ -49,6 +49,7 @@ class LinearKernels {
   Operation weight_gradient(const Linear&, double rows, double matrices = 1) const;
 
  private:
+  Operation timed(std::string name, GemmPass, const GemmShape&, Volume, double matrices) const;
   const StepInputs& in_;
   const KernelTimer& timer_;
   double tokens_;

@@ -78,3 +78,70 @@ TEST_CASE("a kernel table among the machines is not listed as one") {
   for (const TopologyEntry& entry : list_topologies({{folder.path()}, {}})) names.push_back(entry.name);
   CHECK(names == std::vector<std::string>{"broken", "m"});
 }
+
+namespace {
+
+const char* const rates = "overhead: 10us, compute: 0.5, memory: 0.5, source: a";
+
+/// A kernel table whose bf16 products have these `measured` keys.
+std::string with_measured(const std::string& measured) {
+  return "schema: collcast.kernels.v1\nname: k\nsources: [lab]\ngemm:\n  bf16: {" + std::string(rates) +
+         ",\n    measured: {" + measured + "}}\nattention: {bf16: {" + rates + "}}\nmemory_bound: {" + rates + "}\n";
+}
+
+const char* const h100 = "file: m.csv, dtype: bfloat16, peak: 1000TFLOP/s, memory_bandwidth: 1000GB/s";
+
+}  // namespace
+
+TEST_CASE("a kernel table reads its measured products and holds them against its roofline") {
+  const Folder folder("kernels");
+  // 2 x 1000^3 FLOP at half of 1000 TFLOP/s: 4 us; 6 MB at half of 1000 GB/s: 12 us; with 10 us in front 22 us.
+  folder.file("m.csv",
+              "system,dtype,pass,m,n,k,latency_ms\nx,bfloat16,,1000,1000,1000,0.033\nx,fp8,,1000,1000,1000,5\n"
+              "x,bfloat16,forward,1000,1000,1000,\"0.044\"\r\n");
+  const auto model = parse_kernels(with_measured(h100), folder.path() + "/k.yaml");
+  REQUIRE(to_text(model.errors()) == "");
+  const GemmTables& tables = model->measured_gemm.at("bf16");
+  CHECK(tables.name() == "m.csv");
+  CHECK(tables.products() == 2);
+  CHECK(tables.any.ratio({1000, 1000, 1000}).value() == Approx(1.5));
+  CHECK(tables.ratio(GemmPass::forward, {1000, 1000, 1000}).value() == Approx(2.0));
+  CHECK(tables.ratio(GemmPass::weight_gradient, {1000, 1000, 1000}).value() == Approx(1.5));
+}
+
+TEST_CASE("everything wrong with a table of products is said at its place") {
+  const Folder folder("products");
+  const auto errors = [&](const std::string& table, const std::string& measured = h100) {
+    folder.file("m.csv", table);
+    std::string text = to_text(parse_kernels(with_measured(measured), folder.path() + "/k.yaml").errors());
+    for (std::size_t at; (at = text.find(folder.path() + "/")) != std::string::npos;)
+      text.erase(at, folder.path().size() + 1);
+    return text;
+  };
+  CHECK(errors("") == "m.csv:1:1: error: the file is empty\n    hint: expected a table of measured products\n");
+  CHECK(errors("dtype,m,k\n") ==
+        "m.csv:1:1: error: the columns n, latency_ms are missing\n    hint: expected dtype,m,n,k,latency_ms\n");
+  CHECK(errors("dtype,m,n,k,latency_ms,m\n") == "m.csv:1:24: error: the column m is there twice\n");
+  CHECK(errors("dtype,m,n,k,latency_ms\n") ==
+        "m.csv:1:1: error: the table has no rows\n    hint: expected a measured product a line\n");
+  CHECK(errors("dtype,m,n,k,latency_ms\nbfloat16,1,2,3\n") == "m.csv:2:1: error: 4 cells in a table of 5 columns\n");
+  CHECK(errors("dtype,m,n,k,latency_ms\nbf16,0,-2,x,nan\n") ==
+        "m.csv:2:1: error: dtype is 'bf16'\n    hint: expected one of bfloat16, float16, fp8, nvfp4\n"
+        "m.csv:2:6: error: m is '0'\n    hint: expected a number from 1 to 1e+09\n"
+        "m.csv:2:8: error: n is '-2'\n    hint: expected a number from 1 to 1e+09\n"
+        "m.csv:2:11: error: k is 'x'\n    hint: expected a number from 1 to 1e+09\n"
+        "m.csv:2:13: error: latency_ms is 'nan'\n    hint: expected a number from 1e-09 to 1e+06\n");
+  CHECK(errors("dtype,pass,m,n,k,latency_ms\nfp8,backward,1,2,3,4\n") ==
+        "m.csv:2:5: error: pass is 'backward'\n    hint: expected one of forward, input_gradient, weight_gradient\n");
+  CHECK(errors("dtype,m,n,k,latency_ms\nfp8,1,\"2,3,4\n").find("m.csv:2:7: error: a quoted cell") == 0);
+  CHECK(errors("dtype,m,n,k,latency_ms\nfp8,1,2,3,4\n") == "k.yaml:6:15: error: m.csv has no products of bfloat16\n");
+  CHECK(errors("dtype,m,n,k,latency_ms\nfp8,1,2,3,4\xff\n").find("m.csv:2:12: error: ") == 0);
+  const std::string missing = errors("", "file: none.csv, dtype: bfloat16, peak: 1TFLOP/s, memory_bandwidth: 1GB/s");
+  CHECK(missing.find("k.yaml:6:") == 0);
+  CHECK(missing.find("none.csv") != std::string::npos);
+  const std::string keys = errors("", "fil: m.csv, dtype: bfloat16, peak: 1GB/s");
+  CHECK(keys.find("required key 'file' is missing in gemm.bf16.measured") != std::string::npos);
+  CHECK(keys.find("required key 'memory_bandwidth' is missing in gemm.bf16.measured") != std::string::npos);
+  CHECK(keys.find("unknown key 'fil'") != std::string::npos);
+  CHECK(keys.find("gemm.bf16.measured.peak is '1GB/s'") != std::string::npos);
+}

@@ -47,18 +47,26 @@ std::string small_machine(const std::string& network) {
          network;
 }
 
-const char* const kernels = R"(
+/// `text` with the path of a table of products where it says PRODUCTS.
+std::string with_products(std::string text) {
+  const std::string word = "PRODUCTS", path = COLLCAST_SOURCE_DIR "/tests/scenario/products.csv";
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += path.size())
+    text.replace(at, word.size(), path);
+  return text;
+}
+
+const std::string kernels = with_products(R"(
 schema: collcast.kernels.v1
 name: g1
 sources: ["measured"]
 gemm:
-  bf16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
-  fp16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
-  fp32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
-  tf32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
-  fp8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
-  fp4: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
-  int8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s}
+  bf16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
+  fp16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
+  fp32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
+  tf32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
+  fp8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
+  fp4: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
+  int8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
 attention:
   bf16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
   fp16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
@@ -68,7 +76,7 @@ attention:
   fp4: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
   int8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
 memory_bound: {overhead: 5us, compute: 1, memory: 0.9, source: s}
-)";
+)");
 
 const char* const step = R"(
 schema: collcast.scenario.v1

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/topology/spec.hpp"
+#include "collcast/workload/measured_gemms.hpp"
 
 namespace collcast {
 
@@ -152,10 +154,24 @@ struct KernelEfficiency {
   double memory = 1.0;
   std::string source;
 };
+/// Measured products of one precision, on a GPU of these rates (data sheet).
+struct GemmTables {
+  std::string file;
+  FlopRate peak{};
+  Bandwidth memory_bandwidth{};
+  MeasuredGemms any;                          ///< whatever they are for
+  std::map<GemmPass, MeasuredGemms> of_pass;  ///< of one pass: asked first
+  std::optional<double> ratio(GemmPass, const GemmShape&) const;
+  /// The same from products of other (n, k) only; no pass: of none in particular.
+  std::optional<double> ratio_of_unseen(std::optional<GemmPass>, const GemmShape&) const;
+  std::size_t products() const;
+  std::string name() const;  ///< of the file, without its folders
+};
 struct KernelModel {
   std::string name;
   std::string file;
   std::map<std::string, KernelEfficiency> gemm;       ///< per precision
+  std::map<std::string, GemmTables> measured_gemm;    ///< per precision, where there are any
   std::map<std::string, KernelEfficiency> attention;  ///< flash attention per precision
   KernelEfficiency memory_bound;                      ///< norm, softmax, activation, optimizer
 };

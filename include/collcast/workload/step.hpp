@@ -44,6 +44,8 @@ struct Operation {
   Seconds time{};
   std::string bound;           ///< "compute", "memory" or "overhead": the largest term
   std::string precision = {};  ///< whose rate and efficiency counted; empty for memory operations
+  /// Of measured products like this one to the roofline above, by which its time was multiplied; 0: there are none.
+  double measured_ratio = 0;
 };
 struct LayerOperations {
   std::vector<Operation> forward;

@@ -9,10 +9,10 @@
 #include <sstream>
 #include <variant>
 
+#include "collcast/base/csv.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/validation/training_table.hpp"
 #include "lines.hpp"
-#include "training/csv.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -120,10 +120,10 @@ class CsvFile {
 
   /// The first line that is not empty.
   bool read_heading(Complaints& complaints) {
-    std::vector<training::Cell> cells;
+    std::vector<Cell> cells;
     if (!next_cells(cells, complaints)) return false;
     heading_line_ = lines_.number();
-    for (const training::Cell& cell : cells) {
+    for (const Cell& cell : cells) {
       heading_.emplace_back(trimmed(cell.text));
       heading_columns_.push_back(cell.column);
       if (std::count(heading_.begin(), heading_.end(), heading_.back()) > 1)
@@ -134,7 +134,7 @@ class CsvFile {
     return true;
   }
   /// As many cells as the heading has; others are complained about and passed over.
-  bool next_row(std::vector<training::Cell>& cells, Complaints& complaints) {
+  bool next_row(std::vector<Cell>& cells, Complaints& complaints) {
     while (next_cells(cells, complaints)) {
       if (cells.size() == heading_.size()) return true;
       complaints.add(lines_.at(1), fmt::format("{} cells in a table of {} columns", cells.size(), heading_.size()),
@@ -144,14 +144,14 @@ class CsvFile {
   }
 
  private:
-  bool next_cells(std::vector<training::Cell>& cells, Complaints& complaints) {
+  bool next_cells(std::vector<Cell>& cells, Complaints& complaints) {
     while (!complaints.too_many() && lines_.next()) {
       if (const Diagnostics wrong = lines_.wrong(); !wrong.empty()) {
         complaints.add(wrong);
         continue;
       }
       if (trimmed(lines_.text()).empty()) continue;
-      training::CsvLine line = training::read_csv_line(lines_.text());
+      CsvLine line = read_csv_line(lines_.text());
       if (line.open_quote) {
         complaints.add(lines_.at(*line.open_quote), "a quoted cell that does not end before the next comma",
                        "expected \"...\", with quotes in it doubled, on one line");
@@ -170,8 +170,7 @@ class CsvFile {
 };
 
 /// Puts a cell into a row; an empty one leaves it as it is.
-void put(const Column& column, const training::Cell& cell, const Location& where, TrainingRow& row,
-         Complaints& complaints) {
+void put(const Column& column, const Cell& cell, const Location& where, TrainingRow& row, Complaints& complaints) {
   const std::string_view text = trimmed(cell.text);
   if (text.empty()) return;
   if (const auto* to = std::get_if<Text>(&column.to)) {
@@ -217,7 +216,7 @@ void warn_of_unknown_columns(const CsvFile& csv, Diagnostics& warnings) {
 
 void read_rows(CsvFile& csv, TrainingTables& out, Complaints& complaints) {
   warn_of_unknown_columns(csv, out.warnings);
-  std::vector<training::Cell> cells;
+  std::vector<Cell> cells;
   while (csv.next_row(cells, complaints)) {
     TrainingRow row;
     row.where = csv.at(1);
@@ -240,7 +239,7 @@ void read_rows(CsvFile& csv, TrainingTables& out, Complaints& complaints) {
 using Models = std::map<std::string, TrainingRow>;
 
 void read_models(CsvFile& csv, Models& out, Complaints& complaints) {
-  std::vector<training::Cell> cells;
+  std::vector<Cell> cells;
   while (csv.next_row(cells, complaints)) {
     TrainingRow model;
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -255,7 +254,7 @@ void read_models(CsvFile& csv, Models& out, Complaints& complaints) {
 }
 
 void read_sources(CsvFile& csv, std::map<std::string, std::string>& out, Complaints& complaints) {
-  std::vector<training::Cell> cells;
+  std::vector<Cell> cells;
   while (csv.next_row(cells, complaints)) {
     std::string id, title;
     for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -1,8 +1,8 @@
-#include "training/csv.hpp"
+#include "collcast/base/csv.hpp"
 
 #include <algorithm>
 
-namespace collcast::training {
+namespace collcast {
 
 CsvLine read_csv_line(std::string_view line) {
   CsvLine out;
@@ -32,4 +32,4 @@ CsvLine read_csv_line(std::string_view line) {
   }
 }
 
-}  // namespace collcast::training
+}  // namespace collcast

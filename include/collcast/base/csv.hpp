@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace collcast::training {
+namespace collcast {
 
 struct Cell {
   std::string text;  ///< without its quotes
@@ -18,4 +18,4 @@ struct CsvLine {
 };
 CsvLine read_csv_line(std::string_view line);
 
-}  // namespace collcast::training
+}  // namespace collcast

@@ -1,0 +1,34 @@
+// Tables of measured matrix products: CSV with a heading, columns in any order.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/base/quantity.hpp"
+#include "collcast/workload/measured_gemms.hpp"
+
+namespace collcast {
+
+struct GemmRow {
+  std::string system;            ///< column `system`, may be missing: which GPU
+  std::string dtype;             ///< bfloat16, float16, fp8, nvfp4
+  GemmShape shape;               ///< m, n, k
+  std::optional<GemmPass> pass;  ///< column `pass`, may be missing or empty: for none in particular
+  Seconds time{};                ///< latency_ms
+  int line = 0;
+};
+
+/// Needs the columns dtype, m, n, k and latency_ms; others than those above are passed over. All errors at once.
+Result<std::vector<GemmRow>> parse_gemm_table(std::string_view text, const std::string& file);
+
+/// Columns that a table of products needs and this text's heading lacks.
+std::vector<std::string> missing_gemm_columns(std::string_view text);
+
+std::vector<std::string> gemm_dtypes();
+/// Bytes of an element of an operand; results have 2. Nothing for a type that is not known.
+std::optional<double> gemm_operand_bytes(std::string_view dtype);
+
+}  // namespace collcast

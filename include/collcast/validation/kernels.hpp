@@ -1,0 +1,28 @@
+// Measured matrix products, forecast one by one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collcast/report/kernels_document.hpp"
+#include "collcast/scenario/gemm_table.hpp"
+#include "collcast/validation/training.hpp"
+
+namespace collcast {
+
+/// A file of measured products, or why it is none.
+struct KernelTable {
+  std::string id;  ///< file name without its folders
+  std::vector<GemmRow> rows;
+};
+struct KernelTables {
+  std::vector<KernelTable> tables;
+  std::vector<UnscoredKernels> unread;
+};
+/// CSV files, and those of folders. A file of a folder that has other columns is listed, one that is named an error.
+Result<KernelTables> load_kernel_tables(const std::vector<std::string>& paths, const Location& asked_by);
+
+/// Every row forecast on the machine with the GPU that its system names, or counted with the reason why not.
+KernelReport validate_kernels(const KernelTables&, const TrainingMachines&);
+
+}  // namespace collcast

@@ -1,0 +1,21 @@
+// What the time of a matrix product is made of, for steps and for whoever holds them against measured products.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "collcast/workload/config.hpp"
+
+namespace collcast {
+
+/// Bytes that C[m, n] = A[m, k] B[k, n] moves at least: each operand read once, its 16-bit result written once; a
+/// weight gradient is added to an fp32 buffer.
+Volume gemm_bytes(const GemmShape&, std::optional<GemmPass>, double operand_bytes);
+
+/// overhead + max(flops/(compute*peak), bytes/(memory*bandwidth)).
+Seconds roofline_time(const KernelEfficiency&, FlopRate peak, Bandwidth memory, Flops, Volume);
+
+/// Whether products measured on one GPU say something of this one: both rates of the data sheets are within a quarter.
+bool applies(const GemmTables&, const GpuSpec&, const std::string& precision);
+
+}  // namespace collcast

@@ -1,0 +1,51 @@
+// Measured matrix products of one GPU, and what they say of shapes that were not measured.
+//
+// Kept is the ratio of measured time to that of the roofline of KernelEfficiency, which carries size; between shapes
+// its logarithm is interpolated by ordinary kriging over log2 m, n, k (a mean that is unknown but locally constant,
+// covariance exp(-distance/2), a nugget for what neighbours do not share: tiles, waves, the measurement). Ratios vary
+// smoothly, times do not. Constants: least error of products whose (n, k) was left out, over eleven tables of five
+// GPUs (docs/steps.md, "Kernels"). Left out: layouts of operands, unless a pass has a table of its own.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collcast/base/quantity.hpp"
+
+namespace collcast {
+
+/// C[m, n] = A[m, k] B[k, n].
+struct GemmShape {
+  double m = 0, n = 0, k = 0;
+  bool operator==(const GemmShape&) const = default;
+};
+
+/// What a product is for: the three of a linear layer differ in the layout of their operands.
+enum class GemmPass { forward, input_gradient, weight_gradient };
+
+struct MeasuredGemm {
+  GemmShape shape;
+  double ratio = 1;  ///< of measured time to the roofline's
+};
+
+class MeasuredGemms {
+ public:
+  MeasuredGemms() = default;
+  explicit MeasuredGemms(std::vector<MeasuredGemm>);
+
+  bool empty() const { return !table_; }
+  std::size_t size() const;
+  /// What to multiply the roofline's time by; nothing for shapes beyond the measured ones by more than a factor of 2
+  /// in m, n or k. Remembers what it was asked.
+  std::optional<double> ratio(const GemmShape&) const;
+  /// The same from products of other (n, k) only: how good the table is for what it has not seen.
+  std::optional<double> ratio_of_unseen(const GemmShape&) const;
+
+ private:
+  struct Table;
+  std::shared_ptr<const Table> table_;
+};
+
+}  // namespace collcast

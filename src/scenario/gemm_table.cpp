@@ -1,0 +1,173 @@
+#include "collcast/scenario/gemm_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "collcast/base/csv.hpp"
+#include "collcast/base/edit_distance.hpp"
+#include "collcast/base/text.hpp"
+
+namespace collcast {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, double>, 4> dtypes{
+    {{"bfloat16", 2}, {"float16", 2}, {"fp8", 1}, {"nvfp4", 0.5}}};
+constexpr std::array<std::pair<std::string_view, GemmPass>, 3> passes{{{"forward", GemmPass::forward},
+                                                                       {"input_gradient", GemmPass::input_gradient},
+                                                                       {"weight_gradient", GemmPass::weight_gradient}}};
+constexpr std::array needed{"dtype", "m", "n", "k", "latency_ms"};
+constexpr double most_elements = 1e9;  // of one dimension
+constexpr double most_milliseconds = 1e6;
+constexpr std::size_t most_complaints = 100;
+
+std::vector<std::string> missing_of(const std::vector<std::string>& titles) {
+  std::vector<std::string> out;
+  for (const char* name : needed)
+    if (std::find(titles.begin(), titles.end(), name) == titles.end()) out.emplace_back(name);
+  return out;
+}
+
+class Table {
+ public:
+  Table(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
+
+  Result<std::vector<GemmRow>> read() {
+    if (!heading()) return std::move(errors_);
+    std::vector<GemmRow> rows;
+    for (std::vector<Cell> cells; errors_.size() < most_complaints && next(cells);) {
+      if (cells.size() == 1 && cells[0].text.empty()) continue;
+      if (cells.size() != titles_.size()) {
+        complain(1, fmt::format("{} cells in a table of {} columns", cells.size(), titles_.size()), {});
+        continue;
+      }
+      rows.push_back(row(cells));
+    }
+    if (errors_.empty() && rows.empty()) complain(1, "the table has no rows", "expected a measured product a line");
+    if (!errors_.empty()) return std::move(errors_);
+    return rows;
+  }
+
+ private:
+  bool heading() {
+    std::vector<Cell> cells;
+    if (!next(cells)) {
+      if (errors_.empty())
+        errors_.push_back({{file_, 1, 1}, "the file is empty", "expected a table of measured products"});
+      return false;
+    }
+    for (const Cell& cell : cells) titles_.push_back(cell.text);
+    const std::vector<std::string> missing = missing_of(titles_);
+    for (std::size_t i = 0; i < titles_.size(); ++i)
+      if (std::count(titles_.begin(), titles_.end(), titles_[i]) > 1 && column(titles_[i]) != i)
+        complain(cells[i].column, fmt::format("the column {} is there twice", shown(titles_[i])), {});
+    if (!missing.empty())
+      complain(1,
+               fmt::format("the column{} {} {} missing", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
+                           missing.size() > 1 ? "are" : "is"),
+               "expected dtype,m,n,k,latency_ms");
+    return errors_.empty();
+  }
+
+  bool next(std::vector<Cell>& cells) {
+    while (!rest_.empty()) {
+      ++line_;
+      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+      std::string_view line = rest_.substr(0, end);
+      rest_.remove_prefix(std::min(end + 1, rest_.size()));
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      CsvLine read = read_csv_line(line);
+      if (!read.open_quote) {
+        cells = std::move(read.cells);
+        return true;
+      }
+      complain(*read.open_quote, "a quoted cell that does not end before the next comma", {});
+    }
+    return false;
+  }
+
+  std::size_t column(std::string_view name) const {
+    return static_cast<std::size_t>(std::find(titles_.begin(), titles_.end(), name) - titles_.begin());
+  }
+
+  GemmRow row(const std::vector<Cell>& cells) {
+    GemmRow out;
+    out.line = line_;
+    if (const std::size_t at = column("system"); at < cells.size()) out.system = cells[at].text;
+    const Cell& dtype = cells[column("dtype")];
+    out.dtype = dtype.text;
+    one_of(dtype, "dtype", dtypes);
+    out.shape = {number(cells, "m", 1, most_elements), number(cells, "n", 1, most_elements),
+                 number(cells, "k", 1, most_elements)};
+    out.time = Seconds(number(cells, "latency_ms", 1e-9, most_milliseconds) / 1e3);
+    if (const std::size_t at = column("pass"); at < cells.size() && !cells[at].text.empty())
+      if (const auto* found = one_of(cells[at], "pass", passes)) out.pass = found->second;
+    return out;
+  }
+
+  template <class Words>
+  const typename Words::value_type* one_of(const Cell& cell, const char* name, const Words& words) {
+    const auto found = std::find_if(words.begin(), words.end(), [&](const auto& w) { return w.first == cell.text; });
+    if (found != words.end()) return &*found;
+    std::vector<std::string> known;
+    for (const auto& word : words) known.emplace_back(word.first);
+    complain(cell.column, fmt::format("{} is '{}'", name, shown(cell.text)),
+             fmt::format("expected one of {}", fmt::join(known, ", ")));
+    return nullptr;
+  }
+
+  double number(const std::vector<Cell>& cells, const char* name, double least, double most) {
+    const Cell& cell = cells[column(name)];
+    double value = 0;
+    const char* const end = cell.text.data() + cell.text.size();
+    const auto [stop, error] = std::from_chars(cell.text.data(), end, value);
+    if (error == std::errc{} && stop == end && value >= least && value <= most) return value;
+    complain(cell.column, fmt::format("{} is '{}'", name, shown(cell.text)),
+             fmt::format("expected a number from {:g} to {:g}", least, most));
+    return least;
+  }
+
+  void complain(int column, std::string message, std::string hint) {
+    errors_.push_back({{file_, line_, column}, std::move(message), std::move(hint)});
+  }
+
+  std::string_view rest_;
+  const std::string& file_;
+  std::vector<std::string> titles_;
+  Diagnostics errors_;
+  int line_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<GemmRow>> parse_gemm_table(std::string_view text, const std::string& file) {
+  if (Diagnostics wrong = check_encoding(text, file); !wrong.empty()) return wrong;
+  return Table(text, file).read();
+}
+
+std::vector<std::string> missing_gemm_columns(std::string_view text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  std::vector<std::string> titles;
+  for (const Cell& cell : read_csv_line(line).cells) titles.push_back(cell.text);
+  return missing_of(titles);
+}
+
+std::vector<std::string> gemm_dtypes() {
+  std::vector<std::string> out;
+  for (const auto& [name, bytes] : dtypes) out.emplace_back(name);
+  return out;
+}
+
+std::optional<double> gemm_operand_bytes(std::string_view dtype) {
+  for (const auto& [name, bytes] : dtypes)
+    if (name == dtype) return bytes;
+  return std::nullopt;
+}
+
+}  // namespace collcast

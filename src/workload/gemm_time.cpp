@@ -1,0 +1,23 @@
+#include "collcast/workload/gemm_time.hpp"
+
+#include <algorithm>
+
+namespace collcast {
+
+Volume gemm_bytes(const GemmShape& s, std::optional<GemmPass> pass, double operand_bytes) {
+  const double result = pass == GemmPass::weight_gradient ? 8 : 2;
+  return Volume(operand_bytes * (s.m * s.k + s.k * s.n) + result * s.m * s.n);
+}
+
+Seconds roofline_time(const KernelEfficiency& kernel, FlopRate peak, Bandwidth memory, Flops flops, Volume bytes) {
+  return kernel.overhead + std::max(flops / (peak * kernel.compute), bytes / (memory * kernel.memory));
+}
+
+bool applies(const GemmTables& measured, const GpuSpec& gpu, const std::string& precision) {
+  const auto near = [](double a, double b) { return std::max(a, b) <= 1.25 * std::min(a, b); };
+  const auto peak = gpu.peak.find(precision);
+  return peak != gpu.peak.end() && near(measured.peak.value(), peak->second.value()) &&
+         near(measured.memory_bandwidth.value(), gpu.memory_bandwidth.value());
+}
+
+}  // namespace collcast

@@ -1,0 +1,91 @@
+// Measured matrix products against their forecasts.
+#include "collcast/validation/kernels.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "collcast/validation/machines.hpp"
+
+using namespace collcast;
+
+namespace {
+
+const SearchPath& shipped() {
+  static const SearchPath path{{COLLCAST_SOURCE_DIR "/topologies"}, {}};
+  return path;
+}
+
+TrainingMachines machines() {
+  Result<Machines> all = Machines::shipped(shipped());
+  REQUIRE(all);
+  Result<TrainingMachines> out = TrainingMachines::load(all->specs(), shipped());
+  REQUIRE(out);
+  return std::move(out).value();
+}
+
+KernelReport report_of(const std::string& table) {
+  const Result<std::vector<GemmRow>> rows = parse_gemm_table(table, "t.csv");
+  REQUIRE(to_text(rows.errors()) == "");
+  return validate_kernels({{{"t.csv", *rows}}, {}}, machines());
+}
+
+}  // namespace
+
+TEST_CASE("products that were not measured are foreseen to 4 % (median) and 12 % (90th percentile)") {
+  const auto tables = load_kernel_tables({COLLCAST_SOURCE_DIR "/topologies/kernels"}, {"test"});
+  REQUIRE(to_text(tables.errors()) == "");
+  const KernelReport report = validate_kernels(*tables, machines());
+  CHECK(report.unscored.empty());
+  for (const KernelSummaryRow& row : summary(report)) {
+    CAPTURE(row.source_id, row.precision, row.time.median_ape, row.time.p90_ape);
+    CHECK(row.interpolated == row.time.n);
+    CHECK(row.time.median_ape < row.roofline.median_ape);
+    CHECK(row.time.p90_ape < row.roofline.p90_ape);
+    if (!row.source_id.empty() || !row.precision.empty()) continue;
+    CHECK(row.time.n > 7000);
+    CHECK(row.time.median_ape < 0.04);
+    CHECK(row.time.p90_ape < 0.12);
+  }
+}
+
+TEST_CASE("a product is never scored by itself") {
+  // The table's own row, and the same with another time: what is foreseen does not move with it.
+  const KernelReport own = report_of("system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,0.2\n"),
+                     other = report_of("system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,2\n");
+  REQUIRE(own.rows.size() == 1);
+  CHECK(own.rows[0].predicted == other.rows[0].predicted);
+  CHECK(own.rows[0].interpolated);
+  CHECK(own.rows[0].row_id == "t.csv:2");
+  CHECK(own.rows[0].topology == "dgx-h100");
+  // 4 us + 2 x 4096^3 FLOP at 0.77 of 989.4 TFLOP/s: 184.4 us.
+  CHECK(own.rows[0].roofline.count() == Approx(4e-6 + 2 * 4096.0 * 4096 * 4096 / (0.77 * 989.4e12)));
+}
+
+TEST_CASE("what cannot be forecast is counted with its reason") {
+  const KernelReport report = report_of(
+      "system,dtype,m,n,k,latency_ms\nmi300x,bfloat16,64,512,512,1\nmi300x,fp8,64,512,512,1\na100_sxm,fp8,64,512,512,"
+      "1\n"
+      "a100_sxm,bfloat16,64,512,512,0.01\n");
+  REQUIRE(report.rows.size() == 1);
+  CHECK_FALSE(report.rows[0].interpolated);  // the A100's kernel table has a roofline only
+  CHECK(report.rows[0].predicted == report.rows[0].roofline);
+  REQUIRE(report.unscored.size() == 2);
+  CHECK(report.unscored[0].source_id == "a100_sxm");
+  CHECK(report.unscored[0].why == "kernel table 'a100' has no products of fp8");
+  CHECK(report.unscored[1].source_id == "mi300x");
+  CHECK(report.unscored[1].rows == 2);
+  CHECK(report.unscored[1].why.find("no machine with a kernel table has the GPU 'mi300x'") == 0);
+}
+
+TEST_CASE("files of a folder that hold something else are listed; one that is named is an error") {
+  const std::string training = COLLCAST_SOURCE_DIR "/validation/data/training";
+  const auto mixed = load_kernel_tables({training, COLLCAST_SOURCE_DIR "/topologies/kernels/gemm-h100.csv"}, {"test"});
+  REQUIRE(to_text(mixed.errors()) == "");
+  CHECK(mixed->tables.size() == 1);
+  CHECK(mixed->unread.size() > 10);
+  CHECK(mixed->unread[0].why.find("no table of matrix products: no column dtype") == 0);
+  CHECK(load_kernel_tables({training}, {"test"}).errors().at(0).message == "no table of matrix products was read");
+  const auto named = load_kernel_tables({training + "/models.csv"}, {"test"});
+  REQUIRE_FALSE(named);
+  CHECK(named.errors()[0].message == "the columns dtype, m, n, k, latency_ms are missing");
+  CHECK(load_kernel_tables({"/nowhere/at/all.csv"}, {"command line"}).errors().size() == 1);
+}

@@ -1,0 +1,124 @@
+// Products interpolated among measured ones.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <vector>
+
+#include "collcast/workload/gemm_time.hpp"
+
+using namespace collcast;
+
+namespace {
+
+/// Every power of two from 256 to 4096 in each dimension, their ratios by `ratio`.
+template <class Ratio>
+std::vector<MeasuredGemm> grid(const Ratio& ratio) {
+  std::vector<MeasuredGemm> out;
+  for (double m = 256; m <= 4096; m *= 2)
+    for (double n = 256; n <= 4096; n *= 2)
+      for (double k = 256; k <= 4096; k *= 2) out.push_back({{m, n, k}, ratio(m, n, k)});
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a ratio that is the same everywhere is the same between") {
+  const MeasuredGemms table(grid([](double, double, double) { return 1.25; }));
+  for (const GemmShape shape : {GemmShape{256, 256, 256}, {300, 700, 3000}, {4096, 4096, 4096}, {150, 8000, 1000}}) {
+    CHECK(*table.ratio(shape) == Approx(1.25).epsilon(1e-12));
+    CHECK(*table.ratio_of_unseen(shape) == Approx(1.25).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a single product says its own ratio of all near it") {
+  const MeasuredGemms table({{{1000, 1000, 1000}, 2.0}});
+  CHECK(*table.ratio({1000, 1000, 1000}) == Approx(2.0).epsilon(1e-12));
+  CHECK(*table.ratio({600, 1900, 1000}) == Approx(2.0).epsilon(1e-12));
+}
+
+TEST_CASE("between measured products the ratio lies between theirs") {
+  // Along m only: 1 at 256, 2 at 4096; at the middle, 1024, as near to one as to the other: their geometric mean.
+  const MeasuredGemms table({{{256, 512, 512}, 1.0}, {{4096, 512, 512}, 2.0}});
+  CHECK(*table.ratio({1024, 512, 512}) == Approx(std::sqrt(2.0)).epsilon(1e-12));
+  const double near_first = *table.ratio({300, 512, 512}), near_last = *table.ratio({4000, 512, 512});
+  CHECK(1.0 < near_first);
+  CHECK(near_first < std::sqrt(2.0));
+  CHECK(near_last > std::sqrt(2.0));
+  CHECK(near_last < 2.0);
+}
+
+TEST_CASE("shapes more than twice beyond the measured ones are left to the roofline") {
+  const MeasuredGemms table({{{256, 512, 1024}, 1.5}, {{4096, 2048, 1024}, 1.5}});
+  CHECK(table.ratio({128, 256, 512}));
+  CHECK(table.ratio({8192, 4096, 2048}));
+  for (const GemmShape shape : {GemmShape{127, 512, 1024},
+                                {8193, 512, 1024},
+                                {256, 255, 1024},
+                                {256, 4097, 1024},
+                                {256, 512, 511},
+                                {256, 512, 2049}})
+    CHECK_FALSE(table.ratio(shape));
+  CHECK_FALSE(MeasuredGemms().ratio({256, 512, 1024}));
+}
+
+TEST_CASE("a product does not speak for itself when it is to be foreseen") {
+  // One site, (n, k) = (512, 512), is twice as slow as all others.
+  const auto ratio = [](double, double n, double k) { return n == 512 && k == 512 ? 2.0 : 1.0; };
+  const MeasuredGemms table(grid(ratio));
+  CHECK(*table.ratio({1024, 512, 512}) > 1.5);
+  CHECK(*table.ratio_of_unseen({1024, 512, 512}) == Approx(1.0).epsilon(1e-12));
+}
+
+TEST_CASE("the order of the products does not matter") {
+  std::vector<MeasuredGemm> products;  // no two as far from any shape asked for
+  for (int i = 1; i <= 40; ++i)
+    products.push_back({{256.0 + 97 * i, 512.0 + 31 * i * i, 700.0 + 13 * i}, 1 + 0.01 * i});
+  const MeasuredGemms table(products);
+  const MeasuredGemms reversed(std::vector<MeasuredGemm>(products.rbegin(), products.rend()));
+  for (const GemmShape shape : {GemmShape{333, 777, 911}, {1501, 9001, 1201}, {4001, 30011, 1301}})
+    CHECK(*table.ratio(shape) == Approx(*reversed.ratio(shape)).epsilon(1e-12));
+}
+
+TEST_CASE("asked again, the same ratio") {
+  const MeasuredGemms table(grid([](double m, double n, double k) { return 1 + m / 1e5 + n / 2e5 + k / 3e5; }));
+  const double first = *table.ratio({700, 900, 1100});
+  CHECK(*table.ratio({700, 900, 1100}) == first);
+  CHECK(*MeasuredGemms(table).ratio({700, 900, 1100}) == first);
+}
+
+TEST_CASE("a pass has products of its own, and else those of all") {
+  GemmTables tables;
+  tables.any = MeasuredGemms({{{1024, 1024, 1024}, 1.1}});
+  tables.of_pass[GemmPass::weight_gradient] = MeasuredGemms({{{4096, 4096, 4096}, 1.7}});
+  CHECK(*tables.ratio(GemmPass::forward, {1024, 1024, 1024}) == Approx(1.1));
+  CHECK(*tables.ratio(GemmPass::weight_gradient, {4096, 4096, 4096}) == Approx(1.7));
+  CHECK(*tables.ratio(GemmPass::weight_gradient, {1024, 1024, 1024}) == Approx(1.1));  // beyond those of the pass
+  CHECK(*tables.ratio_of_unseen(std::nullopt, {1024, 1024, 1500}) == Approx(1.1));
+  CHECK(tables.products() == 2);
+}
+
+TEST_CASE("a product's bytes: operands once, the result once; gradients are added in fp32") {
+  // 2 (8 x 32 + 32 x 16) + 2 x 8 x 16 = 1792; with a result of 8 bytes, read and written, 2560; operands of 1 byte:
+  // 1024.
+  const GemmShape shape{8, 16, 32};
+  CHECK(gemm_bytes(shape, GemmPass::forward, 2).value() == 1792);
+  CHECK(gemm_bytes(shape, GemmPass::weight_gradient, 2).value() == 2560);
+  CHECK(gemm_bytes(shape, std::nullopt, 1).value() == 1024);
+}
+
+TEST_CASE("products of one GPU are used for GPUs of about its rates") {
+  GemmTables tables;
+  tables.peak = FlopRate(1000e12);
+  tables.memory_bandwidth = Bandwidth(3000e9);
+  GpuSpec gpu;
+  gpu.memory_bandwidth = Bandwidth(3000e9);
+  gpu.peak["bf16"] = FlopRate(1250e12);
+  CHECK(applies(tables, gpu, "bf16"));
+  CHECK_FALSE(applies(tables, gpu, "fp8"));
+  gpu.peak["bf16"] = FlopRate(148e12);  // an H20 beside an H100
+  CHECK_FALSE(applies(tables, gpu, "bf16"));
+  gpu.peak["bf16"] = FlopRate(800e12);
+  CHECK(applies(tables, gpu, "bf16"));
+  gpu.memory_bandwidth = Bandwidth(4800e9);
+  CHECK_FALSE(applies(tables, gpu, "bf16"));
+}

@@ -1,0 +1,167 @@
+#include "collcast/validation/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "collcast/base/text.hpp"
+#include "collcast/workload/gemm_time.hpp"
+#include "lines.hpp"
+
+namespace collcast {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* precision_of(const std::string& dtype) {
+  if (dtype == "bfloat16") return "bf16";
+  if (dtype == "float16") return "fp16";
+  return dtype == "nvfp4" ? "fp4" : "fp8";
+}
+
+std::string text_of(std::optional<GemmPass> pass) {
+  if (!pass) return {};
+  switch (*pass) {
+    case GemmPass::forward:
+      return "forward";
+    case GemmPass::input_gradient:
+      return "input_gradient";
+    case GemmPass::weight_gradient:
+      break;
+  }
+  return "weight_gradient";
+}
+
+class Loader {
+ public:
+  explicit Loader(const Location& asked_by) : asked_by_(asked_by) {}
+
+  void load(const std::string& path) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) return file(path, true);
+    std::vector<std::string> files;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored))
+      if (entry.path().extension() == ".csv") files.push_back(entry.path().string());
+    std::sort(files.begin(), files.end());
+    if (files.empty())
+      errors_.push_back(
+          {asked_by_, fmt::format("'{}' has no .csv file", path), "expected tables of measured products"});
+    for (const std::string& one : files) file(one, false);
+  }
+
+  Result<KernelTables> take() {
+    if (errors_.empty() && out_.tables.empty())
+      errors_.push_back(
+          {asked_by_, "no table of matrix products was read", "expected CSV with the columns dtype,m,n,k,latency_ms"});
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(out_);
+  }
+
+ private:
+  void file(const std::string& path, bool named) {
+    const Result<std::string> text = read_file(path, asked_by_);
+    if (!text) {
+      errors_.insert(errors_.end(), text.errors().begin(), text.errors().end());
+      return;
+    }
+    const std::string id = fs::path(path).filename().string();
+    if (const auto missing = missing_gemm_columns(*text); !named && !missing.empty()) {
+      const auto rows = std::max<std::ptrdiff_t>(std::count(text->begin(), text->end(), '\n') - 1, 0);
+      out_.unread.push_back({id, fmt::format("no table of matrix products: no column {}", fmt::join(missing, ", ")),
+                             static_cast<int>(rows)});
+      return;
+    }
+    Result<std::vector<GemmRow>> rows = parse_gemm_table(*text, path);
+    if (rows)
+      out_.tables.push_back({id, std::move(rows).value()});
+    else
+      errors_.insert(errors_.end(), rows.errors().begin(), rows.errors().end());
+  }
+
+  const Location& asked_by_;
+  Diagnostics errors_;
+  KernelTables out_;
+};
+
+/// Machines by the systems that tables name.
+class Places {
+ public:
+  explicit Places(const TrainingMachines& machines) : machines_(machines) {}
+
+  const Result<TrainingPlace>& of(const std::string& system) {
+    if (const auto found = seen_.find(system); found != seen_.end()) return found->second;
+    TrainingRow row;
+    row.gpu = system;
+    row.gpus = 1;
+    return seen_.emplace(system, machines_.place(row)).first->second;
+  }
+
+ private:
+  const TrainingMachines& machines_;
+  std::map<std::string, Result<TrainingPlace>> seen_;
+};
+
+/// The forecast of a row, or why there is none.
+Result<KernelDeviation> forecast(const GemmRow& row, const TrainingPlace& place) {
+  const std::string precision = precision_of(row.dtype);
+  const auto kernel = place.kernels.gemm.find(precision);
+  const auto peak = place.machine.gpu.peak.find(precision);
+  if (kernel == place.kernels.gemm.end() || peak == place.machine.gpu.peak.end())
+    return Diagnostic{{}, fmt::format("kernel table '{}' has no products of {}", place.kernels.name, precision), {}};
+  KernelDeviation out;
+  out.precision = precision;
+  out.pass = text_of(row.pass);
+  out.topology = place.machine.name;
+  out.m = row.shape.m;
+  out.n = row.shape.n;
+  out.k = row.shape.k;
+  out.measured = row.time;
+  out.roofline = roofline_time(kernel->second, peak->second, place.machine.gpu.memory_bandwidth,
+                               Flops(2 * row.shape.m * row.shape.n * row.shape.k),
+                               gemm_bytes(row.shape, row.pass, *gemm_operand_bytes(row.dtype)));
+  out.predicted = out.roofline;
+  const auto measured = place.kernels.measured_gemm.find(precision);
+  if (measured == place.kernels.measured_gemm.end() || !applies(measured->second, place.machine.gpu, precision))
+    return out;
+  if (const std::optional<double> ratio = measured->second.ratio_of_unseen(row.pass, row.shape)) {
+    out.predicted = out.roofline * *ratio;
+    out.interpolated = true;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<KernelTables> load_kernel_tables(const std::vector<std::string>& paths, const Location& asked_by) {
+  Loader loader(asked_by);
+  for (const std::string& path : paths) loader.load(path);
+  return loader.take();
+}
+
+KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines& machines) {
+  KernelReport out;
+  out.unscored = tables.unread;
+  std::map<std::pair<std::string, std::string>, int> unscored;
+  Places places(machines);
+  for (const KernelTable& table : tables.tables)
+    for (const GemmRow& row : table.rows) {
+      const std::string source = row.system.empty() ? table.id : row.system;
+      const Result<TrainingPlace>& place = places.of(row.system);
+      Result<KernelDeviation> one = place ? forecast(row, *place) : Result<KernelDeviation>(place.errors());
+      if (!one) {
+        ++unscored[{source, one.errors().front().message}];
+        continue;
+      }
+      out.rows.push_back(std::move(one).value());
+      out.rows.back().source_id = source;
+      out.rows.back().row_id = fmt::format("{}:{}", table.id, row.line);
+    }
+  for (const auto& [key, rows] : unscored) out.unscored.push_back({key.first, key.second, rows});
+  return out;
+}
+
+}  // namespace collcast
