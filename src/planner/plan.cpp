@@ -172,9 +172,8 @@ class FamilySearch {
   FamilyResult result_;
 };
 
-/// Simulated before others, then by time, memory and the layout itself: no two are equal.
+/// By time, memory and the layout itself: no two are equal.
 bool better(const PlannedLayout& a, const PlannedLayout& b) {
-  if (a.simulate.has_value() != b.simulate.has_value()) return a.simulate.has_value();
   if (a.step() != b.step()) return a.step() < b.step();
   if (a.memory.peak != b.memory.peak) return a.memory.peak < b.memory.peak;
   return a.choice < b.choice;
@@ -218,20 +217,31 @@ void simulate(const PlanInputs& in, const Fabric& fabric, PlannedLayout& layout)
   layout.rates = rates(step, layout.step());
 }
 
+/// The simulated come first: they were the best so many by closed form, and what is left is slower by that. Stopped
+/// before its end that says nothing of the two, and time alone decides.
+void rank(PlanResult& plan) {
+  std::ranges::sort(plan.ranked, [&](const PlannedLayout& a, const PlannedLayout& b) {
+    if (!plan.partial && a.simulate.has_value() != b.simulate.has_value()) return a.simulate.has_value();
+    return better(a, b);
+  });
+}
+
+/// Best first, whichever thread is free: stopped early, it is the best that were simulated.
 void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count, Desk& desk, PlanResult& plan) {
   count = std::min(count, plan.ranked.size());
   desk.begin("simulating", count);
   std::atomic<bool> missed = false;
-  tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+  std::atomic<std::size_t> next = 0;
+  tbb::parallel_for(std::size_t{0}, count, [&](std::size_t) {
     if (desk.stopped()) {
       missed = true;
       return;
     }
-    simulate(in, fabric, plan.ranked[i]);
+    simulate(in, fabric, plan.ranked[next++]);
     desk.step();
   });
   plan.partial = missed;
-  std::ranges::sort(plan.ranked, better);
+  rank(plan);
 }
 
 }  // namespace

@@ -425,6 +425,30 @@ TEST_CASE("stopped within its simulations, a plan has seen every layout; after t
   CHECK_FALSE(stopped_after(2).partial);
 }
 
+TEST_CASE("stopped within its simulations, a plan has simulated its best by closed form and is ranked by time alone") {
+  const Fabric fabric = cluster(2);
+  const int threads = GENERATE(1, 2, 7);
+  const PlanResult by_closed_form = planned(small(), fabric);
+  const auto all = by_closed_form.ranked.size();
+  REQUIRE(all > 60);
+  std::atomic<bool> enough = false;
+  PlanOptions options{threads, static_cast<int>(all)};
+  options.progress = [&](const char* what, std::size_t done, std::size_t) {
+    if (what == std::string("simulating") && done >= 20) enough = true;
+  };
+  options.stop = [&] { return enough.load(); };
+  const PlanResult p = planned(small(), fabric, options);
+  CHECK(p.partial);
+  CHECK(std::ranges::is_sorted(p.ranked, {}, &PlannedLayout::step));
+  // Those that were simulated are the first of the closed forms' order, without a gap.
+  std::set<LayoutChoice> simulated;
+  for (const PlannedLayout& l : p.ranked)
+    if (l.simulate) simulated.insert(l.choice);
+  CHECK(simulated.size() >= 20);
+  CHECK(simulated.size() < all);
+  for (std::size_t i = 0; i < simulated.size(); ++i) CHECK(simulated.count(by_closed_form.ranked[i].choice) == 1);
+}
+
 TEST_CASE("progress counts every layout once, then the simulations") {
   std::map<std::string, std::size_t> last, totals;
   PlanOptions options{2, 2};

@@ -62,7 +62,7 @@ struct PlanResult {
   std::int64_t evaluated = 0;  ///< layouts whose cost was computed or which cannot run, with the reason
   std::int64_t feasible = 0;   ///< of these, with a cost
   std::vector<PlannedLayout>
-      ranked;  ///< all feasible: the simulated ones by simulation, then the others by closed form
+      ranked;  ///< all feasible: the simulated ones by simulation, then the others by closed form; if partial by time
   std::vector<PlannedLayout> pareto;  ///< faster or smaller than any other by closed form; fastest first
   std::vector<Rejection> rejected;    ///< most frequent first
   std::optional<SmallestRejected> smallest;
