@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 namespace collcast::planner {
 
@@ -113,6 +115,13 @@ std::vector<Family> families(const PlanInputs& in) {
   return all;
 }
 
+Diagnostics check_before_memory(StepInputs& step, int gpus) {
+  const Bytes bucket = std::exchange(step.options.bucket, Bytes(std::numeric_limits<std::int64_t>::max()));
+  Diagnostics wrong = check_step(step, gpus, {});
+  step.options.bucket = bucket;
+  return wrong;
+}
+
 const char* memory_objection(const MemoryUse& use) {
   if (use.peak <= use.capacity) return nullptr;
   const Bytes state = use.parameters + use.gradients + use.optimizer;
@@ -159,10 +168,11 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
     step.batch.micro_batch = 1;
     step.batch.global_batch = choice.dp * choice.pp;
   }
-  for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
+  for (const Diagnostic& d : check_before_memory(step, in.gpus)) found.push_back(d.message);
   if (!found.empty()) return found;
   if (!check_memory(step, {}).empty()) return {memory_beyond_count};
-  if (const char* objection = memory_objection(peak_memory(step))) found.emplace_back(objection);
+  if (const char* objection = memory_objection(peak_memory(step))) return {objection};
+  for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
   return found;
 }
 

@@ -42,8 +42,11 @@ std::vector<Family> families(const PlanInputs&);
 /// The divisors of n, ascending.
 std::vector<int> divisors(int n);
 
-/// Why a layout cannot run: by divisibility, and then by memory. Empty if it can.
+/// Why a layout cannot run: by divisibility, then by memory, then by what a timeline takes. Empty if it can.
 std::vector<std::string> objections(const PlanInputs&, const LayoutChoice&);
+/// check_step but for the number of gradient buckets: that is a limit of the timeline, and what does not fit the memory
+/// is not to be blamed on it. `step` is lent and comes back as it was.
+Diagnostics check_before_memory(StepInputs& step, int gpus);
 /// Of a layout that divides; nullptr if it fits.
 const char* memory_objection(const MemoryUse&);
 /// Of one that divides and needs more than can be counted (check_memory).

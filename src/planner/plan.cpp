@@ -70,7 +70,13 @@ class Desk {
 class FamilySearch {
  public:
   FamilySearch(const PlanInputs& in, const Fabric& fabric, const CollectiveTime& prices, const Family& family)
-      : in_(in), fabric_(fabric), prices_(prices), family_(family), step_(in.base), misfit_(2 * family.vpp.size()) {}
+      : in_(in),
+        fabric_(fabric),
+        prices_(prices),
+        family_(family),
+        step_(in.base),
+        misfit_(2 * family.vpp.size()),
+        cut_(family.vpp.size()) {}
 
   FamilyResult run(Desk& desk) {
     if (family_.objection != nullptr) {
@@ -118,12 +124,12 @@ class FamilySearch {
             (family_.pp > 1 || schedule_of(choice, in_.base.layout.schedule) != PipelineSchedule::one_f_one_b))
           ++result_.rejected[sharding_needs_one_stage];
         else
-          weigh(choice);
+          weigh(choice, v);
       }
     return true;
   }
 
-  /// What check_step has against tp, pp, sequence parallelism and the v-th vpp; nullptr if nothing.
+  /// What there is against tp, pp, sequence parallelism and the v-th vpp before memory is asked; nullptr if nothing.
   const std::string* misfit(LayoutChoice choice, std::size_t v) {
     // What rules the layout out either way is one reason.
     if (choice.sequence_parallel) {
@@ -135,13 +141,22 @@ class FamilySearch {
     // With chunks larger micro-batches may pass, as they are fewer.
     if (!known || (choice.vpp > 1 && !known->empty())) {
       put(choice, step_);
-      const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
+      const Diagnostics wrong = check_before_memory(step_, fabric_.rank_count());
       known = wrong.empty() ? std::string() : wrong.front().message;
     }
     return known->empty() ? nullptr : &*known;
   }
 
-  void weigh(const LayoutChoice& choice) {
+  /// What check_step has against a layout that fits the memory, the same for all with the v-th vpp.
+  const std::string& cut(std::size_t v) {
+    if (!cut_[v]) {
+      const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
+      cut_[v] = wrong.empty() ? std::string() : wrong.front().message;
+    }
+    return *cut_[v];
+  }
+
+  void weigh(const LayoutChoice& choice, std::size_t v) {
     put(choice, step_);
     if (!check_memory(step_, {}).empty()) {
       ++result_.rejected[memory_beyond_count];
@@ -151,6 +166,10 @@ class FamilySearch {
     if (const char* objection = memory_objection(memory)) {
       ++result_.rejected[objection];
       keep_smaller(result_.smallest, {choice, memory});
+      return;
+    }
+    if (const std::string& objection = cut(v); !objection.empty()) {
+      ++result_.rejected[objection];
       return;
     }
     const auto forms = closed_forms_.try_emplace(choice.vpp, step_, fabric_, prices_).first;
@@ -168,6 +187,7 @@ class FamilySearch {
   const Family& family_;
   StepInputs step_;
   std::vector<std::optional<std::string>> misfit_;
+  std::vector<std::optional<std::string>> cut_;
   std::map<int, LayoutFamily> closed_forms_;  // by vpp
   FamilyResult result_;
 };

@@ -35,7 +35,9 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   if (choice.dp < 1) return f;
   f.inputs = in.base;
   put(choice, f.inputs);
-  if (!check_step(f.inputs, in.gpus, {}).empty() || !check_memory(f.inputs, {}).empty()) return f;
+  if (!planner::check_before_memory(f.inputs, in.gpus).empty() || !check_memory(f.inputs, {}).empty()) return f;
+  f.layout.memory = peak_memory(f.inputs);
+  if (!check_step(f.inputs, in.gpus, {}).empty()) return f;
   Result<StepResult> result = forecast_step(f.inputs, fabric, in.collectives, Method::estimate);
   if (!result) return result.errors();
   f.layout.memory = result->memory;

@@ -205,6 +205,26 @@ TEST_CASE("each reason of a rejection is one that a single layout gives") {
   CHECK(planner::objections(in, p.ranked.front().choice).empty());
 }
 
+TEST_CASE("memory is asked before the number of gradient buckets, which then rules out what fits") {
+  const Fabric fabric = cluster(2);
+  const auto reasons = [&](std::int64_t memory, std::int64_t bucket) {
+    PlanInputs in = small(memory);
+    in.base.options.bucket = Bytes(bucket);
+    in.space.tp = in.space.pp = {1};
+    std::set<std::string> out;
+    for (const Rejection& r : planned(in, fabric).rejected) out.insert(r.reason);
+    CHECK(planner::objections(in, {1, 1, 16, 1, false, Recompute::none, 0}) ==
+          std::vector<std::string>(out.begin(), out.end()));
+    return out;
+  };
+  // Gradients of hundreds of MB in buckets of 1 KiB are far more than 10000.
+  const std::set<std::string> both = reasons(1'000'000, 1024), few = reasons(80'000'000'000, 1024);
+  CHECK(both == std::set<std::string>{planner::state_does_not_fit});
+  REQUIRE(few.size() == 1);
+  CHECK(few.begin()->find("into more than 10000 pieces") != std::string::npos);
+  CHECK(reasons(80'000'000'000, 100'000'000).empty());
+}
+
 TEST_CASE("chunks are searched: the plan of interleaved stages is what forecasting every layout finds") {
   const Fabric fabric = cluster(2);
   PlanInputs in = small(80'000'000'000);

@@ -57,6 +57,16 @@ TEST_CASE("the only layout that fits has no runner-up") {
   CHECK(w.sentences.empty());
 }
 
+TEST_CASE("a layout whose gradients make too many buckets is told what it would need, and no time") {
+  Planned p;
+  p.in.base.options.bucket = Bytes(1024);
+  const Why w = why(p.in, p.fabric, {2, 1, 8, 1, false, Recompute::none, 1}, p.result.ranked).value();
+  REQUIRE(w.asked.objections.size() == 1);
+  CHECK(says(w.asked.objections, "into more than 10000 pieces"));
+  CHECK(w.asked.memory);
+  CHECK_FALSE(w.asked.step);
+}
+
 TEST_CASE("terms are those of the layout's own forecast and sum to its step") {
   const Planned p;
   for (const std::size_t rank : {std::size_t{2}, p.result.ranked.size()}) {
