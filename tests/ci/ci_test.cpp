@@ -207,6 +207,24 @@ TEST_CASE("a base that was wrong does not keep its own repair out") {
   CHECK(outcome.err.find("the base could not be forecast") != std::string::npos);
 }
 
+TEST_CASE("one scenario of the base that is wrong lets no other in unseen, and is named") {
+  const Repository repository;
+  must(repository.shell("git checkout -q main"));
+  repository.write("jobs/two.yaml", scenario("two", "none") + "colour: red\n");
+  repository.commit("broken");
+  must(repository.shell("git checkout -q change && git reset -q --hard main"));
+  repository.write("jobs/a.yaml", scenario("a", "full"));
+  repository.write("jobs/two.yaml", scenario("two", "none"));
+  const Outcome outcome = github(repository, {{"scenarios", "jobs/a.yaml jobs/two.yaml"}, {"base", "main"}});
+  CHECK(outcome.exit == 1);
+  CHECK(outcome.err.find("gate: jobs/two.yaml of the base could not be forecast:\n") != std::string::npos);
+  CHECK(outcome.err.find("'colour'") != std::string::npos);
+  const std::string summary = repository.read(".git/summary");
+  CHECK(summary.starts_with("## comparison FAILED: "));
+  CHECK(summary.find("\nNot compared, as the base could not be forecast:\n\n- `jobs/two.yaml`\n") != std::string::npos);
+  CHECK(Json::parse(repository.read("collcast-report/compare.json")).at("counts").at("added") == 1);
+}
+
 TEST_CASE("a saved report can be the base, and a commit that is not there is named") {
   const Repository repository;
   CHECK(github(repository, {{"scenarios", "jobs/a.yaml"}, {"output", "before"}}).exit == 0);
