@@ -225,6 +225,23 @@ TEST_CASE("one scenario of the base that is wrong lets no other in unseen, and i
   CHECK(Json::parse(repository.read("collcast-report/compare.json")).at("counts").at("added") == 1);
 }
 
+TEST_CASE("a scenario named from the root of the file system is compared as by its path from here") {
+  const Repository repository;
+  repository.write("jobs/a.yaml", scenario("a", "full"));
+  const std::string gate = quoted((source / "tools" / "gate").string()) + " --base main ";
+  CHECK(repository.shell(gate + "\"$PWD\"/jobs/a.yaml").exit == 1);
+  CHECK(repository.shell("cd jobs && " + gate + "\"$PWD\"/a.yaml").exit == 1);
+  // The base has no such folder.
+  must(repository.shell("mkdir -p deep/er"));
+  CHECK(repository.shell("cd deep/er && " + gate + "\"$PWD\"/../../jobs/a.yaml").exit == 1);
+  // Outside of the repository there is no base, and nothing that could be compared.
+  const Folder elsewhere;
+  elsewhere.write("a.yaml", scenario("a", "none"));
+  const Outcome outcome = repository.shell(gate + quoted((elsewhere.path() / "a.yaml").string()));
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("/a.yaml' is not in the repository ") != std::string::npos);
+}
+
 TEST_CASE("a saved report can be the base, and a commit that is not there is named") {
   const Repository repository;
   CHECK(github(repository, {{"scenarios", "jobs/a.yaml"}, {"output", "before"}}).exit == 0);
