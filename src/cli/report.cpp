@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <ostream>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -60,16 +58,12 @@ void add_saved(const std::string& input, const Session& session, Overview& out, 
   for (const NamedResult& result : files->results) out.items.push_back({result, {}});
 }
 
-/// Results of one name from several files get the file's beside it, without its folder. `files`: of each item, empty
-/// for forecasts.
-void tell_apart(Overview& overview, const std::vector<std::string>& files) {
-  std::map<std::string, std::set<std::string>> files_of_name;
-  for (std::size_t i = 0; i < files.size(); ++i) files_of_name[overview.items[i].result.name].insert(files[i]);
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    std::string& name = overview.items[i].result.name;
-    if (files[i].empty() || files[i] == "-" || files_of_name.at(name).size() < 2) continue;
-    name += fmt::format(" ({})", std::filesystem::path(files[i]).stem().string());
-  }
+/// The file whose name may stand beside its results'. A folder's results have their files' already, and a shipped
+/// scenario is its name.
+std::string file_beside(const std::string& input) {
+  std::error_code ignored;
+  const std::filesystem::path path(input);
+  return input != "-" && path.has_extension() && !std::filesystem::is_directory(path, ignored) ? input : std::string();
 }
 
 /// `broken` receives the gates of this step that are.
@@ -159,9 +153,7 @@ Exit run_report(const Args& args, const Session& session) {
       add_saved(input, session, overview, errors);
     else
       add_scenario(args, input, session, overview, broken, errors);
-    std::error_code ignored;  // results of a folder have their files' names already
-    const bool named = is_saved(input) && !std::filesystem::is_directory(input, ignored);
-    files.resize(overview.items.size(), named ? input : std::string());
+    files.resize(overview.items.size(), file_beside(input));
   }
   tell_apart(overview, files);
   if (!errors.empty()) return refuse(session, errors);

@@ -253,8 +253,12 @@ std::string json(const Overview& o) {
   out["kept"] = o.broken() == 0;
   out["gates"] = o.gates();
   out["gates_broken"] = o.broken();
+  out["names"] = Json::array();
   out["results"] = Json::array();
-  for (const OverviewItem& item : o.items) out["results"].push_back(Json::parse(item.result.result.document));
+  for (const OverviewItem& item : o.items) {
+    out["names"].push_back(item.result.name);
+    out["results"].push_back(Json::parse(item.result.result.document));
+  }
   return text(out);
 }
 

@@ -165,6 +165,19 @@ SavedResult read_one(const SavedValue& value, const Reads& reads) {
   return out;
 }
 
+/// What the report calls its results, which their own documents do not know. Older ones do not say.
+void name_results(const SavedValue& report, std::vector<SavedResult>& results) {
+  if (!report.has("names")) return;
+  const Json& names = report.json()["names"];
+  if (!names.is_array() || names.size() != results.size() ||
+      !std::ranges::all_of(names, [](const Json& name) { return name.is_string(); })) {
+    report.at("names", names)
+        .error("names is not one text for each result", "was the file changed since collcast wrote it?");
+    return;
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) results[i].name = harmless(names[i].get_ref<const std::string&>());
+}
+
 std::vector<SavedResult> read_any(const SavedValue& value) {
   if (!value.json().is_object() || !value.has("schema")) {
     value.error("this is no result of collcast: it has no 'schema'",
@@ -178,6 +191,7 @@ std::vector<SavedResult> read_any(const SavedValue& value) {
       std::vector<SavedResult> held = read_any(inner);
       out.insert(out.end(), held.begin(), held.end());
     }
+    name_results(value, out);
     return out;
   }
   const auto reads = std::find_if(readers.begin(), readers.end(), [&](const Reads& r) { return schema == r.schema; });

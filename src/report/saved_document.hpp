@@ -33,6 +33,7 @@ class SavedValue {
   }
   const Json& json() const { return value_; }
   void error(std::string message, std::string hint = {}) const;
+  SavedValue at(const std::string& key, const Json& value) const;
   /// At its `schema`, which no reader knows.
   void unknown_schema(const std::string& schema, std::string hint) const;
 
@@ -46,7 +47,6 @@ class SavedValue {
 
  private:
   const Json* find(const std::string& key, bool required) const;
-  SavedValue at(const std::string& key, const Json& value) const;
   std::string path_text(const std::string& key) const;
 
   SavedText& text_;

@@ -99,6 +99,43 @@ TEST_CASE("what report writes as JSON compares with itself") {
   CHECK(same.out.find("2 results compared") != std::string::npos);
 }
 
+TEST_CASE("copies of a scenario are told apart, and what report says of them compares with itself") {
+  const Folder folder;
+  const std::string yaml =
+      "schema: collcast.scenario.v1\nname: twin\ntopology: dgx-h100\n"
+      "model: {layers: 8, hidden: 4096, heads: 32, ffn: 16384, vocab: 32000}\n"
+      "layout: {tp: 8}\nbatch: {sequence: 2048, global_batch: 8}\n";
+  std::filesystem::create_directories(folder.path() / "b");
+  for (const char* file : {"one.yaml", "two.yaml", "b/two.yaml"}) folder.write(file, yaml);
+  const Outcome report =
+      run_shell("collcast report one.yaml two.yaml b/two.yaml --method estimate --format json", folder.path());
+  REQUIRE(report.exit == 0);
+  CHECK(Json::parse(report.out).at("names") == Json{"twin (one)", "twin (two)", "twin (two) (2)"});
+  folder.write("r.json", report.out);
+  const Outcome compared = run_shell("collcast compare r.json r.json --format json", folder.path());
+  INFO(compared.err);
+  CHECK(compared.exit == 0);
+  CHECK(Json::parse(compared.out).at("results").size() == 3);
+  // Once more through a file: the names stay.
+  CHECK(run_shell("collcast report r.json --format json", folder.path()).out == report.out);
+}
+
+TEST_CASE("saved results of one name keep the names of their files in what report writes") {
+  const Folder folder;
+  folder.write("x.json", run_shell("collcast step llama3-8b-8xh100 --method estimate --format json", ".").out);
+  folder.write("y.json", folder.read("x.json"));
+  folder.write("r.json", run_shell("collcast report x.json y.json --format json", folder.path()).out);
+  CHECK(Json::parse(folder.read("r.json")).at("names") == Json{"llama3-8b-8xh100 (x)", "llama3-8b-8xh100 (y)"});
+  CHECK(run_shell("collcast compare r.json r.json", folder.path()).exit == 0);
+  // Names that are not those of the results.
+  Json report = Json::parse(folder.read("r.json"));
+  report["names"] = {"one"};
+  folder.write("r.json", report.dump(2));
+  const Outcome outcome = run_shell("collcast compare r.json r.json", folder.path());
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("names is not one text for each result") != std::string::npos);
+}
+
 TEST_CASE("a page is one file that names nothing outside itself, or exit 3 says what this build lacks") {
   const Folder folder;
   const Outcome outcome = run_shell("collcast report llama3-8b-8xh100 --output page.html", folder.path());

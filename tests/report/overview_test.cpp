@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <pugixml.hpp>
+#include <set>
 #include <sstream>
 
 #include "collcast/report/documents.hpp"
@@ -129,6 +130,21 @@ TEST_CASE("the JSON holds the documents as they were, and is read back as their 
   REQUIRE(read.size() == 2);
   CHECK(read[1].name == "b");
   CHECK_FALSE(read[1].gates.at(0).kept);
+}
+
+TEST_CASE("names as long as they may be are told apart, and stay so when read back") {
+  const std::string longest(500, 'x');
+  Overview o = overview({step(longest, true), step(longest, true), step(longest, true), step("b", true)});
+  tell_apart(o, {std::string("jobs/") + std::string(300, 'f') + ".yaml", "two.json", "two.json", "b.json"});
+  const auto read = read_saved(json(o), "r.json").value();
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    names.insert(NamedResult(read[i].name, read[i]).name);
+    CHECK(NamedResult(read[i].name, read[i]).name == o.items[i].result.name);
+  }
+  CHECK(names.size() == 4);
+  CHECK(o.items[3].result.name == "b");
+  CHECK(o.items[2].result.name.ends_with(" (2)"));
 }
 
 TEST_CASE("JUnit has a suite per result and a failure per broken gate") {

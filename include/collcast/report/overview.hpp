@@ -34,6 +34,10 @@ struct Overview {
   std::size_t broken() const;
 };
 
+/// Names no two results the same: those of several files get the file's name beside theirs, and what is still the same
+/// a number. `files`: of each item, empty where its name is not to be used.
+void tell_apart(Overview&, const std::vector<std::string>& files);
+
 std::string json(const Overview&);
 /// One line per figure.
 Table csv(const Overview&);
