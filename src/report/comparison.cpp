@@ -180,16 +180,22 @@ std::vector<SavedFact> comparable(std::vector<SavedFact> facts, const SavedResul
   return facts;
 }
 
+bool was_cut(const SavedResult& result) {
+  return std::any_of(result.rows.begin(), result.rows.end(), [](const SavedRow& row) { return row.of_cut_list; });
+}
+
 ResultChange result_change(const NamedResult& base, const NamedResult& now, const Tolerances& tolerances) {
   const SavedResult &b = base.result, &n = now.result;
   ResultChange out{base.name, b.schema,  Finding::within,
                    b.version, n.version, b.digest,
                    n.digest,  {},        fact_changes(comparable(b.facts, n), comparable(n.facts, b))};
+  // A row that one side's list has and the other's lacks may be among those that were cut off either.
+  const bool cut = was_cut(b) || was_cut(n);
   pair_up(
       b.rows, n.rows,
       [&](const SavedRow& before, const SavedRow& after) { out.rows.push_back(row_change(before, after, tolerances)); },
       [&](const SavedRow& row, Finding finding) {
-        if (!row.of_cut_list) out.rows.push_back({row.name, finding, {}, {}});
+        if (!cut) out.rows.push_back({row.name, finding, {}, {}});
       });
   return out;
 }

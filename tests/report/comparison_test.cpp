@@ -336,8 +336,16 @@ TEST_CASE("a row of a list that was cut may leave it") {
   Json shorter = plan;
   shorter["ranked"].erase(1);
   CHECK(compared(plan, shorter).kept());
-  plan["feasible"] = 2;  // now the list is whole
+  // Whole, and --top 1 of the same: neither way is a layout gone, nor one come.
+  plan["feasible"] = 2;
+  shorter["feasible"] = 2;
+  CHECK(compared(plan, shorter).kept());
+  CHECK(compared(shorter, plan).count(Finding::added) == 0);
+  // Both whole: the second layout no longer fits.
+  shorter["feasible"] = 1;
+  CHECK(compared(plan, shorter).count(Finding::missing) == 1);
   CHECK_FALSE(compared(plan, shorter).kept());
+  CHECK(compared(shorter, plan).count(Finding::added) == 1);
 }
 
 TEST_CASE("errors of a validation are held by percentage points") {

@@ -33,7 +33,7 @@ struct SavedRow {
   std::vector<SavedFigure> figures;
   std::vector<SavedTerm> terms;
   std::vector<SavedFact> facts;
-  bool of_cut_list = false;  ///< that it is not in another document means nothing
+  bool of_cut_list = false;  ///< the document has some of its rows only: one that another has says nothing
 };
 
 /// A row of `gates` as the document says it.
