@@ -78,9 +78,12 @@ std::span<const Link> Fabric::links() const { return layout_->links; }
 
 Fabric Fabric::with_links(std::vector<Link> links) const {
   check(links.size() == layout_->links.size(), "as many links as before");
-  for (const Link& link : links) check(link.bandwidth.value() > 0, "a link has a bandwidth");
+  bool fails = false;
+  for (const Link& link : links) fails = fails || !(link.bandwidth.value() > 0);
   Layout other = *layout_;
   other.links = std::move(links);
+  other.detours = nullptr;
+  if (fails) other.detours = std::make_shared<topology::Detours>(other.node, other.network, other.nodes, other.links);
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
 Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes) const {

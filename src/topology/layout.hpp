@@ -3,6 +3,7 @@
 // Links are numbered node by node, then the network's; 2c and 2c+1 are the two directions of cable c.
 #pragma once
 
+#include "detours.hpp"
 #include "network.hpp"
 #include "node_routes.hpp"
 #include "reachability.hpp"
@@ -18,6 +19,7 @@ struct Fabric::Layout {
   std::vector<Link> links;  ///< of the nodes, of the network, then the drives
   int drives = 0;           ///< of a rank: links that only its own lanes use, one after the other
   int routed_lanes = 0;     ///< with drives: that ways are chosen for
+  std::shared_ptr<const topology::Detours> detours = nullptr;  ///< where cables have failed
 
   std::int64_t first_drive() const {
     return static_cast<std::int64_t>(links.size()) - static_cast<std::int64_t>(drives) * nodes * node.endpoints.count;
@@ -51,6 +53,12 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
     visit(LinkId(
         static_cast<std::uint32_t>(first_drive() + static_cast<std::int64_t>(from.value()) * drives + lane % drives)));
     lane %= routed_lanes;
+  }
+  if (detours != nullptr) {
+    std::vector<LinkId> way;
+    detours->way(routes, from, to, lane, way);
+    for (const LinkId link : way) visit(link);
+    return;
   }
   const int node_from = static_cast<int>(from.value() / per_node), node_to = static_cast<int>(to.value() / per_node);
   const int sender = static_cast<int>(from.value() % per_node), receiver = static_cast<int>(to.value() % per_node);

@@ -6,11 +6,12 @@
 //   cables, link(cable), ends(cable)   for building and naming; the ends in the direction of link 2c
 //   rails_apart                        port p of a node reaches only port p of other nodes
 //   walk(from, to, lane, visit)        visit(link) along the route of two distinct ports, O(hops)
-// Left out: load, failures and hashing. Equal ways are told apart by the lane
+// Left out: load and hashing; failures are detours.hpp's. Equal ways are told apart by the lane
 // (docs/decisions/0002-rails-and-lanes.md).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -82,6 +83,10 @@ class Torus {
   std::string switch_name(std::int64_t) const;
   bool rails_apart() const { return true; }
 
+  /// The way of fewest hops over cables that are `usable`, for where the regular one is not; nothing where there is
+  /// none. Among equal ways the one that the dimensions of a regular way come first in.
+  std::vector<std::int64_t> around(Port from, Port to, const std::function<bool(std::int64_t)>& usable) const;
+
   /// Dimension by dimension, the shorter way around; exactly half way around an even lane goes up.
   template <class Visit>
   void walk(Port from, Port to, int lane, Visit&& visit) const {
@@ -135,7 +140,8 @@ class LeafSpine {
   Link link(std::int64_t cable) const;
   Ends ends(std::int64_t cable) const;
   std::int64_t leaves() const { return std::int64_t{pods_} * leaves_per_pod_; }
-  std::int64_t switches() const { return leaves() + spec_.spines; }
+  std::int64_t spines() const { return spec_.spines; }
+  std::int64_t switches() const { return leaves() + spines(); }
   std::string switch_name(std::int64_t) const;
   bool rails_apart() const { return spec_.rail_optimized && spec_.spines == 0; }
 

@@ -56,14 +56,16 @@ struct LeavesStartOrTransit {
   }
 };
 
-Graph graph_of(const NodePlan& node) {
+Graph graph_of(const NodePlan& node, const Failures& failures) {
   Graph graph(node.devices.size());
   for (std::size_t d = 0; d < node.devices.size(); ++d) graph[d] = node.devices[d];
-  NodeLink link = 0;
-  for (const Cable& cable : node.cables) {
+  for (std::size_t c = 0; c < node.cables.size(); ++c) {
+    if (failures.cable(c)) continue;
+    const Cable& cable = node.cables[c];
     const auto from = static_cast<Vertex>(cable.from), to = static_cast<Vertex>(cable.to);
-    add_edge(from, to, Edge{cost_of(cable.link), link++}, graph);
-    add_edge(to, from, Edge{cost_of(cable.link), link++}, graph);
+    const auto link = static_cast<NodeLink>(2 * c);
+    add_edge(from, to, Edge{cost_of(cable.link), link}, graph);
+    add_edge(to, from, Edge{cost_of(cable.link), link + 1}, graph);
   }
   return graph;
 }
@@ -120,12 +122,12 @@ class WaysFrom {
 };
 
 /// Ports of least cost from one endpoint, ascending; none if none is reachable.
-std::vector<int> nearest_ports(const WaysFrom& ways, DeviceRange ports) {
+std::vector<int> nearest_ports(const WaysFrom& ways, DeviceRange ports, const Failures& failures) {
   std::vector<int> nearest;
   Cost least = unreachable;
   for (int p = 0; p < ports.count; ++p) {
     const Cost cost = ways.cost(ports.first + p);
-    if (cost == unreachable || cost > least) continue;
+    if (cost == unreachable || cost > least || failures.port(p)) continue;
     if (cost < least) nearest.clear();
     least = cost;
     nearest.push_back(p);
@@ -160,8 +162,8 @@ void WayTable::add(Way way) {
   ends_.push_back(static_cast<std::uint32_t>(links_.size()));
 }
 
-NodeRoutes route_node(const NodePlan& node) {
-  const Graph graph = graph_of(node);
+NodeRoutes route_node(const NodePlan& node, const Failures& failures) {
+  const Graph graph = graph_of(node, failures);
   const DeviceRange endpoints = node.endpoints, ports = node.ports;
   NodeRoutes routes{WayTable(endpoints.count),
                     WayTable(ports.count),
@@ -183,7 +185,7 @@ NodeRoutes route_node(const NodePlan& node) {
       nearest_of_endpoint.push_back({e});
     } else {
       add_all(ways, ports, routes.out);
-      nearest_of_endpoint.push_back(nearest_ports(ways, ports));
+      nearest_of_endpoint.push_back(nearest_ports(ways, ports, failures));
     }
   }
   if (!routes.ports_are_endpoints) {

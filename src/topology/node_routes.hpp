@@ -76,6 +76,18 @@ struct NodeRoutes {
   }
 };
 
-NodeRoutes route_node(const NodePlan&);
+/// What of one node has failed.
+struct Failures {
+  std::vector<bool> cables;  ///< by cable of the node; empty: none
+  std::vector<bool> ports;   ///< by port, whose cable to the network has; empty: none
+
+  bool cable(std::size_t number) const { return number < cables.size() && cables[number]; }
+  bool port(int number) const {
+    return static_cast<std::size_t>(number) < ports.size() && ports[static_cast<std::size_t>(number)];
+  }
+};
+
+/// Ways that avoid what has failed; a port that has is nobody's nearest.
+NodeRoutes route_node(const NodePlan&, const Failures& = {});
 
 }  // namespace collcast::topology

@@ -1,4 +1,6 @@
 // Ring, torus and mesh: sizes, and the numbering of their cables.
+#include <algorithm>
+
 #include "network.hpp"
 
 namespace collcast::topology {
@@ -38,6 +40,37 @@ Ends Torus::ends(std::int64_t cable) const {
   // A line of n nodes without wrap has n-1 cables: one node number is left out per line.
   if (!spec_.wrap) node += node / (dimension.stride * (dimension.size - 1)) * dimension.stride;
   return {attachment_.device({node, port}), attachment_.device({neighbour(node, dimension, true), port})};
+}
+
+std::vector<std::int64_t> Torus::around(Port from, Port to, const std::function<bool(std::int64_t)>& usable) const {
+  struct Arrival {
+    std::int64_t link = -1;
+    int from = 0;
+  };
+  std::vector<Arrival> arrivals(static_cast<std::size_t>(attachment_.nodes));
+  std::vector<int> reached{from.node};
+  const auto step = [&](int node, const Dimension& d, bool up) {
+    const int at = coordinate(node, d);
+    if (d.size == 1 || (!spec_.wrap && at == (up ? d.size - 1 : 0))) return;
+    const int next = neighbour(node, d, up);
+    const std::int64_t link = up ? 2 * cable_up_from(node, d, from.index) : 2 * cable_up_from(next, d, from.index) + 1;
+    Arrival& arrival = arrivals[static_cast<std::size_t>(next)];
+    if (next == from.node || arrival.link >= 0 || !usable(link)) return;
+    arrival = {link, node};
+    reached.push_back(next);
+  };
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const int node = reached[i];
+    for (std::size_t d = dimensions_.size(); d-- > 0;)
+      for (const bool up : {true, false}) step(node, dimensions_[d], up);
+  }
+  std::vector<std::int64_t> way;
+  for (int at = to.node; at != from.node; at = arrivals[static_cast<std::size_t>(at)].from) {
+    if (arrivals[static_cast<std::size_t>(at)].link < 0) return {};
+    way.push_back(arrivals[static_cast<std::size_t>(at)].link);
+  }
+  std::reverse(way.begin(), way.end());
+  return way;
 }
 
 std::string Torus::switch_name(std::int64_t) const {

@@ -52,8 +52,9 @@ class Fabric {
   void route(Rank from, Rank to, int lane, std::vector<LinkId>& out) const;
   Path path(Rank from, Rank to, int lane = 0) const;
 
-  /// The same machine and routes, with other rates and latencies on its links: one that is slower than its data sheet,
-  /// or links that differ. `links` is by LinkId and as long as links(); every bandwidth is above 0.
+  /// The same machine with other rates and latencies on its links, by LinkId and as many as links(). A cable with a
+  /// link of no bandwidth has failed: routes go round it, and ranks that nothing joins any more have no links on their
+  /// way.
   Fabric with_links(std::vector<Link> links) const;
 
   /// The same machine where each rank has `lanes` drives: what it sends on a lane passes the lane's own link first, of

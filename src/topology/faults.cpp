@@ -1,0 +1,307 @@
+#include "collcast/topology/faults.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "collcast/base/units.hpp"
+
+namespace collcast {
+
+namespace {
+
+struct Ends {
+  std::string from, to;
+};
+
+Ends ends_of(const Fabric& fabric, std::size_t link) {
+  const std::string name = fabric.link_name(LinkId(static_cast<std::uint32_t>(link)));
+  const std::size_t arrow = name.find(" -> ");
+  return {name.substr(0, arrow), name.substr(arrow + 4)};
+}
+
+std::string trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
+}
+
+/// What a user wrote: two devices, or one and all links at it.
+struct Named {
+  std::string from, to;  ///< `to` empty: one device
+  bool both_ways = false;
+
+  bool means(const Ends& ends) const {
+    if (to.empty()) return ends.from == from || ends.to == from;
+    return (ends.from == from && ends.to == to) || (both_ways && ends.from == to && ends.to == from);
+  }
+};
+
+Named parse_name(const std::string& text) {
+  for (const auto& [arrow, both] : {std::pair<std::string_view, bool>{"<->", true}, {"->", false}}) {
+    const std::size_t at = text.find(arrow);
+    if (at == std::string::npos) continue;
+    return {trimmed(text.substr(0, at)), trimmed(text.substr(at + arrow.size())), both};
+  }
+  return {trimmed(text), {}, false};
+}
+
+/// Devices by name, with those that a link leads to.
+using Devices = std::map<std::string, std::vector<std::string>>;
+
+Devices devices_of(const Fabric& fabric) {
+  Devices devices;
+  for (std::size_t l = 0; l < fabric.links().size(); ++l) {
+    Ends ends = ends_of(fabric, l);
+    devices[std::move(ends.from)].push_back(std::move(ends.to));
+  }
+  return devices;
+}
+
+/// Those that a misspelt name is compared with: comparing is slow, and a person knows the node.
+std::vector<std::string> likely(const Devices& devices, const std::string& name) {
+  constexpr std::size_t few = 2'000;
+  const std::string node = name.substr(0, name.find('.') + 1);
+  std::vector<std::string> all, near;
+  for (const auto& [device, neighbours] : devices) {
+    all.push_back(device);
+    if (!node.empty() && device.starts_with(node)) near.push_back(device);
+  }
+  return all.size() > few && !near.empty() ? near : all;
+}
+
+Diagnostics unknown_names(const Fabric& fabric, const MachineFault& fault, const Named& named) {
+  const Devices devices = devices_of(fabric);
+  Diagnostics wrong;
+  for (const std::string& name : {named.from, named.to}) {
+    if ((name.empty() && !named.from.empty()) || devices.count(name) > 0) continue;
+    wrong.push_back({fault.where, fmt::format("there is no link at '{}'", name),
+                     fmt::format("{}; a link is 'A -> B', a cable 'A <-> B', a device means all its links",
+                                 expected_one_of(name, likely(devices, name)))});
+  }
+  if (!wrong.empty()) return wrong;
+  return {{fault.where, fmt::format("no link joins '{}' and '{}'", named.from, named.to),
+           fmt::format("'{}' has links to: {}", named.from, fmt::join(devices.at(named.from), ", "))}};
+}
+
+/// The links that the fault names, or why there are none.
+Result<std::vector<std::size_t>> named_links(const Fabric& fabric, const MachineFault& fault) {
+  const Named named = parse_name(fault.link()->link);
+  std::vector<std::size_t> links;
+  for (std::size_t l = 0; l < fabric.links().size(); ++l)
+    if (named.means(ends_of(fabric, l))) links.push_back(l);
+  if (links.empty()) return unknown_names(fabric, fault, named);
+  return links;
+}
+
+/// What the fault leaves of a link.
+void wear(Link& link, const LinkFault& fault) {
+  if (fault.failed) {
+    link.bandwidth = Bandwidth(0);
+    return;
+  }
+  if (fault.bandwidth) link.bandwidth = std::min(link.bandwidth, *fault.bandwidth);
+  if (fault.share < 1) link.bandwidth = link.bandwidth * fault.share;
+  link.latency += fault.added_latency;
+}
+
+Diagnostics check_rate(const Fabric& fabric, const MachineFault& fault, const std::vector<std::size_t>& links) {
+  if (!fault.link()->bandwidth) return {};
+  Bandwidth fastest{};
+  for (const std::size_t l : links) fastest = std::max(fastest, fabric.links()[l].bandwidth);
+  if (*fault.link()->bandwidth <= fastest) return {};
+  return {{fault.where,
+           fmt::format("'{}' has {}, and {} would be more", fault.link()->link, format_bandwidth(fastest),
+                       format_bandwidth(*fault.link()->bandwidth)),
+           "a fault leaves what there is, or less"}};
+}
+
+Diagnostics check_gpu(const Fabric& fabric, const MachineFault& fault) {
+  if (fault.gpu()->gpu < fabric.rank_count()) return {};
+  return {{fault.where, fmt::format("there is no GPU {}: the machine has {}", fault.gpu()->gpu, fabric.rank_count()),
+           fmt::format("expected 0 to {}", fabric.rank_count() - 1)}};
+}
+
+/// Of a device of a node: "node3.gpu5", or "host3" where a node is one device.
+int node_of_name(const std::string& name) {
+  const std::string node = name.substr(0, name.find('.'));
+  return std::atoi(node.c_str() + node.find_last_not_of("0123456789") + 1);
+}
+
+/// Whether a device is a node's own, not a switch between nodes.
+bool is_in_node(const Fabric& fabric, const std::string& name) {
+  if (name.find('.') != std::string::npos) return true;
+  for (const DeviceGroup& group : fabric.spec().devices)
+    if (name.starts_with(group.name) && group.name.size() < name.size() &&
+        name.find_first_not_of("0123456789", group.name.size()) == std::string::npos)
+      return true;
+  return false;
+}
+
+/// Nodes between which all ways are looked at: from those `near` the faults to those of `all` that stand for the rest.
+struct Samples {
+  std::vector<int> near, all;
+};
+
+/// A node of each pod without a fault of its own; on a torus all.
+Samples samples(const Fabric& fabric, const Fabric& faulty) {
+  std::vector<bool> near(static_cast<std::size_t>(fabric.nodes()));
+  bool between = false;
+  for (std::size_t l = 0; l < faulty.links().size(); ++l) {
+    if (faulty.links()[l].bandwidth.value() > 0) continue;
+    const Ends ends = ends_of(fabric, l);
+    const bool from = is_in_node(fabric, ends.from), to = is_in_node(fabric, ends.to);
+    if (from) near[static_cast<std::size_t>(node_of_name(ends.from))] = true;
+    if (to) near[static_cast<std::size_t>(node_of_name(ends.to))] = true;
+    between = between || (!from && !to);
+  }
+  const auto* leaves = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
+  const bool all_differ = std::holds_alternative<TorusNetwork>(fabric.spec().network);
+  const int pod = leaves != nullptr ? leaves->nodes_per_leaf : all_differ ? 1 : fabric.nodes();
+  Samples out;
+  for (int first = 0; first < fabric.nodes(); first += pod) {
+    const int end = std::min(first + pod, fabric.nodes());
+    int healthy = first;
+    while (healthy < end && near[static_cast<std::size_t>(healthy)]) ++healthy;
+    if (healthy == end) continue;
+    out.all.push_back(healthy);
+    if (between) out.near.push_back(healthy);
+  }
+  for (int node = 0; node < fabric.nodes(); ++node) {
+    if (!near[static_cast<std::size_t>(node)]) continue;
+    out.near.push_back(node);
+    out.all.push_back(node);
+  }
+  return out;
+}
+
+/// Ranks that cannot reach another, and how many pairs there are.
+struct CutOff {
+  std::vector<int> entirely;  ///< from every other
+  int from = -1, to = -1;     ///< the first pair besides those
+  std::int64_t pairs = 0;
+};
+
+CutOff cut_off(const Fabric& faulty, const Samples& samples) {
+  const int per_node = faulty.ranks_per_node();
+  CutOff out;
+  std::vector<LinkId> way;
+  const auto joined = [&](int a, int b) {
+    way.clear();
+    faulty.route(Rank(static_cast<std::uint32_t>(a)), Rank(static_cast<std::uint32_t>(b)), 0, way);
+    return !way.empty();
+  };
+  for (const int node : samples.near) {
+    for (int a = node * per_node; a < (node + 1) * per_node; ++a) {
+      std::vector<int> apart;
+      std::int64_t others = 0;
+      for (const int other : samples.all) {
+        for (int b = other * per_node; b < (other + 1) * per_node; ++b) {
+          if (a == b) continue;
+          ++others;
+          if (!joined(a, b) || !joined(b, a)) apart.push_back(b);
+        }
+      }
+      if (apart.empty()) continue;
+      if (static_cast<std::int64_t>(apart.size()) == others) {
+        out.entirely.push_back(a);
+      } else {
+        if (out.from < 0) out.from = a, out.to = apart.front();
+        out.pairs += static_cast<std::int64_t>(apart.size());
+      }
+    }
+  }
+  return out;
+}
+
+Diagnostics check_ways(const Fabric& fabric, const Fabric& faulty, std::span<const MachineFault> faults) {
+  const auto failed = std::find_if(faults.begin(), faults.end(), [](const MachineFault& fault) {
+    return fault.link() != nullptr && fault.link()->failed;
+  });
+  if (failed == faults.end()) return {};
+  const CutOff cut = cut_off(faulty, samples(fabric, faulty));
+  constexpr const char* hint = "no other way is left; let a slow link stand for it, or leave these ranks out";
+  if (!cut.entirely.empty()) {
+    constexpr std::size_t most = 16;
+    std::vector<int> named(cut.entirely.begin(),
+                           cut.entirely.begin() + static_cast<std::ptrdiff_t>(std::min(most, cut.entirely.size())));
+    return {{failed->where,
+             fmt::format("failed links cut off rank{} {}{} from all others", cut.entirely.size() == 1 ? "" : "s",
+                         fmt::join(named, ", "),
+                         named.size() < cut.entirely.size()
+                             ? fmt::format(" and {} more", cut.entirely.size() - named.size())
+                             : std::string()),
+             hint}};
+  }
+  if (cut.from < 0) return {};
+  return {{failed->where,
+           fmt::format("failed links cut off rank {} from rank {}{}", cut.from, cut.to,
+                       cut.pairs > 2 ? ", and more such pairs" : ""),
+           hint}};
+}
+
+std::string percent(double share) { return fmt::format("{:.4g}%", 100 * share); }
+
+}  // namespace
+
+std::string to_text(const MachineFault& fault) {
+  if (const GpuFault* gpu = fault.gpu())
+    return fmt::format("gpu {}: {} of its compute", gpu->gpu, percent(gpu->compute));
+  const LinkFault& link = *fault.link();
+  if (link.failed) return fmt::format("{}: failed", link.link);
+  std::string out;
+  if (link.bandwidth) out += ", " + format_bandwidth(*link.bandwidth);
+  if (link.share < 1 || (!link.bandwidth && link.added_latency == Seconds{}))
+    out += fmt::format(", {} of its bandwidth", percent(link.share));
+  if (link.added_latency > Seconds{}) out += fmt::format(", {} more latency", format_seconds(link.added_latency));
+  return fmt::format("{}: {}", link.link, out.substr(2));
+}
+
+bool any_of_links(std::span<const MachineFault> faults) {
+  return std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) { return fault.link() != nullptr; });
+}
+
+Result<Fabric> with_faults(const Fabric& fabric, std::span<const MachineFault> faults) {
+  Diagnostics errors;
+  std::vector<Link> links(fabric.links().begin(), fabric.links().end());
+  for (const MachineFault& fault : faults) {
+    if (fault.gpu() != nullptr) {
+      append(errors, check_gpu(fabric, fault));
+      continue;
+    }
+    const Result<std::vector<std::size_t>> named = named_links(fabric, fault);
+    if (!named) {
+      append(errors, named.errors());
+      continue;
+    }
+    append(errors, check_rate(fabric, fault, *named));
+    for (const std::size_t link : *named) {
+      wear(links[link], *fault.link());
+      // A cable fails as a whole.
+      if (fault.link()->failed) wear(links[link ^ 1U], *fault.link());
+    }
+  }
+  if (!errors.empty()) return errors;
+  if (!any_of_links(faults)) return fabric;
+  Fabric faulty = fabric.with_links(std::move(links));
+  if (Diagnostics wrong = check_ways(fabric, faulty, faults); !wrong.empty()) return wrong;
+  return faulty;
+}
+
+std::vector<bool> touched_nodes(const Fabric& healthy, const Fabric& faulty) {
+  std::vector<bool> touched(static_cast<std::size_t>(healthy.nodes()));
+  const bool everywhere = std::holds_alternative<TorusNetwork>(healthy.spec().network);
+  for (std::size_t l = 0; l < healthy.links().size(); ++l) {
+    const Link &before = healthy.links()[l], &after = faulty.links()[l];
+    if (before.bandwidth == after.bandwidth && before.latency == after.latency) continue;
+    const Ends ends = ends_of(healthy, l);
+    const bool from = is_in_node(healthy, ends.from), to = is_in_node(healthy, ends.to);
+    // A link between switches, or of a torus, may carry any node's traffic.
+    if (everywhere || (!from && !to)) return std::vector<bool>(touched.size(), true);
+    touched[static_cast<std::size_t>(node_of_name(from ? ends.from : ends.to))] = true;
+  }
+  return touched;
+}
+
+}  // namespace collcast

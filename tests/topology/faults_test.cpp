@@ -1,0 +1,213 @@
+// Slow and failed links: what they do to rates and routes, how they are named, and who is cut off.
+#include "collcast/topology/faults.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include "../support/dice.hpp"
+#include "machines.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+MachineFault failed(const std::string& link) {
+  LinkFault fault;
+  fault.link = link;
+  fault.failed = true;
+  return {fault, {"f", 1, 1}};
+}
+
+MachineFault slow(const std::string& link, double share) {
+  LinkFault fault;
+  fault.link = link;
+  fault.share = share;
+  return {fault, {"f", 1, 1}};
+}
+
+Fabric faulty(const Fabric& fabric, const std::vector<MachineFault>& faults) {
+  const Result<Fabric> out = with_faults(fabric, faults);
+  INFO(to_text(out.errors()));
+  REQUIRE(out.ok());
+  return *out;
+}
+
+std::string refusal(const Fabric& fabric, const std::vector<MachineFault>& faults) {
+  const Result<Fabric> out = with_faults(fabric, faults);
+  REQUIRE(!out.ok());
+  return to_text(out.errors());
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Every way of the machine is one, and none crosses a link without bandwidth; they are given back as link names.
+std::set<std::string> check_ways(const Fabric& fabric, int lanes) {
+  std::set<std::string> used;
+  for (int from = 0; from < fabric.rank_count(); ++from)
+    for (int to = 0; to < fabric.rank_count(); ++to)
+      for (int lane = 0; lane < lanes && from != to; ++lane) {
+        INFO(from << " to " << to << ", lane " << lane);
+        const std::vector<std::string> way = stops(fabric, from, to, lane);  // also checks that the links join
+        REQUIRE(way.size() >= 2);
+        CHECK(way.front() == stops(fabric, from, (from + 1) % fabric.rank_count(), 0).front());
+        for (const LinkId link : links_of(fabric, from, to, lane)) {
+          CHECK(fabric.links()[link.value()].bandwidth.value() > 0);
+          used.insert(fabric.link_name(link));
+        }
+      }
+  return used;
+}
+
+}  // namespace
+
+TEST_CASE("a slow link is slower where it is named: one direction, a cable, or all links of a device") {
+  const Fabric fabric = build(teaching(star()), 4);  // 10 GB/s
+  const Fabric one = faulty(fabric, {slow("host1 -> switch", 0.5)});
+  CHECK(one.path(Rank(1), Rank(2)).bandwidth == gb_per_s(5));
+  CHECK(one.path(Rank(2), Rank(1)).bandwidth == gb_per_s(10));
+  CHECK(faulty(fabric, {slow("switch<->host1", 0.5)}).path(Rank(2), Rank(1)).bandwidth == gb_per_s(5));
+  const Fabric device = faulty(fabric, {slow("host1", 0.5)});
+  CHECK(device.path(Rank(1), Rank(2)).bandwidth == gb_per_s(5));
+  CHECK(device.path(Rank(2), Rank(1)).bandwidth == gb_per_s(5));
+  CHECK(device.path(Rank(2), Rank(3)).bandwidth == gb_per_s(10));
+}
+
+TEST_CASE("several faults of a link add up, and a rate or a latency is said as such") {
+  const Fabric fabric = build(teaching(star()), 4);
+  LinkFault more;
+  more.link = "host1 -> switch";
+  more.bandwidth = gb_per_s(4);
+  more.added_latency = ns(700);
+  const Fabric worn = faulty(fabric, {MachineFault{more}, slow("host1 -> switch", 0.5)});
+  // 10 GB/s, of which 4 are left, of which half is: 2.
+  CHECK(worn.path(Rank(1), Rank(2)).bandwidth == gb_per_s(2));
+  CHECK(worn.path(Rank(1), Rank(2)).latency.count() ==
+        Approx((fabric.path(Rank(1), Rank(2)).latency + ns(700)).count()));
+  CHECK(to_text(MachineFault{more}) == "host1 -> switch: 4 GB/s, 700 ns more latency");
+  CHECK(to_text(slow("host1", 0.5)) == "host1: 50% of its bandwidth");
+  CHECK(to_text(failed("host1")) == "host1: failed");
+  CHECK(to_text(MachineFault{GpuFault{12, 0.8}}) == "gpu 12: 80% of its compute");
+}
+
+TEST_CASE("a fault that leaves everything is the machine as it was") {
+  const Fabric fabric = build(dgx(rails(4, 2, 1)), 2);
+  const Fabric same = faulty(fabric, {slow("node0.nic3", 1)});
+  for (std::size_t l = 0; l < fabric.links().size(); ++l) {
+    CHECK(same.links()[l].bandwidth == fabric.links()[l].bandwidth);
+    CHECK(same.links()[l].latency == fabric.links()[l].latency);
+  }
+  CHECK(touched_nodes(fabric, same) == std::vector<bool>{false, false});
+  CHECK(touched_nodes(fabric, faulty(fabric, {slow("node1.nic3", 0.5)})) == std::vector<bool>{false, true});
+  // What leaves and spines carry may be anybody's.
+  CHECK(touched_nodes(fabric, faulty(fabric, {slow("leaf0 -> spine1", 0.5)})) == std::vector<bool>{true, true});
+}
+
+TEST_CASE("a GPU whose NIC has failed takes the nearest that is left, and only its way changes") {
+  const Fabric fabric = build(dgx(rails(4, 2, 1)), 3);
+  const Fabric broken = faulty(fabric, {failed("node1.nic2")});
+  for (const std::string& link : check_ways(broken, 16)) CHECK(!has(link, "node1.nic2"));
+  // NICs 2 and 3 are on the switch of GPUs 2 and 3.
+  const std::vector<std::string> way = stops(broken, 8 + 2, 16);
+  CHECK(std::find(way.begin(), way.end(), "node1.nic3") != way.end());
+  for (const int from : {0, 3, 7, 16, 23})
+    for (const int to : {1, 17}) CHECK((from == to || links_of(broken, from, to) == links_of(fabric, from, to)));
+}
+
+TEST_CASE("without NVLink to the switch a GPU goes over PCIe, and over the network where nothing else is left") {
+  const Fabric fabric = build(dgx(rails(4, 2, 1)), 2);
+  const Fabric broken = faulty(fabric, {failed("node0.gpu5 <-> node0.nvswitch0")});
+  for (const std::string& link : check_ways(broken, 2)) CHECK(!has(link, "node0.gpu5 -> node0.nvswitch0"));
+  const std::vector<std::string> way = stops(broken, 5, 0);
+  CHECK(std::none_of(way.begin(), way.end(), [](const std::string& stop) { return has(stop, "nvswitch"); }));
+
+  // GPU i with NIC i on a switch of its own: without NVLink only the spines join them.
+  const Fabric rails_only = build(isolated_rails(4, rails(2, 2, 1)), 2);
+  const Fabric apart = faulty(rails_only, {failed("node0.nvswitch0")});
+  const std::vector<std::string> around = stops(apart, 1, 2);
+  CHECK(std::count_if(around.begin(), around.end(), [](const std::string& stop) { return has(stop, "spine"); }) == 1);
+  check_ways(apart, 3);
+}
+
+TEST_CASE("another spine carries what a failed uplink did") {
+  for (const bool by_rails : {true, false}) {
+    const Fabric fabric = build(dgx(by_rails ? rails(1, 3, 1) : plain_leaves(1, 3, 1)), 3);
+    const Fabric broken = faulty(fabric, {failed("leaf0 <-> spine1"), failed("leaf1 <-> spine2")});
+    for (const std::string& link : check_ways(broken, 24)) {
+      CHECK(!has(link, "leaf0 -> spine1"));
+      CHECK(!has(link, "spine2 -> leaf1"));
+    }
+  }
+}
+
+TEST_CASE("a ring goes round the other way, a mesh and a torus round the hole") {
+  const Fabric ring = build(teaching(torus({}, true)), 6);
+  const Fabric broken = faulty(ring, {failed("host1 <-> host2")});
+  CHECK(stops(broken, 1, 2) == std::vector<std::string>{"host1", "host0", "host5", "host4", "host3", "host2"});
+  CHECK(links_of(broken, 3, 4) == links_of(ring, 3, 4));
+  check_ways(broken, 2);
+  for (const bool wrap : {false, true}) {
+    const Fabric grid = build(teaching(torus({3, 4}, wrap)), 12);
+    const Fabric holed = faulty(grid, {failed("host5 <-> host6"), failed("host1 <-> host5")});
+    check_ways(holed, 2);
+    // Three hops go round one square.
+    CHECK(links_of(holed, 5, 6).size() == 3);
+  }
+}
+
+TEST_CASE("random failures leave ways or are refused, and no way uses a failed link") {
+  Dice dice(12345);
+  const std::vector<Fabric> machines{build(dgx(rails(2, 2, 1)), 3), build(pcie_box(star()), 3),
+                                     build(teaching(torus({3, 3}, true)), 9), build(teaching(torus({2, 4}, false)), 8)};
+  int whole = 0, cut = 0;
+  for (int round = 0; round < 60; ++round) {
+    const Fabric& fabric = machines[static_cast<std::size_t>(dice.roll(4))];
+    std::vector<MachineFault> faults;
+    const int count = 1 + dice.roll(4), links = static_cast<int>(fabric.links().size());
+    for (int i = 0; i < count; ++i)
+      faults.push_back(failed(fabric.link_name(LinkId(static_cast<std::uint32_t>(dice.roll(links))))));
+    const Result<Fabric> broken = with_faults(fabric, faults);
+    CAPTURE(round);
+    if (broken) {
+      check_ways(*broken, 2);
+      ++whole;
+    } else {
+      CHECK(has(to_text(broken.errors()), "failed links cut off rank"));
+      ++cut;
+    }
+  }
+  CHECK(whole > 5);
+  CHECK(cut > 5);
+}
+
+TEST_CASE("ranks that are cut off are named") {
+  const Fabric star_of_4 = build(teaching(star()), 4);
+  CHECK(has(refusal(star_of_4, {failed("host2")}), "failed links cut off rank 2 from all others"));
+  CHECK(has(refusal(star_of_4, {failed("switch")}), "failed links cut off ranks 0, 1, 2, 3 from all others"));
+  // A line of 2 x 2 loses two cables: 0 and 1 stay together, and so do 2 and 3.
+  const Fabric mesh = build(teaching(torus({2, 2}, false)), 4);
+  CHECK(has(refusal(mesh, {failed("host0 <-> host2"), failed("host1 <-> host3")}),
+            "failed links cut off rank 0 from rank 2, and more such pairs"));
+  CHECK(has(refusal(build(dgx(star()), 2), {failed("switch")}), "failed links cut off rank 0 from rank 8"));
+}
+
+TEST_CASE("names that are of nothing are answered with the nearest, rates above the link's with its own") {
+  const Fabric fabric = build(dgx(rails(4, 2, 1)), 2);
+  const std::string text = refusal(fabric, {slow("node0.nik3", 0.5), slow("node0.gpu0 -> node0.gpu1", 0.5),
+                                            failed("leaf0 -> spin1"), MachineFault{GpuFault{16, 0.5}, {"f", 2, 1}}});
+  CHECK(has(text, "there is no link at 'node0.nik3'"));
+  CHECK(has(text, "did you mean 'node0.nic3'?"));
+  CHECK(has(text, "no link joins 'node0.gpu0' and 'node0.gpu1'"));
+  CHECK(has(text, "'node0.gpu0' has links to: node0.nvswitch0, node0.plx0"));
+  CHECK(has(text, "there is no link at 'spin1'"));
+  CHECK(has(text, "did you mean 'spine1'?"));
+  CHECK(has(text, "there is no GPU 16: the machine has 16"));
+  CHECK(has(text, "expected 0 to 15"));
+  LinkFault fast;
+  fast.link = "node0.gpu0";
+  fast.bandwidth = gb_per_s(301);
+  CHECK(
+      has(refusal(fabric, {MachineFault{fast, {"f", 1, 1}}}), "'node0.gpu0' has 300 GB/s, and 301 GB/s would be more"));
+}
