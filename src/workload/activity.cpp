@@ -81,4 +81,30 @@ Breakdown break_down(const Schedule& schedule, const Timeline& timeline, std::sp
   return parts;
 }
 
+namespace {
+
+/// By charge_of: computing that begins after a gap had to wait for a message or its turn.
+constexpr std::array waits{&RankWaits::pipeline, &RankWaits::norm,     &RankWaits::tp,       &RankWaits::cp,
+                           &RankWaits::ep,       &RankWaits::pipeline, &RankWaits::gradients};
+
+}  // namespace
+
+RankWaits waits_of(const Schedule& schedule, const Timeline& timeline, std::span<const OpId> ops) {
+  std::vector<OpId> by_start;
+  for (const OpId op : ops)
+    if (timeline.ops[op.value()].start < timeline.ops[op.value()].finish) by_start.push_back(op);
+  std::stable_sort(by_start.begin(), by_start.end(),
+                   [&](OpId a, OpId b) { return timeline.ops[a.value()].start < timeline.ops[b.value()].start; });
+  RankWaits out;
+  SimTime busy_until{};
+  for (const OpId op : by_start) {
+    const Interval& interval = timeline.ops[op.value()];
+    if (interval.start > busy_until)
+      out.*waits[charge_of(schedule.category(op))] += to_seconds(interval.start - busy_until);
+    busy_until = std::max(busy_until, interval.finish);
+  }
+  out.end = to_seconds(timeline.finish - busy_until);
+  return out;
+}
+
 }  // namespace collcast::workload

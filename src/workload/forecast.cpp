@@ -1,4 +1,6 @@
 // From inputs to a forecast: check, price, closed form, timeline, memory, rates.
+#include "workload/forecast.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -69,7 +71,10 @@ void add_memory(StepResult& result, const StepInputs& in) {
                                     [](const MemoryUse& a, const MemoryUse& b) { return a.peak < b.peak; });
 }
 
-/// A message has one way to go: what is asked for collectives is not asked for it, but it begins as they do.
+}  // namespace
+
+namespace workload {
+
 CollectivePolicy of_messages(const CollectivePolicy& policy) {
   CollectivePolicy out;
   out.base_latency = policy.base_latency;
@@ -77,14 +82,13 @@ CollectivePolicy of_messages(const CollectivePolicy& policy) {
   out.environment = policy.environment;
   return out;
 }
+
+}  // namespace workload
+
+namespace {
+
 CollectivePolicy policy_of(const CollectiveRequest& request, const CollectivePolicy& policy) {
   return request.kind == CollectiveKind::sendrecv ? of_messages(policy) : policy;
-}
-
-CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages) {
-  return memoized([collectives = std::move(collectives), messages = std::move(messages)](const CollectiveRequest& r) {
-    return r.kind == CollectiveKind::sendrecv ? messages(r) : collectives(r);
-  });
 }
 
 /// Names the algorithm that each collective was priced with.
@@ -103,7 +107,32 @@ Diagnostics name_algorithms(StepResult& result, const Fabric& fabric, const Coll
   return {};
 }
 
-/// The stage that the result tells of: the one with the most work.
+/// Runs the plan as a timeline; fills what the simulation says.
+Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
+                           StepTimeline* timeline, const EngineWatch& watch) {
+  if (Diagnostics wrong = check_operations(plan.operations(), origins); !wrong.empty()) return wrong;
+  StepSchedule spelled = spell_out(plan);
+  Result<Timeline> run = simulate(fabric, spelled.schedule, {Sharing::max_min, watch});
+  if (!run) return run.errors();
+  result.simulate = to_seconds(run->finish);
+  result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
+  result.breakdown = break_down(spelled.schedule, *run, spelled.of_class[plan.slowest()]);
+  tell_messages_from_bubble(result.breakdown, estimate_step(plan).terms.transfers);
+  result.critical_path = critical_path_of(spelled.schedule, *run, spelled.places);
+  if (timeline) *timeline = {std::move(spelled.schedule), std::move(run).value()};
+  return {};
+}
+
+}  // namespace
+
+namespace workload {
+
+CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages) {
+  return memoized([collectives = std::move(collectives), messages = std::move(messages)](const CollectiveRequest& r) {
+    return r.kind == CollectiveKind::sendrecv ? messages(r) : collectives(r);
+  });
+}
+
 void add_stage(StepResult& result, const StepPlan& plan) {
   const std::size_t stage = plan.slowest();
   result.layer = layer_times(plan.stages[stage]);
@@ -111,44 +140,46 @@ void add_stage(StepResult& result, const StepPlan& plan) {
   result.stage = stage_terms(plan);
 }
 
-/// Waiting for the pipeline is idle time on the rank, whatever it waits for. What messages add to the pipeline is PP
-/// exposed, as in the closed form, also where another boundary's are slow; the rest is the bubble.
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
   const Seconds idle = parts.pp_exposed + parts.bubble;
   parts.pp_exposed = std::min(idle, messages_add);
   parts.bubble = idle - parts.pp_exposed;
 }
 
-/// Runs the plan as a timeline; fills what the simulation says.
-Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
-                           StepTimeline* timeline, const EngineWatch& watch) {
+Diagnostics check_operations(double operations, const Origins& origins) {
   // A named operation takes about 300 bytes: this is 1.5 GB.
   constexpr double most_operations = 5e6;
-  if (plan.operations() > most_operations)
-    return {{origins.of("batch.global_batch"),
-             "the timeline would have " + format_count(plan.operations()) + " operations; at most " +
-                 format_count(most_operations) + " are simulated",
-             "use --method estimate, or fewer micro-batches"}};
-  StepSchedule spelled = spell_out(plan);
-  Result<Timeline> run = simulate(fabric, spelled.schedule, {Sharing::max_min, watch});
-  if (!run) return run.errors();
-  result.simulate = to_seconds(run->finish);
-  result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
-  result.breakdown = break_down(spelled.schedule, *run, spelled.of_stage[plan.slowest()]);
-  tell_messages_from_bubble(result.breakdown, estimate_step(plan).terms.transfers);
-  result.critical_path = critical_path_of(spelled.schedule, *run, spelled.places);
-  if (timeline) *timeline = {std::move(spelled.schedule), std::move(run).value()};
-  return {};
+  if (operations <= most_operations) return {};
+  return {{origins.of("batch.global_batch"),
+           "the timeline would have " + format_count(operations) + " operations; at most " +
+               format_count(most_operations) + " are simulated",
+           "use --method estimate, or fewer micro-batches"}};
 }
 
-/// What the layers below could not do, which knew nothing of a scenario: how its collectives are to be done.
 Diagnostics placed(Diagnostics errors, const Origins& origins) {
   for (Diagnostic& error : errors)
     if (error.where.file.empty()) error.where = origins.of("collectives.algorithm");
   return errors;
 }
 
-}  // namespace
+Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy) {
+  if (Diagnostics wrong = name_algorithms(result, fabric, policy); !wrong.empty()) return wrong;
+  result.operations = layer_operations(in);
+  const LayerTimes& layer = result.layer;
+  if (const Seconds waits = layer.tp_comm + layer.ep_exposed; waits > Seconds{})
+    result.compute_to_communication = (layer.forward + layer.backward - waits - layer.cp_exposed) / waits;
+  const StepRates achieved = rates(in, result.step);
+  result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;
+  result.model_flops_per_gpu = achieved.model_flops_per_gpu;
+  result.mfu = achieved.mfu;
+  result.hfu = achieved.hfu;
+  result.memory_by_stage.clear();
+  add_memory(result, in);
+  result.warnings = warnings(in, fabric, result);
+  return {};
+}
+
+}  // namespace workload
 
 CollectiveTime step_prices(const Fabric& fabric, const CollectivePolicy& policy) {
   return [collectives = by_estimate_at_front(fabric, policy),
@@ -195,19 +226,7 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
     result.step = *result.simulate;
     add_stage(result, *by_engine);
   }
-  if (Diagnostics wrong = name_algorithms(result, fabric, policy); !wrong.empty()) return wrong;
-
-  result.operations = layer_operations(in);
-  const LayerTimes& layer = result.layer;
-  if (const Seconds waits = layer.tp_comm + layer.ep_exposed; waits > Seconds{})
-    result.compute_to_communication = (layer.forward + layer.backward - waits - layer.cp_exposed) / waits;
-  const StepRates achieved = rates(in, result.step);
-  result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;
-  result.model_flops_per_gpu = achieved.model_flops_per_gpu;
-  result.mfu = achieved.mfu;
-  result.hfu = achieved.hfu;
-  add_memory(result, in);
-  result.warnings = warnings(in, fabric, result);
+  if (Diagnostics wrong = complete(result, in, fabric, policy); !wrong.empty()) return wrong;
   return result;
 }
 

@@ -35,10 +35,12 @@ Seconds sum_over(const StagePlan& stage, Part part) {
 /// The collectives of one stage: each kind and size is priced once and counted.
 class StagePricing {
  public:
-  StagePricing(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage)
-      : in_(in), fabric_(fabric), time_(time), rank_(rank_at(in.layout, {0, stage, 0, 0, 0})) {}
+  /// `own`: a rank whose groups may take longer; null: none.
+  StagePricing(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
+               const OwnPrices* own = nullptr)
+      : in_(in), fabric_(fabric), time_(time), own_(own), rank_(rank_at(in.layout, {0, stage, 0, 0, 0})) {}
 
-  Rank rank() const { return rank_; }
+  Rank rank() const { return own_ == nullptr ? rank_ : own_->rank; }
 
   /// `times` of them per rank and step.
   Seconds tp(CollectiveKind kind, double bytes, std::int64_t times) {
@@ -73,16 +75,13 @@ class StagePricing {
   /// Between the first and the last stage.
   Seconds tied(double bytes) {
     const auto ends = [&](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
-    std::vector<Group> alongside;
-    const GroupOf along = groups_along(Dimension::pp);
-    const Group own = along(in_.layout, rank_);
-    for (const Group& pp : groups_alongside(in_.layout, fabric_, along, own)) alongside.push_back(ends(pp));
-    return add({Dimension::dp,
-                "embedding all_reduce",
-                {CollectiveKind::all_reduce, ends(own), whole(bytes), 0, std::move(alongside)},
-                {},
-                {},
-                1});
+    return add({Dimension::dp, "embedding all_reduce", {}, {}, {}, 1}, [&](Rank rank) {
+      std::vector<Group> alongside;
+      const GroupOf along = groups_along(Dimension::pp);
+      const Group own = along(in_.layout, rank);
+      for (const Group& pp : groups_alongside(in_.layout, fabric_, along, own)) alongside.push_back(ends(pp));
+      return CollectiveRequest{CollectiveKind::all_reduce, ends(own), whole(bytes), 0, std::move(alongside)};
+    });
   }
 
   std::vector<CollectiveCost> costs;
@@ -101,37 +100,51 @@ class StagePricing {
       c.count += times;
       return c.time;
     }
-    return add({dimension,
-                std::move(name),
-                {kind, group, whole(bytes), 0, groups_alongside(in_.layout, fabric_, group_of, group)},
-                {},
-                {},
-                times});
+    return add({dimension, std::move(name), {}, {}, {}, times}, [&](Rank rank) {
+      Group of_rank = group_of(in_.layout, rank);
+      std::vector<Group> alongside = groups_alongside(in_.layout, fabric_, group_of, of_rank);
+      return CollectiveRequest{kind, std::move(of_rank), whole(bytes), 0, std::move(alongside)};
+    });
   }
 
-  Seconds add(CollectiveCost cost) {
+  /// `request`: of a rank.
+  template <class RequestOf>
+  Seconds add(CollectiveCost cost, RequestOf request) {
+    cost.request = request(rank_);
     const Result<Seconds> time = time_(cost.request);
     if (!time) {
       append(errors, time.errors());
       return {};
     }
     cost.time = *time;
+    if (own_ != nullptr) add_own(cost, request(own_->rank));
     costs.push_back(std::move(cost));
     return costs.back().time;
+  }
+
+  void add_own(CollectiveCost& cost, CollectiveRequest request) {
+    if (!own_->differs(request)) return;
+    const Result<Seconds> time = (*own_->time)(request);
+    if (!time) return append(errors, time.errors());
+    if (*time <= cost.time) return;
+    cost.time = *time;
+    cost.request = std::move(request);
   }
 
   const StepInputs& in_;
   const Fabric& fabric_;
   const CollectiveTime& time_;
+  const OwnPrices* own_;
   Rank rank_;
 };
 
 class StageMaker {
  public:
-  StageMaker(const StepInputs& in, StagePricing& pricing, int stage)
+  StageMaker(const StepInputs& in, StagePricing& pricing, int stage, Pace pace = {})
       : in_(in),
         pricing_(pricing),
         stage_(stage),
+        pace_(pace),
         micro_batches_(in.batch.micro_batches(in.layout)),
         message_(tp_bytes(in)) {}
 
@@ -145,6 +158,7 @@ class StageMaker {
     if (in_.model.tied_embeddings && in_.layout.pp > 1 && (has_embedding(in_, stage_) || has_head(in_, stage_)))
       plan_.tied_embedding = pricing_.tied(tied_bytes(in_));
     plan_.optimizer = optimizer_operations(in_, stage_);
+    for (Operation& op : plan_.optimizer) op.time /= pace_.own;
     if (in_.options.optimizer && (in_.options.zero == 1 || in_.options.zero == 2))
       plan_.gather = pricing_.gather(gathered_bytes(in_, stage_), 1) +
                      pricing_.gather_experts(gathered_expert_bytes(in_, stage_), 1);
@@ -221,8 +235,16 @@ class StageMaker {
   }
 
   void add_wait(std::vector<Stretch>& pass, int launches, Category category) const {
-    const Seconds wait = launch_wait(in_, launches, sum(pass));
-    if (wait > Seconds{}) pass.push_back({"wait for launches", category, wait, {}});
+    const Seconds wait = launch_wait(in_, launches, at_slowest(pass));
+    if (wait > Seconds{}) pass.push_back({launch_wait_name, category, wait, {}});
+  }
+
+  /// A pass goes at the pace of the slowest GPU of its groups; faster ones have launched what they wait with.
+  Seconds at_slowest(std::vector<Stretch> pass) const {
+    if (pace_.slowest < pace_.own)
+      for (Stretch& s : pass)
+        if (s.computes()) s.time = s.time * (pace_.own / pace_.slowest);
+    return sum(pass);
   }
 
   std::vector<Stretch> stretches(const std::vector<Segment>& segments, int units) {
@@ -230,6 +252,7 @@ class StageMaker {
     for (const Segment& s : segments) {
       Seconds compute{};
       for (const Operation& op : s.operations) compute += op.time;
+      compute /= pace_.own;
       const std::string name = s.category == Category::recompute ? "recompute " + s.name : s.name;
       const std::int64_t times = std::int64_t{units} * micro_batches_;
       const Seconds ring =
@@ -298,15 +321,17 @@ class StageMaker {
   const StepInputs& in_;
   StagePricing& pricing_;
   int stage_;
+  Pace pace_;
   std::int64_t micro_batches_;
   double message_;
   StagePlan plan_;
 };
 
 /// A boundary's messages: the slowest, because a stage goes on when all its ranks have theirs.
-Result<CollectiveCost> boundary(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage) {
+Result<CollectiveCost> boundary(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
+                                std::optional<Rank> of = {}) {
   CollectiveCost slowest{Dimension::pp, "pp sendrecv", {}, {}, {}, 0};
-  for (CollectiveRequest& request : stage_messages(in.layout, fabric, stage, whole(stage_message_bytes(in)))) {
+  for (CollectiveRequest& request : stage_messages(in.layout, fabric, stage, whole(stage_message_bytes(in)), of)) {
     const Result<Seconds> one = time(request);
     if (!one) return one.errors();
     if (slowest.request.group.size() > 0 && *one <= slowest.time) continue;
@@ -316,10 +341,14 @@ Result<CollectiveCost> boundary(const StepInputs& in, const Fabric& fabric, cons
   return slowest;
 }
 
-/// What the ranks of a receiving stage do with their shares of a message.
-Result<Seconds> message_gather(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage) {
+/// What the ranks of a receiving stage do with their shares of a message: the TP group there of the rank `of`, else the
+/// first.
+Result<Seconds> message_gather(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
+                               std::optional<Rank> of = {}) {
   if (!gathers_messages(in)) return Seconds{};
-  const Group tp = groups_of(in.layout, rank_at(in.layout, {0, stage, 0, 0, 0})).tp;
+  Coordinates at = of ? coordinates(in.layout, *of) : Coordinates{};
+  at.pp = stage;
+  const Group tp = groups_of(in.layout, rank_at(in.layout, at)).tp;
   return time({CollectiveKind::all_gather, tp, whole(tp_bytes(in)), 0,
                groups_alongside(in.layout, fabric, groups_along(Dimension::tp), tp)});
 }
@@ -498,6 +527,34 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   if (!errors.empty()) return errors;
   if (Diagnostics wrong = add_transfers(plan, in, fabric, time); !wrong.empty()) return wrong;
   return plan;
+}
+
+Result<StagePlan> make_stage(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
+                             Pace pace, const OwnPrices& own) {
+  StagePricing pricing(in, fabric, time, stage, &own);
+  StagePlan plan = StageMaker(in, pricing, stage, pace).make();
+  if (!pricing.errors.empty()) return pricing.errors;
+  plan.collectives = std::move(pricing.costs);
+  return plan;
+}
+
+Result<Transfer> make_transfer(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
+                               const OwnPrices& own) {
+  const auto transfer = [&](const CollectiveTime& of, std::optional<Rank> rank) -> Result<Transfer> {
+    Result<CollectiveCost> cost = boundary(in, fabric, of, stage, rank);
+    if (!cost) return cost.errors();
+    const Result<Seconds> gather = message_gather(in, fabric, of, (stage + 1) % in.layout.pp, rank);
+    if (!gather) return gather.errors();
+    return Transfer{cost->time + *gather, std::move(cost).value()};
+  };
+  Result<Transfer> usual = transfer(time, {});
+  if (!usual) return usual.errors();
+  const std::vector<CollectiveRequest> messages =
+      stage_messages(in.layout, fabric, stage, whole(stage_message_bytes(in)), own.rank);
+  if (std::none_of(messages.begin(), messages.end(), own.differs)) return usual;
+  Result<Transfer> here = transfer(*own.time, own.rank);
+  if (!here) return here.errors();
+  return here->time > usual->time ? here : usual;
 }
 
 }  // namespace collcast::workload

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +39,9 @@ struct Stretch {
     return beside_is == of ? beside : Seconds{};
   }
 };
+
+/// Of the stretch that ends a pass whose kernels are over before the CPU has launched them.
+inline constexpr const char* launch_wait_name = "wait for launches";
 
 struct UnitWork {
   std::vector<Stretch> forward, backward;
@@ -109,6 +114,28 @@ struct StepPlan {
 /// `inputs` has passed check_step.
 Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const CollectiveTime&);
 
+/// How fast a rank computes, of what its GPU can: itself, and the slowest of those whose pace it keeps in a pass.
+struct Pace {
+  double own = 1, slowest = 1;
+};
+/// What the groups of one rank take that are not as those of the plan's ranks: the longer of the two counts, so that a
+/// fault never makes a group faster than one without.
+struct OwnPrices {
+  Rank rank;
+  const CollectiveTime* time = nullptr;
+  std::function<bool(const CollectiveRequest&)> differs;
+};
+/// A stage of a rank with prices and a pace of its own, `time` being that of the plan's ranks.
+Result<StagePlan> make_stage(const StepInputs&, const Fabric&, const CollectiveTime& time, int stage, Pace,
+                             const OwnPrices&);
+/// And what the messages between the rank's TP group and that of the next stage take, with the one that takes longest.
+struct Transfer {
+  Seconds time{};
+  CollectiveCost message;
+};
+Result<Transfer> make_transfer(const StepInputs&, const Fabric&, const CollectiveTime& time, int stage,
+                               const OwnPrices&);
+
 /// Rounded up to what a request can say.
 Bytes whole(double bytes);
 
@@ -149,10 +176,11 @@ GroupOf groups_along(Dimension);
 /// the same links.
 std::vector<Group> groups_alongside(const ParallelLayout&, const Fabric&, GroupOf, const Group& group);
 
-/// The messages of the first replica's ranks of `stage` to their peers of the next (of the last stage: of the first),
-/// one request per TP rank. Each
-/// pair sends both ways at once (activations on, gradients back), as it does in the steady state of 1F1B, and
-/// beside it all pairs of this boundary with a rank on the same nodes.
-std::vector<CollectiveRequest> stage_messages(const ParallelLayout&, const Fabric&, int stage, Bytes message);
+/// The messages of a TP group of `stage`, that of the rank `of` (else the first replica's), to their peers of the next
+/// (of the last stage: of the first), one request per TP rank. Each pair sends both ways at once (activations on,
+/// gradients back), as it does in the steady state of 1F1B, and beside it all pairs of this boundary with a rank on the
+/// same nodes.
+std::vector<CollectiveRequest> stage_messages(const ParallelLayout&, const Fabric&, int stage, Bytes message,
+                                              std::optional<Rank> of = {});
 
 }  // namespace collcast::workload

@@ -58,14 +58,14 @@ std::vector<Group> groups_alongside(const ParallelLayout& layout, const Fabric& 
 }
 
 std::vector<CollectiveRequest> stage_messages(const ParallelLayout& layout, const Fabric& fabric, int stage,
-                                              Bytes message) {
+                                              Bytes message, std::optional<Rank> of) {
   const auto at_stage = [&](Rank r, int pp) {
     Coordinates c = coordinates(layout, r);
     c.pp = pp;
     return rank_at(layout, c);
   };
   const int next = (stage + 1) % layout.pp;
-  const Group senders = groups_of(layout, rank_at(layout, {0, stage, 0, 0, 0})).tp;
+  const Group senders = groups_of(layout, of ? at_stage(*of, stage) : rank_at(layout, {0, stage, 0, 0, 0})).tp;
   std::vector<Rank> near = senders.ranks();
   for (const Rank r : senders.ranks()) near.push_back(at_stage(r, next));
 

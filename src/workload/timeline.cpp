@@ -17,22 +17,13 @@ struct StageStreams {
 
 class Spelling {
  public:
-  explicit Spelling(const StepPlan& plan) : plan_(plan), states_(plan.stages.size()) {
-    result_.of_stage.resize(plan.stages.size());
-    for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-      State& s = states_[i];
-      const auto stream = [&](const char* name) { return schedule().add_stream({name, plan.stages[i].rank}); };
-      s.streams = {
-          stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}, {}};
-      if (has(plan.stages[i], Category::cp)) s.streams.cp = stream("cp");
-      if (has(plan.stages[i], Category::ep)) s.streams.ep = stream("ep");
-      s.order = stage_order(plan.schedule, static_cast<int>(plan.stages.size()), static_cast<int>(i),
-                            plan.micro_batches, plan.chunks);
-      const std::vector<std::optional<OpId>> none(static_cast<std::size_t>(plan.micro_batches) *
-                                                  static_cast<std::size_t>(plan.chunks));
-      s.activations = none;
-      s.gradients = none;
-      s.unit_done.resize(plan.stages[i].units.size());
+  explicit Spelling(const ClassedPlan& all)
+      : all_(all), plan_(all.plan), stages_(all.stages.size()), states_(all.classes.size()) {
+    result_.of_class.resize(states_.size());
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      stages_[i].order = stage_order(plan_.schedule, static_cast<int>(stages_.size()), static_cast<int>(i),
+                                     plan_.micro_batches, plan_.chunks);
+      for (const std::size_t c : all.stages[i].classes) begin(c);
     }
   }
 
@@ -40,26 +31,49 @@ class Spelling {
     // An operation waits only for existing ones: each stage goes on as far as what it waits for is there.
     for (bool more = true; more;) {
       more = false;
-      for (std::size_t i = 0; i < states_.size(); ++i)
+      for (std::size_t i = 0; i < stages_.size(); ++i)
         while (take_turn(i)) more = true;
     }
-    for (const State& s : states_) check(s.done == s.order.size(), "a pipeline order never waits for itself");
+    for (const StageState& s : stages_) check(s.done == s.order.size(), "a pipeline order never waits for itself");
     exchange_gradients();
     update();
     return std::move(result_);
   }
 
  private:
-  struct State {
-    StageStreams streams;
+  using Ready = std::optional<OpId>;
+
+  struct StageState {
     std::vector<Turn> order;
     std::size_t done = 0;
-    std::vector<std::optional<OpId>> activations, gradients;  ///< by chunk and micro-batch: the message's arrival
-    std::optional<OpId> last;                                 ///< of the stage's own work
-    std::optional<OpId> beside;                               ///< messages beside it
-    std::vector<std::optional<OpId>> unit_done;               ///< last backward of each unit
-    std::optional<OpId> reduced;  ///< ZeRO-2 and 3: the last gradients of the micro-batch before
   };
+  /// Of a class.
+  struct State {
+    StageStreams streams;
+    std::vector<Ready> activations, gradients;  ///< by chunk and micro-batch: the message's arrival
+    Ready last;                                 ///< of its own work
+    Ready beside;                               ///< messages beside it
+    std::vector<Ready> unit_done;               ///< last backward of each unit
+    Ready reduced;                              ///< ZeRO-2 and 3: the last gradients of the micro-batch before
+    std::array<Ready, 2> others;                ///< that the next stretch waits for besides
+    std::vector<After> ready;                   ///< what the stretch that is being added waits for
+    Ready bucket;                               ///< the last of an exchange
+    Ready gathered, next_gathered, pass_reduced, next_reduced;  ///< ZeRO-3: of the pass, and of the one after it
+  };
+
+  void begin(std::size_t c) {
+    const StagePlan& plan = all_.of(c);
+    State& s = states_[c];
+    const auto stream = [&](const char* name) { return schedule().add_stream({name, all_.classes[c].first}); };
+    s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}, {}};
+    if (has(plan, Category::cp)) s.streams.cp = stream("cp");
+    if (has(plan, Category::ep)) s.streams.ep = stream("ep");
+    const std::vector<Ready> none(static_cast<std::size_t>(plan_.micro_batches) *
+                                  static_cast<std::size_t>(plan_.chunks));
+    s.activations = none;
+    s.gradients = none;
+    s.unit_done.resize(plan.units.size());
+  }
 
   static bool has(const StagePlan& stage, Category category) {
     for (const UnitWork& work : stage.works)
@@ -75,51 +89,88 @@ class Spelling {
   }
 
   Schedule& schedule() { return result_.schedule; }
+  const std::vector<std::size_t>& classes(std::size_t stage) const { return all_.stages[stage].classes; }
+  /// All classes of a stage have the same units.
+  const StagePlan& lead(std::size_t stage) const { return all_.of(classes(stage).front()); }
 
-  OpId add(std::size_t stage, StreamId stream, Work work, std::vector<After> after, std::string name, Category category,
-           Doing doing, int number = 0, int chunk = -1) {
+  const std::vector<Join>& joins(std::size_t stage, Category category) const {
+    const StageClasses& of = all_.stages[stage];
+    return category == Category::cp ? of.cp : category == Category::ep ? of.ep : of.tp;
+  }
+
+  /// What several classes do together is done by each.
+  OpId add(const Join& members, StreamId stream, Work work, std::vector<After> after, std::string name,
+           Category category, Doing doing, int number = 0, int chunk = -1) {
     const OpId op = schedule().add(stream, work, after, {std::move(name), std::string(to_string(category))});
-    result_.of_stage[stage].push_back(op);
-    result_.places.push_back({static_cast<int>(stage), doing, number, chunk});
+    for (const std::size_t c : members) result_.of_class[c].push_back(op);
+    result_.places.push_back({all_.classes[members.front()].stage, doing, number, chunk});
     return op;
   }
 
-  static std::vector<After> after(std::initializer_list<std::optional<OpId>> ops) {
+  static std::vector<After> after(std::initializer_list<Ready> ops) {
     std::vector<After> list;
-    for (const std::optional<OpId>& op : ops)
+    for (const Ready& op : ops)
       if (op) list.push_back({*op});
     return list;
   }
 
+  /// What all members wait for, each once.
+  template <class Waits>
+  static std::vector<After> joined(const Join& members, Waits waits) {
+    std::vector<After> list;
+    for (const std::size_t c : members)
+      for (const After& one : waits(c)) {
+        const bool known = std::any_of(list.begin(), list.end(), [&](const After& a) { return a.op == one.op; });
+        if (!known) list.push_back(one);
+      }
+    return list;
+  }
+
+  /// The longest of the members' times.
+  template <class Time>
+  static Seconds longest(const Join& members, Time time) {
+    Seconds most{};
+    for (const std::size_t c : members) most = std::max(most, time(c));
+    return most;
+  }
+
   /// False if the stage is through, or waits for a message that is not there yet.
   bool take_turn(std::size_t i) {
-    State& s = states_[i];
-    if (s.done == s.order.size()) return false;
-    const Turn turn = s.order[s.done];
+    StageState& stage = stages_[i];
+    if (stage.done == stage.order.size()) return false;
+    const Turn turn = stage.order[stage.done];
     // Weight gradients wait for their backward only, which was before.
-    const bool begins = turn.weights || (turn.backward ? i + 1 == states_.size() && turn.chunk + 1 == plan_.chunks
+    const bool begins = turn.weights || (turn.backward ? i + 1 == stages_.size() && turn.chunk + 1 == plan_.chunks
                                                        : i == 0 && turn.chunk == 0);
-    std::optional<OpId> message = (turn.backward ? s.gradients : s.activations)[index(turn.chunk, turn.micro_batch)];
-    if (!begins && !message) return false;
-    if (turn.weights) message.reset();
+    // All classes of a stage get their messages in the same turn of the sender's.
+    if (!begins && !message(classes(i).front(), turn)) return false;
 
+    for (const std::size_t c : classes(i))
+      states_[c].others = {turn.weights ? Ready() : message(c, turn), states_[c].reduced};
     if (plan_.zero == 3) {
       pass_sharded_units(i, turn);
     } else {
       for (const std::size_t u : units_of(i, turn)) {
-        pass_unit(i, u, turn, {message, s.reduced});
-        message.reset();
+        pass_unit(i, u, turn);
+        for (const std::size_t c : classes(i)) states_[c].others = {Ready(), states_[c].reduced};
       }
     }
-    if (plan_.zero == 2 && turn.backward) s.reduced = exchange_buckets(i, title(turn) + " ");
-    ++s.done;
+    if (plan_.zero == 2 && turn.backward) {
+      exchange_buckets(i, title(turn) + " ");
+      for (const std::size_t c : classes(i)) states_[c].reduced = states_[c].bucket;
+    }
+    ++stage.done;
     if (!turn.weights) send(i, turn);
     return true;
   }
 
+  const Ready& message(std::size_t c, const Turn& turn) const {
+    return (turn.backward ? states_[c].gradients : states_[c].activations)[index(turn.chunk, turn.micro_batch)];
+  }
+
   /// In the order of the pass.
   std::vector<std::size_t> units_of(std::size_t i, const Turn& turn) const {
-    const std::vector<Unit>& all = plan_.stages[i].units;
+    const std::vector<Unit>& all = lead(i).units;
     std::vector<std::size_t> units;
     for (std::size_t u = 0; u < all.size(); ++u)
       if (all[u].chunk == turn.chunk) units.push_back(u);
@@ -127,87 +178,140 @@ class Spelling {
     return units;
   }
 
+  const std::vector<Stretch>& stretches(std::size_t c, std::size_t u, const Turn& turn) const {
+    const UnitWork& work = all_.of(c).work(all_.of(c).units[u]);
+    return turn.weights ? work.weights : turn.backward ? work.backward : work.forward;
+  }
+
   /// One unit's forward or backward; it also waits for `others`.
-  void pass_unit(std::size_t i, std::size_t u, const Turn& turn, std::array<std::optional<OpId>, 2> others) {
-    State& s = states_[i];
-    const StagePlan& stage = plan_.stages[i];
-    const Unit& unit = stage.units[u];
-    const UnitWork& unit_work = stage.work(unit);
-    for (const Stretch& stretch : turn.weights    ? unit_work.weights
-                                  : turn.backward ? unit_work.backward
-                                                  : unit_work.forward) {
-      const std::vector<After> ready = after({s.last, s.beside, others[0], others[1]});
-      const auto pass = [&](StreamId stream, Work work, const char* what, Category category) {
-        return add(i, stream, work, ready, title(turn) + " " + unit.label + " " + stretch.name + what, category,
-                   turn.weights    ? Doing::weights
-                   : turn.backward ? Doing::backward
-                                   : Doing::forward,
-                   turn.micro_batch, told(turn.chunk));
-      };
+  void pass_unit(std::size_t i, std::size_t u, const Turn& turn) {
+    for (std::size_t n = 0; n < stretches(classes(i).front(), u, turn).size(); ++n) pass_stretch(i, u, turn, n);
+    for (const std::size_t c : classes(i)) states_[c].unit_done[u] = states_[c].last;
+  }
+
+  void pass_stretch(std::size_t i, std::size_t u, const Turn& turn, std::size_t n) {
+    for (const std::size_t c : classes(i)) {
+      State& s = states_[c];
+      s.ready = after({s.last, s.beside, s.others[0], s.others[1]});
       s.beside.reset();
-      if (stretch.beside > Seconds{})
-        s.beside = pass(stream_of(s.streams, stretch.beside_is), Delay{stretch.beside}, " messages", stretch.beside_is);
-      if (stretch.computes())
-        s.last = pass(s.streams.compute, Compute{stage.rank, stretch.time}, "", stretch.category);
-      else
-        s.last = pass(stream_of(s.streams, stretch.category), Delay{stretch.time}, "", stretch.category);
-      others = {};
+      s.others = {};
     }
-    s.unit_done[u] = s.last;
+    const auto of = [&](std::size_t c) -> const Stretch& { return stretches(c, u, turn)[n]; };
+    const Stretch& first = of(classes(i).front());
+    const std::string name = title(turn) + " " + lead(i).units[u].label + " " + first.name;
+    const auto pass = [&](const Join& members, StreamId stream, Work work, const char* what, Category category) {
+      return add(members, stream, work, joined(members, [&](std::size_t c) { return states_[c].ready; }), name + what,
+                 category,
+                 turn.weights    ? Doing::weights
+                 : turn.backward ? Doing::backward
+                                 : Doing::forward,
+                 turn.micro_batch, told(turn.chunk));
+    };
+    for (const Join& join : joins(i, first.beside_is)) {
+      const Seconds beside = longest(join, [&](std::size_t c) { return of(c).beside; });
+      if (beside == Seconds{}) continue;
+      const StreamId stream = stream_of(states_[join.front()].streams, first.beside_is);
+      const OpId op = pass(join, stream, Delay{beside}, " messages", first.beside_is);
+      for (const std::size_t c : join) states_[c].beside = op;
+    }
+    if (first.computes()) {
+      for (const std::size_t c : classes(i))
+        states_[c].last =
+            pass({c}, states_[c].streams.compute, Compute{all_.classes[c].first, of(c).time}, "", first.category);
+      return;
+    }
+    for (const Join& join : joins(i, first.category)) {
+      const Seconds time = longest(join, [&](std::size_t c) { return of(c).time; });
+      const OpId op =
+          pass(join, stream_of(states_[join.front()].streams, first.category), Delay{time}, "", first.category);
+      for (const std::size_t c : join) states_[c].last = op;
+    }
   }
 
   /// ZeRO-3: weights and gradients unit by unit, as in sharded.hpp.
   void pass_sharded_units(std::size_t i, const Turn& turn) {
-    State& s = states_[i];
     const std::vector<std::size_t> units = units_of(i, turn);
     const bool gathers = !turn.backward || plan_.reshard;
-    std::optional<OpId> gathered, reduced = s.reduced;
-    if (!turn.backward) gathered = gather_unit(i, units.front(), turn, {s.last, s.reduced});
+    for (const std::size_t c : classes(i)) {
+      State& s = states_[c];
+      s.gathered.reset();
+      s.next_gathered.reset();
+      s.pass_reduced = s.reduced;
+    }
+    if (!turn.backward) gather_unit(i, units.front(), turn, &State::reduced);
+    for (const std::size_t c : classes(i)) states_[c].gathered = states_[c].next_gathered;
     for (std::size_t n = 0; n < units.size(); ++n) {
       const bool more = gathers && n + 1 < units.size();
-      std::optional<OpId> next_gathered, next_reduced;
+      for (const std::size_t c : classes(i)) {
+        states_[c].next_gathered.reset();
+        states_[c].next_reduced.reset();
+      }
       if (plan_.overlap_dp) {
-        if (turn.backward && n > 0) next_reduced = reduce_unit(i, units[n - 1], turn);
-        if (more) next_gathered = gather_unit(i, units[n + 1], turn, {s.last, {}});
+        if (turn.backward && n > 0) reduce_unit(i, units[n - 1], turn);
+        if (more) gather_unit(i, units[n + 1], turn, nullptr);
       }
-      pass_unit(i, units[n], turn, {gathered, reduced});
-      reduced = next_reduced;
+      for (const std::size_t c : classes(i)) states_[c].others = {states_[c].gathered, states_[c].pass_reduced};
+      pass_unit(i, units[n], turn);
+      for (const std::size_t c : classes(i)) states_[c].pass_reduced = states_[c].next_reduced;
       if (!plan_.overlap_dp) {
-        if (turn.backward) reduced = reduce_unit(i, units[n], turn);
-        if (more) next_gathered = gather_unit(i, units[n + 1], turn, {s.last, reduced});
+        if (turn.backward) reduce_unit(i, units[n], turn);
+        for (const std::size_t c : classes(i)) states_[c].pass_reduced = states_[c].next_reduced;
+        if (more) gather_unit(i, units[n + 1], turn, &State::pass_reduced);
       }
-      gathered = next_gathered;
+      for (const std::size_t c : classes(i)) states_[c].gathered = states_[c].next_gathered;
     }
-    if (turn.backward) s.reduced = plan_.overlap_dp ? reduce_unit(i, units.back(), turn) : reduced;
+    if (!turn.backward) return;
+    for (const std::size_t c : classes(i)) states_[c].next_reduced = states_[c].pass_reduced;
+    if (plan_.overlap_dp) {
+      for (const std::size_t c : classes(i)) states_[c].next_reduced.reset();
+      reduce_unit(i, units.back(), turn);
+    }
+    for (const std::size_t c : classes(i)) states_[c].reduced = states_[c].next_reduced;
   }
 
-  std::optional<OpId> gather_unit(std::size_t i, std::size_t u, const Turn& turn,
-                                  std::array<std::optional<OpId>, 2> others) {
-    const Unit& unit = plan_.stages[i].units[u];
-    const Seconds time = plan_.stages[i].work(unit).gather;
-    if (time == Seconds{}) return {};
-    return add(i, states_[i].streams.dp, Delay{time}, after({others[0], others[1]}),
-               title(turn) + " " + unit.label + " weight gather", Category::dp, Doing::gather);
+  /// After the work so far, and `besides`; leaves it in next_gathered.
+  void gather_unit(std::size_t i, std::size_t u, const Turn& turn, Ready State::*besides) {
+    for (const Join& join : all_.stages[i].shard) {
+      const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).gather; });
+      if (time == Seconds{}) continue;
+      const auto waits = [&](std::size_t c) {
+        return after({states_[c].last, besides == nullptr ? Ready() : states_[c].*besides});
+      };
+      const OpId op = add(join, states_[join.front()].streams.dp, Delay{time}, joined(join, waits),
+                          title(turn) + " " + lead(i).units[u].label + " weight gather", Category::dp, Doing::gather);
+      for (const std::size_t c : join) states_[c].next_gathered = op;
+    }
   }
 
-  /// After the unit's backward, which is the last work so far.
-  std::optional<OpId> reduce_unit(std::size_t i, std::size_t u, const Turn& turn) {
-    const Unit& unit = plan_.stages[i].units[u];
-    const Seconds time = plan_.stages[i].work(unit).reduce;
-    if (time == Seconds{}) return {};
-    return add(i, states_[i].streams.dp, Delay{time}, after({states_[i].last}),
-               title(turn) + " " + unit.label + " gradient reduction", Category::dp, Doing::reduction);
+  /// After the unit's backward, which is the last work so far; leaves it in next_reduced.
+  void reduce_unit(std::size_t i, std::size_t u, const Turn& turn) {
+    for (const Join& join : all_.stages[i].dp) {
+      const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).reduce; });
+      if (time == Seconds{}) continue;
+      const OpId op =
+          add(join, states_[join.front()].streams.dp, Delay{time},
+              joined(join, [&](std::size_t c) { return after({states_[c].last}); }),
+              title(turn) + " " + lead(i).units[u].label + " gradient reduction", Category::dp, Doing::reduction);
+      for (const std::size_t c : join) states_[c].next_reduced = op;
+    }
   }
 
-  std::optional<OpId> exchange_buckets(std::size_t i, const std::string& of) {
-    const State& s = states_[i];
-    const StagePlan& stage = plan_.stages[i];
-    std::optional<OpId> bucket;
-    for (std::size_t b = 0; b < stage.buckets.size(); ++b)
-      bucket = add(i, s.streams.dp, Delay{stage.buckets[b].time},
-                   after({plan_.overlap_dp ? s.unit_done[stage.buckets[b].unit] : s.last}),
-                   of + "gradient bucket " + std::to_string(b), Category::dp, Doing::bucket, static_cast<int>(b));
-    return bucket;
+  /// Leaves the last one in `bucket`.
+  void exchange_buckets(std::size_t i, const std::string& of) {
+    for (const std::size_t c : classes(i)) states_[c].bucket.reset();
+    for (std::size_t b = 0; b < lead(i).buckets.size(); ++b) {
+      const std::size_t unit = lead(i).buckets[b].unit;
+      for (const Join& join : all_.stages[i].dp) {
+        const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).buckets[b].time; });
+        const auto waits = [&](std::size_t c) {
+          return after({plan_.overlap_dp ? states_[c].unit_done[unit] : states_[c].last});
+        };
+        const OpId op =
+            add(join, states_[join.front()].streams.dp, Delay{time}, joined(join, waits),
+                of + "gradient bucket " + std::to_string(b), Category::dp, Doing::bucket, static_cast<int>(b));
+        for (const std::size_t c : join) states_[c].bucket = op;
+      }
+    }
   }
 
   std::size_t index(int chunk, int micro_batch) const {
@@ -224,62 +328,87 @@ class Spelling {
 
   /// To the stage's neighbour, and between chunks round to the other end.
   void send(std::size_t i, const Turn& turn) {
-    const std::size_t last = states_.size() - 1;
+    const std::size_t last = stages_.size() - 1;
     const bool round = turn.backward ? i == 0 : i == last;
     const int chunk = !round ? turn.chunk : turn.backward ? turn.chunk - 1 : turn.chunk + 1;
     if (chunk < 0 || chunk == plan_.chunks) return;
-    State& s = states_[i];
     const std::size_t to = turn.backward ? (i == 0 ? last : i - 1) : (i == last ? 0 : i + 1);
-    const StreamId stream = !plan_.overlap_pp ? s.streams.compute : turn.backward ? s.streams.previous : s.streams.next;
-    const OpId message = add(i, stream, Delay{plan_.transfer[turn.backward ? to : i]}, after({s.last}),
-                             title(turn) + " to stage " + std::to_string(to), Category::pp,
-                             turn.backward ? Doing::message_back : Doing::message_on, turn.micro_batch);
-    result_.of_stage[to].push_back(message);
-    (turn.backward ? states_[to].gradients : states_[to].activations)[index(chunk, turn.micro_batch)] = message;
-    if (!plan_.overlap_pp) s.last = message;
+    // Gradients go the activations' way back. A TP group's messages are one: its stage goes on when all are there.
+    const std::vector<StageClasses::Message>& ways = all_.stages[turn.backward ? to : i].next;
+    for (std::size_t j = 0; j < ways.size(); ++j)
+      send(turn, to, index(chunk, turn.micro_batch), all_.stages[i].tp[turn.backward ? ways[j].to : j],
+           all_.stages[to].tp[turn.backward ? j : ways[j].to], ways[j].time);
+  }
+
+  void send(const Turn& turn, std::size_t to, std::size_t slot, const Join& senders, const Join& receivers,
+            Seconds time) {
+    const StageStreams& streams = states_[senders.front()].streams;
+    const StreamId stream = !plan_.overlap_pp ? streams.compute : turn.backward ? streams.previous : streams.next;
+    const OpId message =
+        add(senders, stream, Delay{time}, joined(senders, [&](std::size_t c) { return after({states_[c].last}); }),
+            title(turn) + " to stage " + std::to_string(to), Category::pp,
+            turn.backward ? Doing::message_back : Doing::message_on, turn.micro_batch);
+    for (const std::size_t c : receivers) {
+      result_.of_class[c].push_back(message);
+      (turn.backward ? states_[c].gradients : states_[c].activations)[slot] = message;
+    }
+    if (plan_.overlap_pp) return;
+    for (const std::size_t c : senders) states_[c].last = message;
   }
 
   void exchange_gradients() {
-    for (std::size_t i = 0; i < states_.size(); ++i) {
-      const std::optional<OpId> done = plan_.zero >= 2 ? states_[i].reduced : exchange_buckets(i, "");
-      gradients_done_.push_back(done ? done : states_[i].last);
+    gradients_done_.resize(states_.size());
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      if (plan_.zero < 2) exchange_buckets(i, "");
+      for (const std::size_t c : classes(i)) {
+        const Ready done = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
+        gradients_done_[c] = done ? done : states_[c].last;
+      }
     }
-    const Seconds tied = std::max(plan_.stages.front().tied_embedding, plan_.stages.back().tied_embedding);
-    if (tied == Seconds{}) return;
-    const OpId op =
-        add(0, states_.front().streams.dp, Delay{tied}, after({gradients_done_.front(), gradients_done_.back()}),
-            "embedding gradients", Category::dp, Doing::tied);
-    if (states_.size() > 1) result_.of_stage.back().push_back(op);
-    gradients_done_.front() = gradients_done_.back() = op;
+    for (const ClassedPlan::Tied& tied : all_.tied) {
+      const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time},
+                          after({gradients_done_[tied.front], gradients_done_[tied.back]}), "embedding gradients",
+                          Category::dp, Doing::tied);
+      result_.of_class[tied.back].push_back(op);
+      gradients_done_[tied.front] = gradients_done_[tied.back] = op;
+    }
   }
 
   void update() {
-    if (plan_.stages.front().optimizer.empty()) return;
+    if (lead(0).optimizer.empty()) return;
     std::vector<After> all;
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      for (const After& op : after({states_[i].last, gradients_done_[i]})) all.push_back(op);
+    for (std::size_t i = 0; i < stages_.size(); ++i)
+      for (const std::size_t c : classes(i))
+        for (const After& op : after({states_[c].last, gradients_done_[c]})) all.push_back(op);
     const OpId norm =
         schedule().add(Delay{}, all, {"gradient norm of all ranks", std::string(to_string(Category::optimizer))});
     result_.places.push_back({0, Doing::optimizer, 0, -1});
-    for (std::size_t i = 0; i < states_.size(); ++i) {
-      State& s = states_[i];
-      const StagePlan& stage = plan_.stages[i];
-      for (const Operation& op : stage.optimizer)
-        s.last = add(i, s.streams.compute, Compute{stage.rank, op.time}, after({norm}), op.name, Category::optimizer,
-                     Doing::optimizer);
-      if (stage.gather > Seconds{})
-        add(i, s.streams.dp, Delay{stage.gather}, after({s.last}), "parameter gather", Category::dp, Doing::gather);
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      for (const std::size_t c : classes(i))
+        for (const Operation& op : all_.of(c).optimizer)
+          states_[c].last = add({c}, states_[c].streams.compute, Compute{all_.classes[c].first, op.time}, after({norm}),
+                                op.name, Category::optimizer, Doing::optimizer);
+      for (const Join& join : all_.stages[i].shard) {
+        const Seconds gather = longest(join, [&](std::size_t c) { return all_.of(c).gather; });
+        if (gather == Seconds{}) continue;
+        add(join, states_[join.front()].streams.dp, Delay{gather},
+            joined(join, [&](std::size_t c) { return after({states_[c].last}); }), "parameter gather", Category::dp,
+            Doing::gather);
+      }
     }
   }
 
+  const ClassedPlan& all_;
   const StepPlan& plan_;
+  std::vector<StageState> stages_;
   std::vector<State> states_;
-  std::vector<std::optional<OpId>> gradients_done_;
+  std::vector<Ready> gradients_done_;  ///< by class
   StepSchedule result_;
 };
 
 }  // namespace
 
-StepSchedule spell_out(const StepPlan& plan) { return Spelling(plan).run(); }
+StepSchedule spell_out(const ClassedPlan& plan) { return Spelling(plan).run(); }
+StepSchedule spell_out(const StepPlan& plan) { return spell_out(as_classes(plan)); }
 
 }  // namespace collcast::workload

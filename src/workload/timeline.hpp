@@ -1,20 +1,23 @@
-// A StepPlan spelled out as operations: per stage a compute stream, a stream of its TP group, one for messages
-// in each direction and one of its DP group; events order them.
+// A step spelled out as operations: per class of ranks a compute stream, a stream of its TP group, one for messages
+// in each direction and one of its DP group; events order them. What classes do together is one operation, which waits
+// for all of them, on a stream of the first.
 #pragma once
 
 #include <vector>
 
 #include "collcast/schedule/schedule.hpp"
+#include "workload/classed_plan.hpp"
 #include "workload/critical.hpp"
-#include "workload/plan.hpp"
 
 namespace collcast::workload {
 
 struct StepSchedule {
   Schedule schedule;
-  std::vector<std::vector<OpId>> of_stage;  ///< what each stage does, and the messages that it gets
+  std::vector<std::vector<OpId>> of_class;  ///< what each class (of a StepPlan: stage) does, and the messages it gets
   std::vector<Place> places;                ///< by OpId
 };
+StepSchedule spell_out(const ClassedPlan&);
+/// All ranks of a stage alike.
 StepSchedule spell_out(const StepPlan&);
 
 }  // namespace collcast::workload

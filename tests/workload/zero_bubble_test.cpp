@@ -33,7 +33,7 @@ Seconds longest_stage(const StepPlan& plan) {
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     std::optional<SimTime> first;
     SimTime last{};
-    for (const OpId op : spelled.of_stage[i]) {
+    for (const OpId op : spelled.of_class[i]) {
       if (spelled.schedule.category(op) == to_string(Category::pp)) continue;
       if (!first || run.ops[op.value()].start < *first) first = run.ops[op.value()].start;
       last = std::max(last, run.ops[op.value()].finish);

@@ -1,0 +1,59 @@
+// A step on a machine with faults beside the step without them: what they cost, and who waits for whom.
+//
+// Every rank is simulated, ranks that are alike once: a slow GPU holds up its TP group at every layer, its pipeline at
+// every micro-batch, and all other replicas at the exchange of gradients. Collectives take what they take on the
+// faulty links for the groups that come near one, and as without faults elsewhere, never less. The closed form is
+// coarser: it has every replica as slow as the slowest one of each stage, and is an upper bound where several differ.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collcast/topology/faults.hpp"
+#include "collcast/workload/step.hpp"
+
+namespace collcast {
+
+/// Idle time of a rank by what ends it.
+struct RankWaits {
+  Seconds tp{}, cp{}, ep{};  ///< for the slowest of its group
+  Seconds pipeline{};        ///< for messages, or its turn
+  Seconds gradients{};       ///< for the other replicas' gradients
+  Seconds norm{};            ///< for all gradients, before the optimizer
+  Seconds end{};             ///< until the last rank is through
+  Seconds total() const { return tp + cp + ep + pipeline + gradients + norm + end; }
+};
+
+/// Ranks that do the same at the same time.
+struct RankClassTimes {
+  int stage = 0;
+  Rank first;
+  int ranks = 1;
+  double compute = 1;   ///< of their GPUs' speed
+  Breakdown breakdown;  ///< as of a step; its bubble is the sum of the waits
+  RankWaits waits;
+};
+
+struct FaultEffect {
+  std::vector<MachineFault> faults;
+  Seconds step{}, estimate{};  ///< without them
+  std::optional<Seconds> simulate{};
+  Breakdown breakdown;
+  int stage = 0;  ///< that it is of
+  int ranks = 0;
+  std::vector<RankClassTimes> classes;  ///< by stage, then by first rank; none without a simulation
+  std::size_t slowest = 0;              ///< the class that the faulty step's breakdown is of
+};
+
+struct FaultyStep {
+  StepResult result;
+  FaultEffect effect;
+};
+
+/// As forecast_step; `fabric` is the machine without the faults.
+Result<FaultyStep> forecast_faulty_step(const StepInputs&, const Fabric& fabric, std::span<const MachineFault>,
+                                        const CollectivePolicy&, Method, StepTimeline* timeline = nullptr,
+                                        const EngineOptions& engine = {}, const Origins& origins = {});
+
+}  // namespace collcast

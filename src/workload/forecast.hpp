@@ -1,0 +1,30 @@
+// The parts of a forecast that one with faults has as well.
+#pragma once
+
+#include "collcast/workload/step.hpp"
+#include "workload/plan.hpp"
+
+namespace collcast::workload {
+
+/// A message has one way to go: what is asked for collectives is not asked for it, but it begins as they do.
+CollectivePolicy of_messages(const CollectivePolicy&);
+/// Prices of collectives and messages, each asked for once.
+CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages);
+
+/// The stage that the result tells of: the one with the most work.
+void add_stage(StepResult&, const StepPlan&);
+
+/// Waiting for the pipeline is idle time on the rank, whatever it waits for. What messages add to the pipeline is PP
+/// exposed, as in the closed form, also where another boundary's are slow; the rest is the bubble.
+void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add);
+
+/// A timeline that would not fit.
+Diagnostics check_operations(double operations, const Origins&);
+
+/// What the layers below could not do, which knew nothing of a scenario: how its collectives are to be done.
+Diagnostics placed(Diagnostics errors, const Origins&);
+
+/// What follows from the times: algorithms, rates, memory, warnings.
+Diagnostics complete(StepResult&, const StepInputs&, const Fabric&, const CollectivePolicy&);
+
+}  // namespace collcast::workload

@@ -1,0 +1,311 @@
+// Steps on machines with faults: classes against every rank for itself, arithmetic by hand, and the laws.
+#include "collcast/workload/faulty_step.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "../support/dice.hpp"
+#include "inputs.hpp"
+#include "timelines.hpp"
+#include "workload/faulty_plan.hpp"
+#include "workload/timeline.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using namespace collcast::workload;
+
+namespace {
+
+MachineFault slow_gpu(int gpu, double compute) { return {GpuFault{gpu, compute}, {"f", 1, 1}}; }
+
+MachineFault slow_link(const std::string& link, double share) {
+  LinkFault fault;
+  fault.link = link;
+  fault.share = share;
+  return {fault, {"f", 1, 1}};
+}
+
+FaultyStep forecast(const StepInputs& in, const Fabric& fabric, const std::vector<MachineFault>& faults,
+                    Method method = Method::both) {
+  Result<FaultyStep> step = forecast_faulty_step(in, fabric, faults, {}, method);
+  INFO(to_text(step.errors()));
+  REQUIRE(step.ok());
+  return std::move(step).value();
+}
+
+ClassedPlan classed(const StepInputs& in, const FaultyMachine& machine, const CollectiveTime& time, Fold fold_by) {
+  Result<ClassedPlan> plan = make_classed_plan(in, machine, time, fold_by);
+  INFO(to_text(plan.errors()));
+  REQUIRE(plan.ok());
+  return std::move(plan).value();
+}
+
+struct Ran {
+  Timeline timeline;
+  std::map<Rank, SimTime> last;  ///< of each class's first rank: the end of its own last operation
+};
+
+Ran run(const ClassedPlan& plan, const Fabric& fabric) {
+  const StepSchedule spelled = spell_out(plan);
+  Result<Timeline> timeline = simulate(fabric, spelled.schedule);
+  REQUIRE(timeline.ok());
+  Ran out{std::move(timeline).value(), {}};
+  for (std::size_t c = 0; c < plan.classes.size(); ++c)
+    for (const OpId op : spelled.of_class[c])
+      out.last[plan.classes[c].first] = std::max(out.last[plan.classes[c].first], out.timeline.ops[op.value()].finish);
+  return out;
+}
+
+/// The machine of a random case: some slow GPUs, and perhaps slow links near some nodes.
+FaultyMachine sick(Dice& dice, const Fabric& fabric, int world, const CollectiveTime* time) {
+  FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(world), 1), {}, time};
+  for (int i = dice.roll(4); i > 0; --i)
+    machine.speed[static_cast<std::size_t>(dice.roll(world))] = dice.pick({0.5, 0.8, 0.97});
+  if (dice.roll(2) == 0) return machine;
+  machine.touched.resize(static_cast<std::size_t>(fabric.nodes()));
+  machine.touched[static_cast<std::size_t>(dice.roll(fabric.nodes()))] = true;
+  return machine;
+}
+
+/// 1e-5 s and so on, in another order than groups are numbered: groups near a slow link are not alike.
+CollectiveTime unlike() {
+  return [](const CollectiveRequest& request) -> Result<Seconds> {
+    const double by_group = 1 + request.group[0].value() % 3;
+    return Seconds(2e-5 * by_group + static_cast<double>(request.size.value()) / 30e9);
+  };
+}
+
+ParallelLayout random_layout(Dice& dice) {
+  ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 1, 2, 4}), dice.pick({1, 2, 4}));
+  l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp});
+  l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
+  if (l.pp > 1)
+    l.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
+                            PipelineSchedule::zb_h1});
+  if (l.schedule == PipelineSchedule::interleaved) l.vpp = 2;
+  return l;
+}
+
+StepInputs random_inputs(Dice& dice) {
+  const ParallelLayout l = random_layout(dice);
+  StepInputs in = inputs(small_model(), l, 512, 4 * dice.pick({1, 2}));
+  in.options.zero = l.pp == 1 ? dice.roll(4) : dice.roll(2);
+  in.options.overlap_dp = dice.roll(2) == 0;
+  in.options.overlap_pp = dice.roll(2) == 0;
+  in.options.bucket = Bytes(dice.pick({4'000'000, 40'000'000}));
+  in.options.launch = Seconds(dice.pick({0.0, 5e-6, 40e-6}));
+  in.model.tied_embeddings = dice.roll(2) == 0;
+  if (in.options.zero > 0 && l.dp == 4 && dice.roll(2) == 0) in.layout.dp_shard = 2;
+  if (l.pp == 1 && l.dp > 1 && in.options.zero < 2 && dice.roll(3) == 0) {
+    in.model.experts.count = 4;
+    in.model.experts.top_k = 2;
+    in.model.experts.ffn = 2048;
+    in.layout.ep = 2;
+    in.options.overlap_ep = dice.roll(2) == 0;
+  } else if (in.layout.dp_shard == 0 && l.world() <= 16 && dice.roll(3) == 0) {
+    in.layout.cp = 2;
+    in.layout.cp_exchange = dice.pick({ContextExchange::ring, ContextExchange::ulysses});
+    in.options.overlap_cp = dice.roll(2) == 0;
+  }
+  return in;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that are alike once give every rank's times to the picosecond") {
+  const std::uint64_t seed = 20260101;
+  Dice dice(seed);
+  const Fabric fabric = cluster(8);
+  const CollectiveTime healthy = priced(1e-5), here = unlike();
+  int folded_away = 0, tried = 0;
+  for (int round = 0; round < 400; ++round) {
+    const StepInputs in = random_inputs(dice);
+    if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
+    ++tried;
+    const FaultyMachine machine = sick(dice, fabric, in.layout.world(), &here);
+    CAPTURE(seed, round, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep, in.options.zero);
+    const ClassedPlan few = classed(in, machine, healthy, Fold::alike_once);
+    const ClassedPlan all = classed(in, machine, healthy, Fold::every_rank);
+    REQUIRE(all.classes.size() == static_cast<std::size_t>(in.layout.world()));
+    int ranks = 0;
+    for (const RankClass& one : few.classes) ranks += one.ranks;
+    CHECK(ranks == in.layout.world());
+    if (few.classes.size() < all.classes.size()) ++folded_away;
+    const Ran by_class = run(few, fabric), by_rank = run(all, fabric);
+    CHECK(by_class.timeline.finish == by_rank.timeline.finish);
+    for (const auto& [rank, last] : by_class.last) CHECK(last == by_rank.last.at(rank));
+  }
+  CHECK(tried > 200);
+  CHECK(folded_away > 100);
+}
+
+TEST_CASE("without a fault there is one class per stage, and its schedule is that of the plan") {
+  const Fabric fabric = cluster(8);
+  const CollectiveTime time = priced(1e-5);
+  for (const auto& [tp, pp, dp] : {std::tuple(4, 2, 4), std::tuple(2, 4, 2), std::tuple(1, 1, 8)}) {
+    StepInputs in = inputs(small_model(), layout(tp, pp, dp), 512, 8);
+    in.model.tied_embeddings = true;
+    const FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(tp * pp * dp), 1), {}, &time};
+    const ClassedPlan plan = classed(in, machine, time, Fold::alike_once);
+    CHECK(plan.classes.size() == static_cast<std::size_t>(pp));
+    const Timeline by_plan = timeline(planned(in, time), fabric);
+    const Ran by_class = run(plan, fabric), by_rank = run(classed(in, machine, time, Fold::every_rank), fabric);
+    REQUIRE(by_class.timeline.ops.size() == by_plan.ops.size());
+    for (std::size_t op = 0; op < by_plan.ops.size(); ++op)
+      CHECK(by_class.timeline.ops[op].finish == by_plan.ops[op].finish);
+    CHECK(by_rank.timeline.finish == by_plan.finish);
+  }
+}
+
+TEST_CASE("one slow GPU of two replicas: its computing, then the exchange that both wait for") {
+  // TP 1, PP 1, DP 2, one micro-batch, nothing overlaps and no optimizer: a replica computes c, the slow one 2 c, and
+  // the buckets of gradients follow one after the other.
+  const Fabric fabric = cluster(1);
+  StepInputs in = inputs(small_model(), layout(1, 1, 2), 512, 1);
+  in.options.overlap_dp = false;
+  in.options.optimizer = false;
+  const CollectiveTime time = priced(1e-4);
+  const StepPlan plan = planned(in, time);
+  const StageTime work = plan.stages[0].time();
+  Seconds buckets{};
+  for (const Bucket& bucket : plan.stages[0].buckets) buckets += bucket.time;
+  FaultyMachine machine{&fabric, {1, 0.5}, {}, &time};
+  const Ran both = run(classed(in, machine, time, Fold::alike_once), fabric);
+  const double rounding = 1e-12 * static_cast<double>(both.timeline.ops.size());
+  CHECK(to_seconds(both.timeline.finish).count() ==
+        Approx((2 * (work.forward + work.backward) + buckets).count()).margin(rounding).epsilon(0));
+}
+
+TEST_CASE("the fast replica waits for gradients what the slow one computes longer, and TP mates wait in between") {
+  const Fabric fabric = cluster(1);
+  StepInputs in = inputs(small_model(), layout(2, 1, 2), 512, 2);
+  in.options.overlap_dp = false;
+  const FaultyStep step = forecast(in, fabric, {slow_gpu(3, 0.5)});
+  // Ranks 0 and 1 are the fast replica, 1 with the gradients of 3; 2 waits for its mate 3 at every TP collective.
+  REQUIRE(step.effect.classes.size() == 4);
+  const RankClassTimes &fast = step.effect.classes[1], &mate = step.effect.classes[2], &slow = step.effect.classes[3];
+  CHECK(fast.first == Rank(1));
+  CHECK(slow.first == Rank(3));
+  CHECK(slow.compute == 0.5);
+  CHECK(step.effect.slowest == 3);
+  // The slow one computes twice as long as all others, and never waits for them.
+  CHECK(slow.breakdown.compute.count() == Approx(2 * fast.breakdown.compute.count()));
+  CHECK(mate.breakdown.compute.count() == Approx(fast.breakdown.compute.count()));
+  CHECK(slow.waits.gradients.count() == Approx(0).margin(1e-12));
+  CHECK(slow.waits.tp.count() == Approx(0).margin(1e-12));
+  const double longer = (slow.breakdown.compute - fast.breakdown.compute).count();
+  CHECK(fast.waits.gradients.count() == Approx(longer));
+  CHECK(fast.waits.tp.count() == Approx(0).margin(1e-12));
+  // What the slow one computes after the last TP collective its mate waits for with the norm of all gradients.
+  CHECK(mate.waits.tp.count() + mate.waits.norm.count() == Approx(longer));
+  CHECK(mate.waits.tp.count() > 0.9 * longer);
+  // Optimizers are ends of their own: the slow GPU's takes twice as long there too.
+  CHECK((step.result.step - step.effect.step).count() ==
+        Approx(longer + slow.breakdown.optimizer.count() - fast.breakdown.optimizer.count()));
+  for (const RankClassTimes& one : step.effect.classes)
+    CHECK(one.waits.total().count() == Approx(one.breakdown.bubble.count()).margin(1e-15));
+}
+
+TEST_CASE("a slow GPU costs no less than none and no more than all slow, wherever it is") {
+  const Fabric fabric = cluster(2);
+  for (const bool overlap : {false, true}) {
+    for (const double launch : {0.0, 30e-6}) {
+      StepInputs in = inputs(small_model(), layout(2, 2, 4), 512, 4);
+      in.options.overlap_dp = in.options.overlap_pp = overlap;
+      in.options.launch = Seconds(launch);
+      std::vector<MachineFault> all;
+      for (int gpu = 0; gpu < 16; ++gpu) all.push_back(slow_gpu(gpu, 0.7));
+      const FaultyStep most = forecast(in, fabric, all);
+      CHECK(most.effect.classes.size() == 2);
+      for (int gpu = 0; gpu < 16; ++gpu) {
+        const FaultyStep one = forecast(in, fabric, {slow_gpu(gpu, 0.7)});
+        CAPTURE(gpu, overlap, launch);
+        CHECK(one.result.step >= one.effect.step);
+        CHECK(one.result.estimate >= one.effect.estimate);
+        CHECK(one.result.step <= most.result.step);
+        CHECK(one.result.estimate <= most.result.estimate);
+        // Whose replica it is does not matter, and neither does its place in the TP group.
+        CHECK(one.result.step == forecast(in, fabric, {slow_gpu(gpu % 4 / 2 * 2, 0.7)}).result.step);
+      }
+    }
+  }
+}
+
+TEST_CASE("a closed form that has all replicas as slow as the slowest is no less than the simulation") {
+  const Fabric fabric = cluster(2);
+  StepInputs in = inputs(small_model(), layout(2, 2, 4), 512, 1);
+  // One slow GPU: the closed form is as near as without it. Two in different stages of different replicas: a bound. One
+  // micro-batch takes 2 / 0.7 by it, where each pipeline has one slow stage: 1 / 0.7 + 1, by a sixth less.
+  const FaultyStep one = forecast(in, fabric, {slow_gpu(0, 0.7)});
+  CHECK(one.result.estimate.count() == Approx(one.result.step.count()).epsilon(0.01));
+  const FaultyStep two = forecast(in, fabric, {slow_gpu(0, 0.7), slow_gpu(6, 0.7)});
+  CHECK(two.result.estimate.count() > 1.05 * two.result.step.count());
+}
+
+TEST_CASE("a factor of one, a GPU that has no part in the job and a link that nobody uses change nothing") {
+  const Fabric fabric = cluster(2);
+  const StepInputs in = inputs(small_model(), layout(2, 2, 2), 512, 4);  // 8 GPUs of 16
+  const Result<StepResult> healthy = forecast_step(in, fabric, {}, Method::both);
+  REQUIRE(healthy.ok());
+  for (const MachineFault& fault :
+       {slow_gpu(3, 1), slow_gpu(12, 0.5), slow_link("node1.nic3", 0.1), slow_link("node0.nic3", 1)}) {
+    const FaultyStep step = forecast(in, fabric, {fault});
+    INFO(to_text(fault));
+    CHECK(step.result.step == healthy->step);
+    CHECK(step.result.estimate == healthy->estimate);
+    CHECK(step.result.simulated_operations == healthy->simulated_operations);
+    CHECK(step.result.breakdown.bubble == healthy->breakdown.bubble);
+    CHECK(step.result.breakdown.dp_exposed == healthy->breakdown.dp_exposed);
+    CHECK(step.effect.classes.size() == 2);
+    REQUIRE(step.result.collectives.size() == healthy->collectives.size());
+    for (std::size_t c = 0; c < healthy->collectives.size(); ++c) {
+      CHECK(step.result.collectives[c].name == healthy->collectives[c].name);
+      CHECK(step.result.collectives[c].time == healthy->collectives[c].time);
+      CHECK(step.result.collectives[c].count == healthy->collectives[c].count);
+    }
+  }
+}
+
+TEST_CASE("a slow link costs the groups that use it, and the more the slower it is") {
+  const Fabric fabric = cluster(4);
+  StepInputs in = inputs(small_model(), layout(8, 1, 4), 512, 2);
+  in.options.overlap_dp = false;
+  Seconds before = forecast(in, fabric, {}).result.step;
+  for (const double share : {0.9, 0.5, 0.1, 0.01}) {
+    const FaultyStep step = forecast(in, fabric, {slow_link("node2.nic5", share)});
+    CAPTURE(share);
+    CHECK(step.result.step > before);
+    before = step.result.step;
+  }
+  // NVLink of one GPU: the TP group of its node alone is slower, and the others wait for its gradients.
+  const FaultyStep nvlink = forecast(in, fabric, {slow_link("node2.gpu5 -> node2.nvswitch0", 0.25)});
+  CHECK(nvlink.result.step > nvlink.effect.step);
+  REQUIRE(nvlink.effect.classes.size() == 2);
+  CHECK(nvlink.effect.classes[1].first == Rank(16));
+  CHECK(nvlink.effect.classes[1].ranks == 8);
+  CHECK(nvlink.effect.classes[0].waits.gradients > 10 * nvlink.effect.classes[1].waits.gradients);
+}
+
+TEST_CASE("a GPU without NVLink goes over its NIC, and one without any link is refused with its rank") {
+  const Fabric fabric = cluster(2);
+  const StepInputs in = inputs(small_model(), layout(8, 1, 2), 512, 2);
+  const auto failed = [](const std::string& link) {
+    LinkFault fault;
+    fault.link = link;
+    fault.failed = true;
+    return std::vector<MachineFault>{{fault, {"f", 3, 5}}};
+  };
+  const FaultyStep step = forecast(in, fabric, failed("node1.gpu2 <-> node1.nvswitch0"));
+  CHECK(step.result.step > step.effect.step);
+  const auto refusal = [&](const std::string& link) {
+    const Result<FaultyStep> cut = forecast_faulty_step(in, fabric, failed(link), {}, Method::both);
+    REQUIRE(!cut.ok());
+    return to_text(cut.errors());
+  };
+  CHECK(refusal("node1.gpu2").find("f:3:5: error: failed links cut off rank 10 from all others") != std::string::npos);
+  // GPUs pass no traffic on, so nobody else's NIC helps.
+  CHECK(refusal("node1.nic2").find("failed links cut off rank 10 from rank 0") != std::string::npos);
+}
