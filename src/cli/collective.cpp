@@ -12,6 +12,7 @@
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/scenario_options.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
 
@@ -277,6 +278,7 @@ Exit run_collective(const Args& args, const Session& session) {
   report.links = args.links;
   report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
   report.inputs.policy.base_latency = q.base_latency();
+  report.inputs.faults = q.faults;
   const std::vector<Case> cases = make_cases(q, report, errors);
   // What is asked for is known from here on; too large a simulation is refused before any work.
   if (q.simulate && q.method_given) {
@@ -321,6 +323,9 @@ Command add_collective(CLI::App& parent) {
   CLI::App& app =
       *parent.add_subcommand("collective", "time of one collective over sizes, by formula and by simulation");
   add_collective_options(app, args->collective);
+  add_fault_option(app, args->collective.faults,
+                   "a link that is slow or has failed, in the words of a scenario's 'faults'; of library ideal "
+                   "(repeatable)");
   app.add_flag("--chunks-curve", args->chunks_curve, "also the estimate over the number of chunks")
       ->group("Collective");
   app.add_flag("--links", args->links, "also the busiest links of each simulation")->group("Collective");
@@ -335,6 +340,9 @@ Command add_collective(CLI::App& parent) {
       "16MiB\n"
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
       "  collcast collective all_reduce --topology dgx-h100 --library nccl --tuner nccl_tuner.conf\n"
+      "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library ideal --fault 'link: node0.nic3, "
+      "failed: "
+      "true'\n"
       "  collcast collective all_gather --topology ring --ranks 4 --algorithm msccl:mine.xml\n"
       "Ctrl-C prints what is known so far, marked partial, and exits with 130.\n"
       "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"

@@ -95,6 +95,7 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, bool links) {
   report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
   report.inputs.policy.algorithm = "msccl:" + q.brought->name;
   report.inputs.policy.base_latency = q.base_latency();
+  report.inputs.faults = q.faults;
   const Pricing pricing{q, *order};
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {

@@ -210,6 +210,7 @@ void refuse_ideal_options(const CollectiveArgs& args, Diagnostics& errors) {
          "expected --env NCCL_BUFFSIZE=BYTES, or none");
   refuse(args.channels != "auto", "--channels", "NCCL's search finds the channels",
          "expected --env NCCL_MIN_NCHANNELS=C or NCCL_MAX_NCHANNELS=C");
+  refuse(!args.faults.empty(), "--fault", "NCCL's model knows no single links", "expected --library ideal");
   refuse(args.concurrent, "--concurrent", "groups at once are not in library nccl yet",
          "expected --library ideal, or the groups one at a time");
   refuse(args.sharing == "fifo", "--sharing fifo", "NCCL's channels share links fairly", "expected --library ideal");
@@ -234,6 +235,7 @@ bool is_run_by_nccl(const std::string& algorithm, std::optional<CollectiveKind> 
 std::string ideal_option(const CollectiveArgs& args, std::optional<CollectiveKind> kind) {
   if (!args.of_ideal.empty()) return args.of_ideal;
   if (args.concurrent) return "--concurrent";
+  if (!args.faults.empty()) return "--fault";
   if (args.chunks != "auto") return "--chunks";
   if (args.channels != "auto") return "--channels";
   if (args.sharing == "fifo") return "--sharing fifo";
@@ -307,6 +309,27 @@ void check_ranks(const msccl::Algorithm& algorithm, const std::vector<Group>& gr
            fmt::format("expected --groups-of {}, --group or --ranks that names so many", ranks)});
 }
 
+/// Those of --fault, which the machine has from then on.
+std::vector<MachineFault> put_in_faults(const CollectiveArgs& args, std::optional<Machine>& machine,
+                                        Diagnostics& errors) {
+  if (args.faults.empty()) return {};
+  const Result<std::vector<MachineFault>> faults = parse_faults(args.faults);
+  if (!faults) {
+    append(errors, faults.errors());
+    return {};
+  }
+  for (const MachineFault& fault : *faults)
+    if (fault.gpu() != nullptr)
+      errors.push_back({fault.where, "a slow GPU has no effect on a collective, which does not compute",
+                        "expected a fault of a link; 'collcast step --fault' takes both"});
+  if (machine) {
+    const Result<Fabric> faulty = with_faults(machine->fabric, *faults);
+    append(errors, faulty.errors());
+    if (faulty) machine->fabric = *faulty;
+  }
+  return *faults;
+}
+
 }  // namespace
 
 std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const Session& session, Diagnostics& errors) {
@@ -316,6 +339,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   const std::string of_ideal = ideal_option(args, kind);
   const LibraryClues clues{parse_library(args.library, errors), !of_ideal.empty(), is_of_nccl(args)};
   auto machine = load_machine(args.machine, ranks_needed(groups), session, wrong_machine, clues);
+  std::vector<MachineFault> faults = put_in_faults(args, machine, wrong_machine);
   const Library library = machine ? machine->library : chosen_library(clues, Library::ideal);
   const bool is_nccl = library == Library::nccl;
   // Naming a textbook algorithm says what is meant; "also the links" does not.
@@ -386,6 +410,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                          args.concurrent,
                          std::move(machine->calibration),
                          std::move(machine->warnings),
+                         std::move(faults),
                          library,
                          with_files(*environment, files),
                          is_nccl ? nccl::parse_algorithm(args.algorithm) : std::nullopt,

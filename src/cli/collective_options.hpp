@@ -33,6 +33,7 @@ struct CollectiveArgs {
   std::string library;           ///< empty: what people run on the machine
   std::string of_ideal;          ///< another option that asks for what only library ideal has; empty: none
   std::vector<std::string> env;  ///< NAME=VALUE, of library nccl
+  std::vector<std::string> faults;
   NcclFileArgs files;
   std::string method;  ///< empty: both, the simulation where it is quick
   std::string sharing = "max_min";
@@ -54,7 +55,8 @@ struct CollectiveQuestion {
   EngineOptions engine;
   bool concurrent = false;
   std::optional<Calibration> calibration;
-  Diagnostics warnings;  ///< on it
+  Diagnostics warnings;                ///< on it
+  std::vector<MachineFault> faults{};  ///< that the fabric has
   Library library = Library::ideal;
   nccl::Environment environment{};                ///< of library nccl
   std::optional<nccl::Algorithm> nccl_algorithm;  ///< that --algorithm names under it

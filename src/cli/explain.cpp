@@ -137,6 +137,9 @@ Exit explain_step(const Args& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
   const Result<StepReport> report = forecast(args.scenario, session, nullptr);
   if (!report) return refuse(session, report.errors());
+  if (report->faults)
+    return refuse(session, {{report->faults->faults.front().where, "a step with faults is not taken apart",
+                             "expected the step without them; 'collcast step' says what they cost"}});
   return deliver(session, explain(*report), format, args.output);
 }
 

@@ -77,6 +77,9 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
     return Diagnostic{{scenario.file},
                       "a scenario of measured tasks has no layout to plan",
                       "expected a scenario with a model and a batch"};
+  for (const MachineFault& fault : scenario.faults)
+    errors.push_back({fault.where, "a fault has no effect on a plan, which is of machines without",
+                      "leave it out; 'collcast step' says what it costs a layout"});
   std::vector<std::string> notes = keep_to_settings(scenario, args.space, scenario.search);
   override_space(args.space, scenario.search, errors);
   if (!errors.empty()) return errors;

@@ -20,6 +20,7 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   ScenarioOptions out;
   out.search = session.search;
   out.what_if = args.what_if;
+  out.faults = args.faults;
   if (!args.topology.empty()) out.topology = args.topology;
   MachineOptions values;
   values.sets = args.sets;
@@ -65,13 +66,37 @@ Library library_of(const ScenarioArgs& args, const Scenario& scenario, const Ses
   const CollectivePolicy& policy = scenario.collectives;
   LibraryClues clues{parse_library(args.library, errors)};
   if (!clues.named && scenario.library_stated) clues.named = policy.library;
-  clues.of_ideal = policy.names_algorithm() || args.sharing == "fifo" || scenario.sharing == Sharing::fifo;
+  clues.of_ideal = any_of_links(scenario.faults) || policy.names_algorithm() || args.sharing == "fifo" ||
+                   scenario.sharing == Sharing::fifo;
   clues.of_nccl = !args.env.empty();
   Library usual = usual_library(scenario.topology);
   if (!args.overlay.empty())
     if (const Result<Overlay> overlay = read_overlay(args.overlay, session))
       usual = library_with(*overlay, scenario.topology.name, usual);
   return chosen_library(clues, usual);
+}
+
+/// NCCL's model knows what a machine's description says of each kind of link, not single links.
+void check_faults(Scenario& scenario, Diagnostics& errors) {
+  for (const MachineFault& fault : scenario.faults)
+    if (fault.gpu() != nullptr && scenario.step && fault.gpu()->gpu >= scenario.step->layout.world())
+      scenario.warnings.push_back({fault.where,
+                                   fmt::format("GPU {} has no part in a job of {}, and its fault no effect",
+                                               fault.gpu()->gpu, scenario.step->layout.world()),
+                                   ""});
+  for (const MachineFault& fault : scenario.faults) {
+    if (fault.link() == nullptr) continue;
+    if (scenario.collectives.library == Library::nccl) {
+      errors.push_back({fault.where, "a fault of a link has no effect on library nccl, which knows no single links",
+                        "expected library ideal (--library ideal), or a fault of a GPU"});
+    } else if (usual_library(scenario.topology) == Library::nccl && !scenario.library_stated) {
+      scenario.warnings.push_back({fault.where,
+                                   "library nccl knows no single links: this step's collectives are the textbook's, "
+                                   "with and without the faults",
+                                   "--library ideal says that it is meant"});
+      return;
+    }
+  }
 }
 
 /// NCCL takes algorithms, chunks and channels by itself, and has variables.
@@ -173,14 +198,26 @@ void calibrate(const ScenarioArgs& args, const Session& session, Scenario& scena
   scenario.collectives.base_latency = by->base_latency;
 }
 
+/// `effect` receives what the machine's faults do, if it has any.
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
-                            EngineWatch watch) {
+                            EngineWatch watch, std::optional<FaultEffect>& effect) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
-  return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline,
-                       {scenario.sharing, std::move(watch)}, scenario.origins);
+  const EngineOptions engine{scenario.sharing, std::move(watch)};
+  if (scenario.faults.empty())
+    return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, engine, scenario.origins);
+  Result<FaultyStep> step = forecast_faulty_step(*scenario.step, fabric, scenario.faults, scenario.collectives, method,
+                                                 timeline, engine, scenario.origins);
+  if (!step) return step.errors();
+  FaultyStep both = std::move(step).value();
+  effect = std::move(both.effect);
+  return std::move(both.result);
 }
 
 }  // namespace
+
+void add_fault_option(CLI::App& app, std::vector<std::string>& faults, const char* text) {
+  app.add_option("--fault", faults, text)->type_name("FAULT")->allow_extra_args(false)->group("Machine");
+}
 
 void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   app.add_option("SCENARIO", args.scenario, "a shipped scenario's name, or a file")->type_name("");
@@ -240,6 +277,8 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   override_policy(args, scenario.collectives, errors);
   scenario.collectives.library = library_of(args, scenario, session, errors);
   check_library_options(args, scenario, errors);
+  scenario.library_stated = scenario.library_stated || !args.library.empty();
+  check_faults(scenario, errors);
   if (!scenario.step && !args.env.empty())
     errors.push_back(
         {command_line, "--env has no effect on a scenario of tasks", "its times are given; remove the option"});
@@ -282,15 +321,16 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario));
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
+  std::optional<FaultEffect> effect;
   Result<StepResult> result = [&] {
     Progress progress(session, 1);
     progress.begin(fmt::format("{} simulation", scenario.name));
     return forecast(scenario, *fabric, *method, timeline,
-                    patience == nullptr ? EngineWatch() : patience->watch(&progress));
+                    patience == nullptr ? EngineWatch() : patience->watch(&progress), effect);
   }();
   StepReport report;
   if (!result && patience != nullptr && patience->is_over() && *method == Method::both && timeline == nullptr) {
-    result = forecast(scenario, *fabric, Method::estimate, nullptr, {});
+    result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, effect);
     report.partial = true;
   }
   if (!result) return result.errors();
@@ -302,6 +342,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.inputs = scenario.step;
   report.collectives = scenario.collectives;
   report.sharing = scenario.sharing;
+  report.faults = std::move(effect);
   if (report.partial) {
     const std::string text = fmt::format("partial: {}; the closed form alone", patience->reason());
     said.push_back(text);

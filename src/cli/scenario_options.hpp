@@ -25,9 +25,12 @@ struct ScenarioArgs {
   std::string algorithm, chunks, channels;  ///< empty: the scenario's
   std::string method, sharing, library;
   std::vector<std::string> env;      ///< NAME=VALUE, of library nccl
+  std::vector<std::string> faults;   ///< "gpu: 12, compute: 80%"
   std::vector<std::string> outputs;  ///< that may be none of the files the scenario is read from
 };
 void add_scenario_options(CLI::App&, ScenarioArgs&);
+/// --fault, which only some commands have.
+void add_fault_option(CLI::App&, std::vector<std::string>& faults, const char* text);
 
 /// The scenario as the options change it; nothing if there are `errors` already.
 Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);

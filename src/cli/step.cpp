@@ -61,6 +61,9 @@ Command add_step(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
   CLI::App& app = *parent.add_subcommand("step", "one training step: times, what is exposed, memory, MFU");
   add_scenario_options(app, args->scenario);
+  add_fault_option(app, args->scenario.faults,
+                   "a GPU that computes slowly, or a link that is slow or has failed, in the words of the scenario's "
+                   "'faults' (repeatable)");
   add_list_option(app, args->list);
   app.add_flag("--operations", args->operations, "list the kernels of a layer")->group("Output");
   app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
@@ -73,6 +76,7 @@ Command add_step(CLI::App& parent) {
       "  collcast step --list\n"
       "  collcast step llama3-70b-64xh100\n"
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
+      "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");

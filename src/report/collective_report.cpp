@@ -11,6 +11,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
 #include "report/document.hpp"
+#include "report/faults.hpp"
 #include "report/metrics.hpp"
 #include "report/wording.hpp"
 
@@ -111,6 +112,7 @@ Json inputs_json(const CollectiveReport& report) {
            {"base_latency_s", in.policy.base_latency.count()},
            {"library", report.machine.library}};
   if (in.environment) out["environment"] = *in.environment;
+  if (!in.faults.empty()) out["faults"] = faults_json(in.faults);
   return out;
 }
 
@@ -410,6 +412,8 @@ Page page(const CollectiveReport& report) {
   out.title = fmt::format("{} on {}{}", to_string(report.kind), machine.topology,
                           machine.title.empty() ? "" : fmt::format(" ({})", machine.title));
   out.blocks.push_back(Paragraph{fmt::format("{}, library {}", who(report), machine.library), Paragraph::Tone::plain});
+  if (!report.inputs.faults.empty())
+    out.blocks.push_back(Paragraph{"faults: " + faults_text(report.inputs.faults), Paragraph::Tone::plain});
   if (!report.rows.empty()) out.blocks.push_back(rows_table(report));
   for (const auto& curve : report.curves) out.blocks.push_back(curve_table(curve));
   if (!report.curves.empty()) out.blocks.push_back(Paragraph{chunks_text, Paragraph::Tone::note});

@@ -10,6 +10,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
 #include "report/document.hpp"
+#include "report/faults.hpp"
 #include "report/gates.hpp"
 #include "report/metrics.hpp"
 #include "report/wording.hpp"
@@ -258,10 +259,12 @@ Json document_json(const StepReport& report) {
   out["operations"] = {{"forward", operations_json(r.operations.forward)},
                        {"backward", operations_json(r.operations.backward)},
                        {"recompute", operations_json(r.operations.recompute)}};
+  if (report.faults) out["faults"] = effect_json(*report.faults, r);
   out["gates"] = gates_json(report.gates);
   out["warnings"] = r.warnings;
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);
   out["inputs"] = has_model ? inputs_json(*report.inputs, report.collectives, report.sharing) : Json();
+  if (report.faults) out["inputs"]["faults"] = faults_json(report.faults->faults);
   return out;
 }
 
@@ -312,6 +315,11 @@ constexpr const char* nccl_in_steps =
     "library nccl: collectives take the time of NCCL's closed form, in the simulated timeline too; groups at once "
     "share "
     "a node's NICs evenly, and are not in each other's way inside a node (docs/nccl.md).";
+
+constexpr const char* faults_in_steps =
+    "faults: every rank is simulated, ranks that are alike once; the closed form has every replica as slow as the "
+    "slowest one of each stage. The layer, the communication and the collectives are those of the slowest ranks "
+    "(docs/steps.md).";
 
 bool nccl_collectives(const StepReport& report) {
   return report.machine.library == "nccl" && !report.result.collectives.empty();
@@ -528,7 +536,10 @@ Page page(const StepReport& report) {
   const std::string library = report.inputs ? ", library " + report.machine.library : std::string();
   out.blocks.push_back(
       Paragraph{fmt::format("on {}{}", gpus_text(gpus, report.machine), library), Paragraph::Tone::plain});
+  if (report.faults)
+    out.blocks.push_back(Paragraph{"faults: " + faults_text(report.faults->faults), Paragraph::Tone::plain});
   out.blocks.push_back(summary_table(report));
+  if (report.faults) add_effect(out, *report.faults, r);
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   if (report.inputs) out.blocks.push_back(layer_table(r.layer));
   out.blocks.push_back(breakdown_table(report));
@@ -544,6 +555,7 @@ Page page(const StepReport& report) {
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
+  if (report.faults) out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled, Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;

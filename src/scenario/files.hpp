@@ -68,6 +68,10 @@ SearchSpace read_search(Reader&, const Node&);
 /// A scenario made of tasks has no gates on what needs a model.
 std::vector<Gate> read_gates(Reader&, const Node&, bool has_model);
 TaskGraph read_tasks(Reader&, const Node&);
+std::vector<MachineFault> read_faults(Reader&, const Node& list);
+MachineFault read_fault(Reader&, const Node&, const std::string& path);
+/// Those of --fault that can be parsed.
+std::vector<Node> fault_nodes(const std::vector<std::string>& texts, Diagnostics& errors);
 /// One `what_if`.
 struct Variant {
   std::string name, title;

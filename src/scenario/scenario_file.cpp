@@ -124,13 +124,14 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   o.optional("nodes", scenario.nodes, AsCount{});
   read_collectives(reader, o.section("collectives"), scenario);
   if (const Node* tasks = o.optional_map("tasks")) {
-    for (const char* key : {"model", "layout", "batch", "training", "search", "ranks"})
+    for (const char* key : {"model", "layout", "batch", "training", "search", "ranks", "faults"})
       o.refuse(key, "the scenario is made of 'tasks'");
     scenario.tasks = read_tasks(reader, *tasks);
   } else {
     o.optional("ranks", scenario.ranks, AsCount{});
     scenario.step = read_step(reader, o, topology.folder, options.search);
     scenario.search = read_search(reader, o.section("search"));
+    if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);
   }
   scenario.gates = read_gates(reader, o.section("gates"), scenario.step.has_value());
   o.optional_map("what_if");  // read before settings were applied
@@ -171,6 +172,24 @@ std::string flow_text(const Node& node) {
   return "";
 }
 
+/// Those of the command line come after the file's.
+void add_faults(Reader& reader, Node& tree, const std::vector<std::string>& texts) {
+  if (texts.empty()) return;
+  Diagnostics errors;
+  const std::vector<Node> more = fault_nodes(texts, errors);
+  reader.error(errors);
+  if (more.empty()) return;
+  Node* list = tree.find("faults");
+  if (list == nullptr) {
+    Node empty;
+    empty.kind = Node::Kind::list;
+    empty.at = more.front().at;
+    tree.entries.push_back({"faults", empty.at, std::move(empty)});
+    list = &tree.entries.back().value;
+  }
+  if (list->kind == Node::Kind::list) list->items.insert(list->items.end(), more.begin(), more.end());
+}
+
 /// The scenario with `settings` put in; those for the machine are passed on to it.
 Result<Scenario> read_with(Node tree, const std::string& file, const ScenarioOptions& options,
                            const std::vector<Setting>& settings) {
@@ -194,6 +213,7 @@ Result<Scenario> read_with(Node tree, const std::string& file, const ScenarioOpt
     }
   }
   reader.error(misplaced);
+  add_faults(reader, tree, options.faults);
   Scenario scenario = read_scenario(reader, tree, file, options, machine);
   if (!reader.ok()) return reader.take();
   for (const Setting& setting : machine)

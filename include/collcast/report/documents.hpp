@@ -16,6 +16,7 @@
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/table.hpp"
 #include "collcast/topology/fabric.hpp"
+#include "collcast/workload/faulty_step.hpp"
 #include "collcast/workload/gates.hpp"
 #include "collcast/workload/groups.hpp"
 #include "collcast/workload/step.hpp"
@@ -108,6 +109,7 @@ struct CollectiveReport {
     Sharing sharing = Sharing::max_min;
     bool estimate = true, simulate = true;   ///< what was asked for, or is run where it is quick
     std::optional<std::string> environment;  ///< of library nccl: "NCCL_PROTO=LL ..." as given
+    std::vector<MachineFault> faults = {};   ///< of the machine's links
   } inputs;
   std::vector<CollectiveRow> rows;
   struct Skipped {
@@ -139,8 +141,9 @@ struct StepReport {
   std::vector<GateResult> gates;
   /// Options of `collcast explain collective` that name this machine, and how its collectives run; empty: unknown.
   std::string machine_options, policy_options;
-  bool list_operations = false;   ///< people's page only: kernel by kernel
-  std::vector<std::string> said;  ///< as of CollectiveReport
+  bool list_operations = false;       ///< people's page only: kernel by kernel
+  std::vector<std::string> said;      ///< as of CollectiveReport
+  std::optional<FaultEffect> faults;  ///< what they cost; nothing on a machine without
 };
 
 /// At the limits that the figures missed.

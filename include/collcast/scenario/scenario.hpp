@@ -12,6 +12,7 @@
 
 #include "collcast/base/origins.hpp"
 #include "collcast/evaluate/evaluate.hpp"
+#include "collcast/topology/faults.hpp"
 #include "collcast/topology/spec.hpp"
 #include "collcast/workload/gates.hpp"
 #include "collcast/workload/search.hpp"
@@ -67,8 +68,9 @@ struct Scenario {
   int ranks = 0;                   ///< the job has the first so many GPUs of its nodes; 0: all
   std::optional<StepInputs> step;  ///< one of these two
   std::optional<TaskGraph> tasks;
-  SearchSpace search;       ///< what a planner may vary `step` by
-  std::vector<Gate> gates;  ///< that its step has to keep
+  SearchSpace search;                ///< what a planner may vary `step` by
+  std::vector<Gate> gates;           ///< that its step has to keep
+  std::vector<MachineFault> faults;  ///< of the machine that its step runs on
   CollectivePolicy collectives;
   bool library_stated = false;  ///< in the file or a setting; else collectives has what people run on the machine
   Sharing sharing = Sharing::max_min;
@@ -81,13 +83,17 @@ struct Scenario {
 
 struct ScenarioOptions {
   SearchPath search;
-  std::string what_if;                  ///< variant to apply; empty: the base
-  std::optional<std::string> topology;  ///< --topology instead of the file's
-  std::vector<Override> overrides;      ///< paths beginning with "topology." go to the topology
+  std::string what_if;                   ///< variant to apply; empty: the base
+  std::optional<std::string> topology;   ///< --topology instead of the file's
+  std::vector<Override> overrides;       ///< paths beginning with "topology." go to the topology
+  std::vector<std::string> faults = {};  ///< of --fault, added to the file's
 };
 Result<Scenario> parse_scenario(std::string_view text, std::string_view file_name, const ScenarioOptions& = {});
 Result<Scenario> load_scenario(const std::string& name_or_file, const ScenarioOptions& = {});
 std::vector<TopologyEntry> list_scenarios(const SearchPath&);
+
+/// "gpu: 12, compute: 80%" and the like, as given to --fault.
+Result<std::vector<MachineFault>> parse_faults(const std::vector<std::string>& texts);
 
 /// "gpu.memory=80GB" and the like, as given to --set.
 Result<Override> parse_override(std::string_view text);

@@ -1,0 +1,18 @@
+// Faults of a machine, and what they cost a step, in documents and on pages.
+#pragma once
+
+#include <span>
+
+#include "collcast/report/documents.hpp"
+#include "report/document.hpp"
+
+namespace collcast {
+
+/// "node0.nic3: failed; gpu 12: 80% of its compute".
+std::string faults_text(std::span<const MachineFault>);
+Json faults_json(std::span<const MachineFault>);
+Json effect_json(const FaultEffect&, const StepResult&);
+/// The step without and with them, and who waits for whom.
+void add_effect(Page&, const FaultEffect&, const StepResult&);
+
+}  // namespace collcast

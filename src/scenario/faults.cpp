@@ -1,0 +1,127 @@
+// `faults:` of a scenario and --fault of the command line: GPUs that compute slowly, links that are slow or gone.
+#include <fmt/format.h>
+
+#include "scenario/files.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast::input {
+
+namespace {
+
+constexpr int most_faults = 1'000;
+
+/// What is left of a bandwidth, as a share or as a rate.
+struct AsLeft {
+  static constexpr Holds holds = Holds::bandwidth;
+  bool operator()(Reader& reader, const Node& node, const std::string& path, LinkFault& out) const {
+    if (node.kind == Node::Kind::scalar && node.text.ends_with('%')) return AsPercent{}(reader, node, path, out.share);
+    Bandwidth rate;
+    if (!AsBandwidth{}(reader, node, path, rate)) return false;
+    out.bandwidth = rate;
+    return true;
+  }
+  std::string expected() const { return AsBandwidth{}.expected() + ", or a share such as 40%"; }
+};
+
+MachineFault read_slow_gpu(Object& o) {
+  GpuFault fault;
+  o.optional("gpu", fault.gpu, AsCount{0, max_count});
+  o.required("compute", fault.compute, AsPercent{});
+  for (const char* key : {"bandwidth", "added_latency", "failed"}) o.refuse(key, "a GPU computes", "gpu");
+  return {fault, {}};
+}
+
+MachineFault read_bad_link(Reader& reader, Object& o) {
+  LinkFault fault;
+  o.optional("link", fault.link, AsText{});
+  const bool slow = o.has("bandwidth") || o.has("added_latency");
+  o.optional("failed", fault.failed, AsTruth{});
+  if (fault.failed) {
+    for (const char* key : {"bandwidth", "added_latency"}) o.refuse(key, "the link has failed", "failed");
+  } else {
+    LinkFault left;
+    if (o.optional("bandwidth", left, AsLeft{})) {
+      fault.share = left.share;
+      fault.bandwidth = left.bandwidth;
+    }
+    o.optional("added_latency", fault.added_latency, AsTime{});
+  }
+  o.refuse("compute", "a link does not compute", "link");
+  if (!slow && !fault.failed && (!o.has("failed") || reader.good(o.path_of("failed"))))
+    reader.error(o.node().at, fmt::format("{} says nothing about '{}'", o.path_of("link"), fault.link),
+                 "expected 'bandwidth', 'added_latency' or 'failed: true'");
+  return {fault, {}};
+}
+
+}  // namespace
+
+MachineFault read_fault(Reader& reader, const Node& node, const std::string& path) {
+  Object o(reader, node, path);
+  MachineFault fault{GpuFault{}, node.at.location()};
+  if (node.kind != Node::Kind::map) return fault;
+  const bool of_gpu = o.has("gpu"), of_link = o.has("link");
+  if (of_gpu == of_link) {
+    if (of_gpu) o.refuse("link", "a fault is of a GPU or of a link", "gpu");
+    o.allow({"gpu", "link", "compute", "bandwidth", "added_latency", "failed"});
+    o.finish();
+    if (!of_gpu) reader.error(node.at, fmt::format("{} is of nothing", path), "expected 'gpu' or 'link'");
+    return fault;
+  }
+  fault = of_gpu ? read_slow_gpu(o) : read_bad_link(reader, o);
+  fault.where = node.find(of_gpu ? "gpu" : "link")->at.location();
+  o.finish();
+  return fault;
+}
+
+std::vector<MachineFault> read_faults(Reader& reader, const Node& list) {
+  std::vector<MachineFault> faults;
+  if (!expect_list(reader, list, "faults", most_faults)) return faults;
+  for (std::size_t i = 0; i < list.items.size(); ++i)
+    faults.push_back(read_fault(reader, list.items[i], fmt::format("faults.{}", i)));
+  return faults;
+}
+
+namespace {
+
+/// As one map, which braces stand around or not.
+Result<Setting> fault_setting(const std::string& text) {
+  constexpr std::string_view option = "--fault ";
+  const std::string typed = std::string(option) + shown(text);
+  const int column = static_cast<int>(option.size()) + 1;
+  const bool is_braced = text.find_first_not_of(' ') != std::string::npos && text[text.find_first_not_of(' ')] == '{';
+  const Location at{typed, 1, column};
+  Result<std::vector<Setting>> one = to_settings(
+      {{"fault", is_braced ? text : "{" + text + "}", at, is_braced ? at : Location{typed, 1, column - 1}}});
+  if (!one) return one.errors();
+  return one->front();
+}
+
+}  // namespace
+
+std::vector<Node> fault_nodes(const std::vector<std::string>& texts, Diagnostics& errors) {
+  std::vector<Node> nodes;
+  for (const std::string& text : texts) {
+    const Result<Setting> one = fault_setting(text);
+    append(errors, one.errors());
+    if (one) nodes.push_back(one->value);
+  }
+  return nodes;
+}
+
+}  // namespace collcast::input
+
+namespace collcast {
+
+Result<std::vector<MachineFault>> parse_faults(const std::vector<std::string>& texts) {
+  Diagnostics errors;
+  const std::vector<input::Node> nodes = input::fault_nodes(texts, errors);
+  input::Reader reader;
+  reader.error(errors);
+  std::vector<MachineFault> faults;
+  for (const input::Node& node : nodes) faults.push_back(input::read_fault(reader, node, "fault"));
+  reader.finish();
+  if (!reader.ok()) return reader.take();
+  return faults;
+}
+
+}  // namespace collcast

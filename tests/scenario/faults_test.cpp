@@ -1,0 +1,71 @@
+// `faults` of a file, of its variants and of the command line.
+#include <catch2/catch.hpp>
+
+#include "samples.hpp"
+
+using namespace collcast;
+
+namespace {
+
+const std::string healthy =
+    "schema: collcast.scenario.v1\nname: s\ntopology: dgx-a100\n"
+    "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
+    "batch: {sequence: 128, global_batch: 8}\n";
+const std::string sick = healthy +
+                         "faults: [{gpu: 3, compute: 80%}]\n"
+                         "what_if:\n"
+                         "  well: {set: {faults: []}}\n"
+                         "  worse: {set: {faults.0.compute: 50%}}\n"
+                         "  other: {set: {faults: [{link: node0.gpu1 <-> node0.nvswitch0, bandwidth: 100GB/s}]}}\n";
+
+Result<Scenario> parse(const std::string& text, const std::string& what_if = "",
+                       const std::vector<std::string>& faults = {}) {
+  ScenarioOptions options;
+  options.search = samples::shipped();
+  options.what_if = what_if;
+  options.faults = faults;
+  return parse_scenario(text, "s.yaml", options);
+}
+
+}  // namespace
+
+TEST_CASE("faults come from the file, a variant's take their place, and --fault adds to either") {
+  CHECK(parse(healthy).value().faults.empty());
+  const Scenario base = parse(sick).value();
+  REQUIRE(base.faults.size() == 1);
+  REQUIRE(base.faults[0].gpu() != nullptr);
+  CHECK(*base.faults[0].gpu() == GpuFault{3, 0.8});
+  CHECK(base.faults[0].where.line == 6);
+  CHECK(base.faults[0].where.column == 16);  // of the number
+  CHECK(parse(sick, "well").value().faults.empty());
+  CHECK(parse(sick, "worse").value().faults[0].gpu()->compute == 0.5);
+  const Scenario other = parse(sick, "other").value();
+  REQUIRE(other.faults.size() == 1);
+  REQUIRE(other.faults[0].link() != nullptr);
+  CHECK(other.faults[0].link()->link == "node0.gpu1 <-> node0.nvswitch0");
+  CHECK(other.faults[0].link()->bandwidth == Bandwidth(100e9));
+
+  const Scenario more = parse(sick, "", {"gpu: 5, compute: 90%", "{link: node0.nic0, failed: true}"}).value();
+  REQUIRE(more.faults.size() == 3);
+  CHECK(*more.faults[1].gpu() == GpuFault{5, 0.9});
+  CHECK(more.faults[2].link()->failed);
+  CHECK(parse(healthy, "", {"gpu: 5, compute: 90%"}).value().faults.size() == 1);
+}
+
+TEST_CASE("a fault of the command line is placed in what was typed") {
+  const Result<Scenario> wrong = parse(sick, "", {"gpu: 5, compute: 90", "gpu: 5, compute: 90%, link: x"});
+  REQUIRE(!wrong.ok());
+  const std::string text = to_text(wrong.errors());
+  CHECK(text.find("--fault gpu: 5, compute: 90:1:26: error: faults.1.compute is '90'") != std::string::npos);
+  CHECK(text.find("--fault gpu: 5, compute: 90%, link: x:1:31: error: 'faults.2.link' has no meaning here") !=
+        std::string::npos);
+}
+
+TEST_CASE("faults stand alone, too, as those of a collective") {
+  const Result<std::vector<MachineFault>> faults = parse_faults({"link: gpu1 -> switch, added_latency: 2us"});
+  REQUIRE(faults.ok());
+  CHECK(faults->front().link()->added_latency == Seconds(2e-6));
+  CHECK(faults->front().link()->share == 1);
+  CHECK(!parse_faults({"link: a, bandwidth: 5"}).ok());
+  CHECK(!parse_faults({"{gpu: 1"}).ok());
+}
