@@ -84,6 +84,7 @@ Exit run_calibrate(const Args& args, const Session& session) {
   if (!places.reports.empty()) return deliver(session, std::string_view(), files);
   return deliver(session, result.report, places.on_stdout, {}, files);
 }
+  result.report.said = std::move(measured->said);
 
 }  // namespace
 

@@ -173,6 +173,8 @@ Exit run_validate(const Args& args, const Session& session) {
   if (is_nccl && args.library.empty() && !args.leave_one_out)
     if (std::string text = textbook_text(*measured); !text.empty()) report.said.push_back(std::move(text));
   say(session, report.said);
+  // These were said as the files were read.
+  report.said.insert(report.said.end(), measured->said.begin(), measured->said.end());
   report.library = is_nccl ? "nccl" : "ideal";
   report.method = *method == 1 ? "simulate" : "estimate";
   if (report.tables.empty()) return refuse(session, nothing_scored(report));

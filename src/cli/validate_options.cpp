@@ -149,6 +149,13 @@ Diagnostics few_of_each_file(const Diagnostics& rows) {
   return out;
 }
 
+/// As documents say it: without the folder.
+std::string without_folder(const Diagnostic& warning) {
+  Location where = warning.where;
+  where.file = std::filesystem::path(where.file).filename().string();
+  return fmt::format("{}: {}", to_text(where), warning.message);
+}
+
 }  // namespace
 
 void add_measured_options(CLI::App& app, MeasuredArgs& args) {
@@ -178,6 +185,7 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
   const auto statistic = parse_word("--statistic", args.statistic, {"mean", "median", "min"}, errors);
   std::optional<Machines> machines = find_machines(args, session, errors);
   Readings all;
+  std::vector<std::string> said;
   const std::vector<std::string> paths = places(args, session, errors);
   std::vector<std::string> inputs = files_of_measured(paths);
   inputs.push_back(args.machine.overlay);
@@ -201,6 +209,7 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
     }
     Readings readings = std::move(one).value();
     std::move(readings.tables.begin(), readings.tables.end(), std::back_inserter(all.tables));
+    for (const Diagnostic& warning : readings.warnings) said.push_back(without_folder(warning));
     append(all.warnings, readings.warnings);
     append(all.unread, readings.unread);
     append(all.untimed, readings.untimed);
@@ -224,8 +233,12 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
       errors.push_back({typed("--part", args.part), fmt::format("table '{}': {}", table.id, table.why), table.hint});
     if (!errors.empty()) return std::nullopt;
   }
-  return Measured{std::move(all.tables), std::move(all.unread), std::move(emptied), std::move(*machines),
-                  static_cast<Statistic>(*statistic)};
+  return Measured{std::move(all.tables),
+                  std::move(all.unread),
+                  std::move(emptied),
+                  std::move(*machines),
+                  static_cast<Statistic>(*statistic),
+                  std::move(said)};
 }
 
 std::vector<TopologySpec> specs_of(const MachineOptions& machine, const Session& session, Diagnostics& errors) {

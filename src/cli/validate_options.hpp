@@ -32,6 +32,7 @@ struct Measured {
   std::vector<UnscoredTable> emptied;  ///< tables that --part leaves no row of
   Machines machines;
   Statistic statistic = Statistic::mean;
+  std::vector<std::string> said;  ///< what was said of incomplete files and rows left out, for documents
 };
 /// Nothing, and why, if anything is wrong, or an output of `machine` is one of the files read. Warnings go to the
 /// session's `err`.

@@ -58,6 +58,7 @@ Json document_json(const CalibrateReport& report) {
   for (const UnscoredTable& table : report.unused) out["unused"].push_back({{"id", table.id}, {"why", table.why}});
   out["warnings"] = report.warnings;
   for (const std::string& text : fit_warnings(report)) out["warnings"].push_back(text);
+  for (const std::string& text : report.said) out["warnings"].push_back(text);
   return out;
 }
 

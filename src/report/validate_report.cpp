@@ -125,6 +125,7 @@ Json table_json(const ScoredTable& table) {
   out["topology"] = table.topology;
   out["matched_by"] = table.matched_by;
   out["calibrated"] = table.calibrated;
+  out["complete"] = table.complete;
   out["nodes"] = table.nodes;
   out["ranks"] = table.ranks;
   out["algorithms"] = table.algorithms;

@@ -29,6 +29,41 @@ Outcome validate(const Folder& folder, const std::string& options) {
 
 }  // namespace
 
+TEST_CASE("what is missing of a measurement is in the document, too") {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "logs");
+  const std::string row = "2048 512 float sum -1 13.20 0.16 0.16 0 13.50 0.15 0.15 0\n";
+  const auto said = [&](const std::string& file, const std::string& content) {
+    folder.write("logs/" + file, content);
+    const Outcome outcome =
+        validate(folder, "--measured logs/" + file + " --topology dgx-h100 --collective all_reduce --format json");
+    INFO(outcome.err);
+    REQUIRE(outcome.exit == 0);
+    const json doc = json::parse(outcome.out);
+    std::string warnings;
+    for (const json& warning : doc["warnings"]) warnings += warning.get<std::string>() + "\n";
+    CHECK(warnings.find("logs/") == std::string::npos);
+    return std::pair(doc["tables"][0]["complete"].get<bool>(), warnings);
+  };
+  using Said = std::pair<bool, std::string>;
+  CHECK(said("whole.log", log_text) == Said{true, ""});
+  const std::string head = log_text.substr(0, log_text.find("# Out of bounds"));
+  CHECK(said("broken.log", head) ==
+        Said{false, "broken.log:5:1: the log ends without 'Out of bounds values': the test did not finish\n"});
+  std::string wrong = row;
+  wrong.replace(wrong.find(" 0 13.50"), 2, " 7");
+  CHECK(said("wrong.log", head + wrong + "# Out of bounds values : 0 OK\n") ==
+        Said{false, "wrong.log:6:39: 7 results were wrong: this row is left out\n"});
+  const std::string csv = "collective,size_bytes,time_us,inplace\nall_reduce,1024,13.0,0\n";
+  const std::string sidecar = "id: t\ncollective: all_reduce\nnodes: 1\nnranks: 2\nsystem: s\n";
+  folder.write("logs/t.yaml", sidecar);
+  CHECK(said("t.csv", csv) == Said{true, ""});
+  folder.write("logs/t.yaml", sidecar + "complete: false\n");
+  CHECK(said("t.csv", csv) == Said{false, "t.csv: its sidecar says that sizes are missing (complete: false)\n"});
+  folder.write("logs/t.yaml", sidecar);
+  CHECK(said("t.csv", csv + "all_reduce,20") == Said{false, "t.csv:3:1: the file ends within this row\n"});
+}
+
 TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscored, the same twice") {
   const Folder folder;
   const std::string options = "--measured " + one_table + " " + tables + "2080ti-1x2-nop2p-reduce.csv --format json";

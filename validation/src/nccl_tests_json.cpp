@@ -156,7 +156,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       f.ranks = static_cast<int>(ranks_.size()) * (first_ones ? per_process : 1);
       evidence_.highest = *ranks_.rbegin();
     }
-    f.complete = !cut_off;
+    f.complete = !cut_off && !lacking_;
     f.doubt = doubt_of_ranks(f, evidence_);
     return std::move(table_);
   }
@@ -253,9 +253,11 @@ class JsonReader : public nlohmann::json_sax<json> {
     const auto keep = [&](const ResultRow::Placement& p, bool in_place) {
       if (!p.time || *row_.size == Bytes(0)) return;
       if (auto contradiction = rate_contradiction(here(), *row_.size, p.time_text, "us", p.algbw)) {
+        lacking_ = true;
         out.untimed.push_back(std::move(*contradiction));
         return;
       }
+      lacking_ = lacking_ || p.wrong;
       if (p.wrong)
         out.warnings.push_back({here(), "results were wrong: this row is left out", "the run itself is broken"});
       else
@@ -266,7 +268,10 @@ class JsonReader : public nlohmann::json_sax<json> {
       complaints.add(here(), "a result without size", "expected what nccl-tests -J writes");
       return;
     }
-    if (*row_.size > Bytes(0)) append(out.untimed, untimed_);
+    if (*row_.size > Bytes(0)) {
+      lacking_ = lacking_ || !untimed_.empty();
+      append(out.untimed, untimed_);
+    }
     if (table_.facts.datatype.empty()) table_.facts.datatype = row_.type;
     keep(row_.out_of_place, false);
     keep(row_.in_place, true);
@@ -284,6 +289,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   std::set<std::string> hosts_;
   int threads_ = 0, gpus_ = 0;
   bool has_results_ = false;
+  bool lacking_ = false;  ///< a row was left out
 };
 
 }  // namespace

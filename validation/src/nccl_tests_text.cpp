@@ -125,7 +125,7 @@ class LogReader {
       processes_.clear();
       gpu_.clear();
     }
-    devices_seen_ = complete_ = in_rows_ = false;
+    devices_seen_ = complete_ = in_rows_ = lacking_ = false;
   }
 
   /// "nThread 1 nGpus 8 minBytes ...": the GPUs of each process.
@@ -225,7 +225,9 @@ class LogReader {
     auto time = read_microseconds(word.text);
     if (time && heading_.milliseconds) time = *time * 1000.0;
     if (!time && is_no_time(word.text)) {
-      if (size > Bytes(0)) out_.untimed.push_back(untimed(where, word.text));
+      if (size == Bytes(0)) return;
+      lacking_ = true;
+      out_.untimed.push_back(untimed(where, word.text));
       return;
     }
     if (!time) {
@@ -237,6 +239,7 @@ class LogReader {
     }
     const Word& errors = row[first + 3 < row.size() ? first + 3 : row.size() - 1];
     if (heading_.counts_wrong && errors.text != "N/A" && errors.text != "0") {
+      lacking_ = true;
       out_.warnings.push_back({lines.at(errors.column + skipped_),
                                fmt::format("{} results were wrong: this row is left out", printable(errors.text)),
                                "the run itself is broken"});
@@ -245,6 +248,7 @@ class LogReader {
     if (size == Bytes(0)) return;
     if (first + 1 < row.size()) {
       if (auto contradiction = rate_contradiction(where, size, word.text, unit, row[first + 1].text)) {
+        lacking_ = true;
         out_.untimed.push_back(std::move(*contradiction));
         return;
       }
@@ -289,7 +293,8 @@ class LogReader {
     f.nccl_version = nccl_version_;
     f.ranks = static_cast<int>(ranks_.size());
     f.nodes = static_cast<int>(hosts_.size());
-    f.complete = complete;
+    f.complete = complete && !lacking_;
+    lacking_ = false;
     evidence_.highest = ranks_.empty() ? -1 : *ranks_.rbegin();
     evidence_.gpus_of_processes = static_cast<int>(processes_.size()) * gpus_of_process_;
     f.doubt = doubt_of_ranks(f, evidence_);
@@ -320,6 +325,7 @@ class LogReader {
   RankEvidence evidence_;
   std::string gpu_, kind_, nccl_version_;
   bool devices_seen_ = false, complete_ = false, in_rows_ = false, warned_ = false;
+  bool lacking_ = false;  ///< a row of the test was left out
   int skipped_ = 0;
   std::size_t rows_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
@@ -59,11 +60,13 @@ class Rows {
   void add(const Lines& lines, const Columns& columns, Complaints& complaints, Readings& out) {
     const std::vector<Word> row = cells(lines.text());
     if (row.size() != columns.count) {
-      if (!lines.ended())
+      if (!lines.ended()) {
+        broken_off_ = true;
         out.warnings.push_back({lines.at(1), "the file ends within this row", "the rows before it are used"});
-      else
+      } else {
         complaints.add(lines.at(1), fmt::format("{} cells in a table of {} columns", row.size(), columns.count),
                        "is this line of another table?");
+      }
       return;
     }
     const Word& size_word = row[columns.at[size_bytes]];
@@ -79,18 +82,22 @@ class Rows {
     const bool no_time = !time && is_no_time(time_word.text);
     if (!time && !no_time) wrong(time_word, "time_us", "expected microseconds above 0, to 10^12");
     if (!good_place) wrong(place_word, "inplace", "expected 0 or 1");
-    if (no_time && size && good_place && *size > Bytes(0))
+    const std::string kind(row[columns.at[collective]].text);
+    if (no_time && size && good_place && *size > Bytes(0)) {
+      lacking_.insert(kind);
       out.untimed.push_back(untimed(lines.at(time_word.column), time_word.text));
+    }
     if (!size || !time || !good_place || *size == Bytes(0)) return;
     if (columns.algbw) {
       const Location where = lines.at(time_word.column);
       if (auto contradiction = rate_contradiction(where, *size, time_word.text, "us", row[*columns.algbw].text)) {
+        lacking_.insert(kind);
         out.untimed.push_back(std::move(*contradiction));
         return;
       }
     }
     if (++count_ > most_measured_rows) return;
-    const std::size_t index = table_of(std::string(row[columns.at[collective]].text));
+    const std::size_t index = table_of(kind);
     MeasuredTable& table = tables_[index];
     if (columns.algbw && columns.busbw)
       evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text));
@@ -106,6 +113,9 @@ class Rows {
     for (const MeasuredTable& table : tables_) kinds.push_back(table.facts.collective);
     for (std::size_t i = 0; sidecar_ && i < tables_.size(); ++i)
       tables_[i].facts.contradiction = sidecar_contradiction(*sidecar_, tables_[i], kinds, evidence_[i]);
+    for (MeasuredTable& table : tables_)
+      if (lacking_.count(table.facts.collective) > 0) table.facts.complete = false;
+    if (broken_off_ && !tables_.empty()) tables_.back().facts.complete = false;
     return std::move(tables_);
   }
 
@@ -128,6 +138,8 @@ class Rows {
   const std::optional<MeasuredFacts>& sidecar_;
   std::vector<MeasuredTable> tables_;
   std::vector<RankEvidence> evidence_;  // of each
+  std::set<std::string> lacking_;       // collectives of rows that were left out
+  bool broken_off_ = false;
   std::size_t count_ = 0;
 };
 

@@ -99,6 +99,7 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
   out.matched_by = place.matched_by;
   out.derived = place.derived;
   out.calibrated = place.calibrated;
+  out.complete = facts.complete;
   out.nodes = facts.nodes;
   out.ranks = facts.ranks;
   std::vector<MeasuredPoint> points = place.table->points;

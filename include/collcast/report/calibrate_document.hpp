@@ -38,6 +38,7 @@ struct CalibrateReport {
   std::vector<Machine> machines;
   std::vector<UnscoredTable> unused;
   std::vector<std::string> warnings;
+  std::vector<std::string> said;  ///< warnings that people had on the error stream
 };
 
 /// A sentence per machine with no more rows than parameters, and per machine and band that is worse than without its

@@ -57,6 +57,7 @@ struct Fault {
 struct ScoredTable {
   std::string id, collective, system, healthy, topology, matched_by;
   bool calibrated = false;
+  bool complete = true;               ///< the test finished, and no row was left out
   std::optional<Derivation> derived;  ///< matched by GPU, or derived
   int nodes = 0, ranks = 0;
   std::vector<std::string> algorithms;  ///< that were picked, from small sizes to large

@@ -32,7 +32,7 @@ struct MeasuredFacts {
   std::vector<std::pair<std::string, std::string>> environment;  ///< variables that were set, with their values
   std::string doubt;          ///< why `ranks` cannot be right; empty: nothing speaks against it
   std::string contradiction;  ///< why the sidecar that these are from is another table's; empty: it may be this one's
-  bool complete = true;
+  bool complete = true;       ///< the test finished, and no row was left out as wrong or without a usable time
   /// Of one row over its repetitions, where the tool that measured wrote it.
   struct Spread {
     Bytes size{};
