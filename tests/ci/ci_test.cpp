@@ -274,6 +274,20 @@ TEST_CASE("the example of the GitHub job installs git before the checkout, whose
   CHECK(job["steps"][1]["uses"].as<std::string>().starts_with("actions/checkout@"));
 }
 
+TEST_CASE("the report is kept under the name that the job gives, as GitHub refuses a second of one name in a run") {
+  const YAML::Node action = YAML::LoadFile((source / ".github" / "actions" / "collcast" / "action.yml").string());
+  int uploads = 0;
+  for (const YAML::Node& step : action["runs"]["steps"]) {
+    if (!step["uses"] || !step["uses"].as<std::string>().starts_with("actions/upload-artifact@")) continue;
+    ++uploads;
+    const std::string name = step["with"]["name"].as<std::string>();
+    CHECK(with_inputs(name, action, {}) == "collcast-report");
+    CHECK(with_inputs(name, action, {{"artifact", "report-h100"}}) == "report-h100");
+    CHECK(with_inputs(step["with"]["path"].as<std::string>(), action, {{"output", "forecast"}}) == "forecast");
+  }
+  CHECK(uploads == 1);
+}
+
 TEST_CASE("what stands in an input is never run") {
   const Repository repository;
   for (const char* input : {"scenarios", "base", "tolerance", "what-if", "output"}) {
