@@ -62,6 +62,16 @@ void leave_out_empty(Table& table) {
   }
 }
 
+/// How a layout's step was found; empty: it is no layout, or its document does not say.
+std::string method_of(const SavedRow& row) {
+  for (const SavedFact& fact : row.facts)
+    if (fact.name == "method") return fact.value;
+  return {};
+}
+
+/// Of a layout that was not simulated beside others that may have been.
+bool is_closed_form(const SavedRow& row) { return method_of(row) == "estimate"; }
+
 /// Rows of the same kind of result share a table: a column per figure, a row per row.
 Table figures_table(const Overview& o, const std::string& schema, std::string title,
                     const std::vector<std::string>& figures) {
@@ -77,7 +87,8 @@ Table figures_table(const Overview& o, const std::string& schema, std::string ti
       const std::string result = item.result.name + (calibrated ? ", calibrated" : "");
       std::vector<std::string> cells{row.name.empty() ? result : result + ": " + row.name};
       if (library) cells.push_back(library_of(item.result.result));
-      for (const std::string& name : figures) cells.push_back(shown_figure(row, name));
+      for (const std::string& name : figures)
+        cells.push_back(shown_figure(row, name) + (name == "step_s" && is_closed_form(row) ? " *" : ""));
       out.rows.push_back(std::move(cells));
     }
   }
@@ -225,6 +236,16 @@ void add_if_any(Table table, Page& out) {
     out.blocks.push_back(Paragraph{fmt::format("{} more are in the JSON", rows - most), Paragraph::Tone::note});
 }
 
+/// With a note under the table where a layout of it was not simulated.
+void add_plans(const Overview& o, Page& out) {
+  add_if_any(figures_table(o, "collcast.plan.v1", "plans", {"step_s", "mfu", "peak_bytes"}), out);
+  const auto starred = [](const OverviewItem& item) {
+    return std::ranges::any_of(item.result.result.rows, is_closed_form);
+  };
+  if (std::ranges::any_of(o.items, starred))
+    out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});
+}
+
 JunitCase gate_case(const SavedGate& g) {
   const Unit unit = unit_of(g.figure);
   const std::string said =
@@ -264,7 +285,7 @@ std::string json(const Overview& o) {
 
 Table csv(const Overview& o) {
   Table out;
-  for (const char* title : {"result", "schema", "row", "figure", "value", "bound", "limit", "kept"})
+  for (const char* title : {"result", "schema", "row", "figure", "value", "bound", "limit", "kept", "method"})
     out.columns.push_back({title, {}, Align::left});
   for (const OverviewItem& item : o.items) {
     const SavedResult& result = item.result.result;
@@ -276,7 +297,8 @@ Table csv(const Overview& o) {
         const bool has_gate = gate != result.gates.end();
         out.rows.push_back({csv_name(item.result.name), result.schema, csv_name(row.name), figure.name,
                             Json(*figure.value).dump(), has_gate ? gate->bound : "",
-                            has_gate ? Json(gate->limit).dump() : "", has_gate ? (gate->kept ? "true" : "false") : ""});
+                            has_gate ? Json(gate->limit).dump() : "", has_gate ? (gate->kept ? "true" : "false") : "",
+                            method_of(row)});
       }
     }
   }
@@ -294,7 +316,7 @@ Page page(const Overview& o) {
   }
   add_if_any(gates_table(o), out);
   add_if_any(steps_table(o), out);
-  add_if_any(figures_table(o, "collcast.plan.v1", "plans", {"step_s", "mfu", "peak_bytes"}), out);
+  add_plans(o, out);
   add_if_any(
       figures_table(o, "collcast.collective.v1", "collectives", {"estimate_s", "simulate_s", "busbw_bytes_per_s"}),
       out);

@@ -218,6 +218,8 @@ SavedRow layout_row(const SavedValue& from, std::string name) {
   row.figures.push_back({"step_s", from.positive_number("step_s")});
   add_figures(from, {"mfu", "peak_bytes"}, row);
   add_step_terms(from, row);
+  // Older documents that have neither do not say.
+  if (from.has("estimate_s")) row.facts.push_back({"method", from.has("simulate_s") ? "simulate" : "estimate"});
   return row;
 }
 

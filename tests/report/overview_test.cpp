@@ -111,6 +111,25 @@ TEST_CASE("steps, plans and collectives say by which library") {
   CHECK(text.find("| broadcast on m: broadcast 1 KiB | nccl | 1 ms |") != std::string::npos);
 }
 
+TEST_CASE("layouts of a plan that were not simulated are marked, and the CSV says of each by which method") {
+  Json plan{{"schema", "collcast.plan.v1"}, {"scenario", "p"}, {"library", "ideal"}};
+  plan["ranked"] = {{{"tp", 1}, {"step_s", 1.0}, {"estimate_s", 2.0}, {"simulate_s", 1.0}, {"peak_bytes", 10}},
+                    {{"tp", 2}, {"step_s", 3.0}, {"estimate_s", 3.0}, {"simulate_s", nullptr}, {"peak_bytes", 10}}};
+  const std::string text = markdown(overview({plan}));
+  CHECK(text.find("best layout | ideal | 1 s |") != std::string::npos);
+  CHECK(text.find(" | ideal | 3 s * |") != std::string::npos);
+  CHECK(text.find("by closed form, not simulated") != std::string::npos);
+  const Table table = csv(overview({plan, step("a", true)}));
+  const auto method = table.columns.size() - 1;
+  CHECK(table.columns[method].title == "method");
+  for (const auto& row : table.rows) {
+    const bool second = row[2].find("TP 2") != std::string::npos, of_plan = row[1] == "collcast.plan.v1";
+    CHECK(row[method] == (!of_plan ? "" : second ? "estimate" : "simulate"));
+  }
+  plan["ranked"].erase(1);
+  CHECK(markdown(overview({plan})).find("not simulated") == std::string::npos);
+}
+
 TEST_CASE("a sweep that was stopped is said to be partial") {
   Json sweep{{"schema", "collcast.collective.v1"}, {"machine", {{"topology", "m"}}}, {"rows", Json::array()}};
   CHECK(markdown(overview({sweep})).find("partial") == std::string::npos);
@@ -161,8 +180,8 @@ TEST_CASE("JUnit has a suite per result and a failure per broken gate") {
 TEST_CASE("CSV has a line per figure, with its gate") {
   std::ostringstream out;
   write_csv(out, csv(overview({step("a", true)})));
-  CHECK(out.str().find("a,collcast.step.v1,,step_s,10.0,max,12.0,true\n") != std::string::npos);
-  CHECK(out.str().find("a,collcast.step.v1,,mfu,0.5,,,\n") != std::string::npos);
+  CHECK(out.str().find("a,collcast.step.v1,,step_s,10.0,max,12.0,true,\n") != std::string::npos);
+  CHECK(out.str().find("a,collcast.step.v1,,mfu,0.5,,,,\n") != std::string::npos);
 }
 
 TEST_CASE("every result says what wrote it and what it was made from") {
