@@ -275,8 +275,9 @@ Command add_validate(CLI::App& parent) {
   app.footer(
       "Bands: small is below 64 KiB, medium up to 4 MiB, large above. An error is |predicted - measured| / measured:\n"
       "of a band the median, in brackets the mean; ratio is the median of predicted / measured, below 1 too fast.\n"
-      "Column 'by': system, the machine's file lists the table's system; gpu, the likest machine that is described;\n"
-      "derived, that one with the sidecar's GPUs, NVLinks and NICs put in; option, --topology.\n"
+      "Column 'by': system, the machine's file lists the table's system or is named so; gpu, the likest machine that "
+      "is\n"
+      "described; derived, that one with the sidecar's GPUs, NVLinks and NICs put in; option, --topology.\n"
       "Better forecasts of a machine of your own: 'collcast calibrate' fits one to its tables.\n"
       "Examples:\n"
       "  collcast validate\n"

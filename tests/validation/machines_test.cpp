@@ -75,6 +75,24 @@ TEST_CASE("servers of four fill a rack of 72 in order") {
   CHECK(place->fabric->nodes() == 2);
 }
 
+TEST_CASE("a machine's own name is a system of it, whatever GPUs the table names") {
+  Machines all = machines();
+  const MeasuredTable named = table("dgx-h100", "", 1, 8, 8);
+  const auto place = all.place(named);
+  REQUIRE(place.ok());
+  CHECK(place->topology == "dgx-h100");
+  CHECK(place->matched_by == "system");
+  CHECK(place->remark.empty());
+  // The GPU alone would be a guess among five machines; another one's is told.
+  const MeasuredTable same = table("dgx-h100", "NVIDIA H100 80GB HBM3", 1, 8, 8);
+  CHECK(all.place(same)->matched_by == "system");
+  CHECK(all.place(same)->remark.empty());
+  const MeasuredTable other = table("dgx-h100", "NVIDIA A100-SXM4-80GB", 1, 8, 8);
+  REQUIRE(all.place(other).ok());
+  CHECK(all.place(other)->topology == "dgx-h100");
+  CHECK(all.place(other)->remark.find("measured on 'NVIDIA A100-SXM4-80GB', dgx-h100 has '") == 0);
+}
+
 TEST_CASE("a table of an unknown system goes by its GPU, NVLink and nodes") {
   Machines all = machines();
   const auto topology_of = [&](MeasuredTable one) {

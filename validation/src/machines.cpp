@@ -30,6 +30,12 @@ bool other_gpu(std::string_view a, std::string_view b) {
   return !same_gpu(parse_gpu(a), parse_gpu(b)) && !x.starts_with(y) && !y.starts_with(x);
 }
 
+/// That the machine which the user named has other GPUs than the table; empty: it has not.
+std::string gpu_remark(const MeasuredFacts& facts, const TopologySpec& spec) {
+  if (!other_gpu(facts.gpu, spec.gpu.model)) return {};
+  return fmt::format("measured on '{}', {} has '{}'", printable(facts.gpu), spec.name, spec.gpu.model);
+}
+
 /// That the machine is a guess by its GPU, or how it was derived.
 std::string guess_text(const MeasuredFacts& facts, const DerivedMachine& made) {
   const Derivation& d = made.derivation;
@@ -174,15 +180,14 @@ void Machines::calibrate(Overlay overlay, Library library) {
 Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) {
   if (only_one_) {
     const TopologySpec& spec = specs_.front();
-    if (!other_gpu(facts.gpu, spec.gpu.model)) return Choice{&spec, "option", {}, {}};
-    return Choice{&spec,
-                  "option",
-                  fmt::format("measured on '{}', {} has '{}'", printable(facts.gpu), spec.name, spec.gpu.model),
-                  {}};
+    return Choice{&spec, "option", gpu_remark(facts, spec), {}};
   }
   for (const TopologySpec& spec : specs_)
     if (std::find(spec.systems.begin(), spec.systems.end(), facts.system) != spec.systems.end())
       return Choice{&spec, "system", {}, {}};
+  // Nobody's list has it, but it is how a machine is called here.
+  for (const TopologySpec& spec : specs_)
+    if (spec.name == facts.system) return Choice{&spec, "system", gpu_remark(facts, spec), {}};
   const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / std::max(1, facts.nodes);
   Result<DerivedMachine> made = derive_machine(specs_, facts, per_node);
   if (!made) return made.errors();
