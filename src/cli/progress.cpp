@@ -61,6 +61,11 @@ void Progress::tell(std::int64_t messages) {
   messages_ = messages;
 }
 
+void PhasesProgress::operator()(std::string_view what, std::size_t done, std::size_t total) {
+  if (done == 0) bar_.emplace(session_, total);
+  if (bar_ && done < total) bar_->begin(what, done);
+}
+
 std::string progress_text(std::int64_t messages, std::int64_t of_messages, double seconds) {
   if (messages <= 0 || seconds <= 0) return {};
   const double rate = static_cast<double>(messages) / seconds;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,6 +49,17 @@ class Progress {
   std::chrono::steady_clock::time_point piece_start_;
   bool done_ = false, shown_ = false;
   std::thread clock_;  ///< last: it uses all the others; only on a terminal
+};
+
+/// A bar for each phase of some work: a phase begins with none of its pieces done.
+class PhasesProgress {
+ public:
+  explicit PhasesProgress(const Session& session) : session_(session) {}
+  void operator()(std::string_view what, std::size_t done, std::size_t total);
+
+ private:
+  const Session& session_;
+  std::optional<Progress> bar_;
 };
 
 }  // namespace collcast::cli

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <ostream>
 
@@ -11,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/validate_kernels.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/validate_training.hpp"
@@ -138,6 +140,15 @@ Diagnostics misfits_of_leave_one_out(const Args& args, const std::vector<nccl::S
   return out;
 }
 
+/// With the progress on a terminal.
+ValidateReport scored(const Args& args, Measured& measured, Library library, const Prediction& predict,
+                      const Session& session) {
+  PhasesProgress progress(session);
+  const Telling tell = std::ref(progress);
+  return args.leave_one_out ? leave_one_out(measured.tables, measured.machines, library, measured.statistic, tell)
+                            : validate(measured.tables, measured.machines, predict, measured.statistic, tell);
+}
+
 Exit run_validate(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -163,9 +174,7 @@ Exit run_validate(const Args& args, const Session& session) {
   const Prediction predict = memoized(!is_nccl               ? ideal
                                       : args.library.empty() ? by_machine(nccl_prediction(settings, files), ideal)
                                                              : nccl_prediction(settings, files));
-  ValidateReport report = args.leave_one_out
-                              ? leave_one_out(measured->tables, measured->machines, library, measured->statistic)
-                              : validate(measured->tables, measured->machines, predict, measured->statistic);
+  ValidateReport report = scored(args, *measured, library, predict, session);
   if (is_nccl && !args.leave_one_out) find_faults(report, measured->tables, measured->machines);
   report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
   add_unread(measured->unread, report);
@@ -278,6 +287,7 @@ Command add_validate(CLI::App& parent) {
       "Column 'by': system, the machine's file lists the table's system or is named so; gpu, the likest machine that "
       "is\n"
       "described; derived, that one with the sidecar's GPUs, NVLinks and NICs put in; option, --topology.\n"
+      "All shipped tables take seconds; with --method simulate, or --leave-one-out of library ideal, minutes.\n"
       "Better forecasts of a machine of your own: 'collcast calibrate' fits one to its tables.\n"
       "Examples:\n"
       "  collcast validate\n"

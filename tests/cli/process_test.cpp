@@ -326,6 +326,16 @@ TEST_CASE("progress of a plan is shown on a terminal after a second, and nowhere
   CHECK(run_shell(plan, here).err.empty());
 }
 
+TEST_CASE("progress of a validation and of a fit is shown on a terminal after a second, and nowhere else") {
+  const std::string timed = "timeout --preserve-status --signal=INT 5 collcast ";
+  CHECK(run_on_terminal(timed + "validate --library ideal", here).out.find("/189 scoring tables (") !=
+        std::string::npos);
+  const std::string one =
+      " --measured " + std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests/dgx2-1x12-broadcast.csv";
+  CHECK(run_on_terminal(timed + "calibrate --library ideal", here).out.find("fitting ") != std::string::npos);
+  CHECK(run_shell(timed + "validate --library ideal" + one, here).err.find("scoring") == std::string::npos);
+}
+
 TEST_CASE("--why without a layout is a slip") {
   const Outcome outcome = run_shell("collcast plan llama3-8b-8xh100 --why ''", here);
   CHECK(outcome.exit == 2);

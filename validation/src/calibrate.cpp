@@ -157,12 +157,13 @@ Result<PlacedTable> usable(const MeasuredTable& table, Machines& machines, Libra
 }  // namespace
 
 Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Machines& machines, Statistic statistic,
-                                  Library library) {
+                                  Library library, const Telling& tell) {
   CalibrateResult out;
   out.report.library = to_string(library);
   out.report.statistic = to_string(statistic);
   std::vector<PlacedTable> placed;
   for (const MeasuredTable& table : tables) {
+    if (tell) tell("placing tables", placed.size() + out.report.unused.size(), tables.size());
     Result<PlacedTable> place = usable(table, machines, library);
     if (place)
       placed.push_back(std::move(place).value());
@@ -180,6 +181,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
   for (const PlacedTable& place : placed) by_machine[place.topology].push_back(&place);
   Remarks remarks;
   for (const auto& [name, places] : by_machine) {
+    if (tell) tell("fitting " + name, out.report.machines.size(), by_machine.size());
     CalibrateReport::Machine machine;
     std::set<std::string> matched_by;
     for (const PlacedTable* place : places) {
@@ -210,8 +212,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
 }
 
 ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines& machines, Library library,
-                             Statistic statistic) {
-  ValidateReport out = validate(tables, machines, prediction_of(library), statistic);
+                             Statistic statistic, const Telling& tell) {
+  ValidateReport out = validate(tables, machines, prediction_of(library), statistic, tell);
   std::map<std::string, std::vector<const PlacedTable*>> by_system;
   std::vector<PlacedTable> placed;
   placed.reserve(tables.size());
@@ -223,7 +225,9 @@ ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines&
     by_system[facts.system.empty() ? placed.back().topology : facts.system].push_back(&placed.back());
   }
   std::map<std::string, ScoredTable> scored_tables;
+  std::size_t done = 0;
   for (const auto& [system, places] : by_system) {
+    if (tell) tell("fitting to the others of " + system, done++, by_system.size());
     if (places.size() < 2) continue;
     for (ScoredTable& table : scored_by_others(places, library, statistic).tables) {
       std::string id = table.id;

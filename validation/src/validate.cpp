@@ -129,9 +129,18 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
 }  // namespace
 
 ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& machines, const Prediction& predict,
-                        Statistic statistic) {
+                        Statistic statistic, const Telling& tell) {
   ValidateReport out;
   out.statistic = to_string(statistic);
+  std::mutex telling;
+  std::size_t done = 0;
+  const auto tell_of = [&](std::size_t more) {
+    if (!tell) return;
+    const std::lock_guard lock(telling);
+    done += more;
+    tell("scoring tables", done, tables.size());
+  };
+  tell_of(0);
   std::vector<Result<PlacedTable>> places;
   places.reserve(tables.size());
   for (const MeasuredTable& table : tables) places.push_back(machines.place(table));
@@ -141,6 +150,7 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
       std::size_t{0}, tables.size(),
       [&](std::size_t i) {
         if (places[i]) scored[i] = score(*places[i], predict, statistic);
+        tell_of(1);
       },
       tbb::simple_partitioner());
   Remarks remarks, overlay_remarks;

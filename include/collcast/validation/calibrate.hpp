@@ -21,10 +21,12 @@ struct CalibrateResult {
   CalibrateReport report;
 };
 /// Fails where no table can be used.
-Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>&, Machines&, Statistic, Library = Library::ideal);
+Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>&, Machines&, Statistic, Library = Library::ideal,
+                                  const Telling& tell = {});
 
 /// Every table with a calibration that was fitted to the other tables of its system. Tables that have none are listed.
-ValidateReport leave_one_out(const std::vector<MeasuredTable>&, Machines&, Library, Statistic);
+ValidateReport leave_one_out(const std::vector<MeasuredTable>&, Machines&, Library, Statistic,
+                             const Telling& tell = {});
 
 /// Every `of`-th size of each table beginning with the `index`-th (from 1): fit to one part, validate on another.
 struct SizePart {

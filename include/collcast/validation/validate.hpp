@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/validate_document.hpp"
@@ -36,7 +37,11 @@ std::string statistic_remark(const MeasuredTable&, Statistic);
 /// forecast.
 void find_faults(ValidateReport&, const std::vector<MeasuredTable>&, Machines&);
 
+/// How far long work has come: first with 0 of its pieces done, then with more; one call at a time, from any thread.
+using Telling = std::function<void(std::string_view what, std::size_t done, std::size_t total)>;
+
 /// Every table scored, or listed with the reason why not.
-ValidateReport validate(const std::vector<MeasuredTable>&, Machines&, const Prediction&, Statistic);
+ValidateReport validate(const std::vector<MeasuredTable>&, Machines&, const Prediction&, Statistic,
+                        const Telling& tell = {});
 
 }  // namespace collcast
