@@ -1,7 +1,7 @@
 // Where to look first when a table is far slower than its forecast.
 //
 // A table is slow where the median of measured over forecast is 1.7 or more over its largest sizes (from an eighth of
-// the largest on) and 1.4 or more above 4 MiB: there launch and protocol do not count, and the sound shipped tables are
+// the largest on) and 1.3 or more above 4 MiB: there launch and protocol do not count, and the sound shipped tables are
 // within 1.3 in nine of ten cases. Half of the NICs are 1.7 times, not twice, where NVLink is next to them. What the
 // pattern over sizes, NICs and other tables of the system says of the cause is a list, the likeliest first; each with
 // its evidence, as several causes can look alike.
