@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "collcast/base/check.hpp"
@@ -23,6 +24,7 @@
 #include "runner/frames.hpp"
 #include "runner/meeting.hpp"
 #include "runner/messages.hpp"
+#include "runner/silence.hpp"
 #include "runner/store.hpp"
 #include "runner/sweep.hpp"
 
@@ -290,7 +292,7 @@ class Ranks {
     }
     if (out.problems.empty()) return *processes_.front().outcome;
     if (out.ending == Ending::broken && !silent.empty())
-      out.problems.push_back(fmt::format("no word from rank {}", fmt::join(silent, ", ")));
+      out.problems.push_back(silence_text(silent, processes_.size(), std::thread::hardware_concurrency()));
     return out;
   }
 
