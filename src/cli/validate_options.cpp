@@ -149,8 +149,8 @@ Diagnostics few_of_each_file(const Diagnostics& rows) {
   return out;
 }
 
-/// As documents say it: without the folder.
-std::string without_folder(const Diagnostic& warning) {
+/// As documents say it: at its file, without the folder.
+std::string of_its_file(const Diagnostic& warning) {
   Location where = warning.where;
   where.file = std::filesystem::path(where.file).filename().string();
   return fmt::format("{}: {}", to_text(where), warning.message);
@@ -209,7 +209,7 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
     }
     Readings readings = std::move(one).value();
     std::move(readings.tables.begin(), readings.tables.end(), std::back_inserter(all.tables));
-    for (const Diagnostic& warning : readings.warnings) said.push_back(without_folder(warning));
+    for (const Diagnostic& warning : readings.warnings) said.push_back(of_its_file(warning));
     append(all.warnings, readings.warnings);
     append(all.unread, readings.unread);
     append(all.untimed, readings.untimed);
