@@ -135,8 +135,7 @@ search:
 collectives: {library: ideal, algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
 faults:
   - {gpu: 3, compute: 80%}
-  - {link: node0.gpu1, bandwidth: 50GB/s, added_latency: 2us}
-  - {link: node0.gpu2 -> node0.nvswitch0, failed: false, bandwidth: 40GB/s}
+  - {link: node0.gpu1, bandwidth: 50GB/s, added_latency: 2us, failed: false}
 gates:
   step_s: {max: 16 s}
   tokens_per_s_per_gpu: {min: 900tokens/s}
