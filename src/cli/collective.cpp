@@ -243,6 +243,15 @@ Exit finish(const Session& session, const Patience& patience, CollectiveReport r
   return patience.exit(deliver(session, report, format, output));
 }
 
+/// CSV has a row per time; what else was asked for is in the other formats.
+void warn_of_csv(const Args& args, Format format, Diagnostics& warnings) {
+  if (format != Format::csv) return;
+  for (const auto& [option, given] : {std::pair("--links", args.links), std::pair("--chunks-curve", args.chunks_curve)})
+    if (given)
+      warnings.push_back({command_line, fmt::format("{} is not in CSV, which has one row per time", option),
+                          "expected --format table, json or markdown"});
+}
+
 Exit run_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -259,6 +268,7 @@ Exit run_collective(const Args& args, const Session& session) {
   if (question && question->brought && args.chunks_curve)
     errors.push_back({command_line, "--chunks-curve is of catalogued algorithms", "remove it"});
   if (!errors.empty()) return refuse(session, errors);
+  warn_of_csv(args, format, question->warnings);
   question->patience = &patience;
   question->engine.watch = patience.watch();
   const CollectiveQuestion& q = *question;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "collcast/base/check.hpp"
+
 namespace collcast {
 
 std::string_view tool_version() { return COLLCAST_VERSION; }
@@ -133,18 +135,26 @@ void append_values(const Json& value, const std::string& path, Table& out) {
 
 }  // namespace
 
-Table csv_rows(const Json& rows) {
+Table csv_rows(const Json& rows, std::span<const std::string_view> columns) {
   Table out;
-  if (rows.empty()) return out;
-  for (const auto& [key, value] : rows.front().items()) {
-    if (fits_a_cell(value)) out.columns.push_back({key, {}, Align::left});
-  }
+  for (const std::string_view column : columns) out.columns.push_back({std::string(column), {}, Align::left});
   for (const Json& row : rows) {
     std::vector<std::string> cells;
-    for (const Column& column : out.columns) cells.push_back(cell(row.at(column.title)));
+    for (const std::string_view column : columns) {
+      const auto value = row.find(column);
+      check(value == row.end() || fits_a_cell(*value), "a column of CSV holds no structured values");
+      cells.push_back(value == row.end() ? std::string() : cell(*value));
+    }
     out.rows.push_back(std::move(cells));
   }
   return out;
+}
+
+Table csv_rows(const Json& rows) {
+  std::vector<std::string_view> columns;
+  if (!rows.empty())
+    for (const auto& item : rows.front().items()) columns.push_back(item.key());
+  return csv_rows(rows, columns);
 }
 
 std::string csv_name(std::string_view name) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,7 +31,10 @@ Json memory_json(const MemoryUse&);
 /// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv) of the compact text: tells inputs apart, proves nothing.
 std::string digest(const Json&);
 
-/// One column per scalar key of the rows (the first decides), lists of scalars joined by blanks.
+/// A column per name, empty in rows that lack the key; lists of scalars are joined by blanks. Which columns there are
+/// never depends on values, so that the tables of two runs have the same.
+Table csv_rows(const Json& rows, std::span<const std::string_view> columns);
+/// A column per key of the first row: of rows that all have the same keys, none of them structured.
 Table csv_rows(const Json& rows);
 /// A name of a stranger as a cell: a spreadsheet takes it for text, not for a formula.
 std::string csv_name(std::string_view);

@@ -147,6 +147,25 @@ TEST_CASE("a sweep has a row per size, all algorithms a row each, several groups
   CHECK(rows("collective all_reduce " + ring8 + "--algorithm ring --size 1MiB --group 0,1 --group 4-7").size() == 2);
 }
 
+TEST_CASE("CSV has the same columns whatever was asked and found, and what it leaves out is said") {
+  const auto heading = [](const std::string& words) {
+    const std::string out = call("collective all_reduce --size 1MiB --format csv " + words).out;
+    return out.substr(0, out.find('\n'));
+  };
+  const std::string plain = heading("--topology ring --ranks 4");
+  CHECK(plain.find("runner_up") == std::string::npos);
+  for (const char* words : {"--topology ring --ranks 1", "--topology ring --ranks 4 --algorithm all",
+                            "--topology ring --ranks 4 --groups-of 2 --concurrent", "--topology dgx-h100 --ranks 2",
+                            "--topology dgx-h100 --group 0 --group 1-3", "--topology ring --group 0 --group 1-3"})
+    CHECK(heading(words) == plain);
+  const std::string more = "collective all_reduce --topology ring --ranks 4 --size 1MiB --links --chunks-curve ";
+  const Called called = call(more + "--format csv");
+  CHECK(called.exit == 0);
+  CHECK(called.err.find("warning: --links is not in CSV") != std::string::npos);
+  CHECK(called.err.find("warning: --chunks-curve is not in CSV") != std::string::npos);
+  CHECK(call(more + "--format json").err.empty());
+}
+
 TEST_CASE("groups at once are no faster than alone") {
   const Json found =
       rows("collective all_reduce " + ring8 + "--algorithm ring --size 1MiB --groups-of 4:2 --concurrent");

@@ -187,6 +187,31 @@ TEST_CASE("CSV has the keys of the JSON rows, full precision, and nothing where 
   CHECK(table.rows.at(0).at(10).empty());
 }
 
+TEST_CASE("the columns of CSV are those of the JSON's rows that fit a cell, and no value changes them") {
+  CollectiveReport plain = all_reduce_report();
+  CollectiveReport full = all_reduce_report();
+  full.concurrent = full.links = true;
+  full.rows[0].runner_up = CollectiveRow::RunnerUp{"tree", 1, Seconds(2e-3), std::nullopt, "LL"};
+  full.rows[0].phases = {PhaseRow{}};
+  full.rows[0].links = {LinkRow{}};
+  full.rows[0].protocol = "LL128";
+  full.rows.insert(full.rows.begin(), plain.rows[0]);
+  std::vector<std::string> expected;
+  const auto keys = nlohmann::ordered_json::parse(json(full)).at("rows").at(1);
+  for (const auto& [key, value] : keys.items())
+    if (!value.is_structured()) expected.push_back(key);
+  CollectiveReport none = all_reduce_report();
+  none.rows.clear();
+  for (const CollectiveReport& report : {plain, full, none}) {
+    const Table table = csv(report);
+    std::vector<std::string> titles;
+    for (const Column& column : table.columns) titles.push_back(column.title);
+    CHECK(titles == expected);
+    for (const auto& row : table.rows)
+      for (const std::string& cell : row) CHECK(cell.find('{') == std::string::npos);
+  }
+}
+
 TEST_CASE("groups that fare alike are shown once, and all of them are in the JSON") {
   CollectiveReport report = all_reduce_report();
   report.groups = {Group::strided(Rank(0), 1, 2), Group::strided(Rank(2), 1, 2), Group::strided(Rank(4), 1, 2)};
