@@ -9,6 +9,13 @@ void Origins::add(const Origins& more) {
   spoiled_.insert(more.spoiled_.begin(), more.spoiled_.end());
 }
 
+Origins Origins::below(std::string_view prefix) const {
+  Origins out(whole_);
+  for (const auto& [path, where] : places_)
+    if (path.starts_with(prefix)) out.set(path.substr(prefix.size()), where);
+  return out;
+}
+
 bool Origins::good(std::string_view path) const {
   const auto within = [](std::string_view inner, std::string_view outer) {
     return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '.');

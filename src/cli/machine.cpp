@@ -165,7 +165,12 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
                       fmt::format("expected up to {} ranks", per_node)});
     return std::nullopt;
   }
-  Result<Fabric> fabric = Fabric::build(*spec, nodes, *nodes_asked > 0 ? command_line : Location{});
+  Location asked_at;  // of the number of nodes; empty: it is the file's
+  if (*nodes_asked > 0)
+    asked_at = typed("--nodes", options.nodes);
+  else if (nodes == needed && needed > 0)
+    asked_at = *ranks_asked >= ranks_needed ? typed("--ranks", options.ranks) : command_line;
+  Result<Fabric> fabric = Fabric::build(*spec, nodes, asked_at);
   if (!fabric) {
     append(errors, fabric.errors());
     return std::nullopt;

@@ -301,6 +301,12 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   return scenario;
 }
 
+Location nodes_asked_at(const Scenario& scenario) {
+  if (scenario.nodes > 0) return scenario.origins.of("nodes");
+  if (!scenario.step) return {};
+  return scenario.origins.of(scenario.ranks > scenario.step->layout.world() ? "ranks" : "layout");
+}
+
 Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
   if (scenario.ranks <= fabric.rank_count()) return {};
   const int needed = (scenario.ranks + fabric.ranks_per_node() - 1) / fabric.ranks_per_node();
@@ -318,7 +324,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   if (!loaded) return loaded.errors();
   const Scenario scenario = std::move(loaded).value();
   std::vector<std::string> said = warn(session, scenario.warnings);
-  Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario));
+  Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario), nodes_asked_at(scenario));
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
   std::optional<FaultEffect> effect;

@@ -35,6 +35,9 @@ void add_fault_option(CLI::App&, std::vector<std::string>& faults, const char* t
 /// The scenario as the options change it; nothing if there are `errors` already.
 Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
 
+/// What decides how many nodes the scenario runs on; empty: the machine's default.
+Location nodes_asked_at(const Scenario&);
+
 /// A job that has more GPUs than the machine.
 Diagnostics check_ranks(const Scenario&, const Fabric&);
 

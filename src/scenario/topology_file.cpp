@@ -100,6 +100,7 @@ struct AsPairs {
 LinkGroup read_link(Reader& reader, const Node& node, const std::string& path) {
   LinkGroup link;
   link.where = node.at.location();
+  reader.found(path, link.where);
   Object o(reader, node, path);
   o.required("from", link.from, AsName{});
   o.required("to", link.to, AsName{});
@@ -177,7 +178,6 @@ LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& l
 }
 
 void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
-  spec.network_where = node.at.location();
   Object o(reader, node, "network");
   NetworkKind kind = NetworkKind::none;
   const bool known = o.required("kind", kind,
@@ -210,14 +210,16 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
 }
 
 void read_nodes(Reader& reader, const Node& node, TopologySpec& spec) {
-  if (node.at.line > 0) spec.nodes_where = node.at.location();
   Object o(reader, node, "nodes");
   o.optional("default", spec.default_nodes, AsCount{1, most_nodes});
   o.optional("max", spec.max_nodes, AsCount{0, most_nodes});
   o.finish();
-  if (spec.max_nodes > 0 && spec.default_nodes > spec.max_nodes)
-    reader.error(node.at, fmt::format("nodes.default is {} but nodes.max is {}", spec.default_nodes, spec.max_nodes),
-                 "expected a default within the maximum");
+  if (spec.max_nodes == 0 || spec.default_nodes <= spec.max_nodes) return;
+  // A default of 1 is within every maximum: both are written.
+  const Location usual = node.find("default")->at.location(), most = node.find("max")->at.location();
+  reader.error({nearest_place(reader.files(), {&usual, &most}),
+                fmt::format("nodes.default is {} but nodes.max is {}", spec.default_nodes, spec.max_nodes),
+                "expected a default within the maximum"});
 }
 
 }  // namespace

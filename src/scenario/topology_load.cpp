@@ -92,6 +92,7 @@ Result<Machine> read(Tree&& loaded, const std::string& file, const std::vector<S
   reader.error(misplaced);
   TopologySpec spec = read_topology(reader, tree, file);
   spec.files = std::move(files);
+  spec.origins = reader.origins().below(prefix);
   if (const Node* extends = tree.find("extends"); extends != nullptr && extends->set_by)
     reader.error(extends->at, "'extends' cannot be set", "choose the machine by its name instead");
   if (!reader.ok()) {

@@ -25,6 +25,20 @@ bool is_name(const std::string& word) {
   });
 }
 
+const Location* device_place(const TopologySpec& spec, const DeviceGroup& group, const char* key) {
+  return written(spec, fmt::format("node.devices.{}.{}", group.name, key));
+}
+
+/// Nearest to the user of what the device groups say at `key`, the first group's before others; else the node's.
+const Location& devices_place(const TopologySpec& spec, const char* key, const DeviceGroup* first) {
+  std::vector<const Location*> places;
+  if (first != nullptr) places.push_back(device_place(spec, *first, key));
+  places.push_back(written(spec, "node.devices"));
+  for (const DeviceGroup& group : spec.devices) places.push_back(device_place(spec, group, key));
+  places.push_back(&spec.where);
+  return nearest_place(spec.files, places);
+}
+
 void check_devices(const TopologySpec& spec, Diagnostics& out) {
   std::set<std::string> seen;
   const DeviceGroup* endpoints = nullptr;
@@ -42,21 +56,25 @@ void check_devices(const TopologySpec& spec, Diagnostics& out) {
     if (!is_endpoint(group.kind)) continue;
     if (endpoints != nullptr)
       out.push_back(
-          {group.where,
+          {nearest_place(spec.files,
+                         {device_place(spec, group, "kind"), &group.where, device_place(spec, *endpoints, "kind")}),
            fmt::format("'{}' are endpoints of kind {} beside '{}'", group.name, to_string(group.kind), endpoints->name),
            "a node has exactly one device group of kind gpu or host: its ranks"});
     else
       endpoints = &group;
   }
   if (endpoints == nullptr)
-    out.push_back({spec.where, "a node has no endpoints", "exactly one device group of kind gpu or host: the ranks"});
+    out.push_back({devices_place(spec, "kind", nullptr), "a node has no endpoints",
+                   "exactly one device group of kind gpu or host: the ranks"});
   else if (spec.teaching && endpoints->count > 1)
-    out.push_back({endpoints->count_where.file.empty() ? endpoints->where : endpoints->count_where,
+    out.push_back({nearest_place(spec.files, {device_place(spec, *endpoints, "count"), &endpoints->where}),
                    fmt::format("{} '{}' per node of a teaching machine", endpoints->count, endpoints->name),
                    "a teaching machine has one endpoint per node; its size is the number of nodes"});
+  const auto largest = std::max_element(spec.devices.begin(), spec.devices.end(),
+                                        [](const auto& a, const auto& b) { return a.count < b.count; });
   if (total > most_devices_per_node)
-    out.push_back(
-        {spec.where, fmt::format("{} devices in one node", total), fmt::format("at most {}", most_devices_per_node)});
+    out.push_back({devices_place(spec, "count", &*largest), fmt::format("{} devices in one node", total),
+                   fmt::format("at most {}", most_devices_per_node)});
 }
 
 std::string_view word(Wiring wiring) {
@@ -76,77 +94,78 @@ std::string_view word(Wiring wiring) {
   return {};
 }
 
-void check_pairs(const LinkGroup& group, int from_count, int to_count, Diagnostics& out) {
-  const std::string name = fmt::format("link {} - {}", group.from, group.to);
+std::string link_name(const LinkGroup& group) { return fmt::format("link {} - {}", group.from, group.to); }
+
+/// The place of a key of a link of the node; of the link itself where the key is left out.
+const Location* link_place(const TopologySpec& spec, const LinkGroup& group, const char* key) {
+  const Location* own = written(spec, fmt::format("node.links.{}.{}", &group - spec.links.data(), key));
+  return own == nullptr ? &group.where : own;
+}
+
+/// Nearest to the user of what decides which devices a link joins; `key` of the link before others.
+const Location& wiring_place(const TopologySpec& spec, const LinkGroup& group, const char* key) {
+  std::vector<const Location*> places{link_place(spec, group, key)};
+  for (const char* other : {"wiring", "pairs", "from", "to"}) places.push_back(link_place(spec, group, other));
+  for (const std::string& end : {group.from, group.to})
+    if (const DeviceGroup* devices = find_group(spec, end)) places.push_back(device_place(spec, *devices, "count"));
+  return nearest_place(spec.files, places);
+}
+
+void check_pairs(const TopologySpec& spec, const LinkGroup& group, int from_count, int to_count, Diagnostics& out) {
+  const std::string name = link_name(group);
+  const Location& at = wiring_place(spec, group, "pairs");
   const bool within = group.from == group.to;
-  if (group.pairs.empty()) out.push_back({group.where, name + " lists no pairs", "at least one pair such as [0, 1]"});
+  if (group.pairs.empty()) out.push_back({at, name + " lists no pairs", "at least one pair such as [0, 1]"});
   std::set<std::pair<int, int>> seen;
   for (const auto& [i, j] : group.pairs) {
     const std::string pair = fmt::format("{}: pair [{}, {}]", name, i, j);
     if (i < 0 || i >= from_count || j < 0 || j >= to_count) {
       out.push_back(
-          {group.where, pair + " is out of range",
+          {at, pair + " is out of range",
            fmt::format("'{}' has 0 to {}, '{}' has 0 to {}", group.from, from_count - 1, group.to, to_count - 1)});
       continue;
     }
     if (within && i == j)
-      out.push_back({group.where, pair + " joins a device to itself", "two different devices"});
+      out.push_back({at, pair + " joins a device to itself", "two different devices"});
     else if (!seen.insert(within ? std::pair(std::min(i, j), std::max(i, j)) : std::pair(i, j)).second)
       out.push_back(
-          {group.where, pair + " is listed twice",
+          {at, pair + " is listed twice",
            "each pair once; it stands for both directions, parallel cables are one link of their summed bandwidth"});
   }
 }
 
-/// `at`: the link's place, or that of a count which is nearer to the user.
-void check_wiring(const LinkGroup& group, int from_count, int to_count, const Location& at, Diagnostics& out) {
+/// What would fit instead of the wiring; empty: it fits.
+std::string remedy(const LinkGroup& group, int from_count, int to_count) {
   const bool within = group.from == group.to;
-  const std::string elsewhere = &at == &group.where ? "" : fmt::format(" ({})", to_text(group.where));
-  const auto unfit = [&](const std::string& hint) {
-    out.push_back({at,
-                   fmt::format("link {} - {}{}: wiring {} does not fit {} '{}' and {} '{}'", group.from, group.to,
-                               elsewhere, word(group.wiring), from_count, group.from, to_count, group.to),
-                   hint});
-  };
   switch (group.wiring) {
     case Wiring::all:
-      if (within && from_count < 2) unfit("within one group it needs 2 or more devices");
-      break;
+      return within && from_count < 2 ? "within one group it needs 2 or more devices" : "";
     case Wiring::one_to_one:
-      if (within)
-        unfit("it joins two different groups");
-      else if (from_count != to_count)
-        unfit("one_to_one needs equal counts; spread joins many to few");
-      break;
+      if (within) return "it joins two different groups";
+      return from_count != to_count ? "one_to_one needs equal counts; spread joins many to few" : "";
     case Wiring::spread:
-      if (within)
-        unfit("it joins two different groups");
-      else if (from_count < to_count)
-        unfit(fmt::format("spread goes from many to few: from '{}' to '{}'", group.to, group.from));
-      break;
+      if (within) return "it joins two different groups";
+      return from_count < to_count
+                 ? fmt::format("spread goes from many to few: from '{}' to '{}'", group.to, group.from)
+                 : "";
     case Wiring::ring:
-      if (!within)
-        unfit("a ring joins the devices of one group");
-      else if (from_count < 3)
-        unfit("a ring needs 3 or more devices; 'all' joins two");
-      break;
+      if (!within) return "a ring joins the devices of one group";
+      return from_count < 3 ? "a ring needs 3 or more devices; 'all' joins two" : "";
     case Wiring::pairs:
-      check_pairs(group, from_count, to_count, out);
-      break;
+      return "";
   }
+  return "";
 }
-
-std::string link_name(const LinkGroup& group) { return fmt::format("link {} - {}", group.from, group.to); }
 
 void check_ends(const TopologySpec& spec, const LinkGroup& group, Diagnostics& out) {
   if (spec.devices.empty()) return;  // which is the error
-  const auto known = [&](const std::string& word) {
+  const auto known = [&](const std::string& word, const char* key) {
     if (find_group(spec, word) != nullptr) return;
-    out.push_back({group.where, fmt::format("{}: no devices '{}'", link_name(group), word),
+    out.push_back({*link_place(spec, group, key), fmt::format("{}: no devices '{}'", link_name(group), word),
                    expected_one_of(word, group_names(spec))});
   };
-  known(group.from);
-  if (group.to != group.from) known(group.to);
+  known(group.from, "from");
+  if (group.to != group.from) known(group.to, "to");
 }
 
 /// Counts below 1 have been reported where they stand.
@@ -154,10 +173,16 @@ void check_wiring(const TopologySpec& spec, const LinkGroup& group, Diagnostics&
   const DeviceGroup* from = find_group(spec, group.from);
   const DeviceGroup* to = find_group(spec, group.to);
   if (from == nullptr || to == nullptr || from->count <= 0 || to->count <= 0) return;
-  const Location* at = &group.where;
-  for (const Location* count : {&from->count_where, &to->count_where})
-    if (!count->file.empty() && depth(spec.files, *count) < depth(spec.files, *at)) at = count;
-  check_wiring(group, from->count, to->count, *at, out);
+  if (group.wiring == Wiring::pairs) return check_pairs(spec, group, from->count, to->count, out);
+  const std::string hint = remedy(group, from->count, to->count);
+  if (hint.empty()) return;
+  const Location& at = wiring_place(spec, group, "wiring");
+  const bool elsewhere = depth(spec.files, at) != depth(spec.files, group.where);
+  out.push_back({at,
+                 fmt::format("{}{}: wiring {} does not fit {} '{}' and {} '{}'", link_name(group),
+                             elsewhere ? fmt::format(" ({})", to_text(group.where)) : "", word(group.wiring),
+                             from->count, group.from, to->count, group.to),
+                 hint});
 }
 
 /// Of links that fit: no two devices are joined twice, or a route would take the wider and leave the other unused.
@@ -175,7 +200,7 @@ void check_parallel(const TopologySpec& spec, Diagnostics& out) {
       const auto [there, is_new] = joined.emplace(std::minmax(a, b), &group);
       if (is_new) continue;
       out.push_back(
-          {group.where,
+          {wiring_place(spec, group, "from"),
            fmt::format("{}: {}{} and {}{} are joined already, by link {} - {}{}", link_name(group), a.group, i, b.group,
                        j, there->second->from, there->second->to,
                        there->second->where.line > 0 ? fmt::format(" ({})", to_text(there->second->where)) : ""),
@@ -198,7 +223,8 @@ void check_size(const TopologySpec& spec, int nodes, const Location& where, Diag
   if (nodes < 1) {
     out.push_back({where, fmt::format("{} nodes", nodes), "1 or more"});
   } else if (spec.max_nodes > 0 && nodes > spec.max_nodes) {
-    out.push_back({where, fmt::format("{} nodes of '{}'", nodes, spec.name),
+    out.push_back({nearest_place(spec.files, {&where, written(spec, "nodes.max")}),
+                   fmt::format("{} nodes of '{}'", nodes, spec.name),
                    fmt::format("this machine has at most {}", spec.max_nodes)});
   } else if (nodes > most_nodes) {
     out.push_back({where, fmt::format("{} nodes", nodes), fmt::format("at most {}", most_nodes)});
@@ -206,6 +232,10 @@ void check_size(const TopologySpec& spec, int nodes, const Location& where, Diag
 }
 
 }  // namespace
+
+const Location* written(const TopologySpec& spec, const std::string& path) {
+  return spec.origins.knows(path) ? &spec.origins.of(path) : nullptr;
+}
 
 void check_link_numbers(const std::string& what, Bandwidth bandwidth, Seconds latency, const Location& where,
                         Diagnostics& out) {
@@ -244,6 +274,18 @@ int depth(const std::vector<SourceFile>& files, const Location& where) {
   const auto found =
       std::find_if(files.begin(), files.end(), [&](const SourceFile& f) { return f.file == where.file; });
   return found == files.end() ? -1 : static_cast<int>(found - files.begin());
+}
+
+const Location& nearest_place(const std::vector<SourceFile>& files, const std::vector<const Location*>& places) {
+  const auto distance = [&](const Location& where) {
+    const bool typed = where.file.starts_with("--") || where.file == "command line";
+    return typed ? -2 : depth(files, where);
+  };
+  const Location* best = nullptr;
+  for (const Location* place : places)
+    if (place != nullptr && (best == nullptr || distance(*place) < distance(*best))) best = place;
+  check(best != nullptr, "one of the places is known");
+  return *best;
 }
 
 Diagnostics with_extending_files(Diagnostics errors, const std::vector<SourceFile>& files) {

@@ -1,5 +1,7 @@
 // What can be wrong with a TopologySpec before any route is looked for: names, counts, wirings, numbers, sizes.
-// Each mistake is one Diagnostic at the place of its group; what follows from it is not reported again.
+// Each mistake is one Diagnostic at the value that makes it, wherever that was written: in the file, in one that it
+// extends, in an option, in a variant of a scenario. Where several decide together it is the one nearest to the user.
+// What follows from a mistake is not reported again.
 #pragma once
 
 #include "collcast/base/diagnostic.hpp"
@@ -15,6 +17,9 @@ void check_network(const TopologySpec& spec, int nodes, const Location& nodes_as
 
 /// Where the network attaches.
 void check_attachment(const TopologySpec& spec, Diagnostics& out);
+
+/// Where the value of a path was written; null: nowhere.
+const Location* written(const TopologySpec&, const std::string& path);
 
 /// A bandwidth and a latency that a link can have; `what` names the link.
 void check_link_numbers(const std::string& what, Bandwidth, Seconds, const Location&, Diagnostics& out);

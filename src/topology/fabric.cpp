@@ -31,6 +31,13 @@ Diagnostics check_total(const TopologySpec& spec, const NodePlan& node, const Ne
            fmt::format("at most {}", most_parts)}};
 }
 
+/// Of the number of nodes that counts where none is asked for.
+const Location& default_place(const TopologySpec& spec) {
+  for (const char* path : {"nodes.default", "nodes"})
+    if (const Location* place = topology::written(spec, path)) return *place;
+  return spec.where;
+}
+
 std::vector<Link> list_links(const NodePlan& node, const Network& network, int nodes) {
   const auto between = std::visit([](const auto& n) { return n.cables(); }, network);
   std::vector<Link> links;
@@ -51,8 +58,7 @@ Fabric::Fabric(std::shared_ptr<const Layout> layout) : layout_(std::move(layout)
 
 Result<Fabric> Fabric::build(const TopologySpec& spec, int nodes, const Location& asked_at) {
   if (nodes == 0) nodes = spec.default_nodes;
-  const Location& in_file = spec.nodes_where.file.empty() ? spec.where : spec.nodes_where;
-  const Location& nodes_at = asked_at.file.empty() ? in_file : asked_at;
+  const Location& nodes_at = asked_at.file.empty() ? default_place(spec) : asked_at;
   if (Diagnostics wrong = topology::check_form(spec, nodes, nodes_at); !wrong.empty()) return wrong;
 
   NodePlan node = topology::plan_node(spec);

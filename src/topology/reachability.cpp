@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "check_spec.hpp"
+
 namespace collcast::topology {
 
 namespace {
@@ -67,7 +69,7 @@ class Reachability {
       }
     if (pairs.count > 0)
       out_.push_back(
-          {spec_.network_where,
+          {*spines_place(),
            fmt::format("{} cannot reach {}{}: the network keeps rails apart, and {} does not reach the rail of {}",
                        endpoint(0, pairs.first), endpoint(1, pairs.second), pairs.others(), endpoint(0, pairs.first),
                        endpoint(0, pairs.second)),
@@ -88,6 +90,11 @@ class Reachability {
     });
   }
 
+  const Location* spines_place() const {
+    for (const char* path : {"network.spines", "network"})
+      if (const Location* place = written(spec_, path)) return place;
+    return &spec_.where;
+  }
   void report(DeviceRange about, std::string message, std::string hint) {
     const Device& device = node_.devices[static_cast<std::size_t>(about.first)];
     out_.push_back({spec_.devices[static_cast<std::size_t>(device.group)].where, std::move(message), std::move(hint)});

@@ -342,9 +342,9 @@ TEST_CASE("errors of form do not hide names that no group has, nor wirings that 
   for (const char* expected : {
            "m.yaml:6:29: error: node.devices.nic.count is 'many'",
            "m.yaml:8:51: error: node.links.0.bandwidth is '30'",
-           "m.yaml:8:7: error: link gpx - nic: no devices 'gpx'\n    hint: did you mean 'gpu'?",
-           "m.yaml:9:7: error: link gpu - gpu: wiring one_to_one does not fit",
-           "m.yaml:11:10: error: the network attaches to no devices 'nci'\n    hint: did you mean 'nic'?",
+           "m.yaml:8:14: error: link gpx - nic: no devices 'gpx'\n    hint: did you mean 'gpu'?",
+           "m.yaml:9:36: error: link gpu - gpu: wiring one_to_one does not fit",
+           "m.yaml:11:31: error: the network attaches to no devices 'nci'\n    hint: did you mean 'nic'?",
        }) {
     INFO(text << "\nlacks " << expected);
     CHECK(text.find(expected) != std::string::npos);

@@ -26,7 +26,7 @@ TopologySpec machine(std::string name, std::vector<DeviceGroup> devices, Network
   spec.name = std::move(name);
   spec.file = "test.yaml";
   spec.where = {"test.yaml", 1, 1};
-  spec.network_where = {"test.yaml", 90, 3};
+  spec.origins.set("network", {"test.yaml", 90, 3});
   spec.devices = std::move(devices);
   for (std::size_t i = 0; i < spec.devices.size(); ++i)
     spec.devices[i].where = {"test.yaml", static_cast<int>(10 + i), 5};

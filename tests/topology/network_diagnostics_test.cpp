@@ -58,7 +58,9 @@ TEST_CASE("the network attaches to NICs or endpoints that exist") {
   const Diagnostic d = only(spec, 2);
   CHECK(d.message == "the network attaches to no devices 'nics'");
   CHECK_THAT(d.hint, Contains("did you mean 'nic'?"));
-  CHECK(d.where.line == 90);
+  CHECK(d.where.line == 90);  // of the network, of which this description says no more
+  spec.origins.set("network.attach", {"test.yaml", 92, 11});
+  CHECK(only(spec, 2).where.line == 92);
   spec.network_devices = "";
   CHECK(only(spec, 2).message == "the network attaches to no devices");
   spec.network_devices = "plx";
@@ -67,7 +69,9 @@ TEST_CASE("the network attaches to NICs or endpoints that exist") {
 
 TEST_CASE("every kind of network needs its bandwidth and valid latencies") {
   CHECK(only(dgx(StarNetwork{}), 2).message == "the star network has no bandwidth");
-  CHECK(only(teaching(TorusNetwork{}), 2).message == "the torus network has no bandwidth");
+  CHECK(only(teaching(TorusNetwork{}), 2).message == "the ring network has no bandwidth");
+  CHECK(only(teaching(TorusNetwork{{2}, true}), 2).message == "the torus network has no bandwidth");
+  CHECK(only(teaching(TorusNetwork{{}, false}), 2).message == "the mesh network has no bandwidth");
   LeafSpineNetwork network = rails(4, 1, 1);
   network.bandwidth = Bandwidth(-1);
   network.latency = Seconds(-1);
@@ -82,11 +86,32 @@ TEST_CASE("every kind of network needs its bandwidth and valid latencies") {
 TEST_CASE("the dimensions of a torus multiply to its nodes") {
   const Diagnostic d = only(teaching(torus({3, 4}, true)), 13);
   CHECK(d.message == "torus dimensions [3, 4] hold 12 nodes, not 13");
+  CHECK(d.hint == "the number of nodes is their product: --ranks 12 or nodes.default 12; or other dimensions");
   CHECK(d.where.line == 90);
   CHECK(only(teaching(torus({4, 0}, true)), 4).message == "a torus dimension of 0");
-  CHECK(only(teaching(torus({-2, -2}, false)), 4).message == "a torus dimension of -2");
+  CHECK(only(teaching(torus({-2, -2}, false)), 4).message == "a mesh dimension of -2");
+  CHECK(only(teaching(torus({2, 3}, false)), 8).message == "mesh dimensions [2, 3] hold 6 nodes, not 8");
   // Larger than any integer type would hold.
   CHECK_THAT(only(teaching(torus(std::vector<int>(9, 2'000'000'000), true)), 4).message, Contains("not 4"));
+}
+
+TEST_CASE("of two values that do not fit the one nearest to the user is at fault") {
+  TopologySpec spec = teaching(torus({3, 4}, true));
+  spec.files = {{"mine.yaml", {}}, {"base.yaml", {}}};
+  const auto blamed = [&](const Location& dims, const Location& nodes) {
+    spec.origins.set("network.dims", dims);
+    const auto built = Fabric::build(spec, 13, nodes);
+    REQUIRE_FALSE(built);
+    return to_text(built.errors().front().where);
+  };
+  const Location typed{"--set network.dims=[3,4]", 1, 20}, asked{"--nodes 13", 1, 9}, variant{"s.yaml", 9, 3};
+  CHECK(blamed({"mine.yaml", 7, 3}, {"mine.yaml", 2, 3}) == "mine.yaml:7:3");
+  CHECK(blamed({"base.yaml", 7, 3}, {"mine.yaml", 2, 3}) == "mine.yaml:2:3");
+  CHECK(blamed({"mine.yaml", 7, 3}, {"base.yaml", 2, 3}) == "mine.yaml:7:3");
+  CHECK(blamed({"mine.yaml", 7, 3}, asked) == "--nodes 13:1:9");
+  CHECK(blamed({"mine.yaml", 7, 3}, variant) == "s.yaml:9:3");
+  CHECK(blamed(variant, asked) == "--nodes 13:1:9");
+  CHECK(blamed(typed, asked) == to_text(typed));
 }
 
 TEST_CASE("leaves without spines are not joined") {

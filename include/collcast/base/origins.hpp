@@ -28,6 +28,8 @@ class Origins {
 
   /// Of the value, else of the nearest thing around it, else of the whole.
   const Location& of(std::string_view path) const;
+  /// Those whose path begins with `prefix`, without it.
+  Origins below(std::string_view prefix) const;
   /// Whether the value itself was written anywhere.
   bool knows(std::string_view path) const { return places_.find(path) != places_.end(); }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collcast/base/diagnostic.hpp"
+#include "collcast/base/origins.hpp"
 #include "collcast/base/quantity.hpp"
 
 namespace collcast {
@@ -164,12 +165,14 @@ struct TopologySpec {
   NetworkSpec network;
   std::string network_source;
   Location where;
-  Location network_where;
-  Location nodes_where;  ///< of the section about nodes; empty: there is none
+  Origins origins;  ///< of each value by its path in the file ("network.attach"); a machine made otherwise has none
 };
 
 /// How far a place is from the user: -1 for what is in none of the files (an option), 0 for the first of them.
 int depth(const std::vector<SourceFile>&, const Location&);
+/// Of places that decide something together the one nearest to the user: an option, then what is in no file of the
+/// machine, then the first of its files. Among equals the first; null ones are left out, one is known.
+const Location& nearest_place(const std::vector<SourceFile>&, const std::vector<const Location*>&);
 /// Errors in a base say in their hint who extends it: that is the file that a user edits.
 Diagnostics with_extending_files(Diagnostics, const std::vector<SourceFile>&);
 

@@ -1,0 +1,97 @@
+// Where errors about a machine stand: at the value that makes them, in a file, an option or a variant of a scenario.
+#include <catch2/catch.hpp>
+
+#include <utility>
+#include <vector>
+
+#include "cli/called.hpp"
+#include "cli/process.hpp"
+
+using namespace collcast::test;
+
+namespace {
+
+const std::string dgx2 = "collective all_reduce --topology dgx-h100 --nodes 2 --size 1MiB ";
+
+void check_first_line(const std::string& words, const std::string& beginning) {
+  INFO(words);
+  const Called called = call(words);
+  CHECK(called.exit == 2);
+  INFO(called.err);
+  CHECK(called.err.starts_with(beginning));
+}
+
+}  // namespace
+
+TEST_CASE("an error that --set makes in a shipped machine stands at the --set") {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {dgx2 + "--set network.attach=cpu",
+       "--set network.attach=cpu:1:22: error: the network attaches to 'cpu' of kind cpu"},
+      {dgx2 + "--set network.attach=nics", "--set network.attach=nics:1:22: error: the network attaches to no devices"},
+      {dgx2 + "--set node.links.0.from=gpuu", "--set node.links.0.from=gpuu:1:25: error: link gpuu - nvswitch: no dev"},
+      {dgx2 + "--set node.links.0.wiring=one_to_one", "--set node.links.0.wiring=one_to_one:1:27: error: link gpu - "},
+      {dgx2 + "--set node.devices.nic.kind=cpu", "--set node.devices.nic.kind=cpu:1:29: error: the network attaches "},
+      {"collective broadcast --topology mesh --ranks 6 --set network.dims=[2,4]",
+       "--set network.dims=[2,4]:1:20: error: mesh dimensions [2, 4] hold 8 nodes, not 6\n"
+       "    hint: the number of nodes is their product: --ranks 8 or nodes.default 8; or other dimensions\n"},
+      {"topology show mesh --set network.dims=[2,3]", "--set network.dims=[2,3]:1:20: error: mesh dimensions [2, 3] "},
+      {"topology show dgx-h100 --set nodes.max=4 --set nodes.default=8",
+       "--set nodes.default=8:1:21: error: nodes.default is 8 but nodes.max is 4"},
+      {"step llama3-70b-64xh100 --set topology.nodes.max=4", "--set topology.nodes.max=4:1:26: error: 8 nodes of 'dgx"},
+      {"step llama3-70b-64xh100 --set topology.network.attach=cpu",
+       "--set topology.network.attach=cpu:1:31: error: the network attaches to 'cpu'"}};
+  for (const auto& [words, beginning] : cases) check_first_line(words, beginning);
+}
+
+TEST_CASE("a number of nodes that a machine cannot have stands at the option that asks for it") {
+  check_first_line("collective all_reduce --topology dgx-h100 --set nodes.max=4 --nodes 5",
+                   "--nodes 5:1:9: error: 5 nodes of 'dgx-h100'\n    hint: this machine has at most 4");
+  check_first_line("collective all_reduce --topology pcie-a100 --set network.kind=none --nodes 2",
+                   "--set network.kind");
+  check_first_line("step llama3-70b-64xh100 --set topology.nodes.max=8 --nodes 9",
+                   "--nodes 9:1:9: error: 9 nodes of 'dgx-h100'");
+  check_first_line("plan llama3-70b-64xh100 --set topology.nodes.max=8 --nodes 9",
+                   "--nodes 9:1:9: error: 9 nodes of 'dgx-h100'");
+}
+
+TEST_CASE("an error that a variant makes stands in its line") {
+  const Folder folder;
+  folder.write("s.yaml",
+               "schema: collcast.scenario.v1\nname: s\ntopology: pcie-a100\n"
+               "model: {layers: 6, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000, name: t}\n"
+               "layout: {tp: 1, pp: 6, dp: 3}\n"
+               "batch: {sequence: 512, micro_batch: 2, global_batch: 6}\n"
+               "what_if:\n"
+               "  wide: {set: {topology.network.attach: cpu}}\n"
+               "  few: {set: {topology.nodes.max: 2}}\n");
+  const std::string file = (folder.path() / "s.yaml").string();
+  CHECK(call("step " + file).exit == 0);
+  check_first_line("step " + file + " --what-if wide", file + ":8:41: error: the network attaches to 'cpu'");
+  // Two lines of one file: the layout, which needs 3 nodes, is said.
+  check_first_line("step " + file + " --what-if few", file + ":5:9: error: 3 nodes of 'pcie-a100'");
+  check_first_line("step " + file + " --what-if few --nodes 3", "--nodes 3:1:9: error: 3 nodes of 'pcie-a100'");
+}
+
+TEST_CASE("an error in a machine's file stands at the value") {
+  const Folder folder;
+  const std::string head =
+      "schema: collcast.topology.v1\nname: m\nteaching: true\nnode:\n  devices:\n    h: {kind: host}\n";
+  folder.write("attach.yaml", head +
+                                  "network:\n  kind: star\n  link: {bandwidth: 1GB/s, latency: 0s}\n  source: s\n"
+                                  "  attach: nn\n");
+  folder.write("dims.yaml", head +
+                                "network: {kind: mesh, attach: h, dims: [2, 2], link: {bandwidth: 1GB/s, "
+                                "latency: 0s}, source: s}\n");
+  folder.write("to.yaml",
+               "schema: collcast.topology.v1\nname: m\nnode:\n  devices: {h: {kind: host}, n: {kind: nic}}\n"
+               "  links:\n    - {from: h, to: nx, kind: pcie, bandwidth: 1GB/s, latency: 0s, source: s}\n");
+  const auto check = [&](const std::string& name, const std::string& said) {
+    const std::string file = (folder.path() / name).string();
+    const Called called = call("topology check " + file);
+    INFO(called.out << called.err);
+    CHECK((called.out + called.err).find(file + said) != std::string::npos);
+  };
+  check("attach.yaml", ":11:11: error: the network attaches to no devices 'nn'");
+  check("dims.yaml", ":7:40: error: mesh dimensions [2, 2] hold 4 nodes, not 1");
+  check("to.yaml", ":6:21: error: link h - nx: no devices 'nx'");
+}
