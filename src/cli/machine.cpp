@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "cli/inputs.hpp"
 #include "cli/values.hpp"
@@ -123,8 +124,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
                                     Diagnostics& errors, const LibraryClues& clues) {
   const std::size_t errors_before = errors.size();
   const auto overrides = parse_overrides(options, "", errors);
-  const auto nodes_asked = options.nodes.empty() ? 0 : parse_count("--nodes", options.nodes, 1, errors);
-  const auto ranks_asked = options.ranks.empty() ? 0 : parse_count("--ranks", options.ranks, 1, errors);
+  const auto nodes_asked = options.nodes.empty() ? 0 : parse_count("--nodes", options.nodes, 1, errors, most_nodes);
   if (options.topology.empty()) {
     errors.push_back({command_line, "--topology is missing: which machine?",
                       fmt::format("expected one of: {}, or a file; 'collcast topology list' describes them",
@@ -132,6 +132,8 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
     return std::nullopt;
   }
   Result<TopologySpec> spec = load_topology(options.topology, session.search, overrides);
+  const int most_ranks = spec ? most_nodes * ranks_per_node(*spec) : std::numeric_limits<int>::max();
+  const auto ranks_asked = options.ranks.empty() ? 0 : parse_count("--ranks", options.ranks, 1, errors, most_ranks);
   std::vector<std::string> read{options.overlay};
   if (!spec)
     append(errors, spec.errors());

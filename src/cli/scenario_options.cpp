@@ -40,11 +40,11 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   if (!args.ranks.empty() && !args.gpus.empty())
     errors.push_back({command_line, "--ranks and --gpus are the same option", "expected one of the two"});
   // From here on a number of the command line is a setting like any other.
-  for (const auto& [option, path, value] :
-       {std::tuple<const char*, const char*, const std::string&>{"--nodes", "nodes", args.nodes},
-        {"--ranks", "ranks", args.ranks},
-        {"--gpus", "ranks", args.gpus}}) {
-    if (value.empty() || !parse_count(option, value, 1, errors)) continue;
+  for (const auto& [option, path, value, most] :
+       {std::tuple<const char*, const char*, const std::string&, int>{"--nodes", "nodes", args.nodes, most_nodes},
+        {"--ranks", "ranks", args.ranks, most_job_ranks},
+        {"--gpus", "ranks", args.gpus, most_job_ranks}}) {
+    if (value.empty() || !parse_count(option, value, 1, errors, most)) continue;
     const Location where = typed(option, value);
     out.overrides.push_back({path, value, {where.file, 1, 1}, where});
   }

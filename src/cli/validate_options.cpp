@@ -88,7 +88,8 @@ Missing parse_missing(const MeasuredArgs& args, Diagnostics& errors) {
     const auto index = parse_word("--collective", args.collective, collective_names(), errors);
     if (index) out.collective = collective_names()[*index];
   }
-  if (!args.machine.nodes.empty()) out.nodes = parse_count("--nodes", args.machine.nodes, 1, errors).value_or(0);
+  if (!args.machine.nodes.empty())
+    out.nodes = parse_count("--nodes", args.machine.nodes, 1, errors, most_nodes).value_or(0);
   if (!args.machine.ranks.empty()) out.ranks = parse_count("--ranks", args.machine.ranks, 1, errors).value_or(0);
   if (args.measured.empty() && (out.nodes > 0 || out.ranks > 0 || !out.collective.empty()))
     errors.push_back({command_line, "--nodes, --ranks and --collective are for logs that do not say",

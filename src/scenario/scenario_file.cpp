@@ -121,14 +121,14 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   o.required("name", scenario.name, AsName{});
   o.optional("title", scenario.title, AsText{});
   const bool has_topology = o.required("topology", topology.name_or_file, AsText{});
-  o.optional("nodes", scenario.nodes, AsCount{});
+  o.optional("nodes", scenario.nodes, AsCount{1, most_nodes});
   read_collectives(reader, o.section("collectives"), scenario);
   if (const Node* tasks = o.optional_map("tasks")) {
     for (const char* key : {"model", "layout", "batch", "training", "search", "ranks", "faults"})
       o.refuse(key, "the scenario is made of 'tasks'");
     scenario.tasks = read_tasks(reader, *tasks);
   } else {
-    o.optional("ranks", scenario.ranks, AsCount{});
+    o.optional("ranks", scenario.ranks, AsCount{1, most_job_ranks});
     scenario.step = read_step(reader, o, topology.folder, options.search);
     scenario.search = read_search(reader, o.section("search"));
     if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);

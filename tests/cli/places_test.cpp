@@ -54,6 +54,21 @@ TEST_CASE("a number of nodes that a machine cannot have stands at the option tha
                    "--nodes 9:1:9: error: 9 nodes of 'dgx-h100'");
 }
 
+TEST_CASE("the numbers of nodes and ranks that a hint offers are taken") {
+  const std::string most = "expected a whole number from 1 to 1000000";
+  for (const std::string command : {"collective all_reduce --topology ring ", "step llama3-70b-64xh100 "}) {
+    INFO(command);
+    for (const char* nodes : {"--nodes 1000001", "--nodes many"})
+      CHECK(call(command + nodes).err.find(most + "\n") != std::string::npos);
+  }
+  CHECK(call("step llama3-70b-64xh100 --set nodes=1000001").err.find(most + ", without unit") != std::string::npos);
+  CHECK(call("collective all_reduce --topology ring --ranks 1000001").err.find(most + "\n") != std::string::npos);
+  // Eight to a node.
+  CHECK(call("collective all_reduce --topology dgx-h100 --ranks 8000001").err.find("from 1 to 8000000\n") !=
+        std::string::npos);
+  CHECK(call("plan llama3-70b-64xh100 --ranks 10000001").err.find("from 1 to 10000000\n") != std::string::npos);
+}
+
 TEST_CASE("an error that a variant makes stands in its line") {
   const Folder folder;
   folder.write("s.yaml",

@@ -20,6 +20,9 @@
 
 namespace collcast {
 
+/// Ranks of a scenario's job: no job has as many.
+inline constexpr int most_job_ranks = 10'000'000;
+
 /// `path=value` overrides (--set, what_if): the dotted path of a key in the file, the value as YAML.
 struct Override {
   std::string path;
