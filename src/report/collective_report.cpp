@@ -308,11 +308,12 @@ bool same_pick(const CollectiveRow& a, const CollectiveRow& b) {
   return pick_text(a) == pick_text(b) && pick_text(*a.runner_up) == pick_text(*b.runner_up);
 }
 
-/// What `auto` picked, said again where over the sizes it or the runner-up changes; of the first group.
-void add_runner_up_notes(const CollectiveReport& report, std::vector<std::string>& notes) {
+/// What `auto` picked for a group, said again where over the sizes it or the runner-up changes.
+std::vector<std::string> picks_of(const CollectiveReport& report, int group) {
+  std::vector<std::string> notes;
   std::vector<const CollectiveRow*> picks;
   for (const CollectiveRow& row : report.rows)
-    if (row.runner_up && row.group == 0) picks.push_back(&row);
+    if (row.runner_up && row.group == group) picks.push_back(&row);
   for (std::size_t first = 0; first < picks.size();) {
     std::size_t last = first;
     while (last + 1 < picks.size() && same_pick(*picks[first], *picks[last + 1])) ++last;
@@ -330,6 +331,34 @@ void add_runner_up_notes(const CollectiveReport& report, std::vector<std::string
                     regrets ? ", faster than NCCL believes" : ""));
     first = last + 1;
   }
+  return notes;
+}
+
+/// The same for every group: once for groups that fare alike, and among whom where some fare otherwise.
+void add_runner_up_notes(const CollectiveReport& report, std::vector<std::string>& notes) {
+  constexpr std::size_t most_told = 4;                         // ways to fare
+  std::vector<std::pair<int, std::vector<std::string>>> ways;  // first group, notes
+  std::vector<int> alike;                                      // further groups of each way
+  for (int group = 0; group < static_cast<int>(report.groups.size()); ++group) {
+    std::vector<std::string> picks = picks_of(report, group);
+    if (picks.empty()) continue;  // its ranks have nothing to choose, or do what another group chose
+    const auto same = std::find_if(ways.begin(), ways.end(), [&](const auto& way) { return way.second == picks; });
+    if (same != ways.end()) {
+      ++alike[static_cast<std::size_t>(same - ways.begin())];
+      continue;
+    }
+    ways.emplace_back(group, std::move(picks));
+    alike.push_back(0);
+  }
+  for (std::size_t w = 0; w < std::min(ways.size(), most_told); ++w) {
+    std::string who = ways.size() == 1 ? "" : ranks_text(report.groups[static_cast<std::size_t>(ways[w].first)]);
+    if (!who.empty())
+      who = fmt::format("ranks {}{}: ", who, alike[w] > 0 ? fmt::format(" (and {} like it)", alike[w]) : "");
+    for (const std::string& pick : ways[w].second) notes.push_back(who + pick);
+  }
+  if (ways.size() > most_told)
+    notes.push_back(
+        fmt::format("{} further ways in which groups pick are in the rows of --format json.", ways.size() - most_told));
 }
 
 /// What people and programs are told beside the figures.

@@ -171,6 +171,27 @@ TEST_CASE("what auto picked is said for a run of sizes, and again where it chang
         std::string::npos);
 }
 
+TEST_CASE("what auto picked is said of each group, once for those that fare alike") {
+  CollectiveReport report = all_reduce_report();
+  report.groups = {Group::strided(Rank(0), 1, 1), Group::strided(Rank(0), 1, 4), Group::strided(Rank(8), 1, 2),
+                   Group::strided(Rank(4), 1, 4)};
+  CollectiveRow row = report.rows[0];
+  report.rows = {row};
+  for (const int group : {1, 2, 3}) {
+    row.group = group;
+    row.algorithm = group == 2 ? "ring" : "tree";
+    row.runner_up = {"direct", 1, Seconds(2e-3), {}};
+    report.rows.push_back(row);
+  }
+  const std::string said = text(page(report));
+  INFO(said);
+  CHECK(said.find("ranks 0-3 (and 1 like it): auto picked tree at 1 MB") != std::string::npos);
+  CHECK(said.find("ranks 8, 9: auto picked ring at 1 MB") != std::string::npos);
+  // A first group with nothing to choose hides nothing, and where all fare alike nobody is named.
+  report.rows.erase(report.rows.begin() + 2);
+  CHECK(text(page(report)).find("note: auto picked tree at 1 MB") != std::string::npos);
+}
+
 TEST_CASE("CSV has the keys of the JSON rows, full precision, and nothing where there is null") {
   CollectiveReport report = all_reduce_report();
   report.rows[0].estimate = Seconds(1.0 / 3);
