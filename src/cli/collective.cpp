@@ -276,7 +276,8 @@ Exit run_collective(const Args& args, const Session& session) {
     Result<CollectiveReport> priced = q.brought ? price_msccl(q, args.links) : price_nccl(q, session);
     if (!priced) return refuse(session, priced.errors());
     CollectiveReport report = std::move(priced).value();
-    report.said = warn(session, q.warnings);
+    std::vector<std::string> said = warn(session, q.warnings);
+    report.said.insert(report.said.begin(), said.begin(), said.end());
     return finish(session, patience, std::move(report), format, args.output);
   }
 

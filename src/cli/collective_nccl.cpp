@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "cli/output.hpp"
@@ -37,13 +36,20 @@ CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, s
 /// Without --method, simulations of more messages are left out: about a second each.
 constexpr std::int64_t most_messages_unasked = 100'000;
 
+/// What has no simulation, and why.
+struct Unsimulated {
+  std::string algorithm;
+  Diagnostic why;
+  std::vector<Bytes> sizes;
+};
+
 /// Rows as they are priced, and why some have no simulation.
 struct Pricing {
   const CollectiveQuestion& q;
   Progress& progress;
   EngineOptions engine;  ///< whose watch tells the progress
   std::vector<CollectiveRow> rows = {};
-  std::set<std::string> unsimulated = {};
+  std::vector<Unsimulated> unsimulated = {};
   int left_out = 0;
   bool partial = false;
 };
@@ -53,7 +59,16 @@ bool is_quick(const nccl::Program& program) {
   return traffic(program.pattern).messages + less <= most_messages_unasked;
 }
 
-/// The simulated time, where there is one; an error where it was insisted on.
+void leave_unsimulated(Pricing& pricing, const CollectiveRow& row, const Diagnostic& why) {
+  auto& all = pricing.unsimulated;
+  auto same = std::find_if(all.begin(), all.end(), [&](const Unsimulated& one) {
+    return one.algorithm == row.algorithm && one.why.message == why.message;
+  });
+  if (same == all.end()) same = all.insert(all.end(), {row.algorithm, why, {}});
+  if (same->sizes.empty() || same->sizes.back() != row.size) same->sizes.push_back(row.size);
+}
+
+/// The simulated time, where there is one.
 Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow& row) {
   const CollectiveQuestion& q = pricing.q;
   if (q.is_over()) {
@@ -63,8 +78,7 @@ Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nc
   const Group& group = q.groups[static_cast<std::size_t>(row.group)];
   const Result<nccl::Program> program = nccl::program(q.fabric, group, c, q.kind, row.size, plan, q.root);
   if (!program) {
-    if (!q.estimate) return program.errors();
-    pricing.unsimulated.insert(row.algorithm + ": " + program.errors().front().message);
+    leave_unsimulated(pricing, row, program.errors().front());
     return {};
   }
   if (!q.method_given && !is_quick(*program)) {
@@ -93,6 +107,24 @@ Diagnostics add(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan&
   if (pricing.partial && !row.time()) return {};
   pricing.rows.push_back(std::move(row));
   return {};
+}
+
+/// Where the simulation alone was asked for: what has none, who chose that, and at which sizes.
+Diagnostics missing_simulations(const CollectiveQuestion& q, const std::vector<Unsimulated>& unsimulated) {
+  Diagnostics out;
+  for (const Unsimulated& one : unsimulated) {
+    const bool picked = !q.nccl_algorithm && !q.all_algorithms;
+    const std::string sizes = one.sizes.size() > 2
+                                  ? fmt::format("{} sizes from {} to {}", one.sizes.size(),
+                                                format_bytes(one.sizes.front()), format_bytes(one.sizes.back()))
+                                  : fmt::format("{}{}", format_bytes(one.sizes.front()),
+                                                one.sizes.size() > 1 ? " and " + format_bytes(one.sizes.back()) : "");
+    out.push_back({command_line,
+                   fmt::format("no simulation of {} at {}{}: {}", one.algorithm, sizes,
+                               picked ? ", which NCCL picks there" : "", one.why.message),
+                   one.why.hint});
+  }
+  return out;
 }
 
 /// What NCCL believes to be next best, with its forecast.
@@ -170,6 +202,13 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
   }
   report.rows = std::move(pricing.rows);
   report.partial = pricing.partial;
+  if (!q.estimate) {
+    const Diagnostics missing = missing_simulations(q, pricing.unsimulated);
+    const auto has_time = [](const CollectiveRow& row) { return row.time().has_value(); };
+    const bool any = std::any_of(report.rows.begin(), report.rows.end(), has_time);
+    if (!any && !missing.empty() && !report.partial) return missing;
+    report.said = warn(session, missing);
+  }
   add_calibration_notes(q, report);
   if (const auto& tuner = q.environment.files.tuner) {
     for (const auto& [line, sizes] : by_rule)
@@ -179,7 +218,9 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
   if (!q.environment.without_effect.empty())
     report.notes.push_back(
         fmt::format("no effect on this forecast: {}", fmt::join(q.environment.without_effect, ", ")));
-  for (const std::string& why : pricing.unsimulated) report.notes.push_back("not simulated: " + why);
+  if (q.estimate)
+    for (const Unsimulated& one : pricing.unsimulated)
+      report.notes.push_back(fmt::format("not simulated: {}: {}", one.algorithm, one.why.message));
   if (pricing.left_out > 0)
     report.notes.push_back(
         fmt::format("{} of {} simulations left out, of more than {} messages each; --method both insists",
