@@ -57,7 +57,7 @@ TEST_CASE("on shipped machines the closed form is as near to the simulation as d
   CHECK(spread(of(all, false)).worst <= 0.05);
 }
 
-// Minutes: run by the ctest agreement_spread (preset long). Prints the table of docs/models.md.
+// Minutes: run by the ctest agreement_spread (preset long). Prints the tables of docs/models.md.
 TEST_CASE("spread of estimate and simulation, by algorithm", "[.][spread]") {
   const std::vector<SweepPoint> all = sweep(1000);
   std::cout << "algorithm            points  median      p90   worst   ratio worst point\n";
@@ -67,4 +67,11 @@ TEST_CASE("spread of estimate and simulation, by algorithm", "[.][spread]") {
     print("all", of(all, shared));
   }
   CHECK(spread(of(all, true)).tenth <= 0.1);
+}
+
+TEST_CASE("spread of estimate and simulation on scrambled groups, by algorithm", "[.][spread][scrambled]") {
+  const std::vector<SweepPoint> all = scrambled_sweep(12);
+  for (const AlgorithmInfo& a : algorithms()) print(a.name, of(all, true, a.name));
+  print("all", of(all, true));
+  CHECK(spread(of(all, true)).median <= 0.02);
 }

@@ -18,8 +18,11 @@ struct SweepPoint {
   std::string text() const;
 };
 
-/// All that have at most `most_ranks` ranks.
+/// Whole machines in rank order, all that have at most `most_ranks` ranks.
 std::vector<SweepPoint> sweep(int most_ranks);
+/// Scrambled groups: on each machine of several nodes and up to 24 ranks, so many draws of some of its ranks in any
+/// order, a size that nothing divides and a number of chunks. The same draws on every compiler.
+std::vector<SweepPoint> scrambled_sweep(int draws);
 
 /// Of the distances, as a factor minus one: 0.02 is 2 % off.
 struct Spread {
