@@ -17,6 +17,8 @@ namespace {
 // Bounds that no machine reaches, so that a mistyped count is answered instead of exhausting the memory: a
 // node keeps a route per pair of its endpoints.
 constexpr int most_devices_per_node = 2048;
+// NVLink domains of 72 GPUs and 18 switches have 1296. Routes are looked for among all of them from each endpoint.
+constexpr std::int64_t most_links_per_node = 65'536;
 
 bool is_name(const std::string& word) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -210,12 +212,45 @@ void check_parallel(const TopologySpec& spec, Diagnostics& out) {
   }
 }
 
+/// Of links that fit: as many as wired_pairs lists.
+std::int64_t cables(const LinkGroup& group, std::int64_t from_count, std::int64_t to_count) {
+  switch (group.wiring) {
+    case Wiring::all:
+      return group.from == group.to ? from_count * (from_count - 1) / 2 : from_count * to_count;
+    case Wiring::pairs:
+      return static_cast<std::int64_t>(group.pairs.size());
+    case Wiring::one_to_one:
+    case Wiring::spread:
+    case Wiring::ring:
+      return from_count;
+  }
+  return 0;
+}
+
+void check_link_count(const TopologySpec& spec, Diagnostics& out) {
+  std::int64_t total = 0;
+  const LinkGroup* largest = nullptr;
+  std::int64_t most = 0;
+  for (const LinkGroup& group : spec.links) {
+    const std::int64_t count = cables(group, find_group(spec, group.from)->count, find_group(spec, group.to)->count);
+    total += count;
+    if (count <= most) continue;
+    most = count;
+    largest = &group;
+  }
+  if (total <= most_links_per_node) return;
+  out.push_back({wiring_place(spec, *largest, "wiring"),
+                 fmt::format("{} links in one node, {} of them {}", total, most, link_name(*largest)),
+                 fmt::format("at most {}; fewer devices, or another wiring", most_links_per_node)});
+}
+
 void check_links(const TopologySpec& spec, Diagnostics& out) {
   for (const LinkGroup& group : spec.links) {
     check_link_numbers(link_name(group), group.bandwidth, group.latency, group.where, out);
     check_ends(spec, group, out);
     check_wiring(spec, group, out);
   }
+  if (out.empty()) check_link_count(spec, out);
   if (out.empty()) check_parallel(spec, out);
 }
 

@@ -121,6 +121,22 @@ TEST_CASE("a link without bandwidth is refused, and so is a latency that is none
   }
 }
 
+TEST_CASE("a node of more links than any machine has is refused before they are spelled out") {
+  TopologySpec spec = box_with("gpu", "nic", Wiring::all);
+  spec.links = {spec.links.back()};
+  spec.devices = {{"gpu", DeviceKind::gpu, 257, {}}, {"nic", DeviceKind::nic, 256, {}}};
+  const Diagnostic d = only(spec);
+  CHECK(d.message == "65792 links in one node, 65792 of them link gpu - nic");
+  CHECK_THAT(d.hint, Contains("at most 65536"));
+  CHECK(d.where.line == 60);
+  spec.origins.set("node.devices.gpu.count", {"--set node.devices.gpu.count=257", 1, 29});
+  CHECK(only(spec).where.column == 29);
+  // Among 400 devices of one group there are 400 * 399 / 2 pairs.
+  spec.devices = {{"gpu", DeviceKind::gpu, 400, {}}};
+  spec.links[0].to = "gpu";
+  CHECK_THAT(only(spec).message, Contains("79800 links in one node"));
+}
+
 TEST_CASE("a wiring that does not fit its counts is refused with what would fit") {
   // 4 GPUs, 2 CPUs, 2 NICs.
   CHECK_THAT(only(box_with("gpu", "cpu", Wiring::one_to_one)).hint, Contains("equal counts"));
