@@ -51,12 +51,30 @@ void Reader::unknown(const Entry& entry, const std::string& path, const std::vec
   error(entry.at, fmt::format("unknown key '{}'{}", shown(entry.key), in), expected_one_of(entry.key, siblings));
 }
 
+namespace {
+
+/// Whether what two paths do not share is near in itself: the sections around a key, being the same, say nothing.
+bool alike(std::string_view path, std::string_view other) {
+  for (;;) {
+    const std::size_t dot = path.find('.'), end = other.find('.');
+    if (dot == std::string_view::npos || end == std::string_view::npos || path.substr(0, dot) != other.substr(0, end))
+      return nearest_word(path, {std::string(other)}).has_value();
+    path.remove_prefix(dot + 1);
+    other.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
 void Reader::finish() {
   std::vector<std::string> paths;
   for (const KnownKey& known : known_) paths.push_back(prefix_ + known.path);
   for (const Lost& lost : lost_) {
     std::string hint;
-    if (const auto near = nearest_word(lost.path, paths)) {
+    std::vector<std::string> near_paths;
+    for (const std::string& path : paths)
+      if (alike(lost.path, path)) near_paths.push_back(path);
+    if (const auto near = nearest_word(lost.path, near_paths)) {
       hint = fmt::format("did you mean '{}'?", *near);
     } else {
       for (const std::string& path : paths) {

@@ -282,10 +282,10 @@ void check_waits(Reader& reader, const Node& node, const Task& task, std::size_t
       if (!all_named) continue;
       reader.error(at, fmt::format("task '{}' waits for '{}', which does not exist", task.name, name),
                    hint_earlier(name, index, places));
-    } else if (found->second >= index) {
-      reader.error(at,
-                   fmt::format("task '{}' waits for '{}', which comes {}", task.name, name,
-                               found->second == index ? "at the same time" : "later"),
+    } else if (found->second == index) {
+      reader.error(at, fmt::format("task '{}' waits for itself", task.name), "a task waits for tasks above it");
+    } else if (found->second > index) {
+      reader.error(at, fmt::format("task '{}' waits for '{}', which comes later", task.name, name),
                    "put the task that is waited for above the one that waits");
     }
   }

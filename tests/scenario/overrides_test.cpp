@@ -76,6 +76,9 @@ TEST_CASE("an unknown path is answered with the nearest one") {
                                             "did you mean 'network.link.bandwidth'?"));
   CHECK(error_of("node.devices.gpu.cuont=4").second == "did you mean 'node.devices.gpu.count'?");
   CHECK(error_of("link.bandwidth=1GB/s").second == "did you mean 'network.link.bandwidth'?");
+  // The section that two paths share makes nothing alike.
+  CHECK(error_of("nodes.zzz=1").second == "docs/formats.md lists the keys; a path joins them with dots");
+  CHECK(error_of("nodes.mix=1").second == "did you mean 'nodes.max'?");
   CHECK(error_of("xyzzy=1").second == "docs/formats.md lists the keys; a path joins them with dots");
 }
 

@@ -75,6 +75,16 @@ TEST_CASE("tasks that wait for nothing, names twice and wrong units are said tog
                   "does not exist"));
 }
 
+TEST_CASE("a task cannot wait for itself, nor for one below it") {
+  const std::string text = errors_of(
+      "tasks:\n  list:\n"
+      "    - {name: a, stream: compute, duration: 1ms, category: compute, after: [a, b]}\n"
+      "    - {name: b, stream: compute, duration: 1ms, category: compute}\n");
+  INFO(text);
+  CHECK(has(text, "s.yaml:6:76: error: task 'a' waits for itself\n"));
+  CHECK(has(text, "s.yaml:6:79: error: task 'a' waits for 'b', which comes later\n"));
+}
+
 TEST_CASE("a variant's errors are said beside those of the scenario, and those of the scenario once") {
   const std::string text = errors_of(
       "titel: x\n"
