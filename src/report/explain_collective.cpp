@@ -323,10 +323,10 @@ ExplainReport explain(const Fabric& fabric, const CollectiveRequest& request, co
   check(!candidates.empty(), "there is a choice to explain");
   const Choice& choice = candidates.front();
   ExplainReport out;
-  out.title = fmt::format("{} of {} among {} ({}) of {}: {}, {}", to_string(request.kind), size_text(request.size),
-                          counted(request.group.size(), "rank"), ranks_text(request.group),
-                          fabric.spec().name + (fabric.spec().calibrated ? ", calibrated" : ""),
-                          choice.options.algorithm, counted(choice.options.chunks, "chunk"));
+  out.title =
+      fmt::format("{} of {} among {} of {}: {}, {}", to_string(request.kind), size_text(request.size),
+                  counted_ranks(request.group), fabric.spec().name + (fabric.spec().calibrated ? ", calibrated" : ""),
+                  choice.options.algorithm, counted(choice.options.chunks, "chunk"));
   if (!request.alongside.empty())
     out.title +=
         fmt::format(", beside {} at once", counted(static_cast<std::int64_t>(request.alongside.size()), "other group"));

@@ -132,9 +132,8 @@ Result<ExplainReport> explain(const Fabric& fabric, const nccl::Communicator& c,
   const Result<nccl::Plan> plan = nccl::plan(c, request.kind, request.size, only);
   if (!plan) return plan.errors();
   ExplainReport out;
-  out.title =
-      fmt::format("{} of {} among {} ({}) of {}, library nccl", to_string(request.kind), size_text(request.size),
-                  counted(request.group.size(), "rank"), ranks_text(request.group), fabric.spec().name);
+  out.title = fmt::format("{} of {} among {} of {}, library nccl", to_string(request.kind), size_text(request.size),
+                          counted_ranks(request.group), fabric.spec().name);
   out.library = "nccl";
   out.sections.push_back(communicator_section(c));
   if (!plan->point_to_point) out.sections.push_back(table_section(c, request, *plan));

@@ -13,17 +13,32 @@
 
 namespace collcast {
 
-std::string ranks_text(const Group& group) {
+namespace {
+
+constexpr int most_listed = 8;
+
+/// Short for more than eight ranks without a pattern.
+std::string listed_ranks(const Group& group) {
   const int size = group.size();
   if (size == 0) return "none";
   const auto rank = [&](int i) { return group[i].value(); };
   if (size > 2 && group.is_strided() && group.stride() == 1) return fmt::format("{}-{}", rank(0), rank(size - 1));
-  constexpr int most_listed = 8;
   if (size > 3 && group.is_strided()) return fmt::format("{}, {} … {}", rank(0), rank(1), rank(size - 1));
   std::string out;
   for (int i = 0; i < size && i < most_listed; ++i) out += fmt::format("{}{}", i == 0 ? "" : ", ", rank(i));
-  if (size > most_listed) out += fmt::format(" … {} ({} ranks)", rank(size - 1), size);
+  if (size > most_listed) out += fmt::format(" … {}", rank(size - 1));
   return out;
+}
+
+}  // namespace
+
+std::string ranks_text(const Group& group) {
+  const bool says_how_many = group.size() <= most_listed || group.is_strided();
+  return listed_ranks(group) + (says_how_many ? "" : fmt::format(" ({} ranks)", group.size()));
+}
+
+std::string counted_ranks(const Group& group) {
+  return fmt::format("{} ({})", counted(group.size(), "rank"), listed_ranks(group));
 }
 
 std::string percent(double share) { return fmt::format("{:.1f}%", share * 100); }

@@ -11,8 +11,10 @@
 
 namespace collcast {
 
-/// "0-7", "0, 8 … 56" or "0, 3, 4, 9", as the ranks are regular or not; long lists are shortened.
+/// "0-7", "0, 8 … 56" or "0, 3, 4, 9", as the ranks are regular or not; long lists are shortened, and say of how many.
 std::string ranks_text(const Group&);
+/// "14 ranks (0-13)".
+std::string counted_ranks(const Group&);
 
 /// "1 rank", "3 ranks".
 std::string counted(std::int64_t count, const std::string& noun);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli/arithmetic.hpp"
+#include "cli/called.hpp"
 #include "cli/process.hpp"
 
 using namespace collcast::test;
@@ -71,6 +72,16 @@ const std::vector<std::string> steps{
     "overlap-175b-layer"};
 
 }  // namespace
+
+TEST_CASE("the title says once how many ranks there are") {
+  const std::string group = "--topology dgx-h100 --nodes 2 --group 5,15,3,14,0,1,2,10,9 --size 1MiB";
+  for (const char* library : {" --library ideal", " --library nccl"}) {
+    const std::string out = call("explain collective all_gather " + group + library).out;
+    const std::string title = out.substr(0, out.find('\n'));
+    INFO(title);
+    CHECK(title.find("among 9 ranks (5, 15, 3, 14, 0, 1, 2, 10 \u2026 9) of dgx-h100") != std::string::npos);
+  }
+}
 
 TEST_CASE("the numbers that a step's explanation writes come to the figures that it claims") {
   for (const std::string& step : steps) {
