@@ -145,8 +145,8 @@ Command add_compare(CLI::App& parent) {
       "Exit 1 if a figure is worse than its tolerance allows, or missing. docs/comparing.md has the rest.\n"
       "\n"
       "Examples:\n"
-      "  collcast step llama3-70b-64xh100 --output base.json && \\\n"
-      "  collcast step llama3-70b-64xh100 --what-if double-ib --output new.json && \\\n"
+      "  collcast step overlap-175b-layer --what-if serial --output base.json && \\\n"
+      "  collcast step overlap-175b-layer --output new.json && \\\n"
       "  collcast compare base.json new.json --tolerance step_s=2% --output verdict.md --output verdict.xml");
   return [args](const Session& session) { return run_compare(*args, session); };
 }

@@ -88,6 +88,15 @@ Section table_section(const nccl::Communicator& c, const CollectiveRequest& requ
   return out;
 }
 
+/// Whether NICs of twice the rate would leave a run that is mostly its data's time as it is.
+bool leaves_nics_unused(const nccl::Communicator& c, const CollectiveRequest& request, const nccl::Plan& plan,
+                        const nccl::Run& run) {
+  if (c.nodes == 1 || run.data < run.time() * 0.5) return false;
+  nccl::Communicator faster = c;
+  faster.nic_rate = c.nic_rate * 2;
+  return nccl::run(faster, request.kind, request.size, plan).time() > run.time() * 0.99;
+}
+
 Section run_section(const nccl::Communicator& c, const CollectiveRequest& request, const nccl::Plan& plan) {
   const nccl::Run run = nccl::run(c, request.kind, request.size, plan);
   Section out;
@@ -116,6 +125,12 @@ Section run_section(const nccl::Communicator& c, const CollectiveRequest& reques
        fmt::format("{} + {} + {}", format_seconds(run.start), format_seconds(run.latency), format_seconds(run.data)),
        time, "s", run_source});
   if (!(time > 0)) return out;
+  if (leaves_nics_unused(c, request, plan, run))
+    out.text.push_back(
+        {"NICs of twice the rate would change nothing here: NCCL runs the same channels, and what each of them moves, "
+         "or the "
+         "GPUs' own links, is what holds the data",
+         Paragraph::Tone::note});
   const double rate = volume(request.size).value() / time, factor = bus_factor(request.kind, request.group.size());
   out.terms.push_back(
       {"algbw", "N / T", fmt::format("{} / {}", size_text(request.size), format_seconds(run.time())), rate, "B/s", ""});

@@ -73,6 +73,22 @@ const std::vector<std::string> steps{
 
 }  // namespace
 
+TEST_CASE("under library nccl it is said where faster NICs would not be used, and they are not") {
+  const auto estimate = [](const std::string& words) {
+    return value(Json::parse(call(words + " --format json").out), "run", "estimate");
+  };
+  // A pair of GPUs has two channels; 4 GPUs to a node have as many NICs to fill.
+  const std::string all = " --topology dgx-h100 --nodes 2 --size 1GiB --library nccl";
+  for (const auto& [question, unused] :
+       {std::pair("sendrecv --group 0,8", true), {"all_reduce --group 0,8,1,9", false}}) {
+    const std::string words = std::string("explain collective ") + question + all;
+    INFO(words);
+    CHECK((call(words).out.find("NICs of twice the rate would change nothing") != std::string::npos) == unused);
+    const double faster = estimate(words + " --set network.link.bandwidth=800Gb/s");
+    CHECK((faster > 0.99 * estimate(words)) == unused);
+  }
+}
+
 TEST_CASE("the title says once how many ranks there are") {
   const std::string group = "--topology dgx-h100 --nodes 2 --group 5,15,3,14,0,1,2,10,9 --size 1MiB";
   for (const char* library : {" --library ideal", " --library nccl"}) {
