@@ -376,7 +376,7 @@ class Check {
       wrong({"training.zero", "layout.pp"},
             what + "without pipeline stages; pp is " + std::to_string(l.pp) + seen("layout.pp"),
             "use zero 1 with pp, or pp 1");
-    else if (l.schedule != PipelineSchedule::one_f_one_b)
+    if (l.schedule != PipelineSchedule::one_f_one_b)
       wrong({"training.zero", "layout.schedule"},
             what + "with a backward behind each forward; the schedule is " + std::string(to_string(l.schedule)) +
                 seen("layout.schedule"),

@@ -311,6 +311,10 @@ TEST_CASE("split gradients and weights need a stage with all layers, and shards 
   in.options.zero = 3;
   CHECK(only(in).message == "zero 3 is modelled without pipeline stages; pp is 2");
   CHECK(only(in).hint == "use zero 1 with pp, or pp 1");
+  in.layout.schedule = PipelineSchedule::gpipe;
+  REQUIRE(checked(in).size() == 2);
+  CHECK(checked(in)[1].message == "zero 3 is modelled with a backward behind each forward; the schedule is gpipe");
+  in.layout.schedule = PipelineSchedule::one_f_one_b;
   in.layout.pp = 1;
   CHECK(checked(in).empty());
   in.layout.dp_shard = 4;
