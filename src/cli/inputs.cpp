@@ -33,6 +33,12 @@ std::vector<std::string> files_of_machine(const TopologySpec& spec) {
   return out;
 }
 
+std::vector<std::string> files_of_kernels(const KernelModel& kernels) {
+  std::vector<std::string> out{kernels.file};
+  for (const auto& [precision, measured] : kernels.measured_gemm) out.push_back(measured.file);
+  return out;
+}
+
 std::vector<std::string> files_of(const std::string& input, const std::string& suffix) {
   std::error_code error;
   if (!fs::is_directory(input, error)) return {input};

@@ -6,6 +6,7 @@
 
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/topology/spec.hpp"
+#include "collcast/workload/config.hpp"
 
 namespace collcast::cli {
 
@@ -15,6 +16,8 @@ Diagnostics check_overwriting(const std::vector<std::string>& inputs, const std:
 
 /// A machine's file and what it extends.
 std::vector<std::string> files_of_machine(const TopologySpec&);
+/// A kernel table's file and those of its measured products.
+std::vector<std::string> files_of_kernels(const KernelModel&);
 
 /// What is read of an input: itself, or the files of a folder (with this suffix, if one is given).
 std::vector<std::string> files_of(const std::string& input, const std::string& suffix = "");

@@ -292,7 +292,8 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
                           "its times are given; remove the option"});
   std::vector<std::string> inputs = files_of_machine(scenario.topology);
   inputs.insert(inputs.end(), {scenario.file, scenario.origins.of("model.hidden").file, args.overlay});
-  if (scenario.step) inputs.push_back(scenario.step->kernels.file);
+  if (scenario.step)
+    for (std::string& file : files_of_kernels(scenario.step->kernels)) inputs.push_back(std::move(file));
   append(errors, check_overwriting(inputs, args.outputs));
   if (!args.overlay.empty()) calibrate(args, session, scenario, errors);
   if (!errors.empty()) return errors;

@@ -131,7 +131,7 @@ Exit run_check(const Args& args, const Session& session) {
   if (machine && !machine->fabric.spec().gpu.kernels.empty()) {
     const Result<KernelModel> kernels = load_kernels(machine->fabric.spec(), session.search);
     append(errors, kernels.errors());
-    if (kernels) overwriting = check_overwriting({kernels->file}, args.machine.outputs);
+    if (kernels) overwriting = check_overwriting(files_of_kernels(*kernels), args.machine.outputs);
   }
   append(overwriting, check_overwriting(files_read(args, session, errors), args.machine.outputs));
   if (machine && errors.empty() && overwriting.empty()) {

@@ -219,6 +219,8 @@ TEST_CASE("no command writes over what it reads") {
                         "/topologies/kernels/h100.yaml' > k.yaml",
                     folder.path())
               .exit == 0);
+  std::filesystem::copy_file(std::string(COLLCAST_SOURCE_DIR) + "/topologies/kernels/gemm-h100.csv",
+                             folder.path() / "gemm-h100.csv");
   const std::string sidecar = "id: t\ncollective: all_reduce\nsystem: s\nnodes: 1\nnranks: 8\n";
   folder.write("s.yaml", scenario);
   folder.write("t.csv", table);
@@ -256,6 +258,8 @@ TEST_CASE("no command writes over what it reads") {
       {"topology export m.yaml --output b.yaml", "'b.yaml' would be written over"},
       {"step s.yaml --format json --output b.yaml", "'b.yaml' would be written over"},
       {"step s.yaml --format json --output k.yaml", "'k.yaml' would be written over"},
+      {"step s.yaml --format csv --output gemm-h100.csv", "'gemm-h100.csv' would be written over"},
+      {"topology check m.yaml --format csv --output gemm-h100.csv", "'gemm-h100.csv' would be written over"},
       {"step s.yaml --list --format json --output s.yaml", "'s.yaml' would be written over"},
       {"report s.yaml --format json --output k.yaml", "'k.yaml' would be written over"},
       {"validate --measured t.csv --topology m.yaml --format json --output b.yaml", "'b.yaml' would be written over"}};
