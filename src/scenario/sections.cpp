@@ -32,7 +32,7 @@ Result<TransformerConfig> load_config(const std::string& name, const Location& w
 }
 
 /// " (place)" of a value that another one does not fit.
-std::string place_of(const Reader& reader, const std::string& path) {
+std::string seen_at(const Reader& reader, const std::string& path) {
   return reader.origins().knows(path) ? fmt::format(" ({})", to_text(reader.origins().of(path))) : std::string();
 }
 
@@ -47,7 +47,7 @@ void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const
     if (m.hidden % m.heads != 0) {
       reader.error({origins.of("model.hidden"),
                     fmt::format("model.hidden {} is not a multiple of model.heads {}{}", m.hidden, m.heads,
-                                place_of(reader, "model.heads")),
+                                seen_at(reader, "model.heads")),
                     "correct one of them, or give model.head_dim"});
       reader.spoil("model.head_dim");
     }
@@ -56,7 +56,7 @@ void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const
   if (m.heads % m.kv_heads != 0) {
     reader.error({origins.of("model.kv_heads"),
                   fmt::format("model.kv_heads {} does not divide model.heads {}{}", m.kv_heads, m.heads,
-                              place_of(reader, "model.heads")),
+                              seen_at(reader, "model.heads")),
                   "each key and value head serves the same number of heads"});
     reader.spoil("model.kv_heads");
   }
@@ -191,7 +191,7 @@ Batch read_batch(Reader& reader, const Node& node, const ParallelLayout& layout)
   if (std::int64_t{b.micro_batch} * layout.dp > max_count)
     reader.error({reader.origins().of("batch.micro_batch"),
                   fmt::format("batch.micro_batch {} x layout.dp {}{} are too many samples", b.micro_batch, layout.dp,
-                              place_of(reader, "layout.dp")),
+                              seen_at(reader, "layout.dp")),
                   fmt::format("expected up to {}", max_count)});
   return b;
 }
