@@ -42,7 +42,7 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
     link.bandwidth = link.bandwidth * (link.kind == LinkKind::nvlink ? r.nvlink : r.pcie);
     link.latency = Seconds(of_nic ? std::max(0.0, r.beyond) / 2 : 0);
   }
-  spec.devices.push_back({port, DeviceKind::pcie_switch, count, spec.where, {}});
+  spec.devices.push_back({port, DeviceKind::pcie_switch, count, spec.where});
   spec.links.push_back({gpu,
                         port,
                         Wiring::one_to_one,

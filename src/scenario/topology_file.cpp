@@ -63,8 +63,7 @@ void read_devices(Reader& reader, const Node& node, std::vector<DeviceGroup>& de
     o.required("kind", group.kind,
                as_word<DeviceKind>({DeviceKind::gpu, DeviceKind::host, DeviceKind::nvswitch, DeviceKind::pcie_switch,
                                     DeviceKind::cpu, DeviceKind::nic}));
-    if (o.optional("count", group.count, AsCount{1, most_devices}))
-      group.count_where = entry.value.find("count")->at.location();
+    o.optional("count", group.count, AsCount{1, most_devices});
     o.finish();
     if (!reader.good(path + "." + entry.key)) group.count = 0;  // known by name only
     devices.push_back(std::move(group));

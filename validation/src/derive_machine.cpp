@@ -494,7 +494,7 @@ class Making {
     link.bandwidth = rate_of(DeviceKind::gpu, LinkKind::pcie);
     link.latency = Seconds(250e-9);
     spec.links.push_back(std::move(link));
-    spec.devices.push_back({"nic", DeviceKind::nic, 1, {}, {}});
+    spec.devices.push_back({"nic", DeviceKind::nic, 1, {}});
     spec.network_devices = "nic";
   }
 

@@ -64,7 +64,6 @@ struct DeviceGroup {
   DeviceKind kind = DeviceKind::gpu;
   int count = 1;
   Location where;
-  Location count_where = {};  ///< where the file, or what extends it, says the count; empty: nowhere
 };
 
 /// How two device groups of a node are wired.
