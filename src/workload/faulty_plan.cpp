@@ -14,14 +14,18 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-Group tp_of(const ParallelLayout& l, Rank r) { return groups_of(l, r).tp; }
-Group cp_of(const ParallelLayout& l, Rank r) { return groups_of(l, r).cp; }
-Group ep_of(const ParallelLayout& l, Rank r) { return groups_of(l, r).ep; }
-Group pp_of(const ParallelLayout& l, Rank r) { return groups_of(l, r).pp; }
-
 /// Kinds of groups that a stage's prices are of.
-constexpr std::array<GroupOf, 9> priced_groups{
-    tp_of, cp_of, ep_of, pp_of, expert_tp_group, shard_group, shard_copies, replica_group, expert_replica_group};
+std::array<GroupOf, 9> priced_groups() {
+  return {groups_along(Dimension::tp),
+          groups_along(Dimension::cp),
+          groups_along(Dimension::ep),
+          groups_along(Dimension::pp),
+          expert_tp_group,
+          shard_group,
+          shard_copies,
+          replica_group,
+          expert_replica_group};
+}
 
 constexpr std::uint32_t untouched = ~std::uint32_t{0};
 
@@ -170,7 +174,7 @@ class Maker {
     std::map<std::pair<int, std::vector<double>>, std::size_t> by_times;
     std::vector<Numbers> touched;
     if (!machine_.touched.empty())
-      for (const GroupOf group_of : priced_groups) touched.push_back(touched_groups(in_.layout, machine_, group_of));
+      for (const GroupOf group_of : priced_groups()) touched.push_back(touched_groups(in_.layout, machine_, group_of));
     for (std::uint32_t r = 0; r < world_; ++r) {
       Numbers groups;
       for (const Numbers& of_kind : touched) groups.push_back(of_kind[r]);
@@ -196,7 +200,7 @@ class Maker {
     for (std::uint32_t r = 0; r < world_; ++r) {
       const auto stage = static_cast<std::size_t>(stage_of(r));
       if (stage >= all_.plan.transfer.size()) continue;
-      const std::uint32_t first = tp_of(in_.layout, Rank(r))[0].value();
+      const std::uint32_t first = groups_of(in_.layout, Rank(r)).tp[0].value();
       if (first != r) {
         transfer_[r] = transfer_[first];
         continue;

@@ -4,12 +4,13 @@
 #include <map>
 #include <numeric>
 
+#include "workload/plan.hpp"
+
 namespace collcast::workload {
 
 namespace {
 
 using Numbers = std::vector<std::uint32_t>;
-using GroupOfRank = Group (*)(const ParallelLayout&, Rank);
 
 /// Ranks that groups join, directly or through others.
 class Unions {
@@ -19,7 +20,7 @@ class Unions {
     std::iota(parent_.begin(), parent_.end(), 0U);
   }
 
-  void join(GroupOfRank group_of) {
+  void join(GroupOf group_of) {
     for (std::uint32_t r = 0; r < parent_.size(); ++r) {
       const std::uint32_t first = group_of(layout_, Rank(r))[0].value();
       if (first != r) unite(first, r);
@@ -50,15 +51,11 @@ class Unions {
   Numbers parent_, size_;
 };
 
-Numbers joined_by(const ParallelLayout& layout, std::initializer_list<GroupOfRank> groups) {
+Numbers joined_by(const ParallelLayout& layout, std::initializer_list<GroupOf> groups) {
   Unions unions(layout);
-  for (const GroupOfRank group_of : groups) unions.join(group_of);
+  for (const GroupOf group_of : groups) unions.join(group_of);
   return unions.numbers();
 }
-
-Group tp_group(const ParallelLayout& l, Rank r) { return groups_of(l, r).tp; }
-Group cp_group(const ParallelLayout& l, Rank r) { return groups_of(l, r).cp; }
-Group ep_group(const ParallelLayout& l, Rank r) { return groups_of(l, r).ep; }
 
 /// Gives each distinct key a number, in the order in which they are met.
 class Numbering {
@@ -134,9 +131,10 @@ RankJoins joins_of(const ParallelLayout& layout, int zero) {
   // Without experts, and where those are as their layer, the groups below are the others again.
   const bool apart = layout.experts_apart();
   RankJoins out;
-  out.tp = joined_by(layout, {tp_group});
-  out.cp = joined_by(layout, {cp_group});
-  out.ep = apart || layout.ep > 1 ? joined_by(layout, {ep_group, expert_tp_group}) : joined_by(layout, {ep_group});
+  out.tp = joined_by(layout, {groups_along(Dimension::tp)});
+  out.cp = joined_by(layout, {groups_along(Dimension::cp)});
+  const GroupOf ep = groups_along(Dimension::ep);
+  out.ep = apart || layout.ep > 1 ? joined_by(layout, {ep, expert_tp_group}) : joined_by(layout, {ep});
   out.dp = apart ? joined_by(layout, {replica_group, expert_replica_group}) : joined_by(layout, {replica_group});
   if (zero == 0)
     out.shard = out.dp;
