@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "collcast/base/utf8.hpp"
 #include "collcast/validation/measured_table.hpp"
@@ -78,6 +80,15 @@ std::vector<Word> cells(std::string_view line) {
     if (comma == std::string_view::npos) return out;
     at = comma + 1;
   }
+}
+
+std::vector<std::string> csv_files(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".csv") out.push_back(entry.path().string());
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 void Complaints::add(Location where, std::string message, std::string hint) {

@@ -301,15 +301,6 @@ std::string what_is_expected() {
   return fmt::format("expected a table of training steps, with the columns {} and more", fmt::join(telling, ", "));
 }
 
-std::vector<std::string> tables_of(const fs::path& folder) {
-  std::vector<std::string> out;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".csv") out.push_back(entry.path().string());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
 void check_row_ids(const std::vector<TrainingRow>& rows, Complaints& complaints) {
   std::map<std::string, const TrainingRow*> seen;
   for (const TrainingRow& row : rows) {
@@ -330,7 +321,7 @@ class Loader {
       file(path, true);
       return;
     }
-    const std::vector<std::string> tables = tables_of(path);
+    const std::vector<std::string> tables = csv_files(path);
     if (tables.empty()) complaints_.add(asked_by_, fmt::format("'{}' has no .csv file", path), what_is_expected());
     for (const std::string& table : tables) file(table, false);
   }
