@@ -6,6 +6,7 @@
 #include <set>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/gemm_time.hpp"
 #include "report/explain.hpp"
 
 namespace collcast {
@@ -13,13 +14,13 @@ namespace collcast {
 namespace {
 
 /// What the roofline of an operation is made of.
-struct Roofline {
+struct Rates {
   KernelEfficiency efficiency;
   FlopRate peak{};
   Bandwidth memory{};
 };
 
-Roofline roofline(const StepInputs& in, OperationKind kind, const std::string& precision) {
+Rates rates_of(const StepInputs& in, OperationKind kind, const std::string& precision) {
   if (kind == OperationKind::memory) return {in.kernels.memory_bound, {}, in.gpu.memory_bandwidth};
   const auto& table = kind == OperationKind::gemm ? in.kernels.gemm : in.kernels.attention;
   const auto efficiency = table.find(precision);
@@ -72,7 +73,7 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
   for (const auto* list : {&operations.forward, &operations.backward, &operations.recompute})
     for (const Operation& op : *list) used.emplace(op.kind, op.precision);
   for (const auto& [kind, precision] : used) {
-    const Roofline r = roofline(in, kind, precision);
+    const Rates r = rates_of(in, kind, precision);
     rates.rows.push_back(
         {std::string(kind_text(kind)) + (precision.empty() ? "" : " " + precision),
          format_seconds(r.efficiency.overhead),
@@ -95,12 +96,11 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
   bool measured = false;
   const auto add = [&](const char* pass, const std::vector<Operation>& list) {
     for (const Operation& op : list) {
-      const Roofline r = roofline(in, op.kind, op.precision);
-      const double rate = r.efficiency.compute * r.peak.value();
+      const Rates r = rates_of(in, op.kind, op.precision);
+      const Roofline time = roofline(r.efficiency, r.peak, r.memory, op.flops, op.bytes);
       table.rows.push_back({pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes),
-                            rate > 0 ? format_seconds(Seconds(op.flops.value() / rate)) : "-",
-                            format_seconds(Seconds(op.bytes.value() / (r.efficiency.memory * r.memory.value()))),
-                            format_seconds(op.time), op.bound,
+                            op.kind == OperationKind::memory ? "-" : format_seconds(time.compute),
+                            format_seconds(time.memory), format_seconds(op.time), op.bound,
                             op.measured_ratio > 0 ? fmt::format("x {:.3f}", op.measured_ratio) : "-"});
       measured = measured || op.measured_ratio > 0;
     }

@@ -5,22 +5,25 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <utility>
 
+#include "collcast/base/check.hpp"
 #include "collcast/base/csv.hpp"
 #include "collcast/base/edit_distance.hpp"
 #include "collcast/base/text.hpp"
+#include "collcast/workload/gemm_time.hpp"
 
 namespace collcast {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, double>, 4> dtypes{
-    {{"bfloat16", 2}, {"float16", 2}, {"fp8", 1}, {"nvfp4", 0.5}}};
-constexpr std::array<std::pair<std::string_view, GemmPass>, 3> passes{{{"forward", GemmPass::forward},
-                                                                       {"input_gradient", GemmPass::input_gradient},
-                                                                       {"weight_gradient", GemmPass::weight_gradient}}};
+struct Type {
+  std::string_view name, precision;
+  double bytes;  ///< of an element of an operand
+};
+constexpr std::array<Type, 4> types{
+    {{"bfloat16", "bf16", 2}, {"float16", "fp16", 2}, {"fp8", "fp8", 1}, {"nvfp4", "fp4", 0.5}}};
+constexpr std::array passes{GemmPass::forward, GemmPass::input_gradient, GemmPass::weight_gradient};
 constexpr std::array needed{"dtype", "m", "n", "k", "latency_ms"};
 constexpr double most_elements = 1e9;  // of one dimension
 constexpr double most_milliseconds = 1e6;
@@ -31,6 +34,18 @@ std::vector<std::string> missing_of(const std::vector<std::string>& titles) {
   for (const char* name : needed)
     if (std::find(titles.begin(), titles.end(), name) == titles.end()) out.emplace_back(name);
   return out;
+}
+
+std::vector<std::string> pass_words() {
+  std::vector<std::string> out;
+  for (const GemmPass pass : passes) out.emplace_back(to_string(pass));
+  return out;
+}
+
+const Type& type_of(const GemmRow& row) {
+  const auto found = std::find_if(types.begin(), types.end(), [&](const Type& type) { return type.name == row.dtype; });
+  check(found != types.end(), "a row has a type that tables may have");
+  return *found;
 }
 
 class Table {
@@ -101,24 +116,20 @@ class Table {
     if (const std::size_t at = column("system"); at < cells.size()) out.system = cells[at].text;
     const Cell& dtype = cells[column("dtype")];
     out.dtype = dtype.text;
-    one_of(dtype, "dtype", dtypes);
+    one_of(dtype, "dtype", gemm_dtypes());
     out.shape = {number(cells, "m", 1, most_elements), number(cells, "n", 1, most_elements),
                  number(cells, "k", 1, most_elements)};
     out.time = Seconds(number(cells, "latency_ms", 1e-9, most_milliseconds) / 1e3);
     if (const std::size_t at = column("pass"); at < cells.size() && !cells[at].text.empty())
-      if (const auto* found = one_of(cells[at], "pass", passes)) out.pass = found->second;
+      if (const auto index = one_of(cells[at], "pass", pass_words())) out.pass = passes[*index];
     return out;
   }
 
-  template <class Words>
-  const typename Words::value_type* one_of(const Cell& cell, const char* name, const Words& words) {
-    const auto found = std::find_if(words.begin(), words.end(), [&](const auto& w) { return w.first == cell.text; });
-    if (found != words.end()) return &*found;
-    std::vector<std::string> known;
-    for (const auto& word : words) known.emplace_back(word.first);
-    complain(cell.column, fmt::format("{} is '{}'", name, shown(cell.text)),
-             fmt::format("expected one of {}", fmt::join(known, ", ")));
-    return nullptr;
+  std::optional<std::size_t> one_of(const Cell& cell, const char* name, const std::vector<std::string>& words) {
+    const auto found = std::find(words.begin(), words.end(), cell.text);
+    if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+    complain(cell.column, fmt::format("{} is '{}'", name, shown(cell.text)), expected_one_of(cell.text, words));
+    return std::nullopt;
   }
 
   double number(const std::vector<Cell>& cells, const char* name, double least, double most) {
@@ -160,14 +171,12 @@ std::vector<std::string> missing_gemm_columns(std::string_view text) {
 
 std::vector<std::string> gemm_dtypes() {
   std::vector<std::string> out;
-  for (const auto& [name, bytes] : dtypes) out.emplace_back(name);
+  for (const Type& type : types) out.emplace_back(type.name);
   return out;
 }
 
-std::optional<double> gemm_operand_bytes(std::string_view dtype) {
-  for (const auto& [name, bytes] : dtypes)
-    if (name == dtype) return bytes;
-  return std::nullopt;
-}
+std::string GemmRow::precision() const { return std::string(type_of(*this).precision); }
+
+Volume GemmRow::bytes() const { return gemm_bytes(shape, pass, type_of(*this).bytes); }
 
 }  // namespace collcast

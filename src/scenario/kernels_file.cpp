@@ -15,33 +15,41 @@ namespace collcast::input {
 
 namespace {
 
-Seconds roofline(const KernelEfficiency& kernel, const GemmTables& gpu, const GemmRow& row) {
-  return roofline_time(kernel, gpu.peak, gpu.memory_bandwidth, Flops(2 * row.shape.m * row.shape.n * row.shape.k),
-                       gemm_bytes(row.shape, row.pass, *gemm_operand_bytes(row.dtype)));
+/// Tables that were read, by file: precisions share them, and what is wrong in one is said once.
+using GemmFiles = std::map<std::string, std::optional<std::vector<GemmRow>>>;
+
+const std::optional<std::vector<GemmRow>>& rows_of(Reader& reader, GemmFiles& files, const std::string& file,
+                                                   const Place& where) {
+  const auto [found, is_new] = files.try_emplace(file);
+  if (!is_new) return found->second;
+  const Result<std::string> text = read_file(file, where.location());
+  if (!text) {
+    reader.error(text.errors());
+    return found->second;
+  }
+  Result<std::vector<GemmRow>> rows = parse_gemm_table(*text, file);
+  if (rows)
+    found->second = std::move(rows).value();
+  else
+    reader.error(rows.errors());
+  return found->second;
 }
 
 /// The products of a table that are of `dtype`, each against the roofline of its precision.
-void fill(Reader& reader, GemmTables& out, const KernelEfficiency& kernel, const std::string& dtype,
-          const Place& where) {
-  const Result<std::string> text = read_file(out.file, where.location());
-  if (!text) {
-    reader.error(text.errors());
-    return;
-  }
-  const Result<std::vector<GemmRow>> rows = parse_gemm_table(*text, out.file);
-  if (!rows) {
-    reader.error(rows.errors());
-    return;
-  }
+void fill(Reader& reader, GemmTables& out, const KernelEfficiency& kernel, const std::vector<GemmRow>& rows,
+          const std::string& dtype, const Place& where) {
   std::map<std::optional<GemmPass>, std::vector<MeasuredGemm>> by_pass;
-  for (const GemmRow& row : *rows)
-    if (row.dtype == dtype) by_pass[row.pass].push_back({row.shape, row.time / roofline(kernel, out, row)});
+  for (const GemmRow& row : rows) {
+    if (row.dtype != dtype) continue;
+    const Roofline time = roofline(kernel, out.peak, out.memory_bandwidth, row.shape, row.bytes());
+    by_pass[row.pass].push_back({row.shape, row.time / time.total()});
+  }
   if (by_pass.empty()) reader.error(where, fmt::format("{} has no products of {}", out.file, dtype));
   for (auto& [pass, products] : by_pass) (pass ? out.of_pass[*pass] : out.any) = MeasuredGemms(std::move(products));
 }
 
 GemmTables read_measured(Reader& reader, const Node& node, const std::string& path, const KernelEfficiency& kernel,
-                         const std::string& file) {
+                         const std::string& file, GemmFiles& files) {
   GemmTables tables;
   std::string name, dtype;
   Object o(reader, node, path);
@@ -51,7 +59,9 @@ GemmTables read_measured(Reader& reader, const Node& node, const std::string& pa
   whole = o.required("memory_bandwidth", tables.memory_bandwidth, AsBandwidth{}) && whole;
   o.finish();
   tables.file = beside(folder_of(file), name);
-  if (whole && reader.ok()) fill(reader, tables, kernel, dtype, node.at);
+  if (!whole || !reader.ok()) return tables;
+  if (const auto& rows = rows_of(reader, files, tables.file, node.at))
+    fill(reader, tables, kernel, *rows, dtype, node.at);
   return tables;
 }
 
@@ -83,6 +93,7 @@ void for_precisions(Reader& reader, const Node& node, const std::string& path, c
 }
 
 void read_gemm(Reader& reader, const Node& node, KernelModel& model) {
+  GemmFiles files;
   for_precisions(reader, node, "gemm", [&](const std::string& precision, const Node& kernel, const std::string& path) {
     Object o(reader, kernel, path);
     read_rates(o, model.gemm[precision]);
@@ -90,7 +101,7 @@ void read_gemm(Reader& reader, const Node& node, KernelModel& model) {
     o.finish();
     if (measured)
       model.measured_gemm[precision] =
-          read_measured(reader, *measured, path + ".measured", model.gemm[precision], model.file);
+          read_measured(reader, *measured, path + ".measured", model.gemm[precision], model.file, files);
   });
 }
 

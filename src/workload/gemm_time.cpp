@@ -1,7 +1,5 @@
 #include "collcast/workload/gemm_time.hpp"
 
-#include <algorithm>
-
 namespace collcast {
 
 Volume gemm_bytes(const GemmShape& s, std::optional<GemmPass> pass, double operand_bytes) {
@@ -9,8 +7,13 @@ Volume gemm_bytes(const GemmShape& s, std::optional<GemmPass> pass, double opera
   return Volume(operand_bytes * (s.m * s.k + s.k * s.n) + result * s.m * s.n);
 }
 
-Seconds roofline_time(const KernelEfficiency& kernel, FlopRate peak, Bandwidth memory, Flops flops, Volume bytes) {
-  return kernel.overhead + std::max(flops / (peak * kernel.compute), bytes / (memory * kernel.memory));
+Roofline roofline(const KernelEfficiency& kernel, FlopRate peak, Bandwidth memory, Flops flops, Volume bytes) {
+  const Seconds compute = flops.value() > 0 ? flops / (peak * kernel.compute) : Seconds{};
+  return {kernel.overhead, compute, bytes / (memory * kernel.memory)};
+}
+
+Roofline roofline(const KernelEfficiency& kernel, FlopRate peak, Bandwidth memory, const GemmShape& s, Volume bytes) {
+  return roofline(kernel, peak, memory, Flops(2 * s.m * s.n * s.k), bytes);
 }
 
 bool applies(const GemmTables& measured, const GpuSpec& gpu, const std::string& precision) {

@@ -25,11 +25,12 @@ KernelTimer::KernelTimer(const StepInputs& inputs) : inputs_(inputs) {
 }
 
 Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopRate peak, double kernels) const {
-  const Seconds compute = op.flops.value() > 0 ? op.flops / (peak * kernel.compute) : Seconds{};
-  const Seconds memory = op.bytes / (inputs_.gpu.memory_bandwidth * kernel.memory);
-  const Seconds overhead = kernels * kernel.overhead;
-  op.time = overhead + std::max(compute, memory);
-  op.bound = overhead > std::max(compute, memory) ? "overhead" : memory > compute ? "memory" : "compute";
+  Roofline time = roofline(kernel, peak, inputs_.gpu.memory_bandwidth, op.flops, op.bytes);
+  time.overhead *= kernels;
+  op.time = time.total();
+  op.bound = time.overhead > std::max(time.compute, time.memory) ? "overhead"
+             : time.memory > time.compute                        ? "memory"
+                                                                 : "compute";
   return op;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -85,6 +86,18 @@ double kriged(const Point& at, std::span<const Sample* const> near) {
 }
 
 }  // namespace
+
+std::string_view to_string(GemmPass pass) {
+  switch (pass) {
+    case GemmPass::forward:
+      return "forward";
+    case GemmPass::input_gradient:
+      return "input_gradient";
+    case GemmPass::weight_gradient:
+      break;
+  }
+  return "weight_gradient";
+}
 
 struct MeasuredGemms::Table {
   std::vector<Sample> samples;

@@ -17,25 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char* precision_of(const std::string& dtype) {
-  if (dtype == "bfloat16") return "bf16";
-  if (dtype == "float16") return "fp16";
-  return dtype == "nvfp4" ? "fp4" : "fp8";
-}
-
-std::string text_of(std::optional<GemmPass> pass) {
-  if (!pass) return {};
-  switch (*pass) {
-    case GemmPass::forward:
-      return "forward";
-    case GemmPass::input_gradient:
-      return "input_gradient";
-    case GemmPass::weight_gradient:
-      break;
-  }
-  return "weight_gradient";
-}
-
 class Loader {
  public:
   explicit Loader(const Location& asked_by) : asked_by_(asked_by) {}
@@ -43,10 +24,7 @@ class Loader {
   void load(const std::string& path) {
     std::error_code ignored;
     if (!fs::is_directory(path, ignored)) return file(path, true);
-    std::vector<std::string> files;
-    for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored))
-      if (entry.path().extension() == ".csv") files.push_back(entry.path().string());
-    std::sort(files.begin(), files.end());
+    const std::vector<std::string> files = csv_files(path);
     if (files.empty())
       errors_.push_back(
           {asked_by_, fmt::format("'{}' has no .csv file", path), "expected tables of measured products"});
@@ -107,22 +85,21 @@ class Places {
 
 /// The forecast of a row, or why there is none.
 Result<KernelDeviation> forecast(const GemmRow& row, const TrainingPlace& place) {
-  const std::string precision = precision_of(row.dtype);
+  const std::string precision = row.precision();
   const auto kernel = place.kernels.gemm.find(precision);
   const auto peak = place.machine.gpu.peak.find(precision);
   if (kernel == place.kernels.gemm.end() || peak == place.machine.gpu.peak.end())
     return Diagnostic{{}, fmt::format("kernel table '{}' has no products of {}", place.kernels.name, precision), {}};
   KernelDeviation out;
   out.precision = precision;
-  out.pass = text_of(row.pass);
+  if (row.pass) out.pass = to_string(*row.pass);
   out.topology = place.machine.name;
   out.m = row.shape.m;
   out.n = row.shape.n;
   out.k = row.shape.k;
   out.measured = row.time;
-  out.roofline = roofline_time(kernel->second, peak->second, place.machine.gpu.memory_bandwidth,
-                               Flops(2 * row.shape.m * row.shape.n * row.shape.k),
-                               gemm_bytes(row.shape, row.pass, *gemm_operand_bytes(row.dtype)));
+  out.roofline =
+      roofline(kernel->second, peak->second, place.machine.gpu.memory_bandwidth, row.shape, row.bytes()).total();
   out.predicted = out.roofline;
   const auto measured = place.kernels.measured_gemm.find(precision);
   if (measured == place.kernels.measured_gemm.end() || !applies(measured->second, place.machine.gpu, precision))

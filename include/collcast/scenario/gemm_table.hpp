@@ -19,6 +19,9 @@ struct GemmRow {
   std::optional<GemmPass> pass;  ///< column `pass`, may be missing or empty: for none in particular
   Seconds time{};                ///< latency_ms
   int line = 0;
+
+  std::string precision() const;  ///< bf16, fp16, fp8, fp4: as kernel tables and GPUs call it
+  Volume bytes() const;           ///< gemm_bytes of it
 };
 
 /// Needs the columns dtype, m, n, k and latency_ms; others than those above are passed over. All errors at once.
@@ -28,7 +31,5 @@ Result<std::vector<GemmRow>> parse_gemm_table(std::string_view text, const std::
 std::vector<std::string> missing_gemm_columns(std::string_view text);
 
 std::vector<std::string> gemm_dtypes();
-/// Bytes of an element of an operand; results have 2. Nothing for a type that is not known.
-std::optional<double> gemm_operand_bytes(std::string_view dtype);
 
 }  // namespace collcast

@@ -1,6 +1,7 @@
 // What the time of a matrix product is made of, for steps and for whoever holds them against measured products.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -12,8 +13,14 @@ namespace collcast {
 /// weight gradient is added to an fp32 buffer.
 Volume gemm_bytes(const GemmShape&, std::optional<GemmPass>, double operand_bytes);
 
-/// overhead + max(flops/(compute*peak), bytes/(memory*bandwidth)).
-Seconds roofline_time(const KernelEfficiency&, FlopRate peak, Bandwidth memory, Flops, Volume);
+/// overhead + max(flops/(compute*peak), bytes/(memory*bandwidth)), for any kernel.
+struct Roofline {
+  Seconds overhead{}, compute{}, memory{};
+  Seconds total() const { return overhead + std::max(compute, memory); }
+};
+Roofline roofline(const KernelEfficiency&, FlopRate peak, Bandwidth memory, Flops, Volume);
+/// Of a product.
+Roofline roofline(const KernelEfficiency&, FlopRate peak, Bandwidth memory, const GemmShape&, Volume);
 
 /// Whether products measured on one GPU say something of this one: both rates of the data sheets are within a quarter.
 bool applies(const GemmTables&, const GpuSpec&, const std::string& precision);

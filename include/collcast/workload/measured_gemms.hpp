@@ -9,7 +9,7 @@
 
 #include <memory>
 #include <optional>
-#include <span>
+#include <string_view>
 #include <vector>
 
 #include "collcast/base/quantity.hpp"
@@ -24,6 +24,7 @@ struct GemmShape {
 
 /// What a product is for: the three of a linear layer differ in the layout of their operands.
 enum class GemmPass { forward, input_gradient, weight_gradient };
+std::string_view to_string(GemmPass);
 
 struct MeasuredGemm {
   GemmShape shape;
@@ -35,7 +36,6 @@ class MeasuredGemms {
   MeasuredGemms() = default;
   explicit MeasuredGemms(std::vector<MeasuredGemm>);
 
-  bool empty() const { return !table_; }
   std::size_t size() const;
   /// What to multiply the roofline's time by; nothing for shapes beyond the measured ones by more than a factor of 2
   /// in m, n or k. Remembers what it was asked.
