@@ -194,36 +194,35 @@ Exit run_validate(const Args& args, const Session& session) {
   return written == Exit::ok ? verdict(session, report.budgets, is_page_read(args.output, format)) : written;
 }
 
-/// What is of tables of collectives only.
-Diagnostics misfits_beside(const char* other, const Args& args) {
+/// Options that were given beside one they say nothing to.
+Diagnostics no_effect_beside(const char* other, std::initializer_list<std::pair<const char*, bool>> options) {
   Diagnostics out;
-  const auto refuse = [&](bool given, const char* option) {
+  for (const auto& [option, given] : options)
     if (given)
       out.push_back({command_line, fmt::format("{} has no effect with {}", option, other), "remove one of the two"});
-  };
-  refuse(!args.measured.measured.empty(), "--measured");
-  refuse(!args.measured.collective.empty(), "--collective");
-  refuse(!args.measured.part.empty(), "--part");
-  refuse(args.measured.statistic != "mean", "--statistic");
-  refuse(!args.measured.machine.nodes.empty(), "--nodes");
-  refuse(!args.measured.machine.ranks.empty(), "--ranks");
-  refuse(!args.overlay.empty(), "--overlay");
-  refuse(!args.files.tuner.empty(), "--tuner");
-  refuse(args.leave_one_out, "--leave-one-out");
   return out;
+}
+
+/// What is of tables of collectives only.
+Diagnostics misfits_beside(const char* other, const Args& args) {
+  return no_effect_beside(other, {{"--measured", !args.measured.measured.empty()},
+                                  {"--collective", !args.measured.collective.empty()},
+                                  {"--part", !args.measured.part.empty()},
+                                  {"--statistic", args.measured.statistic != "mean"},
+                                  {"--nodes", !args.measured.machine.nodes.empty()},
+                                  {"--ranks", !args.measured.machine.ranks.empty()},
+                                  {"--overlay", !args.overlay.empty()},
+                                  {"--tuner", !args.files.tuner.empty()},
+                                  {"--leave-one-out", args.leave_one_out}});
 }
 
 /// Products have no collectives, either.
 Diagnostics misfits_of_kernels(const Args& args, bool training) {
   Diagnostics out = misfits_beside("--kernels", args);
-  const auto refuse = [&](bool given, const char* option) {
-    if (given)
-      out.push_back({command_line, fmt::format("{} has no effect with --kernels", option), "remove one of the two"});
-  };
-  refuse(training, "--training");
-  refuse(!args.library.empty(), "--library");
-  refuse(!args.env.empty(), "--env");
-  refuse(args.method != "estimate", "--method");
+  append(out, no_effect_beside("--kernels", {{"--training", training},
+                                             {"--library", !args.library.empty()},
+                                             {"--env", !args.env.empty()},
+                                             {"--method", args.method != "estimate"}}));
   return out;
 }
 

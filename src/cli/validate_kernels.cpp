@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <set>
 
 #include "cli/inputs.hpp"
 #include "cli/validate_options.hpp"
@@ -25,42 +24,17 @@ std::vector<std::string> places(const KernelArgs& args, const Session& session) 
   return out;
 }
 
-/// "all=4%", "bf16=5%", "h100_sxm.fp8=4%".
-std::optional<KernelBudget> parse_budget(std::string_view text, Location where, const KernelReport& report,
+std::optional<KernelBudget> parse_budget(std::string_view text, const Location& where, const KernelReport& report,
                                          Diagnostics& errors) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    errors.push_back({where, fmt::format("'{}' is no budget", text),
-                      "expected [SYSTEM.]PRECISION=PERCENT, such as all=4% or h100_sxm.bf16=5%"});
-    return std::nullopt;
-  }
-  std::set<std::string> systems{"all"}, precisions{"all"};
+  RowBudgetWords words{
+      {}, {}, "system", "precision", "expected [SYSTEM.]PRECISION=PERCENT, such as all=4% or h100_sxm.bf16=5%"};
   for (const KernelDeviation& row : report.rows) {
-    systems.insert(row.source_id);
-    precisions.insert(row.precision);
+    words.sources.insert(row.source_id);
+    words.words.insert(row.precision);
   }
-  const auto known = [&](const std::string& word, const std::set<std::string>& words, const char* what) {
-    if (words.count(word) > 0) return true;
-    errors.push_back({where, fmt::format("unknown {} '{}'", what, word),
-                      expected_one_of(word, std::vector<std::string>(words.begin(), words.end()))});
-    return false;
-  };
-  KernelBudget out;
-  std::string name(text.substr(0, equals));
-  if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) {
-    out.source_id = name.substr(0, dot);
-    if (!known(out.source_id, systems, "system")) return std::nullopt;
-    name.erase(0, dot + 1);
-  }
-  if (!known(name, precisions, "precision")) return std::nullopt;
-  out.precision = name;
-  for (std::string* word : {&out.source_id, &out.precision})
-    if (*word == "all") word->clear();
-  where.column += static_cast<int>(equals) + 1;
-  const std::optional<double> limit = parse_limit(text.substr(equals + 1), where, errors);
-  if (!limit) return std::nullopt;
-  out.limit = *limit;
-  return out;
+  const std::optional<RowBudget> budget = parse_row_budget(text, where, words, errors);
+  if (!budget) return std::nullopt;
+  return KernelBudget{budget->source, budget->word, budget->limit};
 }
 
 Diagnostics nothing_scored(const KernelReport& report) {
@@ -90,14 +64,7 @@ Exit run_validate_kernels(const KernelArgs& args, const Session& session) {
 
   KernelReport report = validate_kernels(*tables, *known);
   if (report.rows.empty()) return refuse(session, nothing_scored(report));
-  std::vector<KernelBudget> budgets;
-  for_each_budget(args.budgets, [&](std::string_view text, const Location& where) {
-    if (auto budget = parse_budget(text, where, report, errors)) budgets.push_back(*budget);
-  });
-  if (!errors.empty()) return refuse(session, errors);
-  report.budgets = outcomes(report, budgets);
-  const Exit written = deliver(session, report, format, args.output);
-  return written == Exit::ok ? verdict(session, report.budgets, is_page_read(args.output, format)) : written;
+  return conclude<KernelBudget>(report, args.budgets, parse_budget, format, args.output, session);
 }
 
 }  // namespace collcast::cli

@@ -280,6 +280,35 @@ std::optional<double> parse_limit(std::string_view limit, const Location& where,
   return percent / 100;
 }
 
+std::optional<RowBudget> parse_row_budget(std::string_view text, Location where, const RowBudgetWords& words,
+                                          Diagnostics& errors) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    errors.push_back({where, fmt::format("'{}' is no budget", text), words.form});
+    return std::nullopt;
+  }
+  const auto known = [&](const std::string& word, std::set<std::string> may_be, const char* what) {
+    may_be.insert("all");
+    if (may_be.count(word) > 0) return true;
+    errors.push_back({where, fmt::format("unknown {} '{}'", what, word),
+                      expected_one_of(word, std::vector<std::string>(may_be.begin(), may_be.end()))});
+    return false;
+  };
+  const std::string name(text.substr(0, equals));
+  const std::size_t dot = name.rfind('.');
+  RowBudget out{dot == std::string::npos ? "all" : name.substr(0, dot),
+                dot == std::string::npos ? name : name.substr(dot + 1), 0};
+  if (!known(out.source, words.sources, words.source_name) || !known(out.word, words.words, words.word_name))
+    return std::nullopt;
+  for (std::string* word : {&out.source, &out.word})
+    if (*word == "all") word->clear();
+  where.column += static_cast<int>(equals) + 1;
+  const std::optional<double> limit = parse_limit(text.substr(equals + 1), where, errors);
+  if (!limit) return std::nullopt;
+  out.limit = *limit;
+  return out;
+}
+
 void for_each_budget(const std::vector<std::string>& texts,
                      const std::function<void(std::string_view, const Location&)>& parse) {
   for (const std::string& text : texts) {

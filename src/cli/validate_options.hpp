@@ -4,10 +4,13 @@
 #include <functional>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/machine.hpp"
+#include "cli/output.hpp"
 #include "collcast/validation/validate.hpp"
 
 namespace CLI {
@@ -52,7 +55,20 @@ void for_each_budget(const std::vector<std::string>&,
 /// "8%" as a share.
 std::optional<double> parse_limit(std::string_view limit, const Location& where, Diagnostics& errors);
 
-/// Budgets of tables or of training steps: those that are missed are said, unless a page that is read has said them.
+/// "dgxc.A=20%", "h100_sxm.fp8=4%": a limit on rows by source and by a second word; "all" is an empty one.
+struct RowBudget {
+  std::string source, word;
+  double limit = 0;
+};
+/// What both may be, how the second is called ("tier"), and how a budget is written, for messages.
+struct RowBudgetWords {
+  std::set<std::string> sources, words;
+  const char *source_name, *word_name, *form;
+};
+std::optional<RowBudget> parse_row_budget(std::string_view text, Location where, const RowBudgetWords&,
+                                          Diagnostics& errors);
+
+/// Budgets of tables or of rows: those that are missed are said, unless a page that is read has said them.
 template <class Outcome>
 Exit verdict(const Session& session, const std::vector<Outcome>& budgets, bool page_is_read) {
   bool missed = false;
@@ -62,6 +78,21 @@ Exit verdict(const Session& session, const std::vector<Outcome>& budgets, bool p
     missed = true;
   }
   return missed ? Exit::gate_failed : Exit::ok;
+}
+
+/// The end of a validation of rows: held against what --budget says (`parse` reads one), written, judged.
+template <class Budget, class Report, class Parse>
+Exit conclude(Report& report, const std::vector<std::string>& texts, const Parse& parse, Format format,
+              const OutputOptions& output, const Session& session) {
+  Diagnostics errors;
+  std::vector<Budget> budgets;
+  for_each_budget(texts, [&](std::string_view text, const Location& where) {
+    if (std::optional<Budget> budget = parse(text, where, report, errors)) budgets.push_back(std::move(*budget));
+  });
+  if (!errors.empty()) return refuse(session, errors);
+  report.budgets = outcomes(report, budgets);
+  const Exit written = deliver(session, report, format, output);
+  return written == Exit::ok ? verdict(session, report.budgets, is_page_read(output, format)) : written;
 }
 
 }  // namespace collcast::cli

@@ -22,46 +22,29 @@ std::vector<std::string> places(const TrainingArgs& args, const Session& session
   return session.search.training;
 }
 
-/// "A=10%", "dgxc.A=20%", "calibrated.all=5%", "memory.dgxc.A=3%".
+/// Behind the figure, if one is named: "calibrated.all=5%", "memory.dgxc.A=3%".
 std::optional<TrainingBudget> parse_budget(std::string_view text, Location where, const TrainingReport& report,
                                            Diagnostics& errors) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    errors.push_back({where, fmt::format("'{}' is no budget", text),
-                      "expected [calibrated.|memory.][SOURCE.]TIER=PERCENT, such as A=10% or memory.all=3%"});
-    return std::nullopt;
-  }
   TrainingBudget out;
-  std::string name(text.substr(0, equals));
-  const auto take = [&](std::string_view word, TrainingBudget::Figure figure) {
-    if (!name.starts_with(word)) return;
+  for (const auto& [name, figure] : {std::pair("calibrated.", TrainingBudget::Figure::calibrated),
+                                     std::pair("memory.", TrainingBudget::Figure::memory)}) {
+    if (!text.starts_with(name)) continue;
     out.figure = figure;
-    name.erase(0, word.size());
-  };
-  take("calibrated.", TrainingBudget::Figure::calibrated);
-  take("memory.", TrainingBudget::Figure::memory);
-  std::vector<std::string> sources, tiers{"all"};
+    text.remove_prefix(std::string_view(name).size());
+    where.column += static_cast<int>(std::string_view(name).size());
+    break;
+  }
+  RowBudgetWords words{
+      {}, {}, "source", "tier", "expected [calibrated.|memory.][SOURCE.]TIER=PERCENT, such as A=10% or memory.all=3%"};
   for (const TrainingSummaryRow& row : summary(report)) {
-    if (row.source_id.empty() && !row.tier.empty()) tiers.push_back(row.tier);
-    if (!row.source_id.empty() && std::find(sources.begin(), sources.end(), row.source_id) == sources.end())
-      sources.push_back(row.source_id);
+    if (!row.source_id.empty()) words.sources.insert(row.source_id);
+    if (!row.tier.empty()) words.words.insert(row.tier);
   }
-  const auto known = [&](const std::string& word, const std::vector<std::string>& words, const char* what) {
-    if (std::find(words.begin(), words.end(), word) != words.end()) return true;
-    errors.push_back({where, fmt::format("unknown {} '{}'", what, word), expected_one_of(word, words)});
-    return false;
-  };
-  if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) {
-    out.source_id = name.substr(0, dot);
-    if (!known(out.source_id, sources, "source")) return std::nullopt;
-    name.erase(0, dot + 1);
-  }
-  if (!known(name, tiers, "tier")) return std::nullopt;
-  out.tier = name == "all" ? std::string() : name;
-  where.column += static_cast<int>(equals) + 1;
-  const std::optional<double> limit = parse_limit(text.substr(equals + 1), where, errors);
-  if (!limit) return std::nullopt;
-  out.limit = *limit;
+  const std::optional<RowBudget> budget = parse_row_budget(text, where, words, errors);
+  if (!budget) return std::nullopt;
+  out.source_id = budget->source;
+  out.tier = budget->word;
+  out.limit = budget->limit;
   return out;
 }
 
@@ -98,14 +81,7 @@ Exit run_validate_training(const TrainingArgs& args, const Session& session) {
   TrainingReport report = validate_training(*tables, *known, question);
   report.warnings = warn(session, tables->warnings);
   if (report.rows.empty()) return refuse(session, nothing_scored(report));
-  std::vector<TrainingBudget> budgets;
-  for_each_budget(args.budgets, [&](std::string_view text, const Location& where) {
-    if (auto budget = parse_budget(text, where, report, errors)) budgets.push_back(*budget);
-  });
-  if (!errors.empty()) return refuse(session, errors);
-  report.budgets = outcomes(report, budgets);
-  const Exit written = deliver(session, report, format, args.output);
-  return written == Exit::ok ? verdict(session, report.budgets, is_page_read(args.output, format)) : written;
+  return conclude<TrainingBudget>(report, args.budgets, parse_budget, format, args.output, session);
 }
 
 }  // namespace collcast::cli

@@ -31,4 +31,11 @@ std::string error_text(const ErrorSummary& error) {
              : fmt::format("{} ({}, {})", percent(error.median_ape), percent(error.mean_ape), percent(error.p90_ape));
 }
 
+std::string budget_text(const std::string& what, int n, double median_ape, double limit) {
+  if (n == 0) return fmt::format("budget {}: missed, as no row has that", what);
+  const bool met = median_ape <= limit;
+  return fmt::format("budget {}: {}, {} {} {}", what, met ? "met" : "missed", percent(median_ape),
+                     met ? "within" : "instead of", percent(limit));
+}
+
 }  // namespace collcast

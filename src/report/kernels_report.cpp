@@ -78,7 +78,6 @@ Json document_json(const KernelReport& report) {
                               {"n", one.n},
                               {"median_ape", one.n > 0 ? Json(one.median_ape) : Json()},
                               {"met", one.met()}});
-  out["warnings"] = report.warnings;
   return out;
 }
 
@@ -143,10 +142,7 @@ std::vector<KernelBudgetOutcome> outcomes(const KernelReport& report, const std:
 std::string budget_text(const KernelBudgetOutcome& outcome) {
   const KernelBudget& budget = outcome.budget;
   const std::string what = fmt::format("{}.{}", or_all(budget.source_id), or_all(budget.precision));
-  if (outcome.n == 0) return fmt::format("budget {}: missed, as no row has that", what);
-  if (outcome.met())
-    return fmt::format("budget {}: met, {} within {}", what, percent(outcome.median_ape), percent(budget.limit));
-  return fmt::format("budget {}: missed, {} instead of {}", what, percent(outcome.median_ape), percent(budget.limit));
+  return budget_text(what, outcome.n, outcome.median_ape, budget.limit);
 }
 
 std::string json(const KernelReport& report) { return text(document_json(report)); }
@@ -164,7 +160,6 @@ Page page(const KernelReport& report) {
   for (const KernelBudgetOutcome& budget : report.budgets)
     out.blocks.push_back(
         Paragraph{budget_text(budget), budget.met() ? Paragraph::Tone::plain : Paragraph::Tone::warning});
-  for (const std::string& warning : report.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   out.blocks.push_back(Paragraph{"each product by measured ones of other (n, k) only, so that none is scored by itself",
                                  Paragraph::Tone::note});
   out.blocks.push_back(summary_table(report));

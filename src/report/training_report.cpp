@@ -366,10 +366,7 @@ std::string budget_text(const TrainingBudgetOutcome& outcome) {
   const std::string what =
       fmt::format("{} {}.{}", name_of(budget.figure), budget.source_id.empty() ? "all" : budget.source_id,
                   budget.tier.empty() ? "all" : budget.tier);
-  if (outcome.n == 0) return fmt::format("budget {}: missed, as no row has that", what);
-  if (outcome.met())
-    return fmt::format("budget {}: met, {} within {}", what, percent(outcome.median_ape), percent(budget.limit));
-  return fmt::format("budget {}: missed, {} instead of {}", what, percent(outcome.median_ape), percent(budget.limit));
+  return budget_text(what, outcome.n, outcome.median_ape, budget.limit);
 }
 
 std::string json(const TrainingReport& report) { return text(document_json(report)); }

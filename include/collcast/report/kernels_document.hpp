@@ -54,7 +54,6 @@ struct KernelReport {
   std::vector<KernelDeviation> rows;  ///< as read
   std::vector<UnscoredKernels> unscored;
   std::vector<KernelBudgetOutcome> budgets;
-  std::vector<std::string> warnings;
 };
 
 /// Each system by precision, then all of a precision, then all.
