@@ -69,6 +69,7 @@ TEST_CASE("spread of estimate and simulation, by algorithm", "[.][spread]") {
   CHECK(spread(of(all, true)).tenth <= 0.1);
 }
 
+// Seconds, but it only prints, for the same tables, and holds their medians: run by agreement_spread, too.
 TEST_CASE("spread of estimate and simulation on scrambled groups, by algorithm", "[.][spread][scrambled]") {
   const std::vector<SweepPoint> all = scrambled_sweep(12);
   for (const AlgorithmInfo& a : algorithms()) print(a.name, of(all, true, a.name));
