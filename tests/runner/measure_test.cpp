@@ -126,6 +126,20 @@ TEST_CASE("a sidecar has the keys of published tables, and no path or host") {
   CHECK(text.find("size_bytes: 64, inplace: 1, repetitions: 3, min_us: ") != std::string::npos);
 }
 
+TEST_CASE("what a peer is still being sent is not overwritten") {
+  // More than a socket holds, out of place and in place.
+  const Folder folder;
+  for (const char* ranks : {"2", "3"}) {
+    const auto run = run_shell(std::string("collcast measure reduce_scatter --backend gloo --warmup 0 --repetitions 3 "
+                                           "--size 128KiB,512KiB,2MiB,8MiB --format json --ranks ") +
+                                   ranks,
+                               folder.path());
+    CAPTURE(ranks, run.err);
+    REQUIRE(run.exit == 0);
+    CHECK(nlohmann::json::parse(run.out)["rows"].size() == 8);
+  }
+}
+
 TEST_CASE("every datatype and every algorithm gives right results on 4 ranks") {
   const Folder folder;
   for (const char* type : {"int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "double"}) {

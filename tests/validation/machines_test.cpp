@@ -152,7 +152,7 @@ TEST_CASE("the algorithm that a table names is forecast under our name, or it is
   ours("broadcast", "binomial_tree", "tree");
   ours("reduce", "ring", "ring");
   ours("all_gather", "ring", "ring");
-  ours("reduce_scatter", "halving_doubling", "halving_doubling");
+  ours("reduce_scatter", "ring", "ring");
   for (const char* collective : {"alltoall", "gather", "scatter"}) ours(collective, "direct", "direct");
   ours("sendrecv", "point_to_point", "direct");
   CHECK(placed("all_reduce", "bcube").algorithm == "auto");

@@ -1,9 +1,11 @@
 // Gloo: collectives of CPU processes over TCP.
 //
 // Gloo has two generations of collectives: functions on a context, and older classes that are set up for given
-// buffers (halving_doubling, reduce_scatter; these work in place only). Both are run as their own header says;
-// sendrecv is the context's send and receive. Which algorithm each function uses: Gloo's sources, named in the
-// entry. Leaves out: its ibverbs transport, several buffers per process.
+// buffers (halving_doubling; in place only). Both are run as their own header says. Two kinds are made of the
+// context's sends and receives: sendrecv, and reduce_scatter, a ring. Gloo's own ReduceScatterHalvingDoubling moves a
+// rank's result to the start of its buffer while that part may still be on its way to a peer, whose result is then
+// wrong (github.com/jax-ml/jax/issues/40830; seen here with 0.5.0 from 128 KiB on). Which algorithm each function
+// uses: Gloo's sources, named in the entry. Leaves out: its ibverbs transport, several buffers per process.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -19,7 +21,6 @@
 #include <gloo/gather.h>
 #include <gloo/math.h>
 #include <gloo/reduce.h>
-#include <gloo/reduce_scatter.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/scatter.h>
@@ -37,6 +38,10 @@ namespace collcast::runner {
 namespace {
 
 using Reduction = void (*)(void*, const void*, const void*, std::size_t);
+
+// Tags of messages; Gloo's own collectives keep below 2^56.
+constexpr std::uint64_t sendrecv_slot = std::uint64_t{1} << 60;
+constexpr std::uint64_t reduce_scatter_slot = sendrecv_slot + 1;
 
 /// Gloo's keys inside ours.
 class GlooStore : public gloo::rendezvous::Store {
@@ -172,7 +177,9 @@ class GlooCommunicator final : public Communicator {
     input_at_ = op.in_place ? out_.data() : in_.data();
     output_at_ = out_.data();
     const std::size_t share = whole / static_cast<std::size_t>(op.ranks);
-    if (op.in_place && op.kind == CollectiveKind::all_gather) input_at_ += share * static_cast<std::size_t>(rank_);
+    const std::size_t own = share * static_cast<std::size_t>(rank_);
+    if (op.in_place && op.kind == CollectiveKind::all_gather) input_at_ += own;
+    if (op.in_place && op.kind == CollectiveKind::reduce_scatter) output_at_ += own;
     run_ = guarded([&] { return make_run(width); });
   }
 
@@ -303,15 +310,41 @@ class GlooCommunicator final : public Communicator {
     return [o] { gloo::allreduce(*o); };
   }
 
-  /// Leaves its share at the start of the buffer, whatever the rank.
+  /// A ring: in step j a rank passes on what ranks added to the block of the rank j + 1 behind it. The input stays.
   Run make_reduce_scatter() {
-    return with_type(op_.type, [&](auto zero) -> Run {
-      using T = decltype(zero);
-      const std::vector<int> shares(static_cast<std::size_t>(op_.ranks), small_count() / op_.ranks);
-      const auto a = std::make_shared<gloo::ReduceScatterHalvingDoubling<T>>(
-          context_, std::vector<T*>{reinterpret_cast<T*>(output_at_)}, small_count(), shares);
-      return [a] { a->run(); };
-    });
+    struct Ring {
+      std::vector<std::byte> sums[2];  ///< of the block that comes, of the block that goes
+      Buffer input, at[2];
+    };
+    const auto ring = std::make_shared<Ring>();
+    const std::size_t share = op_.bytes() / static_cast<std::size_t>(op_.ranks);
+    ring->input = context_->createUnboundBuffer(input_at_, op_.bytes());
+    for (std::size_t i = 0; i < 2; ++i) {
+      ring->sums[i].resize(share);
+      ring->at[i] = context_->createUnboundBuffer(ring->sums[i].data(), share);
+    }
+    const int ranks = op_.ranks, rank = rank_;
+    const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
+    const Reduction sum = sum_of(op_.type);
+    const std::size_t elements = static_cast<std::size_t>(op_.count / ranks);
+    return [=, input = input_at_, output = output_at_, timeout = context_->getTimeout()] {
+      for (int step = 0; step + 1 < ranks; ++step) {
+        const auto offset_of = [&](int behind) {
+          return share * static_cast<std::size_t>((rank + 2 * ranks - behind) % ranks);
+        };
+        const int come = step % 2, go = 1 - come;
+        ring->at[come]->recv(previous, reduce_scatter_slot);
+        if (step == 0)
+          ring->input->send(next, reduce_scatter_slot, offset_of(1), share);
+        else
+          ring->at[go]->send(next, reduce_scatter_slot);
+        ring->at[come]->waitRecv(timeout);
+        std::byte* sums = ring->sums[come].data();
+        const bool last = step + 2 == ranks;
+        sum(last ? output : sums, sums, input + offset_of(step + 2), elements);
+        (step == 0 ? ring->input : ring->at[go])->waitSend(timeout);
+      }
+    };
   }
 
   Run make_reduce() {
@@ -332,9 +365,8 @@ class GlooCommunicator final : public Communicator {
     const std::shared_ptr<gloo::transport::UnboundBuffer> out = context_->createUnboundBuffer(output_at_, op_.bytes());
     const int next = (rank_ + 1) % op_.ranks, previous = (rank_ + op_.ranks - 1) % op_.ranks;
     return [in, out, next, previous, timeout = context_->getTimeout()] {
-      constexpr std::uint64_t slot = std::uint64_t{1} << 60;  // Gloo's own collectives keep below 2^56
-      out->recv(previous, slot);
-      in->send(next, slot);
+      out->recv(previous, sendrecv_slot);
+      in->send(next, sendrecv_slot);
       out->waitRecv(timeout);
       in->waitSend(timeout);
     };
@@ -375,7 +407,7 @@ Backend gloo_backend() {
                      {broadcast, {"binomial_tree"}, true, true, {}},
                      {reduce, {"ring"}, true, true, {}},
                      {all_gather, {"ring"}, true, true, {}},
-                     {reduce_scatter, {"halving_doubling"}, true, false, {}},
+                     {reduce_scatter, {"ring"}, true, true, {}},
                      {alltoall, {"direct"}, false, true, {}},
                      {gather, {"direct"}, false, true, {}},
                      {scatter, {"direct"}, false, true, {}},
