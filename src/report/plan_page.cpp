@@ -178,12 +178,19 @@ std::string difference(double own, double best) {
   return std::abs(percent) < 0.05 ? "<0.1%" : fmt::format("{:+.1f}%", percent);
 }
 
+/// Of a layout that is not the best.
+std::string place_of(const WhyLayout& asked, const WhyLayout& best) {
+  if (asked.rank > 0) return fmt::format("number {}", asked.rank);
+  if (!asked.objections.empty()) return "not among the ranked";
+  const bool better = asked.step && best.step && *asked.step < *best.step;
+  return fmt::format("not among the layouts searched{}", better ? ", and would be faster than they are" : "");
+}
+
 /// Which place the layout has, and which one it stands beside.
 std::string standing(const Why& why) {
   if (!why.of_best())
-    return fmt::format("It is {}; the best is {}.",
-                       why.asked.rank > 0 ? fmt::format("number {}", why.asked.rank) : "not among the ranked",
-                       layout_text(why.best.choice));
+    return fmt::format("It is {}; the best {}is {}.", place_of(why.asked, why.best),
+                       why.asked.rank > 0 ? "" : "of those ", layout_text(why.best.choice));
   if (!why.runner_up) return "It is the best: no other layout fits.";
   return fmt::format("It is the best; the runner-up, number {}, is {}.", why.runner_up->rank,
                      layout_text(why.runner_up->choice));
