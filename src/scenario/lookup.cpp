@@ -79,8 +79,11 @@ Result<std::string> find_file(const Request& request, const std::vector<std::str
     if (entry.name == name) return entry.file;
     names.push_back(entry.name);
   }
+  // A machine names its table alone, as it may be anywhere.
+  const char* files = what == "kernel table" ? ", or a file NAME.yaml in 'kernels' beside the machine's"
+                                             : ", or a file's path ending in .yaml";
   const std::string hint = names.empty() ? fmt::format("no {} files were found in: {}", what, fmt::join(folders, ", "))
-                                         : expected_one_of(name, names) + ", or a file's path ending in .yaml";
+                                         : expected_one_of(name, names) + files;
   return Diagnostic{request.where, fmt::format("there is no {} '{}'", what, shown(name)), hint};
 }
 

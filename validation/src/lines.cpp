@@ -86,7 +86,7 @@ std::vector<std::string> csv_files(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".csv") out.push_back(entry.path().string());
+    if (entry.path().extension() == ".csv" && !entry.is_directory(ignored)) out.push_back(entry.path().string());
   std::sort(out.begin(), out.end());
   return out;
 }
