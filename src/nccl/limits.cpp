@@ -43,6 +43,15 @@ double slot(const Environment& e, Protocol p) {
   return static_cast<double>(buffer.value()) / 8 * payload(p);
 }
 
+double network_rate(const Communicator& c, Protocol p) {
+  const double line = c.nics * c.nic_rate.value() * fitted::nic_efficiency * c.factors.network;
+  return line * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
+}
+
+double most_across_nodes(const Communicator& c, Protocol p) {
+  return c.nodes == 1 ? unlimited : network_rate(c, p) * c.nodes / (2 * (c.nodes - 1));
+}
+
 Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const Protocol p = plan.protocol;
   const std::size_t i = static_cast<std::size_t>(p), g = row_of(c);
@@ -57,10 +66,8 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
   }
   if (c.nodes > 1) {
-    const bool is_ll = p == Protocol::ll;
-    out.nics = c.nics * c.nic_rate.value() * fitted::nic_efficiency * c.factors.network *
-               (is_ll ? fitted::ll_nic_payload : payload(p));
-    if (is_ll) out.ll_network = fitted::ll_network_channel * 1e9;
+    out.nics = network_rate(c, p);
+    if (p == Protocol::ll) out.ll_network = fitted::ll_network_channel * 1e9;
   }
   out.hop = us * c.factors.hop * (c.nvlink ? fitted::nvlink_hop[i] : fitted::pcie_hop[i]);
   const double factor = tree && p != Protocol::simple ? fitted::tree_to_ring_hop : 1;
@@ -132,7 +139,7 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   most *= c.nodes == 1 ? link_factor(c, plan.protocol) : c.factors.network;
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (plan.protocol == Protocol::ll) most /= 3.8;
-  return most;
+  return std::min(most, most_across_nodes(c, plan.protocol));
 }
 
 double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }

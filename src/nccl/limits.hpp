@@ -68,7 +68,12 @@ Chunks chain_chunks(const Communicator&, Bytes size, const Plan&);
 double chain_latency(const Communicator&, const Limits&, const Plan&, const Chunks&);
 Chunks tree_chunks(const Communicator&, Bytes size, const Plan&);
 
-/// NCCL's own limit of a tree, one direction.
+/// What the NICs of a node carry together, bytes of payload per second.
+double network_rate(const Communicator&, Protocol);
+/// Bytes of an all-reduce per second that these NICs allow whatever the algorithm, as each node sends 2(n-1)/n of them.
+double most_across_nodes(const Communicator&, Protocol);
+
+/// NCCL's own limit of a tree, one direction, and no more than the NICs carry.
 double tree_rate(const Communicator&, const Plan&);
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);

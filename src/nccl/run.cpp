@@ -88,7 +88,8 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   check(one != table.end() && one->bandwidth.value() > 0, "a plan is of NCCL's table");
   const bool tree = plan.algorithm == Algorithm::nvls_tree;
   const double bytes = static_cast<double>(size.value());
-  const double rate = one->bandwidth.value() * (tree ? c.factors.network : c.factors.simple);
+  const double believed = one->bandwidth.value() * (tree ? c.factors.network : c.factors.simple);
+  const double rate = tree ? std::min(believed, most_across_nodes(c, plan.protocol)) : believed;
   const double chunk = 128 << 10, loop = chunk * plan.channels * c.nvls->channels;
   const double filling = std::min(bytes, loop) / rate;
   const int levels = tree ? floor_log2(c.nodes) : 0;

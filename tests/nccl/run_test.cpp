@@ -161,6 +161,29 @@ TEST_CASE("every kind runs at every size on every shipped machine, in finite tim
   }
 }
 
+TEST_CASE("no all-reduce across nodes is faster than the NICs of a node, nor than its share of them") {
+  constexpr std::int64_t size = std::int64_t{1} << 32;
+  for (const TopologyEntry& entry : list_topologies(test::source_tree())) {
+    const TopologySpec spec = test::shipped(entry.name);
+    if (spec.gpu.model.empty() || spec.teaching || spec.max_nodes == 1) continue;
+    if (std::holds_alternative<std::monostate>(spec.network)) continue;
+    for (const int nodes : {2, 3, 8}) {
+      const Communicator whole = test::communicator(entry.name, nodes);
+      Communicator part = whole;
+      part.nic_rate = whole.nic_rate / 8;  // as of eight groups
+      for (const Communicator& c : {whole, part}) {
+        for (const nccl::Candidate& one : tuning_table(whole, all_reduce, Bytes(size))) {
+          if (!one.available) continue;
+          INFO(entry.name << " " << nodes << " " << to_string(one.algorithm) << " " << to_string(one.protocol));
+          const Run run = nccl::run(c, all_reduce, Bytes(size), plan_of(whole, all_reduce, Bytes(size), one));
+          const double sent = 2.0 * (nodes - 1) / nodes * static_cast<double>(size);
+          CHECK(run.time().count() >= sent / (c.nics * c.nic_rate.value()));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("more bandwidth or less latency never makes a run slower") {
   const Plan plans[] = {{false, Algorithm::ring, Protocol::ll, 4, 512, {}},
                         {false, Algorithm::ring, Protocol::ll128, 16, 640, {}},
