@@ -140,6 +140,10 @@ Exit explain_step(const Args& args, const Session& session) {
   if (report->faults)
     return refuse(session, {{report->faults->faults.front().where, "a step with faults is not taken apart",
                              "expected the step without them; 'collcast step' says what they cost"}});
+  if (report->result.inference)
+    return refuse(session, {{command_line, "a forecast of inference is not taken apart",
+                             "expected a training step; 'collcast step --operations' lists the kernels of this, "
+                             "docs/steps.md its formulas"}});
   return deliver(session, explain(*report), format, args.output);
 }
 

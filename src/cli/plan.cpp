@@ -77,6 +77,10 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
     return Diagnostic{{scenario.file},
                       "a scenario of measured tasks has no layout to plan",
                       "expected a scenario with a model and a batch"};
+  if (scenario.step->serving)
+    return Diagnostic{scenario.origins.of("inference"),
+                      "layouts are planned for training only, and the scenario is of inference",
+                      "expected a scenario with a batch; 'collcast step' forecasts one layout of this"};
   for (const MachineFault& fault : scenario.faults)
     errors.push_back({fault.where, "a fault has no effect on a plan, which is of machines without",
                       "leave it out; 'collcast step' says what it costs a layout"});

@@ -1,4 +1,4 @@
-// collcast step: one training step of a scenario.
+// collcast step: one training step of a scenario, or the batch that it serves.
 #include <CLI/CLI.hpp>
 
 #include <memory>
@@ -59,7 +59,8 @@ Exit run_step(const Args& args, const Session& session) {
 
 Command add_step(CLI::App& parent) {
   const auto args = std::make_shared<Args>();
-  CLI::App& app = *parent.add_subcommand("step", "one training step: times, what is exposed, memory, MFU");
+  CLI::App& app =
+      *parent.add_subcommand("step", "one training step, or a batch of inference: times, what is exposed, memory, MFU");
   add_scenario_options(app, args->scenario);
   add_fault_option(app, args->scenario.faults,
                    "a GPU that computes slowly, or a link that is slow or has failed, in the words of the scenario's "
@@ -77,6 +78,7 @@ Command add_step(CLI::App& parent) {
       "  collcast step llama3-70b-64xh100\n"
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
+      "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");

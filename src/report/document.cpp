@@ -92,10 +92,12 @@ Json breakdown_json(const Breakdown& b) {
 }
 
 Json memory_json(const MemoryUse& m) {
-  return {{"parameters_bytes", m.parameters.value()}, {"gradients_bytes", m.gradients.value()},
-          {"optimizer_bytes", m.optimizer.value()},   {"activations_bytes", m.activations.value()},
-          {"buffers_bytes", m.buffers.value()},       {"peak_bytes", m.peak.value()},
-          {"capacity_bytes", m.capacity.value()},     {"stage", m.stage}};
+  Json out{{"parameters_bytes", m.parameters.value()}, {"gradients_bytes", m.gradients.value()},
+           {"optimizer_bytes", m.optimizer.value()},   {"activations_bytes", m.activations.value()},
+           {"buffers_bytes", m.buffers.value()},       {"peak_bytes", m.peak.value()},
+           {"capacity_bytes", m.capacity.value()},     {"stage", m.stage}};
+  if (m.kv_cache > Bytes(0)) out["kv_cache_bytes"] = m.kv_cache.value();
+  return out;
 }
 
 std::string digest(const Json& json) {

@@ -146,12 +146,24 @@ Table steps_table(const Overview& o) {
              {"peak memory", "", Align::right},
              {"where the time goes", "", Align::left}},
             {}};
+  // Where something is served, from the last on: columns that training leaves empty.
+  const auto served = [](const OverviewItem& item) {
+    return item.result.result.schema == "collcast.step.v1" &&
+           figure_of(item.result.result.rows.front(), "ttft_s") != nullptr;
+  };
+  const bool serves = std::any_of(o.items.begin(), o.items.end(), served);
+  if (serves)
+    out.columns.insert(out.columns.end() - 1,
+                       {{"TTFT", "", Align::right}, {"TPOT", "", Align::right}, {"decoding", "", Align::right}});
   for (const OverviewItem& item : o.items) {
     if (item.result.result.schema != "collcast.step.v1") continue;
     const SavedRow& row = item.result.result.rows.front();
     out.rows.push_back({item.result.name, machine_of(item.result.result), library_of(item.result.result),
                         shown_figure(row, "step_s"), shown_figure(row, "tokens_per_s_per_gpu"),
                         shown_figure(row, "mfu"), shown_figure(row, "peak_bytes"), shares_text(row, "step_s")});
+    if (serves)
+      out.rows.back().insert(out.rows.back().end() - 1, {shown_figure(row, "ttft_s"), shown_figure(row, "tpot_s"),
+                                                         shown_figure(row, "tokens_per_s")});
   }
   return out;
 }

@@ -54,6 +54,34 @@ Json efficiency_json(const std::map<std::string, KernelEfficiency>& table, const
 /// As scenarios write it: 0 is auto.
 Json count_json(int count) { return count == 0 ? Json("auto") : Json(count); }
 
+/// What is trained at once, and how.
+void add_training(Json& out, const StepInputs& in) {
+  out["batch"] = {{"sequence", in.batch.sequence},
+                  {"micro_batch", in.batch.micro_batch},
+                  {"global_batch", in.batch.global_batch},
+                  {"micro_batches", in.batch.micro_batches(in.layout)}};
+  out["options"] = {{"precision", in.options.precision},
+                    {"recompute", to_string(in.options.recompute)},
+                    {"attention", to_string(in.options.attention)},
+                    {"zero", in.options.zero},
+                    {"gradient_bytes", in.options.gradient_bytes},
+                    {"overlap_dp", in.options.overlap_dp},
+                    {"bucket_bytes", in.options.bucket.value()},
+                    {"overlap_pp", in.options.overlap_pp},
+                    {"launch_s", in.options.launch.count()},
+                    {"optimizer", in.options.optimizer},
+                    {"embedding_and_logits", in.options.embedding_and_logits}};
+  if (in.options.zero == 3 || !in.options.reshard_after_forward)
+    out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
+  if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
+  if (in.model.experts.count > 0) {
+    out["options"]["overlap_ep"] = in.options.overlap_ep;
+    out["options"]["expert_imbalance"] = in.options.expert_imbalance;
+    const double factor = in.options.moe_capacity_factor;
+    out["options"]["moe_capacity_factor"] = factor > 0 ? Json(factor) : Json();
+  }
+}
+
 }  // namespace
 
 Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Sharing sharing) {
@@ -100,29 +128,16 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   if (in.layout.dp_shard > 0) out["layout"]["dp_shard"] = in.layout.dp_shard;
   if (in.model.experts.count > 0) out["layout"]["etp"] = in.layout.expert_tp();
   if (in.layout.cp > 1) out["layout"]["cp_exchange"] = to_string(in.layout.cp_exchange);
-  out["batch"] = {{"sequence", in.batch.sequence},
-                  {"micro_batch", in.batch.micro_batch},
-                  {"global_batch", in.batch.global_batch},
-                  {"micro_batches", in.batch.micro_batches(in.layout)}};
-  out["options"] = {{"precision", in.options.precision},
-                    {"recompute", to_string(in.options.recompute)},
-                    {"attention", to_string(in.options.attention)},
-                    {"zero", in.options.zero},
-                    {"gradient_bytes", in.options.gradient_bytes},
-                    {"overlap_dp", in.options.overlap_dp},
-                    {"bucket_bytes", in.options.bucket.value()},
-                    {"overlap_pp", in.options.overlap_pp},
-                    {"launch_s", in.options.launch.count()},
-                    {"optimizer", in.options.optimizer},
-                    {"embedding_and_logits", in.options.embedding_and_logits}};
-  if (in.options.zero == 3 || !in.options.reshard_after_forward)
-    out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
-  if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
-  if (in.model.experts.count > 0) {
-    out["options"]["overlap_ep"] = in.options.overlap_ep;
-    out["options"]["expert_imbalance"] = in.options.expert_imbalance;
-    const double factor = in.options.moe_capacity_factor;
-    out["options"]["moe_capacity_factor"] = factor > 0 ? Json(factor) : Json();
+  if (const auto& s = in.serving) {
+    out["inference"] = {{"batch", s->batch},
+                        {"prompt_tokens", s->prompt_tokens},
+                        {"output_tokens", s->output_tokens},
+                        {"microbatches", s->micro_batches},
+                        {"precision", in.options.precision},
+                        {"kv_element_bytes", s->kv_bytes}};
+    if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
+  } else {
+    add_training(out, in);
   }
   out["collectives"] = {{"algorithm", collectives.algorithm},
                         {"chunks", count_json(collectives.chunks)},
@@ -210,6 +225,24 @@ Json null_unless(bool has_model, Json object) {
   return object;
 }
 
+Json phase_json(const ServingPhase& phase) {
+  Json out{{"time_s", phase.time().count()},       {"estimate_s", phase.estimate.count()},
+           {"simulate_s", number(phase.simulate)}, {"breakdown", breakdown_json(phase.breakdown)},
+           {"layer_s", phase.layer.count()},       {"layer_comm_s", phase.layer_comm.count()},
+           {"collectives", Json::array()},         {"operations", operations_json(phase.operations)}};
+  for (const CollectiveCost& c : phase.collectives) out["collectives"].push_back(collective_json(c));
+  return out;
+}
+
+void add_inference(Json& out, const InferenceResult& r) {
+  out["ttft_s"] = r.prefill.time().count();
+  out["tpot_s"] = r.decode.time().count();
+  out["tokens_per_s"] = r.tokens_per_s;
+  out["inference"] = {{"prefill", phase_json(r.prefill)}, {"decode", phase_json(r.decode)}};
+  out["inference"]["decode"]["first_token_s"] = r.first_token.count();
+  out["inference"]["decode"]["last_token_s"] = r.last_token.count();
+}
+
 Json document_json(const StepReport& report) {
   const StepResult& r = report.result;
   const bool has_model = report.inputs.has_value();
@@ -224,15 +257,16 @@ Json document_json(const StepReport& report) {
   out["step_s"] = r.step.count();
   out["estimate_s"] = r.estimate.count();
   out["simulate_s"] = number(r.simulate);
-  out.update(null_unless(has_model, {{"tokens_per_s_per_gpu", r.tokens_per_s_per_gpu},
-                                     {"model_flops_per_s_per_gpu", r.model_flops_per_gpu.value()},
-                                     {"mfu", r.mfu},
-                                     {"hfu", r.hfu},
-                                     {"micro_batches", r.micro_batches}}));
-  out["layer"] = null_unless(has_model, {{"forward_s", r.layer.forward.count()},
-                                         {"backward_s", r.layer.backward.count()},
-                                         {"tp_comm_s", r.layer.tp_comm.count()},
-                                         {"tp_exposed_s", r.layer.tp_exposed.count()}});
+  const bool trains = has_model && !r.inference;
+  out["tokens_per_s_per_gpu"] = has_model ? Json(r.tokens_per_s_per_gpu) : Json();
+  out.update(null_unless(
+      trains, {{"model_flops_per_s_per_gpu", r.model_flops_per_gpu.value()}, {"mfu", r.mfu}, {"hfu", r.hfu}}));
+  out["micro_batches"] = has_model ? Json(r.micro_batches) : Json();
+  if (r.inference) add_inference(out, *r.inference);
+  out["layer"] = null_unless(trains, {{"forward_s", r.layer.forward.count()},
+                                      {"backward_s", r.layer.backward.count()},
+                                      {"tp_comm_s", r.layer.tp_comm.count()},
+                                      {"tp_exposed_s", r.layer.tp_exposed.count()}});
   if (r.layer.ep_comm > Seconds{}) {
     out["layer"]["ep_comm_s"] = r.layer.ep_comm.count();
     out["layer"]["ep_exposed_s"] = r.layer.ep_exposed.count();
@@ -247,7 +281,7 @@ Json document_json(const StepReport& report) {
   for (const Communication& c : communication(r)) {
     // Context and expert parallelism are told of where there is any.
     const std::string_view name = c.dimension;
-    if (has_model && (c.total > Seconds{} || (name != "cp" && name != "ep")))
+    if (trains && (c.total > Seconds{} || (name != "cp" && name != "ep")))
       out["communication"].push_back({{"dimension", c.dimension},
                                       {"total_s", c.total.count()},
                                       {"exposed_s", c.exposed.count()},
@@ -296,6 +330,13 @@ std::string inputs_text(const StepInputs& in) {
     active = fmt::format(", {} of a token", format_count(active_parameter_count(in.model)));
   std::string out = fmt::format("{} ({} parameters{}) as {}; ", in.model.name, format_count(parameter_count(in.model)),
                                 active, degrees);
+  if (const auto& s = in.serving)
+    return out +
+           fmt::format("{} a replica, {} tokens in and {} out, in {} of {}",
+                       s->batch == 1 ? "1 sequence" : fmt::format("{} sequences", s->batch), s->prompt_tokens,
+                       s->output_tokens,
+                       s->micro_batches == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", s->micro_batches),
+                       s->batch / s->micro_batches);
   out += fmt::format("{} x {} tokens per step in {} of {}", in.batch.global_batch, in.batch.sequence,
                      in.batch.micro_batches(in.layout) == 1
                          ? "1 micro-batch"
@@ -322,7 +363,9 @@ constexpr const char* faults_in_steps =
     "(docs/steps.md).";
 
 bool nccl_collectives(const StepReport& report) {
-  return report.machine.library == "nccl" && !report.result.collectives.empty();
+  const auto& inference = report.result.inference;
+  return report.machine.library == "nccl" &&
+         !(inference ? inference->decode.collectives : report.result.collectives).empty();
 }
 
 Table summary_table(const StepReport& report) {
@@ -462,7 +505,8 @@ Table memory_table(const MemoryUse& m) {
              {"of the GPU", "", Align::right},
              {"", "", Align::left}},
             {}};
-  const std::array<std::pair<const char*, Bytes>, 6> items{{{"parameters", m.parameters},
+  const std::array<std::pair<const char*, Bytes>, 7> items{{{"parameters", m.parameters},
+                                                            {"KV cache", m.kv_cache},
                                                             {"gradients", m.gradients},
                                                             {"optimizer state", m.optimizer},
                                                             {"activations", m.activations},
@@ -470,6 +514,9 @@ Table memory_table(const MemoryUse& m) {
                                                             {"peak", m.peak}}};
   const auto capacity = static_cast<double>(m.capacity.value());
   for (const auto& [name, bytes] : items) {
+    const std::string_view item = name;
+    const bool serves = m.kv_cache > Bytes(0);
+    if (serves ? item == "gradients" || item == "optimizer state" : item == "KV cache") continue;
     const auto size = static_cast<double>(bytes.value());
     out.rows.push_back({name, gigabytes(bytes), percent(size, capacity), bar(size, capacity)});
   }
@@ -477,8 +524,8 @@ Table memory_table(const MemoryUse& m) {
   return out;
 }
 
-Table collectives_table(const StepReport& report) {
-  Table out{"collectives, per rank and step" + of_stage(report),
+Table collectives_table(const StepReport& report, const std::vector<CollectiveCost>& collectives, const char* per) {
+  Table out{fmt::format("collectives, per rank and {}{}", per, of_stage(report)),
             {{"collective", "", Align::left},
              {"algorithm", "", Align::left},
              {"ranks", "", Align::right},
@@ -488,7 +535,7 @@ Table collectives_table(const StepReport& report) {
              {"count", "", Align::right},
              {"in total", "", Align::right}},
             {}};
-  for (const CollectiveCost& c : report.result.collectives) {
+  for (const CollectiveCost& c : collectives) {
     out.rows.push_back({c.name, c.algorithm, fmt::format("{}", c.request.group.size()),
                         fmt::format("{}", c.request.alongside.size() + 1), size_text(c.request.size),
                         format_seconds(c.time), fmt::format("{}", c.count),
@@ -519,6 +566,100 @@ Table operations_table(const LayerOperations& operations) {
   return out;
 }
 
+/// One of several numbers of the same thing, and how the other method's differs.
+std::string by_other_method(const ServingPhase& phase, bool same_prices) {
+  if (!phase.simulate) return "closed form";
+  const std::string difference = difference_text(*phase.simulate, phase.estimate);
+  if (!difference.empty()) return "simulated; closed form " + format_seconds(phase.estimate);
+  return same_prices ? "simulated; collectives by closed form" : "simulated, as by closed form";
+}
+
+Table serving_table(const StepReport& report) {
+  const StepResult& r = report.result;
+  const InferenceResult& s = *r.inference;
+  const bool same = nccl_collectives(report);
+  Table out{{}, {{"", "", Align::left}, {"", "", Align::right}, {"", "", Align::left}}, {}};
+  out.rows = {{"TTFT", format_seconds(s.prefill.time()), by_other_method(s.prefill, same)},
+              {"TPOT", format_seconds(s.decode.time()), by_other_method(s.decode, same)},
+              {"with the shortest context", format_seconds(s.first_token), "closed form"},
+              {"with the longest", format_seconds(s.last_token), "closed form"},
+              {"output tokens/s", figure_text(s.tokens_per_s), "of all replicas, while they decode"},
+              {"from prompts to last tokens", format_seconds(r.step), "TTFT and all further tokens"},
+              {"output tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu), "over that time"}};
+  return out;
+}
+
+Table phases_table(const StepReport& report) {
+  const InferenceResult& s = *report.result.inference;
+  Table out{"where the time goes" + of_stage(report),
+            {{"part", "", Align::left},
+             {"TTFT", "", Align::right},
+             {"share", "", Align::right},
+             {"TPOT", "", Align::right},
+             {"share", "", Align::right},
+             {"", "", Align::left}},
+            {}};
+  const double ttft = s.prefill.time().count(), tpot = s.decode.time().count();
+  const auto row = [&](const char* name, Seconds prefill, Seconds decode) {
+    // Less than a millionth of both is the rounding of sums and of the simulator's clock.
+    if (!(prefill.count() > 1e-6 * ttft) && !(decode.count() > 1e-6 * tpot)) return;
+    const auto shown = [](Seconds time, double all) {
+      return format_seconds(time.count() > 1e-6 * all ? time : Seconds{});
+    };
+    out.rows.push_back({name, shown(prefill, ttft), percent(prefill.count(), ttft), shown(decode, tpot),
+                        percent(decode.count(), tpot), bar(decode.count(), tpot)});
+  };
+  const Breakdown &a = s.prefill.breakdown, &b = s.decode.breakdown;
+  row("compute", a.compute, b.compute);
+  row("TP exposed", a.tp_exposed, b.tp_exposed);
+  row("EP exposed", a.ep_exposed, b.ep_exposed);
+  row("PP exposed", a.pp_exposed, b.pp_exposed);
+  row("bubble", a.bubble, b.bubble);
+  out.rows.push_back(
+      {"all", format_seconds(s.prefill.time()), "100.0%", format_seconds(s.decode.time()), "100.0%", ""});
+  return out;
+}
+
+Table layers_table(const InferenceResult& s) {
+  return {"one layer, one micro-batch",
+          {{"", "", Align::left}, {"prompts", "", Align::right}, {"a token each", "", Align::right}},
+          {{"kernels and communication", format_seconds(s.prefill.layer), format_seconds(s.decode.layer)},
+           {"of which TP and EP", format_seconds(s.prefill.layer_comm), format_seconds(s.decode.layer_comm)}}};
+}
+
+Table serving_operations(const InferenceResult& s) {
+  Table out = operations_table({});
+  append_operations(out, "prompts", s.prefill.operations);
+  append_operations(out, "a token", s.decode.operations);
+  return out;
+}
+
+constexpr const char* not_modelled_of_serving =
+    "all sequences of the batch come at once, with prompts and answers of one length; not modelled: requests that come "
+    "and go, prompts in chunks beside tokens, speculative tokens, the host's scheduling and launch gaps "
+    "(docs/steps.md).";
+
+void add_serving(Page& out, const StepReport& report) {
+  const InferenceResult& s = *report.result.inference;
+  out.blocks.push_back(serving_table(report));
+  if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
+  out.blocks.push_back(phases_table(report));
+  out.blocks.push_back(layers_table(s));
+  out.blocks.push_back(memory_table(report.result.memory));
+  if (!s.prefill.collectives.empty()) {
+    out.blocks.push_back(collectives_table(report, s.prefill.collectives, "batch of prompts"));
+    out.blocks.push_back(collectives_table(report, s.decode.collectives, "token of the batch"));
+  }
+  if (report.list_operations) out.blocks.push_back(serving_operations(s));
+  if (report.machine.calibrated)
+    out.blocks.push_back(
+        Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
+  if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
+  out.blocks.push_back(Paragraph{not_modelled_of_serving, Paragraph::Tone::note});
+  for (const std::string& warning : report.result.warnings)
+    out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
+}
+
 }  // namespace
 
 std::string json(const StepReport& report) { return text(document_json(report)); }
@@ -538,6 +679,10 @@ Page page(const StepReport& report) {
       Paragraph{fmt::format("on {}{}", gpus_text(gpus, report.machine), library), Paragraph::Tone::plain});
   if (report.faults)
     out.blocks.push_back(Paragraph{"faults: " + faults_text(report.faults->faults), Paragraph::Tone::plain});
+  if (r.inference) {
+    add_serving(out, report);
+    return out;
+  }
   out.blocks.push_back(summary_table(report));
   if (report.faults) add_effect(out, *report.faults, r);
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
@@ -549,7 +694,7 @@ Page page(const StepReport& report) {
         "exposed is more than the total where a stage also waits for messages of other stages", Paragraph::Tone::note});
   if (r.critical_path && !r.critical_path->runs.empty()) out.blocks.push_back(path_table(*r.critical_path));
   if (report.inputs) out.blocks.push_back(memory_table(r.memory));
-  if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report));
+  if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));
   if (report.machine.calibrated)
     out.blocks.push_back(

@@ -61,12 +61,15 @@ Scenario read_scenario(Reader&, const Node& tree, const std::string& file, const
 /// Sections of a scenario.
 TransformerConfig read_model(Reader&, const Node&, const std::string& folder,
                              const std::vector<std::string>& scenarios);
-ParallelLayout read_layout(Reader&, const Node&);
+/// `serves`: of inference, which has no degrees and orders that only training has.
+ParallelLayout read_layout(Reader&, const Node&, bool serves = false);
 Batch read_batch(Reader&, const Node&, const ParallelLayout&);
 TrainingOptions read_training(Reader&, const Node&);
+/// `inference`, in the place of a batch and training; sets the options of its passes.
+Serving read_inference(Reader&, const Node&, const ParallelLayout&, TrainingOptions&);
 SearchSpace read_search(Reader&, const Node&);
-/// A scenario made of tasks has no gates on what needs a model.
-std::vector<Gate> read_gates(Reader&, const Node&, bool has_model);
+/// A scenario has no gates on what its kind has not: measured tasks (no step) nothing that needs a model.
+std::vector<Gate> read_gates(Reader&, const Node&, const std::optional<StepInputs>&);
 TaskGraph read_tasks(Reader&, const Node&);
 std::vector<MachineFault> read_faults(Reader&, const Node& list);
 MachineFault read_fault(Reader&, const Node&, const std::string& path);

@@ -21,7 +21,7 @@ struct Read {
 /// The limit of a figure in the unit that its name ends in.
 std::optional<double> read_limit(std::string_view name, const Read& read) {
   if (name == "mfu" || name == "hfu") return read.as<double>(AsPercent{});
-  if (name == "tokens_per_s_per_gpu") return read.as<double>(AsTokenRate{});
+  if (name == "tokens_per_s_per_gpu" || name == "tokens_per_s") return read.as<double>(AsTokenRate{});
   if (name == "model_flops_per_s_per_gpu") {
     const auto rate = read.as<FlopRate>(AsFlopRate{});
     return rate ? std::optional<double>(rate->value()) : std::nullopt;
@@ -36,12 +36,25 @@ std::optional<double> read_limit(std::string_view name, const Read& read) {
 
 }  // namespace
 
-std::vector<Gate> read_gates(Reader& reader, const Node& node, bool has_model) {
+namespace {
+
+/// Why a scenario has not a figure; empty: it has.
+std::string lacks(GateFigure::Of of, const std::optional<StepInputs>& step) {
+  if (of == GateFigure::Of::all) return {};
+  if (!step) return "the scenario is made of 'tasks'";
+  if (of == GateFigure::Of::training && step->serving) return "the scenario is of 'inference'";
+  if (of == GateFigure::Of::inference && !step->serving) return "the scenario is not of 'inference'";
+  return {};
+}
+
+}  // namespace
+
+std::vector<Gate> read_gates(Reader& reader, const Node& node, const std::optional<StepInputs>& step) {
   std::vector<Gate> out;
   Object o(reader, node, "gates");
   for (const GateFigure& figure : gate_figures()) {
-    if (figure.needs_model && !has_model) {
-      o.refuse(figure.name, "the scenario is made of 'tasks'");
+    if (const std::string why = lacks(figure.of, step); !why.empty()) {
+      o.refuse(figure.name, why);
       continue;
     }
     const Node* limits = o.optional_map(figure.name);

@@ -83,7 +83,15 @@ void read_machine(Reader& reader, const Request& topology, const SearchPath& sea
 StepInputs read_step(Reader& reader, Object& o, const std::string& folder, const SearchPath& search) {
   StepInputs step;
   if (const Node* model = o.required_map("model")) step.model = read_model(reader, *model, folder, search.scenarios);
-  step.layout = read_layout(reader, o.section("layout"));
+  const Node* inference = o.optional_map("inference");
+  step.layout = read_layout(reader, o.section("layout"), inference != nullptr);
+  if (inference != nullptr) {
+    for (const char* key : {"batch", "training", "search", "faults"}) o.refuse(key, "the scenario is of 'inference'");
+    step.serving = read_inference(reader, *inference, step.layout, step.options);
+    step.batch.sequence = step.serving->prompt_tokens;
+    step.batch.global_batch = step.serving->batch * step.layout.dp;
+    return step;
+  }
   if (const Node* batch = o.required_map("batch")) step.batch = read_batch(reader, *batch, step.layout);
   step.options = read_training(reader, o.section("training"));
   return step;
@@ -106,6 +114,10 @@ Diagnostics misfits(const Scenario& scenario) {
     if (scenario.nodes > 0 && (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host))
       ranks = static_cast<int>(std::min<std::int64_t>(std::int64_t{scenario.nodes} * group.count, ranks));
   }
+  if (in.serving) {
+    in.serving->prompt_tokens = std::max(in.serving->prompt_tokens, 1);
+    in.serving->output_tokens = std::max(in.serving->output_tokens, 2);
+  }
   return check_step(in, ranks, scenario.origins);
 }
 
@@ -124,16 +136,18 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   o.optional("nodes", scenario.nodes, AsCount{1, most_nodes});
   read_collectives(reader, o.section("collectives"), scenario);
   if (const Node* tasks = o.optional_map("tasks")) {
-    for (const char* key : {"model", "layout", "batch", "training", "search", "ranks", "faults"})
+    for (const char* key : {"model", "layout", "batch", "training", "inference", "search", "ranks", "faults"})
       o.refuse(key, "the scenario is made of 'tasks'");
     scenario.tasks = read_tasks(reader, *tasks);
   } else {
     o.optional("ranks", scenario.ranks, AsCount{1, most_job_ranks});
     scenario.step = read_step(reader, o, topology.folder, options.search);
-    scenario.search = read_search(reader, o.section("search"));
-    if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);
+    if (!scenario.step->serving) {
+      scenario.search = read_search(reader, o.section("search"));
+      if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);
+    }
   }
-  scenario.gates = read_gates(reader, o.section("gates"), scenario.step.has_value());
+  scenario.gates = read_gates(reader, o.section("gates"), scenario.step);
   o.optional_map("what_if");  // read before settings were applied
   o.finish();
   reader.finish();

@@ -138,25 +138,39 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
 /// As check_step: no stage has more chunks.
 constexpr int most_layers = 10'000;
 
-ParallelLayout read_layout(Reader& reader, const Node& node) {
-  ParallelLayout l;
-  Object o(reader, node, "layout");
-  o.optional("tp", l.tp, AsCount{});
-  o.optional("pp", l.pp, AsCount{});
-  o.optional("dp", l.dp, AsCount{});
+namespace {
+
+/// What only training has.
+void read_training_layout(Object& o, ParallelLayout& l) {
   o.optional("cp", l.cp, AsCount{});
-  o.optional("ep", l.ep, AsCount{});
-  o.optional("etp", l.etp, AsCount{});
   o.optional("cp_exchange", l.cp_exchange, as_word<ContextExchange>({ContextExchange::ring, ContextExchange::ulysses}));
   o.optional("dp_shard", l.dp_shard, AsCount{});
-  o.optional("order", l.order, as_word<RankOrder>({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp}));
-  o.optional("sequence_parallel", l.sequence_parallel, AsTruth{});
-  o.optional("uneven_stages", l.uneven_stages, AsTruth{});
   o.optional(
       "schedule", l.schedule,
       as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
                                  PipelineSchedule::zb_h1, PipelineSchedule::zb_h2}));
   o.optional("vpp", l.vpp, AsCount{1, most_layers});
+}
+
+}  // namespace
+
+ParallelLayout read_layout(Reader& reader, const Node& node, bool serves) {
+  ParallelLayout l;
+  Object o(reader, node, "layout");
+  o.optional("tp", l.tp, AsCount{});
+  o.optional("pp", l.pp, AsCount{});
+  o.optional("dp", l.dp, AsCount{});
+  o.optional("ep", l.ep, AsCount{});
+  o.optional("etp", l.etp, AsCount{});
+  o.optional("order", l.order, as_word<RankOrder>({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp}));
+  o.optional("sequence_parallel", l.sequence_parallel, AsTruth{});
+  o.optional("uneven_stages", l.uneven_stages, AsTruth{});
+  if (serves) {
+    for (const char* key : {"cp", "cp_exchange", "dp_shard", "schedule", "vpp"})
+      o.refuse(key, "the scenario is of 'inference'");
+  } else {
+    read_training_layout(o, l);
+  }
   o.finish();
   // Each factor is at most max_count, so two of them fit 64 bits and a further one is only multiplied when they are
   // small.
@@ -217,6 +231,37 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});
   o.finish();
   return t;
+}
+
+Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& layout, TrainingOptions& options) {
+  constexpr int most_sequences = 100'000, most_tokens = 100'000;
+  Serving s;
+  options.optimizer = false;
+  Object o(reader, node, "inference");
+  o.also_called("microbatches", {"micro_batches"});
+  o.optional("batch", s.batch, AsCount{1, most_sequences});
+  o.required("prompt_tokens", s.prompt_tokens, AsCount{1, 10'000'000});
+  o.required("output_tokens", s.output_tokens, AsCount{2, most_tokens});
+  const bool cut = o.optional("microbatches", s.micro_batches, AsCount{1, most_sequences});
+  o.optional("precision", options.precision, AsWord<std::string>{training_precisions(), training_precisions()});
+  const bool kept =
+      o.optional("kv_precision", s.kv_bytes, AsWord<double>{{"bf16", "fp16", "fp8", "fp32"}, {2, 2, 1, 4}});
+  o.optional("expert_imbalance", options.expert_imbalance, AsNumber{1, 1'000});
+  o.finish();
+  if (std::int64_t{s.batch} * layout.dp > max_count)
+    reader.error({reader.origins().of("inference.batch"),
+                  fmt::format("inference.batch {} x layout.dp {}{} are too many sequences", s.batch, layout.dp,
+                              seen_at(reader, "layout.dp")),
+                  fmt::format("expected up to {}", max_count)});
+  constexpr std::int64_t most_together = 1'000'000'000;
+  if (std::int64_t{s.batch} * s.prompt_tokens > most_together)
+    reader.error({reader.origins().of(s.batch > s.prompt_tokens ? "inference.batch" : "inference.prompt_tokens"),
+                  fmt::format("inference.batch {} x prompt_tokens {} are too many tokens", s.batch, s.prompt_tokens),
+                  fmt::format("expected up to {}", most_together)});
+  // As many as keep every stage busy, where the batch can be cut so.
+  if (!cut && s.batch % layout.pp == 0) s.micro_batches = layout.pp;
+  if (!kept && (options.precision == "fp32" || options.precision == "tf32")) s.kv_bytes = 4;
+  return s;
 }
 
 SearchSpace read_search(Reader& reader, const Node& node) {

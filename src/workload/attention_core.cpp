@@ -12,6 +12,7 @@
 //            gradients: 2c - 1 messages. Tokens lie so that causal work is equal (each rank an early and a late piece)
 //   ulysses  an all-to-all of q, k and v before the core (w b (s/c) (a + 2k) d/t) and of its output behind it, backward
 //            the same; the core has all tokens of a/(t c) heads, and where there are fewer KV heads than ranks copies
+// Inference: new tokens attend to the keys and values of those before them, which are read from memory: over_cache.
 // Full attention matrices are computed by unfused kernels, half of them (causal) by flash.
 #include "workload/attention_core.hpp"
 
@@ -26,8 +27,8 @@ AttentionCore::AttentionCore(const StepInputs& in, const KernelTimer& timer, con
 
 /// Of products with queries or keys, and with values or their gradients.
 Flops AttentionCore::flash_flops(double of_keys, double of_values) const {
-  const double s = in_.batch.sequence, products = of_keys + of_values * share_.of_values;
-  return share_.core * (products * (in_.model.causal ? (s + 1) / (2 * s) : 1.0));
+  const double s = in_.batch.sequence, kept = in_.batch.context, products = of_keys + of_values * share_.of_values;
+  return share_.core * (products * (in_.model.causal ? (2 * kept + s + 1) / (2 * (s + kept)) : 1.0));
 }
 /// Of two products of keys or of values one.
 Operation AttentionCore::core_gemm(const char* name, bool of_values) const {
@@ -99,7 +100,25 @@ std::vector<Segment> AttentionCore::backward() const {
   return all;
 }
 
+/// Inference: queries of the new tokens of b sequences meet the keys and values of c kept ones and their own, which are
+/// read once. Latent attention keeps vectors of its small rank, the same for all heads, and multiplies queries and
+/// output by the matrices that would expand them (DeepSeek-V2, section 2.1.3: absorbed).
+Operation AttentionCore::over_cache() const {
+  const double kept = in_.batch.context + in_.batch.sequence, b = in_.batch.micro_batch;
+  const double of_keys = in_.serving->kv_bytes * b * kept;
+  if (in_.model.latent.kv_rank == 0)
+    return timer_.cached_attention(
+        "attention over the cache", flash_flops(1, 1),
+        Volume(w_ * share_.tokens * (share_.query + share_.output) + of_keys * (share_.key + share_.value)));
+  const double rank = in_.model.latent.kv_rank, rope = in_.model.latent.rope;
+  const double heads = static_cast<double>(in_.model.heads) / in_.layout.tp;
+  return timer_.cached_attention("attention over the cache",
+                                 Flops(2 * share_.tokens * heads * kept * (2 * rank + rope)),
+                                 Volume(w_ * share_.tokens * heads * (2 * rank + rope) + of_keys * (rank + rope)));
+}
+
 AttentionCore::Operations AttentionCore::kernels() const {
+  if (in_.batch.context > 0) return {over_cache()};
   if (in_.options.attention == Attention::flash) return {flash("flash attention", false)};
   Operations ops{core_gemm("scores", false), memory("softmax", 2 * w_ * share_.scores)};
   if (in_.model.dropout > 0) ops.push_back(memory("attention dropout", (2 * w_ + 1) * share_.scores));

@@ -36,6 +36,7 @@ class AttentionCore {
   Operation flash_block(const std::string& name, bool backward) const;
   Operation flash_kernel(const std::string& name, bool backward, double part, double tokens, double elements) const;
   Segment ring_segment(Category, const Operation& block, int blocks, int messages) const;
+  Operation over_cache() const;
   Operations kernels() const;
   Operations gradient_kernels() const;
 

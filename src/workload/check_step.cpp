@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <tuple>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/step.hpp"
@@ -51,9 +52,12 @@ class Check {
     pipeline();
     sharding();
     context_parallel();
-    batch();
+    if (in_.serving)
+      serving();
+    else
+      batch();
     machine();
-    buckets();
+    if (!in_.serving) buckets();
     kernels();
     return found_;
   }
@@ -151,7 +155,8 @@ class Check {
                               : "etp " + std::to_string(in_.layout.etp) + " needs a model with experts",
             in_.layout.ep > 1 ? "use ep 1, or describe model.experts" : "leave it out, or describe model.experts");
     if (in_.options.expert_imbalance > 1)
-      wrong({"training.expert_imbalance", "model"}, "expert_imbalance has no effect on a dense model", "leave it out");
+      wrong({in_.serving ? "inference.expert_imbalance" : "training.expert_imbalance", "model"},
+            "expert_imbalance has no effect on a dense model", "leave it out");
     if (in_.options.overlap_ep)
       wrong({"training.overlap_ep", "model"}, "overlap_ep has no effect on a dense model", "leave it out");
     if (in_.options.moe_capacity_factor > 0)
@@ -419,6 +424,52 @@ class Check {
             "use a sequence of at most " + std::to_string(in_.model.learned_positions));
   }
 
+  /// What a batch of prompts and answers needs.
+  void serving() {
+    const Serving& s = *in_.serving;
+    const int batch = std::max(s.batch, 1), cut = std::max(s.micro_batches, 1);
+    for (const auto& [name, value, least] : {std::tuple<const char*, int, int>{"batch", s.batch, 1},
+                                             {"prompt_tokens", s.prompt_tokens, 1},
+                                             {"output_tokens", s.output_tokens, 2},
+                                             {"microbatches", s.micro_batches, 1}})
+      if (value < least)
+        wrong({"inference." + std::string(name)}, std::string(name) + " is " + std::to_string(value),
+              "expected at least " + std::to_string(least));
+    if (batch % cut != 0)
+      wrong({"inference.microbatches", "inference.batch"},
+            "microbatches " + std::to_string(cut) + " does not divide batch " + std::to_string(batch) +
+                seen("inference.batch"),
+            "use microbatches " + nearest_divisors(batch, cut));
+    else if (in_.layout.sequence_parallel && batch / cut % in_.layout.tp != 0)
+      wrong({"inference.batch", "layout.sequence_parallel", "layout.tp", "inference.microbatches"},
+            "a token of each of the " + std::to_string(batch / cut) +
+                " sequences of a micro-batch cannot be split over tp " + std::to_string(in_.layout.tp) +
+                seen("layout.tp") + ", as sequence_parallel" + seen("layout.sequence_parallel") + " does",
+            "use a batch of " + std::to_string(in_.layout.tp * cut) + " or a multiple");
+    const std::int64_t longest = std::int64_t{s.prompt_tokens} + s.output_tokens;
+    if (in_.model.learned_positions > 0 && longest > in_.model.learned_positions)
+      wrong({"inference.prompt_tokens", "inference.output_tokens", "model.learned_positions"},
+            "prompt_tokens " + std::to_string(s.prompt_tokens) + " and output_tokens " +
+                std::to_string(s.output_tokens) + seen("inference.output_tokens") + " are more than the model's " +
+                std::to_string(in_.model.learned_positions) + " learned positions" + seen("model.learned_positions"),
+            "use " + std::to_string(in_.model.learned_positions) + " together or less");
+    not_of_serving();
+  }
+
+  /// What only training has.
+  void not_of_serving() {
+    const ParallelLayout& l = in_.layout;
+    if (l.cp > 1) wrong({"layout.cp"}, "cp " + std::to_string(l.cp) + " is not modelled for inference", "use cp 1");
+    if (l.vpp > 1 || l.schedule != PipelineSchedule::one_f_one_b)
+      wrong({"layout.schedule"}, "a schedule of backward passes has no effect on inference", "leave it out");
+    if (in_.options.recompute != Recompute::none || in_.options.zero > 0 || in_.options.optimizer)
+      wrong({"inference"}, "recomputation, ZeRO and the optimizer have no part in inference", "leave them out");
+    if (in_.options.attention != Attention::flash)
+      wrong({"inference"}, "inference is modelled with flash attention", "use attention: flash");
+    if (!in_.model.causal)
+      wrong({"model.causal"}, "a model whose attention looks ahead keeps no keys and values", "use causal: true");
+  }
+
   /// The order of work is gone through turn by turn: no more of them than a person could mean.
   void turns(std::int64_t global, std::int64_t fits) {
     constexpr std::int64_t most = 10'000'000;
@@ -465,8 +516,8 @@ class Check {
   template <class Map>
   void needs(const Map& map, const std::string& key, const std::string& what) {
     if (map.find(key) == map.end())
-      wrong({"training.precision", "training.attention", "topology"}, what + " has no figure for " + key,
-            expected_one_of(key, keys(map)));
+      wrong({in_.serving ? "inference.precision" : "training.precision", "training.attention", "topology"},
+            what + " has no figure for " + key, expected_one_of(key, keys(map)));
   }
 
   void kernels() {

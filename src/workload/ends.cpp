@@ -28,6 +28,7 @@ Segments embedding_segments(const StepInputs& in) {
   }
   if (in.model.learned_positions > 0) before.push_back(timer.memory("position gradient", Volume(w * rows)));
   if (!after.empty()) s.forward.push_back({"embedding", Category::forward, after, std::nullopt});
+  if (in.serving) return s;
 
   // Every rank scatters the rows of its part of the vocabulary: T/t on average.
   const double scattered = 2.0 * in.options.gradient_bytes * all / in.layout.tp;
@@ -43,6 +44,29 @@ Segments embedding_segments(const StepInputs& in) {
   return s;
 }
 
+namespace {
+
+/// Inference: logits of the last token of each sequence alone, gathered and read once to choose the next.
+std::vector<Segment> next_tokens(const StepInputs& in, const KernelTimer& timer, const TpCollectives& tp) {
+  const double w = timer.precision().activation, b = in.batch.micro_batch, h = in.model.hidden;
+  const double v = Share(in).vocab, hidden = w * b * h, logits = w * b * in.model.vocab;
+  const std::optional<CollectiveKind> gather =
+      in.layout.tp > 1 ? std::optional(CollectiveKind::all_gather) : std::nullopt;
+  return joined(
+      {{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * hidden))}, tp.gather, 0, 0, 0, hidden},
+       {"logits",
+        Category::forward,
+        {timer.logits("logits", GemmPass::forward, {b, v, h}, Volume(w * (b * h + h * v + b * v)))},
+        gather,
+        0,
+        0,
+        0,
+        logits},
+       {"sampling", Category::forward, {timer.memory("sampling", Volume(logits))}, std::nullopt}});
+}
+
+}  // namespace
+
 Segments head_segments(const StepInputs& in) {
   const KernelTimer timer(in);
   const Share share(in);
@@ -51,6 +75,10 @@ Segments head_segments(const StepInputs& in) {
   const double T = share.tokens, h = share.hidden, v = share.vocab, rows = share.rows * h;
 
   Segments s;
+  if (in.serving) {
+    s.forward = next_tokens(in, timer, tp);
+    return s;
+  }
   s.forward = joined({{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
                       {"logits",
                        Category::forward,

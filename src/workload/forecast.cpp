@@ -13,6 +13,7 @@
 #include "workload/estimate_step.hpp"
 #include "workload/memory.hpp"
 #include "workload/parameters.hpp"
+#include "workload/serving.hpp"
 #include "workload/timeline.hpp"
 #include "workload/warnings.hpp"
 
@@ -91,9 +92,13 @@ CollectivePolicy policy_of(const CollectiveRequest& request, const CollectivePol
   return request.kind == CollectiveKind::sendrecv ? of_messages(policy) : policy;
 }
 
-/// Names the algorithm that each collective was priced with.
-Diagnostics name_algorithms(StepResult& result, const Fabric& fabric, const CollectivePolicy& policy) {
-  for (CollectiveCost& c : result.collectives) {
+}  // namespace
+
+namespace workload {
+
+Diagnostics name_algorithms(std::vector<CollectiveCost>& collectives, const Fabric& fabric,
+                            const CollectivePolicy& policy) {
+  for (CollectiveCost& c : collectives) {
     if (policy.library == Library::nccl) {
       Result<std::string> choice = nccl_choice(fabric, c.request, policy.environment);
       if (!choice) return choice.errors();
@@ -106,6 +111,10 @@ Diagnostics name_algorithms(StepResult& result, const Fabric& fabric, const Coll
   }
   return {};
 }
+
+}  // namespace workload
+
+namespace {
 
 /// Runs the plan as a timeline; fills what the simulation says.
 Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
@@ -163,7 +172,7 @@ Diagnostics placed(Diagnostics errors, const Origins& origins) {
 }
 
 Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy) {
-  if (Diagnostics wrong = name_algorithms(result, fabric, policy); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = name_algorithms(result.collectives, fabric, policy); !wrong.empty()) return wrong;
   result.operations = layer_operations(in);
   const LayerTimes& layer = result.layer;
   if (const Seconds waits = layer.tp_comm + layer.ep_exposed; waits > Seconds{})
@@ -203,6 +212,7 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
                                  Method method, StepTimeline* timeline, const EngineOptions& engine,
                                  const Origins& origins) {
   if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
+  if (in.serving) return forecast_inference(in, fabric, policy, method, timeline, engine, origins);
   if (Diagnostics wrong = check_memory(in, origins); !wrong.empty()) return wrong;
 
   const CollectivePolicy messages = of_messages(policy);

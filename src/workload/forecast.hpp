@@ -24,6 +24,9 @@ Diagnostics check_operations(double operations, const Origins&);
 /// What the layers below could not do, which knew nothing of a scenario: how its collectives are to be done.
 Diagnostics placed(Diagnostics errors, const Origins&);
 
+/// Names the algorithm that each collective was priced with.
+Diagnostics name_algorithms(std::vector<CollectiveCost>&, const Fabric&, const CollectivePolicy&);
+
 /// What follows from the times: algorithms, rates, memory, warnings.
 Diagnostics complete(StepResult&, const StepInputs&, const Fabric&, const CollectivePolicy&);
 

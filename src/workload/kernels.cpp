@@ -78,6 +78,14 @@ Operation KernelTimer::flash(std::string name, Flops flops, Volume bytes) const 
                entry(inputs_.kernels.attention, precision_.core), entry(inputs_.gpu.peak, precision_.core));
 }
 
+Operation KernelTimer::cached_attention(std::string name, Flops flops, Volume bytes) const {
+  const KernelEfficiency& streams = inputs_.kernels.memory_bound;
+  const KernelEfficiency kernel{streams.overhead, entry(inputs_.kernels.attention, precision_.core).compute,
+                                streams.memory, streams.source};
+  return timed({std::move(name), OperationKind::attention, flops, bytes, {}, {}, precision_.core}, kernel,
+               entry(inputs_.gpu.peak, precision_.core));
+}
+
 Operation KernelTimer::memory(std::string name, Volume bytes) const {
   return timed({std::move(name), OperationKind::memory, {}, bytes, {}, {}}, inputs_.kernels.memory_bound, {});
 }

@@ -29,7 +29,9 @@ class KernelTimer {
   /// cores"; docs/steps.md).
   Operation unaligned_gemm(std::string name, Flops, Volume) const;
   Operation flash(std::string name, Flops, Volume) const;  ///< fused attention
-  Operation memory(std::string name, Volume) const;        ///< element-wise, norms, optimizer
+  /// Attention of a few queries to many kept keys and values: it streams them as a memory-bound kernel does.
+  Operation cached_attention(std::string name, Flops, Volume) const;
+  Operation memory(std::string name, Volume) const;  ///< element-wise, norms, optimizer
 
  private:
   Operation gemm(std::string name, const std::string& precision, GemmPass, const GemmShape&, Volume) const;

@@ -28,6 +28,7 @@
 // Attention between its projections: attention_core.cpp. Sources: Korthikanti et al. 2022, Megatron-LM's fused kernels,
 // Dao et al. 2022. Left out: launch gaps, transposes, casts.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "workload/attention_core.hpp"
@@ -96,6 +97,7 @@ class Layer {
   }
 
   Segments all() const {
+    if (in_.serving) return {forward(Category::forward), {}, {}};
     Segments segments{forward(Category::forward), {}, weights()};
     if (in_.options.recompute == Recompute::full) segments.backward = forward(Category::recompute);
     for (Segment& s : backward()) segments.backward.push_back(std::move(s));
@@ -311,7 +313,12 @@ class Layer {
     return all;
   }
 
-  Operation grouped(const Linear& l) const { return linear_.forward(l, share_.taken, share_.local_experts); }
+  Operation grouped(const Linear& l) const { return linear_.forward(l, share_.taken, matrices()); }
+  /// Of the experts of a rank those that some row goes to, if rows go anywhere: the few of a token leave some out.
+  double matrices() const {
+    const double all = share_.local_experts;
+    return in_.serving ? all * (1 - std::pow(1 - 1 / all, share_.taken)) : all;
+  }
   Operation grouped_weights(const Linear& l) const {
     return linear_.weight_gradient(l, share_.taken, share_.local_experts);
   }

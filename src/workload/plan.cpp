@@ -151,6 +151,7 @@ class StageMaker {
   StagePlan make() {
     plan_.rank = pricing_.rank();
     add_units();
+    if (in_.serving) return std::move(plan_);
     if (in_.options.zero == 3)
       add_unit_exchanges();
     else
@@ -199,7 +200,7 @@ class StageMaker {
                {},
                {},
                stretches(segments.weights, units)};
-    const bool reduces = has_loss && in_.layout.tp > 1;
+    const bool reduces = has_loss && in_.layout.tp > 1 && !in_.serving;
     if (reduces) {
       const Seconds one = pricing_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions * micro_batches_);
       w.forward.push_back({"loss all_reduce", Category::tp, loss_reductions * one, {}});
@@ -369,7 +370,8 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
     CollectiveCost cost = boundaries[std::min(i, stages - 2)];
     // A stage at an end sends one way only, and between chunks round to the other end.
     const bool at_end = i == 0 || i + 1 == stages;
-    cost.count = std::int64_t{at_end ? 1 : 2} * plan.micro_batches * plan.chunks;
+    const bool one_way = at_end || in.serving;
+    cost.count = std::int64_t{one_way ? 1 : 2} * plan.micro_batches * plan.chunks;
     plan.stages[i].collectives.push_back(std::move(cost));
     if (!at_end || plan.chunks == 1) continue;
     CollectiveCost round = boundaries.back();

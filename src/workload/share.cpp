@@ -21,7 +21,7 @@ Share::Share(const StepInputs& in) {
   ffn = m.ffn / t;
   vocab = m.vocab / t;
   lse = b * m.heads * s / (t * c);
-  scores = lse * s;
+  scores = lse * (s + in.batch.context);
   core = Flops(2 * scores * m.key_dim());
   of_values = static_cast<double>(m.value_dim()) / m.key_dim();
   if (m.experts.count == 0) return;

@@ -15,9 +15,9 @@ struct Share {
   double latent = 0;             ///< latent attention: r_q + r_kv + d_r
   double ffn = 0;                ///< f / t
   double vocab = 0;              ///< V / t
-  double scores = 0;             ///< elements of the attention matrix: b a s^2 / (t c)
+  double scores = 0;             ///< elements of the attention matrix: b a s (s + kept) / (t c)
   double lse = 0;                ///< rows of the attention matrix: b a s / (t c)
-  Flops core{};                  ///< a product of queries and keys over the whole matrix: 2 b a s^2 d / (t c)
+  Flops core{};                  ///< a product of queries and keys over the whole matrix: 2 d per element
   double of_values = 1;          ///< a product with values, in the place of keys: d_v / d
   double sent = 0;               ///< rows that go to experts from this rank: T'K
   double taken = 0;          ///< rows that the experts of this rank compute, on the busiest one: T'K expert TP x load

@@ -44,9 +44,13 @@ TEST_CASE("times and memory have a most, rates and utilisations a least; the lim
 }
 
 TEST_CASE("every figure that can have a gate is a key of the step document") {
-  const Json document = Json::parse(json(report({})));
+  StepReport served = report({});
+  served.inputs->serving.emplace();
+  served.result.inference.emplace();
+  const Json trained = Json::parse(json(report({}))), inference = Json::parse(json(served));
   for (const GateFigure& figure : gate_figures()) {
     INFO(figure.name);
+    const Json& document = figure.of == GateFigure::Of::inference ? inference : trained;
     const std::string name(figure.name);
     CHECK((document.contains(name) || document.at("memory").contains(name) || document.at("breakdown").contains(name)));
   }

@@ -34,6 +34,20 @@ TEST_CASE("limits arrive in the unit of their figure, with their place") {
   CHECK((gates[0].where.line == 7 && gates[0].where.column == 17));
 }
 
+TEST_CASE("figures of training and of inference have gates in scenarios of their own") {
+  const std::string served =
+      model.substr(0, model.find("batch:")) + "inference: {prompt_tokens: 8, output_tokens: 8}\n";
+  const auto gates =
+      parse(head + served + "gates: {ttft_s: {max: 1s}, tokens_per_s: {min: 5tokens/s}}\n").value().gates;
+  REQUIRE(gates.size() == 2);
+  CHECK((gates[0].figure == "ttft_s" && gates[0].limit == 1));
+  CHECK((gates[1].figure == "tokens_per_s" && gates[1].limit == 5));
+  CHECK(to_text(parse(head + served + "gates: {mfu: {min: 1%}}\n").errors()).find("'gates.mfu' has no meaning here") !=
+        std::string::npos);
+  CHECK(to_text(parse(head + model + "gates: {tpot_s: {max: 1s}}\n").errors()).find("not of 'inference'") !=
+        std::string::npos);
+}
+
 TEST_CASE("a scenario without gates has none") { CHECK(parse(head + model).value().gates.empty()); }
 
 TEST_CASE("a limit from the wrong side is a misspelt key") {

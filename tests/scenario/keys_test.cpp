@@ -125,7 +125,8 @@ bool default_conflicts(const std::string& path) { return path == "node.links.1.w
 
 /// Neither required by itself, but one of this and another key.
 bool is_alternative(const std::string& path) {
-  return path == "model.config" || path == "tasks" || path == "faults.0.gpu" || path == "faults.1.link";
+  return path == "model.config" || path == "tasks" || path == "inference" || path == "faults.0.gpu" ||
+         path == "faults.1.link";
 }
 
 }  // namespace

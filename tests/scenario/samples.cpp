@@ -153,6 +153,26 @@ what_if:
     set: {layout.tp: 4}
 )";
 
+const char* const served = R"(
+schema: collcast.scenario.v1
+name: served
+topology: dgx-a100
+model: {layers: 4, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000, experts: {count: 8, top_k: 2, ffn: 2048}}
+layout: {tp: 2, pp: 2, dp: 2, ep: 2, sequence_parallel: true}
+inference:
+  batch: 8
+  prompt_tokens: 512
+  output_tokens: 16
+  microbatches: 2
+  precision: fp16
+  kv_precision: fp8
+  expert_imbalance: 1.2
+gates:
+  ttft_s: {max: 1s}
+  tpot_s: {max: 100ms}
+  tokens_per_s: {min: 1tokens/s}
+)";
+
 const char* const from_config = R"(
 schema: collcast.scenario.v1
 name: from-config
@@ -212,6 +232,7 @@ std::vector<Sample> all() {
           {"no network", small_machine("  kind: none\n"), topology_of},
           {"kernels", kernels, kernels_of},
           {"step", step, scenario_of},
+          {"served", served, scenario_of},
           {"from config", from_config, scenario_of},
           {"tasks", tasks, scenario_of}};
 }

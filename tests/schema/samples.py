@@ -58,6 +58,16 @@ SCENARIOS = {
     },
 }
 
+SCENARIOS["served"] = {
+    **{key: SCENARIOS["everything"][key] for key in ("schema", "title", "topology", "nodes", "model", "collectives")},
+    "name": "served", "layout": {"tp": 2, "pp": 2, "dp": 2, "ep": 1, "etp": 2, "order": "tp-pp-dp",
+                                 "sequence_parallel": True, "uneven_stages": True},
+    "inference": {"batch": 8, "prompt_tokens": 512, "output_tokens": 16, "microbatches": 2, "precision": "fp16",
+                  "kv_precision": "fp8", "expert_imbalance": 1.5},
+    "gates": {"step_s": {"max": "20s"}, "ttft_s": {"max": "1s"}, "tpot_s": {"max": "1s"},
+              "tokens_per_s": {"min": "1tokens/s"}},
+}
+
 OVERLAYS = {
     "fitted": {
         "schema": "collcast.overlay.v1", "fitted_by": "a sample",

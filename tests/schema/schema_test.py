@@ -62,6 +62,8 @@ COMMANDS = [
     ("step", "collcast step korthikanti-22b-layer --what-if full-recompute"),
     ("step", "collcast step korthikanti-22b-layer --method simulate --chunks 4 --channels 2"),
     ("step", "collcast step overlap-175b-layer"),
+    ("step", "collcast step llama3-70b-inference-8xh100"),
+    ("step", "collcast step llama3-70b-inference-8xh100 --set model.experts.count=8 --set model.experts.top_k=2 --set model.experts.ffn=7168 --set layout.sequence_parallel=true --method estimate"),
     ("step", "collcast step llama3-8b-8xh100 --library ideal --fault 'gpu: 3, compute: 80%' --fault 'link: node0.gpu1 -> node0.nvswitch0, bandwidth: 50%' --fault 'link: node0.gpu2, bandwidth: 40GB/s, added_latency: 1us'"),
     ("step", "collcast step llama3-70b-straggler-64xh100 --what-if dead-nic --method estimate"),
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 1MiB --fault 'link: gpu1 <-> gpu2, failed: true' --fault 'link: gpu0, bandwidth: 50%' --fault 'link: gpu3, bandwidth: 4GB/s, added_latency: 1us'"),
@@ -125,8 +127,8 @@ COMMANDS = [
 ] + [("machine", f"collcast topology show {p.stem}") for p in sorted((ROOT / "topologies").glob("*.yaml"))]
 
 # What depends on how the machine behaves while the test runs, or needs more tables than a test should fit to.
-UNPROVOKED = {"measure": {".notes[]", ".problems[]"}, "calibrate": {".machines[].at_bounds[]"}}
-UNITS = {"_s": "s", "_bytes": "bytes", "_bytes_per_s": "bytes/s", "_flops_per_s": "FLOP/s"}
+UNPROVOKED = {"plan": {"memory.kv_cache_bytes"}, "measure": {".notes[]", ".problems[]"}, "calibrate": {".machines[].at_bounds[]"}}
+UNITS = {"_s": "s", "_bytes": "bytes", "_bytes_per_s": "bytes/s", "_flops_per_s": "FLOP/s", "tokens_per_s": "tokens/s"}
 
 
 def run(words, **more):
@@ -185,7 +187,7 @@ class Schemas(unittest.TestCase):
         is_number = types & {"number", "integer"} and "string" not in types
         if is_number and "$ref" not in below:
             self.assertTrue(unit, "a number without unit")
-        named = [u for suffix, u in UNITS.items() if re.search(rf"[a-z0-9]{suffix}$", path)]
+        named = [u for suffix, u in UNITS.items() if re.search(rf"[a-z0-9.]{suffix}$", path)]
         if named and is_number:
             self.assertEqual(unit.group(1), named[-1])
 

@@ -114,7 +114,19 @@ struct Batch {
   int sequence = 0;      ///< tokens per sample
   int micro_batch = 1;   ///< samples per micro-batch and replica
   int global_batch = 0;  ///< samples per step over all replicas
+  int context = 0;       ///< inference: tokens of each sample before these, whose keys and values are kept
   int micro_batches(const ParallelLayout& l) const { return global_batch / (micro_batch * l.dp); }
+};
+
+/// Inference instead of training: the prompts of a batch pass the model together, then its tokens one after the other.
+struct Serving {
+  int batch = 1;          ///< sequences that a replica serves together
+  int prompt_tokens = 0;  ///< of each sequence
+  int output_tokens = 0;  ///< of each sequence; the first of them comes with the prompt
+  int micro_batches = 1;  ///< that the batch is cut into, to keep the stages of a pipeline busy
+  double kv_bytes = 2;    ///< of an element of the kept keys and values
+  /// Tokens of a sequence whose keys and values are kept in the end: the last one is no more attended to.
+  int context() const { return prompt_tokens + output_tokens - 1; }
 };
 
 struct TrainingOptions {

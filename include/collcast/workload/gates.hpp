@@ -19,7 +19,7 @@ std::string_view to_string(Bound);
 struct GateFigure {
   std::string_view name;
   Bound bound;
-  bool needs_model;  ///< measured tasks do not have it
+  enum class Of { all, models, training, inference } of;  ///< which scenarios have it: measured tasks have no model
   double (*value)(const StepResult&);
 };
 std::span<const GateFigure> gate_figures();

@@ -1,4 +1,4 @@
-// One training step of a transformer: operations, memory, timeline, and the closed form beside it.
+// One training step of a transformer, or a batch served: operations, memory, timeline, and the closed form beside it.
 //
 // Per layer and micro-batch a stage computes (roofline per operation) and communicates (TP collectives on
 // the critical path); stages exchange activations; replicas reduce gradients in buckets under the last
@@ -27,6 +27,8 @@ struct StepInputs {
   TrainingOptions options;
   GpuSpec gpu;
   KernelModel kernels;
+  /// Inference: `batch` is then that of a pass (the prompts', or a token's), and nothing is trained.
+  std::optional<Serving> serving = {};
 };
 
 /// Everything wrong with the combination (degrees that do not divide, layouts larger than the fabric, a
@@ -77,6 +79,7 @@ struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the 
 struct MemoryUse {  ///< of the fullest rank, bytes
   int stage = 0;
   Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{}, peak{}, capacity{};
+  Bytes kv_cache{};  ///< inference: at the last token
 };
 
 struct CollectiveCost {                 ///< one kind of collective of the step, as priced
@@ -120,6 +123,24 @@ struct StageTerms {  ///< of the stage with the most work, of which the layer, t
   Seconds gather{};  ///< of updated parameters
 };
 
+/// The prompts of a batch, or a token of each of its sequences.
+struct ServingPhase {
+  Seconds estimate{};
+  std::optional<Seconds> simulate{};
+  Breakdown breakdown;                      ///< of the stage with the most work; sums to time()
+  Seconds layer{};                          ///< one layer, one micro-batch: kernels and communication
+  Seconds layer_comm{};                     ///< of that TP and EP
+  std::vector<Operation> operations;        ///< of that layer
+  std::vector<CollectiveCost> collectives;  ///< of the stage's rank
+  Seconds time() const { return simulate.value_or(estimate); }
+};
+struct InferenceResult {
+  ServingPhase prefill;                 ///< until the last sequence of the batch has its first token: TTFT
+  ServingPhase decode;                  ///< mean over the further tokens: TPOT. Kernels are those of the first of them
+  Seconds first_token{}, last_token{};  ///< of decode, by closed form: with the shortest and the longest context
+  double tokens_per_s = 0;              ///< of all replicas while they decode
+};
+
 struct StepResult {
   Seconds estimate{};                 ///< closed form
   std::optional<Seconds> simulate{};  ///< timeline
@@ -140,6 +161,8 @@ struct StepResult {
   StageTerms stage;                       ///< as priced by the method that counts
   ClosedForm closed_form;                 ///< of `estimate`
   std::int64_t simulated_operations = 0;  ///< of the timeline
+  /// `step` is then the batch from its prompts to its last token.
+  std::optional<InferenceResult> inference = {};
 };
 
 /// A timeline for a trace, one track per stage and stream.

@@ -1,0 +1,48 @@
+// Inference: a batch of prompts, then a token of each sequence at a time, through the stages of a pipeline.
+//
+// With F_i the time of stage i for a micro-batch, C_i that of the message behind it, B that of the tokens from the last
+// stage back to the first, and M micro-batches:
+//   prompts  sum F + sum C + (M - 1) max(F, C)            until the last micro-batch has its first tokens
+//   a token  max(sum F + sum C + B, M max(F, C, B))       micro-batches follow each other round the stages
+// the second with the context that a token has: of the tokens behind the first, n - 1 of them, the mean. Only attention
+// over the kept keys and values depends on the context. The simulation runs the micro-batches through the stages: all
+// prompts, then two rounds of tokens with the shortest context, and two with one in the middle and with the longest; a
+// round is as long as the second ends behind the first, and between these contexts time is a straight line.
+//
+// A layer is that of training's forward (layer.cpp); the head has logits of each sequence's last token alone, which TP
+// ranks gather. Memory of a rank, at the last token:
+//   parameters   w of each; a layer's matrices in fp8 1
+//   KV cache     layers x sequences of a replica x tokens x 2 k d/t elements (latent attention: r_kv + d_r)
+//   activations  the widest place of a layer with the prompts of a micro-batch: w T (2h + max((a + 2k) d, g f, K g f_e
+//                + h)/t), g = 2 gated or 1
+//   buffers      a message received and one sent; logits w b V
+// All sequences of a batch have prompts and answers of one length and come at once; replicas serve a batch each. Left
+// out: requests that come and go, chunks of prompts beside tokens, speculative tokens, the host's scheduling, tables of
+// pages of the cache.
+#pragma once
+
+#include "collcast/workload/step.hpp"
+#include "workload/plan.hpp"
+
+namespace collcast::workload {
+
+/// What passes the model at once: the prompts of a micro-batch, or a token of each of its sequences behind `context`.
+StepInputs prompt_pass(const StepInputs&);
+StepInputs token_pass(const StepInputs&, int context);
+
+/// Of one micro-batch on each stage, and between them.
+struct ServingTimes {
+  std::vector<Seconds> stage;     ///< F_i
+  std::vector<Seconds> transfer;  ///< C_i, one fewer
+  Seconds back{};                 ///< B
+  int micro_batches = 1;
+};
+Seconds prompts_time(const ServingTimes&);
+Seconds token_time(const ServingTimes&);
+
+/// `inputs` with serving.
+MemoryUse serving_memory(const StepInputs&, int stage);
+Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, const CollectivePolicy&, Method, StepTimeline*,
+                                      const EngineOptions&, const Origins&);
+
+}  // namespace collcast::workload

@@ -1,0 +1,235 @@
+// Inference: memory and work by hand, laws that hold whatever the numbers, and both methods against each other.
+#include "workload/serving.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <random>
+
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+StepInputs served(TransformerConfig model, ParallelLayout layout, Serving serving) {
+  StepInputs in = inputs(std::move(model), layout, serving.prompt_tokens, 1);
+  in.serving = serving;
+  in.options.optimizer = false;
+  return in;
+}
+
+StepResult forecast(const StepInputs& in, const Fabric& fabric, Method method = Method::both) {
+  Result<StepResult> result = forecast_step(in, fabric, {}, method);
+  if (!result) FAIL(to_text(result.errors()));
+  return std::move(result).value();
+}
+
+const Fabric& nodes() {
+  static const Fabric fabric = cluster(4);
+  return fabric;
+}
+
+std::string wrong(const StepInputs& in) { return to_text(check_step(in, 32, Origins())); }
+
+}  // namespace
+
+TEST_CASE("the cache of a rank is its keys and values of every token but the last") {
+  // 4 of 8 layers, 8 KV heads / TP 2 of 64 elements, keys and values, 6 sequences, 100 + 20 - 1 tokens, 2 bytes.
+  const StepInputs in = served(small_model(), layout(2, 2, 1), {6, 100, 20, 2, 2});
+  const StepResult r = forecast(in, nodes(), Method::estimate);
+  CHECK(r.memory.kv_cache == Bytes(4 * 2 * 4 * 64 * 6 * 119 * 2));
+  // A layer: qkv 1024 x 32 x 64, projection 1024 x 1024, MLP 3 x 1024 x 4096, halved; two norms. The head's stage has
+  // 32000 x 1024 / 2 and a norm besides.
+  const std::int64_t layer = (1024 * 32 * 64 + 1024 * 1024 + 3 * 1024 * 4096) / 2 + 2 * 1024;
+  CHECK(r.memory_by_stage[1].parameters == Bytes(2 * (4 * layer + 32000 * 1024 / 2 + 1024)));
+  CHECK(r.memory.gradients == Bytes(0));
+  CHECK(r.memory.optimizer == Bytes(0));
+  CHECK(r.memory.peak == r.memory.parameters + r.memory.kv_cache + r.memory.activations + r.memory.buffers);
+}
+
+TEST_CASE("a token reads every weight once, and the cache") {
+  const StepInputs in = served(small_model(), layout(1, 1, 1), {3, 100, 2, 1, 2});
+  const auto ops = forecast(in, nodes(), Method::estimate).inference->decode.operations;
+  // 2 FLOPs for each of 3 rows and each weight.
+  CHECK(named(ops, "qkv").flops.value() == 2.0 * 3 * 1024 * 32 * 64);
+  CHECK(named(ops, "qkv").bytes.value() == 2.0 * (3 * 1024 + 1024 * 32 * 64 + 3 * 32 * 64));
+  // Two products of 16 heads of 64 with 100 kept tokens and its own, for 3 sequences.
+  const Operation& core = named(ops, "attention over the cache");
+  CHECK(core.flops.value() == Approx(2.0 * 2 * 3 * 16 * 64 * 101));
+  // Query and output, and the keys and values of 8 heads.
+  CHECK(core.bytes.value() == 2.0 * 3 * 2 * 16 * 64 + 2.0 * 3 * 101 * 2 * 8 * 64);
+}
+
+TEST_CASE("kept keys and values of latent attention are one vector of the small rank for all heads") {
+  TransformerConfig m = small_model();
+  m.kv_heads = m.heads;
+  m.latent = {0, 64, 48, 16, 64};
+  m.head_dim = 64;
+  const StepInputs in = served(m, layout(2, 1, 1), {3, 100, 11, 1, 2});
+  const StepResult r = forecast(in, nodes(), Method::estimate);
+  CHECK(r.memory.kv_cache == Bytes(8 * (64 + 16) * 3 * 110 * 2));
+  // 8 heads of a rank: products with 80 elements of a key and 64 of a value, over 101 tokens.
+  CHECK(named(r.inference->decode.operations, "attention over the cache").flops.value() ==
+        2.0 * 3 * 8 * 101 * (80 + 64));
+}
+
+TEST_CASE("prompts are a forward pass with logits of the last tokens alone") {
+  StepInputs in = served(small_model(), layout(1, 1, 1), {2, 256, 2, 1, 2});
+  const StepResult r = forecast(in, nodes(), Method::estimate);
+  StepInputs trained = in;
+  trained.serving.reset();
+  trained.batch.global_batch = 2;
+  const LayerOperations ops = layer_operations(trained);
+  REQUIRE(r.inference->prefill.operations.size() == ops.forward.size());
+  for (std::size_t i = 0; i < ops.forward.size(); ++i)
+    CHECK(r.inference->prefill.operations[i].time == ops.forward[i].time);
+  // 8 layers, and of the ends: embedding 2 x 2 bytes of 512 rows; norm, logits and sampling of 2 rows, at 1 TB/s.
+  const double h = 1024, v = 32000;
+  const double ends = (2 * 2 * 512 * h + 2 * 2 * 2 * h + 2 * (2 * h + h * v + 2 * v) + 2 * 2 * v) / 1e12;
+  CHECK(r.inference->prefill.estimate.count() == Approx(8 * r.inference->prefill.layer.count() + ends));
+}
+
+TEST_CASE("alone on a GPU nothing is communicated and nothing idle") {
+  const StepResult r = forecast(served(small_model(), layout(1, 1, 1), {4, 64, 8, 1, 2}), nodes());
+  for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode}) {
+    CHECK(phase->collectives.empty());
+    CHECK(phase->breakdown.compute.count() == Approx(phase->time().count()));
+    CHECK(phase->breakdown.bubble.count() == Approx(0).margin(1e-11));
+  }
+}
+
+TEST_CASE("shares sum to TTFT, to TPOT and to the whole, and none is negative") {
+  for (const Method method : {Method::estimate, Method::simulate, Method::both})
+    for (const auto& [tp, pp, cut] : {std::tuple{8, 1, 1}, {2, 4, 1}, {2, 4, 4}, {1, 8, 8}, {4, 2, 8}}) {
+      const StepResult r = forecast(served(small_model(), layout(tp, pp, 1), {8, 128, 16, cut, 2}), nodes(), method);
+      for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode}) {
+        const Breakdown& b = phase->breakdown;
+        CHECK(b.total().count() == Approx(phase->time().count()).epsilon(1e-9));
+        for (const Seconds part : {b.compute, b.tp_exposed, b.pp_exposed, b.ep_exposed, b.bubble})
+          CHECK(part.count() >= -1e-12);
+        if (tp > 1) CHECK(b.tp_exposed > Seconds{});
+        if (pp > cut) CHECK(b.bubble > Seconds{});
+      }
+      CHECK(r.breakdown.total().count() == Approx(r.step.count()).epsilon(1e-9));
+      CHECK(r.step.count() ==
+            Approx(r.inference->prefill.time().count() + 15 * r.inference->decode.time().count()).epsilon(1e-9));
+    }
+}
+
+TEST_CASE("more sequences, longer prompts and longer answers never take less time for a token") {
+  const auto tpot = [](Serving s) {
+    return forecast(served(small_model(), layout(2, 2, 1), s), nodes(), Method::estimate).inference->decode.estimate;
+  };
+  Seconds before{};
+  for (const int batch : {2, 4, 16, 64, 256}) {
+    const Seconds now = tpot({batch, 128, 8, 2, 2});
+    CHECK(now >= before);
+    before = now;
+  }
+  before = {};
+  for (const int prompt : {1, 16, 1000, 30000}) {
+    const Seconds now = tpot({4, prompt, 8, 2, 2});
+    CHECK(now > before);
+    before = now;
+  }
+  CHECK(tpot({4, 100, 2000, 2, 2}) > tpot({4, 100, 20, 2, 2}));
+}
+
+TEST_CASE("TPOT is the mean over tokens, each with a context of one more") {
+  // Two tokens behind the first: with contexts of 64 and 65.
+  const auto decode = [](int prompt, int output) {
+    return forecast(served(small_model(), layout(2, 2, 1), {4, prompt, output, 2, 2}), nodes(), Method::estimate)
+        .inference->decode.estimate.count();
+  };
+  CHECK(decode(64, 3) == Approx((decode(64, 2) + decode(65, 2)) / 2).epsilon(1e-12));
+}
+
+TEST_CASE("tokens per second are the sequences of all replicas over TPOT") {
+  const StepResult one = forecast(served(small_model(), layout(2, 1, 1), {4, 64, 8, 1, 2}), nodes());
+  const StepResult four = forecast(served(small_model(), layout(2, 1, 4), {4, 64, 8, 1, 2}), nodes());
+  CHECK(one.inference->tokens_per_s == Approx(4 / one.inference->decode.time().count()));
+  CHECK(four.inference->tokens_per_s == Approx(4 * one.inference->tokens_per_s).epsilon(1e-6));
+  CHECK(four.tokens_per_s_per_gpu == Approx(one.tokens_per_s_per_gpu).epsilon(1e-6));
+}
+
+TEST_CASE("a pipeline's tokens take the longer of the way round and of the slowest stage's turns") {
+  using workload::ServingTimes;
+  const ServingTimes t{{Seconds(2), Seconds(3)}, {Seconds(1)}, Seconds(0.5), 1};
+  CHECK(workload::token_time(t).count() == 6.5);  // 2 + 3 + 1 + 0.5
+  CHECK(workload::prompts_time(t).count() == 6);  // 2 + 1 + 3
+  ServingTimes full = t;
+  full.micro_batches = 4;
+  CHECK(workload::token_time(full).count() == 12);    // 4 x 3
+  CHECK(workload::prompts_time(full).count() == 15);  // 6 + 3 x 3
+}
+
+TEST_CASE("closed form and simulation agree whatever the layout, the batch and the lengths") {
+  std::mt19937 random(20261123);
+  const auto pick = [&](std::initializer_list<int> of) { return *(of.begin() + random() % of.size()); };
+  for (int i = 0; i < 60; ++i) {
+    TransformerConfig model = small_model();
+    ParallelLayout l = layout(pick({1, 2, 4, 8}), pick({1, 2, 3, 4, 8}), 1);
+    l.uneven_stages = true;
+    if (l.tp * l.pp > 32) l.tp = 4;
+    if (random() % 3 == 0) {
+      model.experts.count = 8;
+      model.experts.top_k = 2;
+      model.experts.ffn = 1024;
+      l.sequence_parallel = l.tp > 1;
+      l.order = RankOrder::tp_cp_ep_dp_pp;
+      if (l.tp * l.pp <= 16) l.dp = l.ep = 2;
+    }
+    const int cut = pick({1, 2, 4, 8, 16});
+    // A sequence that is split among TP ranks has a multiple of them.
+    const int prompt = l.sequence_parallel ? pick({8, 64, 776}) : pick({1, 64, 777});
+    const StepInputs in = served(model, l, {cut * 8, prompt, pick({2, 3, 4, 17, 200}), cut, 2});
+    INFO("case " << i << ": tp " << l.tp << " pp " << l.pp << " ep " << l.ep << " cut " << cut << " prompt "
+                 << in.serving->prompt_tokens << " output " << in.serving->output_tokens);
+    const Result<StepResult> run = forecast_step(in, nodes(), {}, Method::both);
+    REQUIRE(to_text(run.errors()) == "");
+    const InferenceResult& r = *run->inference;
+    // Collectives: the closed form of those in each other's way is not exact (tests/agreement).
+    CHECK(r.prefill.simulate->count() == Approx(r.prefill.estimate.count()).epsilon(1e-3));
+    CHECK(r.decode.simulate->count() == Approx(r.decode.estimate.count()).epsilon(1e-3));
+    if (l.tp == 1 && l.ep == 1) {
+      CHECK(r.prefill.simulate->count() == Approx(r.prefill.estimate.count()).epsilon(1e-6));
+      CHECK(r.decode.simulate->count() == Approx(r.decode.estimate.count()).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("half the bytes of keys and values are half of the cache, and no slower") {
+  Serving s{8, 2000, 16, 1, 2};
+  const StepResult two = forecast(served(small_model(), layout(2, 1, 1), s), nodes(), Method::estimate);
+  s.kv_bytes = 1;
+  const StepResult one = forecast(served(small_model(), layout(2, 1, 1), s), nodes(), Method::estimate);
+  CHECK(2 * one.memory.kv_cache.value() == two.memory.kv_cache.value());
+  CHECK(one.inference->decode.estimate < two.inference->decode.estimate);
+}
+
+TEST_CASE("what does not fit is warned about, with a batch that would") {
+  const StepResult r =
+      forecast(served(llama_70b(80), layout(8, 1, 1), {1024, 8000, 192, 1, 2}), nodes(), Method::estimate);
+  REQUIRE(r.memory.peak > r.memory.capacity);
+  REQUIRE(r.warnings.size() == 1);
+  CHECK(r.warnings[0].find("for keys and values: ") != std::string::npos);
+}
+
+TEST_CASE("what makes no sense is refused with what would") {
+  CHECK(wrong(served(small_model(), layout(1, 2, 1), {6, 8, 8, 4, 2})).find("use microbatches 3 or 6") !=
+        std::string::npos);
+  StepInputs longer = served(gpt_22b(), layout(1, 1, 1), {1, 2000, 49, 1, 2});
+  CHECK(wrong(longer).find("2048 learned positions") != std::string::npos);
+  longer.serving->output_tokens = 48;
+  CHECK(wrong(longer) == "");
+  StepInputs split = served(small_model(), layout(4, 1, 1), {6, 8, 8, 1, 2});
+  split.layout.sequence_parallel = true;
+  CHECK(wrong(split).find("use a batch of 4 or a multiple") != std::string::npos);
+  CHECK(wrong(served(small_model(), layout(1, 1, 1), {1, 8, 1, 1, 2})).find("output_tokens is 1") != std::string::npos);
+  StepInputs context = served(small_model(), layout(1, 1, 1), {1, 8, 8, 1, 2});
+  context.layout.cp = 2;
+  CHECK(wrong(context).find("cp 2 is not modelled for inference") != std::string::npos);
+  CHECK(wrong(served(small_model(), layout(1, 16, 1), {1, 8, 8, 1, 2})) != "");
+}
