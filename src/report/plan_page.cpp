@@ -190,7 +190,8 @@ std::string place_of(const WhyLayout& asked, const WhyLayout& best) {
 std::string standing(const Why& why) {
   if (!why.of_best())
     return fmt::format("It is {}; the best {}is {}.", place_of(why.asked, why.best),
-                       why.asked.rank > 0 ? "" : "of those ", layout_text(why.best.choice));
+                       why.asked.rank > 0 || !why.asked.objections.empty() ? "" : "of those ",
+                       layout_text(why.best.choice));
   if (!why.runner_up) return "It is the best: no other layout fits.";
   return fmt::format("It is the best; the runner-up, number {}, is {}.", why.runner_up->rank,
                      layout_text(why.runner_up->choice));
