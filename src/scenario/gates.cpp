@@ -34,10 +34,6 @@ std::optional<double> read_limit(std::string_view name, const Read& read) {
   return time ? std::optional<double>(time->count()) : std::nullopt;
 }
 
-}  // namespace
-
-namespace {
-
 /// Why a scenario has not a figure; empty: it has.
 std::string lacks(GateFigure::Of of, const std::optional<StepInputs>& step) {
   if (of == GateFigure::Of::all) return {};

@@ -51,7 +51,8 @@ double operations(const ClassedPlan& plan) {
 /// Runs every class; fills what the simulation says.
 Diagnostics add_simulation_of_classes(FaultyStep& out, const ClassedPlan& plan, const Fabric& fabric,
                                       const Origins& origins, StepTimeline* timeline, const EngineWatch& watch) {
-  if (Diagnostics wrong = check_operations(operations(plan), origins); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = check_operations(operations(plan), origins.of("batch.global_batch")); !wrong.empty())
+    return wrong;
   StepSchedule spelled = spell_out(plan);
   Result<Timeline> run = simulate(fabric, spelled.schedule, {Sharing::max_min, watch});
   if (!run) return run.errors();

@@ -119,7 +119,8 @@ namespace {
 /// Runs the plan as a timeline; fills what the simulation says.
 Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
                            StepTimeline* timeline, const EngineWatch& watch) {
-  if (Diagnostics wrong = check_operations(plan.operations(), origins); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = check_operations(plan.operations(), origins.of("batch.global_batch")); !wrong.empty())
+    return wrong;
   StepSchedule spelled = spell_out(plan);
   Result<Timeline> run = simulate(fabric, spelled.schedule, {Sharing::max_min, watch});
   if (!run) return run.errors();
@@ -155,11 +156,11 @@ void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
   parts.bubble = idle - parts.pp_exposed;
 }
 
-Diagnostics check_operations(double operations, const Origins& origins) {
+Diagnostics check_operations(double operations, const Location& where) {
   // A named operation takes about 300 bytes: this is 1.5 GB.
   constexpr double most_operations = 5e6;
   if (operations <= most_operations) return {};
-  return {{origins.of("batch.global_batch"),
+  return {{where,
            "the timeline would have " + format_count(operations) + " operations; at most " +
                format_count(most_operations) + " are simulated",
            "use --method estimate, or fewer micro-batches"}};

@@ -19,7 +19,7 @@ void add_stage(StepResult&, const StepPlan&);
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add);
 
 /// A timeline that would not fit.
-Diagnostics check_operations(double operations, const Origins&);
+Diagnostics check_operations(double operations, const Location&);
 
 /// What the layers below could not do, which knew nothing of a scenario: how its collectives are to be done.
 Diagnostics placed(Diagnostics errors, const Origins&);

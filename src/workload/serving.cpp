@@ -115,35 +115,14 @@ struct Tokens {
 Tokens tokens_of(const StepInputs& in, const Priced& p) {
   Growth growth(in);
   const int count = in.serving->output_tokens - 1;
-  // Of stages with equally many layers the slowest stays so.
-  const ServingTimes base = times_of(p.tokens, p.back);
-  struct Kind {
-    int layers;
-    Seconds slowest;
-  };
-  std::vector<Kind> kinds;
-  int layers = 0;
-  for (std::size_t i = 0; i < base.stage.size(); ++i) {
-    const int n = layers_in(p.tokens.stages[i]);
-    layers += n;
-    const auto same = std::find_if(kinds.begin(), kinds.end(), [n](const Kind& k) { return k.layers == n; });
-    if (same == kinds.end())
-      kinds.push_back({n, base.stage[i]});
-    else
-      same->slowest = std::max(same->slowest, base.stage[i]);
-  }
-  const Seconds stages = total(base.stage), messages = total(base.transfer) + base.back;
-  const Seconds link = slowest_of({{}, base.transfer, base.back, 1});
   Tokens out;
   Seconds sum{}, bare{};
   for (int k = 0; k < count; ++k) {
     const Seconds more = growth.at(in.serving->prompt_tokens + k);
-    Seconds slowest{};
-    for (const Kind& kind : kinds) slowest = std::max(slowest, kind.slowest + kind.layers * more);
-    const Seconds round = stages + layers * more;
-    const Seconds one = std::max(round + messages, base.micro_batches * std::max(slowest, link));
+    const ServingTimes times = grown(p, more);
+    const Seconds one = token_time(times);
     sum += one;
-    bare += std::max(round, base.micro_batches * slowest);
+    bare += token_time(without_messages(times));
     out.growth += more;
     if (k == 0) out.first = one;
     out.last = one;
@@ -269,17 +248,6 @@ struct Simulated {
   Seconds prompts{}, tokens{};
   std::int64_t operations = 0;
 };
-
-Diagnostics too_many(const Priced& p, const Origins& origins) {
-  constexpr double most = 5e6;
-  constexpr int rounds = 2;
-  const double all = p.prompts.operations() + rounds * p.tokens.operations();
-  if (all <= most) return {};
-  return {
-      {origins.of("inference.microbatches"),
-       "the timeline would have " + format_count(all) + " operations; at most " + format_count(most) + " are simulated",
-       "use --method estimate, or fewer microbatches"}};
-}
 
 /// Prompts and two rounds behind them, and of tokens at the middle and the end of the answers two rounds each.
 Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric& fabric, const EngineOptions& engine,
@@ -467,7 +435,9 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
     const Result<Priced> by_engine = priced(
         in, fabric, with_messages(by_simulation(fabric, policy, engine), by_simulation(fabric, messages, engine)));
     if (!by_engine) return placed(by_engine.errors(), origins);
-    if (Diagnostics wrong = too_many(*by_engine, origins); !wrong.empty()) return wrong;
+    const double operations = by_engine->prompts.operations() + 2 * by_engine->tokens.operations();
+    if (Diagnostics wrong = check_operations(operations, origins.of("inference.microbatches")); !wrong.empty())
+      return wrong;
     const Result<Simulated> run = simulated(in, *by_engine, fabric, engine, timeline);
     if (!run) return run.errors();
     put_times(result, in, *by_engine, *run);
