@@ -1,0 +1,298 @@
+// collcast.step.v1: one training step or a batch of inference, where its time goes, and what it needs of memory.
+//
+// A graph of measured tasks has no model: what depends on one (tokens, MFU, layer, memory) is null there.
+#include <fmt/format.h>
+
+#include "collcast/base/units.hpp"
+#include "collcast/report/documents.hpp"
+#include "report/communication.hpp"
+#include "report/document.hpp"
+#include "report/faults.hpp"
+#include "report/gates.hpp"
+#include "report/metrics.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+std::vector<Communication> communication(const StepResult& r) {
+  const Breakdown& b = r.breakdown;
+  std::vector<Communication> out{{"tp", {}, b.tp_exposed},
+                                 {"pp", {}, b.pp_exposed},
+                                 {"dp", {}, b.dp_exposed},
+                                 {"cp", {}, b.cp_exposed},
+                                 {"ep", {}, b.ep_exposed}};
+  for (const CollectiveCost& c : r.collectives) {
+    out[static_cast<std::size_t>(c.dimension)].total += c.time * static_cast<double>(c.count);
+  }
+  return out;
+}
+
+namespace {
+
+Json efficiency_json(const KernelEfficiency& e) {
+  return {{"overhead_s", e.overhead.count()}, {"compute", e.compute}, {"memory", e.memory}, {"source", e.source}};
+}
+
+Json efficiency_json(const std::map<std::string, KernelEfficiency>& table, const std::string& precision) {
+  const auto found = table.find(precision);
+  return found == table.end() ? Json() : efficiency_json(found->second);
+}
+
+/// As scenarios write it: 0 is auto.
+Json count_json(int count) { return count == 0 ? Json("auto") : Json(count); }
+
+/// What is trained at once, and how.
+void add_training(Json& out, const StepInputs& in) {
+  out["batch"] = {{"sequence", in.batch.sequence},
+                  {"micro_batch", in.batch.micro_batch},
+                  {"global_batch", in.batch.global_batch},
+                  {"micro_batches", in.batch.micro_batches(in.layout)}};
+  out["options"] = {{"precision", in.options.precision},
+                    {"recompute", to_string(in.options.recompute)},
+                    {"attention", to_string(in.options.attention)},
+                    {"zero", in.options.zero},
+                    {"gradient_bytes", in.options.gradient_bytes},
+                    {"overlap_dp", in.options.overlap_dp},
+                    {"bucket_bytes", in.options.bucket.value()},
+                    {"overlap_pp", in.options.overlap_pp},
+                    {"launch_s", in.options.launch.count()},
+                    {"optimizer", in.options.optimizer},
+                    {"embedding_and_logits", in.options.embedding_and_logits}};
+  if (in.options.zero == 3 || !in.options.reshard_after_forward)
+    out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
+  if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
+  if (in.model.experts.count > 0) {
+    out["options"]["overlap_ep"] = in.options.overlap_ep;
+    out["options"]["expert_imbalance"] = in.options.expert_imbalance;
+    const double factor = in.options.moe_capacity_factor;
+    out["options"]["moe_capacity_factor"] = factor > 0 ? Json(factor) : Json();
+  }
+}
+
+}  // namespace
+
+Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Sharing sharing) {
+  Json out;
+  out["model"] = {{"name", in.model.name},
+                  {"layers", in.model.layers},
+                  {"hidden", in.model.hidden},
+                  {"heads", in.model.heads},
+                  {"kv_heads", in.model.kv_heads},
+                  {"head_dim", in.model.head_dim},
+                  {"ffn", in.model.ffn},
+                  {"vocab", in.model.vocab},
+                  {"gated_mlp", in.model.gated_mlp},
+                  {"tied_embeddings", in.model.tied_embeddings},
+                  {"biases", in.model.biases},
+                  {"causal", in.model.causal},
+                  {"learned_positions", in.model.learned_positions},
+                  {"dropout", in.model.dropout},
+                  {"parameters", parameter_count(in.model)}};
+  if (const Experts& e = in.model.experts; e.count > 0) {
+    out["model"]["active_parameters"] = active_parameter_count(in.model);
+    out["model"]["experts"] = {{"count", e.count},
+                               {"top_k", e.top_k},
+                               {"ffn", e.ffn},
+                               {"shared_ffn", e.shared_ffn},
+                               {"shared_gate", e.shared_gate},
+                               {"dense_layers", e.dense_layers},
+                               {"every", e.every},
+                               {"layers", expert_layers(in.model)}};
+  }
+  if (const LatentAttention& a = in.model.latent; a.kv_rank > 0)
+    out["model"]["mla"] = {
+        {"q_rank", a.q_rank}, {"kv_rank", a.kv_rank}, {"nope", a.nope}, {"rope", a.rope}, {"value", a.value}};
+  out["layout"] = {{"tp", in.layout.tp},
+                   {"pp", in.layout.pp},
+                   {"dp", in.layout.dp},
+                   {"cp", in.layout.cp},
+                   {"ep", in.layout.ep},
+                   {"vpp", in.layout.vpp},
+                   {"sequence_parallel", in.layout.sequence_parallel},
+                   {"uneven_stages", in.layout.uneven_stages},
+                   {"order", to_string(in.layout.order)},
+                   {"schedule", to_string(in.layout.schedule)}};
+  if (in.layout.dp_shard > 0) out["layout"]["dp_shard"] = in.layout.dp_shard;
+  if (in.model.experts.count > 0) out["layout"]["etp"] = in.layout.expert_tp();
+  if (in.layout.cp > 1) out["layout"]["cp_exchange"] = to_string(in.layout.cp_exchange);
+  if (const auto& s = in.serving) {
+    out["inference"] = {{"batch", s->batch},
+                        {"prompt_tokens", s->prompt_tokens},
+                        {"output_tokens", s->output_tokens},
+                        {"microbatches", s->micro_batches},
+                        {"precision", in.options.precision},
+                        {"kv_element_bytes", s->kv_bytes}};
+    if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
+  } else {
+    add_training(out, in);
+  }
+  out["collectives"] = {{"algorithm", collectives.algorithm},
+                        {"chunks", count_json(collectives.chunks)},
+                        {"channels", count_json(collectives.channels)},
+                        {"sharing", sharing == Sharing::fifo ? "fifo" : "max_min"},
+                        {"base_latency_s", collectives.base_latency.count()}};
+  if (collectives.library == Library::nccl) out["collectives"]["environment"] = text_of(collectives.environment);
+  const std::string core = core_precision(in.options);
+  Json kernels;
+  kernels["name"] = in.kernels.name;
+  kernels["gemm"] = efficiency_json(in.kernels.gemm, in.options.precision);
+  kernels["measured_gemm"] = Json();
+  if (const auto found = in.kernels.measured_gemm.find(in.options.precision); found != in.kernels.measured_gemm.end())
+    kernels["measured_gemm"] = {{"table", found->second.name()}, {"products", found->second.products()}};
+  kernels["core_precision"] = core;
+  kernels["core_gemm"] = efficiency_json(in.kernels.gemm, core);
+  kernels["attention"] = efficiency_json(in.kernels.attention, core);
+  kernels["memory_bound"] = efficiency_json(in.kernels.memory_bound);
+  out["kernels"] = kernels;
+  return out;
+}
+
+namespace {
+
+Json collective_json(const CollectiveCost& c) {
+  return {{"name", c.name},
+          {"dimension", to_string(c.dimension)},
+          {"collective", to_string(c.request.kind)},
+          {"algorithm", c.algorithm},
+          {"ranks", c.request.group.size()},
+          {"groups_at_once", c.request.alongside.size() + 1},
+          {"size_bytes", c.request.size.value()},
+          {"time_s", c.time.count()},
+          {"count", c.count}};
+}
+
+Json path_json(const PathTimes& t) {
+  Json out{
+      {"compute_s", t.compute.count()},     {"tp_s", t.tp.count()},    {"pp_s", t.pp.count()}, {"dp_s", t.dp.count()},
+      {"optimizer_s", t.optimizer.count()}, {"wait_s", t.wait.count()}};
+  if (t.cp > Seconds{}) out["cp_s"] = t.cp.count();
+  if (t.ep > Seconds{}) out["ep_s"] = t.ep.count();
+  return out;
+}
+
+Json path_json(const std::optional<CriticalPath>& path) {
+  if (!path) return {};
+  Json out = path_json(path->time);
+  out["by_stage"] = Json::array();
+  for (std::size_t stage = 0; stage < path->by_stage.size(); ++stage) {
+    Json row{{"stage", stage}};
+    row.update(path_json(path->by_stage[stage]));
+    out["by_stage"].push_back(std::move(row));
+  }
+  out["runs"] = Json::array();
+  for (const PathRun& run : path->runs) {
+    Json row{{"first_stage", run.first_stage},
+             {"last_stage", run.last_stage},
+             {"what", run.what},
+             {"times", run.times},
+             {"time_s", run.time.total().count()}};
+    row.update(path_json(run.time));
+    out["runs"].push_back(std::move(row));
+  }
+  return out;
+}
+
+Json operations_json(const std::vector<Operation>& operations) {
+  Json out = Json::array();
+  for (const Operation& op : operations) {
+    out.push_back({{"name", op.name},
+                   {"flops", op.flops.value()},
+                   {"bytes", op.bytes.value()},
+                   {"time_s", op.time.count()},
+                   {"bound", op.bound},
+                   {"measured_ratio", op.measured_ratio > 0 ? Json(op.measured_ratio) : Json()}});
+  }
+  return out;
+}
+
+/// The members of `object`, or null in their place where there is no model.
+Json null_unless(bool has_model, Json object) {
+  if (has_model) return object;
+  for (auto& item : object.items()) item.value() = nullptr;
+  return object;
+}
+
+Json phase_json(const ServingPhase& phase) {
+  Json out{{"time_s", phase.time().count()},       {"estimate_s", phase.estimate.count()},
+           {"simulate_s", number(phase.simulate)}, {"breakdown", breakdown_json(phase.breakdown)},
+           {"layer_s", phase.layer.count()},       {"layer_comm_s", phase.layer_comm.count()},
+           {"collectives", Json::array()},         {"operations", operations_json(phase.operations)}};
+  for (const CollectiveCost& c : phase.collectives) out["collectives"].push_back(collective_json(c));
+  return out;
+}
+
+void add_inference(Json& out, const InferenceResult& r) {
+  out["ttft_s"] = r.prefill.time().count();
+  out["tpot_s"] = r.decode.time().count();
+  out["tokens_per_s"] = r.tokens_per_s;
+  out["inference"] = {{"prefill", phase_json(r.prefill)}, {"decode", phase_json(r.decode)}};
+  out["inference"]["decode"]["first_token_s"] = r.first_token.count();
+  out["inference"]["decode"]["last_token_s"] = r.last_token.count();
+}
+
+Json document_json(const StepReport& report) {
+  const StepResult& r = report.result;
+  const bool has_model = report.inputs.has_value();
+  Json out = document("collcast.step.v1");
+  out["scenario"] = report.scenario;
+  out["title"] = report.title;
+  out["what_if"] = report.what_if.empty() ? Json() : Json(report.what_if);
+  out["machine"] = machine(report.machine);
+  out["gpus"] = has_model ? Json(report.inputs->layout.world()) : Json();
+  // Tasks are measured: no library runs their collectives.
+  out["library"] = has_model ? Json(report.machine.library) : Json();
+  out["step_s"] = r.step.count();
+  out["estimate_s"] = r.estimate.count();
+  out["simulate_s"] = number(r.simulate);
+  const bool trains = has_model && !r.inference;
+  out["tokens_per_s_per_gpu"] = has_model ? Json(r.tokens_per_s_per_gpu) : Json();
+  out.update(null_unless(
+      trains, {{"model_flops_per_s_per_gpu", r.model_flops_per_gpu.value()}, {"mfu", r.mfu}, {"hfu", r.hfu}}));
+  out["micro_batches"] = has_model ? Json(r.micro_batches) : Json();
+  if (r.inference) add_inference(out, *r.inference);
+  out["layer"] = null_unless(trains, {{"forward_s", r.layer.forward.count()},
+                                      {"backward_s", r.layer.backward.count()},
+                                      {"tp_comm_s", r.layer.tp_comm.count()},
+                                      {"tp_exposed_s", r.layer.tp_exposed.count()}});
+  if (r.layer.ep_comm > Seconds{}) {
+    out["layer"]["ep_comm_s"] = r.layer.ep_comm.count();
+    out["layer"]["ep_exposed_s"] = r.layer.ep_exposed.count();
+  }
+  out["breakdown_stage"] = has_model ? Json(r.stage.stage) : Json();
+  out["breakdown"] = breakdown_json(r.breakdown);
+  out["memory"] = null_unless(has_model, memory_json(r.memory));
+  out["memory_by_stage"] = Json::array();
+  for (const MemoryUse& stage : r.memory_by_stage) out["memory_by_stage"].push_back(memory_json(stage));
+  out["compute_to_communication"] = r.compute_to_communication > 0 ? Json(r.compute_to_communication) : Json();
+  out["communication"] = Json::array();
+  for (const Communication& c : communication(r)) {
+    // Context and expert parallelism are told of where there is any.
+    const std::string_view name = c.dimension;
+    if (trains && (c.total > Seconds{} || (name != "cp" && name != "ep")))
+      out["communication"].push_back({{"dimension", c.dimension},
+                                      {"total_s", c.total.count()},
+                                      {"exposed_s", c.exposed.count()},
+                                      {"hidden_s", c.hidden().count()}});
+  }
+  out["collectives"] = Json::array();
+  for (const CollectiveCost& c : r.collectives) out["collectives"].push_back(collective_json(c));
+  out["critical_path"] = path_json(r.critical_path);
+  out["operations"] = {{"forward", operations_json(r.operations.forward)},
+                       {"backward", operations_json(r.operations.backward)},
+                       {"recompute", operations_json(r.operations.recompute)}};
+  if (report.faults) out["faults"] = effect_json(*report.faults, r);
+  out["gates"] = gates_json(report.gates);
+  out["warnings"] = r.warnings;
+  for (const std::string& warning : report.said) out["warnings"].push_back(warning);
+  out["inputs"] = has_model ? inputs_json(*report.inputs, report.collectives, report.sharing) : Json();
+  if (report.faults) out["inputs"]["faults"] = faults_json(report.faults->faults);
+  return out;
+}
+
+}  // namespace
+
+std::string json(const StepReport& report) { return text(document_json(report)); }
+
+Table csv(const StepReport& report) { return csv_values(document_json(report)); }
+
+}  // namespace collcast
