@@ -10,7 +10,7 @@ std::string_view to_string(Bound bound) { return bound == Bound::max ? "max" : "
 std::span<const GateFigure> gate_figures() {
   using R = const StepResult&;
   using Of = GateFigure::Of;
-  static constexpr std::array<GateFigure, 13> figures{{
+  static constexpr std::array<GateFigure, 15> figures{{
       {"step_s", Bound::max, Of::all, [](R r) { return r.step.count(); }},
       {"tokens_per_s_per_gpu", Bound::min, Of::models, [](R r) { return r.tokens_per_s_per_gpu; }},
       {"model_flops_per_s_per_gpu", Bound::min, Of::training, [](R r) { return r.model_flops_per_gpu.value(); }},
@@ -19,6 +19,8 @@ std::span<const GateFigure> gate_figures() {
       {"peak_bytes", Bound::max, Of::models, [](R r) { return static_cast<double>(r.memory.peak.value()); }},
       {"tp_exposed_s", Bound::max, Of::all, [](R r) { return r.breakdown.tp_exposed.count(); }},
       {"pp_exposed_s", Bound::max, Of::all, [](R r) { return r.breakdown.pp_exposed.count(); }},
+      {"cp_exposed_s", Bound::max, Of::models, [](R r) { return r.breakdown.cp_exposed.count(); }},
+      {"ep_exposed_s", Bound::max, Of::models, [](R r) { return r.breakdown.ep_exposed.count(); }},
       {"dp_exposed_s", Bound::max, Of::all, [](R r) { return r.breakdown.dp_exposed.count(); }},
       {"bubble_s", Bound::max, Of::all, [](R r) { return r.breakdown.bubble.count(); }},
       {"ttft_s", Bound::max, Of::inference, [](R r) { return r.inference->prefill.time().count(); }},

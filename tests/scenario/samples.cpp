@@ -145,6 +145,8 @@ gates:
   peak_bytes: {max: 76GiB}
   tp_exposed_s: {max: 4s}
   pp_exposed_s: {max: 500ms}
+  cp_exposed_s: {max: 500ms}
+  ep_exposed_s: {max: 500ms}
   dp_exposed_s: {max: 500ms}
   bubble_s: {max: 1s}
 what_if:

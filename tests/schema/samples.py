@@ -53,7 +53,8 @@ SCENARIOS = {
         "gates": {"step_s": {"max": "20s"}, "mfu": {"min": "1%"}, "peak_bytes": {"max": "70GiB"},
                   "tokens_per_s_per_gpu": {"min": "10tokens/s"}, "model_flops_per_s_per_gpu": {"min": "1GFLOP/s"},
                   "hfu": {"min": "0.5%"}, "tp_exposed_s": {"max": "10s"}, "pp_exposed_s": {"max": "10s"},
-                  "dp_exposed_s": {"max": "10s"}, "bubble_s": {"max": "10s"}},
+                  "cp_exposed_s": {"max": "10s"}, "ep_exposed_s": {"max": "10s"}, "dp_exposed_s": {"max": "10s"},
+                  "bubble_s": {"max": "10s"}},
         "what_if": {"slower": {"title": "half the rate", "set": {"topology.gpu.memory_bandwidth": "1TB/s"}}},
     },
 }
