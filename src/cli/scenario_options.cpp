@@ -76,10 +76,25 @@ Library library_of(const ScenarioArgs& args, const Scenario& scenario, const Ses
   return chosen_library(clues, usual);
 }
 
+/// As many nodes as the job needs, unless a number is given.
+int nodes_needed(const Scenario& scenario) {
+  if (scenario.nodes > 0 || !scenario.step) return scenario.nodes;
+  for (const DeviceGroup& group : scenario.topology.devices) {
+    if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host)
+      return (std::max(scenario.ranks, scenario.step->layout.world()) + group.count - 1) / group.count;
+  }
+  return 0;
+}
+
 /// NCCL's model knows what a machine's description says of each kind of link, not single links.
 void check_faults(Scenario& scenario, Diagnostics& errors) {
+  int gpus = 0;  // beyond those with_faults() has an error
+  for (const DeviceGroup& group : scenario.topology.devices)
+    if (group.kind == DeviceKind::gpu) gpus += group.count;
+  if (scenario.step) gpus *= nodes_needed(scenario);
   for (const MachineFault& fault : scenario.faults)
-    if (fault.gpu() != nullptr && scenario.step && fault.gpu()->gpu >= scenario.step->layout.world())
+    if (fault.gpu() != nullptr && scenario.step && fault.gpu()->gpu >= scenario.step->layout.world() &&
+        fault.gpu()->gpu < gpus)
       scenario.warnings.push_back({fault.where,
                                    fmt::format("GPU {} has no part in a job of {}, and its fault no effect",
                                                fault.gpu()->gpu, scenario.step->layout.world()),
@@ -161,16 +176,6 @@ std::string policy_options(const Scenario& scenario) {
   if (policy.channels > 0) out += fmt::format(" --channels {}", policy.channels);
   if (scenario.sharing == Sharing::fifo) out += " --sharing fifo";
   return out;
-}
-
-/// As many nodes as the job needs, unless a number is given.
-int nodes_needed(const Scenario& scenario) {
-  if (scenario.nodes > 0 || !scenario.step) return scenario.nodes;
-  for (const DeviceGroup& group : scenario.topology.devices) {
-    if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host)
-      return (std::max(scenario.ranks, scenario.step->layout.world()) + group.count - 1) / group.count;
-  }
-  return 0;
 }
 
 /// The layout in the GPUs that the job has.

@@ -341,7 +341,15 @@ const Node* Object::look(std::string_view key, Holds holds, bool required, const
   keys_.emplace_back(key);
   if (!valid_) return nullptr;
   const Node* found = node_.find(key);
-  if (found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing) found = nullptr;
+  const bool null = found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing;
+  if (null && required && !reader_.parts_only()) {
+    reader_.error(found->at,
+                  fmt::format("required key '{}' is null{}", key, path_.empty() ? "" : " in " + shown(path_)),
+                  "expected " + expected);
+    reader_.spoil(path_of(key));
+    return nullptr;
+  }
+  if (null) found = nullptr;
   if (found == nullptr && !reader_.parts_only()) missing(key, required, expected);
   if (found != nullptr) reader_.found(path_of(key), found->at.location());
   return found;

@@ -128,7 +128,7 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   Scenario scenario;
   scenario.file = file;
   Object o(reader, tree, "");
-  if (!read_schema(reader, o, "collcast.scenario.v1")) return scenario;
+  if (tree.kind != Node::Kind::map || !read_schema(reader, o, "collcast.scenario.v1")) return scenario;
   Request topology{"", folder_of(file), {file}};
   o.required("name", scenario.name, AsName{});
   o.optional("title", scenario.title, AsText{});

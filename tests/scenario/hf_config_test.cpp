@@ -145,10 +145,13 @@ TEST_CASE("every field: missing, null, of the wrong type or range") {
     for (const auto& [key, value] : good) {
       if (key == "architectures") continue;
       INFO(key);
-      for (const Fields& fields : {without(good, key), with(good, key, "null")}) {
+      for (const auto& [fields, what] :
+           {std::pair(without(good, key), "missing"), std::pair(with(good, key, "null"), "null")}) {
         const auto missing = parse_hf_config(json_of(fields), "config.json");
         CHECK(missing.ok() != required.at(key));
-        if (!missing) CHECK(missing.errors().at(0).message == "required key '" + key + "' is missing");
+        if (missing) continue;
+        CHECK(missing.errors().at(0).message == "required key '" + key + "' is " + what);
+        if (what == std::string("null")) CHECK(missing.errors().at(0).where.line == line_of(fields, key));
       }
       const bool truth = key == "tie_word_embeddings";
       for (const char* bad :

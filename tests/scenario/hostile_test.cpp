@@ -47,6 +47,9 @@ TEST_CASE("an empty file is called empty") {
 TEST_CASE("a file that is no map is called what it is") {
   check_error("word", 1, 1, "the file is 'word'");
   check_error("- a\n- b\n", 1, 1, "the file is a list");
+  const auto scenario = parse_scenario("- a\n- b\n", "f.yaml");
+  REQUIRE(scenario.errors().size() == 1);
+  CHECK(scenario.errors()[0].message == "the file is a list");
 }
 
 TEST_CASE("a byte order mark and Windows line ends are fine") {
