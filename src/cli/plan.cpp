@@ -135,9 +135,8 @@ Result<Why> answer(const WhyQuestion& question, const Question& q, const PlanRes
   if (rank != nullptr && *rank > std::ssize(result.ranked))
     return Diagnostic{command_line, fmt::format("--why: there is no layout number {}", *rank),
                       fmt::format("expected 1 to {}, or a layout such as tp=8,pp=4", result.ranked.size())};
-  const LayoutChoice choice = rank != nullptr
-                                  ? result.ranked[static_cast<std::size_t>(*rank - 1)].choice
-                                  : complete(std::get<LayoutQuestion>(question), result.ranked, q.inputs.gpus);
+  const LayoutChoice choice = rank != nullptr ? result.ranked[static_cast<std::size_t>(*rank - 1)].choice
+                                              : complete(std::get<LayoutQuestion>(question), result.ranked, q.inputs);
   return why(q.inputs, q.fabric, choice, result.ranked);
 }
 

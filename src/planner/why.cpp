@@ -49,7 +49,7 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
 
 }  // namespace
 
-LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>& ranked, int gpus) {
+LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>& ranked, const PlanInputs& in) {
   for (const PlannedLayout& layout : ranked)
     if (agrees(q, layout.choice)) return layout.choice;
   LayoutChoice c = ranked.front().choice;
@@ -61,16 +61,19 @@ LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>&
   if (q.ep) c.ep = *q.ep;
   if (q.micro_batch) c.micro_batch = *q.micro_batch;
   // Of the three degrees those that are asked for stand; dp is what is left, if anything, else pp, else tp.
-  const auto left = [&](int a, int b) { return std::max(1, gpus / std::max(1, a * b * c.cp)); };
+  const auto left = [&](int a, int b) { return std::max(1, in.gpus / std::max(1, a * b * c.cp)); };
   if (q.tp) c.tp = *q.tp;
   if (q.pp) c.pp = *q.pp;
   if (q.dp) c.dp = *q.dp;
   if (!q.dp)
-    c.dp = gpus % (std::int64_t{c.tp} * c.pp * c.cp) == 0 ? left(c.tp, c.pp) : 0;
+    c.dp = in.gpus % (std::int64_t{c.tp} * c.pp * c.cp) == 0 ? left(c.tp, c.pp) : 0;
   else if (!q.pp)
     c.pp = left(c.tp, c.dp);
   else if (!q.tp)
     c.tp = left(c.pp, c.dp);
+  const int sequences = c.dp > 0 && in.base.batch.global_batch % c.dp == 0 ? in.base.batch.global_batch / c.dp : 0;
+  if (!q.micro_batch && sequences > 0)
+    while (sequences % c.micro_batch != 0) --c.micro_batch;
   return c;
 }
 

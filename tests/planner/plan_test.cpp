@@ -185,7 +185,7 @@ TEST_CASE("expert parallelism is searched where it is asked for, within the rank
   const std::vector<PlannedLayout> ranked = planned(in, fabric).ranked;
   LayoutQuestion q;
   q.ep = 4;
-  CHECK(complete(q, ranked, 16).ep == 4);
+  CHECK(complete(q, ranked, in).ep == 4);
 }
 
 TEST_CASE("each reason of a rejection is one that a single layout gives") {

@@ -104,7 +104,7 @@ TEST_CASE("a rejected layout says why, with its memory where it divides") {
 TEST_CASE("degrees whose product is not the GPUs say the product; tp x pp is blamed only where it does not divide") {
   const Planned p;
   const auto objections = [&](const LayoutQuestion& q) {
-    return why(p.in, p.fabric, complete(q, p.result.ranked, 16), p.result.ranked).value().asked.objections;
+    return why(p.in, p.fabric, complete(q, p.result.ranked, p.in), p.result.ranked).value().asked.objections;
   };
   CHECK(objections({.tp = 4, .pp = 2, .dp = 4}) ==
         std::vector<std::string>{"tp 4 x pp 2 x dp 4 is 32, not the number of GPUs, 16"});
@@ -120,22 +120,27 @@ TEST_CASE("degrees whose product is not the GPUs say the product; tp x pp is bla
         std::vector<std::string>{"tp 8 x pp 4 does not divide the 16 GPUs; nearest that does: pp 2"});
   CHECK(objections({.tp = 3, .pp = 3}) == std::vector<std::string>{"tp 3 x pp 3 does not divide the 16 GPUs"});
   // There is no dp then.
-  CHECK(complete({.tp = 3, .pp = 1}, p.result.ranked, 16).dp == 0);
-  CHECK(complete({.tp = 3, .pp = 1, .dp = 5}, p.result.ranked, 16).dp == 5);
+  CHECK(complete({.tp = 3, .pp = 1}, p.result.ranked, p.in).dp == 0);
+  CHECK(complete({.tp = 3, .pp = 1, .dp = 5}, p.result.ranked, p.in).dp == 5);
 }
 
 TEST_CASE("what a question leaves open comes from the best layout that agrees") {
   const Planned p;
   const auto& ranked = p.result.ranked;
-  CHECK(complete({}, ranked, 16) == ranked.front().choice);
-  const LayoutChoice wide = complete({.tp = 4, .pp = 4}, ranked, 16);
+  CHECK(complete({}, ranked, p.in) == ranked.front().choice);
+  const LayoutChoice wide = complete({.tp = 4, .pp = 4}, ranked, p.in);
   CHECK((wide.tp == 4 && wide.pp == 4 && wide.dp == 1));
   CHECK(std::ranges::find(ranked, wide, &PlannedLayout::choice) != ranked.end());
   // Nothing agrees with pp 16: the degrees fill the GPUs, the rest is the best layout's.
-  const LayoutChoice none = complete({.tp = 1, .pp = 16}, ranked, 16);
+  const LayoutChoice none = complete({.tp = 1, .pp = 16}, ranked, p.in);
   CHECK((none.tp == 1 && none.pp == 16 && none.dp == 1));
   CHECK(none.micro_batch == ranked.front().choice.micro_batch);
-  CHECK(complete({.pp = 16, .dp = 1}, ranked, 16).tp == 1);
-  CHECK(complete({.tp = 1, .dp = 1}, ranked, 16).pp == 16);
-  CHECK(complete({.vpp = 2}, ranked, 16).vpp == 2);
+  CHECK(complete({.pp = 16, .dp = 1}, ranked, p.in).tp == 1);
+  CHECK(complete({.tp = 1, .dp = 1}, ranked, p.in).pp == 16);
+  CHECK(complete({.vpp = 2}, ranked, p.in).vpp == 2);
+  // 32 sequences: replicas have 2 each then, or none.
+  std::vector<PlannedLayout> of_eight = ranked;
+  of_eight.front().choice.micro_batch = 8;
+  CHECK(complete({.tp = 1, .pp = 1, .sequence_parallel = true}, of_eight, p.in).micro_batch == 2);
+  CHECK(complete({.tp = 1, .pp = 1, .dp = 5}, of_eight, p.in).micro_batch == 8);
 }

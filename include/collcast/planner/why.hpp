@@ -15,8 +15,9 @@ struct LayoutQuestion {
   std::optional<bool> sequence_parallel = {};
   std::optional<Recompute> recompute = {};
 };
-/// `ranked` is not empty. A tp, pp and cp that are given decide dp.
-LayoutChoice complete(const LayoutQuestion&, const std::vector<PlannedLayout>& ranked, int gpus);
+/// `ranked` is not empty. A tp, pp and cp that are given decide dp, and that the micro-batch: the best's, or the
+/// largest below it that divides a replica's sequences.
+LayoutChoice complete(const LayoutQuestion&, const std::vector<PlannedLayout>& ranked, const PlanInputs&);
 
 /// One layout beside the best, by closed form.
 struct WhyLayout {
