@@ -70,9 +70,10 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
   const auto option = [&](const char* name, std::string& value, const char* type, const std::string& text) {
     return app.add_option(name, value, text)->type_name(type)->group("Collective");
   };
-  const std::string sizes =
-      fmt::format("8, 256KiB, 1GiB{} (default: {})",
-                  args.size.find(':') == std::string::npos ? "" : "; 8:16GiB:x2 or 8:64:+8 sweeps", args.size);
+  const bool one = args.size.find(':') == std::string::npos;
+  const std::string sizes = fmt::format(
+      "{} (default: {})", one ? "8, 256KiB or 1GiB" : "256KiB, or several: 8,256KiB,1GiB; 8:16GiB:x2 or 8:64:+8 sweeps",
+      args.size);
   option("--size", args.size, "SIZE", sizes);
   app.add_option("--group", args.groups, "ranks of the group: 0,1,8,9 or 0-7 or 0-56:8; repeat for several groups")
       ->type_name("RANKS")

@@ -151,7 +151,8 @@ void add_measure_options(CLI::App& app, MeasureArgs& args) {
   option("Ranks", "--timeout", args.timeout, "TIME", "for a rank to come or to answer (default: 30s)");
   app.add_flag("--share-gpu", args.share_gpu, "nccl: several ranks on one GPU, to see that it works and not how fast")
       ->group("Ranks");
-  option("Sweep", "--size", args.sizes, "SIZE", "8, 256KiB, 1GiB; 8:16GiB:x2 or 8:64:+8 sweeps (default: 8:16MiB:x2)");
+  option("Sweep", "--size", args.sizes, "SIZE",
+         "256KiB, or several: 8,256KiB,1GiB; 8:16GiB:x2 or 8:64:+8 sweeps (default: 8:16MiB:x2)");
   option("Sweep", "--datatype", args.datatype, "TYPE",
          "int8 uint8 int32 uint32 int64 uint64 half bfloat16 float double (default: float)");
   option("Sweep", "--algorithm", args.algorithm, "NAME", "of the backend (default: its first)");
