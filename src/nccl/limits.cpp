@@ -67,6 +67,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   }
   if (c.nodes > 1) {
     out.nics = network_rate(c, p);
+    out.nics_name = nics_name(c);
     if (p == Protocol::ll) out.ll_network = fitted::ll_network_channel * 1e9;
   }
   out.hop = us * c.factors.hop * (c.nvlink ? fitted::nvlink_hop[i] : fitted::pcie_hop[i]);
@@ -103,7 +104,7 @@ Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
   const double all = chunk * plan.channels;
   return longest({{(hops + 1) * chunk / l.channel, "channels"},
                   {hops * all / l.gpu, l.gpu_name},
-                  {hops * all / l.nics, "NIC"},
+                  {hops * all / l.nics, l.nics_name},
                   {hops * chunk / l.ll_network, "messages"}});
 }
 

@@ -12,6 +12,9 @@ namespace collcast::nccl {
 inline constexpr double unlimited = 1e18;
 inline constexpr double us = 1e-6;
 
+/// What the rate of a node's NICs is called.
+inline const char* nics_name(const Communicator& c) { return c.nics_by_pcie ? "PCIe to the NICs" : "NIC"; }
+
 inline std::size_t row_of(const Communicator& c) { return static_cast<std::size_t>(generation(c)); }
 
 /// Payload of one slot: an eighth of the connection's buffer.
@@ -33,6 +36,7 @@ struct Limits {
   double hop = 0, network_hop = 0;
   double start = 0;
   const char* gpu_name = "NVLink";
+  const char* nics_name = "NIC";
 };
 /// `start` grows with the plan's channels.
 Limits limits(const Communicator&, const Plan&, bool tree);

@@ -22,7 +22,7 @@ Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
   const double all = chunk * plan.channels;
   Load data = longest({{chunk / l.channel, "channels"},
                        {all / l.gpu, l.gpu_name},
-                       {all / l.nics, "NIC"},
+                       {all / l.nics, l.nics_name},
                        {chunk / l.ll_network, "messages"}});
   data.seconds *= chunks;
   return finished(l.start, chain_latency(c, l, plan, cut), data, chunk, chunks);
@@ -71,7 +71,7 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const double inside = c.ranks_per_node - 1;
   const double most = tree_rate(c, plan), threads = tree_threads(plan.protocol);
   Load data = longest({{cut.chunk / (threads * l.channel), "channels"},
-                       {cut.chunk * plan.channels / most, c.nodes == 1 ? l.gpu_name : "NIC"},
+                       {cut.chunk * plan.channels / most, c.nodes == 1 ? l.gpu_name : l.nics_name},
                        {c.nodes == 1 ? 0 : cut.chunk / l.ll_network, "messages"}});
   data.seconds *= cut.count;
   const double way = 2 * (inside * l.hop + levels * l.network_hop) + 2 * (inside + levels) * cut.chunk / l.channel +
@@ -97,7 +97,7 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const double hops = 2 * levels * c.factors.network_hop * (us * fitted::nvls_tree_hop + c.network_latency.count());
   return finished(us * c.factors.launch * fitted::launch,
                   us * c.factors.hop * fitted::nvls_start + hops + fill * filling,
-                  {bytes / rate, tree ? "NIC" : "NVLink"}, std::min(chunk, bytes), std::max(1.0, bytes / loop));
+                  {bytes / rate, tree ? nics_name(c) : "NVLink"}, std::min(chunk, bytes), std::max(1.0, bytes / loop));
 }
 
 /// One rank per node, log2 of the nodes steps with growing parts.
@@ -105,7 +105,7 @@ Run run_pat(const Communicator& c, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan, true);
   const double bytes = static_cast<double>(size.value()) * (c.ranks - 1) / c.ranks;
   const double levels = std::ceil(std::log2(c.ranks));
-  const Load data = longest({{2 * bytes / (plan.channels * l.channel), "channels"}, {bytes / l.nics, "NIC"}});
+  const Load data = longest({{2 * bytes / (plan.channels * l.channel), "channels"}, {bytes / l.nics, l.nics_name}});
   return finished(l.start, levels * l.network_hop, data, std::min(slot(c.environment, plan.protocol), bytes), 1);
 }
 
@@ -115,7 +115,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
   const Load data =
       longest({{p.threads, "channels"},
                {e.local_peers > 0 ? e.per_peer * e.local_peers / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
-               {e.remote_peers > 0 ? e.nic_bytes / e.nics : 0, "NIC"},
+               {e.remote_peers > 0 ? e.nic_bytes / e.nics : 0, nics_name(c)},
                {p.gaps, "messages"}});
   return finished(p.start, p.latency_inside + p.latency_between, data, e.per_peer, 1);
 }

@@ -208,8 +208,12 @@ Found search_inside(const System& system, const std::vector<int>& gpus) {
 
 /// NICs that are nearest to any of the GPUs, and how near.
 struct Nearest {
+  struct Gpu {
+    int gpu = 0;
+    double speed = 0, rate = 0;  ///< of the way: as NCCL counts it, by the data sheet
+  };
   PathType type = PathType::dis;
-  std::map<int, std::vector<std::pair<int, double>>> gpus;  ///< by NIC: its GPUs, and the speed of the way
+  std::map<int, std::vector<Gpu>> gpus;  ///< by NIC
 };
 Nearest nearest_nics(const System& system, const std::vector<int>& gpus) {
   Nearest out;
@@ -219,10 +223,36 @@ Nearest nearest_nics(const System& system, const std::vector<int>& gpus) {
       if (!found || found->type > out.type) continue;
       if (found->type < out.type) out.gpus.clear();
       out.type = found->type;
-      out.gpus[nic].emplace_back(gpu, found->speed);
+      out.gpus[nic].push_back({gpu, found->speed, found->rate});
     }
   }
   return out;
+}
+
+/// Of a NIC's own links together, mostly one: its slot. GPUs that are on the network themselves have none.
+double at_nic(const System& system, int nic, double System::Edge::*of) {
+  const auto device = static_cast<std::size_t>(system.first_nic + nic);
+  if (system.kinds[device] != DeviceKind::nic) return system.nic_speed;
+  double sum = 0;
+  for (const System::Edge& edge : system.edges[device]) sum += edge.*of;
+  return sum;
+}
+
+/// GB/s that each of `nics` of these moves: no more than its line rate, than its own links, or than its part of the
+/// ways to GPUs.
+double rate_of_nics(const System& system, const Nearest& near, int nics) {
+  double each = system.nic_speed;
+  std::map<int, double> ports;
+  for (const auto& [nic, ways] : near.gpus) {
+    each = std::min(each, at_nic(system, nic, &System::Edge::rate));
+    for (const Nearest::Gpu& one : ways) {
+      double& port = ports[one.gpu];
+      port = std::max(port, one.rate);
+    }
+  }
+  double together = 0;
+  for (const auto& [gpu, port] : ports) together += port;
+  return std::min(each, together / nics);
 }
 
 /// How many channels of a speed a GPU's links carry when every GPU but a channel's last sends it on.
@@ -237,14 +267,15 @@ Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const
   std::map<int, double> room;  // by GPU
   Rings out;
   for (const auto& [nic, ways] : near.gpus) {
-    for (double left = system.nic_speed; left >= speed - slack && out.count < most_channels; left -= speed) {
+    for (double left = std::min(system.nic_speed, at_nic(system, nic, &System::Edge::speed));
+         left >= speed - slack && out.count < most_channels; left -= speed) {
       int taken = -1;
       double most = -1;
-      for (const auto& [gpu, way_speed] : ways) {
-        const double has = room.emplace(gpu, way_speed).first->second;
+      for (const Nearest::Gpu& one : ways) {
+        const double has = room.emplace(one.gpu, one.speed).first->second;
         if (has > most + slack) {
           most = has;
-          taken = gpu;
+          taken = one.gpu;
         }
       }
       if (most < speed - slack) break;
@@ -280,6 +311,7 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   });
   if (best.rings.count == 0) best = {list.back(), {1, {gpus}}};
   out.nics = std::min(static_cast<int>(near.gpus.size()), best.rings.count);
+  out.nic_rate = rate_of_nics(system, near, out.nics);
   // Trees: the speed inside is raised to twice that of the NICs where the links allow it.
   double inside = best.speed;
   if (out.nvlink || gpus.size() == 1) {
@@ -301,7 +333,7 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   if (has_nvls(system, gpus)) {
     const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
     const double within = nvls_speed(system, list, heads);
-    const double of_nics = system.nic_speed * static_cast<double>(near.gpus.size()) / heads;
+    const double of_nics = out.nic_rate * static_cast<double>(near.gpus.size()) / heads;
     const double between = largest(list, std::min(of_nics, 2 * within));
     if (within > 0 && between > 0) out.nvls = nvls_graph(gpus, within, between, near.type);
   }
@@ -313,6 +345,7 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
 std::optional<Found> search(const System& system, const std::vector<int>& gpus, int nodes) {
   if (nodes > 1) return search_across(system, gpus);
   Found found = search_inside(system, gpus);
+  found.nic_rate = system.nic_speed;
   if (found.ring.channels == 0) return std::nullopt;
   return found;
 }

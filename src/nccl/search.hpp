@@ -18,7 +18,8 @@ struct Found {
   Graph ring, tree;
   std::optional<Graph> nvls;
   bool nvlink = false;
-  int nics = 0;  ///< that channels use
+  int nics = 0;         ///< that channels use
+  double nic_rate = 0;  ///< of each, GB/s: its line rate, or what PCIe carries between NICs and GPUs where that is less
 };
 
 /// Of `gpus` (numbers in the node, at least one) in one of `nodes` nodes; nothing where nothing joins them.

@@ -118,8 +118,8 @@ System system_of(const TopologySpec& spec, int compute_capability, bool nvlink) 
                                                          : rate;
     for (const auto& [a, b] : pairs) {
       const int one = from + a, other = to + b;
-      out.edges[static_cast<std::size_t>(one)].push_back({other, speed, link.kind});
-      out.edges[static_cast<std::size_t>(other)].push_back({one, speed, link.kind});
+      out.edges[static_cast<std::size_t>(one)].push_back({other, speed, rate, link.kind});
+      out.edges[static_cast<std::size_t>(other)].push_back({one, speed, rate, link.kind});
     }
   }
   return out;
@@ -144,7 +144,7 @@ std::optional<Way> way(const System& system, int from, int to) {
   }
   if (seen.count(to) == 0) return std::nullopt;
   Way out;
-  out.speed = 5000;  // of a device with itself
+  out.speed = out.rate = 5000;  // of a device with itself
   int switches = 0, cpus = 0;
   bool c2c = false;
   for (int at = to; at != from;) {
@@ -152,6 +152,7 @@ std::optional<Way> way(const System& system, int from, int to) {
     out.hops.emplace_back(step.before, at);
     out.kinds.push_back(step.by->kind);
     out.speed = std::min(out.speed, step.by->speed);
+    out.rate = std::min(out.rate, step.by->rate);
     c2c = c2c || step.by->kind == LinkKind::c2c;
     at = step.before;
     if (at == from) break;

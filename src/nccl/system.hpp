@@ -19,7 +19,7 @@ namespace collcast::nccl {
 struct System {
   struct Edge {
     int to = 0;
-    double speed = 0;
+    double speed = 0, rate = 0;  ///< rate: the data sheet's
     LinkKind kind = LinkKind::pcie;
   };
   int compute_capability = 0;
@@ -43,7 +43,7 @@ System system_of(const TopologySpec&, int compute_capability, bool nvlink);
 /// Over PCIe and sockets, the fewest hops; nothing where there is no way.
 struct Way {
   PathType type = PathType::dis;
-  double speed = 0;
+  double speed = 0, rate = 0;             ///< of the slowest hop, as NCCL counts it and by the data sheet
   std::vector<std::pair<int, int>> hops;  ///< device to device
   std::vector<LinkKind> kinds;            ///< of the hops
 };

@@ -91,7 +91,7 @@ Section table_section(const nccl::Communicator& c, const CollectiveRequest& requ
 /// Whether NICs of twice the rate would leave a run that is mostly its data's time as it is.
 bool leaves_nics_unused(const nccl::Communicator& c, const CollectiveRequest& request, const nccl::Plan& plan,
                         const nccl::Run& run) {
-  if (c.nodes == 1 || run.data < run.time() * 0.5) return false;
+  if (c.nodes == 1 || c.nics_by_pcie || run.data < run.time() * 0.5) return false;
   // What NCCL believes of trees follows the NICs through its search.
   const bool believed = plan.algorithm == nccl::Algorithm::tree || plan.algorithm == nccl::Algorithm::nvls_tree;
   if (!plan.point_to_point && believed && run.bound == "NIC") return false;

@@ -184,6 +184,40 @@ TEST_CASE("no all-reduce across nodes is faster than the NICs of a node, nor tha
   }
 }
 
+TEST_CASE("a NIC moves no more than PCIe between it and its GPUs") {
+  // 400 Gb/s are 50 GB/s; a slot of generation 4 is 31.5, of generation 3 15.75.
+  const auto at = [](const char* machine, int per_node, const char* rate) {
+    const Fabric fabric = test::built(machine, 2, {std::string("network.link.bandwidth=") + rate});
+    std::vector<Rank> ranks;
+    const int all = fabric.ranks_per_node();
+    for (int rank = 0; rank < 2 * all; ++rank)
+      if (rank % all < per_node) ranks.emplace_back(static_cast<std::uint32_t>(rank));
+    return *nccl::connect(fabric, Group::listed(std::move(ranks)), {});
+  };
+  struct Case {
+    const char* machine;
+    int per_node;
+    double gb;
+  };
+  for (const auto& [machine, per_node, gb] :
+       {Case{"dgx-a100", 8, 31.5}, {"dgx-a100", 1, 31.5}, {"aws-p4d", 8, 15.75}, {"aws-p3dn", 8, 15.75}}) {
+    INFO(machine << " " << per_node);
+    const Communicator c = at(machine, per_node, "400Gb/s"), wider = at(machine, per_node, "800Gb/s");
+    CHECK(c.nics_by_pcie);
+    CHECK(c.nic_rate.value() == Approx(gb * 1e9));
+    CHECK(wider.nic_rate == c.nic_rate);
+    CHECK(c.ring.channels * c.ring.between.value() <= c.nics * c.nic_rate.value());
+    CHECK_FALSE(at(machine, per_node, "50Gb/s").nics_by_pcie);
+    for (const CollectiveKind kind : kinds) {
+      INFO(to_string(kind));
+      const Run run = ran(c, kind, std::int64_t{1} << 32);
+      CHECK(ran(wider, kind, std::int64_t{1} << 32).time() == run.time());
+      if (kind == all_reduce) CHECK(run.time().count() >= double(std::int64_t{1} << 32) / (c.nics * gb * 1e9));
+    }
+  }
+  CHECK(ran(at("dgx-a100", 8, "400Gb/s"), CollectiveKind::alltoall, std::int64_t{1} << 32).bound == "PCIe to the NICs");
+}
+
 TEST_CASE("more bandwidth or less latency never makes a run slower") {
   const Plan plans[] = {{false, Algorithm::ring, Protocol::ll, 4, 512, {}},
                         {false, Algorithm::ring, Protocol::ll128, 16, 640, {}},

@@ -32,7 +32,8 @@ struct Communicator {
 
   // Of the machine's description, for the run.
   int nics = 0;               ///< of a node that channels use
-  Bandwidth nic_rate{};       ///< of one
+  Bandwidth nic_rate{};       ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
+  bool nics_by_pcie = false;  ///< it is PCIe's
   Seconds network_latency{};  ///< from NIC to NIC
   Bandwidth gpu_rate{};       ///< NVLink of one GPU; without NVLink 0
   NcclFactors factors{};      ///< of a calibration
