@@ -40,7 +40,8 @@ CollectiveTime by_estimate(const Fabric& fabric, CollectivePolicy policy) {
 
 CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, EngineOptions engine) {
   if (policy.library == Library::nccl) return by_nccl(fabric, std::move(policy.environment));
-  return [&fabric, policy = std::move(policy), engine](const CollectiveRequest& request) -> Result<Seconds> {
+  return [&fabric, policy = std::move(policy),
+          engine = std::move(engine)](const CollectiveRequest& request) -> Result<Seconds> {
     if (takes_no_time(request)) return Seconds(0);
     const auto choice = fastest(fabric, request, policy);
     if (!choice) return choice.errors();

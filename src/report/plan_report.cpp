@@ -147,7 +147,8 @@ void flatten(const Json& value, const std::string& path, Json& row) {
     row[path] = value;
     return;
   }
-  for (const auto& [key, item] : value.items()) flatten(item, path.empty() ? key : path + "." + key, row);
+  for (const auto& [key, item] : value.items())
+    flatten(item, path.empty() ? key : fmt::format("{}.{}", path, key), row);
 }
 
 /// Every column of the table, without a value.

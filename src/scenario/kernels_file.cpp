@@ -45,7 +45,7 @@ void fill(Reader& reader, GemmTables& out, const KernelEfficiency& kernel, const
     by_pass[row.pass].push_back({row.shape, row.time / time.total()});
   }
   if (by_pass.empty()) reader.error(where, fmt::format("{} has no products of {}", out.file, dtype));
-  for (auto& [pass, products] : by_pass) (pass ? out.of_pass[*pass] : out.any) = MeasuredGemms(std::move(products));
+  for (const auto& [pass, products] : by_pass) (pass ? out.of_pass[*pass] : out.any) = MeasuredGemms(products);
 }
 
 GemmTables read_measured(Reader& reader, const Node& node, const std::string& path, const KernelEfficiency& kernel,

@@ -288,16 +288,15 @@ class Check {
 
   void uneven() {
     const ParallelLayout& l = in_.layout;
-    if (l.schedule == PipelineSchedule::interleaved && !workload::ends_stand_for_layers(in_))
+    const bool interleaved = l.schedule == PipelineSchedule::interleaved;
+    if (interleaved && !workload::ends_stand_for_layers(in_))
       wrong({"layout.pp", "model.layers", "layout.vpp"},
             "schedule interleaved" + seen("layout.schedule") + " needs equal stages; pp " + std::to_string(l.pp) +
                 " does not divide layers " + std::to_string(in_.model.layers) + seen("model.layers") +
                 ", nor pp x vpp " + std::to_string(l.vpp) + seen("layout.vpp") +
                 " those with embedding and head as one each",
             "use pp " + nearest_divisors(in_.model.layers, l.pp));
-    else if (l.schedule == PipelineSchedule::interleaved)
-      chunks();
-    else if (workload::stage_layers(in_, 0) < 1 || workload::stage_layers(in_, l.pp - 1) < 1)
+    else if (!interleaved && (workload::stage_layers(in_, 0) < 1 || workload::stage_layers(in_, l.pp - 1) < 1))
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
                 " layers" + seen("model.layers"),

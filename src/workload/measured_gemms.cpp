@@ -125,7 +125,7 @@ struct MeasuredGemms::Table {
   }
 };
 
-MeasuredGemms::MeasuredGemms(std::vector<MeasuredGemm> measured) {
+MeasuredGemms::MeasuredGemms(const std::vector<MeasuredGemm>& measured) {
   if (measured.empty()) return;
   auto table = std::make_shared<Table>();
   for (const MeasuredGemm& gemm : measured) {

@@ -219,7 +219,7 @@ class Rounds {
  private:
   OpId put(StreamId stream, Work work, std::optional<OpId> before, const Label& label) {
     const After after{before.value_or(OpId(0))};
-    return schedule.add(stream, std::move(work), before ? std::span(&after, 1) : std::span<const After>(), label);
+    return schedule.add(stream, work, before ? std::span(&after, 1) : std::span<const After>(), label);
   }
   OpId through(const StagePlan& stage, StreamId stream, Seconds growth, const std::string& what,
                std::optional<OpId> before) {

@@ -68,7 +68,7 @@ class GlooStore : public gloo::rendezvous::Store {
 /// The unsigned type of the same width stands for signed ones: sums wrap alike, and wrapping is defined.
 template <class F>
 auto with_type(DataType type, F&& f) {
-  switch (type) {
+  switch (type) {  // NOLINT(bugprone-branch-clone): the branches differ in their types
     case DataType::int8:
     case DataType::uint8:
       return f(std::uint8_t());

@@ -96,8 +96,8 @@ class Connections {
 /// Memory and streams go with the process, which ends with its measurement.
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(const MeasurePlan& plan, NvidiaLibraries libraries, std::vector<std::pair<int, int>> rank_devices,
-                   int ranks, const ncclUniqueId& id)
+  NcclCommunicator(const MeasurePlan& plan, NvidiaLibraries libraries,
+                   const std::vector<std::pair<int, int>>& rank_devices, int ranks, const ncclUniqueId& id)
       : plan_(plan), libraries_(std::move(libraries)), ranks_(ranks) {
     for (const auto& [rank, device] : rank_devices) {
       Gpu gpu;
@@ -229,6 +229,7 @@ class NcclCommunicator final : public Communicator {
   const CudaFunctions& c() const { return libraries_.cuda; }
   const NcclFunctions& n() const { return libraries_.nccl; }
   bool alone() const { return static_cast<int>(gpus_.size()) == ranks_; }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are integers, NCCL's pointers
   static void* at(CUdeviceptr p) { return reinterpret_cast<void*>(p); }
 
   void cuda(CUresult result, const char* what) const {

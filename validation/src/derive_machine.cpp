@@ -57,7 +57,10 @@ Known known_of(const MeasuredFacts& facts, int per_node) {
 }
 
 /// Ada and the workstation cards of Blackwell came without any NVLink [their data sheets].
-bool never_has_nvlink(const Known& known) { return known.capability == 89 || known.capability == 120; }
+bool never_has_nvlink(const Known& known) {
+  constexpr std::array without{89, 120};
+  return std::find(without.begin(), without.end(), known.capability) != without.end();
+}
 
 template <class Spec>
 auto group_of(Spec& spec, std::string_view name) -> decltype(spec.devices.data()) {

@@ -34,7 +34,7 @@ struct MeasuredGemm {
 class MeasuredGemms {
  public:
   MeasuredGemms() = default;
-  explicit MeasuredGemms(std::vector<MeasuredGemm>);
+  explicit MeasuredGemms(const std::vector<MeasuredGemm>&);
 
   std::size_t size() const;
   /// What to multiply the roofline's time by; nothing for shapes beyond the measured ones by more than a factor of 2

@@ -133,6 +133,7 @@ Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
   if (const std::string racks = adapt_racks(out.machine, row); !racks.empty())
     out.remark += (out.remark.empty() ? "" : "; ") + racks;
   const int gpus = count_of(out.machine, DeviceKind::gpu);
+  if (gpus < 1) return cannot(fmt::format("'{}' has no GPUs", out.machine.name));
   out.nodes = (*row.gpus + gpus - 1) / gpus;
   return out;
 }
