@@ -1,0 +1,98 @@
+// What a simulation costs, counted: events and rates that were set, of the shapes that bench/ times. A number here
+// changes only in a commit that says why; time itself is for bench/run, whose ratios say what an event costs.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <tuple>
+
+#include "collcast/engine/engine.hpp"
+#include "engine/times.hpp"
+#include "support/dice.hpp"
+#include "support/small_fabrics.hpp"
+#include "support/small_shapes.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+/// As bench/: every link slower by a factor of 1 to 2 of its own.
+Fabric with_unequal_links(const Fabric& fabric) {
+  Dice dice(1);
+  std::vector<Link> links(fabric.links().begin(), fabric.links().end());
+  for (Link& link : links) link.bandwidth = Bandwidth(link.bandwidth.value() / dice.between(1, 2));
+  return fabric.with_links(std::move(links));
+}
+
+/// 4:1, leaves of 32 hosts under 8 spines.
+Fabric fat_tree(int hosts) {
+  LeafSpineNetwork network;
+  network.rail_optimized = false;
+  network.nodes_per_leaf = 32;
+  network.spines = 8;
+  network.oversubscription = 4;
+  network.bandwidth = gb_per_s(10);
+  return teaching_fabric(hosts, network);
+}
+
+/// A ring through the ranks in any order.
+Pattern ring_in_any_order(int size, int rounds) {
+  Pattern out = pattern_of(size, {ring_phase(size, rounds)}, Volume(1 << 20));
+  std::vector<Rank> ranks;
+  for (const int rank : Dice(1).permutation(size)) ranks.emplace_back(static_cast<std::uint32_t>(rank));
+  out.group = Group::listed(std::move(ranks));
+  return out;
+}
+
+/// Each of `senders` has ten messages of unequal sizes for one more host, one after the other.
+Schedule into_one_host(int senders) {
+  Dice dice(1);
+  Schedule schedule;
+  for (int sender = 0; sender < senders; ++sender) {
+    OpId before = schedule.add(Delay{Seconds(0)});
+    for (int message = 0; message < 10; ++message) {
+      const After after{before, Until::finished};
+      const Volume bytes(std::floor(1e6 * dice.between(0.5, 1.5)));
+      before = schedule.add(Transfer{Rank(static_cast<std::uint32_t>(sender)),
+                                     Rank(static_cast<std::uint32_t>(senders)), bytes},
+                            {&after, 1});
+    }
+  }
+  return schedule;
+}
+
+EngineCounters of_pattern(const Fabric& fabric, const Pattern& pattern, Sharing sharing) {
+  return simulate(fabric, pattern, {sharing}).value().counters;
+}
+
+void check_counters(const EngineCounters& seen, std::int64_t messages, std::int64_t events, std::int64_t rates) {
+  CHECK(seen.messages == messages);
+  CHECK(seen.events == events);
+  CHECK(seen.rate_updates == rates);
+}
+
+}  // namespace
+
+TEST_CASE("a message on a link of its own is two events, one without latency, and its rate is set nowhere") {
+  const Pattern ring = ring_all_reduce(256, Volume(256 << 20));
+  const std::int64_t messages = 2 * 255 * 256;
+  check_counters(of_pattern(ring_fabric(256, gb_per_s(10), Seconds(1e-6)), ring, Sharing::max_min), messages,
+                 2 * messages, 0);
+  check_counters(of_pattern(with_unequal_links(ring_fabric(256, gb_per_s(10), Seconds(0))), ring, Sharing::max_min),
+                 messages, messages, 0);
+}
+
+TEST_CASE("flows of one bottleneck cost as a pool, whatever their number") {
+  for (const auto& [senders, events, rates] : {std::tuple(16, 160, 160), std::tuple(256, 2559, 2559)}) {
+    INFO(senders);
+    const Fabric star = star_fabric(senders + 1, gb_per_s(10), Seconds(0));
+    check_counters(simulate(star, into_one_host(senders), {Sharing::max_min}).value().counters, senders * 10, events,
+                   rates);
+  }
+}
+
+TEST_CASE("an oversubscribed fat tree touches the flows that a change can reach") {
+  const Fabric fabric = fat_tree(256);
+  check_counters(of_pattern(fabric, ring_in_any_order(256, 8), Sharing::max_min), 256 * 8, 4967, 28545);
+  check_counters(of_pattern(fabric, ring_in_any_order(256, 8), Sharing::fifo), 256 * 8, 2048, 0);
+}
