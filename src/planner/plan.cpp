@@ -15,6 +15,7 @@
 #include <oneapi/tbb/task_arena.h>
 #include <utility>
 
+#include "collcast/base/loop_order.hpp"
 #include "planner/families.hpp"
 #include "planner/shared_prices.hpp"
 
@@ -252,14 +253,14 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
   desk.begin("simulating", count);
   std::atomic<bool> missed = false;
   std::atomic<std::size_t> next = 0;
-  tbb::parallel_for(std::size_t{0}, count, [&](std::size_t) {
-    if (desk.stopped()) {
-      missed = true;
-      return;
-    }
-    simulate(in, fabric, plan.ranked[next++]);
-    desk.step();
-  });
+  tbb::parallel_for(std::size_t{0}, count, LoopOrder([&](std::size_t) {
+                      if (desk.stopped()) {
+                        missed = true;
+                        return;
+                      }
+                      simulate(in, fabric, plan.ranked[next++]);
+                      desk.step();
+                    }));
   plan.partial = missed;
   rank(plan);
 }
@@ -286,7 +287,7 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   arena.execute([&] {
     desk.begin("layouts", static_cast<std::size_t>(layouts));
     tbb::parallel_for(std::size_t{0}, all.size(),
-                      [&](std::size_t i) { results[i] = FamilySearch(in, fabric, time, all[i]).run(desk); });
+                      LoopOrder([&](std::size_t i) { results[i] = FamilySearch(in, fabric, time, all[i]).run(desk); }));
     merge(std::move(results), plan);
     plan.pareto = pareto_of(plan.ranked);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), desk, plan);

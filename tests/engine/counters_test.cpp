@@ -53,9 +53,9 @@ Schedule into_one_host(int senders) {
     for (int message = 0; message < 10; ++message) {
       const After after{before, Until::finished};
       const Volume bytes(std::floor(1e6 * dice.between(0.5, 1.5)));
-      before = schedule.add(Transfer{Rank(static_cast<std::uint32_t>(sender)),
-                                     Rank(static_cast<std::uint32_t>(senders)), bytes},
-                            {&after, 1});
+      before = schedule.add(
+          Transfer{Rank(static_cast<std::uint32_t>(sender)), Rank(static_cast<std::uint32_t>(senders)), bytes},
+          {&after, 1});
     }
   }
   return schedule;

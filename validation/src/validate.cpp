@@ -10,6 +10,7 @@
 #include <optional>
 #include <tuple>
 
+#include "collcast/base/loop_order.hpp"
 #include "large_groups.hpp"
 
 namespace collcast {
@@ -146,13 +147,11 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
   for (const MeasuredTable& table : tables) places.push_back(machines.place(table));
   // Each table writes its own place, so the report does not depend on the threads.
   std::vector<std::optional<Result<ScoredTable>>> scored(tables.size());
-  tbb::parallel_for(
-      std::size_t{0}, tables.size(),
-      [&](std::size_t i) {
-        if (places[i]) scored[i] = score(*places[i], predict, statistic);
-        tell_of(1);
-      },
-      tbb::simple_partitioner());
+  tbb::parallel_for(std::size_t{0}, tables.size(), LoopOrder([&](std::size_t i) {
+                      if (places[i]) scored[i] = score(*places[i], predict, statistic);
+                      tell_of(1);
+                    }),
+                    tbb::simple_partitioner());
   Remarks remarks, overlay_remarks;
   std::map<std::string, ScoringMachine> used;
   for (std::size_t i = 0; i < tables.size(); ++i) {

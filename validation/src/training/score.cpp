@@ -7,6 +7,7 @@
 #include <mutex>
 #include <oneapi/tbb/parallel_for.h>
 
+#include "collcast/base/loop_order.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/search.hpp"
@@ -200,9 +201,9 @@ TrainingReport validate_training(const TrainingTables& tables, const TrainingMac
   jobs.reserve(tables.rows.size());
   for (const TrainingRow& row : tables.rows) jobs.push_back(placed(row, machines, fabrics));
   // Each job writes its own place, so the report does not depend on the threads.
-  tbb::parallel_for(std::size_t{0}, jobs.size(), [&](std::size_t i) {
-    if (jobs[i].why.empty()) forecast(jobs[i], question);
-  });
+  tbb::parallel_for(std::size_t{0}, jobs.size(), LoopOrder([&](std::size_t i) {
+                      if (jobs[i].why.empty()) forecast(jobs[i], question);
+                    }));
   std::map<std::string, ScoringMachine> used;
   for (const Job& job : jobs) {
     if (!job.why.empty()) {
