@@ -121,7 +121,8 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                         {"output_tokens", s->output_tokens},
                         {"microbatches", s->micro_batches},
                         {"precision", in.options.precision},
-                        {"kv_element_bytes", s->kv_bytes}};
+                        {"kv_element_bytes", s->kv_bytes},
+                        {"batching", to_string(s->batching)}};
     if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
   } else {
     add_training(out, in);

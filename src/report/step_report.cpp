@@ -44,6 +44,11 @@ std::string inputs_text(const StepInputs& in) {
     active = fmt::format(", {} of a token", format_count(active_parameter_count(in.model)));
   std::string out = fmt::format("{} ({} parameters{}) as {}; ", in.model.name, format_count(parameter_count(in.model)),
                                 active, degrees);
+  const bool in_flight = in.serving && in.serving->batching == Batching::continuous;
+  if (in_flight)
+    return out + fmt::format("{} in flight a replica, {} tokens in and {} out, prompts one by one between the tokens",
+                             in.serving->batch == 1 ? "1 request" : fmt::format("{} requests", in.serving->batch),
+                             in.serving->prompt_tokens, in.serving->output_tokens);
   if (const auto& s = in.serving)
     return out +
            fmt::format("{} a replica, {} tokens in and {} out, in {} of {}",
@@ -288,11 +293,23 @@ std::string by_other_method(const ServingPhase& phase, bool same_prices) {
   return same_prices ? "simulated; collectives by closed form" : "simulated, as by closed form";
 }
 
+bool in_flight(const StepReport& report) {
+  return report.inputs && report.inputs->serving && report.inputs->serving->batching == Batching::continuous;
+}
+
 Table serving_table(const StepReport& report) {
   const StepResult& r = report.result;
   const InferenceResult& s = *r.inference;
   const bool same = nccl_collectives(report);
   Table out{{}, {{"", "", Align::left}, {"", "", Align::right}, {"", "", Align::left}}, {}};
+  if (in_flight(report)) {
+    out.rows = {{"TTFT", format_seconds(s.prefill.time()), by_other_method(s.prefill, same)},
+                {"TPOT", format_seconds(s.decode.time()), by_other_method(s.decode, same)},
+                {"from prompt to last token", format_seconds(r.step), "of one request: TTFT and all further tokens"},
+                {"output tokens/s", figure_text(s.tokens_per_s), "of all replicas"},
+                {"output tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu), ""}};
+    return out;
+  }
   out.rows = {{"TTFT", format_seconds(s.prefill.time()), by_other_method(s.prefill, same)},
               {"TPOT", format_seconds(s.decode.time()), by_other_method(s.decode, same)},
               {"with the shortest context", format_seconds(s.first_token), "closed form"},
@@ -352,6 +369,12 @@ constexpr const char* not_modelled_of_serving =
     "all sequences of the batch come at once, with prompts and answers of one length; not modelled: requests that come "
     "and go, prompts in chunks beside tokens, speculative tokens, the host's scheduling and launch gaps "
     "(docs/steps.md).";
+constexpr const char* not_modelled_in_flight =
+    "requests have prompts and answers of one length, and one follows each that is done; not modelled: the burst at "
+    "the "
+    "start, requests that wait for memory, prompts and tokens in one pass, speculative tokens, the host's scheduling "
+    "and "
+    "launch gaps (docs/steps.md).";
 
 void add_serving(Page& out, const StepReport& report) {
   const InferenceResult& s = *report.result.inference;
@@ -361,7 +384,8 @@ void add_serving(Page& out, const StepReport& report) {
   out.blocks.push_back(layers_table(s));
   out.blocks.push_back(memory_table(report.result.memory));
   if (!s.prefill.collectives.empty()) {
-    out.blocks.push_back(collectives_table(report, s.prefill.collectives, "batch of prompts"));
+    out.blocks.push_back(
+        collectives_table(report, s.prefill.collectives, in_flight(report) ? "prompt" : "batch of prompts"));
     out.blocks.push_back(collectives_table(report, s.decode.collectives, "token of the batch"));
   }
   if (report.list_operations) out.blocks.push_back(serving_operations(s));
@@ -369,7 +393,8 @@ void add_serving(Page& out, const StepReport& report) {
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
-  out.blocks.push_back(Paragraph{not_modelled_of_serving, Paragraph::Tone::note});
+  out.blocks.push_back(
+      Paragraph{in_flight(report) ? not_modelled_in_flight : not_modelled_of_serving, Paragraph::Tone::note});
   for (const std::string& warning : report.result.warnings)
     out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
 }

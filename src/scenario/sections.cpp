@@ -247,6 +247,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   const bool kept =
       o.optional("kv_precision", s.kv_bytes, AsWord<double>{{"bf16", "fp16", "fp8", "fp32"}, {2, 2, 1, 4}});
   o.optional("expert_imbalance", options.expert_imbalance, AsNumber{1, 1'000});
+  o.optional("batching", s.batching, as_word<Batching>({Batching::at_once, Batching::continuous}));
   o.finish();
   if (std::int64_t{s.batch} * layout.dp > max_count)
     reader.error({reader.origins().of("inference.batch"),
@@ -259,7 +260,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
                   fmt::format("inference.batch {} x prompt_tokens {} are too many tokens", s.batch, s.prompt_tokens),
                   fmt::format("expected up to {}", most_together)});
   // As many as keep every stage busy, where the batch can be cut so.
-  if (!cut && s.batch % layout.pp == 0) s.micro_batches = layout.pp;
+  if (!cut && s.batch % layout.pp == 0 && s.batching == Batching::at_once) s.micro_batches = layout.pp;
   if (!kept && (options.precision == "fp32" || options.precision == "tf32")) s.kv_bytes = 4;
   return s;
 }

@@ -464,9 +464,24 @@ class Check {
     if (in_.options.recompute != Recompute::none || in_.options.zero > 0 || in_.options.optimizer)
       wrong({"inference"}, "recomputation, ZeRO and the optimizer have no part in inference", "leave them out");
     if (in_.options.attention != Attention::flash)
+    if (s.batching == Batching::continuous) in_flight();
       wrong({"inference"}, "inference is modelled with flash attention", "use attention: flash");
     if (!in_.model.causal)
       wrong({"model.causal"}, "a model whose attention looks ahead keeps no keys and values", "use causal: true");
+  void in_flight() {
+    const ParallelLayout& l = in_.layout;
+    const int cut = in_.serving->micro_batches;
+    if (l.pp > 1)
+      wrong({"layout.pp", "inference.batching"},
+            "pp " + std::to_string(l.pp) + " is not modelled with batching continuous" + seen("inference.batching"),
+            "use pp 1, or batching: static");
+    else if (cut > 1)
+      wrong({"inference.microbatches", "inference.batching"},
+            "microbatches " + std::to_string(cut) + " cut a batch that comes at once: not with batching continuous" +
+                seen("inference.batching"),
+            "leave it out, or use batching: static");
+  }
+
   }
 
   /// The order of work is gone through turn by turn: no more of them than a person could mean.

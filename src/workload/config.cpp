@@ -78,4 +78,15 @@ std::string_view to_string(Attention attention) {
   return {};
 }
 
+std::string_view to_string(Batching batching) {
+  switch (batching) {
+    case Batching::at_once:
+      return "static";
+    case Batching::continuous:
+      return "continuous";
+  }
+  check(false, "a known batching");
+  return {};
+}
+
 }  // namespace collcast

@@ -12,15 +12,17 @@ namespace collcast::workload {
 
 namespace {
 
-StepInputs pass_of(const StepInputs& in, int tokens, int context) {
+StepInputs pass_of(const StepInputs& in, int sequences, int tokens, int context) {
   StepInputs pass = in;
   pass.batch.sequence = tokens;
   pass.batch.context = context;
-  pass.batch.micro_batch = in.serving->batch / in.serving->micro_batches;
-  pass.batch.global_batch = in.serving->batch * in.layout.dp;
+  pass.batch.micro_batch = sequences;
+  pass.batch.global_batch = sequences * in.serving->micro_batches * in.layout.dp;
   pass.model.dropout = 0;
   return pass;
 }
+
+bool is_continuous(const StepInputs& in) { return in.serving->batching == Batching::continuous; }
 
 Seconds total(const std::vector<Seconds>& times) {
   Seconds sum{};
@@ -300,21 +302,25 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, std::o
   const Tokens tokens = tokens_of(in, p);
   const ServingTimes prompts = times_of(p.prompts, {});
   const int micro_batches = in.serving->micro_batches, further = in.serving->output_tokens - 1;
+  const PromptShares share = prompt_shares(*in.serving);
+  const Seconds prompt = run ? run->prompts : prompts_time(prompts), token = run ? run->tokens : tokens.mean;
   if (!run) {
-    served.prefill.estimate = prompts_time(prompts);
-    served.decode.estimate = tokens.mean;
-    served.first_token = tokens.first;
-    served.last_token = tokens.last;
+    served.prefill.estimate = share.in_ttft * prompt;
+    served.decode.estimate = token + share.in_tpot * prompt;
+    served.first_token = tokens.first + share.in_tpot * prompt;
+    served.last_token = tokens.last + share.in_tpot * prompt;
+    if (is_continuous(in)) served.first_token = served.last_token = served.decode.estimate;
   } else {
-    served.prefill.simulate = run->prompts;
-    served.decode.simulate = run->tokens;
+    served.prefill.simulate = share.in_ttft * prompt;
+    served.decode.simulate = token + share.in_tpot * prompt;
   }
   const std::size_t stage = busiest(in, p, tokens.growth);
   result.stage.stage = static_cast<int>(stage);
-  served.prefill.breakdown = breakdown_of(p.prompts.stages[stage], micro_batches, {}, served.prefill.time(),
-                                          prompts_time(prompts) - prompts_time(without_messages(prompts)));
-  served.decode.breakdown =
-      breakdown_of(p.tokens.stages[stage], micro_batches, tokens.growth, served.decode.time(), tokens.messages);
+  const Breakdown of_prompt = breakdown_of(p.prompts.stages[stage], micro_batches, {}, prompt,
+                                           prompts_time(prompts) - prompts_time(without_messages(prompts)));
+  const Breakdown of_token = breakdown_of(p.tokens.stages[stage], micro_batches, tokens.growth, token, tokens.messages);
+  served.prefill.breakdown = sum_of({}, of_prompt, share.in_ttft);
+  served.decode.breakdown = sum_of(of_token, of_prompt, share.in_tpot);
   result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, further);
   add_layer(served.prefill, p.prompts.stages[stage], prompt_pass(in));
   add_layer(served.decode, p.tokens.stages[stage], token_pass(in, in.serving->prompt_tokens));
@@ -345,8 +351,19 @@ std::vector<std::string> serving_warnings(const StepInputs& in, const MemoryUse&
 
 }  // namespace
 
-StepInputs prompt_pass(const StepInputs& in) { return pass_of(in, in.serving->prompt_tokens, 0); }
-StepInputs token_pass(const StepInputs& in, int context) { return pass_of(in, 1, context); }
+StepInputs prompt_pass(const StepInputs& in) {
+  const Serving& s = *in.serving;
+  return pass_of(in, is_continuous(in) ? 1 : s.batch / s.micro_batches, s.prompt_tokens, 0);
+}
+StepInputs token_pass(const StepInputs& in, int context) {
+  return pass_of(in, in.serving->batch / in.serving->micro_batches, 1, context);
+}
+
+PromptShares prompt_shares(const Serving& s) {
+  if (s.batching == Batching::at_once) return {};
+  const double others = s.batch - 1, rounds = s.output_tokens - 1, before = others / (2 * rounds);
+  return {1 + before, (others - before) / rounds};
+}
 
 Seconds prompts_time(const ServingTimes& t) {
   return total(t.stage) + total(t.transfer) + (t.micro_batches - 1) * slowest_of(t);
@@ -379,8 +396,8 @@ Needs needs(const StepInputs& in, int stage) {
   }
   const LatentAttention& latent = in.model.latent;
   const double of_token = latent.kv_rank > 0 ? latent.kv_rank + latent.rope : share.key + share.value;
-  out.kept =
-      in.serving->kv_bytes * of_token * in.serving->batch * in.serving->context() * static_cast<double>(layers.size());
+  out.kept = in.serving->kv_bytes * of_token * in.serving->batch * in.serving->kept_tokens() *
+             static_cast<double>(layers.size());
   const double widths = in.model.gated_mlp ? 2 : 1;
   double widest = std::max(share.query + share.key + share.value, widths * share.ffn) * share.tokens;
   if (std::any_of(layers.begin(), layers.end(), [&](const StageLayer& l) { return has_experts(in.model, l.number); }))
@@ -445,7 +462,8 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
     result.simulate = result.step = served.prefill.time() + further * served.decode.time();
   }
   const double sequences = static_cast<double>(in.serving->batch) * in.layout.dp;
-  served.tokens_per_s = sequences / served.decode.time().count();
+  served.tokens_per_s = is_continuous(in) ? sequences * in.serving->output_tokens / result.step.count()
+                                          : sequences / served.decode.time().count();
   result.tokens_per_s_per_gpu = sequences * in.serving->output_tokens / (result.step.count() * in.layout.world());
   for (ServingPhase* phase : {&served.prefill, &served.decode})
     if (Diagnostics wrong = name_algorithms(phase->collectives, fabric, policy); !wrong.empty()) return wrong;

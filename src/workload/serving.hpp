@@ -17,8 +17,20 @@
 //                + h)/t), g = 2 gated or 1
 //   buffers      a message received and one sent; logits w b V
 // All sequences of a batch have prompts and answers of one length and come at once; replicas serve a batch each. Left
-// out: requests that come and go, chunks of prompts beside tokens, speculative tokens, the host's scheduling, tables of
-// pages of the cache.
+// out: chunks of prompts beside tokens, speculative tokens, the host's scheduling, tables of pages of the cache.
+//
+// Continuous batching (Yu et al. 2022, Orca: scheduling by iteration) has C requests of a replica in flight. One that
+// has its last token makes place for the next, whose prompt passes before the next iteration, alone, in P; then an
+// iteration gives each of the C a token, in D: the time of a token above with a batch of C, mean over the context, as
+// requests are anywhere in their answers. So nobody sits out an iteration, and a request is in K = n - 1 of them: its
+// place in the batch turns every K iterations. The C - 1 others enter at one of these K turns each, whichever is as
+// likely:
+//   TTFT = (1 + (C - 1)/(2K)) P          of the (C - 1)/K others that enter at its own turn half come before it
+//   TPOT = D + ((C - 1)(1 - 1/(2K))/K) P the prompts of all the others fall between its tokens
+//   TTFT + K TPOT = C P + K D            work is conserved: replicas give C n tokens in that (Little's law)
+// The cache is that of requests in the middle of their answers. Left out besides: a burst at the start (C at once wait
+// (C + 1)/2 P on the mean), requests that wait for memory, several prompts in a pass, prompts and tokens in one pass
+// (an iteration that reads its weights once for both), stages of a pipeline.
 #pragma once
 
 #include "collcast/workload/step.hpp"
@@ -29,6 +41,13 @@ namespace collcast::workload {
 /// What passes the model at once: the prompts of a micro-batch, or a token of each of its sequences behind `context`.
 StepInputs prompt_pass(const StepInputs&);
 StepInputs token_pass(const StepInputs&, int context);
+
+/// How many times that of all prompts (continuous batching: of one) a request waits for prompts.
+struct PromptShares {
+  double in_ttft = 1;  ///< until its first token
+  double in_tpot = 0;  ///< between one of its tokens and the next
+};
+PromptShares prompt_shares(const Serving&);
 
 /// Of one micro-batch on each stage, and between them.
 struct ServingTimes {

@@ -169,6 +169,7 @@ inference:
   precision: fp16
   kv_precision: fp8
   expert_imbalance: 1.2
+  batching: static
 gates:
   ttft_s: {max: 1s}
   tpot_s: {max: 100ms}

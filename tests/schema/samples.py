@@ -64,7 +64,7 @@ SCENARIOS["served"] = {
     "name": "served", "layout": {"tp": 2, "pp": 2, "dp": 2, "ep": 1, "etp": 2, "order": "tp-pp-dp",
                                  "sequence_parallel": True, "uneven_stages": True},
     "inference": {"batch": 8, "prompt_tokens": 512, "output_tokens": 16, "microbatches": 2, "precision": "fp16",
-                  "kv_precision": "fp8", "expert_imbalance": 1.5},
+                  "kv_precision": "fp8", "expert_imbalance": 1.5, "batching": "static"},
     "gates": {"step_s": {"max": "20s"}, "ttft_s": {"max": "1s"}, "tpot_s": {"max": "1s"},
               "tokens_per_s": {"min": "1tokens/s"}},
 }

@@ -200,6 +200,102 @@ TEST_CASE("closed form and simulation agree whatever the layout, the batch and t
   }
 }
 
+namespace {
+
+/// A server that schedules by iteration, request by request: who is done at the end of one is followed by another,
+/// whose prompt takes 1 before the next iteration, one after the other; an iteration takes `token`.
+struct Server {
+  double ttft = 0, tpot = 0;  ///< means over one request of each place
+
+  Server(int requests, int iterations, double token, std::mt19937& random) {
+    const std::size_t places = static_cast<std::size_t>(requests);
+    std::vector<int> left(places);
+    std::vector<double> done(places), first(places);
+    std::vector<bool> counts(places);
+    // Anywhere in their answers.
+    for (int& n : left) n = 1 + static_cast<int>(random() % static_cast<unsigned>(iterations));
+    double clock = 0;
+    for (int turn = 0; turn < 3 * iterations; ++turn) {
+      std::vector<std::size_t> waiting;
+      for (std::size_t i = 0; i < places; ++i)
+        if (left[i] == 0) waiting.push_back(i);
+      std::shuffle(waiting.begin(), waiting.end(), random);
+      for (const std::size_t i : waiting) {
+        clock += 1;
+        first[i] = clock;
+        left[i] = iterations;
+        counts[i] = turn >= iterations && turn < 2 * iterations;
+        if (counts[i]) ttft += (clock - done[i]) / requests;
+      }
+      clock += token;
+      for (std::size_t i = 0; i < places; ++i) {
+        if (--left[i] > 0) continue;
+        if (counts[i]) tpot += (clock - first[i]) / iterations / requests;
+        counts[i] = false;
+        done[i] = clock;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("requests in flight wait for prompts as a scheduler that is run request by request has them wait") {
+  std::mt19937 random(20261124);
+  for (const auto& [requests, output] :
+       {std::pair{1, 2}, {1, 50}, {2, 2}, {2, 17}, {8, 33}, {64, 2}, {64, 129}, {128, 33}}) {
+    const int iterations = output - 1;
+    const workload::PromptShares law = workload::prompt_shares({requests, 100, output, 1, 2, Batching::continuous});
+    constexpr double token = 0.25;
+    double ttft = 0, tpot = 0;
+    constexpr int runs = 2000;
+    for (int i = 0; i < runs; ++i) {
+      const Server server(requests, iterations, token, random);
+      // Work is conserved, whatever the order: a cycle has every prompt and K iterations in it.
+      REQUIRE(server.ttft + iterations * server.tpot == Approx(requests + iterations * token).epsilon(1e-9));
+      ttft += server.ttft / runs;
+      tpot += server.tpot / runs;
+    }
+    INFO(requests << " requests, " << output << " tokens");
+    CHECK(ttft == Approx(law.in_ttft).epsilon(0.01));
+    CHECK(tpot == Approx(token + law.in_tpot).epsilon(0.01));
+    CHECK(law.in_ttft + iterations * law.in_tpot == Approx(requests).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a server of requests in flight has a prompt's time alone and a token's of all of them in it") {
+  const StepInputs fixed = served(small_model(), layout(2, 1, 2), {16, 512, 33, 1, 2});
+  StepInputs flowing = fixed, alone = fixed;
+  flowing.serving->batching = Batching::continuous;
+  alone.serving->batch = 1;
+  const StepResult together = forecast(fixed, nodes()), one = forecast(alone, nodes()), r = forecast(flowing, nodes());
+  const double prompt = one.inference->prefill.time().count(), token = together.inference->decode.time().count();
+  // 15 others, 32 turns: 15/64 of a prompt before it; 15 - 15/64 of them over 32 tokens.
+  CHECK(r.inference->prefill.time().count() == Approx((1 + 15.0 / 64) * prompt));
+  CHECK(r.inference->decode.time().count() == Approx(token + (15 - 15.0 / 64) / 32 * prompt));
+  CHECK(r.step.count() == Approx(16 * prompt + 32 * token));
+  CHECK(r.inference->tokens_per_s == Approx(2 * 16 * 33 / r.step.count()));
+  for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode})
+    CHECK(phase->breakdown.total().count() == Approx(phase->time().count()).epsilon(1e-9));
+  // 8 layers, 4 KV heads of a rank; 512 + 33/2 tokens on the mean.
+  CHECK(r.memory.kv_cache.value() == Approx(8 * 2 * 4 * 64 * 16 * 528.5 * 2));
+  CHECK(r.memory.activations == one.memory.activations);
+}
+
+TEST_CASE("a single request in flight is a batch of one") {
+  StepInputs in = served(small_model(), layout(2, 1, 1), {1, 64, 9, 1, 2});
+  const StepResult fixed = forecast(in, nodes());
+  in.serving->batching = Batching::continuous;
+  const StepResult flowing = forecast(in, nodes());
+  CHECK(flowing.inference->prefill.time() == fixed.inference->prefill.time());
+  CHECK(flowing.inference->decode.time() == fixed.inference->decode.time());
+  in.layout.pp = 2;
+  CHECK(wrong(in).find("pp 2 is not modelled with batching continuous") != std::string::npos);
+  in.layout.pp = 1;
+  in.serving = {4, 64, 9, 2, 2, Batching::continuous};
+  CHECK(wrong(in).find("microbatches 2 cut a batch") != std::string::npos);
+}
+
 TEST_CASE("half the bytes of keys and values are half of the cache, and no slower") {
   Serving s{8, 2000, 16, 1, 2};
   const StepResult two = forecast(served(small_model(), layout(2, 1, 1), s), nodes(), Method::estimate);

@@ -118,15 +118,24 @@ struct Batch {
   int micro_batches(const ParallelLayout& l) const { return global_batch / (micro_batch * l.dp); }
 };
 
-/// Inference instead of training: the prompts of a batch pass the model together, then its tokens one after the other.
+/// A batch whose prompts come at once, or requests in flight, each followed by the next when it has its last token.
+enum class Batching { at_once, continuous };
+std::string_view to_string(Batching);
+
+/// Inference instead of training: the prompts of a batch pass the model together, then its tokens one after the other;
+/// or prompts pass one by one between the tokens of the requests in flight.
 struct Serving {
-  int batch = 1;          ///< sequences that a replica serves together
+  int batch = 1;          ///< sequences that a replica serves together: in flight, with continuous batching
   int prompt_tokens = 0;  ///< of each sequence
   int output_tokens = 0;  ///< of each sequence; the first of them comes with the prompt
   int micro_batches = 1;  ///< that the batch is cut into, to keep the stages of a pipeline busy
   double kv_bytes = 2;    ///< of an element of the kept keys and values
-  /// Tokens of a sequence whose keys and values are kept in the end: the last one is no more attended to.
-  int context() const { return prompt_tokens + output_tokens - 1; }
+  Batching batching = Batching::at_once;
+  /// Tokens of a sequence whose keys and values are kept: in the end, as the last one is no more attended to; of
+  /// requests in flight, which are anywhere in their answers, the mean.
+  double kept_tokens() const {
+    return batching == Batching::continuous ? prompt_tokens + output_tokens / 2.0 : prompt_tokens + output_tokens - 1.0;
+  }
 };
 
 struct TrainingOptions {
