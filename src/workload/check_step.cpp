@@ -185,11 +185,23 @@ class Check {
 
   static std::string number(double value) { return format_count(value); }
 
+  /// Ranks that all have the same tokens have every expert between them.
+  void replicated_experts() {
+    const ParallelLayout& l = in_.layout;
+    if (l.ep * l.expert_tp() != l.tp)
+      wrong({"layout.ep", "layout.etp", "layout.tp"},
+            "ep " + std::to_string(l.ep) + " x expert tp " + std::to_string(l.expert_tp()) + " is not tp " +
+                std::to_string(l.tp) + seen("layout.tp") + ", whose ranks have the same tokens",
+            "use ep " + std::to_string(std::max(1, l.tp / l.expert_tp())) + ", or etp, so that it is");
+  }
+
   void experts() {
     const TransformerConfig& m = in_.model;
     const ParallelLayout& l = in_.layout;
     if (m.experts.count == 0) return;
-    if (l.tp > 1 && !l.sequence_parallel)
+    if (workload::replicates_tokens(in_))
+      replicated_experts();
+    else if (l.tp > 1 && !l.sequence_parallel)
       wrong({"layout.sequence_parallel", "layout.tp"},
             "experts with tp " + std::to_string(l.tp) + seen("layout.tp") + " need sequence parallelism",
             "use sequence_parallel: true, as Megatron does, or tp 1");
@@ -452,22 +464,10 @@ class Check {
                 std::to_string(s.output_tokens) + seen("inference.output_tokens") + " are more than the model's " +
                 std::to_string(in_.model.learned_positions) + " learned positions" + seen("model.learned_positions"),
             "use " + std::to_string(in_.model.learned_positions) + " together or less");
+    if (s.batching == Batching::continuous) in_flight();
     not_of_serving();
   }
 
-  /// What only training has.
-  void not_of_serving() {
-    const ParallelLayout& l = in_.layout;
-    if (l.cp > 1) wrong({"layout.cp"}, "cp " + std::to_string(l.cp) + " is not modelled for inference", "use cp 1");
-    if (l.vpp > 1 || l.schedule != PipelineSchedule::one_f_one_b)
-      wrong({"layout.schedule"}, "a schedule of backward passes has no effect on inference", "leave it out");
-    if (in_.options.recompute != Recompute::none || in_.options.zero > 0 || in_.options.optimizer)
-      wrong({"inference"}, "recomputation, ZeRO and the optimizer have no part in inference", "leave them out");
-    if (in_.options.attention != Attention::flash)
-    if (s.batching == Batching::continuous) in_flight();
-      wrong({"inference"}, "inference is modelled with flash attention", "use attention: flash");
-    if (!in_.model.causal)
-      wrong({"model.causal"}, "a model whose attention looks ahead keeps no keys and values", "use causal: true");
   void in_flight() {
     const ParallelLayout& l = in_.layout;
     const int cut = in_.serving->micro_batches;
@@ -482,6 +482,18 @@ class Check {
             "leave it out, or use batching: static");
   }
 
+  /// What only training has.
+  void not_of_serving() {
+    const ParallelLayout& l = in_.layout;
+    if (l.cp > 1) wrong({"layout.cp"}, "cp " + std::to_string(l.cp) + " is not modelled for inference", "use cp 1");
+    if (l.vpp > 1 || l.schedule != PipelineSchedule::one_f_one_b)
+      wrong({"layout.schedule"}, "a schedule of backward passes has no effect on inference", "leave it out");
+    if (in_.options.recompute != Recompute::none || in_.options.zero > 0 || in_.options.optimizer)
+      wrong({"inference"}, "recomputation, ZeRO and the optimizer have no part in inference", "leave them out");
+    if (in_.options.attention != Attention::flash)
+      wrong({"inference"}, "inference is modelled with flash attention", "use attention: flash");
+    if (!in_.model.causal)
+      wrong({"model.causal"}, "a model whose attention looks ahead keeps no keys and values", "use causal: true");
   }
 
   /// The order of work is gone through turn by turn: no more of them than a person could mean.

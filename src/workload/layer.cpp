@@ -21,9 +21,11 @@
 //                      and the rate of one GEMM of all rows (SimuMax's measured ones, B200, 160 and 80 matrices of 5120
 //                      x 3072 and 24640 rows: 1.73 and 0.89 ms; so counted 1.69 and 0.89)
 //   shared experts     an MLP of all T tokens, with TP's gather and scatter; its gate is left out
-// load: expert_load, of the busiest rank, whom the others wait for. Left out: hiding of these exchanges, tokens sent
-// once to a node for several of its experts, loss of balance among the experts of one rank, the losses that keep the
-// balance.
+// A server without sequence parallelism has all T tokens on every TP rank: no exchange, T K/e x load rows of a rank's
+// E/e experts of width f_e/t_e (e t_e = t), and TP's all-reduce of w T h sums up the shared and the other experts at
+// once. load: expert_load, of the busiest rank, whom the others wait for. Left out: hiding of these exchanges, tokens
+// sent once to a node for several of its experts, loss of balance among the experts of one rank, the losses that keep
+// the balance.
 //
 // Attention between its projections: attention_core.cpp. Sources: Korthikanti et al. 2022, Megatron-LM's fused kernels,
 // Dao et al. 2022. Left out: launch gaps, transposes, casts.
@@ -257,7 +259,25 @@ class Layer {
             segment("experts combine", {}, all_to_all())};
   }
 
+  /// Of a server's ranks that have the same tokens: no exchange, and one sum of what all experts give.
+  std::vector<Segment> replicated_experts(Category category) const {
+    const bool shared = share_.shared > 0;
+    Operations ops;
+    if (shared)
+      ops = {linear_.forward(up_), activation_forward("shared activation", share_.tokens, share_.shared),
+             linear_.forward(down_)};
+    extend(ops, {router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count),
+                 permutation("permute"), grouped(expert_up_),
+                 activation_forward("experts activation", share_.taken, share_.expert), grouped(expert_down_),
+                 permutation("unpermute")});
+    if (shared) ops.push_back(memory("shared experts sum", 3 * w_ * per_row()));
+    return {{"mlp norm", category, {residual_forward("attention residual"), norm_forward("mlp norm")}, std::nullopt},
+            {"experts", category, ops, tp_.reduce},
+            {"residual", category, {residual_forward("mlp residual")}, std::nullopt}};
+  }
+
   std::vector<Segment> experts_forward(Category category) const {
+    if (replicates_tokens(in_)) return replicated_experts(category);
     const bool shared = share_.shared > 0;
     std::vector<Segment> all{{"mlp norm",
                               category,

@@ -114,6 +114,9 @@ bool stages_differ(const StepInputs& in) {
   return in.layout.uneven_stages || (with_experts > 0 && with_experts < in.model.layers);
 }
 
+bool replicates_tokens(const StepInputs& in) {
+  return in.serving && in.model.experts.count > 0 && in.layout.tp > 1 && !in.layout.sequence_parallel;
+}
 bool has_embedding(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == 0; }
 bool has_head(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == in.layout.pp - 1; }
 

@@ -31,6 +31,10 @@ struct RankParameters {
   double total() const { return sharded + replicated + experts; }
 };
 
+/// A server whose TP ranks all have every token where the experts are: each computes what its own experts, or its part
+/// of each, make of them, and one all-reduce sums that up.
+bool replicates_tokens(const StepInputs&);
+
 /// Of a layer with an MLP, and with experts.
 RankParameters layer_parameters(const TransformerConfig&, int tp);
 RankParameters expert_layer_parameters(const TransformerConfig&, const ParallelLayout&);

@@ -26,8 +26,13 @@ Share::Share(const StepInputs& in) {
   of_values = static_cast<double>(m.value_dim()) / m.key_dim();
   if (m.experts.count == 0) return;
   const double etp = in.layout.expert_tp();
-  sent = rows * m.experts.top_k;
-  taken = sent * etp * expert_load(in.options, in.layout);
+  if (replicates_tokens(in)) {
+    sent = tokens * m.experts.top_k / in.layout.ep * expert_load(in.options, in.layout);
+    taken = sent;
+  } else {
+    sent = rows * m.experts.top_k;
+    taken = sent * etp * expert_load(in.options, in.layout);
+  }
   shared = m.experts.shared_ffn / t;
   expert = m.experts.ffn / etp;
   local_experts = static_cast<double>(m.experts.count) / in.layout.ep;

@@ -296,6 +296,39 @@ TEST_CASE("a single request in flight is a batch of one") {
   CHECK(wrong(in).find("microbatches 2 cut a batch") != std::string::npos);
 }
 
+TEST_CASE("experts of ranks that have the same tokens exchange nothing but one sum") {
+  TransformerConfig m = small_model();
+  m.experts = {8, 2, 1024, 512};
+  const auto layer = [&](int ep, int etp) {
+    ParallelLayout l = layout(4, 1, 1);
+    l.order = RankOrder::tp_cp_ep_dp_pp;
+    l.ep = ep;
+    l.etp = etp;
+    return forecast(served(m, l, {16, 64, 4, 1, 2}), nodes());
+  };
+  for (const auto& [ep, etp] : {std::pair{1, 4}, {4, 1}, {2, 2}}) {
+    const StepResult r = layer(ep, etp);
+    const auto& ops = r.inference->prefill.operations;
+    // 16 x 64 rows go to 2 experts each, a quarter of the work here: whole experts of a quarter of the rows, or a
+    // quarter of every expert. Up and gate are 2 x 1024 wide.
+    CHECK(named(ops, "experts up+gate").flops.value() == Approx(2.0 * 16 * 64 * 2 * 1024 * 2 * 1024 / 4));
+    CHECK(named(ops, "shared up+gate").flops.value() == Approx(2.0 * 16 * 64 * 1024 * 2 * 512 / 4));
+    for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode})
+      for (const CollectiveCost& c : phase->collectives) {
+        CHECK(c.dimension == Dimension::tp);
+        // Two sums in each of 8 layers and the embedding's.
+        if (c.request.kind == CollectiveKind::all_reduce) CHECK(c.count == 17);
+      }
+    CHECK(r.inference->decode.simulate->count() == Approx(r.inference->decode.estimate.count()).epsilon(1e-3));
+    CHECK(r.memory.parameters == layer(1, 4).memory.parameters);
+  }
+  ParallelLayout apart = layout(4, 1, 1);
+  apart.order = RankOrder::tp_cp_ep_dp_pp;
+  apart.ep = 2;
+  apart.etp = 1;
+  CHECK(wrong(served(m, apart, {16, 64, 4, 1, 2})).find("ep 2 x expert tp 1 is not tp 4") != std::string::npos);
+}
+
 TEST_CASE("half the bytes of keys and values are half of the cache, and no slower") {
   Serving s{8, 2000, 16, 1, 2};
   const StepResult two = forecast(served(small_model(), layout(2, 1, 1), s), nodes(), Method::estimate);
