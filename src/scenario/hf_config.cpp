@@ -1,11 +1,11 @@
 // Hugging Face config.json -> TransformerConfig.
 //
 // The Llama family (Llama, Mistral, Qwen2, Qwen3) shares one set of keys, to which mixtures of experts (Mixtral,
-// Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2 and GPT-NeoX have their own.
+// MiniMax-M2, gpt-oss, Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2 and GPT-NeoX have their own.
 // Defaults are those of the transformers library, because config.json leaves them out. Other keys are not
 // looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out: sliding
 // windows, Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms, DeepSeek-V3's biases of the router and
-// its layers that predict a second token.
+// its layers that predict a second token, gpt-oss' biases.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,6 +63,13 @@ TransformerConfig read_mixtral(Object& o) {
   o.required("num_experts_per_tok", m.experts.top_k, AsCount{});
   m.experts.ffn = m.ffn;
   return m;
+}
+
+/// As Mixtral; heads have a size of their own (MiniMax-M2, gpt-oss).
+TransformerConfig read_mixtral_with_heads(Object& o) {
+  int stated = 0;
+  o.required("head_dim", stated, AsCount{});
+  return read_mixtral(o);
 }
 
 void read_qwen_experts(Object& o, Experts& e) {
@@ -183,6 +190,8 @@ std::vector<Architecture> supported() {
           {"Qwen2ForCausalLM", "qwen2", read_mistral},
           {"Qwen3ForCausalLM", "qwen3", read_qwen3},
           {"MixtralForCausalLM", "mixtral", read_mixtral},
+          {"MiniMaxM2ForCausalLM", "minimax_m2", read_mixtral_with_heads},
+          {"GptOssForCausalLM", "gpt_oss", read_mixtral_with_heads},
           {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe},
           {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe},
           {"DeepseekV2ForCausalLM", "deepseek_v2", read_deepseek},

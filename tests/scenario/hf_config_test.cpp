@@ -246,7 +246,7 @@ TEST_CASE("another architecture is named, with what is supported and what is mis
   CHECK(to_text(m.errors()) ==
         "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
         "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
-        "MixtralForCausalLM, "
+        "MixtralForCausalLM, MiniMaxM2ForCausalLM, GptOssForCausalLM, "
         "Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, DeepseekV2ForCausalLM, DeepseekV3ForCausalLM, GPT2LMHeadModel, "
         "GPTNeoXForCausalLM; of the fields of a dense transformer it lacks: num_hidden_layers, num_attention_heads, "
         "intermediate_size\n");

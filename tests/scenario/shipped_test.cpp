@@ -206,6 +206,16 @@ TEST_CASE("shipped models have their public dimensions") {
          big.vocab == 128256));
   const TransformerConfig small = config("llama3-8b");
   CHECK((small.layers == 32 && small.hidden == 4096 && small.heads == 32 && small.kv_heads == 8 && small.ffn == 14336));
+  // Parameters as published: 32.8 billion; 1.03 trillion, and 32.6 billion that a token passes; 229 and 10; 116.8
+  // and 5.1 billion. What a token passes has the embedding in it here: 0.6 billion more of the last two.
+  const auto billions = [](double count) { return Approx(count * 1e9).epsilon(0.01); };
+  CHECK(parameter_count(config("qwen3-32b")) == billions(32.8));
+  CHECK(parameter_count(config("kimi-k2")) == billions(1'027));
+  CHECK(active_parameter_count(config("kimi-k2")) == Approx(32.9e9).epsilon(0.03));
+  CHECK(parameter_count(config("minimax-m2")) == billions(228.7));
+  CHECK(active_parameter_count(config("minimax-m2")) == Approx(11.0e9).epsilon(0.01));
+  CHECK(parameter_count(config("gpt-oss-120b")) == billions(116.8));
+  CHECK(active_parameter_count(config("gpt-oss-120b")) == Approx(5.71e9).epsilon(0.01));
   const TransformerConfig gpt2 = config("gpt2");
   CHECK((gpt2.name == "gpt2" && gpt2.layers == 12 && gpt2.hidden == 768 && gpt2.ffn == 3072 &&
          gpt2.learned_positions == 1024));
