@@ -14,7 +14,8 @@ SearchPath data_search_path(const std::optional<std::string>& collcast_data, con
   return {{(data / "topologies").string()},
           {(data / "scenarios").string()},
           {(data / "validation" / "data" / "nccl-tests").string()},
-          {(data / "validation" / "data" / "training").string()}};
+          {(data / "validation" / "data" / "training").string()},
+          {(data / "validation" / "data" / "inference").string()}};
 }
 
 std::string own_executable() {

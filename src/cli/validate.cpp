@@ -13,6 +13,7 @@
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/validate_inference.hpp"
 #include "cli/validate_kernels.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/validate_training.hpp"
@@ -30,7 +31,7 @@ struct Args {
   NcclFileArgs files;
   std::string overlay;
   bool leave_one_out = false;
-  std::vector<std::string> training, kernels;
+  std::vector<std::string> training, kernels, inference;
   std::vector<std::string> budgets;
   OutputOptions output;
 };
@@ -233,6 +234,24 @@ Exit run_of_kernels(const Args& args, bool training, const Session& session) {
   return run_validate_kernels({std::move(paths), args.budgets, args.measured.machine, args.output}, session);
 }
 
+/// The closed form is a server's only one.
+Diagnostics misfits_of_inference(const Args& args, bool training, bool kernels) {
+  Diagnostics out = misfits_beside("--inference", args);
+  append(out,
+         no_effect_beside("--inference",
+                          {{"--training", training}, {"--kernels", kernels}, {"--method", args.method != "estimate"}}));
+  return out;
+}
+
+Exit run_of_inference(const Args& args, bool training, bool kernels, const Session& session) {
+  if (const Diagnostics wrong = misfits_of_inference(args, training, kernels); !wrong.empty())
+    return refuse(session, wrong);
+  std::vector<std::string> paths = args.inference;
+  std::erase(paths, std::string());
+  return run_validate_inference(
+      {std::move(paths), args.library, args.env, args.budgets, args.measured.machine, args.output}, session);
+}
+
 Exit run_of_training(const Args& args, const Session& session) {
   if (const Diagnostics wrong = misfits_beside("--training", args); !wrong.empty()) return refuse(session, wrong);
   std::vector<std::string> paths = args.training;
@@ -258,6 +277,11 @@ Command add_validate(CLI::App& parent) {
       ->type_name("DIR|FILE...")
       ->expected(0, -1)
       ->group("Measured");
+  app.add_option("--inference", args->inference,
+                 "servers of language models instead of tables: CSV files, folders of them (default: the shipped one)")
+      ->type_name("DIR|FILE...")
+      ->expected(0, -1)
+      ->group("Measured");
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
     app.add_option(name, value, text)->type_name(type)->group("Model");
   };
@@ -275,7 +299,7 @@ Command add_validate(CLI::App& parent) {
   app.add_option("--budget", args->budgets,
                  "exit 1 if the median error of healthy tables is above: large=8%, all_reduce.small=30%; of training "
                  "steps by tier: A=10%, dgxc.A=20%, calibrated.A=5%, memory.all=3%; of products by precision: bf16=5%, "
-                 "h100_sxm.fp8=4% (repeatable)")
+                 "h100_sxm.fp8=4%; of servers by figure: tpot.all=30%, ttft.vllm=50% (repeatable)")
       ->type_name("BAND=PERCENT")
       ->allow_extra_args(false)
       ->group("Gate");
@@ -297,12 +321,15 @@ Command add_validate(CLI::App& parent) {
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
       "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml\n"
       "  collcast validate --training --budget A=10% --format csv --output steps.csv\n"
-      "  collcast validate --kernels --budget all=4%");
+      "  collcast validate --kernels --budget all=4%\n"
+      "  collcast validate --inference --budget tpot.all=40%");
   const CLI::Option* training = app.get_option("--training");
   const CLI::Option* kernels = app.get_option("--kernels");
-  return [args, training, kernels](const Session& session) {
+  const CLI::Option* inference = app.get_option("--inference");
+  return [args, training, kernels, inference](const Session& session) {
     args->measured.machine.overlay = args->overlay;
     args->measured.machine.outputs = {args->output.file};
+    if (inference->count() > 0) return run_of_inference(*args, training->count() > 0, kernels->count() > 0, session);
     if (kernels->count() > 0) return run_of_kernels(*args, training->count() > 0, session);
     if (training->count() > 0) return run_of_training(*args, session);
     return run_validate(*args, session);

@@ -105,5 +105,6 @@ TEST_CASE("data is beside the executable's folder unless COLLCAST_DATA says othe
   CHECK(data_search_path(std::nullopt, "/opt/x/bin/collcast").topologies.at(0) == "/opt/x/share/collcast/topologies");
   CHECK(data_search_path("/d", "/opt/x/bin/collcast").scenarios.at(0) == "/d/scenarios");
   CHECK(data_search_path("/d", "/opt/x/bin/collcast").training.at(0) == "/d/validation/data/training");
+  CHECK(data_search_path("/d", "/opt/x/bin/collcast").inference.at(0) == "/d/validation/data/inference");
   CHECK(data_search_path("", "/opt/x/bin/collcast").scenarios.at(0) == "/opt/x/share/collcast/scenarios");
 }

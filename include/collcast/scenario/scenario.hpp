@@ -39,8 +39,9 @@ inline constexpr int most_channels = 64;
 struct SearchPath {
   std::vector<std::string> topologies;  ///< directories, first hit wins
   std::vector<std::string> scenarios;
-  std::vector<std::string> measured = {};  ///< folders of measured tables
-  std::vector<std::string> training = {};  ///< folders of measured training steps
+  std::vector<std::string> measured = {};   ///< folders of measured tables
+  std::vector<std::string> training = {};   ///< folders of measured training steps
+  std::vector<std::string> inference = {};  ///< folders of measured servers
 };
 
 Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name,

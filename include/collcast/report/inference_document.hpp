@@ -1,0 +1,78 @@
+// Measured servers against forecasts, as plain values: the document of `collcast validate --inference`.
+//
+// The error of a figure is |predicted - measured| / measured (APE), of TTFT and of TPOT apart.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collcast/base/quantity.hpp"
+#include "collcast/report/table.hpp"
+#include "collcast/report/training_document.hpp"
+
+namespace collcast {
+
+/// What a row is of, by which errors are summed up; as the row names them.
+struct ServerFacts {
+  std::string row_id, source_id, backend, system, model, mode, precision;
+};
+
+struct InferenceDeviation {
+  ServerFacts of;
+  std::string topology;  ///< machine that it was held against
+  std::string layout;    ///< "tp 8, ep 8 on 8 GPUs"
+  std::optional<Seconds> measured_ttft, measured_tpot;
+  std::optional<Seconds> predicted_ttft;  ///< nothing: no forecast says it
+  Seconds predicted_tpot{};
+  std::vector<std::string> assumed;
+
+  std::optional<double> ttft_ratio() const;  ///< predicted over measured
+  std::optional<double> tpot_ratio() const;
+};
+
+struct UnscoredServer {
+  ServerFacts of;
+  std::string why;
+};
+
+/// Rows that have one thing in common: their backend, system, mode, precision, model or source; or all.
+struct InferenceSummaryRow {
+  std::string by, name;  ///< "backend", "vllm"; "all", "all"
+  int rows = 0, unscored = 0;
+  ErrorSummary ttft, tpot;
+};
+
+/// "tpot.all=30%", "ttft.vllm=50%", "b200_sxm=25%" (both): a limit on a median error.
+struct InferenceBudget {
+  std::string figure;  ///< "ttft" or "tpot"; empty: both
+  std::string name;    ///< of a summary's row; empty: all
+  double limit = 0;
+};
+struct InferenceBudgetOutcome {
+  InferenceBudget budget;
+  int n = 0;
+  double median_ape = 0;  ///< the larger one of both figures
+  bool met() const { return n > 0 && median_ape <= budget.limit; }
+};
+
+struct InferenceReport {
+  std::string library = "nccl";
+  std::vector<ScoringMachine> machines;  ///< by name
+  std::vector<InferenceDeviation> rows;  ///< as read
+  std::vector<UnscoredServer> unscored;  ///< as read
+  std::vector<InferenceBudgetOutcome> budgets;
+  std::vector<std::string> warnings;
+};
+
+/// By backend, system, mode, precision, model and source, then all.
+std::vector<InferenceSummaryRow> summary(const InferenceReport&);
+std::vector<InferenceBudgetOutcome> outcomes(const InferenceReport&, const std::vector<InferenceBudget>&);
+std::string budget_text(const InferenceBudgetOutcome&);
+
+std::string json(const InferenceReport&);
+Table csv(const InferenceReport&);
+Page page(const InferenceReport&);
+
+}  // namespace collcast

@@ -1,0 +1,60 @@
+// Tables of measured servers: one row per run of a load, as CSV with quoting (RFC 4180).
+//
+// What a file holds is told by its columns: rows of servers, or `models.csv` (which description a model's name stands
+// for, and the precision that its checkpoint has where a row names none). An empty cell, and a degree of 0, is a value
+// that nobody states. The columns are described in validation/data/inference/README.md.
+#pragma once
+
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collcast/base/diagnostic.hpp"
+
+namespace collcast {
+
+/// GPUs that serve together: all of a server's, or those of its prompts or of its tokens.
+struct ServingWorker {
+  std::optional<int> workers;  ///< of this kind; an aggregated server is one
+  std::optional<int> tp, pp, attention_dp, moe_tp, moe_ep;
+};
+
+/// Texts are as the source has them.
+struct InferenceRow {
+  Location where;
+  std::string row_id, source, backend, backend_version, model, system, precision, mode;
+  std::string gemm_quant_mode, moe_quant_mode;
+  std::optional<int> isl, osl;     ///< tokens of a prompt and of an answer
+  std::optional<int> concurrency;  ///< requests in flight
+  std::optional<int> batch_size;   ///< of them on one replica of the attention
+  ServingWorker server;            ///< mode agg
+  ServingWorker prefill, decode;   ///< mode disagg
+  std::optional<double> ttft_ms, tpot_ms;
+};
+
+/// What a name of a model stands for.
+struct ServedModel {
+  std::string config;     ///< folder of scenarios/models
+  std::string precision;  ///< of the checkpoint; empty: not known
+};
+
+/// No table has more.
+inline constexpr std::size_t most_inference_rows = 1'000'000;
+
+struct InferenceTables {
+  std::vector<InferenceRow> rows;             ///< as read
+  std::map<std::string, ServedModel> models;  ///< by name
+  Diagnostics warnings;                       ///< unknown columns, files of a folder that hold something else
+};
+
+/// Files, and folders with every table in them by name; row_ids are unlike over all of them. Models are those of all of
+/// `models` too, files that need not be there. `asked_by` is the place of a path that cannot be read. Every bad cell is
+/// an error at its place.
+Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& models,
+                                       const Location& asked_by);
+/// One table of servers; `file` is for messages.
+Result<InferenceTables> read_inference_csv(std::istream&, const std::string& file);
+
+}  // namespace collcast

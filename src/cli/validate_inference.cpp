@@ -1,0 +1,84 @@
+#include "cli/validate_inference.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <ostream>
+
+#include "cli/collective_options.hpp"
+#include "cli/inputs.hpp"
+#include "cli/validate_options.hpp"
+#include "cli/values.hpp"
+#include "collcast/validation/inference.hpp"
+
+namespace collcast::cli {
+
+namespace {
+
+std::vector<std::string> places(const InferenceArgs& args, const Session& session, Diagnostics& errors) {
+  if (!args.paths.empty()) return args.paths;
+  if (session.search.inference.empty())
+    errors.push_back({command_line, "no shipped table of servers was found", "expected --inference DIR|FILE"});
+  return session.search.inference;
+}
+
+/// Which descriptions the names of models stand for, beside the shipped rows: for rows of others too.
+std::vector<std::string> shipped_models(const Session& session) {
+  std::vector<std::string> out;
+  for (const std::string& folder : session.search.inference) out.push_back(folder + "/models.csv");
+  return out;
+}
+
+std::optional<InferenceBudget> parse_budget(std::string_view text, const Location& where, const InferenceReport& report,
+                                            Diagnostics& errors) {
+  RowBudgetWords words{{"ttft", "tpot"},
+                       {},
+                       "figure",
+                       "group of rows",
+                       "expected [ttft.|tpot.]GROUP=PERCENT, such as tpot.all=30%, ttft.vllm=50% or b200_sxm=25%"};
+  for (const InferenceSummaryRow& row : summary(report))
+    if (row.by != "model" && row.by != "source") words.words.insert(row.name);
+  const std::optional<RowBudget> budget = parse_row_budget(text, where, words, errors);
+  if (!budget) return std::nullopt;
+  return InferenceBudget{budget->source, budget->word, budget->limit};
+}
+
+Diagnostics nothing_scored(const InferenceReport& report) {
+  std::map<std::string, int> reasons;
+  for (const UnscoredServer& row : report.unscored) ++reasons[row.why];
+  Diagnostics out;
+  for (const auto& [why, rows] : reasons)
+    out.push_back({command_line, fmt::format("{} rows cannot be scored: {}", rows, why), ""});
+  return out;
+}
+
+}  // namespace
+
+Exit run_validate_inference(const InferenceArgs& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  const auto library = parse_library(args.library.empty() ? "nccl" : args.library, errors);
+  CollectivePolicy collectives;
+  collectives.library = library.value_or(Library::nccl);
+  Result<nccl::Environment> environment = nccl::read_environment(parse_env(args.env, library, errors));
+  append(errors, environment.errors());
+  if (environment) collectives.environment = std::move(environment).value();
+  const std::vector<std::string> paths = places(args, session, errors);
+  const std::vector<TopologySpec> specs = specs_of(args.machine, session, errors);
+  append(errors, check_overwriting(inputs_of(paths, specs), {args.output.file}));
+  if (!errors.empty()) return refuse(session, errors);
+  const Result<TrainingMachines> machines = TrainingMachines::load(specs, session.search);
+  append(errors, machines.errors());
+  const Result<InferenceTables> tables = load_inference(paths, shipped_models(session), command_line);
+  append(errors, tables.errors());
+  if (!errors.empty()) return refuse(session, errors);
+  const Result<ServedModels> models = ServedModels::load(tables->models, session.search);
+  if (!models) return refuse(session, models.errors());
+
+  InferenceReport report = validate_inference(*tables, *models, *machines, collectives);
+  report.warnings = warn(session, tables->warnings);
+  if (report.rows.empty()) return refuse(session, nothing_scored(report));
+  return conclude<InferenceBudget>(report, args.budgets, parse_budget, format, args.output, session);
+}
+
+}  // namespace collcast::cli

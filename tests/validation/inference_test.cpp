@@ -1,0 +1,206 @@
+// Measured servers against their forecasts: reading, placement, what a row's words make of it, the command.
+#include "collcast/validation/inference.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+#include "../cli/process.hpp"
+#include "collcast/validation/machines.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+const std::string root = COLLCAST_SOURCE_DIR;
+
+const SearchPath& shipped() {
+  static const SearchPath path{{root + "/topologies"}, {root + "/scenarios"}};
+  return path;
+}
+
+TrainingMachines machines() {
+  Result<Machines> all = Machines::shipped(shipped());
+  REQUIRE(all);
+  Result<TrainingMachines> out = TrainingMachines::load(all->specs(), shipped());
+  REQUIRE(out);
+  return std::move(out).value();
+}
+
+ServedModels models() {
+  Result<ServedModels> out = ServedModels::load(
+      {{"dense", {"llama3-8b", "bf16"}}, {"experts", {"deepseek-v3", "fp8"}}, {"unsaid", {"llama3-8b", ""}}},
+      shipped());
+  REQUIRE(to_text(out.errors()) == "");
+  return std::move(out).value();
+}
+
+const std::string heading =
+    "row_id,source,backend,model,system,precision,mode,isl,osl,concurrency,batch_size,tp,pp,attention_dp,moe_tp,moe_ep,"
+    "prefill,decode,ttft_ms,tpot_ms\n";
+
+Result<InferenceTables> read(const std::string& text) {
+  std::istringstream in(text);
+  return read_inference_csv(in, "t.csv");
+}
+
+InferenceRow row(const std::string& line) {
+  const Result<InferenceTables> tables = read(heading + line + "\n");
+  REQUIRE(to_text(tables.errors()) == "");
+  return tables->rows.at(0);
+}
+
+ServedRow served(const std::string& line) {
+  Result<ServedRow> out = served_row(row(line), models());
+  REQUIRE(to_text(out.errors()) == "");
+  return std::move(out).value();
+}
+
+std::string why_not(const std::string& line) {
+  const Result<ServedRow> out = served_row(row(line), models());
+  REQUIRE_FALSE(out);
+  return out.errors().front().message;
+}
+
+InferenceReport report_of(const std::string& lines) {
+  const Result<InferenceTables> tables = read(heading + lines);
+  REQUIRE(to_text(tables.errors()) == "");
+  return validate_inference(*tables, models(), machines(), {});
+}
+
+const std::string data = "export COLLCAST_DATA=" + root + "; ";
+
+}  // namespace
+
+TEST_CASE("every bad cell of a table of servers is said at its place, all at once") {
+  const Result<InferenceTables> tables = read(
+      "row_id,model,system,isl,osl,tpot_ms,decode,mode,colour\n"
+      "a,m,h100_sxm,many,128,0,tp_size=x/moe=2/8,agg,red\n"
+      ",m,h100_sxm,1024,128,5,,both,red\n"
+      "a,m,h100_sxm,1024,128,5,,agg,red\n");
+  REQUIRE_FALSE(tables);
+  const std::string said = to_text(tables.errors());
+  for (const char* part : {"t.csv:2:14: ", "isl is 'many'", "t.csv:2:23: ", "tpot_ms is '0'", "t.csv:2:25: ",
+                           "tp_size is 'x'", "t.csv:2:35: ", "unknown setting 'moe'", "t.csv:2:41: ", "decode has '8'",
+                           "t.csv:3:1: ", "row_id is empty", "mode is 'both'", "row_id 'a' is there twice"}) {
+    CAPTURE(part, said);
+    CHECK(said.find(part) != std::string::npos);
+  }
+  const Result<InferenceTables> fine = read("row_id,model,system,isl,osl,tpot_ms,colour\na,m,s,1,2,5,red\n");
+  REQUIRE(to_text(fine.errors()) == "");
+  REQUIRE(fine->warnings.size() == 1);
+  CHECK(to_text(fine->warnings).find("t.csv:1:37") != std::string::npos);
+  CHECK(read("a,b\n1,2\n").errors().at(0).message == "this is no table of measured servers");
+}
+
+TEST_CASE("a row's words are requests in flight on its layout") {
+  const ServedRow dense = served("a,s,vllm,dense,h100_sxm,,agg,1024,128,32,32,4,1,,1,1,,,100,10");
+  CHECK(dense.inputs.layout.tp == 4);
+  CHECK(dense.inputs.layout.world() == 4);
+  CHECK(dense.inputs.serving->batch == 32);
+  CHECK(dense.inputs.serving->batching == Batching::continuous);
+  CHECK(dense.inputs.serving->prompt_tokens == 1024);
+  CHECK(dense.inputs.serving->kv_bytes == 2);
+  CHECK(dense.inputs.options.precision == "bf16");
+  CHECK(dense.assumed == std::vector<std::string>{"precision not stated: bf16, the checkpoint's"});
+
+  const ServedRow experts = served("a,s,trtllm,experts,h200_sxm,fp8,agg,1024,128,32,32,8,1,1,1,8,,,100,10");
+  CHECK(experts.inputs.layout.ep == 8);
+  CHECK(experts.inputs.layout.etp == 1);
+  CHECK(experts.inputs.serving->kv_bytes == 1);
+  CHECK(experts.assumed.empty());
+
+  // Replicas of the attention share the requests, and the experts.
+  const ServedRow spread = served("a,s,vllm,experts,h200_sxm,fp8,agg,1024,128,30,8,1,1,4,1,4,,,100,10");
+  CHECK(spread.inputs.layout.dp == 4);
+  CHECK(spread.inputs.layout.world() == 4);
+  CHECK(spread.inputs.serving->batch == 8);
+}
+
+TEST_CASE("GPUs that a row counts as often as there are ranks of experts are counted once") {
+  // The shipped table has 26 measurements under both.
+  const ServedRow twice = served("a,s,vllm,experts,h200_sxm,fp8,agg,1024,128,64,64,64,1,1,8,8,,,100,10"),
+                  once = served("a,s,vllm,experts,h200_sxm,fp8,agg,1024,128,64,64,8,1,1,1,8,,,100,10");
+  CHECK(twice.inputs.layout.tp == once.inputs.layout.tp);
+  CHECK(twice.inputs.layout.ep == once.inputs.layout.ep);
+  CHECK(twice.inputs.layout.etp == once.inputs.layout.etp);
+  CHECK(twice.assumed.size() == 1);
+  const ServedRow replicas = served("a,s,vllm,experts,h200_sxm,fp8,agg,1024,128,64,1,1,1,64,8,8,,,100,10");
+  CHECK(replicas.inputs.layout.dp == 8);
+  CHECK(replicas.inputs.serving->batch == 8);
+}
+
+TEST_CASE("tokens of a disaggregated server come from its decode workers, without prompts between them") {
+  const std::string one = "a,s,vllm,dense,h100_sxm,bf16,disagg,1024,128,40,,,,,,,tp_size=1,";
+  const ServedRow disaggregated = served(one + "num_workers=5/tp_size=2,100,10");
+  CHECK(disaggregated.inputs.serving->batch == 8);
+  CHECK(disaggregated.inputs.serving->batching == Batching::at_once);
+  CHECK_FALSE(disaggregated.first_token);
+  CHECK(why_not(one + "tp_size=2,100,10") == "not stated: num_workers of decode");
+}
+
+TEST_CASE("what cannot be expressed is listed with its reason") {
+  CHECK(why_not("a,s,vllm,other,h100_sxm,,agg,1024,128,8,8,1,1,1,1,1,,,1,1") == "no description of the model other");
+  CHECK(why_not("a,s,vllm,unsaid,h100_sxm,,agg,,128,,,1,1,1,1,1,,,1,1") == "not stated: precision, isl, concurrency");
+  CHECK(why_not("a,s,vllm,experts,h100_sxm,fp8,agg,1024,128,8,8,8,1,1,2,2,,,1,1").find("are not as many GPUs") !=
+        std::string::npos);
+  const InferenceReport report = report_of(
+      "a,s,vllm,dense,h100_sxm,,agg,1024,128,8,8,1,1,1,1,1,,,50,10\n"
+      "b,s,vllm,dense,mi300x,,agg,1024,128,8,8,1,1,1,1,1,,,50,10\n"
+      "c,s,vllm,dense,h100_sxm,,agg,1024,128,8,8,1,2,1,1,1,,,50,10\n"
+      "d,s,vllm,dense,h100_sxm,,agg,1024,128,8,8,1,1,1,1,1,,,,\n");
+  REQUIRE(report.rows.size() == 1);
+  CHECK(report.rows[0].topology == "dgx-h100");
+  REQUIRE(report.unscored.size() == 3);
+  CHECK(report.unscored[0].why == "no machine with a kernel table has the GPU 'mi300x'");
+  CHECK(report.unscored[1].why.find("pp 2 is not modelled with batching continuous") == 0);
+  CHECK(report.unscored[2].why == "no time that can be compared is stated");
+}
+
+TEST_CASE("a row is scored by what step forecasts of the same inputs") {
+  const InferenceReport report = report_of("a,s,vllm,dense,h100_sxm,,agg,1024,128,8,8,1,1,1,1,1,,,50,10\n");
+  const Folder folder;
+  folder.write("one.yaml",
+               "schema: collcast.scenario.v1\nname: one\ntopology: dgx-h100\n"
+               "model: {config: models/llama3-8b/config.json}\n"
+               "inference: {batch: 8, prompt_tokens: 1024, output_tokens: 128, batching: continuous}\n");
+  const Outcome outcome =
+      run_shell(data + "collcast step one.yaml --method estimate --library ideal --format json", folder.path());
+  REQUIRE(outcome.err == "");
+  const auto document = nlohmann::json::parse(outcome.out);
+  CHECK(report.rows.at(0).predicted_ttft->count() == Approx(document["ttft_s"].get<double>()).epsilon(1e-9));
+  CHECK(report.rows.at(0).predicted_tpot.count() == Approx(document["tpot_s"].get<double>()).epsilon(1e-9));
+}
+
+TEST_CASE("the command scores the shipped servers, lists every other one, and holds budgets") {
+  const Folder folder;
+  const Outcome outcome = run_shell(data + "collcast validate --inference --format json", folder.path());
+  REQUIRE(outcome.err == "");
+  REQUIRE(outcome.exit == 0);
+  const auto document = nlohmann::json::parse(outcome.out);
+  CHECK(document["rows"].size() + document["unscored"].size() == 3218);
+  CHECK(document["rows"].size() > 1200);
+  for (const auto& row : document["unscored"]) CHECK(row["why"].get<std::string>() != "");
+  const auto& all = document["summary"].back();
+  CHECK(all["by"] == "all");
+  CHECK(all["n"] == document["rows"].size());
+  int of_backends = 0;
+  for (const auto& row : document["summary"])
+    if (row["by"] == "backend") of_backends += row["n"].get<int>() + row["unscored"].get<int>();
+  CHECK(of_backends == 3218);
+  CHECK(run_shell(data + "collcast validate --inference --format json", folder.path()).out == outcome.out);
+
+  const auto budget = [&](const std::string& text) {
+    return run_shell(data + "collcast validate --inference --budget '" + text + "' --format csv", folder.path());
+  };
+  CHECK(budget("tpot.all=1%,ttft.vllm=500%").exit == 1);
+  CHECK(budget("tpot.all=1%").err.find("budget tpot.all: missed") != std::string::npos);
+  CHECK(budget("tpot.h100_sxm=500%").exit == 0);
+  const Outcome wrong = budget("tpot.h100=5%,speed.all=2%");
+  CHECK(wrong.exit == 2);
+  CHECK(wrong.err.find("did you mean 'h100_sxm'") != std::string::npos);
+  CHECK(wrong.err.find("unknown figure 'speed'") != std::string::npos);
+  CHECK(run_shell(data + "collcast validate --inference --kernels", folder.path()).exit == 2);
+}

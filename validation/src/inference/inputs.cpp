@@ -1,0 +1,161 @@
+// A row's words -> requests in flight on the ranks of a layout.
+//
+// What the workload layer cannot do is refused by check_step, whose words are then the reason; here only what no input
+// can say. What rows leave open, or say in a way of their own:
+//   requests      `concurrency` of them are in flight, and each that is done is followed by the next; attention_dp
+//                 replicas share them evenly
+//   experts       moe_tp x moe_ep ranks are the tp x attention_dp ranks of attention. Rows that state the square of
+//                 moe_tp = moe_ep GPUs count them twice: 26 measurements of the shipped table are in it under both
+//                 layouts, such as tp 64, moe_tp 8, moe_ep 8 and tp 8, moe_tp 1, moe_ep 8
+//   precision     where a row names none, its checkpoint's
+//   cache         TensorRT-LLM keeps keys and values in fp8 with checkpoints of fp8 and fp4 (their
+//   hf_quant_config.json:
+//                 kv_cache_quant_algo FP8), vLLM and SGLang in 16 bit (kv_cache_dtype auto)
+//   disaggregated tokens come from the decode workers, which share the requests evenly; what a first token waits for in
+//                 the queue of the prefill workers is not modelled
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "collcast/base/text.hpp"
+#include "collcast/validation/inference.hpp"
+#include "lines.hpp"
+
+namespace collcast {
+
+namespace {
+
+class Reading {
+ public:
+  Reading(const InferenceRow& row, const ServedModels& models) : row_(row), models_(models) {}
+
+  Result<ServedRow> run() {
+    out_.inputs.serving.emplace();
+    Serving& s = *out_.inputs.serving;
+    const bool disaggregated = row_.mode == "disagg";
+    out_.first_token = !disaggregated;
+    model();
+    s.prompt_tokens = needed(row_.isl, "isl");
+    s.output_tokens = needed(row_.osl, "osl");
+    layout(disaggregated ? row_.decode : row_.server);
+    requests(disaggregated ? row_.decode : row_.server);
+    s.batching = disaggregated ? Batching::at_once : Batching::continuous;
+    out_.inputs.batch.sequence = s.prompt_tokens;
+    out_.inputs.batch.global_batch = s.batch * out_.inputs.layout.dp;
+    out_.inputs.options.optimizer = false;
+    if (!missing_.empty()) cannot(fmt::format("not stated: {}", fmt::join(missing_, ", ")));
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(out_);
+  }
+
+ private:
+  void cannot(std::string why) { errors_.push_back({{}, std::move(why), {}}); }
+  void assume(std::string what) { out_.assumed.push_back(std::move(what)); }
+  int needed(const std::optional<int>& value, const char* name) {
+    if (!value) missing_.emplace_back(name);
+    return value.value_or(1);
+  }
+
+  void model() {
+    const ServedModels::Known* known = models_.find(row_.model);
+    if (known == nullptr) return cannot(fmt::format("no description of the model {}", printable(row_.model)));
+    out_.inputs.model = known->config;
+    std::string precision = row_.precision;
+    if (precision.empty() && !known->precision.empty()) {
+      precision = known->precision;
+      assume(fmt::format("precision not stated: {}, the checkpoint's", precision));
+    }
+    if (precision.empty()) return missing_.emplace_back("precision"), void();
+    out_.inputs.options.precision = precision;
+    const bool small = precision == "fp8" || precision == "fp4";
+    out_.inputs.serving->kv_bytes = small && row_.backend == "trtllm" ? 1 : 2;
+  }
+
+  void layout(const ServingWorker& worker) {
+    ParallelLayout& l = out_.inputs.layout;
+    l.order = RankOrder::tp_cp_ep_dp_pp;
+    l.tp = needed(worker.tp, "tp");
+    l.pp = worker.pp.value_or(1);
+    if (out_.inputs.model.experts.count == 0) {
+      l.dp = worker.attention_dp.value_or(1);
+      return;
+    }
+    l.ep = worker.moe_ep.value_or(1);
+    l.etp = needed(worker.moe_tp, "moe_tp");
+    const int of_experts = l.ep * l.etp;
+    if (worker.attention_dp)
+      l.dp = *worker.attention_dp;
+    else if (of_experts % l.tp == 0)
+      l.dp = of_experts / l.tp;
+    if (l.etp > 1 && l.etp == l.ep && l.tp * l.dp == of_experts) count_once(l);
+    if (missing_.empty() && l.tp * l.dp != l.ep * l.etp)
+      cannot(fmt::format("moe_tp x moe_ep and tp x attention_dp are not as many GPUs"));
+    // Ranks of one replica have the same tokens, unless replicas exchange them: then each has its own.
+    l.sequence_parallel = l.tp > 1 && l.dp > 1;
+  }
+  void count_once(ParallelLayout& l) {
+    assume(fmt::format("{} GPUs, tp {} and attention_dp {}, are {} counted twice", l.tp * l.dp, l.tp, l.dp, l.ep));
+    (l.dp > 1 ? l.dp : l.tp) /= l.etp;
+    l.etp = 1;
+  }
+
+  void requests(const ServingWorker& worker) {
+    const bool disaggregated = row_.mode == "disagg";
+    int in_flight = 0;
+    if (row_.concurrency) {
+      in_flight = *row_.concurrency;
+    } else if (row_.batch_size && !disaggregated) {
+      in_flight = *row_.batch_size * out_.inputs.layout.dp;
+      assume(fmt::format("concurrency not stated: {}, batch_size of every replica", in_flight));
+    } else {
+      missing_.emplace_back("concurrency");
+    }
+    const int workers = disaggregated ? needed(worker.workers, "num_workers of decode") : 1;
+    const int replicas = workers * out_.inputs.layout.dp;
+    out_.inputs.serving->batch = std::max(1, (in_flight + replicas - 1) / replicas);
+  }
+
+  const InferenceRow& row_;
+  const ServedModels& models_;
+  ServedRow out_;
+  std::vector<std::string> missing_;
+  Diagnostics errors_;
+};
+
+}  // namespace
+
+Result<ServedModels> ServedModels::load(const std::map<std::string, ServedModel>& named, const SearchPath& search) {
+  ServedModels out;
+  Diagnostics errors;
+  for (const auto& [name, model] : named) {
+    const Location asked_by{"models.csv"};
+    const std::string file = fmt::format("models/{}/config.json", model.config);
+    Result<std::string> text =
+        Diagnostic{asked_by, fmt::format("'{}' has no {}", name, file), "expected a description"};
+    std::string found;
+    for (const std::string& folder : search.scenarios) {
+      found = folder + "/" + file;
+      text = read_file(found, asked_by);
+      if (text) break;
+    }
+    const Result<TransformerConfig> config =
+        text ? parse_hf_config(*text, found) : Result<TransformerConfig>(text.errors());
+    if (config)
+      out.known_[name] = {*config, model.precision};
+    else
+      append(errors, config.errors());
+  }
+  if (!errors.empty()) return errors;
+  return out;
+}
+
+const ServedModels::Known* ServedModels::find(const std::string& model) const {
+  const auto found = known_.find(model);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+Result<ServedRow> served_row(const InferenceRow& row, const ServedModels& models) { return Reading(row, models).run(); }
+
+}  // namespace collcast

@@ -1,0 +1,152 @@
+// Rows of servers -> forecasts -> errors, on all cores.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <oneapi/tbb/parallel_for.h>
+#include <optional>
+#include <utility>
+
+#include "collcast/topology/fabric.hpp"
+#include "collcast/validation/inference.hpp"
+
+namespace collcast {
+
+namespace {
+
+std::string reasons(const Diagnostics& errors) {
+  std::vector<std::string> texts;
+  for (const Diagnostic& error : errors) texts.push_back(error.message);
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+ServerFacts facts_of(const InferenceRow& row) {
+  return {row.row_id, row.source, row.backend, row.system, row.model, row.mode, row.precision};
+}
+
+/// A row's way to a forecast: what was found of it, or why nothing was.
+struct Job {
+  const InferenceRow* row = nullptr;
+  std::optional<ServedRow> served;
+  std::string topology;
+  std::shared_ptr<const Fabric> fabric;
+  std::string why;
+  std::optional<Seconds> ttft;
+  Seconds tpot{};
+};
+
+class Fabrics {
+ public:
+  Result<std::shared_ptr<const Fabric>> at(const TrainingPlace& place) {
+    auto& fabric = known_[{place.machine.name, place.nodes}];
+    if (fabric == nullptr) {
+      Result<Fabric> built = Fabric::build(place.machine, place.nodes);
+      if (!built) return built.errors();
+      fabric = std::make_shared<const Fabric>(std::move(built).value());
+    }
+    return fabric;
+  }
+
+ private:
+  std::map<std::pair<std::string, int>, std::shared_ptr<const Fabric>> known_;
+};
+
+/// What keeps the row from being put on its machine; empty: nothing.
+std::string put_on_machine(Job& job, const TrainingMachines& machines, Fabrics& fabrics) {
+  StepInputs& in = job.served->inputs;
+  TrainingRow wanted;
+  wanted.gpu = job.row->system;
+  wanted.gpus = in.layout.world();
+  const Result<TrainingPlace> place = machines.place(wanted);
+  if (!place) return reasons(place.errors());
+  in.gpu = place->machine.gpu;
+  in.kernels = place->kernels;
+  job.topology = place->machine.name;
+  const Result<std::shared_ptr<const Fabric>> fabric = fabrics.at(*place);
+  if (!fabric) return reasons(fabric.errors());
+  job.fabric = *fabric;
+  return reasons(check_step(in, job.fabric->rank_count(), {}));
+}
+
+Job prepared(const InferenceRow& row, const ServedModels& models, const TrainingMachines& machines, Fabrics& fabrics) {
+  Job job;
+  job.row = &row;
+  Result<ServedRow> served = served_row(row, models);
+  if (!served) {
+    job.why = reasons(served.errors());
+    return job;
+  }
+  job.served = std::move(served).value();
+  if (!row.tpot_ms && !(row.ttft_ms && job.served->first_token)) {
+    job.why = "no time that can be compared is stated";
+    return job;
+  }
+  job.why = put_on_machine(job, machines, fabrics);
+  return job;
+}
+
+void forecast(Job& job, const CollectivePolicy& collectives) {
+  const Result<StepResult> result = forecast_step(job.served->inputs, *job.fabric, collectives, Method::estimate);
+  if (!result) {
+    job.why = reasons(result.errors());
+    return;
+  }
+  if (job.served->first_token) job.ttft = result->inference->prefill.estimate;
+  job.tpot = result->inference->decode.estimate;
+  if (result->memory.peak > result->memory.capacity)
+    job.served->assumed.emplace_back("requests do not wait for memory, of which they need more than there is");
+}
+
+std::string layout_text(const ParallelLayout& l, const TransformerConfig& model) {
+  std::string out = fmt::format("tp {}", l.tp);
+  if (l.dp > 1) out += fmt::format(", dp {}", l.dp);
+  if (model.experts.count > 0) out += fmt::format(", expert tp {}, ep {}", l.expert_tp(), l.ep);
+  return out;
+}
+
+InferenceDeviation deviation(const Job& job) {
+  const auto seconds = [](const std::optional<double>& ms) {
+    return ms ? std::optional(Seconds(*ms * 1e-3)) : std::nullopt;
+  };
+  InferenceDeviation out;
+  out.of = facts_of(*job.row);
+  out.of.precision = job.served->inputs.options.precision;
+  out.topology = job.topology;
+  out.layout = layout_text(job.served->inputs.layout, job.served->inputs.model);
+  out.measured_ttft = seconds(job.row->ttft_ms);
+  out.measured_tpot = seconds(job.row->tpot_ms);
+  out.predicted_ttft = job.ttft;
+  out.predicted_tpot = job.tpot;
+  out.assumed = job.served->assumed;
+  return out;
+}
+
+}  // namespace
+
+InferenceReport validate_inference(const InferenceTables& tables, const ServedModels& models,
+                                   const TrainingMachines& machines, const CollectivePolicy& collectives) {
+  InferenceReport out;
+  out.library = to_string(collectives.library);
+  Fabrics fabrics;
+  std::vector<Job> jobs;
+  jobs.reserve(tables.rows.size());
+  for (const InferenceRow& row : tables.rows) jobs.push_back(prepared(row, models, machines, fabrics));
+  // Each job writes its own place, so the report does not depend on the threads.
+  tbb::parallel_for(std::size_t{0}, jobs.size(), [&](std::size_t i) {
+    if (jobs[i].why.empty()) forecast(jobs[i], collectives);
+  });
+  std::map<std::string, ScoringMachine> used;
+  for (const Job& job : jobs) {
+    if (!job.why.empty()) {
+      out.unscored.push_back({facts_of(*job.row), job.why});
+      continue;
+    }
+    if (used.count(job.topology) == 0)
+      used[job.topology] = {job.topology, digest(job.fabric->spec()), false, Seconds(0)};
+    out.rows.push_back(deviation(job));
+  }
+  for (const auto& [name, machine] : used) out.machines.push_back(machine);
+  return out;
+}
+
+}  // namespace collcast

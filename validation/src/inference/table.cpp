@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <sstream>
+#include <variant>
+
+#include "collcast/base/text.hpp"
+#include "collcast/validation/inference_table.hpp"
+#include "csv_file.hpp"
+#include "lines.hpp"
+#include "values.hpp"
+
+namespace collcast {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using R = InferenceRow;
+using W = ServingWorker;
+using Text = std::string R::*;
+using Whole = std::optional<int> R::*;
+using Number = std::optional<double> R::*;
+using Degree = std::optional<int> W::*;  ///< of `server`
+using Worker = W R::*;                   ///< "tp_size=4/pp_size=1"
+
+struct Column {
+  const char* name;
+  std::variant<Text, Whole, Number, Degree, Worker> to;
+};
+const std::array<Column, 23> columns{{{"row_id", &R::row_id},
+                                      {"source", &R::source},
+                                      {"backend", &R::backend},
+                                      {"backend_version", &R::backend_version},
+                                      {"model", &R::model},
+                                      {"system", &R::system},
+                                      {"precision", &R::precision},
+                                      {"mode", &R::mode},
+                                      {"isl", &R::isl},
+                                      {"osl", &R::osl},
+                                      {"gemm_quant_mode", &R::gemm_quant_mode},
+                                      {"moe_quant_mode", &R::moe_quant_mode},
+                                      {"concurrency", &R::concurrency},
+                                      {"batch_size", &R::batch_size},
+                                      {"tp", &W::tp},
+                                      {"pp", &W::pp},
+                                      {"attention_dp", &W::attention_dp},
+                                      {"moe_tp", &W::moe_tp},
+                                      {"moe_ep", &W::moe_ep},
+                                      {"prefill", &R::prefill},
+                                      {"decode", &R::decode},
+                                      {"ttft_ms", &R::ttft_ms},
+                                      {"tpot_ms", &R::tpot_ms}}};
+
+/// Without these a table is of something else.
+constexpr std::array<const char*, 6> telling{"row_id", "model", "system", "isl", "osl", "tpot_ms"};
+constexpr std::array<const char*, 2> telling_models{"model", "config"};
+
+struct Setting {
+  const char* name;
+  Degree to;  ///< none: known and passed over
+};
+const std::array<Setting, 7> settings{{{"num_workers", &W::workers},
+                                       {"batch_size", nullptr},
+                                       {"tp_size", &W::tp},
+                                       {"pp_size", &W::pp},
+                                       {"attention_dp_size", &W::attention_dp},
+                                       {"moe_tp_size", &W::moe_tp},
+                                       {"moe_ep_size", &W::moe_ep}}};
+
+template <class List>
+std::vector<std::string> names_of(const List& list) {
+  std::vector<std::string> out;
+  for (const auto& one : list) out.emplace_back(one.name);
+  return out;
+}
+
+const Column* find_column(const std::string& name) {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return name == c.name; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
+/// A count; 0 is not stated. Nothing, and a complaint, where it is no number.
+std::optional<int> read_count(const char* name, std::string_view text, const Location& where, Complaints& complaints) {
+  const std::optional<int> value = read_whole(text);
+  if (!value || *value < 0)
+    complaints.add(where, fmt::format("{} is '{}'", name, printable(text)), "expected a whole number, or nothing");
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+/// "num_workers=4/tp_size=8".
+W read_worker(const char* column, std::string_view text, Location where, Complaints& complaints) {
+  W out;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find('/'));
+    const std::size_t equals = part.find('=');
+    const std::string name(part.substr(0, equals));
+    const auto known = std::find_if(settings.begin(), settings.end(), [&](const Setting& s) { return name == s.name; });
+    if (equals == std::string_view::npos)
+      complaints.add(where, fmt::format("{} has '{}'", column, printable(part)),
+                     "expected settings such as num_workers=4/tp_size=8");
+    else if (known == settings.end())
+      complaints.add(where, fmt::format("{} has the unknown setting '{}'", column, printable(name)),
+                     expected_one_of(name, names_of(settings)));
+    else if (const auto value = read_count(known->name, part.substr(equals + 1), where, complaints);
+             known->to != nullptr)
+      out.*(known->to) = value;
+    where.column += static_cast<int>(part.size()) + 1;
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+  }
+  return out;
+}
+
+/// Puts a cell into a row; an empty one leaves it as it is.
+void put(const Column& column, const Cell& cell, const Location& where, R& row, Complaints& complaints) {
+  const std::string_view text = trimmed(cell.text);
+  if (text.empty()) return;
+  if (const auto* of_text = std::get_if<Text>(&column.to)) {
+    row.** of_text = text;
+  } else if (const auto* whole = std::get_if<Whole>(&column.to)) {
+    row.** whole = read_count(column.name, text, where, complaints);
+  } else if (const auto* degree = std::get_if<Degree>(&column.to)) {
+    row.server.** degree = read_count(column.name, text, where, complaints);
+  } else if (const auto* worker = std::get_if<Worker>(&column.to)) {
+    row.** worker = read_worker(column.name, text, where, complaints);
+  } else if (const auto* number = std::get_if<Number>(&column.to)) {
+    row.** number = read_number(text);
+    if (!(row.**number) || *(row.**number) == 0)
+      complaints.add(where, fmt::format("{} is '{}'", column.name, printable(text)),
+                     "expected milliseconds above 0, or nothing");
+  }
+}
+
+void warn_of_unknown_columns(const CsvFile& csv, Diagnostics& warnings) {
+  for (std::size_t i = 0; i < csv.heading().size(); ++i) {
+    const std::string& name = csv.heading()[i];
+    if (find_column(name) != nullptr) continue;
+    const auto near = nearest_word(name, names_of(columns));
+    warnings.push_back({csv.heading_at(i), fmt::format("unknown column '{}' is passed over", printable(name)),
+                        near ? fmt::format("did you mean '{}'?", *near) : std::string()});
+  }
+}
+
+void read_rows(CsvFile& csv, InferenceTables& out, Complaints& complaints) {
+  warn_of_unknown_columns(csv, out.warnings);
+  std::vector<Cell> cells;
+  while (csv.next_row(cells, complaints)) {
+    R row;
+    row.where = csv.at(1);
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      if (const Column* column = find_column(csv.heading()[i]))
+        put(*column, cells[i], csv.at(cells[i].column), row, complaints);
+    if (row.row_id.empty()) complaints.add(csv.at(1), "row_id is empty", "expected a name");
+    if (!row.mode.empty() && row.mode != "agg" && row.mode != "disagg")
+      complaints.add(csv.at(1), fmt::format("mode is '{}'", printable(row.mode)),
+                     expected_one_of(row.mode, {"agg", "disagg"}));
+    out.rows.push_back(std::move(row));
+    if (out.rows.size() > most_inference_rows) {
+      complaints.add(csv.at(1), fmt::format("more than {} rows", most_inference_rows), "is this a table of servers?");
+      return;
+    }
+  }
+}
+
+void read_models(CsvFile& csv, InferenceTables& out, Complaints& complaints) {
+  std::vector<Cell> cells;
+  while (csv.next_row(cells, complaints)) {
+    std::string name;
+    ServedModel model;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string& column = csv.heading()[i];
+      if (column == "model") name = trimmed(cells[i].text);
+      if (column == "config") model.config = trimmed(cells[i].text);
+      if (column == "precision") model.precision = trimmed(cells[i].text);
+    }
+    out.models.insert_or_assign(name, model);
+  }
+}
+
+template <std::size_t N>
+bool has_all(const CsvFile& csv, const std::array<const char*, N>& names) {
+  return std::all_of(names.begin(), names.end(), [&](const char* name) { return csv.has(name); });
+}
+
+/// Reads what the file is; false if it is nothing that is known here.
+bool read_any(std::istream& in, const std::string& file, InferenceTables& out, Complaints& complaints) {
+  CsvFile csv(in, file);
+  if (!csv.read_heading(complaints)) return false;
+  if (has_all(csv, telling))
+    read_rows(csv, out, complaints);
+  else if (has_all(csv, telling_models) && !csv.has("row_id"))
+    read_models(csv, out, complaints);
+  else
+    return false;
+  return true;
+}
+
+std::string what_is_expected() {
+  return fmt::format("expected a table of measured servers, with the columns {} and more", fmt::join(telling, ", "));
+}
+
+void check_row_ids(const std::vector<R>& rows, Complaints& complaints) {
+  std::map<std::string, const R*> seen;
+  for (const R& row : rows) {
+    const auto [first, is_new] = seen.emplace(row.row_id, &row);
+    if (!is_new && !row.row_id.empty())
+      complaints.add(row.where, fmt::format("row_id '{}' is there twice", printable(row.row_id)),
+                     fmt::format("the other is at {}", to_text(first->second->where)));
+  }
+}
+
+class Loader {
+ public:
+  explicit Loader(const Location& asked_by) : asked_by_(asked_by) {}
+
+  void load(const std::string& path) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) return file(path, true);
+    const std::vector<std::string> tables = csv_files(path);
+    if (tables.empty()) complaints_.add(asked_by_, fmt::format("'{}' has no .csv file", path), what_is_expected());
+    for (const std::string& table : tables) file(table, false);
+  }
+
+  Result<InferenceTables> take() {
+    check_row_ids(out_.rows, complaints_);
+    if (complaints_.empty() && out_.rows.empty())
+      complaints_.add(asked_by_, "no row of a server was read", what_is_expected());
+    if (!complaints_.empty()) return complaints_.take();
+    return std::move(out_);
+  }
+
+ private:
+  void file(const std::string& path, bool named) {
+    const Result<std::string> text = read_file(path, asked_by_);
+    if (!text) {
+      complaints_.add(text.errors());
+      return;
+    }
+    std::istringstream in(*text);
+    Complaints own;
+    const bool known = read_any(in, path, out_, own);
+    if (!own.empty())
+      complaints_.add(own.take());
+    else if (!known && named)
+      complaints_.add({path, 1, 1}, "this is no table of measured servers", what_is_expected());
+    else if (!known)
+      out_.warnings.push_back({{path, 1, 1}, "no table of measured servers: the file is passed over", ""});
+  }
+
+  const Location& asked_by_;
+  Complaints complaints_;
+  InferenceTables out_;
+};
+
+}  // namespace
+
+Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& models,
+                                       const Location& asked_by) {
+  Loader loader(asked_by);
+  std::error_code ignored;
+  for (const std::string& file : models)
+    if (fs::is_regular_file(file, ignored)) loader.load(file);
+  for (const std::string& path : paths) loader.load(path);
+  return loader.take();
+}
+
+Result<InferenceTables> read_inference_csv(std::istream& in, const std::string& file) {
+  InferenceTables out;
+  Complaints complaints;
+  const bool known = read_any(in, file, out, complaints);
+  if (complaints.empty() && !known)
+    complaints.add({file, 1, 1}, "this is no table of measured servers", what_is_expected());
+  check_row_ids(out.rows, complaints);
+  if (!complaints.empty()) return complaints.take();
+  return out;
+}
+
+}  // namespace collcast
