@@ -88,10 +88,10 @@ std::string bubble_sentence(const Subject& own, const Subject& best) {
   const auto pipeline = [](const Subject& s) {
     return s.inputs.layout.pp == 1
                ? std::string("no pipeline")
-               : fmt::format(
-                     "{} stages{} for {} micro-batches", s.inputs.layout.pp,
-                     s.inputs.layout.vpp > 1 ? fmt::format(" of {} chunks", s.inputs.layout.vpp) : std::string(),
-                     s.result.micro_batches);
+               : fmt::format("{} stages{} for {} micro-batches", s.inputs.layout.pp,
+                             s.inputs.layout.chunks() > 1 ? fmt::format(" of {} chunks", s.inputs.layout.chunks())
+                                                          : std::string(),
+                             s.result.micro_batches);
   };
   return fmt::format("{}: the busiest stage waits {} a step; best: {}, {}", pipeline(own),
                      format_seconds(own.result.breakdown.bubble), pipeline(best),

@@ -148,13 +148,16 @@ Section parameters_section(const StepInputs& in, const MemoryTerms& terms) {
     formula += fmt::format(" + {}", name);
     numbers += fmt::format(" + {}", exact(value));
   };
+  const bool last = !in.layout.ends_together() || in.layout.pp == 1;
   const std::string vocabulary = fmt::format("ceil({} / {}) x {}", m.vocab, in.layout.tp, m.hidden);
   add("embedding", "ceil(V / TP) h", vocabulary, p.embedding, "first stage; rows padded to a multiple of TP");
   add("positions", "positions h", fmt::format("{} x {}", m.learned_positions, m.hidden), p.positions, "first stage");
   add("output matrix", "ceil(V / TP) h", vocabulary, p.output,
-      m.tied_embeddings ? "last stage; a copy of the tied embedding" : "last stage");
+      !last               ? "first stage"
+      : m.tied_embeddings ? "last stage; a copy of the tied embedding"
+                          : "last stage");
   add("final norm", m.biases ? "2 h" : "h", fmt::format("{} x {}", m.biases ? 2 : 1, m.hidden), p.final_norm,
-      "last stage");
+      last ? "last stage" : "first stage");
   out.terms.push_back({"parameters of the rank", formula, numbers, p.total(), "", "all that the rank holds"});
   return out;
 }
@@ -244,6 +247,14 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             static_cast<double>(terms.in_flight),
             "",
             fmt::format("interleaved 1F1B: each a micro-batch in one of {} chunks of the stage", vpp)};
+  if (in.layout.schedule == PipelineSchedule::zb_v)
+    return {"chunks in flight",
+            {},
+            {},
+            static_cast<double>(terms.in_flight),
+            "",
+            "zero bubble V: forwards without their backward, each a micro-batch in one of 2 chunks of the stage, where "
+            "the order of work holds most"};
   if (splits_backward(in.layout.schedule))
     return {"micro-batches in flight",
             {},
@@ -273,15 +284,26 @@ std::string kept_numbers(const MemoryTerms& terms) {
   return out;
 }
 
-/// Interleaved: what comes besides is of the chunks at an end of the model.
+/// With chunks: what comes besides is of those at an end of the model.
 Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
+  const int chunks = in.layout.chunks();
+  const std::string layers = stage_layers_text(in, terms.parameters.layers);
   std::string formula = "in flight x layers of a chunk x activations of a layer";
   std::string numbers =
-      fmt::format("{} x {} / {} x {}", terms.in_flight, stage_layers_text(in, terms.parameters.layers), in.layout.vpp,
-                  format_bytes(terms.layer.total()));
+      fmt::format("{} x {} / {} x {}", terms.in_flight, layers, chunks, format_bytes(terms.layer.total()));
   if (terms.parameters.expert_layers > 0) {
-    formula = "in flight / VPP x (" + std::string(kept_formula(terms)) + ")";
-    numbers = fmt::format("{} / {} x ({})", terms.in_flight, in.layout.vpp, kept_numbers(terms));
+    formula =
+        fmt::format("in flight / {} x ({})", splits_backward(in.layout.schedule) ? "2" : "VPP", kept_formula(terms));
+    numbers = fmt::format("{} / {} x ({})", terms.in_flight, chunks, kept_numbers(terms));
+  }
+  if (terms.waiting > 0 && terms.parameters.expert_layers > 0) {
+    formula += " + waiting / 2 x what the layers keep for weight gradients";
+    numbers += fmt::format(" + {} / {} x ({} x {} + {} x {})", terms.waiting, chunks,
+                           exact(terms.parameters.expert_layers), format_bytes(terms.expert_layer.weights),
+                           exact(terms.parameters.layers), format_bytes(terms.layer.weights));
+  } else if (terms.waiting > 0) {
+    formula += " + waiting x layers of a chunk x kept for weight gradients (w (4 T' h + T (2a + 2k) d / TP + MLP))";
+    numbers += fmt::format(" + {} x {} / {} x {}", terms.waiting, layers, chunks, format_bytes(terms.layer.weights));
   }
   const auto add = [&](int count, const char* name, Volume value) {
     if (count <= 0 || !(value > Volume{})) return;
@@ -298,7 +320,8 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
 }
 
 Term activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
-  if (in.layout.schedule == PipelineSchedule::interleaved) return chunk_activations_term(in, terms, use);
+  if (in.layout.schedule == PipelineSchedule::interleaved || in.layout.schedule == PipelineSchedule::zb_v)
+    return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
   std::string numbers =
       fmt::format("{} x {}", stage_layers_text(in, terms.parameters.layers), format_bytes(terms.layer.total()));

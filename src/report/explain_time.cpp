@@ -143,6 +143,8 @@ const char* name_of(PipelineSchedule schedule) {
       return "zero bubble H1";
     case PipelineSchedule::zb_h2:
       return "zero bubble H2";
+    case PipelineSchedule::zb_v:
+      return "zero bubble V";
   }
   check(false, "a known pipeline schedule");
   return {};
@@ -158,6 +160,15 @@ Term first_term(const StepInputs& in, const PipelineTerms& p) {
             fmt::format("F, B: forward and backward of each stage, all its chunks; C: each of {} transfers between "
                         "two of the {} chunks",
                         in.layout.pp * in.layout.vpp - 1, in.layout.pp * in.layout.vpp)};
+  if (in.layout.schedule == PipelineSchedule::zb_v)
+    return {"first micro-batch",
+            "sum(F + B + W) + 2 sum(C)",
+            fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
+            (p.work + 2 * p.transfers).count(),
+            "s",
+            fmt::format("F, B, W: forward, backward and weight gradients of each stage, both its chunks; C: each of "
+                        "the {} transfers on the way down the stages and up",
+                        2 * (in.layout.pp - 1))};
   const bool splits = splits_backward(in.layout.schedule);
   return {"first micro-batch",
           splits ? "sum(F + B + W) + 2 sum(C)" : "sum(F + B) + 2 sum(C)",
@@ -173,6 +184,18 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
   const int m = in.batch.micro_batches(in.layout), n = p.last - p.first + 1;
   if (m == 1 && !splits_backward(in.layout.schedule))
     return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
+  if (in.layout.schedule == PipelineSchedule::zb_v)
+    return {
+        "further micro-batches",
+        "m X + ends - first",
+        fmt::format("{} x {} + {} - {} - 2 x {}", m, precise(p.window_work), precise(p.ends), precise(p.work),
+                    precise(p.transfers)),
+        p.rest.count(),
+        "s",
+        fmt::format("zero bubble V: stage {} sets the pace, X is its F + B + W; ends: with sums over the others and c "
+                    "= sum(C)/2 the most of sum(F)/2 + 5c, sum(B)/2 + 5c, sum(W)/2 + 3c, sum(F - B/2) + 3c, "
+                    "sum(F - W) + 4c, sum((F + B)/2 - W) + 6c, sum(B - W) + 6c",
+                    p.first)};
   if (splits_backward(in.layout.schedule)) {
     const bool h1 = in.layout.schedule == PipelineSchedule::zb_h1;
     return {"further micro-batches",
@@ -279,11 +302,14 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
   out.title = "closed form of the step";
   if (!in.options.overlap_pp && in.layout.pp > 1)
     out.text.push_back(
-        {"transfers block: C is in F of the sender and B of the receiver of an activation", Paragraph::Tone::plain});
+        {in.layout.schedule == PipelineSchedule::zb_v
+             ? "transfers block: C is in F and B of both stages, each of which sends activations and gradients"
+             : "transfers block: C is in F of the sender and B of the receiver of an activation",
+         Paragraph::Tone::plain});
   if (in.layout.pp > 1)
     out.text.push_back(
         {fmt::format("schedule: {}{}", name_of(in.layout.schedule),
-                     in.layout.vpp > 1 ? fmt::format(", {} chunks a stage", in.layout.vpp) : std::string()),
+                     in.layout.chunks() > 1 ? fmt::format(", {} chunks a stage", in.layout.chunks()) : std::string()),
          Paragraph::Tone::plain});
   out.terms.push_back({"m", "global batch / (micro-batch x DP)",
                        fmt::format("{} / ({} x {})", in.batch.global_batch, in.batch.micro_batch, in.layout.dp),

@@ -148,7 +148,7 @@ void read_training_layout(Object& o, ParallelLayout& l) {
   o.optional(
       "schedule", l.schedule,
       as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
-                                 PipelineSchedule::zb_h1, PipelineSchedule::zb_h2}));
+                                 PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v}));
   o.optional("vpp", l.vpp, AsCount{1, most_layers});
 }
 

@@ -287,7 +287,9 @@ class Check {
 
   void pipeline() {
     const ParallelLayout& l = in_.layout;
-    if (l.uneven_stages && in_.model.layers % l.pp != 0)
+    if (l.schedule == PipelineSchedule::zb_v)
+      v_chunks();
+    else if (l.uneven_stages && in_.model.layers % l.pp != 0)
       uneven();
     else if (in_.model.layers % in_.layout.pp != 0)
       wrong({"layout.pp", "model.layers"},
@@ -349,6 +351,26 @@ class Check {
             "use vpp " + nearest_divisors(of_stage, l.vpp));
   }
 
+  /// Two equal chunks on each stage.
+  void v_chunks() {
+    const ParallelLayout& l = in_.layout;
+    const int layers = in_.model.layers;
+    if (l.vpp > 1)
+      wrong({"layout.vpp", "layout.schedule"},
+            "vpp " + std::to_string(l.vpp) + " has no effect on schedule zb-v" + seen("layout.schedule") +
+                ", which has two chunks on each stage",
+            "leave it out, or use schedule: interleaved");
+    const auto halves = [&](int pp) { return layers % 2 == 0 && layers / 2 % pp == 0; };
+    if (halves(l.pp) || workload::ends_stand_for_layers(in_)) return;
+    wrong({"layout.pp", "model.layers", "layout.schedule"},
+          "schedule zb-v" + seen("layout.schedule") + " has two chunks on each stage; 2 x pp " + std::to_string(l.pp) +
+              " does not divide layers " + std::to_string(layers) + seen("model.layers") +
+              (l.uneven_stages ? ", nor those with embedding and head as one each" : ""),
+          layers % 2 == 0 ? "use pp " + nearest_divisors(layers / 2, l.pp) +
+                                (l.uneven_stages || (layers + 2) % (2 * l.pp) != 0 ? "" : ", or uneven_stages: true")
+                          : "use schedule: zb-h1");
+  }
+
   void context_parallel() {
     const ParallelLayout& l = in_.layout;
     if (l.cp == 1) return;
@@ -399,6 +421,9 @@ class Check {
             "use schedule: 1f1b");
   }
 
+  /// On a stage of zero bubble.
+  std::int64_t turns_of_micro_batch() const { return std::int64_t{3} * in_.layout.chunks(); }
+
   void batch() {
     const std::int64_t per_pass = std::int64_t{in_.batch.micro_batch} * in_.layout.dp;
     const std::int64_t global = in_.batch.global_batch;
@@ -423,10 +448,12 @@ class Check {
     else if (rounds)
       turns(global, fits);
     else if (constexpr std::int64_t most = 10'000'000;
-             splits_backward(in_.layout.schedule) && global / per_pass > most / (std::int64_t{3} * in_.layout.pp))
+             splits_backward(in_.layout.schedule) &&
+             global / per_pass > most / (turns_of_micro_batch() * in_.layout.pp))
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
-            "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) +
-                " turns of 3 x micro-batches x pp " + std::to_string(in_.layout.pp) + seen("layout.pp"),
+            "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) + " turns of " +
+                std::to_string(turns_of_micro_batch()) + " x micro-batches x pp " + std::to_string(in_.layout.pp) +
+                seen("layout.pp"),
             "use fewer samples, or schedule: 1f1b");
     if (in_.model.learned_positions > 0 && in_.batch.sequence > in_.model.learned_positions)
       wrong({"batch.sequence", "model.learned_positions"},

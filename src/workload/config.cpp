@@ -45,13 +45,16 @@ std::string_view to_string(PipelineSchedule schedule) {
       return "zb-h1";
     case PipelineSchedule::zb_h2:
       return "zb-h2";
+    case PipelineSchedule::zb_v:
+      return "zb-v";
   }
   check(false, "a known pipeline schedule");
   return {};
 }
 
 bool splits_backward(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2;
+  return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2 ||
+         schedule == PipelineSchedule::zb_v;
 }
 
 std::string_view to_string(Recompute recompute) {

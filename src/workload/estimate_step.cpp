@@ -4,6 +4,7 @@
 
 #include "workload/interleaved.hpp"
 #include "workload/sharded.hpp"
+#include "workload/zero_bubble_v.hpp"
 
 namespace collcast::workload {
 
@@ -33,20 +34,22 @@ GradientTerms gradient_tail(const StagePlan& stage, bool splits, bool overlap, s
 }
 
 /// With chunks, or in their order.
-Pipeline add_interleaved(const StepPlan& plan, ClosedForm& form) {
+Pipeline add_chunked(const StepPlan& plan, ClosedForm& form) {
+  const auto run = plan.schedule == PipelineSchedule::zb_v ? run_zero_bubble_v : run_interleaved;
   ChunkedStages stages{static_cast<int>(plan.stages.size()), plan.chunks, {}, plan.transfer, !plan.overlap_pp};
   for (const StagePlan& stage : plan.stages)
     for (int chunk = 0; chunk < plan.chunks; ++chunk) stages.times.push_back(stage.time(chunk));
-  Pipeline pipeline = run_interleaved(stages, plan.micro_batches);
+  Pipeline pipeline = run(stages, plan.micro_batches);
   stages.transfer.assign(stages.transfer.size(), {});
   form.pipeline = pipeline.terms;
-  form.transfers = form.pipeline.total() - run_interleaved(stages, plan.micro_batches).terms.total();
+  form.transfers = form.pipeline.total() - run(stages, plan.micro_batches).terms.total();
   return pipeline;
 }
 
 /// The pipeline, and what transfers add to it; returns by how much each stage's last backward ends before the pipeline.
 Pipeline add_pipeline(const StepPlan& plan, ClosedForm& form) {
-  if (plan.schedule == PipelineSchedule::interleaved) return add_interleaved(plan, form);
+  if (plan.schedule == PipelineSchedule::interleaved || plan.schedule == PipelineSchedule::zb_v)
+    return add_chunked(plan, form);
   std::vector<StageTime> free;
   for (const StagePlan& stage : plan.stages) free.push_back(stage.time());
   const std::vector<Seconds> none(plan.transfer.size());

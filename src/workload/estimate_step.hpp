@@ -2,13 +2,13 @@
 //
 //   step = pipeline(m; F_i, B_i, C_i) + exposed gradients + m exposed sharding + optimizer + parameter gather
 //
-// pipeline: pipeline.hpp, interleaved.hpp. Stage i ends its last backward sum over j < i of (B_j + C_j) before stage 0.
-// With overlap, its buckets k (each c_k long, ready r_k before that end) are over max over k of (sum of c_j, j >= k,
-// minus r_k) after it, without overlap sum(c), from the end of its last message if those block; exposed is what the
-// last stage to finish adds to the pipeline.
-// ZeRO-2 does that after every micro-batch, ZeRO-3 gathers and reduces unit by unit instead (sharded.hpp); both have
-// one stage. The gradient norm over all ranks stands between gradients and optimizer, so the optimizer waits for all.
-// Blocking transfers lengthen the sender's F and B instead of delaying the receiver.
+// pipeline: pipeline.hpp, interleaved.hpp, zero_bubble_v.hpp. Stage i ends its last backward sum over j < i of (B_j +
+// C_j) before stage 0. With overlap, its buckets k (each c_k long, ready r_k before that end) are over max over k of
+// (sum of c_j, j >= k, minus r_k) after it, without overlap sum(c), from the end of its last message if those block;
+// exposed is what the last stage to finish adds to the pipeline. ZeRO-2 does that after every micro-batch, ZeRO-3
+// gathers and reduces unit by unit instead (sharded.hpp); both have one stage. The gradient norm over all ranks stands
+// between gradients and optimizer, so the optimizer waits for all. Blocking transfers lengthen the sender's F and B
+// instead of delaying the receiver.
 #pragma once
 
 #include "workload/plan.hpp"

@@ -27,7 +27,7 @@ LayerTimes layer_times(const StagePlan& stage) {
   const Unit* layer = nullptr;
   for (const Unit& u : stage.units)
     if (u.kind == UnitKind::expert_layer || (u.kind == UnitKind::layer && layer == nullptr)) layer = &u;
-  check(layer != nullptr, "every stage has a layer");
+  check(layer != nullptr, "a stage with a layer");
   const UnitWork& work = stage.work(*layer);
   LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}, {}};
   t.tp_comm = t.tp_exposed =
@@ -143,9 +143,25 @@ CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages
   });
 }
 
+namespace {
+
+/// The stage itself, or one with layers where it has none: in a V the first may have the ends of the model only.
+const StagePlan& with_layers(const StepPlan& plan, std::size_t stage) {
+  const auto has_layers = [](const StagePlan& s) {
+    return std::any_of(s.units.begin(), s.units.end(),
+                       [](const Unit& u) { return u.kind == UnitKind::layer || u.kind == UnitKind::expert_layer; });
+  };
+  if (has_layers(plan.stages[stage])) return plan.stages[stage];
+  const auto other = std::find_if(plan.stages.begin(), plan.stages.end(), has_layers);
+  check(other != plan.stages.end(), "some stage has a layer");
+  return *other;
+}
+
+}  // namespace
+
 void add_stage(StepResult& result, const StepPlan& plan) {
   const std::size_t stage = plan.slowest();
-  result.layer = layer_times(plan.stages[stage]);
+  result.layer = layer_times(with_layers(plan, stage));
   result.collectives = plan.stages[stage].collectives;
   result.stage = stage_terms(plan);
 }

@@ -35,6 +35,7 @@ StageTime ChunkedStages::of(int stage) const {
   for (int c = 0; c < chunks; ++c) {
     all.forward += of(stage, c).forward;
     all.backward += of(stage, c).backward;
+    all.weights += of(stage, c).weights;
   }
   return all;
 }

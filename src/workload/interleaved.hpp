@@ -43,7 +43,7 @@ class InterleavedOrder {
 struct ChunkedStages {
   int stages = 1, chunks = 1;
   std::vector<StageTime> times;   ///< of chunk c of stage i at [i * chunks + c]
-  std::vector<Seconds> transfer;  ///< from stage i to i + 1 and back; with chunks > 1 also from the last to the first
+  std::vector<Seconds> transfer;  ///< from stage i to i + 1 and back; interleaved chunks > 1: also from last to first
   bool blocking = false;          ///< messages hold their sender
 
   StageTime of(int stage, int chunk) const {

@@ -126,16 +126,16 @@ class LayoutFamily::State {
  public:
   State(const StepInputs& base, const Fabric& fabric, const CollectiveTime& time) : in_(base), time_(time) {
     plan_.schedule = in_.layout.schedule;
-    plan_.chunks = in_.layout.vpp;
+    plan_.chunks = in_.layout.chunks();
     plan_.overlap_dp = in_.options.overlap_dp;
     plan_.overlap_pp = in_.options.overlap_pp;
     plan_.reshard = in_.options.reshard_after_forward;
     const int stages = in_.layout.pp;
     for (int i = 0; i < stages; ++i) add_stage(fabric, i);
-    const int boundaries = plan_.chunks > 1 ? stages : stages - 1;
+    const int boundaries = plan_.goes_round() ? stages : stages - 1;
     for (int i = 0; i < boundaries; ++i) add_boundary(fabric, i);
     plan_.transfer.resize(static_cast<std::size_t>(boundaries));
-    if (in_.model.tied_embeddings && stages > 1 && in_.options.embedding_and_logits) add_tied(fabric);
+    if (in_.model.tied_embeddings && !in_.layout.ends_together() && in_.options.embedding_and_logits) add_tied(fabric);
   }
 
   Result<LayoutEstimate> estimate(const LayoutChoice& choice) {

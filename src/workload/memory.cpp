@@ -8,7 +8,6 @@
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/share.hpp"
-#include "workload/zero_bubble.hpp"
 
 namespace collcast::workload {
 
@@ -76,22 +75,33 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
 
 /// The same for zero bubble, with what waits for its weight gradients.
 void put_fullest_split(const StepInputs& in, int stage, MemoryTerms& terms) {
-  const std::vector<Turn> order =
-      zero_bubble_order(in.layout.schedule, in.layout.pp, stage, in.batch.micro_batches(in.layout));
-  int held = 0, waiting = 0, most_held = 0, most_waiting = 0;
+  const int pp = in.layout.pp, chunks = in.layout.chunks(), last = chunks - 1;
+  int m = in.batch.micro_batches(in.layout);
+  // From 2p on a V goes through the same again and again.
+  if (in.layout.schedule == PipelineSchedule::zb_v) m = std::min(m, 3 * pp);
+  Held now, fullest;
+  int waiting = 0, most_waiting = 0;
   Volume most{-1};
-  for (const Turn& turn : order) {
-    held += turn.weights ? 0 : turn.backward ? -1 : 1;
+  for (const Turn& turn : stage_order(in.layout.schedule, pp, stage, m, chunks)) {
+    const int change = turn.weights ? 0 : turn.backward ? -1 : 1;
+    now.all += change;
+    if (turn.chunk == 0) now.first += change;
+    if (turn.chunk == last) now.last += change;
     waiting += turn.weights ? -1 : turn.backward ? 1 : 0;
-    put({held, held, held}, terms);
+    put(now, terms);
     terms.waiting = waiting;
     if (terms.activations() <= most) continue;
     most = terms.activations();
-    most_held = held;
+    fullest = now;
     most_waiting = waiting;
   }
-  put({most_held, most_held, most_held}, terms);
+  put(fullest, terms);
   terms.waiting = most_waiting;
+}
+
+/// Whether what is held most need not be on the first or the last stage.
+bool any_stage_may_be_fullest(const StepInputs& in) {
+  return stages_differ(in) || in.layout.schedule == PipelineSchedule::zb_v;
 }
 
 /// Weights, gradients and optimizer.
@@ -202,7 +212,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
   terms.rows = share.rows;
   if (terms.parameters.layers > 0) workload::put_layer(in, share, false, terms.layer, terms.recomputed);
   if (terms.parameters.expert_layers > 0) workload::put_layer(in, share, true, terms.expert_layer, terms.recomputed);
-  terms.chunks = in.layout.vpp;
+  terms.chunks = in.layout.chunks();
   if (workload::has_embedding(in, stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
   if (workload::has_head(in, stage)) {
     terms.final_norm = Volume(2 * w * rows);
@@ -225,7 +235,7 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
   constexpr double most = 0x1p60;
   double states = 0, needed = 0;
   for (int stage = 0; stage < in.layout.pp; ++stage) {
-    if (stage > 0 && stage + 1 < in.layout.pp && !workload::stages_differ(in)) continue;
+    if (stage > 0 && stage + 1 < in.layout.pp && !workload::any_stage_may_be_fullest(in)) continue;
     const MemoryTerms terms = memory_terms(in, stage);
     states = std::max(states, workload::state_bytes(terms));
     needed = std::max(needed, workload::state_bytes(terms) + (terms.activations() + terms.buffers()).value());
@@ -240,7 +250,7 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
 }
 
 MemoryUse peak_memory(const StepInputs& in) {
-  if (workload::stages_differ(in)) {
+  if (workload::any_stage_may_be_fullest(in)) {
     MemoryUse most = workload::stage_memory(in, 0);
     for (int stage = 1; stage < in.layout.pp; ++stage)
       if (const MemoryUse use = workload::stage_memory(in, stage); use.peak > most.peak) most = use;

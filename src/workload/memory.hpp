@@ -26,9 +26,10 @@
 // In flight: 1F1B min(m, p - i), GPipe m micro-batches; interleaved what its order holds where that is most: up to
 // 2 (p-1-i) + (v-1) p + 1 micro-batches of a chunk each, on the first stage 1 + (p-1)/(p v) times what 1F1B holds;
 // zero bubble likewise, and micro-batches that wait for their weight gradients: of H1 p - i and i, of H2
-// 2 (p-1-i) + 1 and 2i. The last stage keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused
-// loss), and input and output of the final norm; the first the dropout mask of the embedding. Left out: fragmentation,
-// CUDA context, communication buffers (together a few GiB that no formula gives), temporaries of the optimizer.
+// 2 (p-1-i) + 1 and 2i; of V at most 2p micro-batches of a chunk each, both together, on every stage. The stage with
+// the head keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss), and input and output of
+// the final norm; the first the dropout mask of the embedding. Left out: fragmentation, CUDA context, communication
+// buffers (together a few GiB that no formula gives), temporaries of the optimizer.
 #pragma once
 
 #include "collcast/workload/step.hpp"
@@ -39,7 +40,7 @@ namespace collcast::workload {
 Volume layer_activations(const StepInputs&, bool with_experts = false);
 /// The same if nothing were recomputed.
 Volume layer_working_set(const StepInputs&, bool with_experts = false);
-/// Micro-batches whose activations a stage holds at once; interleaved: of a chunk each.
+/// Micro-batches whose activations a stage holds at once; with chunks: of a chunk each.
 int in_flight(const StepInputs&, int stage);
 MemoryUse stage_memory(const StepInputs&, int stage);
 

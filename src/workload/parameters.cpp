@@ -78,19 +78,24 @@ RankParameters head_parameters(const TransformerConfig& m, int tp, bool shares_e
 }
 
 bool ends_stand_for_layers(const StepInputs& in) {
-  const int layers = in.model.layers, slices = in.layout.pp * in.layout.vpp;
+  const int layers = in.model.layers, slices = in.layout.pp * in.layout.chunks();
   return in.layout.uneven_stages && layers % slices != 0 && (layers + 2) % slices == 0;
 }
 
+int slice_of(const ParallelLayout& l, int stage, int chunk) {
+  if (l.schedule == PipelineSchedule::zb_v && chunk == 1) return 2 * l.pp - 1 - stage;
+  return chunk * l.pp + stage;
+}
+
 std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
-  const int layers = in.model.layers, pp = in.layout.pp, chunks = in.layout.vpp;
+  const int layers = in.model.layers, pp = in.layout.pp, chunks = in.layout.chunks();
   std::vector<StageLayer> out;
   if (ends_stand_for_layers(in)) {
     // The embedding is the place before layer 0, the head the one after the last.
     const int places = (layers + 2) / (pp * chunks);
     for (int chunk = 0; chunk < chunks; ++chunk)
       for (int i = 0; i < places; ++i)
-        if (const int number = (chunk * pp + stage) * places + i - 1; number >= 0 && number < layers)
+        if (const int number = slice_of(in.layout, stage, chunk) * places + i - 1; number >= 0 && number < layers)
           out.push_back({number, chunk});
     return out;
   }
@@ -103,7 +108,7 @@ std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
   // Chunks are of equal stages; more of them than layers are refused elsewhere.
   const int of_chunk = std::max(1, layers / pp / chunks);
   for (int i = 0; i < layers / pp; ++i)
-    out.push_back({(i / of_chunk * pp + stage) * of_chunk + i % of_chunk, i / of_chunk});
+    out.push_back({slice_of(in.layout, stage, i / of_chunk) * of_chunk + i % of_chunk, i / of_chunk});
   return out;
 }
 
@@ -117,8 +122,12 @@ bool stages_differ(const StepInputs& in) {
 bool replicates_tokens(const StepInputs& in) {
   return in.serving && in.model.experts.count > 0 && in.layout.tp > 1 && !in.layout.sequence_parallel;
 }
+
+int head_stage(const ParallelLayout& l) { return l.ends_together() ? 0 : l.pp - 1; }
 bool has_embedding(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == 0; }
-bool has_head(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == in.layout.pp - 1; }
+bool has_head(const StepInputs& in, int stage) {
+  return in.options.embedding_and_logits && stage == head_stage(in.layout);
+}
 
 std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
   const TransformerConfig& m = in.model;
@@ -134,7 +143,7 @@ std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
   for (const StageLayer& each : layers_of_stage(in, stage))
     units.push_back(has_experts(m, each.number) ? UnitParameters{rest, rest, apart} : UnitParameters{layer, layer});
   if (has_head(in, stage))
-    units.push_back({head_parameters(m, tp, m.tied_embeddings && in.layout.pp == 1).total(),
+    units.push_back({head_parameters(m, tp, m.tied_embeddings && in.layout.ends_together()).total(),
                      head_parameters(m, tp, false).total()});
   return units;
 }
@@ -163,7 +172,7 @@ ParameterTerms parameter_terms(const StepInputs& in, int stage) {
     terms.positions = embedding.replicated;
   }
   if (workload::has_head(in, stage)) {
-    const bool shares_embedding = in.model.tied_embeddings && in.layout.pp == 1;
+    const bool shares_embedding = in.model.tied_embeddings && in.layout.ends_together();
     const auto head = workload::head_parameters(in.model, in.layout.tp, shares_embedding);
     terms.output = head.sharded;
     terms.final_norm = head.replicated;

@@ -49,6 +49,9 @@ struct StageLayer {
   int number = 0, chunk = 0;
 };
 std::vector<StageLayer> layers_of_stage(const StepInputs&, int stage);
+/// Which of the pp x chunks slices of the model the chunk of a stage is: they go round the stages, in zb-v down them
+/// and up again.
+int slice_of(const ParallelLayout&, int stage, int chunk);
 /// Whether the embedding and the head stand for a layer each, so that the first and the last slice of the model have
 /// one fewer (uneven stages).
 bool ends_stand_for_layers(const StepInputs&);
@@ -67,6 +70,8 @@ std::vector<UnitParameters> unit_parameters(const StepInputs&, int stage);
 /// Everything that a rank of `stage` holds.
 RankParameters stage_parameters(const StepInputs&, int stage);
 
+/// The stage of the final norm and the logits.
+int head_stage(const ParallelLayout&);
 bool has_embedding(const StepInputs&, int stage);
 bool has_head(const StepInputs&, int stage);
 

@@ -5,11 +5,16 @@
 
 #include "workload/interleaved.hpp"
 #include "workload/zero_bubble.hpp"
+#include "workload/zero_bubble_v.hpp"
 
 namespace collcast::workload {
 
 std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, int micro_batches, int chunks) {
-  check(chunks == 1 || schedule == PipelineSchedule::interleaved, "only interleaved stages have chunks");
+  if (schedule == PipelineSchedule::zb_v) {
+    check(chunks == 2, "a V has two chunks a stage");
+    return zero_bubble_v_order(stages, stage, micro_batches);
+  }
+  check(chunks == 1 || schedule == PipelineSchedule::interleaved, "other stages have no chunks");
   if (splits_backward(schedule)) return zero_bubble_order(schedule, stages, stage, micro_batches);
   std::vector<Turn> order;
   order.reserve(2 * static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(chunks));
@@ -30,6 +35,15 @@ std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, 
     order.push_back({true, k, 0});
   }
   return order;
+}
+
+std::optional<ChunkPlace> next_place(PipelineSchedule schedule, int stages, int chunks, int stage, const Turn& turn) {
+  if (schedule == PipelineSchedule::zb_v) return next_in_v(stages, stage, turn);
+  const int last = stages - 1;
+  const bool round = turn.backward ? stage == 0 : stage == last;
+  const int chunk = !round ? turn.chunk : turn.backward ? turn.chunk - 1 : turn.chunk + 1;
+  if (chunk < 0 || chunk == chunks) return std::nullopt;
+  return ChunkPlace{turn.backward ? (stage == 0 ? last : stage - 1) : (stage == last ? 0 : stage + 1), chunk};
 }
 
 namespace {
@@ -127,7 +141,8 @@ Pipeline run_pipeline(PipelineSchedule schedule, std::span<const StageTime> stag
                       int micro_batches) {
   check(!stages.empty() && transfer.size() + 1 == stages.size() && micro_batches >= 1,
         "one transfer between two stages");
-  check(schedule != PipelineSchedule::interleaved, "stages with chunks are run_interleaved's");
+  check(schedule != PipelineSchedule::interleaved && schedule != PipelineSchedule::zb_v,
+        "stages with chunks are run_interleaved's and run_zero_bubble_v's");
   if (splits_backward(schedule)) return run_zero_bubble(schedule, stages, transfer, micro_batches);
   Pipeline out{{}, ways_to_first(stages, transfer), {}};
   PipelineTerms& terms = out.terms;

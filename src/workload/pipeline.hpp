@@ -11,9 +11,11 @@
 // floor((m+p-2)/p)], exact; without C the window is the slowest stage. For unequal stages or transfers it is an
 // approximation, from 38 % too short to 20 % too long. So the order is gone through as well, a recurrence in
 // (max, +) over m p turns without events, and what it says more or less is a term of its own (`order`): the sum is
-// exact. Interleaved 1F1B: interleaved.hpp; zero bubble: zero_bubble.hpp.
+// exact. Interleaved 1F1B: interleaved.hpp; zero bubble: zero_bubble.hpp,
+// zero_bubble_v.hpp.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +35,13 @@ struct Turn {
 };
 std::vector<Turn> stage_order(PipelineSchedule, int stages, int stage, int micro_batches, int chunks = 1);
 
+struct ChunkPlace {
+  int stage = 0, chunk = 0;
+};
+/// Where a turn's activations or gradients go on: to the stage's neighbour, between interleaved chunks round to the
+/// other end, in a V down the stages and up again. None at an end of the model.
+std::optional<ChunkPlace> next_place(PipelineSchedule, int stages, int chunks, int stage, const Turn&);
+
 struct StageTime {
   Seconds forward{}, backward{};
   Seconds weights{};  ///< zero bubble: of the backward, what is a turn of its own
@@ -41,9 +50,9 @@ struct StageTime {
 struct Pipeline {
   PipelineTerms terms;
   std::vector<Seconds> ahead;  ///< by stage: by how much its last backward ends before that of stage 0; exact
-  std::vector<Seconds> later;  ///< interleaved, by chunk: of that, from the end of the chunk's last backward on
+  std::vector<Seconds> later;  ///< with chunks, by chunk: of that, from the end of the chunk's last backward on
 };
-/// GPipe, 1F1B or zero bubble. `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
+/// GPipe, 1F1B, zb-h1 or zb-h2. `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
 Pipeline run_pipeline(PipelineSchedule, std::span<const StageTime>, std::span<const Seconds> transfer,
                       int micro_batches);
 inline PipelineTerms pipeline_terms(PipelineSchedule schedule, std::span<const StageTime> stages,

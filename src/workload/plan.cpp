@@ -156,7 +156,8 @@ class StageMaker {
       add_unit_exchanges();
     else
       add_buckets();
-    if (in_.model.tied_embeddings && in_.layout.pp > 1 && (has_embedding(in_, stage_) || has_head(in_, stage_)))
+    if (in_.model.tied_embeddings && !in_.layout.ends_together() &&
+        (has_embedding(in_, stage_) || has_head(in_, stage_)))
       plan_.tied_embedding = pricing_.tied(tied_bytes(in_));
     plan_.optimizer = optimizer_operations(in_, stage_);
     for (Operation& op : plan_.optimizer) op.time /= pace_.own;
@@ -189,7 +190,7 @@ class StageMaker {
       plan_.works.push_back(work(layer_segments(in_, experts), static_cast<int>(alike)));
     }
     if (has_head(in_, stage_)) {
-      plan_.units.push_back({UnitKind::head, "head", plan_.works.size(), in_.layout.vpp - 1});
+      plan_.units.push_back({UnitKind::head, "head", plan_.works.size(), in_.layout.chunks() - 1});
       plan_.works.push_back(work(head_segments(in_), 1, true));
     }
   }
@@ -358,7 +359,7 @@ Result<Seconds> message_gather(const StepInputs& in, const Fabric& fabric, const
 Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const std::size_t stages = plan.stages.size();
   std::vector<CollectiveCost> boundaries;
-  for (std::size_t i = 0; i + (plan.chunks > 1 ? 0 : 1) < stages; ++i) {
+  for (std::size_t i = 0; i + (plan.goes_round() ? 0 : 1) < stages; ++i) {
     Result<CollectiveCost> cost = boundary(in, fabric, time, static_cast<int>(i));
     if (!cost) return cost.errors();
     const Result<Seconds> gather = message_gather(in, fabric, time, static_cast<int>((i + 1) % stages));
@@ -373,7 +374,7 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
     const bool one_way = at_end || in.serving;
     cost.count = std::int64_t{one_way ? 1 : 2} * plan.micro_batches * plan.chunks;
     plan.stages[i].collectives.push_back(std::move(cost));
-    if (!at_end || plan.chunks == 1) continue;
+    if (!at_end || !plan.goes_round()) continue;
     CollectiveCost round = boundaries.back();
     round.name = "pp sendrecv round";
     round.count = std::int64_t{plan.micro_batches} * (plan.chunks - 1);
@@ -404,6 +405,7 @@ StageTime StagePlan::time(int chunk) const {
     if (u.chunk != chunk) continue;
     t.forward += work(u).forward_time();
     t.backward += work(u).backward_time();
+    t.weights += work(u).weights_time();
   }
   return t;
 }
@@ -514,7 +516,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   StepPlan plan;
   plan.schedule = in.layout.schedule;
   plan.micro_batches = in.batch.micro_batches(in.layout);
-  plan.chunks = in.layout.vpp;
+  plan.chunks = in.layout.chunks();
   plan.overlap_dp = in.options.overlap_dp;
   plan.overlap_pp = in.options.overlap_pp;
   plan.zero = sharding_stage(in);

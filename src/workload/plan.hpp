@@ -98,12 +98,16 @@ struct StagePlan {
 struct StepPlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int micro_batches = 1;
-  int chunks = 1;  ///< of a stage's units; interleaved
+  int chunks = 1;  ///< of a stage's units; interleaved, zb-v
   bool overlap_dp = true, overlap_pp = true;
   int zero = 0;         ///< from 2 on gradients are reduced after every micro-batch
   bool reshard = true;  ///< ZeRO-3: weights are gathered for the forward and again for the backward
   std::vector<StagePlan> stages;
-  std::vector<Seconds> transfer;  ///< activations from stage i to i + 1, and gradients back; with chunks also round
+  std::vector<Seconds> transfer;  ///< a message from stage i to i + 1 and back, and where the model goes round also
+                                  ///< from the last to the first
+
+  /// Chunks follow each other from the last stage to the first.
+  bool goes_round() const { return chunks > 1 && schedule == PipelineSchedule::interleaved; }
 
   /// The stage with the most work; the first of equals.
   std::size_t slowest() const;

@@ -140,8 +140,9 @@ class Spelling {
     if (stage.done == stage.order.size()) return false;
     const Turn turn = stage.order[stage.done];
     // Weight gradients wait for their backward only, which was before.
-    const bool begins = turn.weights || (turn.backward ? i + 1 == stages_.size() && turn.chunk + 1 == plan_.chunks
-                                                       : i == 0 && turn.chunk == 0);
+    const std::size_t end = goes_in_v() ? 0 : stages_.size() - 1;
+    const bool begins =
+        turn.weights || (turn.backward ? i == end && turn.chunk + 1 == plan_.chunks : i == 0 && turn.chunk == 0);
     // All classes of a stage get their messages in the same turn of the sender's.
     if (!begins && !message(classes(i).front(), turn)) return false;
 
@@ -154,6 +155,7 @@ class Spelling {
         pass_unit(i, u, turn);
         for (const std::size_t c : classes(i)) states_[c].others = {Ready(), states_[c].reduced};
       }
+      if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
     }
     if (plan_.zero == 2 && turn.backward) {
       exchange_buckets(i, title(turn) + " ");
@@ -181,6 +183,26 @@ class Spelling {
   const std::vector<Stretch>& stretches(std::size_t c, std::size_t u, const Turn& turn) const {
     const UnitWork& work = all_.of(c).work(all_.of(c).units[u]);
     return turn.weights ? work.weights : turn.backward ? work.backward : work.forward;
+  }
+
+  bool goes_in_v() const { return plan_.schedule == PipelineSchedule::zb_v; }
+
+  bool has_stretches(std::size_t i, const Turn& turn) const {
+    const std::vector<std::size_t> units = units_of(i, turn);
+    return std::any_of(units.begin(), units.end(),
+                       [&](std::size_t u) { return !stretches(classes(i).front(), u, turn).empty(); });
+  }
+
+  /// A chunk without layers may have nothing to do, as with the embedding's backward: it is over when its message is
+  /// there.
+  void pass_nothing(std::size_t i, const Turn& turn) {
+    for (const std::size_t c : classes(i)) {
+      State& s = states_[c];
+      s.last = add({c}, s.streams.compute, Delay{}, after({s.last, s.beside, message(c, turn)}), title(turn),
+                   turn.backward ? Category::backward : Category::forward,
+                   turn.backward ? Doing::backward : Doing::forward, turn.micro_batch, told(turn.chunk));
+      s.beside.reset();
+    }
   }
 
   /// One unit's forward or backward; it also waits for `others`.
@@ -326,31 +348,40 @@ class Spelling {
     return (turn.weights ? "W mb" : turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + chunk;
   }
 
-  /// To the stage's neighbour, and between chunks round to the other end.
-  void send(std::size_t i, const Turn& turn) {
-    const std::size_t last = stages_.size() - 1;
-    const bool round = turn.backward ? i == 0 : i == last;
-    const int chunk = !round ? turn.chunk : turn.backward ? turn.chunk - 1 : turn.chunk + 1;
-    if (chunk < 0 || chunk == plan_.chunks) return;
-    const std::size_t to = turn.backward ? (i == 0 ? last : i - 1) : (i == last ? 0 : i + 1);
-    // Gradients go the activations' way back. A TP group's messages are one: its stage goes on when all are there.
-    const std::vector<StageClasses::Message>& ways = all_.stages[turn.backward ? to : i].next;
-    for (std::size_t j = 0; j < ways.size(); ++j)
-      send(turn, to, index(chunk, turn.micro_batch), all_.stages[i].tp[turn.backward ? ways[j].to : j],
-           all_.stages[to].tp[turn.backward ? j : ways[j].to], ways[j].time);
+  std::vector<Ready>& arrivals(std::size_t c, const Turn& turn) {
+    return turn.backward ? states_[c].gradients : states_[c].activations;
   }
 
-  void send(const Turn& turn, std::size_t to, std::size_t slot, const Join& senders, const Join& receivers,
+  void send(std::size_t i, const Turn& turn) {
+    const std::optional<ChunkPlace> next =
+        next_place(plan_.schedule, static_cast<int>(stages_.size()), plan_.chunks, static_cast<int>(i), turn);
+    if (!next) return;
+    const auto to = static_cast<std::size_t>(next->stage);
+    const std::size_t slot = index(next->chunk, turn.micro_batch);
+    if (goes_in_v() && to == i) {
+      for (const std::size_t c : classes(i)) arrivals(c, turn)[slot] = states_[c].last;
+      return;
+    }
+    // What goes to the stage before takes the way of what comes from it. A TP group's messages are one: its stage goes
+    // on when all are there.
+    const bool on = goes_in_v() ? to > i : !turn.backward;
+    const std::vector<StageClasses::Message>& ways = all_.stages[on ? i : to].next;
+    for (std::size_t j = 0; j < ways.size(); ++j)
+      send(turn, to, slot, on, all_.stages[i].tp[on ? j : ways[j].to], all_.stages[to].tp[on ? ways[j].to : j],
+           ways[j].time);
+  }
+
+  void send(const Turn& turn, std::size_t to, std::size_t slot, bool on, const Join& senders, const Join& receivers,
             Seconds time) {
     const StageStreams& streams = states_[senders.front()].streams;
-    const StreamId stream = !plan_.overlap_pp ? streams.compute : turn.backward ? streams.previous : streams.next;
+    const StreamId stream = !plan_.overlap_pp ? streams.compute : on ? streams.next : streams.previous;
     const OpId message =
         add(senders, stream, Delay{time}, joined(senders, [&](std::size_t c) { return after({states_[c].last}); }),
-            title(turn) + " to stage " + std::to_string(to), Category::pp,
-            turn.backward ? Doing::message_back : Doing::message_on, turn.micro_batch);
+            title(turn) + " to stage " + std::to_string(to), Category::pp, on ? Doing::message_on : Doing::message_back,
+            turn.micro_batch);
     for (const std::size_t c : receivers) {
       result_.of_class[c].push_back(message);
-      (turn.backward ? states_[c].gradients : states_[c].activations)[slot] = message;
+      arrivals(c, turn)[slot] = message;
     }
     if (plan_.overlap_pp) return;
     for (const std::size_t c : senders) states_[c].last = message;

@@ -120,6 +120,29 @@ TEST_CASE("gradients and weights are split where the scenario does so or is aske
         std::vector<std::string>{"zero 3 is modelled without pipeline stages; pp is 2"});
 }
 
+TEST_CASE("a V stays one in the search, and layouts that it cannot halve are rejected") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small(80'000'000'000);
+  in.base.layout.schedule = PipelineSchedule::zb_v;
+  in.base.model.layers = 12;
+  in.space.recompute = {Recompute::none};
+  in.space.tp = {1, 2};
+  const PlanResult p = planned(in, fabric);
+  std::set<int> stages;
+  for (const PlannedLayout& l : p.ranked) {
+    stages.insert(l.choice.pp);
+    StepInputs step = in.base;
+    put(l.choice, step);
+    CHECK(step.layout.schedule == PipelineSchedule::zb_v);
+    CHECK(l.estimate.count() ==
+          Approx(forecast_step(step, fabric, {}, Method::estimate).value().estimate.count()).epsilon(1e-12));
+  }
+  // 4 stages have 8 chunks, which do not divide 12 layers.
+  CHECK(stages == std::set<int>{1, 2});
+  CHECK(planner::objections(in, {1, 4, 4, 1, false, Recompute::none, 0}) ==
+        std::vector<std::string>{"schedule zb-v has two chunks on each stage; 2 x pp 4 does not divide layers 12"});
+}
+
 TEST_CASE("context parallelism is searched where it is asked for, and takes its part of the GPUs") {
   const Fabric fabric = cluster(2);
   PlanInputs in = small();

@@ -357,6 +357,38 @@ TEST_CASE("a zero-bubble schedule is gone through turn by turn, and has no chunk
   CHECK(only(in).message == "global_batch 2000000000 makes more than 10000000 turns of 3 x micro-batches x pp 2");
 }
 
+TEST_CASE("zb-v has two equal chunks on each stage, and takes no other number") {
+  StepInputs in = good();
+  in.layout.schedule = PipelineSchedule::zb_v;
+  in.model.layers = 12;
+  CHECK(checked(in).empty());
+  in.layout.vpp = 2;
+  CHECK(only(in).message == "vpp 2 has no effect on schedule zb-v, which has two chunks on each stage");
+  CHECK(only(in).hint == "leave it out, or use schedule: interleaved");
+  in.layout.vpp = 1;
+  // 2 x 2 stages; those of 16 GPUs that are left are others' business.
+  in.model.layers = 6;
+  CHECK(only(in).message == "schedule zb-v has two chunks on each stage; 2 x pp 2 does not divide layers 6");
+  CHECK(only(in).hint == "use pp 1 or 3, or uneven_stages: true");
+  in.layout.uneven_stages = true;
+  CHECK(checked(in).empty());
+  in.model.layers = 7;
+  CHECK(only(in).message ==
+        "schedule zb-v has two chunks on each stage; 2 x pp 2 does not divide layers 7, nor those with embedding and "
+        "head as one each");
+  CHECK(only(in).hint == "use schedule: zb-h1");
+  in.layout.uneven_stages = false;
+  in.layout.pp = 7;
+  CHECK(only(in, 64).hint == "use schedule: zb-h1");
+  // As many micro-batches as its turns allow, more than stages or fewer.
+  in.layout.pp = 2;
+  in.model.layers = 12;
+  in.batch.global_batch = in.batch.micro_batch * in.layout.dp;
+  CHECK(checked(in).empty());
+  in.batch.global_batch = 2'000'000'000;
+  CHECK(only(in).message == "global_batch 2000000000 makes more than 10000000 turns of 6 x micro-batches x pp 2");
+}
+
 TEST_CASE("a sequence beyond the learned positions is refused") {
   StepInputs in = good();
   in.model.learned_positions = 1000;

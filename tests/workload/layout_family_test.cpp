@@ -90,7 +90,7 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   in.model.dropout = 0.1;
   in.model.biases = true;
   compare_all(in, 16, fabric);
-  for (const PipelineSchedule schedule : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2}) {
+  for (const PipelineSchedule schedule : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v}) {
     in.layout.schedule = schedule;
     compare_all(in, 16, fabric);
   }
@@ -225,6 +225,8 @@ TEST_CASE("a choice of chunks makes 1F1B interleaved and back, and leaves GPipe 
   CHECK(schedule_of({.vpp = 2}, PipelineSchedule::one_f_one_b) == PipelineSchedule::interleaved);
   CHECK(schedule_of({.vpp = 1}, PipelineSchedule::interleaved) == PipelineSchedule::one_f_one_b);
   CHECK(schedule_of({.vpp = 2}, PipelineSchedule::gpipe) == PipelineSchedule::gpipe);
+  CHECK(schedule_of({.vpp = 1}, PipelineSchedule::zb_v) == PipelineSchedule::zb_v);
+  CHECK(schedule_of({.vpp = 2}, PipelineSchedule::zb_v) == PipelineSchedule::interleaved);
 }
 
 TEST_CASE("peak memory is that of the fullest of all stages") {
@@ -235,7 +237,7 @@ TEST_CASE("peak memory is that of the fullest of all stages") {
     in.batch.micro_batch = one_of({1, 2, 4});
     in.batch.global_batch = in.batch.micro_batch * in.layout.dp * one_of({1, 3, 16});
     in.layout.sequence_parallel = one_of({0, 1}) == 1;
-    in.layout.schedule = static_cast<PipelineSchedule>(one_of({0, 1, 2, 3, 4}));
+    in.layout.schedule = static_cast<PipelineSchedule>(one_of({0, 1, 2, 3, 4, 5}));
     in.layout.vpp = in.layout.schedule == PipelineSchedule::interleaved ? one_of({1, 3}) : 1;
     in.options.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
     in.options.zero = one_of({0, 1});

@@ -72,7 +72,7 @@ double active_parameter_count(const TransformerConfig&);
 /// work for each rank under a causal mask), or heads are exchanged for tokens (DeepSpeed-Ulysses).
 enum class ContextExchange { ring, ulysses };
 enum class RankOrder { tp_pp_dp, tp_cp_ep_dp_pp };
-enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2 };
+enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v };
 /// Zero bubble: a backward's weight gradients are turns of their own.
 bool splits_backward(PipelineSchedule);
 enum class Recompute { none, selective, full };
@@ -86,7 +86,7 @@ std::string_view to_string(Attention);
 
 struct ParallelLayout {
   int tp = 1, pp = 1, dp = 1;
-  int vpp = 1;       ///< model chunks of a stage; above 1 with schedule interleaved only
+  int vpp = 1;       ///< model chunks of a stage, as asked for; above 1 with schedule interleaved only
   int cp = 1;        ///< ranks that the tokens of a sample are split over
   int ep = 1;        ///< ranks that the experts of a layer are spread over
   int etp = 0;       ///< ranks that each expert is split over; 0: tp
@@ -98,6 +98,10 @@ struct ParallelLayout {
   RankOrder order = RankOrder::tp_pp_dp;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int world() const { return tp * pp * dp * cp; }
+  /// Slices of the model that a stage holds: with zb-v always the one on the way down its V and the one on the way up.
+  int chunks() const { return schedule == PipelineSchedule::zb_v ? 2 : vpp; }
+  /// Whether the last chunk of the model is on the first stage, as a V has it, and not on the last.
+  bool ends_together() const { return pp == 1 || schedule == PipelineSchedule::zb_v; }
   /// Ranks that have the same parameters, and so reduce gradients.
   int replicas() const { return dp * cp; }
   /// Ranks that a state is split over with ZeRO, and copies of each part.

@@ -58,11 +58,11 @@ struct MemoryTerms {  ///< of one rank of a stage
   double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
   ActivationTerms layer, expert_layer;    ///< kept
   Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
-  int chunks = 1;                         ///< of the stage's layers; interleaved
+  int chunks = 1;                         ///< of the stage's layers; interleaved, zb-v
   int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
   int first_in_flight = 0;  ///< of these, of the stage's first chunk,
   int last_in_flight = 0;   ///< and of its last; without chunks all of them
-  int waiting = 0;          ///< zero bubble: micro-batches whose weight gradients are still to come
+  int waiting = 0;          ///< zero bubble: of forwards those whose weight gradients alone are still to come
   Volume probabilities{};   ///< of the loss, per micro-batch; last stage
   Volume recomputed{};      ///< of the one layer that is being recomputed
   Volume logits{};          ///< of the one micro-batch at the loss
@@ -76,9 +76,10 @@ struct MemoryTerms {  ///< of one rank of a stage
     return each * (parameters.total() - apart) / shares + each * apart / (split ? expert_shares : 1);
   }
   Volume activations() const {
-    return layer.total() * (parameters.layers / chunks * in_flight) + layer.weights * (parameters.layers * waiting) +
+    return layer.total() * (parameters.layers / chunks * in_flight) +
+           layer.weights * (parameters.layers / chunks * waiting) +
            expert_layer.total() * (parameters.expert_layers / chunks * in_flight) +
-           expert_layer.weights * (parameters.expert_layers * waiting) + embedding_mask * first_in_flight +
+           expert_layer.weights * (parameters.expert_layers / chunks * waiting) + embedding_mask * first_in_flight +
            final_norm * last_in_flight + probabilities * std::max(last_in_flight - 1, 0);
   }
   Volume buffers() const { return recomputed + logits + probabilities + gathered + unreduced; }
@@ -101,11 +102,12 @@ FlopTerms flop_terms(const StepInputs&);
 /// transfer of one micro-batch; blocking transfers are in F and B instead of C.
 struct PipelineTerms {
   Seconds work{};                                 ///< F + B of all stages
-  Seconds transfers{};                            ///< C of all boundaries; interleaved: of all between two chunks
-  int first = 0, last = 0;                        ///< 1F1B, interleaved: the window of stages that sets the pace,
+  Seconds transfers{};                            ///< C of all boundaries; with chunks: of all between two of them
+  int first = 0, last = 0;                        ///< all but GPipe: the window of stages that sets the pace,
   Seconds window_work{}, window_transfers{};      ///< F + B of its stages, C of its inner boundaries
   Seconds slowest_forward{}, slowest_backward{};  ///< GPipe: of the stages and the transfers between them
-  Seconds filled{};                               ///< zero bubble: weight gradients in the place of waiting
+  Seconds filled{};                               ///< zb-h1, zb-h2: weight gradients in the place of waiting
+  Seconds ends{};                                 ///< zb-v: what begin and end of the order leave of waiting
   Seconds rest{};                                 ///< of the micro-batches after the first
   Seconds
       order{};  ///< 1F1B, interleaved: what its order of work, gone through stage by stage, adds to that or takes away
