@@ -5,6 +5,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
+#include "collcast/workload/precisions.hpp"
 #include "report/communication.hpp"
 #include "report/document.hpp"
 #include "report/faults.hpp"
@@ -136,9 +137,10 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   const std::string core = core_precision(in.options);
   Json kernels;
   kernels["name"] = in.kernels.name;
-  kernels["gemm"] = efficiency_json(in.kernels.gemm, in.options.precision);
+  kernels["gemm"] = efficiency_json(in.kernels.gemm, linear_precision(in.options));
   kernels["measured_gemm"] = Json();
-  if (const auto found = in.kernels.measured_gemm.find(in.options.precision); found != in.kernels.measured_gemm.end())
+  if (const auto found = in.kernels.measured_gemm.find(linear_precision(in.options));
+      found != in.kernels.measured_gemm.end())
     kernels["measured_gemm"] = {{"table", found->second.name()}, {"products", found->second.products()}};
   kernels["core_precision"] = core;
   kernels["core_gemm"] = efficiency_json(in.kernels.gemm, core);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "collcast/workload/precisions.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
@@ -243,7 +244,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   o.required("prompt_tokens", s.prompt_tokens, AsCount{1, 10'000'000});
   o.required("output_tokens", s.output_tokens, AsCount{2, most_tokens});
   const bool cut = o.optional("microbatches", s.micro_batches, AsCount{1, most_sequences});
-  o.optional("precision", options.precision, AsWord<std::string>{training_precisions(), training_precisions()});
+  o.optional("precision", options.precision, AsWord<std::string>{serving_precisions(), serving_precisions()});
   const bool kept =
       o.optional("kv_precision", s.kv_bytes, AsWord<double>{{"bf16", "fp16", "fp8", "fp32"}, {2, 2, 1, 4}});
   o.optional("expert_imbalance", options.expert_imbalance, AsNumber{1, 1'000});

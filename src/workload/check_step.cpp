@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/precisions.hpp"
 #include "collcast/workload/step.hpp"
 #include "workload/parameters.hpp"
 #include "workload/precision.hpp"
@@ -575,9 +576,10 @@ class Check {
 
   void kernels() {
     const std::string& name = in_.options.precision;
-    const auto precision = workload::training_precision(name);
+    const auto precision = in_.serving ? workload::serving_precision(name) : workload::training_precision(name);
     if (!precision) {
-      wrong({"training.precision"}, "unknown precision '" + name + "'", expected_one_of(name, training_precisions()));
+      wrong({in_.serving ? "inference.precision" : "training.precision"}, "unknown precision '" + name + "'",
+            expected_one_of(name, in_.serving ? serving_precisions() : training_precisions()));
       return;
     }
     if (in_.gpu.model.empty()) {

@@ -19,7 +19,7 @@ const auto& entry(const Map& map, const std::string& key) {
 }  // namespace
 
 KernelTimer::KernelTimer(const StepInputs& inputs) : inputs_(inputs) {
-  const auto precision = training_precision(inputs.options.precision);
+  const auto precision = serving_precision(inputs.options.precision);
   check(precision.has_value(), "check_step has accepted the precision");
   precision_ = *precision;
 }
@@ -34,18 +34,31 @@ Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopR
   return op;
 }
 
+Operation KernelTimer::from_graph(Operation op, const KernelEfficiency& kernel) const {
+  if (!replayed()) return op;
+  const Seconds overhead = std::min(kernel.overhead, entry(inputs_.kernels.gemm, precision_.core).overhead);
+  op.time = std::max(op.time - (kernel.overhead - overhead), overhead + op.bytes / inputs_.gpu.memory_bandwidth);
+  return op;
+}
+
 Operation KernelTimer::gemm(std::string name, const std::string& precision, GemmPass pass, const GemmShape& shape,
                             Volume bytes) const {
+  const KernelEfficiency& kernel = entry(inputs_.kernels.gemm, precision);
   Operation op =
       timed({std::move(name), OperationKind::gemm, Flops(2 * shape.m * shape.n * shape.k), bytes, {}, {}, precision},
-            entry(inputs_.kernels.gemm, precision), entry(inputs_.gpu.peak, precision));
+            kernel, entry(inputs_.gpu.peak, precision));
   const auto tables = inputs_.kernels.measured_gemm.find(precision);
-  if (tables == inputs_.kernels.measured_gemm.end() || !applies(tables->second, inputs_.gpu, precision)) return op;
-  if (const std::optional<double> ratio = tables->second.ratio(pass, shape)) {
-    op.measured_ratio = *ratio;
-    op.time *= *ratio;
+  if (tables != inputs_.kernels.measured_gemm.end() && applies(tables->second, inputs_.gpu, precision)) {
+    std::optional<double> ratio = tables->second.ratio(pass, shape);
+    constexpr double many_rows = 64;
+    for (GemmShape more = shape; !ratio && replayed() && more.m < many_rows; ratio = tables->second.ratio(pass, more))
+      more.m *= 2;
+    if (ratio) {
+      op.measured_ratio = *ratio;
+      op.time *= *ratio;
+    }
   }
-  return op;
+  return from_graph(std::move(op), kernel);
 }
 
 Operation KernelTimer::linear(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes) const {
@@ -57,8 +70,10 @@ Operation KernelTimer::logits(std::string name, GemmPass pass, const GemmShape& 
 }
 
 Operation KernelTimer::grouped(std::string name, Flops flops, Volume bytes, double matrices) const {
-  return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.linear},
-               entry(inputs_.kernels.gemm, precision_.linear), entry(inputs_.gpu.peak, precision_.linear), matrices);
+  const KernelEfficiency& kernel = entry(inputs_.kernels.gemm, precision_.linear);
+  return from_graph(timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.linear}, kernel,
+                          entry(inputs_.gpu.peak, precision_.linear), inputs_.serving ? 1 : matrices),
+                    kernel);
 }
 
 Operation KernelTimer::core_gemm(std::string name, Flops flops, Volume bytes) const {

@@ -3,27 +3,37 @@
 #include <array>
 
 #include "collcast/base/check.hpp"
-#include "collcast/workload/config.hpp"
+#include "collcast/workload/precisions.hpp"
 
 namespace collcast::workload {
 
 namespace {
 
 struct Entry {
-  const char* name;
-  const char* core;
-  double activation, operand, optimizer, adam;
+  const char *name, *linear, *core;
+  double activation, operand, weight, optimizer, adam;
+  Precision precision() const { return {linear, core, activation, operand, weight, optimizer, adam}; }
 };
-constexpr std::array entries{Entry{"bf16", "bf16", 2, 2, 12, 26}, Entry{"fp16", "fp16", 2, 2, 12, 26},
-                             Entry{"fp8", "bf16", 2, 1, 12, 26}, Entry{"fp32", "fp32", 4, 4, 8, 24},
-                             Entry{"tf32", "tf32", 4, 4, 8, 24}};
+constexpr std::array entries{
+    Entry{"bf16", "bf16", "bf16", 2, 2, 2, 12, 26}, Entry{"fp16", "fp16", "fp16", 2, 2, 2, 12, 26},
+    Entry{"fp8", "fp8", "bf16", 2, 1, 1, 12, 26}, Entry{"fp32", "fp32", "fp32", 4, 4, 4, 8, 24},
+    Entry{"tf32", "tf32", "tf32", 4, 4, 4, 8, 24}};
+constexpr std::array served_only{Entry{"fp4", "fp4", "bf16", 2, 0.5625, 0.5625, 0, 0},
+                                 Entry{"int4", "bf16", "bf16", 2, 2, 0.5625, 0, 0}};
+
+template <class Entries>
+std::optional<Precision> found(const Entries& known, std::string_view name) {
+  for (const Entry& e : known)
+    if (e.name == name) return e.precision();
+  return std::nullopt;
+}
 
 }  // namespace
 
-std::optional<Precision> training_precision(std::string_view name) {
-  for (const Entry& e : entries)
-    if (e.name == name) return Precision{e.name, e.core, e.activation, e.operand, e.optimizer, e.adam};
-  return std::nullopt;
+std::optional<Precision> training_precision(std::string_view name) { return found(entries, name); }
+std::optional<Precision> serving_precision(std::string_view name) {
+  const std::optional<Precision> trained = training_precision(name);
+  return trained ? trained : found(served_only, name);
 }
 
 }  // namespace collcast::workload
@@ -36,10 +46,23 @@ std::vector<std::string> training_precisions() {
   return names;
 }
 
-std::string core_precision(const TrainingOptions& options) {
-  const auto precision = workload::training_precision(options.precision);
-  check(precision.has_value(), "check_step has accepted the precision");
-  return precision->core;
+std::vector<std::string> serving_precisions() {
+  std::vector<std::string> names = training_precisions();
+  for (const workload::Entry& e : workload::served_only) names.emplace_back(e.name);
+  return names;
 }
+
+namespace {
+
+workload::Precision accepted(const TrainingOptions& options) {
+  const auto precision = workload::serving_precision(options.precision);
+  check(precision.has_value(), "check_step has accepted the precision");
+  return *precision;
+}
+
+}  // namespace
+
+std::string core_precision(const TrainingOptions& options) { return accepted(options).core; }
+std::string linear_precision(const TrainingOptions& options) { return accepted(options).linear; }
 
 }  // namespace collcast

@@ -1,5 +1,8 @@
 // What "precision" means for a step: in which number format each kind of kernel runs and what it moves.
 //
+// Servers have two more: fp4, NVFP4's elements with a scale of a byte for 16 of them (0.5625 bytes) in weights and what
+// meets them; and int4, weights alone of four bits with a scale of two bytes for 32 (0.5625 bytes), computed in bf16.
+//
 // fp8 training keeps activations, attention, logits and the loss in 16 bit and runs the linear layers of
 // the transformer blocks in fp8 (Transformer Engine's recipe). Casting kernels are left out.
 #pragma once
@@ -16,11 +19,14 @@ struct Precision {
   std::string core;       ///< of the attention core and the logits
   double activation = 2;  ///< bytes of an element kept or sent between kernels
   double operand = 2;     ///< bytes of an element that a linear layer reads
+  double weight = 2;      ///< the same, of its weights
   double optimizer = 12;  ///< bytes per parameter: fp32 master and two moments; fp32 weights are their own master
   double adam = 26;       ///< bytes Adam moves per parameter besides the gradient: state in and out, weight out
 };
 
 /// Nothing if steps are not trained in it.
 std::optional<Precision> training_precision(std::string_view name);
+/// Nothing if nothing is served in it.
+std::optional<Precision> serving_precision(std::string_view name);
 
 }  // namespace collcast::workload

@@ -391,7 +391,7 @@ Needs needs(const StepInputs& in, int stage) {
   const std::size_t first_layer = has_embedding(in, stage) ? 1 : 0;
   for (const UnitParameters& parameters : unit_parameters(in, stage)) {
     const bool layer = unit >= first_layer && unit < first_layer + layers.size();
-    out.weights += (layer ? timer.precision().operand : w) * parameters.all();
+    out.weights += (layer ? timer.precision().weight : w) * parameters.all();
     ++unit;
   }
   const LatentAttention& latent = in.model.latent;

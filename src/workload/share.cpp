@@ -47,7 +47,8 @@ Operation LinearKernels::timed(std::string name, GemmPass pass, const GemmShape&
 Operation LinearKernels::forward(const Linear& l, double rows, double matrices) const {
   const Precision& p = timer_.precision();
   return timed(l.name, GemmPass::forward, {rows, l.out, l.in},
-               Volume(p.operand * (rows * l.in + matrices * l.in * l.out) + p.activation * rows * l.out), matrices);
+               Volume(p.operand * rows * l.in + p.weight * matrices * l.in * l.out + p.activation * rows * l.out),
+               matrices);
 }
 
 Operation LinearKernels::input_gradient(const Linear& l, double rows, double matrices) const {

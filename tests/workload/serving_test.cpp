@@ -329,6 +329,56 @@ TEST_CASE("experts of ranks that have the same tokens exchange nothing but one s
   CHECK(wrong(served(m, apart, {16, 64, 4, 1, 2})).find("ep 2 x expert tp 1 is not tp 4") != std::string::npos);
 }
 
+TEST_CASE("weights of four bits are read so, and int4's are computed in bf16") {
+  const auto token = [](const char* precision) {
+    StepInputs in = served(small_model(), layout(1, 1, 1), {3, 100, 2, 1, 2});
+    in.options.precision = precision;
+    in.gpu.peak["fp4"] = FlopRate(4 * in.gpu.peak.at("bf16").value());
+    in.kernels.gemm["fp4"] = in.kernels.gemm.at("bf16");
+    return forecast(in, nodes(), Method::estimate);
+  };
+  const StepResult two = token("bf16"), half = token("fp4"), weights = token("int4");
+  const auto qkv = [](const StepResult& r) { return named(r.inference->decode.operations, "qkv"); };
+  const double weight = 1024.0 * 32 * 64, rows = 3 * 1024, out = 3 * 32 * 64;
+  CHECK(qkv(two).bytes.value() == 2 * (weight + rows + out));
+  CHECK(qkv(half).bytes.value() == 0.5625 * (weight + rows) + 2 * out);
+  CHECK(qkv(weights).bytes.value() == 0.5625 * weight + 2 * (rows + out));
+  CHECK(qkv(half).precision == "fp4");
+  CHECK(qkv(weights).precision == "bf16");
+  CHECK(weights.memory.parameters == half.memory.parameters);
+  CHECK(weights.inference->decode.estimate < two.inference->decode.estimate);
+  StepInputs trained = inputs(small_model(), layout(1, 1, 1), 128, 1);
+  trained.options.precision = "fp4";
+  CHECK(wrong(trained).find("unknown precision 'fp4'") != std::string::npos);
+}
+
+TEST_CASE("what launching a product by itself takes is no part of a token's, and a part of a prompt's") {
+  const auto qkv = [](double overhead) {
+    StepInputs in = served(small_model(), layout(1, 1, 1), {3, 100, 2, 1, 2});
+    in.options.precision = "fp8";
+    in.gpu.peak["fp8"] = in.gpu.peak.at("bf16");
+    in.kernels.gemm["fp8"] = in.kernels.gemm.at("bf16");
+    in.kernels.gemm["fp8"].overhead += Seconds(overhead);
+    const StepResult r = forecast(in, nodes(), Method::estimate);
+    return std::pair(named(r.inference->prefill.operations, "qkv").time,
+                     named(r.inference->decode.operations, "qkv").time);
+  };
+  const auto alone = qkv(13e-6), same = qkv(0);
+  CHECK(alone.second.count() == Approx(same.second.count()));
+  CHECK(alone.first.count() == Approx(same.first.count() + 13e-6));
+}
+
+TEST_CASE("all experts of a server's rank have one overhead") {
+  TransformerConfig m = small_model();
+  m.experts = {64, 2, 1024, 0};
+  const auto experts = [&](Seconds overhead) {
+    StepInputs in = served(m, layout(1, 1, 1), {16, 64, 4, 1, 2});
+    in.kernels.gemm["bf16"].overhead = overhead;
+    return named(forecast(in, nodes(), Method::estimate).inference->decode.operations, "experts down").time;
+  };
+  CHECK((experts(Seconds(5e-6)) - experts(Seconds(1e-6))).count() == Approx(4e-6));
+}
+
 TEST_CASE("half the bytes of keys and values are half of the cache, and no slower") {
   Serving s{8, 2000, 16, 1, 2};
   const StepResult two = forecast(served(small_model(), layout(2, 1, 1), s), nodes(), Method::estimate);

@@ -61,6 +61,11 @@ std::string put_on_machine(Job& job, const TrainingMachines& machines, Fabrics& 
   if (!place) return reasons(place.errors());
   in.gpu = place->machine.gpu;
   in.kernels = place->kernels;
+  std::string& precision = in.options.precision;
+  if (precision == "fp4" && in.gpu.peak.count(precision) == 0) {
+    precision = "int4";
+    job.served->assumed.emplace_back("weights of four bits, computed in bf16: the GPU has no rate of fp4");
+  }
   job.topology = place->machine.name;
   const Result<std::shared_ptr<const Fabric>> fabric = fabrics.at(*place);
   if (!fabric) return reasons(fabric.errors());
