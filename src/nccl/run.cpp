@@ -71,7 +71,9 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const double inside = c.ranks_per_node - 1;
   const double most = tree_rate(c, plan), threads = tree_threads(plan.protocol);
   Load data = longest({{cut.chunk / (threads * l.channel), "channels"},
-                       {cut.chunk * plan.channels / most, c.nodes == 1 ? l.gpu_name : l.nics_name},
+                       {cut.chunk * plan.channels / most, c.nodes == 1                                  ? l.gpu_name
+                                                          : most >= most_across_nodes(c, plan.protocol) ? l.nics_name
+                                                                                                        : "NIC"},
                        {c.nodes == 1 ? 0 : cut.chunk / l.ll_network, "messages"}});
   data.seconds *= cut.count;
   const double way = 2 * (inside * l.hop + levels * l.network_hop) + 2 * (inside + levels) * cut.chunk / l.channel +
@@ -97,7 +99,10 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const double hops = 2 * levels * c.factors.network_hop * (us * fitted::nvls_tree_hop + c.network_latency.count());
   return finished(us * c.factors.launch * fitted::launch,
                   us * c.factors.hop * fitted::nvls_start + hops + fill * filling,
-                  {bytes / rate, tree ? nics_name(c) : "NVLink"}, std::min(chunk, bytes), std::max(1.0, bytes / loop));
+                  {bytes / rate, !tree             ? "NVLink"
+                                 : rate < believed ? nics_name(c)
+                                                   : "NIC"},
+                  std::min(chunk, bytes), std::max(1.0, bytes / loop));
 }
 
 /// One rank per node, log2 of the nodes steps with growing parts.

@@ -329,10 +329,11 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, std::o
 std::string memory_remedy(const StepInputs& in, const MemoryUse& m) {
   const std::int64_t free = (m.capacity - m.parameters - m.activations - m.buffers).value();
   const std::int64_t of_one = m.kv_cache.value() / in.serving->batch;
-  if (m.activations > m.kv_cache && in.serving->micro_batches < in.serving->batch)
+  const std::string more = is_continuous(in) ? "more tp" : "more tp or pp";  // requests in flight have one stage
+  if (!is_continuous(in) && m.activations > m.kv_cache && in.serving->micro_batches < in.serving->batch)
     return "prompts in more microbatches, or more tp, would help";
-  if (free < of_one || of_one == 0) return "more tp or pp would help";
-  return "a batch of " + std::to_string(free / of_one) + " sequences, or more tp or pp, would fit";
+  if (free < of_one || of_one == 0) return more + " would help";
+  return "a batch of " + std::to_string(free / of_one) + " sequences, or " + more + ", would fit";
 }
 
 std::vector<std::string> serving_warnings(const StepInputs& in, const MemoryUse& m) {
@@ -380,10 +381,24 @@ struct Needs {  ///< of memory, bytes
   double all() const { return weights + kept + activations + buffers; }
 };
 
-Needs needs(const StepInputs& in, int stage) {
-  const StepInputs pass = prompt_pass(in);
-  const KernelTimer timer(pass);
+/// Adds what a pass needs while it is in the stage, where it is more than another pass did.
+void add_pass(Needs& out, const StepInputs& in, const StepInputs& pass, std::span<const StageLayer> layers, int stage) {
   const Share share(pass);
+  const double w = KernelTimer(pass).precision().activation;
+  const double widths = in.model.gated_mlp ? 2 : 1;
+  double widest = std::max(share.query + share.key + share.value, widths * share.ffn) * share.tokens;
+  if (std::any_of(layers.begin(), layers.end(), [&](const StageLayer& l) { return has_experts(in.model, l.number); }))
+    widest = std::max(widest, share.taken * (share.hidden + widths * share.expert));
+  const double messages = in.layout.pp > 1 ? 2 * tp_bytes(pass) : 0;
+  out.activations = std::max(out.activations, w * (2 * share.tokens * share.hidden + widest));
+  out.buffers =
+      std::max(out.buffers, messages + (has_head(in, stage) ? w * pass.batch.micro_batch * in.model.vocab : 0));
+}
+
+Needs needs(const StepInputs& in, int stage) {
+  const StepInputs prompts = prompt_pass(in), tokens = token_pass(in, 0);
+  const KernelTimer timer(prompts);
+  const Share share(prompts);
   const double w = timer.precision().activation;
   const std::vector<StageLayer> layers = layers_of_stage(in, stage);
   Needs out;
@@ -398,13 +413,7 @@ Needs needs(const StepInputs& in, int stage) {
   const double of_token = latent.kv_rank > 0 ? latent.kv_rank + latent.rope : share.key + share.value;
   out.kept = in.serving->kv_bytes * of_token * in.serving->batch * in.serving->kept_tokens() *
              static_cast<double>(layers.size());
-  const double widths = in.model.gated_mlp ? 2 : 1;
-  double widest = std::max(share.query + share.key + share.value, widths * share.ffn) * share.tokens;
-  if (std::any_of(layers.begin(), layers.end(), [&](const StageLayer& l) { return has_experts(in.model, l.number); }))
-    widest = std::max(widest, share.taken * (share.hidden + widths * share.expert));
-  out.activations = w * (2 * share.tokens * share.hidden + widest);
-  const double messages = in.layout.pp > 1 ? 2 * tp_bytes(pass) : 0;
-  out.buffers = messages + (has_head(in, stage) ? w * pass.batch.micro_batch * in.model.vocab : 0);
+  for (const StepInputs& pass : {prompts, tokens}) add_pass(out, in, pass, layers, stage);
   return out;
 }
 

@@ -82,9 +82,10 @@ TEST_CASE("every bad cell of a table of servers is said at its place, all at onc
       "a,m,h100_sxm,1024,128,5,,agg,red\n");
   REQUIRE_FALSE(tables);
   const std::string said = to_text(tables.errors());
-  for (const char* part : {"t.csv:2:14: ", "isl is 'many'", "t.csv:2:23: ", "tpot_ms is '0'", "t.csv:2:25: ",
-                           "tp_size is 'x'", "t.csv:2:35: ", "unknown setting 'moe'", "t.csv:2:41: ", "decode has '8'",
-                           "t.csv:3:1: ", "row_id is empty", "mode is 'both'", "row_id 'a' is there twice"}) {
+  for (const char* part :
+       {"t.csv:2:14: ", "isl is 'many'", "from 1 to 1000000", "t.csv:2:23: ", "tpot_ms is '0'",
+        "t.csv:2:25: ", "tp_size is 'x'", "t.csv:2:35: ", "unknown setting 'moe'", "t.csv:2:41: ", "decode has '8'",
+        "t.csv:3:1: ", "row_id is empty", "mode is 'both'", "row_id 'a' is there twice"}) {
     CAPTURE(part, said);
     CHECK(said.find(part) != std::string::npos);
   }
@@ -127,6 +128,11 @@ TEST_CASE("GPUs that a row counts as often as there are ranks of experts are cou
   CHECK(twice.inputs.layout.ep == once.inputs.layout.ep);
   CHECK(twice.inputs.layout.etp == once.inputs.layout.etp);
   CHECK(twice.assumed.size() == 1);
+  // Nobody measured four GPUs under both: they are what the row says.
+  const ServedRow four = served("a,s,vllm,experts,h200_sxm,fp8,agg,1024,128,64,64,4,1,1,2,2,,,100,10");
+  CHECK(four.inputs.layout.world() == 4);
+  CHECK((four.inputs.layout.etp == 2 && four.inputs.layout.ep == 2));
+  CHECK(four.assumed.empty());
   const ServedRow replicas = served("a,s,vllm,experts,h200_sxm,fp8,agg,1024,128,64,1,1,1,64,8,8,,,100,10");
   CHECK(replicas.inputs.layout.dp == 8);
   CHECK(replicas.inputs.serving->batch == 8);
@@ -139,6 +145,9 @@ TEST_CASE("tokens of a disaggregated server come from its decode workers, withou
   CHECK(disaggregated.inputs.serving->batching == Batching::at_once);
   CHECK_FALSE(disaggregated.first_token);
   CHECK(why_not(one + "tp_size=2,100,10") == "not stated: num_workers of decode");
+  CHECK(why_not(one + "num_workers=5/tp_size=2/pp_size=2,100,10") ==
+        "decode workers that are pipelines are not modelled");
+  CHECK(served(one + "num_workers=1000000/tp_size=1/attention_dp_size=1000000,100,10").inputs.serving->batch == 1);
 }
 
 TEST_CASE("what cannot be expressed is listed with its reason") {
@@ -146,6 +155,12 @@ TEST_CASE("what cannot be expressed is listed with its reason") {
   CHECK(why_not("a,s,vllm,unsaid,h100_sxm,,agg,,128,,,1,1,1,1,1,,,1,1") == "not stated: precision, isl, concurrency");
   CHECK(why_not("a,s,vllm,experts,h100_sxm,fp8,agg,1024,128,8,8,8,1,1,2,2,,,1,1").find("are not as many GPUs") !=
         std::string::npos);
+  CHECK(why_not("a,s,vllm,dense,h100_sxm,,agg,1024,128,448,14,2,1,1,1,1,,,1,1") ==
+        "more requests in flight than batch_size on each of its replicas");
+  CHECK(why_not("a,s,vllm,dense,h100_sxm,,agg,1024,128,,1000000,1,1,1000000,1,1,,,1,1") ==
+        "more than 1000000 GPUs or requests");
+  CHECK(why_not("a,s,vllm,experts,h100_sxm,fp8,agg,1024,128,8,8,65536,1,,65536,65536,,,1,1") ==
+        "more than 1000000 GPUs or requests");
   const InferenceReport report = report_of(
       "a,s,vllm,dense,h100_sxm,,agg,1024,128,8,8,1,1,1,1,1,,,50,10\n"
       "b,s,vllm,dense,mi300x,,agg,1024,128,8,8,1,1,1,1,1,,,50,10\n"

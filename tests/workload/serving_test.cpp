@@ -280,6 +280,11 @@ TEST_CASE("a server of requests in flight has a prompt's time alone and a token'
   // 8 layers, 4 KV heads of a rank; 512 + 33/2 tokens on the mean.
   CHECK(r.memory.kv_cache.value() == Approx(8 * 2 * 4 * 64 * 16 * 528.5 * 2));
   CHECK(r.memory.activations == one.memory.activations);
+  // Of many with short prompts a turn of tokens needs more than a prompt: logits of all.
+  const StepInputs at_once = served(small_model(), layout(2, 1, 1), {1024, 8, 33, 1, 2});
+  StepInputs many = at_once;
+  many.serving->batching = Batching::continuous;
+  CHECK(forecast(many, nodes()).memory.buffers == forecast(at_once, nodes()).memory.buffers);
 }
 
 TEST_CASE("a single request in flight is a batch of one") {

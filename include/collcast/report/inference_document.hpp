@@ -22,7 +22,7 @@ struct ServerFacts {
 struct InferenceDeviation {
   ServerFacts of;
   std::string topology;  ///< machine that it was held against
-  std::string layout;    ///< "tp 8, ep 8 on 8 GPUs"
+  std::string layout;    ///< "tp 4, expert tp 4, ep 1"
   std::optional<Seconds> measured_ttft, measured_tpot;
   std::optional<Seconds> predicted_ttft;  ///< nothing: no forecast says it
   Seconds predicted_tpot{};

@@ -38,6 +38,7 @@ struct InferenceRow {
 struct ServedModel {
   std::string config;     ///< folder of scenarios/models
   std::string precision;  ///< of the checkpoint; empty: not known
+  Location where = {};    ///< the row that says so
 };
 
 /// No table has more.

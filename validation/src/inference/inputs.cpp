@@ -4,9 +4,10 @@
 // can say. What rows leave open, or say in a way of their own:
 //   requests      `concurrency` of them are in flight, and each that is done is followed by the next; attention_dp
 //                 replicas share them evenly
-//   experts       moe_tp x moe_ep ranks are the tp x attention_dp ranks of attention. Rows that state the square of
-//                 moe_tp = moe_ep GPUs count them twice: 26 measurements of the shipped table are in it under both
-//                 layouts, such as tp 64, moe_tp 8, moe_ep 8 and tp 8, moe_tp 1, moe_ep 8
+//   experts       moe_tp x moe_ep ranks are the tp x attention_dp ranks of attention. Rows that state 16 or 64 GPUs,
+//                 the square of moe_tp = moe_ep, count them twice: 25 measurements of the shipped table are in it
+//                 under both layouts, such as tp 64, moe_tp 8, moe_ep 8 and tp 8, moe_tp 1, moe_ep 8. One of 4 GPUs is
+//                 as it says
 //   precision     where a row names none, its checkpoint's
 //   cache         TensorRT-LLM keeps keys and values in fp8 with checkpoints of fp8 and fp4 (their
 //   hf_quant_config.json:
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <utility>
 
 #include "collcast/base/text.hpp"
@@ -26,6 +28,8 @@
 namespace collcast {
 
 namespace {
+
+constexpr std::int64_t most_ranks = 1'000'000;
 
 class Reading {
  public:
@@ -43,7 +47,11 @@ class Reading {
     requests(disaggregated ? row_.decode : row_.server);
     s.batching = disaggregated ? Batching::at_once : Batching::continuous;
     out_.inputs.batch.sequence = s.prompt_tokens;
-    out_.inputs.batch.global_batch = s.batch * out_.inputs.layout.dp;
+    const ParallelLayout& l = out_.inputs.layout;
+    if (std::int64_t{l.tp} * l.pp * l.dp > most_ranks || std::int64_t{s.batch} * l.dp > most_ranks)
+      return Diagnostic{{}, fmt::format("more than {} GPUs or requests", most_ranks), {}};
+    if (disaggregated && l.pp > 1) cannot("decode workers that are pipelines are not modelled");
+    out_.inputs.batch.global_batch = s.batch * l.dp;
     out_.inputs.options.optimizer = false;
     if (!missing_.empty()) cannot(fmt::format("not stated: {}", fmt::join(missing_, ", ")));
     if (!errors_.empty()) return std::move(errors_);
@@ -84,37 +92,43 @@ class Reading {
     }
     l.ep = worker.moe_ep.value_or(1);
     l.etp = needed(worker.moe_tp, "moe_tp");
-    const int of_experts = l.ep * l.etp;
+    const std::int64_t of_experts = std::int64_t{l.ep} * l.etp;
     if (worker.attention_dp)
       l.dp = *worker.attention_dp;
     else if (of_experts % l.tp == 0)
-      l.dp = of_experts / l.tp;
-    if (l.etp > 1 && l.etp == l.ep && l.tp * l.dp == of_experts) count_once(l);
-    if (missing_.empty() && l.tp * l.dp != l.ep * l.etp)
+      l.dp = static_cast<int>(std::min<std::int64_t>(of_experts / l.tp, most_ranks));
+    if ((l.etp == 4 || l.etp == 8) && l.etp == l.ep && std::int64_t{l.tp} * l.dp == of_experts &&
+        (l.dp % l.etp == 0 || l.tp % l.etp == 0))
+      count_once(l);
+    if (missing_.empty() && std::int64_t{l.tp} * l.dp != std::int64_t{l.ep} * l.etp)
       cannot(fmt::format("moe_tp x moe_ep and tp x attention_dp are not as many GPUs"));
     // Ranks of one replica have the same tokens, unless replicas exchange them: then each has its own.
     l.sequence_parallel = l.tp > 1 && l.dp > 1;
   }
   void count_once(ParallelLayout& l) {
     assume(fmt::format("{} GPUs, tp {} and attention_dp {}, are {} counted twice", l.tp * l.dp, l.tp, l.dp, l.ep));
-    (l.dp > 1 ? l.dp : l.tp) /= l.etp;
+    (l.dp % l.etp == 0 ? l.dp : l.tp) /= l.etp;
     l.etp = 1;
   }
 
   void requests(const ServingWorker& worker) {
     const bool disaggregated = row_.mode == "disagg";
-    int in_flight = 0;
+    std::int64_t in_flight = 0;
     if (row_.concurrency) {
       in_flight = *row_.concurrency;
+      const std::int64_t replicas = worker.attention_dp.value_or(out_.inputs.layout.dp);
+      if (row_.batch_size && !disaggregated && in_flight > *row_.batch_size * replicas)
+        cannot(fmt::format("more requests in flight than batch_size on each of its replicas"));
     } else if (row_.batch_size && !disaggregated) {
-      in_flight = *row_.batch_size * out_.inputs.layout.dp;
+      in_flight = std::int64_t{*row_.batch_size} * out_.inputs.layout.dp;
       assume(fmt::format("concurrency not stated: {}, batch_size of every replica", in_flight));
     } else {
       missing_.emplace_back("concurrency");
     }
-    const int workers = disaggregated ? needed(worker.workers, "num_workers of decode") : 1;
-    const int replicas = workers * out_.inputs.layout.dp;
-    out_.inputs.serving->batch = std::max(1, (in_flight + replicas - 1) / replicas);
+    const std::int64_t workers = disaggregated ? needed(worker.workers, "num_workers of decode") : 1;
+    const std::int64_t replicas = workers * out_.inputs.layout.dp;
+    out_.inputs.serving->batch =
+        static_cast<int>(std::clamp<std::int64_t>((in_flight + replicas - 1) / replicas, 1, most_ranks));
   }
 
   const InferenceRow& row_;
@@ -130,15 +144,18 @@ Result<ServedModels> ServedModels::load(const std::map<std::string, ServedModel>
   ServedModels out;
   Diagnostics errors;
   for (const auto& [name, model] : named) {
-    const Location asked_by{"models.csv"};
     const std::string file = fmt::format("models/{}/config.json", model.config);
     Result<std::string> text =
-        Diagnostic{asked_by, fmt::format("'{}' has no {}", name, file), "expected a description"};
+        Diagnostic{model.where, fmt::format("'{}' is to be as '{}', which is not there", name, model.config),
+                   fmt::format("expected a folder of models with a config.json, among the scenarios ({})",
+                               fmt::join(search.scenarios, ", "))};
     std::string found;
     for (const std::string& folder : search.scenarios) {
+      Result<std::string> read = read_file(folder + "/" + file, model.where);
+      if (!read) continue;
       found = folder + "/" + file;
-      text = read_file(found, asked_by);
-      if (text) break;
+      text = std::move(read);
+      break;
     }
     const Result<TransformerConfig> config =
         text ? parse_hf_config(*text, found) : Result<TransformerConfig>(text.errors());

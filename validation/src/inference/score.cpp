@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "collcast/base/loop_order.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "collcast/validation/inference.hpp"
 
@@ -115,7 +116,7 @@ InferenceDeviation deviation(const Job& job) {
   };
   InferenceDeviation out;
   out.of = facts_of(*job.row);
-  out.of.precision = job.served->inputs.options.precision;
+  if (out.of.precision.empty()) out.of.precision = job.served->inputs.options.precision;
   out.topology = job.topology;
   out.layout = layout_text(job.served->inputs.layout, job.served->inputs.model);
   out.measured_ttft = seconds(job.row->ttft_ms);
@@ -137,9 +138,9 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
   jobs.reserve(tables.rows.size());
   for (const InferenceRow& row : tables.rows) jobs.push_back(prepared(row, models, machines, fabrics));
   // Each job writes its own place, so the report does not depend on the threads.
-  tbb::parallel_for(std::size_t{0}, jobs.size(), [&](std::size_t i) {
-    if (jobs[i].why.empty()) forecast(jobs[i], collectives);
-  });
+  tbb::parallel_for(std::size_t{0}, jobs.size(), LoopOrder([&](std::size_t i) {
+                      if (jobs[i].why.empty()) forecast(jobs[i], collectives);
+                    }));
   std::map<std::string, ScoringMachine> used;
   for (const Job& job : jobs) {
     if (!job.why.empty()) {

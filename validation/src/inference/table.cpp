@@ -54,6 +54,8 @@ const std::array<Column, 23> columns{{{"row_id", &R::row_id},
                                       {"ttft_ms", &R::ttft_ms},
                                       {"tpot_ms", &R::tpot_ms}}};
 
+constexpr int most_of_a_count = 1'000'000;  ///< of tokens, requests, ranks
+
 /// Without these a table is of something else.
 constexpr std::array<const char*, 6> telling{"row_id", "model", "system", "isl", "osl", "tpot_ms"};
 constexpr std::array<const char*, 2> telling_models{"model", "config"};
@@ -85,8 +87,9 @@ const Column* find_column(const std::string& name) {
 /// A count; 0 is not stated. Nothing, and a complaint, where it is no number.
 std::optional<int> read_count(const char* name, std::string_view text, const Location& where, Complaints& complaints) {
   const std::optional<int> value = read_whole(text);
-  if (!value || *value < 0)
-    complaints.add(where, fmt::format("{} is '{}'", name, printable(text)), "expected a whole number, or nothing");
+  if (!value || *value < 0 || *value > most_of_a_count)
+    complaints.add(where, fmt::format("{} is '{}'", name, printable(text)),
+                   fmt::format("expected a whole number from 1 to {}, or nothing", most_of_a_count));
   return value && *value > 0 ? value : std::nullopt;
 }
 
@@ -169,6 +172,7 @@ void read_models(CsvFile& csv, InferenceTables& out, Complaints& complaints) {
   while (csv.next_row(cells, complaints)) {
     std::string name;
     ServedModel model;
+    model.where = csv.at(1);
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const std::string& column = csv.heading()[i];
       if (column == "model") name = trimmed(cells[i].text);
