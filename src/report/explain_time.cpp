@@ -150,33 +150,31 @@ const char* name_of(PipelineSchedule schedule) {
   return {};
 }
 
+/// What F, B, W and C of the first micro-batch are.
+std::string terms_of_first(const ParallelLayout& l) {
+  if (l.schedule == PipelineSchedule::interleaved)
+    return fmt::format(
+        "F, B: forward and backward of each stage, all its chunks; C: each of {} transfers between two "
+        "of the {} chunks",
+        l.pp * l.vpp - 1, l.pp * l.vpp);
+  if (l.schedule == PipelineSchedule::zb_v)
+    return fmt::format(
+        "F, B, W: forward, backward and weight gradients of each stage, both its chunks; C: each of the "
+        "{} transfers on the way down the stages and up",
+        2 * (l.pp - 1));
+  return splits_backward(l.schedule)
+             ? "F, B, W: forward, backward and weight gradients of each stage; C: a transfer between two"
+             : "F, B: forward and backward of each stage; C: a transfer between two";
+}
+
 Term first_term(const StepInputs& in, const PipelineTerms& p) {
-  if (in.layout.schedule == PipelineSchedule::interleaved)
-    return {"first micro-batch",
-            "sum(F + B) + 2 sum(C)",
-            fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
-            (p.work + 2 * p.transfers).count(),
-            "s",
-            fmt::format("F, B: forward and backward of each stage, all its chunks; C: each of {} transfers between "
-                        "two of the {} chunks",
-                        in.layout.pp * in.layout.vpp - 1, in.layout.pp * in.layout.vpp)};
-  if (in.layout.schedule == PipelineSchedule::zb_v)
-    return {"first micro-batch",
-            "sum(F + B + W) + 2 sum(C)",
-            fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
-            (p.work + 2 * p.transfers).count(),
-            "s",
-            fmt::format("F, B, W: forward, backward and weight gradients of each stage, both its chunks; C: each of "
-                        "the {} transfers on the way down the stages and up",
-                        2 * (in.layout.pp - 1))};
   const bool splits = splits_backward(in.layout.schedule);
   return {"first micro-batch",
           splits ? "sum(F + B + W) + 2 sum(C)" : "sum(F + B) + 2 sum(C)",
           fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
           (p.work + 2 * p.transfers).count(),
           "s",
-          splits ? "F, B, W: forward, backward and weight gradients of each stage; C: a transfer between two"
-                 : "F, B: forward and backward of each stage; C: a transfer between two"};
+          terms_of_first(in.layout)};
 }
 
 /// The m - 1 micro-batches after the first.

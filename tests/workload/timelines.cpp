@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "inputs.hpp"
@@ -51,6 +53,13 @@ workload::StepPlan stages(PipelineSchedule schedule, const std::vector<workload:
   return plan;
 }
 
+workload::StepPlan equal_stages(PipelineSchedule schedule, const workload::StageTime& time, Seconds transfer, int p,
+                                int micro_batches) {
+  const auto count = static_cast<std::size_t>(p);
+  return stages(schedule, std::vector<workload::StageTime>(count, time), std::vector<Seconds>(count - 1, transfer),
+                micro_batches);
+}
+
 Timeline timeline(const workload::StepPlan& plan, const Fabric& fabric) {
   const Result<Timeline> run = simulate(fabric, workload::spell_out(plan).schedule);
   REQUIRE(run.ok());
@@ -67,5 +76,22 @@ Timeline timeline(const workload::StepPlan& plan) {
 }
 
 Seconds simulated(const workload::StepPlan& plan) { return to_seconds(timeline(plan).finish); }
+
+std::vector<Seconds> stage_spans(const workload::StepPlan& plan) {
+  const workload::StepSchedule spelled = workload::spell_out(plan);
+  const Timeline run = timeline(plan);
+  std::vector<Seconds> out;
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    std::optional<SimTime> first;
+    SimTime last{};
+    for (const OpId op : spelled.of_class[i]) {
+      if (spelled.schedule.category(op) == to_string(Category::pp)) continue;
+      if (!first || run.ops[op.value()].start < *first) first = run.ops[op.value()].start;
+      last = std::max(last, run.ops[op.value()].finish);
+    }
+    out.push_back(to_seconds(last - *first));
+  }
+  return out;
+}
 
 }  // namespace collcast::test

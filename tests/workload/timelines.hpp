@@ -19,10 +19,16 @@ double flops(const std::vector<Operation>&);
 workload::StepPlan stages(PipelineSchedule, const std::vector<workload::StageTime>&, std::vector<Seconds> transfer,
                           int micro_batches);
 
+/// `p` of them alike.
+workload::StepPlan equal_stages(PipelineSchedule, const workload::StageTime&, Seconds transfer, int p,
+                                int micro_batches);
+
 Timeline timeline(const workload::StepPlan&, const Fabric&);
 Seconds simulated(const workload::StepPlan&, const Fabric&);
 /// On cluster(4): for plans whose operations take no links.
 Timeline timeline(const workload::StepPlan&);
 Seconds simulated(const workload::StepPlan&);
+/// From the first turn to the last of each stage, messages apart.
+std::vector<Seconds> stage_spans(const workload::StepPlan&);
 
 }  // namespace collcast::test

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -20,27 +21,10 @@ namespace {
 
 constexpr PipelineSchedule h1 = PipelineSchedule::zb_h1, h2 = PipelineSchedule::zb_h2;
 
-StepPlan equal_stages(PipelineSchedule schedule, const StageTime& time, Seconds transfer, int p, int m) {
-  const auto count = static_cast<std::size_t>(p);
-  return stages(schedule, std::vector<StageTime>(count, time), std::vector<Seconds>(count - 1, transfer), m);
-}
-
 /// The longest time from a stage's first turn to its last.
 Seconds longest_stage(const StepPlan& plan) {
-  const StepSchedule spelled = spell_out(plan);
-  const Timeline run = timeline(plan);
-  Seconds longest{};
-  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-    std::optional<SimTime> first;
-    SimTime last{};
-    for (const OpId op : spelled.of_class[i]) {
-      if (spelled.schedule.category(op) == to_string(Category::pp)) continue;
-      if (!first || run.ops[op.value()].start < *first) first = run.ops[op.value()].start;
-      last = std::max(last, run.ops[op.value()].finish);
-    }
-    longest = std::max(longest, to_seconds(last - *first));
-  }
-  return longest;
+  const std::vector<Seconds> all = stage_spans(plan);
+  return *std::max_element(all.begin(), all.end());
 }
 
 }  // namespace

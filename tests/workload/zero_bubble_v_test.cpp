@@ -58,30 +58,6 @@ ChunkedStages equal_halves(int p, const StageTime& whole, Seconds transfer) {
   return stages;
 }
 
-/// The same with one chunk a stage.
-StepPlan equal_stages(PipelineSchedule schedule, const StageTime& time, Seconds transfer, int p, int m) {
-  const auto count = static_cast<std::size_t>(p);
-  return stages(schedule, std::vector<StageTime>(count, time), std::vector<Seconds>(count - 1, transfer), m);
-}
-
-/// From the first turn to the last of each stage.
-std::vector<Seconds> spans(const StepPlan& plan) {
-  const StepSchedule spelled = spell_out(plan);
-  const Timeline run = timeline(plan);
-  std::vector<Seconds> out;
-  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-    std::optional<SimTime> first;
-    SimTime last{};
-    for (const OpId op : spelled.of_class[i]) {
-      if (spelled.schedule.category(op) == to_string(Category::pp)) continue;
-      if (!first || run.ops[op.value()].start < *first) first = run.ops[op.value()].start;
-      last = std::max(last, run.ops[op.value()].finish);
-    }
-    out.push_back(to_seconds(last - *first));
-  }
-  return out;
-}
-
 /// Chunks of a micro-batch that a stage's order holds at once: forwards without backward, and without weight gradients.
 std::pair<int, int> most_held(int p, int stage, int m) {
   int held = 0, waiting = 0, most_held = 0, most = 0;
@@ -189,7 +165,7 @@ TEST_CASE("F = B = W without messages: no stage waits between its turns, the las
       const StepEstimate estimate = estimate_step(plan);
       CHECK(estimate.total.count() == Approx(3 * m * f + (p - 1) * f / 2).epsilon(1e-12));
       CHECK(estimate.terms.pipeline.order == Seconds{});
-      for (const Seconds span : spans(plan)) CHECK(span.count() == Approx(3 * m * f).epsilon(1e-9));
+      for (const Seconds span : stage_spans(plan)) CHECK(span.count() == Approx(3 * m * f).epsilon(1e-9));
     }
 }
 
@@ -269,7 +245,7 @@ TEST_CASE("bubble rates of ZB-V as published by Qi et al., from those of 1F1B an
     REQUIRE(of_h2 / (r.m + of_h2) == Approx(r.h2).margin(5e-4));
     const StageTime time{Seconds((1 - w) / 2), Seconds((1 - w) / 2), Seconds(w)};
     // Published is what a stage is busy with: no wait for the others before the optimizer.
-    const std::vector<Seconds> busy = spans(plan_of_v(equal_halves(r.p, time, Seconds(c)), r.m));
+    const std::vector<Seconds> busy = stage_spans(plan_of_v(equal_halves(r.p, time, Seconds(c)), r.m));
     const double longest = std::max_element(busy.begin(), busy.end())->count();
     // Theirs is an order made for these times, this one knows of none: it is from .0025 below to .0025 above.
     CHECK(1 - r.m / longest == Approx(r.v).margin(.0026));

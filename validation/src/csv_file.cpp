@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <sstream>
 #include <utility>
 
 namespace collcast {
@@ -64,6 +66,46 @@ bool CsvFile::next_cells(std::vector<Cell>& cells, Complaints& complaints) {
     return true;
   }
   return false;
+}
+
+namespace {
+
+bool is_known(std::istream& in, const std::string& file, const CsvKind& kind, Complaints& complaints) {
+  CsvFile csv(in, file);
+  return csv.read_heading(complaints) && kind.read(csv, complaints);
+}
+
+void read_file_of(const std::string& path, bool named, const Location& asked_by, const CsvKind& kind,
+                  Complaints& complaints, Diagnostics& warnings) {
+  const Result<std::string> text = read_file(path, asked_by);
+  if (!text) return complaints.add(text.errors());
+  std::istringstream in(*text);
+  Complaints own;
+  const bool known = is_known(in, path, kind, own);
+  if (!own.empty())
+    complaints.add(own.take());
+  else if (!known && named)
+    complaints.add({path, 1, 1}, fmt::format("this is no table of {}", kind.rows), kind.expected);
+  else if (!known)
+    warnings.push_back({{path, 1, 1}, fmt::format("no table of {}: the file is passed over", kind.rows), ""});
+}
+
+}  // namespace
+
+void read_tables(const std::string& path, const Location& asked_by, const CsvKind& kind, Complaints& complaints,
+                 Diagnostics& warnings) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored))
+    return read_file_of(path, true, asked_by, kind, complaints, warnings);
+  const std::vector<std::string> tables = csv_files(path);
+  if (tables.empty()) complaints.add(asked_by, fmt::format("'{}' has no .csv file", path), kind.expected);
+  for (const std::string& table : tables) read_file_of(table, false, asked_by, kind, complaints, warnings);
+}
+
+void read_table(std::istream& in, const std::string& file, const CsvKind& kind, Complaints& complaints) {
+  const bool known = is_known(in, file, kind, complaints);
+  if (complaints.empty() && !known)
+    complaints.add({file, 1, 1}, fmt::format("this is no table of {}", kind.rows), kind.expected);
 }
 
 }  // namespace collcast

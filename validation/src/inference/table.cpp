@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <sstream>
 #include <variant>
 
 #include "collcast/base/text.hpp"
@@ -188,94 +187,41 @@ bool has_all(const CsvFile& csv, const std::array<const char*, N>& names) {
   return std::all_of(names.begin(), names.end(), [&](const char* name) { return csv.has(name); });
 }
 
-/// Reads what the file is; false if it is nothing that is known here.
-bool read_any(std::istream& in, const std::string& file, InferenceTables& out, Complaints& complaints) {
-  CsvFile csv(in, file);
-  if (!csv.read_heading(complaints)) return false;
-  if (has_all(csv, telling))
-    read_rows(csv, out, complaints);
-  else if (has_all(csv, telling_models) && !csv.has("row_id"))
-    read_models(csv, out, complaints);
-  else
-    return false;
-  return true;
+CsvKind servers(InferenceTables& out) {
+  return {"measured servers",
+          fmt::format("expected a table of measured servers, with the columns {} and more", fmt::join(telling, ", ")),
+          [&out](CsvFile& csv, Complaints& complaints) {
+            if (has_all(csv, telling))
+              read_rows(csv, out, complaints);
+            else if (has_all(csv, telling_models) && !csv.has("row_id"))
+              read_models(csv, out, complaints);
+            else
+              return false;
+            return true;
+          }};
 }
-
-std::string what_is_expected() {
-  return fmt::format("expected a table of measured servers, with the columns {} and more", fmt::join(telling, ", "));
-}
-
-void check_row_ids(const std::vector<R>& rows, Complaints& complaints) {
-  std::map<std::string, const R*> seen;
-  for (const R& row : rows) {
-    const auto [first, is_new] = seen.emplace(row.row_id, &row);
-    if (!is_new && !row.row_id.empty())
-      complaints.add(row.where, fmt::format("row_id '{}' is there twice", printable(row.row_id)),
-                     fmt::format("the other is at {}", to_text(first->second->where)));
-  }
-}
-
-class Loader {
- public:
-  explicit Loader(const Location& asked_by) : asked_by_(asked_by) {}
-
-  void load(const std::string& path) {
-    std::error_code ignored;
-    if (!fs::is_directory(path, ignored)) return file(path, true);
-    const std::vector<std::string> tables = csv_files(path);
-    if (tables.empty()) complaints_.add(asked_by_, fmt::format("'{}' has no .csv file", path), what_is_expected());
-    for (const std::string& table : tables) file(table, false);
-  }
-
-  Result<InferenceTables> take() {
-    check_row_ids(out_.rows, complaints_);
-    if (complaints_.empty() && out_.rows.empty())
-      complaints_.add(asked_by_, "no row of a server was read", what_is_expected());
-    if (!complaints_.empty()) return complaints_.take();
-    return std::move(out_);
-  }
-
- private:
-  void file(const std::string& path, bool named) {
-    const Result<std::string> text = read_file(path, asked_by_);
-    if (!text) {
-      complaints_.add(text.errors());
-      return;
-    }
-    std::istringstream in(*text);
-    Complaints own;
-    const bool known = read_any(in, path, out_, own);
-    if (!own.empty())
-      complaints_.add(own.take());
-    else if (!known && named)
-      complaints_.add({path, 1, 1}, "this is no table of measured servers", what_is_expected());
-    else if (!known)
-      out_.warnings.push_back({{path, 1, 1}, "no table of measured servers: the file is passed over", ""});
-  }
-
-  const Location& asked_by_;
-  Complaints complaints_;
-  InferenceTables out_;
-};
 
 }  // namespace
 
 Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& models,
                                        const Location& asked_by) {
-  Loader loader(asked_by);
+  InferenceTables out;
+  const CsvKind kind = servers(out);
+  Complaints complaints;
   std::error_code ignored;
   for (const std::string& file : models)
-    if (fs::is_regular_file(file, ignored)) loader.load(file);
-  for (const std::string& path : paths) loader.load(path);
-  return loader.take();
+    if (fs::is_regular_file(file, ignored)) read_tables(file, asked_by, kind, complaints, out.warnings);
+  for (const std::string& path : paths) read_tables(path, asked_by, kind, complaints, out.warnings);
+  check_row_ids(out.rows, complaints);
+  if (complaints.empty() && out.rows.empty()) complaints.add(asked_by, "no row of a server was read", kind.expected);
+  if (!complaints.empty()) return complaints.take();
+  return out;
 }
 
 Result<InferenceTables> read_inference_csv(std::istream& in, const std::string& file) {
   InferenceTables out;
   Complaints complaints;
-  const bool known = read_any(in, file, out, complaints);
-  if (complaints.empty() && !known)
-    complaints.add({file, 1, 1}, "this is no table of measured servers", what_is_expected());
+  read_table(in, file, servers(out), complaints);
   check_row_ids(out.rows, complaints);
   if (!complaints.empty()) return complaints.take();
   return out;

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <variant>
 
 #include "collcast/base/csv.hpp"
@@ -17,8 +14,6 @@
 namespace collcast {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 using Text = std::string TrainingRow::*;
 using Whole = std::optional<int> TrainingRow::*;
@@ -207,98 +202,43 @@ bool is_rows(const CsvFile& csv) {
   return std::all_of(telling.begin(), telling.end(), [&](const char* name) { return csv.has(name); });
 }
 
-/// Reads what the file is; false if it is nothing that is known here.
-bool read_any(std::istream& in, const std::string& file, TrainingTables& out, Models& models, Complaints& complaints) {
-  CsvFile csv(in, file);
-  if (!csv.read_heading(complaints)) return false;
-  if (is_rows(csv))
-    read_rows(csv, out, complaints);
-  else if (csv.has("model_id") && csv.has("hidden") && !csv.has("row_id"))
-    read_models(csv, models, complaints);
-  else if (csv.has("source_id") && csv.has("title") && !csv.has("row_id"))
-    read_sources(csv, out.sources, complaints);
-  else
-    return false;
-  return true;
+CsvKind training_steps(TrainingTables& out, Models& models) {
+  return {"training steps",
+          fmt::format("expected a table of training steps, with the columns {} and more", fmt::join(telling, ", ")),
+          [&](CsvFile& csv, Complaints& complaints) {
+            if (is_rows(csv))
+              read_rows(csv, out, complaints);
+            else if (csv.has("model_id") && csv.has("hidden") && !csv.has("row_id"))
+              read_models(csv, models, complaints);
+            else if (csv.has("source_id") && csv.has("title") && !csv.has("row_id"))
+              read_sources(csv, out.sources, complaints);
+            else
+              return false;
+            return true;
+          }};
 }
-
-std::string what_is_expected() {
-  return fmt::format("expected a table of training steps, with the columns {} and more", fmt::join(telling, ", "));
-}
-
-void check_row_ids(const std::vector<TrainingRow>& rows, Complaints& complaints) {
-  std::map<std::string, const TrainingRow*> seen;
-  for (const TrainingRow& row : rows) {
-    const auto [first, is_new] = seen.emplace(row.row_id, &row);
-    if (!is_new && !row.row_id.empty())
-      complaints.add(row.where, fmt::format("row_id '{}' is there twice", printable(row.row_id)),
-                     fmt::format("the other is at {}", to_text(first->second->where)));
-  }
-}
-
-class Loader {
- public:
-  explicit Loader(const Location& asked_by) : asked_by_(asked_by) {}
-
-  void load(const std::string& path) {
-    std::error_code ignored;
-    if (!fs::is_directory(path, ignored)) {
-      file(path, true);
-      return;
-    }
-    const std::vector<std::string> tables = csv_files(path);
-    if (tables.empty()) complaints_.add(asked_by_, fmt::format("'{}' has no .csv file", path), what_is_expected());
-    for (const std::string& table : tables) file(table, false);
-  }
-
-  Result<TrainingTables> take() {
-    check_row_ids(out_.rows, complaints_);
-    if (complaints_.empty() && out_.rows.empty())
-      complaints_.add(asked_by_, "no row of a training step was read", what_is_expected());
-    if (!complaints_.empty()) return complaints_.take();
-    for (TrainingRow& row : out_.rows) fill_in(models_, row);
-    return std::move(out_);
-  }
-
- private:
-  void file(const std::string& path, bool named) {
-    const Result<std::string> text = read_file(path, asked_by_);
-    if (!text) {
-      complaints_.add(text.errors());
-      return;
-    }
-    std::istringstream in(*text);
-    Complaints own;
-    const bool known = read_any(in, path, out_, models_, own);
-    if (!own.empty())
-      complaints_.add(own.take());
-    else if (!known && named)
-      complaints_.add({path, 1, 1}, "this is no table of training steps", what_is_expected());
-    else if (!known)
-      out_.warnings.push_back({{path, 1, 1}, "no table of training steps: the file is passed over", ""});
-  }
-
-  const Location& asked_by_;
-  Complaints complaints_;
-  TrainingTables out_;
-  Models models_;
-};
 
 }  // namespace
 
 Result<TrainingTables> load_training(const std::vector<std::string>& paths, const Location& asked_by) {
-  Loader loader(asked_by);
-  for (const std::string& path : paths) loader.load(path);
-  return loader.take();
+  TrainingTables out;
+  Models models;
+  const CsvKind kind = training_steps(out, models);
+  Complaints complaints;
+  for (const std::string& path : paths) read_tables(path, asked_by, kind, complaints, out.warnings);
+  check_row_ids(out.rows, complaints);
+  if (complaints.empty() && out.rows.empty())
+    complaints.add(asked_by, "no row of a training step was read", kind.expected);
+  if (!complaints.empty()) return complaints.take();
+  for (TrainingRow& row : out.rows) fill_in(models, row);
+  return out;
 }
 
 Result<TrainingTables> read_training_csv(std::istream& in, const std::string& file) {
   TrainingTables out;
   Models none;
   Complaints complaints;
-  const bool known = read_any(in, file, out, none, complaints);
-  if (complaints.empty() && !known)
-    complaints.add({file, 1, 1}, "this is no table of training steps", what_is_expected());
+  read_table(in, file, training_steps(out, none), complaints);
   check_row_ids(out.rows, complaints);
   if (!complaints.empty()) return complaints.take();
   return out;
