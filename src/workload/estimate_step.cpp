@@ -4,6 +4,7 @@
 
 #include "workload/interleaved.hpp"
 #include "workload/sharded.hpp"
+#include "workload/zero_bubble.hpp"
 #include "workload/zero_bubble_v.hpp"
 
 namespace collcast::workload {
@@ -33,23 +34,40 @@ GradientTerms gradient_tail(const StagePlan& stage, bool splits, bool overlap, s
   return tail;
 }
 
-/// With chunks, or in their order.
-Pipeline add_chunked(const StepPlan& plan, ClosedForm& form) {
-  const auto run = plan.schedule == PipelineSchedule::zb_v ? run_zero_bubble_v : run_interleaved;
+ChunkedStages stages_of(const StepPlan& plan) {
   ChunkedStages stages{static_cast<int>(plan.stages.size()), plan.chunks, {}, plan.transfer, !plan.overlap_pp};
   for (const StagePlan& stage : plan.stages)
     for (int chunk = 0; chunk < plan.chunks; ++chunk) stages.times.push_back(stage.time(chunk));
-  Pipeline pipeline = run(stages, plan.micro_batches);
+  return stages;
+}
+
+/// `run` gives the pipeline of stages; what their transfers add is put down too.
+template <class Run>
+Pipeline with_transfers(ChunkedStages stages, ClosedForm& form, Run run) {
+  Pipeline pipeline = run(stages);
   stages.transfer.assign(stages.transfer.size(), {});
   form.pipeline = pipeline.terms;
-  form.transfers = form.pipeline.total() - run(stages, plan.micro_batches).terms.total();
+  form.transfers = form.pipeline.total() - run(stages).terms.total();
   return pipeline;
+}
+
+/// Zero bubble.
+Pipeline add_ordered(const StepPlan& plan, ClosedForm& form) {
+  const Orders orders = plan.orders();
+  return with_transfers(stages_of(plan), form, [&](const ChunkedStages& stages) {
+    const PipelineTerms terms = plan.schedule == PipelineSchedule::zb_v
+                                    ? zero_bubble_v_terms(stages, plan.micro_batches)
+                                    : zero_bubble_terms(plan.schedule, stages, plan.micro_batches);
+    return with_order(terms, plan.schedule, stages, orders);
+  });
 }
 
 /// The pipeline, and what transfers add to it; returns by how much each stage's last backward ends before the pipeline.
 Pipeline add_pipeline(const StepPlan& plan, ClosedForm& form) {
-  if (plan.schedule == PipelineSchedule::interleaved || plan.schedule == PipelineSchedule::zb_v)
-    return add_chunked(plan, form);
+  if (splits_backward(plan.schedule)) return add_ordered(plan, form);
+  if (plan.schedule == PipelineSchedule::interleaved)
+    return with_transfers(stages_of(plan), form,
+                          [&](const ChunkedStages& stages) { return run_interleaved(stages, plan.micro_batches); });
   std::vector<StageTime> free;
   for (const StagePlan& stage : plan.stages) free.push_back(stage.time());
   const std::vector<Seconds> none(plan.transfer.size());
@@ -65,8 +83,7 @@ Pipeline add_pipeline(const StepPlan& plan, ClosedForm& form) {
     }
     pipeline = run_pipeline(plan.schedule, blocked, none, plan.micro_batches);
     // The message that a stage ends with is none of its backward.
-    if (!splits_backward(plan.schedule))
-      for (std::size_t i = 0; i < plan.transfer.size(); ++i) pipeline.ahead[i + 1] += plan.transfer[i];
+    for (std::size_t i = 0; i < plan.transfer.size(); ++i) pipeline.ahead[i + 1] += plan.transfer[i];
   }
   form.pipeline = pipeline.terms;
   form.transfers = form.pipeline.total() - without;

@@ -30,22 +30,12 @@ Turn InterleavedOrder::turn(int stage, int n) const {
   return (n - warm) % 2 == 0 ? forward(warm + pair) : backward(pair);
 }
 
-StageTime ChunkedStages::of(int stage) const {
-  StageTime all;
-  for (int c = 0; c < chunks; ++c) {
-    all.forward += of(stage, c).forward;
-    all.backward += of(stage, c).backward;
-    all.weights += of(stage, c).weights;
-  }
-  return all;
-}
-
 namespace {
 
 /// The order gone through: each stage's turns one after the other, each stage's messages of a direction too.
-class Walk {
+class InterleavedWalk {
  public:
-  Walk(const ChunkedStages& in, int micro_batches)
+  InterleavedWalk(const ChunkedStages& in, int micro_batches)
       : in_(in),
         order_(in.stages, in.chunks, micro_batches),
         stages_(static_cast<std::size_t>(in.stages)),
@@ -144,7 +134,7 @@ Pipeline run_interleaved(const ChunkedStages& in, int micro_batches) {
   check(in.times.size() == stages * chunks && in.transfer.size() == (chunks > 1 ? stages : stages - 1),
         "times of every chunk, a transfer between two stages, and one round with chunks");
   Pipeline out{formula(in, micro_batches), std::vector<Seconds>(stages), std::vector<Seconds>(stages * chunks)};
-  Walk walk(in, micro_batches);
+  InterleavedWalk walk(in, micro_batches);
   const std::vector<Seconds>& ends = walk.run();
   const Seconds end = ends.front();
   // Of sums in another order the last bits differ: that is none.

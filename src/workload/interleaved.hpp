@@ -16,7 +16,7 @@
 // through turn by turn, as for 1F1B; what that adds or takes away is PipelineTerms::order, with which the sum is exact.
 #pragma once
 
-#include "workload/pipeline.hpp"
+#include "workload/order_walk.hpp"
 
 namespace collcast::workload {
 
@@ -37,19 +37,6 @@ class InterleavedOrder {
 
  private:
   int stages_, chunks_, micro_batches_;
-};
-
-/// A pipeline of stages with chunks.
-struct ChunkedStages {
-  int stages = 1, chunks = 1;
-  std::vector<StageTime> times;   ///< of chunk c of stage i at [i * chunks + c]
-  std::vector<Seconds> transfer;  ///< from stage i to i + 1 and back; interleaved chunks > 1: also from last to first
-  bool blocking = false;          ///< messages hold their sender
-
-  StageTime of(int stage, int chunk) const {
-    return times[static_cast<std::size_t>(stage) * static_cast<std::size_t>(chunks) + static_cast<std::size_t>(chunk)];
-  }
-  StageTime of(int stage) const;
 };
 
 /// `later` of the result is by chunk, as ChunkedStages::times.

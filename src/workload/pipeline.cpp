@@ -46,6 +46,15 @@ std::optional<ChunkPlace> next_place(PipelineSchedule schedule, int stages, int 
   return ChunkPlace{turn.backward ? (stage == 0 ? last : stage - 1) : (stage == last ? 0 : stage + 1), chunk};
 }
 
+bool begins(PipelineSchedule schedule, int stages, int chunks, int stage, const Turn& turn) {
+  const int end = schedule == PipelineSchedule::zb_v ? 0 : stages - 1;
+  return turn.backward ? stage == end && turn.chunk + 1 == chunks : stage == 0 && turn.chunk == 0;
+}
+
+bool goes_on(PipelineSchedule schedule, int stage, const ChunkPlace& to, const Turn& turn) {
+  return schedule == PipelineSchedule::zb_v ? to.stage > stage : !turn.backward;
+}
+
 namespace {
 
 /// The m-1 micro-batches after the first, from the window of stages that is slowest.
@@ -141,9 +150,8 @@ Pipeline run_pipeline(PipelineSchedule schedule, std::span<const StageTime> stag
                       int micro_batches) {
   check(!stages.empty() && transfer.size() + 1 == stages.size() && micro_batches >= 1,
         "one transfer between two stages");
-  check(schedule != PipelineSchedule::interleaved && schedule != PipelineSchedule::zb_v,
-        "stages with chunks are run_interleaved's and run_zero_bubble_v's");
-  if (splits_backward(schedule)) return run_zero_bubble(schedule, stages, transfer, micro_batches);
+  check(schedule == PipelineSchedule::gpipe || schedule == PipelineSchedule::one_f_one_b,
+        "other schedules are run_interleaved's and with_order's");
   Pipeline out{{}, ways_to_first(stages, transfer), {}};
   PipelineTerms& terms = out.terms;
   for (const StageTime& s : stages) {

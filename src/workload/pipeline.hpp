@@ -12,7 +12,7 @@
 // approximation, from 38 % too short to 20 % too long. So the order is gone through as well, a recurrence in
 // (max, +) over m p turns without events, and what it says more or less is a term of its own (`order`): the sum is
 // exact. Interleaved 1F1B: interleaved.hpp; zero bubble: zero_bubble.hpp,
-// zero_bubble_v.hpp.
+// zero_bubble_v.hpp. The order of any schedule gone through: order_walk.hpp.
 #pragma once
 
 #include <optional>
@@ -31,8 +31,11 @@ struct Turn {
   int micro_batch = 0;
   int chunk = 0;
   bool weights = false;  ///< zero bubble: the weight gradients, which its backward leaves out
+  bool whole = false;    ///< zero bubble: a backward that does not leave them out
   friend bool operator==(const Turn&, const Turn&) = default;
 };
+/// The turns of each stage.
+using Orders = std::vector<std::vector<Turn>>;
 std::vector<Turn> stage_order(PipelineSchedule, int stages, int stage, int micro_batches, int chunks = 1);
 
 struct ChunkPlace {
@@ -41,6 +44,11 @@ struct ChunkPlace {
 /// Where a turn's activations or gradients go on: to the stage's neighbour, between interleaved chunks round to the
 /// other end, in a V down the stages and up again. None at an end of the model.
 std::optional<ChunkPlace> next_place(PipelineSchedule, int stages, int chunks, int stage, const Turn&);
+
+/// Whether a forward or backward waits for nobody: it is of the first slice of the model, or of the last.
+bool begins(PipelineSchedule, int stages, int chunks, int stage, const Turn&);
+/// Whether a turn's message goes the way from a stage to the next, and not that from a stage to the one before.
+bool goes_on(PipelineSchedule, int stage, const ChunkPlace& to, const Turn&);
 
 struct StageTime {
   Seconds forward{}, backward{};
@@ -52,7 +60,7 @@ struct Pipeline {
   std::vector<Seconds> ahead;  ///< by stage: by how much its last backward ends before that of stage 0; exact
   std::vector<Seconds> later;  ///< with chunks, by chunk: of that, from the end of the chunk's last backward on
 };
-/// GPipe, 1F1B, zb-h1 or zb-h2. `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
+/// GPipe or 1F1B. `transfer[i]` is the time from stage i to i + 1 and back: one fewer than stages.
 Pipeline run_pipeline(PipelineSchedule, std::span<const StageTime>, std::span<const Seconds> transfer,
                       int micro_batches);
 inline PipelineTerms pipeline_terms(PipelineSchedule schedule, std::span<const StageTime> stages,

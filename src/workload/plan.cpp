@@ -430,6 +430,13 @@ Seconds StagePlan::optimizer_time() const {
   return total;
 }
 
+Orders StepPlan::orders() const {
+  Orders all;
+  const int count = static_cast<int>(stages.size());
+  for (int i = 0; i < count; ++i) all.push_back(stage_order(schedule, count, i, micro_batches, chunks));
+  return all;
+}
+
 std::size_t StepPlan::slowest() const {
   std::size_t slowest = 0;
   Seconds most{};

@@ -109,6 +109,9 @@ struct StepPlan {
   /// Chunks follow each other from the last stage to the first.
   bool goes_round() const { return chunks > 1 && schedule == PipelineSchedule::interleaved; }
 
+  /// What each stage does, turn by turn.
+  Orders orders() const;
+
   /// The stage with the most work; the first of equals.
   std::size_t slowest() const;
   /// Operations of its timeline, about: stretches of all micro-batches and buckets.

@@ -20,9 +20,9 @@ class Spelling {
   explicit Spelling(const ClassedPlan& all)
       : all_(all), plan_(all.plan), stages_(all.stages.size()), states_(all.classes.size()) {
     result_.of_class.resize(states_.size());
+    Orders orders = plan_.orders();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
-      stages_[i].order = stage_order(plan_.schedule, static_cast<int>(stages_.size()), static_cast<int>(i),
-                                     plan_.micro_batches, plan_.chunks);
+      stages_[i].order = std::move(orders[i]);
       for (const std::size_t c : all.stages[i].classes) begin(c);
     }
   }
@@ -140,11 +140,10 @@ class Spelling {
     if (stage.done == stage.order.size()) return false;
     const Turn turn = stage.order[stage.done];
     // Weight gradients wait for their backward only, which was before.
-    const std::size_t end = goes_in_v() ? 0 : stages_.size() - 1;
-    const bool begins =
-        turn.weights || (turn.backward ? i == end && turn.chunk + 1 == plan_.chunks : i == 0 && turn.chunk == 0);
+    const bool waits = !turn.weights && !begins(plan_.schedule, static_cast<int>(stages_.size()), plan_.chunks,
+                                                static_cast<int>(i), turn);
     // All classes of a stage get their messages in the same turn of the sender's.
-    if (!begins && !message(classes(i).front(), turn)) return false;
+    if (waits && !message(classes(i).front(), turn)) return false;
 
     for (const std::size_t c : classes(i))
       states_[c].others = {turn.weights ? Ready() : message(c, turn), states_[c].reduced};
@@ -184,8 +183,6 @@ class Spelling {
     const UnitWork& work = all_.of(c).work(all_.of(c).units[u]);
     return turn.weights ? work.weights : turn.backward ? work.backward : work.forward;
   }
-
-  bool goes_in_v() const { return plan_.schedule == PipelineSchedule::zb_v; }
 
   bool has_stretches(std::size_t i, const Turn& turn) const {
     const std::vector<std::size_t> units = units_of(i, turn);
@@ -358,13 +355,13 @@ class Spelling {
     if (!next) return;
     const auto to = static_cast<std::size_t>(next->stage);
     const std::size_t slot = index(next->chunk, turn.micro_batch);
-    if (goes_in_v() && to == i) {
+    if (to == i) {
       for (const std::size_t c : classes(i)) arrivals(c, turn)[slot] = states_[c].last;
       return;
     }
     // What goes to the stage before takes the way of what comes from it. A TP group's messages are one: its stage goes
     // on when all are there.
-    const bool on = goes_in_v() ? to > i : !turn.backward;
+    const bool on = goes_on(plan_.schedule, static_cast<int>(i), *next, turn);
     const std::vector<StageClasses::Message>& ways = all_.stages[on ? i : to].next;
     for (std::size_t j = 0; j < ways.size(); ++j)
       send(turn, to, slot, on, all_.stages[i].tp[on ? j : ways[j].to], all_.stages[to].tp[on ? ways[j].to : j],

@@ -15,14 +15,13 @@
 // pipeline is exact, also for stages that differ and few micro-batches.
 #pragma once
 
-#include "workload/pipeline.hpp"
+#include "workload/order_walk.hpp"
 
 namespace collcast::workload {
 
 std::vector<Turn> zero_bubble_order(PipelineSchedule, int stages, int stage, int micro_batches);
 
-/// `transfer[i]` is the time from stage i to i + 1 and back.
-Pipeline run_zero_bubble(PipelineSchedule, std::span<const StageTime> stages, std::span<const Seconds> transfer,
-                         int micro_batches);
+/// The closed form, without what the order adds; blocking messages are part of their sender's turns.
+PipelineTerms zero_bubble_terms(PipelineSchedule, const ChunkedStages&, int micro_batches);
 
 }  // namespace collcast::workload

@@ -25,7 +25,7 @@
 
 #include <optional>
 
-#include "workload/interleaved.hpp"
+#include "workload/order_walk.hpp"
 
 namespace collcast::workload {
 
@@ -34,7 +34,7 @@ std::vector<Turn> zero_bubble_v_order(int stages, int stage, int micro_batches);
 /// As next_place; on the last stage a turn goes on to the other chunk of its own.
 std::optional<ChunkPlace> next_in_v(int stages, int stage, const Turn&);
 
-/// `later` of the result is by chunk, as ChunkedStages::times, from its last weight gradients on.
-Pipeline run_zero_bubble_v(const ChunkedStages&, int micro_batches);
+/// The closed form, without what the order adds; blocking messages are part of their sender's turns.
+PipelineTerms zero_bubble_v_terms(const ChunkedStages&, int micro_batches);
 
 }  // namespace collcast::workload

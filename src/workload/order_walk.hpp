@@ -1,0 +1,26 @@
+// An order of work gone through turn by turn, without events: a recurrence in (max, +), exact for any times. Each stage
+// does its turns one after the other, each link passes the messages of a direction one after the other.
+#pragma once
+
+#include "workload/pipeline.hpp"
+
+namespace collcast::workload {
+
+/// A pipeline of stages, each with one or more chunks.
+struct ChunkedStages {
+  int stages = 1, chunks = 1;
+  std::vector<StageTime> times;   ///< of chunk c of stage i at [i * chunks + c]
+  std::vector<Seconds> transfer;  ///< from stage i to i + 1 and back; interleaved chunks > 1: also from last to first
+  bool blocking = false;          ///< messages hold their sender
+
+  StageTime of(int stage, int chunk) const {
+    return times[static_cast<std::size_t>(stage) * static_cast<std::size_t>(chunks) + static_cast<std::size_t>(chunk)];
+  }
+  StageTime of(int stage) const;
+};
+
+/// What the formula of a schedule and its order say together: `order` of the terms is what the order adds, `ahead` and
+/// `later` are by the last turn of a stage and of each of its chunks.
+Pipeline with_order(const PipelineTerms& formula, PipelineSchedule, const ChunkedStages&, const Orders&);
+
+}  // namespace collcast::workload
