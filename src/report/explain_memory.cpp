@@ -255,6 +255,14 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             "",
             "zero bubble V: forwards without their backward, each a micro-batch in one of 2 chunks of the stage, where "
             "the order of work holds most"};
+  if (made_for_times(in.layout.schedule))
+    return {"micro-batches in flight",
+            {},
+            {},
+            static_cast<double>(terms.in_flight),
+            "",
+            fmt::format("forwards without their backward: the order may hold {} micro-batches, this is the most of it",
+                        in.layout.schedule == PipelineSchedule::zb_2p ? "2 PP" : "PP")};
   if (splits_backward(in.layout.schedule))
     return {"micro-batches in flight",
             {},

@@ -143,6 +143,10 @@ const char* name_of(PipelineSchedule schedule) {
       return "zero bubble H1";
     case PipelineSchedule::zb_h2:
       return "zero bubble H2";
+    case PipelineSchedule::zb_1p:
+      return "zero bubble 1p";
+    case PipelineSchedule::zb_2p:
+      return "zero bubble 2p";
     case PipelineSchedule::zb_v:
       return "zero bubble V";
   }
@@ -194,6 +198,16 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
                     "= sum(C)/2 the most of sum(F)/2 + 5c, sum(B)/2 + 5c, sum(W)/2 + 3c, sum(F - B/2) + 3c, "
                     "sum(F - W) + 4c, sum((F + B)/2 - W) + 6c, sum(B - W) + 6c",
                     p.first)};
+  if (made_for_times(in.layout.schedule))
+    return {"further micro-batches",
+            "m X + ends - first",
+            fmt::format("{} x {} + {} - {} - 2 x {}", m, precise(p.window_work), precise(p.ends), precise(p.work),
+                        precise(p.transfers)),
+            p.rest.count(),
+            "s",
+            fmt::format("{}: stage {} sets the pace, X is its F + B + W; ends: until the last stage begins, sum(F + C) "
+                        "over the others",
+                        name_of(in.layout.schedule), p.first)};
   if (splits_backward(in.layout.schedule)) {
     const bool h1 = in.layout.schedule == PipelineSchedule::zb_h1;
     return {"further micro-batches",
@@ -321,8 +335,8 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
          {},
          form.pipeline.order.count(),
          "s",
-         fmt::format("{} gone through stage by stage, where stages or transfers differ: less the two lines above",
-                     name_of(in.layout.schedule))});
+         fmt::format("{} gone through stage by stage{}: less the two lines above", name_of(in.layout.schedule),
+                     made_for_times(in.layout.schedule) ? "" : ", where stages or transfers differ")});
   const bool exchanges = in.layout.replicas() > 1 || (in.layout.experts_apart() && in.layout.expert_replicas() > 1);
   if (exchanges && in.options.zero == 3)
     out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));

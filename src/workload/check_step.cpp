@@ -448,7 +448,7 @@ class Check {
             nearest);
     else if (rounds)
       turns(global, fits);
-    else if (constexpr std::int64_t most = 10'000'000;
+    else if (const std::int64_t most = made_for_times(in_.layout.schedule) ? 1'000'000 : 10'000'000;
              splits_backward(in_.layout.schedule) &&
              global / per_pass > most / (turns_of_micro_batch() * in_.layout.pp))
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},

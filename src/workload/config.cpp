@@ -45,6 +45,10 @@ std::string_view to_string(PipelineSchedule schedule) {
       return "zb-h1";
     case PipelineSchedule::zb_h2:
       return "zb-h2";
+    case PipelineSchedule::zb_1p:
+      return "zb-1p";
+    case PipelineSchedule::zb_2p:
+      return "zb-2p";
     case PipelineSchedule::zb_v:
       return "zb-v";
   }
@@ -52,8 +56,12 @@ std::string_view to_string(PipelineSchedule schedule) {
   return {};
 }
 
+bool made_for_times(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_1p || schedule == PipelineSchedule::zb_2p;
+}
+
 bool splits_backward(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2 ||
+  return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2 || made_for_times(schedule) ||
          schedule == PipelineSchedule::zb_v;
 }
 

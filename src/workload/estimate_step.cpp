@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workload/automatic_order.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/sharded.hpp"
 #include "workload/zero_bubble.hpp"
@@ -34,13 +35,6 @@ GradientTerms gradient_tail(const StagePlan& stage, bool splits, bool overlap, s
   return tail;
 }
 
-ChunkedStages stages_of(const StepPlan& plan) {
-  ChunkedStages stages{static_cast<int>(plan.stages.size()), plan.chunks, {}, plan.transfer, !plan.overlap_pp};
-  for (const StagePlan& stage : plan.stages)
-    for (int chunk = 0; chunk < plan.chunks; ++chunk) stages.times.push_back(stage.time(chunk));
-  return stages;
-}
-
 /// `run` gives the pipeline of stages; what their transfers add is put down too.
 template <class Run>
 Pipeline with_transfers(ChunkedStages stages, ClosedForm& form, Run run) {
@@ -51,14 +45,17 @@ Pipeline with_transfers(ChunkedStages stages, ClosedForm& form, Run run) {
   return pipeline;
 }
 
+PipelineTerms formula(PipelineSchedule schedule, const ChunkedStages& stages, int micro_batches) {
+  if (schedule == PipelineSchedule::zb_v) return zero_bubble_v_terms(stages, micro_batches);
+  if (made_for_times(schedule)) return automatic_terms(stages, micro_batches);
+  return zero_bubble_terms(schedule, stages, micro_batches);
+}
+
 /// Zero bubble.
 Pipeline add_ordered(const StepPlan& plan, ClosedForm& form) {
   const Orders orders = plan.orders();
-  return with_transfers(stages_of(plan), form, [&](const ChunkedStages& stages) {
-    const PipelineTerms terms = plan.schedule == PipelineSchedule::zb_v
-                                    ? zero_bubble_v_terms(stages, plan.micro_batches)
-                                    : zero_bubble_terms(plan.schedule, stages, plan.micro_batches);
-    return with_order(terms, plan.schedule, stages, orders);
+  return with_transfers(plan.chunked(), form, [&](const ChunkedStages& stages) {
+    return with_order(formula(plan.schedule, stages, plan.micro_batches), plan.schedule, stages, orders);
   });
 }
 
@@ -66,7 +63,7 @@ Pipeline add_ordered(const StepPlan& plan, ClosedForm& form) {
 Pipeline add_pipeline(const StepPlan& plan, ClosedForm& form) {
   if (splits_backward(plan.schedule)) return add_ordered(plan, form);
   if (plan.schedule == PipelineSchedule::interleaved)
-    return with_transfers(stages_of(plan), form,
+    return with_transfers(plan.chunked(), form,
                           [&](const ChunkedStages& stages) { return run_interleaved(stages, plan.micro_batches); });
   std::vector<StageTime> free;
   for (const StagePlan& stage : plan.stages) free.push_back(stage.time());

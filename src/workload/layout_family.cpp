@@ -306,6 +306,7 @@ class LayoutFamily::State {
       plan_.stages.front().tied_embedding = plan_.stages.back().tied_embedding = *tied_;
       errors_.insert(errors_.end(), tied_errors_.begin(), tied_errors_.end());
     }
+    add_orders(plan_, in_);
   }
 
   /// A stage goes on when all its ranks have their messages.

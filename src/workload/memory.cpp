@@ -1,9 +1,11 @@
 #include "workload/memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
+#include "workload/automatic_order.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
@@ -99,6 +101,28 @@ void put_fullest_split(const StepInputs& in, int stage, MemoryTerms& terms) {
   terms.waiting = most_waiting;
 }
 
+/// The same for an order that is made for times, of which only is known what it may hold.
+void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
+  const int m = in.batch.micro_batches(in.layout), pp = in.layout.pp;
+  const int in_flight = most_in_flight(in.layout.schedule, pp, stage, m);
+  const double most = most_held(in.layout.schedule, pp), share = share_for_weights(terms);
+  int fullest = 0, waiting_there = 0;
+  Volume largest{-1};
+  for (int held = in_flight; held >= 0; --held) {
+    // A backward is never kept from ending when nothing waits.
+    const double room = share > 0 ? std::floor((most - held) / share + 1e-9) : m;
+    const int waiting = static_cast<int>(std::clamp<double>(room, held < in_flight ? 1 : 0, m - held));
+    put({held, held, held}, terms);
+    terms.waiting = waiting;
+    if (terms.activations() <= largest) continue;
+    largest = terms.activations();
+    fullest = held;
+    waiting_there = waiting;
+  }
+  put({fullest, fullest, fullest}, terms);
+  terms.waiting = waiting_there;
+}
+
 /// Whether what is held most need not be on the first or the last stage.
 bool any_stage_may_be_fullest(const StepInputs& in) {
   return stages_differ(in) || in.layout.schedule == PipelineSchedule::zb_v;
@@ -167,6 +191,13 @@ Volume layer_working_set(const StepInputs& in, bool with_experts) {
   return activations_with(in, Recompute::none, with_experts).total();
 }
 
+double share_for_weights(const MemoryTerms& terms) {
+  const ParameterTerms& p = terms.parameters;
+  const double all = (terms.layer.total() * p.layers + terms.expert_layer.total() * p.expert_layers).value();
+  const double weights = (terms.layer.weights * p.layers + terms.expert_layer.weights * p.expert_layers).value();
+  return all > 0 ? weights / all : 0;
+}
+
 int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).in_flight; }
 
 MemoryUse stage_memory(const StepInputs& in, int stage) {
@@ -223,6 +254,8 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
   const int held = in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);
   if (in.layout.schedule == PipelineSchedule::interleaved)
     workload::put_fullest(in, stage, terms);
+  else if (made_for_times(in.layout.schedule))
+    workload::put_most_held(in, stage, terms);
   else if (splits_backward(in.layout.schedule))
     workload::put_fullest_split(in, stage, terms);
   else

@@ -26,7 +26,8 @@
 // In flight: 1F1B min(m, p - i), GPipe m micro-batches; interleaved what its order holds where that is most: up to
 // 2 (p-1-i) + (v-1) p + 1 micro-batches of a chunk each, on the first stage 1 + (p-1)/(p v) times what 1F1B holds;
 // zero bubble likewise, and micro-batches that wait for their weight gradients: of H1 p - i and i, of H2
-// 2 (p-1-i) + 1 and 2i; of V at most 2p micro-batches of a chunk each, both together, on every stage. The stage with
+// 2 (p-1-i) + 1 and 2i; of orders that are made for times what these may hold (automatic_order.hpp), the most that is
+// within that; of V at most 2p micro-batches of a chunk each, both together, on every stage. The stage with
 // the head keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss), and input and output of
 // the final norm; the first the dropout mask of the embedding. Left out: fragmentation, CUDA context, communication
 // buffers (together a few GiB that no formula gives), temporaries of the optimizer.
@@ -36,6 +37,8 @@
 
 namespace collcast::workload {
 
+/// Zero bubble: of what a stage keeps of a forward, what its weight gradients need.
+double share_for_weights(const MemoryTerms&);
 /// Of one layer and micro-batch; the working set of full recomputation not counted.
 Volume layer_activations(const StepInputs&, bool with_experts = false);
 /// The same if nothing were recomputed.

@@ -39,6 +39,7 @@ class Walk {
 
   /// When the last turn of a stage has ended, and the last of each chunk.
   Seconds end_of(std::size_t stage) const { return stages_[stage].free; }
+  Seconds begin_of(std::size_t stage) const { return stages_[stage].begin; }
   const std::vector<Seconds>& chunk_ends() const { return chunk_ends_; }
 
  private:
@@ -46,7 +47,7 @@ class Walk {
 
   struct Stage {
     std::size_t done = 0;
-    Seconds free{};
+    Seconds begin{}, free{};
     Seconds wire[2]{};              ///< when the last message on, and back, has come
     std::vector<Seconds> arrivals;  ///< of activations and gradients, by chunk and micro-batch; none: not yet
   };
@@ -70,6 +71,7 @@ class Walk {
         if (came == none) return false;
         s.free = std::max(s.free, came);
       }
+      if (s.done == 0) s.begin = s.free;
       s.free += turn.backward ? time.backward : time.forward;
       if (turn.whole) s.free += time.weights;
       send(stage, turn);
@@ -101,6 +103,14 @@ class Walk {
 };
 
 }  // namespace
+
+std::vector<StageSpan> stage_spans(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders) {
+  Walk walk(schedule, in, orders);
+  walk.run();
+  std::vector<StageSpan> spans;
+  for (std::size_t i = 0; i < orders.size(); ++i) spans.push_back({walk.begin_of(i), walk.end_of(i)});
+  return spans;
+}
 
 Pipeline with_order(const PipelineTerms& formula, PipelineSchedule schedule, const ChunkedStages& in,
                     const Orders& orders) {

@@ -19,6 +19,12 @@ struct ChunkedStages {
   StageTime of(int stage) const;
 };
 
+/// When a stage begins its first turn and ends its last.
+struct StageSpan {
+  Seconds begin{}, end{};
+};
+std::vector<StageSpan> stage_spans(PipelineSchedule, const ChunkedStages&, const Orders&);
+
 /// What the formula of a schedule and its order say together: `order` of the terms is what the order adds, `ahead` and
 /// `later` are by the last turn of a stage and of each of its chunks.
 Pipeline with_order(const PipelineTerms& formula, PipelineSchedule, const ChunkedStages&, const Orders&);

@@ -6,7 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "workload/automatic_order.hpp"
 #include "workload/kernels.hpp"
+#include "workload/memory.hpp"
 #include "workload/parameters.hpp"
 #include "workload/segments.hpp"
 #include "workload/share.hpp"
@@ -431,9 +433,17 @@ Seconds StagePlan::optimizer_time() const {
 }
 
 Orders StepPlan::orders() const {
+  if (!own_orders.empty()) return own_orders;
   Orders all;
   const int count = static_cast<int>(stages.size());
   for (int i = 0; i < count; ++i) all.push_back(stage_order(schedule, count, i, micro_batches, chunks));
+  return all;
+}
+
+ChunkedStages StepPlan::chunked() const {
+  ChunkedStages all{static_cast<int>(stages.size()), chunks, {}, transfer, !overlap_pp};
+  for (const StagePlan& stage : stages)
+    for (int chunk = 0; chunk < chunks; ++chunk) all.times.push_back(stage.time(chunk));
   return all;
 }
 
@@ -519,6 +529,14 @@ BucketFill fill_buckets(std::span<const double> gradients, double size) {
   return fill;
 }
 
+void add_orders(StepPlan& plan, const StepInputs& in) {
+  plan.own_orders.clear();
+  if (!made_for_times(plan.schedule)) return;
+  std::vector<double> kept;
+  for (int stage = 0; stage < in.layout.pp; ++stage) kept.push_back(share_for_weights(memory_terms(in, stage)));
+  plan.own_orders = automatic_orders(plan.schedule, plan.chunked(), kept, plan.micro_batches);
+}
+
 Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   StepPlan plan;
   plan.schedule = in.layout.schedule;
@@ -537,6 +555,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   }
   if (!errors.empty()) return errors;
   if (Diagnostics wrong = add_transfers(plan, in, fabric, time); !wrong.empty()) return wrong;
+  add_orders(plan, in);
   return plan;
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "collcast/workload/step.hpp"
-#include "workload/pipeline.hpp"
+#include "workload/order_walk.hpp"
 
 namespace collcast::workload {
 
@@ -111,6 +111,10 @@ struct StepPlan {
 
   /// What each stage does, turn by turn.
   Orders orders() const;
+  Orders own_orders;  ///< where the schedule alone does not say that; add_orders
+
+  /// Times and messages, a chunk for itself.
+  ChunkedStages chunked() const;
 
   /// The stage with the most work; the first of equals.
   std::size_t slowest() const;
@@ -120,6 +124,9 @@ struct StepPlan {
 
 /// `inputs` has passed check_step.
 Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const CollectiveTime&);
+
+/// The orders of a schedule that is made for the times of the stages (automatic_order.hpp).
+void add_orders(StepPlan&, const StepInputs&);
 
 /// How fast a rank computes, of what its GPU can: itself, and the slowest of those whose pace it keeps in a pass.
 struct Pace {

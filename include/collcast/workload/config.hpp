@@ -72,9 +72,11 @@ double active_parameter_count(const TransformerConfig&);
 /// work for each rank under a causal mask), or heads are exchanged for tokens (DeepSpeed-Ulysses).
 enum class ContextExchange { ring, ulysses };
 enum class RankOrder { tp_pp_dp, tp_cp_ep_dp_pp };
-enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v };
+enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_1p, zb_2p, zb_v };
 /// Zero bubble: a backward's weight gradients are turns of their own.
 bool splits_backward(PipelineSchedule);
+/// Of zero bubble, ZB-1p and ZB-2p: the order of work is made for the times of the stages.
+bool made_for_times(PipelineSchedule);
 enum class Recompute { none, selective, full };
 enum class Attention { unfused, flash };
 

@@ -75,10 +75,12 @@ constexpr std::array<Meaning<Recompute>, 4> recomputations{{{"none", Recompute::
                                                             {"full", Recompute::full},
                                                             {"selective(attention core)", Recompute::selective},
                                                             {"0", Recompute::none}}};
-constexpr std::array<Meaning<PipelineSchedule>, 5> schedules{{{"1f1b-i", PipelineSchedule::interleaved},
+constexpr std::array<Meaning<PipelineSchedule>, 7> schedules{{{"1f1b-i", PipelineSchedule::interleaved},
                                                               {"interleaved", PipelineSchedule::interleaved},
                                                               {"1f1b", PipelineSchedule::one_f_one_b},
                                                               {"gpipe", PipelineSchedule::gpipe},
+                                                              {"zb-1p", PipelineSchedule::zb_1p},
+                                                              {"zb-2p", PipelineSchedule::zb_2p},
                                                               {"zb-v", PipelineSchedule::zb_v}}};
 
 class Reading {

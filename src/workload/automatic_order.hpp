@@ -1,0 +1,32 @@
+// Orders of work that are made for the times of the stages: ZB-1p and ZB-2p (Qi et al. 2023, "Zero Bubble Pipeline
+// Parallelism", section 3).
+//
+// What a stage may hold is given, in micro-batches whose activations it keeps: p, which is what the first stage of 1F1B
+// holds, or 2p. Forwards without a backward, up to 2 (p - i) on stage i, count 1 each, backwards without weight
+// gradients as much as what these need is of what a forward keeps. Within that each stage does at once what is there:
+//   forwards until the first gradient is back, and then one backward and one forward in turn;
+//   weight gradients where the next of these is not there for as long as they take, where the stage has waited longer
+//   than any other, or where there is no room for a forward;
+//   in the end the weight gradients that are left.
+// Two questions have no answer that is always best: whether to begin a forward that ends after the next gradient comes,
+// and whether a gradient that is there may go before a forward whose turn it is but that is not. All four answers are
+// tried, and H1 or H2 beside them where that has room; taken is the one under which the longest of the stages, from its
+// first turn to its last, is shortest (of equals the one that is over first). So the bubble is never larger than that
+// of H1 and H2 with their room.
+#pragma once
+
+#include "workload/order_walk.hpp"
+
+namespace collcast::workload {
+
+/// Micro-batches whose activations a stage may hold, p or 2p; and how many forwards without a backward.
+int most_held(PipelineSchedule, int stages);
+int most_in_flight(PipelineSchedule, int stages, int stage, int micro_batches);
+
+/// `kept[i]`: of what a forward of stage i keeps, what its weight gradients need. One chunk a stage.
+Orders automatic_orders(PipelineSchedule, const ChunkedStages&, std::span<const double> kept, int micro_batches);
+
+/// The closed form, without what the order adds: the work of the slowest stage behind the way to the last one.
+PipelineTerms automatic_terms(const ChunkedStages&, int micro_batches);
+
+}  // namespace collcast::workload
