@@ -247,13 +247,13 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             static_cast<double>(terms.in_flight),
             "",
             fmt::format("interleaved 1F1B: each a micro-batch in one of {} chunks of the stage", vpp)};
-  if (in.layout.schedule == PipelineSchedule::zb_v)
+  if (goes_in_v(in.layout.schedule))
     return {"chunks in flight",
             {},
             {},
             static_cast<double>(terms.in_flight),
             "",
-            "zero bubble V: forwards without their backward, each a micro-batch in one of 2 chunks of the stage, where "
+            "forwards without their backward, each a micro-batch in one of 2 chunks of the stage, where "
             "the order of work holds most"};
   if (made_for_times(in.layout.schedule))
     return {"micro-batches in flight",
@@ -328,7 +328,7 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
 }
 
 Term activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
-  if (in.layout.schedule == PipelineSchedule::interleaved || in.layout.schedule == PipelineSchedule::zb_v)
+  if (in.layout.schedule == PipelineSchedule::interleaved || goes_in_v(in.layout.schedule))
     return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
   std::string numbers =

@@ -149,6 +149,8 @@ const char* name_of(PipelineSchedule schedule) {
       return "zero bubble 2p";
     case PipelineSchedule::zb_v:
       return "zero bubble V";
+    case PipelineSchedule::dualpipe_v:
+      return "DualPipeV";
   }
   check(false, "a known pipeline schedule");
   return {};
@@ -161,7 +163,7 @@ std::string terms_of_first(const ParallelLayout& l) {
         "F, B: forward and backward of each stage, all its chunks; C: each of {} transfers between two "
         "of the {} chunks",
         l.pp * l.vpp - 1, l.pp * l.vpp);
-  if (l.schedule == PipelineSchedule::zb_v)
+  if (goes_in_v(l.schedule))
     return fmt::format(
         "F, B, W: forward, backward and weight gradients of each stage, both its chunks; C: each of the "
         "{} transfers on the way down the stages and up",
@@ -197,6 +199,17 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
         fmt::format("zero bubble V: stage {} sets the pace, X is its F + B + W; ends: with sums over the others and c "
                     "= sum(C)/2 the most of sum(F)/2 + 5c, sum(B)/2 + 5c, sum(W)/2 + 3c, sum(F - B/2) + 3c, "
                     "sum(F - W) + 4c, sum((F + B)/2 - W) + 6c, sum(B - W) + 6c",
+                    p.first)};
+  if (in.layout.schedule == PipelineSchedule::dualpipe_v)
+    return {
+        "further micro-batches",
+        "m X + ends - first",
+        fmt::format("{} x {} + {} - {} - 2 x {}", m, precise(p.window_work), precise(p.ends), precise(p.work),
+                    precise(p.transfers)),
+        p.rest.count(),
+        "s",
+        fmt::format("DualPipeV: stage {} sets the pace, X is its F + B + W; ends: with sums over the others the most "
+                    "of sum(F + 2B - W)/2, sum(2F + B - W)/2 and sum(F), and C of the way down the stages and up",
                     p.first)};
   if (made_for_times(in.layout.schedule))
     return {"further micro-batches",
@@ -314,7 +327,7 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
   out.title = "closed form of the step";
   if (!in.options.overlap_pp && in.layout.pp > 1)
     out.text.push_back(
-        {in.layout.schedule == PipelineSchedule::zb_v
+        {goes_in_v(in.layout.schedule)
              ? "transfers block: C is in F and B of both stages, each of which sends activations and gradients"
              : "transfers block: C is in F of the sender and B of the receiver of an activation",
          Paragraph::Tone::plain});

@@ -146,10 +146,11 @@ void read_training_layout(Object& o, ParallelLayout& l) {
   o.optional("cp", l.cp, AsCount{});
   o.optional("cp_exchange", l.cp_exchange, as_word<ContextExchange>({ContextExchange::ring, ContextExchange::ulysses}));
   o.optional("dp_shard", l.dp_shard, AsCount{});
-  o.optional("schedule", l.schedule,
-             as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
-                                        PipelineSchedule::interleaved, PipelineSchedule::zb_h1, PipelineSchedule::zb_h2,
-                                        PipelineSchedule::zb_1p, PipelineSchedule::zb_2p, PipelineSchedule::zb_v}));
+  o.optional(
+      "schedule", l.schedule,
+      as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
+                                 PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_1p,
+                                 PipelineSchedule::zb_2p, PipelineSchedule::zb_v, PipelineSchedule::dualpipe_v}));
   o.optional("vpp", l.vpp, AsCount{1, most_layers});
 }
 

@@ -288,7 +288,7 @@ class Check {
 
   void pipeline() {
     const ParallelLayout& l = in_.layout;
-    if (l.schedule == PipelineSchedule::zb_v)
+    if (goes_in_v(l.schedule))
       v_chunks();
     else if (l.uneven_stages && in_.model.layers % l.pp != 0)
       uneven();
@@ -358,14 +358,15 @@ class Check {
     const int layers = in_.model.layers;
     if (l.vpp > 1)
       wrong({"layout.vpp", "layout.schedule"},
-            "vpp " + std::to_string(l.vpp) + " has no effect on schedule zb-v" + seen("layout.schedule") +
-                ", which has two chunks on each stage",
+            "vpp " + std::to_string(l.vpp) + " has no effect on schedule " + std::string(to_string(l.schedule)) +
+                seen("layout.schedule") + ", which has two chunks on each stage",
             "leave it out, or use schedule: interleaved");
     const auto halves = [&](int pp) { return layers % 2 == 0 && layers / 2 % pp == 0; };
     if (halves(l.pp) || workload::ends_stand_for_layers(in_)) return;
     wrong({"layout.pp", "model.layers", "layout.schedule"},
-          "schedule zb-v" + seen("layout.schedule") + " has two chunks on each stage; 2 x pp " + std::to_string(l.pp) +
-              " does not divide layers " + std::to_string(layers) + seen("model.layers") +
+          "schedule " + std::string(to_string(l.schedule)) + seen("layout.schedule") +
+              " has two chunks on each stage; 2 x pp " + std::to_string(l.pp) + " does not divide layers " +
+              std::to_string(layers) + seen("model.layers") +
               (l.uneven_stages ? ", nor those with embedding and head as one each" : ""),
           layers % 2 == 0 ? "use pp " + nearest_divisors(layers / 2, l.pp) +
                                 (l.uneven_stages || (layers + 2) % (2 * l.pp) != 0 ? "" : ", or uneven_stages: true")

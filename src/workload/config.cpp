@@ -51,6 +51,8 @@ std::string_view to_string(PipelineSchedule schedule) {
       return "zb-2p";
     case PipelineSchedule::zb_v:
       return "zb-v";
+    case PipelineSchedule::dualpipe_v:
+      return "dualpipe-v";
   }
   check(false, "a known pipeline schedule");
   return {};
@@ -62,7 +64,11 @@ bool made_for_times(PipelineSchedule schedule) {
 
 bool splits_backward(PipelineSchedule schedule) {
   return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2 || made_for_times(schedule) ||
-         schedule == PipelineSchedule::zb_v;
+         goes_in_v(schedule);
+}
+
+bool goes_in_v(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe_v;
 }
 
 std::string_view to_string(Recompute recompute) {

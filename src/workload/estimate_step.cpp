@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "workload/automatic_order.hpp"
+#include "workload/dualpipe_v.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/sharded.hpp"
 #include "workload/zero_bubble.hpp"
@@ -16,6 +17,7 @@ namespace {
 GradientTerms gradient_tail(const StagePlan& stage, bool splits, bool overlap, std::span<const Seconds> later) {
   // Time from the end of each unit's backward to the stage's last.
   std::vector<Seconds> left(stage.units.size());
+  if (!later.empty() && !left.empty()) left.front() = later[static_cast<std::size_t>(stage.units.front().chunk)];
   for (std::size_t u = 1; u < stage.units.size(); ++u) {
     const int chunk = stage.units[u].chunk;
     const bool first = chunk != stage.units[u - 1].chunk;
@@ -47,6 +49,7 @@ Pipeline with_transfers(ChunkedStages stages, ClosedForm& form, Run run) {
 
 PipelineTerms formula(PipelineSchedule schedule, const ChunkedStages& stages, int micro_batches) {
   if (schedule == PipelineSchedule::zb_v) return zero_bubble_v_terms(stages, micro_batches);
+  if (schedule == PipelineSchedule::dualpipe_v) return dualpipe_v_terms(stages, micro_batches);
   if (made_for_times(schedule)) return automatic_terms(stages, micro_batches);
   return zero_bubble_terms(schedule, stages, micro_batches);
 }

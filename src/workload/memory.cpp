@@ -80,7 +80,7 @@ void put_fullest_split(const StepInputs& in, int stage, MemoryTerms& terms) {
   const int pp = in.layout.pp, chunks = in.layout.chunks(), last = chunks - 1;
   int m = in.batch.micro_batches(in.layout);
   // From 2p on a V goes through the same again and again.
-  if (in.layout.schedule == PipelineSchedule::zb_v) m = std::min(m, 3 * pp);
+  if (goes_in_v(in.layout.schedule)) m = std::min(m, 3 * pp);
   Held now, fullest;
   int waiting = 0, most_waiting = 0;
   Volume most{-1};
@@ -89,7 +89,7 @@ void put_fullest_split(const StepInputs& in, int stage, MemoryTerms& terms) {
     now.all += change;
     if (turn.chunk == 0) now.first += change;
     if (turn.chunk == last) now.last += change;
-    waiting += turn.weights ? -1 : turn.backward ? 1 : 0;
+    waiting += turn.weights ? -1 : turn.backward && !turn.whole ? 1 : 0;
     put(now, terms);
     terms.waiting = waiting;
     if (terms.activations() <= most) continue;
@@ -124,9 +124,7 @@ void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
 }
 
 /// Whether what is held most need not be on the first or the last stage.
-bool any_stage_may_be_fullest(const StepInputs& in) {
-  return stages_differ(in) || in.layout.schedule == PipelineSchedule::zb_v;
-}
+bool any_stage_may_be_fullest(const StepInputs& in) { return stages_differ(in) || goes_in_v(in.layout.schedule); }
 
 /// Weights, gradients and optimizer.
 double state_bytes(const MemoryTerms& terms) { return terms.weights() + terms.gradients() + terms.optimizer(); }

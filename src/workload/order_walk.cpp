@@ -58,25 +58,28 @@ class Walk {
         .arrivals[(2 * at(place.chunk) + (turn.backward ? 1 : 0)) * micro_batches_ + at(turn.micro_batch)];
   }
 
+  /// When a turn has its input.
+  Seconds input(int stage, const Turn& turn) {
+    if (turn.weights || begins(schedule_, in_.stages, in_.chunks, stage, turn)) return {};
+    return arrival({stage, turn.chunk}, turn);
+  }
+
   /// False if what it waits for is not there yet.
   bool take(std::size_t i, const Turn& turn) {
     Stage& s = stages_[i];
     const int stage = static_cast<int>(i);
+    Seconds ready = input(stage, turn);
+    if (turn.with_next) ready = std::max(ready, input(stage, orders_[i][s.done + 1]));
+    if (ready == none) return false;
+    s.free = std::max(s.free, ready);
+    if (s.done == 0) s.begin = s.free;
     const StageTime time = in_.of(stage, turn.chunk);
-    if (turn.weights) {
-      s.free += time.weights;
-    } else {
-      if (!begins(schedule_, in_.stages, in_.chunks, stage, turn)) {
-        const Seconds came = arrival({stage, turn.chunk}, turn);
-        if (came == none) return false;
-        s.free = std::max(s.free, came);
-      }
-      if (s.done == 0) s.begin = s.free;
-      s.free += turn.backward ? time.backward : time.forward;
-      if (turn.whole) s.free += time.weights;
-      send(stage, turn);
-    }
+    if (turn.weights || turn.whole) s.free += time.weights;
+    if (!turn.weights) s.free += turn.backward ? time.backward : time.forward;
     chunk_ends_[i * at(in_.chunks) + at(turn.chunk)] = s.free;
+    // Of a pair both send in the end.
+    if (s.done > 0 && orders_[i][s.done - 1].with_next) send(stage, orders_[i][s.done - 1]);
+    if (!turn.weights && !turn.with_next) send(stage, turn);
     return true;
   }
 

@@ -83,7 +83,7 @@ bool ends_stand_for_layers(const StepInputs& in) {
 }
 
 int slice_of(const ParallelLayout& l, int stage, int chunk) {
-  if (l.schedule == PipelineSchedule::zb_v && chunk == 1) return 2 * l.pp - 1 - stage;
+  if (goes_in_v(l.schedule) && chunk == 1) return 2 * l.pp - 1 - stage;
   return chunk * l.pp + stage;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workload/dualpipe_v.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/zero_bubble.hpp"
 #include "workload/zero_bubble_v.hpp"
@@ -10,9 +11,10 @@
 namespace collcast::workload {
 
 std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, int micro_batches, int chunks) {
-  if (schedule == PipelineSchedule::zb_v) {
+  if (goes_in_v(schedule)) {
     check(chunks == 2, "a V has two chunks a stage");
-    return zero_bubble_v_order(stages, stage, micro_batches);
+    return schedule == PipelineSchedule::zb_v ? zero_bubble_v_order(stages, stage, micro_batches)
+                                              : dualpipe_v_order(stages, stage, micro_batches);
   }
   check(chunks == 1 || schedule == PipelineSchedule::interleaved, "other stages have no chunks");
   if (splits_backward(schedule)) return zero_bubble_order(schedule, stages, stage, micro_batches);
@@ -38,7 +40,7 @@ std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, 
 }
 
 std::optional<ChunkPlace> next_place(PipelineSchedule schedule, int stages, int chunks, int stage, const Turn& turn) {
-  if (schedule == PipelineSchedule::zb_v) return next_in_v(stages, stage, turn);
+  if (goes_in_v(schedule)) return next_in_v(stages, stage, turn);
   const int last = stages - 1;
   const bool round = turn.backward ? stage == 0 : stage == last;
   const int chunk = !round ? turn.chunk : turn.backward ? turn.chunk - 1 : turn.chunk + 1;
@@ -47,12 +49,12 @@ std::optional<ChunkPlace> next_place(PipelineSchedule schedule, int stages, int 
 }
 
 bool begins(PipelineSchedule schedule, int stages, int chunks, int stage, const Turn& turn) {
-  const int end = schedule == PipelineSchedule::zb_v ? 0 : stages - 1;
+  const int end = goes_in_v(schedule) ? 0 : stages - 1;
   return turn.backward ? stage == end && turn.chunk + 1 == chunks : stage == 0 && turn.chunk == 0;
 }
 
 bool goes_on(PipelineSchedule schedule, int stage, const ChunkPlace& to, const Turn& turn) {
-  return schedule == PipelineSchedule::zb_v ? to.stage > stage : !turn.backward;
+  return goes_in_v(schedule) ? to.stage > stage : !turn.backward;
 }
 
 namespace {

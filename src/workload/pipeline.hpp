@@ -32,6 +32,8 @@ struct Turn {
   int chunk = 0;
   bool weights = false;  ///< zero bubble: the weight gradients, which its backward leaves out
   bool whole = false;    ///< zero bubble: a backward that does not leave them out
+  /// Together with the turn behind it: it begins with the input of both, and what both send leaves when both are over.
+  bool with_next = false;
   friend bool operator==(const Turn&, const Turn&) = default;
 };
 /// The turns of each stage.

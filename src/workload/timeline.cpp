@@ -55,7 +55,7 @@ class Spelling {
     Ready beside;                               ///< messages beside it
     std::vector<Ready> unit_done;               ///< last backward of each unit
     Ready reduced;                              ///< ZeRO-2 and 3: the last gradients of the micro-batch before
-    std::array<Ready, 2> others;                ///< that the next stretch waits for besides
+    std::array<Ready, 3> others;                ///< that the next stretch waits for besides
     std::vector<After> ready;                   ///< what the stretch that is being added waits for
     Ready bucket;                               ///< the last of an exchange
     Ready gathered, next_gathered, pass_reduced, next_reduced;  ///< ZeRO-3: of the pass, and of the one after it
@@ -140,29 +140,47 @@ class Spelling {
     if (stage.done == stage.order.size()) return false;
     const Turn turn = stage.order[stage.done];
     // Weight gradients wait for their backward only, which was before.
-    const bool waits = !turn.weights && !begins(plan_.schedule, static_cast<int>(stages_.size()), plan_.chunks,
-                                                static_cast<int>(i), turn);
-    // All classes of a stage get their messages in the same turn of the sender's.
-    if (waits && !message(classes(i).front(), turn)) return false;
+    const Turn* together = turn.with_next ? &stage.order[stage.done + 1] : nullptr;
+    if (!has_input(i, turn) || (together != nullptr && !has_input(i, *together))) return false;
 
     for (const std::size_t c : classes(i))
-      states_[c].others = {turn.weights ? Ready() : message(c, turn), states_[c].reduced};
+      states_[c].others = {turn.weights ? Ready() : message(c, turn), states_[c].reduced,
+                           together != nullptr ? message(c, *together) : Ready()};
     if (plan_.zero == 3) {
       pass_sharded_units(i, turn);
     } else {
-      for (const std::size_t u : units_of(i, turn)) {
-        pass_unit(i, u, turn);
-        for (const std::size_t c : classes(i)) states_[c].others = {Ready(), states_[c].reduced};
-      }
+      pass_units(i, turn);
+      if (turn.whole) pass_units(i, weights_of(turn));
       if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
     }
     if (plan_.zero == 2 && turn.backward) {
       exchange_buckets(i, title(turn) + " ");
       for (const std::size_t c : classes(i)) states_[c].reduced = states_[c].bucket;
     }
+    // Of a pair both send in the end.
+    if (stage.done > 0 && stage.order[stage.done - 1].with_next) send(i, stage.order[stage.done - 1]);
     ++stage.done;
-    if (!turn.weights) send(i, turn);
+    if (!turn.weights && !turn.with_next) send(i, turn);
     return true;
+  }
+
+  void pass_units(std::size_t i, const Turn& turn) {
+    for (const std::size_t u : units_of(i, turn)) {
+      pass_unit(i, u, turn);
+      for (const std::size_t c : classes(i)) states_[c].others = {Ready(), states_[c].reduced};
+    }
+  }
+
+  static Turn weights_of(Turn backward) {
+    backward.weights = true;
+    return backward;
+  }
+
+  /// All classes of a stage get their messages in the same turn of the sender's.
+  bool has_input(std::size_t i, const Turn& turn) const {
+    return turn.weights ||
+           begins(plan_.schedule, static_cast<int>(stages_.size()), plan_.chunks, static_cast<int>(i), turn) ||
+           message(classes(i).front(), turn).has_value();
   }
 
   const Ready& message(std::size_t c, const Turn& turn) const {
@@ -211,7 +229,7 @@ class Spelling {
   void pass_stretch(std::size_t i, std::size_t u, const Turn& turn, std::size_t n) {
     for (const std::size_t c : classes(i)) {
       State& s = states_[c];
-      s.ready = after({s.last, s.beside, s.others[0], s.others[1]});
+      s.ready = after({s.last, s.beside, s.others[0], s.others[1], s.others[2]});
       s.beside.reset();
       s.others = {};
     }

@@ -59,6 +59,7 @@ const std::vector<std::string> steps{
     "gpt3-512gpu --set layout.schedule=zb-1p --method estimate",
     "gpt3-512gpu --set layout.schedule=zb-2p --set batch.global_batch=128 --set training.recompute=full",
     "gpt3-512gpu --set layout.schedule=zb-v --set batch.global_batch=64 --set training.recompute=full",
+    "gpt3-512gpu --set layout.schedule=dualpipe-v --set batch.global_batch=128 --set training.recompute=full",
     "gpt3-512gpu --set layout.schedule=zb-v --set training.overlap_pp=false --set layout.pp=4 --method estimate",
     "llama3-8b-fsdp-64xh100",
     "llama3-8b-fsdp-64xh100 --what-if hsdp --method estimate",

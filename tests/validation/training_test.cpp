@@ -180,7 +180,7 @@ TEST_CASE("what no step can be yet, and what a row does not state, is a reason")
   };
   CHECK(changed([](TrainingRow& r) { r.experts = 8; }) == "not stated: topk");
   CHECK(changed([](TrainingRow& r) { r.task = "lora"; }) == "low-rank adapters (LoRA) are not modelled");
-  CHECK(changed([](TrainingRow& r) { r.schedule = "ZB-2p"; }) == "the schedule ZB-2p is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.schedule = "DualPipe"; }) == "the schedule DualPipe is not modelled");
   CHECK(changed([](TrainingRow& r) { r.zero = "hsdp"; }) == "the sharding hsdp is not modelled");
   CHECK(changed([](TrainingRow& r) { r.recompute = "some of it"; }) == "the recomputation some of it is not modelled");
   CHECK(changed([](TrainingRow& r) { r.precision = "int4"; }) == "the precision int4 is not modelled");

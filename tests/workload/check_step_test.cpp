@@ -387,6 +387,24 @@ TEST_CASE("zb-v has two equal chunks on each stage, and takes no other number") 
   CHECK(checked(in).empty());
   in.batch.global_batch = 2'000'000'000;
   CHECK(only(in).message == "global_batch 2000000000 makes more than 10000000 turns of 6 x micro-batches x pp 2");
+  in.layout.schedule = PipelineSchedule::dualpipe_v;
+  in.layout.pp = 4;
+  in.batch.global_batch = in.batch.micro_batch * in.layout.dp;
+  in.model.layers = 12;
+  in.layout.vpp = 1;
+  CHECK(only(in).message.starts_with(
+      "schedule dualpipe-v has two chunks on each stage; 2 x pp 4 does not divide layers 12"));
+}
+
+TEST_CASE("an order that is made for times has a million turns at most") {
+  StepInputs in = good();
+  in.batch.global_batch = in.layout.dp * in.batch.micro_batch * 170'000;
+  for (const PipelineSchedule schedule : {PipelineSchedule::zb_1p, PipelineSchedule::zb_2p}) {
+    in.layout.schedule = schedule;
+    CHECK(only(in).message.find("makes more than 1000000 turns of 3 x micro-batches x pp 2") != std::string::npos);
+  }
+  in.layout.schedule = PipelineSchedule::zb_h1;
+  CHECK(checked(in).empty());
 }
 
 TEST_CASE("a sequence beyond the learned positions is refused") {

@@ -84,7 +84,8 @@ ParallelLayout random_layout(Dice& dice) {
   l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
   if (l.pp > 1)
     l.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
-                            PipelineSchedule::zb_h1, PipelineSchedule::zb_2p, PipelineSchedule::zb_v});
+                            PipelineSchedule::zb_h1, PipelineSchedule::zb_2p, PipelineSchedule::zb_v,
+                            PipelineSchedule::dualpipe_v});
   if (l.schedule == PipelineSchedule::interleaved) l.vpp = 2;
   return l;
 }

@@ -90,8 +90,8 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   in.model.dropout = 0.1;
   in.model.biases = true;
   compare_all(in, 16, fabric);
-  for (const PipelineSchedule schedule :
-       {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_2p, PipelineSchedule::zb_v}) {
+  for (const PipelineSchedule schedule : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_2p,
+                                          PipelineSchedule::zb_v, PipelineSchedule::dualpipe_v}) {
     in.layout.schedule = schedule;
     compare_all(in, 16, fabric);
   }

@@ -60,6 +60,36 @@ workload::StepPlan equal_stages(PipelineSchedule schedule, const workload::Stage
                 micro_batches);
 }
 
+workload::StepPlan plan_of_chunks(PipelineSchedule schedule, const workload::ChunkedStages& stages, int micro_batches) {
+  workload::StepPlan plan;
+  plan.schedule = schedule;
+  plan.micro_batches = micro_batches;
+  plan.chunks = stages.chunks;
+  plan.overlap_pp = !stages.blocking;
+  plan.transfer = stages.transfer;
+  for (int i = 0; i < stages.stages; ++i) {
+    workload::StagePlan stage;
+    stage.rank = Rank(static_cast<std::uint32_t>(i));
+    for (int c = 0; c < stages.chunks; ++c) {
+      const workload::StageTime time = stages.of(i, c);
+      stage.units.push_back({workload::UnitKind::layer, "L", stage.works.size(), c});
+      workload::UnitWork work{{{"all", Category::forward, time.forward}}, {{"all", Category::backward, time.backward}}};
+      if (time.weights > Seconds{}) work.weights = {{"all", Category::backward, time.weights}};
+      stage.works.push_back(std::move(work));
+    }
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+workload::ChunkedStages equal_halves(int p, const workload::StageTime& whole, Seconds transfer) {
+  workload::ChunkedStages stages{p, 2, {}, {}, false};
+  const workload::StageTime half{whole.forward / 2, whole.backward / 2, whole.weights / 2};
+  stages.times.assign(2 * static_cast<std::size_t>(p), half);
+  stages.transfer.assign(static_cast<std::size_t>(p - 1), transfer);
+  return stages;
+}
+
 Timeline timeline(const workload::StepPlan& plan, const Fabric& fabric) {
   const Result<Timeline> run = simulate(fabric, workload::spell_out(plan).schedule);
   REQUIRE(run.ok());

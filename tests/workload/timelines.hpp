@@ -20,6 +20,10 @@ workload::StepPlan stages(PipelineSchedule, const std::vector<workload::StageTim
                           int micro_batches);
 
 /// `p` of them alike.
+/// Of stages with chunks, one unit a chunk.
+workload::StepPlan plan_of_chunks(PipelineSchedule, const workload::ChunkedStages&, int micro_batches);
+/// `whole`: of both chunks of a stage.
+workload::ChunkedStages equal_halves(int p, const workload::StageTime& whole, Seconds transfer);
 workload::StepPlan equal_stages(PipelineSchedule, const workload::StageTime&, Seconds transfer, int p,
                                 int micro_batches);
 

@@ -26,38 +26,6 @@ namespace {
 
 constexpr PipelineSchedule v = PipelineSchedule::zb_v, h1 = PipelineSchedule::zb_h1;
 
-/// One unit a chunk.
-StepPlan plan_of_v(const ChunkedStages& stages, int micro_batches) {
-  StepPlan plan;
-  plan.schedule = v;
-  plan.micro_batches = micro_batches;
-  plan.chunks = 2;
-  plan.overlap_pp = !stages.blocking;
-  plan.transfer = stages.transfer;
-  for (int i = 0; i < stages.stages; ++i) {
-    StagePlan stage;
-    stage.rank = Rank(static_cast<std::uint32_t>(i));
-    for (int c = 0; c < 2; ++c) {
-      const StageTime time = stages.of(i, c);
-      stage.units.push_back({UnitKind::layer, "L", stage.works.size(), c});
-      UnitWork work{{{"all", Category::forward, time.forward}}, {{"all", Category::backward, time.backward}}};
-      if (time.weights > Seconds{}) work.weights = {{"all", Category::backward, time.weights}};
-      stage.works.push_back(std::move(work));
-    }
-    plan.stages.push_back(std::move(stage));
-  }
-  return plan;
-}
-
-/// `whole`: of both chunks of a stage.
-ChunkedStages equal_halves(int p, const StageTime& whole, Seconds transfer) {
-  ChunkedStages stages{p, 2, {}, {}, false};
-  const StageTime half{whole.forward / 2, whole.backward / 2, whole.weights / 2};
-  stages.times.assign(2 * static_cast<std::size_t>(p), half);
-  stages.transfer.assign(static_cast<std::size_t>(p - 1), transfer);
-  return stages;
-}
-
 /// Chunks of a micro-batch that a stage's order holds at once: forwards without backward, and without weight gradients.
 std::pair<int, int> most_held(int p, int stage, int m) {
   int held = 0, waiting = 0, most_held = 0, most = 0;
@@ -150,7 +118,7 @@ TEST_CASE("no order of p up to 12 and m up to 3p + 2 waits for itself, and its w
   for (int p = 1; p <= 12; ++p)
     for (int m = 1; m <= 3 * p + 2; ++m) {
       CAPTURE(p, m);
-      const StepPlan plan = plan_of_v(equal_halves(p, time, Seconds(1e-4)), m);
+      const StepPlan plan = plan_of_chunks(v, equal_halves(p, time, Seconds(1e-4)), m);
       CHECK(estimate_step(plan).total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
     }
 }
@@ -161,7 +129,7 @@ TEST_CASE("F = B = W without messages: no stage waits between its turns, the las
   for (int p = 1; p <= 8; ++p)
     for (int m = 2 * p; m <= 3 * p + 1; ++m) {
       CAPTURE(p, m);
-      const StepPlan plan = plan_of_v(equal_halves(p, time, {}), m);
+      const StepPlan plan = plan_of_chunks(v, equal_halves(p, time, {}), m);
       const StepEstimate estimate = estimate_step(plan);
       CHECK(estimate.total.count() == Approx(3 * m * f + (p - 1) * f / 2).epsilon(1e-12));
       CHECK(estimate.terms.pipeline.order == Seconds{});
@@ -181,7 +149,7 @@ TEST_CASE(
     // A message within half a chunk.
     const Seconds c = between(0, .25) * std::min(time.forward, time.backward);
     CAPTURE(n, p, m, time.forward.count(), time.backward.count(), time.weights.count(), c.count());
-    const StepPlan plan = plan_of_v(equal_halves(p, time, c), m);
+    const StepPlan plan = plan_of_chunks(v, equal_halves(p, time, c), m);
     const StepEstimate estimate = estimate_step(plan);
     CHECK(estimate.terms.pipeline.order == Seconds{});
     CHECK(estimate.total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
@@ -196,7 +164,7 @@ TEST_CASE("V, chunks and transfers that differ, with gradients behind them: the 
     for (int i = 0; i < 2 * in.stages; ++i)
       in.times.push_back({Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * dice(9))});
     for (int i = 0; i + 1 < in.stages; ++i) in.transfer.push_back(Seconds(1e-4 * dice(60)));
-    StepPlan plan = plan_of_v(in, 1 + dice(16));
+    StepPlan plan = plan_of_chunks(v, in, 1 + dice(16));
     plan.overlap_dp = dice(4) > 0;
     for (StagePlan& stage : plan.stages) stage.buckets = {{1, Seconds(1e-3 * dice(30))}, {0, Seconds(1e-3 * dice(20))}};
     CAPTURE(n, in.stages, plan.micro_batches, plan.overlap_pp, plan.overlap_dp);
@@ -213,7 +181,7 @@ TEST_CASE("the bubble of V is smaller than that of ZB-H1 and 1F1B, which hold as
           CAPTURE(f, b, w, c, p, m);
           const StageTime time{Seconds(f), Seconds(b), Seconds(w)};
           const auto bubble = [&](const StepPlan& plan) { return (simulated(plan) - m * time.whole()).count(); };
-          const double of_v = bubble(plan_of_v(equal_halves(p, time, Seconds(c)), m));
+          const double of_v = bubble(plan_of_chunks(v, equal_halves(p, time, Seconds(c)), m));
           const double of_h1 = bubble(equal_stages(h1, time, Seconds(c), p, m));
           const StageTime whole{time.forward, time.backward + time.weights};
           const double of_1f1b = bubble(equal_stages(PipelineSchedule::one_f_one_b, whole, Seconds(c), p, m));
@@ -245,7 +213,7 @@ TEST_CASE("bubble rates of ZB-V as published by Qi et al., from those of 1F1B an
     REQUIRE(of_h2 / (r.m + of_h2) == Approx(r.h2).margin(5e-4));
     const StageTime time{Seconds((1 - w) / 2), Seconds((1 - w) / 2), Seconds(w)};
     // Published is what a stage is busy with: no wait for the others before the optimizer.
-    const std::vector<Seconds> busy = stage_spans(plan_of_v(equal_halves(r.p, time, Seconds(c)), r.m));
+    const std::vector<Seconds> busy = stage_spans(plan_of_chunks(v, equal_halves(r.p, time, Seconds(c)), r.m));
     const double longest = std::max_element(busy.begin(), busy.end())->count();
     // Theirs is an order made for these times, this one knows of none: it is from .0025 below to .0025 above.
     CHECK(1 - r.m / longest == Approx(r.v).margin(.0026));

@@ -72,11 +72,13 @@ double active_parameter_count(const TransformerConfig&);
 /// work for each rank under a causal mask), or heads are exchanged for tokens (DeepSpeed-Ulysses).
 enum class ContextExchange { ring, ulysses };
 enum class RankOrder { tp_pp_dp, tp_cp_ep_dp_pp };
-enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_1p, zb_2p, zb_v };
+enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_1p, zb_2p, zb_v, dualpipe_v };
 /// Zero bubble: a backward's weight gradients are turns of their own.
 bool splits_backward(PipelineSchedule);
 /// Of zero bubble, ZB-1p and ZB-2p: the order of work is made for the times of the stages.
 bool made_for_times(PipelineSchedule);
+/// The model goes down the stages and up again: ZB-V, DualPipeV.
+bool goes_in_v(PipelineSchedule);
 enum class Recompute { none, selective, full };
 enum class Attention { unfused, flash };
 
@@ -100,10 +102,10 @@ struct ParallelLayout {
   RankOrder order = RankOrder::tp_pp_dp;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int world() const { return tp * pp * dp * cp; }
-  /// Slices of the model that a stage holds: with zb-v always the one on the way down its V and the one on the way up.
-  int chunks() const { return schedule == PipelineSchedule::zb_v ? 2 : vpp; }
+  /// Slices of the model that a stage holds: in a V always the one on the way down and the one on the way up.
+  int chunks() const { return goes_in_v(schedule) ? 2 : vpp; }
   /// Whether the last chunk of the model is on the first stage, as a V has it, and not on the last.
-  bool ends_together() const { return pp == 1 || schedule == PipelineSchedule::zb_v; }
+  bool ends_together() const { return pp == 1 || goes_in_v(schedule); }
   /// Ranks that have the same parameters, and so reduce gradients.
   int replicas() const { return dp * cp; }
   /// Ranks that a state is split over with ZeRO, and copies of each part.

@@ -1,0 +1,151 @@
+// DualPipeV: order, DeepSeek's formula of the bubble, what is held, closed form against timeline.
+#include "workload/dualpipe_v.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "inputs.hpp"
+#include "timelines.hpp"
+#include "workload/estimate_step.hpp"
+#include "workload/memory.hpp"
+#include "workload/timeline.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using namespace collcast::workload;
+
+namespace {
+
+constexpr PipelineSchedule dual = PipelineSchedule::dualpipe_v;
+
+/// Each of the operations, which the longest chain has some of, is rounded up by less than a picosecond.
+double rounding(const StepPlan& plan) { return 1e-12 * static_cast<double>(spell_out(plan).schedule.size()); }
+
+}  // namespace
+
+TEST_CASE("DualPipeV on two stages and five micro-batches, turn by turn") {
+  // F(B): together; b: without its weight gradients.
+  const auto text = [](int stage) {
+    std::string out;
+    for (const Turn& t : stage_order(dual, 2, stage, 5, 2))
+      out += (t.weights    ? "W"
+              : t.backward ? (t.whole ? "B" : "b")
+                           : "F") +
+             std::to_string(t.micro_batch) + (t.chunk == 0 ? "a" : "b") + (t.with_next ? "+" : " ");
+    return out;
+  };
+  CHECK(text(0) == "F0a F1a F2a F0b b0b W0b F1b F3a+B1b F2b+B0a F4a+B2b F3b+B1a B3b F4b+B2a B4b b3a W3a b4a W4a ");
+  CHECK(text(1) == "F0a F0b F1a F1b F2a+B0b F2b+B0a F3a+B1b F3b+B1a F4a+B2b F4b+B2a B3b B3a b4b b4a W4b W4a ");
+}
+
+TEST_CASE("each chunk goes forward, backward and to its weights once, and 2p + 1 chunks are held at most") {
+  for (int p = 1; p <= 9; ++p)
+    for (int m = 1; m <= 3 * p + 2; ++m)
+      for (int i = 0; i < p; ++i) {
+        CAPTURE(p, m, i);
+        std::vector<int> way(static_cast<std::size_t>(m)), weights(way);
+        int held = 0, most = 0;
+        for (const Turn& t : dualpipe_v_order(p, i, m)) {
+          const auto k = static_cast<std::size_t>(t.micro_batch);
+          if (!t.weights) REQUIRE(way[k]++ == (t.backward ? 3 - t.chunk : t.chunk));
+          if (t.weights || t.whole) REQUIRE(t.chunk == 1 - weights[k]++);
+          held += t.weights ? 0 : t.backward ? -1 : 1;
+          most = std::max(most, held);
+          REQUIRE((!t.with_next || !t.backward));
+        }
+        REQUIRE(way == std::vector<int>(static_cast<std::size_t>(m), 4));
+        REQUIRE(weights == std::vector<int>(static_cast<std::size_t>(m), 2));
+        // DeepSeek: PP + 1 of the PP = 2p slices.
+        REQUIRE(most <= std::min(2 * p + 1, 2 * m));
+        if (m > 2 * p) REQUIRE(most == 2 * p + 1);
+      }
+}
+
+TEST_CASE("the bubble of DualPipeV is that of DeepSeek: (PP/2 - 1) (F&B + B - 3W)") {
+  std::mt19937 random(20261129);
+  const auto between = [&](double low, double high) {
+    return low + (high - low) * 1e-3 * static_cast<double>(random() % 1000);
+  };
+  for (int n = 0; n < 100; ++n) {
+    const int p = 1 + static_cast<int>(random() % 6), m = 2 * p + static_cast<int>(random() % 7);
+    // Of a chunk.
+    const double f = between(1e-3, 4e-3), b = between(1e-3, 4e-3), w = between(5e-4, 2e-3);
+    const StepPlan plan =
+        plan_of_chunks(dual, equal_halves(p, {Seconds(2 * f), Seconds(2 * b), Seconds(2 * w)}, {}), m);
+    CAPTURE(n, p, m, f, b, w);
+    // PP: slices of the model, two a stage.
+    const double whole = b + w, together = f + whole;
+    const double bubble = (2 * p / 2 - 1) * (together + whole - 3 * w);
+    const StepEstimate estimate = estimate_step(plan);
+    if (f <= b && w <= b) CHECK(estimate.total.count() == Approx(2 * m * (f + b + w) + bubble).epsilon(1e-9));
+    // F longer than B: a forward holds up the other of its pair.
+    if (w <= b) CHECK(estimate.terms.pipeline.order == Seconds{});
+    CHECK(estimate.total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("DualPipeV, chunks and transfers that differ, with gradients behind them: the closed form is the timeline") {
+  std::mt19937 random(20261130);
+  const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
+  for (int n = 0; n < 400; ++n) {
+    ChunkedStages in{1 + dice(6), 2, {}, {}, dice(4) == 0};
+    for (int i = 0; i < 2 * in.stages; ++i)
+      in.times.push_back({Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * dice(9))});
+    for (int i = 0; i + 1 < in.stages; ++i) in.transfer.push_back(Seconds(1e-4 * dice(60)));
+    StepPlan plan = plan_of_chunks(dual, in, 1 + dice(16));
+    plan.overlap_dp = dice(4) > 0;
+    for (StagePlan& stage : plan.stages) stage.buckets = {{1, Seconds(1e-3 * dice(30))}, {0, Seconds(1e-3 * dice(20))}};
+    CAPTURE(n, in.stages, plan.micro_batches, plan.overlap_pp, plan.overlap_dp);
+    CHECK(estimate_step(plan).total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("whole plans under DualPipeV, with experts whose exchange runs beside computing: closed form and timeline") {
+  const Fabric fabric = cluster(8);
+  std::mt19937 random(20261201);
+  const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
+  int cases = 0, with_experts = 0;
+  while (cases < 80) {
+    StepInputs in = inputs(small_model(), layout(1 << dice(2), 1 << dice(3), 1 << dice(3)), 512, 1 + dice(20));
+    in.layout.schedule = dual;
+    in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+    in.layout.sequence_parallel = in.layout.tp > 1;
+    in.model.layers = 2 + 2 * dice(12);
+    if (dice(2) == 0) {
+      in.model.experts.count = 8;
+      in.model.experts.top_k = 2;
+      in.model.experts.ffn = 1024;
+      in.layout.ep = 1 << dice(2);
+      in.options.overlap_ep = dice(2) == 0;
+    }
+    in.options.zero = dice(2);
+    in.options.recompute = static_cast<Recompute>(dice(3));
+    in.options.overlap_dp = dice(3) > 0;
+    in.options.overlap_pp = dice(3) > 0;
+    if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
+    ++cases;
+    with_experts += in.model.experts.count > 0 ? 1 : 0;
+    CAPTURE(cases, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.ep, in.model.layers);
+    const StepPlan plan = planned(in, priced(2e-6, 3e9 * (1 + 9 * dice(3))));
+    const StepEstimate estimate = estimate_step(plan);
+    CHECK(estimate.total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-9).margin(rounding(plan)));
+    CHECK(estimate.breakdown.total().count() == Approx(estimate.total.count()).epsilon(1e-9));
+  }
+  CHECK(with_experts > 15);
+}
+
+TEST_CASE("every stage of DualPipeV holds p + 1/2 micro-batches, and what waits for its weights") {
+  StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 32);
+  in.layout.schedule = dual;
+  in.model.layers = 16;
+  for (int stage = 0; stage < 4; ++stage) {
+    const MemoryTerms terms = memory_terms(in, stage);
+    CHECK(terms.chunks == 2);
+    CHECK(terms.in_flight == 9);
+    CHECK(terms.waiting == 0);
+  }
+}
