@@ -261,7 +261,8 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             {},
             static_cast<double>(terms.in_flight),
             "",
-            fmt::format("forwards without their backward: the order may hold {} micro-batches, this is the most of it",
+            fmt::format("forwards without their backward; with what waits the most that the order may hold: {} "
+                        "micro-batches, or one that waits",
                         in.layout.schedule == PipelineSchedule::zb_2p ? "2 PP" : "PP")};
   if (splits_backward(in.layout.schedule))
     return {"micro-batches in flight",

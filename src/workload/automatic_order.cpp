@@ -13,8 +13,8 @@ namespace {
 
 /// The questions that are tried both ways.
 struct Habit {
-  bool eager = false;           ///< a forward is begun though the next gradient comes before its end
-  bool backward_first = false;  ///< a gradient that is there goes before a forward that is not
+  bool eager = false;       ///< a forward is begun though the next gradient comes before its end
+  bool makes_room = false;  ///< weight gradients make room for a forward whose turn it is, before a gradient goes
 };
 
 constexpr Seconds never{std::numeric_limits<double>::infinity()};
@@ -131,10 +131,9 @@ class Scheduler {
     if (s.backwards == micro_batches_) return Choice::weights;
     const bool turn_of_forward = s.was_backward && s.forwards < micro_batches_;
     if (turn_of_forward && forward) return Choice::forward;
-    if (turn_of_forward && !habit_.backward_first && waits && !has_room(i, s)) return Choice::weights;
+    if (turn_of_forward && habit_.makes_room && waits && !has_room(i, s)) return Choice::weights;
     if (backward) return Choice::backward;
-    if (forward && !turn_of_forward && (habit_.backward_first ? habit_.eager || fits : habit_.eager && fits))
-      return Choice::forward;
+    if (forward && (habit_.eager || fits)) return Choice::forward;
     if (waits && fills(i, now, std::min(activation, gradient))) return Choice::weights;
     return forward && gradient == never ? Choice::forward : Choice::wait;
   }
@@ -190,12 +189,31 @@ bool has_room(PipelineSchedule schedule, const Orders& orders, std::span<const d
   const double most = most_held(schedule, static_cast<int>(orders.size()));
   for (std::size_t i = 0; i < orders.size(); ++i) {
     double held = 0;
+    int waiting = 0;
     for (const Turn& turn : orders[i]) {
+      waiting += turn.weights ? -1 : turn.backward ? 1 : 0;
       held += turn.weights ? -kept[i] : turn.backward ? kept[i] - 1 : 1;
-      if (held > most + 1e-9) return false;
+      // One may always wait for its weight gradients.
+      if (held > most + 1e-9 && !(turn.backward && waiting == 1)) return false;
     }
   }
   return true;
+}
+
+/// H1 or H2, and 1F1B whose weight gradients follow each backward.
+std::vector<Orders> known_orders(PipelineSchedule schedule, int stages, int micro_batches) {
+  const PipelineSchedule fixed =
+      schedule == PipelineSchedule::zb_2p ? PipelineSchedule::zb_h2 : PipelineSchedule::zb_h1;
+  std::vector<Orders> known(2);
+  for (int i = 0; i < stages; ++i) {
+    known[0].push_back(zero_bubble_order(fixed, stages, i, micro_batches));
+    std::vector<Turn>& plain = known[1].emplace_back();
+    for (const Turn& turn : stage_order(PipelineSchedule::one_f_one_b, stages, i, micro_batches)) {
+      plain.push_back(turn);
+      if (turn.backward) plain.push_back({true, turn.micro_batch, 0, true});
+    }
+  }
+  return known;
 }
 
 /// The longest stage from its first turn to its last, and when all are over.
@@ -219,21 +237,21 @@ int most_in_flight(PipelineSchedule schedule, int stages, int stage, int micro_b
 Orders automatic_orders(PipelineSchedule schedule, const ChunkedStages& in, std::span<const double> kept,
                         int micro_batches) {
   check(in.chunks == 1 && kept.size() == in.times.size(), "a chunk a stage, and of each what it keeps");
-  const PipelineSchedule fixed =
-      schedule == PipelineSchedule::zb_2p ? PipelineSchedule::zb_h2 : PipelineSchedule::zb_h1;
   Orders best;
-  for (int i = 0; i < in.stages; ++i) best.push_back(zero_bubble_order(fixed, in.stages, i, micro_batches));
   std::pair<Seconds, Seconds> shortest{never, never};
-  if (has_room(schedule, best, kept)) shortest = length(schedule, in, best);
-  for (const Habit habit : {Habit{false, false}, Habit{false, true}, Habit{true, false}, Habit{true, true}}) {
-    Orders orders = Scheduler(schedule, in, kept, micro_batches, habit).run();
+  const auto offer = [&](Orders orders) {
     const std::pair<Seconds, Seconds> tried = length(schedule, in, orders);
     // Of sums in another order the last bits differ: the first of equals.
-    if (tried.first > (1 - 1e-12) * shortest.first && tried.second > (1 - 1e-12) * shortest.second) continue;
-    if (tried.first > (1 + 1e-12) * shortest.first) continue;
+    const bool shorter = tried.first < (1 - 1e-12) * shortest.first;
+    const bool over_first = tried.first <= (1 + 1e-12) * shortest.first && tried.second < (1 - 1e-12) * shortest.second;
+    if (!shorter && !over_first) return;
     shortest = tried;
     best = std::move(orders);
-  }
+  };
+  for (Orders& known : known_orders(schedule, in.stages, micro_batches))
+    if (has_room(schedule, known, kept)) offer(std::move(known));
+  for (const Habit habit : {Habit{false, true}, Habit{false, false}, Habit{true, true}, Habit{true, false}})
+    offer(Scheduler(schedule, in, kept, micro_batches, habit).run());
   return best;
 }
 

@@ -3,16 +3,18 @@
 //
 // What a stage may hold is given, in micro-batches whose activations it keeps: p, which is what the first stage of 1F1B
 // holds, or 2p. Forwards without a backward, up to 2 (p - i) on stage i, count 1 each, backwards without weight
-// gradients as much as what these need is of what a forward keeps. Within that each stage does at once what is there:
-//   forwards until the first gradient is back, and then one backward and one forward in turn;
-//   weight gradients where the next of these is not there for as long as they take, where the stage has waited longer
-//   than any other, or where there is no room for a forward;
-//   in the end the weight gradients that are left.
-// Two questions have no answer that is always best: whether to begin a forward that ends after the next gradient comes,
-// and whether a gradient that is there may go before a forward whose turn it is but that is not. All four answers are
-// tried, and H1 or H2 beside them where that has room; taken is the one under which the longest of the stages, from its
-// first turn to its last, is shortest (of equals the one that is over first). So the bubble is never larger than that
-// of H1 and H2 with their room.
+// gradients as much as what these need is of what a forward keeps; one may always wait for its weight gradients, also
+// where these need more than all that a stage may hold, as they do when activations are recomputed. Within that each
+// stage does at once what is there:
+//   forwards until the first gradient is back, then one backward and one forward in turn;
+//   a forward out of turn where no gradient is there and the next comes after its end;
+//   weight gradients where the next of these is not there for as long as they take, or where the stage has waited
+//   longer than any other; in the end the weight gradients that are left.
+// Two questions have no answer that is always best: whether a forward is begun though the next gradient comes before
+// its end, and whether weight gradients make room for a forward whose turn it is before the next gradient goes. All
+// four answers are tried, and beside them H1 or H2 where that has room, and 1F1B with each backward's weight gradients
+// behind it; taken is the one under which the longest of the stages, from its first turn to its last, is shortest (of
+// equals the one that is over first). So no stage is longer than under these.
 #pragma once
 
 #include "workload/order_walk.hpp"

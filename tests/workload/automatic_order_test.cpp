@@ -182,6 +182,25 @@ TEST_CASE("ZB-1p and ZB-2p, stages and transfers that differ: the closed form is
   }
 }
 
+TEST_CASE("weight gradients that need more than activations: no stage is longer than under 1F1B") {
+  std::mt19937 random(20261202);
+  const auto time = [&] { return Seconds(1e-3 * (1 + static_cast<double>(random() % 900) / 100)); };
+  for (int n = 0; n < 100; ++n) {
+    const int p = 1 + static_cast<int>(random() % 6), m = 1 + static_cast<int>(random() % 20);
+    const ChunkedStages in = equal(p, {time(), time(), time()}, time() / 20);
+    StageTime whole = in.times.front();
+    whole.backward += whole.weights;
+    whole.weights = {};
+    Orders plain;
+    for (int i = 0; i < p; ++i) plain.push_back(stage_order(PipelineSchedule::one_f_one_b, p, i, m));
+    const ChunkedStages unsplit = equal(p, whole, in.transfer.empty() ? Seconds{} : in.transfer.front());
+    CAPTURE(n, p, m);
+    for (const PipelineSchedule schedule : {one_p, two_p})
+      CHECK(longest(schedule, in, orders_of(schedule, in, 1.5 + n % 20, m)) <=
+            (1 + 1e-9) * longest(PipelineSchedule::one_f_one_b, unsplit, plain));
+  }
+}
+
 TEST_CASE("whole steps under ZB-1p and ZB-2p: both methods agree, shorter than under 1F1B, the same step again") {
   const Fabric fabric = cluster(4);
   for (const bool sp : {false, true})
