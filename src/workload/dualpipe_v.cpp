@@ -46,8 +46,8 @@ std::vector<Turn> dualpipe_v_order(int stages, int stage, int micro_batches) {
 PipelineTerms dualpipe_v_terms(const ChunkedStages& in, int micro_batches) {
   const StagesOfV of(in);
   PipelineTerms terms = of.terms();
-  const auto& [f, b, w] = of.others();
-  terms.ends = std::max({(f + 2 * b - w) / 2, (2 * f + b - w) / 2, f}) + terms.transfers;
+  const auto& [f, b, w, saved] = of.others();
+  terms.ends = std::max({(f + 2 * b - w) / 2 - saved, (2 * f + b - w) / 2 - saved, f}) + terms.transfers;
   terms.rest = micro_batches * terms.window_work + terms.ends - terms.work - 2 * terms.transfers;
   return terms;
 }

@@ -55,7 +55,8 @@ std::vector<double> times_of(const StagePlan& plan) {
   std::vector<double> out;
   const auto add = [&](Seconds time) { out.push_back(time.count()); };
   for (const UnitWork& work : plan.works) {
-    for (const std::vector<Stretch>* pass : {&work.forward, &work.backward, &work.weights}) {
+    for (const std::vector<Stretch>* pass :
+         {&work.forward, &work.backward, &work.weights, &work.whole_backward, &work.whole_weights}) {
       for (const Stretch& s : *pass) add(s.time), add(s.beside);
       out.push_back(-1);  // an end that no time is
     }
@@ -76,6 +77,8 @@ void for_passes(A& a, const StagePlan& b, Visit visit) {
     visit(a.works[w].forward, b.works[w].forward);
     visit(a.works[w].backward, b.works[w].backward);
     visit(a.works[w].weights, b.works[w].weights);
+    visit(a.works[w].whole_backward, b.works[w].whole_backward);
+    visit(a.works[w].whole_weights, b.works[w].whole_weights);
   }
 }
 

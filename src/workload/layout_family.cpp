@@ -117,6 +117,7 @@ struct StageKind {
   std::array<Seconds, unit_kinds> forward_compute{}, forward_tp{}, backward_compute{}, backward_tp{};
   std::array<Seconds, unit_kinds> forward_cp{}, backward_cp{};  ///< exposed
   std::array<Seconds, unit_kinds> forward_ep{}, backward_ep{};
+  std::array<Seconds, unit_kinds> whole_backward_ep{}, whole_backward_compute{};  ///< beside weight gradients too
   std::array<Seconds, unit_kinds> weights_compute{}, weights_tp{};
 };
 
@@ -336,13 +337,14 @@ class LayoutFamily::State {
       for (const PassSums::Other& other : p.tp) total += price(kind.tp, other.kind, other.bytes);
       return total;
     };
-    const auto ep = [&](const PassSums& p) {
+    // Weight gradients of the same pass hide what is left.
+    const auto ep = [&](const PassSums& p, Seconds weights = {}) {
       Seconds total{};
       for (const ExpertExchange& e : p.exchanges)
         total += price(e.within_expert ? kind.expert_tp : kind.ep, e.kind, e.bytes);
       if (!in_.options.overlap_ep) return total;
       // Kernels that have CP messages beside them hide nothing else.
-      Seconds computing = p.kernels;
+      Seconds computing = p.kernels + weights;
       if (in_.options.overlap_cp)
         for (const PassSums::Ring& ring : p.rings) computing -= ring.kernels;
       return std::max(total - computing, Seconds{});
@@ -366,12 +368,15 @@ class LayoutFamily::State {
       kind.backward_cp[part] = exposed_cp(u.backward);
       kind.forward_ep[part] = ep(u.forward);
       kind.backward_ep[part] = ep(u.backward);
+      kind.whole_backward_ep[part] = ep(u.backward, u.weights.kernels);
       kind.forward_tp[part] = tp(u.forward) + (reduces ? loss : Seconds{});
       kind.forward_compute[part] = with_wait(u.forward, reduces ? loss_reductions : 0,
                                              kind.forward_tp[part] + kind.forward_cp[part] + kind.forward_ep[part]);
       kind.backward_tp[part] = tp(u.backward);
       kind.backward_compute[part] =
           with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.backward_ep[part]);
+      kind.whole_backward_compute[part] =
+          with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.whole_backward_ep[part]);
     }
   }
 
@@ -393,6 +398,10 @@ class LayoutFamily::State {
       unit.backward[2].time = kind.backward_cp[part];
       unit.forward[3].time = kind.forward_ep[part];
       unit.backward[3].time = kind.backward_ep[part];
+      if (plan_.schedule != PipelineSchedule::dualpipe_v) continue;
+      unit.whole_backward = unit.backward;
+      unit.whole_backward[0].time = kind.whole_backward_compute[part];
+      unit.whole_backward[3].time = kind.whole_backward_ep[part];
     }
     stage.optimizer[0].time = kind.optimizer[static_cast<std::size_t>(in_.options.zero)];
   }

@@ -12,6 +12,7 @@ StageTime ChunkedStages::of(int stage) const {
     all.forward += of(stage, c).forward;
     all.backward += of(stage, c).backward;
     all.weights += of(stage, c).weights;
+    all.saved += of(stage, c).saved;
   }
   return all;
 }
@@ -74,8 +75,10 @@ class Walk {
     s.free = std::max(s.free, ready);
     if (s.done == 0) s.begin = s.free;
     const StageTime time = in_.of(stage, turn.chunk);
-    if (turn.weights || turn.whole) s.free += time.weights;
-    if (!turn.weights) s.free += turn.backward ? time.backward : time.forward;
+    s.free += turn.weights    ? time.weights
+              : turn.whole    ? time.whole_backward()
+              : turn.backward ? time.backward
+                              : time.forward;
     chunk_ends_[i * at(in_.chunks) + at(turn.chunk)] = s.free;
     // Of a pair both send in the end.
     if (s.done > 0 && orders_[i][s.done - 1].with_next) send(stage, orders_[i][s.done - 1]);

@@ -49,7 +49,7 @@ struct StageLayer {
   int number = 0, chunk = 0;
 };
 std::vector<StageLayer> layers_of_stage(const StepInputs&, int stage);
-/// Which of the pp x chunks slices of the model the chunk of a stage is: they go round the stages, in zb-v down them
+/// Which of the pp x chunks slices of the model the chunk of a stage is: they go round the stages, in a V down them
 /// and up again.
 int slice_of(const ParallelLayout&, int stage, int chunk);
 /// Whether the embedding and the head stand for a layer each, so that the first and the last slice of the model have

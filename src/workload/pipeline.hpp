@@ -55,7 +55,9 @@ bool goes_on(PipelineSchedule, int stage, const ChunkPlace& to, const Turn&);
 struct StageTime {
   Seconds forward{}, backward{};
   Seconds weights{};  ///< zero bubble: of the backward, what is a turn of its own
-  Seconds whole() const { return forward + backward + weights; }
+  Seconds saved{};    ///< DualPipeV: by which a whole backward is shorter than both
+  Seconds whole_backward() const { return backward + weights - saved; }
+  Seconds whole() const { return forward + whole_backward(); }
 };
 struct Pipeline {
   PipelineTerms terms;

@@ -28,8 +28,7 @@ template <class Part>
 Seconds sum_over(const StagePlan& stage, Part part) {
   Seconds total{};
   for (const Unit& u : stage.units)
-    for (const std::vector<Stretch>* stretches :
-         {&stage.work(u).forward, &stage.work(u).backward, &stage.work(u).weights})
+    for (const std::vector<Stretch>* stretches : stage.work(u).passes())
       for (const Stretch& s : *stretches) total += part(s);
   return total;
 }
@@ -210,27 +209,57 @@ class StageMaker {
     }
     if (in_.options.overlap_ep) {
       hide_exchange(w.forward);
+      if (in_.layout.schedule == PipelineSchedule::dualpipe_v) hide_exchange_of_whole(w);
       hide_exchange(w.backward);
     }
     add_wait(w.forward, launches(segments.forward) + (reduces ? loss_reductions : 0), Category::forward);
     add_wait(w.backward, launches(segments.backward), Category::backward);
     add_wait(w.weights, launches(segments.weights), Category::backward);
+    if (w.whole_backward.empty()) return w;
+    add_wait(w.whole_backward, launches(segments.backward), Category::backward);
+    add_wait(w.whole_weights, launches(segments.weights), Category::backward);
     return w;
   }
+
+  /// What the exchange of a whole backward is longer than its computing without weight gradients runs beside these, as
+  /// far as they go: max(computing, exchange) of both together.
+  static void hide_exchange_of_whole(UnitWork& w) {
+    Seconds exchange{}, computing{}, of_weights{};
+    for (const Stretch& s : w.backward) {
+      if (s.category == Category::ep) exchange += s.time;
+      if (is_free(s)) computing += s.time;
+    }
+    for (const Stretch& s : w.weights)
+      if (is_free(s)) of_weights += s.time;
+    if (exchange == Seconds{} || of_weights == Seconds{}) return;
+    w.whole_backward = w.backward;
+    w.whole_weights = w.weights;
+    const Seconds moved = std::clamp(exchange - computing, Seconds{}, of_weights);
+    for (Stretch& s : w.whole_backward)
+      if (s.category == Category::ep) s.time *= (exchange - moved) / exchange;
+    for (Stretch& s : w.whole_weights) {
+      if (!is_free(s)) continue;
+      s.beside = moved * (s.time / of_weights);
+      s.beside_is = Category::ep;
+    }
+    hide_exchange(w.whole_backward);
+  }
+
+  /// Computing that has nothing beside it.
+  static bool is_free(const Stretch& s) { return s.computes() && s.beside == Seconds{}; }
 
   /// The exchange of a pass runs beside all its computing that has nothing beside it, as if that were another
   /// micro-batch's: max(computing, exchange) in all.
   static void hide_exchange(std::vector<Stretch>& pass) {
-    const auto free = [](const Stretch& s) { return s.computes() && s.beside == Seconds{}; };
     Seconds exchange{}, computing{};
     for (const Stretch& s : pass) {
       if (s.category == Category::ep) exchange += s.time;
-      if (free(s)) computing += s.time;
+      if (is_free(s)) computing += s.time;
     }
     if (exchange == Seconds{} || computing == Seconds{}) return;
     std::erase_if(pass, [](const Stretch& s) { return s.category == Category::ep; });
     for (Stretch& s : pass) {
-      if (!free(s)) continue;
+      if (!is_free(s)) continue;
       s.beside = exchange * (s.time / computing);
       s.beside_is = Category::ep;
     }
@@ -390,6 +419,9 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
 Seconds UnitWork::forward_time() const { return sum(forward); }
 Seconds UnitWork::backward_time() const { return sum(backward); }
 Seconds UnitWork::weights_time() const { return sum(weights); }
+Seconds UnitWork::saved_time() const {
+  return sum(backward) + sum(weights) - sum(backward_of(true)) - sum(weights_of(true));
+}
 
 StageTime StagePlan::time() const {
   StageTime t;
@@ -397,6 +429,7 @@ StageTime StagePlan::time() const {
     t.forward += work(u).forward_time();
     t.backward += work(u).backward_time();
     t.weights += work(u).weights_time();
+    t.saved += work(u).saved_time();
   }
   return t;
 }
@@ -408,6 +441,7 @@ StageTime StagePlan::time(int chunk) const {
     t.forward += work(u).forward_time();
     t.backward += work(u).backward_time();
     t.weights += work(u).weights_time();
+    t.saved += work(u).saved_time();
   }
   return t;
 }

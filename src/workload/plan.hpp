@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -47,14 +48,27 @@ struct UnitWork {
   std::vector<Stretch> forward, backward;
   Seconds gather{}, reduce{};         ///< ZeRO-3: of its weights before a pass, of its gradients after the backward
   std::vector<Stretch> weights = {};  ///< zero bubble: weight gradients, else part of the backward
+  /// DualPipeV: the same two of a whole backward, whose exchange of experts runs beside both; empty: no different.
+  std::vector<Stretch> whole_backward = {}, whole_weights = {};
+  const std::vector<Stretch>& backward_of(bool whole) const {
+    return whole && !whole_backward.empty() ? whole_backward : backward;
+  }
+  const std::vector<Stretch>& weights_of(bool whole) const {
+    return whole && !whole_weights.empty() ? whole_weights : weights;
+  }
   Seconds forward_time() const;
   Seconds backward_time() const;
   Seconds weights_time() const;
-  /// Over the stretches of all passes of a micro-batch.
+  Seconds saved_time() const;  ///< by which a whole backward is shorter than both
+  /// Those of a micro-batch; of DualPipeV its backward is a whole one.
+  std::array<const std::vector<Stretch>*, 3> passes() const {
+    return {&forward, &backward_of(true), &weights_of(true)};
+  }
+  /// Over the stretches of all passes.
   template <class Part>
   Seconds sum_of(Part part) const {
     Seconds total{};
-    for (const std::vector<Stretch>* stretches : {&forward, &backward, &weights})
+    for (const std::vector<Stretch>* stretches : passes())
       for (const Stretch& s : *stretches) total += part(s);
     return total;
   }
@@ -98,7 +112,7 @@ struct StagePlan {
 struct StepPlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int micro_batches = 1;
-  int chunks = 1;  ///< of a stage's units; interleaved, zb-v
+  int chunks = 1;  ///< of a stage's units; interleaved, V
   bool overlap_dp = true, overlap_pp = true;
   int zero = 0;         ///< from 2 on gradients are reduced after every micro-batch
   bool reshard = true;  ///< ZeRO-3: weights are gathered for the forward and again for the backward

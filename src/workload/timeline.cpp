@@ -199,7 +199,7 @@ class Spelling {
 
   const std::vector<Stretch>& stretches(std::size_t c, std::size_t u, const Turn& turn) const {
     const UnitWork& work = all_.of(c).work(all_.of(c).units[u]);
-    return turn.weights ? work.weights : turn.backward ? work.backward : work.forward;
+    return turn.weights ? work.weights_of(turn.whole) : turn.backward ? work.backward_of(turn.whole) : work.forward;
   }
 
   bool has_stretches(std::size_t i, const Turn& turn) const {

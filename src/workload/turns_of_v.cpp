@@ -28,6 +28,7 @@ StagesOfV::StagesOfV(const ChunkedStages& in) {
     others_.forward += s.forward;
     others_.backward += s.backward;
     others_.weights += s.weights;
+    others_.saved += s.saved;
   }
   terms_.first = terms_.last = static_cast<int>(slowest - stages.begin());
   terms_.window_work = slowest->whole();

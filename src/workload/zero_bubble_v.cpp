@@ -54,7 +54,7 @@ std::optional<ChunkPlace> next_in_v(int stages, int stage, const Turn& turn) {
 PipelineTerms zero_bubble_v_terms(const ChunkedStages& in, int micro_batches) {
   const StagesOfV of(in);
   PipelineTerms terms = of.terms();
-  const auto& [f, b, w] = of.others();
+  const auto& [f, b, w, saved] = of.others();
   const Seconds c = terms.transfers / 2;
   terms.ends = std::max({f / 2 + 5 * c, b / 2 + 5 * c, w / 2 + 3 * c, f - b / 2 + 3 * c, f - w + 4 * c,
                          (f + b) / 2 - w + 6 * c, b - w + 6 * c});

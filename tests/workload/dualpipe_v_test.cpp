@@ -149,3 +149,39 @@ TEST_CASE("every stage of DualPipeV holds p + 1/2 micro-batches, and what waits 
     CHECK(terms.waiting == 0);
   }
 }
+
+TEST_CASE("DualPipeV hides the exchange of experts beside weight gradients too, as far as whole backwards go") {
+  // Many micro-batches and few layers: nearly every backward is a whole one.
+  StepInputs in = inputs(small_model(), layout(1, 2, 8), 1024, 512);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.ep = 4;
+  in.model.experts.count = 8;
+  in.model.experts.top_k = 2;
+  in.model.experts.ffn = 4096;
+  in.options.overlap_ep = true;
+  in.options.embedding_and_logits = false;
+  int partly = 0;
+  for (const double rate : {1e9, 3e9, 1e10, 3e10, 1e11, 1e12}) {
+    const auto planned_with = [&](PipelineSchedule schedule) {
+      in.layout.schedule = schedule;
+      return planned(in, priced(1e-6, rate));
+    };
+    const StepPlan of_1f1b = planned_with(PipelineSchedule::one_f_one_b), of_h1 = planned_with(PipelineSchedule::zb_h1),
+                   of_dual = planned_with(dual);
+    CAPTURE(rate);
+    // A layer's: a whole backward takes max(computing, exchange), and so does 1F1B's.
+    const UnitWork& work = of_dual.stages[0].works[0];
+    CHECK((work.backward_time() + work.weights_time() - work.saved_time()).count() ==
+          Approx(of_1f1b.stages[0].works[0].backward_time().count()).epsilon(1e-9));
+    CHECK(of_dual.stages[0].ep_time().count() ==
+          Approx(of_1f1b.stages[0].ep_time().count()).epsilon(1e-9).margin(1e-12));
+    CHECK(of_dual.stages[0].ep_time() <= of_h1.stages[0].ep_time() * (1 + 1e-9));
+    if (work.saved_time() > Seconds{}) {
+      ++partly;
+      CHECK(of_dual.stages[0].ep_time() < of_h1.stages[0].ep_time());
+    }
+    CHECK(estimate_step(of_dual).total.count() ==
+          Approx(simulated(of_dual, cluster(8)).count()).epsilon(1e-9).margin(rounding(of_dual)));
+  }
+  CHECK(partly >= 2);
+}
