@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "../support/dice.hpp"
+#include "../support/sample.hpp"
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/faulty_plan.hpp"
@@ -122,10 +123,12 @@ TEST_CASE("ranks that are alike once give every rank's times to the picosecond")
   const Fabric fabric = cluster(8);
   const CollectiveTime healthy = priced(1e-5), here = unlike();
   int folded_away = 0, tried = 0;
+  Sample sample(5);
   for (int round = 0; round < 400; ++round) {
     const StepInputs in = random_inputs(dice);
     if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
     ++tried;
+    if (!sample.takes()) continue;
     const FaultyMachine machine = sick(dice, fabric, in.layout.world(), &here);
     CAPTURE(seed, round, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep, in.options.zero);
     const ClassedPlan few = classed(in, machine, healthy, Fold::alike_once);
@@ -140,7 +143,7 @@ TEST_CASE("ranks that are alike once give every rank's times to the picosecond")
     for (const auto& [rank, last] : by_class.last) CHECK(last == by_rank.last.at(rank));
   }
   CHECK(tried > 200);
-  CHECK(folded_away > 100);
+  CHECK(folded_away > (sanitized ? 15 : 100));
 }
 
 TEST_CASE("without a fault there is one class per stage, and its schedule is that of the plan") {
@@ -221,7 +224,9 @@ TEST_CASE("a slow GPU costs no less than none and no more than all slow, whereve
       for (int gpu = 0; gpu < 16; ++gpu) all.push_back(slow_gpu(gpu, 0.7));
       const FaultyStep most = forecast(in, fabric, all);
       CHECK(most.effect.classes.size() == 2);
+      Sample sample(5);
       for (int gpu = 0; gpu < 16; ++gpu) {
+        if (!sample.takes()) continue;
         const FaultyStep one = forecast(in, fabric, {slow_gpu(gpu, 0.7)});
         CAPTURE(gpu, overlap, launch);
         CHECK(one.result.step >= one.effect.step);
