@@ -183,44 +183,31 @@ Term first_term(const StepInputs& in, const PipelineTerms& p) {
           terms_of_first(in.layout)};
 }
 
+/// What begin and end of an order add to the work of the slowest stage.
+const char* meaning_of_ends(PipelineSchedule schedule) {
+  if (schedule == PipelineSchedule::zb_v)
+    return "with sums over the others and c = sum(C)/2 the most of sum(F)/2 + 5c, sum(B)/2 + 5c, sum(W)/2 + 3c, "
+           "sum(F - B/2) + 3c, sum(F - W) + 4c, sum((F + B)/2 - W) + 6c, sum(B - W) + 6c";
+  if (schedule == PipelineSchedule::dualpipe_v)
+    return "with sums over the others the most of sum(F + 2B - W)/2, sum(2F + B - W)/2 and sum(F), and C of the way "
+           "down the stages and up";
+  return "until the last stage begins, sum(F + C) over the others";
+}
+
 /// The m - 1 micro-batches after the first.
 Term rest_term(const StepInputs& in, const PipelineTerms& p) {
   const int m = in.batch.micro_batches(in.layout), n = p.last - p.first + 1;
   if (m == 1 && !splits_backward(in.layout.schedule))
     return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
-  if (in.layout.schedule == PipelineSchedule::zb_v)
-    return {
-        "further micro-batches",
-        "m X + ends - first",
-        fmt::format("{} x {} + {} - {} - 2 x {}", m, precise(p.window_work), precise(p.ends), precise(p.work),
-                    precise(p.transfers)),
-        p.rest.count(),
-        "s",
-        fmt::format("zero bubble V: stage {} sets the pace, X is its F + B + W; ends: with sums over the others and c "
-                    "= sum(C)/2 the most of sum(F)/2 + 5c, sum(B)/2 + 5c, sum(W)/2 + 3c, sum(F - B/2) + 3c, "
-                    "sum(F - W) + 4c, sum((F + B)/2 - W) + 6c, sum(B - W) + 6c",
-                    p.first)};
-  if (in.layout.schedule == PipelineSchedule::dualpipe_v)
-    return {
-        "further micro-batches",
-        "m X + ends - first",
-        fmt::format("{} x {} + {} - {} - 2 x {}", m, precise(p.window_work), precise(p.ends), precise(p.work),
-                    precise(p.transfers)),
-        p.rest.count(),
-        "s",
-        fmt::format("DualPipeV: stage {} sets the pace, X is its F + B + W; ends: with sums over the others the most "
-                    "of sum(F + 2B - W)/2, sum(2F + B - W)/2 and sum(F), and C of the way down the stages and up",
-                    p.first)};
-  if (made_for_times(in.layout.schedule))
+  if (goes_in_v(in.layout.schedule) || made_for_times(in.layout.schedule))
     return {"further micro-batches",
             "m X + ends - first",
             fmt::format("{} x {} + {} - {} - 2 x {}", m, precise(p.window_work), precise(p.ends), precise(p.work),
                         precise(p.transfers)),
             p.rest.count(),
             "s",
-            fmt::format("{}: stage {} sets the pace, X is its F + B + W; ends: until the last stage begins, sum(F + C) "
-                        "over the others",
-                        name_of(in.layout.schedule), p.first)};
+            fmt::format("{}: stage {} sets the pace, X is its F + B + W; ends: {}", name_of(in.layout.schedule),
+                        p.first, meaning_of_ends(in.layout.schedule))};
   if (splits_backward(in.layout.schedule)) {
     const bool h1 = in.layout.schedule == PipelineSchedule::zb_h1;
     return {"further micro-batches",

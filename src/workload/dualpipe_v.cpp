@@ -9,16 +9,7 @@ namespace collcast::workload {
 std::vector<Turn> dualpipe_v_order(int stages, int stage, int micro_batches) {
   const int all = std::max(micro_batches, 2 * stages), behind = stages - 1 - stage;
   TurnsOfV order(all, micro_batches);
-  for (int n = 0; n < 2 * behind; ++n) order.forward(0);
-  for (int n = 0; n <= stage; ++n) {
-    order.forward(0);
-    order.forward(1);
-  }
-  for (int n = 0; n < behind; ++n) {
-    order.backward(1);
-    order.weights();
-    order.forward(1);
-  }
+  order.fill(behind, stage);
   for (int n = 0; n < all - 2 * stages + stage + 1; ++n) {
     order.pair(0, 1);
     order.pair(1, 0);

@@ -1,7 +1,8 @@
-// DualPipeV (DeepSeek's DualPipe repository, 2025): the model goes down the p stages and up again
-// as in zero_bubble_v.hpp, and while the pipeline is full a stage passes a forward of one of its two chunks and a whole
-// backward of the other together, so that the exchange of experts of one runs under the computing of the other
-// (`overlap_ep`). A pair waits for both inputs, and both outputs leave when it is over.
+// DualPipeV (DeepSeek's DualPipe repository, 2025): the model goes down the p stages and up again as in
+// zero_bubble_v.hpp, and while the pipeline is full a stage passes a forward of one of its two chunks and a whole
+// backward of the other together. A pair waits for both inputs, and both outputs leave when it is over. With
+// `overlap_ep` the exchange of experts of a whole backward runs beside its computing and its weight gradients; that a
+// pair's forward and backward could hide each other's is not modelled.
 //
 // Order of stage i, with b = p-1-i, Fc, Bc the next forward and whole backward of chunk c, bc a backward without weight
 // gradients, and W those of the oldest that has had none:

@@ -92,12 +92,6 @@ void align(StagePlan& plan, const StagePlan& like) {
   });
 }
 
-Seconds length(const std::vector<Stretch>& pass) {
-  Seconds total{};
-  for (const Stretch& s : pass) total += s.length();
-  return total;
-}
-
 /// The longer of each time. A pass waits for launches what is left until the longer one's end: who computes longer
 /// waits less.
 void take_longer(StagePlan& plan, const StagePlan& other) {

@@ -368,13 +368,14 @@ class LayoutFamily::State {
       kind.backward_cp[part] = exposed_cp(u.backward);
       kind.forward_ep[part] = ep(u.forward);
       kind.backward_ep[part] = ep(u.backward);
-      kind.whole_backward_ep[part] = ep(u.backward, u.weights.kernels);
       kind.forward_tp[part] = tp(u.forward) + (reduces ? loss : Seconds{});
       kind.forward_compute[part] = with_wait(u.forward, reduces ? loss_reductions : 0,
                                              kind.forward_tp[part] + kind.forward_cp[part] + kind.forward_ep[part]);
       kind.backward_tp[part] = tp(u.backward);
       kind.backward_compute[part] =
           with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.backward_ep[part]);
+      if (plan_.schedule != PipelineSchedule::dualpipe_v) continue;
+      kind.whole_backward_ep[part] = ep(u.backward, u.weights.kernels);
       kind.whole_backward_compute[part] =
           with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.whole_backward_ep[part]);
     }

@@ -6,9 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "workload/automatic_order.hpp"
 #include "workload/kernels.hpp"
-#include "workload/memory.hpp"
 #include "workload/parameters.hpp"
 #include "workload/segments.hpp"
 #include "workload/share.hpp"
@@ -16,22 +14,6 @@
 namespace collcast::workload {
 
 namespace {
-
-Seconds sum(const std::vector<Stretch>& stretches) {
-  Seconds total{};
-  for (const Stretch& p : stretches) total += p.length();
-  return total;
-}
-
-/// Over the stretches of one micro-batch.
-template <class Part>
-Seconds sum_over(const StagePlan& stage, Part part) {
-  Seconds total{};
-  for (const Unit& u : stage.units)
-    for (const std::vector<Stretch>* stretches : stage.work(u).passes())
-      for (const Stretch& s : *stretches) total += part(s);
-  return total;
-}
 
 /// The collectives of one stage: each kind and size is priced once and counted.
 class StagePricing {
@@ -277,7 +259,7 @@ class StageMaker {
     if (pace_.slowest < pace_.own)
       for (Stretch& s : pass)
         if (s.computes()) s.time = s.time * (pace_.own / pace_.slowest);
-    return sum(pass);
+    return length(pass);
   }
 
   std::vector<Stretch> stretches(const std::vector<Segment>& segments, int units) {
@@ -416,96 +398,6 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
 
 }  // namespace
 
-Seconds UnitWork::forward_time() const { return sum(forward); }
-Seconds UnitWork::backward_time() const { return sum(backward); }
-Seconds UnitWork::weights_time() const { return sum(weights); }
-Seconds UnitWork::saved_time() const {
-  return sum(backward) + sum(weights) - sum(backward_of(true)) - sum(weights_of(true));
-}
-
-StageTime StagePlan::time() const {
-  StageTime t;
-  for (const Unit& u : units) {
-    t.forward += work(u).forward_time();
-    t.backward += work(u).backward_time();
-    t.weights += work(u).weights_time();
-    t.saved += work(u).saved_time();
-  }
-  return t;
-}
-
-StageTime StagePlan::time(int chunk) const {
-  StageTime t;
-  for (const Unit& u : units) {
-    if (u.chunk != chunk) continue;
-    t.forward += work(u).forward_time();
-    t.backward += work(u).backward_time();
-    t.weights += work(u).weights_time();
-    t.saved += work(u).saved_time();
-  }
-  return t;
-}
-
-Seconds StagePlan::compute_time() const {
-  return sum_over(*this, [](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
-}
-Seconds StagePlan::tp_time() const {
-  return sum_over(*this, [](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
-}
-Seconds StagePlan::cp_time() const {
-  return sum_over(*this, [](const Stretch& s) { return s.exposed_cp(); });
-}
-
-Seconds StagePlan::ep_time() const {
-  return sum_over(*this, [](const Stretch& s) { return s.exposed_ep(); });
-}
-
-Seconds StagePlan::optimizer_time() const {
-  Seconds total{};
-  for (const Operation& op : optimizer) total += op.time;
-  return total;
-}
-
-Orders StepPlan::orders() const {
-  if (!own_orders.empty()) return own_orders;
-  Orders all;
-  const int count = static_cast<int>(stages.size());
-  for (int i = 0; i < count; ++i) all.push_back(stage_order(schedule, count, i, micro_batches, chunks));
-  return all;
-}
-
-ChunkedStages StepPlan::chunked() const {
-  ChunkedStages all{static_cast<int>(stages.size()), chunks, {}, transfer, !overlap_pp};
-  for (const StagePlan& stage : stages)
-    for (int chunk = 0; chunk < chunks; ++chunk) all.times.push_back(stage.time(chunk));
-  return all;
-}
-
-std::size_t StepPlan::slowest() const {
-  std::size_t slowest = 0;
-  Seconds most{};
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const StageTime t = stages[i].time();
-    if (t.whole() <= most) continue;
-    most = t.whole();
-    slowest = i;
-  }
-  return slowest;
-}
-
-double StepPlan::operations() const {
-  double total = 0;
-  for (const StagePlan& stage : stages) {
-    for (const Unit& u : stage.units)
-      total += static_cast<double>(stage.work(u).forward.size() + stage.work(u).backward.size() +
-                                   stage.work(u).weights.size()) *
-               micro_batches;
-    total += static_cast<double>(stage.buckets.size()) * (zero == 2 ? micro_batches : 1);
-    if (zero == 3) total += 3.0 * static_cast<double>(stage.units.size()) * micro_batches;
-  }
-  return total;
-}
-
 Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(std::ceil(bytes))); }
 
 double tp_bytes(const StepInputs& in) {
@@ -561,14 +453,6 @@ BucketFill fill_buckets(std::span<const double> gradients, double size) {
     }
   }
   return fill;
-}
-
-void add_orders(StepPlan& plan, const StepInputs& in) {
-  plan.own_orders.clear();
-  if (!made_for_times(plan.schedule)) return;
-  std::vector<double> kept;
-  for (int stage = 0; stage < in.layout.pp; ++stage) kept.push_back(share_for_weights(memory_terms(in, stage)));
-  plan.own_orders = automatic_orders(plan.schedule, plan.chunked(), kept, plan.micro_batches);
 }
 
 Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {

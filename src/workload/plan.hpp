@@ -41,6 +41,9 @@ struct Stretch {
   }
 };
 
+/// Of a pass, one stretch after the other.
+Seconds length(const std::vector<Stretch>& pass);
+
 /// Of the stretch that ends a pass whose kernels are over before the CPU has launched them.
 inline constexpr const char* launch_wait_name = "wait for launches";
 

@@ -139,7 +139,6 @@ class Spelling {
     StageState& stage = stages_[i];
     if (stage.done == stage.order.size()) return false;
     const Turn turn = stage.order[stage.done];
-    // Weight gradients wait for their backward only, which was before.
     const Turn* together = turn.with_next ? &stage.order[stage.done + 1] : nullptr;
     if (!has_input(i, turn) || (together != nullptr && !has_input(i, *together))) return false;
 
@@ -176,7 +175,8 @@ class Spelling {
     return backward;
   }
 
-  /// All classes of a stage get their messages in the same turn of the sender's.
+  /// Weight gradients wait for their backward only, which was before. All classes of a stage get their messages in the
+  /// same turn of the sender's.
   bool has_input(std::size_t i, const Turn& turn) const {
     return turn.weights ||
            begins(plan_.schedule, static_cast<int>(stages_.size()), plan_.chunks, static_cast<int>(i), turn) ||

@@ -34,6 +34,19 @@ class TurnsOfV {
     add(first);
     add(second);
   }
+  /// How both orders begin, on a stage with so many behind it and before it.
+  void fill(int behind, int before) {
+    for (int n = 0; n < 2 * behind; ++n) forward(0);
+    for (int n = 0; n <= before; ++n) {
+      forward(0);
+      forward(1);
+    }
+    for (int n = 0; n < behind; ++n) {
+      backward(1);
+      weights();
+      forward(1);
+    }
+  }
   /// Those that have waited longest.
   void weights() {
     add(waiting_.front());

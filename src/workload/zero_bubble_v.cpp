@@ -15,16 +15,7 @@ int slices(int stages) { return 2 * stages; }
 std::vector<Turn> zero_bubble_v_order(int stages, int stage, int micro_batches) {
   const int all = std::max(micro_batches, slices(stages)), behind = stages - 1 - stage;
   TurnsOfV order(all, micro_batches);
-  for (int n = 0; n < 2 * behind; ++n) order.forward(0);
-  for (int n = 0; n <= stage; ++n) {
-    order.forward(0);
-    order.forward(1);
-  }
-  for (int n = 0; n < behind; ++n) {
-    order.backward(1);
-    order.weights();
-    order.forward(1);
-  }
+  order.fill(behind, stage);
   for (int n = 0; n < all - stages; ++n) {
     order.backward(1);
     order.weights();

@@ -88,22 +88,6 @@ TEST_CASE("the bubble of DualPipeV is that of DeepSeek: (PP/2 - 1) (F&B + B - 3W
   }
 }
 
-TEST_CASE("DualPipeV, chunks and transfers that differ, with gradients behind them: the closed form is the timeline") {
-  std::mt19937 random(20261130);
-  const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
-  for (int n = 0; n < 400; ++n) {
-    ChunkedStages in{1 + dice(6), 2, {}, {}, dice(4) == 0};
-    for (int i = 0; i < 2 * in.stages; ++i)
-      in.times.push_back({Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * dice(9))});
-    for (int i = 0; i + 1 < in.stages; ++i) in.transfer.push_back(Seconds(1e-4 * dice(60)));
-    StepPlan plan = plan_of_chunks(dual, in, 1 + dice(16));
-    plan.overlap_dp = dice(4) > 0;
-    for (StagePlan& stage : plan.stages) stage.buckets = {{1, Seconds(1e-3 * dice(30))}, {0, Seconds(1e-3 * dice(20))}};
-    CAPTURE(n, in.stages, plan.micro_batches, plan.overlap_pp, plan.overlap_dp);
-    CHECK(estimate_step(plan).total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
-  }
-}
-
 TEST_CASE("whole plans under DualPipeV, with experts whose exchange runs beside computing: closed form and timeline") {
   const Fabric fabric = cluster(8);
   std::mt19937 random(20261201);

@@ -156,18 +156,20 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("V, chunks and transfers that differ, with gradients behind them: the closed form is the timeline") {
+TEST_CASE(
+    "V and DualPipeV, chunks and transfers that differ, with gradients behind them: the closed form is the timeline") {
   std::mt19937 random(20261124);
   const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
-  for (int n = 0; n < 400; ++n) {
+  for (int n = 0; n < 800; ++n) {
+    const PipelineSchedule schedule = n < 400 ? v : PipelineSchedule::dualpipe_v;
     ChunkedStages in{1 + dice(6), 2, {}, {}, dice(4) == 0};
     for (int i = 0; i < 2 * in.stages; ++i)
       in.times.push_back({Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * (1 + dice(9))), Seconds(1e-3 * dice(9))});
     for (int i = 0; i + 1 < in.stages; ++i) in.transfer.push_back(Seconds(1e-4 * dice(60)));
-    StepPlan plan = plan_of_chunks(v, in, 1 + dice(16));
+    StepPlan plan = plan_of_chunks(schedule, in, 1 + dice(16));
     plan.overlap_dp = dice(4) > 0;
     for (StagePlan& stage : plan.stages) stage.buckets = {{1, Seconds(1e-3 * dice(30))}, {0, Seconds(1e-3 * dice(20))}};
-    CAPTURE(n, in.stages, plan.micro_batches, plan.overlap_pp, plan.overlap_dp);
+    CAPTURE(n, to_string(schedule), in.stages, plan.micro_batches, plan.overlap_pp, plan.overlap_dp);
     CHECK(estimate_step(plan).total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
   }
 }

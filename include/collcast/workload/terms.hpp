@@ -58,7 +58,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
   ActivationTerms layer, expert_layer;    ///< kept
   Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
-  int chunks = 1;                         ///< of the stage's layers; interleaved, zb-v
+  int chunks = 1;                         ///< of the stage's layers; interleaved, V
   int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
   int first_in_flight = 0;  ///< of these, of the stage's first chunk,
   int last_in_flight = 0;   ///< and of its last; without chunks all of them
@@ -107,7 +107,7 @@ struct PipelineTerms {
   Seconds window_work{}, window_transfers{};      ///< F + B of its stages, C of its inner boundaries
   Seconds slowest_forward{}, slowest_backward{};  ///< GPipe: of the stages and the transfers between them
   Seconds filled{};                               ///< zb-h1, zb-h2: weight gradients in the place of waiting
-  Seconds ends{};                                 ///< zb-v: what begin and end of the order leave of waiting
+  Seconds ends{};                                 ///< zb-1p, zb-2p, V: what begin and end of the order add
   Seconds rest{};                                 ///< of the micro-batches after the first
   Seconds
       order{};  ///< 1F1B, interleaved: what its order of work, gone through stage by stage, adds to that or takes away
