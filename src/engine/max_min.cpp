@@ -7,15 +7,16 @@
 namespace collcast::engine {
 
 MaxMinLinks::MaxMinLinks(std::span<const Link> links, Connections& connections, Agenda& agenda)
-    : connections_(connections), agenda_(agenda), links_(links.size()) {
-  for (std::size_t i = 0; i < links.size(); ++i) links_[i].capacity = links[i].bandwidth.value();
-}
+    : connections_(connections), agenda_(agenda), links_(links, connections), levels_(links_), reached_(links.size()) {}
 
 void MaxMinLinks::settle() {
   flows_.resize(connections_.size());
   for (const std::uint32_t flow : agenda_.starting) join(flow);
   for (const std::uint32_t flow : agenda_.starting)
-    if (flows_[flow].shared == 0) run_alone(flow);
+    if (flows_[flow].shared == 0)
+      run_alone(flow);
+    else
+      fresh_.push_back(flow);
   agenda_.starting.clear();
   if (!changed_.empty()) look_at_changes();
 }
@@ -27,23 +28,13 @@ void MaxMinLinks::join(std::uint32_t id) {
   flow.since = flow.started = agenda_.now;
   int shared = 0;
   for (std::uint32_t i = flow.route; i < flow.route + flow.length; ++i) {
-    list(id, i);
-    const LinkState& link = links_[connections_.crossing(i).link];
+    const LinkState& link = links_.enter(id, i, agenda_.now);
     if (link.count < 2) continue;
-    if (link.count == 2) share(lists_[link.block].flow, 1);
+    if (link.count == 2) share(links_.flows_on(link).front().flow, 1);
     ++shared;
     changed_.push_back(connections_.crossing(i).link);
   }
   share(id, shared);
-}
-
-void MaxMinLinks::list(std::uint32_t flow, std::uint32_t index) {
-  Crossing& crossing = connections_.crossing(index);
-  LinkState& link = links_[crossing.link];
-  if (link.count == 0) link.busy -= agenda_.now;
-  if (link.count == link.room) lists_.grow(link.block, link.room, link.count);
-  crossing.place = link.count++;
-  lists_[link.block + crossing.place] = {flow, index};
 }
 
 /// The flow shares so many more of its links, or fewer.
@@ -63,21 +54,11 @@ void MaxMinLinks::share(std::uint32_t id, int change) {
 void MaxMinLinks::stop(std::uint32_t id) {
   if (flows_[id].pool != none) leave_pool(id);
   share(id, -static_cast<int>(flows_[id].shared));
-  for (const Crossing& crossing : connections_.crossings(connections_[id])) unlist(crossing);
-}
-
-void MaxMinLinks::unlist(const Crossing& crossing) {
-  LinkState& link = links_[crossing.link];
-  --link.count;
-  if (link.count == 0) {
-    link.busy += agenda_.now;
-    return;
+  for (const Crossing& crossing : connections_.crossings(connections_[id])) {
+    const LinkState& link = links_.leave(crossing, agenda_.now);
+    if (link.count > 0) changed_.push_back(crossing.link);
+    if (link.count == 1) share(links_.flows_on(link).front().flow, -1);
   }
-  changed_.push_back(crossing.link);
-  const OnLink moved = lists_[link.block + link.count];
-  lists_[link.block + crossing.place] = moved;
-  connections_.crossing(moved.crossing).place = crossing.place;
-  if (link.count == 1) share(lists_[link.block].flow, -1);
 }
 
 void MaxMinLinks::leave_pool(std::uint32_t id) {
@@ -105,21 +86,22 @@ void MaxMinLinks::look_at_changes() {
     link.looked_at = instant_;
     if (pool_up(id)) continue;
     if (link.pool != none) take_apart(id);
-    if (link.count > 0) unsolved_.push_back(id);
+    unsolved_.push_back(id);
   }
   changed_.clear();
   if (!unsolved_.empty()) solve();
   unsolved_.clear();
+  fresh_.clear();
 }
 
 bool MaxMinLinks::pool_up(std::uint32_t id) {
   LinkState& link = links_[id];
   if (!is_apart(link)) return false;
   // Who is not in it yet has come at this instant, and is at the end of the list.
-  const auto flows = lists_.block(link.block, link.count);
+  const auto flows = links_.flows_on(link);
   const std::size_t inside = link.pool == none ? 0 : pools_[link.pool].flows.size();
   double others = link.pool == none ? std::numeric_limits<double>::infinity() : pools_[link.pool].others;
-  for (const OnLink& on : flows.subspan(inside)) {
+  for (const SharedLinks::OnLink& on : flows.subspan(inside)) {
     if (connections_[on.flow].priority != connections_[flows[0].flow].priority) return false;
     others = std::min(others, smallest_other(connections_[on.flow], id));
   }
@@ -135,7 +117,7 @@ bool MaxMinLinks::pool_up(std::uint32_t id) {
     pools_[link.pool].flows.begin(agenda_.now);
   }
   pools_[link.pool].others = others;
-  for (const OnLink& on : flows.subspan(inside)) enter(link.pool, on.flow);
+  for (const SharedLinks::OnLink& on : flows.subspan(inside)) enter(link.pool, on.flow);
   set_pool_rate(id);
   return true;
 }
@@ -159,6 +141,7 @@ void MaxMinLinks::take_apart(std::uint32_t id) {
     flow.since = agenda_.now;
     flow.rate = 0;
     flows_[member].pool = none;
+    fresh_.push_back(member);
   });
   free_pools_.push_back(link.pool);
   link.pool = none;
@@ -193,22 +176,41 @@ void MaxMinLinks::run_alone(std::uint32_t id) {
 }
 
 void MaxMinLinks::solve() {
+  if (!levels_.settle(unsolved_, 64 + 4 * flows_.size())) return solve_anew();
+  for (const std::uint32_t flow : fresh_) bring_up_to_date(flow);
+  for (const std::uint32_t flow : levels_.touched()) bring_up_to_date(flow);
+}
+
+void MaxMinLinks::bring_up_to_date(std::uint32_t flow) {
+  if (flows_[flow].pool != none) return;
+  ++rate_updates_;
+  set_rate(flow, levels_.rate(flow));
+}
+
+/// Everything that can be reached from the links that changed, from nothing.
+void MaxMinLinks::solve_anew() {
   ++solution_;
   filling_.clear();
   reached_links_.clear();
   reached_flows_.clear();
   for (const std::uint32_t id : unsolved_) {
     const LinkState& link = links_[id];
-    if (flows_[lists_[link.block].flow].pool == none)
+    if (link.count < 2) levels_.set(id, link.capacity);
+    if (link.count > 0 && flows_[links_.flows_on(link).front().flow].pool == none)
       reach(id);  // else it is the only flow there, and in a pool elsewhere
   }
 
-  for (std::size_t i = 0; i < reached_links_.size(); ++i) {
-    const LinkState link = links_[reached_links_[i]];
-    for (std::uint32_t k = 0; k < link.count; ++k) add_flow(lists_[link.block + k].flow);
-  }
+  for (std::size_t i = 0; i < reached_links_.size(); ++i)
+    for (const SharedLinks::OnLink& on : links_.flows_on(links_[reached_links_[i]])) add_flow(on.flow);
   filling_.fill();
   for (std::size_t i = 0; i < reached_flows_.size(); ++i) set_rate(reached_flows_[i], filling_.rate(i));
+  for (const std::uint32_t id : reached_links_) {
+    if (links_[id].count < 2) continue;
+    if (filling_.has_priorities())
+      levels_.forget(id);
+    else
+      levels_.set(id, filling_.level(reached_[id].number));
+  }
   rate_updates_ += static_cast<std::int64_t>(reached_flows_.size());
 }
 
@@ -228,16 +230,14 @@ void MaxMinLinks::add_flow(std::uint32_t id) {
     }
     shared = std::min(shared, link.capacity);
     reach(crossing.link);
-    filling_.cross(link.number);
+    filling_.cross(reached_[crossing.link].number);
   }
   if (own < shared) filling_.limit(own);
 }
 
 void MaxMinLinks::reach(std::uint32_t id) {
-  LinkState& link = links_[id];
-  if (link.solved == solution_) return;
-  link.solved = solution_;
-  link.number = filling_.add_link(link.capacity);
+  if (reached_[id].solution == solution_) return;
+  reached_[id] = {solution_, filling_.add_link(links_[id].capacity)};
   reached_links_.push_back(id);
 }
 

@@ -106,6 +106,7 @@ void WaterFilling::drop_lowest() {
 }
 
 void WaterFilling::stop_flows_of(std::uint32_t bottleneck, int priority, double share) {
+  links_[bottleneck].level = share;
   const std::uint32_t begin = links_[bottleneck].first_flow;
   const std::uint32_t end =
       bottleneck + 1 < links_.size() ? links_[bottleneck + 1].first_flow : static_cast<std::uint32_t>(on_link_.size());

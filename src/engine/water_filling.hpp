@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace collcast::engine {
@@ -35,10 +36,14 @@ class WaterFilling {
   void fill();
   /// Infinite for a flow that crosses nothing.
   double rate(std::size_t flow) const { return flows_[flow].rate; }
+  /// Of the flows that the link stopped; infinite if it stopped none.
+  double level(std::uint32_t link) const { return links_[link].level; }
+  bool has_priorities() const { return priorities_.size() > 1; }
 
  private:
   struct Link {
     double capacity = 0, left = 0, share = 0;
+    double level = std::numeric_limits<double>::infinity();
     std::uint32_t growing = 0;     ///< flows of the class that have no rate yet
     std::uint32_t stopping = 0;    ///< of those, how many stop at this level
     std::uint32_t first_flow = 0;  ///< in on_link_

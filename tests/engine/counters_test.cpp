@@ -93,6 +93,6 @@ TEST_CASE("flows of one bottleneck cost as a pool, whatever their number") {
 
 TEST_CASE("an oversubscribed fat tree touches the flows that a change can reach") {
   const Fabric fabric = fat_tree(256);
-  check_counters(of_pattern(fabric, ring_in_any_order(256, 8), Sharing::max_min), 256 * 8, 4967, 28545);
+  check_counters(of_pattern(fabric, ring_in_any_order(256, 8), Sharing::max_min), 256 * 8, 4967, 5940);
   check_counters(of_pattern(fabric, ring_in_any_order(256, 8), Sharing::fifo), 256 * 8, 2048, 0);
 }
