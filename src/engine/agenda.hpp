@@ -19,11 +19,16 @@ struct Agenda {
   std::optional<std::string> failure;   ///< why the run cannot go on
 
   /// Sets the next message of a connected flow going.
-  void send(std::uint32_t id, const Connection& flow) {
-    if (flow.immediate)
+  void send(std::uint32_t id, Connection& flow) {
+    if (flow.immediate) {
       instant.push_back(Event::at(now, EventKind::left, id, flow.version));
-    else
+    } else if (flow.apart) {  // nobody to ask
+      flow.started = now;
+      flow.is_unlisted = true;
+      queue.push(Event::at(later(now, flow.alone), EventKind::left, id, flow.version));
+    } else {
       starting.push_back(id);
+    }
   }
 
   void after(Ticks delay, EventKind kind, std::uint32_t index) {

@@ -2,7 +2,8 @@
 //
 // An explicit transfer has a connection for its one message, an exchange has one for all
 // messages of a hop. Route, latency, bandwidth and the time a message takes alone are worked out once,
-// when it is connected; each message then only sets it going again.
+// when it is connected; each message then only sets it going again. A connection that is opened anew between the ranks
+// it joined before keeps its route.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +22,33 @@ struct Crossing {
   std::uint32_t place = 0;
 };
 
+/// What each message reads.
 struct Connection {
+  Ticks alone = 0;             ///< time of one message with the links to itself
+  Ticks latency = 0;           ///< of its route
+  Ticks started = 0;           ///< when its present message got the links
+  std::uint32_t version = 0;   ///< of its event in the queue
+  std::uint32_t messages = 0;  ///< that have left since it was connected
+  std::uint32_t unlisted = 0;  ///< of those, how many were on no list of links
+  bool transfer = false;       ///< of an operation; else of an exchange
+  bool immediate = false;      ///< no bytes or no links: leaves as soon as it may start
+  bool apart = false;          ///< no other connection has any of its links: no need to be listed there
+  bool is_unlisted = false;    ///< a message is under way that is on no list
+};
+
+/// What a message that shares links needs besides, and what is read when a connection is opened or closed.
+struct Flowing {
   Grains remaining = 0;  ///< as of `since`
   Grains to_move = 0;    ///< of one message
   double rate = 0;       ///< bytes per second from `since` on; 0: not flowing
   Ticks since = 0;
-  Ticks alone = 0;            ///< time of one message with the links to itself
-  double size = 0;            ///< bytes of one message
-  double bandwidth = 0;       ///< smallest of its links
-  std::uint32_t route = 0;    ///< first crossing
-  std::uint32_t length = 0;   ///< number of crossings
-  std::uint32_t version = 0;  ///< of its event in the queue
+  double size = -1;          ///< bytes of one message
+  double bandwidth = 0;      ///< smallest of its links
+  std::uint32_t route = 0;   ///< first crossing
+  std::uint32_t length = 0;  ///< number of crossings
   std::int32_t priority = 0;
-  Ticks latency = 0;
-  Ticks started = 0;          ///< when its present message got the links
-  std::int64_t messages = 0;  ///< that have left since it was connected
-  bool transfer = false;      ///< of an operation; else of an exchange
-  bool immediate = false;     ///< no bytes or no links: leaves as soon as it may start
+  bool has_route = false;
+  bool is_open = false;
 };
 
 /// Who a connection belongs to. Also what orders flows that ask for a link at the same instant.
@@ -50,7 +61,9 @@ struct ConnectionName {
 
 class Connections {
  public:
-  explicit Connections(const Fabric& fabric) : fabric_(fabric), carried_(fabric.links().size(), 0.0) {}
+  /// `knows_apart`: whether those that share no link with another are marked.
+  Connections(const Fabric& fabric, bool knows_apart)
+      : fabric_(fabric), knows_apart_(knows_apart), links_(fabric.links().size()) {}
 
   std::uint32_t acquire();
   void release(std::uint32_t id);
@@ -59,29 +72,46 @@ class Connections {
 
   Connection& operator[](std::uint32_t id) { return connections_[id]; }
   const Connection& operator[](std::uint32_t id) const { return connections_[id]; }
+  Flowing& flowing(std::uint32_t id) { return flowing_[id]; }
+  const Flowing& flowing(std::uint32_t id) const { return flowing_[id]; }
   const ConnectionName& name(std::uint32_t id) const { return names_[id]; }
   std::size_t size() const { return connections_.size(); }
-  std::span<Crossing> crossings(const Connection& connection) {
-    return crossings_.block(connection.route, connection.length);
-  }
+  std::span<Crossing> crossings(std::uint32_t id) { return crossings_.block(flowing_[id].route, flowing_[id].length); }
   Crossing& crossing(std::uint32_t index) { return crossings_[index]; }
 
-  /// Bytes over each link and number of messages, by connections that are closed.
-  std::span<const double> carried() const { return carried_; }
+  /// Connections that are apart no longer, since others have got a link of theirs; in the order in which that happened.
+  std::vector<std::uint32_t>& joined() { return joined_; }
+
+  /// Of a link by connections that are closed: bytes, and time of messages that were on no list.
+  double carried(std::size_t link) const { return links_[link].carried; }
+  Ticks busy_unlisted(std::size_t link) const { return links_[link].busy; }
+  /// Number of messages, by connections that are closed.
   std::int64_t messages() const { return messages_; }
   /// Number of messages that have left by now, over connections open and closed.
   std::int64_t messages_so_far() const;
 
  private:
-  void close(Connection& connection);
+  struct LinkState {
+    double carried = 0;
+    Ticks busy = 0;
+    std::uint32_t users = 0;  ///< open connections
+    std::uint32_t ids = 0;    ///< of these, their ids added bit by bit without carry: of the only one, its id
+  };
+
+  void set_route(std::uint32_t id, const ConnectionName& name);
+  void open(std::uint32_t id);
+  void close(std::uint32_t id);
 
   const Fabric& fabric_;
+  bool knows_apart_;
   std::vector<Connection> connections_;
+  std::vector<Flowing> flowing_;
   std::vector<ConnectionName> names_;
   std::vector<std::uint32_t> free_;
   BlockPool<Crossing> crossings_;
   std::vector<LinkId> route_;  ///< scratch
-  std::vector<double> carried_;
+  std::vector<LinkState> links_;
+  std::vector<std::uint32_t> joined_;
   std::int64_t messages_ = 0;
 };
 

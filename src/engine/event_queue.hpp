@@ -1,12 +1,12 @@
 // Pending events: 16 bytes each, taken instant by instant in the order (time, kind, index, version).
 //
-// A radix heap. Time never goes back, so an event is filed by the highest bit in which its time differs
-// from the present one: bucket 0 holds the present instant, and the first bucket in use holds the next.
-// When the present is used up, that bucket is filed again relative to its earliest time; each event thus
-// moves down a few times and is never compared with all others. An event costs the same whether a
-// thousand or ten million are pending, and many events of one instant cost least.
-// An event that no longer holds (its message was given another rate) is not searched for: it carries the
-// version it was made for and is dropped when it is taken.
+// A radix heap with digits of five bits. Time never goes back, so an event is filed by the highest digit in which its
+// time differs from the present one, and by what that digit is: the lowest digit in use, and there the lowest value,
+// holds the next events. When the present is used up, these are filed again relative to the earliest of them, or, once
+// they are few, sorted: an event moves down a few times and is never compared with all others. It costs the same
+// whether a thousand or ten million are pending, and many events of one instant cost least. An event that no longer
+// holds (its message was given another rate) is not searched for: it carries the version it was made for and is dropped
+// when it is taken.
 #pragma once
 
 #include <algorithm>
@@ -44,37 +44,118 @@ class EventQueue {
  public:
   /// Not before the instant that was taken last.
   void push(const Event& event) {
-    const auto bucket = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(event.time ^ present_)));
-    buckets_[bucket].push_back(event);
-    in_use_ |= std::uint64_t{1} << bucket;
+    ++size_;
+    if (event.time < near_end_)
+      push_near(event);
+    else
+      file(event);
   }
 
-  bool empty() const { return in_use_ == 0; }
+  bool empty() const { return size_ == 0; }
 
   /// Moves all events of the earliest instant to `instant`, which is empty, and returns their time.
   Ticks take(std::vector<Event>& instant) {
-    if ((in_use_ & 1) == 0) file_next();
-    in_use_ &= ~std::uint64_t{1};
-    instant.swap(buckets_[0]);
-    const auto by_key = [](const Event& a, const Event& b) { return a.key < b.key; };
-    if (!std::is_sorted(instant.begin(), instant.end(), by_key)) std::sort(instant.begin(), instant.end(), by_key);
+    while (near_.empty() && present_events_.empty()) file_next();
+    if (present_events_.empty()) {
+      present_ = near_.back().time;
+      do {
+        instant.push_back(near_.back());
+        near_.pop_back();
+      } while (!near_.empty() && near_.back().time == present_);
+    } else {
+      instant.swap(present_events_);
+      const auto by_key = [](const Event& a, const Event& b) { return a.key < b.key; };
+      if (!std::is_sorted(instant.begin(), instant.end(), by_key)) std::sort(instant.begin(), instant.end(), by_key);
+    }
+    size_ -= instant.size();
     return present_;
   }
 
  private:
-  void file_next() {
-    const auto bucket = static_cast<std::size_t>(std::countr_zero(in_use_));
-    in_use_ &= in_use_ - 1;
-    std::vector<Event>& next = buckets_[bucket];
-    present_ = next.front().time;
-    for (const Event& event : next) present_ = std::min(present_, event.time);
-    for (const Event& event : next) push(event);
-    next.clear();
+  static constexpr unsigned bits = 5;     ///< of a digit
+  static constexpr std::size_t few = 24;  ///< events that are sorted rather than filed
+
+  static bool is_later(const Event& a, const Event& b) { return a.time != b.time ? a.time > b.time : a.key > b.key; }
+
+  void file(const Event& event) {
+    const auto difference = static_cast<std::uint64_t>(event.time ^ present_);
+    if (difference == 0) {
+      present_events_.push_back(event);
+      return;
+    }
+    const auto digit = (static_cast<unsigned>(std::bit_width(difference)) - 1) / bits;
+    const auto value = static_cast<unsigned>(event.time >> (digit * bits)) & 31U;
+    Digit& d = digits_[digit];
+    std::vector<Event>& bucket = d.buckets[value];
+    if ((d.in_use >> value & 1U) == 0) {
+      d.in_use |= 1U << value;
+      in_use_ |= 1U << digit;
+      if (!spare_.empty()) {
+        bucket.swap(spare_.back());
+        spare_.pop_back();
+      }
+    }
+    bucket.push_back(event);
   }
 
+  void file_next() {
+    const auto digit = static_cast<unsigned>(std::countr_zero(in_use_));
+    Digit& lowest = digits_[digit];
+    const auto value = static_cast<unsigned>(std::countr_zero(lowest.in_use));
+    lowest.in_use &= lowest.in_use - 1;
+    if (lowest.in_use == 0) in_use_ &= in_use_ - 1;
+    std::vector<Event>& next = lowest.buckets[value];
+    if (next.size() <= few) {
+      near_.swap(next);
+      sort_near();
+      present_ = near_.back().time;
+      const auto end = ((static_cast<std::uint64_t>(present_) >> (digit * bits)) + 1) << (digit * bits);
+      near_end_ = static_cast<Ticks>(std::min(end, static_cast<std::uint64_t>(never)));
+    } else {
+      near_end_ = 0;
+      filing_.swap(next);
+      present_ = filing_.front().time;
+      for (const Event& event : filing_) present_ = std::min(present_, event.time);
+      for (const Event& event : filing_) file(event);
+      filing_.clear();
+    }
+    spare_.push_back(std::move(next));
+    next = {};
+  }
+
+  void sort_near() {
+    for (std::size_t i = 1; i < near_.size(); ++i) put_in_place(i);
+  }
+  /// The events before it are in order, latest first.
+  void put_in_place(std::size_t place) {
+    const Event event = near_[place];
+    for (; place > 0 && is_later(event, near_[place - 1]); --place) near_[place] = near_[place - 1];
+    near_[place] = event;
+  }
+
+  void push_near(const Event& event) {
+    near_.push_back(event);
+    if (near_.size() <= 2 * few) return put_in_place(near_.size() - 1);
+    // Too many to keep in order.
+    near_end_ = 0;
+    for (const Event& e : near_) file(e);
+    near_.clear();
+  }
+
+  struct Digit {
+    std::array<std::vector<Event>, 1U << bits> buckets;
+    std::uint32_t in_use = 0;  ///< bit v: bucket v has events; a bucket without has no memory of its own
+  };
+
   Ticks present_ = 0;
-  std::uint64_t in_use_ = 0;  ///< bit b: bucket b has events
-  std::array<std::vector<Event>, 64> buckets_;
+  std::size_t size_ = 0;
+  std::vector<Event> present_events_;
+  std::vector<Event> filing_;
+  std::vector<std::vector<Event>> spare_;  ///< memory of buckets that had events
+  std::vector<Event> near_;                ///< before near_end_, in order, latest first; all others are later
+  Ticks near_end_ = 0;
+  std::uint32_t in_use_ = 0;      ///< bit d: digit d has events
+  std::array<Digit, 13> digits_;  ///< 63 bits
 };
 
 }  // namespace collcast::engine

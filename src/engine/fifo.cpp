@@ -7,7 +7,7 @@ namespace collcast::engine {
 
 bool FifoLinks::before(std::uint32_t a, std::uint32_t b) const {
   const auto turn = [this](std::uint32_t id) {
-    const Connection& flow = connections_[id];
+    const Flowing& flow = connections_.flowing(id);
     const ConnectionName& name = connections_.name(id);
     return std::tuple(flow.priority, requests_[id].asked, name.from, name.to, name.lane, flow.size, name.op,
                       name.lane_index, name.hop);
@@ -25,7 +25,7 @@ void FifoLinks::settle() {
 
 void FifoLinks::ask(std::uint32_t id) {
   requests_[id] = {agenda_.now, true};
-  for (const Crossing& crossing : connections_.crossings(connections_[id])) {
+  for (const Crossing& crossing : connections_.crossings(id)) {
     LinkState& link = links_[crossing.link];
     if (link.waiting == link.room) heaps_.grow(link.block, link.room, link.waiting);
     heaps_[link.block + link.waiting++] = id;
@@ -38,11 +38,11 @@ void FifoLinks::ask(std::uint32_t id) {
 void FifoLinks::start_if_first(std::uint32_t id) {
   if (!requests_[id].waits) return;
   Connection& flow = connections_[id];
-  for (const Crossing& crossing : connections_.crossings(flow)) {
+  for (const Crossing& crossing : connections_.crossings(id)) {
     const LinkState& link = links_[crossing.link];
     if (link.taken || first(link) != id) return;
   }
-  for (const Crossing& crossing : connections_.crossings(flow)) {
+  for (const Crossing& crossing : connections_.crossings(id)) {
     LinkState& link = links_[crossing.link];
     const auto heap = heaps_.block(link.block, link.waiting--);
     std::pop_heap(heap.begin(), heap.end(), [this](std::uint32_t a, std::uint32_t b) { return before(b, a); });
@@ -55,7 +55,7 @@ void FifoLinks::start_if_first(std::uint32_t id) {
 }
 
 void FifoLinks::stop(std::uint32_t id) {
-  for (const Crossing& crossing : connections_.crossings(connections_[id])) {
+  for (const Crossing& crossing : connections_.crossings(id)) {
     LinkState& link = links_[crossing.link];
     link.taken = false;
     link.busy += agenda_.now;

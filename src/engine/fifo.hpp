@@ -19,6 +19,7 @@ namespace collcast::engine {
 
 class FifoLinks {
  public:
+  static constexpr bool knows_apart = false;
   FifoLinks(std::span<const Link> links, Connections& connections, Agenda& agenda)
       : connections_(connections), agenda_(agenda), links_(links.size()) {}
 

@@ -29,7 +29,7 @@ class LinkPool {
 
   void add(std::uint32_t flow, Grains to_go, Ticks now) {
     flows_.push_back({moved(now) + static_cast<Wrapped>(to_go), flow});
-    std::push_heap(flows_.begin(), flows_.end(), Later());
+    rise(flows_.size() - 1);
   }
   void set_rate(Grains rate, Ticks now) {
     moved_ = moved(now);
@@ -42,7 +42,18 @@ class LinkPool {
   /// What the first has to go.
   Grains to_go(Ticks now) const { return left(flows_.front(), moved(now)); }
   void drop_first() {
-    std::pop_heap(flows_.begin(), flows_.end(), Later());
+    std::size_t hole = 0;  // moved down to a leaf, then the last flow put there
+    for (std::size_t child = 1; child < flows_.size(); child = 4 * hole + 1) {
+      const std::size_t end = std::min(child + 4, flows_.size());
+      for (std::size_t other = child + 1; other < end; ++other)
+        child = is_before(flows_[other], flows_[child]) ? other : child;
+      flows_[hole] = flows_[child];
+      hole = child;
+    }
+    if (hole + 1 < flows_.size()) {
+      flows_[hole] = flows_.back();
+      rise(hole);
+    }
     flows_.pop_back();
   }
 
@@ -61,14 +72,19 @@ class LinkPool {
     Wrapped ends = 0;  ///< value of `moved` at which the flow has left
     std::uint32_t flow = 0;
   };
-  struct Later {
-    bool operator()(const Entry& a, const Entry& b) const { return static_cast<Grains>(a.ends - b.ends) > 0; }
-  };
+  static bool is_before(const Entry& a, const Entry& b) { return static_cast<Grains>(a.ends - b.ends) < 0; }
+
+  void rise(std::size_t place) {
+    const Entry entry = flows_[place];
+    for (; place > 0 && is_before(entry, flows_[(place - 1) / 4]); place = (place - 1) / 4)
+      flows_[place] = flows_[(place - 1) / 4];
+    flows_[place] = entry;
+  }
 
   Wrapped moved(Ticks now) const { return moved_ + static_cast<Wrapped>(rate_ * (now - since_)); }
   static Grains left(const Entry& entry, Wrapped moved) { return static_cast<Grains>(entry.ends - moved); }
 
-  std::vector<Entry> flows_;  ///< heap
+  std::vector<Entry> flows_;  ///< heap, four children a place
   Wrapped moved_ = 0;         ///< as of since_
   Grains rate_ = 0;           ///< of each flow
   Ticks since_ = 0;

@@ -10,22 +10,28 @@ MaxMinLinks::MaxMinLinks(std::span<const Link> links, Connections& connections, 
     : connections_(connections), agenda_(agenda), links_(links, connections), levels_(links_), reached_(links.size()) {}
 
 void MaxMinLinks::settle() {
-  flows_.resize(connections_.size());
+  if (flows_.size() < connections_.size()) flows_.resize(connections_.size());
+  for (const std::uint32_t flow : connections_.joined())
+    if (connections_[flow].is_unlisted) list_late(flow);
   for (const std::uint32_t flow : agenda_.starting) join(flow);
+
+  for (const std::uint32_t flow : connections_.joined())
+    if (flows_[flow].shared > 0) fresh_.push_back(flow);
+  connections_.joined().clear();
   for (const std::uint32_t flow : agenda_.starting)
-    if (flows_[flow].shared == 0)
-      run_alone(flow);
-    else
+    if (flows_[flow].shared > 0)
       fresh_.push_back(flow);
+    else
+      run_alone(flow);
   agenda_.starting.clear();
   if (!changed_.empty()) look_at_changes();
 }
 
 void MaxMinLinks::join(std::uint32_t id) {
-  Connection& flow = connections_[id];
+  Flowing& flow = connections_.flowing(id);
   flow.remaining = flow.to_move;
   flow.rate = 0;
-  flow.since = flow.started = agenda_.now;
+  flow.since = connections_[id].started = agenda_.now;
   int shared = 0;
   for (std::uint32_t i = flow.route; i < flow.route + flow.length; ++i) {
     const LinkState& link = links_.enter(id, i, agenda_.now);
@@ -37,6 +43,17 @@ void MaxMinLinks::join(std::uint32_t id) {
   share(id, shared);
 }
 
+/// A connection has got a link of the flow's, which has been alone there until now: as if it had been listed all along.
+void MaxMinLinks::list_late(std::uint32_t id) {
+  Connection& connection = connections_[id];
+  connection.is_unlisted = false;
+  Flowing& flow = connections_.flowing(id);
+  flow.remaining = flow.to_move;
+  flow.rate = flow.bandwidth;
+  flow.since = connection.started;
+  for (std::uint32_t i = flow.route; i < flow.route + flow.length; ++i) links_.enter(id, i, connection.started);
+}
+
 /// The flow shares so many more of its links, or fewer.
 void MaxMinLinks::share(std::uint32_t id, int change) {
   FlowState& flow = flows_[id];
@@ -44,17 +61,17 @@ void MaxMinLinks::share(std::uint32_t id, int change) {
   flow.shared += static_cast<std::uint32_t>(change);
   const bool is_entangled = flow.shared > 1;
   if (is_entangled == was_entangled) return;
-  for (const Crossing& crossing : connections_.crossings(connections_[id])) {
+  for (const Crossing& crossing : connections_.crossings(id)) {
     LinkState& link = links_[crossing.link];
     link.entangled += is_entangled ? 1U : ~0U;
     if (is_entangled && link.pool != none) changed_.push_back(crossing.link);
   }
 }
 
-void MaxMinLinks::stop(std::uint32_t id) {
+void MaxMinLinks::unlist(std::uint32_t id) {
   if (flows_[id].pool != none) leave_pool(id);
   share(id, -static_cast<int>(flows_[id].shared));
-  for (const Crossing& crossing : connections_.crossings(connections_[id])) {
+  for (const Crossing& crossing : connections_.crossings(id)) {
     const LinkState& link = links_.leave(crossing, agenda_.now);
     if (link.count > 0) changed_.push_back(crossing.link);
     if (link.count == 1) share(links_.flows_on(link).front().flow, -1);
@@ -102,8 +119,8 @@ bool MaxMinLinks::pool_up(std::uint32_t id) {
   const std::size_t inside = link.pool == none ? 0 : pools_[link.pool].flows.size();
   double others = link.pool == none ? std::numeric_limits<double>::infinity() : pools_[link.pool].others;
   for (const SharedLinks::OnLink& on : flows.subspan(inside)) {
-    if (connections_[on.flow].priority != connections_[flows[0].flow].priority) return false;
-    others = std::min(others, smallest_other(connections_[on.flow], id));
+    if (links_.priority(on.flow) != links_.priority(flows[0].flow)) return false;
+    others = std::min(others, smallest_other(on.flow, id));
   }
   if (link.capacity / link.count > others) return false;
 
@@ -123,11 +140,11 @@ bool MaxMinLinks::pool_up(std::uint32_t id) {
 }
 
 void MaxMinLinks::enter(std::uint32_t pool, std::uint32_t id) {
-  Connection& flow = connections_[id];
+  const Flowing& flow = connections_.flowing(id);
   const Ticks now = agenda_.now;
   pools_[pool].flows.add(id, flow.remaining - grains_per_tick(flow.rate) * (now - flow.since), now);
   flows_[id].pool = pool;
-  ++flow.version;
+  ++connections_[id].version;
 }
 
 void MaxMinLinks::take_apart(std::uint32_t id) {
@@ -136,7 +153,7 @@ void MaxMinLinks::take_apart(std::uint32_t id) {
   if (pool.expected != none) ++connections_[pool.expected].version;
   pool.expected = none;
   pool.flows.for_each(agenda_.now, [this](std::uint32_t member, Grains to_go) {
-    Connection& flow = connections_[member];
+    Flowing& flow = connections_.flowing(member);
     flow.remaining = to_go;
     flow.since = agenda_.now;
     flow.rate = 0;
@@ -161,17 +178,16 @@ void MaxMinLinks::set_pool_rate(std::uint32_t id) {
   agenda_.queue.push(Event::at(later(agenda_.now, left), EventKind::left, first, connections_[first].version));
 }
 
-double MaxMinLinks::smallest_other(const Connection& flow, std::uint32_t link) const {
+double MaxMinLinks::smallest_other(std::uint32_t flow, std::uint32_t link) const {
   double smallest = std::numeric_limits<double>::infinity();
-  for (std::uint32_t i = flow.route; i < flow.route + flow.length; ++i)
-    if (const std::uint32_t other = connections_.crossing(i).link; other != link)
-      smallest = std::min(smallest, links_[other].capacity);
+  for (const Crossing& crossing : links_.links_of(flow))
+    if (crossing.link != link) smallest = std::min(smallest, links_[crossing.link].capacity);
   return smallest;
 }
 
 void MaxMinLinks::run_alone(std::uint32_t id) {
-  Connection& flow = connections_[id];
-  flow.rate = flow.bandwidth;
+  connections_.flowing(id).rate = connections_.flowing(id).bandwidth;
+  const Connection& flow = connections_[id];
   agenda_.queue.push(Event::at(later(agenda_.now, flow.alone), EventKind::left, id, flow.version));
 }
 
@@ -218,11 +234,10 @@ void MaxMinLinks::add_flow(std::uint32_t id) {
   if (flows_[id].solved == solution_) return;
   flows_[id].solved = solution_;
   reached_flows_.push_back(id);
-  const Connection& flow = connections_[id];
-  filling_.add_flow(flow.priority);
+  filling_.add_flow(links_.priority(id));
   double own = std::numeric_limits<double>::infinity();     // smallest of the links it has to itself
   double shared = std::numeric_limits<double>::infinity();  // and of the others
-  for (const Crossing& crossing : connections_.crossings(flow)) {
+  for (const Crossing& crossing : links_.links_of(id)) {
     const LinkState& link = links_[crossing.link];
     if (link.count == 1) {
       own = std::min(own, link.capacity);
@@ -242,16 +257,16 @@ void MaxMinLinks::reach(std::uint32_t id) {
 }
 
 void MaxMinLinks::set_rate(std::uint32_t id, double rate) {
-  Connection& flow = connections_[id];
+  Flowing& flow = connections_.flowing(id);
   if (rate == flow.rate) return;
   const Ticks now = agenda_.now;
   flow.remaining -= grains_per_tick(flow.rate) * (now - flow.since);
   flow.since = now;
   flow.rate = rate;
-  ++flow.version;
+  const std::uint32_t version = ++connections_[id].version;
   if (rate == 0) return;
   const Ticks left = ticks_to_move(flow.remaining, grains_per_tick(rate));
-  agenda_.queue.push(Event::at(later(now, left), EventKind::left, id, flow.version));
+  agenda_.queue.push(Event::at(later(now, left), EventKind::left, id, version));
 }
 
 }  // namespace collcast::engine

@@ -1,14 +1,16 @@
 // Links shared max-min fairly by all flows at once.
 //
-// A flow that is alone on all its links runs at its bandwidth and takes the time worked out when it was connected.
-// Where flows meet, rates follow from the levels of their links (levels.hpp), which are settled once at the end of an
-// instant, from the links that gained or lost a flow on. Where flows of several priorities meet, or where a change
-// reaches so far that this is not worth it, everything that can be reached from those links through flows on common
-// links is solved from nothing (water_filling.hpp): the same doubles. A flow's remaining bytes and its event change
-// only if its rate changes, bit for bit; otherwise the earlier event still holds. Flows that meet on one link only, of
-// one priority and with none that another link holds back, have equal rates and nobody else to ask: they are a pool
-// (link_pool.hpp), in which a start or an end touches no other flow. Since progress is counted exactly, it makes no
-// difference when a pool is made and when it is taken apart.
+// A flow none of whose links another connection has, now or at any other time, is on no list: it takes the time worked
+// out when it was connected. It is listed when another one gets a link of its own. A flow that is alone on all its
+// links runs at its bandwidth and takes the time worked out when it was connected. Where flows meet, rates follow from
+// the levels of their links (levels.hpp), which are settled once at the end of an instant, from the links that gained
+// or lost a flow on. Where flows of several priorities meet, or where a change reaches so far that this is not worth
+// it, everything that can be reached from those links through flows on common links is solved from nothing
+// (water_filling.hpp): the same doubles. A flow's remaining bytes and its event change only if its rate changes, bit
+// for bit; otherwise the earlier event still holds. Flows that meet on one link only, of one priority and with none
+// that another link holds back, have equal rates and nobody else to ask: they are a pool (link_pool.hpp), in which a
+// start or an end touches no other flow. Since progress is counted exactly, it makes no difference when a pool is made
+// and when it is taken apart.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +29,20 @@ namespace collcast::engine {
 
 class MaxMinLinks {
  public:
+  static constexpr bool knows_apart = true;
   MaxMinLinks(std::span<const Link> links, Connections& connections, Agenda& agenda);
 
   /// The flow's present message has left.
-  void stop(std::uint32_t flow);
+  void stop(std::uint32_t flow) {
+    Connection& connection = connections_[flow];
+    if (!connection.is_unlisted) return unlist(flow);
+    connection.is_unlisted = false;
+    ++connection.unlisted;
+  }
   /// Gives agenda.starting their links and every flow its rate, for the instant that ends here.
   void settle();
 
-  Ticks busy(std::size_t link) const { return links_[link].busy; }
+  Ticks busy(std::size_t link) const { return links_[link].busy + connections_.busy_unlisted(link); }
   std::int64_t rate_updates() const { return rate_updates_; }
 
  private:
@@ -53,7 +61,9 @@ class MaxMinLinks {
   };
 
   void join(std::uint32_t flow);
+  void unlist(std::uint32_t flow);
   void share(std::uint32_t flow, int change);
+  void list_late(std::uint32_t flow);
   void run_alone(std::uint32_t flow);
 
   void look_at_changes();
@@ -65,7 +75,7 @@ class MaxMinLinks {
   void leave_pool(std::uint32_t flow);
   void take_apart(std::uint32_t link);
   void set_pool_rate(std::uint32_t link);
-  double smallest_other(const Connection& flow, std::uint32_t link) const;
+  double smallest_other(std::uint32_t flow, std::uint32_t link) const;
 
   void solve();
   void solve_anew();

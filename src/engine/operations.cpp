@@ -20,27 +20,31 @@ Operations::Operations(const Schedule& schedule, Connections& connections, Excha
       unfinished_(schedule.size()) {
   for (std::uint32_t op = 0; op < waits_.size(); ++op)
     waits_[op] = static_cast<std::uint32_t>(schedule.after(OpId(op)).size());
-  on_left_ = followers(Until::left);
-  on_finished_ = followers(Until::finished);
+  list_followers();
 }
 
-Operations::Followers Operations::followers(Until until) const {
-  const auto counts = [&](const After& edge) {
-    const bool is_transfer = std::holds_alternative<Transfer>(schedule_.work(edge.op));
-    return (edge.until == Until::left && is_transfer) == (until == Until::left);
+void Operations::list_followers() {
+  const auto count = static_cast<std::uint32_t>(waits_.size());
+  std::vector<bool> is_transfer(count);
+  for (std::uint32_t op = 0; op < count; ++op)
+    is_transfer[op] = std::holds_alternative<Transfer>(schedule_.work(OpId(op)));
+  const auto of = [&](const After& edge) -> Followers& {
+    return edge.until == Until::left && is_transfer[edge.op.value()] ? on_left_ : on_finished_;
   };
-  Followers rows;
-  rows.begin.assign(waits_.size() + 1, 0);
-  for (std::uint32_t op = 0; op < waits_.size(); ++op)
-    for (const After& edge : schedule_.after(OpId(op)))
-      if (counts(edge)) ++rows.begin[edge.op.value()];
-  std::uint32_t end = 0;
-  for (std::uint32_t& begin : rows.begin) end = begin += end;
-  rows.ops.resize(end);
-  for (std::uint32_t op = static_cast<std::uint32_t>(waits_.size()); op-- > 0;)
-    for (const After& edge : schedule_.after(OpId(op)))
-      if (counts(edge)) rows.ops[--rows.begin[edge.op.value()]] = op;
-  return rows;
+  on_left_.begin.assign(count + std::size_t{1}, 0);
+  on_finished_.begin.assign(count + std::size_t{1}, 0);
+  for (std::uint32_t op = 0; op < count; ++op)
+    for (const After& edge : schedule_.after(OpId(op))) ++of(edge).begin[edge.op.value()];
+  for (Followers* rows : {&on_left_, &on_finished_}) {
+    std::uint32_t end = 0;
+    for (std::uint32_t& begin : rows->begin) end = begin += end;
+    rows->ops.resize(end);
+  }
+  for (std::uint32_t op = count; op-- > 0;)
+    for (const After& edge : schedule_.after(OpId(op))) {
+      Followers& rows = of(edge);
+      rows.ops[--rows.begin[edge.op.value()]] = op;
+    }
 }
 
 void Operations::begin() {

@@ -37,7 +37,7 @@ class Operations {
   };
   static constexpr std::uint32_t over = ~std::uint32_t{0};
 
-  Followers followers(Until until) const;
+  void list_followers();
   void release(const Followers& followers, std::uint32_t op);
   void start_transfer(std::uint32_t op, const Transfer& transfer);
 

@@ -9,6 +9,7 @@
 // and fair shares may be off, so that 1 GiB at a third of 10 GB/s does not gain a picosecond.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -31,15 +32,25 @@ constexpr Grains shifted(Grains value, int shift) {
   return (value + (Grains{1} << (-shift - 1))) >> -shift;
 }
 
+/// A double that is not negative nor infinite is mantissa * 2^exponent.
+struct Parts {
+  std::int64_t mantissa = 0;
+  int exponent = 0;
+};
+inline Parts parts(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const auto fraction = static_cast<std::int64_t>(bits & ((std::uint64_t{1} << 52) - 1));
+  const auto exponent = static_cast<int>(bits >> 52);
+  return exponent == 0 ? Parts{fraction, -1074} : Parts{fraction | std::int64_t{1} << 52, exponent - 1075};
+}
+
 }  // namespace progress
 
 /// Of a number of bytes that is not negative; to 2^-65 bytes, exactly from 2^16 bytes on. 1.5 * 2^62 and more are all
 /// the same.
 inline Grains grains(double bytes) {
-  int exponent = 0;
-  const double fraction = std::frexp(std::fmin(bytes, 0x1p62 + 0x1p61), &exponent);
-  const auto mantissa = static_cast<std::int64_t>(std::ldexp(fraction, 53));
-  return progress::shifted(Grains{mantissa} * progress::five_to_12, exponent - 53 + 12 + progress::fraction_bits);
+  const progress::Parts p = progress::parts(bytes < 0x1p62 + 0x1p61 ? bytes : 0x1p62 + 0x1p61);
+  return progress::shifted(Grains{p.mantissa} * progress::five_to_12, p.exponent + 12 + progress::fraction_bits);
 }
 
 /// What a message of that many bytes has to move before it has left; at least 1 if there are any.
@@ -52,10 +63,8 @@ inline Grains to_move(double bytes) {
 
 /// Of bytes per second, not negative. 2^100 and more, which no link has, are all the same.
 inline Grains grains_per_tick(double rate) {
-  int exponent = 0;
-  const double fraction = std::frexp(std::fmin(rate, 0x1p100), &exponent);
-  const auto mantissa = static_cast<std::int64_t>(std::ldexp(fraction, 53));
-  return progress::shifted(mantissa, exponent - 53 + progress::fraction_bits);
+  const progress::Parts p = progress::parts(rate < 0x1p100 ? rate : 0x1p100);
+  return progress::shifted(p.mantissa, p.exponent + progress::fraction_bits);
 }
 
 /// Until `left` grains have moved, rounded up; `never` if they do not within the clock.

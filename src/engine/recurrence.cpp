@@ -118,8 +118,8 @@ bool Evaluation::wire(const Lane& lane, int lane_index, int phase_index) {
       route_.clear();
       fabric_.route(pattern_.rank(lane, v), pattern_.rank(lane, w.hop.peer), lane.route_lane, route_);
       if (!exclusive_.claim(route_, {lane_index, v, phase_index, one_by_one ? 0 : j})) return false;
-      const engine::RouteTiming timing = engine::time_route(fabric_.links(), route_, pattern_.message(lane, w.hop));
-      w.alone = timing.alone;
+      const engine::RouteTiming timing = engine::time_route(fabric_.links(), route_);
+      w.alone = engine::time_message(timing.bandwidth, pattern_.message(lane, w.hop)).alone;
       w.latency = timing.latency;
       const double messages = static_cast<double>(pattern_.chunks) * (phase.flow == Flow::circulating ? hops : 1);
       longest_ += messages * (static_cast<double>(w.alone) + static_cast<double>(w.latency));

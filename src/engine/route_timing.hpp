@@ -13,11 +13,9 @@ namespace collcast::engine {
 struct RouteTiming {
   double bandwidth = std::numeric_limits<double>::infinity();  ///< smallest of the links
   Ticks latency = 0;                                           ///< sum of the links', rounded up once
-  Grains to_move = 0;                                          ///< until the last byte has left
-  Ticks alone = 0;                                             ///< how long that takes
 };
 
-inline RouteTiming time_route(std::span<const Link> links, std::span<const LinkId> route, Volume size) {
+inline RouteTiming time_route(std::span<const Link> links, std::span<const LinkId> route) {
   RouteTiming timing;
   Seconds latency{};
   for (const LinkId id : route) {
@@ -25,10 +23,19 @@ inline RouteTiming time_route(std::span<const Link> links, std::span<const LinkI
     timing.bandwidth = std::min(timing.bandwidth, links[id.value()].bandwidth.value());
   }
   timing.latency = ticks(latency);
-  if (route.empty()) return timing;
-  timing.to_move = to_move(size.value());
-  timing.alone = ticks_to_move(timing.to_move, grains_per_tick(timing.bandwidth));
   return timing;
+}
+
+struct MessageTiming {
+  Grains to_move = 0;  ///< until the last byte has left
+  Ticks alone = 0;     ///< how long that takes
+};
+
+/// At a rate, in bytes per second; infinite where there is no link.
+inline MessageTiming time_message(double bandwidth, Volume size) {
+  if (std::isinf(bandwidth)) return {};
+  const Grains all = to_move(size.value());
+  return {all, ticks_to_move(all, grains_per_tick(bandwidth))};
 }
 
 }  // namespace collcast::engine

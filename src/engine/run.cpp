@@ -125,10 +125,9 @@ Timeline Run<Links>::timeline() {
   Timeline timeline;
   timeline.ops = operations_.take_intervals();
   for (const Interval& op : timeline.ops) timeline.finish = std::max(timeline.finish, op.finish);
-  const std::span<const double> carried = connections_.carried();
-  timeline.links.resize(carried.size());
-  for (std::size_t i = 0; i < carried.size(); ++i)
-    timeline.links[i] = {Volume(carried[i]), Picoseconds(links_.busy(i))};
+  timeline.links.resize(fabric_.links().size());
+  for (std::size_t i = 0; i < timeline.links.size(); ++i)
+    timeline.links[i] = {Volume(connections_.carried(i)), Picoseconds(links_.busy(i))};
   timeline.counters = {events_, connections_.messages(), links_.rate_updates()};
   return timeline;
 }

@@ -12,14 +12,16 @@ namespace collcast::engine {
 /// Events from one question of the watch to the next.
 inline constexpr std::int64_t ask_every = 1 << 13;
 
-/// `Links` is how links are shared: MaxMinLinks, FifoLinks or UnsharedLinks.
+/// `Links` is how links are shared: MaxMinLinks, FifoLinks or UnsharedLinks. Where it knows connections that are apart,
+/// these run without it.
 template <class Links>
 class Run {
  public:
   Run(const Fabric& fabric, const Schedule& schedule, const EngineWatch& watch)
-      : schedule_(schedule),
+      : fabric_(fabric),
+        schedule_(schedule),
         watch_(watch),
-        connections_(fabric),
+        connections_(fabric, Links::knows_apart),
         exchanges_(schedule, connections_, agenda_),
         operations_(schedule, connections_, exchanges_, agenda_),
         links_(fabric.links(), connections_, agenda_) {}
@@ -37,6 +39,7 @@ class Run {
   Diagnostic ended() const;
   Timeline timeline();
 
+  const Fabric& fabric_;
   const Schedule& schedule_;
   const EngineWatch& watch_;
   Agenda agenda_;

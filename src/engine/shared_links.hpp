@@ -44,8 +44,8 @@ class SharedLinks {
   LinkState& operator[](std::size_t link) { return links_[link]; }
   const LinkState& operator[](std::size_t link) const { return links_[link]; }
   std::span<const OnLink> flows_on(const LinkState& link) const { return lists_.block(link.block, link.count); }
-  std::span<const Crossing> links_of(std::uint32_t flow) const { return connections_.crossings(connections_[flow]); }
-  int priority(std::uint32_t flow) const { return connections_[flow].priority; }
+  std::span<const Crossing> links_of(std::uint32_t flow) const { return connections_.crossings(flow); }
+  int priority(std::uint32_t flow) const { return connections_.flowing(flow).priority; }
 
   /// The flow is on the link of that crossing of its route from now on.
   LinkState& enter(std::uint32_t flow, std::uint32_t index, Ticks now) {

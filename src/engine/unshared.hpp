@@ -13,6 +13,7 @@ namespace collcast::engine {
 
 class UnsharedLinks {
  public:
+  static constexpr bool knows_apart = false;
   UnsharedLinks(std::span<const Link> links, Connections& connections, Agenda& agenda)
       : connections_(connections), agenda_(agenda), links_(links.size()) {}
 

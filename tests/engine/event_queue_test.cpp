@@ -50,3 +50,26 @@ TEST_CASE("events come back in order, whatever the order they were put in") {
   }
   CHECK(taken == pushed);
 }
+
+TEST_CASE("thousands of events close together, and some at the end of the clock") {
+  test::Dice dice(2);
+  EventQueue queue;
+  std::multimap<Ticks, int> expected;
+  Ticks now = 0;
+  const auto push = [&](Ticks time) {
+    queue.push(Event::at(time, EventKind::left, 0));
+    expected.emplace(time, 0);
+  };
+  for (int late = 0; late < 40; ++late) push(never - dice.roll(3));
+  for (int round = 0; round < 3000; ++round) {
+    // Bursts that fall among the earliest of those that wait, now and then at another scale.
+    for (int n = dice.roll(round % 100 == 0 ? 200 : 3); n > 0; --n)
+      push(now + dice.roll(round % 7 == 0 ? 1'000'000 : 40));
+    std::vector<Event> instant;
+    now = queue.take(instant);
+    REQUIRE(instant.size() == expected.count(now));
+    REQUIRE(expected.begin()->first == now);
+    expected.erase(now);
+    if (now >= never - 3) break;
+  }
+}

@@ -24,7 +24,7 @@ class ComingAndGoing {
       : dice_(dice),
         hosts_(hosts),
         fabric_(network(hosts, with_ties, dice)),
-        connections_(fabric_),
+        connections_(fabric_, true),
         links_(fabric_.links(), connections_),
         levels_(links_) {}
 
@@ -33,7 +33,7 @@ class ComingAndGoing {
     const int from = dice_.roll(hosts_), to = (from + 1 + dice_.roll(hosts_ - 1)) % hosts_;
     connections_.connect(flow, {Rank(static_cast<std::uint32_t>(from)), Rank(static_cast<std::uint32_t>(to))},
                          Volume(1e6), priority);
-    const Connection& connection = connections_[flow];
+    const Flowing& connection = connections_.flowing(flow);
     for (std::uint32_t i = connection.route; i < connection.route + connection.length; ++i) {
       links_.enter(flow, i, 0);
       changed_.push_back(connections_.crossing(i).link);
@@ -42,7 +42,7 @@ class ComingAndGoing {
   }
   void go() {
     const auto place = flows_.begin() + dice_.roll(static_cast<int>(flows_.size()));
-    for (const Crossing& crossing : connections_.crossings(connections_[*place])) {
+    for (const Crossing& crossing : connections_.crossings(*place)) {
       links_.leave(crossing, 0);
       changed_.push_back(crossing.link);
     }
