@@ -19,17 +19,29 @@ namespace collcast::engine {
 class LinkPool {
  public:
   void begin(Ticks now) {
-    flows_.clear();
+    heap_.clear();
+    ends_.clear();
+    free_.clear();
     moved_ = 0;
     rate_ = 0;
     since_ = now;
   }
-  bool empty() const { return flows_.empty(); }
-  std::size_t size() const { return flows_.size(); }
+  bool empty() const { return heap_.empty(); }
+  std::size_t size() const { return heap_.size(); }
 
   void add(std::uint32_t flow, Grains to_go, Ticks now) {
-    flows_.push_back({moved(now) + static_cast<Wrapped>(to_go), flow});
-    rise(flows_.size() - 1);
+    if (moved(now) >> 126 != 0) begin_anew(now);
+    const Moved ends = moved(now) + static_cast<Moved>(to_go);
+    auto slot = static_cast<std::uint32_t>(ends_.size());
+    if (free_.empty()) {
+      ends_.push_back(ends);
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+      ends_[slot] = ends;
+    }
+    heap_.push_back({key(ends), flow, slot});
+    rise(heap_.size() - 1);
   }
   void set_rate(Grains rate, Ticks now) {
     moved_ = moved(now);
@@ -38,55 +50,87 @@ class LinkPool {
   }
   Grains rate() const { return rate_; }
 
-  std::uint32_t first() const { return flows_.front().flow; }
+  std::uint32_t first() const { return heap_.front().flow; }
   /// What the first has to go.
-  Grains to_go(Ticks now) const { return left(flows_.front(), moved(now)); }
+  Grains to_go(Ticks now) const { return left(heap_.front(), moved(now)); }
   void drop_first() {
+    free_.push_back(heap_.front().slot);
+    const std::size_t last = heap_.size() - 1;
     std::size_t hole = 0;  // moved down to a leaf, then the last flow put there
-    for (std::size_t child = 1; child < flows_.size(); child = 4 * hole + 1) {
-      const std::size_t end = std::min(child + 4, flows_.size());
-      for (std::size_t other = child + 1; other < end; ++other)
-        child = is_before(flows_[other], flows_[child]) ? other : child;
-      flows_[hole] = flows_[child];
+    for (std::size_t child = 1; child + 3 <= last; child = 4 * hole + 1) {
+      const std::size_t left = child + (is_before(child + 1, child) ? 1U : 0U);
+      const std::size_t right = child + 2 + (is_before(child + 3, child + 2) ? 1U : 0U);
+      child = is_before(right, left) ? right : left;
+      heap_[hole] = heap_[child];
       hole = child;
     }
-    if (hole + 1 < flows_.size()) {
-      flows_[hole] = flows_.back();
+    if (std::size_t child = 4 * hole + 1; child <= last) {  // fewer than four
+      for (std::size_t other = child + 1; other <= last; ++other) child = is_before(other, child) ? other : child;
+      heap_[hole] = heap_[child];
+      hole = child;
+    }
+    if (hole != last) {
+      heap_[hole] = heap_[last];
       rise(hole);
     }
-    flows_.pop_back();
+    heap_.pop_back();
   }
 
   /// visit(flow, what it has to go) for all, in no particular order.
   template <class Visit>
   void for_each(Ticks now, Visit&& visit) const {
-    const Wrapped moved_now = moved(now);
-    for (const Entry& entry : flows_) visit(entry.flow, left(entry, moved_now));
+    const Moved moved_now = moved(now);
+    for (const Entry& entry : heap_) visit(entry.flow, left(entry, moved_now));
   }
 
  private:
-  /// Only differences count, so it may overflow.
-  __extension__ using Wrapped = unsigned __int128;
+  /// Never negative. A message is at most 1.5 * 2^126 grains, so whatever is added while less than 2^126 have been
+  /// moved fits.
+  __extension__ using Moved = unsigned __int128;
 
   struct Entry {
-    Wrapped ends = 0;  ///< value of `moved` at which the flow has left
+    std::uint64_t key = 0;  ///< the leading bits of when the flow has left, which nearly always tell
     std::uint32_t flow = 0;
+    std::uint32_t slot = 0;  ///< in ends_
   };
-  static bool is_before(const Entry& a, const Entry& b) { return static_cast<Grains>(a.ends - b.ends) < 0; }
 
-  void rise(std::size_t place) {
-    const Entry entry = flows_[place];
-    for (; place > 0 && is_before(entry, flows_[(place - 1) / 4]); place = (place - 1) / 4)
-      flows_[place] = flows_[(place - 1) / 4];
-    flows_[place] = entry;
+  /// To 2^-24 bytes, up to 2^40 bytes; all beyond have one key.
+  static std::uint64_t key(Moved ends) {
+    const Moved leading = ends >> 40;
+    return leading >> 64 == 0 ? static_cast<std::uint64_t>(leading) : ~std::uint64_t{0};
+  }
+  bool is_before(const Entry& a, const Entry& b) const {
+    return a.key != b.key ? a.key < b.key : ends_[a.slot] < ends_[b.slot];
+  }
+  bool is_before(std::size_t a, std::size_t b) const { return is_before(heap_[a], heap_[b]); }
+
+  /// Counts what is moved from now on.
+  void begin_anew(Ticks now) {
+    const Moved moved_now = moved(now);
+    for (Entry& entry : heap_) {
+      Moved& ends = ends_[entry.slot];
+      ends = ends > moved_now ? ends - moved_now : 0;
+      entry.key = key(ends);
+    }
+    moved_ = 0;
+    since_ = now;
   }
 
-  Wrapped moved(Ticks now) const { return moved_ + static_cast<Wrapped>(rate_ * (now - since_)); }
-  static Grains left(const Entry& entry, Wrapped moved) { return static_cast<Grains>(entry.ends - moved); }
+  void rise(std::size_t place) {
+    const Entry entry = heap_[place];
+    for (; place > 0 && is_before(entry, heap_[(place - 1) / 4]); place = (place - 1) / 4)
+      heap_[place] = heap_[(place - 1) / 4];
+    heap_[place] = entry;
+  }
 
-  std::vector<Entry> flows_;  ///< heap, four children a place
-  Wrapped moved_ = 0;         ///< as of since_
-  Grains rate_ = 0;           ///< of each flow
+  Moved moved(Ticks now) const { return moved_ + static_cast<Moved>(rate_ * (now - since_)); }
+  Grains left(const Entry& entry, Moved moved) const { return static_cast<Grains>(ends_[entry.slot] - moved); }
+
+  std::vector<Entry> heap_;          ///< four children a place
+  std::vector<Moved> ends_;          ///< value of `moved` at which a flow has left
+  std::vector<std::uint32_t> free_;  ///< slots
+  Moved moved_ = 0;                  ///< as of since_
+  Grains rate_ = 0;                  ///< of each flow
   Ticks since_ = 0;
 };
 

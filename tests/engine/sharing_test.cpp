@@ -246,3 +246,17 @@ TEST_CASE("unshared links hold any number of transfers at full rate") {
   for (int i = 0; i < 5; ++i) s.add(transfer(0, 2, 1e6));
   CHECK(ps(run(fabric, s, Sharing::none).finish) == us(100));
 }
+
+TEST_CASE("flows of 2^62 bytes, one after the other on a shared link, move more than 128 bits of grains") {
+  // Two flows share 1e16 bytes/s: each 2^62 bytes take 2^62 / 5e15 s = 922.337203685478 s, six rounds of them.
+  const Fabric fabric = dumbbell(2, gb_per_s(1e8), gb_per_s(1e7));
+  Schedule s;
+  for (std::uint32_t sender = 0; sender < 2; ++sender) {
+    OpId before = s.add(Delay{Seconds(0)});
+    for (int round = 0; round < 6; ++round)
+      before = s.add(transfer(sender, sender + 2, 0x1p62 * (sender == 0 ? 1 : 0.999)), std::vector<After>{{before}});
+  }
+  const Timeline timeline = run(fabric, s);
+  // All bytes cross the trunk, which is never idle but at the end, when the slower sender has the link alone.
+  CHECK(static_cast<double>(ps(timeline.finish)) * 1e-12 == Approx(6 * 1.999 * 0x1p62 / 1e16).epsilon(1e-9));
+}
