@@ -1,5 +1,7 @@
 #include "engine/connections.hpp"
 
+#include <algorithm>
+
 #include "engine/route_timing.hpp"
 
 namespace collcast::engine {
@@ -7,7 +9,7 @@ namespace collcast::engine {
 std::uint32_t Connections::acquire() {
   if (free_.empty()) {
     connections_.emplace_back();
-    flowing_.emplace_back();
+    routes_.emplace_back();
     names_.emplace_back();
     return static_cast<std::uint32_t>(connections_.size() - 1);
   }
@@ -21,43 +23,51 @@ void Connections::release(std::uint32_t id) {
   free_.push_back(id);
 }
 
+void Connections::expect(std::size_t more) {
+  if (more <= free_.size()) return;
+  const std::size_t needed = connections_.size() + more - free_.size();
+  if (needed <= connections_.capacity()) return;
+  const std::size_t room = std::max(needed, connections_.empty() ? needed : 2 * connections_.capacity());
+  connections_.reserve(room);
+  routes_.reserve(room);
+  names_.reserve(room);
+}
+
 void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume size, int priority) {
   close(id);
   const ConnectionName& before = names_[id];
-  if (!flowing_[id].has_route || before.from != name.from || before.to != name.to || before.lane != name.lane)
+  if (!routes_[id].is_known || before.from != name.from || before.to != name.to || before.lane != name.lane)
     set_route(id, name);
   names_[id] = name;
 
   Connection& connection = connections_[id];
-  Flowing& flowing = flowing_[id];
-  flowing.priority = priority;
-  if (flowing.size != size.value()) {
-    flowing.size = size.value();
-    const MessageTiming timing = time_message(flowing.bandwidth, size);
-    flowing.to_move = timing.to_move;
-    connection.alone = timing.alone;
+  ConnectionRoute& route = routes_[id];
+  route.priority = priority;
+  if (route.size != size.value()) {
+    route.size = size.value();
+    connection.alone = time_message(route.bandwidth, size).alone;
   }
-  connection.immediate = !(flowing.size > 0) || flowing.length == 0;
+  connection.immediate = !(route.size > 0) || route.length == 0;
   open(id);
 }
 
 void Connections::set_route(std::uint32_t id, const ConnectionName& name) {
-  Flowing& flowing = flowing_[id];
-  crossings_.release(flowing.route, flowing.length);
+  ConnectionRoute& route = routes_[id];
+  crossings_.release(route.first, route.length);
   route_.clear();
   fabric_.route(name.from, name.to, name.lane, route_);
-  flowing.length = static_cast<std::uint32_t>(route_.size());
-  flowing.route = crossings_.allocate(route_.size());
-  for (std::uint32_t i = 0; i < flowing.length; ++i) crossings_[flowing.route + i] = {route_[i].value(), 0};
+  route.length = static_cast<std::uint32_t>(route_.size());
+  route.first = crossings_.allocate(route_.size());
+  for (std::uint32_t i = 0; i < route.length; ++i) crossings_[route.first + i] = {route_[i].value(), 0};
   const RouteTiming timing = time_route(fabric_.links(), route_);
-  flowing.bandwidth = timing.bandwidth;
+  route.bandwidth = timing.bandwidth;
   connections_[id].latency = timing.latency;
-  flowing.size = -1;
-  flowing.has_route = true;
+  route.size = -1;
+  route.is_known = true;
 }
 
 void Connections::open(std::uint32_t id) {
-  flowing_[id].is_open = true;
+  routes_[id].is_open = true;
   bool apart = knows_apart_;
   for (const Crossing& crossing : crossings(id)) {
     LinkState& link = links_[crossing.link];
@@ -73,11 +83,11 @@ void Connections::open(std::uint32_t id) {
 }
 
 void Connections::close(std::uint32_t id) {
-  Flowing& flowing = flowing_[id];
-  if (!flowing.is_open) return;
-  flowing.is_open = false;
+  ConnectionRoute& route = routes_[id];
+  if (!route.is_open) return;
+  route.is_open = false;
   Connection& connection = connections_[id];
-  const double bytes = flowing.size * static_cast<double>(connection.messages);
+  const double bytes = route.size * static_cast<double>(connection.messages);
   const Ticks unlisted = connection.unlisted * connection.alone;
   for (const Crossing& crossing : crossings(id)) {
     LinkState& link = links_[crossing.link];

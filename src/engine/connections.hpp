@@ -36,18 +36,14 @@ struct Connection {
   bool is_unlisted = false;    ///< a message is under way that is on no list
 };
 
-/// What a message that shares links needs besides, and what is read when a connection is opened or closed.
-struct Flowing {
-  Grains remaining = 0;  ///< as of `since`
-  Grains to_move = 0;    ///< of one message
-  double rate = 0;       ///< bytes per second from `since` on; 0: not flowing
-  Ticks since = 0;
+/// What is read when a connection is opened or closed.
+struct ConnectionRoute {
   double size = -1;          ///< bytes of one message
   double bandwidth = 0;      ///< smallest of its links
-  std::uint32_t route = 0;   ///< first crossing
+  std::uint32_t first = 0;   ///< crossing
   std::uint32_t length = 0;  ///< number of crossings
   std::int32_t priority = 0;
-  bool has_route = false;
+  bool is_known = false;
   bool is_open = false;
 };
 
@@ -65,6 +61,8 @@ class Connections {
   Connections(const Fabric& fabric, bool knows_apart)
       : fabric_(fabric), knows_apart_(knows_apart), links_(fabric.links().size()) {}
 
+  /// Room for so many more: nothing but memory that is not taken twice.
+  void expect(std::size_t more);
   std::uint32_t acquire();
   void release(std::uint32_t id);
   /// Gives the connection a route and a message size; what it was before is closed.
@@ -72,11 +70,10 @@ class Connections {
 
   Connection& operator[](std::uint32_t id) { return connections_[id]; }
   const Connection& operator[](std::uint32_t id) const { return connections_[id]; }
-  Flowing& flowing(std::uint32_t id) { return flowing_[id]; }
-  const Flowing& flowing(std::uint32_t id) const { return flowing_[id]; }
+  const ConnectionRoute& route(std::uint32_t id) const { return routes_[id]; }
   const ConnectionName& name(std::uint32_t id) const { return names_[id]; }
   std::size_t size() const { return connections_.size(); }
-  std::span<Crossing> crossings(std::uint32_t id) { return crossings_.block(flowing_[id].route, flowing_[id].length); }
+  std::span<Crossing> crossings(std::uint32_t id) { return crossings_.block(routes_[id].first, routes_[id].length); }
   Crossing& crossing(std::uint32_t index) { return crossings_[index]; }
 
   /// Connections that are apart no longer, since others have got a link of theirs; in the order in which that happened.
@@ -105,7 +102,7 @@ class Connections {
   const Fabric& fabric_;
   bool knows_apart_;
   std::vector<Connection> connections_;
-  std::vector<Flowing> flowing_;
+  std::vector<ConnectionRoute> routes_;
   std::vector<ConnectionName> names_;
   std::vector<std::uint32_t> free_;
   BlockPool<Crossing> crossings_;

@@ -22,6 +22,7 @@ void Exchanges::begin(std::uint32_t exchange) {
   const auto size = static_cast<std::uint32_t>(pattern.size());
   const auto lanes = static_cast<std::uint32_t>(pattern.lanes.size());
   Running& running = running_[exchange];
+  connections_.expect(std::size_t{size} * lanes);
   running.lanes = lanes_.allocate(lanes);
   running.participants = words_.allocate(size);
   running.unfinished = size;

@@ -7,7 +7,7 @@ namespace collcast::engine {
 
 bool FifoLinks::before(std::uint32_t a, std::uint32_t b) const {
   const auto turn = [this](std::uint32_t id) {
-    const Flowing& flow = connections_.flowing(id);
+    const ConnectionRoute& flow = connections_.route(id);
     const ConnectionName& name = connections_.name(id);
     return std::tuple(flow.priority, requests_[id].asked, name.from, name.to, name.lane, flow.size, name.op,
                       name.lane_index, name.hop);

@@ -9,8 +9,10 @@ namespace {
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 }
 
-Levels::Levels(const SharedLinks& links) : links_(links), states_(links.size()), reached_(links.size()) {
-  for (std::uint32_t l = 0; l < links.size(); ++l) set(l, links[l].capacity);
+void Levels::begin() {
+  states_.resize(links_.size());
+  reached_.resize(links_.size());
+  for (std::uint32_t l = 0; l < links_.size(); ++l) set(l, links_[l].capacity);
 }
 
 bool Levels::settle(std::span<const std::uint32_t> changed, std::size_t visits) {

@@ -29,7 +29,9 @@ namespace collcast::engine {
 
 class Levels {
  public:
-  explicit Levels(const SharedLinks& links);
+  explicit Levels(const SharedLinks& links) : links_(links) {}
+  /// After the links have begun, once.
+  void begin();
 
   /// Settles all levels after flows have come to `changed` links or left them, and lists in touched() the flows whose
   /// rate may have changed. False if flows of several priorities meet, or if more than `visits` flows had to be looked

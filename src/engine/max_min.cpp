@@ -6,10 +6,9 @@
 
 namespace collcast::engine {
 
-MaxMinLinks::MaxMinLinks(std::span<const Link> links, Connections& connections, Agenda& agenda)
-    : connections_(connections), agenda_(agenda), links_(links, connections), levels_(links_), reached_(links.size()) {}
-
 void MaxMinLinks::settle() {
+  if (connections_.joined().empty() && agenda_.starting.empty() && changed_.empty()) return;
+  if (links_.size() == 0) begin();
   if (flows_.size() < connections_.size()) flows_.resize(connections_.size());
   for (const std::uint32_t flow : connections_.joined())
     if (connections_[flow].is_unlisted) list_late(flow);
@@ -27,13 +26,20 @@ void MaxMinLinks::settle() {
   if (!changed_.empty()) look_at_changes();
 }
 
+void MaxMinLinks::begin() {
+  links_.begin(given_);
+  levels_.begin();
+  reached_.resize(given_.size());
+}
+
 void MaxMinLinks::join(std::uint32_t id) {
-  Flowing& flow = connections_.flowing(id);
-  flow.remaining = flow.to_move;
+  const ConnectionRoute& route = connections_.route(id);
+  FlowState& flow = flows_[id];
+  flow.remaining = to_move(route.size);
   flow.rate = 0;
   flow.since = connections_[id].started = agenda_.now;
   int shared = 0;
-  for (std::uint32_t i = flow.route; i < flow.route + flow.length; ++i) {
+  for (std::uint32_t i = route.first; i < route.first + route.length; ++i) {
     const LinkState& link = links_.enter(id, i, agenda_.now);
     if (link.count < 2) continue;
     if (link.count == 2) share(links_.flows_on(link).front().flow, 1);
@@ -47,11 +53,12 @@ void MaxMinLinks::join(std::uint32_t id) {
 void MaxMinLinks::list_late(std::uint32_t id) {
   Connection& connection = connections_[id];
   connection.is_unlisted = false;
-  Flowing& flow = connections_.flowing(id);
-  flow.remaining = flow.to_move;
-  flow.rate = flow.bandwidth;
+  const ConnectionRoute& route = connections_.route(id);
+  FlowState& flow = flows_[id];
+  flow.remaining = to_move(route.size);
+  flow.rate = route.bandwidth;
   flow.since = connection.started;
-  for (std::uint32_t i = flow.route; i < flow.route + flow.length; ++i) links_.enter(id, i, connection.started);
+  for (std::uint32_t i = route.first; i < route.first + route.length; ++i) links_.enter(id, i, connection.started);
 }
 
 /// The flow shares so many more of its links, or fewer.
@@ -140,10 +147,10 @@ bool MaxMinLinks::pool_up(std::uint32_t id) {
 }
 
 void MaxMinLinks::enter(std::uint32_t pool, std::uint32_t id) {
-  const Flowing& flow = connections_.flowing(id);
+  FlowState& flow = flows_[id];
   const Ticks now = agenda_.now;
   pools_[pool].flows.add(id, flow.remaining - grains_per_tick(flow.rate) * (now - flow.since), now);
-  flows_[id].pool = pool;
+  flow.pool = pool;
   ++connections_[id].version;
 }
 
@@ -153,11 +160,11 @@ void MaxMinLinks::take_apart(std::uint32_t id) {
   if (pool.expected != none) ++connections_[pool.expected].version;
   pool.expected = none;
   pool.flows.for_each(agenda_.now, [this](std::uint32_t member, Grains to_go) {
-    Flowing& flow = connections_.flowing(member);
+    FlowState& flow = flows_[member];
     flow.remaining = to_go;
     flow.since = agenda_.now;
     flow.rate = 0;
-    flows_[member].pool = none;
+    flow.pool = none;
     fresh_.push_back(member);
   });
   free_pools_.push_back(link.pool);
@@ -186,7 +193,7 @@ double MaxMinLinks::smallest_other(std::uint32_t flow, std::uint32_t link) const
 }
 
 void MaxMinLinks::run_alone(std::uint32_t id) {
-  connections_.flowing(id).rate = connections_.flowing(id).bandwidth;
+  flows_[id].rate = connections_.route(id).bandwidth;
   const Connection& flow = connections_[id];
   agenda_.queue.push(Event::at(later(agenda_.now, flow.alone), EventKind::left, id, flow.version));
 }
@@ -257,7 +264,7 @@ void MaxMinLinks::reach(std::uint32_t id) {
 }
 
 void MaxMinLinks::set_rate(std::uint32_t id, double rate) {
-  Flowing& flow = connections_.flowing(id);
+  FlowState& flow = flows_[id];
   if (rate == flow.rate) return;
   const Ticks now = agenda_.now;
   flow.remaining -= grains_per_tick(flow.rate) * (now - flow.since);

@@ -30,7 +30,8 @@ namespace collcast::engine {
 class MaxMinLinks {
  public:
   static constexpr bool knows_apart = true;
-  MaxMinLinks(std::span<const Link> links, Connections& connections, Agenda& agenda);
+  MaxMinLinks(std::span<const Link> links, Connections& connections, Agenda& agenda)
+      : connections_(connections), agenda_(agenda), given_(links), links_(connections), levels_(links_) {}
 
   /// The flow's present message has left.
   void stop(std::uint32_t flow) {
@@ -42,7 +43,9 @@ class MaxMinLinks {
   /// Gives agenda.starting their links and every flow its rate, for the instant that ends here.
   void settle();
 
-  Ticks busy(std::size_t link) const { return links_[link].busy + connections_.busy_unlisted(link); }
+  Ticks busy(std::size_t link) const {
+    return (links_.size() > 0 ? links_[link].busy : 0) + connections_.busy_unlisted(link);
+  }
   std::int64_t rate_updates() const { return rate_updates_; }
 
  private:
@@ -50,6 +53,9 @@ class MaxMinLinks {
   using LinkState = SharedLinks::LinkState;
 
   struct FlowState {
+    Grains remaining = 0;  ///< as of `since`
+    double rate = 0;       ///< bytes per second from `since` on; 0: not flowing
+    Ticks since = 0;
     std::uint64_t solved = 0;  ///< full solution it was last part of
     std::uint32_t shared = 0;  ///< links of its route that it shares
     std::uint32_t pool = none;
@@ -60,6 +66,7 @@ class MaxMinLinks {
     std::uint32_t expected = none;  ///< the flow whose event is in the queue
   };
 
+  void begin();
   void join(std::uint32_t flow);
   void unlist(std::uint32_t flow);
   void share(std::uint32_t flow, int change);
@@ -86,7 +93,8 @@ class MaxMinLinks {
 
   Connections& connections_;
   Agenda& agenda_;
-  SharedLinks links_;
+  std::span<const Link> given_;
+  SharedLinks links_;  ///< begun when first a flow is listed
   Levels levels_;
   std::vector<std::uint32_t> changed_;   ///< links on which flows met or parted in this instant
   std::vector<std::uint32_t> unsolved_;  ///< of those, the ones whose flows are no pool

@@ -36,7 +36,10 @@ class SharedLinks {
     bool is_solved() const { return count > 1 && pool == none; }
   };
 
-  SharedLinks(std::span<const Link> links, Connections& connections) : connections_(connections), links_(links.size()) {
+  explicit SharedLinks(Connections& connections) : connections_(connections) {}
+  /// Before anything else, once.
+  void begin(std::span<const Link> links) {
+    links_.resize(links.size());
     for (std::size_t i = 0; i < links.size(); ++i) links_[i].capacity = links[i].bandwidth.value();
   }
 
@@ -45,7 +48,7 @@ class SharedLinks {
   const LinkState& operator[](std::size_t link) const { return links_[link]; }
   std::span<const OnLink> flows_on(const LinkState& link) const { return lists_.block(link.block, link.count); }
   std::span<const Crossing> links_of(std::uint32_t flow) const { return connections_.crossings(flow); }
-  int priority(std::uint32_t flow) const { return connections_.flowing(flow).priority; }
+  int priority(std::uint32_t flow) const { return connections_.route(flow).priority; }
 
   /// The flow is on the link of that crossing of its route from now on.
   LinkState& enter(std::uint32_t flow, std::uint32_t index, Ticks now) {

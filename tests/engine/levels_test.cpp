@@ -25,16 +25,19 @@ class ComingAndGoing {
         hosts_(hosts),
         fabric_(network(hosts, with_ties, dice)),
         connections_(fabric_, true),
-        links_(fabric_.links(), connections_),
-        levels_(links_) {}
+        links_(connections_),
+        levels_(links_) {
+    links_.begin(fabric_.links());
+    levels_.begin();
+  }
 
   void come(int priority = 0) {
     const std::uint32_t flow = connections_.acquire();
     const int from = dice_.roll(hosts_), to = (from + 1 + dice_.roll(hosts_ - 1)) % hosts_;
     connections_.connect(flow, {Rank(static_cast<std::uint32_t>(from)), Rank(static_cast<std::uint32_t>(to))},
                          Volume(1e6), priority);
-    const Flowing& connection = connections_.flowing(flow);
-    for (std::uint32_t i = connection.route; i < connection.route + connection.length; ++i) {
+    const ConnectionRoute& route = connections_.route(flow);
+    for (std::uint32_t i = route.first; i < route.first + route.length; ++i) {
       links_.enter(flow, i, 0);
       changed_.push_back(connections_.crossing(i).link);
     }
