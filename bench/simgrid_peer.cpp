@@ -72,8 +72,18 @@ void post(const Hosts& hosts, const PeerRing& ring) {
   }
 }
 
+double resident_bytes() {
+  long all = 0, resident = 0;
+  if (std::FILE* statm = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(statm, "%ld %ld", &all, &resident) != 2) resident = 0;
+    std::fclose(statm);
+  }
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
 PeerRun run_here(const PeerMachine& machine, std::size_t finishes,
                  const std::function<void(const Hosts&, PeerRun&)>& post) {
+  const double bytes_before = resident_bytes();
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::string> words{"peer",
                                  "--cfg=network/model:CM02",
@@ -100,6 +110,7 @@ PeerRun run_here(const PeerMachine& machine, std::size_t finishes,
   engine.run();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   run.wall_s = wall.count();
+  run.bytes = resident_bytes() - bytes_before;
   run.simulated_s = sg::Engine::get_clock();
   return run;
 }
@@ -135,6 +146,7 @@ std::optional<PeerRun> run_apart(const PeerMachine& machine, std::size_t finishe
     close(channel[0]);
     const PeerRun run = run_here(machine, finishes, post);
     const bool written = write_all(channel[1], &run.wall_s, sizeof run.wall_s) &&
+                         write_all(channel[1], &run.bytes, sizeof run.bytes) &&
                          write_all(channel[1], &run.simulated_s, sizeof run.simulated_s) &&
                          write_all(channel[1], run.finish_s.data(), finishes * sizeof(double));
     _exit(written ? 0 : 1);
@@ -143,6 +155,7 @@ std::optional<PeerRun> run_apart(const PeerMachine& machine, std::size_t finishe
   PeerRun run;
   run.finish_s.resize(finishes);
   const bool complete = read_all(channel[0], &run.wall_s, sizeof run.wall_s) &&
+                        read_all(channel[0], &run.bytes, sizeof run.bytes) &&
                         read_all(channel[0], &run.simulated_s, sizeof run.simulated_s) &&
                         read_all(channel[0], run.finish_s.data(), finishes * sizeof(double));
   close(channel[0]);

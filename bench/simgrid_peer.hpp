@@ -44,6 +44,7 @@ struct PeerRing {
 
 struct PeerRun {
   double wall_s = 0;             ///< platform, actors and run
+  double bytes = 0;              ///< resident memory that these took
   double simulated_s = 0;        ///< the time that SimGrid says the whole takes
   std::vector<double> finish_s;  ///< senders: of every message, sender by sender
 };
