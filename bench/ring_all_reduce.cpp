@@ -5,8 +5,8 @@
 // round. Both simulate the cut schedule once, untimed, and must agree, so that a fast wrong answer does not count.
 // `ring` has equal links, so that all messages of a round end together; in `unequal_ring` every link is slower by a
 // factor drawn from [1, 2], so that hardly two do.
-// `hold` is the measure of both: the earliest of as many pending events as there are ranks is taken from a binary heap and
-// put back later by an exponential increment.
+// `hold` is the measure of both: the earliest of as many pending events as there are ranks is taken from a binary heap
+// and put back later by an exponential increment.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

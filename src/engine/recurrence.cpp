@@ -7,34 +7,32 @@
 //   forwarding   left(v, j, i) = max(left(v, j-1, i), left(v, j, i-1), arrived(v, s, i) for s < after)
 //                                + alone(v, j): chunk by chunk, hops in round order
 //   sequential   a running sum per position;    concurrent  a sum per hop
-// A position enters the next phase at the largest of its last sends' and receives' times. Integer
-// picoseconds, the same roundings as the engine, hence the same result.
+// Where what happens repeats it is not worked out again. Circulating: if the last c rows are those of c rows before,
+// all later by the same, so are the next ones. Forwarding: a hop whose winning terms grow by as much per chunk as the
+// hop itself, and whose other terms grow by no more, goes on like that. A position enters the next phase at the largest
+// of its last sends' and receives' times. Integer picoseconds, the same roundings as the engine, hence the same result.
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "collcast/base/check.hpp"
 #include "collcast/engine/engine.hpp"
+#include "engine/circle.hpp"
 #include "engine/exclusive_links.hpp"
+#include "engine/forwarding.hpp"
 #include "engine/route_timing.hpp"
 
 namespace collcast {
 
 namespace {
 
+using engine::Circle;
+using engine::Forwarding;
 using engine::Ticks;
+using engine::Wire;
 
 /// Messages from one question of the watch to the next.
 constexpr std::int64_t ask_every = 1 << 20;
-
-/// One hop with its times; `left` and `chunk` advance as the phase is evaluated.
-struct Wire {
-  Position from = 0;
-  int index = 0;
-  Hop hop;
-  Ticks alone = 0, latency = 0;
-  Ticks left = 0;
-};
 
 class Evaluation {
  public:
@@ -42,7 +40,7 @@ class Evaluation {
       : fabric_(fabric), pattern_(pattern), watch_(watch), exclusive_(fabric.links().size()) {}
 
   /// Nothing if a link may be shared, if the clock might not reach, or if the watch ends it.
-  std::optional<SimTime> finish();
+  std::optional<Recurrence> finish();
   bool is_possible();
 
  private:
@@ -58,7 +56,7 @@ class Evaluation {
   const Fabric& fabric_;
   const Pattern& pattern_;
   const EngineWatch& watch_;
-  std::int64_t messages_ = 0, asked_at_ = -ask_every;
+  std::int64_t messages_ = 0, skipped_ = 0, asked_at_ = -ask_every;
   bool ended_ = false;
   engine::ExclusiveLinks exclusive_;
   std::vector<LinkId> route_;
@@ -68,7 +66,7 @@ class Evaluation {
   double longest_ = 0;               ///< all messages one after the other: no time is larger
 };
 
-std::optional<SimTime> Evaluation::finish() {
+std::optional<Recurrence> Evaluation::finish() {
   Ticks finish = 0;
   for (int l = 0; l < static_cast<int>(pattern_.lanes.size()); ++l) {
     const Lane& lane = pattern_.lanes[static_cast<std::size_t>(l)];
@@ -85,7 +83,7 @@ std::optional<SimTime> Evaluation::finish() {
     }
     for (const Ticks t : entry_) finish = std::max(finish, t);
   }
-  return SimTime(Picoseconds(finish));
+  return Recurrence{SimTime(Picoseconds(finish)), messages_ + skipped_, messages_};
 }
 
 bool Evaluation::goes_on(std::int64_t messages, Ticks time) {
@@ -129,59 +127,6 @@ bool Evaluation::wire(const Lane& lane, int lane_index, int phase_index) {
   return longest_ < 0.5 * static_cast<double>(engine::never);
 }
 
-/// One ring: its hops in the order in which each passes on what the one before sends, and the flat rows that its times
-/// are worked out in.
-class Circle {
- public:
-  Circle(std::vector<Wire*> wires, std::size_t chunks, std::size_t messages)
-      : wires_(std::move(wires)), chunks_(chunks), messages_(messages), left_((chunks + 1) * wires_.size()) {
-    for (const Wire* w : wires_) {
-      alone_.push_back(w->alone);
-      latency_.push_back(w->latency);
-    }
-  }
-
-  /// `goes_on` is told how many messages there were, and where the first wire has come to; false ends it.
-  void run(std::span<const Ticks> entry, const std::function<bool(std::int64_t, Ticks)>& goes_on) {
-    for (std::size_t i = 0; i < wires_.size(); ++i)
-      row(0)[i] = entry[static_cast<std::size_t>(wires_[i]->from)] + alone_[i];
-    const auto ring = static_cast<std::int64_t>(wires_.size());
-    const std::int64_t rows = std::max<std::int64_t>(1, ask_every / ring);
-    for (std::size_t n = 1; n < messages_;) {
-      const std::size_t end = std::min(messages_, n + static_cast<std::size_t>(rows));
-      for (; n < end; ++n)
-        if (n < chunks_)
-          send_own(n);
-        else
-          pass_on(n);
-      if (!goes_on(rows * ring, row(n - 1)[0])) return;
-    }
-    for (std::size_t i = 0; i < wires_.size(); ++i) wires_[i]->left = row(messages_ - 1)[i];
-  }
-
- private:
-  Ticks* row(std::size_t n) { return left_.data() + n % (chunks_ + 1) * wires_.size(); }
-
-  void send_own(std::size_t n) {
-    for (std::size_t i = 0; i < wires_.size(); ++i) row(n)[i] = row(n - 1)[i] + alone_[i];
-  }
-  /// The hot loop: flat arrays, so that it runs at the rate of the memory that they lie in.
-  void pass_on(std::size_t n) {
-    Ticks* const now = row(n);
-    const Ticks* const before = row(n - 1);
-    const Ticks* const round_before = row(n - chunks_);
-    const std::size_t last = wires_.size() - 1;
-    now[0] = std::max(before[0], round_before[last] + latency_[last]) + alone_[0];
-    for (std::size_t i = 1; i <= last; ++i)
-      now[i] = std::max(before[i], round_before[i - 1] + latency_[i - 1]) + alone_[i];
-  }
-
-  std::vector<Wire*> wires_;
-  std::size_t chunks_, messages_;
-  std::vector<Ticks> alone_, latency_;
-  std::vector<Ticks> left_;  ///< chunks + 1 rows: of the last messages
-};
-
 void Evaluation::circulate(const Phase& phase) {
   const auto chunks = static_cast<std::size_t>(pattern_.chunks);
   std::vector<Wire*> of(positions(), nullptr);  // by sender
@@ -197,7 +142,13 @@ void Evaluation::circulate(const Phase& phase) {
       ring.push_back(w);
     }
     check(ring.back()->hop.peer == first.from, "a circulating hop passes on what its position receives");
-    Circle(std::move(ring), chunks, messages).run(entry_, [this](std::int64_t n, Ticks t) { return goes_on(n, t); });
+    const auto ring_size = static_cast<std::int64_t>(ring.size());
+    const std::int64_t skipped =
+        Circle(std::move(ring), chunks, messages).run(entry_, ask_every, [this](std::int64_t n, Ticks t) {
+          return goes_on(n, t);
+        });
+    messages_ += ring_size - skipped;  // of the first row nobody was told
+    skipped_ += skipped;
     if (ended_) return;
   }
   for (const Wire& w : wires_) {
@@ -213,28 +164,31 @@ void Evaluation::forward(const Phase& phase) {
   for (Position v = 0; v < pattern_.size(); ++v)
     slots_[static_cast<std::size_t>(v) + 1] =
         slots_[static_cast<std::size_t>(v)] + static_cast<std::size_t>(phase.shape->receives(phase, v));
-  std::vector<Ticks> arrived(slots_.back());
-  std::vector<Ticks> turn(positions());  // when the position's hop before has sent the chunk
   std::stable_sort(wires_.begin(), wires_.end(),
                    [](const Wire& a, const Wire& b) { return a.hop.round < b.hop.round; });
-
+  Forwarding forwarding(wires_, slots_, entry_);
+  int next_look = 2;
   for (int i = 0; i < pattern_.chunks; ++i) {
     if (!goes_on(static_cast<std::int64_t>(wires_.size()), wires_.empty() ? 0 : wires_.front().left)) return;
-    turn = entry_;
-    for (Wire& w : wires_) {
-      const auto from = static_cast<std::size_t>(w.from), to = static_cast<std::size_t>(w.hop.peer);
-      Ticks start = std::max(turn[from], w.left);
-      for (int s = 0; s < w.hop.after; ++s)
-        start = std::max(start, arrived[slots_[from] + static_cast<std::size_t>(s)]);
-      w.left = turn[from] = start + w.alone;
-      arrived[slots_[to] + static_cast<std::size_t>(w.hop.slot)] = w.left + w.latency;
-      exit_[from] = std::max(exit_[from], w.left);
-      exit_[to] = std::max(exit_[to], w.left + w.latency);
-    }
+    forwarding.step();
+    if (i < next_look) continue;
+    next_look = i + std::max(1, i / 8);
+    if (!forwarding.is_steady()) continue;
+    const int rest = pattern_.chunks - 1 - i;
+    forwarding.go_on(rest);
+    skipped_ += static_cast<std::int64_t>(wires_.size()) * rest;
+    break;
+  }
+  for (const Wire& w : wires_) {
+    const auto from = static_cast<std::size_t>(w.from), to = static_cast<std::size_t>(w.hop.peer);
+    exit_[from] = std::max(exit_[from], w.left);
+    exit_[to] = std::max(exit_[to], w.left + w.latency);
   }
 }
 
 void Evaluation::send_freely(const Phase& phase) {
+  messages_ += static_cast<std::int64_t>(wires_.size());
+  skipped_ += static_cast<std::int64_t>(wires_.size()) * (pattern_.chunks - 1);
   std::vector<Ticks> turn = entry_;
   for (const Wire& w : wires_) {
     const auto from = static_cast<std::size_t>(w.from), to = static_cast<std::size_t>(w.hop.peer);
@@ -247,7 +201,7 @@ void Evaluation::send_freely(const Phase& phase) {
 
 }  // namespace
 
-std::optional<SimTime> recurrence(const Fabric& fabric, const Pattern& pattern, const EngineWatch& watch) {
+std::optional<Recurrence> recurrence(const Fabric& fabric, const Pattern& pattern, const EngineWatch& watch) {
   return Evaluation(fabric, pattern, watch).finish();
 }
 

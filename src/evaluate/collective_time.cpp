@@ -59,7 +59,7 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
 }
 
 Result<Seconds> simulated_time(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
-  if (const auto finish = recurrence(fabric, pattern, engine.watch)) return to_seconds(*finish);
+  if (const auto rows = recurrence(fabric, pattern, engine.watch)) return to_seconds(rows->finish);
   const Result<Timeline> timeline = simulate(fabric, pattern, engine);
   if (!timeline) return timeline.errors();
   return to_seconds(timeline->finish);

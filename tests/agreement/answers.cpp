@@ -28,7 +28,7 @@ Answers answers(const Fabric& fabric, const Pattern& pattern) {
   Schedule schedule;
   schedule.add_exchange(pattern);
   a.critical = to_seconds(critical_path(fabric, schedule)).count();
-  if (const auto finish = recurrence(fabric, pattern)) a.recurrence = to_seconds(*finish).count();
+  if (const auto finish = recurrence(fabric, pattern)) a.recurrence = to_seconds(finish->finish).count();
   a.rounding = 2e-12 * longest_way(pattern);
   return a;
 }

@@ -35,7 +35,7 @@ void check_simulation(const Fabric& fabric, const Pattern& pattern, double expec
   INFO("k=" << pattern.size() << " S=" << pattern.chunks);
   CHECK(simulated >= expected * (1 - 1e-12));
   CHECK(simulated <= expected * (1 + 1e-12) + 2e-12 * longest_way(pattern));
-  CHECK(to_seconds(recurrence(fabric, pattern).value()).count() == simulated);
+  CHECK(to_seconds(recurrence(fabric, pattern).value().finish).count() == simulated);
 }
 
 Fabric ring_of(int k) { return ring_fabric(k, Bandwidth(rate), Seconds(0)); }

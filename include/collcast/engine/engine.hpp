@@ -83,10 +83,18 @@ struct FlowDemand {
 /// Max-min fair rates, strict priorities: the sharing rule on its own. A flow without links gets +inf.
 void max_min_rates(std::span<const FlowDemand> flows, std::span<const Bandwidth> capacity, std::span<Bandwidth> rates);
 
+/// What a recurrence says, and how much of it was worked out message by message: the rest follows from a steady state,
+/// exactly (whole picoseconds that repeat, each time later by the same).
+struct Recurrence {
+  SimTime finish{};
+  std::int64_t messages = 0;
+  std::int64_t stepped = 0;
+};
+
 /// Max-plus recurrence: the finish time of a pattern whose links are never used by two transfers at once,
-/// row by row, without events. Nothing if links may be shared (checked from the routes). Equal to
-/// `simulate` to the last picosecond. Nothing, too, if the watch ends it.
-std::optional<SimTime> recurrence(const Fabric&, const Pattern&, const EngineWatch& = {});
+/// row by row, without events, and from a steady state on without rows. Nothing if links may be shared (checked from
+/// the routes). Equal to `simulate` to the last picosecond. Nothing, too, if the watch ends it.
+std::optional<Recurrence> recurrence(const Fabric&, const Pattern&, const EngineWatch& = {});
 /// Whether it answers; the work of looking up every hop once.
 bool has_recurrence(const Fabric&, const Pattern&);
 
