@@ -157,6 +157,15 @@ void add_base_latency(CollectiveRow& row, Seconds base) {
   if (row.runner_up->simulate) *row.runner_up->simulate += base;
 }
 
+/// Where most of a long simulation was not worked out message by message.
+void note_steady_state(const CollectiveRow& row, std::vector<std::string>& notes) {
+  if (*row.messages < 100'000 || 2 * *row.stepped > *row.messages) return;
+  const auto count = [](std::int64_t n) { return format_count(static_cast<double>(n)); };
+  notes.push_back(fmt::format(
+      "{} {}: {} messages simulated, of which {} one by one; the others repeat them, later by the same (exact)",
+      row.algorithm, format_bytes(row.size), count(*row.messages), count(*row.stepped)));
+}
+
 /// Prices a case and appends one row per group.
 Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, CollectiveReport& report) {
   const bool concurrent = q.concurrent;
@@ -191,9 +200,12 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, Co
     if (simulated && choice.simulated && !report.links) {
       row.simulate = choice.simulated;
     } else if (simulated && !concurrent && !report.links) {
-      const Result<Seconds> time = simulated_time(q.fabric, choice.pattern, q.engine);
-      if (!time) return time.errors();
-      row.simulate = *time;
+      const Result<SimulatedTime> run = simulated_time(q.fabric, choice.pattern, q.engine);
+      if (!run) return run.errors();
+      row.simulate = run->time;
+      row.messages = run->messages;
+      row.stepped = run->stepped;
+      note_steady_state(row, report.notes);
     } else if (simulated) {
       const Result<Timeline> timeline = simulate(q.fabric, choice.pattern, q.engine);
       if (!timeline) return timeline.errors();

@@ -46,9 +46,9 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
     const auto choice = fastest(fabric, request, policy);
     if (!choice) return choice.errors();
     if (request.alongside.empty()) {
-      const Result<Seconds> alone = simulated_time(fabric, choice->pattern, engine);
+      const Result<SimulatedTime> alone = simulated_time(fabric, choice->pattern, engine);
       if (!alone) return alone.errors();
-      return *alone + policy.base_latency;
+      return alone->time + policy.base_latency;
     }
     auto patterns = group_patterns(fabric, request, choice->options);
     if (!patterns) return patterns.errors();
@@ -58,11 +58,13 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
   };
 }
 
-Result<Seconds> simulated_time(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
-  if (const auto rows = recurrence(fabric, pattern, engine.watch)) return to_seconds(rows->finish);
+Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
+  if (const auto rows = recurrence(fabric, pattern, engine.watch))
+    return SimulatedTime{to_seconds(rows->finish), rows->messages, rows->stepped};
   const Result<Timeline> timeline = simulate(fabric, pattern, engine);
   if (!timeline) return timeline.errors();
-  return to_seconds(timeline->finish);
+  const std::int64_t messages = timeline->counters.messages;
+  return SimulatedTime{to_seconds(timeline->finish), messages, messages};
 }
 
 Result<Together> simulate_together(const Fabric& fabric, std::span<const Pattern> patterns,

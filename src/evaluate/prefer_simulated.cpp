@@ -21,9 +21,9 @@ Diagnostics prefer_simulated(const Fabric& fabric, std::vector<Choice>& choices,
   auto end = choices.begin();
   for (; end != choices.end() && end->estimate.total <= std::max(near, best.value_or(near)); ++end) {
     if (!end->estimate.exact() && traffic(end->pattern).messages <= most_messages) {
-      const Result<Seconds> time = simulated_time(fabric, end->pattern, engine);
-      if (!time) return time.errors();
-      end->simulated = *time;
+      const Result<SimulatedTime> run = simulated_time(fabric, end->pattern, engine);
+      if (!run) return run.errors();
+      end->simulated = run->time;
     }
     best = std::min(best.value_or(end->time()), end->time());
   }

@@ -64,6 +64,10 @@ Json row_json(const CollectiveReport& report, const CollectiveRow& row) {
     out["estimate_alone_s"] = number(row.estimate_alone);
     out["simulate_alone_s"] = number(row.simulate_alone);
   }
+  if (row.messages) {
+    out["messages"] = *row.messages;
+    out["messages_stepped"] = *row.stepped;
+  }
   out["interval_low_s"] = row.interval ? Json(row.interval->low.count()) : Json();
   out["interval_high_s"] = row.interval ? Json(row.interval->high.count()) : Json();
   out["estimate_is_approximate"] = row.approximate;

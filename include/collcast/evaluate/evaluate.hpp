@@ -61,9 +61,14 @@ struct ChunkPoint {
 };
 std::vector<ChunkPoint> chunk_curve(const Fabric&, const CollectiveRequest&, CollectiveOptions);
 
+struct SimulatedTime {
+  Seconds time{};
+  std::int64_t messages = 0;
+  std::int64_t stepped = 0;  ///< of these, worked out one by one; the rest follow from a steady state
+};
 /// The simulated time of one pattern alone from time 0. Where no link is ever used by two messages at once it is worked
 /// out by recurrence, to the picosecond the same and without events; else by the engine. Fails as `simulate` does.
-Result<Seconds> simulated_time(const Fabric&, const Pattern&, const EngineOptions& = {});
+Result<SimulatedTime> simulated_time(const Fabric&, const Pattern&, const EngineOptions& = {});
 
 /// Several patterns at once from time 0: the simulated time of each, and what they did to the links.
 struct Together {

@@ -71,10 +71,11 @@ struct CollectiveRow {
   int channels = 1;
   std::optional<Seconds> estimate, simulate;              ///< with the other groups, if concurrent
   std::optional<Seconds> estimate_alone, simulate_alone;  ///< only if concurrent
-  bool approximate = false;                               ///< the closed form
-  bool shared = false;                                    ///< approximate because transfers share links
-  bool bound = false;                                     ///< approximate because it is a lower bound, of a user's file
-  Seconds rounding{};                                     ///< what the simulator's clock may add
+  std::optional<std::int64_t> messages, stepped;  ///< simulated, and of these one by one; where it is of one group
+  bool approximate = false;                       ///< the closed form
+  bool shared = false;                            ///< approximate because transfers share links
+  bool bound = false;                             ///< approximate because it is a lower bound, of a user's file
+  Seconds rounding{};                             ///< what the simulator's clock may add
   std::vector<PhaseRow> phases;
   std::vector<LinkRow> links;  ///< if asked for and simulated, longest busy first; of all groups if concurrent
   struct RunnerUp {
