@@ -6,11 +6,10 @@
 // with fewer replicas). One line for each number of replicas; the folded step is not in the time.
 #include <fmt/format.h>
 
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <sys/resource.h>
 #include <vector>
 
 #include "collcast/engine/programs.hpp"
@@ -50,12 +49,11 @@ bool measure(int replicas) {
   EngineOptions engine;
   engine.sharing = scenario->sharing;
   std::int64_t expected = 0;
-  const Result<StepWithUnfolded> step =
-      forecast_unfolded_step(*scenario->step, fabric, scenario->collectives, nullptr, engine, {},
-                             [&](const ProgramTraffic& all) {
-                               expected = all.messages;
-                               unfolding = Clock::now();
-                             });
+  const Result<StepWithUnfolded> step = forecast_unfolded_step(*scenario->step, fabric, scenario->collectives, nullptr,
+                                                               engine, {}, [&](const ProgramTraffic& all) {
+                                                                 expected = all.messages;
+                                                                 unfolding = Clock::now();
+                                                               });
   if (!step || !step->unfolded) {
     fmt::print(stderr, "{}", to_text(step.errors()));
     return false;
@@ -65,8 +63,8 @@ bool measure(int replicas) {
   fmt::print(
       "{} ranks: {} messages ({} told before), {} events, {} exchanges; folded {:.1f} s, unfolded {:.1f} s, {:.2f} M "
       "messages/s, {:.0f} MB at most; step {:.6f} s, folded {:.6f} s\n",
-      unfolded.ranks, unfolded.messages, expected, unfolded.events, unfolded.exchanges, seconds(unfolding - start), took,
-      static_cast<double>(unfolded.messages) / took / 1e6, peak_megabytes(), unfolded.step.count(),
+      unfolded.ranks, unfolded.messages, expected, unfolded.events, unfolded.exchanges, seconds(unfolding - start),
+      took, static_cast<double>(unfolded.messages) / took / 1e6, peak_megabytes(), unfolded.step.count(),
       step->result.simulate->count());
   std::fflush(stdout);
   return true;

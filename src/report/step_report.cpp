@@ -66,11 +66,13 @@ std::string inputs_text(const StepInputs& in) {
 }
 
 /// Beside "they agree", which says nothing about either.
-constexpr const char* not_modelled =
-    "not modelled: kernels slowed by communication beside them, collectives of different groups in each other's way, "
-    "launch gaps of the CPU, "
-    "data loading, failures; closed form and simulation share these limits, and only measurements tell how far both "
-    "are off (docs/steps.md).";
+std::string not_modelled(const StepReport& report) {
+  return fmt::format(
+      "not modelled: kernels slowed by communication beside them, collectives of different groups in each other's "
+      "way{}, launch gaps of the CPU, data loading, failures; closed form and simulation share these limits, and only "
+      "measurements tell how far both are off (docs/steps.md).",
+      report.unfolded ? " (but in the unfolded step)" : "");
+}
 
 constexpr const char* nccl_in_steps =
     "library nccl: collectives take the time of NCCL's closed form, in the simulated timeline too; groups at once "
@@ -444,7 +446,7 @@ Page page(const StepReport& report) {
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
   if (report.faults) out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
   if (report.unfolded) out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded), Paragraph::Tone::note});
-  if (report.inputs) out.blocks.push_back(Paragraph{not_modelled, Paragraph::Tone::note});
+  if (report.inputs) out.blocks.push_back(Paragraph{not_modelled(report), Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;
 }
