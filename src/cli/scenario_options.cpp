@@ -66,8 +66,8 @@ Library library_of(const ScenarioArgs& args, const Scenario& scenario, const Ses
   const CollectivePolicy& policy = scenario.collectives;
   LibraryClues clues{parse_library(args.library, errors)};
   if (!clues.named && scenario.library_stated) clues.named = policy.library;
-  clues.of_ideal = any_of_links(scenario.faults) || policy.names_algorithm() || args.sharing == "fifo" ||
-                   scenario.sharing == Sharing::fifo;
+  clues.of_ideal = any_of_links(scenario.faults) || args.unfolded || policy.names_algorithm() ||
+                   args.sharing == "fifo" || scenario.sharing == Sharing::fifo;
   clues.of_nccl = !args.env.empty();
   Library usual = usual_library(scenario.topology);
   if (!args.overlay.empty())
@@ -203,6 +203,33 @@ void calibrate(const ScenarioArgs& args, const Session& session, Scenario& scena
   scenario.collectives.base_latency = by->base_latency;
 }
 
+/// What cannot be unfolded, as far as options and the kind of scenario say it.
+Diagnostics check_unfolded(const ScenarioArgs& args, const Scenario& scenario) {
+  Diagnostics wrong;
+  if (!args.unfolded) return wrong;
+  if (args.method == "estimate" || args.method == "simulate")
+    wrong.push_back(
+        {command_line, "--unfolded is told beside the step by both methods", "expected --method both, or no --method"});
+  if (!scenario.step)
+    wrong.push_back(
+        {command_line, "--unfolded has no effect on a scenario of tasks", "its times are given; remove the option"});
+  for (const MachineFault& fault : scenario.faults)
+    wrong.push_back({fault.where, "a step on a machine with faults cannot be unfolded",
+                     "remove the fault, or --unfolded: every rank is simulated, ranks that are alike once"});
+  return wrong;
+}
+
+/// The step, and if there was the time for it every rank of it for itself.
+Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabric& fabric, StepTimeline* timeline,
+                                           EngineWatch watch, Progress& progress) {
+  const EngineOptions engine{scenario.sharing, std::move(watch)};
+  return forecast_unfolded_step(*scenario.step, fabric, scenario.collectives, timeline, engine, scenario.origins,
+                                [&](const ProgramTraffic& all) {
+                                  progress.begin(fmt::format("{} rank by rank", scenario.name));
+                                  progress.expect(all.messages);
+                                });
+}
+
 /// `effect` receives what the machine's faults do, if it has any.
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
                             EngineWatch watch, std::optional<FaultEffect>& effect) {
@@ -304,6 +331,7 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
+  if (!args.library.empty()) scenario.origins.set("collectives.library", typed("--library", args.library));
   return scenario;
 }
 
@@ -333,14 +361,20 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario), nodes_asked_at(scenario));
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = check_unfolded(args, scenario); !wrong.empty()) return wrong;
   std::optional<FaultEffect> effect;
-  Result<StepResult> result = [&] {
-    Progress progress(session, 1);
-    progress.begin(fmt::format("{} simulation", scenario.name));
-    return forecast(scenario, *fabric, *method, timeline,
-                    patience == nullptr ? EngineWatch() : patience->watch(&progress), effect);
-  }();
   StepReport report;
+  Result<StepResult> result = [&]() -> Result<StepResult> {
+    Progress progress(session, args.unfolded ? 2 : 1);
+    progress.begin(fmt::format("{} simulation", scenario.name));
+    EngineWatch watch = patience == nullptr ? EngineWatch() : patience->watch(&progress);
+    if (!args.unfolded) return forecast(scenario, *fabric, *method, timeline, std::move(watch), effect);
+    Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, std::move(watch), progress);
+    if (!both) return both.errors();
+    report.unfolded = both->unfolded;
+    return std::move(both).value().result;
+  }();
+  const bool is_folded_alone = result && args.unfolded && !report.unfolded;
   if (!result && patience != nullptr && patience->is_over() && *method == Method::both && timeline == nullptr) {
     result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, effect);
     report.partial = true;
@@ -355,8 +389,11 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.collectives = scenario.collectives;
   report.sharing = scenario.sharing;
   report.faults = std::move(effect);
+  if (is_folded_alone) report.partial = true;
   if (report.partial) {
-    const std::string text = fmt::format("partial: {}; the closed form alone", patience->reason());
+    const std::string text =
+        fmt::format("partial: {}; {}", patience->reason(),
+                    is_folded_alone ? "the step was not simulated rank by rank to its end" : "the closed form alone");
     said.push_back(text);
     say(session, {text});
   }

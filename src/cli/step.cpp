@@ -65,6 +65,10 @@ Command add_step(CLI::App& parent) {
   add_fault_option(app, args->scenario.faults,
                    "a GPU that computes slowly, or a link that is slow or has failed, in the words of the scenario's "
                    "'faults' (repeatable)");
+  app.add_flag("--unfolded", args->scenario.unfolded,
+               "beside the step, every rank of it for itself and every collective message by message, in one "
+               "simulation; of library ideal")
+      ->group("Model");
   add_list_option(app, args->list);
   app.add_flag("--operations", args->operations, "list the kernels of a layer")->group("Output");
   app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
@@ -78,6 +82,7 @@ Command add_step(CLI::App& parent) {
       "  collcast step llama3-70b-64xh100\n"
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
+      "  collcast step llama3-70b-64xh100 --unfolded --chunks 1\n"
       "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"

@@ -132,14 +132,10 @@ void Exchanges::connect(std::uint32_t connection, std::uint32_t index) {
   const Hop hop = phase.shape->send(phase, v, static_cast<int>(index));
   send.counter = counter(lane, walker.phase, hop.peer, hop.slot);
   send.after = phase.flow == Flow::forwarding ? static_cast<std::uint32_t>(hop.after) : 0;
-  const ConnectionName name{lane.pattern->rank(*lane.lane, v),
-                            lane.pattern->rank(*lane.lane, hop.peer),
-                            lane.lane->route_lane,
-                            part(send.walker),
-                            lane.index,
-                            index};
-  connections_.connect(connection, name, lane.pattern->message(*lane.lane, hop),
-                       schedule_.exchanges()[lane.exchange].priority);
+  const Occasion& occasion = running_[lane.exchange].occasion;
+  const auto rank = [&](Position at) { return Rank(lane.pattern->rank(*lane.lane, at).value() + occasion.shift); };
+  const ConnectionName name{rank(v), rank(hop.peer), lane.lane->route_lane, part(send.walker), lane.index, index};
+  connections_.connect(connection, name, lane.pattern->message(*lane.lane, hop), occasion.priority);
   connections_[connection].transfer = false;
 }
 

@@ -24,27 +24,37 @@
 
 namespace collcast::engine {
 
+/// One run of a pattern.
+struct Occasion {
+  const Pattern* pattern = nullptr;
+  std::uint32_t shift = 0;  ///< its ranks are those of the pattern's group, so many further on
+  int priority = 0;
+  std::uint32_t first = 0, step = 1;  ///< EventKind::finished of participant i has the index first + i * step
+};
+
 class Exchanges {
  public:
-  Exchanges(const Schedule& schedule, Connections& connections, Agenda& agenda)
-      : schedule_(schedule), connections_(connections), agenda_(agenda), running_(schedule.exchanges().size()) {}
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
 
+  Exchanges(Connections& connections, Agenda& agenda) : connections_(connections), agenda_(agenda) {}
+
+  /// A number for the exchange, until its last participant has finished.
+  std::uint32_t open(const Occasion& occasion);
   /// The participant takes part from now on.
-  void ready(const Part& part);
+  void ready(std::uint32_t exchange, int participant);
   /// The present message of an exchange's connection has left.
   void left(std::uint32_t connection);
   void arrived(std::uint32_t counter);
 
-  /// The Part whose receive a counter counts.
+  /// What is finished with the participant whose receive a counter counts.
   std::uint32_t part_of(std::uint32_t counter) const;
-  /// What a Part still waits for, for people.
-  std::string waits_for(const Part& part) const;
+  /// What a participant still waits for, for people; of an exchange that is not over.
+  std::string waits_for(std::uint32_t exchange, int participant) const;
 
  private:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-
   struct Running {
-    std::uint32_t lanes = none;         ///< block of LaneState; none: not begun or over
+    Occasion occasion;
+    std::uint32_t lanes = none;         ///< block of LaneState
     std::uint32_t participants = none;  ///< block of words_: positions still under way, by participant
     std::uint32_t unfinished = 0;       ///< participants
   };
@@ -86,7 +96,6 @@ class Exchanges {
     bool in_flight = false;
   };
 
-  void begin(std::uint32_t exchange);
   void begin_phase(const LaneState& lane, std::uint32_t index);
   void finish_participant(std::uint32_t exchange, int participant);
   void end(std::uint32_t exchange);
@@ -111,10 +120,10 @@ class Exchanges {
   std::uint32_t part(std::uint32_t walker) const;
   std::uint32_t counter(const LaneState& lane, std::uint32_t phase, Position receiver, int slot) const;
 
-  const Schedule& schedule_;
   Connections& connections_;
   Agenda& agenda_;
   std::vector<Running> running_;  ///< by exchange
+  std::vector<std::uint32_t> free_;
   BlockPool<LaneState> lanes_;
   BlockPool<PhaseState> phases_;
   BlockPool<Counter> counters_;

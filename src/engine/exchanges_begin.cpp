@@ -5,24 +5,19 @@
 
 namespace collcast::engine {
 
-void Exchanges::ready(const Part& part) {
-  const std::uint32_t exchange = part.exchange.value();
-  if (running_[exchange].lanes == none) begin(exchange);
-  const std::uint32_t first = running_[exchange].lanes;
-  const std::size_t lanes = schedule_.exchanges()[exchange].pattern.lanes.size();
-  if (lanes == 0) finish_participant(exchange, part.participant);
-  for (std::uint32_t i = 0; i < lanes; ++i) {
-    const LaneState& lane = lanes_[first + i];
-    enter(lane.walkers + words_[lane.positions + static_cast<std::uint32_t>(part.participant)], 0);
+std::uint32_t Exchanges::open(const Occasion& occasion) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(running_.size()));
+    running_.emplace_back();
   }
-}
-
-void Exchanges::begin(std::uint32_t exchange) {
-  const Pattern& pattern = schedule_.exchanges()[exchange].pattern;
+  const std::uint32_t exchange = free_.back();
+  free_.pop_back();
+  const Pattern& pattern = *occasion.pattern;
   const auto size = static_cast<std::uint32_t>(pattern.size());
   const auto lanes = static_cast<std::uint32_t>(pattern.lanes.size());
   Running& running = running_[exchange];
   connections_.expect(std::size_t{size} * lanes);
+  running.occasion = occasion;
   running.lanes = lanes_.allocate(lanes);
   running.participants = words_.allocate(size);
   running.unfinished = size;
@@ -40,6 +35,17 @@ void Exchanges::begin(std::uint32_t exchange) {
     }
     state.phases = phases_.allocate(lane.phases.size());
     for (std::uint32_t p = 0; p < lane.phases.size(); ++p) begin_phase(state, p);
+  }
+  return exchange;
+}
+
+void Exchanges::ready(std::uint32_t exchange, int participant) {
+  const std::uint32_t first = running_[exchange].lanes;
+  const std::size_t lanes = running_[exchange].occasion.pattern->lanes.size();
+  if (lanes == 0) finish_participant(exchange, participant);
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    const LaneState& lane = lanes_[first + i];
+    enter(lane.walkers + words_[lane.positions + static_cast<std::uint32_t>(participant)], 0);
   }
 }
 
@@ -67,14 +73,14 @@ void Exchanges::begin_phase(const LaneState& lane, std::uint32_t index) {
 }
 
 void Exchanges::finish_participant(std::uint32_t exchange, int participant) {
-  const OpId first = schedule_.exchanges()[exchange].first;
-  agenda_.after(0, EventKind::finished, first.value() + static_cast<std::uint32_t>(participant));
+  const Occasion& occasion = running_[exchange].occasion;
+  agenda_.after(0, EventKind::finished, occasion.first + static_cast<std::uint32_t>(participant) * occasion.step);
   if (--running_[exchange].unfinished == 0) end(exchange);
 }
 
 void Exchanges::end(std::uint32_t exchange) {
   Running& running = running_[exchange];
-  const Pattern& pattern = schedule_.exchanges()[exchange].pattern;
+  const Pattern& pattern = *running.occasion.pattern;
   const auto size = static_cast<std::size_t>(pattern.size());
   for (const LaneState& lane : lanes_.block(running.lanes, pattern.lanes.size())) {
     for (const PhaseState& phase : phases_.block(lane.phases, lane.lane->phases.size())) {
@@ -88,24 +94,24 @@ void Exchanges::end(std::uint32_t exchange) {
   words_.release(running.participants, size);
   lanes_.release(running.lanes, pattern.lanes.size());
   running = {};
+  free_.push_back(exchange);
 }
 
 std::uint32_t Exchanges::part_of(std::uint32_t counter) const { return part(counters_[counter].walker); }
 
 std::uint32_t Exchanges::part(std::uint32_t walker) const {
   const LaneState& lane = lanes_[walkers_[walker].lane];
-  return schedule_.exchanges()[lane.exchange].first.value() +
-         static_cast<std::uint32_t>(lane.lane->participant(position(walker)));
+  const Occasion& occasion = running_[lane.exchange].occasion;
+  return occasion.first + static_cast<std::uint32_t>(lane.lane->participant(position(walker))) * occasion.step;
 }
 
-std::string Exchanges::waits_for(const Part& part) const {
-  const Running& running = running_[part.exchange.value()];
-  const Pattern& pattern = schedule_.exchanges()[part.exchange.value()].pattern;
+std::string Exchanges::waits_for(std::uint32_t exchange, int participant) const {
+  const Running& running = running_[exchange];
+  const Pattern& pattern = *running.occasion.pattern;
   std::string text;
-  for (std::uint32_t i = 0; running.lanes != none && i < pattern.lanes.size(); ++i) {
+  for (std::uint32_t i = 0; i < pattern.lanes.size(); ++i) {
     const LaneState& lane = lanes_[running.lanes + i];
-    const Walker& walker =
-        walkers_[lane.walkers + words_[lane.positions + static_cast<std::uint32_t>(part.participant)]];
+    const Walker& walker = walkers_[lane.walkers + words_[lane.positions + static_cast<std::uint32_t>(participant)]];
     if (walker.slots == 0 && walker.first_hop == none) continue;
     text += "; " + pattern.algorithm + " lane " + std::to_string(i) + " phase " + std::to_string(walker.phase) + ": " +
             std::to_string(walker.left) + " of " + std::to_string(walker.to_send) + " messages sent, " +

@@ -202,6 +202,10 @@ void MaxMinLinks::solve() {
   if (!levels_.settle(unsolved_, 64 + 4 * flows_.size())) return solve_anew();
   for (const std::uint32_t flow : fresh_) bring_up_to_date(flow);
   for (const std::uint32_t flow : levels_.touched()) bring_up_to_date(flow);
+#ifndef NDEBUG
+  for (const std::uint32_t flow : fresh_) check_share(flow);
+  for (const std::uint32_t flow : levels_.touched()) check_share(flow);
+#endif
 }
 
 void MaxMinLinks::bring_up_to_date(std::uint32_t flow) {

@@ -90,6 +90,7 @@ class MaxMinLinks {
   void add_flow(std::uint32_t flow);
   void bring_up_to_date(std::uint32_t flow);
   void set_rate(std::uint32_t flow, double rate);
+  void check_share(std::uint32_t flow) const;
 
   Connections& connections_;
   Agenda& agenda_;

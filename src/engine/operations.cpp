@@ -1,8 +1,11 @@
 #include "engine/operations.hpp"
 
+#include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "collcast/base/check.hpp"
+#include "engine/describe.hpp"
 
 namespace collcast::engine {
 
@@ -16,6 +19,7 @@ Operations::Operations(const Schedule& schedule, Connections& connections, Excha
       exchanges_(exchanges),
       agenda_(agenda),
       waits_(schedule.size()),
+      opened_(schedule.exchanges().size(), Exchanges::none),
       intervals_(schedule.size()),
       unfinished_(schedule.size()) {
   for (std::uint32_t op = 0; op < waits_.size(); ++op)
@@ -62,7 +66,16 @@ void Operations::ready(std::uint32_t op) {
   else if (const auto* transfer = std::get_if<Transfer>(&work))
     start_transfer(op, *transfer);
   else
-    exchanges_.ready(std::get<Part>(work));
+    take_part(std::get<Part>(work));
+}
+
+void Operations::take_part(const Part& part) {
+  std::uint32_t& exchange = opened_[part.exchange.value()];
+  if (exchange == Exchanges::none) {
+    const Exchange& all = schedule_.exchanges()[part.exchange.value()];
+    exchange = exchanges_.open({&all.pattern, 0, all.priority, all.first.value(), 1});
+  }
+  exchanges_.ready(exchange, part.participant);
 }
 
 void Operations::start_transfer(std::uint32_t op, const Transfer& transfer) {
@@ -95,6 +108,25 @@ void Operations::finished(std::uint32_t op) {
 void Operations::release(const Followers& followers, std::uint32_t op) {
   for (std::uint32_t i = followers.begin[op]; i < followers.begin[op + 1]; ++i)
     if (--waits_[followers.ops[i]] == 0) agenda_.after(0, EventKind::ready, followers.ops[i]);
+}
+
+std::string Operations::describe(std::uint32_t op) const { return engine::describe(schedule_, OpId(op)); }
+
+std::string Operations::left_over() const {
+  std::uint32_t op = 0;
+  while (is_finished(op)) ++op;
+  std::string text = describe(op) + " never finished";
+  if (const auto* part = std::get_if<Part>(&schedule_.work(OpId(op))))
+    if (const std::uint32_t exchange = opened_[part->exchange.value()]; exchange != Exchanges::none)
+      text += exchanges_.waits_for(exchange, part->participant);
+  return text;
+}
+
+Timeline Operations::output() {
+  Timeline timeline;
+  timeline.ops = std::move(intervals_);
+  for (const Interval& op : timeline.ops) timeline.finish = std::max(timeline.finish, op.finish);
+  return timeline;
 }
 
 }  // namespace collcast::engine

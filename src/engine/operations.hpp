@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "collcast/engine/engine.hpp"
@@ -17,6 +18,11 @@ namespace collcast::engine {
 
 class Operations {
  public:
+  using Input = Schedule;
+  using Output = Timeline;
+  /// What it must be if work is left over.
+  static constexpr const char* unmatched = "the pattern's sends and receives do not match";
+
   Operations(const Schedule& schedule, Connections& connections, Exchanges& exchanges, Agenda& agenda);
 
   /// Puts the operations that wait for nothing on the agenda.
@@ -27,8 +33,11 @@ class Operations {
   void finished(std::uint32_t op);
 
   bool all_finished() const { return unfinished_ == 0; }
-  bool is_finished(std::uint32_t op) const { return waits_[op] == over; }
-  std::vector<Interval> take_intervals() { return std::move(intervals_); }
+  /// For people: an operation, and one that never ended.
+  std::string describe(std::uint32_t op) const;
+  std::string left_over() const;
+  /// Times alone.
+  Timeline output();
 
  private:
   /// For every operation, those that wait for it: the rows of a matrix without its zeros.
@@ -37,6 +46,8 @@ class Operations {
   };
   static constexpr std::uint32_t over = ~std::uint32_t{0};
 
+  bool is_finished(std::uint32_t op) const { return waits_[op] == over; }
+  void take_part(const Part& part);
   void list_followers();
   void release(const Followers& followers, std::uint32_t op);
   void start_transfer(std::uint32_t op, const Transfer& transfer);
@@ -45,7 +56,8 @@ class Operations {
   Connections& connections_;
   Exchanges& exchanges_;
   Agenda& agenda_;
-  std::vector<std::uint32_t> waits_;  ///< number of operations it still waits for; `over` once finished
+  std::vector<std::uint32_t> waits_;   ///< number of operations it still waits for; `over` once finished
+  std::vector<std::uint32_t> opened_;  ///< by exchange; Exchanges::none: not begun
   Followers on_left_, on_finished_;
   std::vector<Interval> intervals_;
   std::size_t unfinished_ = 0;

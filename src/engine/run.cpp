@@ -18,17 +18,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "engine/describe.hpp"
 #include "engine/fifo.hpp"
 #include "engine/max_min.hpp"
+#include "engine/operations.hpp"
+#include "engine/program_ranks.hpp"
 #include "engine/unshared.hpp"
 
 namespace collcast::engine {
 
-template <class Links>
-Result<Timeline> Run<Links>::to_end() {
-  operations_.begin();
+template <class Links, class Work>
+Result<typename Work::Output> Run<Links, Work>::to_end() {
+  work_.begin();
   do {
     if (is_ended()) return ended();
     work_through_instant();
@@ -37,46 +40,48 @@ Result<Timeline> Run<Links>::to_end() {
   if (agenda_.failure) return simulation_error(*agenda_.failure);
   for (const Event& event : agenda_.instant)  // what the clock does not reach
     if (!is_outdated(event)) return too_late(event);
-  if (!operations_.all_finished()) return left_over();
-  return timeline();
+  if (!work_.all_finished())
+    return simulation_error(work_.left_over(), "nothing was left to happen; " + std::string(Work::unmatched));
+  return output();
 }
 
-template <class Links>
-bool Run<Links>::go_to_next_instant() {
+template <class Links, class Work>
+bool Run<Links, Work>::go_to_next_instant() {
   if (agenda_.queue.empty() || agenda_.failure) return false;
   agenda_.now = agenda_.queue.take(agenda_.instant);
   events_ += static_cast<std::int64_t>(agenda_.instant.size());
   return agenda_.now != never;
 }
 
-template <class Links>
-bool Run<Links>::is_ended() {
-  if (!watch_ || events_ - asked_at_ < ask_every) return false;
-  asked_at_ = events_;
+template <class Links, class Work>
+bool Run<Links, Work>::is_ended() {
+  if (!watch_ || events_ < ask_at_) return false;
+  // How many messages have left is summed over the connections.
+  ask_at_ = events_ + std::max(ask_every, static_cast<std::int64_t>(connections_.size()));
   return !watch_({connections_.messages_so_far(), SimTime(Picoseconds(agenda_.now))});
 }
 
-template <class Links>
-Diagnostic Run<Links>::ended() const {
+template <class Links, class Work>
+Diagnostic Run<Links, Work>::ended() const {
   return simulation_error(
       fmt::format("the simulation was ended from outside after {} messages", connections_.messages_so_far()),
       "nothing is known of its result");
 }
 
-template <class Links>
-void Run<Links>::work_through_instant() {
+template <class Links, class Work>
+void Run<Links, Work>::work_through_instant() {
   for (std::size_t i = 0; i < agenda_.instant.size(); ++i) happen(Event(agenda_.instant[i]));
   agenda_.instant.clear();
 }
 
-template <class Links>
-bool Run<Links>::is_outdated(const Event& event) const {
+template <class Links, class Work>
+bool Run<Links, Work>::is_outdated(const Event& event) const {
   return event.kind() == EventKind::left &&
          event.version() != (connections_[event.index()].version & Event::version_mask);
 }
 
-template <class Links>
-void Run<Links>::happen(const Event& event) {
+template <class Links, class Work>
+void Run<Links, Work>::happen(const Event& event) {
   const std::uint32_t index = event.index();
   switch (event.kind()) {
     case EventKind::left: {
@@ -85,7 +90,7 @@ void Run<Links>::happen(const Event& event) {
       if (!connection.immediate) links_.stop(index);
       ++connection.messages;
       if (connection.transfer)
-        operations_.left(index);
+        work_.left(index);
       else
         exchanges_.left(index);
       break;
@@ -94,42 +99,45 @@ void Run<Links>::happen(const Event& event) {
       exchanges_.arrived(index);
       break;
     case EventKind::finished:
-      operations_.finished(index);
+      work_.finished(index);
       break;
     case EventKind::ready:
-      operations_.ready(index);
+      work_.ready(index);
       break;
   }
 }
 
-template <class Links>
-Diagnostic Run<Links>::too_late(const Event& event) const {
-  const std::uint32_t op = event.kind() == EventKind::left      ? connections_.name(event.index()).op
-                           : event.kind() == EventKind::arrived ? exchanges_.part_of(event.index())
-                                                                : event.index();
-  return simulation_error(describe(schedule_, OpId(op)) + " would end after the simulation clock's 106 days",
+template <class Links, class Work>
+Diagnostic Run<Links, Work>::too_late(const Event& event) const {
+  const std::uint32_t index = event.kind() == EventKind::left      ? connections_.name(event.index()).op
+                              : event.kind() == EventKind::arrived ? exchanges_.part_of(event.index())
+                                                                   : event.index();
+  return simulation_error(work_.describe(index) + " would end after the simulation clock's 106 days",
                           "check sizes, rates and durations");
 }
 
-template <class Links>
-Diagnostic Run<Links>::left_over() const {
-  std::uint32_t op = 0;
-  while (operations_.is_finished(op)) ++op;
-  std::string text = describe(schedule_, OpId(op)) + " never finished";
-  if (const auto* part = std::get_if<Part>(&schedule_.work(OpId(op)))) text += exchanges_.waits_for(*part);
-  return simulation_error(text, "nothing was left to happen; the pattern's sends and receives do not match");
+template <class Links, class Work>
+typename Work::Output Run<Links, Work>::output() {
+  typename Work::Output output = work_.output();
+  output.links.resize(fabric_.links().size());
+  for (std::size_t i = 0; i < output.links.size(); ++i)
+    output.links[i] = {Volume(connections_.carried(i)), Picoseconds(links_.busy(i))};
+  output.counters = {events_, connections_.messages(), links_.rate_updates()};
+  return output;
 }
 
-template <class Links>
-Timeline Run<Links>::timeline() {
-  Timeline timeline;
-  timeline.ops = operations_.take_intervals();
-  for (const Interval& op : timeline.ops) timeline.finish = std::max(timeline.finish, op.finish);
-  timeline.links.resize(fabric_.links().size());
-  for (std::size_t i = 0; i < timeline.links.size(); ++i)
-    timeline.links[i] = {Volume(connections_.carried(i)), Picoseconds(links_.busy(i))};
-  timeline.counters = {events_, connections_.messages(), links_.rate_updates()};
-  return timeline;
+template <class Work>
+Result<typename Work::Output> run(const Fabric& fabric, const typename Work::Input& input,
+                                  const EngineOptions& options) {
+  switch (options.sharing) {
+    case Sharing::fifo:
+      return Run<FifoLinks, Work>(fabric, input, options.watch).to_end();
+    case Sharing::none:
+      return Run<UnsharedLinks, Work>(fabric, input, options.watch).to_end();
+    case Sharing::max_min:
+      break;
+  }
+  return Run<MaxMinLinks, Work>(fabric, input, options.watch).to_end();
 }
 
 }  // namespace collcast::engine
@@ -137,15 +145,11 @@ Timeline Run<Links>::timeline() {
 namespace collcast {
 
 Result<Timeline> simulate(const Fabric& fabric, const Schedule& schedule, const EngineOptions& options) {
-  switch (options.sharing) {
-    case Sharing::fifo:
-      return engine::Run<engine::FifoLinks>(fabric, schedule, options.watch).to_end();
-    case Sharing::none:
-      return engine::Run<engine::UnsharedLinks>(fabric, schedule, options.watch).to_end();
-    case Sharing::max_min:
-      break;
-  }
-  return engine::Run<engine::MaxMinLinks>(fabric, schedule, options.watch).to_end();
+  return engine::run<engine::Operations>(fabric, schedule, options);
+}
+
+Result<ProgramsTimeline> simulate(const Fabric& fabric, const Programs& programs, const EngineOptions& options) {
+  return engine::run<engine::ProgramRanks>(fabric, programs, options);
 }
 
 Result<Timeline> simulate(const Fabric& fabric, const Pattern& pattern, const EngineOptions& options) {

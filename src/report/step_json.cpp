@@ -11,6 +11,7 @@
 #include "report/faults.hpp"
 #include "report/gates.hpp"
 #include "report/metrics.hpp"
+#include "report/unfolded.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -284,6 +285,7 @@ Json document_json(const StepReport& report) {
                        {"backward", operations_json(r.operations.backward)},
                        {"recompute", operations_json(r.operations.recompute)}};
   if (report.faults) out["faults"] = effect_json(*report.faults, r);
+  if (report.unfolded) out["unfolded"] = unfolded_json(*report.unfolded, r);
   out["gates"] = gates_json(report.gates);
   out["warnings"] = r.warnings;
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);

@@ -12,6 +12,7 @@
 #include "report/faults.hpp"
 #include "report/gates.hpp"
 #include "report/metrics.hpp"
+#include "report/unfolded.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -65,11 +66,13 @@ std::string inputs_text(const StepInputs& in) {
 }
 
 /// Beside "they agree", which says nothing about either.
-constexpr const char* not_modelled =
-    "not modelled: kernels slowed by communication beside them, collectives of different groups in each other's way, "
-    "launch gaps of the CPU, "
-    "data loading, failures; closed form and simulation share these limits, and only measurements tell how far both "
-    "are off (docs/steps.md).";
+std::string not_modelled(const StepReport& report) {
+  return fmt::format(
+      "not modelled: kernels slowed by communication beside them, collectives of different groups in each other's "
+      "way{}, launch gaps of the CPU, data loading, failures; closed form and simulation share these limits, and only "
+      "measurements tell how far both are off (docs/steps.md).",
+      report.unfolded ? " (but in the unfolded step)" : "");
+}
 
 constexpr const char* nccl_in_steps =
     "library nccl: collectives take the time of NCCL's closed form, in the simulated timeline too; groups at once "
@@ -99,6 +102,11 @@ Table summary_table(const StepReport& report) {
     // With NCCL's collectives at one price in both, that the sums agree proves less.
     const char* same = nccl_collectives(report) ? "collectives by closed form in both" : "they agree";
     row("closed form", format_seconds(r.estimate), difference.empty() ? same : "simulation " + difference);
+  }
+  if (const auto& unfolded = report.unfolded) {
+    const std::string difference = difference_text(unfolded->step, r.step);
+    row("unfolded", format_seconds(unfolded->step),
+        difference.empty() ? "every rank for itself: as the step time" : "every rank for itself: " + difference);
   }
   if (!report.inputs) return out;
   row("tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu));
@@ -423,6 +431,7 @@ Page page(const StepReport& report) {
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   if (report.inputs) out.blocks.push_back(layer_table(r.layer));
   out.blocks.push_back(breakdown_table(report));
+  if (report.unfolded) out.blocks.push_back(unfolded_table(*report.unfolded, r));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));
   if (waits_for_others(r))
     out.blocks.push_back(Paragraph{
@@ -436,7 +445,8 @@ Page page(const StepReport& report) {
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
   if (report.faults) out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
-  if (report.inputs) out.blocks.push_back(Paragraph{not_modelled, Paragraph::Tone::note});
+  if (report.unfolded) out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded), Paragraph::Tone::note});
+  if (report.inputs) out.blocks.push_back(Paragraph{not_modelled(report), Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;
 }

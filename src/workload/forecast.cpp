@@ -225,11 +225,12 @@ StepRates rates(const StepInputs& in, Seconds step) {
   return r;
 }
 
-Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
-                                 Method method, StepTimeline* timeline, const EngineOptions& engine,
-                                 const Origins& origins) {
+namespace workload {
+
+Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                                     Method method, StepTimeline* timeline, const EngineOptions& engine,
+                                     const Origins& origins, StepPlan* simulated) {
   if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
-  if (in.serving) return forecast_inference(in, fabric, policy, method, timeline, engine, origins);
   if (Diagnostics wrong = check_memory(in, origins); !wrong.empty()) return wrong;
 
   const CollectivePolicy messages = of_messages(policy);
@@ -245,16 +246,27 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
   result.closed_form = estimate.terms;
   add_stage(result, *by_formula);
   if (method != Method::estimate) {
-    const Result<StepPlan> by_engine = make_plan(
+    Result<StepPlan> by_engine = make_plan(
         in, fabric, with_messages(by_simulation(fabric, policy, engine), by_simulation(fabric, messages, engine)));
     if (!by_engine) return placed(by_engine.errors(), origins);
     if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline, engine.watch); !wrong.empty())
       return wrong;
     result.step = *result.simulate;
     add_stage(result, *by_engine);
+    if (simulated != nullptr) *simulated = std::move(by_engine).value();
   }
   if (Diagnostics wrong = complete(result, in, fabric, policy); !wrong.empty()) return wrong;
   return result;
+}
+
+}  // namespace workload
+
+Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                                 Method method, StepTimeline* timeline, const EngineOptions& engine,
+                                 const Origins& origins) {
+  if (!in.serving) return forecast_training(in, fabric, policy, method, timeline, engine, origins);
+  if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
+  return forecast_inference(in, fabric, policy, method, timeline, engine, origins);
 }
 
 }  // namespace collcast

@@ -11,6 +11,11 @@ CollectivePolicy of_messages(const CollectivePolicy&);
 /// Prices of collectives and messages, each asked for once.
 CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages);
 
+/// forecast_step of inputs that train; `simulated`, if given, receives the plan that was simulated.
+Result<StepResult> forecast_training(const StepInputs&, const Fabric&, const CollectivePolicy&, Method,
+                                     StepTimeline* timeline, const EngineOptions&, const Origins&,
+                                     StepPlan* simulated = nullptr);
+
 /// The stage that the result tells of: the one with the most work.
 void add_stage(StepResult&, const StepPlan&);
 

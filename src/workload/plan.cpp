@@ -15,6 +15,28 @@ namespace collcast::workload {
 
 namespace {
 
+/// A time and what it is made of.
+struct Priced {
+  Seconds time{};
+  Uses uses = {};
+};
+Priced operator+(Priced a, const Priced& b) {
+  a.time += b.time;
+  std::size_t end = 0;
+  while (end < a.uses.collectives.size() && a.uses.collectives[end] != Uses::none) ++end;
+  for (const int c : b.uses.collectives) {
+    if (c == Uses::none) continue;
+    check(end < a.uses.collectives.size(), "a time is made of three collectives at most");
+    a.uses.collectives[end++] = c;
+  }
+  return a;
+}
+Priced operator*(int times, Priced one) {
+  one.time *= times;
+  one.uses.times = times;
+  return one;
+}
+
 /// The collectives of one stage: each kind and size is priced once and counted.
 class StagePricing {
  public:
@@ -26,37 +48,37 @@ class StagePricing {
   Rank rank() const { return own_ == nullptr ? rank_ : own_->rank; }
 
   /// `times` of them per rank and step.
-  Seconds tp(CollectiveKind kind, double bytes, std::int64_t times) {
+  Priced tp(CollectiveKind kind, double bytes, std::int64_t times) {
     return price(Dimension::tp, kind, groups_along(Dimension::tp), bytes, times);
   }
-  Seconds cp(CollectiveKind kind, double bytes, std::int64_t times) {
+  Priced cp(CollectiveKind kind, double bytes, std::int64_t times) {
     return price(Dimension::cp, kind, groups_along(Dimension::cp), bytes, times);
   }
-  Seconds experts(const ExpertExchange& exchange, std::int64_t times) {
+  Priced experts(const ExpertExchange& exchange, std::int64_t times) {
     return exchange.within_expert
                ? price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp")
                : price(Dimension::ep, exchange.kind, groups_along(Dimension::ep), exchange.bytes, times);
   }
   /// Gradients: summed over the replicas, and with ZeRO split over the shards.
-  Seconds reduce(double bytes, std::int64_t times) {
+  Priced reduce(double bytes, std::int64_t times) {
     if (in_.options.zero == 0) return price(Dimension::dp, CollectiveKind::all_reduce, replica_group, bytes, times);
-    const Seconds scatter = price(Dimension::dp, CollectiveKind::reduce_scatter, shard_group, bytes, times);
+    const Priced scatter = price(Dimension::dp, CollectiveKind::reduce_scatter, shard_group, bytes, times);
     return scatter + price(Dimension::dp, CollectiveKind::all_reduce, shard_copies, bytes / in_.layout.shards(), times);
   }
   /// Weights that are split over the shards.
-  Seconds gather(double bytes, std::int64_t times) {
+  Priced gather(double bytes, std::int64_t times) {
     return price(Dimension::dp, CollectiveKind::all_gather, shard_group, bytes, times);
   }
   /// The same of experts, among the ranks that have the same ones.
-  Seconds reduce_experts(double bytes, std::int64_t times) {
+  Priced reduce_experts(double bytes, std::int64_t times) {
     const CollectiveKind kind = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     return price(Dimension::dp, kind, expert_replica_group, bytes, times, "expert dp");
   }
-  Seconds gather_experts(double bytes, std::int64_t times) {
+  Priced gather_experts(double bytes, std::int64_t times) {
     return price(Dimension::dp, CollectiveKind::all_gather, expert_replica_group, bytes, times, "expert dp");
   }
   /// Between the first and the last stage.
-  Seconds tied(double bytes) {
+  Priced tied(double bytes) {
     const auto ends = [&](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
     return add({Dimension::dp, "embedding all_reduce", {}, {}, {}, 1}, [&](Rank rank) {
       std::vector<Group> alongside;
@@ -72,16 +94,17 @@ class StagePricing {
 
  private:
   /// `of`: whose collective it is, if not the dimension's.
-  Seconds price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times,
-                std::string of = {}) {
+  Priced price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times,
+               std::string of = {}) {
     const Group group = group_of(in_.layout, rank_);
     if (group.size() == 1 || times == 0 || !(bytes > 0)) return {};
     if (of.empty()) of = to_string(dimension);
     std::string name = of + " " + std::string(to_string(kind));
-    for (CollectiveCost& c : costs) {
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      CollectiveCost& c = costs[i];
       if (c.name != name || c.request.size != whole(bytes) || c.request.group.size() != group.size()) continue;
       c.count += times;
-      return c.time;
+      return priced(i);
     }
     return add({dimension, std::move(name), {}, {}, {}, times}, [&](Rank rank) {
       Group of_rank = group_of(in_.layout, rank);
@@ -92,7 +115,7 @@ class StagePricing {
 
   /// `request`: of a rank.
   template <class RequestOf>
-  Seconds add(CollectiveCost cost, RequestOf request) {
+  Priced add(CollectiveCost cost, RequestOf request) {
     cost.request = request(rank_);
     const Result<Seconds> time = time_(cost.request);
     if (!time) {
@@ -102,8 +125,10 @@ class StagePricing {
     cost.time = *time;
     if (own_ != nullptr) add_own(cost, request(own_->rank));
     costs.push_back(std::move(cost));
-    return costs.back().time;
+    return priced(costs.size() - 1);
   }
+
+  Priced priced(std::size_t i) const { return {costs[i].time, {{static_cast<int>(i), Uses::none, Uses::none}, 1}}; }
 
   void add_own(CollectiveCost& cost, CollectiveRequest request) {
     if (!own_->differs(request)) return;
@@ -141,12 +166,13 @@ class StageMaker {
       add_buckets();
     if (in_.model.tied_embeddings && !in_.layout.ends_together() &&
         (has_embedding(in_, stage_) || has_head(in_, stage_)))
-      plan_.tied_embedding = pricing_.tied(tied_bytes(in_));
+      put(pricing_.tied(tied_bytes(in_)), plan_.tied_embedding, plan_.tied_uses);
     plan_.optimizer = optimizer_operations(in_, stage_);
     for (Operation& op : plan_.optimizer) op.time /= pace_.own;
     if (in_.options.optimizer && (in_.options.zero == 1 || in_.options.zero == 2))
-      plan_.gather = pricing_.gather(gathered_bytes(in_, stage_), 1) +
-                     pricing_.gather_experts(gathered_expert_bytes(in_, stage_), 1);
+      put(pricing_.gather(gathered_bytes(in_, stage_), 1) +
+              pricing_.gather_experts(gathered_expert_bytes(in_, stage_), 1),
+          plan_.gather, plan_.gather_uses);
     return std::move(plan_);
   }
 
@@ -186,8 +212,8 @@ class StageMaker {
                stretches(segments.weights, units)};
     const bool reduces = has_loss && in_.layout.tp > 1 && !in_.serving;
     if (reduces) {
-      const Seconds one = pricing_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions * micro_batches_);
-      w.forward.push_back({"loss all_reduce", Category::tp, loss_reductions * one, {}});
+      const Priced one = pricing_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions * micro_batches_);
+      w.forward.push_back(communication("loss all_reduce", Category::tp, loss_reductions * one));
     }
     if (in_.options.overlap_ep) {
       hide_exchange(w.forward);
@@ -201,6 +227,15 @@ class StageMaker {
     add_wait(w.whole_backward, launches(segments.backward), Category::backward);
     add_wait(w.whole_weights, launches(segments.weights), Category::backward);
     return w;
+  }
+
+  static Stretch communication(std::string name, Category category, const Priced& priced) {
+    return {std::move(name), category, priced.time, {}, Category::cp, priced.uses};
+  }
+
+  static void put(const Priced& priced, Seconds& time, Uses& uses) {
+    time = priced.time;
+    uses = priced.uses;
   }
 
   /// What the exchange of a whole backward is longer than its computing without weight gradients runs beside these, as
@@ -270,24 +305,23 @@ class StageMaker {
       compute /= pace_.own;
       const std::string name = s.category == Category::recompute ? "recompute " + s.name : s.name;
       const std::int64_t times = std::int64_t{units} * micro_batches_;
-      const Seconds ring =
+      const Priced ring =
           s.ring_messages * pricing_.cp(CollectiveKind::sendrecv, s.ring_bytes, times * s.ring_messages);
       const bool beside = in_.options.overlap_cp && !s.operations.empty();
-      if (!s.operations.empty()) result.push_back({name, s.category, compute, beside ? ring : Seconds{}});
-      if (ring > Seconds{} && !beside) result.push_back({name + " messages", Category::cp, ring, {}});
+      if (!s.operations.empty()) {
+        const Priced under = beside ? ring : Priced();
+        result.push_back({name, s.category, compute, under.time, Category::cp, under.uses});
+      }
+      if (ring.time > Seconds{} && !beside) result.push_back(communication(name + " messages", Category::cp, ring));
       if (s.all_to_all_bytes > 0)
-        result.push_back(
-            {name + " alltoall", Category::cp, pricing_.cp(CollectiveKind::alltoall, s.all_to_all_bytes, times), {}});
+        result.push_back(communication(name + " alltoall", Category::cp,
+                                       pricing_.cp(CollectiveKind::alltoall, s.all_to_all_bytes, times)));
       if (s.then)
-        result.push_back({name + " " + std::string(to_string(*s.then)),
-                          Category::tp,
-                          pricing_.tp(*s.then, s.then_bytes > 0 ? s.then_bytes : message_, times),
-                          {}});
+        result.push_back(communication(name + " " + std::string(to_string(*s.then)), Category::tp,
+                                       pricing_.tp(*s.then, s.then_bytes > 0 ? s.then_bytes : message_, times)));
       if (s.exchange)
-        result.push_back({name + " " + std::string(to_string(s.exchange->kind)),
-                          Category::ep,
-                          pricing_.experts(*s.exchange, times),
-                          {}});
+        result.push_back(communication(name + " " + std::string(to_string(s.exchange->kind)), Category::ep,
+                                       pricing_.experts(*s.exchange, times)));
     }
     return result;
   }
@@ -299,10 +333,12 @@ class StageMaker {
       UnitWork& unit = plan_.works[plan_.units[u].work];
       const double g = in_.options.gradient_bytes;
       const std::int64_t gathers = unit_gathers(in_, u + 1 == plan_.units.size());
-      unit.gather = pricing_.gather(weight * parameters[u].used, gathers) +
-                    pricing_.gather_experts(weight * parameters[u].experts, gathers);
-      unit.reduce = pricing_.reduce(g * parameters[u].own, reductions(in_)) +
-                    pricing_.reduce_experts(g * parameters[u].experts, reductions(in_));
+      put(pricing_.gather(weight * parameters[u].used, gathers) +
+              pricing_.gather_experts(weight * parameters[u].experts, gathers),
+          unit.gather, unit.gather_uses);
+      put(pricing_.reduce(g * parameters[u].own, reductions(in_)) +
+              pricing_.reduce_experts(g * parameters[u].experts, reductions(in_)),
+          unit.reduce, unit.reduce_uses);
     }
   }
 
@@ -326,11 +362,13 @@ class StageMaker {
   void fill(const std::vector<double>& gradients, Reduce reduce) {
     const double size = static_cast<double>(in_.options.bucket.value());
     const BucketFill filled = fill_buckets(gradients, size);
-    const Seconds full_time = reduce(size, filled.full * reductions(in_));
-    const Seconds rest_time = reduce(filled.rest, filled.rest > 0 ? reductions(in_) : 0);
+    const Priced full = reduce(size, filled.full * reductions(in_));
+    const Priced rest = reduce(filled.rest, filled.rest > 0 ? reductions(in_) : 0);
     std::int64_t bucket = 0;
-    for (const std::size_t unit : filled.unit)
-      plan_.buckets.push_back({unit, bucket++ < filled.full ? full_time : rest_time});
+    for (const std::size_t unit : filled.unit) {
+      const Priced& one = bucket++ < filled.full ? full : rest;
+      plan_.buckets.push_back({unit, one.time, one.uses});
+    }
   }
 
   const StepInputs& in_;
@@ -361,11 +399,7 @@ Result<CollectiveCost> boundary(const StepInputs& in, const Fabric& fabric, cons
 Result<Seconds> message_gather(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
                                std::optional<Rank> of = {}) {
   if (!gathers_messages(in)) return Seconds{};
-  Coordinates at = of ? coordinates(in.layout, *of) : Coordinates{};
-  at.pp = stage;
-  const Group tp = groups_of(in.layout, rank_at(in.layout, at)).tp;
-  return time({CollectiveKind::all_gather, tp, whole(tp_bytes(in)), 0,
-               groups_alongside(in.layout, fabric, groups_along(Dimension::tp), tp)});
+  return time(message_gather_request(in, fabric, stage, of));
 }
 
 /// The messages of each stage to and from its neighbours.
@@ -407,6 +441,15 @@ double tp_bytes(const StepInputs& in) {
 double loss_bytes(const StepInputs& in) { return 4 * Share(in).tokens; }
 
 double stage_message_bytes(const StepInputs& in) { return tp_bytes(in) / in.layout.tp; }
+
+CollectiveRequest message_gather_request(const StepInputs& in, const Fabric& fabric, int stage,
+                                         std::optional<Rank> of) {
+  Coordinates at = of ? coordinates(in.layout, *of) : Coordinates{};
+  at.pp = stage;
+  const Group tp = groups_of(in.layout, rank_at(in.layout, at)).tp;
+  return {CollectiveKind::all_gather, tp, whole(tp_bytes(in)), 0,
+          groups_alongside(in.layout, fabric, groups_along(Dimension::tp), tp)};
+}
 
 bool gathers_messages(const StepInputs& in) { return in.layout.tp > 1 && !in.layout.sequence_parallel; }
 

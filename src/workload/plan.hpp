@@ -19,6 +19,16 @@
 
 namespace collcast::workload {
 
+/// Collectives that a time is made of, one after the other: by place in StagePlan::collectives, all of them so many
+/// times.
+struct Uses {
+  static constexpr int none = -1;
+  std::array<int, 3> collectives{none, none, none};
+  int times = 1;
+  bool any() const { return collectives[0] != none; }
+  friend bool operator==(const Uses&, const Uses&) = default;
+};
+
 /// forward, backward and recompute run on the compute stream, tp, cp and ep on the group's.
 struct Stretch {
   std::string name;
@@ -26,6 +36,7 @@ struct Stretch {
   Seconds time{};
   Seconds beside{};  ///< CP messages, or experts' exchange, at the same time; the next stretch waits for both
   Category beside_is = Category::cp;
+  Uses uses = {};  ///< of `time` where that is communication, else of `beside`; none where an exchange is spread out
   bool computes() const { return category != Category::tp && category != Category::cp && category != Category::ep; }
   Seconds length() const { return std::max(time, beside); }
   Seconds exposed_cp() const { return exposed(Category::cp); }
@@ -53,6 +64,7 @@ struct UnitWork {
   std::vector<Stretch> weights = {};  ///< zero bubble: weight gradients, else part of the backward
   /// DualPipeV: the same two of a whole backward, whose exchange of experts runs beside both; empty: no different.
   std::vector<Stretch> whole_backward = {}, whole_weights = {};
+  Uses gather_uses = {}, reduce_uses = {};
   const std::vector<Stretch>& backward_of(bool whole) const {
     return whole && !whole_backward.empty() ? whole_backward : backward;
   }
@@ -90,6 +102,7 @@ struct Unit {
 struct Bucket {
   std::size_t unit = 0;
   Seconds time{};
+  Uses uses = {};
 };
 
 struct StagePlan {
@@ -99,7 +112,8 @@ struct StagePlan {
   std::vector<Bucket> buckets;  ///< in the order they fill: last unit first
   Seconds tied_embedding{};     ///< sum of the two copies' gradients, on the end stages only
   std::vector<Operation> optimizer;
-  Seconds gather{};                         ///< updated parameters, with a distributed optimizer
+  Seconds gather{};  ///< updated parameters, with a distributed optimizer
+  Uses tied_uses, gather_uses;
   std::vector<CollectiveCost> collectives;  ///< of this stage's ranks, each kind and size once
 
   const UnitWork& work(const Unit& unit) const { return works[unit.work]; }
@@ -176,6 +190,8 @@ Bytes whole(double bytes);
 double tp_bytes(const StepInputs&);
 double loss_bytes(const StepInputs&);
 double stage_message_bytes(const StepInputs&);
+/// The gather of such messages among the TP group of a stage: that of the rank `of`, else of the first replica.
+CollectiveRequest message_gather_request(const StepInputs&, const Fabric&, int stage, std::optional<Rank> of = {});
 /// Whether each TP rank sends its share of the activations and the receivers gather them: without sequence parallelism,
 /// which has them in shares anyway (Narayanan et al. 2021, section 4.1).
 bool gathers_messages(const StepInputs&);

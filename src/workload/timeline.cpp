@@ -104,6 +104,7 @@ class Spelling {
     const OpId op = schedule().add(stream, work, after, {std::move(name), std::string(to_string(category))});
     for (const std::size_t c : members) result_.of_class[c].push_back(op);
     result_.places.push_back({all_.classes[members.front()].stage, doing, number, chunk});
+    result_.exchanged.emplace_back();
     return op;
   }
 
@@ -249,6 +250,7 @@ class Spelling {
       if (beside == Seconds{}) continue;
       const StreamId stream = stream_of(states_[join.front()].streams, first.beside_is);
       const OpId op = pass(join, stream, Delay{beside}, " messages", first.beside_is);
+      result_.exchanged.back() = {first.uses, true};
       for (const std::size_t c : join) states_[c].beside = op;
     }
     if (first.computes()) {
@@ -261,6 +263,7 @@ class Spelling {
       const Seconds time = longest(join, [&](std::size_t c) { return of(c).time; });
       const OpId op =
           pass(join, stream_of(states_[join.front()].streams, first.category), Delay{time}, "", first.category);
+      result_.exchanged.back() = {first.uses};
       for (const std::size_t c : join) states_[c].last = op;
     }
   }
@@ -316,6 +319,7 @@ class Spelling {
       };
       const OpId op = add(join, states_[join.front()].streams.dp, Delay{time}, joined(join, waits),
                           title(turn) + " " + lead(i).units[u].label + " weight gather", Category::dp, Doing::gather);
+      result_.exchanged.back() = {lead(i).work(lead(i).units[u]).gather_uses};
       for (const std::size_t c : join) states_[c].next_gathered = op;
     }
   }
@@ -329,6 +333,7 @@ class Spelling {
           add(join, states_[join.front()].streams.dp, Delay{time},
               joined(join, [&](std::size_t c) { return after({states_[c].last}); }),
               title(turn) + " " + lead(i).units[u].label + " gradient reduction", Category::dp, Doing::reduction);
+      result_.exchanged.back() = {lead(i).work(lead(i).units[u]).reduce_uses};
       for (const std::size_t c : join) states_[c].next_reduced = op;
     }
   }
@@ -346,6 +351,7 @@ class Spelling {
         const OpId op =
             add(join, states_[join.front()].streams.dp, Delay{time}, joined(join, waits),
                 of + "gradient bucket " + std::to_string(b), Category::dp, Doing::bucket, static_cast<int>(b));
+        result_.exchanged.back() = {lead(i).buckets[b].uses};
         for (const std::size_t c : join) states_[c].bucket = op;
       }
     }
@@ -394,6 +400,7 @@ class Spelling {
         add(senders, stream, Delay{time}, joined(senders, [&](std::size_t c) { return after({states_[c].last}); }),
             title(turn) + " to stage " + std::to_string(to), Category::pp, on ? Doing::message_on : Doing::message_back,
             turn.micro_batch);
+    result_.exchanged.back() = {{}, false, static_cast<int>(to)};
     for (const std::size_t c : receivers) {
       result_.of_class[c].push_back(message);
       arrivals(c, turn)[slot] = message;
@@ -415,6 +422,7 @@ class Spelling {
       const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time},
                           after({gradients_done_[tied.front], gradients_done_[tied.back]}), "embedding gradients",
                           Category::dp, Doing::tied);
+      result_.exchanged.back() = {all_.of(tied.front).tied_uses};
       result_.of_class[tied.back].push_back(op);
       gradients_done_[tied.front] = gradients_done_[tied.back] = op;
     }
@@ -429,6 +437,7 @@ class Spelling {
     const OpId norm =
         schedule().add(Delay{}, all, {"gradient norm of all ranks", std::string(to_string(Category::optimizer))});
     result_.places.push_back({0, Doing::optimizer, 0, -1});
+    result_.exchanged.emplace_back();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       for (const std::size_t c : classes(i))
         for (const Operation& op : all_.of(c).optimizer)
@@ -440,6 +449,7 @@ class Spelling {
         add(join, states_[join.front()].streams.dp, Delay{gather},
             joined(join, [&](std::size_t c) { return after({states_[c].last}); }), "parameter gather", Category::dp,
             Doing::gather);
+        result_.exchanged.back() = {all_.of(join.front()).gather_uses};
       }
     }
   }

@@ -11,10 +11,18 @@
 
 namespace collcast::workload {
 
+/// What an operation stands for that has the time of communication: collectives of its stage, or a message.
+struct Exchanged {
+  Uses uses = {};
+  bool beside = false;  ///< computing of the same stretch
+  int to = -1;          ///< of a message: the stage that gets it
+};
+
 struct StepSchedule {
   Schedule schedule;
   std::vector<std::vector<OpId>> of_class;  ///< what each class (of a StepPlan: stage) does, and the messages it gets
   std::vector<Place> places;                ///< by OpId
+  std::vector<Exchanged> exchanged;         ///< by OpId
 };
 StepSchedule spell_out(const ClassedPlan&);
 /// All ranks of a stage alike.

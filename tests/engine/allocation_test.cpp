@@ -1,8 +1,8 @@
-// Nothing is allocated per message: a thousand times as many messages, hardly one allocation more. And what a rank
-// costs.
+// Nothing is allocated per message: a thousand times as many messages, hardly one allocation more. Of programs nothing
+// per exchange and per instruction to come either, and a rank is a few bytes. And what a rank of a ring costs.
 #include <catch2/catch.hpp>
 
-#include "collcast/engine/engine.hpp"
+#include "collcast/engine/programs.hpp"
 #include "engine/times.hpp"
 #include "support/counted_memory.hpp"
 #include "support/small_fabrics.hpp"
@@ -55,4 +55,67 @@ TEST_CASE("a rank of a ring costs a few hundred bytes, whatever the number of it
   }
   CHECK(per_rank[1] <= per_rank[0] + 16);
   CHECK(per_rank[1] <= 448);  // asked for are 256, see bench/README.md
+}
+
+namespace {
+
+/// Groups of two that swap and compute in turn, `turns` times, and reduce among four beside it at the end.
+Programs swapping(int ranks, int turns) {
+  Programs all;
+  all.sets = {{1, 2}, {2, 4}};
+  all.patterns = {pattern_of(2, {phase_of(xor_shape, Flow::sequential, 2, 1)}, Volume(1e4)),
+                  pattern_of(4, {ring_phase(4, 6)}, Volume(1e4))};
+  all.patterns[1].group = all.sets[1].group(0);
+  all.collectives = {{"swap", 0, {0}}, {"ring", 1, {1}}};
+  Program program;
+  program.streams.resize(2);
+  for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(turns); ++n) {
+    program.streams[0].push_back({instruction::Spend{Picoseconds(us(1))}});
+    program.streams[0].push_back({instruction::TakePart{0, n}});
+  }
+  program.await(1, 0, program.streams[0].size() / 2);
+  program.streams[1].push_back({instruction::TakePart{1, 0}});
+  program.await(0, 1, 2);
+  all.programs = {program};
+  all.of_rank.assign(static_cast<std::size_t>(ranks), 0);
+  return all;
+}
+
+struct ProgramsCost {
+  std::size_t allocations, bytes;
+};
+ProgramsCost cost_of(const Fabric& fabric, const Programs& programs) {
+  const std::size_t before = counted_memory().allocations, bytes_before = count_most_bytes_from_now();
+  const Result<ProgramsTimeline> timeline = simulate(fabric, programs);
+  const ProgramsCost cost{counted_memory().allocations - before, counted_memory().most_bytes - bytes_before};
+  REQUIRE(timeline.ok());
+  REQUIRE(timeline->counters.messages == traffic(programs).messages);
+  return cost;
+}
+
+}  // namespace
+
+TEST_CASE("the number of allocations does not grow with a program's instructions and exchanges") {
+  const Fabric fabric = ring_fabric(16, gb_per_s(10), Seconds(1e-6));
+  const ProgramsCost few = cost_of(fabric, swapping(16, 8)), many = cost_of(fabric, swapping(16, 8000));
+  CHECK(many.allocations < few.allocations + 100);
+}
+
+TEST_CASE("a rank of a program is a few bytes, and what it has under way some hundreds") {
+  // Programs of ranks that only compute: two streams and no channel. All that grows with the ranks: 8 bytes of
+  // positions, and an event each in the queue (16 bytes) and in the instant (16), in vectors that double.
+  const auto computing = [](int ranks) {
+    Programs all = swapping(ranks, 1);
+    all.programs[0].streams = {{{instruction::Spend{Picoseconds(us(1))}}}, {}};
+    return all;
+  };
+  const Fabric fabric = ring_fabric(16384, gb_per_s(10), Seconds(1e-6));
+  const auto bytes_per_rank = [&](auto programs_of) {
+    const double more = static_cast<double>(cost_of(fabric, programs_of(16384)).bytes) -
+                        static_cast<double>(cost_of(fabric, programs_of(8192)).bytes);
+    return more / 8192;
+  };
+  CHECK(bytes_per_rank(computing) < 8 + 4 * 32 + 8);
+  // With an exchange under way on both streams of all ranks at once: connections, walkers, counters, links.
+  CHECK(bytes_per_rank([](int ranks) { return swapping(ranks, 3); }) < 4096);
 }

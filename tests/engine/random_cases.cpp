@@ -90,14 +90,11 @@ Schedule random_schedule(Dice& dice, const Fabric& fabric) {
   return schedule;
 }
 
-Pattern random_pattern(Dice& dice, const Fabric& fabric) {
-  const int size = 1 + dice.roll(fabric.rank_count());
+Pattern random_pattern(Dice& dice, Group group) {
+  const int size = group.size();
   Pattern pattern;
   pattern.algorithm = "random";
-  std::vector<Rank> ranks;
-  for (const int r : dice.permutation(fabric.rank_count())) ranks.emplace_back(static_cast<std::uint32_t>(r));
-  ranks.resize(static_cast<std::size_t>(size));
-  pattern.group = Group::listed(ranks);
+  pattern.group = std::move(group);
   pattern.chunks = 1 + dice.roll(4);
   for (int lanes = 1 + dice.roll(3); lanes > 0; --lanes) {
     Lane lane;
@@ -108,6 +105,14 @@ Pattern random_pattern(Dice& dice, const Fabric& fabric) {
     pattern.lanes.push_back(std::move(lane));
   }
   return pattern;
+}
+
+Pattern random_pattern(Dice& dice, const Fabric& fabric) {
+  const int size = 1 + dice.roll(fabric.rank_count());
+  std::vector<Rank> ranks;
+  for (const int r : dice.permutation(fabric.rank_count())) ranks.emplace_back(static_cast<std::uint32_t>(r));
+  ranks.resize(static_cast<std::size_t>(size));
+  return random_pattern(dice, Group::listed(ranks));
 }
 
 }  // namespace collcast::test

@@ -13,5 +13,7 @@ Fabric random_fabric(Dice& dice);
 Schedule random_schedule(Dice& dice, const Fabric& fabric);
 /// One to three lanes of one to three phases of any shape over some of the fabric's ranks.
 Pattern random_pattern(Dice& dice, const Fabric& fabric);
+/// The same among all of a group.
+Pattern random_pattern(Dice& dice, Group group);
 
 }  // namespace collcast::test

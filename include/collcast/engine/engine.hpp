@@ -32,7 +32,8 @@ struct EngineProgress {
   std::int64_t messages = 0;  ///< that have left
   SimTime now{};
 };
-/// Whether to go on: asked before the first event and then every 8,192, by the thread that simulates. It sees a
+/// Whether to go on: asked before the first event and then every 8,192, or as many as messages have been under way at
+/// once where that is more, by the thread that simulates. It sees a
 /// result grow and cannot change one; a simulation that it ends fails.
 using EngineWatch = std::function<bool(const EngineProgress&)>;
 

@@ -20,6 +20,7 @@
 #include "collcast/workload/gates.hpp"
 #include "collcast/workload/groups.hpp"
 #include "collcast/workload/step.hpp"
+#include "collcast/workload/unfolded_step.hpp"
 
 namespace collcast {
 
@@ -138,13 +139,14 @@ struct StepReport {
   CollectivePolicy collectives;      ///< and how they shared links
   Sharing sharing = Sharing::max_min;
   StepResult result;
-  bool partial = false;  ///< the simulation was ended: the closed form alone
+  bool partial = false;  ///< a simulation was ended: the closed form alone, or no unfolded step
   std::vector<GateResult> gates;
   /// Options of `collcast explain collective` that name this machine, and how its collectives run; empty: unknown.
   std::string machine_options, policy_options;
-  bool list_operations = false;       ///< people's page only: kernel by kernel
-  std::vector<std::string> said;      ///< as of CollectiveReport
-  std::optional<FaultEffect> faults;  ///< what they cost; nothing on a machine without
+  bool list_operations = false;               ///< people's page only: kernel by kernel
+  std::vector<std::string> said;              ///< as of CollectiveReport
+  std::optional<FaultEffect> faults;          ///< what they cost; nothing on a machine without
+  std::optional<UnfoldedStep> unfolded = {};  ///< every rank for itself, if asked for
 };
 
 /// At the limits that the figures missed.

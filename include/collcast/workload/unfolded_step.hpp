@@ -1,0 +1,41 @@
+// A step of which every rank is simulated for itself, every collective message by message, in one run.
+//
+// The step of forecast_step has one rank per pipeline stage, collectives as times found apart. Here nothing is folded
+// and nothing is a time but computing: messages of TP, CP, EP, DP groups and of the pipeline meet on the links, and a
+// rank goes on when its own part of a collective is over. So it differs from the folded step by contention between
+// collectives of different groups and kinds (longer), by what a group's first finishers gain (shorter), and by shares
+// of messages that the receivers gather without keeping the sender's next message back (shorter). Where neither is
+// there, the two are equal to the picosecond.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "collcast/schedule/programs.hpp"
+#include "collcast/workload/step.hpp"
+
+namespace collcast {
+
+struct UnfoldedStep {
+  Seconds step{};  ///< until the last rank is through
+  int ranks = 0;
+  std::int64_t exchanges = 0;  ///< collectives, each group's for itself
+  std::int64_t transfers = 0;  ///< messages between pipeline stages
+  std::int64_t messages = 0;   ///< of all
+  std::int64_t events = 0;
+  int stage = 0;        ///< that the breakdown is of: the folded one's
+  Breakdown breakdown;  ///< mean over its ranks; sums to the step
+};
+
+struct StepWithUnfolded {
+  StepResult result;
+  std::optional<UnfoldedStep> unfolded;  ///< none if the watch ended it
+};
+
+/// `begins`, if given, is told of the messages to come once the folded step is known.
+Result<StepWithUnfolded> forecast_unfolded_step(const StepInputs&, const Fabric&, const CollectivePolicy&,
+                                                StepTimeline* timeline = nullptr, const EngineOptions& engine = {},
+                                                const Origins& origins = {},
+                                                const std::function<void(const ProgramTraffic&)>& begins = {});
+
+}  // namespace collcast

@@ -1,0 +1,237 @@
+#include "engine/program_ranks.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "collcast/base/check.hpp"
+
+namespace collcast::engine {
+
+ProgramRanks::ProgramRanks(const Programs& programs, Connections& connections, Exchanges& exchanges, Agenda& agenda)
+    : programs_(programs),
+      connections_(connections),
+      exchanges_(exchanges),
+      agenda_(agenda),
+      streams_(std::max(1U, programs.streams())),
+      accounts_(programs.programs.size() * programs.accounts),
+      times_(programs.programs.size()) {
+  check(std::uint64_t{programs.ranks()} * streams_ < none, "streams of all ranks are numbered in 32 bits");
+  over_.assign(std::size_t{programs.ranks()} * streams_, 0);
+  arrived_.assign(std::size_t{programs.ranks()} * programs.channels, 0);
+  std::uint32_t groups = 0;
+  for (const GroupSet& set : programs.sets) {
+    first_group_.push_back(groups);
+    groups += set.groups(programs.ranks());
+  }
+  forming_of_.assign(groups, none);
+  for (std::uint32_t rank = 0; rank < programs.ranks(); ++rank) {
+    const Program& program = programs.programs[program_of(rank)];
+    unfinished_ += program.streams.size();
+    ++times_[program_of(rank)].ranks;
+  }
+}
+
+void ProgramRanks::begin() {
+  for (std::uint32_t rank = 0; rank < programs_.ranks(); ++rank)
+    for (std::uint32_t s = 0; s < programs_.programs[program_of(rank)].streams.size(); ++s) go_on(rank * streams_ + s);
+}
+
+void ProgramRanks::go_on(std::uint32_t stream) {
+  const Place at = place(stream);
+  const std::vector<Instruction>& all = instructions(at);
+  while (over_[stream] < all.size()) {
+    const Instruction& instruction = all[over_[stream]];
+    if (start(stream, at, instruction)) return book(at, instruction, false);
+    pass(stream, at, instruction);
+  }
+  end(at);
+}
+
+bool ProgramRanks::start(std::uint32_t stream, Place at, const Instruction& instruction) {
+  if (const auto* spend = std::get_if<instruction::Spend>(&instruction.what)) {
+    if (spend->time.count() == 0) return false;
+    agenda_.after(spend->time.count(), EventKind::finished, stream);
+    return true;
+  }
+  if (const auto* part = std::get_if<instruction::TakePart>(&instruction.what)) {
+    take_part(stream, at, *part);
+    return true;
+  }
+  if (const auto* message = std::get_if<instruction::Send>(&instruction.what)) {
+    send(stream, at, *message);
+    return true;
+  }
+  if (const auto* meeting = std::get_if<instruction::Meet>(&instruction.what)) meet(*meeting);
+  return !is_there(at, instruction);
+}
+
+/// Of what a stream waits for.
+bool ProgramRanks::is_there(Place at, const Instruction& instruction) const {
+  if (const auto* receive = std::get_if<instruction::Receive>(&instruction.what))
+    return arrived_[at.rank * programs_.channels + receive->channel] >= receive->messages;
+  if (const auto* await = std::get_if<instruction::Await>(&instruction.what))
+    return over_[at.rank * streams_ + await->stream] >= await->instructions;
+  if (const auto* meeting = std::get_if<instruction::Meet>(&instruction.what))
+    return met_[meeting->number] == programs_.ranks();
+  return false;
+}
+
+void ProgramRanks::pass(std::uint32_t stream, Place at, const Instruction& instruction) {
+  ++over_[stream];
+  if (instruction.awaited) look_again(at, over_[stream]);
+}
+
+/// Streams of the rank that wait for this one.
+void ProgramRanks::look_again(Place at, std::uint32_t over) {
+  const auto& program = programs_.programs[program_of(at.rank)];
+  for (std::uint32_t s = 0; s < program.streams.size(); ++s) {
+    const std::uint32_t other = at.rank * streams_ + s;
+    if (s == at.stream || over_[other] == program.streams[s].size()) continue;
+    const auto* await = std::get_if<instruction::Await>(&program.streams[s][over_[other]].what);
+    if (await != nullptr && await->stream == at.stream && await->instructions <= over)
+      agenda_.after(0, EventKind::ready, other);
+  }
+}
+
+void ProgramRanks::ready(std::uint32_t stream) {
+  const Place at = place(stream);
+  if (over_[stream] == instructions(at).size()) return;
+  const Instruction& instruction = present(stream);
+  if (!is_there(at, instruction)) return;
+  book(at, instruction, true);
+  pass(stream, at, instruction);
+  go_on(stream);
+}
+
+void ProgramRanks::finished(std::uint32_t stream) {
+  const Place at = place(stream);
+  const Instruction& instruction = present(stream);
+  book(at, instruction, true);
+  if (const auto* send = std::get_if<instruction::Send>(&instruction.what)) deliver(at, *send);
+  pass(stream, at, instruction);
+  go_on(stream);
+}
+
+void ProgramRanks::send(std::uint32_t stream, Place at, const instruction::Send& send) {
+  const Rank to(at.rank + static_cast<std::uint32_t>(send.offset));
+  check(to.value() < programs_.ranks() && send.channel < programs_.channels, "a message goes to a rank that there is");
+  const std::uint32_t flow = connections_.acquire();
+  connections_.connect(flow, {Rank(at.rank), to, 0, stream, 0, 0}, send.size, 0);
+  connections_[flow].transfer = true;
+  agenda_.send(flow, connections_[flow]);
+}
+
+void ProgramRanks::left(std::uint32_t flow) {
+  agenda_.after(connections_[flow].latency, EventKind::finished, connections_.name(flow).op);
+  connections_.release(flow);
+}
+
+void ProgramRanks::deliver(Place from, const instruction::Send& send) {
+  const std::uint32_t to = from.rank + static_cast<std::uint32_t>(send.offset);
+  const std::uint32_t arrived = ++arrived_[to * programs_.channels + send.channel];
+  const Program& program = programs_.programs[program_of(to)];
+  for (std::uint32_t s = 0; s < program.streams.size(); ++s) {
+    const std::uint32_t stream = to * streams_ + s;
+    if (over_[stream] == program.streams[s].size()) continue;
+    const auto* receive = std::get_if<instruction::Receive>(&program.streams[s][over_[stream]].what);
+    if (receive != nullptr && receive->channel == send.channel && receive->messages <= arrived)
+      agenda_.after(0, EventKind::ready, stream);
+  }
+}
+
+void ProgramRanks::take_part(std::uint32_t stream, Place at, const instruction::TakePart& part) {
+  const GroupSet& set = programs_.sets[programs_.collectives[part.collective].set];
+  const Rank rank(at.rank);
+  check(set.has(rank), "a rank takes part in what its group does");
+  std::uint32_t& first = forming_of_[first_group_[programs_.collectives[part.collective].set] + set.group_of(rank)];
+  std::uint32_t* link = &first;
+  while (*link != none && formings_[*link].number != part.number) link = &formings_[*link].next;
+  if (*link == none) {
+    const std::uint32_t fresh = forming(set.group_of(rank), at, stream, part);  // may move formings_
+    formings_[fresh].next = first;
+    first = fresh;
+    link = &first;
+  }
+  const std::uint32_t id = *link;
+  Forming& exchange = formings_[id];
+  if (exchange.collective != part.collective) {
+    agenda_.failure = describe(stream) + " has come to number " + std::to_string(part.number) +
+                      " of its group, which to others is " + programs_.collectives[exchange.collective].name;
+    return;
+  }
+  const std::uint32_t running = exchange.exchange;
+  if (++exchange.joined == static_cast<std::uint32_t>(set.members())) {
+    *link = exchange.next;
+    free_.push_back(id);
+  }
+  exchanges_.ready(running, set.member(rank));
+}
+
+std::uint32_t ProgramRanks::forming(std::uint32_t group, Place at, std::uint32_t stream,
+                                    const instruction::TakePart& part) {
+  const Collective& collective = programs_.collectives[part.collective];
+  const GroupSet& set = programs_.sets[collective.set];
+  const Pattern& pattern = programs_.pattern(collective, group);
+  const Group ranks = set.group(group);
+  check(pattern.size() == set.members(), "a pattern is of the groups of its set");
+  // All members are on the same stream of theirs: what is finished follows from the rank.
+  const auto between = static_cast<std::uint32_t>(ranks.stride()) * streams_;
+  const std::uint32_t exchange =
+      exchanges_.open({&pattern, ranks[0].value() - pattern.group[0].value(), collective.priority,
+                       ranks[0].value() * streams_ + at.stream, between});
+  check(ranks[set.member(Rank(at.rank))] == Rank(at.rank) && place(stream).stream == at.stream,
+        "a member is in its group");
+  ++opened_;
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(formings_.size()));
+    formings_.emplace_back();
+  }
+  const std::uint32_t id = free_.back();
+  free_.pop_back();
+  formings_[id] = {part.number, part.collective, exchange, 0, none};
+  return id;
+}
+
+void ProgramRanks::meet(const instruction::Meet& meet) {
+  if (met_.size() <= meet.number) met_.resize(meet.number + std::size_t{1});
+  if (++met_[meet.number] < programs_.ranks()) return;
+  for (std::uint32_t rank = 0; rank < programs_.ranks(); ++rank)
+    for (std::uint32_t s = 0; s < programs_.programs[program_of(rank)].streams.size(); ++s) {
+      const std::uint32_t stream = rank * streams_ + s;
+      if (over_[stream] < instructions({rank, s}).size() &&
+          std::holds_alternative<instruction::Meet>(present(stream).what))
+        agenda_.after(0, EventKind::ready, stream);
+    }
+}
+
+void ProgramRanks::end(Place at) {
+  --unfinished_;
+  const SimTime now{Picoseconds(agenda_.now)};
+  finish_ = now;
+  if (at.stream != 0) return;
+  ProgramTimes& times = times_[program_of(at.rank)];
+  // Time does not go back: the first to end is the first that is seen to.
+  if (times.last_end == SimTime{}) times.first_end = now;
+  times.last_end = now;
+}
+
+void ProgramRanks::book(Place at, const Instruction& instruction, bool over) {
+  if (at.stream != 0) return;
+  std::uint64_t& account = accounts_[program_of(at.rank) * std::size_t{programs_.accounts} + instruction.account];
+  const auto now = static_cast<std::uint64_t>(agenda_.now);
+  account += over ? now : ~now + 1;
+}
+
+ProgramsTimeline ProgramRanks::output() {
+  ProgramsTimeline out;
+  for (std::size_t p = 0; p < times_.size(); ++p)
+    for (std::uint32_t a = 0; a < programs_.accounts; ++a)
+      times_[p].accounts.emplace_back(static_cast<std::int64_t>(accounts_[p * programs_.accounts + a]));
+  out.programs = std::move(times_);
+  out.finish = finish_;
+  out.exchanges = opened_;
+  return out;
+}
+
+}  // namespace collcast::engine

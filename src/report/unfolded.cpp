@@ -1,0 +1,65 @@
+#include "report/unfolded.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collcast/base/units.hpp"
+#include "report/metrics.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+Json unfolded_json(const UnfoldedStep& unfolded, const StepResult& folded) {
+  return {{"step_s", unfolded.step.count()},
+          {"folded_s", number(folded.simulate)},
+          {"ranks", unfolded.ranks},
+          {"exchanges", unfolded.exchanges},
+          {"transfers", unfolded.transfers},
+          {"messages", unfolded.messages},
+          {"events", unfolded.events},
+          {"breakdown_stage", unfolded.stage},
+          {"breakdown", breakdown_json(unfolded.breakdown)}};
+}
+
+Table unfolded_table(const UnfoldedStep& unfolded, const StepResult& folded) {
+  Table out{fmt::format("unfolded, every rank for itself: mean of the ranks of stage {}", unfolded.stage),
+            {{"part", "", Align::left},
+             {"folded", "", Align::right},
+             {"unfolded", "", Align::right},
+             {"difference", "", Align::right}},
+            {}};
+  const Breakdown &a = folded.breakdown, &b = unfolded.breakdown;
+  const auto row = [&](const char* name, Seconds before, Seconds now) {
+    // Less than a billionth of the step is the rounding of sums.
+    if (!(std::max(std::abs(before.count()), std::abs(now.count())) > 1e-9 * unfolded.step.count())) return;
+    const Seconds more = now - before;
+    const bool same = std::abs(more.count()) <= 1e-9 * unfolded.step.count();
+    const std::string sign = more > Seconds{} ? "+" : "-";
+    out.rows.push_back({name, format_seconds(before), format_seconds(now),
+                        same ? "" : sign + format_seconds(Seconds(std::abs(more.count())))});
+  };
+  row("compute", a.compute, b.compute);
+  row("TP exposed", a.tp_exposed, b.tp_exposed);
+  row("PP exposed", a.pp_exposed, b.pp_exposed);
+  row("CP exposed", a.cp_exposed, b.cp_exposed);
+  row("EP exposed", a.ep_exposed, b.ep_exposed);
+  row("DP exposed", a.dp_exposed, b.dp_exposed);
+  row("bubble", a.bubble, b.bubble);
+  row("optimizer", a.optimizer, b.optimizer);
+  row("step", folded.simulate.value_or(folded.step), unfolded.step);
+  return out;
+}
+
+std::string unfolded_text(const UnfoldedStep& unfolded) {
+  return fmt::format(
+      "unfolded: {} ranks, {} collectives and {} messages of the pipeline, {} messages in one simulation. It differs "
+      "from the step time, whose collectives have times found apart, by collectives that meet on links (longer), by "
+      "ranks that go on when their own part of a collective is over, and by shares of messages that are gathered "
+      "beside the next message (shorter) (docs/steps.md).",
+      format_count(unfolded.ranks), format_count(static_cast<double>(unfolded.exchanges)),
+      format_count(static_cast<double>(unfolded.transfers)), format_count(static_cast<double>(unfolded.messages)));
+}
+
+}  // namespace collcast

@@ -1,0 +1,86 @@
+#include "workload/step_collectives.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "collcast/base/units.hpp"
+#include "workload/forecast.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+
+std::vector<int> nodes_of(const Fabric& fabric, const Group& group) {
+  std::vector<int> nodes;
+  for (int i = 0; i < group.size(); ++i) nodes.push_back(static_cast<int>(fabric.node_of(group[i]).value()));
+  return nodes;
+}
+
+/// Nodes numbered in the order in which the group meets them: all that an algorithm sees of them.
+std::vector<int> as_met(const std::vector<int>& nodes) {
+  std::map<int, int> number;
+  std::vector<int> out;
+  for (const int node : nodes) out.push_back(number.emplace(node, static_cast<int>(number.size())).first->second);
+  return out;
+}
+
+}  // namespace
+
+StepCollectives::StepCollectives(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                                 Programs& programs)
+    : in_(in), fabric_(fabric), policy_(policy), programs_(programs) {}
+
+Result<std::uint32_t> StepCollectives::add(int stage, const GroupSet& set, const CollectiveRequest& request,
+                                           const std::string& name) {
+  const bool is_message = request.kind == CollectiveKind::sendrecv;
+  const Result<Choice> choice = fastest(fabric_, request, is_message ? of_messages(policy_) : policy_);
+  if (!choice) return choice.errors();
+  const CollectiveOptions& options = choice->options;
+  const std::uint32_t of = set_of(set);
+  const auto [known, is_new] =
+      known_.emplace(Key{of, request.kind, request.size.value(), options.algorithm, options.chunks, options.channels},
+                     static_cast<std::uint32_t>(programs_.collectives.size()));
+  if (is_new) programs_.collectives.push_back({name + " of " + format_bytes(request.size), of, {}, 0});
+  Collective& collective = programs_.collectives[known->second];
+  if (Diagnostics wrong = make_patterns(collective, stage, request, options); !wrong.empty()) return wrong;
+  return known->second;
+}
+
+std::uint32_t StepCollectives::set_of(GroupSet set) {
+  for (std::uint32_t s = 0; s < programs_.sets.size(); ++s) {
+    const GroupSet& known = programs_.sets[s];
+    if (known.stride == set.stride && known.size == set.size && known.step == set.step) return s;
+  }
+  std::map<std::vector<int>, std::uint8_t> kinds;
+  for (std::uint32_t g = 0; g < set.groups(programs_.ranks()); ++g) {
+    check(kinds.size() < 255, "groups of a set lie on nodes in few ways");
+    const auto kind = static_cast<std::uint8_t>(kinds.size());
+    set.kind_of.push_back(kinds.emplace(as_met(nodes_of(fabric_, set.group(g))), kind).first->second);
+  }
+  programs_.sets.push_back(std::move(set));
+  return static_cast<std::uint32_t>(programs_.sets.size() - 1);
+}
+
+Diagnostics StepCollectives::make_patterns(Collective& collective, int stage, const CollectiveRequest& request,
+                                           CollectiveOptions options) {
+  const GroupSet& set = programs_.sets[collective.set];
+  for (std::uint32_t g = 0; g < set.kind_of.size(); ++g) {
+    const Group group = set.group(g);
+    if (coordinates(in_.layout, group[0]).pp != stage && coordinates(in_.layout, group[group.size() - 1]).pp != stage)
+      continue;
+    const std::size_t kind = set.kind_of[g];
+    collective.patterns.resize(std::max(collective.patterns.size(), kind + 1), none);
+    if (collective.patterns[kind] != none) continue;
+    options.node_of = nodes_of(fabric_, group);
+    Result<Pattern> pattern = make_pattern({request.kind, group, request.size, request.root, {}}, options);
+    if (!pattern) return pattern.errors();
+    collective.patterns[kind] = static_cast<std::uint32_t>(programs_.patterns.size());
+    programs_.patterns.push_back(std::move(pattern).value());
+  }
+  return {};
+}
+
+}  // namespace collcast::workload

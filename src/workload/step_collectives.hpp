@@ -1,0 +1,37 @@
+// The collectives of a step as every rank takes part in them: sets of groups as descriptors, and for each kind of group
+// (how it lies on nodes) a pattern by the algorithm that the policy chose.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collcast/schedule/programs.hpp"
+#include "collcast/workload/step.hpp"
+
+namespace collcast::workload {
+
+class StepCollectives {
+ public:
+  /// Adds to `programs`, which has its ranks.
+  StepCollectives(const StepInputs&, const Fabric&, const CollectivePolicy&, Programs& programs);
+
+  /// Of the groups of a stage's ranks that are in the set; `request` is that of one of them.
+  Result<std::uint32_t> add(int stage, const GroupSet& set, const CollectiveRequest& request, const std::string& name);
+
+ private:
+  using Key = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::string, int, int>;
+
+  std::uint32_t set_of(GroupSet set);
+  Diagnostics make_patterns(Collective& collective, int stage, const CollectiveRequest& request,
+                            CollectiveOptions options);
+
+  const StepInputs& in_;
+  const Fabric& fabric_;
+  const CollectivePolicy& policy_;
+  Programs& programs_;
+  std::map<Key, std::uint32_t> known_;
+};
+
+}  // namespace collcast::workload

@@ -1,0 +1,272 @@
+#include "workload/step_programs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "workload/step_collectives.hpp"
+#include "workload/timeline.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+using namespace instruction;
+
+enum Line : std::uint8_t { own, to_next, to_previous, dp, beside, from_previous, from_next };
+constexpr std::size_t lines = from_next + std::size_t{1};
+
+/// So many instructions of a line, or messages on a channel.
+struct Spot {
+  std::uint8_t line = own;
+  std::uint32_t count = 0;
+};
+
+std::uint8_t account_of(Category category) { return static_cast<std::uint8_t>(category); }
+
+class Writer {
+ public:
+  Writer(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy, const StepPlan& plan)
+      : in_(in),
+        fabric_(fabric),
+        policy_(policy),
+        plan_(plan),
+        spelled_(spell_out(plan)),
+        collectives_(in, fabric, policy, out_),
+        stages_(plan.stages.size()),
+        here_(spelled_.schedule.size()),
+        there_(spelled_.schedule.size()) {
+    out_.channels = plan.stages.size() > 1 ? 2 : 0;
+    out_.accounts = idle_account + 1U;
+    for (int r = 0; r < in.layout.world(); ++r)
+      out_.of_rank.push_back(
+          static_cast<std::uint16_t>(coordinates(in.layout, Rank(static_cast<std::uint32_t>(r))).pp));
+    for (StageState& stage : stages_) stage.program.streams.resize(lines);
+  }
+
+  Result<Programs> write() {
+    for (std::uint32_t op = 0; op < spelled_.schedule.size(); ++op) {
+      if (!spelled_.schedule.stream(OpId(op)))
+        meet(op);
+      else if (spelled_.exchanged[op].to >= 0)
+        send(op);
+      else if (spelled_.places[op].doing == Doing::tied)
+        sum_embeddings(op);
+      else
+        here_[op] = work(op, stage_of(op));
+    }
+    if (!errors_.empty()) return errors_;
+    for (StageState& stage : stages_)
+      if (const std::size_t all = stage.program.streams[dp].size(); all > 0)
+        await(stage, own, {dp, static_cast<std::uint32_t>(all)}, account_of(Category::dp));
+    leave_out_empty_lines();
+    return std::move(out_);
+  }
+
+ private:
+  struct StageState {
+    Program program;
+    std::array<std::array<std::uint32_t, lines>, lines> awaited{};  ///< by line, of another line
+    std::array<std::array<std::uint32_t, 2>, lines> received{};     ///< by line and channel
+    std::array<std::uint32_t, 2> sent{};                            ///< to it, by channel
+    std::map<std::uint32_t, std::uint32_t> number;                  ///< of the next exchange, by set
+    std::map<int, std::uint32_t> collectives;                       ///< by place in the plan's list
+    Spot met;
+
+    std::vector<Instruction>& line(std::size_t l) { return program.streams[l]; }
+    Spot now(Line l) { return {l, static_cast<std::uint32_t>(line(l).size())}; }
+  };
+
+  int stage_of(std::uint32_t op) const { return spelled_.places[op].stage; }
+  StageState& stage(int i) { return stages_[static_cast<std::size_t>(i)]; }
+  Category category(std::uint32_t op) const { return *parse_category(spelled_.schedule.category(OpId(op))); }
+
+  Line line_of(std::uint32_t op) const {
+    const Stream& stream = spelled_.schedule.streams()[spelled_.schedule.stream(OpId(op))->value()];
+    if (spelled_.exchanged[op].beside) return beside;
+    if (stream.name == "dp") return dp;
+    if (stream.name == "pp to next") return to_next;
+    return stream.name == "pp to previous" ? to_previous : own;
+  }
+
+  void await(StageState& stage, Line line, Spot spot, std::uint8_t account) {
+    if (spot.line == line || spot.count <= stage.awaited[line][spot.line]) return;
+    stage.awaited[line][spot.line] = spot.count;
+    stage.program.await(line, spot.line, spot.count, account);
+  }
+
+  /// For the operations of the list that are the stage's own, or reach it.
+  void wait(int i, Line line, std::uint32_t op) {
+    StageState& s = stage(i);
+    for (const After& edge : spelled_.schedule.after(OpId(op))) {
+      const std::uint32_t before = edge.op.value();
+      if (!spelled_.schedule.stream(edge.op)) {
+        await(s, line, s.met, idle_account);
+      } else if (stage_of(before) == i) {
+        await(s, line, here_[before], account_of(category(before)));
+      } else if (spelled_.places[before].doing == Doing::tied && i + 1 == in_.layout.pp) {
+        await(s, line, there_[before], account_of(Category::dp));
+      } else if (spelled_.exchanged[before].to == i) {
+        receive(s, line, before);
+      }
+    }
+  }
+
+  void receive(StageState& s, Line line, std::uint32_t message) {
+    if (gathers_messages(in_)) return await(s, line, there_[message], idle_account);
+    const Spot spot = there_[message];
+    if (spot.count <= s.received[line][spot.line]) return;
+    s.received[line][spot.line] = spot.count;
+    s.line(line).push_back({Receive{spot.line, spot.count}, idle_account});
+  }
+
+  /// What is done on the stage itself.
+  Spot work(std::uint32_t op, int i) {
+    const Line line = line_of(op);
+    StageState& s = stage(i);
+    wait(i, line, op);
+    const Work& what = spelled_.schedule.work(OpId(op));
+    const Uses& uses = spelled_.exchanged[op].uses;
+    if (const auto* compute = std::get_if<Compute>(&what))
+      spend(s, line, compute->duration, category(op));
+    else
+      check(uses.any() || std::get<Delay>(what).duration == Seconds{}, "communication is made of collectives");
+    for (int n = 0; n < uses.times; ++n)
+      for (const int cost : uses.collectives)
+        if (cost != Uses::none) take_part(s, line, collective(i, cost), category(op));
+    return s.now(line);
+  }
+
+  void spend(StageState& s, Line line, Seconds time, Category category) {
+    const Picoseconds whole = to_picoseconds(time);
+    if (whole > Picoseconds{}) s.line(line).push_back({Spend{whole}, account_of(category)});
+  }
+
+  void take_part(StageState& s, Line line, std::uint32_t collective, Category category) {
+    spend(s, line, policy_.base_latency, category);
+    const std::uint32_t number = s.number[out_.collectives.empty() ? 0 : out_.collectives[collective].set]++;
+    s.line(line).push_back({TakePart{collective, number}, account_of(category)});
+  }
+
+  std::uint32_t collective(int i, int cost) {
+    const auto [known, is_new] = stage(i).collectives.emplace(cost, 0);
+    if (is_new) {
+      const CollectiveCost& c = plan_.stages[static_cast<std::size_t>(i)].collectives[static_cast<std::size_t>(cost)];
+      known->second = add(i, {c.request.group.stride(), c.request.group.size()}, c.request, c.name);
+    }
+    return known->second;
+  }
+
+  std::uint32_t add(int i, const GroupSet& set, const CollectiveRequest& request, const std::string& name) {
+    const Result<std::uint32_t> added = collectives_.add(i, set, request, name);
+    if (added) return *added;
+    append(errors_, added.errors());
+    if (out_.collectives.empty()) out_.collectives.emplace_back();  // never run
+    return 0;
+  }
+
+  void meet(std::uint32_t op) {
+    for (int i = 0; i < in_.layout.pp; ++i) {
+      wait(i, own, op);
+      stage(i).line(own).push_back({Meet{0}, idle_account});
+      stage(i).met = stage(i).now(own);
+    }
+  }
+
+  void send(std::uint32_t op) {
+    const int from = stage_of(op), to = spelled_.exchanged[op].to;
+    const Line line = line_of(op);
+    const std::uint32_t channel = spelled_.places[op].doing == Doing::message_on ? 0 : 1;
+    StageState &sender = stage(from), &receiver = stage(to);
+    wait(from, line, op);
+    spend(sender, line, policy_.base_latency, Category::pp);
+    const auto at = [&](int i) { return static_cast<std::int32_t>(rank_at(in_.layout, {0, i, 0, 0, 0}).value()); };
+    const Volume size(static_cast<double>(whole(stage_message_bytes(in_)).value()));
+    sender.line(line).push_back({Send{at(to) - at(from), channel, size}, account_of(Category::pp)});
+    here_[op] = sender.now(line);
+    there_[op] = {static_cast<std::uint8_t>(channel), ++receiver.sent[channel]};
+    if (gathers_messages(in_)) there_[op] = gather(to, channel == 0 ? from_previous : from_next, there_[op]);
+  }
+
+  /// The receivers put their shares of a message together.
+  Spot gather(int to, Line line, Spot message) {
+    StageState& s = stage(to);
+    s.line(line).push_back({Receive{message.line, message.count}, idle_account});
+    const auto [known, is_new] = s.collectives.emplace(Uses::none, 0);
+    if (is_new) {
+      const CollectiveRequest request = message_gather_request(in_, fabric_, to);
+      known->second = add(to, {request.group.stride(), request.group.size()}, request, "pp all_gather");
+    }
+    take_part(s, line, known->second, Category::pp);
+    return s.now(line);
+  }
+
+  /// The gradients of embeddings that the first and the last stage have.
+  void sum_embeddings(std::uint32_t op) {
+    const int last = in_.layout.pp - 1;
+    const CollectiveCost& cost =
+        plan_.stages[0].collectives[static_cast<std::size_t>(plan_.stages[0].tied_uses.collectives[0])];
+    const GroupSet ends{cost.request.group.stride() / last, in_.layout.pp, last};
+    for (const int i : {0, last}) {
+      wait(i, dp, op);
+      take_part(stage(i), dp, add(i, ends, cost.request, cost.name), Category::dp);
+      (i == 0 ? here_ : there_)[op] = stage(i).now(dp);
+    }
+  }
+
+  void leave_out_empty_lines() {
+    std::array<std::uint32_t, lines> number{};
+    std::vector<std::size_t> used{own};
+    for (std::size_t l = own + std::size_t{1}; l < lines; ++l) {
+      const bool any = std::any_of(stages_.begin(), stages_.end(), [l](StageState& s) { return !s.line(l).empty(); });
+      if (!any) continue;
+      number[l] = static_cast<std::uint32_t>(used.size());
+      used.push_back(l);
+    }
+    for (StageState& s : stages_) {
+      Program program;
+      for (const std::size_t l : used) program.streams.push_back(std::move(s.line(l)));
+      for (std::vector<Instruction>& stream : program.streams)
+        for (Instruction& i : stream)
+          if (auto* await = std::get_if<Await>(&i.what)) await->stream = number[await->stream];
+      out_.programs.push_back(std::move(program));
+    }
+  }
+
+  const StepInputs& in_;
+  const Fabric& fabric_;
+  const CollectivePolicy& policy_;
+  const StepPlan& plan_;
+  StepSchedule spelled_;
+  Programs out_;
+  StepCollectives collectives_;
+  std::vector<StageState> stages_;
+  std::vector<Spot> here_, there_;  ///< by OpId: on its stage, and where it arrives
+  Diagnostics errors_;
+};
+
+}  // namespace
+
+Result<Programs> make_programs(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                               const StepPlan& plan) {
+  return Writer(in, fabric, policy, plan).write();
+}
+
+Diagnostics check_unfolding(const StepInputs& in, const CollectivePolicy& policy, const Origins& origins) {
+  Diagnostics wrong;
+  const auto refuse = [&](const char* path, std::string what, std::string hint) {
+    wrong.push_back({origins.of(path), std::move(what), std::move(hint)});
+  };
+  if (in.serving)
+    refuse("inference", "a batch that is served cannot be unfolded", "expected a training step, or no --unfolded");
+  if (policy.library == Library::nccl)
+    refuse("collectives.library", "library nccl has times of collectives, not their messages, and cannot be unfolded",
+           "expected library ideal (--library ideal)");
+  if (in.options.overlap_ep && in.layout.ep > 1)
+    refuse("training.overlap_ep", "an exchange of experts under another micro-batch's computing cannot be unfolded",
+           "expected overlap_ep false, or no --unfolded");
+  return wrong;
+}
+
+}  // namespace collcast::workload

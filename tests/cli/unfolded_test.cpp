@@ -1,0 +1,66 @@
+// step --unfolded: beside the step, never instead of it; what it cannot do is refused where it is written.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/called.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using Json = nlohmann::json;
+using Catch::Contains;
+
+namespace {
+const std::string small = "step llama3-70b-64xh100 --chunks 1 --set batch.global_batch=8 ";
+}
+
+TEST_CASE("the unfolded step stands beside the step, which is as without it") {
+  const Called both = call(small + "--unfolded --format json");
+  CHECK(both.exit == 0);
+  const Json doc = Json::parse(both.out), folded = Json::parse(call(small + "--library ideal --format json").out);
+  CHECK(doc["step_s"] == folded["step_s"]);
+  CHECK(doc["breakdown"] == folded["breakdown"]);
+  CHECK_FALSE(folded.contains("unfolded"));
+  const Json& unfolded = doc["unfolded"];
+  CHECK(unfolded["folded_s"] == doc["simulate_s"]);
+  CHECK(unfolded["ranks"] == 64);
+  // 4 micro-batches of each of 2 replicas: on and back over 3 boundaries, by 8 TP ranks.
+  CHECK(unfolded["transfers"] == 2 * 4 * 2 * 3 * 8);
+  CHECK(unfolded["messages"].get<std::int64_t>() > unfolded["exchanges"].get<std::int64_t>());
+  double sum = 0;
+  for (const auto& part : unfolded["breakdown"].items()) sum += part.value().get<double>();
+  CHECK(sum == Approx(unfolded["step_s"].get<double>()));
+  CHECK(call(small + "--unfolded --format json").out == both.out);
+
+  const Called page = call(small + "--unfolded");
+  CHECK_THAT(page.out, Contains("library ideal"));
+  CHECK_THAT(page.out, Contains("every rank for itself"));
+  CHECK_THAT(page.out, Contains("mean of the ranks of stage"));
+  CHECK_THAT(page.out, Contains("It differs from the step time"));
+}
+
+TEST_CASE("a step that was not simulated rank by rank to its end is partial, the rest of it known") {
+  const Called cut = call("step llama3-70b-64xh100 --chunks 64 --unfolded --time-limit 1s --format json");
+  CHECK(cut.exit == 0);
+  CHECK_THAT(cut.err, Contains("partial: the time limit of 1 s is over; "));
+  const Json doc = Json::parse(cut.out);
+  CHECK_FALSE(doc.contains("unfolded"));
+  CHECK(doc["estimate_s"].get<double>() > 0);
+}
+
+TEST_CASE("what cannot be unfolded is refused, each with its place") {
+  const Called nccl = call("step llama3-70b-64xh100 --unfolded --library nccl");
+  CHECK(nccl.exit == 2);
+  CHECK_THAT(nccl.err, Contains("--library") && Contains("cannot be unfolded") && Contains("expected library ideal"));
+  const Called estimate = call(small + "--unfolded --method estimate");
+  CHECK(estimate.exit == 2);
+  CHECK_THAT(estimate.err, Contains("--unfolded is told beside the step by both methods"));
+  const Called fault = call("step llama3-70b-straggler-64xh100 --what-if slow-gpu --unfolded");
+  CHECK(fault.exit == 2);
+  CHECK_THAT(fault.err, Contains("a step on a machine with faults cannot be unfolded"));
+  const Called tasks = call("step overlap-175b-layer --unfolded");
+  CHECK(tasks.exit == 2);
+  CHECK_THAT(tasks.err, Contains("--unfolded has no effect on a scenario of tasks"));
+  const Called served = call("step llama3-70b-inference-8xh100 --unfolded");
+  CHECK(served.exit == 2);
+  CHECK_THAT(served.err, Contains("a batch that is served cannot be unfolded"));
+}

@@ -1,0 +1,240 @@
+// Steps of which every rank is simulated: against the folded step where nothing is shared, against the same work
+// written out where links are, and what makes the two differ.
+#include <catch2/catch.hpp>
+
+#include "../support/dice.hpp"
+#include "../support/sample.hpp"
+#include "../support/small_fabrics.hpp"
+#include "../support/spelled_programs.hpp"
+#include "collcast/engine/programs.hpp"
+#include "collcast/workload/unfolded_step.hpp"
+#include "inputs.hpp"
+#include "timelines.hpp"
+#include "workload/forecast.hpp"
+#include "workload/step_programs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using namespace collcast::workload;
+using Catch::Matchers::Contains;
+
+namespace {
+
+StepWithUnfolded unfolded(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                          Sharing sharing = Sharing::max_min) {
+  Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, policy, nullptr, {sharing, {}});
+  INFO(to_text(step.errors()));
+  REQUIRE(step.ok());
+  REQUIRE(step->unfolded);
+  return std::move(step).value();
+}
+
+ParallelLayout random_layout(Dice& dice) {
+  ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 1, 2, 4}), dice.pick({1, 2, 3, 4}));
+  l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp});
+  l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
+  if (l.pp > 1)
+    l.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
+                            PipelineSchedule::zb_h1, PipelineSchedule::zb_2p, PipelineSchedule::zb_v,
+                            PipelineSchedule::dualpipe_v});
+  if (l.schedule == PipelineSchedule::interleaved) l.vpp = 2;
+  return l;
+}
+
+StepInputs random_inputs(Dice& dice) {
+  const ParallelLayout l = random_layout(dice);
+  StepInputs in = inputs(small_model(), l, 256, 4 * dice.pick({1, 2}));
+  in.options.zero = l.pp == 1 ? dice.roll(4) : dice.roll(2);
+  in.options.overlap_dp = dice.roll(2) == 0;
+  in.options.overlap_pp = dice.roll(2) == 0;
+  in.options.bucket = Bytes(dice.pick({4'000'000, 40'000'000}));
+  in.options.launch = Seconds(dice.pick({0.0, 5e-6}));
+  in.model.tied_embeddings = dice.roll(2) == 0;
+  if (in.options.zero > 0 && l.dp == 4 && dice.roll(2) == 0) in.layout.dp_shard = 2;
+  if (l.pp == 1 && l.dp % 2 == 0 && in.options.zero < 2 && dice.roll(2) == 0) {
+    in.model.experts.count = 4;
+    in.model.experts.top_k = 2;
+    in.model.experts.ffn = 2048;
+    in.layout.ep = 2;
+  } else if (in.layout.dp_shard == 0 && l.world() <= 16 && dice.roll(3) == 0) {
+    in.layout.cp = 2;
+    in.layout.cp_exchange = dice.pick({ContextExchange::ring, ContextExchange::ulysses});
+    in.options.overlap_cp = dice.roll(2) == 0;
+  }
+  return in;
+}
+
+/// A ring on links of one kind: all its participants are through together.
+CollectivePolicy rings(int chunks = 1) {
+  CollectivePolicy policy;
+  policy.algorithm = "ring";
+  policy.chunks = chunks;
+  return policy;
+}
+
+/// Direct exchanges do alltoall as well, and end together too.
+CollectivePolicy in_step(const StepInputs& in) {
+  CollectivePolicy policy = rings();
+  if (in.layout.cp > 1 || in.layout.ep > 1) policy.algorithm = "direct";
+  return policy;
+}
+
+/// Calls `law` with random inputs that can be.
+template <class Law>
+void for_random_inputs(int rounds, int ranks, Law law) {
+  const std::uint64_t seed = 20261124;
+  Dice dice(seed);
+  Sample sample(5);
+  int tried = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const StepInputs in = random_inputs(dice);
+    if (in.layout.world() > ranks || !check_step(in, ranks, {}).empty() || !sample.takes()) continue;
+    ++tried;
+    CAPTURE(seed, round, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep, in.options.zero,
+            to_string(in.layout.schedule), in.layout.sequence_parallel, in.options.overlap_dp, in.options.overlap_pp,
+            in.layout.dp_shard);
+    law(in);
+  }
+  CHECK(tried > (sanitized ? 3 : rounds / 4));
+}
+
+}  // namespace
+
+TEST_CASE("on links of their own, groups in step: unfolded is the folded step to the picosecond") {
+  const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
+  for_random_inputs(200, 64, [&](const StepInputs& in) {
+    const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
+    const Seconds folded = *step.result.simulate;
+    if (gathers_messages(in) && in.layout.pp > 1)
+      // The folded stage keeps the way of its next message until the receivers have put this one's shares together.
+      CHECK(step.unfolded->step <= folded);
+    else
+      CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
+    const Breakdown &a = step.unfolded->breakdown, &b = step.result.breakdown;
+    CHECK(a.total().count() == Approx(step.unfolded->step.count()));
+    CHECK(a.compute.count() == Approx(b.compute.count()));
+    CHECK(a.tp_exposed.count() == Approx(b.tp_exposed.count()).margin(1e-12));
+    CHECK(a.ep_exposed.count() == Approx(b.ep_exposed.count()).margin(1e-12));
+    CHECK(a.optimizer.count() == Approx(b.optimizer.count()));
+  });
+}
+
+TEST_CASE("on links of their own, unfolded is never longer: first finishers go on") {
+  const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
+  for_random_inputs(60, 64, [&](const StepInputs& in) {
+    CollectivePolicy policy = rings(2);
+    for (const char* algorithm : {"tree", "direct"}) {
+      policy.algorithm = algorithm;
+      if (in.layout.cp > 1 || in.layout.ep > 1) policy.algorithm = "auto";  // a tree is no all-to-all
+      Result<StepWithUnfolded> step =
+          forecast_unfolded_step(in, fabric, policy, nullptr, EngineOptions{Sharing::none, {}});
+      if (!step) continue;  // nor does it scatter
+      CHECK(step->unfolded->step <= *step->result.simulate);
+    }
+  });
+}
+
+TEST_CASE("on shared links, programs of a step take what they take written out, to the picosecond") {
+  const Fabric fabric = cluster(8);
+  int compared = 0;
+  for_random_inputs(60, 16, [&](const StepInputs& in) {
+    const Result<StepPlan> plan =
+        make_plan(in, fabric, with_messages(by_estimate(fabric, {}), by_estimate(fabric, {})));
+    REQUIRE(plan.ok());
+    CollectivePolicy policy;
+    policy.chunks = 1;
+    const Result<Programs> programs = make_programs(in, fabric, policy, *plan);
+    REQUIRE(programs.ok());
+    const Result<ProgramsTimeline> by_rank = simulate(fabric, *programs);
+    INFO(to_text(by_rank.errors()));
+    REQUIRE(by_rank.ok());
+    const Result<Timeline> written = simulate(fabric, spell_out(*programs, false).schedule);
+    REQUIRE(written.ok());
+    CHECK(by_rank->finish == written->finish);
+    CHECK(by_rank->counters.messages == written->counters.messages);
+    CHECK(by_rank->counters.messages == traffic(*programs).messages);
+    ++compared;
+  });
+  CHECK(compared > 2);
+}
+
+TEST_CASE("collectives of different groups in each other's way make the step longer than the folded one says") {
+  // TP and DP of one node share each GPU's way to the switch: gradients beside the backward slow its TP down.
+  const Fabric fabric = cluster(1, 0.05);
+  StepInputs in = inputs(small_model(), layout(4, 1, 2), 512, 2);
+  in.options.bucket = Bytes(4'000'000);
+  in.options.overlap_dp = true;
+  const StepWithUnfolded beside = unfolded(in, fabric, rings());
+  CHECK(beside.unfolded->step > *beside.result.simulate);
+  CHECK(beside.unfolded->breakdown.tp_exposed > beside.result.breakdown.tp_exposed);
+  // One after the other they are in nobody's way.
+  in.options.overlap_dp = false;
+  const StepWithUnfolded behind = unfolded(in, fabric, rings());
+  CHECK(to_picoseconds(behind.unfolded->step) == to_picoseconds(*behind.result.simulate));
+}
+
+TEST_CASE("messages, exchanges and transfers of a step are those that its layout says") {
+  // TP 2 x PP 2 x DP 2, two micro-batches, rings of one chunk: 2 (k - 1) k messages each.
+  const Fabric fabric = cluster(1);
+  StepInputs in = inputs(small_model(), layout(2, 2, 2), 512, 2);
+  in.options.bucket = Bytes(std::int64_t{1} << 40);
+  in.layout.sequence_parallel = false;
+  const UnfoldedStep step = *unfolded(in, fabric, rings()).unfolded;
+  // Per rank one message on and one back, by micro-batch, of each of the two stages' ranks.
+  CHECK(step.transfers == 2 * 4 * 2);
+  // 4 all-reduces of a layer and micro-batch among 4 TP groups (2 of each stage), 4 layers a stage. The embedding has
+  // one on the first stage; the head 1 + 3 on the last. Every message is gathered by the receiving stage's two groups.
+  // One bucket by the 4 DP groups.
+  const std::int64_t layers = 4 * 4 * 2 * 4, ends = 2 * 2 * (1 + 1 + 3), gathers = 2 * 2 * 2, buckets = 4;
+  CHECK(step.exchanges == layers + ends + gathers + buckets);
+  // A gather among two is two messages, an all-reduce four.
+  CHECK(step.messages == 4 * (layers + ends + buckets) + 2 * gathers + step.transfers);
+  CHECK(step.ranks == 8);
+}
+
+TEST_CASE("the kinds of collectives of groups that lie on nodes in unlike ways are their own") {
+  // TP 3 on nodes of 8: some groups within a node, some across two.
+  const Fabric fabric = cluster(2);
+  TransformerConfig model = small_model();
+  model.heads = model.kv_heads = 6;
+  model.head_dim = 64;
+  model.vocab = 3 * 1024;
+  model.ffn = 3 * 1024;
+  StepInputs in = inputs(model, layout(3, 1, 4), 512, 2);
+  REQUIRE(check_step(in, fabric.rank_count(), {}).empty());
+  CollectivePolicy policy = rings();
+  policy.channels = 2;
+  const StepWithUnfolded step = unfolded(in, fabric, policy);
+  CHECK(step.unfolded->step > *step.result.simulate * 1.0);  // the folded groups are those within a node
+}
+
+TEST_CASE("what cannot be unfolded is refused with its place") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 2), 512, 2);
+  CollectivePolicy policy;
+  policy.library = Library::nccl;
+  in.serving = Serving{};
+  const Fabric fabric = cluster(1);
+  const Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, policy);
+  REQUIRE_FALSE(step.ok());
+  CHECK_THAT(to_text(step.errors()), Contains("a batch that is served cannot be unfolded"));
+  CHECK_THAT(to_text(step.errors()), Contains("library nccl has times of collectives, not their messages"));
+  CHECK(step.errors().size() == 2);
+}
+
+TEST_CASE("a watch that ends the run of every rank leaves the folded step") {
+  const StepInputs in = inputs(small_model(), layout(2, 2, 2), 512, 4);
+  const Fabric fabric = cluster(1);
+  bool unfolding = false;
+  EngineOptions engine;
+  engine.watch = [&](const EngineProgress&) { return !unfolding; };
+  std::int64_t told = 0;
+  const Result<StepWithUnfolded> step =
+      forecast_unfolded_step(in, fabric, rings(), nullptr, engine, {}, [&](const ProgramTraffic& all) {
+        unfolding = true;
+        told = all.messages;
+      });
+  REQUIRE(step.ok());
+  CHECK_FALSE(step->unfolded);
+  CHECK(step->result.simulate);
+  CHECK(told == unfolded(in, fabric, rings()).unfolded->messages);
+}
