@@ -78,6 +78,7 @@ Command add_step(CLI::App& parent) {
       "  collcast step llama3-70b-64xh100\n"
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
+      "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 2s'\n"
       "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"

@@ -14,7 +14,7 @@ namespace collcast {
 
 namespace {
 
-Json fault_json(const MachineFault& fault) {
+Json what_json(const MachineFault& fault) {
   if (const GpuFault* gpu = fault.gpu()) return {{"gpu", gpu->gpu}, {"compute", gpu->compute}};
   const LinkFault& link = *fault.link();
   Json out{{"link", link.link}, {"failed", link.failed}};
@@ -22,6 +22,13 @@ Json fault_json(const MachineFault& fault) {
   out["bandwidth_share"] = link.bandwidth ? Json() : Json(link.share);
   out["bandwidth_bytes_per_s"] = link.bandwidth ? Json(link.bandwidth->value()) : Json();
   out["added_latency_s"] = link.added_latency.count();
+  return out;
+}
+
+Json fault_json(const MachineFault& fault) {
+  Json out = what_json(fault);
+  if (fault.from > Seconds{}) out["from_s"] = fault.from.count();
+  if (fault.until) out["until_s"] = fault.until->count();
   return out;
 }
 

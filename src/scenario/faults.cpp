@@ -1,6 +1,7 @@
 // `faults:` of a scenario and --fault of the command line: GPUs that compute slowly, links that are slow or gone.
 #include <fmt/format.h>
 
+#include "collcast/base/units.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
@@ -53,6 +54,24 @@ MachineFault read_bad_link(Reader& reader, Object& o) {
   return {fault, {}};
 }
 
+/// When it begins and ends.
+void read_times(Reader& reader, Object& o, MachineFault& fault) {
+  const bool from = o.optional("from", fault.from, AsTime{});
+  Seconds until;
+  const bool has_until = o.optional("until", until, AsTime{});
+  const auto place = [&](const char* key) { return o.node().find(key)->at; };
+  if (from) fault.from_where = place("from").location();
+  if (!has_until) return;
+  fault.until = until;
+  fault.until_where = place("until").location();
+  const bool from_is_wrong = o.has("from") && !from;
+  if (!from_is_wrong && until <= fault.from)
+    reader.error(place("until"),
+                 fmt::format("{} is {}, and the fault begins at {}", o.path_of("until"), format_seconds(until),
+                             format_seconds(fault.from)),
+                 "expected a later time; a fault that never holds can be left out");
+}
+
 }  // namespace
 
 MachineFault read_fault(Reader& reader, const Node& node, const std::string& path) {
@@ -62,13 +81,14 @@ MachineFault read_fault(Reader& reader, const Node& node, const std::string& pat
   const bool of_gpu = o.has("gpu"), of_link = o.has("link");
   if (of_gpu == of_link) {
     if (of_gpu) o.refuse("link", "a fault is of a GPU or of a link", "gpu");
-    o.allow({"gpu", "link", "compute", "bandwidth", "added_latency", "failed"});
+    o.allow({"gpu", "link", "compute", "bandwidth", "added_latency", "failed", "from", "until"});
     o.finish();
     if (!of_gpu) reader.error(node.at, fmt::format("{} is of nothing", path), "expected 'gpu' or 'link'");
     return fault;
   }
   fault = of_gpu ? read_slow_gpu(o) : read_bad_link(reader, o);
   fault.where = node.find(of_gpu ? "gpu" : "link")->at.location();
+  read_times(reader, o, fault);
   o.finish();
   return fault;
 }

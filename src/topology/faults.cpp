@@ -243,9 +243,7 @@ Diagnostics check_ways(const Fabric& fabric, const Fabric& faulty, std::span<con
 
 std::string percent(double share) { return fmt::format("{:.4g}%", 100 * share); }
 
-}  // namespace
-
-std::string to_text(const MachineFault& fault) {
+std::string what_text(const MachineFault& fault) {
   if (const GpuFault* gpu = fault.gpu())
     return fmt::format("gpu {}: {} of its compute", gpu->gpu, percent(gpu->compute));
   const LinkFault& link = *fault.link();
@@ -256,6 +254,15 @@ std::string to_text(const MachineFault& fault) {
     out += fmt::format(", {} of its bandwidth", percent(link.share));
   if (link.added_latency > Seconds{}) out += fmt::format(", {} more latency", format_seconds(link.added_latency));
   return fmt::format("{}: {}", link.link, out.substr(2));
+}
+
+}  // namespace
+
+std::string to_text(const MachineFault& fault) {
+  std::string out = what_text(fault);
+  if (fault.from > Seconds{}) out += ", from " + format_seconds(fault.from);
+  if (fault.until) out += ", until " + format_seconds(*fault.until);
+  return out;
 }
 
 bool any_of_links(std::span<const MachineFault> faults) {

@@ -1,6 +1,8 @@
 // `faults` of a file, of its variants and of the command line.
 #include <catch2/catch.hpp>
 
+#include <tuple>
+
 #include "samples.hpp"
 
 using namespace collcast;
@@ -59,6 +61,32 @@ TEST_CASE("a fault of the command line is placed in what was typed") {
   CHECK(text.find("--fault gpu: 5, compute: 90:1:26: error: faults.1.compute is '90'") != std::string::npos);
   CHECK(text.find("--fault gpu: 5, compute: 90%, link: x:1:31: error: 'faults.2.link' has no meaning here") !=
         std::string::npos);
+}
+
+TEST_CASE("a fault holds from a time on and until another, which have units and come one after the other") {
+  const MachineFault fault = parse(healthy, "", {"gpu: 5, compute: 90%, from: 10ms, until: 1s"}).value().faults[0];
+  CHECK(fault.from == Seconds(10e-3));
+  CHECK(fault.until == Seconds(1));
+  CHECK(!fault.holds_at(Seconds(9.9e-3)));
+  CHECK(fault.holds_at(Seconds(10e-3)));
+  CHECK(!fault.holds_at(Seconds(1)));
+  CHECK(fault.comes_or_goes());
+  CHECK(!parse(healthy, "", {"gpu: 5, compute: 90%, from: 0s"}).value().faults[0].comes_or_goes());
+  const auto refusal = [](const std::string& text) { return to_text(parse(healthy, "", {text}).errors()); };
+  const auto at = [](const std::string& text, int column, const std::string& what) {
+    return "--fault " + text + ":1:" + std::to_string(column) + ": error: faults.0." + what;
+  };
+  for (const auto& [text, column, what] :
+       {std::tuple("gpu: 5, compute: 90%, from: 3", 37, "from is '3'"),
+        {"gpu: 5, compute: 90%, from: -1s", 37, "from is '-1s'"},
+        {"gpu: 5, compute: 90%, from:", 31, "from is nothing"},
+        {"gpu: 5, compute: 90%, from: soon", 37, "from is 'soon'"},
+        {"gpu: 5, compute: 90%, until: 2000000s", 38, "until is '2000000s'"},
+        {"gpu: 5, compute: 90%, until: 0s", 38, "until is 0 s, and the fault begins at 0 s"},
+        {"link: node0.nic0, failed: true, from: 2s, until: 1s", 58, "until is 1 s, and the fault begins at 2 s"}}) {
+    INFO(text << "\n" << refusal(text));
+    CHECK(refusal(text).find(at(text, column, what)) != std::string::npos);
+  }
 }
 
 TEST_CASE("faults stand alone, too, as those of a collective") {

@@ -49,7 +49,7 @@ SCENARIOS = {
                    "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2]},
         "collectives": {"algorithm": "ring", "chunks": 4, "channels": "auto", "sharing": "fifo"},
         "faults": [{"gpu": 3, "compute": "80%"}, {"link": "node0.gpu1", "bandwidth": "50GB/s", "added_latency": "2us"},
-                   {"link": "node0.gpu2", "failed": False, "bandwidth": "50%"}, {"link": "node0.nic0", "failed": True}],
+                   {"link": "node0.gpu2", "failed": False, "bandwidth": "50%"}, {"link": "node0.nic0", "failed": True, "from": "10ms", "until": "20ms"}],
         "gates": {"step_s": {"max": "20s"}, "mfu": {"min": "1%"}, "peak_bytes": {"max": "70GiB"},
                   "tokens_per_s_per_gpu": {"min": "10tokens/s"}, "model_flops_per_s_per_gpu": {"min": "1GFLOP/s"},
                   "hfu": {"min": "0.5%"}, "tp_exposed_s": {"max": "10s"}, "pp_exposed_s": {"max": "10s"},

@@ -4,6 +4,8 @@
 // as the cable ("node3.gpu5 <-> node3.nvswitch0"), or by a device, which means every link at it: a NIC, a GPU, a leaf.
 // Slow links keep their traffic: routes are static and do not see load. Round a failed cable, always in both
 // directions, they go by docs/decisions/0002-rails-and-lanes.md's rules on what is left.
+//
+// A fault may begin and end while a step runs; the functions below are of a machine at one time.
 #pragma once
 
 #include <optional>
@@ -33,12 +35,18 @@ struct LinkFault {
 
 struct MachineFault {
   std::variant<GpuFault, LinkFault> what;
-  Location where = {};  ///< of what it names
+  Location where = {};                         ///< of what it names
+  Seconds from{};                              ///< of the step, from which on it holds
+  std::optional<Seconds> until = {};           ///< and from which on it no longer does; none: to the end
+  Location from_where = {}, until_where = {};  ///< where they are given
   const GpuFault* gpu() const { return std::get_if<GpuFault>(&what); }
   const LinkFault* link() const { return std::get_if<LinkFault>(&what); }
+  bool holds_at(Seconds at) const { return from <= at && (!until || at < *until); }
+  /// Not all the time.
+  bool comes_or_goes() const { return from > Seconds{} || until.has_value(); }
 };
 
-/// "gpu 12: 80% of its compute", "node0.nic3: failed".
+/// "gpu 12: 80% of its compute", "node0.nic3: failed, from 2 s".
 std::string to_text(const MachineFault&);
 
 /// Whether any is about a link.
