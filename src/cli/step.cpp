@@ -62,9 +62,14 @@ Command add_step(CLI::App& parent) {
   CLI::App& app =
       *parent.add_subcommand("step", "one training step, or a batch of inference: times, what is exposed, memory, MFU");
   add_scenario_options(app, args->scenario);
-  add_fault_option(app, args->scenario.faults,
-                   "a GPU that computes slowly, or a link that is slow or has failed, in the words of the scenario's "
-                   "'faults' (repeatable)");
+  add_fault_option(
+      app, args->scenario.faults,
+      "a GPU that computes slowly or unevenly, or a link that is slow or has failed, in the words of the scenario's "
+      "'faults' (repeatable)");
+  app.add_option("--seeds", args->scenario.seeds,
+                 "draws of the faults' jitter: as given, and with all seeds 1, 2 ... higher (default: 1)")
+      ->type_name("N")
+      ->group("Machine");
   add_list_option(app, args->list);
   app.add_flag("--operations", args->operations, "list the kernels of a layer")->group("Output");
   app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
@@ -79,6 +84,7 @@ Command add_step(CLI::App& parent) {
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 2s'\n"
+      "  collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 20\n"
       "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"

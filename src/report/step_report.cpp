@@ -87,6 +87,13 @@ constexpr const char* faults_come_and_go =
     "it at the new pace, a collective as well as a kernel; what begins at that instant is of the new pace. The closed "
     "form goes through the step at the pace of each period, which is exact only where faults slow all of it alike.";
 
+constexpr const char* jitter_in_steps =
+    "jitter: each stretch of kernels between two collectives takes a random factor of mean 1 as long, drawn by seed, "
+    "rank "
+    "and name, so that every rank is unlike the others. The closed form has the means: what jitter adds to the step, "
+    "by "
+    "the slowest at every join, it does not know.";
+
 bool nccl_collectives(const StepReport& report) {
   const auto& inference = report.result.inference;
   return report.machine.library == "nccl" &&
@@ -446,6 +453,7 @@ Page page(const StepReport& report) {
     out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
     if (std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) { return fault.comes_or_goes(); }))
       out.blocks.push_back(Paragraph{faults_come_and_go, Paragraph::Tone::note});
+    if (report.faults->jitter) out.blocks.push_back(Paragraph{jitter_in_steps, Paragraph::Tone::note});
   }
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled, Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});

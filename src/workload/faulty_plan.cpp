@@ -228,13 +228,16 @@ class Maker {
 
   /// Ranks are of one kind that take the same in every period.
   Numbers kinds() const {
-    using OfPeriod = std::tuple<std::size_t, double, double>;
+    using OfPeriod = std::tuple<std::size_t, double, double, std::uint32_t>;
     std::map<std::vector<OfPeriod>, std::uint32_t> known;
     Numbers kind;
     for (std::uint32_t r = 0; r < world_; ++r) {
       std::vector<OfPeriod> key;
-      for (const RankPrices& prices : prices_)
-        key.emplace_back(prices.plan_of[r], prices.paces[r].own, prices.transfer[r].count());
+      for (std::size_t p = 0; p < prices_.size(); ++p) {
+        const bool drawn = !periods_[p].drawn.empty() && periods_[p].drawn[r];
+        key.emplace_back(prices_[p].plan_of[r], prices_[p].paces[r].own, prices_[p].transfer[r].count(),
+                         drawn ? r + 1 : 0);
+      }
       kind.push_back(known.emplace(std::move(key), static_cast<std::uint32_t>(known.size())).first->second);
     }
     return kind;

@@ -14,7 +14,7 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-constexpr Picoseconds longest{std::numeric_limits<std::int64_t>::max()};
+constexpr Picoseconds clock_end{std::numeric_limits<std::int64_t>::max()};
 
 /// left * to / from, rounded up.
 Picoseconds rescaled(Picoseconds left, Picoseconds from, Picoseconds to) {
@@ -22,7 +22,8 @@ Picoseconds rescaled(Picoseconds left, Picoseconds from, Picoseconds to) {
   const auto divisor = static_cast<Wide>(from.count());
   const Wide scaled = static_cast<Wide>(left.count()) * static_cast<Wide>(to.count()) + (divisor - 1);
   return std::min(
-      longest, Picoseconds(static_cast<std::int64_t>(std::min(scaled / divisor, static_cast<Wide>(longest.count())))));
+      clock_end,
+      Picoseconds(static_cast<std::int64_t>(std::min(scaled / divisor, static_cast<Wide>(clock_end.count())))));
 }
 
 class PeriodRun {
@@ -38,11 +39,11 @@ class PeriodRun {
     auto wait = step_.launch_waits.begin();
     for (std::uint32_t op = 0; op < count; ++op) {
       if (watch && op % ask_every == 0 && !watch({0, timeline_.finish})) return ended();
-      const bool waits = wait != step_.launch_waits.end() && wait->op == OpId(op);
+      const bool is_wait = wait != step_.launch_waits.end() && wait->op == OpId(op);
       const SimTime start = ready(OpId(op));
-      const Picoseconds length = waits ? launch_wait(*wait, start) : length_from(op, start);
-      if (waits) ++wait;
-      if (length > longest - start.time_since_epoch()) return too_late(OpId(op));
+      const Picoseconds length = is_wait ? launch_wait(*wait, start) : length_from(op, start);
+      if (is_wait) ++wait;
+      if (length > clock_end - start.time_since_epoch()) return too_late(OpId(op));
       const SimTime finish = start + length;
       timeline_.ops[op] = {start, finish, finish};
       timeline_.finish = std::max(timeline_.finish, finish);
@@ -73,7 +74,7 @@ class PeriodRun {
       left = rescaled(left, times_.of[period][op], times_.of[period + 1][op]);
       ++period;
     }
-    return left > longest - (now - start) ? longest : left + (now - start);
+    return left > clock_end - (now - start) ? clock_end : left + (now - start);
   }
 
   Picoseconds launch_wait(const LaunchWait& wait, SimTime start) const {

@@ -12,9 +12,10 @@ namespace collcast::workload {
 
 struct FaultyMachine {
   const Fabric* healthy = nullptr;
-  std::vector<double> speed;   ///< of the GPU of each rank
-  std::vector<bool> touched;   ///< nodes whose ranks' ways may differ; empty: none
-  const CollectiveTime* time;  ///< on the faulty links
+  std::vector<double> speed;     ///< of the GPU of each rank
+  std::vector<bool> touched;     ///< nodes whose ranks' ways may differ; empty: none
+  const CollectiveTime* time;    ///< on the faulty links
+  std::vector<bool> drawn = {};  ///< ranks whose times are random, so that they are like no other; empty: none
 };
 
 struct RankPrices {

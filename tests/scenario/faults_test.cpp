@@ -89,6 +89,32 @@ TEST_CASE("a fault holds from a time on and until another, which have units and 
   }
 }
 
+TEST_CASE("a fault is of one GPU, of a range, of all or of nodes, and may jitter") {
+  const auto gpu = [](const std::string& text) { return *parse(healthy, "", {text}).value().faults[0].gpu(); };
+  CHECK(gpu("gpu: 3-5, compute: 90%") == GpuFault{{3, 5}, 0.9});
+  CHECK(gpu("gpu: all, compute: 90%") == GpuFault{Gpus::all(), 0.9});
+  CHECK(gpu("node: 0, compute: 90%") == GpuFault{{0, 0, true}, 0.9});
+  CHECK(gpu("node: 0-1, jitter: 3%") == GpuFault{{0, 1, true}, 1, Jitter{0.03, JitterShape::lognormal, 1}});
+  CHECK(gpu("gpu: 2, compute: 90%, jitter: 0%, distribution: exponential, seed: 9") ==
+        GpuFault{2, 0.9, Jitter{0, JitterShape::exponential, 9}});
+  const auto refusal = [](const std::string& text) { return to_text(parse(healthy, "", {text}).errors()); };
+  for (const auto& [text, column, what] :
+       {std::tuple("gpu: 5-3, compute: 90%", 14, "faults.0.gpu is '5-3'"),
+        {"node: all, jitter: 3%", 15, "faults.0.node is 'all'"},
+        {"gpu: all, jitter: 3", 27, "faults.0.jitter is '3'"},
+        {"gpu: all, jitter: -3%", 27, "faults.0.jitter is '-3%'"},
+        {"gpu: all, jitter: 101%", 27, "faults.0.jitter is '101%'"},
+        {"gpu: all, jitter: 3%, distribution: gauss", 45, "faults.0.distribution is 'gauss'"},
+        {"gpu: all, jitter: 3%, seed: -1", 37, "faults.0.seed is '-1'"},
+        {"gpu: all, compute: 90%, seed: 1", 33, "'faults.0.seed' has no meaning here"},
+        {"link: node0.nic0, jitter: 3%", 27, "'faults.0.jitter' has no meaning here"},
+        {"gpu: 1, node: 0, jitter: 3%", 17, "'faults.0.node' has no meaning here"}}) {
+    INFO(text << "\n" << refusal(text));
+    const std::string at = std::string("--fault ") + text + ":1:" + std::to_string(column) + ": error: ";
+    CHECK(refusal(text).find(at + what) != std::string::npos);
+  }
+}
+
 TEST_CASE("faults stand alone, too, as those of a collective") {
   const Result<std::vector<MachineFault>> faults = parse_faults({"link: gpu1 -> switch, added_latency: 2us"});
   REQUIRE(faults.ok());

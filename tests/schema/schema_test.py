@@ -49,6 +49,7 @@ OTHER = "--overlay tests/golden/inputs/other-overlay.yaml"
 
 # (schema, command): every command in every shape that its document can take.
 COMMANDS = [
+    ("step", "collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%' --fault 'node: 0, compute: 90%' --fault 'gpu: 2, jitter: 5%, compute: 90%' --seeds 2"),
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 8:4KiB:x8"),
     ("collective", "collcast collective broadcast --topology ring --size 1MiB --algorithm ring --chunks-curve"),
     ("collective", "collcast collective broadcast --topology mesh --ranks 9 --size 1KiB --algorithm all --links"),
