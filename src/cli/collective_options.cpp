@@ -323,6 +323,11 @@ std::vector<MachineFault> put_in_faults(const CollectiveArgs& args, std::optiona
     if (fault.gpu() != nullptr)
       errors.push_back({fault.where, "a slow GPU has no effect on a collective, which does not compute",
                         "expected a fault of a link; 'collcast step --fault' takes both"});
+  for (const MachineFault& fault : *faults)
+    if (fault.comes_or_goes())
+      errors.push_back({fault.from > Seconds{} ? fault.from_where : fault.until_where,
+                        "the links of a collective stay as they are from its start to its end",
+                        "expected a fault without 'from' and 'until'; those of 'collcast step --fault' may have them"});
   if (machine) {
     const Result<Fabric> faulty = with_faults(machine->fabric, *faults);
     append(errors, faulty.errors());

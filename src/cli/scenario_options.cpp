@@ -93,11 +93,11 @@ void check_faults(Scenario& scenario, Diagnostics& errors) {
     if (group.kind == DeviceKind::gpu) gpus += group.count;
   if (scenario.step) gpus *= nodes_needed(scenario);
   for (const MachineFault& fault : scenario.faults)
-    if (fault.gpu() != nullptr && scenario.step && fault.gpu()->gpu >= scenario.step->layout.world() &&
-        fault.gpu()->gpu < gpus)
+    if (fault.gpu() != nullptr && scenario.step && !fault.gpu()->gpus.of_nodes &&
+        fault.gpu()->gpus.first >= scenario.step->layout.world() && fault.gpu()->gpus.last < gpus)
       scenario.warnings.push_back({fault.where,
                                    fmt::format("GPU {} has no part in a job of {}, and its fault no effect",
-                                               fault.gpu()->gpu, scenario.step->layout.world()),
+                                               fault.gpu()->gpus.first, scenario.step->layout.world()),
                                    ""});
   for (const MachineFault& fault : scenario.faults) {
     if (fault.link() == nullptr) continue;
@@ -232,13 +232,13 @@ Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabri
 
 /// `effect` receives what the machine's faults do, if it has any.
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
-                            EngineWatch watch, std::optional<FaultEffect>& effect) {
+                            EngineWatch watch, int draws, std::optional<FaultEffect>& effect) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
   const EngineOptions engine{scenario.sharing, std::move(watch)};
   if (scenario.faults.empty())
     return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, engine, scenario.origins);
   Result<FaultyStep> step = forecast_faulty_step(*scenario.step, fabric, scenario.faults, scenario.collectives, method,
-                                                 timeline, engine, scenario.origins);
+                                                 timeline, engine, scenario.origins, draws);
   if (!step) return step.errors();
   FaultyStep both = std::move(step).value();
   effect = std::move(both.effect);
@@ -354,9 +354,14 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
                             const Patience* patience) {
   Diagnostics errors;
   const auto method = parse_method(args.method, errors);
+  const int draws = args.seeds.empty() ? 1 : parse_count("--seeds", args.seeds, 1, errors, most_draws).value_or(1);
   Result<Scenario> loaded = load(args, session, std::move(errors));
   if (!loaded) return loaded.errors();
   const Scenario scenario = std::move(loaded).value();
+  const bool has_jitter = first_with_jitter(scenario.faults) != nullptr;
+  if (!args.seeds.empty() && !has_jitter)
+    return Diagnostics{{typed("--seeds", args.seeds), "nothing is drawn: no fault of this step has jitter",
+                        "expected a jitter, as --fault 'gpu: all, jitter: 3%', or no --seeds"}};
   std::vector<std::string> said = warn(session, scenario.warnings);
   Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario), nodes_asked_at(scenario));
   if (!fabric) return fabric.errors();
@@ -368,15 +373,16 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     Progress progress(session, args.unfolded ? 2 : 1);
     progress.begin(fmt::format("{} simulation", scenario.name));
     EngineWatch watch = patience == nullptr ? EngineWatch() : patience->watch(&progress);
-    if (!args.unfolded) return forecast(scenario, *fabric, *method, timeline, std::move(watch), effect);
+    if (!args.unfolded) return forecast(scenario, *fabric, *method, timeline, std::move(watch), draws, effect);
     Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, std::move(watch), progress);
     if (!both) return both.errors();
     report.unfolded = both->unfolded;
     return std::move(both).value().result;
   }();
   const bool is_folded_alone = result && args.unfolded && !report.unfolded;
-  if (!result && patience != nullptr && patience->is_over() && *method == Method::both && timeline == nullptr) {
-    result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, effect);
+  if (!result && patience != nullptr && patience->is_over() && *method == Method::both && timeline == nullptr &&
+      !has_jitter) {
+    result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, 1, effect);
     report.partial = true;
   }
   if (!result) return result.errors();

@@ -27,6 +27,7 @@ struct ScenarioArgs {
   std::vector<std::string> env;      ///< NAME=VALUE, of library nccl
   std::vector<std::string> faults;   ///< "gpu: 12, compute: 80%"
   bool unfolded = false;             ///< a step of every rank for itself, beside the folded one
+  std::string seeds;                 ///< draws of the jitter among them; empty: one
   std::vector<std::string> outputs;  ///< that may be none of the files the scenario is read from
 };
 void add_scenario_options(CLI::App&, ScenarioArgs&);

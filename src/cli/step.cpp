@@ -62,9 +62,14 @@ Command add_step(CLI::App& parent) {
   CLI::App& app =
       *parent.add_subcommand("step", "one training step, or a batch of inference: times, what is exposed, memory, MFU");
   add_scenario_options(app, args->scenario);
-  add_fault_option(app, args->scenario.faults,
-                   "a GPU that computes slowly, or a link that is slow or has failed, in the words of the scenario's "
-                   "'faults' (repeatable)");
+  add_fault_option(
+      app, args->scenario.faults,
+      "a GPU that computes slowly or unevenly, or a link that is slow or has failed, in the words of the scenario's "
+      "'faults' (repeatable)");
+  app.add_option("--seeds", args->scenario.seeds,
+                 "draws of the faults' jitter: as given, and with all seeds 1, 2 ... higher (default: 1)")
+      ->type_name("N")
+      ->group("Machine");
   app.add_flag("--unfolded", args->scenario.unfolded,
                "beside the step, every rank of it for itself and every collective message by message, in one "
                "simulation; of library ideal")
@@ -82,6 +87,8 @@ Command add_step(CLI::App& parent) {
       "  collcast step llama3-70b-64xh100\n"
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
+      "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 2s'\n"
+      "  collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 20\n"
       "  collcast step llama3-70b-64xh100 --unfolded --chunks 1\n"
       "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"

@@ -14,8 +14,22 @@ namespace collcast {
 
 namespace {
 
-Json fault_json(const MachineFault& fault) {
-  if (const GpuFault* gpu = fault.gpu()) return {{"gpu", gpu->gpu}, {"compute", gpu->compute}};
+Json gpu_json(const GpuFault& fault) {
+  Json out;
+  if (!fault.gpus.of_nodes && fault.gpus.first == fault.gpus.last)
+    out["gpu"] = fault.gpus.first;
+  else
+    out["gpus"] = to_text(fault.gpus);
+  out["compute"] = fault.compute;
+  if (!fault.jitter) return out;
+  out["jitter"] = fault.jitter->spread;
+  out["distribution"] = to_string(fault.jitter->shape);
+  out["seed"] = fault.jitter->seed;
+  return out;
+}
+
+Json what_json(const MachineFault& fault) {
+  if (const GpuFault* gpu = fault.gpu()) return gpu_json(*gpu);
   const LinkFault& link = *fault.link();
   Json out{{"link", link.link}, {"failed", link.failed}};
   if (link.failed) return out;
@@ -25,21 +39,30 @@ Json fault_json(const MachineFault& fault) {
   return out;
 }
 
+Json fault_json(const MachineFault& fault) {
+  Json out = what_json(fault);
+  if (fault.from > Seconds{}) out["from_s"] = fault.from.count();
+  if (fault.until) out["until_s"] = fault.until->count();
+  return out;
+}
+
+Json waits_json(const RankWaits& w) {
+  return {{"tp_s", w.tp.count()},
+          {"cp_s", w.cp.count()},
+          {"ep_s", w.ep.count()},
+          {"pipeline_s", w.pipeline.count()},
+          {"gradients_s", w.gradients.count()},
+          {"norm_s", w.norm.count()},
+          {"end_s", w.end.count()}};
+}
+
 Json class_json(const RankClassTimes& one) {
-  const RankWaits& w = one.waits;
   return {{"stage", one.stage},
           {"first_rank", one.first.value()},
           {"ranks", one.ranks},
           {"compute", one.compute},
           {"breakdown", breakdown_json(one.breakdown)},
-          {"waits",
-           {{"tp_s", w.tp.count()},
-            {"cp_s", w.cp.count()},
-            {"ep_s", w.ep.count()},
-            {"pipeline_s", w.pipeline.count()},
-            {"gradients_s", w.gradients.count()},
-            {"norm_s", w.norm.count()},
-            {"end_s", w.end.count()}}}};
+          {"waits", waits_json(one.waits)}};
 }
 
 /// "+1.2 s (+7.1%)".
@@ -89,16 +112,17 @@ std::vector<const RankClassTimes*> classes_beside(const FaultEffect& effect) {
   return out;
 }
 
+constexpr std::array<std::pair<const char*, Seconds RankWaits::*>, 7> kinds_of_waits{
+    {{"for TP", &RankWaits::tp},
+     {"for CP", &RankWaits::cp},
+     {"for EP", &RankWaits::ep},
+     {"in the pipeline", &RankWaits::pipeline},
+     {"for gradients", &RankWaits::gradients},
+     {"for the norm", &RankWaits::norm},
+     {"at the end", &RankWaits::end}}};
+
 Table classes_table(const FaultEffect& effect, const StepResult& r) {
   const std::vector<const RankClassTimes*> shown = classes_beside(effect);
-  constexpr std::array<std::pair<const char*, Seconds RankWaits::*>, 7> waits{
-      {{"for TP", &RankWaits::tp},
-       {"for CP", &RankWaits::cp},
-       {"for EP", &RankWaits::ep},
-       {"in the pipeline", &RankWaits::pipeline},
-       {"for gradients", &RankWaits::gradients},
-       {"for the norm", &RankWaits::norm},
-       {"at the end", &RankWaits::end}}};
   Table out{fmt::format("who waits for whom, {} in {}", counted(effect.ranks, "rank"),
                         effect.classes.size() == 1 ? "1 class" : fmt::format("{} classes", effect.classes.size())),
             {{"stage", "", Align::right},
@@ -113,7 +137,7 @@ Table classes_table(const FaultEffect& effect, const StepResult& r) {
                         fmt::format("{}", one->first.value()), fmt::format("{:.4g}%", 100 * one->compute),
                         format_seconds(busy)});
   }
-  for (const auto& [name, wait] : waits) {
+  for (const auto& [name, wait] : kinds_of_waits) {
     bool any = false;
     for (const RankClassTimes* one : shown) any = any || counts(one->waits.*wait, r.step);
     if (!any) continue;
@@ -137,6 +161,90 @@ Json faults_json(std::span<const MachineFault> faults) {
   return out;
 }
 
+namespace {
+
+/// The least of the draws that at least `share` of them do not exceed.
+Seconds quantile(const std::vector<Seconds>& sorted, double share) {
+  const auto count = static_cast<double>(sorted.size());
+  const auto rank = static_cast<std::size_t>(std::ceil(share * count - 1e-9));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+}
+
+struct DrawFigures {
+  Seconds mean{}, least{}, p50{}, p90{}, p99{}, most{};
+};
+
+DrawFigures figures_of(std::vector<Seconds> draws) {
+  std::sort(draws.begin(), draws.end());
+  Seconds sum{};
+  for (const Seconds draw : draws) sum += draw;
+  return {sum / static_cast<double>(draws.size()),
+          draws.front(),
+          quantile(draws, 0.5),
+          quantile(draws, 0.9),
+          quantile(draws, 0.99),
+          draws.back()};
+}
+
+Json jitter_json(const JitterEffect& jitter) {
+  const DrawFigures of = figures_of(jitter.draws);
+  Json draws = Json::array();
+  for (const Seconds draw : jitter.draws) draws.push_back(draw.count());
+  return {{"without_s", jitter.without.count()},
+          {"cost_s", (of.mean - jitter.without).count()},
+          {"slowdown", of.mean / jitter.without},
+          {"draws", jitter.draws.size()},
+          {"mean_s", of.mean.count()},
+          {"least_s", of.least.count()},
+          {"p50_s", of.p50.count()},
+          {"p90_s", of.p90.count()},
+          {"p99_s", of.p99.count()},
+          {"most_s", of.most.count()},
+          {"draws_s", std::move(draws)},
+          {"busy_without_s", jitter.busy_without.count()},
+          {"busy_s", jitter.busy.count()},
+          {"waits_without", waits_json(jitter.waits_without)},
+          {"waits", waits_json(jitter.waits)}};
+}
+
+Table jitter_table(const JitterEffect& jitter, const FaultEffect& effect, const StepResult& r) {
+  Table out{
+      fmt::format("what the jitter costs, of the first draw, mean of {}", counted(effect.ranks, "rank")),
+      {{"", "", Align::left}, {"without", "", Align::right}, {"with", "", Align::right}, {"more", "", Align::right}},
+      {}};
+  const auto row = [&](const std::string& name, Seconds before, Seconds after) {
+    if (!counts(before, r.step) && !counts(after, r.step)) return;
+    out.rows.push_back({name, format_seconds(before), format_seconds(after),
+                        counts(after - before, r.step) ? more_text(before, after) : "-"});
+  };
+  // A wait that hardly is one grows by no percentage that says anything.
+  const auto wait_row = [&](const std::string& name, Seconds before, Seconds after) {
+    row(name, before < 1e-6 * r.step ? Seconds{} : before, after);
+  };
+  row("step time", jitter.without, jitter.draws.front());
+  row("busy", jitter.busy_without, jitter.busy);
+  for (const auto& [name, wait] : kinds_of_waits)
+    wait_row(fmt::format("waits {}", name), jitter.waits_without.*wait, jitter.waits.*wait);
+  return out;
+}
+
+Table draws_table(const JitterEffect& jitter) {
+  const DrawFigures of = figures_of(jitter.draws);
+  Table out{fmt::format("step time of {} draws", jitter.draws.size()),
+            {{"", "", Align::left}, {"step time", "", Align::right}, {"over no jitter", "", Align::right}},
+            {}};
+  for (const auto& [name, time] : {std::pair("mean", of.mean),
+                                   {"least", of.least},
+                                   {"p50", of.p50},
+                                   {"p90", of.p90},
+                                   {"p99", of.p99},
+                                   {"most", of.most}})
+    out.rows.push_back({name, format_seconds(time), more_text(jitter.without, time)});
+  return out;
+}
+
+}  // namespace
+
 Json effect_json(const FaultEffect& effect, const StepResult& r) {
   Json out{{"healthy",
             {{"step_s", effect.step.count()},
@@ -148,6 +256,7 @@ Json effect_json(const FaultEffect& effect, const StepResult& r) {
            {"slowdown", r.step / effect.step},
            {"ranks", effect.ranks}};
   const bool simulated = !effect.classes.empty();
+  if (effect.jitter) out["jitter"] = jitter_json(*effect.jitter);
   out["classes"] = simulated ? Json(effect.classes.size()) : Json();
   out["slowest_class"] = simulated ? Json(effect.slowest) : Json();
   out["rank_classes"] = Json::array();
@@ -157,6 +266,10 @@ Json effect_json(const FaultEffect& effect, const StepResult& r) {
 
 void add_effect(Page& page, const FaultEffect& effect, const StepResult& r) {
   page.blocks.push_back(cost_table(effect, r));
+  if (effect.jitter) {
+    page.blocks.push_back(jitter_table(*effect.jitter, effect, r));
+    if (effect.jitter->draws.size() > 1) page.blocks.push_back(draws_table(*effect.jitter));
+  }
   if (effect.classes.empty()) return;
   page.blocks.push_back(classes_table(effect, r));
   const std::size_t shown = classes_beside(effect).size();

@@ -84,6 +84,19 @@ constexpr const char* faults_in_steps =
     "slowest one of each stage. The layer, the communication and the collectives are those of the slowest ranks "
     "(docs/steps.md).";
 
+constexpr const char* faults_come_and_go =
+    "faults that begin or end while the step runs: what is under way then has the same share of its work left, and "
+    "does "
+    "it at the new pace, a collective as well as a kernel; what begins at that instant is of the new pace. The closed "
+    "form goes through the step at the pace of each period, which is exact only where faults slow all of it alike.";
+
+constexpr const char* jitter_in_steps =
+    "jitter: each stretch of kernels between two collectives takes a random factor of mean 1 as long, drawn by seed, "
+    "rank "
+    "and name, so that every rank is unlike the others. The closed form has the means: what jitter adds to the step, "
+    "by "
+    "the slowest at every join, it does not know.";
+
 bool nccl_collectives(const StepReport& report) {
   const auto& inference = report.result.inference;
   return report.machine.library == "nccl" &&
@@ -444,7 +457,13 @@ Page page(const StepReport& report) {
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
-  if (report.faults) out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
+  if (report.faults) {
+    const std::vector<MachineFault>& faults = report.faults->faults;
+    out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
+    if (std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) { return fault.comes_or_goes(); }))
+      out.blocks.push_back(Paragraph{faults_come_and_go, Paragraph::Tone::note});
+    if (report.faults->jitter) out.blocks.push_back(Paragraph{jitter_in_steps, Paragraph::Tone::note});
+  }
   if (report.unfolded) out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded), Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled(report), Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});

@@ -118,9 +118,12 @@ Diagnostics check_rate(const Fabric& fabric, const MachineFault& fault, const st
 }
 
 Diagnostics check_gpu(const Fabric& fabric, const MachineFault& fault) {
-  if (fault.gpu()->gpu < fabric.rank_count()) return {};
-  return {{fault.where, fmt::format("there is no GPU {}: the machine has {}", fault.gpu()->gpu, fabric.rank_count()),
-           fmt::format("expected 0 to {}", fabric.rank_count() - 1)}};
+  const Gpus& gpus = fault.gpu()->gpus;
+  const int count = gpus.of_nodes ? fabric.nodes() : fabric.rank_count();
+  if (gpus.are_all() || gpus.last < count) return {};
+  return {{fault.where,
+           fmt::format("there is no {} {}: the machine has {}", gpus.of_nodes ? "node" : "GPU", gpus.last, count),
+           fmt::format("expected 0 to {}", count - 1)}};
 }
 
 /// Of a device of a node: "node3.gpu5", or "host3" where a node is one device.
@@ -243,11 +246,19 @@ Diagnostics check_ways(const Fabric& fabric, const Fabric& faulty, std::span<con
 
 std::string percent(double share) { return fmt::format("{:.4g}%", 100 * share); }
 
-}  // namespace
+std::string gpu_text(const GpuFault& gpu) {
+  const bool one = !gpu.gpus.of_nodes && gpu.gpus.first == gpu.gpus.last;
+  std::string out;
+  if (gpu.compute < 1 || !gpu.jitter)
+    out = fmt::format("{} of {} compute", percent(gpu.compute), one ? "its" : "their");
+  if (gpu.jitter)
+    out += fmt::format("{}{} jitter, {}, seed {}", out.empty() ? "" : ", ", percent(gpu.jitter->spread),
+                       to_string(gpu.jitter->shape), gpu.jitter->seed);
+  return out;
+}
 
-std::string to_text(const MachineFault& fault) {
-  if (const GpuFault* gpu = fault.gpu())
-    return fmt::format("gpu {}: {} of its compute", gpu->gpu, percent(gpu->compute));
+std::string what_text(const MachineFault& fault) {
+  if (const GpuFault* gpu = fault.gpu()) return to_text(gpu->gpus) + ": " + gpu_text(*gpu);
   const LinkFault& link = *fault.link();
   if (link.failed) return fmt::format("{}: failed", link.link);
   std::string out;
@@ -256,6 +267,40 @@ std::string to_text(const MachineFault& fault) {
     out += fmt::format(", {} of its bandwidth", percent(link.share));
   if (link.added_latency > Seconds{}) out += fmt::format(", {} more latency", format_seconds(link.added_latency));
   return fmt::format("{}: {}", link.link, out.substr(2));
+}
+
+}  // namespace
+
+std::string to_text(const Gpus& gpus) {
+  if (gpus.are_all()) return "all gpus";
+  const char* kind = gpus.of_nodes ? "node" : "gpu";
+  if (gpus.first == gpus.last) return fmt::format("{} {}", kind, gpus.first);
+  return fmt::format("{}s {}-{}", kind, gpus.first, gpus.last);
+}
+
+const char* to_string(JitterShape shape) {
+  switch (shape) {
+    case JitterShape::lognormal:
+      return "lognormal";
+    case JitterShape::normal:
+      return "normal";
+    case JitterShape::exponential:
+      return "exponential";
+  }
+  return "";
+}
+
+const MachineFault* first_with_jitter(std::span<const MachineFault> faults) {
+  for (const MachineFault& fault : faults)
+    if (fault.gpu() != nullptr && fault.gpu()->jitter && fault.gpu()->jitter->spread > 0) return &fault;
+  return nullptr;
+}
+
+std::string to_text(const MachineFault& fault) {
+  std::string out = what_text(fault);
+  if (fault.from > Seconds{}) out += ", from " + format_seconds(fault.from);
+  if (fault.until) out += ", until " + format_seconds(*fault.until);
+  return out;
 }
 
 bool any_of_links(std::span<const MachineFault> faults) {

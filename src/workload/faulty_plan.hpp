@@ -1,22 +1,20 @@
 // The plan of a step on a machine with faults: prices and paces rank by rank, and the classes of ranks that follow.
+//
+// Faults that begin or end cut the step into periods, each a machine of its own. Classes are the same in all of them:
+// ranks that are alike in every period.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "workload/classed_plan.hpp"
+#include "workload/rank_prices.hpp"
 
 namespace collcast::workload {
 
-struct FaultyMachine {
-  const Fabric* healthy = nullptr;
-  std::vector<double> speed;   ///< of the GPU of each rank
-  std::vector<bool> touched;   ///< nodes whose ranks' ways may differ; empty: none
-  const CollectiveTime* time;  ///< on the faulty links
-};
-
 enum class Fold { alike_once, every_rank };
-/// `time`: without faults. `inputs` has passed check_step.
-Result<ClassedPlan> make_classed_plan(const StepInputs& inputs, const FaultyMachine&, const CollectiveTime& time,
-                                      Fold = Fold::alike_once);
+/// By period. `time`: without faults. `inputs` has passed check_step.
+Result<std::vector<ClassedPlan>> make_classed_plans(const StepInputs& inputs, std::span<const FaultyMachine> periods,
+                                                    const CollectiveTime& time, Fold = Fold::alike_once);
 
 }  // namespace collcast::workload

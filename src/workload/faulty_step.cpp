@@ -2,12 +2,19 @@
 #include "collcast/workload/faulty_step.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "collcast/base/units.hpp"
 #include "workload/activity.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/fault_periods.hpp"
 #include "workload/faulty_plan.hpp"
 #include "workload/forecast.hpp"
+#include "workload/jitter.hpp"
+#include "workload/period_run.hpp"
 #include "workload/timeline.hpp"
 
 namespace collcast {
@@ -19,19 +26,23 @@ using namespace workload;
 /// What the two plans of a forecast, by formula and by simulation, are made of.
 struct Makers {
   const StepInputs& in;
-  FaultyMachine machine;
-  const Fabric& faulty;
+  const Fabric& healthy;
+  std::span<const Period> periods;
   const CollectivePolicy& policy;
 
-  /// `by`: by_estimate or by_simulation, with its options.
+  /// By period. `by`: by_estimate or by_simulation, with its options.
   template <class By>
-  Result<ClassedPlan> plan(By by) const {
+  Result<std::vector<ClassedPlan>> plans(By by) const {
     const CollectivePolicy messages = of_messages(policy);
     const auto on = [&](const Fabric& fabric) { return with_messages(by(fabric, policy), by(fabric, messages)); };
-    const CollectiveTime usual = on(*machine.healthy), here = on(faulty);
-    FaultyMachine priced = machine;
-    priced.time = &here;
-    return make_classed_plan(in, priced, usual);
+    std::vector<CollectiveTime> here;
+    for (const Period& period : periods) here.push_back(on(period.fabric));
+    std::vector<FaultyMachine> machines;
+    for (std::size_t p = 0; p < periods.size(); ++p) {
+      machines.push_back(periods[p].machine);
+      machines.back().time = &here[p];
+    }
+    return make_classed_plans(in, machines, on(healthy));
   }
 };
 
@@ -48,29 +59,119 @@ double operations(const ClassedPlan& plan) {
   return plan.plan.operations() * static_cast<double>(plan.classes.size()) / static_cast<double>(plan.stages.size());
 }
 
-/// Runs every class; fills what the simulation says.
-Diagnostics add_simulation_of_classes(FaultyStep& out, const ClassedPlan& plan, const Fabric& fabric,
-                                      const Origins& origins, StepTimeline* timeline, const EngineWatch& watch) {
-  if (Diagnostics wrong = check_operations(operations(plan), origins.of("batch.global_batch")); !wrong.empty())
-    return wrong;
-  StepSchedule spelled = spell_out(plan);
-  Result<Timeline> run = simulate(fabric, spelled.schedule, {Sharing::max_min, watch});
-  if (!run) return run.errors();
-  const Seconds messages_add = estimate_step(plan.plan).terms.transfers;
-  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
-    const RankClass& one = plan.classes[c];
-    RankClassTimes times{one.stage, one.first, one.ranks, one.speed, {}, {}};
-    times.breakdown = break_down(spelled.schedule, *run, spelled.of_class[c]);
-    times.waits = waits_of(spelled.schedule, *run, spelled.of_class[c]);
-    out.effect.classes.push_back(times);
+/// With faults that come and go it is the busiest, whatever kept it so.
+std::size_t busiest_class(const ClassedPlan& plan, std::size_t stage, const std::vector<RankClassTimes>& times) {
+  std::size_t busiest = plan.stages[stage].classes.front();
+  const auto idle = [&](std::size_t c) { return times[c].waits.total(); };
+  for (const std::size_t c : plan.stages[stage].classes)
+    if (idle(c) < idle(busiest)) busiest = c;
+  return busiest;
+}
+
+struct SimulatedPlans {
+  StepSchedule spelled;
+  Timeline run;                     ///< of the first draw
+  std::optional<Timeline> unmoved;  ///< without jitter, where there is any
+  std::vector<Seconds> draws;
+};
+
+/// What is asked of a simulation besides its plans.
+struct Simulation {
+  std::span<const Period> periods;
+  const Fabric& fabric;
+  std::vector<RankJitter> jitters;
+  int draws = 1;
+  const EngineWatch& watch;
+};
+
+PeriodTimes times_in(const std::vector<ClassedPlan>& plans, const StepSchedule& first,
+                     std::span<const Period> periods) {
+  PeriodTimes times;
+  times.of.push_back(times_of(first.schedule));
+  for (std::size_t p = 1; p < plans.size(); ++p) {
+    times.begins.emplace_back(to_picoseconds(periods[p].begin));
+    times.of.push_back(times_of(spell_out(plans[p]).schedule));
+    check(times.of[p].size() == times.of[0].size(), "a step's operations are the same in all periods");
   }
+  return times;
+}
+
+Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Simulation of) {
+  SimulatedPlans out{spell_out(plans.front()), {}, {}, {}};
+  const bool plain = plans.size() == 1 && of.jitters.empty();
+  const PeriodTimes times = plain ? PeriodTimes{} : times_in(plans, out.spelled, of.periods);
+  Result<Timeline> mean = plain ? simulate(of.fabric, out.spelled.schedule, {Sharing::max_min, of.watch})
+                                : run_periods(out.spelled, times, of.watch);
+  if (!mean) return mean.errors();
+  out.run = std::move(mean).value();
+  if (of.jitters.empty()) return out;
+  out.unmoved = std::move(out.run);
+  const StepDraws draws(out.spelled, std::move(of.jitters));
+  for (int draw = 0; draw < of.draws; ++draw) {
+    Result<Timeline> run = run_periods(out.spelled, draws.drawn(times, draw), of.watch);
+    if (!run) return run.errors();
+    out.draws.push_back(to_seconds(run->finish));
+    if (draw == 0) out.run = std::move(run).value();
+  }
+  return out;
+}
+
+std::vector<RankClassTimes> class_times(const std::vector<ClassedPlan>& plans, std::span<const Period> periods,
+                                        const StepSchedule& spelled, const Timeline& run) {
+  std::vector<RankClassTimes> out;
+  const Seconds end = to_seconds(run.finish);
+  for (std::size_t c = 0; c < plans.front().classes.size(); ++c) {
+    const RankClass& one = plans.front().classes[c];
+    RankClassTimes times{one.stage, one.first, one.ranks, one.speed, {}, {}};
+    for (std::size_t p = 1; p < plans.size() && periods[p].begin < end; ++p)
+      times.compute = std::min(times.compute, plans[p].classes[c].speed);
+    times.breakdown = break_down(spelled.schedule, run, spelled.of_class[c]);
+    times.waits = waits_of(spelled.schedule, run, spelled.of_class[c]);
+    out.push_back(times);
+  }
+  return out;
+}
+
+/// Means over all ranks.
+void add_mean(const std::vector<RankClassTimes>& classes, int ranks, RankWaits& waits, Seconds& busy) {
+  constexpr std::array parts{&RankWaits::tp,        &RankWaits::cp,   &RankWaits::ep, &RankWaits::pipeline,
+                             &RankWaits::gradients, &RankWaits::norm, &RankWaits::end};
+  for (const RankClassTimes& one : classes) {
+    const double share = static_cast<double>(one.ranks) / ranks;
+    for (Seconds RankWaits::*part : parts) waits.*part += share * one.waits.*part;
+    busy += share * (one.breakdown.total() - one.waits.total());
+  }
+}
+
+JitterEffect jitter_effect(const std::vector<RankClassTimes>& unmoved, const FaultEffect& effect,
+                           const SimulatedPlans& simulated) {
+  JitterEffect out;
+  out.without = to_seconds(simulated.unmoved->finish);
+  out.draws = simulated.draws;
+  add_mean(unmoved, effect.ranks, out.waits_without, out.busy_without);
+  add_mean(effect.classes, effect.ranks, out.waits, out.busy);
+  return out;
+}
+
+/// Runs every class; fills what the simulation says.
+Diagnostics add_simulation_of_classes(FaultyStep& out, const std::vector<ClassedPlan>& plans, Simulation of,
+                                      StepTimeline* timeline) {
+  const std::span<const Period> periods = of.periods;
+  Result<SimulatedPlans> run = simulate_plans(plans, std::move(of));
+  if (!run) return run.errors();
+  out.effect.classes = class_times(plans, periods, run->spelled, run->run);
+  if (run->unmoved)
+    out.effect.jitter = jitter_effect(class_times(plans, periods, run->spelled, *run->unmoved), out.effect, *run);
   StepResult& result = out.result;
-  out.effect.slowest = slowest_class(plan, plan.plan.slowest());
+  result.simulate = result.step = to_seconds(run->run.finish);
+  const ClassedPlan& plan = plans[worst_period(plans, periods, result.step)];
+  const bool plain = plans.size() == 1 && !run->unmoved;
+  out.effect.slowest =
+      plain ? slowest_class(plan, plan.plan.slowest()) : busiest_class(plan, plan.plan.slowest(), out.effect.classes);
   result.breakdown = out.effect.classes[out.effect.slowest].breakdown;
-  tell_messages_from_bubble(result.breakdown, messages_add);
-  result.simulate = result.step = to_seconds(run->finish);
-  result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
-  result.critical_path = critical_path_of(spelled.schedule, *run, spelled.places);
+  tell_messages_from_bubble(result.breakdown, estimate_step(plan.plan).terms.transfers);
+  result.simulated_operations = static_cast<std::int64_t>(run->run.ops.size());
+  result.critical_path = critical_path_of(run->spelled.schedule, run->run, run->spelled.places);
   add_stage(result, plan.plan);
   // Classes of a stage stand in the order of the stages, whatever their ranks.
   std::stable_sort(out.effect.classes.begin(), out.effect.classes.end(),
@@ -79,20 +180,37 @@ Diagnostics add_simulation_of_classes(FaultyStep& out, const ClassedPlan& plan, 
     return one.first == plan.classes[out.effect.slowest].first;
   });
   out.effect.slowest = static_cast<std::size_t>(told - out.effect.classes.begin());
-  if (timeline) *timeline = {std::move(spelled.schedule), std::move(run).value()};
+  if (timeline) *timeline = {std::move(run->spelled.schedule), std::move(run->run)};
   return {};
 }
 
-FaultyMachine machine_of(const StepInputs& in, const Fabric& fabric, const Fabric& faulty,
-                         std::span<const MachineFault> faults) {
-  FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(in.layout.world()), 1), {}, nullptr};
-  for (const MachineFault& fault : faults)
-    if (fault.gpu() != nullptr && fault.gpu()->gpu < in.layout.world())
-      machine.speed[static_cast<std::size_t>(fault.gpu()->gpu)] *= fault.gpu()->compute;
-  if (!any_of_links(faults)) return machine;
-  std::vector<bool> touched = touched_nodes(fabric, faulty);
-  if (std::find(touched.begin(), touched.end(), true) != touched.end()) machine.touched = std::move(touched);
-  return machine;
+/// The ranks that some jitter draws.
+std::vector<bool> drawn_ranks(std::span<const RankJitter> jitters) {
+  std::vector<bool> drawn;
+  for (const RankJitter& one : jitters) {
+    drawn.resize(one.ranks.size());
+    for (std::size_t r = 0; r < drawn.size(); ++r) drawn[r] = drawn[r] || one.ranks[r];
+  }
+  return drawn;
+}
+
+/// A timeline that would not fit, before it is planned rank by rank, and draws that would take hours.
+Diagnostics check_draws(const StepPlan& plan, std::span<const RankJitter> jitters, int draws, const Location& where) {
+  constexpr double most_operations = 5e6, most_drawn = 5e8;
+  const std::vector<bool> drawn = drawn_ranks(jitters);
+  const auto ranks = std::count(drawn.begin(), drawn.end(), true);
+  const double count = plan.operations() * static_cast<double>(ranks) / static_cast<double>(plan.stages.size());
+  if (count > most_operations)
+    return {{where,
+             "jitter makes each of " + std::to_string(ranks) + " ranks unlike the others: the timeline would have " +
+                 format_count(count) + " operations; at most " + format_count(most_operations) + " are simulated",
+             "expected jitter of fewer GPUs, or fewer micro-batches or layers"}};
+  if (count * draws > most_drawn)
+    return {{where,
+             std::to_string(draws) + " draws of " + format_count(count) + " operations are " +
+                 format_count(count * draws) + "; at most " + format_count(most_drawn) + " are simulated",
+             "expected fewer --seeds: " + std::to_string(static_cast<int>(most_drawn / count)) + " at most"}};
+  return {};
 }
 
 FaultEffect without(const StepResult& healthy, std::span<const MachineFault> faults, int ranks) {
@@ -107,37 +225,61 @@ FaultEffect without(const StepResult& healthy, std::span<const MachineFault> fau
   return effect;
 }
 
+void warn_of_late(StepResult& result, std::span<const MachineFault> faults) {
+  for (const MachineFault& fault : faults)
+    if (fault.from >= result.step)
+      result.warnings.push_back("the fault '" + to_text(fault) + "' begins when the step is over, and has no effect");
+}
+
 }  // namespace
 
 Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabric,
                                         std::span<const MachineFault> faults, const CollectivePolicy& policy,
                                         Method method, StepTimeline* timeline, const EngineOptions& engine,
-                                        const Origins& origins) {
-  const Result<Fabric> faulty = with_faults(fabric, faults);
+                                        const Origins& origins, int draws) {
+  Result<std::vector<Period>> cut = periods_of(in, fabric, faults);
   Result<StepResult> healthy = forecast_step(in, fabric, policy, method, nullptr, engine, origins);
   Diagnostics errors = healthy.errors();
-  append(errors, faulty.errors());
+  append(errors, cut.errors());
+  const MachineFault* drawn = first_with_jitter(faults);
+  if (drawn != nullptr && method == Method::estimate)
+    errors.push_back({drawn->where, "jitter has no closed form, which knows means only",
+                      "expected --method both or simulate, or no jitter"});
   if (!errors.empty()) return errors;
 
+  std::vector<Period> periods = std::move(cut).value();
   FaultyStep out{*healthy, without(*healthy, faults, in.layout.world())};
-  const Makers makers{in, machine_of(in, fabric, *faulty, faults), *faulty, policy};
-  const Result<ClassedPlan> by_formula =
-      makers.plan([](const Fabric& f, const CollectivePolicy& p) { return by_estimate(f, p); });
+  const Makers makers{in, fabric, periods, policy};
+  const Result<std::vector<ClassedPlan>> by_formula =
+      makers.plans([](const Fabric& f, const CollectivePolicy& p) { return by_estimate(f, p); });
   if (!by_formula) return placed(by_formula.errors(), origins);
-  const StepEstimate estimate = estimate_step(by_formula->plan);
+  const PacedEstimate estimate = paced_estimate(*by_formula, periods);
+  std::size_t worst = worst_period(*by_formula, periods, estimate.total);
   out.result.estimate = out.result.step = estimate.total;
   out.result.breakdown = estimate.breakdown;
-  out.result.closed_form = estimate.terms;
-  add_stage(out.result, by_formula->plan);
+  out.result.closed_form = estimate.by_period[worst].terms;
+  add_stage(out.result, (*by_formula)[worst].plan);
   if (method != Method::estimate) {
-    const Result<ClassedPlan> by_engine =
-        makers.plan([&](const Fabric& f, const CollectivePolicy& p) { return by_simulation(f, p, engine); });
+    std::vector<RankJitter> jitters = jitters_of(in, fabric, faults, periods);
+    if (!jitters.empty()) {
+      if (Diagnostics wrong = check_draws(by_formula->front().plan, jitters, draws, drawn->where); !wrong.empty())
+        return wrong;
+      for (Period& period : periods) period.machine.drawn = drawn_ranks(jitters);
+    }
+    const Result<std::vector<ClassedPlan>> by_engine =
+        makers.plans([&](const Fabric& f, const CollectivePolicy& p) { return by_simulation(f, p, engine); });
     if (!by_engine) return placed(by_engine.errors(), origins);
-    if (Diagnostics wrong = add_simulation_of_classes(out, *by_engine, fabric, origins, timeline, engine.watch);
+    if (Diagnostics wrong = check_operations(operations(by_engine->front()), origins.of("batch.global_batch"));
         !wrong.empty())
       return wrong;
+    if (Diagnostics wrong = add_simulation_of_classes(
+            out, *by_engine, {periods, fabric, std::move(jitters), draws, engine.watch}, timeline);
+        !wrong.empty())
+      return wrong;
+    worst = worst_period(*by_engine, periods, out.result.step);
   }
-  if (Diagnostics wrong = complete(out.result, in, *faulty, policy); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = complete(out.result, in, periods[worst].fabric, policy); !wrong.empty()) return wrong;
+  warn_of_late(out.result, faults);
   return out;
 }
 

@@ -53,6 +53,7 @@ class Spelling {
     std::vector<Ready> activations, gradients;  ///< by chunk and micro-batch: the message's arrival
     Ready last;                                 ///< of its own work
     Ready beside;                               ///< messages beside it
+    Ready unit_began;                           ///< with the first of the unit's pass
     std::vector<Ready> unit_done;               ///< last backward of each unit
     Ready reduced;                              ///< ZeRO-2 and 3: the last gradients of the micro-batch before
     std::array<Ready, 3> others;                ///< that the next stretch waits for besides
@@ -237,13 +238,18 @@ class Spelling {
     const auto of = [&](std::size_t c) -> const Stretch& { return stretches(c, u, turn)[n]; };
     const Stretch& first = of(classes(i).front());
     const std::string name = title(turn) + " " + lead(i).units[u].label + " " + first.name;
+    if (n == 0)
+      for (const std::size_t c : classes(i)) states_[c].unit_began.reset();
     const auto pass = [&](const Join& members, StreamId stream, Work work, const char* what, Category category) {
-      return add(members, stream, work, joined(members, [&](std::size_t c) { return states_[c].ready; }), name + what,
-                 category,
-                 turn.weights    ? Doing::weights
-                 : turn.backward ? Doing::backward
-                                 : Doing::forward,
-                 turn.micro_batch, told(turn.chunk));
+      const OpId op = add(members, stream, work, joined(members, [&](std::size_t c) { return states_[c].ready; }),
+                          name + what, category,
+                          turn.weights    ? Doing::weights
+                          : turn.backward ? Doing::backward
+                                          : Doing::forward,
+                          turn.micro_batch, told(turn.chunk));
+      for (const std::size_t c : members)
+        if (!states_[c].unit_began) states_[c].unit_began = op;
+      return op;
     };
     for (const Join& join : joins(i, first.beside_is)) {
       const Seconds beside = longest(join, [&](std::size_t c) { return of(c).beside; });
@@ -254,9 +260,12 @@ class Spelling {
       for (const std::size_t c : join) states_[c].beside = op;
     }
     if (first.computes()) {
-      for (const std::size_t c : classes(i))
-        states_[c].last =
+      for (const std::size_t c : classes(i)) {
+        const OpId op =
             pass({c}, states_[c].streams.compute, Compute{all_.classes[c].first, of(c).time}, "", first.category);
+        states_[c].last = op;
+        if (first.name == launch_wait_name) result_.launch_waits.push_back({op, *states_[c].unit_began});
+      }
       return;
     }
     for (const Join& join : joins(i, first.category)) {

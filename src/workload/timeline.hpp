@@ -18,11 +18,18 @@ struct Exchanged {
   int to = -1;          ///< of a message: the stage that gets it
 };
 
+/// The end of a pass whose kernels are over before the host has launched them.
+struct LaunchWait {
+  OpId op;
+  OpId pass;  ///< its first operation
+};
+
 struct StepSchedule {
   Schedule schedule;
   std::vector<std::vector<OpId>> of_class;  ///< what each class (of a StepPlan: stage) does, and the messages it gets
   std::vector<Place> places;                ///< by OpId
   std::vector<Exchanged> exchanged;         ///< by OpId
+  std::vector<LaunchWait> launch_waits;     ///< by their operations
 };
 StepSchedule spell_out(const ClassedPlan&);
 /// All ranks of a stage alike.

@@ -1,6 +1,8 @@
 // `faults` of a file, of its variants and of the command line.
 #include <catch2/catch.hpp>
 
+#include <tuple>
+
 #include "samples.hpp"
 
 using namespace collcast;
@@ -59,6 +61,58 @@ TEST_CASE("a fault of the command line is placed in what was typed") {
   CHECK(text.find("--fault gpu: 5, compute: 90:1:26: error: faults.1.compute is '90'") != std::string::npos);
   CHECK(text.find("--fault gpu: 5, compute: 90%, link: x:1:31: error: 'faults.2.link' has no meaning here") !=
         std::string::npos);
+}
+
+TEST_CASE("a fault holds from a time on and until another, which have units and come one after the other") {
+  const MachineFault fault = parse(healthy, "", {"gpu: 5, compute: 90%, from: 10ms, until: 1s"}).value().faults[0];
+  CHECK(fault.from == Seconds(10e-3));
+  CHECK(fault.until == Seconds(1));
+  CHECK(!fault.holds_at(Seconds(9.9e-3)));
+  CHECK(fault.holds_at(Seconds(10e-3)));
+  CHECK(!fault.holds_at(Seconds(1)));
+  CHECK(fault.comes_or_goes());
+  CHECK(!parse(healthy, "", {"gpu: 5, compute: 90%, from: 0s"}).value().faults[0].comes_or_goes());
+  const auto refusal = [](const std::string& text) { return to_text(parse(healthy, "", {text}).errors()); };
+  const auto at = [](const std::string& text, int column, const std::string& what) {
+    return "--fault " + text + ":1:" + std::to_string(column) + ": error: faults.0." + what;
+  };
+  for (const auto& [text, column, what] :
+       {std::tuple("gpu: 5, compute: 90%, from: 3", 37, "from is '3'"),
+        {"gpu: 5, compute: 90%, from: -1s", 37, "from is '-1s'"},
+        {"gpu: 5, compute: 90%, from:", 31, "from is nothing"},
+        {"gpu: 5, compute: 90%, from: soon", 37, "from is 'soon'"},
+        {"gpu: 5, compute: 90%, until: 2000000s", 38, "until is '2000000s'"},
+        {"gpu: 5, compute: 90%, until: 0s", 38, "until is 0 s, and the fault begins at 0 s"},
+        {"link: node0.nic0, failed: true, from: 2s, until: 1s", 58, "until is 1 s, and the fault begins at 2 s"}}) {
+    INFO(text << "\n" << refusal(text));
+    CHECK(refusal(text).find(at(text, column, what)) != std::string::npos);
+  }
+}
+
+TEST_CASE("a fault is of one GPU, of a range, of all or of nodes, and may jitter") {
+  const auto gpu = [](const std::string& text) { return *parse(healthy, "", {text}).value().faults[0].gpu(); };
+  CHECK(gpu("gpu: 3-5, compute: 90%") == GpuFault{{3, 5}, 0.9});
+  CHECK(gpu("gpu: all, compute: 90%") == GpuFault{Gpus::all(), 0.9});
+  CHECK(gpu("node: 0, compute: 90%") == GpuFault{{0, 0, true}, 0.9});
+  CHECK(gpu("node: 0-1, jitter: 3%") == GpuFault{{0, 1, true}, 1, Jitter{0.03, JitterShape::lognormal, 1}});
+  CHECK(gpu("gpu: 2, compute: 90%, jitter: 0%, distribution: exponential, seed: 9") ==
+        GpuFault{2, 0.9, Jitter{0, JitterShape::exponential, 9}});
+  const auto refusal = [](const std::string& text) { return to_text(parse(healthy, "", {text}).errors()); };
+  for (const auto& [text, column, what] :
+       {std::tuple("gpu: 5-3, compute: 90%", 14, "faults.0.gpu is '5-3'"),
+        {"node: all, jitter: 3%", 15, "faults.0.node is 'all'"},
+        {"gpu: all, jitter: 3", 27, "faults.0.jitter is '3'"},
+        {"gpu: all, jitter: -3%", 27, "faults.0.jitter is '-3%'"},
+        {"gpu: all, jitter: 101%", 27, "faults.0.jitter is '101%'"},
+        {"gpu: all, jitter: 3%, distribution: gauss", 45, "faults.0.distribution is 'gauss'"},
+        {"gpu: all, jitter: 3%, seed: -1", 37, "faults.0.seed is '-1'"},
+        {"gpu: all, compute: 90%, seed: 1", 33, "'faults.0.seed' has no meaning here"},
+        {"link: node0.nic0, jitter: 3%", 27, "'faults.0.jitter' has no meaning here"},
+        {"gpu: 1, node: 0, jitter: 3%", 17, "'faults.0.node' has no meaning here"}}) {
+    INFO(text << "\n" << refusal(text));
+    const std::string at = std::string("--fault ") + text + ":1:" + std::to_string(column) + ": error: ";
+    CHECK(refusal(text).find(at + what) != std::string::npos);
+  }
 }
 
 TEST_CASE("faults stand alone, too, as those of a collective") {

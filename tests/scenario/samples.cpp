@@ -134,8 +134,9 @@ search:
   vpp: [1, 2]
 collectives: {library: ideal, algorithm: ring, chunks: 4, channels: auto, sharing: fifo}
 faults:
-  - {gpu: 3, compute: 80%}
-  - {link: node0.gpu1, bandwidth: 50GB/s, added_latency: 2us, failed: false}
+  - {gpu: 0-3, compute: 80%, jitter: 3%, distribution: exponential, seed: 7, from: 1s, until: 2s}
+  - {link: node0.gpu1, bandwidth: 50GB/s, added_latency: 2us, failed: false, from: 1s, until: 2s}
+  - {node: 0, compute: 90%, jitter: 3%, distribution: normal, seed: 7, from: 1s, until: 2s}
 gates:
   step_s: {max: 16 s}
   tokens_per_s_per_gpu: {min: 900tokens/s}

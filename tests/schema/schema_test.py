@@ -49,6 +49,7 @@ OTHER = "--overlay tests/golden/inputs/other-overlay.yaml"
 
 # (schema, command): every command in every shape that its document can take.
 COMMANDS = [
+    ("step", "collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%' --fault 'node: 0, compute: 90%' --fault 'gpu: 2, jitter: 5%, compute: 90%' --seeds 2"),
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 8:4KiB:x8"),
     ("collective", "collcast collective broadcast --topology ring --size 1MiB --algorithm ring --chunks-curve"),
     ("collective", "collcast collective broadcast --topology mesh --ranks 9 --size 1KiB --algorithm all --links"),
@@ -64,7 +65,7 @@ COMMANDS = [
     ("step", "collcast step overlap-175b-layer"),
     ("step", "collcast step llama3-70b-inference-8xh100"),
     ("step", "collcast step llama3-70b-inference-8xh100 --set model.experts.count=8 --set model.experts.top_k=2 --set model.experts.ffn=7168 --set layout.sequence_parallel=true --method estimate"),
-    ("step", "collcast step llama3-8b-8xh100 --library ideal --fault 'gpu: 3, compute: 80%' --fault 'link: node0.gpu1 -> node0.nvswitch0, bandwidth: 50%' --fault 'link: node0.gpu2, bandwidth: 40GB/s, added_latency: 1us'"),
+    ("step", "collcast step llama3-8b-8xh100 --library ideal --fault 'gpu: 3, compute: 80%, from: 1s, until: 2s' --fault 'link: node0.gpu1 -> node0.nvswitch0, bandwidth: 50%' --fault 'link: node0.gpu2, bandwidth: 40GB/s, added_latency: 1us'"),
     ("step", "collcast step llama3-70b-straggler-64xh100 --what-if dead-nic --method estimate"),
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 1MiB --fault 'link: gpu1 <-> gpu2, failed: true' --fault 'link: gpu0, bandwidth: 50%' --fault 'link: gpu3, bandwidth: 4GB/s, added_latency: 1us'"),
     ("collective", f"collcast collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),

@@ -90,6 +90,13 @@ TEST_CASE("several faults of a link add up, and a rate or a latency is said as s
   CHECK(to_text(slow("host1", 0.5)) == "host1: 50% of its bandwidth");
   CHECK(to_text(failed("host1")) == "host1: failed");
   CHECK(to_text(MachineFault{GpuFault{12, 0.8}}) == "gpu 12: 80% of its compute");
+  CHECK(to_text(MachineFault{GpuFault{{8, 15}, 0.8}}) == "gpus 8-15: 80% of their compute");
+  CHECK(to_text(MachineFault{GpuFault{{1, 1, true}, 0.8, Jitter{0.05, JitterShape::normal, 3}}}) ==
+        "node 1: 80% of their compute, 5% jitter, normal, seed 3");
+  MachineFault passing{GpuFault{Gpus::all(), 1, Jitter{0.03, JitterShape::exponential, 7}}};
+  passing.from = Seconds(2);
+  passing.until = Seconds(3);
+  CHECK(to_text(passing) == "all gpus: 3% jitter, exponential, seed 7, from 2 s, until 3 s");
 }
 
 TEST_CASE("a fault that leaves everything is the machine as it was") {

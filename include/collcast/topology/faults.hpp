@@ -1,11 +1,14 @@
-// What is wrong with a machine: GPUs that compute slowly, links that are slow or gone.
+// What is wrong with a machine: GPUs that compute slowly or unevenly, links that are slow or gone.
 //
 // A link is named as `topology show` and `collective --links` name it ("node3.gpu5 -> node3.nvswitch0": one direction),
 // as the cable ("node3.gpu5 <-> node3.nvswitch0"), or by a device, which means every link at it: a NIC, a GPU, a leaf.
 // Slow links keep their traffic: routes are static and do not see load. Round a failed cable, always in both
 // directions, they go by docs/decisions/0002-rails-and-lanes.md's rules on what is left.
+//
+// A fault may begin and end while a step runs; the functions below are of a machine at one time.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,10 +19,40 @@
 
 namespace collcast {
 
-/// Every kernel of the GPU takes 1 / compute as long.
+/// GPUs first ... last by rank, or all of the nodes first ... last.
+struct Gpus {
+  static constexpr int no_end = std::numeric_limits<int>::max();
+  int first = 0, last = 0;
+  bool of_nodes = false;
+  Gpus(int gpu) : first(gpu), last(gpu) {}  // one GPU is its number
+  Gpus(int from, int to, bool nodes = false) : first(from), last(to), of_nodes(nodes) {}
+  static Gpus all() { return {0, no_end}; }
+  bool are_all() const { return !of_nodes && first == 0 && last == no_end; }
+  bool has(int gpu, int per_node) const {
+    const int number = of_nodes ? gpu / per_node : gpu;
+    return first <= number && number <= last;
+  }
+  friend bool operator==(const Gpus&, const Gpus&) = default;
+};
+/// "gpu 12", "gpus 8-15", "node 1", "all gpus".
+std::string to_text(const Gpus&);
+
+/// How draws of a mean of 1 lie around it.
+enum class JitterShape { lognormal, normal, exponential };
+const char* to_string(JitterShape);
+/// Each operation of a GPU takes a random factor of mean 1 as long, drawn by (seed, rank, operation).
+struct Jitter {
+  double spread = 0;  ///< standard deviation of the factor, 0 to 1
+  JitterShape shape = JitterShape::lognormal;
+  int seed = 1;
+  friend bool operator==(const Jitter&, const Jitter&) = default;
+};
+
+/// Every kernel of the GPUs takes 1 / compute as long.
 struct GpuFault {
-  int gpu = 0;
-  double compute = 1;  ///< of its speed that is left, above 0 and up to 1
+  Gpus gpus = 0;
+  double compute = 1;  ///< of their speed that is left, above 0 and up to 1
+  std::optional<Jitter> jitter = {};
   friend bool operator==(const GpuFault&, const GpuFault&) = default;
 };
 
@@ -33,16 +66,24 @@ struct LinkFault {
 
 struct MachineFault {
   std::variant<GpuFault, LinkFault> what;
-  Location where = {};  ///< of what it names
+  Location where = {};                         ///< of what it names
+  Seconds from{};                              ///< of the step, from which on it holds
+  std::optional<Seconds> until = {};           ///< and from which on it no longer does; none: to the end
+  Location from_where = {}, until_where = {};  ///< where they are given
   const GpuFault* gpu() const { return std::get_if<GpuFault>(&what); }
   const LinkFault* link() const { return std::get_if<LinkFault>(&what); }
+  bool holds_at(Seconds at) const { return from <= at && (!until || at < *until); }
+  /// Not all the time.
+  bool comes_or_goes() const { return from > Seconds{} || until.has_value(); }
 };
 
-/// "gpu 12: 80% of its compute", "node0.nic3: failed".
+/// "gpu 12: 80% of its compute", "node0.nic3: failed, from 2 s".
 std::string to_text(const MachineFault&);
 
 /// Whether any is about a link.
 bool any_of_links(std::span<const MachineFault>);
+/// The first that draws, if any does.
+const MachineFault* first_with_jitter(std::span<const MachineFault>);
 
 /// The machine with what the faults do to its links; several on one link add up. Links that do not exist, rates above a
 /// link's own, GPUs beyond the machine and ranks that failed links cut off are diagnostics, all of a kind at once.

@@ -3,7 +3,8 @@
 // Every rank is simulated, ranks that are alike once: a slow GPU holds up its TP group at every layer, its pipeline at
 // every micro-batch, and all other replicas at the exchange of gradients. Collectives take what they take on the
 // faulty links for the groups that come near one, and as without faults elsewhere, never less. The closed form is
-// coarser: it has every replica as slow as the slowest one of each stage, and is an upper bound where several differ.
+// coarser: it has every replica as slow as the slowest one of each stage, and is an upper bound where several differ;
+// of faults that come and go it takes the pace of each period, of jitter the means.
 #pragma once
 
 #include <optional>
@@ -35,6 +36,15 @@ struct RankClassTimes {
   RankWaits waits;
 };
 
+/// What jitter costs, beside the same step with the same faults but none. Times of ranks are means over all of them, of
+/// the first draw.
+struct JitterEffect {
+  Seconds without{};  ///< the step
+  RankWaits waits_without, waits;
+  Seconds busy_without{}, busy{};
+  std::vector<Seconds> draws;  ///< steps, by seed: the first is as given, each further one with all seeds one higher
+};
+
 struct FaultEffect {
   std::vector<MachineFault> faults;
   Seconds step{}, estimate{};  ///< without them
@@ -44,6 +54,7 @@ struct FaultEffect {
   int ranks = 0;
   std::vector<RankClassTimes> classes;  ///< by stage, then by first rank; none without a simulation
   std::size_t slowest = 0;              ///< the class that the faulty step's breakdown is of
+  std::optional<JitterEffect> jitter = {};
 };
 
 struct FaultyStep {
@@ -51,9 +62,12 @@ struct FaultyStep {
   FaultEffect effect;
 };
 
-/// As forecast_step; `fabric` is the machine without the faults.
+/// Steps that are drawn at most.
+inline constexpr int most_draws = 10'000;
+
+/// As forecast_step; `fabric` is the machine without the faults. With jitter the step is that of the first draw.
 Result<FaultyStep> forecast_faulty_step(const StepInputs&, const Fabric& fabric, std::span<const MachineFault>,
                                         const CollectivePolicy&, Method, StepTimeline* timeline = nullptr,
-                                        const EngineOptions& engine = {}, const Origins& origins = {});
+                                        const EngineOptions& engine = {}, const Origins& origins = {}, int draws = 1);
 
 }  // namespace collcast

@@ -1,0 +1,42 @@
+// A step whose faults begin and end, cut into periods: the machine of each, and the closed form through all of them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "collcast/topology/faults.hpp"
+#include "workload/classed_plan.hpp"
+#include "workload/estimate_step.hpp"
+#include "workload/jitter.hpp"
+#include "workload/rank_prices.hpp"
+
+namespace collcast::workload {
+
+/// Between the times at which faults begin and end.
+struct Period {
+  Seconds begin{};
+  Fabric fabric;
+  FaultyMachine machine;
+};
+
+/// The times from 0 on at which any of them begins or ends; several faults' errors at once, each once.
+Result<std::vector<Period>> periods_of(const StepInputs&, const Fabric& healthy, std::span<const MachineFault>);
+
+/// Jitter of the job's ranks; none where it spreads nothing.
+std::vector<RankJitter> jitters_of(const StepInputs&, const Fabric&, std::span<const MachineFault>,
+                                   std::span<const Period>);
+
+/// The closed form goes through the step at the pace of each period: of a period as long as a step would take that is
+/// all of it, of one half as long a half.
+struct PacedEstimate {
+  Seconds total{};
+  Breakdown breakdown;
+  std::vector<StepEstimate> by_period;  ///< as if it lasted all the step long; of those that begin before the end
+};
+
+PacedEstimate paced_estimate(const std::vector<ClassedPlan>&, std::span<const Period>);
+
+/// Of the periods that begin before `end`, the one whose step would be the longest.
+std::size_t worst_period(const std::vector<ClassedPlan>&, std::span<const Period>, Seconds end);
+
+}  // namespace collcast::workload

@@ -1,0 +1,26 @@
+// Runs a step's schedule whose operations take longer or shorter in some periods of the step, as faults begin and end.
+//
+// An operation under way when a period begins has the same share of its work left and does it at the new pace, exact to
+// the picosecond that it is rounded up to; one that begins at that instant belongs to the new period. A wait for
+// launches is the host's and keeps its length; where its pass began in an earlier period it is the longest of those
+// periods', as what the host had launched by then is not known: too long by that wait at most. A step's operations
+// share no links, so each begins when all that it waits for are over, and one walk in their order is the simulation.
+#pragma once
+
+#include <vector>
+
+#include "workload/timeline.hpp"
+
+namespace collcast::workload {
+
+struct PeriodTimes {
+  std::vector<SimTime> begins;               ///< of all periods but the first, ascending
+  std::vector<std::vector<Picoseconds>> of;  ///< by period, by OpId
+};
+/// What the operations of a schedule without transfers take.
+std::vector<Picoseconds> times_of(const Schedule&);
+
+/// As simulate() of the engine where there is one period.
+Result<Timeline> run_periods(const StepSchedule&, const PeriodTimes&, const EngineWatch& = {});
+
+}  // namespace collcast::workload
