@@ -66,6 +66,15 @@ class Connections {
   }
   Crossing& crossing(std::uint32_t index) { return crossings_[index]; }
 
+  void prefetch(std::uint32_t id) const {
+    const auto* at = reinterpret_cast<const char*>(&connections_[id]);
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+  }
+  void prefetch_crossings(std::uint32_t id) const {
+    if (connections_[id].length > 0) __builtin_prefetch(&crossings_[connections_[id].route]);
+  }
+
   /// Bytes over each link and number of messages, by connections that are closed.
   std::span<const double> carried() const { return carried_; }
   std::int64_t messages() const { return messages_; }

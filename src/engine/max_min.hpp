@@ -33,6 +33,7 @@ class MaxMinLinks {
   /// Gives agenda.starting their links and every flow its rate, for the instant that ends here.
   void settle();
 
+  void prefetch(std::uint32_t link) const { __builtin_prefetch(&links_[link]); }
   Ticks busy(std::size_t link) const { return links_[link].busy; }
   std::int64_t rate_updates() const { return rate_updates_; }
 

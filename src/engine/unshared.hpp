@@ -19,6 +19,7 @@ class UnsharedLinks {
   void stop(std::uint32_t flow);
   void settle();
 
+  void prefetch(std::uint32_t link) const { __builtin_prefetch(&links_[link]); }
   Ticks busy(std::size_t link) const { return links_[link].busy; }
   std::int64_t rate_updates() const { return 0; }
 
