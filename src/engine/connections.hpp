@@ -76,6 +76,12 @@ class Connections {
   std::span<Crossing> crossings(std::uint32_t id) { return crossings_.block(routes_[id].first, routes_[id].length); }
   Crossing& crossing(std::uint32_t index) { return crossings_[index]; }
 
+  void prefetch(std::uint32_t id) const {
+    const auto* at = reinterpret_cast<const char*>(&connections_[id]);
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + sizeof(Connection) - 1);
+  }
+
   /// Connections that are apart no longer, since others have got a link of theirs; in the order in which that happened.
   std::vector<std::uint32_t>& joined() { return joined_; }
 

@@ -46,6 +46,18 @@ class Exchanges {
   void left(std::uint32_t connection);
   void arrived(std::uint32_t counter);
 
+  /// Of an event to come: what it touches first, and when that is there what it leads to.
+  void prefetch(const Event& event) const {
+    const std::uint32_t index = event.index();
+    if (event.kind() == EventKind::left && index < sends_.size()) __builtin_prefetch(&sends_[index]);
+    if (event.kind() == EventKind::arrived) __builtin_prefetch(&counters_[index]);
+  }
+  void prefetch_walker(const Event& event) const {
+    const std::uint32_t index = event.index();
+    if (event.kind() == EventKind::left && index < sends_.size()) __builtin_prefetch(&walkers_[sends_[index].walker]);
+    if (event.kind() == EventKind::arrived) __builtin_prefetch(&walkers_[counters_[index].walker]);
+  }
+
   /// What is finished with the participant whose receive a counter counts.
   std::uint32_t part_of(std::uint32_t counter) const;
   /// What a participant still waits for, for people; of an exchange that is not over.

@@ -28,6 +28,7 @@ class Run {
 
  private:
   void work_through_instant();
+  void look_ahead(std::size_t i);
   bool go_to_next_instant();
   bool is_ended();
   bool is_outdated(const Event& event) const;

@@ -1,7 +1,6 @@
 #include "workload/step_collectives.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "collcast/base/units.hpp"
@@ -10,8 +9,6 @@
 namespace collcast::workload {
 
 namespace {
-
-constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
 std::vector<int> nodes_of(const Fabric& fabric, const Group& group) {
   std::vector<int> nodes;
@@ -72,8 +69,8 @@ Diagnostics StepCollectives::make_patterns(Collective& collective, int stage, co
     if (coordinates(in_.layout, group[0]).pp != stage && coordinates(in_.layout, group[group.size() - 1]).pp != stage)
       continue;
     const std::size_t kind = set.kind_of[g];
-    collective.patterns.resize(std::max(collective.patterns.size(), kind + 1), none);
-    if (collective.patterns[kind] != none) continue;
+    collective.patterns.resize(std::max(collective.patterns.size(), kind + 1), unmade);
+    if (collective.patterns[kind] != unmade) continue;
     options.node_of = nodes_of(fabric_, group);
     Result<Pattern> pattern = make_pattern({request.kind, group, request.size, request.root, {}}, options);
     if (!pattern) return pattern.errors();

@@ -23,6 +23,8 @@ class StepCollectives {
  private:
   using Key = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::string, int, int>;
 
+  static constexpr std::uint32_t unmade = ~std::uint32_t{0};
+
   std::uint32_t set_of(GroupSet set);
   Diagnostics make_patterns(Collective& collective, int stage, const CollectiveRequest& request,
                             CollectiveOptions options);

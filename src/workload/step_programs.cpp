@@ -12,22 +12,11 @@ namespace collcast::workload {
 
 namespace {
 
-using namespace instruction;
-
-enum Line : std::uint8_t { own, to_next, to_previous, dp, beside, from_previous, from_next };
-constexpr std::size_t lines = from_next + std::size_t{1};
-
-/// So many instructions of a line, or messages on a channel.
-struct Spot {
-  std::uint8_t line = own;
-  std::uint32_t count = 0;
-};
-
 std::uint8_t account_of(Category category) { return static_cast<std::uint8_t>(category); }
 
-class Writer {
+class ProgramWriter {
  public:
-  Writer(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy, const StepPlan& plan)
+  ProgramWriter(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy, const StepPlan& plan)
       : in_(in),
         fabric_(fabric),
         policy_(policy),
@@ -65,6 +54,15 @@ class Writer {
   }
 
  private:
+  enum Line : std::uint8_t { own, to_next, to_previous, dp, beside, from_previous, from_next };
+  static constexpr std::size_t lines = from_next + std::size_t{1};
+
+  /// So many instructions of a line, or messages on a channel.
+  struct Spot {
+    std::uint8_t line = own;
+    std::uint32_t count = 0;
+  };
+
   struct StageState {
     Program program;
     std::array<std::array<std::uint32_t, lines>, lines> awaited{};  ///< by line, of another line
@@ -118,7 +116,7 @@ class Writer {
     const Spot spot = there_[message];
     if (spot.count <= s.received[line][spot.line]) return;
     s.received[line][spot.line] = spot.count;
-    s.line(line).push_back({Receive{spot.line, spot.count}, idle_account});
+    s.line(line).push_back({instruction::Receive{spot.line, spot.count}, idle_account});
   }
 
   /// What is done on the stage itself.
@@ -140,13 +138,13 @@ class Writer {
 
   void spend(StageState& s, Line line, Seconds time, Category category) {
     const Picoseconds whole = to_picoseconds(time);
-    if (whole > Picoseconds{}) s.line(line).push_back({Spend{whole}, account_of(category)});
+    if (whole > Picoseconds{}) s.line(line).push_back({instruction::Spend{whole}, account_of(category)});
   }
 
   void take_part(StageState& s, Line line, std::uint32_t collective, Category category) {
     spend(s, line, policy_.base_latency, category);
     const std::uint32_t number = s.number[out_.collectives.empty() ? 0 : out_.collectives[collective].set]++;
-    s.line(line).push_back({TakePart{collective, number}, account_of(category)});
+    s.line(line).push_back({instruction::TakePart{collective, number}, account_of(category)});
   }
 
   std::uint32_t collective(int i, int cost) {
@@ -169,7 +167,7 @@ class Writer {
   void meet(std::uint32_t op) {
     for (int i = 0; i < in_.layout.pp; ++i) {
       wait(i, own, op);
-      stage(i).line(own).push_back({Meet{0}, idle_account});
+      stage(i).line(own).push_back({instruction::Meet{0}, idle_account});
       stage(i).met = stage(i).now(own);
     }
   }
@@ -183,7 +181,7 @@ class Writer {
     spend(sender, line, policy_.base_latency, Category::pp);
     const auto at = [&](int i) { return static_cast<std::int32_t>(rank_at(in_.layout, {0, i, 0, 0, 0}).value()); };
     const Volume size(static_cast<double>(whole(stage_message_bytes(in_)).value()));
-    sender.line(line).push_back({Send{at(to) - at(from), channel, size}, account_of(Category::pp)});
+    sender.line(line).push_back({instruction::Send{at(to) - at(from), channel, size}, account_of(Category::pp)});
     here_[op] = sender.now(line);
     there_[op] = {static_cast<std::uint8_t>(channel), ++receiver.sent[channel]};
     if (gathers_messages(in_)) there_[op] = gather(to, channel == 0 ? from_previous : from_next, there_[op]);
@@ -192,7 +190,7 @@ class Writer {
   /// The receivers put their shares of a message together.
   Spot gather(int to, Line line, Spot message) {
     StageState& s = stage(to);
-    s.line(line).push_back({Receive{message.line, message.count}, idle_account});
+    s.line(line).push_back({instruction::Receive{message.line, message.count}, idle_account});
     const auto [known, is_new] = s.collectives.emplace(Uses::none, 0);
     if (is_new) {
       const CollectiveRequest request = message_gather_request(in_, fabric_, to);
@@ -229,7 +227,7 @@ class Writer {
       for (const std::size_t l : used) program.streams.push_back(std::move(s.line(l)));
       for (std::vector<Instruction>& stream : program.streams)
         for (Instruction& i : stream)
-          if (auto* await = std::get_if<Await>(&i.what)) await->stream = number[await->stream];
+          if (auto* await = std::get_if<instruction::Await>(&i.what)) await->stream = number[await->stream];
       out_.programs.push_back(std::move(program));
     }
   }
@@ -250,7 +248,7 @@ class Writer {
 
 Result<Programs> make_programs(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
                                const StepPlan& plan) {
-  return Writer(in, fabric, policy, plan).write();
+  return ProgramWriter(in, fabric, policy, plan).write();
 }
 
 Diagnostics check_unfolding(const StepInputs& in, const CollectivePolicy& policy, const Origins& origins) {
