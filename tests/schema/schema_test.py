@@ -59,6 +59,7 @@ COMMANDS = [
     ("collective", "collcast collective alltoall --topology star --group 0-2 --group 3-5 --size 1MiB --links"),
     ("collective", "collcast collective sendrecv --topology star --group 1,2 --size 0B"),
     ("collective", "collcast collective broadcast --topology ring --ranks 4096 --algorithm ring --chunks 65536"),
+    ("step", "collcast step llama3-8b-8xh100 --library ideal --chunks 1 --unfolded"),
     ("step", "collcast step llama3-70b-64xh100 --method estimate"),
     ("step", "collcast step korthikanti-22b-layer --what-if full-recompute"),
     ("step", "collcast step korthikanti-22b-layer --method simulate --chunks 4 --channels 2"),
