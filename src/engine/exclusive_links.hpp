@@ -36,6 +36,13 @@ class ExclusiveLinks {
     return true;
   }
 
+  /// Whether nobody has claimed a link of the route.
+  bool is_free(std::span<const LinkId> route) const {
+    for (const LinkId link : route)
+      if (users_[link.value()].lane >= 0) return false;
+    return true;
+  }
+
  private:
   std::vector<LinkUser> users_;
 };

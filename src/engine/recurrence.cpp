@@ -13,10 +13,11 @@
 // of its last sends' and receives' times. Integer picoseconds, the same roundings as the engine, hence the same result.
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "collcast/base/check.hpp"
-#include "collcast/engine/engine.hpp"
+#include "collcast/engine/beside.hpp"
 #include "engine/circle.hpp"
 #include "engine/exclusive_links.hpp"
 #include "engine/forwarding.hpp"
@@ -42,6 +43,8 @@ class Evaluation {
   /// Nothing if a link may be shared, if the clock might not reach, or if the watch ends it.
   std::optional<Recurrence> finish();
   bool is_possible();
+  /// Whether the other never uses a link of this one's; after is_possible().
+  bool is_apart_from(const Pattern& other);
 
  private:
   std::size_t positions() const { return static_cast<std::size_t>(pattern_.size()); }
@@ -68,6 +71,7 @@ class Evaluation {
 
 std::optional<Recurrence> Evaluation::finish() {
   Ticks finish = 0;
+  longest_ = 0;
   for (int l = 0; l < static_cast<int>(pattern_.lanes.size()); ++l) {
     const Lane& lane = pattern_.lanes[static_cast<std::size_t>(l)];
     entry_.assign(positions(), 0);
@@ -95,7 +99,24 @@ bool Evaluation::goes_on(std::int64_t messages, Ticks time) {
   return !ended_;
 }
 
+bool Evaluation::is_apart_from(const Pattern& other) {
+  for (const Lane& lane : other.lanes)
+    for (const Phase& phase : lane.phases)
+      for (Position v = 0; v < other.size(); ++v) {
+        const int hops = phase.shape->sends(phase, v);
+        const int connections = phase.flow == Flow::circulating ? std::min(hops, 1) : hops;
+        for (int j = 0; j < connections; ++j) {
+          const Position peer = phase.shape->send(phase, v, j).peer;
+          route_.clear();
+          fabric_.route(other.rank(lane, v), other.rank(lane, peer), lane.route_lane, route_);
+          if (!exclusive_.is_free(route_)) return false;
+        }
+      }
+  return true;
+}
+
 bool Evaluation::is_possible() {
+  longest_ = 0;
   for (int l = 0; l < static_cast<int>(pattern_.lanes.size()); ++l) {
     const Lane& lane = pattern_.lanes[static_cast<std::size_t>(l)];
     for (int p = 0; p < static_cast<int>(lane.phases.size()); ++p)
@@ -203,6 +224,15 @@ void Evaluation::send_freely(const Phase& phase) {
 
 std::optional<Recurrence> recurrence(const Fabric& fabric, const Pattern& pattern, const EngineWatch& watch) {
   return Evaluation(fabric, pattern, watch).finish();
+}
+
+std::optional<Recurrence> recurrence_beside(const Fabric& fabric, const Pattern& pattern,
+                                            std::span<const Pattern> others, const EngineWatch& watch) {
+  Evaluation evaluation(fabric, pattern, watch);
+  if (!evaluation.is_possible()) return std::nullopt;
+  for (const Pattern& other : others)
+    if (!evaluation.is_apart_from(other)) return std::nullopt;
+  return evaluation.finish();
 }
 
 bool has_recurrence(const Fabric& fabric, const Pattern& pattern) {

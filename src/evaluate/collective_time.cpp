@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 
+#include "collcast/engine/beside.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/request_key.hpp"
@@ -52,6 +54,9 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
     }
     auto patterns = group_patterns(fabric, request, choice->options);
     if (!patterns) return patterns.errors();
+    if (const auto rows =
+            recurrence_beside(fabric, patterns->front(), std::span<const Pattern>(*patterns).subspan(1), engine.watch))
+      return to_seconds(rows->finish) + policy.base_latency;
     const auto times = simulate_together(fabric, *patterns, engine);
     if (!times) return times.errors();
     return times->times.front() + policy.base_latency;  // the own group's; the others run beside it

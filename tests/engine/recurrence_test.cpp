@@ -1,7 +1,7 @@
 // The recurrence is the simulation, wherever it answers; where links may be shared it does not.
 #include <catch2/catch.hpp>
 
-#include "collcast/engine/engine.hpp"
+#include "collcast/engine/beside.hpp"
 #include "engine/random_cases.hpp"
 #include "engine/times.hpp"
 #include "support/small_fabrics.hpp"
@@ -115,4 +115,29 @@ TEST_CASE("a long pipeline costs what its filling costs") {
   CHECK(time->stepped < 100'000);
   // 2^20 + 62 messages one after the other, each rounded up to a picosecond, and 63 latencies.
   CHECK(to_seconds(time->finish).count() == Approx(((1 << 20) + 62) * (1e12 / (1 << 20) / 7e9) + 63e-6).margin(1.1e-6));
+}
+
+TEST_CASE(
+    "patterns beside one another that share no link take what they take alone; others are left to the simulation") {
+  int answered = 0, declined = 0;
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    INFO("seed " << seed);
+    Dice dice(seed);
+    const Fabric fabric = random_fabric(dice);
+    const std::vector<Pattern> patterns{random_pattern(dice, fabric), random_pattern(dice, fabric)};
+    const std::optional<Recurrence> time =
+        recurrence_beside(fabric, patterns[0], std::span<const Pattern>(patterns).subspan(1));
+    (time ? answered : declined) += 1;
+    if (!time) continue;
+    Schedule both;
+    const OpId first = both.add_exchange(patterns[0]);
+    both.add_exchange(patterns[1]);
+    const Timeline timeline = run(fabric, both);
+    SimTime finish{};
+    for (int i = 0; i < patterns[0].size(); ++i)
+      finish = std::max(finish, timeline.ops[first.value() + static_cast<std::uint32_t>(i)].finish);
+    REQUIRE(time->finish == finish);
+  }
+  CHECK(answered > 50);
+  CHECK(declined > 300);
 }
