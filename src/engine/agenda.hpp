@@ -14,14 +14,15 @@ namespace collcast::engine {
 struct Agenda {
   Ticks now = 0;
   EventQueue queue;
-  std::vector<Event> instant;           ///< happens now; grows while the instant is worked through
+  std::vector<Due> instant;             ///< happens now
+  std::vector<Due> following;           ///< what that leads to without time passing
   std::vector<std::uint32_t> starting;  ///< flows that want their links, given at the end of the instant
   std::optional<std::string> failure;   ///< why the run cannot go on
 
   /// Sets the next message of a connected flow going.
   void send(std::uint32_t id, Connection& flow) {
     if (flow.immediate) {
-      instant.push_back(Event::at(now, EventKind::left, id, flow.version));
+      following.push_back(Due::of(EventKind::left, id, flow.version));
     } else if (flow.apart) {  // nobody to ask
       flow.started = now;
       flow.is_unlisted = true;
@@ -32,11 +33,10 @@ struct Agenda {
   }
 
   void after(Ticks delay, EventKind kind, std::uint32_t index) {
-    const Event event = Event::at(later(now, delay), kind, index);
     if (delay == 0)
-      instant.push_back(event);
+      following.push_back(Due::of(kind, index));
     else
-      queue.push(event);
+      queue.push(Event::at(later(now, delay), kind, index));
   }
 };
 

@@ -1,54 +1,63 @@
 #include "engine/connections.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/route_timing.hpp"
 
 namespace collcast::engine {
 
 std::uint32_t Connections::acquire() {
-  if (free_.empty()) {
+  if (free_ == none) {
     connections_.emplace_back();
     routes_.emplace_back();
-    names_.emplace_back();
     return static_cast<std::uint32_t>(connections_.size() - 1);
   }
-  const std::uint32_t id = free_.back();
-  free_.pop_back();
+  const std::uint32_t id = free_;
+  free_ = static_cast<std::uint32_t>(connections_[id].started);
+  --free_count_;
   return id;
 }
 
 void Connections::release(std::uint32_t id) {
   close(id);
-  free_.push_back(id);
+  connections_[id].started = free_;
+  free_ = id;
+  ++free_count_;
 }
 
 void Connections::expect(std::size_t more) {
-  if (more <= free_.size()) return;
-  const std::size_t needed = connections_.size() + more - free_.size();
+  if (more <= free_count_) return;
+  const std::size_t needed = connections_.size() + more - free_count_;
   if (needed <= connections_.capacity()) return;
   const std::size_t room = std::max(needed, connections_.empty() ? needed : 2 * connections_.capacity());
   connections_.reserve(room);
   routes_.reserve(room);
-  names_.reserve(room);
 }
 
 void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume size, int priority) {
   close(id);
-  const ConnectionName& before = names_[id];
-  if (!routes_[id].is_known || before.from != name.from || before.to != name.to || before.lane != name.lane)
+  ConnectionRoute& route = routes_[id];
+  const ConnectionName& before = route.name;
+  if (!route.is_known || before.from != name.from || before.to != name.to || before.lane != name.lane)
     set_route(id, name);
-  names_[id] = name;
+  route.name = name;
 
   Connection& connection = connections_[id];
-  ConnectionRoute& route = routes_[id];
   route.priority = priority;
   if (route.size != size.value()) {
     route.size = size.value();
-    connection.alone = time_message(route.bandwidth, size).alone;
+    connection.alone = Connection::unknown;
   }
   connection.immediate = !(route.size > 0) || route.length == 0;
   open(id);
+  if (connection.apart || !knows_apart_) alone(id);
+}
+
+Ticks Connections::alone(std::uint32_t id) {
+  Ticks& alone = connections_[id].alone;
+  if (alone == Connection::unknown) alone = time_message(bandwidth(id), Volume(routes_[id].size)).alone;
+  return alone;
 }
 
 void Connections::set_route(std::uint32_t id, const ConnectionName& name) {
@@ -59,11 +68,16 @@ void Connections::set_route(std::uint32_t id, const ConnectionName& name) {
   route.length = static_cast<std::uint32_t>(route_.size());
   route.first = crossings_.allocate(route_.size());
   for (std::uint32_t i = 0; i < route.length; ++i) crossings_[route.first + i] = {route_[i].value(), 0};
-  const RouteTiming timing = time_route(fabric_.links(), route_);
-  route.bandwidth = timing.bandwidth;
-  connections_[id].latency = timing.latency;
+  connections_[id].latency = time_route(fabric_.links(), route_).latency;
   route.size = -1;
   route.is_known = true;
+}
+
+double Connections::bandwidth(std::uint32_t id) const {
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const Crossing& crossing : crossings(id))
+    smallest = std::min(smallest, fabric_.links()[crossing.link].bandwidth.value());
+  return smallest;
 }
 
 void Connections::open(std::uint32_t id) {
@@ -72,14 +86,23 @@ void Connections::open(std::uint32_t id) {
   for (const Crossing& crossing : crossings(id)) {
     LinkState& link = links_[crossing.link];
     if (link.users > 0) apart = false;
-    if (link.users == 1 && connections_[link.ids].apart) {
-      connections_[link.ids].apart = false;
-      joined_.push_back(link.ids);
-    }
+    if (link.users == 1 && connections_[link.ids].apart) join(link.ids);
     ++link.users;
     link.ids ^= id;
   }
   connections_[id].apart = apart;
+}
+
+/// The connection is no longer apart.
+void Connections::join(std::uint32_t id) {
+  add_busy(id, connections_[id].messages);
+  connections_[id].apart = false;
+  joined_.push_back(id);
+}
+
+void Connections::add_busy(std::uint32_t id, std::uint32_t messages) {
+  const Ticks busy = messages * connections_[id].alone;
+  for (const Crossing& crossing : crossings(id)) links_[crossing.link].busy += busy;
 }
 
 void Connections::close(std::uint32_t id) {
@@ -88,7 +111,7 @@ void Connections::close(std::uint32_t id) {
   route.is_open = false;
   Connection& connection = connections_[id];
   const double bytes = route.size * static_cast<double>(connection.messages);
-  const Ticks unlisted = connection.unlisted * connection.alone;
+  const Ticks unlisted = connection.apart ? connection.messages * connection.alone : 0;
   for (const Crossing& crossing : crossings(id)) {
     LinkState& link = links_[crossing.link];
     link.carried += bytes;
@@ -97,7 +120,7 @@ void Connections::close(std::uint32_t id) {
     link.ids ^= id;
   }
   messages_ += connection.messages;
-  connection.messages = connection.unlisted = 0;
+  connection.messages = 0;
 }
 
 std::int64_t Connections::messages_so_far() const {

@@ -24,27 +24,19 @@ struct Crossing {
 
 /// What each message reads.
 struct Connection {
-  Ticks alone = 0;             ///< time of one message with the links to itself
+  static constexpr Ticks unknown = -1;
+
+  Ticks alone = unknown;       ///< time of one message with the links to itself; known where it is apart
   Ticks latency = 0;           ///< of its route
   Ticks started = 0;           ///< when its present message got the links
-  std::uint32_t version = 0;   ///< of its event in the queue
   std::uint32_t messages = 0;  ///< that have left since it was connected
-  std::uint32_t unlisted = 0;  ///< of those, how many were on no list of links
-  bool transfer = false;       ///< of an operation; else of an exchange
-  bool immediate = false;      ///< no bytes or no links: leaves as soon as it may start
-  bool apart = false;          ///< no other connection has any of its links: no need to be listed there
-  bool is_unlisted = false;    ///< a message is under way that is on no list
-};
+  std::uint32_t version : 28;  ///< of its event in the queue
+  bool transfer : 1;           ///< of an operation; else of an exchange
+  bool immediate : 1;          ///< no bytes or no links: leaves as soon as it may start
+  bool apart : 1;              ///< no other connection has any of its links: no need to be listed there
+  bool is_unlisted : 1;        ///< a message is under way that is on no list
 
-/// What is read when a connection is opened or closed.
-struct ConnectionRoute {
-  double size = -1;          ///< bytes of one message
-  double bandwidth = 0;      ///< smallest of its links
-  std::uint32_t first = 0;   ///< crossing
-  std::uint32_t length = 0;  ///< number of crossings
-  std::int32_t priority = 0;
-  bool is_known = false;
-  bool is_open = false;
+  Connection() : version(0), transfer(false), immediate(false), apart(false), is_unlisted(false) {}
 };
 
 /// Who a connection belongs to. Also what orders flows that ask for a link at the same instant.
@@ -53,6 +45,17 @@ struct ConnectionName {
   int lane = 0;                           ///< of Fabric::route
   std::uint32_t op = 0;                   ///< the Transfer, or the sender's Part
   std::uint32_t lane_index = 0, hop = 0;  ///< within an exchange
+};
+
+/// What is read when a connection is opened or closed.
+struct ConnectionRoute {
+  double size = -1;  ///< bytes of one message
+  ConnectionName name;
+  std::uint32_t first = 0;   ///< crossing
+  std::uint32_t length = 0;  ///< number of crossings
+  std::int32_t priority = 0;
+  bool is_known = false;
+  bool is_open = false;
 };
 
 class Connections {
@@ -71,9 +74,16 @@ class Connections {
   Connection& operator[](std::uint32_t id) { return connections_[id]; }
   const Connection& operator[](std::uint32_t id) const { return connections_[id]; }
   const ConnectionRoute& route(std::uint32_t id) const { return routes_[id]; }
-  const ConnectionName& name(std::uint32_t id) const { return names_[id]; }
+  const ConnectionName& name(std::uint32_t id) const { return routes_[id].name; }
+  /// Time of one message with the links to itself.
+  Ticks alone(std::uint32_t id);
+  /// Smallest of its links.
+  double bandwidth(std::uint32_t id) const;
   std::size_t size() const { return connections_.size(); }
   std::span<Crossing> crossings(std::uint32_t id) { return crossings_.block(routes_[id].first, routes_[id].length); }
+  std::span<const Crossing> crossings(std::uint32_t id) const {
+    return crossings_.block(routes_[id].first, routes_[id].length);
+  }
   Crossing& crossing(std::uint32_t index) { return crossings_[index]; }
 
   void prefetch(std::uint32_t id) const {
@@ -82,6 +92,8 @@ class Connections {
     __builtin_prefetch(at + sizeof(Connection) - 1);
   }
 
+  /// A message of a connection that is apart no longer has left, and was on no list.
+  void left_unlisted(std::uint32_t id) { add_busy(id, 1); }
   /// Connections that are apart no longer, since others have got a link of theirs; in the order in which that happened.
   std::vector<std::uint32_t>& joined() { return joined_; }
 
@@ -103,14 +115,18 @@ class Connections {
 
   void set_route(std::uint32_t id, const ConnectionName& name);
   void open(std::uint32_t id);
+  void join(std::uint32_t id);
+  /// To its links, the time of so many messages that were on no list.
+  void add_busy(std::uint32_t id, std::uint32_t messages);
   void close(std::uint32_t id);
 
   const Fabric& fabric_;
   bool knows_apart_;
   std::vector<Connection> connections_;
   std::vector<ConnectionRoute> routes_;
-  std::vector<ConnectionName> names_;
-  std::vector<std::uint32_t> free_;
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  std::uint32_t free_ = none;  ///< the first of those that are closed; each has the next one in `started`
+  std::size_t free_count_ = 0;
   BlockPool<Crossing> crossings_;
   std::vector<LinkId> route_;  ///< scratch
   std::vector<LinkState> links_;

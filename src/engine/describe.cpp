@@ -13,14 +13,16 @@ std::string text(const Schedule& schedule, const Work& work) {
   if (const auto* compute = std::get_if<Compute>(&work)) return "compute of " + text(compute->rank);
   if (const auto* transfer = std::get_if<Transfer>(&work))
     return "transfer from " + text(transfer->from) + " to " + text(transfer->to);
-  if (const auto* part = std::get_if<Part>(&work)) {
-    const Pattern& pattern = schedule.exchanges()[part->exchange.value()].pattern;
-    return text(pattern.group[part->participant]) + "'s part of " + pattern.algorithm;
-  }
+  if (const auto* part = std::get_if<Part>(&work))
+    return describe(schedule.exchanges()[part->exchange.value()].pattern, part->participant);
   return "delay";
 }
 
 }  // namespace
+
+std::string describe(const Pattern& pattern, int participant) {
+  return text(pattern.group[participant]) + "'s part of " + pattern.algorithm;
+}
 
 std::string describe(const Schedule& schedule, OpId op) {
   std::string name = "operation " + std::to_string(op.value());

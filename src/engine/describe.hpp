@@ -8,6 +8,8 @@
 
 namespace collcast::engine {
 
+/// "rank 5's part of ring".
+std::string describe(const Pattern& pattern, int participant);
 /// "operation 12 'dp bucket 3' (rank 5's part of ring)".
 std::string describe(const Schedule& schedule, OpId op);
 

@@ -27,17 +27,27 @@ enum class EventKind : std::uint8_t {
   ready      ///< index: operation. All that it waits for is over
 };
 
-struct Event {
-  Ticks time = 0;
-  std::uint64_t key = 0;  ///< kind (2 bits), index (32), version (30)
+/// What happens at an instant that is known.
+struct Due {
+  std::uint64_t key = 0;  ///< kind (2 bits), index (32), version (28 in use)
 
-  static constexpr std::uint32_t version_mask = (std::uint32_t{1} << 30) - 1;
-  static Event at(Ticks time, EventKind kind, std::uint32_t index, std::uint32_t version = 0) {
-    return {time, std::uint64_t(kind) << 62 | std::uint64_t(index) << 30 | (version & version_mask)};
+  static constexpr std::uint32_t version_mask = (std::uint32_t{1} << 28) - 1;
+  static Due of(EventKind kind, std::uint32_t index, std::uint32_t version = 0) {
+    return {std::uint64_t(kind) << 62 | std::uint64_t(index) << 30 | (version & version_mask)};
   }
   EventKind kind() const { return static_cast<EventKind>(key >> 62); }
   std::uint32_t index() const { return static_cast<std::uint32_t>(key >> 30); }
   std::uint32_t version() const { return static_cast<std::uint32_t>(key) & version_mask; }
+};
+
+/// What happens then.
+struct Event {
+  Ticks time = 0;
+  Due due;
+
+  static Event at(Ticks time, EventKind kind, std::uint32_t index, std::uint32_t version = 0) {
+    return {time, Due::of(kind, index, version)};
+  }
 };
 
 class EventQueue {
@@ -54,17 +64,19 @@ class EventQueue {
   bool empty() const { return size_ == 0; }
 
   /// Moves all events of the earliest instant to `instant`, which is empty, and returns their time.
-  Ticks take(std::vector<Event>& instant) {
-    while (near_.empty() && present_events_.empty()) file_next();
-    if (present_events_.empty()) {
+  Ticks take(std::vector<Due>& instant) {
+    if (at_present_.capacity() < instant.capacity() && at_present_.empty())
+      at_present_.swap(instant);  // for its memory
+    while (near_.empty() && at_present_.empty()) file_next();
+    if (at_present_.empty()) {
       present_ = near_.back().time;
       do {
-        instant.push_back(near_.back());
+        instant.push_back(near_.back().due);
         near_.pop_back();
       } while (!near_.empty() && near_.back().time == present_);
     } else {
-      instant.swap(present_events_);
-      const auto by_key = [](const Event& a, const Event& b) { return a.key < b.key; };
+      instant.swap(at_present_);
+      const auto by_key = [](Due a, Due b) { return a.key < b.key; };
       if (!std::is_sorted(instant.begin(), instant.end(), by_key)) std::sort(instant.begin(), instant.end(), by_key);
     }
     size_ -= instant.size();
@@ -75,12 +87,14 @@ class EventQueue {
   static constexpr unsigned bits = 5;     ///< of a digit
   static constexpr std::size_t few = 24;  ///< events that are sorted rather than filed
 
-  static bool is_later(const Event& a, const Event& b) { return a.time != b.time ? a.time > b.time : a.key > b.key; }
+  static bool is_later(const Event& a, const Event& b) {
+    return a.time != b.time ? a.time > b.time : a.due.key > b.due.key;
+  }
 
   void file(const Event& event) {
     const auto difference = static_cast<std::uint64_t>(event.time ^ present_);
     if (difference == 0) {
-      present_events_.push_back(event);
+      at_present_.push_back(event.due);
       return;
     }
     const auto digit = (static_cast<unsigned>(std::bit_width(difference)) - 1) / bits;
@@ -118,6 +132,7 @@ class EventQueue {
       for (const Event& event : filing_) present_ = std::min(present_, event.time);
       for (const Event& event : filing_) file(event);
       filing_.clear();
+      next.swap(filing_);  // its memory goes on to another bucket
     }
     spare_.push_back(std::move(next));
     next = {};
@@ -149,7 +164,7 @@ class EventQueue {
 
   Ticks present_ = 0;
   std::size_t size_ = 0;
-  std::vector<Event> present_events_;
+  std::vector<Due> at_present_;
   std::vector<Event> filing_;
   std::vector<std::vector<Event>> spare_;  ///< memory of buckets that had events
   std::vector<Event> near_;                ///< before near_end_, in order, latest first; all others are later

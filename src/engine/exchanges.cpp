@@ -8,7 +8,7 @@ namespace collcast::engine {
 
 void Exchanges::left(std::uint32_t connection) {
   Send& send = sends_[connection];
-  send.in_flight = false;
+  send.in_flight = 0;
   const std::uint32_t id = send.walker;
   Walker& walker = walkers_[id];
   ++walker.left;
@@ -75,7 +75,7 @@ void Exchanges::open_phase(std::uint32_t id) {
     return;
   }
   walker.kind = phase.flow;
-  walker.started = walker.left = walker.received = 0;
+  walker.left = walker.received = 0;
   walker.to_send = hops * walker.chunks;
   walker.to_receive = receives * walker.chunks;
   walker.counters = counter(lanes_[walker.lane], walker.phase, v, 0);
@@ -149,30 +149,30 @@ std::uint32_t Exchanges::counter(const LaneState& lane, std::uint32_t phase, Pos
 void Exchanges::send_in_turn(std::uint32_t id) {
   Walker& walker = walkers_[id];
   Send& send = sends_[walker.first_hop];
-  if (send.in_flight || walker.started == walker.to_send) return;
+  if (send.in_flight != 0 || walker.left == walker.to_send) return;
+  const std::uint32_t next = walker.left;  // all before it have left
   if (walker.kind == Flow::circulating) {
-    if (walker.started >= walker.chunks && walker.received <= walker.started - walker.chunks) return;
-  } else if (walker.started > 0 && walker.started % walker.chunks == 0) {
-    connect(walker.first_hop, walker.started / walker.chunks);
+    if (next >= walker.chunks && walker.received <= next - walker.chunks) return;
+  } else if (next > 0 && next % walker.chunks == 0) {
+    connect(walker.first_hop, next / walker.chunks);
   }
-  ++walker.started;
-  send.in_flight = true;
+  send.in_flight = 1;
   agenda_.send(walker.first_hop, connections_[walker.first_hop]);
 }
 
 void Exchanges::send_chunk(std::uint32_t connection) {
   Send& send = sends_[connection];
   const Walker& walker = walkers_[send.walker];
-  if (send.in_flight || send.chunk == walker.chunks) return;
+  if (send.in_flight != 0 || send.chunk == walker.chunks) return;
   if (send.previous != none) {
     const Send& before = sends_[send.previous];
-    if (before.chunk - (before.in_flight ? 1 : 0) <= send.chunk) return;
+    if (before.chunk - before.in_flight <= send.chunk) return;
   }
   while (send.seen < send.after && counters_[walker.counters + send.seen].count > send.chunk) ++send.seen;
   if (send.seen < send.after) return;
   send.seen = 0;
   ++send.chunk;
-  send.in_flight = true;
+  send.in_flight = 1;
   agenda_.send(connection, connections_[connection]);
 }
 

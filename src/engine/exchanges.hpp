@@ -35,6 +35,8 @@ struct Occasion {
 class Exchanges {
  public:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
+  /// What a pattern must be whose exchange has come to a standstill.
+  static constexpr const char* unmatched = "the pattern's sends and receives do not match";
 
   Exchanges(Connections& connections, Agenda& agenda) : connections_(connections), agenda_(agenda) {}
 
@@ -47,16 +49,19 @@ class Exchanges {
   void arrived(std::uint32_t counter);
 
   /// Of an event to come: what it touches first, and when that is there what it leads to.
-  void prefetch(const Event& event) const {
+  void prefetch(Due event) const {
     const std::uint32_t index = event.index();
     if (event.kind() == EventKind::left && index < sends_.size()) __builtin_prefetch(&sends_[index]);
     if (event.kind() == EventKind::arrived) __builtin_prefetch(&counters_[index]);
   }
-  void prefetch_walker(const Event& event) const {
+  void prefetch_walker(Due event) const {
     const std::uint32_t index = event.index();
     if (event.kind() == EventKind::left && index < sends_.size()) __builtin_prefetch(&walkers_[sends_[index].walker]);
     if (event.kind() == EventKind::arrived) __builtin_prefetch(&walkers_[counters_[index].walker]);
   }
+
+  /// Gives the memory of exchanges that are over back.
+  void clear();
 
   /// What is finished with the participant whose receive a counter counts.
   std::uint32_t part_of(std::uint32_t counter) const;
@@ -74,10 +79,10 @@ class Exchanges {
     const Pattern* pattern = nullptr;
     const Lane* lane = nullptr;
     std::uint32_t exchange = 0;
-    std::uint32_t index = 0;      ///< of the lane in its pattern
-    std::uint32_t walkers = 0;    ///< block: by position
-    std::uint32_t positions = 0;  ///< block of words_: participant -> position
-    std::uint32_t phases = 0;     ///< block of PhaseState
+    std::uint32_t index = 0;         ///< of the lane in its pattern
+    std::uint32_t walkers = 0;       ///< block: by position
+    std::uint32_t positions = none;  ///< block of words_: participant -> position; none: the same number
+    std::uint32_t phases = 0;        ///< block of PhaseState
   };
   struct PhaseState {
     std::uint32_t counters = 0, counter_count = 0;
@@ -89,10 +94,10 @@ class Exchanges {
   };
   struct Walker {
     std::uint32_t lane = 0;
-    std::uint32_t counters = 0;                        ///< its receives of the phase it is in
-    std::uint32_t slots = 0;                           ///< how many counters these are; 0: not in a phase
-    std::uint32_t first_hop = none;                    ///< its (first) connection
-    std::uint32_t started = 0, left = 0, to_send = 0;  ///< messages of the phase
+    std::uint32_t counters = 0;           ///< its receives of the phase it is in
+    std::uint32_t slots = 0;              ///< how many counters these are; 0: not in a phase
+    std::uint32_t first_hop = none;       ///< its (first) connection
+    std::uint32_t left = 0, to_send = 0;  ///< messages of the phase
     std::uint32_t received = 0, to_receive = 0;
     std::uint32_t chunks = 1;
     std::uint16_t phase = 0;
@@ -102,10 +107,10 @@ class Exchanges {
     std::uint32_t walker = 0;
     std::uint32_t counter = 0;                   ///< where its messages are counted
     std::uint32_t previous = none, next = none;  ///< hop of the position
-    std::uint32_t chunk = 0;                     ///< to start next
-    std::uint32_t after = 0;                     ///< receives it waits for
-    std::uint32_t seen = 0;                      ///< of those, how many are known to have the chunk
-    bool in_flight = false;
+    std::uint32_t chunk : 31 = 0;                ///< to start next
+    std::uint32_t in_flight : 1 = 0;
+    std::uint32_t after = 0;  ///< receives it waits for
+    std::uint32_t seen = 0;   ///< of those, how many are known to have the chunk
   };
 
   void begin_phase(const LaneState& lane, std::uint32_t index);
@@ -130,6 +135,7 @@ class Exchanges {
     return static_cast<Position>(walker - lanes_[walkers_[walker].lane].walkers);
   }
   std::uint32_t part(std::uint32_t walker) const;
+  std::uint32_t walker_of(const LaneState& lane, int participant) const;
   std::uint32_t counter(const LaneState& lane, std::uint32_t phase, Position receiver, int slot) const;
 
   Connections& connections_;

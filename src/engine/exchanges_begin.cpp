@@ -26,12 +26,14 @@ std::uint32_t Exchanges::open(const Occasion& occasion) {
   for (std::uint32_t i = 0; i < lanes; ++i) {
     const Lane& lane = pattern.lanes[i];
     LaneState& state = lanes_[running.lanes + i];
-    state = {&pattern, &lane, exchange, i, walkers_.allocate(size), words_.allocate(size), 0};
+    state = {&pattern, &lane, exchange, i, walkers_.allocate(size), none, 0};
+    if (!lane.order.empty()) state.positions = words_.allocate(size);
     for (std::uint32_t v = 0; v < size; ++v) {
       Walker& walker = walkers_[state.walkers + v] = Walker{};
       walker.lane = running.lanes + i;
       walker.chunks = static_cast<std::uint32_t>(pattern.chunks);
-      words_[state.positions + static_cast<std::uint32_t>(lane.participant(static_cast<Position>(v)))] = v;
+      if (state.positions != none)
+        words_[state.positions + static_cast<std::uint32_t>(lane.participant(static_cast<Position>(v)))] = v;
     }
     state.phases = phases_.allocate(lane.phases.size());
     for (std::uint32_t p = 0; p < lane.phases.size(); ++p) begin_phase(state, p);
@@ -44,8 +46,7 @@ void Exchanges::ready(std::uint32_t exchange, int participant) {
   const std::size_t lanes = running_[exchange].occasion.pattern->lanes.size();
   if (lanes == 0) finish_participant(exchange, participant);
   for (std::uint32_t i = 0; i < lanes; ++i) {
-    const LaneState& lane = lanes_[first + i];
-    enter(lane.walkers + words_[lane.positions + static_cast<std::uint32_t>(participant)], 0);
+    enter(walker_of(lanes_[first + i], participant), 0);
   }
 }
 
@@ -88,7 +89,7 @@ void Exchanges::end(std::uint32_t exchange) {
       if (phase.offsets != none) words_.release(phase.offsets, size);
     }
     phases_.release(lane.phases, lane.lane->phases.size());
-    words_.release(lane.positions, size);
+    if (lane.positions != none) words_.release(lane.positions, size);
     walkers_.release(lane.walkers, size);
   }
   words_.release(running.participants, size);
@@ -105,13 +106,29 @@ std::uint32_t Exchanges::part(std::uint32_t walker) const {
   return occasion.first + static_cast<std::uint32_t>(lane.lane->participant(position(walker))) * occasion.step;
 }
 
+std::uint32_t Exchanges::walker_of(const LaneState& lane, int participant) const {
+  const auto p = static_cast<std::uint32_t>(participant);
+  return lane.walkers + (lane.positions == none ? p : words_[lane.positions + p]);
+}
+
+void Exchanges::clear() {
+  running_ = {};
+  free_ = {};
+  lanes_ = {};
+  phases_ = {};
+  counters_ = {};
+  walkers_ = {};
+  words_ = {};
+  sends_ = {};
+}
+
 std::string Exchanges::waits_for(std::uint32_t exchange, int participant) const {
   const Running& running = running_[exchange];
   const Pattern& pattern = *running.occasion.pattern;
   std::string text;
   for (std::uint32_t i = 0; i < pattern.lanes.size(); ++i) {
     const LaneState& lane = lanes_[running.lanes + i];
-    const Walker& walker = walkers_[lane.walkers + words_[lane.positions + static_cast<std::uint32_t>(participant)]];
+    const Walker& walker = walkers_[walker_of(lane, participant)];
     if (walker.slots == 0 && walker.first_hop == none) continue;
     text += "; " + pattern.algorithm + " lane " + std::to_string(i) + " phase " + std::to_string(walker.phase) + ": " +
             std::to_string(walker.left) + " of " + std::to_string(walker.to_send) + " messages sent, " +

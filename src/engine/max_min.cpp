@@ -10,8 +10,8 @@ void MaxMinLinks::settle() {
   if (connections_.joined().empty() && agenda_.starting.empty() && changed_.empty()) return;
   if (links_.size() == 0) begin();
   if (flows_.size() < connections_.size()) flows_.resize(connections_.size());
-  for (const std::uint32_t flow : connections_.joined())
-    if (connections_[flow].is_unlisted) list_late(flow);
+  for (const std::uint32_t flow : connections_.joined())  // or closed and, at this instant, opened elsewhere
+    if (connections_[flow].is_unlisted && !connections_[flow].apart) list_late(flow);
   for (const std::uint32_t flow : agenda_.starting) join(flow);
 
   for (const std::uint32_t flow : connections_.joined())
@@ -56,7 +56,7 @@ void MaxMinLinks::list_late(std::uint32_t id) {
   const ConnectionRoute& route = connections_.route(id);
   FlowState& flow = flows_[id];
   flow.remaining = to_move(route.size);
-  flow.rate = route.bandwidth;
+  flow.rate = connections_.bandwidth(id);
   flow.since = connection.started;
   for (std::uint32_t i = route.first; i < route.first + route.length; ++i) links_.enter(id, i, connection.started);
 }
@@ -95,7 +95,7 @@ void MaxMinLinks::leave_pool(std::uint32_t id) {
   while (!pool.flows.empty() && pool.flows.to_go(agenda_.now) <= 0) {
     const std::uint32_t next = pool.flows.first();
     pool.flows.drop_first();
-    agenda_.instant.push_back(Event::at(agenda_.now, EventKind::left, next, connections_[next].version));
+    agenda_.following.push_back(Due::of(EventKind::left, next, connections_[next].version));
   }
 }
 
@@ -193,9 +193,9 @@ double MaxMinLinks::smallest_other(std::uint32_t flow, std::uint32_t link) const
 }
 
 void MaxMinLinks::run_alone(std::uint32_t id) {
-  flows_[id].rate = connections_.route(id).bandwidth;
-  const Connection& flow = connections_[id];
-  agenda_.queue.push(Event::at(later(agenda_.now, flow.alone), EventKind::left, id, flow.version));
+  flows_[id].rate = connections_.bandwidth(id);
+  const Ticks left = later(agenda_.now, connections_.alone(id));
+  agenda_.queue.push(Event::at(left, EventKind::left, id, connections_[id].version));
 }
 
 void MaxMinLinks::solve() {

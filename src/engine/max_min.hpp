@@ -38,7 +38,7 @@ class MaxMinLinks {
     Connection& connection = connections_[flow];
     if (!connection.is_unlisted) return unlist(flow);
     connection.is_unlisted = false;
-    ++connection.unlisted;
+    if (!connection.apart) connections_.left_unlisted(flow);
   }
   /// Gives agenda.starting their links and every flow its rate, for the instant that ends here.
   void settle();

@@ -21,7 +21,7 @@ class Operations {
   using Input = Schedule;
   using Output = Timeline;
   /// What it must be if work is left over.
-  static constexpr const char* unmatched = "the pattern's sends and receives do not match";
+  static constexpr const char* unmatched = Exchanges::unmatched;
 
   Operations(const Schedule& schedule, Connections& connections, Exchanges& exchanges, Agenda& agenda);
 

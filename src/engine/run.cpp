@@ -23,6 +23,7 @@
 #include "engine/describe.hpp"
 #include "engine/fifo.hpp"
 #include "engine/max_min.hpp"
+#include "engine/one_pattern.hpp"
 #include "engine/operations.hpp"
 #include "engine/program_ranks.hpp"
 #include "engine/unshared.hpp"
@@ -38,7 +39,7 @@ Result<typename Work::Output> Run<Links, Work>::to_end() {
     links_.settle();
   } while (go_to_next_instant());
   if (agenda_.failure) return simulation_error(*agenda_.failure);
-  for (const Event& event : agenda_.instant)  // what the clock does not reach
+  for (Due event : agenda_.instant)  // what the clock does not reach
     if (!is_outdated(event)) return too_late(event);
   if (!work_.all_finished())
     return simulation_error(work_.left_over(), "nothing was left to happen; " + std::string(Work::unmatched));
@@ -70,11 +71,16 @@ Diagnostic Run<Links, Work>::ended() const {
 
 template <class Links, class Work>
 void Run<Links, Work>::work_through_instant() {
-  for (std::size_t i = 0; i < agenda_.instant.size(); ++i) {
-    look_ahead(i);
-    happen(Event(agenda_.instant[i]));
+  agenda_.following.reserve(agenda_.instant.size());  // rather than grow: an event seldom leads to two
+  while (true) {
+    for (std::size_t i = 0; i < agenda_.instant.size(); ++i) {
+      look_ahead(i);
+      happen(agenda_.instant[i]);
+    }
+    agenda_.instant.clear();
+    if (agenda_.following.empty()) return;
+    agenda_.instant.swap(agenda_.following);
   }
-  agenda_.instant.clear();
 }
 
 /// Asks for the memory that the next events will touch. Where a hundred thousand ranks do the same at the same time
@@ -85,7 +91,7 @@ void Run<Links, Work>::look_ahead(std::size_t i) {
   constexpr std::size_t step = 6;
   const std::size_t end = agenda_.instant.size();
   if (i + 2 * step < end) {
-    const Event& event = agenda_.instant[i + 2 * step];
+    Due event = agenda_.instant[i + 2 * step];
     if (event.kind() == EventKind::left) connections_.prefetch(event.index());
     exchanges_.prefetch(event);
   }
@@ -93,13 +99,12 @@ void Run<Links, Work>::look_ahead(std::size_t i) {
 }
 
 template <class Links, class Work>
-bool Run<Links, Work>::is_outdated(const Event& event) const {
-  return event.kind() == EventKind::left &&
-         event.version() != (connections_[event.index()].version & Event::version_mask);
+bool Run<Links, Work>::is_outdated(Due event) const {
+  return event.kind() == EventKind::left && event.version() != connections_[event.index()].version;
 }
 
 template <class Links, class Work>
-void Run<Links, Work>::happen(const Event& event) {
+void Run<Links, Work>::happen(Due event) {
   const std::uint32_t index = event.index();
   switch (event.kind()) {
     case EventKind::left: {
@@ -126,7 +131,7 @@ void Run<Links, Work>::happen(const Event& event) {
 }
 
 template <class Links, class Work>
-Diagnostic Run<Links, Work>::too_late(const Event& event) const {
+Diagnostic Run<Links, Work>::too_late(Due event) const {
   const std::uint32_t index = event.kind() == EventKind::left      ? connections_.name(event.index()).op
                               : event.kind() == EventKind::arrived ? exchanges_.part_of(event.index())
                                                                    : event.index();
@@ -136,6 +141,8 @@ Diagnostic Run<Links, Work>::too_late(const Event& event) const {
 
 template <class Links, class Work>
 typename Work::Output Run<Links, Work>::output() {
+  agenda_ = {};  // nothing is to happen any more: room for the result
+  exchanges_.clear();
   typename Work::Output output = work_.output();
   output.links.resize(fabric_.links().size());
   for (std::size_t i = 0; i < output.links.size(); ++i)
@@ -171,9 +178,7 @@ Result<ProgramsTimeline> simulate(const Fabric& fabric, const Programs& programs
 }
 
 Result<Timeline> simulate(const Fabric& fabric, const Pattern& pattern, const EngineOptions& options) {
-  Schedule schedule;
-  schedule.add_exchange(pattern);
-  return simulate(fabric, schedule, options);
+  return engine::run<engine::OnePattern>(fabric, pattern, options);
 }
 
 }  // namespace collcast

@@ -31,9 +31,9 @@ class Run {
   void look_ahead(std::size_t i);
   bool go_to_next_instant();
   bool is_ended();
-  bool is_outdated(const Event& event) const;
-  void happen(const Event& event);
-  Diagnostic too_late(const Event& event) const;
+  bool is_outdated(Due event) const;
+  void happen(Due event);
+  Diagnostic too_late(Due event) const;
   Diagnostic ended() const;
   typename Work::Output output();
 
