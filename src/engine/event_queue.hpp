@@ -16,39 +16,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/ticks.hpp"
+#include "engine/event.hpp"
+#include "engine/event_blocks.hpp"
 
 namespace collcast::engine {
-
-enum class EventKind : std::uint8_t {
-  left,      ///< index: connection. The last byte of its message has left the sender
-  arrived,   ///< index: counter of an exchange. One more message is there
-  finished,  ///< index: operation
-  ready      ///< index: operation. All that it waits for is over
-};
-
-/// What happens at an instant that is known.
-struct Due {
-  std::uint64_t key = 0;  ///< kind (2 bits), index (32), version (28 in use)
-
-  static constexpr std::uint32_t version_mask = (std::uint32_t{1} << 28) - 1;
-  static Due of(EventKind kind, std::uint32_t index, std::uint32_t version = 0) {
-    return {std::uint64_t(kind) << 62 | std::uint64_t(index) << 30 | (version & version_mask)};
-  }
-  EventKind kind() const { return static_cast<EventKind>(key >> 62); }
-  std::uint32_t index() const { return static_cast<std::uint32_t>(key >> 30); }
-  std::uint32_t version() const { return static_cast<std::uint32_t>(key) & version_mask; }
-};
-
-/// What happens then.
-struct Event {
-  Ticks time = 0;
-  Due due;
-
-  static Event at(Ticks time, EventKind kind, std::uint32_t index, std::uint32_t version = 0) {
-    return {time, Due::of(kind, index, version)};
-  }
-};
 
 class EventQueue {
  public:
@@ -100,16 +71,9 @@ class EventQueue {
     const auto digit = (static_cast<unsigned>(std::bit_width(difference)) - 1) / bits;
     const auto value = static_cast<unsigned>(event.time >> (digit * bits)) & 31U;
     Digit& d = digits_[digit];
-    std::vector<Event>& bucket = d.buckets[value];
-    if ((d.in_use >> value & 1U) == 0) {
-      d.in_use |= 1U << value;
-      in_use_ |= 1U << digit;
-      if (!spare_.empty()) {
-        bucket.swap(spare_.back());
-        spare_.pop_back();
-      }
-    }
-    bucket.push_back(event);
+    d.in_use |= 1U << value;
+    in_use_ |= 1U << digit;
+    blocks_.append(d.buckets[value], event);
   }
 
   void file_next() {
@@ -118,24 +82,20 @@ class EventQueue {
     const auto value = static_cast<unsigned>(std::countr_zero(lowest.in_use));
     lowest.in_use &= lowest.in_use - 1;
     if (lowest.in_use == 0) in_use_ &= in_use_ - 1;
-    std::vector<Event>& next = lowest.buckets[value];
-    if (next.size() <= few) {
-      near_.swap(next);
+    EventBlocks::Chain& next = lowest.buckets[value];
+    if (next.count <= few) {
+      blocks_.empty(next, [this](const Event& event) { near_.push_back(event); });
       sort_near();
       present_ = near_.back().time;
       const auto end = ((static_cast<std::uint64_t>(present_) >> (digit * bits)) + 1) << (digit * bits);
       near_end_ = static_cast<Ticks>(std::min(end, static_cast<std::uint64_t>(never)));
     } else {
       near_end_ = 0;
-      filing_.swap(next);
-      present_ = filing_.front().time;
-      for (const Event& event : filing_) present_ = std::min(present_, event.time);
-      for (const Event& event : filing_) file(event);
-      filing_.clear();
-      next.swap(filing_);  // its memory goes on to another bucket
+      Ticks earliest = never;
+      blocks_.for_each(next, [&](const Event& event) { earliest = std::min(earliest, event.time); });
+      present_ = earliest;
+      blocks_.empty(next, [this](const Event& event) { file(event); });  // all to lower digits
     }
-    spare_.push_back(std::move(next));
-    next = {};
   }
 
   void sort_near() {
@@ -158,19 +118,18 @@ class EventQueue {
   }
 
   struct Digit {
-    std::array<std::vector<Event>, 1U << bits> buckets;
-    std::uint32_t in_use = 0;  ///< bit v: bucket v has events; a bucket without has no memory of its own
+    std::array<EventBlocks::Chain, 1U << bits> buckets;
+    std::uint32_t in_use = 0;  ///< bit v: bucket v has events
   };
 
   Ticks present_ = 0;
   std::size_t size_ = 0;
   std::vector<Due> at_present_;
-  std::vector<Event> filing_;
-  std::vector<std::vector<Event>> spare_;  ///< memory of buckets that had events
-  std::vector<Event> near_;                ///< before near_end_, in order, latest first; all others are later
+  std::vector<Event> near_;  ///< before near_end_, in order, latest first; all others are later
   Ticks near_end_ = 0;
   std::uint32_t in_use_ = 0;      ///< bit d: digit d has events
   std::array<Digit, 13> digits_;  ///< 63 bits
+  EventBlocks blocks_;
 };
 
 }  // namespace collcast::engine

@@ -16,14 +16,6 @@ using namespace collcast::test;
 
 namespace {
 
-/// As bench/: every link slower by a factor of 1 to 2 of its own.
-Fabric with_unequal_links(const Fabric& fabric) {
-  Dice dice(1);
-  std::vector<Link> links(fabric.links().begin(), fabric.links().end());
-  for (Link& link : links) link.bandwidth = Bandwidth(link.bandwidth.value() / dice.between(1, 2));
-  return fabric.with_links(std::move(links));
-}
-
 /// 4:1, leaves of 32 hosts under 8 spines.
 Fabric fat_tree(int hosts) {
   LeafSpineNetwork network;

@@ -1,6 +1,9 @@
 #include "support/small_fabrics.hpp"
 
 #include <stdexcept>
+#include <utility>
+
+#include "support/dice.hpp"
 
 namespace collcast::test {
 
@@ -49,6 +52,13 @@ Fabric cabled_fabric(int ranks, int switches, const std::vector<Cable>& cables) 
     spec.links.push_back(std::move(link));
   }
   return built(spec, 1);
+}
+
+Fabric with_unequal_links(const Fabric& fabric) {
+  Dice dice(1);
+  std::vector<Link> links(fabric.links().begin(), fabric.links().end());
+  for (Link& link : links) link.bandwidth = Bandwidth(link.bandwidth.value() / dice.between(1, 2));
+  return fabric.with_links(std::move(links));
 }
 
 }  // namespace collcast::test

@@ -22,4 +22,7 @@ struct Cable {
 };
 Fabric cabled_fabric(int ranks, int switches, const std::vector<Cable>& cables);
 
+/// Every link slower by a factor of 1 to 2 of its own.
+Fabric with_unequal_links(const Fabric& fabric);
+
 }  // namespace collcast::test
