@@ -124,7 +124,7 @@ BENCHMARK_CAPTURE(ours, ring, 0)->Apply(sizes)->UseRealTime();
 BENCHMARK_CAPTURE(peer, ring, 0)->Apply(sizes)->UseManualTime();
 BENCHMARK_CAPTURE(ours, unequal_ring, 1)->Apply(sizes)->UseRealTime();
 BENCHMARK_CAPTURE(peer, unequal_ring, 1)->Apply(sizes)->UseManualTime();
-BENCHMARK(hold)->RangeMultiplier(4)->Range(64, 4096);
+BENCHMARK(hold)->RangeMultiplier(4)->Range(64, 4096)->UseRealTime();
 BENCHMARK(by_recurrence)->RangeMultiplier(8)->Range(1024, 65536)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace

@@ -65,6 +65,7 @@ void Connections::set_route(std::uint32_t id, const ConnectionName& name) {
   crossings_.release(route.first, route.length);
   route_.clear();
   fabric_.route(name.from, name.to, name.lane, route_);
+  if (route_.empty() && name.from != name.to) lost_ = name;
   route.length = static_cast<std::uint32_t>(route_.size());
   route.first = crossings_.allocate(route_.size());
   for (std::uint32_t i = 0; i < route.length; ++i) crossings_[route.first + i] = {route_[i].value(), 0};

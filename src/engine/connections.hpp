@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -92,6 +93,8 @@ class Connections {
     __builtin_prefetch(at + sizeof(Connection) - 1);
   }
 
+  /// Whose messages would go between ranks that nothing joins.
+  const std::optional<ConnectionName>& lost() const { return lost_; }
   /// A message of a connection that is apart no longer has left, and was on no list.
   void left_unlisted(std::uint32_t id) { add_busy(id, 1); }
   /// Connections that are apart no longer, since others have got a link of theirs; in the order in which that happened.
@@ -131,6 +134,7 @@ class Connections {
   std::vector<LinkId> route_;  ///< scratch
   std::vector<LinkState> links_;
   std::vector<std::uint32_t> joined_;
+  std::optional<ConnectionName> lost_;
   std::int64_t messages_ = 0;
 };
 

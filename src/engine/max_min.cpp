@@ -239,6 +239,9 @@ void MaxMinLinks::solve_anew() {
       levels_.set(id, filling_.level(reached_[id].number));
   }
   rate_updates_ += static_cast<std::int64_t>(reached_flows_.size());
+#ifndef NDEBUG
+  for (const std::uint32_t flow : reached_flows_) check_share(flow);
+#endif
 }
 
 void MaxMinLinks::add_flow(std::uint32_t id) {

@@ -136,6 +136,7 @@ bool Evaluation::wire(const Lane& lane, int lane_index, int phase_index) {
       Wire w{v, j, phase.shape->send(phase, v, j)};
       route_.clear();
       fabric_.route(pattern_.rank(lane, v), pattern_.rank(lane, w.hop.peer), lane.route_lane, route_);
+      if (route_.empty() && pattern_.rank(lane, v) != pattern_.rank(lane, w.hop.peer)) return false;
       if (!exclusive_.claim(route_, {lane_index, v, phase_index, one_by_one ? 0 : j})) return false;
       const engine::RouteTiming timing = engine::time_route(fabric_.links(), route_);
       w.alone = engine::time_message(timing.bandwidth, pattern_.message(lane, w.hop)).alone;

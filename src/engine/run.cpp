@@ -39,6 +39,7 @@ Result<typename Work::Output> Run<Links, Work>::to_end() {
     links_.settle();
   } while (go_to_next_instant());
   if (agenda_.failure) return simulation_error(*agenda_.failure);
+  if (connections_.lost()) return no_way(*connections_.lost());
   for (Due event : agenda_.instant)  // what the clock does not reach
     if (!is_outdated(event)) return too_late(event);
   if (!work_.all_finished())
@@ -48,7 +49,7 @@ Result<typename Work::Output> Run<Links, Work>::to_end() {
 
 template <class Links, class Work>
 bool Run<Links, Work>::go_to_next_instant() {
-  if (agenda_.queue.empty() || agenda_.failure) return false;
+  if (agenda_.queue.empty() || agenda_.failure || connections_.lost()) return false;
   agenda_.now = agenda_.queue.take(agenda_.instant);
   events_ += static_cast<std::int64_t>(agenda_.instant.size());
   return agenda_.now != never;
@@ -128,6 +129,13 @@ void Run<Links, Work>::happen(Due event) {
       work_.ready(index);
       break;
   }
+}
+
+template <class Links, class Work>
+Diagnostic Run<Links, Work>::no_way(const ConnectionName& name) const {
+  return simulation_error(
+      fmt::format("{}: no links join rank {} and rank {}", work_.describe(name.op), name.from.value(), name.to.value()),
+      "check the machine's links, and which of them have failed");
 }
 
 template <class Links, class Work>

@@ -35,6 +35,7 @@ class Run {
   void happen(Due event);
   Diagnostic too_late(Due event) const;
   Diagnostic ended() const;
+  Diagnostic no_way(const ConnectionName& name) const;
   typename Work::Output output();
 
   const Fabric& fabric_;

@@ -36,6 +36,33 @@ TEST_CASE("a time past the clock's end names the operation") {
   CHECK_THAT(failure(fabric, e), Contains("rank 0's part of ring"));
 }
 
+TEST_CASE("messages between ranks that no link joins any more are an error that names both, not free") {
+  const Fabric sound = ring_fabric(3, Bandwidth(1e9), Seconds(0));
+  std::vector<Link> links(sound.links().begin(), sound.links().end());
+  for (Link& link : links) link.bandwidth = Bandwidth(0);
+  const Fabric fabric = sound.with_links(std::move(links));
+  Schedule alone;
+  alone.add(Delay{Seconds(1)});
+  alone.add(Transfer{Rank(0), Rank(1), Volume(1)});
+  for (const Sharing sharing : {Sharing::max_min, Sharing::fifo, Sharing::none})
+    CHECK_THAT(failure(fabric, alone, sharing),
+               Contains("operation 1 (transfer from rank 0 to rank 1): no links join rank 0 and rank 1"));
+  const Pattern ring = ring_all_reduce(3, Volume(3e3));
+  Schedule exchange;
+  exchange.add_exchange(ring);
+  CHECK_THAT(failure(fabric, exchange), Contains("'s part of ring): no links join rank"));
+  CHECK_FALSE(recurrence(fabric, ring).has_value());
+}
+
+TEST_CASE("a machine of a million links simulates what goes over eight of them", "[.][long]") {
+  const Fabric fabric = star_fabric(500'000, Bandwidth(1e9), Seconds(0));
+  REQUIRE(fabric.links().size() == 1'000'000);
+  Schedule s;
+  for (std::uint32_t r = 0; r < 4; ++r) s.add(Transfer{Rank(100'000 * r), Rank(499'999), Volume(1e6)});
+  // Four flows of 1 MB into one link of 1 GB/s.
+  CHECK(to_seconds(run(fabric, s).finish).count() == Approx(4e-3));
+}
+
 TEST_CASE("times add up past the clock's end too") {
   Schedule s;
   OpId last = s.add(Delay{Seconds(9e6)});

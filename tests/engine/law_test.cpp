@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "collcast/engine/engine.hpp"
 #include "engine/random_cases.hpp"
@@ -189,6 +192,110 @@ TEST_CASE("times do not depend on the order in which independent operations were
       const Timeline a = run(fabric, there, sharing), b = run(fabric, back, sharing);
       for (std::size_t i = 0; i < transfers.size(); ++i)
         REQUIRE(a.ops[i].finish == b.ops[transfers.size() - 1 - i].finish);
+    }
+}
+
+namespace {
+
+/// The same work in another order of adding: any in which what an operation waits for has been added before.
+struct Reordered {
+  Schedule schedule;
+  std::vector<OpId> now;  ///< by the operation's number before
+};
+
+Reordered reordered(const Schedule& before, Dice& dice) {
+  Reordered out;
+  const std::size_t count = before.size();
+  out.now.assign(count, OpId(0));
+  std::vector<bool> added(count, false);
+  const auto may_be_added = [&](std::size_t op) {
+    for (const After& after : before.after(OpId(static_cast<std::uint32_t>(op))))
+      if (!added[after.op.value()]) return false;
+    return true;
+  };
+  // What is added in one go: an operation, or all parts of an exchange.
+  std::vector<std::pair<std::size_t, std::size_t>> pieces;
+  for (std::size_t op = 0; op < count;) {
+    const auto* part = std::get_if<Part>(&before.work(OpId(static_cast<std::uint32_t>(op))));
+    const std::size_t size =
+        part == nullptr ? 1 : static_cast<std::size_t>(before.exchanges()[part->exchange.value()].pattern.size());
+    pieces.emplace_back(op, size);
+    op += size;
+  }
+  while (!pieces.empty()) {
+    std::vector<std::size_t> free;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      bool may = true;
+      for (std::size_t op = pieces[i].first; op < pieces[i].first + pieces[i].second; ++op)
+        may = may && may_be_added(op);
+      if (may) free.push_back(i);
+    }
+    const std::size_t chosen = free[static_cast<std::size_t>(dice.roll(static_cast<int>(free.size())))];
+    const auto [first, size] = pieces[chosen];
+    pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(chosen));
+    const OpId id(static_cast<std::uint32_t>(first));
+    if (const auto* part = std::get_if<Part>(&before.work(id))) {
+      const Exchange& exchange = before.exchanges()[part->exchange.value()];
+      std::vector<OpId> ready;
+      for (std::size_t op = first; op < first + size; ++op)
+        for (const After& after : before.after(OpId(static_cast<std::uint32_t>(op))))
+          ready.push_back(out.now[after.op.value()]);
+      const OpId now = out.schedule.add_exchange(exchange.pattern, ready, exchange.priority);
+      for (std::size_t i = 0; i < size; ++i) out.now[first + i] = OpId(now.value() + static_cast<std::uint32_t>(i));
+    } else {
+      std::vector<After> after;
+      for (const After& edge : before.after(id)) after.push_back({out.now[edge.op.value()], edge.until});
+      out.now[first] = out.schedule.add(before.work(id), after);
+    }
+    for (std::size_t op = first; op < first + size; ++op) added[op] = true;
+  }
+  return out;
+}
+
+/// Of one size each, so that under fifo no two requests differ by their numbers alone.
+Schedule with_unlike_sizes(const Schedule& schedule) {
+  Schedule out;
+  for (std::uint32_t op = 0; op < schedule.size(); ++op) {
+    Work work = schedule.work(OpId(op));
+    if (auto* transfer = std::get_if<Transfer>(&work); transfer != nullptr && transfer->size.value() > 0)
+      transfer->size = Volume(transfer->size.value() + 0.01 * op);
+    out.add(work, schedule.after(OpId(op)));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("times do not depend on the order of adding: compute, transfers and exchanges that wait for each other") {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed)
+    for (const Sharing sharing : {Sharing::max_min, Sharing::fifo, Sharing::none}) {
+      INFO("seed " << seed << ", sharing " << static_cast<int>(sharing));
+      Dice dice(seed);
+      const Fabric fabric = random_fabric(dice);
+      Schedule schedule = with_unlike_sizes(random_schedule(dice, fabric));
+      const auto before = static_cast<int>(schedule.size());
+      Pattern pattern = random_pattern(dice, fabric);
+      for (Lane& lane : pattern.lanes) lane.block = lane.block * 1.0078125;
+      std::vector<OpId> ready;
+      for (int i = 0; i < pattern.size(); ++i) ready.emplace_back(static_cast<std::uint32_t>(dice.roll(before)));
+      const int participants = pattern.size();
+      const OpId first = schedule.add_exchange(std::move(pattern), ready);
+      for (int i = 0; i < participants; ++i)
+        schedule.add(Compute{Rank(0), Seconds(1e-6)},
+                     std::vector<After>{{OpId(first.value() + static_cast<std::uint32_t>(i))}});
+
+      const Timeline expected = run(fabric, schedule, sharing);
+      const Reordered other = reordered(schedule, dice);
+      const Timeline seen = run(fabric, other.schedule, sharing);
+      REQUIRE(seen.ops.size() == expected.ops.size());
+      for (std::size_t op = 0; op < expected.ops.size(); ++op) {
+        const Interval &a = expected.ops[op], &b = seen.ops[other.now[op].value()];
+        REQUIRE(a.start == b.start);
+        REQUIRE(a.left == b.left);
+        REQUIRE(a.finish == b.finish);
+      }
+      for (std::size_t link = 0; link < expected.links.size(); ++link)
+        REQUIRE(expected.links[link].busy == seen.links[link].busy);
     }
 }
 

@@ -78,6 +78,12 @@ Fabric random_fabric(Dice& dice) {
   return cabled_fabric(ranks, switches, cables);
 }
 
+Fabric with_extreme_rates(Dice& dice, const Fabric& fabric) {
+  std::vector<Link> links(fabric.links().begin(), fabric.links().end());
+  for (Link& link : links) link.bandwidth = Bandwidth(dice.pick({1.0, 3.0, 1e6, 1e9, 1e12}));
+  return fabric.with_links(std::move(links));
+}
+
 Schedule random_schedule(Dice& dice, const Fabric& fabric) {
   Schedule schedule;
   const int count = 1 + dice.roll(40);

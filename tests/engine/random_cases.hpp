@@ -9,6 +9,8 @@
 namespace collcast::test {
 
 Fabric random_fabric(Dice& dice);
+/// The same machine with links of 1 B/s to 1 TB/s.
+Fabric with_extreme_rates(Dice& dice, const Fabric& fabric);
 /// Compute, delays and transfers among the fabric's ranks; each after up to three earlier ones.
 Schedule random_schedule(Dice& dice, const Fabric& fabric);
 /// One to three lanes of one to three phases of any shape over some of the fabric's ranks.
