@@ -141,6 +141,26 @@ TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: abo
   CHECK(training_step(row, *place)->kept_besides == Bytes(std::int64_t{12} * 3072 * 3072));
 }
 
+TEST_CASE("attention runs as fast as the kernels that a framework had") {
+  TrainingRow row = gpt_row();
+  const auto rate = [&](const std::string& framework) {  // of the peak
+    row.framework = framework;
+    const Result<TrainingPlace> place = machines().place(row);
+    REQUIRE(place.ok());
+    const StepInputs in = training_step(row, *place)->inputs;
+    CHECK(place->kernels.attention.at("bf16").compute >= in.kernels.attention.at("bf16").compute);
+    return in.kernels.attention.at("bf16").compute;
+  };
+  const double table = rate("NeMo");
+  CHECK(rate("llm-foundry/Composer FSDP") == Approx(0.325));
+  CHECK(rate("TorchTitan") == table);  // 230 of 312 TFLOP/s are more than the table's kernels reach
+  row.gpu = "H100-SXM5-80GB";
+  // 0.325 x 312 TFLOP/s x 335 / 230, and 335, of 989.4.
+  CHECK(rate("llm-foundry/Composer FSDP") == Approx(0.1493).epsilon(1e-3));
+  CHECK(rate("TorchTitan") == Approx(335 / 989.4).epsilon(1e-3));
+  CHECK(rate("NeMo") > 335 / 989.4);
+}
+
 TEST_CASE("experts and latent attention come from the row and its model, the rest from the framework's habits") {
   TrainingRow row = gpt_row();
   row.framework = "Megatron-Bridge 26.02";

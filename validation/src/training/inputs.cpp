@@ -9,7 +9,8 @@
 //     40,000,000 parameters (megatron/core/distributed/distributed_data_parallel.py), a dummy gradient per shape of
 //     weights (fused accumulation in Transformer Engine, module/base.py: get_dummy_wgrad)
 //   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
-//   FSDP in PyTorch: flash attention, no dropout, gradients in bf16
+//   FSDP in PyTorch: flash attention, no dropout, gradients in bf16; in llm-foundry by the Triton kernels of the first
+//     FlashAttention (attn_impl: triton of its MPT configurations), in torchtitan by PyTorch's, which are the second's
 // Experts: Megatron-Bridge's recipes do not split an expert (expert_tensor_parallel_size 1 in its MoE recipes), others
 // split it as everything else (Megatron-Core's default); with TP Megatron-Core asks for sequence parallelism. A GPU
 // count of TP x PP x CP x EP x DP counts in DP the replicas of experts only. Balanced routing: Megatron-Bridge forces
@@ -31,6 +32,9 @@ namespace {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
+/// Which kernels run it: the kernel table's, or the first or second version of the open ones.
+enum class FlashAttention { table, first, second };
+
 struct Habits {
   Attention attention = Attention::flash;
   double dropout = 0;
@@ -38,6 +42,7 @@ struct Habits {
   int gradient_bytes = 2;     ///< of others
   bool overlap_dp = true;
   Seconds launch{};
+  FlashAttention flash = FlashAttention::table;
   bool dummy_gradients = false;  ///< Transformer Engine's: one of 16 bit per distinct shape of weights
 };
 
@@ -50,7 +55,9 @@ Habits habits_of(const TrainingRow& row) {
   const bool engine = contains(framework, "core") || contains(framework, "te ") || contains(framework, "bridge");
   if (framework.starts_with("megatron") && !engine) return {Attention::unfused, 0.1, 2, 4, false, eager_launch};
   if (framework.starts_with("megatron") && !contains(framework, "bridge"))
-    return {Attention::flash, 0, 4, 4, true, {}, true};
+    return {Attention::flash, 0, 4, 4, true, {}, FlashAttention::table, true};
+  if (framework.starts_with("llm-foundry")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::first};
+  if (framework.starts_with("torchtitan")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::second};
   return {};
 }
 
@@ -261,10 +268,27 @@ class Reading {
                                     : fmt::format("the precision {} is not modelled", printable(row_.precision)));
     o.attention = habits_.attention;
     o.launch = habits_.launch;
+    if (habits_.flash != FlashAttention::table) open_flash_attention();
     o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
     recompute(o);
     sharding(o);
     overlap(o);
+  }
+
+  /// Dao 2023 (arXiv 2307.08691): FlashAttention reaches 25 to 40 % of an A100's peak; its second version 230 TFLOP/s
+  /// there and, without Hopper's instructions, 335 on an H100. Rates of the table are an upper bound: it stands for the
+  /// best kernels.
+  void open_flash_attention() {
+    constexpr double a100 = 312e12, on_a100 = 230e12, on_hopper = 335e12;
+    for (auto& [precision, kernel] : out_.inputs.kernels.attention) {
+      const auto found = out_.inputs.gpu.peak.find(precision);
+      if (found == out_.inputs.gpu.peak.end()) continue;
+      const double peak = found->second.value(), second = peak > 2 * a100 ? on_hopper : on_a100;
+      const double rate = habits_.flash == FlashAttention::first ? 0.325 * a100 * second / on_a100 : second;
+      kernel.compute = std::min(kernel.compute, rate / peak);
+    }
+    assume(habits_.flash == FlashAttention::first ? "attention by FlashAttention's first kernels"
+                                                  : "attention by FlashAttention 2, without Hopper's instructions");
   }
 
   void recompute(TrainingOptions& o) {
