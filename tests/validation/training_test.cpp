@@ -141,6 +141,31 @@ TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: abo
   CHECK(training_step(row, *place)->kept_besides == Bytes(std::int64_t{12} * 3072 * 3072));
 }
 
+TEST_CASE("Megatron pads a vocabulary to 128 rows for each TP rank") {
+  TrainingRow row = gpt_row();
+  row.vocab = 50'257;
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(training_step(row, *place)->inputs.model.vocab == 50'432);  // 197 x 256
+  row.framework = "InternEvo";
+  CHECK(training_step(row, *place)->inputs.model.vocab == 50'257);
+}
+
+TEST_CASE("vTrain's single node leaves GPT-2's vocabulary as it is: so many whole rows on each TP rank") {
+  TrainingRow row = gpt_row();
+  row.vocab = 51'200;
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(training_step(row, *place)->inputs.model.vocab == 51'200);
+  row.source_id = "vtrain-single";
+  const Result<TrainingStep> halves = training_step(row, *place);
+  CHECK(halves->inputs.model.vocab == 50'256);
+  CHECK(halves->assumed == std::vector<std::string>{"vocab 25128 on each TP rank, not padded"});
+  row.tp = 1;
+  row.dp = 64;
+  CHECK(training_step(row, *place)->inputs.model.vocab == 50'257);
+}
+
 TEST_CASE("attention runs as fast as the kernels that a framework had") {
   TrainingRow row = gpt_row();
   const auto rate = [&](const std::string& framework) {  // of the peak
