@@ -166,6 +166,25 @@ TEST_CASE("vTrain's single node leaves GPT-2's vocabulary as it is: so many whol
   CHECK(training_step(row, *place)->inputs.model.vocab == 50'257);
 }
 
+TEST_CASE("BLOOM's search launched kernel by kernel: each has its launch in its own time") {
+  TrainingRow row = gpt_row();
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  const StepInputs usual = training_step(row, *place)->inputs;
+  row.source_id = "bloom-prequel";
+  const Result<TrainingStep> step = training_step(row, *place);
+  const StepInputs& blocking = step->inputs;
+  CHECK(usual.options.launch > Seconds{});
+  CHECK(blocking.options.launch == Seconds{});
+  const auto later = [&](const KernelEfficiency& by, const KernelEfficiency& than) {
+    return by.overhead == than.overhead + usual.options.launch;
+  };
+  CHECK(later(blocking.kernels.gemm.at("fp16"), usual.kernels.gemm.at("fp16")));
+  CHECK(later(blocking.kernels.attention.at("fp16"), usual.kernels.attention.at("fp16")));
+  CHECK(later(blocking.kernels.memory_bound, usual.kernels.memory_bound));
+  CHECK(step->assumed.size() == 1);
+}
+
 TEST_CASE("attention runs as fast as the kernels that a framework had") {
   TrainingRow row = gpt_row();
   const auto rate = [&](const std::string& framework) {  // of the peak

@@ -288,6 +288,7 @@ class Reading {
     o.attention = habits_.attention;
     o.launch = habits_.launch;
     if (habits_.flash != FlashAttention::table) open_flash_attention();
+    if (row_.source_id == "bloom-prequel") wait_for_each_launch(o);
     o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
     recompute(o);
     sharding(o);
@@ -308,6 +309,19 @@ class Reading {
     }
     assume(habits_.flash == FlashAttention::first ? "attention by FlashAttention's first kernels"
                                                   : "attention by FlashAttention 2, without Hopper's instructions");
+  }
+
+  /// BLOOM's search ran with CUDA_LAUNCH_BLOCKING=1, without which its jobs hung (bigscience, train/tr11-176B-ml/
+  /// chronicles-prequel.md, "dealing with JZ hanging on the large model"; there 7 % slower on 80 GPUs, as fast on 160):
+  /// the host begins with a kernel when the one before is over.
+  void wait_for_each_launch(TrainingOptions& o) {
+    const auto later = [&](KernelEfficiency& kernel) { kernel.overhead += o.launch; };
+    KernelModel& kernels = out_.inputs.kernels;
+    for (auto& [precision, kernel] : kernels.gemm) later(kernel);
+    for (auto& [precision, kernel] : kernels.attention) later(kernel);
+    later(kernels.memory_bound);
+    o.launch = {};
+    assume("CUDA_LAUNCH_BLOCKING=1: kernels begin when the host has seen the end of the one before");
   }
 
   void recompute(TrainingOptions& o) {
