@@ -3,10 +3,12 @@
 // Embedding: look-up of T rows of h (each TP rank has V/t rows of the table and fills in zeros), then one TP
 // reduction of w T h; learned positions and dropout after it. Head: final norm, logits 2 T h V/t, loss reading
 // the logits in fp32 three times (12 bytes per logit) and, backward, the saved probabilities once (4) for the
-// 16-bit gradient. Adam on fp32 state reads gradient, master and moments and writes master, moments and the
-// 16-bit weight: 26 + g bytes per locally owned parameter; the norm pass reads its gradient once more (g); the
-// whole gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed
-// optimizer.
+// 16-bit gradient; rows of logits that are no multiple of 8 bytes long feed tensor cores badly (kernels.hpp). Adam on
+// fp32 state reads gradient, master and moments and writes master, moments and the 16-bit weight: 26 + g bytes per
+// locally owned parameter; the norm pass reads its gradient once more (g); the whole gradient buffer is zeroed (g; with
+// ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer.
+#include <cmath>
+
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
 
@@ -79,17 +81,17 @@ Segments head_segments(const StepInputs& in) {
     s.forward = next_tokens(in, timer, tp);
     return s;
   }
-  s.forward = joined({{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
-                      {"logits",
-                       Category::forward,
-                       {timer.logits("logits", GemmPass::forward, {T, v, h}, Volume(w * (T * h + h * v + T * v))),
-                        timer.memory("loss", Volume(12 * T * v))},
-                       std::nullopt}});
+  const bool aligned = std::fmod(w * v, 8) == 0;
+  const Operation products =
+      timer.logits("logits", GemmPass::forward, {T, v, h}, Volume(w * (T * h + h * v + T * v)), aligned);
+  s.forward =
+      joined({{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
+              {"logits", Category::forward, {products, timer.memory("loss", Volume(12 * T * v))}, std::nullopt}});
   const bool splits = splits_backward(in.layout.schedule);
-  std::vector<Operation> logits{
-      timer.logits("logits input gradient", GemmPass::input_gradient, {T, h, v}, Volume(w * (T * v + h * v + T * h)))};
+  std::vector<Operation> logits{timer.logits("logits input gradient", GemmPass::input_gradient, {T, h, v},
+                                             Volume(w * (T * v + h * v + T * h)), aligned)};
   const Operation weights = timer.logits("logits weight gradient", GemmPass::weight_gradient, {v, h, T},
-                                         Volume(w * (T * v + T * h) + 2 * g * h * v));
+                                         Volume(w * (T * v + T * h) + 2 * g * h * v), aligned);
   if (!splits) logits.push_back(weights);
   if (splits)
     s.weights = joined({{"logits input", Category::backward, {}, tp.gather},

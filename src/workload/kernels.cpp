@@ -65,8 +65,15 @@ Operation KernelTimer::linear(std::string name, GemmPass pass, const GemmShape& 
   return gemm(std::move(name), precision_.linear, pass, shape, bytes);
 }
 
-Operation KernelTimer::logits(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes) const {
-  return gemm(std::move(name), precision_.core, pass, shape, bytes);
+Operation KernelTimer::logits(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes,
+                              bool aligned) const {
+  if (aligned) return gemm(std::move(name), precision_.core, pass, shape, bytes);
+  constexpr double share = 0.25;
+  KernelEfficiency kernel = entry(inputs_.kernels.gemm, precision_.core);
+  kernel.compute = std::min(kernel.compute, share);
+  return timed(
+      {std::move(name), OperationKind::gemm, Flops(2 * shape.m * shape.n * shape.k), bytes, {}, {}, precision_.core},
+      kernel, entry(inputs_.gpu.peak, precision_.core));
 }
 
 Operation KernelTimer::grouped(std::string name, Flops flops, Volume bytes, double matrices) const {

@@ -29,7 +29,9 @@ class KernelTimer {
   Operation linear(std::string name, GemmPass, const GemmShape&, Volume) const;
   /// `matrices` of them one after the other, each of its rows: each has its overhead.
   Operation grouped(std::string name, Flops, Volume, double matrices) const;
-  Operation logits(std::string name, GemmPass, const GemmShape&, Volume) const;
+  /// `aligned`: rows of the logits are a multiple of 8 bytes long. Else tensor cores are fed in pieces of 2 or 4 bytes,
+  /// at a quarter of the peak (docs/steps.md, "Kernels").
+  Operation logits(std::string name, GemmPass, const GemmShape&, Volume, bool aligned = true) const;
   Operation core_gemm(std::string name, Flops, Volume) const;  ///< GEMMs of unfused attention
   /// The same where rows of the operands are no multiple of 16 bytes long: tensor cores cannot be fed, and vector units
   /// compute at their fp32 rate (NVIDIA, Matrix multiplication background user's guide, "Requirements to use tensor

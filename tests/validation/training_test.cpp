@@ -141,6 +141,70 @@ TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: abo
   CHECK(training_step(row, *place)->kept_besides == Bytes(std::int64_t{12} * 3072 * 3072));
 }
 
+TEST_CASE("Megatron pads a vocabulary to 128 rows for each TP rank") {
+  TrainingRow row = gpt_row();
+  row.vocab = 50'257;
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(training_step(row, *place)->inputs.model.vocab == 50'432);  // 197 x 256
+  row.framework = "InternEvo";
+  CHECK(training_step(row, *place)->inputs.model.vocab == 50'257);
+}
+
+TEST_CASE("vTrain's single node leaves GPT-2's vocabulary as it is: so many whole rows on each TP rank") {
+  TrainingRow row = gpt_row();
+  row.vocab = 51'200;
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(training_step(row, *place)->inputs.model.vocab == 51'200);
+  row.source_id = "vtrain-single";
+  const Result<TrainingStep> halves = training_step(row, *place);
+  CHECK(halves->inputs.model.vocab == 50'256);
+  CHECK(halves->assumed == std::vector<std::string>{"vocab 25128 on each TP rank, not padded"});
+  row.tp = 1;
+  row.dp = 64;
+  CHECK(training_step(row, *place)->inputs.model.vocab == 50'257);
+}
+
+TEST_CASE("BLOOM's search launched kernel by kernel: each has its launch in its own time") {
+  TrainingRow row = gpt_row();
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  const StepInputs usual = training_step(row, *place)->inputs;
+  row.source_id = "bloom-prequel";
+  const Result<TrainingStep> step = training_step(row, *place);
+  const StepInputs& blocking = step->inputs;
+  CHECK(usual.options.launch > Seconds{});
+  CHECK(blocking.options.launch == Seconds{});
+  const auto later = [&](const KernelEfficiency& by, const KernelEfficiency& than) {
+    return by.overhead == than.overhead + usual.options.launch;
+  };
+  CHECK(later(blocking.kernels.gemm.at("fp16"), usual.kernels.gemm.at("fp16")));
+  CHECK(later(blocking.kernels.attention.at("fp16"), usual.kernels.attention.at("fp16")));
+  CHECK(later(blocking.kernels.memory_bound, usual.kernels.memory_bound));
+  CHECK(step->assumed.size() == 1);
+}
+
+TEST_CASE("attention runs as fast as the kernels that a framework had") {
+  TrainingRow row = gpt_row();
+  const auto rate = [&](const std::string& framework) {  // of the peak
+    row.framework = framework;
+    const Result<TrainingPlace> place = machines().place(row);
+    REQUIRE(place.ok());
+    const StepInputs in = training_step(row, *place)->inputs;
+    CHECK(place->kernels.attention.at("bf16").compute >= in.kernels.attention.at("bf16").compute);
+    return in.kernels.attention.at("bf16").compute;
+  };
+  const double table = rate("NeMo");
+  CHECK(rate("llm-foundry/Composer FSDP") == Approx(0.325));
+  CHECK(rate("TorchTitan") == table);  // 230 of 312 TFLOP/s are more than the table's kernels reach
+  row.gpu = "H100-SXM5-80GB";
+  // 0.325 x 312 TFLOP/s x 335 / 230, and 335, of 989.4.
+  CHECK(rate("llm-foundry/Composer FSDP") == Approx(0.1493).epsilon(1e-3));
+  CHECK(rate("TorchTitan") == Approx(335 / 989.4).epsilon(1e-3));
+  CHECK(rate("NeMo") > 335 / 989.4);
+}
+
 TEST_CASE("experts and latent attention come from the row and its model, the rest from the framework's habits") {
   TrainingRow row = gpt_row();
   row.framework = "Megatron-Bridge 26.02";

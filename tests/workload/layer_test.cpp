@@ -75,6 +75,27 @@ TEST_CASE("the FLOPs of all layers and the head are the model's, without the cau
   CHECK(4 * sum == Approx(workload::model_flops(in).value()).epsilon(1e-12));
 }
 
+TEST_CASE("logits whose rows are no multiple of 8 bytes are computed at a quarter of the peak at most") {
+  StepInputs in = gpt_layer(1);
+  const auto rates = [&](int vocab) {
+    in.model.vocab = vocab;
+    std::vector<double> of_peak;
+    const auto head = workload::head_segments(in);
+    for (const auto* segments : {&head.forward, &head.backward})
+      for (const workload::Segment& s : *segments)
+        for (const Operation& op : s.operations)
+          if (op.name.starts_with("logits"))
+            of_peak.push_back(op.flops.value() / op.time.count() / in.gpu.peak.at("bf16").value());
+    REQUIRE(of_peak.size() == 3);
+    return of_peak;
+  };
+  for (const double rate : rates(50'304)) CHECK(rate > 0.9);
+  for (const double rate : rates(50'260)) CHECK(rate > 0.9);  // 50260 x 2 bytes are 12565 x 8
+  for (const double rate : rates(50'257)) CHECK(rate == Approx(0.25).epsilon(1e-9));
+  in.layout.tp = 2;
+  for (const double rate : rates(50'260)) CHECK(rate == Approx(0.25).epsilon(1e-9));  // 25130 x 2 bytes are 6282.5 x 8
+}
+
 TEST_CASE("GQA and gated MLP: each kernel by its formula") {
   StepInputs in = inputs(llama_70b(8), layout(2, 1, 1), 4096, 1);
   in.batch.micro_batch = in.batch.global_batch = 1;

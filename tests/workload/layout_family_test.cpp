@@ -105,6 +105,8 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   in.options.embedding_and_logits = true;
   in.options.launch = Seconds(20e-6);
   compare_all(in, 16, fabric);
+  in.model.vocab += 1;
+  compare_all(in, 16, fabric);
   in.layout.uneven_stages = true;
   for (const int layers : {6, 7, 10}) {
     in.model.layers = layers;

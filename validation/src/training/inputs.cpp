@@ -9,7 +9,8 @@
 //     40,000,000 parameters (megatron/core/distributed/distributed_data_parallel.py), a dummy gradient per shape of
 //     weights (fused accumulation in Transformer Engine, module/base.py: get_dummy_wgrad)
 //   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
-//   FSDP in PyTorch: flash attention, no dropout, gradients in bf16
+//   FSDP in PyTorch: flash attention, no dropout, gradients in bf16; in llm-foundry by the Triton kernels of the first
+//     FlashAttention (attn_impl: triton of its MPT configurations), in torchtitan by PyTorch's, which are the second's
 // Experts: Megatron-Bridge's recipes do not split an expert (expert_tensor_parallel_size 1 in its MoE recipes), others
 // split it as everything else (Megatron-Core's default); with TP Megatron-Core asks for sequence parallelism. A GPU
 // count of TP x PP x CP x EP x DP counts in DP the replicas of experts only. Balanced routing: Megatron-Bridge forces
@@ -18,6 +19,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/terms.hpp"
@@ -31,6 +34,9 @@ namespace {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
+/// Which kernels run it: the kernel table's, or the first or second version of the open ones.
+enum class FlashAttention { table, first, second };
+
 struct Habits {
   Attention attention = Attention::flash;
   double dropout = 0;
@@ -38,6 +44,7 @@ struct Habits {
   int gradient_bytes = 2;     ///< of others
   bool overlap_dp = true;
   Seconds launch{};
+  FlashAttention flash = FlashAttention::table;
   bool dummy_gradients = false;  ///< Transformer Engine's: one of 16 bit per distinct shape of weights
 };
 
@@ -50,7 +57,9 @@ Habits habits_of(const TrainingRow& row) {
   const bool engine = contains(framework, "core") || contains(framework, "te ") || contains(framework, "bridge");
   if (framework.starts_with("megatron") && !engine) return {Attention::unfused, 0.1, 2, 4, false, eager_launch};
   if (framework.starts_with("megatron") && !contains(framework, "bridge"))
-    return {Attention::flash, 0, 4, 4, true, {}, true};
+    return {Attention::flash, 0, 4, 4, true, {}, FlashAttention::table, true};
+  if (framework.starts_with("llm-foundry")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::first};
+  if (framework.starts_with("torchtitan")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::second};
   return {};
 }
 
@@ -177,10 +186,27 @@ class Reading {
     m.head_dim = m.latent.nope + m.latent.rope;
   }
 
+  /// Megatron's --make-vocab-size-divisible-by, 128 for each TP rank (megatron/tokenizer/tokenizer.py).
+  int padded(int vocab) const {
+    if (!lower(row_.framework).starts_with("megatron")) return vocab;
+    const std::int64_t step = std::int64_t{128} * std::max(1, row_.tp.value_or(1));
+    const std::int64_t rows = (vocab + step - 1) / step * step;
+    return rows > std::numeric_limits<int>::max() ? vocab : static_cast<int>(rows);
+  }
+
   /// GPT-2's, padded as Megatron does, where a GPT has none.
   int vocabulary() {
     constexpr int gpt2 = 50'304;
-    if (row_.vocab) return *row_.vocab;
+    // github.com/VIA-Research/vTrain, src/config.py and src/model/gpt_modeling.py: 50257 // TP rows on each TP rank. On
+    // one node a token takes the ends of the model 8 us with TP 1 and 1.5 us with TP 2 (h 2048). On the cluster they
+    // take as long as padded ones do: 9.7 ms with TP 8 (h 12288, 4096 tokens; the rows of 8 and 32 stages apart).
+    if (row_.source_id == "vtrain-single") {
+      constexpr int unpadded = 50'257;
+      const int tp = std::max(1, row_.tp.value_or(1));
+      assume(fmt::format("vocab {} on each TP rank, not padded", unpadded / tp));
+      return unpadded / tp * tp;
+    }
+    if (row_.vocab) return padded(*row_.vocab);
     if (!row_.model_id.starts_with("gpt-")) return needed(row_.vocab, "vocab");
     assume(fmt::format("vocab not stated: {}", gpt2));
     return gpt2;
@@ -261,10 +287,41 @@ class Reading {
                                     : fmt::format("the precision {} is not modelled", printable(row_.precision)));
     o.attention = habits_.attention;
     o.launch = habits_.launch;
+    if (habits_.flash != FlashAttention::table) open_flash_attention();
+    if (row_.source_id == "bloom-prequel") wait_for_each_launch(o);
     o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
     recompute(o);
     sharding(o);
     overlap(o);
+  }
+
+  /// Dao 2023 (arXiv 2307.08691): FlashAttention reaches 25 to 40 % of an A100's peak; its second version 230 TFLOP/s
+  /// there and, without Hopper's instructions, 335 on an H100. Rates of the table are an upper bound: it stands for the
+  /// best kernels.
+  void open_flash_attention() {
+    constexpr double a100 = 312e12, on_a100 = 230e12, on_hopper = 335e12;
+    for (auto& [precision, kernel] : out_.inputs.kernels.attention) {
+      const auto found = out_.inputs.gpu.peak.find(precision);
+      if (found == out_.inputs.gpu.peak.end()) continue;
+      const double peak = found->second.value(), second = peak > 2 * a100 ? on_hopper : on_a100;
+      const double rate = habits_.flash == FlashAttention::first ? 0.325 * a100 * second / on_a100 : second;
+      kernel.compute = std::min(kernel.compute, rate / peak);
+    }
+    assume(habits_.flash == FlashAttention::first ? "attention by FlashAttention's first kernels"
+                                                  : "attention by FlashAttention 2, without Hopper's instructions");
+  }
+
+  /// BLOOM's search ran with CUDA_LAUNCH_BLOCKING=1, without which its jobs hung (bigscience, train/tr11-176B-ml/
+  /// chronicles-prequel.md, "dealing with JZ hanging on the large model"; there 7 % slower on 80 GPUs, as fast on 160):
+  /// the host begins with a kernel when the one before is over.
+  void wait_for_each_launch(TrainingOptions& o) {
+    const auto later = [&](KernelEfficiency& kernel) { kernel.overhead += o.launch; };
+    KernelModel& kernels = out_.inputs.kernels;
+    for (auto& [precision, kernel] : kernels.gemm) later(kernel);
+    for (auto& [precision, kernel] : kernels.attention) later(kernel);
+    later(kernels.memory_bound);
+    o.launch = {};
+    assume("CUDA_LAUNCH_BLOCKING=1: kernels begin when the host has seen the end of the one before");
   }
 
   void recompute(TrainingOptions& o) {
