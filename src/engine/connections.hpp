@@ -136,6 +136,9 @@ class Connections {
   std::vector<std::uint32_t> joined_;
   std::optional<ConnectionName> lost_;
   std::int64_t messages_ = 0;
+
+ public:
+  static constexpr std::size_t bytes_per_link = sizeof(LinkState);
 };
 
 }  // namespace collcast::engine

@@ -148,6 +148,10 @@ class Exchanges {
   BlockPool<Walker> walkers_;
   BlockPool<std::uint32_t> words_;
   std::vector<Send> sends_;  ///< by connection
+
+ public:
+  static constexpr std::size_t bytes_per_walker = sizeof(Walker), bytes_per_counter = sizeof(Counter),
+                               bytes_per_send = sizeof(Send);
 };
 
 }  // namespace collcast::engine

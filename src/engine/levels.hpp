@@ -75,6 +75,9 @@ class Levels {
   std::uint64_t telling_ = 0, settling_ = 0;
   std::size_t visits_left_ = 0;
   bool gives_up_ = false;
+
+ public:
+  static constexpr std::size_t bytes_per_link = sizeof(State) + sizeof(std::uint64_t);
 };
 
 }  // namespace collcast::engine

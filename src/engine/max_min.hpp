@@ -112,6 +112,10 @@ class MaxMinLinks {
   std::vector<FlowState> flows_;  ///< by flow
   WaterFilling filling_;
   std::int64_t rate_updates_ = 0;
+
+ public:
+  static constexpr std::size_t bytes_per_flow = sizeof(FlowState) + sizeof(std::uint64_t),
+                               bytes_per_link = sizeof(Reached) + Levels::bytes_per_link;
 };
 
 }  // namespace collcast::engine

@@ -2,9 +2,11 @@
 // per exchange and per instruction to come either, and a rank is a few bytes. And what a rank of a ring costs.
 #include <catch2/catch.hpp>
 
+#include "collcast/engine/footprint.hpp"
 #include "collcast/engine/programs.hpp"
 #include "engine/times.hpp"
 #include "support/counted_memory.hpp"
+#include "support/dice.hpp"
 #include "support/small_fabrics.hpp"
 #include "support/small_shapes.hpp"
 
@@ -56,6 +58,33 @@ TEST_CASE("a rank of a ring costs 256 bytes at most, whatever the number of its 
     }
     CHECK(per_rank[1] <= per_rank[0] + 16);
     CHECK(per_rank[1] <= 256);
+  }
+}
+
+TEST_CASE("what a simulation takes is known before it, to a half") {
+  const int ranks = 1024;
+  const Fabric ring = ring_fabric(ranks, gb_per_s(10), Seconds(1e-6)), star = star_fabric(ranks, gb_per_s(10), {});
+  const Fabric small = star_fabric(96, gb_per_s(10), Seconds(1e-6));
+  Pattern random = pattern_of(ranks, {ring_phase(ranks, 6)}, Volume(1e4));
+  std::vector<Rank> order;
+  for (const int rank : Dice(1).permutation(ranks)) order.emplace_back(static_cast<std::uint32_t>(rank));
+  random.group = Group::listed(std::move(order));
+  const std::pair<const Fabric*, Pattern> cases[] = {
+      {&ring, pattern_of(ranks, {ring_phase(ranks, 20)}, Volume(1e4))},
+      {&star, random},
+      {&star, pattern_of(ranks, {phase_of(tree_down_shape, Flow::forwarding, ranks)}, Volume(1e4))},
+      {&star, pattern_of(ranks, {phase_of(xor_shape, Flow::sequential, ranks, 1)}, Volume(1e4))},
+      {&star, pattern_of(ranks, {phase_of(fan_in_shape, Flow::concurrent, ranks)}, Volume(1e4))},
+      {&small, pattern_of(96, {phase_of(everyone_shape, Flow::concurrent, 96)}, Volume(1e4))},
+  };
+  for (const auto& [fabric, pattern] : cases) {
+    const std::size_t before = count_most_bytes_from_now();
+    REQUIRE(simulate(*fabric, pattern).ok());
+    const double taken = static_cast<double>(counted_memory().most_bytes - before);
+    const double expected = static_cast<double>(footprint(*fabric, pattern).value());
+    INFO(pattern.lanes[0].phases[0].shape->name << ": " << taken << " bytes, " << expected << " expected");
+    CHECK(taken < 1.5 * expected);
+    CHECK(expected < 1.5 * taken);
   }
 }
 
