@@ -42,7 +42,7 @@ inline constexpr double ll_multiple = 1.4;
 inline constexpr std::array<double, 4> channels_of_a_node{12, 24, 24, 32};
 
 /// Of data-sheet rates: what collectives reach; NVLink by generation.
-inline constexpr std::array<double, 4> nvlink_efficiency{0.77, 0.75, 0.79, 0.77};
+inline constexpr std::array<double, 4> nvlink_efficiency{0.77, 0.75, 0.77, 0.77};
 inline constexpr double nic_efficiency = 0.975;
 /// The same of sends and receives: chunks of 128 KiB. Rests on two clusters, of ConnectX-7.
 inline constexpr double p2p_nic_efficiency = 0.88;
