@@ -61,7 +61,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   out.channel = 1e9 * (p == Protocol::ll ? ll : p == Protocol::ll128 ? fitted::ll128_share * simple : simple);
   if (c.ranks_per_node > 1) {
     const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
-    out.gpu = (c.nvlink ? c.gpu_rate.value() * fitted::nvlink_efficiency : searched) * payload(p);
+    out.gpu = (c.nvlink ? c.gpu_rate.value() * fitted::nvlink_efficiency[g] : searched) * payload(p);
     out.gpu *= link_factor(c, p);
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
   }
@@ -70,10 +70,12 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
     out.nics_name = nics_name(c);
     if (p == Protocol::ll) out.ll_network = fitted::ll_network_channel * 1e9;
   }
-  out.hop = us * c.factors.hop * (c.nvlink ? fitted::nvlink_hop[i] : fitted::pcie_hop[i]);
+  const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
+  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : fitted::pcie_hop[i]);
+  if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   const double factor = tree && p != Protocol::simple ? fitted::tree_to_ring_hop : 1;
   out.network_hop = c.factors.network_hop * (us * fitted::network_hop[i] * factor + c.network_latency.count());
-  out.start = us * (c.factors.launch * (fitted::launch + fitted::start[i]) +
+  out.start = us * (c.factors.launch * (fitted::launch[g] + fitted::start[i]) +
                     c.factors.channel * channel_start(c.environment) * (plan.channels - 1));
   return out;
 }
@@ -105,7 +107,7 @@ Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
   return longest({{(hops + 1) * chunk / l.channel, "channels"},
                   {hops * all / l.gpu, l.gpu_name},
                   {hops * all / l.nics, l.nics_name},
-                  {hops * chunk / l.ll_network, "messages"}});
+                  {hops * through_network(l, chunk), "messages"}});
 }
 
 double until_first_round(double latency, double bytes, int slices) {

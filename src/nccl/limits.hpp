@@ -1,6 +1,7 @@
 // What a plan cuts its data into and what bounds its run: said once, for the closed form and for the simulation.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "collcast/nccl/tuning.hpp"
@@ -32,12 +33,21 @@ struct Limits {
   double channel = 0;             ///< threads of one channel, per operation
   double gpu = unlimited;         ///< links of a GPU inside its node
   double nics = unlimited;        ///< of a node together
-  double ll_network = unlimited;  ///< LL through a NIC, per channel
+  double ll_network = unlimited;  ///< LL through a NIC, per channel, beyond the first pass
   double hop = 0, network_hop = 0;
   double start = 0;
+  double first_pass = 0;  ///< bytes that a channel's threads move at once, whose time the hop has
   const char* gpu_name = "NVLink";
   const char* nics_name = "NIC";
 };
+/// Of a step's time for a chunk, what its hop inside the node already has.
+inline double within_hop(const Limits& l, double chunk) {
+  return std::min(fitted::ll_within_hop * std::min(chunk, l.first_pass), 0.9 * l.hop * l.channel) / l.channel;
+}
+/// Seconds of a chunk under LL on its way through a NIC, beyond the first pass.
+inline double through_network(const Limits& l, double chunk) {
+  return (chunk - fitted::ll_within_network_hop * std::min(chunk, l.first_pass)) / l.ll_network;
+}
 /// `start` grows with the plan's channels.
 Limits limits(const Communicator&, const Plan&, bool tree);
 

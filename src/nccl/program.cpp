@@ -120,18 +120,19 @@ double channels_of_a_nic(const Question& q) {
   return std::max(1.0, std::ceil(static_cast<double>(q.plan.channels) / q.c.nics));
 }
 
-Rates rates_of(const Question& q, const Limits& l) {
+/// For a run whose longest message is `chunk`.
+Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;
   Rates out;
   const double share = c.nvlink ? l.gpu / c.gpu_rate.value() : 1;
   out.nvlink = c.ranks_per_node > 1 && c.nvlink ? share : 1;
   out.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
   out.port = l.gpu;
-  out.hop = l.hop;
+  out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
-    out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q) * l.ll_network);
+    out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q) * chunk / through_network(l, chunk));
     out.network = c.factors.network_hop;
-    out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - l.hop;
+    out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - out.hop;
   }
   return out;
 }
@@ -191,7 +192,7 @@ Result<Program> ring_program(const Question& q) {
     loop.width = last;
     if (last > 0) lane.phases.push_back(loop);
   }
-  Rates rates = rates_of(q, l);
+  Rates rates = rates_of(q, l, longest);
   // The last operation only receives, and takes the block's threads as long as one that sends.
   rates.drive = l.channel * hops.all / (hops.all + 1);
   if (const double gaps = message_gaps(q.c, hops.all); gaps > 0)
@@ -217,7 +218,7 @@ Result<Program> chain_program(const Question& q) {
   };
   Result<Pattern> filled = of_calls(calls), twice = of_calls(2 * calls);
   if (!filled || !twice) return filled ? twice.errors() : filled.errors();
-  Rates rates = rates_of(q, l);
+  Rates rates = rates_of(q, l, cut.chunk);
   rates.drive = l.channel;
   Result<Program> out = assembled(q, rates, std::move(twice).value(), l.start + chain_latency(q.c, l, q.plan, cut));
   if (!out) return out;
@@ -234,7 +235,10 @@ Result<Program> tree_program(const Question& q) {
   if (!orders.equal())
     return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "a tree over them is not simulated"};
   const std::vector<int> second = second_tree_order(q.c.nodes);
-  Pattern pattern{"tree", q.group, static_cast<int>(cut.count), {}};
+  const bool by_line = q.plan.protocol != Protocol::simple;
+  // Pieces that go on one by one inside a node; a NIC's message is the whole chunk.
+  const int pieces = by_line && q.c.nodes == 1 ? std::clamp(static_cast<int>(cut.chunk / 1024), 1, 16) : 1;
+  Pattern pattern{"tree", q.group, static_cast<int>(cut.count) * pieces, {}};
   for (int channel = 0; channel < q.plan.channels; ++channel) {
     Lane lane;
     lane.block = Volume(q.bytes() / q.plan.channels);
@@ -246,14 +250,21 @@ Result<Program> tree_program(const Question& q) {
       orders.append(other ? second[static_cast<std::size_t>(node)] : node, q.c.tree, channel, lane.order);
     pattern.lanes.push_back(std::move(lane));
   }
-  Rates rates = rates_of(q, l);
+  Rates rates = rates_of(q, l, cut.chunk);
   // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
   const double sends = q.c.nodes == 2 ? 1 : 2;
   const double most = sends * tree_rate(q.c, q.plan);
   // A head with two below it sends four times what it holds, with one operation up and one down.
   rates.drive = std::clamp(q.c.nodes, 2, 4) * tree_threads(q.plan.protocol) * l.channel;
   rates.port = q.c.nodes == 1 ? most : unlimited;
-  if (q.c.nodes > 1) rates.nic = std::min(most / q.c.nics, sends * channels_of_a_nic(q) * l.ll_network);
+  if (by_line) {
+    // What a GPU's threads take for the piece is not seen at each of a chain's GPUs.
+    const double streamed = std::max(0.0, l.hop - cut.chunk / pieces / rates.drive);
+    rates.beyond += rates.hop - streamed;
+    rates.hop = streamed;
+  }
+  if (q.c.nodes > 1)
+    rates.nic = std::min(most / q.c.nics, sends * channels_of_a_nic(q) * cut.chunk / through_network(l, cut.chunk));
   return assembled(q, rates, std::move(pattern), l.start);
 }
 

@@ -23,7 +23,7 @@ Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
   Load data = longest({{chunk / l.channel, "channels"},
                        {all / l.gpu, l.gpu_name},
                        {all / l.nics, l.nics_name},
-                       {chunk / l.ll_network, "messages"}});
+                       {through_network(l, chunk), "messages"}});
   data.seconds *= chunks;
   return finished(l.start, chain_latency(c, l, plan, cut), data, chunk, chunks);
 }
@@ -46,8 +46,9 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const double gap = message_gaps(c, hops);
   const auto loop_of = [&](double chunk) {
     const Load bytes = ring_load(l, hops, chunk, plan);
-    return Loop{longest({bytes, {gap, "messages"}}), bytes.seconds,
-                latency + bytes.seconds / slices + out * chunk / l.ll_network};
+    return Loop{
+        longest({bytes, {gap, "messages"}}), bytes.seconds,
+        latency - (hops - out) * within_hop(l, chunk) + bytes.seconds / slices + out * through_network(l, chunk)};
   };
   const auto [most, full, rest] = loops_of(c, size, plan);
   const Loop large = loop_of(most), last = loop_of(rest);
@@ -74,30 +75,29 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
                        {cut.chunk * plan.channels / most, c.nodes == 1                                  ? l.gpu_name
                                                           : most >= most_across_nodes(c, plan.protocol) ? l.nics_name
                                                                                                         : "NIC"},
-                       {c.nodes == 1 ? 0 : cut.chunk / l.ll_network, "messages"}});
+                       {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"}});
   data.seconds *= cut.count;
-  const double way = 2 * (inside * l.hop + levels * l.network_hop) + 2 * (inside + levels) * cut.chunk / l.channel +
-                     2 * levels * cut.chunk / l.ll_network;
+  // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.
+  const double stops = 2 * levels + (plan.protocol == Protocol::simple ? 2 * inside : 1);
+  const double way = 2 * (inside * l.hop + levels * l.network_hop) + stops * cut.chunk / l.channel +
+                     2 * levels * through_network(l, cut.chunk);
   return finished(l.start, way, data, cut.chunk, cut.count);
 }
 
-/// Multicast in the switch at the rate that NCCL's tuning has for it, after a loop's data has filled the pipe.
+/// Multicast in the switch at the rate that NCCL's tuning has for it today, after a loop's data has filled the pipe.
 Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  const auto table = tuning_table(c, kind, size);
-  const auto one = std::find_if(table.begin(), table.end(), [&](const Candidate& t) {
-    return t.algorithm == plan.algorithm && t.protocol == plan.protocol;
-  });
-  check(one != table.end() && one->bandwidth.value() > 0, "a plan is of NCCL's table");
+  const Bandwidth tuned = todays_bandwidth(c, kind, plan.algorithm, plan.protocol);
+  check(tuned.value() > 0, "a plan is of NCCL's table");
   const bool tree = plan.algorithm == Algorithm::nvls_tree;
   const double bytes = static_cast<double>(size.value());
-  const double believed = one->bandwidth.value() * (tree ? c.factors.network : c.factors.simple);
+  const double believed = tuned.value() * (tree ? c.factors.network : c.factors.simple);
   const double rate = tree ? std::min(believed, most_across_nodes(c, plan.protocol)) : believed;
   const double chunk = 128 << 10, loop = chunk * plan.channels * c.nvls->channels;
   const double filling = std::min(bytes, loop) / rate;
   const int levels = tree ? floor_log2(c.nodes) : 0;
   const double fill = tree ? fitted::nvls_tree_fill * levels : fitted::nvls_fill;
   const double hops = 2 * levels * c.factors.network_hop * (us * fitted::nvls_tree_hop + c.network_latency.count());
-  return finished(us * c.factors.launch * fitted::launch,
+  return finished(us * c.factors.launch * fitted::launch[row_of(c)],
                   us * c.factors.hop * fitted::nvls_start + hops + fill * filling,
                   {bytes / rate, !tree             ? "NVLink"
                                  : rate < believed ? nics_name(c)

@@ -1,19 +1,22 @@
 // What a run depends on and neither NCCL's sources nor data sheets state.
 //
 // Fitted in November 2026 on 140 published nccl-tests tables of 32 systems, V100 to GB300, that their sources call
-// sound: one value for all machines (rates of threads: per GPU generation), so that the median error of each size band
-// on one node and on several is least; rounded. docs/validation.md has the errors, also of systems left out of
-// the fit. Times are microseconds, rates GB/s; protocols in the order LL, LL128, Simple.
-// on one node and on several is least; rounded. docs/validation.md has the errors, also of machines without a
-// file of their own. Times are microseconds, rates GB/s; protocols in the order LL, LL128, Simple.
+// sound: one value for all machines (some: per GPU generation, Volta to Blackwell), so that the median error of each
+// size band on one node and on several is least, as they are and with each table left out of its system's calibration;
+// rounded. docs/validation.md has the errors, also of machines without a file of their own. Times are microseconds,
+// rates GB/s; protocols in the order LL, LL128, Simple.
 #include <array>
 
 namespace collcast::nccl::fitted {
 
-/// Launching a kernel on every GPU and leaving it again.
-inline constexpr double launch = 7.0;
+/// Launching a kernel on every GPU and leaving it again, by generation; of Hopper's hosts two launch in 4, others in 9.
+inline constexpr std::array<double, 4> launch{7.0, 7.0, 5.0, 7.0};
 /// A protocol's start beyond that: setting up its connections' slots and flags.
-inline constexpr std::array<double, 3> start{0, 1.0, 8.0};
+inline constexpr std::array<double, 3> start{0, 1.3, 9.0};
+
+/// Of LL's first pass, 8 bytes of each thread, what a hop inside the node has already, and one through a NIC.
+inline constexpr double ll_within_hop = 0.5;
+inline constexpr double ll_within_network_hop = 0.4;
 
 /// For each channel that a call starts, and the same before NCCL 2.9, seen as 2.8.4 on A100 and V100: 1.0 to 1.3 for
 /// every further channel while a call has up to 24, which 2.27 does not show on the same GPUs.
@@ -21,8 +24,9 @@ inline constexpr double channel_start = 0.06;
 inline constexpr double old_channel_start = 1.2;
 inline constexpr int first_quick_version = 20900;
 
-/// From a step to the next one's on another GPU: writing, flag, fence, reading.
-inline constexpr std::array<double, 3> nvlink_hop{1.2, 2.6, 5.0};
+/// From a step to the next one's on another GPU: writing, flag, fence, reading. LL, LL128; Simple by generation.
+inline constexpr std::array<double, 2> nvlink_hop{1.45, 2.3};
+inline constexpr std::array<double, 4> nvlink_simple_hop{5.0, 9.5, 4.7, 4.7};
 inline constexpr std::array<double, 3> pcie_hop{0.8, 2.5, 4.0};
 /// The same through two proxies and NICs, beyond the network's own latency.
 inline constexpr std::array<double, 3> network_hop{2.2, 9, 36};
@@ -30,23 +34,22 @@ inline constexpr std::array<double, 3> network_hop{2.2, 9, 36};
 inline constexpr double tree_to_ring_hop = 1.8;
 
 /// What a channel's threads move per second and operation, by generation; Volta to Blackwell.
-inline constexpr std::array<double, 4> simple_channel{10.5, 12.3, 21.3, 26.2};
+inline constexpr std::array<double, 4> simple_channel{10.5, 11.8, 20.7, 26.2};
 /// LL128 as a share of Simple.
-inline constexpr double ll128_share = 0.75;
+inline constexpr double ll128_share = 0.7;
 /// LL as a multiple of NCCL's cap on all channels that a node of the generation has.
-inline constexpr double ll_multiple = 1.1;
+inline constexpr double ll_multiple = 1.4;
 inline constexpr std::array<double, 4> channels_of_a_node{12, 24, 24, 32};
 
-/// Of data-sheet rates: what collectives reach.
-inline constexpr double nvlink_efficiency = 0.77;
+/// Of data-sheet rates: what collectives reach; NVLink by generation.
+inline constexpr std::array<double, 4> nvlink_efficiency{0.77, 0.75, 0.77, 0.77};
 inline constexpr double nic_efficiency = 0.975;
 /// The same of sends and receives: chunks of 128 KiB. Rests on two clusters, of ConnectX-7.
 inline constexpr double p2p_nic_efficiency = 0.88;
 /// Of the search's channels x speed over PCIe.
 inline constexpr double pcie_efficiency = 0.8;
-/// Of NCCL's own cap on trees: up to two nodes, and over more.
-inline constexpr double tree_efficiency = 0.88;
-inline constexpr double wide_tree_efficiency = 0.6;
+/// Of NCCL's own cap on trees.
+inline constexpr double tree_efficiency = 0.65;
 /// Payload of LL in a NIC's rate: half, less what flags cost.
 inline constexpr double ll_nic_payload = 0.45;
 /// A proxy looks through every line of LL for its flag before it posts: per channel.
@@ -58,16 +61,16 @@ inline constexpr double slots = 8;
 inline constexpr double chain_hops = 4;
 
 /// NVLS: before the first chunk; how much of one loop's data fills the pipe.
-inline constexpr double nvls_start = 14.5;
+inline constexpr double nvls_start = 23;
 inline constexpr double nvls_fill = 0.85;
 /// The same of its tree over nodes: per level and direction, per level.
 inline constexpr double nvls_tree_hop = 7.8;
 inline constexpr double nvls_tree_fill = 3.8;
 
 /// Point to point: launch and preparation, per peer, and for messages beyond LL.
-inline constexpr double p2p_launch = 10.2;
-inline constexpr double p2p_per_peer = 0.1;
-inline constexpr double p2p_simple = 5.2;
+inline constexpr double p2p_launch = 9.2;
+inline constexpr double p2p_per_peer = 0.3;
+inline constexpr double p2p_simple = 3.7;
 inline constexpr double p2p_nvlink_efficiency = 0.73;
 /// A channel to a peer over NVLink, by generation; a rank's own part is copied so many times as fast; a channel to
 /// another node.

@@ -14,6 +14,9 @@ inline tuned::Generation generation(const Communicator& c) { return tuned::gener
 inline std::size_t scale_of(const Communicator& c) { return c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2; }
 inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1; }
 
+/// NCCL's belief of size over time, without the trees' factor of the size, by its newest constants that are known here.
+Bandwidth todays_bandwidth(const Communicator&, CollectiveKind, Algorithm, Protocol);
+
 inline bool is_intel(CpuFamily cpu) {
   return cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||
          cpu == CpuFamily::intel_sapphire_rapids || cpu == CpuFamily::intel_emerald_rapids;

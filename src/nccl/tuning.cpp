@@ -14,6 +14,7 @@ namespace {
 
 using tuned::Generation;
 using tuned::Hardware;
+using tuned::Version;
 
 template <class Enum>
 constexpr std::size_t at(Enum value) {
@@ -22,6 +23,9 @@ constexpr std::size_t at(Enum value) {
 
 /// Point to point, LL is used up to here [src/enqueue.cc]; per channel in use, taken as one.
 constexpr std::int64_t largest_ll_message = 16 << 10;
+
+/// Tables of 2.29.2 on B200, B300, GB200 and GB300 go from LL to Simple; those of 2.28.9 on B200 have LL128 between.
+constexpr int first_without_blackwell_ll128 = 22900;
 
 double gb(Bandwidth rate) { return rate.value() / 1e9; }
 
@@ -51,6 +55,8 @@ std::string ll128_refusal(const Communicator& c, CollectiveKind kind) {
   if (c.compute_capability < 70) return "LL128 needs compute capability 7.0";
   if (c.environment.names_protocols(kind)) return {};  // NCCL_PROTO insists
   if (c.ranks_per_node > 1 && !c.nvlink) return "LL128 needs NVLink inside the node";
+  if (c.compute_capability >= 100 && c.environment.version >= first_without_blackwell_ll128)
+    return "LL128 is not taken on Blackwell since 2.29";
   const PathType most = c.compute_capability >= 90 ? PathType::pxn : PathType::pxb;
   if (c.nodes > 1 && c.ring.type_between > most)
     return fmt::format("LL128 needs NICs no farther than {}, these are {}", to_string(most),
@@ -95,24 +101,61 @@ double nvls_per_channel(const Communicator& c, CollectiveKind kind, Algorithm a)
   return std::min({inside, between, tuned::nvls_tree_per_channel[at(generation(c))][scale_of(c)]});
 }
 
+/// The same before 2.23: 5/6 of the slower of inside and between, the whole of two nodes' and half of others' NICs.
+double plain_nvls_per_channel(const Communicator& c, Algorithm a) {
+  const Graph& graph = *c.nvls;
+  const double between = gb(graph.between) / (a == Algorithm::nvls_tree && c.nodes > 2 ? 2 : 1);
+  return std::min(gb(graph.inside), between) * 5 / 6;
+}
+
+/// LL128's cap on a channel of a ring.
+double ring_ll128_cap(const Communicator& c, CollectiveKind kind, const Version& v) {
+  double by_kind = 0;
+  switch (kind) {
+    case CollectiveKind::broadcast:
+      by_kind = v.ring_ll128[0];
+      break;
+    case CollectiveKind::reduce:
+      by_kind = v.ring_ll128[1];
+      break;
+    case CollectiveKind::all_gather:
+      by_kind = v.ring_ll128[2];
+      break;
+    case CollectiveKind::reduce_scatter:
+      by_kind = v.ring_ll128[3];
+      break;
+    default:
+      by_kind = v.ring_ll128[4];
+      break;
+  }
+  return by_kind > 0 ? by_kind : tuned::ring_ll128_per_channel[at(generation(c))][scale_of(c)];
+}
+
+double ll_share(const Communicator& c, CollectiveKind kind, const Version& v) {
+  const bool copies = kind != CollectiveKind::all_reduce && kind != CollectiveKind::reduce && c.nodes == 1;
+  return copies ? v.ll_share_of_copies : v.ll_share;
+}
+
 /// GB/s of the algorithm: size over time.
-double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
+double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, const Version& v) {
   const std::size_t row = at(generation(c)), scale = scale_of(c);
   const Graph& graph = is_nvls(a) ? *c.nvls : a == Algorithm::tree ? c.tree : c.ring;
   const double channels = graph.channels;
+  if (is_nvls(a) && v.plain_nvls) return channels * plain_nvls_per_channel(c, a);
   double bus = channels * (is_nvls(a) ? nvls_per_channel(c, kind, a) : gb(c.nodes <= 2 ? graph.inside : graph.between));
+  if (generation(c) == Generation::ampere) bus = std::min(bus, v.ampere_bus);
   // With several nodes the host decides: Volta's row for Intel, Ampere's for others.
   const std::size_t ll_row = c.nodes == 1 ? row : at(is_intel(c.cpu) ? Generation::volta : Generation::ampere);
-  const double ll_cap = tuned::ll_total[ll_row][scale];
-  if (a == Algorithm::ring && p == Protocol::ll) bus = std::min(ll_cap, bus / 2);
+  const double ll_cap = v.ll[ll_row][scale];
+  if (a == Algorithm::ring && p == Protocol::ll) bus = std::min(ll_cap, bus * ll_share(c, kind, v));
   if (a == Algorithm::ring && p == Protocol::ll128)
-    bus = std::min(0.92 * bus, channels * tuned::ring_ll128_per_channel[row][scale]);
+    bus = std::min((c.ranks_per_node == 1 ? v.ll128_alone : 0.92) * bus, channels * ring_ll128_cap(c, kind, v));
   if (a == Algorithm::tree) {
-    bus = std::min(0.92 * bus, channels * tuned::tree_per_channel[row][scale]);
+    bus = std::min(0.92 * bus, channels * v.tree[row][scale]);
     if (p == Protocol::ll) bus = std::min(bus / 3.8, ll_cap);
     if (p == Protocol::ll128)
-      bus =
-          std::min(bus * (c.nodes == 1 ? 7.0 / 9 : 120.0 / 128), channels * tuned::tree_ll128_per_channel[row][scale]);
+      bus = std::min(bus * (c.nodes == 1 ? 7.0 / 9 : v.tree_ll128_between),
+                     channels * tuned::tree_ll128_per_channel[row][scale]);
   }
   if (a == Algorithm::pat) return bus * 0.75;
   if (a == Algorithm::tree) return bus * 0.5;
@@ -120,30 +163,41 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
 }
 
 double ring_latency(const Communicator& c, CollectiveKind kind, Protocol p, Hardware inside, double hop_in,
-                    double hop_out) {
+                    double hop_out, const Version& v) {
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
     // All channels are alike: one hop, of trees for Simple.
-    const Algorithm by = p == Protocol::simple ? Algorithm::tree : Algorithm::ring;
-    return tuned::hop_latency[at(c.nodes > 1 ? Hardware::network : inside)][at(by)][at(p)];
+    const std::size_t by = at(c.nodes > 1 ? Hardware::network : inside);
+    return (p == Protocol::simple ? v.tree_hop : v.ring_hop)[by][at(p)];
   }
-  double overhead = c.nodes == 1 ? 0 : c.cpu == CpuFamily::amd ? 2.0 : 1.0;
+  double overhead = c.nodes == 1 || !v.posts ? 0 : c.cpu == CpuFamily::amd ? 2.0 : 1.0;
   if (p == Protocol::simple) overhead *= 3;
-  const int rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
-  const int out = c.nodes == 1 ? 0 : rounds * (c.nodes - 1);
+  const bool reduces = kind == CollectiveKind::all_reduce;
+  const int rounds = reduces ? 2 : 1;
+  const int out = c.nodes == 1 ? 0 : rounds * (reduces && v.ring_crosses_back ? c.nodes : c.nodes - 1);
   return (rounds * (c.ranks - 1) - out) * std::max(hop_in, overhead) + out * hop_out;
 }
 
+/// Of trees, rings and all others.
+double hop_of(Hardware hardware, Algorithm a, Protocol p, const Version& v) {
+  if (a == Algorithm::tree) return v.tree_hop[at(hardware)][at(p)];
+  if (a == Algorithm::ring) return v.ring_hop[at(hardware)][at(p)];
+  if (a == Algorithm::nvls_tree && hardware == Hardware::network) return v.nvls_tree_network_hop;
+  return tuned::hop_latency[at(hardware)][at(a)][at(p)];
+}
+
 /// Microseconds before the first byte counts.
-double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
+double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, const Version& v) {
   const Hardware inside = c.nvlink ? Hardware::nvlink : Hardware::pcie;
-  const double hop_in = tuned::hop_latency[at(inside)][at(a)][at(p)];
-  const Algorithm out_by = c.ranks_per_node == 1 ? Algorithm::tree : a;
-  const double hop_out = tuned::hop_latency[at(Hardware::network)][at(out_by)][at(p)];
-  const double base = tuned::base_latency[at(a)][at(p)];
+  const double hop_in = hop_of(inside, a, p, v) * (c.nodes > 1 && p == Protocol::ll ? v.ll_hop_between : 1);
+  const Algorithm out_by = c.ranks_per_node == 1 && v.tree_hop_alone ? Algorithm::tree : a;
+  const double hop_out = hop_of(Hardware::network, out_by, p, v);
+  const double base = a == Algorithm::tree   ? v.tree_base[at(p)]
+                      : a == Algorithm::ring ? v.ring_base[at(p)]
+                                             : tuned::base_latency[at(a)][at(p)];
   const int levels = floor_log2(c.nodes);
   switch (a) {
     case Algorithm::ring:
-      return base + ring_latency(c, kind, p, inside, hop_in, hop_out);
+      return base + ring_latency(c, kind, p, inside, hop_in, hop_out, v);
     case Algorithm::tree:
       return base + 2 * ((c.ranks_per_node - 1) * hop_in + levels * hop_out);
     case Algorithm::nvls:
@@ -159,18 +213,19 @@ double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Proto
   return base;
 }
 
-double tree_factor(Protocol p, Bytes size) {
+double tree_factor(Protocol p, Bytes size, const Version& v) {
   if (size.value() < 64) return 1;
   const auto power = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(size.value()) / 64)) - 1;
-  return power < tuned::tree_factor[0].size() ? tuned::tree_factor[at(p)][power] : 1;
+  const tuned::TreeFactor& factor = p == Protocol::ll128 ? v.ll128_tree_factor : tuned::tree_factor[at(p)];
+  return power < factor.size() ? factor[power] : 1;
 }
 
 /// Rings over several nodes do not overlap their hops while a slice is small.
-double plateau(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, Bytes size) {
+double plateau(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, Bytes size, const Version& v) {
+  const double of_rank = static_cast<double>(size.value()) / c.ranks;
   const bool applies = a == Algorithm::ring && p == Protocol::simple && kind == CollectiveKind::all_reduce &&
-                       c.nodes > 1 &&
-                       static_cast<double>(size.value()) / (static_cast<double>(c.channels) * c.ranks) >= 64;
-  return !applies ? 1 : c.compute_capability >= 80 ? 1.4 : 1.9;
+                       c.nodes > 1 && (v.plateau_by_chunk ? of_rank / c.channels >= 64 : of_rank >= 4096);
+  return !applies ? 1 : c.compute_capability >= 80 ? v.plateau_of_new : 1.9;
 }
 
 int threads_of(const Communicator& c, Algorithm a, Protocol p) {
@@ -201,11 +256,14 @@ void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& p
   if (plan.algorithm == Algorithm::tree && plan.protocol != Protocol::ll) plan.threads = 640;
 }
 
-/// As few as leave one for every peer, then twice as many while one's part is more than 16 MiB [src/enqueue.cc].
+/// As few as leave one for every peer and as have 64 KiB each, then twice as many while one's part is more than 16 MiB
+/// [src/enqueue.cc].
 int channels_to_peer(const Communicator& c, std::int64_t bytes) {
-  constexpr std::int64_t most_of_a_channel = 16 << 20;
+  constexpr std::int64_t least_of_a_channel = 64 << 10, most_of_a_channel = 16 << 20;
   int channels = c.p2p_channels_per_peer;
   while (channels > 1 && channels * c.ranks > c.p2p_channels) channels /= 2;
+  const std::int64_t worth = std::max<std::int64_t>(1, (bytes + least_of_a_channel - 1) / least_of_a_channel);
+  channels = static_cast<int>(std::min<std::int64_t>(channels, worth));
   while (bytes / channels > most_of_a_channel && 2 * channels <= c.p2p_channels_per_peer) channels *= 2;
   return channels;
 }
@@ -243,17 +301,22 @@ bool is_point_to_point(CollectiveKind kind) {
          kind == CollectiveKind::scatter;
 }
 
+Bandwidth todays_bandwidth(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
+  return Bandwidth(bandwidth_of(c, kind, a, p, Version{}) * 1e9);
+}
+
 std::vector<Candidate> tuning_table(const Communicator& c, CollectiveKind kind, Bytes size) {
   std::vector<Candidate> out;
   if (is_point_to_point(kind)) return out;
+  const Version v = tuned::version_of(c.environment.version);
   for (const Algorithm a : algorithms) {
     for (const Protocol p : protocols) {
       Candidate one{a, p, false, refusal(c, kind, a, p), {}, {}, {}};
       if (one.reason.empty()) {
         one.available = true;
-        const double factor = a == Algorithm::tree && kind == CollectiveKind::all_reduce ? tree_factor(p, size) : 1;
-        one.latency = Seconds(latency_of(c, kind, a, p) * plateau(c, kind, a, p, size) * 1e-6);
-        one.bandwidth = Bandwidth(bandwidth_of(c, kind, a, p) * factor * 1e9);
+        const double factor = a == Algorithm::tree && kind == CollectiveKind::all_reduce ? tree_factor(p, size, v) : 1;
+        one.latency = Seconds(latency_of(c, kind, a, p, v) * plateau(c, kind, a, p, size, v) * 1e-6);
+        one.bandwidth = Bandwidth(bandwidth_of(c, kind, a, p, v) * factor * 1e9);
         one.time = one.latency + volume(size) / one.bandwidth;
       }
       out.push_back(std::move(one));

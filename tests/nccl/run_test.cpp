@@ -38,7 +38,7 @@ TEST_CASE("large messages take the bytes of the busiest resource over its rate")
   // A GPU sends 7/8 of the gathered result over 450 GB/s of NVLink.
   const Run gather = ran(box, CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
   CHECK(gather.bound == "NVLink");
-  const double wire = static_cast<double>(size) * 7 / 8 / (450e9 * nccl::fitted::nvlink_efficiency);
+  const double wire = static_cast<double>(size) * 7 / 8 / (450e9 * nccl::fitted::nvlink_efficiency[2]);
   CHECK(gather.data.count() == Approx(wire));
   CHECK(gather.time().count() == Approx(wire).epsilon(0.01));
   // Two ranks: one hop, two operations of 24 channels.
@@ -55,12 +55,12 @@ TEST_CASE("large messages take the bytes of the busiest resource over its rate")
 TEST_CASE("small messages take launch, start and hops") {
   const Communicator c = test::communicator("dgx-h100", 1);
   const Run run = ran(c, CollectiveKind::all_gather, 8, Algorithm::ring, Protocol::ll);
-  CHECK(test::us(run.time()) == Approx(nccl::fitted::launch + 7 * nccl::fitted::nvlink_hop[0]).epsilon(0.001));
+  CHECK(test::us(run.time()) == Approx(nccl::fitted::launch[2] + 7 * nccl::fitted::nvlink_hop[0]).epsilon(0.001));
   // Over two nodes a chunk crosses both borders: of 7 hops 2.
   const Communicator two = test::communicator("snellius-h100", 2);
   const Run crossing = ran(two, CollectiveKind::all_gather, 16, Algorithm::ring, Protocol::ll);
   const double network = nccl::fitted::network_hop[0] + test::us(two.network_latency);
-  CHECK(test::us(crossing.start) == Approx(nccl::fitted::launch));
+  CHECK(test::us(crossing.start) == Approx(nccl::fitted::launch[2]));
   CHECK(test::us(crossing.latency + crossing.data) ==
         Approx(5 * nccl::fitted::nvlink_hop[0] + 2 * network).epsilon(0.001));
   // Beyond eight messages under way a NIC's proxy is what takes the time: 31 hops on 8 nodes of 4.
@@ -68,6 +68,39 @@ TEST_CASE("small messages take launch, start and hops") {
       ran(test::communicator("snellius-h100", 8), CollectiveKind::all_gather, 64, Algorithm::ring, Protocol::ll);
   CHECK(many.bound == "messages");
   CHECK(test::us(many.data) == Approx((31 - nccl::fitted::slots) * nccl::fitted::message_gap));
+}
+
+TEST_CASE("of what a block's threads move at once under LL, a hop has its share already") {
+  const Communicator c = test::communicator("dgx-h100", 1);
+  // 512 threads of 8 bytes: up to 4 KiB of chunk are one pass, here the whole chunk of each of 8 ranks.
+  const Plan plan{false, Algorithm::ring, Protocol::ll, 1, 512, {}};
+  const auto time = [&](std::int64_t chunk) {
+    return test::us(nccl::run(c, CollectiveKind::all_gather, Bytes(8 * chunk), plan).time());
+  };
+  // 7 hops and 8 operations: eight times the chunk, less the share that seven hops have.
+  const double rate = nccl::fitted::ll_multiple * 141e9 / 24;
+  const double pass = 1e6 * 4096 / rate;
+  CHECK(time(4096) - time(2048) == Approx((8 - 7 * nccl::fitted::ll_within_hop) * pass / 2));
+  CHECK(time(12288) - time(8192) == Approx(8 * pass));
+  // No share makes a hop shorter than a tenth of itself.
+  Communicator near = c;
+  near.factors.hop = 1.0 / 12;
+  CHECK(nccl::run(near, CollectiveKind::all_gather, Bytes(8 * 4096), plan).latency > Seconds(0));
+}
+
+TEST_CASE("LL and LL128 pass a tree's GPUs line by line, Simple chunk by chunk") {
+  const auto latency = [](int per_node, Protocol p) {
+    const Communicator c = test::communicator("dgx-a100", 1, per_node);
+    const Plan plan{false, Algorithm::tree, p, 1, 512, {}};
+    return test::us(nccl::run(c, all_reduce, Bytes(32 << 10), plan).latency);
+  };
+  // Four GPUs more: up and down, a hop each, and under Simple the chunk's time at each.
+  const double ll = 8 * nccl::fitted::nvlink_hop[0], ll128 = 8 * nccl::fitted::nvlink_hop[1];
+  CHECK(latency(8, Protocol::ll) - latency(4, Protocol::ll) == Approx(ll));
+  CHECK(latency(8, Protocol::ll128) - latency(4, Protocol::ll128) == Approx(ll128));
+  const double chunk = (32 << 10) / (nccl::fitted::simple_channel[1] * 1e3);
+  CHECK(latency(8, Protocol::simple) - latency(4, Protocol::simple) ==
+        Approx(8 * (nccl::fitted::nvlink_simple_hop[1] + chunk)));
 }
 
 TEST_CASE("every further channel adds its start, and more before NCCL 2.9") {
@@ -123,7 +156,7 @@ TEST_CASE("across nodes a chain shows of its way what eight slots do not cover, 
   const Communicator c = test::communicator("abci-v100", 8);
   Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(large), Algorithm::ring, Protocol::simple);
   const std::int64_t slot = std::int64_t{plan.channels} * (512 << 10);
-  const double hops = nccl::fitted::chain_hops * nccl::fitted::nvlink_hop[2];
+  const double hops = nccl::fitted::chain_hops * nccl::fitted::nvlink_simple_hop[0];
   const auto of = [&](std::int64_t slots) {
     return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(slots * slot), plan).latency) - hops;
   };
@@ -277,6 +310,18 @@ TEST_CASE("a pair of ranks takes more channels once a channel's part is above 16
   CHECK(channels(1024) == 32);
   const double rate = nccl::fitted::p2p_channel[2] * 1e9;
   CHECK(ran(c, CollectiveKind::sendrecv, 32 << 20).data.count() == Approx((32 << 20) / (4 * rate)));
+}
+
+TEST_CASE("a channel to a peer has 64 KiB at least") {
+  const Communicator c = test::communicator("dgx-h100", 1, 2);
+  const auto channels = [&](std::int64_t bytes) {
+    return nccl::plan(c, CollectiveKind::sendrecv, Bytes(bytes)).value().channels;
+  };
+  CHECK(channels(1) == 1);
+  CHECK(channels(64 << 10) == 1);
+  CHECK(channels((64 << 10) + 1) == 2);
+  CHECK(channels(512 << 10) == 8);
+  CHECK(channels(16 << 20) == 16);  // as many as leave one of 32 for each of two
 }
 
 TEST_CASE("a pair of ranks on different nodes has two channels' rate, among many ranks one") {

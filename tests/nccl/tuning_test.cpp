@@ -69,6 +69,56 @@ TEST_CASE("one box of H100: latencies and bandwidths by hand") {
   CHECK(planned(c, all_reduce, size).algorithm == Algorithm::nvls);
 }
 
+TEST_CASE("older versions choose by their own constants") {
+  const auto of = [](const char* machine, int nodes, int per_node, int version) {
+    nccl::Environment environment;
+    environment.version = version;
+    return test::communicator(machine, nodes, per_node, environment);
+  };
+  const auto latency = [&](int version, Algorithm a, Protocol p) {
+    return test::us(candidate(of("dgx-h100", 2, 1, version), all_reduce, Bytes(8), a, p).latency);
+  };
+  // Two ranks on two nodes. 2.8: 4.4 + 2 x 5.0 and 3.6 + 2 x 2.7; Simple 2 x 28, 8.4 + 2 x 9.6.
+  CHECK(latency(20804, Algorithm::tree, Protocol::ll) == Approx(14.4));
+  CHECK(latency(20804, Algorithm::ring, Protocol::ll) == Approx(9.0));
+  CHECK(latency(20804, Algorithm::tree, Protocol::simple) == Approx(56));
+  CHECK(latency(20804, Algorithm::ring, Protocol::simple) == Approx(27.6));
+  // 2.18 to 2.22 count 2N = 4 hops between nodes of 2 steps, so that -2 of at least 1 us (three under Simple) are left.
+  CHECK(latency(21803, Algorithm::ring, Protocol::ll) == Approx(6.6 + 4 * 2.7 - 2 * 1.0));
+  CHECK(latency(22003, Algorithm::ring, Protocol::simple) == Approx(8.4 + 4 * 14 - 2 * 3.4));
+  CHECK(latency(21803, Algorithm::tree, Protocol::simple) == Approx(2 * 14));
+  CHECK(latency(22203, Algorithm::tree, Protocol::simple) == Approx(2 * 28));
+  // As NCCL prints them today: of 2.23 and later, of one that is not known, and of 2.4, which had no such model.
+  for (const int version : {0, 20406, 22304, 22809}) {
+    CHECK(latency(version, Algorithm::tree, Protocol::ll) == Approx(16.8));
+    CHECK(latency(version, Algorithm::ring, Protocol::simple) == Approx(36.4));
+  }
+  // Eight A100 in 2.8: LL a quarter of 240 GB/s, a third of it where nothing is reduced; LL128 16.9 and 18.3 of 12.
+  const auto rate = [&](int version, CollectiveKind kind, Protocol p) {
+    const double per_step = kind == all_reduce ? 14.0 / 8 : 7.0 / 8;
+    return candidate(of("dgx-a100", 1, 0, version), kind, Bytes(1 << 20), Algorithm::ring, p).bandwidth.value() *
+           per_step / 1e9;
+  };
+  CHECK(rate(20804, all_reduce, Protocol::ll) == Approx(235.0 / 4));
+  CHECK(rate(20804, CollectiveKind::all_gather, Protocol::ll) == Approx(235.0 / 3));
+  CHECK(rate(20804, all_reduce, Protocol::ll128) == Approx(12 * 16.9));
+  CHECK(rate(20804, CollectiveKind::all_gather, Protocol::ll128) == Approx(0.92 * 235));
+  CHECK(rate(22003, all_reduce, Protocol::ll) == Approx(87.7));
+  CHECK(rate(22003, all_reduce, Protocol::ll128) == Approx(0.92 * 240));
+}
+
+TEST_CASE("on Blackwell LL128 is not taken since 2.29") {
+  for (const int version : {0, 22809, 22902}) {
+    nccl::Environment environment;
+    environment.version = version;
+    const Communicator b200 = test::communicator("dgx-b200", 1, 0, environment);
+    const Candidate one = candidate(b200, all_reduce, Bytes(16 << 20), Algorithm::ring, Protocol::ll128);
+    CHECK(one.available == (version < 22900));
+    const Communicator h100 = test::communicator("dgx-h100", 1, 0, environment);
+    CHECK(candidate(h100, all_reduce, Bytes(16 << 20), Algorithm::ring, Protocol::ll128).available);
+  }
+}
+
 TEST_CASE("the trees' factor follows the size") {
   const Communicator c = test::communicator("dgx-h100", 2);
   const auto bandwidth = [&](std::int64_t size) {
