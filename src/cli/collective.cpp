@@ -14,6 +14,7 @@
 #include "cli/progress.hpp"
 #include "cli/scenario_options.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/engine/footprint.hpp"
 #include "collcast/report/documents.hpp"
 
 namespace collcast::cli {
@@ -228,6 +229,26 @@ Diagnostic too_many(const Case& c, std::int64_t count, std::int64_t most) {
           "expected --method estimate, or fewer --chunks or ranks"};
 }
 
+/// What the engine takes of memory while it simulates a case: all groups at once, or one after the other.
+Bytes memory_of(const CollectiveQuestion& q, const Case& c, bool links) {
+  Bytes most{}, sum{};
+  for (const Choice& choice : c.chosen) {
+    const bool by_events = links || q.concurrent || !has_recurrence(q.fabric, choice.pattern);
+    const Bytes one = by_events ? footprint(q.fabric, choice.pattern) : Bytes();
+    most = std::max(most, one);
+    sum = sum + one;
+  }
+  return q.concurrent ? sum : most;
+}
+
+Diagnostic too_large(const Case& c, Bytes needed, Bytes room) {
+  return {
+      command_line,
+      fmt::format("to simulate {} at {} takes about {} of memory, more than the {} that there is room for",
+                  c.chosen.front().options.algorithm, format_bytes(c.size), format_bytes(needed), format_bytes(room)),
+      "expected --method estimate, fewer ranks, or a larger --memory-limit"};
+}
+
 /// The same as far as the patience lasts: beyond it the closed form alone, and nothing where that was not asked for.
 Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simulated, CollectiveReport& report) {
   const std::size_t before = report.rows.size();
@@ -311,6 +332,12 @@ Exit run_collective(const Args& args, const Session& session) {
     }
   }
   if (!errors.empty()) return refuse(session, errors);
+  if (q.simulate && q.method_given) {
+    for (const Case& c : cases)
+      if (const Bytes needed = memory_of(q, c, args.links); needed > patience.room())
+        errors.push_back(too_large(c, needed, patience.room()));
+    if (!errors.empty()) return lack(session, errors);
+  }
   Diagnostics warnings = q.warnings;
   append(warnings, fine_chunks(args.collective.chunks, patterns(cases)));
   report.said = warn(session, warnings);
@@ -321,7 +348,8 @@ Exit run_collective(const Args& args, const Session& session) {
   for (const Case& c : cases) {
     progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
     progress.expect(messages(c));
-    const bool quick = q.method_given || messages(c) <= limit(most_messages_unasked, q, c, args.links);
+    const bool quick = q.method_given || (messages(c) <= limit(most_messages_unasked, q, c, args.links) &&
+                                          memory_of(q, c, args.links) <= patience.room());
     if (!quick) ++left_out;
     if (errors = price_as_far(q, c, q.simulate && quick, report); !errors.empty()) return refuse(session, errors);
     if (!args.chunks_curve) continue;

@@ -188,6 +188,11 @@ Exit refuse(const Session& session, Diagnostics errors) {
   return Exit::bad_input;
 }
 
+Exit lack(const Session& session, const Diagnostics& errors) {
+  refuse(session, errors);
+  return Exit::lacking;
+}
+
 Diagnostic first_of(const Diagnostics& errors) {
   Diagnostic first = errors.front();
   if (errors.size() > 1)

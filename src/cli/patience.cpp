@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <fstream>
+#include <limits>
 #include <sys/resource.h>
 
 #include "cli/progress.hpp"
@@ -26,18 +28,30 @@ std::optional<Seconds> parse_time(const std::string& text, Diagnostics& errors) 
   return std::nullopt;
 }
 
-void limit_memory(const std::string& text, Diagnostics& errors) {
-  if (text.empty()) return;
+/// MemAvailable of Linux; where it cannot be read, no limit.
+Bytes available_memory() {
+  std::ifstream in("/proc/meminfo");
+  std::string key;
+  std::int64_t kibibytes = 0;
+  for (std::string rest; in >> key >> kibibytes; std::getline(in, rest))
+    if (key == "MemAvailable:") return Bytes(kibibytes << 10);
+  return Bytes(std::numeric_limits<std::int64_t>::max());
+}
+
+/// Returns what there is room for.
+Bytes limit_memory(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) return available_memory();
   const Parsed<Bytes> read = parse_bytes(text);
   if (!read.ok || read.value < least_memory) {
     errors.push_back({typed("--memory-limit", text), fmt::format("'{}' is no limit to work in", shown(text)),
                       "expected a size from 64MiB, such as 4GiB"});
-    return;
+    return available_memory();
   }
   rlimit limit{};
   ::getrlimit(RLIMIT_DATA, &limit);
   limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(read.value.value()));
   ::setrlimit(RLIMIT_DATA, &limit);
+  return read.value;
 }
 
 }  // namespace
@@ -53,7 +67,7 @@ void add_limit_options(CLI::App& app, LimitArgs& args) {
 
 Patience::Patience(const LimitArgs& args, Diagnostics& errors)
     : limit_(parse_time(args.time, errors)), start_(std::chrono::steady_clock::now()) {
-  limit_memory(args.memory, errors);
+  room_ = limit_memory(args.memory, errors);
 }
 
 bool Patience::is_over() const {

@@ -29,6 +29,8 @@ class Patience {
 
   /// May be asked by any thread.
   bool is_over() const;
+  /// Memory that the work may take: the limit's, or as much as the machine has to give.
+  Bytes room() const { return room_; }
   /// Ends a simulation once it is over, and tells `progress` how far that has come.
   EngineWatch watch(Progress* progress = nullptr) const;
   /// "stopped by Ctrl-C" or "the time limit of 2 s is over".
@@ -41,6 +43,7 @@ class Patience {
  private:
   Interrupts interrupts_;
   std::optional<Seconds> limit_;
+  Bytes room_;
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -123,10 +123,8 @@ std::string text_of(const Overview& overview, TargetFormat format, TextStyle sty
 }
 
 Exit say_lacking(const Session& session, const std::string& what) {
-  session.err << to_text(Diagnostics{{command_line, "this build of collcast writes no HTML: " + what,
-                                      "install nodejs and npm, configure and build again; the other formats work"}})
-              << std::flush;
-  return Exit::lacking;
+  return lack(session, {{command_line, "this build of collcast writes no HTML: " + what,
+                         "install nodejs and npm, configure and build again; the other formats work"}});
 }
 
 Exit run_report(const Args& args, const Session& session) {

@@ -149,10 +149,8 @@ Exit run(int argc, const char* const* argv, const Session& session) {
   try {
     return commands[static_cast<std::size_t>(chosen - names.begin())](session);
   } catch (const std::bad_alloc&) {
-    session.err << to_text(Diagnostics{{command_line, "there is not enough memory for this",
-                                        "expected a smaller question, or a machine with more; nothing was written"}})
-                << std::flush;
-    return Exit::lacking;
+    return lack(session, {{command_line, "there is not enough memory for this",
+                           "expected a smaller question, or a machine with more; nothing was written"}});
   }
 }
 

@@ -28,5 +28,7 @@ inline const Location command_line{"command line"};
 
 /// Prints them to `err`, those without a place as of the command line; bad_input.
 Exit refuse(const Session&, Diagnostics);
+/// The same where this machine lacks what is needed.
+Exit lack(const Session&, const Diagnostics&);
 
 }  // namespace collcast::cli

@@ -71,13 +71,28 @@ TEST_CASE("limits that are none are told, and too little memory ends with 3") {
     CHECK_THAT(called.err, Contains(std::string(wrong).substr(0, std::string(wrong).find(' '))));
   }
   if (sanitized) return;  // a sanitizer keeps terabytes of addresses for itself
-  const Outcome lacking = run_shell(
-      "collcast collective alltoall --topology dgx-a100 --nodes 256 --library ideal --method both --memory-limit "
-      "100MiB",
-      std::filesystem::current_path());
+  const Outcome lacking =
+      run_shell("collcast collective alltoall --topology star --ranks 2000000 --method estimate --memory-limit 64MiB",
+                std::filesystem::current_path());
   CHECK(lacking.exit == 3);
   CHECK(lacking.out.empty());
   CHECK_THAT(lacking.err, Contains("there is not enough memory"));
+}
+
+TEST_CASE("a simulation that would take more than the memory limit is refused before it") {
+  const std::string large = "collcast collective alltoall --topology star --ranks 1500 --size 1MiB --algorithm direct ";
+  const auto folder = std::filesystem::current_path();
+  // 1500 x 1499 messages at once, each with a connection of more than 100 bytes.
+  const Outcome refused = run_shell(large + "--method both --memory-limit 200MiB", folder);
+  CHECK(refused.exit == 3);
+  CHECK(refused.out.empty());
+  CHECK_THAT(refused.err, Contains("to simulate direct at 1 MiB takes about") &&
+                              Contains("of memory, more than the 200 MiB that there is room for") &&
+                              Contains("--method estimate"));
+  if (sanitized) return;  // a sanitizer keeps terabytes of addresses for itself
+  const Outcome known = run_shell(large + "--memory-limit 200MiB", folder);
+  CHECK(known.exit == 0);
+  CHECK_THAT(known.out, Contains("direct"));
 }
 
 TEST_CASE("progress has the rate of messages and the time left") {
