@@ -7,6 +7,7 @@
 #include "collcast/engine/beside.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
+#include "evaluate/meeting.hpp"
 #include "evaluate/request_key.hpp"
 #include "evaluate/simulated_beside.hpp"
 
@@ -56,17 +57,18 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
 
 Result<Seconds> simulated_beside(const Fabric& fabric, const CollectiveRequest& request,
                                  const CollectiveOptions& options, const EngineOptions& engine) {
-  const auto patterns = group_patterns(fabric, request, options);
-  if (!patterns) return patterns.errors();
-  if (patterns->size() == 1) {
-    const Result<SimulatedTime> alone = simulated_time(fabric, patterns->front(), engine);
+  Result<std::vector<Pattern>> all = group_patterns(fabric, request, options);
+  if (!all) return all.errors();
+  const std::vector<Pattern> patterns = that_meet_the_first(fabric, std::move(all).value());
+  if (patterns.size() == 1) {
+    const Result<SimulatedTime> alone = simulated_time(fabric, patterns.front(), engine);
     if (!alone) return alone.errors();
     return alone->time;
   }
   if (const auto rows =
-          recurrence_beside(fabric, patterns->front(), std::span<const Pattern>(*patterns).subspan(1), engine.watch))
+          recurrence_beside(fabric, patterns.front(), std::span<const Pattern>(patterns).subspan(1), engine.watch))
     return to_seconds(rows->finish);
-  const auto times = simulate_together(fabric, *patterns, engine);
+  const auto times = simulate_together(fabric, patterns, engine);
   if (!times) return times.errors();
   return times->times.front();  // the own group's; the others run beside it
 }
