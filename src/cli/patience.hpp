@@ -29,6 +29,8 @@ class Patience {
 
   /// May be asked by any thread.
   bool is_over() const;
+  /// Closed forms take no time as a rule: they have a second more than the limit. May be asked by any thread.
+  bool is_over_for_closed_forms() const;
   /// Ends a simulation once it is over, and tells `progress` how far that has come.
   EngineWatch watch(Progress* progress = nullptr) const;
   /// "stopped by Ctrl-C" or "the time limit of 2 s is over".
@@ -39,6 +41,8 @@ class Patience {
   Exit give_up(const Session&, const std::string& what, const std::string& hint) const;
 
  private:
+  bool is_over(Seconds grace) const;
+
   Interrupts interrupts_;
   std::optional<Seconds> limit_;
   std::chrono::steady_clock::time_point start_;

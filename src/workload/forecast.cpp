@@ -2,7 +2,9 @@
 #include "workload/forecast.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <variant>
 
 #include "collcast/base/units.hpp"
 #include "collcast/evaluate/symmetry.hpp"
@@ -100,13 +102,28 @@ Diagnostics name_algorithms(std::vector<CollectiveCost>& collectives, ForecastPr
 
 namespace {
 
+/// The machine up to the last node that works: a step's collectives are times, and nothing of it crosses a link.
+Fabric as_far_as_used(const Fabric& fabric, const Schedule& schedule) {
+  std::uint32_t last = 0;
+  for (std::uint32_t op = 0; op < schedule.size(); ++op) {
+    if (std::holds_alternative<collcast::Transfer>(schedule.work(OpId(op)))) return fabric;
+    if (const auto* compute = std::get_if<Compute>(&schedule.work(OpId(op))))
+      last = std::max(last, compute->rank.value());
+  }
+  if (!schedule.exchanges().empty()) return fabric;
+  std::vector<int> nodes(std::size_t{fabric.node_of(Rank(last)).value()} + 1);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  return fabric.part(std::move(nodes)).value_or(fabric);
+}
+
 /// Runs the plan as a timeline; fills what the simulation says.
 Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
                            StepTimeline* timeline, const EngineWatch& watch) {
   if (Diagnostics wrong = check_operations(plan.operations(), origins.of("batch.global_batch")); !wrong.empty())
     return wrong;
   StepSchedule spelled = spell_out(plan);
-  Result<Timeline> run = simulate(fabric, spelled.schedule, {Sharing::max_min, watch});
+  Result<Timeline> run =
+      simulate(as_far_as_used(fabric, spelled.schedule), spelled.schedule, {Sharing::max_min, watch});
   if (!run) return run.errors();
   result.simulate = to_seconds(run->finish);
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
@@ -248,6 +265,18 @@ Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, con
                                  const Origins& origins) {
   ForecastPrices prices(fabric, policy, engine);
   return forecast_priced(in, fabric, prices, method, timeline, engine, origins);
+}
+
+StepAsFar forecast_step_as_far(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                               StepTimeline* timeline, const EngineOptions& engine, const Origins& origins,
+                               const GoesOn& goes_on) {
+  ForecastPrices prices(fabric, policy, engine, goes_on);
+  StepAsFar out{forecast_priced(in, fabric, prices, Method::both, timeline, engine, origins), {}};
+  if (out.result) return out;
+  // The prices are known by now, or this is ended as well.
+  if (Result<StepResult> closed = forecast_priced(in, fabric, prices, Method::estimate, nullptr, engine, origins))
+    out.by_formula = std::move(closed).value();
+  return out;
 }
 
 }  // namespace collcast

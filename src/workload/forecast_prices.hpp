@@ -12,8 +12,9 @@ CollectivePolicy of_messages(const CollectivePolicy&);
 class ForecastPrices {
  public:
   /// The fabric must outlive it.
-  ForecastPrices(const Fabric& fabric, const CollectivePolicy& policy, const EngineOptions& engine = {})
-      : collectives_(fabric, policy, engine), messages_(fabric, of_messages(policy), engine) {}
+  ForecastPrices(const Fabric& fabric, const CollectivePolicy& policy, const EngineOptions& engine = {},
+                 const GoesOn& goes_on = {})
+      : collectives_(fabric, policy, engine, goes_on), messages_(fabric, of_messages(policy), engine, goes_on) {}
   ForecastPrices(const ForecastPrices&) = delete;
   ForecastPrices& operator=(const ForecastPrices&) = delete;
 
