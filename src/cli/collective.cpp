@@ -69,6 +69,7 @@ Result<Case> make_case(const CollectiveQuestion& q, const CollectivePolicy& poli
   return out;
 }
 
+/// Those that are known where the patience is over before all are; then there is an error.
 std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& report, Diagnostics& errors) {
   std::vector<Case> cases;
   for (const Bytes size : q.sizes) {
@@ -76,7 +77,7 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
       Result<Case> one = make_case(q, q.policy, size);
       if (!one) {
         errors = one.errors();
-        return {};
+        return q.is_over() ? cases : std::vector<Case>{};
       }
       cases.push_back(std::move(one).value());
       continue;
@@ -88,6 +89,9 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
       Result<Case> one = make_case(q, policy, size);
       if (one) {
         ranked.push_back(std::move(one).value());
+      } else if (q.is_over()) {
+        errors = one.errors();
+        break;
       } else if (size == q.sizes.front()) {
         report.skipped.push_back({info.name, one.errors().front().message});
       }
@@ -100,6 +104,7 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
     std::stable_sort(ranked.begin(), ranked.end(),
                      [&](const Case& a, const Case& b) { return slowest(a) < slowest(b); });
     std::move(ranked.begin(), ranked.end(), std::back_inserter(cases));
+    if (!errors.empty()) break;
   }
   return cases;
 }
@@ -324,6 +329,13 @@ Exit run_collective(const Args& args, const Session& session) {
   report.inputs.policy.base_latency = q.base_latency();
   report.inputs.faults = q.faults;
   const std::vector<Case> cases = make_cases(q, report, errors);
+  if (!errors.empty() && patience.is_over()) {
+    if (cases.empty())
+      return patience.give_up(session, "no algorithm was chosen",
+                              "nothing is known yet; expected --algorithm with one name, or fewer ranks");
+    report.partial = true;
+    errors.clear();
+  }
   // What is asked for is known from here on; too large a simulation is refused before any work.
   if (q.simulate && q.method_given) {
     for (const Case& c : cases) {

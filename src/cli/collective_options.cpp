@@ -464,11 +464,12 @@ void add_calibration_notes(const CollectiveQuestion& q, CollectiveReport& report
 
 Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest& request,
                                                         const CollectivePolicy& own) const {
-  Result<std::vector<Choice>> chosen = choose(fabric, request, own);
+  Result<std::vector<Choice>> chosen =
+      choose(fabric, request, own, [this] { return patience == nullptr || !patience->is_over_for_closed_forms(); });
   if (!chosen || !simulate || concurrent) return chosen;
-  std::vector<Choice> ordered = std::move(chosen).value();
+  std::vector<Choice> ordered = *chosen;
   if (Diagnostics errors = prefer_simulated(fabric, ordered, engine); !errors.empty()) {
-    if (is_over()) return choose(fabric, request, own);
+    if (is_over()) return chosen;
     return errors;
   }
   return ordered;

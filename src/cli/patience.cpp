@@ -70,10 +70,13 @@ Patience::Patience(const LimitArgs& args, Diagnostics& errors)
   room_ = limit_memory(args.memory, errors);
 }
 
-bool Patience::is_over() const {
+bool Patience::is_over(Seconds grace) const {
   if (Interrupts::came()) return true;
-  return limit_ && std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() > limit_->count();
+  return limit_ && Seconds(std::chrono::steady_clock::now() - start_) > *limit_ + grace;
 }
+
+bool Patience::is_over() const { return is_over(Seconds(0)); }
+bool Patience::is_over_for_closed_forms() const { return is_over(Seconds(1)); }
 
 EngineWatch Patience::watch(Progress* progress) const {
   return [this, progress](const EngineProgress& done) {

@@ -31,6 +31,8 @@ class Patience {
   bool is_over() const;
   /// Memory that the work may take: the limit's, or as much as the machine has to give.
   Bytes room() const { return room_; }
+  /// Closed forms take no time as a rule: they have a second more than the limit. May be asked by any thread.
+  bool is_over_for_closed_forms() const;
   /// Ends a simulation once it is over, and tells `progress` how far that has come.
   EngineWatch watch(Progress* progress = nullptr) const;
   /// "stopped by Ctrl-C" or "the time limit of 2 s is over".
@@ -41,6 +43,8 @@ class Patience {
   Exit give_up(const Session&, const std::string& what, const std::string& hint) const;
 
  private:
+  bool is_over(Seconds grace) const;
+
   Interrupts interrupts_;
   std::optional<Seconds> limit_;
   Bytes room_;

@@ -230,11 +230,19 @@ Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabri
                                 });
 }
 
-/// `effect` receives what the machine's faults do, if it has any.
+/// `effect` receives what the machine's faults do, if it has any; `by_formula` the closed form if it was known when the
+/// watch ended the rest.
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
-                            EngineWatch watch, int draws, std::optional<FaultEffect>& effect) {
+                            EngineWatch watch, int draws, std::optional<FaultEffect>& effect, const GoesOn& goes_on,
+                            std::optional<StepResult>& by_formula) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
   const EngineOptions engine{scenario.sharing, std::move(watch)};
+  if (scenario.faults.empty() && method == Method::both) {
+    StepAsFar step =
+        forecast_step_as_far(*scenario.step, fabric, scenario.collectives, timeline, engine, scenario.origins, goes_on);
+    by_formula = std::move(step.by_formula);
+    return std::move(step.result);
+  }
   if (scenario.faults.empty())
     return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, engine, scenario.origins);
   Result<FaultyStep> step = forecast_faulty_step(*scenario.step, fabric, scenario.faults, scenario.collectives, method,
@@ -368,12 +376,16 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
   if (Diagnostics wrong = check_unfolded(args, scenario); !wrong.empty()) return wrong;
   std::optional<FaultEffect> effect;
+  std::optional<StepResult> by_formula;
   StepReport report;
   Result<StepResult> result = [&]() -> Result<StepResult> {
     Progress progress(session, args.unfolded ? 2 : 1);
     progress.begin(fmt::format("{} simulation", scenario.name));
     EngineWatch watch = patience == nullptr ? EngineWatch() : patience->watch(&progress);
-    if (!args.unfolded) return forecast(scenario, *fabric, *method, timeline, std::move(watch), draws, effect);
+    GoesOn goes_on;
+    if (patience != nullptr) goes_on = [patience] { return !patience->is_over_for_closed_forms(); };
+    if (!args.unfolded)
+      return forecast(scenario, *fabric, *method, timeline, std::move(watch), draws, effect, goes_on, by_formula);
     Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, std::move(watch), progress);
     if (!both) return both.errors();
     report.unfolded = both->unfolded;
@@ -382,8 +394,11 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   const bool is_folded_alone = result && args.unfolded && !report.unfolded;
   if (!result && patience != nullptr && patience->is_over() && *method == Method::both && timeline == nullptr &&
       !has_jitter) {
-    result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, 1, effect);
-    report.partial = true;
+    if (by_formula)
+      result = std::move(*by_formula);
+    else if (args.unfolded || !scenario.faults.empty())
+      result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, 1, effect, {}, by_formula);
+    report.partial = result.ok();
   }
   if (!result) return result.errors();
   report.machine = summary(*fabric);

@@ -6,6 +6,7 @@
 #include "collcast/cost/estimate.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "collcast/cost/routed.hpp"
@@ -18,6 +19,8 @@
 
 namespace collcast {
 namespace {
+
+const GoesOn nobody_asks;
 
 /// Hops of different moments can meet where a sender goes on to the next peer before the last chunk for this one
 /// has left, or where there are several phases. Else each moment is looked at by itself.
@@ -33,8 +36,9 @@ bool moments_meet(std::span<const Pattern> patterns) {
 
 class Walk {
  public:
-  Walk(const Hops& hops, std::span<const Pattern> patterns, Loads& loads, std::vector<Estimate>& estimates)
-      : hops_(hops), loads_(loads), estimates_(estimates), walk_(hops) {
+  Walk(const Hops& hops, std::span<const Pattern> patterns, Loads& loads, std::vector<Estimate>& estimates,
+       const GoesOn& goes_on = nobody_asks)
+      : hops_(hops), loads_(loads), estimates_(estimates), goes_on_(goes_on), walk_(hops) {
     for (const Pattern& pattern : patterns)
       for (const Lane& lane : pattern.lanes) lanes_.push_back({&pattern, &lane});
   }
@@ -45,6 +49,7 @@ class Walk {
         [this](const Step& step, double) {
           const HopTimes left = alone(step);
           announce(step);
+          look();
           return left;
         },
         [this](std::span<const Walker> ring, double) {
@@ -67,6 +72,9 @@ class Walk {
         [this](std::span<const Walker> ring, double now) { return round_trip(ring, now); });
   }
 
+  /// By whoever was asked; what has been worked out by then is of no use.
+  bool is_ended() const { return ended_; }
+
   double phase_end(std::size_t pattern, std::size_t phase) const {
     double end = 0;
     for (std::size_t i = 0; i < hops_.lanes().size(); ++i)
@@ -87,6 +95,12 @@ class Walk {
   };
   template <class Count, class Serve, class Turn>
   void run(Count count, Serve serve, Turn turn);
+
+  /// A hop was looked at.
+  void look() {
+    constexpr std::int64_t ask_every = 1 << 15;
+    if (++looked_at_ % ask_every == 0 && goes_on_ && !ended_) ended_ = !goes_on_();
+  }
 
   std::size_t pattern(std::size_t lane) const { return static_cast<std::size_t>(hops_.lanes()[lane].pattern); }
   std::size_t pattern(const Step& step) const { return pattern(static_cast<std::size_t>(step.lane)); }
@@ -115,6 +129,7 @@ class Walk {
     const bool pipelined = flow == Flow::concurrent || (flow == Flow::forwarding && l.chunks > 1);
     loads_.add({static_cast<int>(pattern(step)), step.lane, step.phase, step.from, step.sent.hop.peer, pipelined},
                step.sent, l, step.start.shared.first);
+    look();
   }
 
   HopTimes alone(const Step& step) {
@@ -140,6 +155,7 @@ class Walk {
   Loads::Spell spell(const Step& step, double now) {
     const Load l = load(step);
     const Loads::Spell out = loads_.spell(step.sent, now, l, step.start.shared.first);
+    look();
     PhaseEstimate& e = estimates_[pattern(step)].phases[static_cast<std::size_t>(step.phase)];
     // Nothing to send shares nothing.
     const Bandwidth rate(out.last > 0 ? l.chunk.value() * l.chunks / out.last : 1 / Loads::alone(step.sent, Volume(1)));
@@ -204,6 +220,9 @@ class Walk {
   const Hops& hops_;
   Loads& loads_;
   std::vector<Estimate>& estimates_;
+  const GoesOn& goes_on_;
+  std::int64_t looked_at_ = 0;
+  bool ended_ = false;
   LaneWalk walk_;
   RoundTrip trip_;  // of the ring that is being looked at
   std::vector<LaneOf> lanes_;
@@ -219,13 +238,16 @@ void Walk::run(Count count, Serve serve, Turn turn) {
   while (!agenda.empty()) {
     const double now = agenda.pop(now_on);
     loads_.begin_moment();
-    for (const Walker& w : now_on) count(w);
-
+    for (const Walker& w : now_on) {
+      count(w);
+      if (ended_) return;
+    }
     rings.clear();
     leaving.clear();
     awaiting.clear();
     int reached = -1;  // the last lane all of whose positions are awaiting
     for (std::size_t i = 0; i < now_on.size(); ++i) {
+      if (ended_) return;
       const Walker& w = now_on[i];
       const Phase& phase = walk_.phase(w);
       if (phase.flow == Flow::circulating) {
@@ -270,19 +292,26 @@ std::vector<Estimate> blank(std::span<const Pattern> patterns) {
 }
 
 /// The links before anything crosses them, told who will cross them when where hops of different moments can meet.
-Loads announced(const Hops& hops, std::span<const Pattern> patterns, std::size_t watched,
-                std::vector<Estimate>& estimates) {
+std::optional<Loads> announced(const Hops& hops, std::span<const Pattern> patterns, std::size_t watched,
+                               std::vector<Estimate>& estimates, const GoesOn& goes_on = nobody_asks) {
   Loads loads(hops, watched);
-  if (moments_meet(patterns)) Walk(hops, patterns, loads, estimates).announce();
+  if (!moments_meet(patterns)) return loads;
+  Walk walk(hops, patterns, loads, estimates, goes_on);
+  walk.announce();
+  if (walk.is_ended()) return std::nullopt;
   return loads;
 }
 
-/// Of the first `watched` patterns.
-std::vector<Estimate> watch(const Hops& hops, std::span<const Pattern> patterns, std::size_t watched) {
+/// Of the first `watched` patterns; none if it was ended.
+std::vector<Estimate> watch(const Hops& hops, std::span<const Pattern> patterns, std::size_t watched,
+                            const GoesOn& goes_on = nobody_asks) {
   std::vector<Estimate> estimates = blank(patterns);
-  Loads loads = announced(hops, patterns, watched, estimates);
-  Walk walk(hops, patterns, loads, estimates);
+  std::optional<Loads> told = announced(hops, patterns, watched, estimates, goes_on);
+  if (!told) return {};
+  Loads& loads = *told;
+  Walk walk(hops, patterns, loads, estimates, goes_on);
   walk.share();
+  if (walk.is_ended()) return {};
   estimates.resize(watched);
   for (std::size_t i = 0; i < watched; ++i) {
     double before = 0;
@@ -309,7 +338,7 @@ std::vector<Walked> walk_hops(const Fabric& fabric, const Pattern& pattern) {
   const std::span<const Pattern> patterns(&pattern, 1);
   const Hops hops(fabric, patterns);
   std::vector<Estimate> estimates = blank(patterns);
-  Loads loads = announced(hops, patterns, 1, estimates);
+  Loads loads = *announced(hops, patterns, 1, estimates);
   std::vector<Walked> walked;
   Walk(hops, patterns, loads, estimates).share(&walked);
   return walked;
@@ -326,6 +355,13 @@ std::vector<Estimate> estimate(const Fabric& fabric, std::span<const Pattern> pa
 
 Estimate estimate_first(const RoutedPatterns& routed, std::span<const Pattern> patterns) {
   return std::move(watch(routed.hops(), patterns, 1).front());
+}
+
+std::optional<Estimate> estimate_first(const RoutedPatterns& routed, std::span<const Pattern> patterns,
+                                       const GoesOn& goes_on) {
+  std::vector<Estimate> first = watch(routed.hops(), patterns, 1, goes_on);
+  if (first.empty()) return std::nullopt;
+  return std::move(first.front());
 }
 
 Estimate estimate_first(const Fabric& fabric, std::span<const Pattern> patterns) {

@@ -13,6 +13,7 @@
 
 #include "collcast/collective/resize.hpp"
 #include "evaluate/group_patterns.hpp"
+#include "evaluate/meeting.hpp"
 
 namespace collcast {
 namespace {
@@ -98,9 +99,10 @@ Diagnostics too_much(const Candidate& c, const CollectiveRequest& request) {
                "or another algorithm of this collective"}};
 }
 
-Estimate with_chunks(const Candidate& c, std::vector<Pattern>& patterns, int chunks) {
+std::optional<Estimate> with_chunks(const Candidate& c, std::vector<Pattern>& patterns, int chunks,
+                                    const GoesOn& goes_on) {
   for (Pattern& pattern : patterns) pattern.chunks = chunks;
-  return estimate_first(*c.routed, patterns);
+  return estimate_first(*c.routed, patterns, goes_on);
 }
 
 struct Chunked {
@@ -108,20 +110,23 @@ struct Chunked {
   Estimate estimate;
 };
 
-Chunked best_chunks(const Candidate& c, std::vector<Pattern>& patterns) {
+std::optional<Chunked> best_chunks(const Candidate& c, std::vector<Pattern>& patterns, const GoesOn& goes_on) {
   const int most = most_doublings(patterns);
-  Chunked best{1 << most, with_chunks(c, patterns, 1 << most)};
+  std::optional<Estimate> of_most = with_chunks(c, patterns, 1 << most, goes_on);
+  if (!of_most) return std::nullopt;
+  Chunked best{1 << most, std::move(*of_most)};
   const Seconds limit = best.estimate.total * enough;
   int too_few = -1;
   int good = most;
   while (good - too_few > 1) {
     const int middle = (too_few + good) / 2;
-    Estimate estimate = with_chunks(c, patterns, 1 << middle);
-    if (estimate.total > limit) {
+    std::optional<Estimate> estimate = with_chunks(c, patterns, 1 << middle, goes_on);
+    if (!estimate) return std::nullopt;
+    if (estimate->total > limit) {
       too_few = middle;
     } else {
       good = middle;
-      best = {1 << middle, std::move(estimate)};
+      best = {1 << middle, std::move(*estimate)};
     }
   }
   return best;
@@ -161,17 +166,19 @@ Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& reque
   out.patterns = std::move(patterns).value();
   out.work = work(fabric, out.patterns);
   if (Diagnostics wrong = too_much(out, request); !wrong.empty()) return wrong;
+  if (out.work <= much_work) out.patterns = that_meet_the_first(fabric, std::move(out.patterns));
   out.options.node_of = nodes_of(fabric, request.group);
   return out;
 }
 
 /// All that do the kind and suit the group; the last reasons why not if there are none.
 Result<std::vector<Candidate>> all_that_can(const Fabric& fabric, const CollectiveRequest& request,
-                                            const CollectivePolicy& policy) {
+                                            const CollectivePolicy& policy, const GoesOn& goes_on) {
   std::vector<Candidate> lean, heavy;
   Diagnostics why_not;
   for (const AlgorithmInfo& info : algorithms()) {
     if (std::find(info.kinds.begin(), info.kinds.end(), request.kind) == info.kinds.end()) continue;
+    if (goes_on && !goes_on()) return ended(request);
     Result<Candidate> one = candidate(fabric, request, policy, info.name);
     if (!one) {
       why_not = one.errors();
@@ -199,11 +206,11 @@ Seconds Candidate::at_least(Bytes bytes) const {
 }
 
 Result<std::vector<Candidate>> candidates(const Fabric& fabric, const CollectiveRequest& request,
-                                          const CollectivePolicy& policy) {
+                                          const CollectivePolicy& policy, const GoesOn& goes_on) {
   if (Diagnostics wrong = wrong_with_ranks(fabric, request); !wrong.empty()) return wrong;
   std::vector<Candidate> all;
   if (policy.algorithm == "auto") {
-    Result<std::vector<Candidate>> able = all_that_can(fabric, request, policy);
+    Result<std::vector<Candidate>> able = all_that_can(fabric, request, policy, goes_on);
     if (!able) return able.errors();
     all = std::move(able).value();
   } else {
@@ -211,22 +218,33 @@ Result<std::vector<Candidate>> candidates(const Fabric& fabric, const Collective
     if (!one) return one.errors();
     all.push_back(std::move(one).value());
   }
-  for (Candidate& c : all) c.routed.emplace(fabric, c.patterns);
+  for (Candidate& c : all) {
+    if (goes_on && !goes_on()) return ended(request);
+    c.routed.emplace(fabric, c.patterns);
+  }
   return all;
 }
 
-Choice priced(const Candidate& c, Bytes size) {
+Diagnostic ended(const CollectiveRequest& request) {
+  return {{},
+          "the choice of an algorithm for " + std::string(to_string(request.kind)) + " among " +
+              std::to_string(request.group.size()) + " ranks was ended from outside",
+          "let it run longer, or name an algorithm"};
+}
+
+std::optional<Choice> priced(const Candidate& c, Bytes size, const GoesOn& goes_on) {
   std::vector<Pattern> patterns = c.patterns;
   if (size != c.size)
     for (Pattern& pattern : patterns) resize(pattern, c.kind, size);
-  Chunked best;
+  std::optional<Chunked> best;
   if (c.choose_chunks)
-    best = best_chunks(c, patterns);
-  else
-    best = {c.options.chunks, with_chunks(c, patterns, c.options.chunks)};
+    best = best_chunks(c, patterns, goes_on);
+  else if (std::optional<Estimate> estimate = with_chunks(c, patterns, c.options.chunks, goes_on))
+    best = Chunked{c.options.chunks, std::move(*estimate)};
+  if (!best) return std::nullopt;
   CollectiveOptions options = c.options;
-  options.chunks = patterns.front().chunks = best.chunks;
-  return {std::move(options), std::move(patterns.front()), std::move(best.estimate), {}};
+  options.chunks = patterns.front().chunks = best->chunks;
+  return Choice{std::move(options), std::move(patterns.front()), std::move(best->estimate), {}};
 }
 
 }  // namespace collcast

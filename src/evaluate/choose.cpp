@@ -9,10 +9,19 @@ namespace collcast {
 
 Result<std::vector<Choice>> choose(const Fabric& fabric, const CollectiveRequest& request,
                                    const CollectivePolicy& policy) {
-  const Result<std::vector<Candidate>> all = candidates(fabric, request, policy);
+  return choose(fabric, request, policy, {});
+}
+
+Result<std::vector<Choice>> choose(const Fabric& fabric, const CollectiveRequest& request,
+                                   const CollectivePolicy& policy, const GoesOn& goes_on) {
+  const Result<std::vector<Candidate>> all = candidates(fabric, request, policy, goes_on);
   if (!all) return all.errors();
   std::vector<Choice> choices;
-  for (const Candidate& c : *all) choices.push_back(priced(c, request.size));
+  for (const Candidate& c : *all) {
+    std::optional<Choice> choice = priced(c, request.size, goes_on);
+    if (!choice) return ended(request);
+    choices.push_back(std::move(*choice));
+  }
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
     return rounded(a.estimate.total) < rounded(b.estimate.total);
   });

@@ -7,7 +7,9 @@
 #include "collcast/engine/beside.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
+#include "evaluate/meeting.hpp"
 #include "evaluate/request_key.hpp"
+#include "evaluate/simulated_beside.hpp"
 
 namespace collcast {
 namespace {
@@ -47,20 +49,28 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
     if (takes_no_time(request)) return Seconds(0);
     const auto choice = fastest(fabric, request, policy);
     if (!choice) return choice.errors();
-    if (request.alongside.empty()) {
-      const Result<SimulatedTime> alone = simulated_time(fabric, choice->pattern, engine);
-      if (!alone) return alone.errors();
-      return alone->time + policy.base_latency;
-    }
-    auto patterns = group_patterns(fabric, request, choice->options);
-    if (!patterns) return patterns.errors();
-    if (const auto rows =
-            recurrence_beside(fabric, patterns->front(), std::span<const Pattern>(*patterns).subspan(1), engine.watch))
-      return to_seconds(rows->finish) + policy.base_latency;
-    const auto times = simulate_together(fabric, *patterns, engine);
-    if (!times) return times.errors();
-    return times->times.front() + policy.base_latency;  // the own group's; the others run beside it
+    const Result<Seconds> time = simulated_beside(fabric, request, choice->options, engine);
+    if (!time) return time.errors();
+    return *time + policy.base_latency;
   };
+}
+
+Result<Seconds> simulated_beside(const Fabric& fabric, const CollectiveRequest& request,
+                                 const CollectiveOptions& options, const EngineOptions& engine) {
+  Result<std::vector<Pattern>> all = group_patterns(fabric, request, options);
+  if (!all) return all.errors();
+  const std::vector<Pattern> patterns = that_meet_the_first(fabric, std::move(all).value());
+  if (patterns.size() == 1) {
+    const Result<SimulatedTime> alone = simulated_time(fabric, patterns.front(), engine);
+    if (!alone) return alone.errors();
+    return alone->time;
+  }
+  if (const auto rows =
+          recurrence_beside(fabric, patterns.front(), std::span<const Pattern>(patterns).subspan(1), engine.watch))
+    return to_seconds(rows->finish);
+  const auto times = simulate_together(fabric, patterns, engine);
+  if (!times) return times.errors();
+  return times->times.front();  // the own group's; the others run beside it
 }
 
 Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {

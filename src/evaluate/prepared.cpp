@@ -16,15 +16,25 @@ PreparedCollective::PreparedCollective(std::vector<Candidate> candidates)
 
 Result<PreparedCollective> PreparedCollective::make(const Fabric& fabric, const CollectiveRequest& request,
                                                     const CollectivePolicy& policy) {
-  Result<std::vector<Candidate>> found = candidates(fabric, request, policy);
+  return make(fabric, request, policy, {});
+}
+
+Result<PreparedCollective> PreparedCollective::make(const Fabric& fabric, const CollectiveRequest& request,
+                                                    const CollectivePolicy& policy, const GoesOn& goes_on) {
+  Result<std::vector<Candidate>> found = candidates(fabric, request, policy, goes_on);
   if (!found) return found.errors();
   std::vector<Candidate> all = std::move(found).value();
-  if (all.size() > 1)
-    for (Candidate& c : all) c.least = least_time(*c.routed, c.patterns);
+  for (Candidate& c : all) {
+    if (all.size() == 1) break;
+    if (goes_on && !goes_on()) return ended(request);
+    c.least = least_time(*c.routed, c.patterns);
+  }
   return PreparedCollective(std::move(all));
 }
 
-Choice PreparedCollective::fastest(Bytes size) const {
+Choice PreparedCollective::fastest(Bytes size) const { return fastest(size, {}).value(); }
+
+Result<Choice> PreparedCollective::fastest(Bytes size, const GoesOn& goes_on) const {
   const std::vector<Candidate>& all = *candidates_;
   std::vector<Seconds> floors;
   for (const Candidate& c : all) floors.push_back(c.at_least(size));
@@ -35,7 +45,9 @@ Choice PreparedCollective::fastest(Bytes size) const {
   std::size_t best_place = 0;
   for (const std::size_t i : order) {
     if (best && rounded(floors[i]) > rounded(best->estimate.total)) break;
-    Choice choice = priced(all[i], size);
+    std::optional<Choice> looked_at = priced(all[i], size, goes_on);
+    if (!looked_at) return ended({all[i].kind, all[i].patterns.front().group, size, 0, {}});
+    Choice choice = std::move(*looked_at);
     // Of equal times the one that the catalogue names first, as choose() has it.
     const double time = rounded(choice.estimate.total), least = best ? rounded(best->estimate.total) : 0;
     if (best && (time > least || (time == least && i > best_place))) continue;
@@ -52,11 +64,19 @@ std::vector<std::string> PreparedCollective::algorithms() const {
 }
 
 Choice PreparedCollective::price(std::size_t algorithm, Bytes size) const {
-  return priced((*candidates_)[algorithm], size);
+  return *priced((*candidates_)[algorithm], size, {});
 }
 
 Seconds PreparedCollective::at_least(std::size_t algorithm, Bytes size) const {
   return (*candidates_)[algorithm].at_least(size);
+}
+
+int PreparedCollective::lanes() const {
+  int lanes = 1;
+  for (const Candidate& c : *candidates_)
+    for (const Pattern& pattern : c.patterns)
+      for (const Lane& lane : pattern.lanes) lanes = std::max(lanes, lane.route_lane + 1);
+  return lanes;
 }
 
 std::size_t PreparedCollective::crossings() const {

@@ -33,13 +33,14 @@ void Fabric::write_dot(std::ostream& out) const {
   const auto write_device = [&](std::string_view indent, topology::DeviceId device) {
     out << indent << 'd' << device << " [label=" << quoted(layout_->name(device)) << "];\n";
   };
-  for (std::int64_t n = 0; n < layout_->nodes; ++n) {
+  for (int in_part = 0; in_part < layout_->nodes; ++in_part) {
+    const std::int64_t n = layout_->in_whole(in_part);
     out << "  subgraph cluster_" << n << " {\n    label=\"node" << n << "\";\n";
     for (std::int64_t d = 0; d < per_node; ++d) write_device("    ", n * per_node + d);
     out << "  }\n";
   }
   const std::int64_t switches = std::visit([](const auto& net) { return net.switches(); }, layout_->network);
-  for (std::int64_t s = 0; s < switches; ++s) write_device("  ", layout_->nodes * per_node + s);
+  for (std::int64_t s = 0; s < switches; ++s) write_device("  ", layout_->whole_nodes() * per_node + s);
   for (std::uint32_t link = 0; link < layout_->first_drive(); link += 2) {
     const auto [from, to] = layout_->ends(LinkId(link));
     out << fmt::format("  d{} -- d{} [label=\"{}\"];\n", from, to, edge_label(layout_->links[link]));

@@ -84,11 +84,13 @@ std::span<const Link> Fabric::links() const { return layout_->links; }
 
 Fabric Fabric::with_links(std::vector<Link> links) const {
   check(links.size() == layout_->links.size(), "as many links as before");
+  check(layout_->part == nullptr, "links are changed before a part is taken");
   bool fails = false;
   for (const Link& link : links) fails = fails || !(link.bandwidth.value() > 0);
   Layout other = *layout_;
   other.links = std::move(links);
   other.detours = nullptr;
+  other.as_built = false;
   if (fails) other.detours = std::make_shared<topology::Detours>(other.node, other.network, other.nodes, other.links);
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
@@ -97,10 +99,33 @@ Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes) const {
   check(lanes > 0 && routed_lanes > 0 && rate.value() > 0, "drives have a number and a rate");
   Layout other = *layout_;
   other.drives = lanes;
+  other.as_built = false;
   other.routed_lanes = routed_lanes;
   const auto count = static_cast<std::size_t>(lanes) * static_cast<std::size_t>(rank_count());
   other.links.insert(other.links.end(), count, Link{rate, Seconds(0), LinkKind::direct});
   return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
+
+bool Fabric::is_as_built() const { return layout_->as_built; }
+
+std::optional<Fabric> Fabric::part(std::vector<int> nodes) const {
+  check(layout_->part == nullptr, "a part is taken of a whole machine");
+  check(!nodes.empty() && nodes.front() >= 0 && nodes.back() < layout_->nodes, "a part has nodes of the machine");
+  if (!layout_->as_built) return std::nullopt;
+  const auto per_node = static_cast<std::ptrdiff_t>(layout_->links_per_node());
+  const auto first_of_network = static_cast<std::size_t>(layout_->first_network_link());
+  auto part = topology::part_of(layout_->network, std::move(nodes), layout_->nodes);
+  if (part == nullptr) return std::nullopt;
+  std::vector<Link> links;
+  links.reserve(part->nodes.size() * static_cast<std::size_t>(per_node) + 2 * part->cables.size());
+  for (std::size_t n = 0; n < part->nodes.size(); ++n)
+    links.insert(links.end(), layout_->links.begin(), layout_->links.begin() + per_node);
+  for (const std::uint32_t cable : part->cables)
+    links.insert(links.end(), 2, layout_->links[first_of_network + 2 * std::size_t{cable}]);
+  Layout layout{layout_->spec,   static_cast<int>(part->nodes.size()), layout_->node, layout_->routes, layout_->network,
+                std::move(links)};
+  layout.part = std::move(part);
+  return Fabric(std::make_shared<const Layout>(std::move(layout)));
 }
 
 const TopologySpec& Fabric::spec() const { return layout_->spec; }
@@ -128,12 +153,13 @@ topology::Ends Fabric::Layout::ends(LinkId link) const {
   const std::int64_t number = link.value();
   topology::Ends ends;
   if (number < first_network_link()) {
-    const std::int64_t in_node = number / links_per_node();
+    const std::int64_t in_node = in_whole(static_cast<int>(number / links_per_node()));
     const std::int64_t first = in_node * static_cast<std::int64_t>(node.devices.size());
     const Cable& cable = node.cables[static_cast<std::size_t>(number % links_per_node() / 2)];
     ends = {first + cable.from, first + cable.to};
   } else {
-    const std::int64_t cable = (number - first_network_link()) / 2;
+    std::int64_t cable = (number - first_network_link()) / 2;
+    if (part) cable = part->cables[static_cast<std::size_t>(cable)];
     ends = std::visit([&](const auto& net) { return net.ends(cable); }, network);
   }
   if (number % 2 == 1) std::swap(ends.first, ends.second);
@@ -142,9 +168,9 @@ topology::Ends Fabric::Layout::ends(LinkId link) const {
 
 std::string Fabric::Layout::name(topology::DeviceId device) const {
   const auto per_node = static_cast<std::int64_t>(node.devices.size());
-  if (device < nodes * per_node)
+  if (device < whole_nodes() * per_node)
     return topology::device_name(spec, node, static_cast<int>(device / per_node), static_cast<int>(device % per_node));
-  return std::visit([&](const auto& net) { return net.switch_name(device - nodes * per_node); }, network);
+  return std::visit([&](const auto& net) { return net.switch_name(device - whole_nodes() * per_node); }, network);
 }
 
 std::string Fabric::link_name(LinkId link) const {

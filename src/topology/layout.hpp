@@ -6,6 +6,7 @@
 #include "detours.hpp"
 #include "network.hpp"
 #include "node_routes.hpp"
+#include "part.hpp"
 #include "reachability.hpp"
 
 namespace collcast {
@@ -20,13 +21,17 @@ struct Fabric::Layout {
   int drives = 0;           ///< of a rank: links that only its own lanes use, one after the other
   int routed_lanes = 0;     ///< with drives: that ways are chosen for
   std::shared_ptr<const topology::Detours> detours = nullptr;  ///< where cables have failed
+  std::shared_ptr<const topology::Part> part = nullptr;        ///< of which machine these are some nodes
+  bool as_built = true;                                        ///< no link differs from those of other nodes
 
   std::int64_t first_drive() const {
     return static_cast<std::int64_t>(links.size()) - static_cast<std::int64_t>(drives) * nodes * node.endpoints.count;
   }
   std::int64_t links_per_node() const { return 2 * static_cast<std::int64_t>(node.cables.size()); }
   std::int64_t first_network_link() const { return nodes * links_per_node(); }
-  /// Where a link starts and where it ends.
+  int whole_nodes() const { return part ? part->of_nodes : nodes; }
+  int in_whole(int in_part) const { return part ? part->nodes[static_cast<std::size_t>(in_part)] : in_part; }
+  /// Where a link starts and where it ends, in the whole machine.
   topology::Ends ends(LinkId) const;
   std::string name(topology::DeviceId) const;
 
@@ -71,8 +76,9 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
         const int port_out = net.rails_apart() ? port_in : routes.nearest.pick(sender, lane);
         if (!routes.ports_are_endpoints) walk_node(node_from, routes.out.at(sender, port_out), visit);
         const std::int64_t first = first_network_link();
-        net.walk({node_from, port_out}, {node_to, port_in}, lane,
-                 [&](std::int64_t link) { visit(LinkId(static_cast<std::uint32_t>(first + link))); });
+        net.walk({in_whole(node_from), port_out}, {in_whole(node_to), port_in}, lane, [&](std::int64_t link) {
+          visit(LinkId(static_cast<std::uint32_t>(first + (part ? part->link(link) : link))));
+        });
         if (!routes.ports_are_endpoints) walk_node(node_to, routes.in.at(port_in, receiver), visit);
       },
       network);

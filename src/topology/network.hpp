@@ -40,6 +40,11 @@ struct Attachment {
   Port port(std::int64_t number) const {
     return {static_cast<int>(number / ports.count), static_cast<int>(number % ports.count)};
   }
+  template <class Visit>
+  void each_port_of(const std::vector<int>& of_nodes, Visit&& visit) const {
+    for (const int node : of_nodes)
+      for (int p = 0; p < ports.count; ++p) visit(number({node, p}));
+  }
   DeviceId device(Port p) const { return std::int64_t{p.node} * devices_per_node + ports.first + p.index; }
   DeviceId first_switch() const { return std::int64_t{nodes} * devices_per_node; }
 };
@@ -58,6 +63,12 @@ class Star {
   std::int64_t switches() const { return 1; }
   std::string switch_name(std::int64_t) const { return "switch"; }
   bool rails_apart() const { return false; }
+
+  /// Ascending, as the nodes: those that a way between two of them may take.
+  template <class Visit>
+  void each_cable_of(const std::vector<int>& nodes, Visit&& visit) const {
+    attachment_.each_port_of(nodes, visit);
+  }
 
   template <class Visit>
   void walk(Port from, Port to, int, Visit&& visit) const {
@@ -144,6 +155,19 @@ class LeafSpine {
   std::int64_t switches() const { return leaves() + spines(); }
   std::string switch_name(std::int64_t) const;
   bool rails_apart() const { return spec_.rail_optimized && spec_.spines == 0; }
+
+  template <class Visit>
+  void each_cable_of(const std::vector<int>& nodes, Visit&& visit) const {
+    attachment_.each_port_of(nodes, visit);
+    std::int64_t last = -1;
+    for (const int node : nodes) {
+      const std::int64_t pod = node / spec_.nodes_per_leaf;
+      if (pod == last) continue;
+      last = pod;
+      for (std::int64_t leaf = pod * leaves_per_pod_; leaf < (pod + 1) * leaves_per_pod_; ++leaf)
+        for (std::int64_t spine = 0; spine < spec_.spines; ++spine) visit(uplink(leaf, spine));
+    }
+  }
 
   /// Between leaves: spine = (number of the destination's port on its leaf + lane) mod spines.
   template <class Visit>

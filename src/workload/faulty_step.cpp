@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,21 +29,19 @@ struct Makers {
   const StepInputs& in;
   const Fabric& healthy;
   std::span<const Period> periods;
-  const CollectivePolicy& policy;
+  ForecastPrices& prices;              ///< of the healthy machine
+  std::deque<ForecastPrices>& period;  ///< of each period's
 
-  /// By period. `by`: by_estimate or by_simulation, with its options.
-  template <class By>
-  Result<std::vector<ClassedPlan>> plans(By by) const {
-    const CollectivePolicy messages = of_messages(policy);
-    const auto on = [&](const Fabric& fabric) { return with_messages(by(fabric, policy), by(fabric, messages)); };
+  /// By period. `by`: by_estimate or by_simulation.
+  Result<std::vector<ClassedPlan>> plans(CollectiveTime (ForecastPrices::*by)()) const {
     std::vector<CollectiveTime> here;
-    for (const Period& period : periods) here.push_back(on(period.fabric));
+    for (ForecastPrices& its : period) here.push_back((its.*by)());
     std::vector<FaultyMachine> machines;
     for (std::size_t p = 0; p < periods.size(); ++p) {
       machines.push_back(periods[p].machine);
       machines.back().time = &here[p];
     }
-    return make_classed_plans(in, machines, on(healthy));
+    return make_classed_plans(in, machines, (prices.*by)());
   }
 };
 
@@ -238,7 +237,8 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
                                         Method method, StepTimeline* timeline, const EngineOptions& engine,
                                         const Origins& origins, int draws) {
   Result<std::vector<Period>> cut = periods_of(in, fabric, faults);
-  Result<StepResult> healthy = forecast_step(in, fabric, policy, method, nullptr, engine, origins);
+  ForecastPrices prices(fabric, policy, engine);
+  Result<StepResult> healthy = forecast_priced(in, fabric, prices, method, nullptr, engine, origins);
   Diagnostics errors = healthy.errors();
   append(errors, cut.errors());
   const MachineFault* drawn = first_with_jitter(faults);
@@ -249,9 +249,10 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
 
   std::vector<Period> periods = std::move(cut).value();
   FaultyStep out{*healthy, without(*healthy, faults, in.layout.world())};
-  const Makers makers{in, fabric, periods, policy};
-  const Result<std::vector<ClassedPlan>> by_formula =
-      makers.plans([](const Fabric& f, const CollectivePolicy& p) { return by_estimate(f, p); });
+  std::deque<ForecastPrices> prices_in;
+  for (const Period& period : periods) prices_in.emplace_back(period.fabric, policy, engine);
+  const Makers makers{in, fabric, periods, prices, prices_in};
+  const Result<std::vector<ClassedPlan>> by_formula = makers.plans(&ForecastPrices::by_estimate);
   if (!by_formula) return placed(by_formula.errors(), origins);
   const PacedEstimate estimate = paced_estimate(*by_formula, periods);
   std::size_t worst = worst_period(*by_formula, periods, estimate.total);
@@ -266,8 +267,7 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
         return wrong;
       for (Period& period : periods) period.machine.drawn = drawn_ranks(jitters);
     }
-    const Result<std::vector<ClassedPlan>> by_engine =
-        makers.plans([&](const Fabric& f, const CollectivePolicy& p) { return by_simulation(f, p, engine); });
+    const Result<std::vector<ClassedPlan>> by_engine = makers.plans(&ForecastPrices::by_simulation);
     if (!by_engine) return placed(by_engine.errors(), origins);
     if (Diagnostics wrong = check_operations(operations(by_engine->front()), origins.of("batch.global_batch"));
         !wrong.empty())
@@ -278,7 +278,8 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
       return wrong;
     worst = worst_period(*by_engine, periods, out.result.step);
   }
-  if (Diagnostics wrong = complete(out.result, in, periods[worst].fabric, policy); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = complete(out.result, in, periods[worst].fabric, prices_in[worst]); !wrong.empty())
+    return wrong;
   warn_of_late(out.result, faults);
   return out;
 }

@@ -2,10 +2,11 @@
 #include "workload/forecast.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <variant>
 
 #include "collcast/base/units.hpp"
-#include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/evaluate/symmetry.hpp"
 #include "collcast/workload/search.hpp"
 #include "collcast/workload/step.hpp"
@@ -86,28 +87,13 @@ CollectivePolicy of_messages(const CollectivePolicy& policy) {
 
 }  // namespace workload
 
-namespace {
-
-CollectivePolicy policy_of(const CollectiveRequest& request, const CollectivePolicy& policy) {
-  return request.kind == CollectiveKind::sendrecv ? of_messages(policy) : policy;
-}
-
-}  // namespace
-
 namespace workload {
 
-Diagnostics name_algorithms(std::vector<CollectiveCost>& collectives, const Fabric& fabric,
-                            const CollectivePolicy& policy) {
+Diagnostics name_algorithms(std::vector<CollectiveCost>& collectives, ForecastPrices& prices) {
   for (CollectiveCost& c : collectives) {
-    if (policy.library == Library::nccl) {
-      Result<std::string> choice = nccl_choice(fabric, c.request, policy.environment);
-      if (!choice) return choice.errors();
-      c.algorithm = std::move(choice).value();
-      continue;
-    }
-    const Result<std::vector<Choice>> choices = choose(fabric, c.request, policy_of(c.request, policy));
-    if (!choices) return choices.errors();
-    c.algorithm = choices->front().options.algorithm;
+    Result<std::string> choice = prices.of(c.request).algorithm(c.request);
+    if (!choice) return choice.errors();
+    c.algorithm = std::move(choice).value();
   }
   return {};
 }
@@ -116,13 +102,28 @@ Diagnostics name_algorithms(std::vector<CollectiveCost>& collectives, const Fabr
 
 namespace {
 
+/// The machine up to the last node that works: a step's collectives are times, and nothing of it crosses a link.
+Fabric as_far_as_used(const Fabric& fabric, const Schedule& schedule) {
+  std::uint32_t last = 0;
+  for (std::uint32_t op = 0; op < schedule.size(); ++op) {
+    if (std::holds_alternative<collcast::Transfer>(schedule.work(OpId(op)))) return fabric;
+    if (const auto* compute = std::get_if<Compute>(&schedule.work(OpId(op))))
+      last = std::max(last, compute->rank.value());
+  }
+  if (!schedule.exchanges().empty()) return fabric;
+  std::vector<int> nodes(std::size_t{fabric.node_of(Rank(last)).value()} + 1);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  return fabric.part(std::move(nodes)).value_or(fabric);
+}
+
 /// Runs the plan as a timeline; fills what the simulation says.
 Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
                            StepTimeline* timeline, const EngineWatch& watch) {
   if (Diagnostics wrong = check_operations(plan.operations(), origins.of("batch.global_batch")); !wrong.empty())
     return wrong;
   StepSchedule spelled = spell_out(plan);
-  Result<Timeline> run = simulate(fabric, spelled.schedule, {Sharing::max_min, watch});
+  Result<Timeline> run =
+      simulate(as_far_as_used(fabric, spelled.schedule), spelled.schedule, {Sharing::max_min, watch});
   if (!run) return run.errors();
   result.simulate = to_seconds(run->finish);
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
@@ -136,12 +137,6 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
 }  // namespace
 
 namespace workload {
-
-CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages) {
-  return memoized([collectives = std::move(collectives), messages = std::move(messages)](const CollectiveRequest& r) {
-    return r.kind == CollectiveKind::sendrecv ? messages(r) : collectives(r);
-  });
-}
 
 namespace {
 
@@ -188,8 +183,8 @@ Diagnostics placed(Diagnostics errors, const Origins& origins) {
   return errors;
 }
 
-Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy) {
-  if (Diagnostics wrong = name_algorithms(result.collectives, fabric, policy); !wrong.empty()) return wrong;
+Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fabric, ForecastPrices& prices) {
+  if (Diagnostics wrong = name_algorithms(result.collectives, prices); !wrong.empty()) return wrong;
   result.operations = layer_operations(in);
   const LayerTimes& layer = result.layer;
   if (const Seconds waits = layer.tp_comm + layer.ep_exposed; waits > Seconds{})
@@ -227,15 +222,13 @@ StepRates rates(const StepInputs& in, Seconds step) {
 
 namespace workload {
 
-Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
-                                     Method method, StepTimeline* timeline, const EngineOptions& engine,
-                                     const Origins& origins, StepPlan* simulated) {
+Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Method method,
+                                     StepTimeline* timeline, const EngineOptions& engine, const Origins& origins,
+                                     StepPlan* simulated) {
   if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
   if (Diagnostics wrong = check_memory(in, origins); !wrong.empty()) return wrong;
 
-  const CollectivePolicy messages = of_messages(policy);
-  const Result<StepPlan> by_formula =
-      make_plan(in, fabric, with_messages(by_estimate(fabric, policy), by_estimate(fabric, messages)));
+  const Result<StepPlan> by_formula = make_plan(in, fabric, prices.by_estimate());
   if (!by_formula) return placed(by_formula.errors(), origins);
   const StepEstimate estimate = estimate_step(*by_formula);
 
@@ -246,8 +239,7 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
   result.closed_form = estimate.terms;
   add_stage(result, *by_formula);
   if (method != Method::estimate) {
-    Result<StepPlan> by_engine = make_plan(
-        in, fabric, with_messages(by_simulation(fabric, policy, engine), by_simulation(fabric, messages, engine)));
+    Result<StepPlan> by_engine = make_plan(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
     if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline, engine.watch); !wrong.empty())
       return wrong;
@@ -255,8 +247,15 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
     add_stage(result, *by_engine);
     if (simulated != nullptr) *simulated = std::move(by_engine).value();
   }
-  if (Diagnostics wrong = complete(result, in, fabric, policy); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = complete(result, in, fabric, prices); !wrong.empty()) return wrong;
   return result;
+}
+
+Result<StepResult> forecast_priced(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Method method,
+                                   StepTimeline* timeline, const EngineOptions& engine, const Origins& origins) {
+  if (!in.serving) return forecast_training(in, fabric, prices, method, timeline, engine, origins);
+  if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
+  return forecast_inference(in, fabric, prices, method, timeline, engine, origins);
 }
 
 }  // namespace workload
@@ -264,9 +263,20 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
 Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
                                  Method method, StepTimeline* timeline, const EngineOptions& engine,
                                  const Origins& origins) {
-  if (!in.serving) return forecast_training(in, fabric, policy, method, timeline, engine, origins);
-  if (Diagnostics wrong = check_step(in, fabric.rank_count(), origins); !wrong.empty()) return wrong;
-  return forecast_inference(in, fabric, policy, method, timeline, engine, origins);
+  ForecastPrices prices(fabric, policy, engine);
+  return forecast_priced(in, fabric, prices, method, timeline, engine, origins);
+}
+
+StepAsFar forecast_step_as_far(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                               StepTimeline* timeline, const EngineOptions& engine, const Origins& origins,
+                               const GoesOn& goes_on) {
+  ForecastPrices prices(fabric, policy, engine, goes_on);
+  StepAsFar out{forecast_priced(in, fabric, prices, Method::both, timeline, engine, origins), {}};
+  if (out.result) return out;
+  // The prices are known by now, or this is ended as well.
+  if (Result<StepResult> closed = forecast_priced(in, fabric, prices, Method::estimate, nullptr, engine, origins))
+    out.by_formula = std::move(closed).value();
+  return out;
 }
 
 }  // namespace collcast

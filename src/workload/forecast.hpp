@@ -2,19 +2,17 @@
 #pragma once
 
 #include "collcast/workload/step.hpp"
+#include "workload/forecast_prices.hpp"
 #include "workload/plan.hpp"
 
 namespace collcast::workload {
 
-/// A message has one way to go: what is asked for collectives is not asked for it, but it begins as they do.
-CollectivePolicy of_messages(const CollectivePolicy&);
-/// Prices of collectives and messages, each asked for once.
-CollectiveTime with_messages(CollectiveTime collectives, CollectiveTime messages);
-
 /// forecast_step of inputs that train; `simulated`, if given, receives the plan that was simulated.
-Result<StepResult> forecast_training(const StepInputs&, const Fabric&, const CollectivePolicy&, Method,
-                                     StepTimeline* timeline, const EngineOptions&, const Origins&,
-                                     StepPlan* simulated = nullptr);
+Result<StepResult> forecast_training(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline* timeline,
+                                     const EngineOptions&, const Origins&, StepPlan* simulated = nullptr);
+/// forecast_step with the prices of the fabric.
+Result<StepResult> forecast_priced(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline* timeline,
+                                   const EngineOptions&, const Origins&);
 
 /// The stage that the result tells of: the one with the most work.
 void add_stage(StepResult&, const StepPlan&);
@@ -30,9 +28,9 @@ Diagnostics check_operations(double operations, const Location&);
 Diagnostics placed(Diagnostics errors, const Origins&);
 
 /// Names the algorithm that each collective was priced with.
-Diagnostics name_algorithms(std::vector<CollectiveCost>&, const Fabric&, const CollectivePolicy&);
+Diagnostics name_algorithms(std::vector<CollectiveCost>&, ForecastPrices&);
 
 /// What follows from the times: algorithms, rates, memory, warnings.
-Diagnostics complete(StepResult&, const StepInputs&, const Fabric&, const CollectivePolicy&);
+Diagnostics complete(StepResult&, const StepInputs&, const Fabric&, ForecastPrices&);
 
 }  // namespace collcast::workload

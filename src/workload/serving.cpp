@@ -432,9 +432,8 @@ MemoryUse serving_memory(const StepInputs& in, int stage) {
   return use;
 }
 
-Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
-                                      Method method, StepTimeline* timeline, const EngineOptions& engine,
-                                      const Origins& origins) {
+Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Method method,
+                                      StepTimeline* timeline, const EngineOptions& engine, const Origins& origins) {
   // 2^60: a sum of a few such sizes still fits 64 bits.
   constexpr double most = 0x1p60;
   for (int stage = 0; stage < in.layout.pp; ++stage)
@@ -449,17 +448,14 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
   result.memory = *std::max_element(result.memory_by_stage.begin(), result.memory_by_stage.end(),
                                     [](const MemoryUse& a, const MemoryUse& b) { return a.peak < b.peak; });
 
-  const CollectivePolicy messages = of_messages(policy);
-  const Result<Priced> by_formula =
-      priced(in, fabric, with_messages(by_estimate(fabric, policy), by_estimate(fabric, messages)));
+  const Result<Priced> by_formula = priced(in, fabric, prices.by_estimate());
   if (!by_formula) return placed(by_formula.errors(), origins);
   put_times(result, in, *by_formula, {});
   InferenceResult& served = *result.inference;
   const int further = in.serving->output_tokens - 1;
   result.estimate = result.step = served.prefill.time() + further * served.decode.time();
   if (method != Method::estimate) {
-    const Result<Priced> by_engine = priced(
-        in, fabric, with_messages(by_simulation(fabric, policy, engine), by_simulation(fabric, messages, engine)));
+    const Result<Priced> by_engine = priced(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
     const double operations = by_engine->prompts.operations() + 2 * by_engine->tokens.operations();
     if (Diagnostics wrong = check_operations(operations, origins.of("inference.microbatches")); !wrong.empty())
@@ -475,7 +471,7 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
                                           : sequences / served.decode.time().count();
   result.tokens_per_s_per_gpu = sequences * in.serving->output_tokens / (result.step.count() * in.layout.world());
   for (ServingPhase* phase : {&served.prefill, &served.decode})
-    if (Diagnostics wrong = name_algorithms(phase->collectives, fabric, policy); !wrong.empty()) return wrong;
+    if (Diagnostics wrong = name_algorithms(phase->collectives, prices); !wrong.empty()) return wrong;
   result.layer.forward = served.prefill.layer;
   result.operations.forward = served.prefill.operations;
   result.warnings = serving_warnings(in, result.memory);

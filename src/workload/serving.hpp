@@ -34,6 +34,7 @@
 #pragma once
 
 #include "collcast/workload/step.hpp"
+#include "workload/forecast_prices.hpp"
 #include "workload/plan.hpp"
 
 namespace collcast::workload {
@@ -61,7 +62,7 @@ Seconds token_time(const ServingTimes&);
 
 /// `inputs` with serving.
 MemoryUse serving_memory(const StepInputs&, int stage);
-Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, const CollectivePolicy&, Method, StepTimeline*,
+Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline*,
                                       const EngineOptions&, const Origins&);
 
 }  // namespace collcast::workload

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
-#include "workload/forecast.hpp"
 
 namespace collcast::workload {
 
@@ -26,16 +25,14 @@ std::vector<int> as_met(const std::vector<int>& nodes) {
 
 }  // namespace
 
-StepCollectives::StepCollectives(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
-                                 Programs& programs)
-    : in_(in), fabric_(fabric), policy_(policy), programs_(programs) {}
+StepCollectives::StepCollectives(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Programs& programs)
+    : in_(in), fabric_(fabric), prices_(prices), programs_(programs) {}
 
 Result<std::uint32_t> StepCollectives::add(int stage, const GroupSet& set, const CollectiveRequest& request,
                                            const std::string& name) {
-  const bool is_message = request.kind == CollectiveKind::sendrecv;
-  const Result<Choice> choice = fastest(fabric_, request, is_message ? of_messages(policy_) : policy_);
-  if (!choice) return choice.errors();
-  const CollectiveOptions& options = choice->options;
+  const Result<CollectiveOptions> chosen = prices_.of(request).options(request);
+  if (!chosen) return chosen.errors();
+  const CollectiveOptions& options = *chosen;
   const std::uint32_t of = set_of(set);
   const auto [known, is_new] =
       known_.emplace(Key{of, request.kind, request.size.value(), options.algorithm, options.chunks, options.channels},

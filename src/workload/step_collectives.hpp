@@ -9,13 +9,14 @@
 
 #include "collcast/schedule/programs.hpp"
 #include "collcast/workload/step.hpp"
+#include "workload/forecast_prices.hpp"
 
 namespace collcast::workload {
 
 class StepCollectives {
  public:
   /// Adds to `programs`, which has its ranks.
-  StepCollectives(const StepInputs&, const Fabric&, const CollectivePolicy&, Programs& programs);
+  StepCollectives(const StepInputs&, const Fabric&, ForecastPrices&, Programs& programs);
 
   /// Of the groups of a stage's ranks that are in the set; `request` is that of one of them.
   Result<std::uint32_t> add(int stage, const GroupSet& set, const CollectiveRequest& request, const std::string& name);
@@ -31,7 +32,7 @@ class StepCollectives {
 
   const StepInputs& in_;
   const Fabric& fabric_;
-  const CollectivePolicy& policy_;
+  ForecastPrices& prices_;
   Programs& programs_;
   std::map<Key, std::uint32_t> known_;
 };

@@ -16,13 +16,13 @@ std::uint8_t account_of(Category category) { return static_cast<std::uint8_t>(ca
 
 class ProgramWriter {
  public:
-  ProgramWriter(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy, const StepPlan& plan)
+  ProgramWriter(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, const StepPlan& plan)
       : in_(in),
         fabric_(fabric),
-        policy_(policy),
+        base_latency_(prices.policy().base_latency),
         plan_(plan),
         spelled_(spell_out(plan)),
-        collectives_(in, fabric, policy, out_),
+        collectives_(in, fabric, prices, out_),
         stages_(plan.stages.size()),
         here_(spelled_.schedule.size()),
         there_(spelled_.schedule.size()) {
@@ -142,7 +142,7 @@ class ProgramWriter {
   }
 
   void take_part(StageState& s, Line line, std::uint32_t collective, Category category) {
-    spend(s, line, policy_.base_latency, category);
+    spend(s, line, base_latency_, category);
     const std::uint32_t number = s.number[out_.collectives.empty() ? 0 : out_.collectives[collective].set]++;
     s.line(line).push_back({instruction::TakePart{collective, number}, account_of(category)});
   }
@@ -178,7 +178,7 @@ class ProgramWriter {
     const std::uint32_t channel = spelled_.places[op].doing == Doing::message_on ? 0 : 1;
     StageState &sender = stage(from), &receiver = stage(to);
     wait(from, line, op);
-    spend(sender, line, policy_.base_latency, Category::pp);
+    spend(sender, line, base_latency_, Category::pp);
     const auto at = [&](int i) { return static_cast<std::int32_t>(rank_at(in_.layout, {0, i, 0, 0, 0}).value()); };
     const Volume size(static_cast<double>(whole(stage_message_bytes(in_)).value()));
     sender.line(line).push_back({instruction::Send{at(to) - at(from), channel, size}, account_of(Category::pp)});
@@ -234,7 +234,7 @@ class ProgramWriter {
 
   const StepInputs& in_;
   const Fabric& fabric_;
-  const CollectivePolicy& policy_;
+  Seconds base_latency_;
   const StepPlan& plan_;
   StepSchedule spelled_;
   Programs out_;
@@ -246,9 +246,9 @@ class ProgramWriter {
 
 }  // namespace
 
-Result<Programs> make_programs(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+Result<Programs> make_programs(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices,
                                const StepPlan& plan) {
-  return ProgramWriter(in, fabric, policy, plan).write();
+  return ProgramWriter(in, fabric, prices, plan).write();
 }
 
 Diagnostics check_unfolding(const StepInputs& in, const CollectivePolicy& policy, const Origins& origins) {

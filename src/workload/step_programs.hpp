@@ -8,6 +8,7 @@
 #pragma once
 
 #include "collcast/schedule/programs.hpp"
+#include "workload/forecast_prices.hpp"
 #include "workload/plan.hpp"
 
 namespace collcast::workload {
@@ -16,7 +17,7 @@ namespace collcast::workload {
 inline constexpr std::uint8_t idle_account = static_cast<std::uint8_t>(Category::ep) + 1;
 
 /// `plan` is that of the inputs, which have nothing that check_unfolding objects to.
-Result<Programs> make_programs(const StepInputs&, const Fabric&, const CollectivePolicy&, const StepPlan& plan);
+Result<Programs> make_programs(const StepInputs&, const Fabric&, ForecastPrices&, const StepPlan& plan);
 
 /// What programs cannot say.
 Diagnostics check_unfolding(const StepInputs&, const CollectivePolicy&, const Origins&);

@@ -39,11 +39,12 @@ Result<StepWithUnfolded> forecast_unfolded_step(const StepInputs& in, const Fabr
                                                 const std::function<void(const ProgramTraffic&)>& begins) {
   if (Diagnostics wrong = check_unfolding(in, policy, origins); !wrong.empty()) return wrong;
   StepPlan plan;
-  Result<StepResult> folded = forecast_training(in, fabric, policy, Method::both, timeline, engine, origins, &plan);
+  ForecastPrices prices(fabric, policy, engine);
+  Result<StepResult> folded = forecast_training(in, fabric, prices, Method::both, timeline, engine, origins, &plan);
   if (!folded) return folded.errors();
   StepWithUnfolded out{std::move(folded).value(), {}};
 
-  Result<Programs> programs = make_programs(in, fabric, policy, plan);
+  Result<Programs> programs = make_programs(in, fabric, prices, plan);
   if (!programs) return placed(programs.errors(), origins);
   const ProgramTraffic all = traffic(*programs);
   if (begins) begins(all);

@@ -41,6 +41,16 @@ TEST_CASE("a time limit ends simulations: closed forms are all there, and the re
   CHECK_THAT(nothing.err, Contains("nothing is known yet"));
 }
 
+TEST_CASE("a time limit ends the choice of an algorithm, too: a second later") {
+  // 131,072 ranks: a minute of closed forms.
+  const Called called =
+      call("collective all_reduce --topology dgx-h100 --nodes 16384 --library ideal --size 1MiB --time-limit 1ms");
+  CHECK(called.exit == 2);
+  CHECK(called.out.empty());
+  CHECK_THAT(called.err, Contains("the time limit of 1 ms is over: no algorithm was chosen"));
+  CHECK_THAT(called.err, Contains("expected --algorithm with one name, or fewer ranks"));
+}
+
 TEST_CASE("a step whose simulation outlasts the limit has its closed form, and says so") {
   const Called step = call("step gpt3-512gpu --time-limit 1us --format json");
   CHECK_THAT(step.err, Contains("partial: the time limit of 1 us is over; the closed form alone"));
@@ -72,7 +82,7 @@ TEST_CASE("limits that are none are told, and too little memory ends with 3") {
   }
   if (sanitized) return;  // a sanitizer keeps terabytes of addresses for itself
   const Outcome lacking =
-      run_shell("collcast collective alltoall --topology star --ranks 2000000 --method estimate --memory-limit 64MiB",
+      run_shell("collcast collective alltoall --topology star --ranks 1000000 --method estimate --memory-limit 64MiB",
                 std::filesystem::current_path());
   CHECK(lacking.exit == 3);
   CHECK(lacking.out.empty());

@@ -138,12 +138,13 @@ TEST_CASE("on shared links, programs of a step take what they take written out, 
   const Fabric fabric = cluster(8);
   int compared = 0;
   for_random_inputs(60, 16, [&](const StepInputs& in) {
-    const Result<StepPlan> plan =
-        make_plan(in, fabric, with_messages(by_estimate(fabric, {}), by_estimate(fabric, {})));
+    ForecastPrices any(fabric, {});
+    const Result<StepPlan> plan = make_plan(in, fabric, any.by_estimate());
     REQUIRE(plan.ok());
     CollectivePolicy policy;
     policy.chunks = 1;
-    const Result<Programs> programs = make_programs(in, fabric, policy, *plan);
+    ForecastPrices prices(fabric, policy);
+    const Result<Programs> programs = make_programs(in, fabric, prices, *plan);
     REQUIRE(programs.ok());
     const Result<ProgramsTimeline> by_rank = simulate(fabric, *programs);
     INFO(to_text(by_rank.errors()));

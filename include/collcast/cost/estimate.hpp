@@ -13,6 +13,7 @@
 // it is an approximation, and says so (docs/models.md: how near).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,6 +53,9 @@ struct Estimate {
   bool exact() const { return !shared && !drifts; }
   std::vector<PhaseEstimate> phases;
 };
+
+/// Whether a long closed form is to go on: asked every 32,768 hops that it looks at. Empty: nobody asks.
+using GoesOn = std::function<bool()>;
 
 Estimate estimate(const Fabric&, const Pattern&);
 /// Several patterns at once from time 0, sharing links; one Estimate each.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "collcast/cost/estimate.hpp"
@@ -27,6 +28,8 @@ class RoutedPatterns {
 };
 
 Estimate estimate_first(const RoutedPatterns&, std::span<const Pattern>);
+/// Nothing if it is ended.
+std::optional<Estimate> estimate_first(const RoutedPatterns&, std::span<const Pattern>, const GoesOn&);
 
 /// What least_time() is made of: it is the longer of the two, or a rounding error less.
 struct LeastTime {

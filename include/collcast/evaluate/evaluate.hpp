@@ -43,6 +43,9 @@ struct Choice {
 /// it).
 Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
 
+/// The same; fails, too, when it is ended.
+Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, const CollectivePolicy&, const GoesOn&);
+
 /// choose()'s first alone, at a fraction of the work: what cannot come below the best so far, because of the bytes over
 /// its busiest link, is not looked at.
 Result<Choice> fastest(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);

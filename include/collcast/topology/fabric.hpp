@@ -9,6 +9,7 @@
 
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,6 +62,13 @@ class Fabric {
   /// this rate and no latency, such as the threads of a channel. Lanes beyond begin again; the way behind the drive is
   /// that of lane modulo `routed_lanes`. Their ids follow those of the other links: first by rank, then by lane.
   Fabric with_drives(int lanes, Bandwidth rate, int routed_lanes) const;
+
+  /// No link's rate or latency was changed: nodes are equal.
+  bool is_as_built() const;
+  /// Some nodes, ascending and each once, as a machine of their own: its ranks are theirs, and its links those of the
+  /// nodes and all that ways between them may take, each numbered anew in the order they had. Links keep their names.
+  /// Nothing where links were changed, and on a torus of more than one node, whose ways pass through others.
+  std::optional<Fabric> part(std::vector<int> nodes) const;
 
   const TopologySpec& spec() const;
   /// The whole graph for Graphviz, one cluster per node.

@@ -179,6 +179,15 @@ Result<StepResult> forecast_step(const StepInputs&, const Fabric&, const Collect
                                  StepTimeline* timeline = nullptr, const EngineOptions& engine = {},
                                  const Origins& origins = {});
 
+/// By both methods; `by_formula` is the closed form alone where the engine's watch ended the rest, and it was known.
+/// `goes_on` ends closed forms.
+struct StepAsFar {
+  Result<StepResult> result;
+  std::optional<StepResult> by_formula;
+};
+StepAsFar forecast_step_as_far(const StepInputs&, const Fabric&, const CollectivePolicy&, StepTimeline* timeline,
+                               const EngineOptions&, const Origins& = {}, const GoesOn& goes_on = {});
+
 /// Tasks with given times, for what has been measured already: compute on the compute stream and
 /// communication on its own streams of one rank, in order, with waits.
 struct Task {
