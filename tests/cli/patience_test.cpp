@@ -80,6 +80,24 @@ TEST_CASE("limits that are none are told, and too little memory ends with 3") {
   CHECK_THAT(lacking.err, Contains("there is not enough memory"));
 }
 
+TEST_CASE("more threads than the memory limit has room for are fewer, and the plan is the same") {
+  if (sanitized) return;
+  const std::filesystem::path here = std::filesystem::current_path();
+  const std::string plan = "collcast plan llama3-8b-8xh100 --simulate 1 --format json --threads ";
+  const Outcome one = run_shell(plan + "1", here);
+  for (const char* limited : {"64 --memory-limit 64MiB", "1024 --memory-limit 64MiB"}) {
+    const Outcome outcome = run_shell(plan + limited, here);
+    INFO(outcome.err);
+    CHECK(outcome.exit == 0);
+    CHECK(outcome.out == one.out);
+  }
+  // So for a limit that the shell has set, and for the bar's thread on a terminal.
+  CHECK(run_shell("ulimit -d 65536; " + plan + "64", here).out == one.out);
+  const Outcome shown = run_on_terminal(plan + "64 --memory-limit 64MiB", here);
+  INFO(shown.out);
+  CHECK(shown.exit == 0);
+}
+
 TEST_CASE("progress has the rate of messages and the time left") {
   CHECK(cli::progress_text(0, 100, 3).empty());
   CHECK(cli::progress_text(3'000'000, 12'000'000, 3) == ", 3 M messages, 1 M/s, 9 s left");
