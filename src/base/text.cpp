@@ -23,6 +23,17 @@ Location place_at(std::string_view text, std::size_t offset, const std::string& 
   return {file, static_cast<int>(line), static_cast<int>(column)};
 }
 
+LineStarts::LineStarts(std::string_view text) : size_(text.size()), begins_{0} {
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+    begins_.push_back(at + 1);
+}
+
+Location LineStarts::place_at(std::size_t offset, const std::string& file) const {
+  offset = std::min(offset, size_);
+  const auto next = std::upper_bound(begins_.begin(), begins_.end(), offset);
+  return {file, static_cast<int>(next - begins_.begin()), static_cast<int>(offset - *std::prev(next)) + 1};
+}
+
 namespace {
 
 bool is_control(unsigned byte) { return (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F; }

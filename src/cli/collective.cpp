@@ -254,13 +254,18 @@ Diagnostic too_large(const Case& c, Bytes needed, Bytes room) {
       "expected --method estimate, fewer ranks, or a larger --memory-limit"};
 }
 
-/// The same as far as the patience lasts: beyond it the closed form alone, and nothing where that was not asked for.
+/// The same as far as the patience and the simulation's clock last: beyond them the closed form alone, and nothing
+/// where that was not asked for.
 Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simulated, CollectiveReport& report) {
   const std::size_t before = report.rows.size();
   if (!simulated || !q.is_over()) {
     Diagnostics errors = price(q, c, simulated, report);
-    if (errors.empty() || !simulated || !q.is_over()) return errors;
+    if (errors.empty() || !simulated || (!q.is_over() && !q.estimate)) return errors;
     report.rows.resize(before);
+    if (!q.is_over()) {
+      report.notes.push_back(not_simulated(c.chosen.front().options.algorithm, c.size, errors));
+      return price(q, c, false, report);
+    }
   }
   report.partial = true;
   return q.estimate ? price(q, c, false, report) : Diagnostics();

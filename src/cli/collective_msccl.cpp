@@ -39,7 +39,8 @@ struct Pricing {
     return most;
   }
 
-  Result<CollectiveRow> row(std::size_t group, Bytes size, bool links) const {
+  /// Without its simulation where that was stopped or failed and the bound is known, which `report` is told.
+  Result<CollectiveRow> row(std::size_t group, Bytes size, CollectiveReport& report) const {
     CollectiveRow out;
     out.algorithm = "msccl:" + q.brought->name;
     out.group = static_cast<int>(group);
@@ -58,9 +59,17 @@ struct Pricing {
     if (q.estimate) out.estimate = lower_bound(q.fabric, schedule) + q.base_latency();
     if (q.simulate) {
       const Result<Timeline> timeline = simulate(q.fabric, schedule, q.engine);
-      if (!timeline) return timeline.errors();
+      if (!timeline) {
+        if (!out.estimate) return timeline.errors();
+        if (q.is_over())
+          report.partial = true;
+        else
+          report.notes.push_back(not_simulated(out.algorithm, size, timeline.errors()));
+        out.interval = interval_of(q, out);
+        return out;
+      }
       out.simulate = to_seconds(timeline->finish) + q.base_latency();
-      if (links) out.links = link_rows(q.fabric, *timeline);
+      if (report.links) out.links = link_rows(q.fabric, *timeline);
     }
     out.interval = interval_of(q, out);
     return out;
@@ -99,7 +108,7 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, bool links) {
   const Pricing pricing{q, *order};
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
-      Result<CollectiveRow> row = pricing.row(g, size, links);
+      Result<CollectiveRow> row = pricing.row(g, size, report);
       if (!row && q.is_over()) {
         report.partial = true;
         continue;

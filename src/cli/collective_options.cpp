@@ -469,7 +469,7 @@ Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest&
   if (!chosen || !simulate || concurrent) return chosen;
   std::vector<Choice> ordered = *chosen;
   if (Diagnostics errors = prefer_simulated(fabric, ordered, engine); !errors.empty()) {
-    if (is_over()) return chosen;
+    if (is_over() || estimate) return chosen;
     return errors;
   }
   return ordered;
@@ -492,6 +492,10 @@ Diagnostics fine_chunks(const std::string& given, const std::vector<std::pair<By
                        format_bytes(at), least),
            fmt::format("the model takes data as fluid, a library sends whole bytes: expected --chunks {} at most",
                        std::max<std::int64_t>(1, static_cast<std::int64_t>(block)))}};
+}
+
+std::string not_simulated(const std::string& algorithm, Bytes size, const Diagnostics& errors) {
+  return fmt::format("{} {}: not simulated: {}", algorithm, format_bytes(size), errors.front().message);
 }
 
 CollectiveRequest CollectiveQuestion::request(std::size_t group, Bytes size) const {

@@ -79,6 +79,9 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Sessio
 /// A warning where the chunks that were asked for come out smaller than a byte, at the smallest of them.
 Diagnostics fine_chunks(const std::string& given, const std::vector<std::pair<Bytes, const Pattern*>>& sizes);
 
+/// The note of a row whose closed form stands alone because its simulation failed.
+std::string not_simulated(const std::string& algorithm, Bytes size, const Diagnostics& errors);
+
 /// "max_min" or "fifo".
 std::optional<Sharing> parse_sharing(const std::string&, Diagnostics& errors);
 /// "ideal" or "nccl"; nothing where it is not given, or wrong.

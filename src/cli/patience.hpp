@@ -33,6 +33,9 @@ class Patience {
   Bytes room() const { return room_; }
   /// Closed forms take no time as a rule: they have a second more than the limit. May be asked by any thread.
   bool is_over_for_closed_forms() const;
+  /// So many threads, or as many as the process's memory limit has room for: one that cannot begin would end the
+  /// process. 0: as many as there are cores.
+  static int threads(int asked);
   /// Ends a simulation once it is over, and tells `progress` how far that has come.
   EngineWatch watch(Progress* progress = nullptr) const;
   /// "stopped by Ctrl-C" or "the time limit of 2 s is over".

@@ -192,6 +192,8 @@ Exit run_plan(const Args& args, const Session& session) {
   override_space(args.space, ignored, errors);
   const auto question = args.why_given ? parse_why(args.why, errors) : std::nullopt;
   if (!errors.empty()) return refuse(session, errors);
+  // Who is asked for more threads than memory holds gets fewer: the result does not depend on them.
+  numbers.options.threads = Patience::threads(numbers.options.threads);
 
   const bool all = args.scenario.what_if == all_variants;
   const std::string what_if = all ? std::string() : args.scenario.what_if;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <ostream>
+#include <system_error>
 
 #include "collcast/base/units.hpp"
 
@@ -16,11 +17,15 @@ constexpr std::string_view clear_line = "\r\033[K";
 Progress::Progress(const Session& session, std::size_t total)
     : session_(session), total_(total), start_(std::chrono::steady_clock::now()) {
   if (!session_.progress) return;
-  clock_ = std::thread([this] {
-    std::unique_lock lock(mutex_);
-    while (!over_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }))
-      if (begun_ > 0) draw();
-  });
+  try {
+    clock_ = std::thread([this] {
+      std::unique_lock lock(mutex_);
+      while (!over_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }))
+        if (begun_ > 0) draw();
+    });
+  } catch (const std::system_error&) {
+    // Too little memory for a thread is no reason to do without the work.
+  }
 }
 
 Progress::~Progress() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <system_error>
 
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
@@ -109,6 +110,11 @@ void group_commands(CLI::App& app) {
   }
 }
 
+Exit lacking(const Session& session, std::string what) {
+  return lack(session, {{command_line, std::move(what),
+                         "expected a smaller question, or a machine with more; nothing was written"}});
+}
+
 }  // namespace
 
 Exit run(int argc, const char* const* argv, const Session& session) {
@@ -149,8 +155,9 @@ Exit run(int argc, const char* const* argv, const Session& session) {
   try {
     return commands[static_cast<std::size_t>(chosen - names.begin())](session);
   } catch (const std::bad_alloc&) {
-    return lack(session, {{command_line, "there is not enough memory for this",
-                           "expected a smaller question, or a machine with more; nothing was written"}});
+    return lacking(session, "there is not enough memory for this");
+  } catch (const std::system_error& error) {
+    return lacking(session, fmt::format("the machine gives no more: {}", error.code().message()));
   }
 }
 

@@ -69,44 +69,45 @@ std::size_t offset_of(const pugi::xml_node& node) {
 /// Walks every element once: its depth, its attributes, and what else stands in the document.
 class Inspector : public pugi::xml_tree_walker {
  public:
-  Inspector(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  Inspector(const LineStarts& lines, const std::string& file) : lines_(lines), file_(file) {}
   Diagnostics take() { return std::move(errors_); }
 
   bool for_each(pugi::xml_node& node) override {
     if (node.type() == pugi::node_doctype) {
-      errors_.push_back({place_at(text_, offset_of(node), file_), "a DOCTYPE is not read: no entity is expanded",
+      errors_.push_back({where(node), "a DOCTYPE is not read: no entity is expanded",
                          "remove it; files of NCCL and MSCCL have none"});
       return true;
     }
     if (node.type() != pugi::node_element) return true;
-    const Location where = place_at(text_, offset_of(node), file_);
     if (depth() >= deepest || ++elements_ > most_elements) {
-      errors_.push_back({where, depth() >= deepest ? "too deeply nested" : "too many elements",
+      errors_.push_back({where(node), depth() >= deepest ? "too deeply nested" : "too many elements",
                          fmt::format("up to {} levels and {} elements are read", deepest, most_elements)});
       return false;
     }
     std::set<std::string_view> seen;
     for (const pugi::xml_attribute& attribute : node.attributes())
       if (!seen.insert(attribute.name()).second)
-        errors_.push_back(
-            {where, fmt::format("<{}> has '{}' twice", shown(node.name()), shown(attribute.name())), "leave out one"});
+        errors_.push_back({where(node), fmt::format("<{}> has '{}' twice", shown(node.name()), shown(attribute.name())),
+                           "leave out one"});
     return errors_.size() < most_errors;
   }
 
  private:
-  std::string_view text_;
+  Location where(const pugi::xml_node& node) const { return lines_.place_at(offset_of(node), file_); }
+
+  const LineStarts& lines_;
   const std::string& file_;
   Diagnostics errors_;
   std::size_t elements_ = 0;
 };
 
-Diagnostics check_roots(const pugi::xml_document& document, std::string_view text, const std::string& file,
+Diagnostics check_roots(const pugi::xml_document& document, const LineStarts& lines, const std::string& file,
                         const std::string& root, const std::string& what) {
   Diagnostics out;
   int roots = 0;
   for (const pugi::xml_node& node : document.children()) {
     if (node.type() != pugi::node_element) continue;
-    const Location where = place_at(text, offset_of(node), file);
+    const Location where = lines.place_at(offset_of(node), file);
     if (++roots > 1)
       out.push_back({where, fmt::format("a second root element <{}>", shown(node.name())), "a file has one"});
     else if (root != node.name())
@@ -132,6 +133,7 @@ Result<std::unique_ptr<XmlFile>> XmlFile::parse(std::string_view text, const std
   out->name_ = file;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   out->text_ = text;
+  out->lines_ = LineStarts(out->text_);
   constexpr unsigned how = pugi::parse_default | pugi::parse_doctype;
   const pugi::xml_parse_result result =
       out->document_.load_buffer(out->text_.data(), out->text_.size(), how, pugi::encoding_utf8);
@@ -141,10 +143,10 @@ Result<std::unique_ptr<XmlFile>> XmlFile::parse(std::string_view text, const std
                       is_xml ? parse_message(result.status) : "this is not XML",
                       fmt::format("expected {}; is the file cut off?", what)};
   }
-  Inspector inspector(out->text_, file);
+  Inspector inspector(out->lines_, file);
   out->document_.traverse(inspector);
   Diagnostics errors = inspector.take();
-  append(errors, check_roots(out->document_, out->text_, file, root, what));
+  append(errors, check_roots(out->document_, out->lines_, file, root, what));
   if (!errors.empty()) return errors;
   return out;
 }
@@ -174,10 +176,10 @@ Diagnostics XmlFile::warnings() const {
 
 Element::Element(XmlFile& file, pugi::xml_node node) : file_(&file), node_(node) {}
 
-Location Element::place() const { return place_at(file_->text_, offset_of(node_), file_->name_); }
+Location Element::place() const { return file_->lines_.place_at(offset_of(node_), file_->name_); }
 
 Location Element::place_of(const char* attribute) const {
-  return place_at(file_->text_, value_of(file_->text_, offset_of(node_), attribute), file_->name_);
+  return file_->lines_.place_at(value_of(file_->text_, offset_of(node_), attribute), file_->name_);
 }
 
 void Element::error(const char* attribute, std::string message, std::string hint) {

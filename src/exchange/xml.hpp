@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "collcast/base/diagnostic.hpp"
+#include "collcast/base/text.hpp"
 
 namespace collcast::exchange {
 
@@ -45,6 +46,7 @@ class XmlFile {
   };
 
   std::string name_, text_;
+  LineStarts lines_{{}};
   pugi::xml_document document_;
   Diagnostics errors_;
   std::map<std::string, Counted> counted_;

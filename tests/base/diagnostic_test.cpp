@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "collcast/base/text.hpp"
+
 using namespace collcast;
 
 TEST_CASE("a diagnostic prints file, line and column, then the hint") {
@@ -41,4 +43,17 @@ TEST_CASE("a hint lists the known words, of many only the first or the nearest")
   const std::string listed = expected_one_of("q", many);
   CHECK(listed.find("machine-29, ... (25 in all)") != std::string::npos);
   CHECK(listed.find("machine-30") == std::string::npos);
+}
+
+TEST_CASE("an index of line starts finds the places that counting finds") {
+  for (const std::string text : {"", "\n", "a", "\n\n", "one\ntwo\n\nfour", "last\n", "\r\nx\r\n"}) {
+    const LineStarts lines(text);
+    for (std::size_t offset = 0; offset <= text.size() + 2; ++offset) {
+      INFO(shown(text) << " at " << offset);
+      const Location counted = place_at(text, offset, "f"), found = lines.place_at(offset, "f");
+      CHECK(found.file == "f");
+      CHECK(found.line == counted.line);
+      CHECK(found.column == counted.column);
+    }
+  }
 }

@@ -72,6 +72,38 @@ TEST_CASE("Ctrl-C ends a collective's simulation with what is known, and 130") {
   CHECK_THAT(outcome.out, Contains("note: partial: stopped by Ctrl-C; simulations are missing"));
 }
 
+TEST_CASE("a bound of an algorithm that is brought stays when its simulation is stopped") {
+  const std::string mine =
+      std::string("collective all_gather --topology ring --ranks 4 --size 1MiB --format json --algorithm msccl:") +
+      COLLCAST_SOURCE_DIR + "/docs/guide/ring-all-gather.xml ";
+  const Called stopped = call(mine + "--time-limit 1ns");
+  CHECK(stopped.exit == 0);
+  CHECK_THAT(stopped.err, Contains("partial: the time limit"));
+  const Json doc = Json::parse(stopped.out), all = Json::parse(call(mine).out);
+  CHECK(doc["partial"] == true);
+  REQUIRE(doc["rows"].size() == 1);
+  CHECK(doc["rows"][0]["simulate_s"].is_null());
+  CHECK(doc["rows"][0]["estimate_s"] == all["rows"][0]["estimate_s"]);
+}
+
+TEST_CASE("a simulation beyond its clock of 106 days leaves the closed form, and the other rows") {
+  const std::string ring = "collective all_reduce --topology ring --ranks 4 --format json --size 1GiB,4EiB ";
+  const Called called = call(ring);
+  CHECK(called.exit == 0);
+  const Json doc = Json::parse(called.out);
+  CHECK(doc["partial"] == false);
+  REQUIRE(doc["rows"].size() == 2);
+  CHECK(doc["rows"][0]["simulate_s"].get<double>() > 0);
+  CHECK(doc["rows"][1]["simulate_s"].is_null());
+  CHECK(doc["rows"][1]["estimate_s"] == Json::parse(call(ring + "--method estimate").out)["rows"][1]["estimate_s"]);
+  CHECK_THAT(doc["notes"].dump(), Contains("4 EiB: not simulated") && Contains("106 days"));
+  // Where only the simulation is asked for there is nothing to print in its place.
+  const Called nothing = call(ring + "--method simulate");
+  CHECK(nothing.exit == 2);
+  CHECK(nothing.out.empty());
+  CHECK_THAT(nothing.err, Contains("106 days"));
+}
+
 TEST_CASE("limits that are none are told, and too little memory ends with 3") {
   const std::string ring = "collective all_reduce --topology ring --ranks 4 ";
   for (const char* wrong : {"--time-limit 0s", "--time-limit soon", "--memory-limit 1MiB", "--memory-limit much"}) {
@@ -103,6 +135,24 @@ TEST_CASE("a simulation that would take more than the memory limit is refused be
   const Outcome known = run_shell(large + "--memory-limit 200MiB", folder);
   CHECK(known.exit == 0);
   CHECK_THAT(known.out, Contains("direct"));
+}
+
+TEST_CASE("more threads than the memory limit has room for are fewer, and the plan is the same") {
+  if (sanitized) return;
+  const std::filesystem::path here = std::filesystem::current_path();
+  const std::string plan = "collcast plan llama3-8b-8xh100 --simulate 1 --format json --threads ";
+  const Outcome one = run_shell(plan + "1", here);
+  for (const char* limited : {"64 --memory-limit 64MiB", "1024 --memory-limit 64MiB"}) {
+    const Outcome outcome = run_shell(plan + limited, here);
+    INFO(outcome.err);
+    CHECK(outcome.exit == 0);
+    CHECK(outcome.out == one.out);
+  }
+  // So for a limit that the shell has set, and for the bar's thread on a terminal.
+  CHECK(run_shell("ulimit -d 65536; " + plan + "64", here).out == one.out);
+  const Outcome shown = run_on_terminal(plan + "64 --memory-limit 64MiB", here);
+  INFO(shown.out);
+  CHECK(shown.exit == 0);
 }
 
 TEST_CASE("progress has the rate of messages and the time left") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "../support/msccl_samples.hpp"
+#include "collcast/base/text.hpp"
 #include "samples.hpp"
 
 using namespace collcast;
@@ -34,6 +35,19 @@ TEST_CASE("what is written is read back, and proved") {
     CHECK(test::to_xml(read->algorithm) == test::to_xml(a));
     CHECK(prove(read->algorithm, Bytes(1 << 20)).ok());
   }
+}
+
+// Some 28 thousand steps: with a place that is counted from the start of the file for each this takes minutes.
+TEST_CASE("a large file is read at a cost per element, and the last step's place is right") {
+  const int ranks = 120;
+  const std::string text = test::to_xml(test::msccl_ring_all_reduce(ranks));
+  const auto read = exchange::read_msccl(text, "a");
+  REQUIRE(read.ok());
+  REQUIRE(read->algorithm.gpus.size() == static_cast<std::size_t>(ranks));
+  const msccl::Step& last = read->algorithm.gpus.back().blocks.back().steps.back();
+  const Location there = place_at(text, text.rfind("<step"), "a");
+  CHECK(last.where.line == there.line);
+  CHECK(last.where.column == there.column);
 }
 
 TEST_CASE("ranks may stand in any order; what is not read is counted") {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collcast/base/diagnostic.hpp"
 
@@ -13,6 +14,17 @@ inline constexpr std::size_t max_file_bytes = std::size_t{16} << 20;
 
 /// Line and column (in bytes, both from 1) of an offset.
 Location place_at(std::string_view text, std::size_t offset, const std::string& file);
+
+/// The same for many places of one text, each found without going through what is before it.
+class LineStarts {
+ public:
+  explicit LineStarts(std::string_view text);
+  Location place_at(std::size_t offset, const std::string& file) const;
+
+ private:
+  std::size_t size_;
+  std::vector<std::size_t> begins_;  ///< offsets of the lines' first bytes
+};
 
 /// The first byte that is no text (no UTF-8, NUL, another control character), if there is one.
 Diagnostics check_encoding(std::string_view text, const std::string& file);
