@@ -3,11 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <sys/resource.h>
 #include <thread>
 
 #include "cli/progress.hpp"
