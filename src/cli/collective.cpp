@@ -77,7 +77,7 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
       Result<Case> one = make_case(q, q.policy, size);
       if (!one) {
         errors = one.errors();
-        return q.is_over() ? cases : std::vector<Case>{};
+        return q.closed_forms_are_over() ? cases : std::vector<Case>{};
       }
       cases.push_back(std::move(one).value());
       continue;
@@ -89,7 +89,7 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
       Result<Case> one = make_case(q, policy, size);
       if (one) {
         ranked.push_back(std::move(one).value());
-      } else if (q.is_over()) {
+      } else if (q.closed_forms_are_over()) {
         errors = one.errors();
         break;
       } else if (size == q.sizes.front()) {
@@ -236,14 +236,13 @@ Diagnostic too_many(const Case& c, std::int64_t count, std::int64_t most) {
 
 /// What the engine takes of memory while it simulates a case: all groups at once, or one after the other.
 Bytes memory_of(const CollectiveQuestion& q, const Case& c, bool links) {
-  Bytes most{}, sum{};
-  for (const Choice& choice : c.chosen) {
-    const bool by_events = links || q.concurrent || !has_recurrence(q.fabric, choice.pattern);
-    const Bytes one = by_events ? footprint(q.fabric, choice.pattern) : Bytes();
-    most = std::max(most, one);
-    sum = sum + one;
-  }
-  return q.concurrent ? sum : most;
+  std::vector<Pattern> all;
+  for (const Choice& choice : c.chosen) all.push_back(choice.pattern);
+  if (q.concurrent) return footprint(q.fabric, all);
+  Bytes most{};
+  for (const Pattern& pattern : all)
+    if (links || !has_recurrence(q.fabric, pattern)) most = std::max(most, footprint(q.fabric, {&pattern, 1}));
+  return most;
 }
 
 Diagnostic too_large(const Case& c, Bytes needed, Bytes room) {
@@ -257,11 +256,12 @@ Diagnostic too_large(const Case& c, Bytes needed, Bytes room) {
 /// The same as far as the patience and the simulation's clock last: beyond them the closed form alone, and nothing
 /// where that was not asked for.
 Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simulated, CollectiveReport& report) {
-  const std::size_t before = report.rows.size();
+  const std::size_t before = report.rows.size(), noted = report.notes.size();
   if (!simulated || !q.is_over()) {
     Diagnostics errors = price(q, c, simulated, report);
     if (errors.empty() || !simulated || (!q.is_over() && !q.estimate)) return errors;
     report.rows.resize(before);
+    report.notes.resize(noted);
     if (!q.is_over()) {
       report.notes.push_back(not_simulated(c.chosen.front().options.algorithm, c.size, errors));
       return price(q, c, false, report);
@@ -334,7 +334,7 @@ Exit run_collective(const Args& args, const Session& session) {
   report.inputs.policy.base_latency = q.base_latency();
   report.inputs.faults = q.faults;
   const std::vector<Case> cases = make_cases(q, report, errors);
-  if (!errors.empty() && patience.is_over()) {
+  if (!errors.empty() && q.closed_forms_are_over()) {
     if (cases.empty())
       return patience.give_up(session, "no algorithm was chosen",
                               "nothing is known yet; expected --algorithm with one name, or fewer ranks");
@@ -365,10 +365,14 @@ Exit run_collective(const Args& args, const Session& session) {
   for (const Case& c : cases) {
     progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
     progress.expect(messages(c));
-    const bool quick = q.method_given || (messages(c) <= limit(most_messages_unasked, q, c, args.links) &&
-                                          memory_of(q, c, args.links) <= patience.room());
+    const bool quick = q.method_given || messages(c) <= limit(most_messages_unasked, q, c, args.links);
     if (!quick) ++left_out;
-    if (errors = price_as_far(q, c, q.simulate && quick, report); !errors.empty()) return refuse(session, errors);
+    // Not asked for: left out where a limit is given, whatever the machine has.
+    const Bytes needed = q.simulate && quick && !q.method_given ? memory_of(q, c, args.links) : Bytes();
+    const bool fits = !patience.memory_limit() || needed <= *patience.memory_limit();
+    if (!fits) report.notes.push_back(too_large(c, needed, *patience.memory_limit()).message);
+    if (errors = price_as_far(q, c, q.simulate && quick && fits, report); !errors.empty())
+      return refuse(session, errors);
     if (!args.chunks_curve) continue;
     const Choice& choice = c.chosen.front();
     report.curves.push_back({choice.options.algorithm, c.size, choice.pattern.chunks,

@@ -48,13 +48,14 @@ struct Pricing {
     out.size = size;
     out.channels = q.brought->channels;
     out.approximate = out.bound = true;
-    out.chunks = loops(group, size);
-    if (order.size() * static_cast<std::size_t>(out.chunks) > most_operations)
+    const int chunks = loops(group, size);
+    out.chunks = chunks;
+    if (order.size() * static_cast<std::size_t>(chunks) > most_operations)
       return Diagnostic{command_line,
-                        fmt::format("{} steps in {} chunks are more than {} operations", order.size(), out.chunks,
+                        fmt::format("{} steps in {} chunks are more than {} operations", order.size(), chunks,
                                     format_count(static_cast<double>(most_operations))),
                         "expected fewer --chunks"};
-    const Schedule schedule = spelled(group, size, out.chunks);
+    const Schedule schedule = spelled(group, size, chunks);
     out.rounding = Seconds(2e-12 * static_cast<double>(schedule.size()));
     if (q.estimate) out.estimate = lower_bound(q.fabric, schedule) + q.base_latency();
     if (q.simulate) {

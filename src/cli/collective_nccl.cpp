@@ -26,7 +26,7 @@ CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, s
   row.group = static_cast<int>(group);
   row.nodes = c.nodes;
   row.size = size;
-  row.chunks = static_cast<int>(std::ceil(run.loops));
+  row.chunks = static_cast<std::int64_t>(std::ceil(run.loops));
   row.channels = plan.channels;
   row.estimate = run.time();
   row.approximate = true;
@@ -90,8 +90,12 @@ Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nc
   const Result<Seconds> time = simulate(*program, pricing.engine);
   if (time) row.simulate = *time;
   if (time) return {};
-  if (!q.is_over()) return time.errors();
-  pricing.partial = true;
+  if (q.is_over()) {
+    pricing.partial = true;
+    return {};
+  }
+  if (!q.estimate) return time.errors();
+  leave_unsimulated(pricing, row, time.errors().front());
   return {};
 }
 

@@ -464,8 +464,7 @@ void add_calibration_notes(const CollectiveQuestion& q, CollectiveReport& report
 
 Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest& request,
                                                         const CollectivePolicy& own) const {
-  Result<std::vector<Choice>> chosen =
-      choose(fabric, request, own, [this] { return patience == nullptr || !patience->is_over_for_closed_forms(); });
+  Result<std::vector<Choice>> chosen = choose(fabric, request, own, [this] { return !closed_forms_are_over(); });
   if (!chosen || !simulate || concurrent) return chosen;
   std::vector<Choice> ordered = *chosen;
   if (Diagnostics errors = prefer_simulated(fabric, ordered, engine); !errors.empty()) {

@@ -64,6 +64,7 @@ struct CollectiveQuestion {
   const Patience* patience = nullptr;             ///< with its watch in `engine`; null: simulations end when they end
 
   bool is_over() const { return patience != nullptr && patience->is_over(); }
+  bool closed_forms_are_over() const { return patience != nullptr && patience->is_over_for_closed_forms(); }
 
   Seconds base_latency() const { return calibration ? calibration->base_latency : Seconds(0); }
   /// Of one group; with the other groups alongside if all run at once.

@@ -43,14 +43,13 @@ Bytes available_memory() {
   return Bytes(std::numeric_limits<std::int64_t>::max());
 }
 
-/// Returns what there is room for.
-Bytes limit_memory(const std::string& text, Diagnostics& errors) {
-  if (text.empty()) return available_memory();
+std::optional<Bytes> limit_memory(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) return std::nullopt;
   const Parsed<Bytes> read = parse_bytes(text);
   if (!read.ok || read.value < least_memory) {
     errors.push_back({typed("--memory-limit", text), fmt::format("'{}' is no limit to work in", shown(text)),
                       "expected a size from 64MiB, such as 4GiB"});
-    return available_memory();
+    return std::nullopt;
   }
   rlimit limit{};
   ::getrlimit(RLIMIT_DATA, &limit);
@@ -71,8 +70,8 @@ void add_limit_options(CLI::App& app, LimitArgs& args) {
 }
 
 Patience::Patience(const LimitArgs& args, Diagnostics& errors)
-    : limit_(parse_time(args.time, errors)), start_(std::chrono::steady_clock::now()) {
-  room_ = limit_memory(args.memory, errors);
+    : limit_(parse_time(args.time, errors)), available_(available_memory()), start_(std::chrono::steady_clock::now()) {
+  memory_limit_ = limit_memory(args.memory, errors);
 }
 
 bool Patience::is_over(Seconds grace) const {
@@ -91,7 +90,8 @@ int Patience::threads(int asked) {
   }
   if (asked <= 0) asked = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   if (least == RLIM_INFINITY) return asked;
-  const rlim_t held = least / static_cast<rlim_t>(memory_of_thread.value());
+  const rlim_t pieces = least / static_cast<rlim_t>(memory_of_thread.value());
+  const rlim_t held = pieces > 1 ? pieces - 1 : 1;  // one is the program's
   return static_cast<int>(std::clamp<rlim_t>(held, 1, static_cast<rlim_t>(asked)));
 }
 

@@ -30,7 +30,8 @@ class Patience {
   /// May be asked by any thread.
   bool is_over() const;
   /// Memory that the work may take: the limit's, or as much as the machine has to give.
-  Bytes room() const { return room_; }
+  Bytes room() const { return memory_limit_.value_or(available_); }
+  std::optional<Bytes> memory_limit() const { return memory_limit_; }
   /// Closed forms take no time as a rule: they have a second more than the limit. May be asked by any thread.
   bool is_over_for_closed_forms() const;
   /// So many threads, or as many as the process's memory limit has room for: one that cannot begin would end the
@@ -50,7 +51,8 @@ class Patience {
 
   Interrupts interrupts_;
   std::optional<Seconds> limit_;
-  Bytes room_;
+  std::optional<Bytes> memory_limit_;
+  Bytes available_;
   std::chrono::steady_clock::time_point start_;
 };
 

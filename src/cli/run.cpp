@@ -157,6 +157,7 @@ Exit run(int argc, const char* const* argv, const Session& session) {
   } catch (const std::bad_alloc&) {
     return lacking(session, "there is not enough memory for this");
   } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
     return lacking(session, fmt::format("the machine gives no more: {}", error.code().message()));
   }
 }

@@ -123,6 +123,13 @@ TEST_CASE("a step runs what its scenario says, else what its options are of, els
   CHECK_THAT(call(step + " --set collectives.library=nccl --chunks 2").err, Contains("has no effect on library nccl"));
 }
 
+TEST_CASE("chunks of the largest sizes are counted beyond 32 bits") {
+  // 4 EiB / 8 ranks over the channels' chunks of 2 MiB at most: more than 2^31 loops on each.
+  const Called called = call("collective all_reduce --topology dgx-h100 --env NCCL_ALGO=Ring --size 4EiB --format json");
+  REQUIRE(called.exit == 0);
+  CHECK(nlohmann::json::parse(called.out)["rows"][0]["chunks"].get<std::int64_t>() > std::int64_t{1} << 31);
+}
+
 TEST_CASE("tables of NVIDIA GPUs are held against NCCL, others against the textbook") {
   const std::string data = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/";
   const std::string nvidia = data + "nccl-tests/a100-cw-1x8-all_reduce.csv";

@@ -139,8 +139,8 @@ TEST_CASE("a choice is ended wherever its watch says so, and the watch is asked 
   const GoesOn count = [&] { return ++asked > 0; };
   const Result<std::vector<Choice>> all = choose(fabric, r, {"direct", 0, 0}, count);
   REQUIRE(all.ok());
-  // Of one algorithm: before its routes, and every 32,768 of its 400 * 599 hops, twice each and more.
-  CHECK(asked > 400 * 599 / 32'768);
+  // Of one algorithm: before its routes, and every 32,768 of its 400 * 399 hops, twice each and more.
+  CHECK(asked > 400 * 399 / 32'768);
   CHECK(all->front().estimate.total == choose(fabric, r, {"direct", 0, 0})->front().estimate.total);
   const int questions = asked;
   for (int last = 0; last < questions; ++last) {

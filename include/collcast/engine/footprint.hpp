@@ -1,15 +1,17 @@
 // How much memory a simulation takes, before it takes it.
 #pragma once
 
+#include <span>
+
 #include "collcast/base/quantity.hpp"
 #include "collcast/schedule/pattern.hpp"
 #include "collcast/topology/fabric.hpp"
 
 namespace collcast {
 
-/// About how many bytes the engine has at most at once while it simulates the pattern alone, links shared max-min: its
-/// state is connections, positions and links, nothing per message. Up to half as much again, or less by a third, where
-/// vectors are just about to grow, or have. The work of asking every position once per phase.
-Bytes footprint(const Fabric&, const Pattern&);
+/// About how many bytes the engine has at most at once while it simulates the patterns together, links shared max-min:
+/// its state is connections, positions and links, nothing per message. Up to half as much again, or less by a third,
+/// where vectors are just about to grow, or have. The work of asking every position once per phase.
+Bytes footprint(const Fabric&, std::span<const Pattern>);
 
 }  // namespace collcast

@@ -68,7 +68,7 @@ struct CollectiveRow {
   int group = 0;                        ///< index into CollectiveReport::groups
   int nodes = 0;                        ///< that the group is on
   Bytes size{};
-  int chunks = 1;
+  std::int64_t chunks = 1;
   int channels = 1;
   std::optional<Seconds> estimate, simulate;              ///< with the other groups, if concurrent
   std::optional<Seconds> estimate_alone, simulate_alone;  ///< only if concurrent
@@ -81,7 +81,7 @@ struct CollectiveRow {
   std::vector<LinkRow> links;  ///< if asked for and simulated, longest busy first; of all groups if concurrent
   struct RunnerUp {
     std::string algorithm;
-    int chunks = 1;
+    std::int64_t chunks = 1;
     Seconds estimate{};
     std::optional<Seconds> simulate;           ///< where the closed form could not tell the two apart
     std::optional<std::string> protocol = {};  ///< of library nccl
