@@ -125,7 +125,8 @@ TEST_CASE("a step runs what its scenario says, else what its options are of, els
 
 TEST_CASE("chunks of the largest sizes are counted beyond 32 bits") {
   // 4 EiB / 8 ranks over the channels' chunks of 2 MiB at most: more than 2^31 loops on each.
-  const Called called = call("collective all_reduce --topology dgx-h100 --env NCCL_ALGO=Ring --size 4EiB --format json");
+  const Called called =
+      call("collective all_reduce --topology dgx-h100 --env NCCL_ALGO=Ring --size 4EiB --format json");
   REQUIRE(called.exit == 0);
   CHECK(nlohmann::json::parse(called.out)["rows"][0]["chunks"].get<std::int64_t>() > std::int64_t{1} << 31);
 }
