@@ -292,6 +292,14 @@ Result<Program> exchange_program(const Question& q) {
   return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside);
 }
 
+/// Of a channel: chunks that follow each other, loops of a ring.
+double chunks_in_a_row(const Question& q) {
+  if (q.plan.algorithm == Algorithm::tree) return tree_chunks(q.c, q.size, q.plan).count;
+  if (q.kind == CollectiveKind::broadcast || q.kind == CollectiveKind::reduce)
+    return chain_chunks(q.c, q.size, q.plan).count;
+  return loops_of(q.c, q.size, q.plan).full;
+}
+
 }  // namespace
 
 Result<Program> program(const Fabric& fabric, const Group& group, const Communicator& c, CollectiveKind kind,
@@ -306,17 +314,14 @@ Result<Program> program(const Fabric& fabric, const Group& group, const Communic
     return not_simulated("the network of this machine is not attached to NICs");
   const Question q{fabric, group, c, kind, size, plan, root};
   if (plan.point_to_point) return exchange_program(q);
-  switch (plan.algorithm) {
-    case Algorithm::tree:
-      return tree_program(q);
-    case Algorithm::nvls:
-    case Algorithm::nvls_tree:
-      return not_simulated("NVLS reduces inside the switch, which is on no route");
-    case Algorithm::pat:
-      return not_simulated("PAT is not spelt out");
-    default:
-      break;
-  }
+  if (plan.algorithm == Algorithm::nvls || plan.algorithm == Algorithm::nvls_tree)
+    return not_simulated("NVLS reduces inside the switch, which is on no route");
+  if (plan.algorithm == Algorithm::pat) return not_simulated("PAT is not spelt out");
+  // A pattern has a phase or a chunk for each, counted in 31 bits; so many are more messages than anybody waits for.
+  constexpr double most_loops = 1 << 21;
+  if (chunks_in_a_row(q) * plan.channels > most_loops)
+    return not_simulated("more than two million loops of chunks, over all channels");
+  if (plan.algorithm == Algorithm::tree) return tree_program(q);
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? chain_program(q) : ring_program(q);
 }
 

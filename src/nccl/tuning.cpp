@@ -252,7 +252,7 @@ void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& p
   while (plan.channels == 1 && plan.threads % 128 == 0 && plan.threads > 64 && too_little()) plan.threads /= 2;
   // No channel gets less than 16 KiB of traffic; LL counts four times.
   const double traffic = bytes * (kind == CollectiveKind::all_reduce ? 2 : 1) * (plan.protocol == Protocol::ll ? 4 : 1);
-  plan.channels = std::clamp(static_cast<int>(traffic / 16384), 1, plan.channels);
+  plan.channels = static_cast<int>(std::clamp(traffic / 16384, 1.0, static_cast<double>(plan.channels)));
   if (plan.algorithm == Algorithm::tree && plan.protocol != Protocol::ll) plan.threads = 640;
 }
 

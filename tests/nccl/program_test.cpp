@@ -165,6 +165,16 @@ TEST_CASE("what has no simulation says why") {
   const auto program = nccl::program(fabric, Group::strided(Rank(0), 1, 8), c, CollectiveKind::all_reduce, size, nvls);
   REQUIRE_FALSE(program.ok());
   CHECK(program.errors().front().message == "NVLS reduces inside the switch, which is on no route");
+  // 2^62 bytes in loops of 8 chunks of 2 MiB on 24 channels are 1.1e10 loops; trees and chains have slots of 512 KiB.
+  const Bytes most(std::int64_t{1} << 62);
+  for (const auto& [kind, algorithm] :
+       {std::pair(CollectiveKind::all_reduce, Algorithm::ring), std::pair(CollectiveKind::all_reduce, Algorithm::tree),
+        std::pair(CollectiveKind::broadcast, Algorithm::ring)}) {
+    const Plan plan = test::planned_as(c, kind, most, algorithm, Protocol::simple);
+    const auto large = nccl::program(fabric, Group::strided(Rank(0), 1, 8), c, kind, most, plan);
+    REQUIRE_FALSE(large.ok());
+    CHECK(large.errors().front().message == "more than two million loops of chunks, over all channels");
+  }
 }
 
 TEST_CASE("a chain's calls overlap: the time is what one more call adds, not the chain's length") {

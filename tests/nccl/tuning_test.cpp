@@ -197,6 +197,9 @@ TEST_CASE("small sizes take fewer channels and threads") {
   CHECK(ring_ll(32 * 23 << 10).channels == 23);
   CHECK(ring_ll(1 << 20).channels == 24);
   CHECK(nccl::plan(c, all_reduce, Bytes(1 << 10), Algorithm::nvls).value().channels == 16);
+  // The largest sizes take all: 2 * 2^62 bytes are more than 2^31 times 16 KiB.
+  CHECK(test::planned_as(c, all_reduce, Bytes(std::int64_t{1} << 62), Algorithm::ring, Protocol::simple).channels ==
+        24);
 }
 
 TEST_CASE("variables narrow the choice") {
