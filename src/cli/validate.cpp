@@ -320,7 +320,7 @@ Command add_validate(CLI::App& parent) {
       "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
       "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml\n"
-      "  collcast validate --training --budget A=10% --format csv --output steps.csv\n"
+      "  collcast validate --training --budget A=5% --format csv --output steps.csv\n"
       "  collcast validate --kernels --budget all=4%\n"
       "  collcast validate --inference --budget tpot.all=40%");
   const CLI::Option* training = app.get_option("--training");

@@ -114,7 +114,7 @@ TEST_CASE("limits that are none are told, and too little memory ends with 3") {
   }
   if (sanitized) return;  // a sanitizer keeps terabytes of addresses for itself
   const Outcome lacking =
-      run_shell("collcast collective alltoall --topology star --ranks 1000000 --method estimate --memory-limit 64MiB",
+      run_shell("collcast collective all_reduce --topology star --ranks 1000000 --method estimate --memory-limit 64MiB",
                 std::filesystem::current_path());
   CHECK(lacking.exit == 3);
   CHECK(lacking.out.empty());
