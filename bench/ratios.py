@@ -21,7 +21,7 @@ def read(paths):
                 continue
             if "error_occurred" in entry:
                 sys.exit(f"{entry['name']}: {entry['error_message']}")
-            whose, *case = entry["run_name"].split("/")[:3]
+            whose, *case = [part for part in entry["run_name"].split("/") if not part.endswith("_time")]
             entries.setdefault("/".join(case), {})[whose] = entry
     return entries
 
