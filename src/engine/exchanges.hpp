@@ -1,7 +1,7 @@
 // Walks exchanges without spelling them out: a few words per position, nothing per future message.
 //
-// A position of a lane is a *walker*. It knows its phase, how many of its messages there have started,
-// left and come in; the Pattern's Shape is asked once per hop for the peer and the size. What has arrived
+// A position of a lane is a *walker*. It knows its phase, how many of its messages there have left
+// and come in; the Pattern's Shape is asked once per hop for the peer and the size. What has arrived
 // is a count per receive (forwarding) or per phase (the other flows), kept for every phase from the
 // exchange's start to its end, because a message may arrive before its receiver has entered the phase.
 //
