@@ -18,6 +18,7 @@ class OnePattern {
  public:
   using Input = Pattern;
   using Output = Timeline;
+  static constexpr bool repeats = false;
   static constexpr const char* unmatched = Exchanges::unmatched;
 
   OnePattern(const Pattern& pattern, Connections& /*connections*/, Exchanges& exchanges, Agenda& agenda)

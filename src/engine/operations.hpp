@@ -20,6 +20,7 @@ class Operations {
  public:
   using Input = Schedule;
   using Output = Timeline;
+  static constexpr bool repeats = false;
   /// What it must be if work is left over.
   static constexpr const char* unmatched = Exchanges::unmatched;
 

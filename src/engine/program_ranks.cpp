@@ -16,7 +16,6 @@ ProgramRanks::ProgramRanks(const Programs& programs, Connections& connections, E
       streams_(std::max(1U, programs.streams())),
       accounts_(programs.programs.size() * programs.accounts),
       times_(programs.programs.size()) {
-  check(std::uint64_t{programs.ranks()} * streams_ < none, "streams of all ranks are numbered in 32 bits");
   over_.assign(std::size_t{programs.ranks()} * streams_, 0);
   arrived_.assign(std::size_t{programs.ranks()} * programs.channels, 0);
   std::uint32_t groups = 0;
@@ -24,12 +23,20 @@ ProgramRanks::ProgramRanks(const Programs& programs, Connections& connections, E
     first_group_.push_back(groups);
     groups += set.groups(programs.ranks());
   }
+  check(std::uint64_t{programs.ranks()} * streams_ + groups < none, "streams and groups are numbered in 32 bits");
   forming_of_.assign(groups, none);
+  stream_of_.resize(programs.sets.size());
   for (std::uint32_t rank = 0; rank < programs.ranks(); ++rank) {
     const Program& program = programs.programs[program_of(rank)];
     unfinished_ += program.streams.size();
     ++times_[program_of(rank)].ranks;
   }
+}
+
+void ProgramRanks::repeat(const Fabric& fabric, Repeats::BusyOf busy) {
+  const auto groups = static_cast<std::uint32_t>(forming_of_.size());
+  repeats_ =
+      Repeats(OwnLinks(fabric, programs_, first_group_, groups), programs_, connections_, std::move(busy), groups);
 }
 
 void ProgramRanks::begin() {
@@ -104,7 +111,19 @@ void ProgramRanks::ready(std::uint32_t stream) {
   go_on(stream);
 }
 
-void ProgramRanks::finished(std::uint32_t stream) {
+void ProgramRanks::finished(std::uint32_t index) {
+  if (index >= all_streams()) return over_for_all(index - all_streams());
+  if (repeats_.is_watching())
+    if (const auto* part = std::get_if<instruction::TakePart>(&present(index).what)) {
+      const std::uint32_t set = programs_.collectives[part->collective].set;
+      const GroupSet& groups = programs_.sets[set];
+      repeats_.departed(numbered(set, groups.group_of(Rank(place(index).rank))),
+                        static_cast<std::uint32_t>(groups.members()), agenda_.now);
+    }
+  over(index);
+}
+
+void ProgramRanks::over(std::uint32_t stream) {
   const Place at = place(stream);
   const Instruction& instruction = present(stream);
   book(at, instruction, true);
@@ -117,7 +136,7 @@ void ProgramRanks::send(std::uint32_t stream, Place at, const instruction::Send&
   const Rank to(at.rank + static_cast<std::uint32_t>(send.offset));
   check(to.value() < programs_.ranks() && send.channel < programs_.channels, "a message goes to a rank that there is");
   const std::uint32_t flow = connections_.acquire();
-  connections_.connect(flow, {Rank(at.rank), to, 0, stream, 0, 0}, send.size, 0);
+  connections_.connect(flow, {Rank(at.rank), to, 0, stream, 0, 0}, send.size, send.priority);
   connections_[flow].transfer = true;
   agenda_.send(flow, connections_[flow]);
 }
@@ -144,53 +163,104 @@ void ProgramRanks::take_part(std::uint32_t stream, Place at, const instruction::
   const GroupSet& set = programs_.sets[programs_.collectives[part.collective].set];
   const Rank rank(at.rank);
   check(set.has(rank), "a rank takes part in what its group does");
-  std::uint32_t& first = forming_of_[first_group_[programs_.collectives[part.collective].set] + set.group_of(rank)];
-  std::uint32_t* link = &first;
-  while (*link != none && formings_[*link].number != part.number) link = &formings_[*link].next;
-  if (*link == none) {
-    const std::uint32_t fresh = forming(set.group_of(rank), at, stream, part);  // may move formings_
-    formings_[fresh].next = first;
-    first = fresh;
-    link = &first;
-  }
-  const std::uint32_t id = *link;
+  const std::uint32_t set_number = programs_.collectives[part.collective].set, group = set.group_of(rank);
+  std::uint32_t& first = forming_of_[numbered(set_number, group)];
+  std::uint32_t id = first;
+  while (id != none && formings_[id].number != part.number) id = formings_[id].next;
+  if (id == none) id = first = new_forming(part, first);
   Forming& exchange = formings_[id];
   if (exchange.collective != part.collective) {
     agenda_.failure = describe(stream) + " has come to number " + std::to_string(part.number) +
                       " of its group, which to others is " + programs_.collectives[exchange.collective].name;
     return;
   }
-  const std::uint32_t running = exchange.exchange;
-  if (++exchange.joined == static_cast<std::uint32_t>(set.members())) {
-    *link = exchange.next;
-    free_.push_back(id);
+  ++exchange.joined;
+  if (exchange.exchange == Exchanges::none) {
+    if (repeats_.may_repeat(numbered(set_number, group))) {
+      if (exchange.joined == 1) held_.push_back({set_number, group, at.stream, id});
+      return;
+    }
+    exchange.exchange = open(part.collective, group, at.stream);
   }
+  const std::uint32_t running = exchange.exchange;
+  if (exchange.joined == static_cast<std::uint32_t>(set.members())) formed(numbered(set_number, group), id);
   exchanges_.ready(running, set.member(rank));
 }
 
-std::uint32_t ProgramRanks::forming(std::uint32_t group, Place at, std::uint32_t stream,
-                                    const instruction::TakePart& part) {
-  const Collective& collective = programs_.collectives[part.collective];
-  const GroupSet& set = programs_.sets[collective.set];
-  const Pattern& pattern = programs_.pattern(collective, group);
-  const Group ranks = set.group(group);
-  check(pattern.size() == set.members(), "a pattern is of the groups of its set");
-  // All members are on the same stream of theirs: what is finished follows from the rank.
-  const auto between = static_cast<std::uint32_t>(ranks.stride()) * streams_;
-  const std::uint32_t exchange =
-      exchanges_.open({&pattern, ranks[0].value() - pattern.group[0].value(), collective.priority,
-                       ranks[0].value() * streams_ + at.stream, between});
-  check(ranks[set.member(Rank(at.rank))] == Rank(at.rank) && place(stream).stream == at.stream,
-        "a member is in its group");
-  ++opened_;
+std::uint32_t ProgramRanks::new_forming(const instruction::TakePart& part, std::uint32_t next) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(formings_.size()));
     formings_.emplace_back();
   }
   const std::uint32_t id = free_.back();
   free_.pop_back();
-  formings_[id] = {part.number, part.collective, exchange, 0, none};
+  formings_[id] = {part.number, part.collective, Exchanges::none, 0, next};
   return id;
+}
+
+void ProgramRanks::formed(std::uint32_t numbered_group, std::uint32_t forming) {
+  std::uint32_t* link = &forming_of_[numbered_group];
+  while (*link != forming) link = &formings_[*link].next;
+  *link = formings_[forming].next;
+  free_.push_back(forming);
+}
+
+std::uint32_t ProgramRanks::open(std::uint32_t collective, std::uint32_t group, std::uint32_t stream) {
+  const Collective& all = programs_.collectives[collective];
+  const Pattern& pattern = programs_.pattern(all, group);
+  const Group ranks = programs_.sets[all.set].group(group);
+  check(pattern.size() == ranks.size(), "a pattern is of the groups of its set");
+  ++opened_;
+  // All members are on the same stream of theirs: what is finished follows from the rank.
+  const auto between = static_cast<std::uint32_t>(ranks.stride()) * streams_;
+  return exchanges_.open({&pattern, ranks[0].value() - pattern.group[0].value(), all.priority,
+                          ranks[0].value() * streams_ + stream, between});
+}
+
+bool ProgramRanks::begin_held() {
+  if (held_.empty()) return false;
+  for (const Held& held : held_) {
+    const Forming& exchange = formings_[held.forming];
+    const GroupSet& set = programs_.sets[held.set];
+    const std::uint32_t group = numbered(held.set, held.group);
+    stream_of_[held.set] = held.stream;
+    if (exchange.joined == static_cast<std::uint32_t>(set.members())) {
+      const Pattern& pattern = programs_.pattern(programs_.collectives[exchange.collective], held.group);
+      const auto number = static_cast<std::uint32_t>(&pattern - programs_.patterns.data());
+      if (const Ticks takes = repeats_.again(group, number, agenda_.now); takes >= 0) {
+        ++opened_;
+        formed(group, held.forming);
+        agenda_.after(takes, EventKind::finished, all_streams() + group);
+        continue;
+      }
+    }
+    begin_walking(held);
+  }
+  held_.clear();
+  return true;
+}
+
+void ProgramRanks::begin_walking(const Held& held) {
+  Forming& exchange = formings_[held.forming];
+  const Group ranks = programs_.sets[held.set].group(held.group);
+  const std::uint32_t number = exchange.number, running = open(exchange.collective, held.group, held.stream);
+  exchange.exchange = running;
+  if (exchange.joined == static_cast<std::uint32_t>(ranks.size())) formed(numbered(held.set, held.group), held.forming);
+  for (int member = 0; member < ranks.size(); ++member) {
+    const Place at{ranks[member].value(), held.stream};
+    const std::uint32_t stream = at.rank * streams_ + at.stream;
+    if (over_[stream] == instructions(at).size()) continue;
+    const auto* part = std::get_if<instruction::TakePart>(&present(stream).what);
+    if (part != nullptr && part->number == number && programs_.collectives[part->collective].set == held.set)
+      exchanges_.ready(running, member);
+  }
+}
+
+void ProgramRanks::over_for_all(std::uint32_t numbered_group) {
+  const auto after = std::upper_bound(first_group_.begin(), first_group_.end(), numbered_group);
+  const auto set = static_cast<std::size_t>(after - first_group_.begin()) - 1;
+  const Group ranks = programs_.sets[set].group(numbered_group - first_group_[set]);
+  for (int member = 0; member < ranks.size(); ++member) over(ranks[member].value() * streams_ + stream_of_[set]);
 }
 
 void ProgramRanks::meet(const instruction::Meet& meet) {

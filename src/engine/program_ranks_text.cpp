@@ -1,4 +1,5 @@
 // Ranks and instructions as people know them, for error messages.
+#include <algorithm>
 #include <variant>
 
 #include "engine/program_ranks.hpp"
@@ -12,13 +13,44 @@ constexpr int most_named = 4;
 
 }  // namespace
 
+/// Whether the rank takes part in it, or has.
+bool ProgramRanks::has_come(std::uint32_t rank, const instruction::TakePart& part) const {
+  const Program& program = programs_.programs[program_of(rank)];
+  const std::uint32_t set = programs_.collectives[part.collective].set;
+  for (std::uint32_t s = 0; s < program.streams.size(); ++s) {
+    const std::vector<Instruction>& all = program.streams[s];
+    const std::size_t begun = std::min<std::size_t>(over_[rank * streams_ + s] + std::size_t{1}, all.size());
+    for (std::size_t i = 0; i < begun; ++i) {
+      const auto* own = std::get_if<instruction::TakePart>(&all[i].what);
+      if (own != nullptr && own->number == part.number && programs_.collectives[own->collective].set == set)
+        return true;
+    }
+  }
+  return false;
+}
+
+/// ", to which ranks 3, 5 have not come", or nothing if all have.
+std::string ProgramRanks::who_lacks(const Group& group, const instruction::TakePart& part) const {
+  std::string out;
+  int lacking = 0;
+  for (int member = 0; member < group.size(); ++member) {
+    if (has_come(group[member].value(), part)) continue;
+    if (++lacking <= most_named) out += (out.empty() ? "" : ", ") + std::to_string(group[member].value());
+  }
+  if (lacking == 0) return {};
+  if (lacking > most_named) out += " and " + std::to_string(lacking - most_named) + " more";
+  return ", to which " + std::string(lacking == 1 ? "rank " : "ranks ") + out + (lacking == 1 ? " has" : " have") +
+         " not come";
+}
+
 std::string ProgramRanks::text(Place at, const Instruction& instruction) const {
   if (std::holds_alternative<instruction::Spend>(instruction.what)) return "computing";
   if (const auto* part = std::get_if<instruction::TakePart>(&instruction.what)) {
     const Collective& collective = programs_.collectives[part->collective];
     const Group group = programs_.sets[collective.set].group(programs_.sets[collective.set].group_of(Rank(at.rank)));
     return collective.name + " among " + std::to_string(group.size()) + " ranks from rank " +
-           std::to_string(group[0].value()) + " on, number " + std::to_string(part->number) + " of the group";
+           std::to_string(group[0].value()) + " on, number " + std::to_string(part->number) + " of the group" +
+           who_lacks(group, *part);
   }
   if (const auto* send = std::get_if<instruction::Send>(&instruction.what))
     return "message to rank " + std::to_string(at.rank + static_cast<std::uint32_t>(send->offset));
@@ -33,7 +65,14 @@ std::string ProgramRanks::text(Place at, const Instruction& instruction) const {
   return "all ranks at meeting " + std::to_string(number) + ", to which " + std::to_string(met_[number]) + " have come";
 }
 
-std::string ProgramRanks::describe(std::uint32_t stream) const {
+std::string ProgramRanks::describe(std::uint32_t index) const {
+  if (index >= all_streams()) {
+    const auto after = std::upper_bound(first_group_.begin(), first_group_.end(), index - all_streams());
+    const auto set = static_cast<std::size_t>(after - first_group_.begin()) - 1;
+    const Group ranks = programs_.sets[set].group(index - all_streams() - first_group_[set]);
+    return describe(ranks[0].value() * streams_ + stream_of_[set]);
+  }
+  const std::uint32_t stream = index;
   const Place at = place(stream);
   std::string out = "rank " + std::to_string(at.rank) + ", stream " + std::to_string(at.stream);
   if (over_[stream] == instructions(at).size()) return out;

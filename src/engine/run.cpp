@@ -60,14 +60,28 @@ bool Run<Links, Work>::is_ended() {
   if (!watch_ || events_ < ask_at_) return false;
   // How many messages have left is summed over the connections.
   ask_at_ = events_ + std::max(ask_every, static_cast<std::int64_t>(connections_.size()));
-  return !watch_({connections_.messages_so_far(), SimTime(Picoseconds(agenda_.now))});
+  return !watch_({messages_so_far(), SimTime(Picoseconds(agenda_.now))});
+}
+
+template <class Links, class Work>
+std::int64_t Run<Links, Work>::messages_so_far() const {
+  std::int64_t sum = connections_.messages_so_far();
+  if constexpr (Work::repeats) sum += work_.repeated();
+  return sum;
+}
+
+template <class Links, class Work>
+bool Run<Links, Work>::begin_held() {
+  if constexpr (Work::repeats)
+    return work_.begin_held();
+  else
+    return false;
 }
 
 template <class Links, class Work>
 Diagnostic Run<Links, Work>::ended() const {
-  return simulation_error(
-      fmt::format("the simulation was ended from outside after {} messages", connections_.messages_so_far()),
-      "nothing is known of its result");
+  return simulation_error(fmt::format("the simulation was ended from outside after {} messages", messages_so_far()),
+                          "nothing is known of its result");
 }
 
 template <class Links, class Work>
@@ -79,7 +93,7 @@ void Run<Links, Work>::work_through_instant() {
       happen(agenda_.instant[i]);
     }
     agenda_.instant.clear();
-    if (agenda_.following.empty()) return;
+    if (agenda_.following.empty() && !begin_held()) return;
     agenda_.instant.swap(agenda_.following);
   }
 }
@@ -155,7 +169,12 @@ typename Work::Output Run<Links, Work>::output() {
   output.links.resize(fabric_.links().size());
   for (std::size_t i = 0; i < output.links.size(); ++i)
     output.links[i] = {Volume(connections_.carried(i)), Picoseconds(links_.busy(i))};
-  output.counters = {events_, connections_.messages(), links_.rate_updates()};
+  output.counters = {events_, connections_.messages(), links_.rate_updates(), 0};
+  if constexpr (Work::repeats) {
+    work_.add_repeated(output.links);
+    output.counters.repeated = work_.repeated();
+    output.counters.messages += work_.repeated();
+  }
   return output;
 }
 
@@ -164,13 +183,13 @@ Result<typename Work::Output> run(const Fabric& fabric, const typename Work::Inp
                                   const EngineOptions& options) {
   switch (options.sharing) {
     case Sharing::fifo:
-      return Run<FifoLinks, Work>(fabric, input, options.watch).to_end();
+      return Run<FifoLinks, Work>(fabric, input, options).to_end();
     case Sharing::none:
-      return Run<UnsharedLinks, Work>(fabric, input, options.watch).to_end();
+      return Run<UnsharedLinks, Work>(fabric, input, options).to_end();
     case Sharing::max_min:
       break;
   }
-  return Run<MaxMinLinks, Work>(fabric, input, options.watch).to_end();
+  return Run<MaxMinLinks, Work>(fabric, input, options).to_end();
 }
 
 }  // namespace collcast::engine

@@ -16,23 +16,28 @@ inline constexpr std::int64_t ask_every = 1 << 13;
 template <class Links, class Work>
 class Run {
  public:
-  Run(const Fabric& fabric, const typename Work::Input& input, const EngineWatch& watch)
+  Run(const Fabric& fabric, const typename Work::Input& input, const EngineOptions& options)
       : fabric_(fabric),
-        watch_(watch),
+        watch_(options.watch),
         connections_(fabric, Links::knows_apart),
         exchanges_(connections_, agenda_),
         work_(input, connections_, exchanges_, agenda_),
-        links_(fabric.links(), connections_, agenda_) {}
+        links_(fabric.links(), connections_, agenda_) {
+    if constexpr (Work::repeats)
+      if (options.repeats) work_.repeat(fabric, [this](std::size_t link) { return links_.busy(link); });
+  }
 
   Result<typename Work::Output> to_end();
 
  private:
   void work_through_instant();
+  bool begin_held();
   void look_ahead(std::size_t i);
   bool go_to_next_instant();
   bool is_ended();
   bool is_outdated(Due event) const;
   void happen(Due event);
+  std::int64_t messages_so_far() const;
   Diagnostic too_late(Due event) const;
   Diagnostic ended() const;
   Diagnostic no_way(const ConnectionName& name) const;

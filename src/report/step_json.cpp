@@ -134,6 +134,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                         {"channels", count_json(collectives.channels)},
                         {"sharing", sharing == Sharing::fifo ? "fifo" : "max_min"},
                         {"base_latency_s", collectives.base_latency.count()}};
+  for (const Dimension d : in.priorities) out["collectives"]["priorities"].push_back(to_string(d));
   if (collectives.library == Library::nccl) out["collectives"]["environment"] = text_of(collectives.environment);
   const std::string core = core_precision(in.options);
   Json kernels;
@@ -285,6 +286,7 @@ Json document_json(const StepReport& report) {
                        {"backward", operations_json(r.operations.backward)},
                        {"recompute", operations_json(r.operations.recompute)}};
   if (report.faults) out["faults"] = effect_json(*report.faults, r);
+  if (r.classes > 0) out["folding"] = {{"ranks", r.ranks}, {"classes", r.classes}};
   if (report.unfolded) out["unfolded"] = unfolded_json(*report.unfolded, r);
   out["gates"] = gates_json(report.gates);
   out["warnings"] = r.warnings;

@@ -103,13 +103,20 @@ bool nccl_collectives(const StepReport& report) {
          !(inference ? inference->decode.collectives : report.result.collectives).empty();
 }
 
+/// ", 64 ranks in 8 classes" of which one each is simulated.
+std::string folding_text(const StepResult& r) {
+  if (r.classes == 0) return {};
+  return fmt::format(", {} in {}", r.ranks == 1 ? "1 rank" : fmt::format("{} ranks", r.ranks),
+                     r.classes == 1 ? "1 class" : fmt::format("{} classes", r.classes));
+}
+
 Table summary_table(const StepReport& report) {
   const StepResult& r = report.result;
   Table out{{}, {{"", "", Align::left}, {"", "", Align::right}, {"", "", Align::left}}, {}};
   const auto row = [&](std::string name, std::string value, std::string remark = "") {
     out.rows.push_back({std::move(name), std::move(value), std::move(remark)});
   };
-  row("step time", format_seconds(r.step), r.simulate ? "simulated" : "closed form");
+  row("step time", format_seconds(r.step), r.simulate ? "simulated" + folding_text(r) : "closed form");
   if (r.simulate) {
     const std::string difference = difference_text(*r.simulate, r.estimate);
     // With NCCL's collectives at one price in both, that the sums agree proves less.

@@ -12,15 +12,11 @@
 namespace collcast {
 
 Json unfolded_json(const UnfoldedStep& unfolded, const StepResult& folded) {
-  return {{"step_s", unfolded.step.count()},
-          {"folded_s", number(folded.simulate)},
-          {"ranks", unfolded.ranks},
-          {"exchanges", unfolded.exchanges},
-          {"transfers", unfolded.transfers},
-          {"messages", unfolded.messages},
-          {"events", unfolded.events},
-          {"breakdown_stage", unfolded.stage},
-          {"breakdown", breakdown_json(unfolded.breakdown)}};
+  return {{"step_s", unfolded.step.count()},   {"folded_s", number(folded.simulate)},
+          {"ranks", unfolded.ranks},           {"exchanges", unfolded.exchanges},
+          {"transfers", unfolded.transfers},   {"messages", unfolded.messages},
+          {"repeated", unfolded.repeated},     {"events", unfolded.events},
+          {"breakdown_stage", unfolded.stage}, {"breakdown", breakdown_json(unfolded.breakdown)}};
 }
 
 Table unfolded_table(const UnfoldedStep& unfolded, const StepResult& folded) {
@@ -54,12 +50,15 @@ Table unfolded_table(const UnfoldedStep& unfolded, const StepResult& folded) {
 
 std::string unfolded_text(const UnfoldedStep& unfolded) {
   return fmt::format(
-      "unfolded: {} ranks, {} collectives and {} messages of the pipeline, {} messages in one simulation. It differs "
+      "unfolded: {} ranks, {} collectives and {} messages of the pipeline, {} messages in one simulation{}. It differs "
       "from the step time, whose collectives have times found apart, by collectives that meet on links (longer), by "
       "ranks that go on when their own part of a collective is over, and by shares of messages that are gathered "
       "beside the next message (shorter) (docs/steps.md).",
       format_count(unfolded.ranks), format_count(static_cast<double>(unfolded.exchanges)),
-      format_count(static_cast<double>(unfolded.transfers)), format_count(static_cast<double>(unfolded.messages)));
+      format_count(static_cast<double>(unfolded.transfers)), format_count(static_cast<double>(unfolded.messages)),
+      unfolded.repeated == 0 ? std::string()
+                             : fmt::format(", {} of them as the same group's of the time before, to the picosecond",
+                                           format_count(static_cast<double>(unfolded.repeated))));
 }
 
 }  // namespace collcast

@@ -12,7 +12,27 @@ namespace collcast::input {
 
 namespace {
 
-void read_collectives(Reader& reader, const Node& node, Scenario& scenario) {
+/// Whose messages go first. Each dimension once.
+struct AsPriorities {
+  static constexpr Holds holds = Holds::list;
+  AsList<AsWord<Dimension>, Dimension> as{
+      as_word<Dimension>({Dimension::tp, Dimension::cp, Dimension::ep, Dimension::pp, Dimension::dp})};
+  bool operator()(Reader& reader, const Node& node, const std::string& path, std::vector<Dimension>& out) const {
+    if (!as(reader, node, path, out)) return false;
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (std::find(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(i), out[i]) !=
+          out.begin() + static_cast<std::ptrdiff_t>(i)) {
+        reader.error(node.items[i].at, fmt::format("'{}' names '{}' again", shown(path), to_string(out[i])),
+                     "expected each dimension once, those first whose messages go first");
+        return false;
+      }
+    return true;
+  }
+  std::string expected() const { return as.expected(); }
+};
+
+void read_collectives(Reader& reader, const Node& node, Scenario& scenario, std::vector<Dimension>& priorities,
+                      const char* why_no_priorities) {
   AsWord<std::string> algorithm{{"auto"}, {"auto"}};
   for (const AlgorithmInfo& info : algorithms()) {
     algorithm.words.push_back(info.name);
@@ -25,12 +45,15 @@ void read_collectives(Reader& reader, const Node& node, Scenario& scenario) {
   o.optional("chunks", policy.chunks, OrWord<AsCount, int>{{1, most_chunks}, "auto", 0});
   o.optional("channels", policy.channels, OrWord<AsCount, int>{{1, most_channels}, "auto", 0});
   o.optional("sharing", scenario.sharing, AsWord<Sharing>{{"max_min", "fifo"}, {Sharing::max_min, Sharing::fifo}});
+  if (why_no_priorities != nullptr) o.refuse("priorities", why_no_priorities);
+  o.optional("priorities", priorities, AsPriorities{});
   if (scenario.library_stated && policy.library == Library::nccl) {
     const char* why = "library nccl takes it by itself";
     if (policy.algorithm != "auto") o.refuse("algorithm", why, "library");
     if (policy.chunks > 0) o.refuse("chunks", why, "library");
     if (policy.channels > 0) o.refuse("channels", why, "library");
     if (scenario.sharing == Sharing::fifo) o.refuse("sharing", "library nccl's channels share links fairly", "library");
+    if (!priorities.empty()) o.refuse("priorities", "of library nccl no messages are simulated", "library");
   }
   o.finish();
 }
@@ -134,7 +157,11 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   o.optional("title", scenario.title, AsText{});
   const bool has_topology = o.required("topology", topology.name_or_file, AsText{});
   o.optional("nodes", scenario.nodes, AsCount{1, most_nodes});
-  read_collectives(reader, o.section("collectives"), scenario);
+  std::vector<Dimension> priorities;
+  read_collectives(reader, o.section("collectives"), scenario, priorities,
+                   tree.find("tasks") != nullptr       ? "the scenario is made of 'tasks'"
+                   : tree.find("inference") != nullptr ? "the messages of a batch that is served are not simulated"
+                                                       : nullptr);
   if (const Node* tasks = o.optional_map("tasks")) {
     for (const char* key : {"model", "layout", "batch", "training", "inference", "search", "ranks", "faults"})
       o.refuse(key, "the scenario is made of 'tasks'");
@@ -142,6 +169,7 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   } else {
     o.optional("ranks", scenario.ranks, AsCount{1, most_job_ranks});
     scenario.step = read_step(reader, o, topology.folder, options.search);
+    scenario.step->priorities = priorities;
     if (!scenario.step->serving) {
       scenario.search = read_search(reader, o.section("search"));
       if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);

@@ -170,6 +170,8 @@ Diagnostics add_simulation_of_classes(FaultyStep& out, const std::vector<Classed
   result.breakdown = out.effect.classes[out.effect.slowest].breakdown;
   tell_messages_from_bubble(result.breakdown, estimate_step(plan.plan).terms.transfers);
   result.simulated_operations = static_cast<std::int64_t>(run->run.ops.size());
+  result.ranks = out.effect.ranks;
+  result.classes = static_cast<int>(out.effect.classes.size());
   result.critical_path = critical_path_of(run->spelled.schedule, run->run, run->spelled.places);
   add_stage(result, plan.plan);
   // Classes of a stage stand in the order of the stages, whatever their ranks.

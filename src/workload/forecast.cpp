@@ -244,6 +244,8 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
     if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline, engine.watch); !wrong.empty())
       return wrong;
     result.step = *result.simulate;
+    result.ranks = in.layout.world();
+    result.classes = static_cast<int>(by_engine->stages.size());
     add_stage(result, *by_engine);
     if (simulated != nullptr) *simulated = std::move(by_engine).value();
   }

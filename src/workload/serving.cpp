@@ -464,6 +464,8 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
     if (!run) return run.errors();
     put_times(result, in, *by_engine, *run);
     result.simulated_operations = run->operations;
+    result.ranks = in.layout.world();
+    result.classes = in.layout.pp;
     result.simulate = result.step = served.prefill.time() + further * served.decode.time();
   }
   const double sequences = static_cast<double>(in.serving->batch) * in.layout.dp;

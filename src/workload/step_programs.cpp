@@ -88,6 +88,12 @@ class ProgramWriter {
     return stream.name == "pp to previous" ? to_previous : own;
   }
 
+  /// Lower goes first.
+  int priority(Dimension dimension) const {
+    const std::vector<Dimension>& order = in_.priorities;
+    return static_cast<int>(std::find(order.begin(), order.end(), dimension) - order.begin());
+  }
+
   void await(StageState& stage, Line line, Spot spot, std::uint8_t account) {
     if (spot.line == line || spot.count <= stage.awaited[line][spot.line]) return;
     stage.awaited[line][spot.line] = spot.count;
@@ -151,13 +157,14 @@ class ProgramWriter {
     const auto [known, is_new] = stage(i).collectives.emplace(cost, 0);
     if (is_new) {
       const CollectiveCost& c = plan_.stages[static_cast<std::size_t>(i)].collectives[static_cast<std::size_t>(cost)];
-      known->second = add(i, {c.request.group.stride(), c.request.group.size()}, c.request, c.name);
+      known->second = add(i, {c.request.group.stride(), c.request.group.size()}, c.request, c.name, c.dimension);
     }
     return known->second;
   }
 
-  std::uint32_t add(int i, const GroupSet& set, const CollectiveRequest& request, const std::string& name) {
-    const Result<std::uint32_t> added = collectives_.add(i, set, request, name);
+  std::uint32_t add(int i, const GroupSet& set, const CollectiveRequest& request, const std::string& name,
+                    Dimension dimension) {
+    const Result<std::uint32_t> added = collectives_.add(i, set, request, name, priority(dimension));
     if (added) return *added;
     append(errors_, added.errors());
     if (out_.collectives.empty()) out_.collectives.emplace_back();  // never run
@@ -181,7 +188,8 @@ class ProgramWriter {
     spend(sender, line, base_latency_, Category::pp);
     const auto at = [&](int i) { return static_cast<std::int32_t>(rank_at(in_.layout, {0, i, 0, 0, 0}).value()); };
     const Volume size(static_cast<double>(whole(stage_message_bytes(in_)).value()));
-    sender.line(line).push_back({instruction::Send{at(to) - at(from), channel, size}, account_of(Category::pp)});
+    sender.line(line).push_back(
+        {instruction::Send{at(to) - at(from), channel, size, priority(Dimension::pp)}, account_of(Category::pp)});
     here_[op] = sender.now(line);
     there_[op] = {static_cast<std::uint8_t>(channel), ++receiver.sent[channel]};
     if (gathers_messages(in_)) there_[op] = gather(to, channel == 0 ? from_previous : from_next, there_[op]);
@@ -194,7 +202,7 @@ class ProgramWriter {
     const auto [known, is_new] = s.collectives.emplace(Uses::none, 0);
     if (is_new) {
       const CollectiveRequest request = message_gather_request(in_, fabric_, to);
-      known->second = add(to, {request.group.stride(), request.group.size()}, request, "pp all_gather");
+      known->second = add(to, {request.group.stride(), request.group.size()}, request, "pp all_gather", Dimension::pp);
     }
     take_part(s, line, known->second, Category::pp);
     return s.now(line);
@@ -208,7 +216,7 @@ class ProgramWriter {
     const GroupSet ends{cost.request.group.stride() / last, in_.layout.pp, last};
     for (const int i : {0, last}) {
       wait(i, dp, op);
-      take_part(stage(i), dp, add(i, ends, cost.request, cost.name), Category::dp);
+      take_part(stage(i), dp, add(i, ends, cost.request, cost.name, cost.dimension), Category::dp);
       (i == 0 ? here_ : there_)[op] = stage(i).now(dp);
     }
   }

@@ -59,8 +59,9 @@ Result<StepWithUnfolded> forecast_unfolded_step(const StepInputs& in, const Fabr
   if (!run && ended) return out;
   if (!run) return run.errors();
 
-  UnfoldedStep unfolded{to_seconds(run->finish), in.layout.world(), run->exchanges, all.transfers, 0, 0, {}, {}};
+  UnfoldedStep unfolded{to_seconds(run->finish), in.layout.world(), run->exchanges, all.transfers, 0, 0, 0, {}, {}};
   unfolded.messages = run->counters.messages;
+  unfolded.repeated = run->counters.repeated;
   unfolded.events = run->counters.events;
   unfolded.stage = out.result.stage.stage;
   unfolded.breakdown = mean_breakdown(run->programs[static_cast<std::size_t>(unfolded.stage)], unfolded.step);

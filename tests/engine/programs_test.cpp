@@ -105,7 +105,7 @@ class RandomPrograms {
       work(main);
       if (stage + 1 < grid_.pp) {
         out.await(next_stream, main_stream, main.size());
-        next.push_back({Send{grid_.tp, 0, Volume(dice_.pick({0.0, 1.0, 1e5, 3e5}))}});
+        next.push_back({Send{grid_.tp, 0, Volume(dice_.pick({0.0, 1.0, 1e5, 3e5})), dice_.roll(2)}});
       }
     }
     for (int b = dice_.roll(3); b > 0; --b) {
@@ -154,6 +154,7 @@ TEST_CASE("programs take what the same work takes that is written out, to the pi
       CAPTURE(seed, grid.tp, grid.pp, grid.dp, static_cast<int>(sharing));
       const ProgramsTimeline by_rank = run(fabric, programs, sharing);
       for (const bool messages : {false, true}) {
+        CAPTURE(messages);
         const SpelledPrograms spelled = spell_out(programs, messages);
         const Timeline written = run(fabric, spelled.schedule, sharing);
         REQUIRE(by_rank.finish == written.finish);
@@ -239,7 +240,9 @@ TEST_CASE("programs that wait for each other name ranks and what these wait for"
   all.of_rank = {0, 0, 1, 1};
   const std::string text = failure(fabric, all);
   CHECK_THAT(text, Contains("4 streams never finished"));
-  CHECK_THAT(text, Contains("rank 0, stream 0, instruction 1, waits for dp swap among 2 ranks from rank 0 on"));
+  CHECK_THAT(text,
+             Contains("rank 0, stream 0, instruction 1, waits for dp swap among 2 ranks from rank 0 on, number 0 of "
+                      "the group, to which rank 2 has not come"));
   CHECK_THAT(text, Contains("rank 2, stream 0, instruction 0, waits for message 2 on channel 0, where 1 have come"));
 
   Programs meeting;
@@ -277,6 +280,7 @@ TEST_CASE("a watch ends a run of programs") {
   all.of_rank.assign(8, 0);
   int asked = 0;
   EngineOptions options;
+  options.repeats = false;
   options.watch = [&](const EngineProgress&) { return ++asked < 3; };
   const Result<ProgramsTimeline> ended = simulate(fabric, all, options);
   REQUIRE_FALSE(ended.ok());

@@ -58,7 +58,7 @@ TEST_CASE("every section arrives") {
             "training: {precision: fp16, recompute: selective, attention: unfused, zero: 1, gradient_bytes: 2, "
             "overlap_dp: false, "
             "bucket: 8MB, overlap_pp: false, launch: 7us, optimizer: false, embedding_and_logits: false}\n"
-            "collectives: {algorithm: ring, chunks: 16, channels: 2, sharing: fifo}\n")
+            "collectives: {algorithm: ring, chunks: 16, channels: 2, sharing: fifo, priorities: [tp, pp]}\n")
           .value();
   CHECK(s.nodes == 3);
   const StepInputs& step = *s.step;
@@ -78,6 +78,20 @@ TEST_CASE("every section arrives") {
   CHECK(s.collectives.algorithm == "ring");
   CHECK((s.collectives.chunks == 16 && s.collectives.channels == 2));
   CHECK(s.sharing == Sharing::fifo);
+  CHECK(s.step->priorities == std::vector{Dimension::tp, Dimension::pp});
+}
+
+TEST_CASE("priorities name dimensions, each once, of a step whose messages are simulated") {
+  const auto wrong = [](const std::string& rest) { return to_text(parse(head + model + rest).errors()); };
+  const std::string trained = batch + "collectives: {library: ideal, priorities: ";
+  CHECK_THAT(wrong(trained + "[tp, dp, tp]}\n"),
+             Contains("'collectives.priorities' names 'tp' again") && Contains("expected each dimension once"));
+  CHECK_THAT(wrong(trained + "[tp, vp]}\n"), Contains("'collectives.priorities.1' is 'vp'") && Contains("tp"));
+  CHECK_THAT(wrong(trained + "tp}\n"), Contains("expected a list"));
+  CHECK_THAT(wrong(batch + "collectives: {library: nccl, priorities: [tp]}\n"),
+             Contains("of library nccl no messages are simulated"));
+  CHECK_THAT(wrong("inference: {batch: 1, prompt_tokens: 64, output_tokens: 2}\ncollectives: {priorities: [tp]}\n"),
+             Contains("'collectives.priorities' has no meaning here"));
 }
 
 TEST_CASE("an interleaved schedule arrives with its chunks") {

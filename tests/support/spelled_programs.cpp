@@ -72,7 +72,7 @@ class Speller {
     }
     if (const auto* send = std::get_if<instruction::Send>(&what)) {
       const std::uint32_t to = rank + static_cast<std::uint32_t>(send->offset);
-      ops.push_back(out_.schedule.add(Transfer{Rank(rank), Rank(to), send->size, 0, 0}, waits));
+      ops.push_back(out_.schedule.add(Transfer{Rank(rank), Rank(to), send->size, 0, send->priority}, waits));
       arrived_[to][send->channel].push_back(ops.back());
       return true;
     }

@@ -137,7 +137,8 @@ TEST_CASE("on links of their own, unfolded is never longer: first finishers go o
 TEST_CASE("on shared links, programs of a step take what they take written out, to the picosecond") {
   const Fabric fabric = cluster(8);
   int compared = 0;
-  for_random_inputs(60, 16, [&](const StepInputs& in) {
+  for_random_inputs(60, 16, [&](StepInputs in) {
+    if (compared % 2 == 0) in.priorities = {Dimension::tp, Dimension::pp};
     ForecastPrices any(fabric, {});
     const Result<StepPlan> plan = make_plan(in, fabric, any.by_estimate());
     REQUIRE(plan.ok());
@@ -172,6 +173,38 @@ TEST_CASE("collectives of different groups in each other's way make the step lon
   in.options.overlap_dp = false;
   const StepWithUnfolded behind = unfolded(in, fabric, rings());
   CHECK(to_picoseconds(behind.unfolded->step) == to_picoseconds(*behind.result.simulate));
+}
+
+TEST_CASE("whose messages go first are not held up, and the others wait the longer") {
+  const Fabric fabric = cluster(1, 0.05);
+  StepInputs in = inputs(small_model(), layout(4, 1, 2), 512, 2);
+  in.options.bucket = Bytes(4'000'000);
+  in.options.overlap_dp = true;
+  const auto exposed = [&](std::vector<Dimension> priorities) {
+    in.priorities = std::move(priorities);
+    return unfolded(in, fabric, rings()).unfolded->breakdown;
+  };
+  const Breakdown equal = exposed({}), tp = exposed({Dimension::tp, Dimension::dp}), dp = exposed({Dimension::dp});
+  const Seconds alone = unfolded(in, fabric, rings()).result.breakdown.tp_exposed;
+  CHECK(equal.tp_exposed > 1.01 * alone);
+  CHECK(tp.tp_exposed.count() == Approx(alone.count()).epsilon(1e-9));
+  CHECK(tp.dp_exposed > equal.dp_exposed);
+  CHECK(dp.tp_exposed > equal.tp_exposed);
+}
+
+TEST_CASE("layers that a group repeats on links of its own are walked once") {
+  // TP within a node on NVLink, gradients and messages of the pipeline by NICs.
+  const StepInputs in = inputs(small_model(), layout(4, 2, 2), 512, 4);
+  const Fabric fabric = cluster(4);
+  const UnfoldedStep quick = *unfolded(in, fabric, rings()).unfolded;
+  EngineOptions plain;
+  plain.repeats = false;
+  const Result<StepWithUnfolded> walked = forecast_unfolded_step(in, fabric, rings(), nullptr, plain);
+  REQUIRE((walked.ok() && walked->unfolded));
+  CHECK(quick.step == walked->unfolded->step);
+  CHECK(quick.messages == walked->unfolded->messages);
+  CHECK(walked->unfolded->repeated == 0);
+  CHECK(quick.repeated > 0);
 }
 
 TEST_CASE("messages, exchanges and transfers of a step are those that its layout says") {

@@ -40,6 +40,9 @@ using EngineWatch = std::function<bool(const EngineProgress&)>;
 struct EngineOptions {
   Sharing sharing = Sharing::max_min;
   EngineWatch watch = {};  ///< empty: nobody asks
+  /// Of Programs: a group with links of its own that does again what it has done, all members together, is not walked
+  /// again. It changes no time and no link; false: every message is walked.
+  bool repeats = true;
 };
 
 struct Interval {
@@ -54,8 +57,9 @@ struct LinkUse {
 /// Deterministic counts of the work done, for benchmarks and CI gates.
 struct EngineCounters {
   std::int64_t events = 0;        ///< taken from the queue
-  std::int64_t messages = 0;      ///< transfers and messages of exchanges
+  std::int64_t messages = 0;      ///< transfers and messages of exchanges, repeated ones too
   std::int64_t rate_updates = 0;  ///< rates that were set because links are shared: one per flow, or one for all
+  std::int64_t repeated = 0;      ///< messages that were not walked: EngineOptions::repeats
 };
 
 struct Timeline {

@@ -78,6 +78,7 @@ struct Send {
   std::int32_t offset = 0;
   std::uint32_t channel = 0;  ///< of the receiver
   Volume size{};
+  int priority = 0;
 };
 struct Receive {
   std::uint32_t channel = 0;

@@ -29,6 +29,9 @@ struct StepInputs {
   KernelModel kernels;
   /// Inference: `batch` is then that of a pass (the prompts', or a token's), and nothing is trained.
   std::optional<Serving> serving = {};
+  /// Whose messages go first where they meet on a link, as far as messages are simulated (unfolded_step.hpp): earlier
+  /// ones before later ones, and these before those of dimensions that are not named. Empty: all share.
+  std::vector<Dimension> priorities = {};
 };
 
 /// Everything wrong with the combination (degrees that do not divide, layouts larger than the fabric, a
@@ -161,6 +164,7 @@ struct StepResult {
   StageTerms stage;                       ///< as priced by the method that counts
   ClosedForm closed_form;                 ///< of `estimate`
   std::int64_t simulated_operations = 0;  ///< of the timeline
+  int ranks = 0, classes = 0;  ///< simulated: so many that are alike are simulated once; 0: of tasks, or none
   /// `step` is then the batch from its prompts to its last token.
   std::optional<InferenceResult> inference = {};
 };

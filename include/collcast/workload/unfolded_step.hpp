@@ -22,6 +22,7 @@ struct UnfoldedStep {
   std::int64_t exchanges = 0;  ///< collectives, each group's for itself
   std::int64_t transfers = 0;  ///< messages between pipeline stages
   std::int64_t messages = 0;   ///< of all
+  std::int64_t repeated = 0;   ///< of them: not walked, as their group does again what it has done (EngineOptions)
   std::int64_t events = 0;
   int stage = 0;        ///< that the breakdown is of: the folded one's
   Breakdown breakdown;  ///< mean over its ranks; sums to the step
