@@ -23,13 +23,18 @@ struct Agenda {
   void send(std::uint32_t id, Connection& flow) {
     if (flow.immediate) {
       following.push_back(Due::of(EventKind::left, id, flow.version));
-    } else if (flow.apart) {  // nobody to ask
-      flow.started = now;
-      flow.is_unlisted = true;
-      queue.push(Event::at(later(now, flow.alone), EventKind::left, id, flow.version));
+    } else if (flow.apart) {
+      send_apart(id, flow, now);
     } else {
       starting.push_back(id);
     }
+  }
+
+  /// Of a flow that need not ask for its links: from then on.
+  void send_apart(std::uint32_t id, Connection& flow, Ticks start) {
+    flow.started = start;
+    flow.is_unlisted = true;
+    queue.push(Event::at(later(start, flow.alone), EventKind::left, id, flow.version));
   }
 
   void after(Ticks delay, EventKind kind, std::uint32_t index) {

@@ -1,6 +1,8 @@
 #include "engine/exchanges.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "collcast/base/check.hpp"
 
@@ -12,7 +14,9 @@ void Exchanges::left(std::uint32_t connection) {
   const std::uint32_t id = send.walker;
   Walker& walker = walkers_[id];
   ++walker.left;
-  agenda_.after(connections_[connection].latency, EventKind::arrived, send.counter);
+  const Ticks latency = connections_[connection].latency;
+  if (walker.kind != Flow::circulating || !receive_ahead(walker, send.counter, latency))
+    agenda_.after(latency, EventKind::arrived, send.counter);
   switch (walker.kind) {
     case Flow::circulating:
     case Flow::sequential:
@@ -27,6 +31,51 @@ void Exchanges::left(std::uint32_t connection) {
       break;
   }
   leave_if_through(id);
+}
+
+bool Exchanges::receive_ahead(const Walker& sender, std::uint32_t counter, Ticks latency) {
+  Walker& receiver = walkers_[counters_[counter].walker];
+  if (counter - receiver.counters >= receiver.slots || receiver.first_hop == none) return false;
+  Connection& flow = connections_[receiver.first_hop];
+  if (!flow.apart || flow.immediate) return false;
+  Send& send = sends_[receiver.first_hop];
+  const Ticks there = later(agenda_.now, latency);
+  const bool is_next = receiver.received + 1 == sender.left;  // none before it is under way
+  if (send.in_flight == 0) {
+    if (receiver.left == receiver.to_send || receiver.received + receiver.chunks != receiver.left || !is_next)
+      return false;
+    send.in_flight = 1;
+    agenda_.send_apart(receiver.first_hop, flow, there);
+  } else if (const Ticks over = later(flow.started, flow.alone); there > over) {
+    // It is asked for when those that may be sent without it have left, or all.
+    const std::uint32_t more = receiver.to_send - receiver.left - 1;
+    const std::uint32_t may = std::min(more, receiver.received + receiver.chunks - receiver.left - 1);
+    if (may == 0) {
+      if (more == 0 || !is_next || send.gap != 0 || there - over > std::numeric_limits<std::uint32_t>::max())
+        return false;
+      send.gap = static_cast<std::uint32_t>(there - over);
+    } else if ((there - over - 1) / flow.alone >= Ticks{may}) {
+      return false;
+    }
+  }
+  ++counters_[counter].count;
+  ++receiver.received;
+  return true;
+}
+
+void Exchanges::not_begun(std::span<const std::uint32_t> joined) {
+  for (const std::uint32_t id : joined) {
+    Connection& flow = connections_[id];
+    if (!flow.is_unlisted || flow.apart || flow.started <= agenda_.now) continue;
+    Send& send = sends_[id];
+    send.in_flight = 0;
+    flow.is_unlisted = false;
+    ++flow.version;
+    Walker& walker = walkers_[send.walker];
+    take_back(walker, flow.started);
+    if (const std::uint32_t gap = std::exchange(send.gap, 0U); gap > 0)
+      take_back(walker, later(later(flow.started, flow.alone), gap));
+  }
 }
 
 void Exchanges::arrived(std::uint32_t counter) {
@@ -156,8 +205,29 @@ void Exchanges::send_in_turn(std::uint32_t id) {
   } else if (next > 0 && next % walker.chunks == 0) {
     connect(walker.first_hop, next / walker.chunks);
   }
+  if (const std::uint32_t gap = walker.kind == Flow::circulating ? std::exchange(send.gap, 0U) : 0U; gap > 0)
+    return wait_on(walker, gap);
   send.in_flight = 1;
   agenda_.send(walker.first_hop, connections_[walker.first_hop]);
+}
+
+void Exchanges::wait_on(Walker& walker, std::uint32_t gap) {
+  Send& send = sends_[walker.first_hop];
+  Connection& flow = connections_[walker.first_hop];
+  // When it would have left had nobody been in its way.
+  const Ticks there = later(later(flow.started, flow.alone), gap);
+  if (there > agenda_.now && !flow.apart) return take_back(walker, there);
+  send.in_flight = 1;
+  if (flow.apart)
+    agenda_.send_apart(walker.first_hop, flow, std::max(there, agenda_.now));
+  else
+    agenda_.send(walker.first_hop, flow);
+}
+
+void Exchanges::take_back(Walker& walker, Ticks there) {
+  --walker.received;
+  --counters_[walker.counters].count;
+  agenda_.queue.push(Event::at(there, EventKind::arrived, walker.counters));
 }
 
 void Exchanges::send_chunk(std::uint32_t connection) {

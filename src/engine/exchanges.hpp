@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ class Exchanges {
   /// The present message of an exchange's connection has left.
   void left(std::uint32_t connection);
   void arrived(std::uint32_t counter);
+  /// Connections that are apart no longer: those whose message was to begin later, as it waits for one that is under
+  /// way, wait for that in earnest.
+  void not_begun(std::span<const std::uint32_t> joined);
 
   /// Of an event to come: what it touches first, and when that is there what it leads to.
   void prefetch(Due event) const {
@@ -110,7 +114,10 @@ class Exchanges {
     std::uint32_t chunk : 31 = 0;                ///< to start next
     std::uint32_t in_flight : 1 = 0;
     std::uint32_t after = 0;  ///< receives it waits for
-    std::uint32_t seen = 0;   ///< of those, how many are known to have the chunk
+    union {
+      std::uint32_t seen = 0;  ///< of those, how many are known to have the chunk
+      std::uint32_t gap;       ///< circulating: from its message's end till one is there that the next waits for; or 0
+    };
   };
 
   void begin_phase(const LaneState& lane, std::uint32_t index);
@@ -124,6 +131,16 @@ class Exchanges {
   void connect(std::uint32_t connection, std::uint32_t hop);
   void close_phase(Walker& walker);
   void leave_if_through(std::uint32_t walker);
+
+  /// circulating: counts a message that has just left as received before it is there, which saves an event, if nobody
+  /// asks before then: the receiver has its links to itself, so that it is known how long it sends without it, and
+  /// that it will wait for just this one. False: an event has to tell.
+  bool receive_ahead(const Walker& sender, std::uint32_t counter, Ticks latency);
+
+  /// The walker's next message may start when one is there that is counted already, so long after the last has left.
+  void wait_on(Walker& walker, std::uint32_t gap);
+  /// Of a message that is counted, but is there later only: an event will tell.
+  void take_back(Walker& walker, Ticks there);
 
   /// circulating, sequential: the walker's next message, if it may start.
   void send_in_turn(std::uint32_t walker);

@@ -36,6 +36,7 @@ Result<typename Work::Output> Run<Links, Work>::to_end() {
   do {
     if (is_ended()) return ended();
     work_through_instant();
+    if (!connections_.joined().empty()) exchanges_.not_begun(connections_.joined());
     links_.settle();
   } while (go_to_next_instant());
   if (agenda_.failure) return simulation_error(*agenda_.failure);
