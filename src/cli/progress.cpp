@@ -80,16 +80,23 @@ std::string progress_text(std::int64_t messages, std::int64_t of_messages, doubl
   return out;
 }
 
+std::string pieces_text(std::size_t done, std::size_t total, double seconds) {
+  if (done < 2 || done >= total || seconds <= 0) return {};
+  const double rate = static_cast<double>(done) / seconds;
+  return fmt::format(", {}/s, {:.0f} s left", format_count(rate), std::ceil(static_cast<double>(total - done) / rate));
+}
+
 void Progress::draw() {
   constexpr std::size_t width = 20;
   const std::size_t done = total_ == 0 ? width : (begun_ - 1) * width / total_;
-  const auto elapsed =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start_).count();
+  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const double of_piece = std::chrono::duration<double>(std::chrono::steady_clock::now() - piece_start_).count();
   shown_ = true;
   session_.err << clear_line
-               << fmt::format("[{}{}] {}/{} {} ({} s{})", std::string(done, '#'), std::string(width - done, '.'),
-                              begun_, total_, what_, elapsed, progress_text(messages_, of_messages_, of_piece))
+               << fmt::format("[{}{}] {}/{} {} ({:.0f} s{})", std::string(done, '#'), std::string(width - done, '.'),
+                              begun_, total_, what_, std::floor(elapsed),
+                              messages_ > 0 ? progress_text(messages_, of_messages_, of_piece)
+                                            : pieces_text(begun_ - 1, total_, elapsed))
                << std::flush;
 }
 

@@ -19,6 +19,9 @@ namespace collcast::cli {
 /// ", 12.3 M messages, 4.1 M/s, 35 s left" of a piece of work that has taken so long; empty before the first message.
 std::string progress_text(std::int64_t messages, std::int64_t of_messages, double seconds);
 
+/// ", 8.1/s, 35 s left" of so many pieces of work, where several are done and some are not; else empty.
+std::string pieces_text(std::size_t done, std::size_t total, double seconds);
+
 class Progress {
  public:
   Progress(const Session& session, std::size_t total);

@@ -160,4 +160,8 @@ TEST_CASE("progress has the rate of messages and the time left") {
   CHECK(cli::progress_text(0, 100, 3).empty());
   CHECK(cli::progress_text(3'000'000, 12'000'000, 3) == ", 3 M messages, 1 M/s, 9 s left");
   CHECK(cli::progress_text(3'000'000, 0, 3) == ", 3 M messages, 1 M/s");
+  // Of pieces of work: 40 in 8 s, 60 to go.
+  CHECK(cli::pieces_text(40, 100, 8) == ", 5/s, 12 s left");
+  CHECK(cli::pieces_text(1, 100, 8).empty());
+  CHECK(cli::pieces_text(100, 100, 8).empty());
 }
