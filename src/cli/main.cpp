@@ -6,6 +6,9 @@
 #include <optional>
 #include <string>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "cli/commands.hpp"
 #include "cli/data_path.hpp"
@@ -35,10 +38,21 @@ bool is_capable_terminal(int descriptor) {
 /// https://no-color.org: any value but the empty one.
 bool may_colour() { return environment("NO_COLOR").value_or("").empty() && is_capable_terminal(STDOUT_FILENO); }
 
+/// What one simulation gives back the next one takes, without the kernel clearing it in between: a step simulates its
+/// collectives one after the other, each with arrays over the links of the machine (docs/decisions/0023-state-of-a-run.md).
+/// Limits of memory hold as they are.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc takes
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace collcast::cli;
+  keep_freed_memory();
   // A closed pipe becomes a failed write: temporary files are taken away before the program ends.
   std::signal(SIGPIPE, SIG_IGN);
   const Session session{std::cout,
