@@ -35,7 +35,7 @@ void Connections::expect(std::size_t more) {
   routes_.reserve(room);
 }
 
-void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume size, int priority) {
+void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume size, TrafficClass traffic) {
   close(id);
   ConnectionRoute& route = routes_[id];
   const ConnectionName& before = route.name;
@@ -44,7 +44,8 @@ void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume s
   route.name = name;
 
   Connection& connection = connections_[id];
-  route.priority = priority;
+  route.priority = traffic.priority;
+  route.weight = traffic.weight;
   if (route.size != size.value()) {
     route.size = size.value();
     connection.alone = Connection::unknown;

@@ -55,6 +55,7 @@ struct ConnectionRoute {
   std::uint32_t first = 0;   ///< crossing
   std::uint32_t length = 0;  ///< number of crossings
   std::int32_t priority = 0;
+  std::uint16_t weight = 1;
   bool is_known = false;
   bool is_open = false;
 };
@@ -70,7 +71,7 @@ class Connections {
   std::uint32_t acquire();
   void release(std::uint32_t id);
   /// Gives the connection a route and a message size; what it was before is closed.
-  void connect(std::uint32_t id, const ConnectionName& name, Volume size, int priority);
+  void connect(std::uint32_t id, const ConnectionName& name, Volume size, TrafficClass traffic);
 
   Connection& operator[](std::uint32_t id) { return connections_[id]; }
   const Connection& operator[](std::uint32_t id) const { return connections_[id]; }

@@ -184,7 +184,7 @@ void Exchanges::connect(std::uint32_t connection, std::uint32_t index) {
   const Occasion& occasion = running_[lane.exchange].occasion;
   const auto rank = [&](Position at) { return Rank(lane.pattern->rank(*lane.lane, at).value() + occasion.shift); };
   const ConnectionName name{rank(v), rank(hop.peer), lane.lane->route_lane, part(send.walker), lane.index, index};
-  connections_.connect(connection, name, lane.pattern->message(*lane.lane, hop), occasion.priority);
+  connections_.connect(connection, name, lane.pattern->message(*lane.lane, hop), occasion.traffic);
   connections_[connection].transfer = false;
 }
 

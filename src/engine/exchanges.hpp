@@ -29,7 +29,7 @@ namespace collcast::engine {
 struct Occasion {
   const Pattern* pattern = nullptr;
   std::uint32_t shift = 0;  ///< its ranks are those of the pattern's group, so many further on
-  int priority = 0;
+  TrafficClass traffic;
   std::uint32_t first = 0, step = 1;  ///< EventKind::finished of participant i has the index first + i * step
 };
 

@@ -67,7 +67,7 @@ bool Levels::work_out(std::uint32_t id) {
   const auto flows = links_.flows_on(link);
   const int priority = links_.priority(flows.front().flow);
   for (const SharedLinks::OnLink& on : flows) {
-    if (links_.priority(on.flow) != priority) return false;
+    if (links_.priority(on.flow) != priority || links_.weight(on.flow) != 1) return false;
     double least = unlimited;
     for (const Crossing& crossing : links_.links_of(on.flow))
       if (crossing.link != id) least = std::min(least, states_[crossing.link].told);

@@ -34,14 +34,14 @@ class Levels {
   void begin();
 
   /// Settles all levels after flows have come to `changed` links or left them, and lists in touched() the flows whose
-  /// rate may have changed. False if flows of several priorities meet, or if more than `visits` flows had to be looked
-  /// at: then levels that can be reached from `changed` are to be set by the caller.
+  /// rate may have changed. False if flows of several priorities meet, or of other weights than 1, or if more than
+  /// `visits` flows had to be looked at: then levels that can be reached from `changed` are to be set by the caller.
   bool settle(std::span<const std::uint32_t> changed, std::size_t visits);
   std::span<const std::uint32_t> touched() const { return touched_; }
   double rate(std::uint32_t flow) const;
 
   void set(std::uint32_t link, double level) { states_[link] = {level, level}; }
-  /// Flows of several priorities are on it or near it.
+  /// Flows of several priorities, or of weights, are on it or near it.
   void forget(std::uint32_t link) { states_[link] = {unknown, std::numeric_limits<double>::infinity()}; }
 
  private:

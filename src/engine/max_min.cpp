@@ -126,7 +126,7 @@ bool MaxMinLinks::pool_up(std::uint32_t id) {
   const std::size_t inside = link.pool == none ? 0 : pools_[link.pool].flows.size();
   double others = link.pool == none ? std::numeric_limits<double>::infinity() : pools_[link.pool].others;
   for (const SharedLinks::OnLink& on : flows.subspan(inside)) {
-    if (links_.priority(on.flow) != links_.priority(flows[0].flow)) return false;
+    if (links_.priority(on.flow) != links_.priority(flows[0].flow) || links_.weight(on.flow) != 1) return false;
     others = std::min(others, smallest_other(on.flow, id));
   }
   if (link.capacity / link.count > others) return false;
@@ -233,7 +233,7 @@ void MaxMinLinks::solve_anew() {
   for (std::size_t i = 0; i < reached_flows_.size(); ++i) set_rate(reached_flows_[i], filling_.rate(i));
   for (const std::uint32_t id : reached_links_) {
     if (links_[id].count < 2) continue;
-    if (filling_.has_priorities())
+    if (!filling_.is_plain())
       levels_.forget(id);
     else
       levels_.set(id, filling_.level(reached_[id].number));
@@ -248,7 +248,8 @@ void MaxMinLinks::add_flow(std::uint32_t id) {
   if (flows_[id].solved == solution_) return;
   flows_[id].solved = solution_;
   reached_flows_.push_back(id);
-  filling_.add_flow(links_.priority(id));
+  const std::uint16_t weight = links_.weight(id);
+  filling_.add_flow({links_.priority(id), weight});
   double own = std::numeric_limits<double>::infinity();     // smallest of the links it has to itself
   double shared = std::numeric_limits<double>::infinity();  // and of the others
   for (const Crossing& crossing : links_.links_of(id)) {
@@ -261,7 +262,8 @@ void MaxMinLinks::add_flow(std::uint32_t id) {
     reach(crossing.link);
     filling_.cross(reached_[crossing.link].number);
   }
-  if (own < shared) filling_.limit(own);
+  // Where both are the same it is the link alone that says so, to the bit.
+  if (own < shared || (own == shared && weight != 1)) filling_.limit(own);
 }
 
 void MaxMinLinks::reach(std::uint32_t id) {
@@ -292,7 +294,7 @@ void max_min_rates(std::span<const FlowDemand> flows, std::span<const Bandwidth>
   engine::WaterFilling filling;
   for (const Bandwidth bandwidth : capacity) filling.add_link(bandwidth.value());
   for (const FlowDemand& flow : flows) {
-    filling.add_flow(flow.priority);
+    filling.add_flow(flow.traffic);
     for (const LinkId link : flow.links) filling.cross(link.value());
   }
   filling.fill();

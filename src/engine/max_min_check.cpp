@@ -25,7 +25,8 @@ void MaxMinLinks::check_share(std::uint32_t flow) const {
     }
     double sum = 0, highest = 0;
     for (const SharedLinks::OnLink& on : links_.flows_on(link)) {
-      is_known &= flows_[on.flow].pool == none && links_.priority(on.flow) == links_.priority(flow);
+      is_known &= flows_[on.flow].pool == none && links_.priority(on.flow) == links_.priority(flow) &&
+                  links_.weight(on.flow) == links_.weight(flow);
       sum += flows_[on.flow].rate;
       highest = std::max(highest, flows_[on.flow].rate);
     }

@@ -73,14 +73,14 @@ void Operations::take_part(const Part& part) {
   std::uint32_t& exchange = opened_[part.exchange.value()];
   if (exchange == Exchanges::none) {
     const Exchange& all = schedule_.exchanges()[part.exchange.value()];
-    exchange = exchanges_.open({&all.pattern, 0, all.priority, all.first.value(), 1});
+    exchange = exchanges_.open({&all.pattern, 0, all.traffic, all.first.value(), 1});
   }
   exchanges_.ready(exchange, part.participant);
 }
 
 void Operations::start_transfer(std::uint32_t op, const Transfer& transfer) {
   const std::uint32_t flow = connections_.acquire();
-  connections_.connect(flow, {transfer.from, transfer.to, transfer.lane, op, 0, 0}, transfer.size, transfer.priority);
+  connections_.connect(flow, {transfer.from, transfer.to, transfer.lane, op, 0, 0}, transfer.size, transfer.traffic);
   connections_[flow].transfer = true;
   connections_[flow].started = agenda_.now;
   agenda_.send(flow, connections_[flow]);

@@ -136,7 +136,7 @@ void ProgramRanks::send(std::uint32_t stream, Place at, const instruction::Send&
   const Rank to(at.rank + static_cast<std::uint32_t>(send.offset));
   check(to.value() < programs_.ranks() && send.channel < programs_.channels, "a message goes to a rank that there is");
   const std::uint32_t flow = connections_.acquire();
-  connections_.connect(flow, {Rank(at.rank), to, 0, stream, 0, 0}, send.size, send.priority);
+  connections_.connect(flow, {Rank(at.rank), to, 0, stream, 0, 0}, send.size, send.traffic);
   connections_[flow].transfer = true;
   agenda_.send(flow, connections_[flow]);
 }
@@ -213,7 +213,7 @@ std::uint32_t ProgramRanks::open(std::uint32_t collective, std::uint32_t group, 
   ++opened_;
   // All members are on the same stream of theirs: what is finished follows from the rank.
   const auto between = static_cast<std::uint32_t>(ranks.stride()) * streams_;
-  return exchanges_.open({&pattern, ranks[0].value() - pattern.group[0].value(), all.priority,
+  return exchanges_.open({&pattern, ranks[0].value() - pattern.group[0].value(), all.traffic,
                           ranks[0].value() * streams_ + stream, between});
 }
 

@@ -48,6 +48,7 @@ class SharedLinks {
   const LinkState& operator[](std::size_t link) const { return links_[link]; }
   std::span<const OnLink> flows_on(const LinkState& link) const { return lists_.block(link.block, link.count); }
   std::span<const Crossing> links_of(std::uint32_t flow) const { return connections_.crossings(flow); }
+  std::uint16_t weight(std::uint32_t flow) const { return connections_.route(flow).weight; }
   int priority(std::uint32_t flow) const { return connections_.route(flow).priority; }
 
   /// The flow is on the link of that crossing of its route from now on.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace collcast::engine {
 
@@ -13,6 +14,7 @@ void WaterFilling::clear() {
   links_.clear();
   flows_.clear();
   crossings_.clear();
+  has_weights_ = false;
 }
 
 std::uint32_t WaterFilling::add_link(double capacity) {
@@ -22,9 +24,10 @@ std::uint32_t WaterFilling::add_link(double capacity) {
   return static_cast<std::uint32_t>(links_.size() - 1);
 }
 
-void WaterFilling::add_flow(int priority) {
+void WaterFilling::add_flow(TrafficClass traffic) {
   constexpr double unlimited = std::numeric_limits<double>::infinity();
-  flows_.push_back({static_cast<std::uint32_t>(crossings_.size()), priority, unlimited, unlimited, true});
+  flows_.push_back({static_cast<std::uint32_t>(crossings_.size()), traffic, unlimited, unlimited, true});
+  has_weights_ |= traffic.weight != 1;
 }
 
 std::uint32_t WaterFilling::end_of(std::size_t flow) const {
@@ -45,7 +48,8 @@ void WaterFilling::fill() {
   list_flows_by_link();
   priorities_.clear();
   for (const FlowState& flow : flows_)
-    if (priorities_.empty() || priorities_.back() != flow.priority) priorities_.push_back(flow.priority);
+    if (priorities_.empty() || priorities_.back() != flow.traffic.priority)
+      priorities_.push_back(flow.traffic.priority);
   std::sort(priorities_.begin(), priorities_.end());
   priorities_.erase(std::unique(priorities_.begin(), priorities_.end()), priorities_.end());
   for (const int priority : priorities_) fill_class(priority);
@@ -55,15 +59,17 @@ void WaterFilling::fill_class(int priority) {
   levels_.clear();
   for (std::uint32_t id = 0; id < flows_.size(); ++id) {
     const FlowState& flow = flows_[id];
-    if (flow.priority != priority) continue;
-    for (std::uint32_t i = flow.first_crossing, last = end_of(id); i < last; ++i) ++links_[crossings_[i]].growing;
-    if (flow.limit < std::numeric_limits<double>::infinity()) levels_.push_back({flow.limit, id, true});
+    if (flow.traffic.priority != priority) continue;
+    for (std::uint32_t i = flow.first_crossing, last = end_of(id); i < last; ++i)
+      links_[crossings_[i]].growing += flow.traffic.weight;
+    if (flow.limit < std::numeric_limits<double>::infinity())
+      levels_.push_back({flow.limit / flow.traffic.weight, id, true});
   }
   for (std::uint32_t id = 0; id < links_.size(); ++id) {
     Link& link = links_[id];
     if (link.growing == 0) continue;
     if (link.left < full * link.capacity) link.left = 0;
-    link.share = link.left / link.growing;
+    link.share = link.left / static_cast<double>(link.growing);
     levels_.push_back({link.share, id, false});
   }
   std::make_heap(levels_.begin(), levels_.end(), Higher());
@@ -111,24 +117,26 @@ void WaterFilling::stop_flows_of(std::uint32_t bottleneck, int priority, double 
   const std::uint32_t end =
       bottleneck + 1 < links_.size() ? links_[bottleneck + 1].first_flow : static_cast<std::uint32_t>(on_link_.size());
   for (std::uint32_t k = begin; k < end; ++k)
-    if (flows_[on_link_[k]].growing && flows_[on_link_[k]].priority == priority) stop(on_link_[k], share);
+    if (flows_[on_link_[k]].growing && flows_[on_link_[k]].traffic.priority == priority) stop(on_link_[k], share);
 }
 
 void WaterFilling::stop(std::uint32_t id, double share) {
   FlowState& flow = flows_[id];
   flow.growing = false;
-  flow.rate = share;
+  const double weight = flow.traffic.weight;
+  flow.rate = flow.limit / weight == share ? flow.limit : share * weight;
   for (std::uint32_t i = flow.first_crossing, last = end_of(id); i < last; ++i)
-    if (links_[crossings_[i]].stopping++ == 0) touched_.push_back(crossings_[i]);
+    if (std::exchange(links_[crossings_[i]].stopping, links_[crossings_[i]].stopping + flow.traffic.weight) == 0)
+      touched_.push_back(crossings_[i]);
 }
 
 void WaterFilling::lower_capacities(double share) {
   for (const std::uint32_t l : touched_) {
     Link& link = links_[l];
-    link.left -= link.stopping * share;
+    link.left -= static_cast<double>(link.stopping) * share;
     link.growing -= link.stopping;
     link.stopping = 0;
-    if (link.growing > 0) link.share = std::max(link.share, link.left / link.growing);
+    if (link.growing > 0) link.share = std::max(link.share, link.left / static_cast<double>(link.growing));
   }
   touched_.clear();
 }

@@ -8,6 +8,7 @@
 //   rate(f) = s                             for f in F
 //   left(l) -= |F on l| * s;  share(l) = max(share(l), left(l) / flows(l))       for the links of F
 //
+// A flow of weight w counts as w flows, and has w shares; one that a link of its own stops has all of that.
 // until no flow is left. Links with equal shares fill together and each subtraction is one product, so
 // the result depends on sets and counts only, never on an order; a set of flows that shares no link with
 // the others gets the same doubles whether it is solved alone or with them. The max() keeps a rounding
@@ -20,6 +21,8 @@
 #include <limits>
 #include <vector>
 
+#include "collcast/schedule/traffic_class.hpp"
+
 namespace collcast::engine {
 
 class WaterFilling {
@@ -27,7 +30,7 @@ class WaterFilling {
   void clear();
   /// Links and flows are numbered from 0 in the order they are added.
   std::uint32_t add_link(double capacity);
-  void add_flow(int priority);
+  void add_flow(TrafficClass traffic);
   /// The flow that was added last crosses `link`.
   void cross(std::uint32_t link) { crossings_.push_back(link); }
   /// It may not have more than `rate`: the same as a link of that capacity which it crosses alone.
@@ -38,19 +41,20 @@ class WaterFilling {
   double rate(std::size_t flow) const { return flows_[flow].rate; }
   /// Of the flows that the link stopped; infinite if it stopped none.
   double level(std::uint32_t link) const { return links_[link].level; }
-  bool has_priorities() const { return priorities_.size() > 1; }
+  /// One priority and no weights: rates follow from levels.
+  bool is_plain() const { return priorities_.size() < 2 && !has_weights_; }
 
  private:
   struct Link {
     double capacity = 0, left = 0, share = 0;
     double level = std::numeric_limits<double>::infinity();
-    std::uint32_t growing = 0;     ///< flows of the class that have no rate yet
-    std::uint32_t stopping = 0;    ///< of those, how many stop at this level
+    std::uint64_t growing = 0;     ///< weights of flows of the class that have no rate yet
+    std::uint64_t stopping = 0;    ///< of those, of the flows that stop at this level
     std::uint32_t first_flow = 0;  ///< in on_link_
   };
   struct FlowState {
     std::uint32_t first_crossing = 0;
-    int priority = 0;
+    TrafficClass traffic;
     double limit = 0;
     double rate = 0;
     bool growing = false;
@@ -79,6 +83,7 @@ class WaterFilling {
   std::vector<std::uint32_t> crossings_;
   std::vector<std::uint32_t> on_link_;
   std::vector<int> priorities_;
+  bool has_weights_ = false;
   std::vector<Level> levels_;  ///< heap, smallest share first; entries may be too low
   std::vector<std::uint32_t> touched_;
 };

@@ -135,6 +135,8 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                         {"sharing", sharing == Sharing::fifo ? "fifo" : "max_min"},
                         {"base_latency_s", collectives.base_latency.count()}};
   for (const Dimension d : in.priorities) out["collectives"]["priorities"].push_back(to_string(d));
+  for (const auto& [dimension, weight] : in.weights)
+    out["collectives"]["weights"][std::string(to_string(dimension))] = weight;
   if (collectives.library == Library::nccl) out["collectives"]["environment"] = text_of(collectives.environment);
   const std::string core = core_precision(in.options);
   Json kernels;

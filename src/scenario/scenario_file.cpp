@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "scenario/files.hpp"
@@ -31,8 +32,25 @@ struct AsPriorities {
   std::string expected() const { return as.expected(); }
 };
 
-void read_collectives(Reader& reader, const Node& node, Scenario& scenario, std::vector<Dimension>& priorities,
-                      const char* why_no_priorities) {
+/// How messages of the dimensions share links.
+struct Precedence {
+  std::vector<Dimension> priorities;
+  std::map<Dimension, std::uint16_t> weights;
+};
+
+void read_weights(Reader& reader, const Node& node, std::map<Dimension, std::uint16_t>& weights) {
+  Object o(reader, node, "collectives.weights");
+  for (const Dimension d : {Dimension::tp, Dimension::cp, Dimension::ep, Dimension::pp, Dimension::dp}) {
+    int weight = 0;
+    if (o.optional(to_string(d), weight, AsCount{1, std::numeric_limits<std::uint16_t>::max()}))
+      weights[d] = static_cast<std::uint16_t>(weight);
+  }
+  o.finish();
+}
+
+/// `why_none`: why messages have no precedence in such a scenario.
+void read_collectives(Reader& reader, const Node& node, Scenario& scenario, Precedence& precedence,
+                      const char* why_none) {
   AsWord<std::string> algorithm{{"auto"}, {"auto"}};
   for (const AlgorithmInfo& info : algorithms()) {
     algorithm.words.push_back(info.name);
@@ -45,15 +63,19 @@ void read_collectives(Reader& reader, const Node& node, Scenario& scenario, std:
   o.optional("chunks", policy.chunks, OrWord<AsCount, int>{{1, most_chunks}, "auto", 0});
   o.optional("channels", policy.channels, OrWord<AsCount, int>{{1, most_channels}, "auto", 0});
   o.optional("sharing", scenario.sharing, AsWord<Sharing>{{"max_min", "fifo"}, {Sharing::max_min, Sharing::fifo}});
-  if (why_no_priorities != nullptr) o.refuse("priorities", why_no_priorities);
-  o.optional("priorities", priorities, AsPriorities{});
+  if (why_none != nullptr)
+    for (const char* key : {"priorities", "weights"}) o.refuse(key, why_none);
+  o.optional("priorities", precedence.priorities, AsPriorities{});
+  if (const Node* weights = o.optional_map("weights")) read_weights(reader, *weights, precedence.weights);
+  if (scenario.sharing == Sharing::fifo) o.refuse("weights", "one message has a link at a time", "sharing");
   if (scenario.library_stated && policy.library == Library::nccl) {
     const char* why = "library nccl takes it by itself";
     if (policy.algorithm != "auto") o.refuse("algorithm", why, "library");
     if (policy.chunks > 0) o.refuse("chunks", why, "library");
     if (policy.channels > 0) o.refuse("channels", why, "library");
     if (scenario.sharing == Sharing::fifo) o.refuse("sharing", "library nccl's channels share links fairly", "library");
-    if (!priorities.empty()) o.refuse("priorities", "of library nccl no messages are simulated", "library");
+    for (const char* key : {"priorities", "weights"})
+      o.refuse(key, "of library nccl no messages are simulated", "library");
   }
   o.finish();
 }
@@ -157,8 +179,8 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   o.optional("title", scenario.title, AsText{});
   const bool has_topology = o.required("topology", topology.name_or_file, AsText{});
   o.optional("nodes", scenario.nodes, AsCount{1, most_nodes});
-  std::vector<Dimension> priorities;
-  read_collectives(reader, o.section("collectives"), scenario, priorities,
+  Precedence precedence;
+  read_collectives(reader, o.section("collectives"), scenario, precedence,
                    tree.find("tasks") != nullptr       ? "the scenario is made of 'tasks'"
                    : tree.find("inference") != nullptr ? "the messages of a batch that is served are not simulated"
                                                        : nullptr);
@@ -169,7 +191,8 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   } else {
     o.optional("ranks", scenario.ranks, AsCount{1, most_job_ranks});
     scenario.step = read_step(reader, o, topology.folder, options.search);
-    scenario.step->priorities = priorities;
+    scenario.step->priorities = precedence.priorities;
+    scenario.step->weights = precedence.weights;
     if (!scenario.step->serving) {
       scenario.search = read_search(reader, o.section("search"));
       if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);

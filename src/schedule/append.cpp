@@ -89,12 +89,12 @@ class PhaseMessages {
 };
 
 /// Adds one phase; `entry` (by position) becomes the joins after it.
-void append_phase(Schedule& schedule, const Pattern& pattern, const Lane& lane, const Phase& phase, int priority,
-                  std::vector<OpId>& entry) {
+void append_phase(Schedule& schedule, const Pattern& pattern, const Lane& lane, const Phase& phase,
+                  TrafficClass traffic, std::vector<OpId>& entry) {
   PhaseMessages messages(phase, pattern.size());
   for (const Send& send : sends_by_round(phase, pattern.size())) {
     const Transfer transfer{pattern.rank(lane, send.from), pattern.rank(lane, send.hop.peer),
-                            pattern.message(lane, send.hop), lane.route_lane, priority};
+                            pattern.message(lane, send.hop), lane.route_lane, traffic};
     const OpId first(static_cast<std::uint32_t>(schedule.size()));
     std::optional<OpId> previous;
     for (int i = 0; i < pattern.chunks; ++i)
@@ -110,7 +110,8 @@ void append_phase(Schedule& schedule, const Pattern& pattern, const Lane& lane, 
 
 }  // namespace
 
-std::vector<OpId> append(Schedule& schedule, const Pattern& pattern, std::span<const OpId> ready, int priority) {
+std::vector<OpId> append(Schedule& schedule, const Pattern& pattern, std::span<const OpId> ready,
+                         TrafficClass traffic) {
   const auto size = static_cast<std::size_t>(pattern.size());
   check(ready.empty() || ready.size() == size, "an expansion names one ready operation per participant");
   std::vector<OpId> start(ready.begin(), ready.end());
@@ -122,7 +123,7 @@ std::vector<OpId> append(Schedule& schedule, const Pattern& pattern, std::span<c
     std::vector<OpId> entry(size);
     for (std::size_t v = 0; v < size; ++v)
       entry[v] = start[static_cast<std::size_t>(lane.participant(static_cast<Position>(v)))];
-    for (const Phase& phase : lane.phases) append_phase(schedule, pattern, lane, phase, priority, entry);
+    for (const Phase& phase : lane.phases) append_phase(schedule, pattern, lane, phase, traffic, entry);
     for (std::size_t v = 0; v < size; ++v)
       finished[static_cast<std::size_t>(lane.participant(static_cast<Position>(v)))].push_back({entry[v]});
   }

@@ -55,7 +55,7 @@ StreamId Schedule::add_stream(Stream stream) {
   return StreamId(static_cast<std::uint32_t>(streams_.size() - 1));
 }
 
-OpId Schedule::add_exchange(Pattern pattern, std::span<const OpId> ready, int priority, const Label& label) {
+OpId Schedule::add_exchange(Pattern pattern, std::span<const OpId> ready, TrafficClass traffic, const Label& label) {
   const int size = pattern.size();
   check(ready.empty() || static_cast<int>(ready.size()) == size,
         "an exchange names one ready operation per participant");
@@ -66,7 +66,7 @@ OpId Schedule::add_exchange(Pattern pattern, std::span<const OpId> ready, int pr
     if (!ready.empty()) after[0].op = ready[static_cast<std::size_t>(i)];
     add(Part{exchange, i}, std::span<const After>(after).first(ready.empty() ? 0 : 1), label);
   }
-  exchanges_.push_back({std::move(pattern), priority, first});
+  exchanges_.push_back({std::move(pattern), traffic, first});
   return first;
 }
 

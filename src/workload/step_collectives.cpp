@@ -29,15 +29,15 @@ StepCollectives::StepCollectives(const StepInputs& in, const Fabric& fabric, For
     : in_(in), fabric_(fabric), prices_(prices), programs_(programs) {}
 
 Result<std::uint32_t> StepCollectives::add(int stage, const GroupSet& set, const CollectiveRequest& request,
-                                           const std::string& name, int priority) {
+                                           const std::string& name, TrafficClass traffic) {
   const Result<CollectiveOptions> chosen = prices_.of(request).options(request);
   if (!chosen) return chosen.errors();
   const CollectiveOptions& options = *chosen;
   const std::uint32_t of = set_of(set);
   const auto [known, is_new] = known_.emplace(
-      Key{of, request.kind, request.size.value(), options.algorithm, options.chunks, options.channels, priority},
+      Key{of, request.kind, request.size.value(), options.algorithm, options.chunks, options.channels, traffic},
       static_cast<std::uint32_t>(programs_.collectives.size()));
-  if (is_new) programs_.collectives.push_back({name + " of " + format_bytes(request.size), of, {}, priority});
+  if (is_new) programs_.collectives.push_back({name + " of " + format_bytes(request.size), of, {}, traffic});
   Collective& collective = programs_.collectives[known->second];
   if (Diagnostics wrong = make_patterns(collective, stage, request, options); !wrong.empty()) return wrong;
   return known->second;

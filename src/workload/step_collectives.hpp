@@ -20,10 +20,10 @@ class StepCollectives {
 
   /// Of the groups of a stage's ranks that are in the set; `request` is that of one of them.
   Result<std::uint32_t> add(int stage, const GroupSet& set, const CollectiveRequest& request, const std::string& name,
-                            int priority);
+                            TrafficClass traffic);
 
  private:
-  using Key = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::string, int, int, int>;
+  using Key = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::string, int, int, TrafficClass>;
 
   static constexpr std::uint32_t unmade = ~std::uint32_t{0};
 

@@ -88,12 +88,6 @@ class ProgramWriter {
     return stream.name == "pp to previous" ? to_previous : own;
   }
 
-  /// Lower goes first.
-  int priority(Dimension dimension) const {
-    const std::vector<Dimension>& order = in_.priorities;
-    return static_cast<int>(std::find(order.begin(), order.end(), dimension) - order.begin());
-  }
-
   void await(StageState& stage, Line line, Spot spot, std::uint8_t account) {
     if (spot.line == line || spot.count <= stage.awaited[line][spot.line]) return;
     stage.awaited[line][spot.line] = spot.count;
@@ -164,7 +158,7 @@ class ProgramWriter {
 
   std::uint32_t add(int i, const GroupSet& set, const CollectiveRequest& request, const std::string& name,
                     Dimension dimension) {
-    const Result<std::uint32_t> added = collectives_.add(i, set, request, name, priority(dimension));
+    const Result<std::uint32_t> added = collectives_.add(i, set, request, name, in_.traffic(dimension));
     if (added) return *added;
     append(errors_, added.errors());
     if (out_.collectives.empty()) out_.collectives.emplace_back();  // never run
@@ -189,7 +183,7 @@ class ProgramWriter {
     const auto at = [&](int i) { return static_cast<std::int32_t>(rank_at(in_.layout, {0, i, 0, 0, 0}).value()); };
     const Volume size(static_cast<double>(whole(stage_message_bytes(in_)).value()));
     sender.line(line).push_back(
-        {instruction::Send{at(to) - at(from), channel, size, priority(Dimension::pp)}, account_of(Category::pp)});
+        {instruction::Send{at(to) - at(from), channel, size, in_.traffic(Dimension::pp)}, account_of(Category::pp)});
     here_[op] = sender.now(line);
     there_[op] = {static_cast<std::uint8_t>(channel), ++receiver.sent[channel]};
     if (gathers_messages(in_)) there_[op] = gather(to, channel == 0 ? from_previous : from_next, there_[op]);
@@ -253,6 +247,20 @@ class ProgramWriter {
 };
 
 }  // namespace
+
+}  // namespace collcast::workload
+
+namespace collcast {
+
+TrafficClass StepInputs::traffic(Dimension dimension) const {
+  const auto weight = weights.find(dimension);
+  const auto place = std::find(priorities.begin(), priorities.end(), dimension) - priorities.begin();
+  return {static_cast<int>(place), weight == weights.end() ? std::uint16_t{1} : weight->second};
+}
+
+}  // namespace collcast
+
+namespace collcast::workload {
 
 Result<Programs> make_programs(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices,
                                const StepPlan& plan) {

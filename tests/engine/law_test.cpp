@@ -240,7 +240,7 @@ Reordered reordered(const Schedule& before, Dice& dice) {
       for (std::size_t op = first; op < first + size; ++op)
         for (const After& after : before.after(OpId(static_cast<std::uint32_t>(op))))
           ready.push_back(out.now[after.op.value()]);
-      const OpId now = out.schedule.add_exchange(exchange.pattern, ready, exchange.priority);
+      const OpId now = out.schedule.add_exchange(exchange.pattern, ready, exchange.traffic);
       for (std::size_t i = 0; i < size; ++i) out.now[first + i] = OpId(now.value() + static_cast<std::uint32_t>(i));
     } else {
       std::vector<After> after;

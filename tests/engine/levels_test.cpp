@@ -31,11 +31,11 @@ class ComingAndGoing {
     levels_.begin();
   }
 
-  void come(int priority = 0) {
+  void come(TrafficClass traffic = {}) {
     const std::uint32_t flow = connections_.acquire();
     const int from = dice_.roll(hosts_), to = (from + 1 + dice_.roll(hosts_ - 1)) % hosts_;
     connections_.connect(flow, {Rank(static_cast<std::uint32_t>(from)), Rank(static_cast<std::uint32_t>(to))},
-                         Volume(1e6), priority);
+                         Volume(1e6), traffic);
     const ConnectionRoute& route = connections_.route(flow);
     for (std::uint32_t i = route.first; i < route.first + route.length; ++i) {
       links_.enter(flow, i, 0);

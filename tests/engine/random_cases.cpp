@@ -48,7 +48,11 @@ Work random_work(Dice& dice, int ranks) {
     case 1:
       return Delay{duration};
     default:
-      return Transfer{rank(), rank(), random_size(dice), dice.roll(2), dice.pick({0, 0, 0, 1, -1})};
+      return Transfer{rank(),
+                      rank(),
+                      random_size(dice),
+                      dice.roll(2),
+                      {dice.pick({0, 0, 0, 1, -1}), dice.pick<std::uint16_t>({1, 1, 1, 1, 1, 1, 2, 3, 65535})}};
   }
 }
 

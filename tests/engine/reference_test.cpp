@@ -87,11 +87,11 @@ Setting draw_setting(Dice& dice, const Fabric& fabric, int participants) {
 
 std::string compare_with_expansion(Dice& dice, Sharing sharing, const Fabric& fabric) {
   const Pattern pattern = random_pattern(dice, fabric);
-  const int priority = dice.pick({0, 0, 1});
+  const TrafficClass traffic(dice.pick({0, 0, 1}), dice.pick<std::uint16_t>({1, 1, 1, 5}));
   Setting setting = draw_setting(dice, fabric, pattern.size());
   Schedule implicit = setting.schedule, spelled = setting.schedule;
-  const OpId first = implicit.add_exchange(pattern, setting.ready, priority);
-  const std::vector<OpId> joins = append(spelled, pattern, setting.ready, priority);
+  const OpId first = implicit.add_exchange(pattern, setting.ready, traffic);
+  const std::vector<OpId> joins = append(spelled, pattern, setting.ready, traffic);
 
   const Result<Timeline> timeline = simulate(fabric, implicit, {sharing});
   if (!timeline) return to_text(timeline.errors());

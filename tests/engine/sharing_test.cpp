@@ -7,6 +7,7 @@
 #include "collcast/engine/engine.hpp"
 #include "engine/random_cases.hpp"
 #include "engine/times.hpp"
+#include "support/dice.hpp"
 #include "support/small_fabrics.hpp"
 
 using namespace collcast;
@@ -16,14 +17,14 @@ namespace {
 
 std::vector<double> rates_of(const std::vector<double>& capacities,
                              const std::vector<std::vector<std::uint32_t>>& routes,
-                             const std::vector<int>& priorities = {}) {
+                             const std::vector<TrafficClass>& traffic = {}) {
   std::vector<Bandwidth> capacity, rates(routes.size());
   for (const double c : capacities) capacity.emplace_back(c);
   std::vector<std::vector<LinkId>> links(routes.size());
   std::vector<FlowDemand> flows;
   for (std::size_t i = 0; i < routes.size(); ++i) {
     for (const std::uint32_t link : routes[i]) links[i].emplace_back(link);
-    flows.push_back({links[i], priorities.empty() ? 0 : priorities[i]});
+    flows.push_back({links[i], traffic.empty() ? TrafficClass() : traffic[i]});
   }
   max_min_rates(flows, capacity, rates);
   std::vector<double> result;
@@ -38,8 +39,8 @@ Fabric dumbbell(int n, Bandwidth port, Bandwidth trunk) {
   return cabled_fabric(2 * n, 2, cables);
 }
 
-Transfer transfer(std::uint32_t from, std::uint32_t to, double bytes, int priority = 0) {
-  return {Rank(from), Rank(to), Volume(bytes), 0, priority};
+Transfer transfer(std::uint32_t from, std::uint32_t to, double bytes, TrafficClass traffic = {}) {
+  return {Rank(from), Rank(to), Volume(bytes), 0, traffic};
 }
 
 }  // namespace
@@ -64,11 +65,56 @@ TEST_CASE("a lower priority value is served first, the next class has what it le
   CHECK(rates_of({10}, {{0}, {0}}, {-1, 5}) == std::vector<double>{10, 0});
 }
 
+TEST_CASE("weights share what a priority leaves in proportion, and what one cannot use goes to the others") {
+  CHECK(rates_of({12}, {{0}, {0}}, {{0, 1}, {0, 2}}) == std::vector<double>{4, 8});
+  // The heavy one is held to 2 by its own link: 10 for the others, one to four.
+  CHECK(rates_of({12, 2}, {{0, 1}, {0}, {0}}, {{0, 100}, {0, 1}, {0, 4}}) == std::vector<double>{2, 2, 8});
+  // The first class takes 3 of 12; 9 are left, one to two.
+  CHECK(rates_of({12, 3}, {{0, 1}, {0}, {0}}, {{0, 1}, {1, 1}, {1, 2}}) == std::vector<double>{3, 3, 6});
+  // A flow of weight w is as w flows of weight 1.
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Dice dice(seed);
+    std::vector<double> capacities;
+    for (int l = 2 + dice.roll(4); l > 0; --l) capacities.push_back(1 + dice.roll(9));
+    std::vector<std::vector<std::uint32_t>> routes, single;
+    std::vector<TrafficClass> traffic, plain;
+    for (int f = 1 + dice.roll(5); f > 0; --f) {
+      const auto first = static_cast<std::uint32_t>(dice.roll(static_cast<int>(capacities.size())));
+      routes.push_back({first});
+      if (const auto other = static_cast<std::uint32_t>(dice.roll(static_cast<int>(capacities.size()))); other != first)
+        routes.back().push_back(other);
+      traffic.emplace_back(dice.roll(2), static_cast<std::uint16_t>(1 + dice.roll(4)));
+      single.insert(single.end(), traffic.back().weight, routes.back());
+      plain.insert(plain.end(), traffic.back().weight, TrafficClass(traffic.back().priority));
+    }
+    const std::vector<double> rates = rates_of(capacities, routes, traffic),
+                              parts = rates_of(capacities, single, plain);
+    std::size_t part = 0;
+    for (std::size_t f = 0; f < rates.size(); ++f) {
+      double sum = 0;
+      for (int i = 0; i < traffic[f].weight; ++i) sum += parts[part++];
+      CAPTURE(seed, f);
+      CHECK(rates[f] == Approx(sum).epsilon(1e-12).margin(1e-12));
+    }
+  }
+}
+
+TEST_CASE("a weight of three has three quarters of a link until it has left") {
+  // 10 GB/s. 0.6 MB at 7.5 GB/s: 80 us. The other has moved 0.2 MB of 1 MB by then, and needs 80 us more.
+  const Fabric fabric = dumbbell(2, gb_per_s(10), gb_per_s(10));
+  Schedule s;
+  s.add(transfer(0, 2, 0.6e6, {0, 3}));
+  s.add(transfer(1, 3, 1e6));
+  const Timeline timeline = run(fabric, s);
+  CHECK(ps(timeline.ops[0].finish) == us(80));
+  CHECK(ps(timeline.ops[1].finish) == us(160));
+}
+
 TEST_CASE("what rounding leaves of a full link is nothing") {
   for (const double capacity : {7.7, 1e9, 0.1, 3.3e10})
     for (int n = 1; n <= 60; ++n) {
       std::vector<std::vector<std::uint32_t>> routes(static_cast<std::size_t>(n) + 1, {0});
-      std::vector<int> priorities(static_cast<std::size_t>(n), 0);
+      std::vector<TrafficClass> priorities(static_cast<std::size_t>(n), 0);
       priorities.push_back(1);
       REQUIRE(rates_of({capacity}, routes, priorities).back() == 0.0);
     }

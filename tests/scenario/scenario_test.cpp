@@ -81,6 +81,18 @@ TEST_CASE("every section arrives") {
   CHECK(s.step->priorities == std::vector{Dimension::tp, Dimension::pp});
 }
 
+TEST_CASE("weights are counts by dimension, of links that are shared") {
+  const std::string of = head + model + batch + "collectives: {library: ideal, ";
+  const Scenario s = parse(of + "weights: {tp: 4, dp: 1}, priorities: [pp]}\n").value();
+  CHECK(s.step->traffic(Dimension::tp) == TrafficClass(1, 4));
+  CHECK(s.step->traffic(Dimension::pp) == TrafficClass(0, 1));
+  CHECK(s.step->traffic(Dimension::cp) == TrafficClass(1, 1));
+  CHECK_THAT(to_text(parse(of + "weights: {tp: 0, vp: 2}}\n").errors()),
+             Contains("'collectives.weights.tp'") && Contains("vp"));
+  CHECK_THAT(to_text(parse(of + "sharing: fifo, weights: {tp: 2}}\n").errors()),
+             Contains("one message has a link at a time"));
+}
+
 TEST_CASE("priorities name dimensions, each once, of a step whose messages are simulated") {
   const auto wrong = [](const std::string& rest) { return to_text(parse(head + model + rest).errors()); };
   const std::string trained = batch + "collectives: {library: ideal, priorities: ";
@@ -88,8 +100,9 @@ TEST_CASE("priorities name dimensions, each once, of a step whose messages are s
              Contains("'collectives.priorities' names 'tp' again") && Contains("expected each dimension once"));
   CHECK_THAT(wrong(trained + "[tp, vp]}\n"), Contains("'collectives.priorities.1' is 'vp'") && Contains("tp"));
   CHECK_THAT(wrong(trained + "tp}\n"), Contains("expected a list"));
-  CHECK_THAT(wrong(batch + "collectives: {library: nccl, priorities: [tp]}\n"),
-             Contains("of library nccl no messages are simulated"));
+  CHECK_THAT(wrong(batch + "collectives: {library: nccl, priorities: [tp], weights: {tp: 2}}\n"),
+             Contains("'collectives.priorities'") && Contains("'collectives.weights'") &&
+                 Contains("of library nccl no messages are simulated"));
   CHECK_THAT(wrong("inference: {batch: 1, prompt_tokens: 64, output_tokens: 2}\ncollectives: {priorities: [tp]}\n"),
              Contains("'collectives.priorities' has no meaning here"));
 }

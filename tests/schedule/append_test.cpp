@@ -128,5 +128,5 @@ TEST_CASE("lanes map positions to participants by their order") {
   REQUIRE(messages(s, 10, 20).size() == 1);
   const Transfer transfer = std::get<Transfer>(s.work(messages(s, 30, 10)[0]));
   CHECK(transfer.lane == 4);
-  CHECK(transfer.priority == 7);
+  CHECK(transfer.traffic.priority == 7);
 }

@@ -18,7 +18,7 @@ TEST_CASE("operations are numbered in the order they are added and keep their wo
   CHECK(s.size() == 3);
   CHECK(c.value() == 2);
   CHECK(std::get<Compute>(s.work(a)).rank == Rank(2));
-  CHECK(std::get<Transfer>(s.work(c)).priority == -1);
+  CHECK(std::get<Transfer>(s.work(c)).traffic.priority == -1);
   CHECK(s.after(a).empty());
   REQUIRE(s.after(c).size() == 2);
   CHECK(s.after(c)[0].op == a);
@@ -69,7 +69,7 @@ TEST_CASE("an exchange is one part per participant, each after its own ready ope
   CHECK(s.size() == 8);
   REQUIRE(s.exchanges().size() == 1);
   CHECK(s.exchanges()[0].first == first);
-  CHECK(s.exchanges()[0].priority == 2);
+  CHECK(s.exchanges()[0].traffic.priority == 2);
   for (std::uint32_t i = 0; i < 4; ++i) {
     const OpId part(first.value() + i);
     CHECK(std::get<Part>(s.work(part)).participant == static_cast<int>(i));

@@ -29,10 +29,10 @@ constexpr std::int64_t grains_per_bps = std::int64_t{1} << 24;
 /// 1e12 grains per 2^-24 bytes: 5^12 * 2^36 per byte, which has 64 bits; so the powers of two go into the value.
 Grains size_in_grains(double bytes) { return rounded(bytes * 0x1p36, 244140625); }
 
-Ps whole_picoseconds(Grains amount, Grains per_picosecond) {
+Grains whole_picoseconds(Grains amount, Grains per_picosecond) {
   Grains whole = amount / per_picosecond;
   if (whole * per_picosecond < amount) ++whole;
-  return static_cast<Ps>(whole);
+  return whole;
 }
 
 constexpr Ps unknown = std::numeric_limits<Ps>::max();
@@ -165,7 +165,10 @@ class Reference {
     op.since = now_;
     op.rate = rate;
     op.due = unknown;
-    if (rate > 0) op.due = now_ + whole_picoseconds(op.remaining, rounded(rate, grains_per_bps));
+    if (rate == 0) return;
+    // Beyond the clock at this rate is not known: another rate will follow.
+    const Grains due = now_ + whole_picoseconds(op.remaining, rounded(rate, grains_per_bps));
+    if (due < unknown) op.due = static_cast<Ps>(due);
   }
 
   double bandwidth(const Op& op) const {
@@ -189,7 +192,7 @@ class Reference {
     std::ranges::sort(asking, [&](std::size_t a, std::size_t b) {
       const auto turn = [&](std::size_t i) {
         const Transfer& t = *ops_[i].transfer;
-        return std::tuple(t.priority, ops_[i].asked, t.from, t.to, t.lane, t.size, i);
+        return std::tuple(t.traffic.priority, ops_[i].asked, t.from, t.to, t.lane, t.size, i);
       };
       return turn(a) < turn(b);
     });
@@ -206,24 +209,29 @@ class Reference {
       if (op.state == State::asking) start_flowing(op, 0);
     std::map<int, std::vector<Op*>> classes;
     for (Op& op : ops_)
-      if (op.state == State::flowing) classes[op.transfer->priority].push_back(&op);
+      if (op.state == State::flowing) classes[op.transfer->traffic.priority].push_back(&op);
     std::map<LinkId, double> left;
+    std::map<LinkId, int> users;
     for (const auto& [priority, flows] : classes)
       for (const Op* op : flows)
-        for (const LinkId link : op->route) left[link] = capacity(link);
+        for (const LinkId link : op->route) {
+          left[link] = capacity(link);
+          ++users[link];
+        }
     for (auto& [priority, flows] : classes) {
       for (auto& [link, rest] : left)
         if (rest < 1e-12 * capacity(link)) rest = 0;
-      fill(flows, left);
+      fill(flows, left, users);
     }
   }
 
-  void fill(std::vector<Op*> growing, std::map<LinkId, double>& left) {
+  /// A flow of weight w is as w flows, and has all of a link of its own that stops it.
+  void fill(std::vector<Op*> growing, std::map<LinkId, double>& left, const std::map<LinkId, int>& users) {
     std::map<LinkId, double> share;
     while (!growing.empty()) {
       std::map<LinkId, int> flows_on;
       for (const Op* op : growing)
-        for (const LinkId link : op->route) ++flows_on[link];
+        for (const LinkId link : op->route) flows_on[link] += op->transfer->traffic.weight;
       double level = std::numeric_limits<double>::infinity();
       for (const auto& [link, flows] : flows_on) {
         const double fresh = left[link] / flows;
@@ -238,8 +246,11 @@ class Reference {
           still_growing.push_back(op);
           continue;
         }
-        set_rate(*op, level);
-        for (const LinkId link : op->route) ++stopped_on[link];
+        double rate = level * op->transfer->traffic.weight;
+        for (const LinkId link : op->route)
+          if (users.at(link) == 1 && share[link] == level) rate = capacity(link);
+        set_rate(*op, rate);
+        for (const LinkId link : op->route) stopped_on[link] += op->transfer->traffic.weight;
       }
       for (const auto& [link, flows] : stopped_on) left[link] -= flows * level;
       growing = still_growing;

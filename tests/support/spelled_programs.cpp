@@ -72,7 +72,7 @@ class Speller {
     }
     if (const auto* send = std::get_if<instruction::Send>(&what)) {
       const std::uint32_t to = rank + static_cast<std::uint32_t>(send->offset);
-      ops.push_back(out_.schedule.add(Transfer{Rank(rank), Rank(to), send->size, 0, send->priority}, waits));
+      ops.push_back(out_.schedule.add(Transfer{Rank(rank), Rank(to), send->size, 0, send->traffic}, waits));
       arrived_[to][send->channel].push_back(ops.back());
       return true;
     }
@@ -100,9 +100,9 @@ class Speller {
     for (const auto& [member, at] : members) ready.push_back(out_.schedule.add(Delay{}, after(at.rank, at.stream)));
     std::vector<OpId> over;
     if (messages_) {
-      over = append(out_.schedule, pattern, ready, all_.collectives[collective].priority);
+      over = append(out_.schedule, pattern, ready, all_.collectives[collective].traffic);
     } else {
-      const OpId first = out_.schedule.add_exchange(pattern, ready, all_.collectives[collective].priority);
+      const OpId first = out_.schedule.add_exchange(pattern, ready, all_.collectives[collective].traffic);
       for (std::size_t i = 0; i < ready.size(); ++i) over.emplace_back(first.value() + static_cast<std::uint32_t>(i));
     }
     for (const auto& [member, at] : members)

@@ -2,7 +2,8 @@
 //
 // A transfer holds the links of its route from its start until its last byte has left; it has arrived one
 // route latency later. Links are shared by one of:
-//   max_min  all transfers flow at once at max-min fair rates (fluid); a lower priority value is served
+//   max_min  all transfers flow at once at max-min fair rates (fluid), in parts that grow with their weights; a lower
+//   priority value is served
 //            first, what it leaves is shared by the next
 //   fifo     a transfer starts when it is first in the queue of every link of its route (queues ordered by
 //            priority, then arrival), and then has them to itself
@@ -83,7 +84,7 @@ std::vector<OpId> critical_operations(const Schedule&, const Timeline&);
 
 struct FlowDemand {
   std::span<const LinkId> links;
-  int priority = 0;
+  TrafficClass traffic = {};
 };
 /// Max-min fair rates, strict priorities: the sharing rule on its own. A flow without links gets +inf.
 void max_min_rates(std::span<const FlowDemand> flows, std::span<const Bandwidth> capacity, std::span<Bandwidth> rates);

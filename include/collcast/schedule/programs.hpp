@@ -27,6 +27,7 @@
 #include "collcast/base/id.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/schedule/pattern.hpp"
+#include "collcast/schedule/traffic_class.hpp"
 
 namespace collcast {
 
@@ -62,7 +63,7 @@ struct Collective {
   std::string name;                     ///< for people
   std::uint32_t set = 0;                ///< of Programs::sets
   std::vector<std::uint32_t> patterns;  ///< of Programs::patterns, by kind of group; each among any group of its kind
-  int priority = 0;
+  TrafficClass traffic = {};
 };
 
 namespace instruction {
@@ -78,7 +79,7 @@ struct Send {
   std::int32_t offset = 0;
   std::uint32_t channel = 0;  ///< of the receiver
   Volume size{};
-  int priority = 0;
+  TrafficClass traffic = {};
 };
 struct Receive {
   std::uint32_t channel = 0;

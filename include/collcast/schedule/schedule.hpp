@@ -19,6 +19,7 @@
 #include "collcast/base/id.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/schedule/pattern.hpp"
+#include "collcast/schedule/traffic_class.hpp"
 
 namespace collcast {
 
@@ -26,11 +27,11 @@ struct Compute {  ///< work of a rank's processor
   Rank rank;
   Seconds duration{};
 };
-struct Transfer {  ///< bytes over the route of (from, to, lane); lower priority values go first
+struct Transfer {  ///< bytes over the route of (from, to, lane)
   Rank from, to;
   Volume size{};
   int lane = 0;
-  int priority = 0;
+  TrafficClass traffic = {};
 };
 struct Delay {  ///< holds nothing; zero is a join
   Seconds duration{};
@@ -61,7 +62,7 @@ struct Stream {
 
 struct Exchange {
   Pattern pattern;
-  int priority = 0;
+  TrafficClass traffic;
   OpId first;  ///< its Part of participant i is first + i
 };
 
@@ -78,7 +79,8 @@ class Schedule {
   /// Runs `pattern` among its group; `ready` is empty (start at once) or names one operation per
   /// participant, after which that participant takes part. Returns the operation that finishes when
   /// participant 0 has finished; participant i's is i further on.
-  OpId add_exchange(Pattern pattern, std::span<const OpId> ready = {}, int priority = 0, const Label& label = {});
+  OpId add_exchange(Pattern pattern, std::span<const OpId> ready = {}, TrafficClass traffic = {},
+                    const Label& label = {});
 
   std::size_t size() const { return works_.size(); }
   const Work& work(OpId op) const { return works_[op.value()]; }
@@ -109,6 +111,6 @@ class Schedule {
 
 /// Spells a pattern out as Transfers, Delays and joins, for proofs, small tests and comparison with the
 /// implicit run (same picoseconds). `ready` as in add_exchange. Returns one join per participant.
-std::vector<OpId> append(Schedule&, const Pattern&, std::span<const OpId> ready = {}, int priority = 0);
+std::vector<OpId> append(Schedule&, const Pattern&, std::span<const OpId> ready = {}, TrafficClass traffic = {});
 
 }  // namespace collcast

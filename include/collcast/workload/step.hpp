@@ -7,12 +7,15 @@
 // sibling groups running alongside; contention between collectives of different kinds is left out.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "collcast/base/origins.hpp"
 #include "collcast/evaluate/evaluate.hpp"
+#include "collcast/schedule/traffic_class.hpp"
 #include "collcast/workload/category.hpp"
 #include "collcast/workload/config.hpp"
 #include "collcast/workload/groups.hpp"
@@ -32,6 +35,10 @@ struct StepInputs {
   /// Whose messages go first where they meet on a link, as far as messages are simulated (unfolded_step.hpp): earlier
   /// ones before later ones, and these before those of dimensions that are not named. Empty: all share.
   std::vector<Dimension> priorities = {};
+  /// And how those of one priority share it, by dimension; 1 where none is named.
+  std::map<Dimension, std::uint16_t> weights = {};
+
+  TrafficClass traffic(Dimension) const;
 };
 
 /// Everything wrong with the combination (degrees that do not divide, layouts larger than the fabric, a
