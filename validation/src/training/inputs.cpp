@@ -99,6 +99,14 @@ class Reading {
   Result<TrainingStep> run() {
     out_.inputs.gpu = place_.machine.gpu;
     out_.inputs.kernels = place_.kernels;
+    out_.measure = memory_measure(row_);
+    // A row that names no stage of ZeRO ran on Megatron's optimizer: vTrain's 3.6 billion parameters on one GPU of 80
+    // GB leave no room for what DeepSpeed's takes.
+    const std::string framework = lower(row_.framework);
+    if (framework.starts_with("megatron-deepspeed") && row_.zero.starts_with("zero"))
+      out_.framework = Framework::deepspeed;
+    else if (framework.starts_with("torchtitan"))
+      out_.framework = Framework::torchtitan;
     if (!place_.remark.empty()) assume(place_.remark);
     task();
     model();
@@ -149,6 +157,11 @@ class Reading {
     m.ffn = needed(row_.ffn, "ffn");
     m.heads = needed(row_.heads, "heads");
     m.kv_heads = row_.kv_heads.value_or(m.heads);
+    // github.com/MooreThreads/SimuMax, simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh: num_query_groups.
+    if (row_.source_id == "simumax-b200" && m.name == "llama3.1-405b") {
+      m.kv_heads = 16;
+      assume("16 KV heads, as SimuMax's script runs Llama 3.1 405B");
+    }
     m.head_dim = row_.head_dim.value_or(std::max(1, m.hidden / m.heads));
     m.vocab = vocabulary();
     m.gated_mlp = row_.gated_mlp.value_or(0) == 1;
@@ -264,7 +277,11 @@ class Reading {
 
   int chunks(const ParallelLayout& l) {
     if (row_.vpp.empty()) return 1;
-    if (row_.vpp.starts_with("1 layer")) return std::max(1, row_.layers.value_or(1) / l.pp);
+    if (row_.vpp.starts_with("1 layer")) {
+      const int layers = row_.layers.value_or(1);
+      // The first stage and the last have one layer less.
+      return std::max(1, (layers % l.pp == 0 ? layers : layers + 2) / l.pp);
+    }
     const std::optional<int> value = read_whole(row_.vpp);
     if (!value || *value < 1) cannot(fmt::format("vpp is '{}'", printable(row_.vpp)));
     return std::max(1, value.value_or(1));
