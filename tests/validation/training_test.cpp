@@ -182,7 +182,37 @@ TEST_CASE("BLOOM's search launched kernel by kernel: each has its launch in its 
   CHECK(later(blocking.kernels.gemm.at("fp16"), usual.kernels.gemm.at("fp16")));
   CHECK(later(blocking.kernels.attention.at("fp16"), usual.kernels.attention.at("fp16")));
   CHECK(later(blocking.kernels.memory_bound, usual.kernels.memory_bound));
+  CHECK(step->collective_launch == usual.options.launch);
   CHECK(step->assumed.size() == 1);
+}
+
+TEST_CASE("DeepSpeed's ZeRO 1 sums gradients by all-reduce; a host that waits adds a launch to each collective") {
+  TrainingRow row = gpt_row();
+  row.zero = "zero1";
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  const CollectiveTime by_kind = [](const CollectiveRequest& r) -> Result<Seconds> {
+    return Seconds(r.kind == CollectiveKind::all_reduce ? 2 : r.kind == CollectiveKind::reduce_scatter ? 1 : 0.5);
+  };
+  const auto price = [&](CollectiveKind kind) {
+    TrainingStep step = std::move(training_step(row, *place)).value();
+    step.inputs.layout.sequence_parallel = row.sp == 1;
+    return *as_run(step, by_kind)({kind, Group::listed({Rank(0), Rank(1)}), Bytes(1), 0, {}});
+  };
+  CHECK(price(CollectiveKind::reduce_scatter) == Seconds(1));  // Megatron's own optimizer
+  row.framework = "Megatron-DeepSpeed";
+  CHECK(price(CollectiveKind::reduce_scatter) == Seconds(2));
+  CHECK(price(CollectiveKind::all_gather) == Seconds(0.5));
+  CHECK(training_step(row, *place)->assumed.size() == 1);
+  row.source_id = "bloom-prequel";
+  const Seconds launch = training_step(row, *place)->collective_launch;
+  CHECK(launch > Seconds{});
+  CHECK(price(CollectiveKind::reduce_scatter) == Seconds(2) + launch);
+  CHECK(price(CollectiveKind::all_gather) == Seconds(0.5) + launch);
+  row.sp = 1;  // reduce-scatters are also of activations then
+  CHECK(price(CollectiveKind::reduce_scatter) == Seconds(1) + launch);
+  row.zero = "zero0";
+  CHECK_FALSE(training_step(row, *place)->gradients_by_all_reduce);
 }
 
 TEST_CASE("attention runs as fast as the kernels that a framework had") {

@@ -48,8 +48,10 @@ struct TrainingStep {
   StepInputs inputs;
   Framework framework = Framework::other;
   MemoryMeasure measure = MemoryMeasure::allocated;
-  Bytes kept_besides{};              ///< by the framework all the time, beyond what the model's step needs
-  std::vector<std::string> assumed;  ///< what the row does not state, and was taken
+  bool gradients_by_all_reduce = false;  ///< where ZeRO 1 needs no more than a reduce-scatter
+  Seconds collective_launch{};           ///< of each collective, where the host waits for every kernel
+  Bytes kept_besides{};                  ///< by the framework all the time, beyond what the model's step needs
+  std::vector<std::string> assumed;      ///< what the row does not state, and was taken
 };
 /// The row as a step on that machine, or every reason why it is none yet.
 Result<TrainingStep> training_step(const TrainingRow&, const TrainingPlace&);
@@ -69,6 +71,9 @@ MemoryMeasure memory_measure(const TrainingRow&);
 std::optional<Bytes> measured_memory(const TrainingRow&);
 /// What nvidia-smi shows of a GPU with so much memory by its data sheet.
 Bytes visible_memory(Bytes data_sheet);
+
+/// What a collective of the step takes as the row's framework runs it.
+CollectiveTime as_run(const TrainingStep&, const CollectiveTime&);
 
 /// Which rows are alternatives for one job, and which are one configuration measured twice.
 std::string job_of(const TrainingRow&);

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/terms.hpp"
@@ -337,7 +338,7 @@ class Reading {
     for (auto& [precision, kernel] : kernels.gemm) later(kernel);
     for (auto& [precision, kernel] : kernels.attention) later(kernel);
     later(kernels.memory_bound);
-    o.launch = {};
+    out_.collective_launch = std::exchange(o.launch, {});
     assume("CUDA_LAUNCH_BLOCKING=1: kernels begin when the host has seen the end of the one before");
   }
 
@@ -367,6 +368,12 @@ class Reading {
       o.zero = *known;
     else
       cannot(fmt::format("the sharding {} is not modelled", printable(row_.zero)));
+    // deepspeed/runtime/engine.py takes contiguous gradients from stage 1, without which zero/stage_1_and_2.py sums its
+    // buckets on every rank (allreduce_bucket); so does bf16_optimizer.py with the whole gradient.
+    if (out_.framework == Framework::deepspeed && o.zero == 1) {
+      out_.gradients_by_all_reduce = true;
+      assume("gradients summed by all-reduce, as DeepSpeed does with ZeRO 1");
+    }
     if (contains(text, "groups of")) assume("optimizer sharded over all replicas, not in groups");
   }
 
@@ -421,6 +428,19 @@ std::optional<MeasuredStep> measured_step(const TrainingRow& row, const StepInpu
     return MeasuredStep{Seconds(counted.value() / (*row.tflops_gpu * 1e12 * gpus)), "tflops_gpu"};
   }
   return std::nullopt;
+}
+
+CollectiveTime as_run(const TrainingStep& step, const CollectiveTime& price) {
+  if (!step.gradients_by_all_reduce && step.collective_launch == Seconds{}) return price;
+  // With sequence parallelism there are reduce-scatters of activations, too.
+  const bool sums = step.gradients_by_all_reduce && !step.inputs.layout.sequence_parallel;
+  return [price, sums, launch = step.collective_launch](const CollectiveRequest& request) -> Result<Seconds> {
+    CollectiveRequest asked = request;
+    if (sums && asked.kind == CollectiveKind::reduce_scatter) asked.kind = CollectiveKind::all_reduce;
+    const Result<Seconds> time = price(asked);
+    if (!time) return time.errors();
+    return *time + launch;
+  };
 }
 
 std::string job_of(const TrainingRow& r) {

@@ -136,7 +136,8 @@ void forecast(Job& job, const TrainingQuestion& question) {
     job.breakdown = result->breakdown;
     return;
   }
-  LayoutFamily family(in, job.machine->fabric, job.machine->prices);
+  const CollectiveTime prices = as_run(*job.step, job.machine->prices);
+  LayoutFamily family(in, job.machine->fabric, prices);
   const Result<LayoutEstimate> estimate = family.estimate(choice_of(in));
   if (!estimate) {
     job.why = reasons(estimate.errors());
