@@ -392,6 +392,31 @@ TEST_CASE("validate --training: every shipped row is scored or has its reason, t
   for (const Json& row : doc["unscored"]) CHECK_FALSE(row["why"].get<std::string>().empty());
 }
 
+TEST_CASE("validate --training: memory of the shipped rows in parts that sum up, and how near it is") {
+  const Folder folder;
+  const auto run = run_shell(command + "--format json", folder.path());
+  REQUIRE(run.exit == 0);
+  const Json doc = Json::parse(run.out);
+  for (const Json& row : doc["rows"]) {
+    const auto part = [&](const char* name) { return row["memory"][std::string(name) + "_bytes"].get<std::int64_t>(); };
+    const std::int64_t model =
+        part("parameters") + part("gradients") + part("optimizer") + part("activations") + part("buffers");
+    CHECK(part("allocated") == model + part("framework"));
+    CHECK(part("reserved") == part("allocated") + part("fragments"));
+    CHECK(part("used") == part("reserved") + part("context") + part("nccl"));
+    CHECK(row["predicted_memory_bytes"] == part(row["memory_measure"].get<std::string>().c_str()));
+  }
+  for (const Json& all : doc["summary"]) {
+    if (all["source_id"] != "all" || all["tier"] != "A") continue;
+    CHECK(all["memory"]["n"] == 119);
+    CHECK(all["memory"]["median_ape"].get<double>() < 0.03);
+    CHECK(all["memory"]["mean_ape"].get<double>() < 0.04);
+    CHECK(all["oom"]["measured"] == 3);
+    CHECK(all["oom"]["flagged"] == 2);  // the third needs less than rows that ran
+    CHECK(all["oom"]["flagged_but_ran"].get<int>() <= 16);
+  }
+}
+
 TEST_CASE("validate --training: budgets by tier, wrong ones with their place, options of tables refused") {
   const Folder folder;
   const std::string file = data + "vtrain_multi.csv ";
