@@ -158,6 +158,20 @@ TEST_CASE("torchtitan's loss has three tensors of fp32 per logit in its backward
         Approx((16 - 6) * logits / 8 + 2 * 2.0 * 8192 * 4096 - memory_terms(split.inputs, 0).recomputed.value()));
 }
 
+TEST_CASE("nanotron keeps the gate's activation, sums gradients up in fp32, and has the logits twice in its loss") {
+  TrainingRow row = torchtitan_row(1);
+  row.source_id = "nanotron";
+  row.framework = "Nanotron 0.5";
+  row.zero = "zero1";
+  row.recompute = "none";
+  const TrainingStep step = step_of(row);
+  CHECK(step.inputs.options.gradient_bytes == 4);
+  // 2 bytes x 8192 tokens x 14336 in each of 32 layers, and once more 4 bytes per logit.
+  CHECK(framework(step) == Approx(2.0 * 8192 * 14336 * 32 + 4.0 * 8192 * 128256));
+  row.recompute = "full";
+  CHECK(framework(step_of(row)) == Approx(4.0 * 8192 * 128256));
+}
+
 TEST_CASE("what a row measures: allocated, reserved or used, each with the parts of the one before") {
   TrainingRow row = deepspeed_row(32);
   row.mem_kind = "nvidia-smi GB";

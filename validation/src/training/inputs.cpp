@@ -11,6 +11,7 @@
 //   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
 //   FSDP in PyTorch: flash attention, no dropout, gradients in bf16; in llm-foundry by the Triton kernels of the first
 //     FlashAttention (attn_impl: triton of its MPT configurations), in torchtitan by PyTorch's, which are the second's
+//   nanotron: flash attention, no dropout, gradients that sum up in fp32 (accumulate_grad_in_fp32 of its scripts)
 // Experts: Megatron-Bridge's recipes do not split an expert (expert_tensor_parallel_size 1 in its MoE recipes), others
 // split it as everything else (Megatron-Core's default); with TP Megatron-Core asks for sequence parallelism. A GPU
 // count of TP x PP x CP x EP x DP counts in DP the replicas of experts only. Balanced routing: Megatron-Bridge forces
@@ -59,6 +60,7 @@ Habits habits_of(const TrainingRow& row) {
   if (framework.starts_with("megatron") && !engine) return {Attention::unfused, 0.1, 2, 4, false, eager_launch};
   if (framework.starts_with("megatron") && !contains(framework, "bridge"))
     return {Attention::flash, 0, 4, 4, true, {}, FlashAttention::table, true};
+  if (framework.starts_with("nanotron")) return {Attention::flash, 0, 4, 4};
   if (framework.starts_with("llm-foundry")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::first};
   if (framework.starts_with("torchtitan")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::second};
   return {};
@@ -108,6 +110,8 @@ class Reading {
       out_.framework = Framework::deepspeed;
     else if (framework.starts_with("torchtitan"))
       out_.framework = Framework::torchtitan;
+    else if (framework.starts_with("nanotron"))
+      out_.framework = Framework::nanotron;
     if (!place_.remark.empty()) assume(place_.remark);
     task();
     model();

@@ -16,6 +16,9 @@
 //   torchtitan (torchtitan/train.py, torch/distributed/tensor/parallel/loss.py): the loss is not fused; in its backward
 //     are there in fp32 the logarithms of the probabilities, the loss's gradient and the logits', with TP a fourth; the
 //     layers are not recomputed yet. With TP the head keeps its input of all ranks, and there is that input's gradient
+//   nanotron (nanotron/models/llama.py, parallel/tensor_parallel/functional.py): the gate's activation is kept beside
+//   what
+//     goes into it and out of the product; the loss has the logits in fp32 beside those less their largest
 //
 // Blocks: PyTorch's allocator gives a piece of a freed block where one is large enough, and never joins two that it got
 // from CUDA apart (c10/cuda/CUDACachingAllocator.cpp): what follows one another at the end of a step takes new memory
@@ -117,10 +120,17 @@ double of_torchtitan(const StepInputs& in, const MemoryTerms& terms) {
   return std::max(0.0, loss - (terms.recomputed + terms.logits + terms.probabilities).value());
 }
 
+double of_nanotron(const StepInputs& in, const MemoryTerms& terms) {
+  const double width = terms.weight_bytes * terms.tokens * in.model.ffn / in.layout.tp;
+  const bool kept = in.model.gated_mlp && in.options.recompute != Recompute::full;
+  return (kept ? width * terms.parameters.layers / terms.chunks * terms.in_flight : 0) + terms.probabilities.value();
+}
+
 double framework_bytes(const TrainingStep& step, const MemoryTerms& terms) {
   const double kept = static_cast<double>(step.kept_besides.value());
   if (step.framework == Framework::deepspeed) return kept + of_deepspeed(step.inputs, terms);
   if (step.framework == Framework::torchtitan) return kept + of_torchtitan(step.inputs, terms);
+  if (step.framework == Framework::nanotron) return kept + of_nanotron(step.inputs, terms);
   return kept;
 }
 
