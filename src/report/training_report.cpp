@@ -37,7 +37,7 @@ TrainingSummaryRow summed(const TrainingReport& report, const Pool& pool) {
       if (row.scale) ++out.scaled;
     }
     if (row.measured_memory)
-      memory.push_back(static_cast<double>(row.predicted_memory.value()) /
+      memory.push_back(static_cast<double>(row.memory.measured().value()) /
                        static_cast<double>(row.measured_memory->value()));
     if (row.measured_oom) {
       ++out.oom;
@@ -96,11 +96,28 @@ Json row_json(const TrainingDeviation& row) {
   out["calibrated_s"] = number(row.calibrated());
   out["calibrated_ape"] = optional_json(row.calibrated_ape());
   out["measured_memory_bytes"] = row.measured_memory ? Json(row.measured_memory->value()) : Json();
-  out["predicted_memory_bytes"] = row.predicted_memory.value();
+  out["predicted_memory_bytes"] = row.memory.measured().value();
+  out["memory_measure"] = std::string(to_string(row.memory.measure));
   out["memory_ape"] = optional_json(row.memory_ape());
   out["measured_oom"] = row.measured_oom;
   out["predicted_oom"] = row.predicted_oom();
   return out;
+}
+
+Json memory_json(const TrainingMemory& m) {
+  return {{"stage", m.stage},
+          {"parameters_bytes", m.parameters.value()},
+          {"gradients_bytes", m.gradients.value()},
+          {"optimizer_bytes", m.optimizer.value()},
+          {"activations_bytes", m.activations.value()},
+          {"buffers_bytes", m.buffers.value()},
+          {"framework_bytes", m.framework.value()},
+          {"allocated_bytes", m.allocated().value()},
+          {"fragments_bytes", m.fragments.value()},
+          {"reserved_bytes", m.reserved().value()},
+          {"context_bytes", m.context.value()},
+          {"nccl_bytes", m.nccl.value()},
+          {"used_bytes", m.used().value()}};
 }
 
 Json summary_json(const TrainingSummaryRow& row) {
@@ -162,6 +179,7 @@ Json document_json(const TrainingReport& report) {
   for (const TrainingDeviation& row : report.rows) {
     Json one = row_json(row);
     one["breakdown"] = breakdown_json(row.breakdown);
+    one["memory"] = memory_json(row.memory);
     one["assumed"] = row.assumed;
     out["rows"].push_back(std::move(one));
   }
@@ -286,6 +304,18 @@ Table unscored_table(const TrainingReport& report) {
 
 }  // namespace
 
+std::string_view to_string(MemoryMeasure measure) {
+  switch (measure) {
+    case MemoryMeasure::allocated:
+      return "allocated";
+    case MemoryMeasure::reserved:
+      return "reserved";
+    case MemoryMeasure::used:
+      break;
+  }
+  return "used";
+}
+
 std::optional<double> TrainingDeviation::ape() const {
   if (!measured) return std::nullopt;
   return std::abs(predicted / *measured - 1);
@@ -303,7 +333,7 @@ std::optional<double> TrainingDeviation::calibrated_ape() const {
 
 std::optional<double> TrainingDeviation::memory_ape() const {
   if (!measured_memory) return std::nullopt;
-  return std::abs(static_cast<double>(predicted_memory.value()) / static_cast<double>(measured_memory->value()) - 1);
+  return std::abs(static_cast<double>(memory.measured().value()) / static_cast<double>(measured_memory->value()) - 1);
 }
 
 std::vector<TrainingSummaryRow> summary(const TrainingReport& report) {

@@ -30,7 +30,7 @@
 // within that; of V at most 2p micro-batches of a chunk each, both together, on every stage. The stage with
 // the head keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss), and input and output of
 // the final norm; the first the dropout mask of the embedding. Left out: fragmentation, CUDA context, communication
-// buffers (together a few GiB that no formula gives), temporaries of the optimizer.
+// buffers, temporaries of a framework's optimizer (validation/src/training/memory.cpp has them for published steps).
 #pragma once
 
 #include "collcast/workload/step.hpp"

@@ -182,7 +182,37 @@ TEST_CASE("BLOOM's search launched kernel by kernel: each has its launch in its 
   CHECK(later(blocking.kernels.gemm.at("fp16"), usual.kernels.gemm.at("fp16")));
   CHECK(later(blocking.kernels.attention.at("fp16"), usual.kernels.attention.at("fp16")));
   CHECK(later(blocking.kernels.memory_bound, usual.kernels.memory_bound));
+  CHECK(step->collective_launch == usual.options.launch);
   CHECK(step->assumed.size() == 1);
+}
+
+TEST_CASE("DeepSpeed's ZeRO 1 sums gradients by all-reduce; a host that waits adds a launch to each collective") {
+  TrainingRow row = gpt_row();
+  row.zero = "zero1";
+  const Result<TrainingPlace> place = machines().place(row);
+  REQUIRE(place.ok());
+  const CollectiveTime by_kind = [](const CollectiveRequest& r) -> Result<Seconds> {
+    return Seconds(r.kind == CollectiveKind::all_reduce ? 2 : r.kind == CollectiveKind::reduce_scatter ? 1 : 0.5);
+  };
+  const auto price = [&](CollectiveKind kind) {
+    TrainingStep step = std::move(training_step(row, *place)).value();
+    step.inputs.layout.sequence_parallel = row.sp == 1;
+    return *as_run(step, by_kind)({kind, Group::listed({Rank(0), Rank(1)}), Bytes(1), 0, {}});
+  };
+  CHECK(price(CollectiveKind::reduce_scatter) == Seconds(1));  // Megatron's own optimizer
+  row.framework = "Megatron-DeepSpeed";
+  CHECK(price(CollectiveKind::reduce_scatter) == Seconds(2));
+  CHECK(price(CollectiveKind::all_gather) == Seconds(0.5));
+  CHECK(training_step(row, *place)->assumed.size() == 1);
+  row.source_id = "bloom-prequel";
+  const Seconds launch = training_step(row, *place)->collective_launch;
+  CHECK(launch > Seconds{});
+  CHECK(price(CollectiveKind::reduce_scatter) == Seconds(2) + launch);
+  CHECK(price(CollectiveKind::all_gather) == Seconds(0.5) + launch);
+  row.sp = 1;  // reduce-scatters are also of activations then
+  CHECK(price(CollectiveKind::reduce_scatter) == Seconds(1) + launch);
+  row.zero = "zero0";
+  CHECK_FALSE(training_step(row, *place)->gradients_by_all_reduce);
 }
 
 TEST_CASE("attention runs as fast as the kernels that a framework had") {
@@ -323,10 +353,11 @@ TEST_CASE("a summary: tiers apart, memory, out of memory and rows without a scal
   report.rows = {deviation("a", 1, 1.1), deviation("b", 1, 0.7)};
   report.rows[1].tier = "B";
   report.rows[0].measured_memory = Bytes(100);
-  report.rows[0].predicted_memory = Bytes(90);
-  report.rows[0].needed_memory = report.rows[0].capacity = Bytes(100);
+  report.rows[0].memory.activations = Bytes(90);
+  report.rows[0].memory.context = Bytes(10);  // outside the allocator, of which the row's figure is
+  report.rows[0].capacity = Bytes(100);
   report.rows[1].measured_oom = true;
-  report.rows[1].needed_memory = Bytes(1);
+  report.rows[1].memory.nccl = Bytes(1);
   report.unscored.push_back({"x", "s", "A", "because"});
   const std::vector<TrainingSummaryRow> rows = summary(report);
   REQUIRE(rows.size() == 5);  // s.A, s.B, all A, all B, all
@@ -359,6 +390,31 @@ TEST_CASE("validate --training: every shipped row is scored or has its reason, t
     CHECK(parts == Approx(predicted));
   }
   for (const Json& row : doc["unscored"]) CHECK_FALSE(row["why"].get<std::string>().empty());
+}
+
+TEST_CASE("validate --training: memory of the shipped rows in parts that sum up, and how near it is") {
+  const Folder folder;
+  const auto run = run_shell(command + "--format json", folder.path());
+  REQUIRE(run.exit == 0);
+  const Json doc = Json::parse(run.out);
+  for (const Json& row : doc["rows"]) {
+    const auto part = [&](const char* name) { return row["memory"][std::string(name) + "_bytes"].get<std::int64_t>(); };
+    const std::int64_t model =
+        part("parameters") + part("gradients") + part("optimizer") + part("activations") + part("buffers");
+    CHECK(part("allocated") == model + part("framework"));
+    CHECK(part("reserved") == part("allocated") + part("fragments"));
+    CHECK(part("used") == part("reserved") + part("context") + part("nccl"));
+    CHECK(row["predicted_memory_bytes"] == part(row["memory_measure"].get<std::string>().c_str()));
+  }
+  for (const Json& all : doc["summary"]) {
+    if (all["source_id"] != "all" || all["tier"] != "A") continue;
+    CHECK(all["memory"]["n"] == 119);
+    CHECK(all["memory"]["median_ape"].get<double>() < 0.03);
+    CHECK(all["memory"]["mean_ape"].get<double>() < 0.04);
+    CHECK(all["oom"]["measured"] == 3);
+    CHECK(all["oom"]["flagged"] == 2);  // the third needs less than rows that ran
+    CHECK(all["oom"]["flagged_but_ran"].get<int>() <= 16);
+  }
 }
 
 TEST_CASE("validate --training: budgets by tier, wrong ones with their place, options of tables refused") {

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collcast/base/quantity.hpp"
@@ -14,6 +15,26 @@
 #include "collcast/workload/step.hpp"
 
 namespace collcast {
+
+/// allocated: tensors; reserved: what the allocator holds; used: with the CUDA context and NCCL, as nvidia-smi shows.
+enum class MemoryMeasure { allocated, reserved, used };
+std::string_view to_string(MemoryMeasure);
+
+/// Of the fullest stage's rank.
+struct TrainingMemory {
+  int stage = 0;
+  MemoryMeasure measure = MemoryMeasure::allocated;                        ///< what the row counts
+  Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{};  ///< the step's, as MemoryUse
+  Bytes framework{};                                                       ///< what the framework allocates besides
+  Bytes fragments{};                                                       ///< reserved, and no tensor's
+  Bytes context{}, nccl{};                                                 ///< outside the allocator
+  Bytes allocated() const { return parameters + gradients + optimizer + activations + buffers + framework; }
+  Bytes reserved() const { return allocated() + fragments; }
+  Bytes used() const { return reserved() + context + nccl; }
+  Bytes measured() const {
+    return measure == MemoryMeasure::allocated ? allocated() : measure == MemoryMeasure::reserved ? reserved() : used();
+  }
+};
 
 struct TrainingDeviation {
   std::string row_id, source_id, tier;
@@ -26,11 +47,10 @@ struct TrainingDeviation {
   std::optional<double> scale;  ///< fitted to rows of other configurations
   Breakdown breakdown;
   std::optional<Bytes> measured_memory;
-  Bytes predicted_memory{};  ///< counted as the row counts
-  Bytes needed_memory{};     ///< with all that takes room on the GPU
-  Bytes capacity{};
+  TrainingMemory memory;
+  Bytes capacity{};  ///< that the GPU shows
   bool measured_oom = false;
-  bool predicted_oom() const { return needed_memory > capacity; }
+  bool predicted_oom() const { return memory.used() > capacity; }
   std::vector<std::string> assumed;
 
   std::optional<double> ape() const;

@@ -41,10 +41,17 @@ class TrainingMachines {
   bool only_one_ = false;
 };
 
+/// Whose memory beside the model's is known (src/training/memory.cpp).
+enum class Framework { other, deepspeed, torchtitan, nanotron };
+
 struct TrainingStep {
   StepInputs inputs;
-  Bytes kept_besides{};              ///< by the framework, beyond what the model's step needs
-  std::vector<std::string> assumed;  ///< what the row does not state, and was taken
+  Framework framework = Framework::other;
+  MemoryMeasure measure = MemoryMeasure::allocated;
+  bool gradients_by_all_reduce = false;  ///< where ZeRO 1 needs no more than a reduce-scatter
+  Seconds collective_launch{};           ///< of each collective, where the host waits for every kernel
+  Bytes kept_besides{};                  ///< by the framework all the time, beyond what the model's step needs
+  std::vector<std::string> assumed;      ///< what the row does not state, and was taken
 };
 /// The row as a step on that machine, or every reason why it is none yet.
 Result<TrainingStep> training_step(const TrainingRow&, const TrainingPlace&);
@@ -55,6 +62,18 @@ struct MeasuredStep {
   std::string by;  ///< the column: iter_s, tok_s_gpu, samples_s, tflops_gpu
 };
 std::optional<MeasuredStep> measured_step(const TrainingRow&, const StepInputs&);
+
+/// Of the stage that allocates most.
+TrainingMemory training_memory(const TrainingStep&, int gpus_per_node);
+/// What the row's figure counts.
+MemoryMeasure memory_measure(const TrainingRow&);
+/// Nothing where the row states none, or ended for want of it.
+std::optional<Bytes> measured_memory(const TrainingRow&);
+/// What nvidia-smi shows of a GPU with so much memory by its data sheet.
+Bytes visible_memory(Bytes data_sheet);
+
+/// What a collective of the step takes as the row's framework runs it.
+CollectiveTime as_run(const TrainingStep&, const CollectiveTime&);
 
 /// Which rows are alternatives for one job, and which are one configuration measured twice.
 std::string job_of(const TrainingRow&);

@@ -11,6 +11,7 @@
 //   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
 //   FSDP in PyTorch: flash attention, no dropout, gradients in bf16; in llm-foundry by the Triton kernels of the first
 //     FlashAttention (attn_impl: triton of its MPT configurations), in torchtitan by PyTorch's, which are the second's
+//   nanotron: flash attention, no dropout, gradients that sum up in fp32 (accumulate_grad_in_fp32 of its scripts)
 // Experts: Megatron-Bridge's recipes do not split an expert (expert_tensor_parallel_size 1 in its MoE recipes), others
 // split it as everything else (Megatron-Core's default); with TP Megatron-Core asks for sequence parallelism. A GPU
 // count of TP x PP x CP x EP x DP counts in DP the replicas of experts only. Balanced routing: Megatron-Bridge forces
@@ -21,6 +22,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/terms.hpp"
@@ -58,6 +60,7 @@ Habits habits_of(const TrainingRow& row) {
   if (framework.starts_with("megatron") && !engine) return {Attention::unfused, 0.1, 2, 4, false, eager_launch};
   if (framework.starts_with("megatron") && !contains(framework, "bridge"))
     return {Attention::flash, 0, 4, 4, true, {}, FlashAttention::table, true};
+  if (framework.starts_with("nanotron")) return {Attention::flash, 0, 4, 4};
   if (framework.starts_with("llm-foundry")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::first};
   if (framework.starts_with("torchtitan")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::second};
   return {};
@@ -99,6 +102,16 @@ class Reading {
   Result<TrainingStep> run() {
     out_.inputs.gpu = place_.machine.gpu;
     out_.inputs.kernels = place_.kernels;
+    out_.measure = memory_measure(row_);
+    // A row that names no stage of ZeRO ran on Megatron's optimizer: vTrain's 3.6 billion parameters on one GPU of 80
+    // GB leave no room for what DeepSpeed's takes.
+    const std::string framework = lower(row_.framework);
+    if (framework.starts_with("megatron-deepspeed") && row_.zero.starts_with("zero"))
+      out_.framework = Framework::deepspeed;
+    else if (framework.starts_with("torchtitan"))
+      out_.framework = Framework::torchtitan;
+    else if (framework.starts_with("nanotron"))
+      out_.framework = Framework::nanotron;
     if (!place_.remark.empty()) assume(place_.remark);
     task();
     model();
@@ -149,6 +162,11 @@ class Reading {
     m.ffn = needed(row_.ffn, "ffn");
     m.heads = needed(row_.heads, "heads");
     m.kv_heads = row_.kv_heads.value_or(m.heads);
+    // github.com/MooreThreads/SimuMax, simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh: num_query_groups.
+    if (row_.source_id == "simumax-b200" && m.name == "llama3.1-405b") {
+      m.kv_heads = 16;
+      assume("16 KV heads, as SimuMax's script runs Llama 3.1 405B");
+    }
     m.head_dim = row_.head_dim.value_or(std::max(1, m.hidden / m.heads));
     m.vocab = vocabulary();
     m.gated_mlp = row_.gated_mlp.value_or(0) == 1;
@@ -264,7 +282,11 @@ class Reading {
 
   int chunks(const ParallelLayout& l) {
     if (row_.vpp.empty()) return 1;
-    if (row_.vpp.starts_with("1 layer")) return std::max(1, row_.layers.value_or(1) / l.pp);
+    if (row_.vpp.starts_with("1 layer")) {
+      const int layers = row_.layers.value_or(1);
+      // The first stage and the last have one layer less.
+      return std::max(1, (layers % l.pp == 0 ? layers : layers + 2) / l.pp);
+    }
     const std::optional<int> value = read_whole(row_.vpp);
     if (!value || *value < 1) cannot(fmt::format("vpp is '{}'", printable(row_.vpp)));
     return std::max(1, value.value_or(1));
@@ -320,7 +342,7 @@ class Reading {
     for (auto& [precision, kernel] : kernels.gemm) later(kernel);
     for (auto& [precision, kernel] : kernels.attention) later(kernel);
     later(kernels.memory_bound);
-    o.launch = {};
+    out_.collective_launch = std::exchange(o.launch, {});
     assume("CUDA_LAUNCH_BLOCKING=1: kernels begin when the host has seen the end of the one before");
   }
 
@@ -350,6 +372,12 @@ class Reading {
       o.zero = *known;
     else
       cannot(fmt::format("the sharding {} is not modelled", printable(row_.zero)));
+    // deepspeed/runtime/engine.py takes contiguous gradients from stage 1, without which zero/stage_1_and_2.py sums its
+    // buckets on every rank (allreduce_bucket); so does bf16_optimizer.py with the whole gradient.
+    if (out_.framework == Framework::deepspeed && o.zero == 1) {
+      out_.gradients_by_all_reduce = true;
+      assume("gradients summed by all-reduce, as DeepSpeed does with ZeRO 1");
+    }
     if (contains(text, "groups of")) assume("optimizer sharded over all replicas, not in groups");
   }
 
@@ -404,6 +432,19 @@ std::optional<MeasuredStep> measured_step(const TrainingRow& row, const StepInpu
     return MeasuredStep{Seconds(counted.value() / (*row.tflops_gpu * 1e12 * gpus)), "tflops_gpu"};
   }
   return std::nullopt;
+}
+
+CollectiveTime as_run(const TrainingStep& step, const CollectiveTime& price) {
+  if (!step.gradients_by_all_reduce && step.collective_launch == Seconds{}) return price;
+  // With sequence parallelism there are reduce-scatters of activations, too.
+  const bool sums = step.gradients_by_all_reduce && !step.inputs.layout.sequence_parallel;
+  return [price, sums, launch = step.collective_launch](const CollectiveRequest& request) -> Result<Seconds> {
+    CollectiveRequest asked = request;
+    if (sums && asked.kind == CollectiveKind::reduce_scatter) asked.kind = CollectiveKind::all_reduce;
+    const Result<Seconds> time = price(asked);
+    if (!time) return time.errors();
+    return *time + launch;
+  };
 }
 
 std::string job_of(const TrainingRow& r) {

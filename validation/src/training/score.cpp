@@ -49,6 +49,7 @@ struct Job {
   const TrainingRow* row = nullptr;
   std::optional<TrainingStep> step;
   std::string topology;
+  int gpus_per_node = 1;
   std::shared_ptr<const Machine> machine;
   std::string why;
   Seconds predicted{};
@@ -115,6 +116,7 @@ Job placed(const TrainingRow& row, const TrainingMachines& machines, PricedMachi
     return job;
   }
   job.machine = *machine;
+  job.gpus_per_node = job.machine->fabric.rank_count() / place->nodes;
   Diagnostics wrong = check_step(in, job.machine->fabric.rank_count(), {});
   if (wrong.empty()) wrong = check_memory(in, {});
   if (!wrong.empty()) job.why = reasons(wrong);
@@ -134,7 +136,8 @@ void forecast(Job& job, const TrainingQuestion& question) {
     job.breakdown = result->breakdown;
     return;
   }
-  LayoutFamily family(in, job.machine->fabric, job.machine->prices);
+  const CollectiveTime prices = as_run(*job.step, job.machine->prices);
+  LayoutFamily family(in, job.machine->fabric, prices);
   const Result<LayoutEstimate> estimate = family.estimate(choice_of(in));
   if (!estimate) {
     job.why = reasons(estimate.errors());
@@ -142,21 +145,6 @@ void forecast(Job& job, const TrainingQuestion& question) {
   }
   job.predicted = estimate->step;
   job.breakdown = estimate->breakdown;
-}
-
-constexpr double gib = 0x1p30;
-
-/// What the GPU needs beyond what the framework's allocator hands out. Fragmentation: SimuMax's share of reserved
-/// memory that is allocated; context, libraries and NCCL's buffers: AIConfigurator's and the usual figures.
-Bytes on_the_gpu(Bytes allocated) {
-  constexpr double allocated_of_reserved = 0.94;
-  return Bytes(static_cast<std::int64_t>(static_cast<double>(allocated.value()) / allocated_of_reserved + 1.4 * gib));
-}
-
-/// The peak as the row counts it.
-Bytes counted(Bytes allocated, const std::string& kind) {
-  if (kind.find("nvidia-smi") != std::string::npos) return on_the_gpu(allocated);
-  return allocated;
 }
 
 TrainingDeviation deviation(const Job& job) {
@@ -178,12 +166,9 @@ TrainingDeviation deviation(const Job& job) {
   }
   out.predicted = job.predicted;
   out.breakdown = job.breakdown;
-  const MemoryUse memory = peak_memory(in);
-  if (row.mem_gib && !row.out_of_memory()) out.measured_memory = Bytes(static_cast<std::int64_t>(*row.mem_gib * gib));
-  const Bytes allocated = memory.peak + job.step->kept_besides;
-  out.predicted_memory = counted(allocated, row.mem_kind);
-  out.needed_memory = on_the_gpu(allocated);
-  out.capacity = memory.capacity;
+  out.measured_memory = measured_memory(row);
+  out.memory = training_memory(*job.step, job.gpus_per_node);
+  out.capacity = visible_memory(in.gpu.memory);
   out.measured_oom = row.out_of_memory();
   out.assumed = job.step->assumed;
   return out;

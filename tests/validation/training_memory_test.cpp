@@ -1,0 +1,234 @@
+// Memory of published steps: what a row measures, and what the framework, the allocator, CUDA and NCCL take besides.
+#include <catch2/catch.hpp>
+
+#include "collcast/validation/machines.hpp"
+#include "collcast/validation/training.hpp"
+#include "collcast/workload/terms.hpp"
+
+using namespace collcast;
+
+namespace {
+
+constexpr double mib = 0x1p20;
+
+TrainingStep step_of(const TrainingRow& row) {
+  static const TrainingMachines machines = [] {
+    const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}, {}};
+    const Result<Machines> shipped = Machines::shipped(source_tree);
+    REQUIRE(shipped.ok());
+    Result<TrainingMachines> made = TrainingMachines::load(shipped->specs(), source_tree);
+    REQUIRE(made.ok());
+    return std::move(made).value();
+  }();
+  const Result<TrainingPlace> place = machines.place(row);
+  REQUIRE(place.ok());
+  Result<TrainingStep> step = training_step(row, *place);
+  REQUIRE(step.ok());
+  return std::move(step).value();
+}
+
+/// A GPT of 3.6 billion parameters, two ranks to a replica, under DeepSpeed with ZeRO 1.
+TrainingRow deepspeed_row(int replicas) {
+  TrainingRow row;
+  row.row_id = row.source_id = "s";
+  row.framework = "Megatron-DeepSpeed";
+  row.model_id = "gpt-3.6B";
+  row.gpu = "A100-SXM4-80GB";
+  row.intra_net = "NVLink3 300GB/s/dir";
+  row.precision = "fp16";
+  row.zero = "zero1";
+  row.recompute = "full";
+  row.layers = 30;
+  row.hidden = 3072;
+  row.ffn = 12288;
+  row.heads = 32;
+  row.vocab = 51200;
+  row.seq = 2048;
+  row.gpus_per_node = 8;
+  row.inter_gbps_per_gpu = 200;
+  row.tp = 2;
+  row.pp = row.cp = 1;
+  row.dp = replicas;
+  row.gpus = 2 * replicas;
+  row.mbs = 16;
+  row.gbs = 16 * replicas;
+  return row;
+}
+
+/// Llama 3 8B under torchtitan on eight H100.
+TrainingRow torchtitan_row(int tp) {
+  TrainingRow row;
+  row.row_id = "r";
+  row.source_id = "torchtitan";
+  row.framework = "TorchTitan";
+  row.model_id = "llama3-8b";
+  row.gpu = "H100-SXM5-80GB";
+  row.precision = "bf16";
+  row.zero = "fsdp2(zero3)";
+  row.recompute = "full";
+  row.layers = 32;
+  row.hidden = 4096;
+  row.ffn = 14336;
+  row.heads = 32;
+  row.kv_heads = 8;
+  row.vocab = 128256;
+  row.gated_mlp = 1;
+  row.seq = 8192;
+  row.gpus = row.gpus_per_node = 8;
+  row.tp = tp;
+  row.sp = tp > 1 ? 1 : 0;
+  row.pp = row.cp = row.mbs = 1;
+  row.dp = row.gbs = 8 / tp;
+  return row;
+}
+
+double framework(const TrainingStep& step) { return static_cast<double>(training_memory(step, 8).framework.value()); }
+double parameters(const TrainingStep& step) { return memory_terms(step.inputs, 0).parameters.total(); }
+
+// Of a layer's backward: gradients of 16 x 2048 tokens, of the MLP's inner width over TP 2 and of the residual.
+constexpr double backward = 2.0 * 16 * 2048 * (12288 / 2 + 3072);
+// The embedding's rows of one rank, its largest tensor.
+constexpr double largest = 51200.0 / 2 * 3072;
+
+}  // namespace
+
+TEST_CASE("DeepSpeed's ZeRO 1: 22 bytes per parameter at the step of one replica") {
+  const TrainingStep step = step_of(deepspeed_row(1));
+  const TrainingMemory memory = training_memory(step, 8);
+  // 2 weights, 2 gradients, 12 Adam; at the step all gradients in one piece of 16 bit, then of 32.
+  const double p = parameters(step);
+  CHECK(static_cast<double>((memory.parameters + memory.gradients + memory.optimizer).value()) == Approx(16 * p));
+  // Before, freed and each too small for the next: a second gradient of the embedding, its norm in fp64.
+  CHECK(framework(step) == Approx(backward + 2 * largest + 8 * largest + 6 * p));
+}
+
+TEST_CASE("DeepSpeed's buffers at the end of a step take freed blocks that are large enough") {
+  const TrainingStep step = step_of(deepspeed_row(32));
+  // 2 bytes of the embedding, then a bucket of 5e8 elements. In these fit: the norm of the rank's 1/32 in fp64 and its
+  // gradients as fp32 in the bucket (8 and 4 bytes of 5.6e7 elements), as fp16 in the first, gathered weights in the
+  // bucket again.
+  CHECK(parameters(step) / 32 == Approx(5.6e7).epsilon(0.01));
+  CHECK(framework(step) == Approx(backward + 2 * largest + 2 * 5e8));
+
+  TrainingRow row = deepspeed_row(32);
+  row.zero = "zero0";
+  // Every gradient as fp32, one by one and in one piece.
+  CHECK(framework(step_of(row)) == Approx(backward + 2 * largest + 2 * 5e8 + 8 * parameters(step)));
+
+  row.zero = "0";  // Megatron's own optimizer
+  CHECK(framework(step_of(row)) == 0);
+}
+
+TEST_CASE("DeepSpeed's bf16 keeps 16-bit gradients beside those that sum up in fp32") {
+  TrainingRow row = deepspeed_row(32);
+  row.precision = "bf16(fp32 grad accumulation)";
+  const TrainingStep step = step_of(row);
+  CHECK(step.inputs.options.gradient_bytes == 4);
+  // Besides the embedding's gradient once more as fp32, and a bucket of gathered weights.
+  CHECK(framework(step) == Approx(backward + 2 * parameters(step) + 4 * largest + 2 * 5e8));
+}
+
+TEST_CASE("a stage of DeepSpeed keeps what it sends on, a share on each TP rank") {
+  TrainingRow row = deepspeed_row(8);
+  row.vocab = 12800;  // few logits, so that the first stage is the fullest
+  row.pp = 4;
+  row.vpp = "1";
+  row.gpus = 64;
+  row.gbs = 16 * 8 * 6;
+  const TrainingStep step = step_of(row);
+  REQUIRE(training_memory(step, 8).stage == 0);
+  // Four micro-batches in flight, 2 bytes x 16 x 2048 tokens x 3072 / 2 each.
+  const double messages = 4 * 2.0 * 16 * 2048 * 3072 / 2;
+  // All gradients of the stage are less than a bucket; the embedding is larger than a matrix of the MLP.
+  REQUIRE(parameters(step) < 5e8);
+  const double embedding = 12800.0 / 2 * 3072;
+  CHECK(framework(step) == Approx(messages + backward + 2 * embedding + 2 * parameters(step)));
+}
+
+TEST_CASE("torchtitan's loss has three tensors of fp32 per logit in its backward, and no layer is recomputed then") {
+  const double logits = 8192.0 * 128256;
+  const TrainingStep step = step_of(torchtitan_row(1));
+  const double recomputed = memory_terms(step.inputs, 0).recomputed.value();
+  REQUIRE(recomputed < 6 * logits);
+  CHECK(framework(step) == Approx((12 - 6) * logits - recomputed));  // the step counts 6 bytes per logit
+
+  // With TP four, and the head's input of all ranks with its gradient.
+  const TrainingStep split = step_of(torchtitan_row(8));
+  CHECK(framework(split) ==
+        Approx((16 - 6) * logits / 8 + 2 * 2.0 * 8192 * 4096 - memory_terms(split.inputs, 0).recomputed.value()));
+}
+
+TEST_CASE("nanotron keeps the gate's activation, sums gradients up in fp32, and has the logits twice in its loss") {
+  TrainingRow row = torchtitan_row(1);
+  row.source_id = "nanotron";
+  row.framework = "Nanotron 0.5";
+  row.zero = "zero1";
+  row.recompute = "none";
+  const TrainingStep step = step_of(row);
+  CHECK(step.inputs.options.gradient_bytes == 4);
+  // 2 bytes x 8192 tokens x 14336 in each of 32 layers, and once more 4 bytes per logit.
+  CHECK(framework(step) == Approx(2.0 * 8192 * 14336 * 32 + 4.0 * 8192 * 128256));
+  row.recompute = "full";
+  CHECK(framework(step_of(row)) == Approx(4.0 * 8192 * 128256));
+}
+
+TEST_CASE("what a row measures: allocated, reserved or used, each with the parts of the one before") {
+  TrainingRow row = deepspeed_row(32);
+  row.mem_kind = "nvidia-smi GB";
+  CHECK(memory_measure(row) == MemoryMeasure::used);
+  row.mem_kind = "peak reserved/active per rank";
+  CHECK(memory_measure(row) == MemoryMeasure::reserved);
+  row.mem_kind = "peak allocated, worst rank";
+  CHECK(memory_measure(row) == MemoryMeasure::allocated);
+  row.mem_kind = "peak per rank";
+  CHECK(memory_measure(row) == MemoryMeasure::allocated);
+  row.source_id = "torchtitan";  // whose metrics print what is reserved
+  CHECK(memory_measure(row) == MemoryMeasure::reserved);
+
+  row.mem_kind = "nvidia-smi GB";
+  const TrainingMemory memory = training_memory(step_of(row), 8);
+  CHECK(static_cast<double>(memory.allocated().value()) ==
+        Approx(0.94 * static_cast<double>(memory.reserved().value())));
+  // World and replicas over nodes: 8 channels of 4 connections each. TP: 24 channels of 3. 9.1875 MiB a connection.
+  CHECK(static_cast<double>(memory.nccl.value()) == Approx((2 * 8 * 4 + 24 * 3) * 9.1875 * mib));
+  CHECK(memory.used() == memory.reserved() + memory.context + memory.nccl);
+  CHECK(memory.measured() == memory.used());
+}
+
+TEST_CASE("nvidia-smi's GB are a thousand MiB: 80 of them fit an A100 of 80 GB") {
+  TrainingRow row;
+  CHECK_FALSE(measured_memory(row));
+  row.mem_gib = 80;
+  CHECK(*measured_memory(row) == Bytes(std::int64_t{80} << 30));
+  row.mem_kind = "nvidia-smi GB";
+  CHECK(*measured_memory(row) == Bytes(std::int64_t{80000} << 20));
+  // 80 GiB less the driver's share, as nvidia-smi shows it.
+  CHECK(static_cast<double>(visible_memory(Bytes(80'000'000'000)).value()) == Approx(81251 * mib));
+  CHECK(visible_memory(Bytes(80'000'000'000)) > *measured_memory(row));
+  row.published = "oom";
+  CHECK_FALSE(measured_memory(row));
+}
+
+TEST_CASE("chunks of one layer: as many as a stage's layers, embedding and head counted where only then pp divides") {
+  TrainingRow row = deepspeed_row(1);
+  row.zero = "0";
+  row.schedule = "1F1B-I";
+  row.vpp = "1 layer per chunk";
+  row.tp = 1;
+  row.pp = 8;
+  row.gpus = 8;
+  row.layers = 22;  // 24 places on 8 stages
+  CHECK(step_of(row).inputs.layout.vpp == 3);
+  row.layers = 32;
+  CHECK(step_of(row).inputs.layout.vpp == 4);
+}
+
+TEST_CASE("SimuMax's script gives Llama 3.1 405B sixteen KV heads, whatever its column says") {
+  TrainingRow row = torchtitan_row(8);
+  row.framework = "Megatron-LM @23e00ed + TE 2.11";
+  row.model_id = "llama3.1-405b";
+  row.zero = "zero1 (distributed optimizer)";
+  CHECK(step_of(row).inputs.model.kv_heads == 8);
+  row.source_id = "simumax-b200";
+  CHECK(step_of(row).inputs.model.kv_heads == 16);
+}
