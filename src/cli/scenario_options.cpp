@@ -410,11 +410,14 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.collectives = scenario.collectives;
   report.sharing = scenario.sharing;
   report.faults = std::move(effect);
-  if (is_folded_alone) report.partial = true;
+  const std::size_t drawn = report.faults && report.faults->jitter ? report.faults->jitter->draws.size() : 0;
+  const bool lacks_draws = drawn > 0 && drawn < static_cast<std::size_t>(draws);
+  if (is_folded_alone || lacks_draws) report.partial = true;
   if (report.partial) {
-    const std::string text =
-        fmt::format("partial: {}; {}", patience->reason(),
-                    is_folded_alone ? "the step was not simulated rank by rank to its end" : "the closed form alone");
+    const std::string known = is_folded_alone ? "the step was not simulated rank by rank to its end"
+                              : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
+                                              : "the closed form alone";
+    const std::string text = fmt::format("partial: {}; {}", patience->reason(), known);
     said.push_back(text);
     say(session, {text});
   }

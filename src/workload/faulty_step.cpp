@@ -106,8 +106,16 @@ Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Sim
   if (of.jitters.empty()) return out;
   out.unmoved = std::move(out.run);
   const StepDraws draws(out.spelled, std::move(of.jitters));
+  bool is_over = false;
+  EngineWatch watch;
+  if (of.watch)
+    watch = [&](const EngineProgress& now) {
+      is_over = !of.watch(now);
+      return !is_over;
+    };
   for (int draw = 0; draw < of.draws; ++draw) {
-    Result<Timeline> run = run_periods(out.spelled, draws.drawn(times, draw), of.watch);
+    Result<Timeline> run = run_periods(out.spelled, draws.drawn(times, draw), watch);
+    if (!run && is_over && draw > 0) break;  // those that are known count
     if (!run) return run.errors();
     out.draws.push_back(to_seconds(run->finish));
     if (draw == 0) out.run = std::move(run).value();

@@ -51,6 +51,17 @@ TEST_CASE("a time limit ends the choice of an algorithm, too: a second later") {
   CHECK_THAT(called.err, Contains("expected --algorithm with one name, or fewer ranks"));
 }
 
+TEST_CASE("draws that outlast the limit are those that are known, and their number is said") {
+  const Called cut = call(
+      "step llama3-70b-64xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 5000 --time-limit 3s --format json");
+  CHECK(cut.exit == 0);
+  CHECK_THAT(cut.err, Contains("partial: the time limit of 5 s is over; ") && Contains(" of 10000 draws"));
+  const Json doc = Json::parse(cut.out);
+  CHECK(doc["partial"] == true);
+  CHECK(doc["faults"]["jitter"]["draws"].get<int>() >= 1);
+  CHECK(doc["faults"]["jitter"]["draws"].get<int>() < 10000);
+}
+
 TEST_CASE("a step whose simulation outlasts the limit has its closed form, and says so") {
   const Called step = call("step gpt3-512gpu --time-limit 1us --format json");
   CHECK_THAT(step.err, Contains("partial: the time limit of 1 us is over; the closed form alone"));

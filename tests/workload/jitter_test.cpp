@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "../support/dice.hpp"
 #include "collcast/workload/faulty_step.hpp"
@@ -223,6 +224,33 @@ TEST_CASE("jitter of 0 % is none, one seed is one step, and another is another")
     for (const RankClassTimes& rank : one.effect.classes)
       CHECK(rank.waits.total().count() == Approx(rank.breakdown.bubble.count()).margin(1e-15));
   }
+}
+
+TEST_CASE("a watch that ends the draws leaves those that are known") {
+  const Fabric fabric = cluster(2);
+  const StepInputs in = inputs(small_model(), layout(2, 2, 4), 512, 4);
+  const std::vector<MachineFault> faults{jitter_of(Gpus::all(), 0.05, 7)};
+  const std::vector<Seconds> all = drawn(in, fabric, faults, 4).effect.jitter->draws;
+  // Every simulation is asked about before its first event: the last question is in the last draw.
+  int asked = 0, most = std::numeric_limits<int>::max();
+  EngineOptions engine;
+  engine.watch = [&](const EngineProgress&) { return ++asked < most; };
+  const auto watched = [&] {
+    return forecast_faulty_step(in, fabric, faults, {}, Method::both, nullptr, engine, {}, 4);
+  };
+  REQUIRE(watched().ok());
+  most = std::exchange(asked, 0);
+  const Result<FaultyStep> cut = watched();
+  INFO(to_text(cut.errors()));
+  REQUIRE(cut.ok());
+  const std::vector<Seconds>& known = cut->effect.jitter->draws;
+  REQUIRE(known.size() == 3);
+  CHECK(std::equal(known.begin(), known.end(), all.begin()));
+  CHECK(cut->result.step == all.front());
+  // Before the first draw is through nothing is known.
+  asked = 0;
+  most = 1;
+  CHECK_FALSE(watched().ok());
 }
 
 TEST_CASE("who jitters is one like no other; all other ranks stay folded, and every rank for itself is the same") {
