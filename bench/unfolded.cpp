@@ -1,6 +1,8 @@
 // A step with every rank for itself: messages per second and memory as the replicas grow.
 //
-//   bench_unfolded [REPLICAS ...]
+//   bench_unfolded [--walk] [REPLICAS ...]
+//
+// --walk: every message, also those of collectives that a group repeats (EngineOptions::repeats).
 //
 // GPT-3 175B's 96 layers on DGX H100 as TP 8 x PP 16 x DP REPLICAS, 64 micro-batches (scenarios/gpt3-100096xh100.yaml
 // with fewer replicas). One line for each number of replicas; the folded step is not in the time.
@@ -9,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <vector>
 
@@ -29,7 +32,7 @@ double peak_megabytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
 }
 
-bool measure(int replicas) {
+bool measure(int replicas, bool repeats) {
   ScenarioOptions options;
   const std::string folder = COLLCAST_SOURCE_DIR;
   options.search = {{folder + "/topologies"}, {folder + "/scenarios"}};
@@ -48,6 +51,7 @@ bool measure(int replicas) {
   auto unfolding = start;
   EngineOptions engine;
   engine.sharing = scenario->sharing;
+  engine.repeats = repeats;
   std::int64_t expected = 0;
   const Result<StepWithUnfolded> step = forecast_unfolded_step(*scenario->step, fabric, scenario->collectives, nullptr,
                                                                engine, {}, [&](const ProgramTraffic& all) {
@@ -61,11 +65,12 @@ bool measure(int replicas) {
   const double took = seconds(Clock::now() - unfolding);
   const UnfoldedStep& unfolded = *step->unfolded;
   fmt::print(
-      "{} ranks: {} messages ({} told before), {} events, {} exchanges; folded {:.1f} s, unfolded {:.1f} s, {:.2f} M "
+      "{} ranks: {} messages ({} told before, {} repeated), {} events, {} exchanges; folded {:.1f} s, unfolded {:.1f} "
+      "s, {:.2f} M "
       "messages/s, {:.0f} MB at most; step {:.6f} s, folded {:.6f} s\n",
-      unfolded.ranks, unfolded.messages, expected, unfolded.events, unfolded.exchanges, seconds(unfolding - start),
-      took, static_cast<double>(unfolded.messages) / took / 1e6, peak_megabytes(), unfolded.step.count(),
-      step->result.simulate->count());
+      unfolded.ranks, unfolded.messages, expected, unfolded.repeated, unfolded.events, unfolded.exchanges,
+      seconds(unfolding - start), took, static_cast<double>(unfolded.messages) / took / 1e6, peak_megabytes(),
+      unfolded.step.count(), step->result.simulate->count());
   std::fflush(stdout);
   return true;
 }
@@ -74,9 +79,14 @@ bool measure(int replicas) {
 
 int main(int count, char** words) {
   std::vector<int> replicas;
-  for (int i = 1; i < count; ++i) replicas.push_back(std::atoi(words[i]));
+  bool repeats = true;
+  for (int i = 1; i < count; ++i)
+    if (std::string_view(words[i]) == "--walk")
+      repeats = false;
+    else
+      replicas.push_back(std::atoi(words[i]));
   if (replicas.empty()) replicas = {2, 8, 32};
   for (const int r : replicas)
-    if (!measure(r)) return 1;
+    if (!measure(r, repeats)) return 1;
   return 0;
 }
