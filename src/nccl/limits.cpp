@@ -82,7 +82,8 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   out.hop = us * c.factors.hop * (c.nvlink ? nvlink : fitted::pcie_hop[i]);
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   const double factor = tree ? fitted::tree_to_ring_hop : 1;
-  out.network_hop = c.factors.network_hop * (us * fitted::network_hop[i] * factor + c.network_latency.count());
+  out.network_hop = c.factors.network_hop * (p == Protocol::simple ? c.factors.simple_network_hop : 1) *
+                    (us * fitted::network_hop[i] * factor + c.network_latency.count());
   out.start = us * (c.factors.launch * (fitted::launch[g] + fitted::start[i]) +
                     c.factors.channel * channel_start(c.environment) * (plan.channels - 1));
   return out;
@@ -100,7 +101,7 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
 }
 
 double message_gaps(const Communicator& c, double hops) {
-  return c.nodes == 1 ? 0 : std::max(0.0, hops - fitted::slots) * fitted::message_gap * us;
+  return c.nodes == 1 ? 0 : std::max(0.0, hops - fitted::slots) * fitted::message_gap * c.factors.message_gap * us;
 }
 
 Loops loops_of(const Communicator& c, Bytes size, const Plan& plan) {

@@ -131,6 +131,21 @@ TEST_CASE("the tree of NVLS takes smaller chunks while there are few for its hea
   CHECK(chunk(4, 7) == Volume(32 << 10));
 }
 
+TEST_CASE("a calibration's factors on hops under Simple and on gaps between messages act where they say") {
+  const Communicator before = test::communicator("dgx-h100", 4);
+  Communicator far = before, gaps = before;
+  far.factors.simple_network_hop = 2;
+  gaps.factors.message_gap = 2;
+  const auto time = [](const Communicator& c, Protocol p) {
+    return test::us(ran(c, CollectiveKind::all_gather, 32 << 10, Algorithm::ring, p).time());
+  };
+  // 32 ranks: 31 hops, 4 of them between nodes; 31 - 8 slots messages have a gap each.
+  const double hop = nccl::fitted::network_hop[2] + before.network_latency.count() * 1e6;
+  CHECK(time(far, Protocol::simple) - time(before, Protocol::simple) == Approx(4 * hop).epsilon(0.01));
+  CHECK(time(far, Protocol::ll) == time(before, Protocol::ll));
+  CHECK(time(gaps, Protocol::ll) - time(before, Protocol::ll) == Approx(23 * nccl::fitted::message_gap).epsilon(0.01));
+}
+
 TEST_CASE("every further channel adds its start, and more before NCCL 2.9") {
   for (const bool old : {false, true}) {
     nccl::Environment environment;
