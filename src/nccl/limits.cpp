@@ -22,10 +22,18 @@ double link_factor(const Communicator& c, Protocol p) {
 
 double of_channel(Bytes size, const Plan& plan) { return static_cast<double>(size.value()) / plan.channels; }
 
-/// LL128 in trees halves its chunk while there are too few of them to fill the tree.
+/// Simple and LL128 in trees halve their chunk while there are too few of them to fill the tree [src/enqueue.cc].
 double tree_chunk(const Communicator& c, Bytes size, const Plan& plan) {
   double chunk = slot(c.environment, plan.protocol);
-  if (plan.protocol != Protocol::ll128) return chunk;
+  if (plan.protocol == Protocol::ll) return chunk;
+  if (plan.protocol == Protocol::simple) {
+    const int hops = c.ranks_per_node - 1 + floor_log2(c.nodes);
+    const auto fewer = [&](int than) { return std::floor(of_channel(size, plan) / chunk) < than; };
+    while (fewer(8 * hops) && chunk > 131072) chunk /= 2;
+    while (fewer(4 * hops) && chunk > 65536) chunk /= 2;
+    while (fewer(hops) && chunk > 32768) chunk /= 2;
+    return chunk;
+  }
   chunk = std::min(chunk, static_cast<double>(size.value()) / plan.channels);
   const double depth = 1 + floor_log2(c.nodes) + 0.1 * c.ranks_per_node;
   const auto few = [&](double factor) {
@@ -73,8 +81,9 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
   out.hop = us * c.factors.hop * (c.nvlink ? nvlink : fitted::pcie_hop[i]);
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
-  const double factor = tree && p != Protocol::simple ? fitted::tree_to_ring_hop : 1;
-  out.network_hop = c.factors.network_hop * (us * fitted::network_hop[i] * factor + c.network_latency.count());
+  const double factor = tree ? fitted::tree_to_ring_hop : 1;
+  out.network_hop = c.factors.network_hop * (p == Protocol::simple ? c.factors.simple_network_hop : 1) *
+                    (us * fitted::network_hop[i] * factor + c.network_latency.count());
   out.start = us * (c.factors.launch * (fitted::launch[g] + fitted::start[i]) +
                     c.factors.channel * channel_start(c.environment) * (plan.channels - 1));
   return out;
@@ -92,7 +101,7 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
 }
 
 double message_gaps(const Communicator& c, double hops) {
-  return c.nodes == 1 ? 0 : std::max(0.0, hops - fitted::slots) * fitted::message_gap * us;
+  return c.nodes == 1 ? 0 : std::max(0.0, hops - fitted::slots) * fitted::message_gap * c.factors.message_gap * us;
 }
 
 Loops loops_of(const Communicator& c, Bytes size, const Plan& plan) {
@@ -151,7 +160,8 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
   const double nic = c.nic_rate.value() * fitted::p2p_nic_efficiency * c.factors.network;
   if (kind == CollectiveKind::sendrecv) {
-    const double to_peer = std::min(nic, plan.channels * fitted::p2p_network_channel * 1e9);
+    const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);
+    const double to_peer = std::min(nic, channels * fitted::p2p_network_channel * 1e9);
     return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0};
   }
   const double part = bytes / c.ranks;
@@ -172,7 +182,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
                   (channels * fitted::p2p_channel[row_of(c)] * 1e9);
   }
   const double ranks_per_nic = c.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.nics) : 1;
-  out.gaps = us * std::max(0.0, e.remote_peers - fitted::slots) * fitted::message_gap * ranks_per_nic;
+  out.gaps = us * std::max(0.0, e.remote_peers - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;
   out.start = us * c.factors.launch * c.factors.point_to_point_launch *
               (fitted::p2p_launch + (plan.protocol == Protocol::simple ? fitted::p2p_simple : 0));
   out.latency_inside = us * fitted::p2p_per_peer * e.local_peers;

@@ -84,6 +84,14 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   return finished(l.start, way, data, cut.chunk, cut.count);
 }
 
+/// 128 KiB, 64 KiB from four nodes on; smaller while there are too few of them for all heads [src/enqueue.cc].
+double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
+  double chunk = c.nodes >= 4 ? 65536 : 131072;
+  if (chunk > 65536 && bytes < 4 * together * chunk) chunk = 65536;
+  if (bytes < together * chunk) chunk = 32768;
+  return chunk;
+}
+
 /// Multicast in the switch at the rate that NCCL's tuning has for it today, after a loop's data has filled the pipe.
 Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const Bandwidth tuned = todays_bandwidth(c, kind, plan.algorithm, plan.protocol);
@@ -92,7 +100,9 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const double bytes = static_cast<double>(size.value());
   const double believed = tuned.value() * (tree ? c.factors.network : c.factors.simple);
   const double rate = tree ? std::min(believed, most_across_nodes(c, plan.protocol)) : believed;
-  const double chunk = 128 << 10, loop = chunk * plan.channels * c.nvls->channels;
+  const double together = plan.channels * c.nvls->channels;
+  const double chunk = tree ? nvls_tree_chunk(c, bytes, together) : 128 << 10;
+  const double loop = chunk * together;
   const double filling = std::min(bytes, loop) / rate;
   const int levels = tree ? floor_log2(c.nodes) : 0;
   const double fill = tree ? fitted::nvls_tree_fill * levels : fitted::nvls_fill;

@@ -30,7 +30,8 @@ inline constexpr std::array<double, 4> nvlink_simple_hop{5.0, 9.5, 4.7, 4.7};
 inline constexpr std::array<double, 3> pcie_hop{0.8, 2.5, 4.0};
 /// The same through two proxies and NICs, beyond the network's own latency.
 inline constexpr std::array<double, 3> network_hop{2.2, 9, 36};
-/// Of trees' hops to rings', LL and LL128: NCCL's tuning has 5.0 to 2.7 and 8.5 to 4.0.
+/// Of trees' hops to rings': NCCL's tuning has 5.0 to 2.7 under LL, 8.5 to 4.0 under LL128, and one value under Simple;
+/// measured trees of Simple (ABCI, Polaris) have about twice a ring's there too.
 inline constexpr double tree_to_ring_hop = 1.8;
 
 /// What a channel's threads move per second and operation, by generation; Volta to Blackwell.
@@ -56,6 +57,8 @@ inline constexpr double ll_nic_payload = 0.45;
 inline constexpr double ll_network_channel = 2.0;
 /// From message to message of a NIC's proxy, beyond the eight slots that are under way. Rests on one system, Polaris.
 inline constexpr double message_gap = 6.0;
+/// The same of sends and receives: alltoall of 1024 and of 2160 ranks of that system.
+inline constexpr double p2p_message_gap = 5.0;
 inline constexpr double slots = 8;
 /// Hops that a call of a chain waits for its neighbours' kernels under Simple, which write to each other's buffers.
 inline constexpr double chain_hops = 4;
@@ -76,6 +79,9 @@ inline constexpr double p2p_nvlink_efficiency = 0.73;
 /// another node.
 inline constexpr std::array<double, 4> p2p_channel{10, 14, 20, 24};
 inline constexpr double p2p_own_copy = 5;
-inline constexpr double p2p_network_channel = 14;
+inline constexpr double p2p_network_channel = 15.2;
+/// What each further one adds, as a share of the first: pairs of H100 over ConnectX-7 have 15.2 with one channel and
+/// 24.9 to 26.2 with two.
+inline constexpr double p2p_network_further = 0.7;
 
 }  // namespace collcast::nccl::fitted

@@ -54,6 +54,7 @@ namespace {
 std::string ll128_refusal(const Communicator& c, CollectiveKind kind) {
   if (c.compute_capability < 70) return "LL128 needs compute capability 7.0";
   if (c.environment.names_protocols(kind)) return {};  // NCCL_PROTO insists
+  if (!c.factors.takes_ll128) return "LL128 is not taken, by the machine's calibration";
   if (c.ranks_per_node > 1 && !c.nvlink) return "LL128 needs NVLink inside the node";
   if (c.compute_capability >= 100 && c.environment.version >= first_without_blackwell_ll128)
     return "LL128 is not taken on Blackwell since 2.29";

@@ -15,6 +15,7 @@ namespace {
 Json factors_json(const NcclFactors& factors) {
   Json out;
   for (const NcclFactor& factor : nccl_factors) out[factor.name] = factors.*factor.value;
+  out["takes_ll128"] = factors.takes_ll128;
   return out;
 }
 
@@ -96,6 +97,9 @@ const std::vector<Shown>& shown_parameters(const CalibrateReport& report) {
        [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.point_to_point_launch); }},
       {"hop", "hop x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.hop); }},
       {"network_hop", "network hop x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.network_hop); }},
+      {"simple_network_hop", "Simple network hop x",
+       [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.simple_network_hop); }},
+      {"message_gap", "message gap x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.message_gap); }},
       {"channel", "channel x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.channel); }},
       {"ll", "LL x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.ll); }},
       {"ll128", "LL128 x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.ll128); }},
@@ -121,7 +125,9 @@ Table machines_table(const CalibrateReport& report) {
     std::vector<std::string> cells{machine.topology, fmt::format("{}", fmt::join(machine.matched_by, ", ")),
                                    fmt::format("{}", machine.tables.size())};
     for (const Shown& one : shown_parameters(report))
-      cells.push_back(is_fitted(machine, one.name) ? one.text(machine) : "-");
+      cells.push_back(std::string_view(one.name) == "ll128" && !machine.nccl.takes_ll128 ? "not taken"
+                      : is_fitted(machine, one.name)                                     ? one.text(machine)
+                                                                                         : "-");
     for (const Band band : bands) cells.push_back(before_and_after(machine, band));
     out.rows.push_back(std::move(cells));
   }
@@ -160,6 +166,7 @@ Table csv(const CalibrateReport& report) {
       row.erase("nccl_factors");
       for (const NcclFactor& factor : nccl_factors)
         row[fmt::format("nccl_{}", factor.name)] = report.library == "nccl" ? Json(machine.nccl.*factor.value) : Json();
+      row["nccl_takes_ll128"] = report.library == "nccl" ? Json(machine.nccl.takes_ll128) : Json();
       const Json error = row["bands"][std::string(to_string(band))];
       row.erase("bands");
       row["band"] = to_string(band);

@@ -95,6 +95,7 @@ Json spec_json(const TopologySpec& spec) {
   out["host"] = host;
   for (const NcclFactor& factor : nccl_factors)
     if (spec.nccl.*factor.value != 1) out["nccl_factors"][factor.name] = spec.nccl.*factor.value;
+  if (!spec.nccl.takes_ll128) out["nccl_factors"]["takes_ll128"] = false;
   out["devices"] = Json::array();
   for (const DeviceGroup& d : spec.devices)
     out["devices"].push_back({{"name", d.name}, {"kind", to_string(d.kind)}, {"count", d.count}});
@@ -205,6 +206,7 @@ std::string changed_factors(const NcclFactors& factors) {
   std::vector<std::string> changed;
   for (const NcclFactor& factor : nccl_factors)
     if (factors.*factor.value != 1) changed.push_back(fmt::format("{} {:.3g}", factor.name, factors.*factor.value));
+  if (!factors.takes_ll128) changed.emplace_back("without LL128");
   return fmt::format("{}", fmt::join(changed, ", "));
 }
 

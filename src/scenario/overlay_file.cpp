@@ -92,6 +92,7 @@ NcclFactors read_factors(Reader& reader, const Node& node, const std::string& pa
   Object o(reader, node, path);
   for (const NcclFactor& factor : nccl_factors)
     o.optional(factor.name, out.*factor.value, AsNumber{least_nccl_factor, most_nccl_factor});
+  o.optional("takes_ll128", out.takes_ll128, AsTruth{});
   o.finish();
   return out;
 }
@@ -203,6 +204,7 @@ std::string factors_text(const NcclFactors& factors) {
   std::vector<std::string> out;
   for (const NcclFactor& factor : nccl_factors)
     out.push_back(fmt::format("{}: {:.6g}", factor.name, factors.*factor.value));
+  if (!factors.takes_ll128) out.emplace_back("takes_ll128: false");
   return fmt::format("    library: nccl\n    factors: {{{}}}\n", fmt::join(out, ", "));
 }
 

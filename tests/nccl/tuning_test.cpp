@@ -184,6 +184,19 @@ TEST_CASE("what is not available says why") {
             .available);
 }
 
+TEST_CASE("a calibration without LL128 leaves LL and Simple, unless NCCL_PROTO insists") {
+  Communicator c = test::communicator("dgx-a100", 4);
+  CHECK(planned(c, CollectiveKind::all_gather, Bytes(4 << 20)).protocol == Protocol::ll128);
+  c.factors.takes_ll128 = false;
+  for (std::int64_t size = 8; size <= (std::int64_t{1} << 32); size *= 2)
+    for (const CollectiveKind kind : {all_reduce, CollectiveKind::all_gather, CollectiveKind::broadcast})
+      CHECK(planned(c, kind, Bytes(size)).protocol != Protocol::ll128);
+  CHECK(candidate(c, all_reduce, Bytes(1 << 20), Algorithm::ring, Protocol::ll128).reason ==
+        "LL128 is not taken, by the machine's calibration");
+  c.environment = test::environment({{"NCCL_PROTO", "LL128"}});
+  CHECK(planned(c, all_reduce, Bytes(1 << 20)).protocol == Protocol::ll128);
+}
+
 TEST_CASE("small sizes take fewer channels and threads") {
   const Communicator c = test::communicator("dgx-h100", 1);
   // LL of a ring among 8: 512 threads x 64 bytes a channel = 32 KiB.

@@ -84,8 +84,26 @@ TEST_CASE("factors that made the times are found again") {
   CHECK(found.range->collectives == std::vector<std::string>{"all_gather", "all_reduce", "alltoall"});
 }
 
+TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL128, it does not") {
+  for (const bool takes : {true, false}) {
+    NcclFactors truth;
+    truth.hop = 1.3;
+    truth.takes_ll128 = takes;
+    std::vector<MeasuredTable> tables;
+    for (const char* collective : {"all_gather", "reduce_scatter"})
+      for (const int nodes : {1, 2})
+        tables.push_back(table_of(truth, std::string(collective) + std::to_string(nodes), collective, nodes));
+    Machines machines = Machines::only(dgx_h100());
+    const auto fitted = calibrate(tables, machines, Statistic::mean, Library::nccl);
+    REQUIRE(fitted.ok());
+    const NcclFactors& found = fitted->overlay.machines.at(0).nccl;
+    CHECK(found.takes_ll128 == takes);
+    CHECK(found.hop == Approx(1.3).epsilon(0.1));
+  }
+}
+
 TEST_CASE("a calibration of library nccl is written and read back, beside one of library ideal") {
-  Calibration nccl = of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875});
+  Calibration nccl = of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875, 1, 1.5, 0.625, false});
   nccl.residuals = {{"large", 12, 0.2, 0.05, 0.9375, 1.0625}};
   nccl.range = Calibration::Range{Bytes(8), Bytes(1 << 30), 2, 64, {"all_reduce", "alltoall"}};
   Calibration ideal;
@@ -99,6 +117,7 @@ TEST_CASE("a calibration of library nccl is written and read back, beside one of
   const Calibration* found = read->find("dgx-h100", Library::nccl);
   REQUIRE(found != nullptr);
   for (const NcclFactor& factor : nccl_factors) CHECK(found->nccl.*factor.value == nccl.nccl.*factor.value);
+  CHECK_FALSE(found->nccl.takes_ll128);
   CHECK(found->residuals.at(0).high == 1.0625);
   CHECK(found->range->most_ranks == 64);
   CHECK(read->find("dgx-h100", Library::ideal)->base_latency.count() == Approx(12e-6));
@@ -108,12 +127,13 @@ TEST_CASE("a calibration of library nccl is written and read back, beside one of
 
   const auto wrong = parse_overlay(
       "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n    library: nccl\n"
-      "    factors: {launch: 30, hpo: 1}\n    base_latency: 1us\n",
+      "    factors: {launch: 30, hpo: 1, takes_ll128: 2}\n    base_latency: 1us\n",
       "o.yaml");
   REQUIRE_FALSE(wrong.ok());
   const std::string errors = to_text(wrong.errors());
   CHECK(errors.find("o.yaml:6:23: error: machines.0.factors.launch is '30'") != std::string::npos);
   CHECK(errors.find("did you mean 'hop'?") != std::string::npos);
+  CHECK(errors.find("machines.0.factors.takes_ll128 is '2'") != std::string::npos);
   CHECK(errors.find("unknown key 'base_latency'") != std::string::npos);
 }
 

@@ -18,6 +18,11 @@ constexpr int turns_of_nccl = 4;
 /// of tables: what one table says twice off is believed, what two rows say 5 % off is not. Of 0.005 to 0.1 the one
 /// whose error on tables left out is least, though not by much (docs/validation.md).
 constexpr double prior_of_a_table = 0.02;
+/// Of an error's logarithm: up to here it counts in full, beyond it less and less, as a row that is twice off is of
+/// what this model does not know and should not draw the others along.
+constexpr double full_weight = 0.3;
+/// By so much the fit has to be better without LL128 before it is believed that NCCL does not take it.
+constexpr double weight_of_ll128 = 0.005;
 
 std::vector<Parameter> nccl_parameters() {
   std::vector<Parameter> out;
@@ -45,7 +50,7 @@ struct NcclTable {
   std::vector<Row> rows;
 };
 
-std::vector<NcclTable> nccl_tables(const std::vector<FitRow>& rows) {
+std::vector<NcclTable> nccl_tables(const std::vector<FitRow>& rows, bool takes_ll128) {
   std::vector<NcclTable> out;
   const PlacedTable* last = nullptr;
   for (const FitRow& row : rows) {
@@ -54,6 +59,7 @@ std::vector<NcclTable> nccl_tables(const std::vector<FitRow>& rows) {
       Result<nccl::Communicator> c = connect(*place.fabric, place.group, place.environment);
       check(c.ok(), "a table that was priced is priced again");
       out.push_back({place.kind, std::move(c).value(), {}});
+      out.back().communicator.factors.takes_ll128 = takes_ll128;
       last = &place;
     }
     Result<nccl::Plan> plan = nccl_plan(out.back().communicator, place, place.request(row.size));
@@ -63,36 +69,85 @@ std::vector<NcclTable> nccl_tables(const std::vector<FitRow>& rows) {
   return out;
 }
 
-double loss_of(std::vector<NcclTable>& tables, const NcclFactors& factors) {
+double weighed(double error, double full) { return full * std::log1p(std::abs(error) / full); }
+
+bool takes_ll128_anywhere(const std::vector<NcclTable>& tables) {
+  return std::ranges::any_of(tables, [](const NcclTable& table) {
+    return std::ranges::any_of(table.rows, [](const NcclTable::Row& row) {
+      return !row.plan.point_to_point && row.plan.protocol == nccl::Protocol::ll128;
+    });
+  });
+}
+
+double loss_of(std::vector<NcclTable>& tables, const NcclFactors& factors, double full) {
   double sum = 0;
   for (NcclTable& table : tables) {
     table.communicator.factors = factors;
     double of_table = 0;
     for (const NcclTable::Row& row : table.rows)
-      of_table += std::abs(std::log(run(table.communicator, table.kind, row.size, row.plan).time() / row.measured));
+      of_table +=
+          weighed(std::log(run(table.communicator, table.kind, row.size, row.plan).time() / row.measured), full);
     sum += of_table / static_cast<double>(table.rows.size());
   }
   return sum / static_cast<double>(tables.size());
 }
 
-}  // namespace
+/// The best factors with a given choice of protocols.
+struct Fitted {
+  NcclFactors factors;
+  double loss = 0;  ///< with the prior
+  bool uses_ll128 = false;
+  int evaluations = 0;
+  std::vector<std::string> names, at_bounds;
+};
 
-Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitRow>& rows, CalibrateReport::Machine& report) {
-  std::vector<NcclTable> tables = nccl_tables(rows);
+Fitted fitted_to(std::vector<NcclTable> tables) {
+  const bool takes_ll128 = tables.front().communicator.factors.takes_ll128;
   const double prior = prior_of_a_table / std::sqrt(static_cast<double>(tables.size()));
+  double full = 1e6;  // for now every error counts in full
+  const auto factors = [&](const Point& x) {
+    NcclFactors out = factors_at(x);
+    out.takes_ll128 = takes_ll128;
+    return out;
+  };
   Fit fit(
-      nccl_parameters(), [&](const Point& x) { return loss_of(tables, factors_at(x)); }, most_evaluations_of_nccl,
+      nccl_parameters(), [&](const Point& x) { return loss_of(tables, factors(x), full); }, most_evaluations_of_nccl,
       prior);
   Point x = fit.start();
   fit.leave_out_what_has_no_effect(x);
+  // First as if all rows were sound: from there the way to the best point has no other valleys.
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
-  report.evaluations = fit.evaluations();
-  report.fitted = fit.names(fit.free());
-  report.at_bounds = fit.at_bounds(fit.free(), x);
+  full = full_weight;
+  for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
+  double squares = 0;
+  for (const double one : x) squares += one * one;
+  Fitted out;
+  out.loss = fit.loss(x) + prior * squares;
+  out.factors = factors(x);
+  out.uses_ll128 = takes_ll128_anywhere(tables);
+  out.evaluations = fit.evaluations();
+  out.names = fit.names(fit.free());
+  out.at_bounds = fit.at_bounds(fit.free(), x);
+  return out;
+}
+
+}  // namespace
+
+Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitRow>& rows, CalibrateReport::Machine& report) {
+  const Fitted with = fitted_to(nccl_tables(rows, true));
+  Fitted best = with;
+  if (with.uses_ll128) {
+    const Fitted without = fitted_to(nccl_tables(rows, false));
+    if (without.loss + weight_of_ll128 < with.loss) best = without;
+    best.evaluations = with.evaluations + without.evaluations;
+  }
+  report.evaluations = best.evaluations;
+  report.fitted = best.names;
+  report.at_bounds = best.at_bounds;
   Calibration out;
   out.machine = spec.name;
   out.library = Library::nccl;
-  out.nccl = factors_at(x);
+  out.nccl = best.factors;
   return out;
 }
 

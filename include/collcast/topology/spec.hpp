@@ -123,21 +123,27 @@ struct NcclFactors {
   double ll = 1, ll128 = 1, simple = 1;  ///< of what a node's links carry, by protocol
   double network = 1;                    ///< of what NICs carry
   double channel = 1;                    ///< of the start of each further channel of a call
+  double simple_network_hop = 1;         ///< beyond network_hop, of hops between nodes under Simple
+  double message_gap = 1;                ///< from message to message of a ring's proxy
+  bool takes_ll128 = true;               ///< no factor: false where NCCL was seen to take LL and Simple only
 };
 /// By the names that files and reports have for them.
 struct NcclFactor {
   const char* name;
   double NcclFactors::*value;
 };
-inline constexpr std::array<NcclFactor, 9> nccl_factors{{{"launch", &NcclFactors::launch},
-                                                         {"point_to_point_launch", &NcclFactors::point_to_point_launch},
-                                                         {"hop", &NcclFactors::hop},
-                                                         {"network_hop", &NcclFactors::network_hop},
-                                                         {"ll", &NcclFactors::ll},
-                                                         {"ll128", &NcclFactors::ll128},
-                                                         {"simple", &NcclFactors::simple},
-                                                         {"network", &NcclFactors::network},
-                                                         {"channel", &NcclFactors::channel}}};
+inline constexpr std::array<NcclFactor, 11> nccl_factors{
+    {{"launch", &NcclFactors::launch},
+     {"point_to_point_launch", &NcclFactors::point_to_point_launch},
+     {"hop", &NcclFactors::hop},
+     {"network_hop", &NcclFactors::network_hop},
+     {"ll", &NcclFactors::ll},
+     {"ll128", &NcclFactors::ll128},
+     {"simple", &NcclFactors::simple},
+     {"network", &NcclFactors::network},
+     {"channel", &NcclFactors::channel},
+     {"simple_network_hop", &NcclFactors::simple_network_hop},
+     {"message_gap", &NcclFactors::message_gap}}};
 /// A file that a machine was read from.
 struct SourceFile {
   std::string file;
