@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "report/explain.hpp"
 #include "report/wording.hpp"
 
@@ -247,7 +248,7 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             static_cast<double>(terms.in_flight),
             "",
             fmt::format("interleaved 1F1B: each a micro-batch in one of {} chunks of the stage", vpp)};
-  if (goes_in_v(in.layout.schedule))
+  if (goes_in_v(in.layout.schedule) && !is_own(in.layout.schedule))
     return {"chunks in flight",
             {},
             {},
@@ -255,6 +256,14 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             "",
             "forwards without their backward, each a micro-batch in one of 2 chunks of the stage, where "
             "the order of work holds most"};
+  if (is_own(in.layout.schedule))
+    return {
+        in.layout.chunks() > 1 ? "chunks in flight" : "micro-batches in flight",
+        {},
+        {},
+        static_cast<double>(terms.in_flight),
+        "",
+        fmt::format("'{}': forwards without their backward, where the order of work holds most", in.layout.own->name)};
   if (made_for_times(in.layout.schedule))
     return {"micro-batches in flight",
             {},
@@ -301,12 +310,12 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
   std::string numbers =
       fmt::format("{} x {} / {} x {}", terms.in_flight, layers, chunks, format_bytes(terms.layer.total()));
   if (terms.parameters.expert_layers > 0) {
-    formula =
-        fmt::format("in flight / {} x ({})", splits_backward(in.layout.schedule) ? "2" : "VPP", kept_formula(terms));
+    formula = fmt::format("in flight / {} x ({})", goes_in_v(in.layout.schedule) ? "2" : "VPP", kept_formula(terms));
     numbers = fmt::format("{} / {} x ({})", terms.in_flight, chunks, kept_numbers(terms));
   }
   if (terms.waiting > 0 && terms.parameters.expert_layers > 0) {
-    formula += " + waiting / 2 x what the layers keep for weight gradients";
+    formula += fmt::format(" + waiting / {} x what the layers keep for weight gradients",
+                           goes_in_v(in.layout.schedule) ? "2" : "VPP");
     numbers += fmt::format(" + {} / {} x ({} x {} + {} x {})", terms.waiting, chunks,
                            exact(terms.parameters.expert_layers), format_bytes(terms.expert_layer.weights),
                            exact(terms.parameters.layers), format_bytes(terms.layer.weights));
@@ -329,7 +338,7 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
 }
 
 Term activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
-  if (in.layout.schedule == PipelineSchedule::interleaved || goes_in_v(in.layout.schedule))
+  if (in.layout.schedule == PipelineSchedule::interleaved || in.layout.chunks() > 1)
     return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
   std::string numbers =

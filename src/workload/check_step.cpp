@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "collcast/workload/step.hpp"
 #include "workload/parameters.hpp"
@@ -288,6 +289,7 @@ class Check {
 
   void pipeline() {
     const ParallelLayout& l = in_.layout;
+    if (is_own(l.schedule) && !own_stages()) return;
     if (goes_in_v(l.schedule))
       v_chunks();
     else if (l.uneven_stages && in_.model.layers % l.pp != 0)
@@ -301,12 +303,39 @@ class Check {
       chunks();
   }
 
+  std::string own_name() const { return "schedule '" + in_.layout.own->name + "'"; }
+
+  /// Whether one's own schedule has the stages and chunks of the layout.
+  bool own_stages() {
+    const ParallelLayout& l = in_.layout;
+    const int stages = static_cast<int>(l.own->orders.size());
+    if (stages != l.pp)
+      wrong({"layout.schedule", "layout.pp"},
+            own_name() + " is for " + std::to_string(stages) + " pipeline stages; pp is " + std::to_string(l.pp) +
+                seen("layout.pp"),
+            "use pp " + std::to_string(stages) + ", or a schedule for " + std::to_string(l.pp));
+    if (!l.own->in_v && l.vpp != l.own->chunks) {
+      wrong({"layout.vpp", "layout.schedule"},
+            "vpp " + std::to_string(l.vpp) + " is not what " + own_name() + seen("layout.schedule") + " is for, " +
+                std::to_string(l.own->chunks) + (l.own->chunks == 1 ? " chunk a stage" : " chunks a stage"),
+            "leave it out");
+      return false;
+    }
+    return stages == l.pp;
+  }
+
+  /// Chunks that go round the stages.
+  bool goes_round() const {
+    const ParallelLayout& l = in_.layout;
+    return l.schedule == PipelineSchedule::interleaved || (is_own(l.schedule) && l.vpp > 1);
+  }
+
   void uneven() {
     const ParallelLayout& l = in_.layout;
-    const bool interleaved = l.schedule == PipelineSchedule::interleaved;
+    const bool interleaved = goes_round();
     if (interleaved && !workload::ends_stand_for_layers(in_))
       wrong({"layout.pp", "model.layers", "layout.vpp"},
-            "schedule interleaved" + seen("layout.schedule") + " needs equal stages; pp " + std::to_string(l.pp) +
+            schedule_name() + seen("layout.schedule") + " needs equal stages; pp " + std::to_string(l.pp) +
                 " does not divide layers " + std::to_string(in_.model.layers) + seen("model.layers") +
                 ", nor pp x vpp " + std::to_string(l.vpp) + seen("layout.vpp") +
                 " those with embedding and head as one each",
@@ -320,6 +349,11 @@ class Check {
       chunks();
   }
 
+  std::string schedule_name() const {
+    if (is_own(in_.layout.schedule)) return own_name();
+    return "schedule " + std::string(to_string(in_.layout.schedule));
+  }
+
   /// Of more than one.
   int least_stages() const {
     int pp = 2;
@@ -330,7 +364,7 @@ class Check {
   void chunks() {
     const ParallelLayout& l = in_.layout;
     const std::string vpp = "vpp " + std::to_string(l.vpp);
-    if (l.schedule != PipelineSchedule::interleaved) {
+    if (!goes_round()) {
       if (l.vpp > 1)
         wrong({"layout.vpp", "layout.schedule"},
               vpp + " needs schedule interleaved; the schedule is " + std::string(to_string(l.schedule)) +
@@ -341,7 +375,7 @@ class Check {
     const int of_stage = in_.model.layers / l.pp;
     if (l.pp == 1)
       wrong({"layout.schedule", "layout.pp"},
-            "schedule interleaved needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
+            schedule_name() + " needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
             "use " + (in_.model.layers > 1 ? "pp " + std::to_string(least_stages()) + ", or " : std::string()) +
                 "schedule: 1f1b");
     else if (of_stage % l.vpp != 0 && !workload::ends_stand_for_layers(in_))
@@ -358,15 +392,14 @@ class Check {
     const int layers = in_.model.layers;
     if (l.vpp > 1)
       wrong({"layout.vpp", "layout.schedule"},
-            "vpp " + std::to_string(l.vpp) + " has no effect on schedule " + std::string(to_string(l.schedule)) +
-                seen("layout.schedule") + ", which has two chunks on each stage",
+            "vpp " + std::to_string(l.vpp) + " has no effect on " + schedule_name() + seen("layout.schedule") +
+                ", which has two chunks on each stage",
             "leave it out, or use schedule: interleaved");
     const auto halves = [&](int pp) { return layers % 2 == 0 && layers / 2 % pp == 0; };
     if (halves(l.pp) || workload::ends_stand_for_layers(in_)) return;
     wrong({"layout.pp", "model.layers", "layout.schedule"},
-          "schedule " + std::string(to_string(l.schedule)) + seen("layout.schedule") +
-              " has two chunks on each stage; 2 x pp " + std::to_string(l.pp) + " does not divide layers " +
-              std::to_string(layers) + seen("model.layers") +
+          schedule_name() + seen("layout.schedule") + " has two chunks on each stage; 2 x pp " + std::to_string(l.pp) +
+              " does not divide layers " + std::to_string(layers) + seen("model.layers") +
               (l.uneven_stages ? ", nor those with embedding and head as one each" : ""),
           layers % 2 == 0 ? "use pp " + nearest_divisors(layers / 2, l.pp) +
                                 (l.uneven_stages || (layers + 2) % (2 * l.pp) != 0 ? "" : ", or uneven_stages: true")
@@ -418,7 +451,8 @@ class Check {
             "use zero 1 with pp, or pp 1");
     if (l.schedule != PipelineSchedule::one_f_one_b)
       wrong({"training.zero", "layout.schedule"},
-            what + "with a backward behind each forward; the schedule is " + std::string(to_string(l.schedule)) +
+            what + "with a backward behind each forward; the schedule is " +
+                (is_own(l.schedule) ? "'" + l.own->name + "'" : std::string(to_string(l.schedule))) +
                 seen("layout.schedule"),
             "use schedule: 1f1b");
   }
@@ -441,6 +475,8 @@ class Check {
                 std::to_string(in_.batch.micro_batch) + seen("batch.micro_batch") + " x dp " +
                 std::to_string(in_.layout.dp) + seen("layout.dp"),
             nearest);
+    else if (is_own(in_.layout.schedule))
+      own_micro_batches(global / per_pass, per_pass);
     else if (global % fits != 0)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
             "global_batch " + std::to_string(global) + " is " + std::to_string(global / per_pass) +
@@ -462,6 +498,15 @@ class Check {
             "sequence " + std::to_string(in_.batch.sequence) + " is longer than the model's " +
                 std::to_string(in_.model.learned_positions) + " learned positions" + seen("model.learned_positions"),
             "use a sequence of at most " + std::to_string(in_.model.learned_positions));
+  }
+
+  void own_micro_batches(std::int64_t count, std::int64_t per_pass) {
+    const int own = in_.layout.own->micro_batches;
+    if (count == own) return;
+    wrong({"layout.schedule", "batch.global_batch", "batch.micro_batch", "layout.dp"},
+          own_name() + " is for " + std::to_string(own) + " micro-batches; global_batch " +
+              std::to_string(in_.batch.global_batch) + seen("batch.global_batch") + " makes " + std::to_string(count),
+          "use global_batch " + std::to_string(own * per_pass) + ", or a schedule for " + std::to_string(count));
   }
 
   /// What a batch of prompts and answers needs.

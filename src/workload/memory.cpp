@@ -75,21 +75,28 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
   put(fullest, terms);
 }
 
-/// The same for zero bubble, with what waits for its weight gradients.
-void put_fullest_split(const StepInputs& in, int stage, MemoryTerms& terms) {
-  const int pp = in.layout.pp, chunks = in.layout.chunks(), last = chunks - 1;
-  int m = in.batch.micro_batches(in.layout);
+/// The order of a stage, as far as what it holds goes up.
+std::vector<Turn> order_of(const StepInputs& in, int stage) {
+  const PipelineSchedule schedule = in.layout.schedule;
+  if (is_own(schedule)) return in.layout.own->orders[static_cast<std::size_t>(stage)];
+  const int pp = in.layout.pp, m = in.batch.micro_batches(in.layout);
   // From 2p on a V goes through the same again and again.
-  if (goes_in_v(in.layout.schedule)) m = std::min(m, 3 * pp);
+  return stage_order(schedule, pp, stage, goes_in_v(schedule) ? std::min(m, 3 * pp) : m, in.layout.chunks());
+}
+
+/// The same for zero bubble, with what waits for its weight gradients, and for one's own schedule.
+void put_fullest_of_turns(const StepInputs& in, int stage, MemoryTerms& terms) {
+  const int last = in.layout.chunks() - 1;
+  const bool splits = splits_backward(in.layout.schedule);
   Held now, fullest;
   int waiting = 0, most_waiting = 0;
   Volume most{-1};
-  for (const Turn& turn : stage_order(in.layout.schedule, pp, stage, m, chunks)) {
+  for (const Turn& turn : order_of(in, stage)) {
     const int change = turn.weights ? 0 : turn.backward ? -1 : 1;
     now.all += change;
     if (turn.chunk == 0) now.first += change;
     if (turn.chunk == last) now.last += change;
-    waiting += turn.weights ? -1 : turn.backward && !turn.whole ? 1 : 0;
+    waiting += turn.weights ? -1 : splits && turn.backward && !turn.whole ? 1 : 0;
     put(now, terms);
     terms.waiting = waiting;
     if (terms.activations() <= most) continue;
@@ -124,7 +131,9 @@ void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
 }
 
 /// Whether what is held most need not be on the first or the last stage.
-bool any_stage_may_be_fullest(const StepInputs& in) { return stages_differ(in) || goes_in_v(in.layout.schedule); }
+bool any_stage_may_be_fullest(const StepInputs& in) {
+  return stages_differ(in) || goes_in_v(in.layout.schedule) || is_own(in.layout.schedule);
+}
 
 /// Weights, gradients and optimizer.
 double state_bytes(const MemoryTerms& terms) { return terms.weights() + terms.gradients() + terms.optimizer(); }
@@ -254,8 +263,8 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
     workload::put_fullest(in, stage, terms);
   else if (made_for_times(in.layout.schedule))
     workload::put_most_held(in, stage, terms);
-  else if (splits_backward(in.layout.schedule))
-    workload::put_fullest_split(in, stage, terms);
+  else if (splits_backward(in.layout.schedule) || is_own(in.layout.schedule))
+    workload::put_fullest_of_turns(in, stage, terms);
   else
     workload::put({held, held, held}, terms);
   return terms;
