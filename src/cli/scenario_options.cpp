@@ -331,7 +331,8 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
         errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
                           "its times are given; remove the option"});
   std::vector<std::string> inputs = files_of_machine(scenario.topology);
-  inputs.insert(inputs.end(), {scenario.file, scenario.origins.of("model.hidden").file, args.overlay});
+  inputs.insert(inputs.end(),
+                {scenario.file, scenario.origins.of("model.hidden").file, scenario.schedule_file, args.overlay});
   if (scenario.step)
     for (std::string& file : files_of_kernels(scenario.step->kernels)) inputs.push_back(std::move(file));
   append(errors, check_overwriting(inputs, args.outputs));
@@ -359,13 +360,16 @@ Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
 }
 
 Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline,
-                            const Patience* patience) {
+                            const Patience* patience, OwnSchedule* order) {
   Diagnostics errors;
   const auto method = parse_method(args.method, errors);
   const int draws = args.seeds.empty() ? 1 : parse_count("--seeds", args.seeds, 1, errors, most_draws).value_or(1);
   Result<Scenario> loaded = load(args, session, std::move(errors));
   if (!loaded) return loaded.errors();
   const Scenario scenario = std::move(loaded).value();
+  if (order != nullptr && (!scenario.step || scenario.step->serving))
+    return Diagnostic{command_line, "--write-schedule has no effect on a scenario without a pipeline that trains",
+                      "expected a scenario with a model and a batch"};
   const bool has_jitter = first_with_jitter(scenario.faults) != nullptr;
   if (!args.seeds.empty() && !has_jitter)
     return Diagnostics{{typed("--seeds", args.seeds), "nothing is drawn: no fault of this step has jitter",
@@ -401,6 +405,11 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     report.partial = result.ok();
   }
   if (!result) return result.errors();
+  if (order != nullptr) {
+    Result<OwnSchedule> found = order_of_work(*scenario.step, *fabric, scenario.collectives, *method);
+    if (!found) return found.errors();
+    *order = std::move(found).value();
+  }
   report.machine = summary(*fabric);
   report.machine.library = to_string(scenario.collectives.library);
   report.scenario = scenario.name;

@@ -44,8 +44,8 @@ Location nodes_asked_at(const Scenario&);
 Diagnostics check_ranks(const Scenario&, const Fabric&);
 
 /// `timeline`, if given, receives what was simulated. A simulation that outlasts the patience is left out, if the
-/// closed form was asked for as well and no timeline.
+/// closed form was asked for as well and no timeline. `order`, if given, receives what each stage does turn by turn.
 Result<StepReport> forecast(const ScenarioArgs&, const Session&, StepTimeline* timeline,
-                            const Patience* patience = nullptr);
+                            const Patience* patience = nullptr, OwnSchedule* order = nullptr);
 
 }  // namespace collcast::cli

@@ -19,7 +19,7 @@ namespace {
 struct Args {
   ScenarioArgs scenario;
   LimitArgs limits;
-  std::string trace;
+  std::string trace, schedule;
   bool operations = false, list = false;
   OutputOptions output;
 };
@@ -32,7 +32,9 @@ Exit run_step(const Args& args, const Session& session) {
   const Patience patience(args.limits, errors);
   if (!errors.empty()) return refuse(session, errors);
   StepTimeline timeline;
-  Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, &patience);
+  OwnSchedule order;
+  Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, &patience,
+                                       args.schedule.empty() ? nullptr : &order);
   if (!result && patience.is_over())
     return patience.give_up(session, "the step was not simulated to its end",
                             "nothing was written; --method estimate takes no time");
@@ -48,6 +50,9 @@ Exit run_step(const Args& args, const Session& session) {
     write_chrome_trace(trace, timeline.schedule, timeline.timeline);
     files.push_back({args.trace, trace.str()});
   }
+  if (!args.schedule.empty())
+    files.push_back(
+        {args.schedule, lower_suffix(args.schedule) == ".csv" ? schedule_csv(order) : schedule_text(order)});
   const Exit delivered = deliver(session, report, format, args.output, std::move(files));
   const Diagnostics broken = broken_gates(report);
   if (delivered != Exit::ok || broken.empty()) return patience.exit(delivered);
@@ -79,6 +84,11 @@ Command add_step(CLI::App& parent) {
   app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE")
       ->group("Output");
+  app.add_option("--write-schedule", args->schedule,
+                 "write what each pipeline stage does, turn by turn, to FILE, which layout.schedule can name; .csv: as "
+                 "PyTorch's torch.distributed.pipelining has it")
+      ->type_name("FILE")
+      ->group("Output");
   add_limit_options(app, args->limits);
   add_output_options(app, args->output);
   app.footer(
@@ -86,6 +96,8 @@ Command add_step(CLI::App& parent) {
       "  collcast step --list\n"
       "  collcast step llama3-70b-64xh100\n"
       "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
+      "  collcast step llama3-70b-64xh100 --write-schedule orders.yaml\n"
+      "  collcast step llama3-70b-64xh100 --set layout.schedule=./orders.yaml\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 2s'\n"
       "  collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 20\n"
@@ -95,7 +107,7 @@ Command add_step(CLI::App& parent) {
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");
   return [args, &app](const Session& session) {
-    args->scenario.outputs = {args->output.file, args->trace};
+    args->scenario.outputs = {args->output.file, args->trace, args->schedule};
     return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_step(*args, session);
   };
 }

@@ -3,7 +3,12 @@
 // The figures are MemoryTerms, which the forecast sums; only the texts are made here.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
 #include "collcast/base/units.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "report/explain.hpp"
 #include "report/wording.hpp"
 
@@ -102,7 +107,7 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
 
 /// How many layers a stage has: "80 / 8", or their number where stages are uneven.
 std::string stage_layers_text(const StepInputs& in, double layers) {
-  if (in.model.layers % in.layout.pp != 0) return fmt::format("{}", layers);
+  if (layers * in.layout.pp != in.model.layers) return fmt::format("{}", layers);
   return fmt::format("{} / {}", in.model.layers, in.layout.pp);
 }
 
@@ -247,7 +252,7 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             static_cast<double>(terms.in_flight),
             "",
             fmt::format("interleaved 1F1B: each a micro-batch in one of {} chunks of the stage", vpp)};
-  if (goes_in_v(in.layout.schedule))
+  if (goes_in_v(in.layout.schedule) && !is_own(in.layout.schedule))
     return {"chunks in flight",
             {},
             {},
@@ -255,6 +260,14 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             "",
             "forwards without their backward, each a micro-batch in one of 2 chunks of the stage, where "
             "the order of work holds most"};
+  if (is_own(in.layout.schedule))
+    return {
+        in.layout.chunks() > 1 ? "chunks in flight" : "micro-batches in flight",
+        {},
+        {},
+        static_cast<double>(terms.in_flight),
+        "",
+        fmt::format("'{}': forwards without their backward, where the order of work holds most", in.layout.own->name)};
   if (made_for_times(in.layout.schedule))
     return {"micro-batches in flight",
             {},
@@ -293,6 +306,31 @@ std::string kept_numbers(const MemoryTerms& terms) {
   return out;
 }
 
+bool chunks_are_alike(const MemoryTerms& terms) {
+  return std::all_of(terms.of_chunk.begin(), terms.of_chunk.end(), [&](const MemoryTerms::Chunk& c) {
+    return c.layers == terms.of_chunk.front().layers && c.expert_layers == terms.of_chunk.front().expert_layers;
+  });
+}
+
+/// Where the chunks of a stage differ in their layers: what each keeps, and keeps for its weight gradients.
+std::pair<std::string, std::string> kept_by_chunk(const MemoryTerms& terms) {
+  const bool experts = terms.parameters.expert_layers > 0, waits = terms.waiting > 0;
+  std::string numbers;
+  const auto add = [&](int count, const MemoryTerms::Chunk& c, Volume of_layer, Volume of_expert_layer) {
+    numbers +=
+        fmt::format("{}{} x ({} x {}", numbers.empty() ? "" : " + ", count, exact(c.layers), format_bytes(of_layer));
+    numbers += experts ? fmt::format(" + {} x {})", exact(c.expert_layers), format_bytes(of_expert_layer)) : ")";
+  };
+  for (const MemoryTerms::Chunk& c : terms.of_chunk)
+    add(c.in_flight, c, terms.layer.total(), terms.expert_layer.total());
+  for (const MemoryTerms::Chunk& c : terms.of_chunk)
+    if (waits) add(c.waiting, c, terms.layer.weights, terms.expert_layer.weights);
+  const char* each = experts ? "(layers with an MLP x of one + expert layers x of one)" : "(its layers x of one)";
+  std::string formula = fmt::format("chunk by chunk in flight x {} of activations", each);
+  if (waits) formula += fmt::format(" + waiting x {} of what is kept for weight gradients", each);
+  return {formula, numbers};
+}
+
 /// With chunks: what comes besides is of those at an end of the model.
 Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
   const int chunks = in.layout.chunks();
@@ -301,12 +339,14 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
   std::string numbers =
       fmt::format("{} x {} / {} x {}", terms.in_flight, layers, chunks, format_bytes(terms.layer.total()));
   if (terms.parameters.expert_layers > 0) {
-    formula =
-        fmt::format("in flight / {} x ({})", splits_backward(in.layout.schedule) ? "2" : "VPP", kept_formula(terms));
+    formula = fmt::format("in flight / {} x ({})", goes_in_v(in.layout.schedule) ? "2" : "VPP", kept_formula(terms));
     numbers = fmt::format("{} / {} x ({})", terms.in_flight, chunks, kept_numbers(terms));
   }
-  if (terms.waiting > 0 && terms.parameters.expert_layers > 0) {
-    formula += " + waiting / 2 x what the layers keep for weight gradients";
+  if (!chunks_are_alike(terms)) {
+    std::tie(formula, numbers) = kept_by_chunk(terms);
+  } else if (terms.waiting > 0 && terms.parameters.expert_layers > 0) {
+    formula += fmt::format(" + waiting / {} x what the layers keep for weight gradients",
+                           goes_in_v(in.layout.schedule) ? "2" : "VPP");
     numbers += fmt::format(" + {} / {} x ({} x {} + {} x {})", terms.waiting, chunks,
                            exact(terms.parameters.expert_layers), format_bytes(terms.expert_layer.weights),
                            exact(terms.parameters.layers), format_bytes(terms.layer.weights));
@@ -329,7 +369,7 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
 }
 
 Term activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
-  if (in.layout.schedule == PipelineSchedule::interleaved || goes_in_v(in.layout.schedule))
+  if (in.layout.schedule == PipelineSchedule::interleaved || in.layout.chunks() > 1)
     return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
   std::string numbers =
@@ -355,7 +395,7 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
                            format_bytes(terms.layer.weights));
   } else if (terms.waiting > 0) {
     formula += " + waiting x layers of the stage x kept for weight gradients (w (4 T' h + T (2a + 2k) d / TP + MLP))";
-    numbers += fmt::format(" + {} x {} / {} x {}", terms.waiting, in.model.layers, in.layout.pp,
+    numbers += fmt::format(" + {} x {} x {}", terms.waiting, stage_layers_text(in, terms.parameters.layers),
                            format_bytes(terms.layer.weights));
   }
   if (terms.in_flight > 1 && terms.probabilities > Volume{}) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "report/explain.hpp"
 #include "report/wording.hpp"
 
@@ -131,6 +132,13 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
 
 namespace {
 
+const char* name_of(PipelineSchedule);
+
+/// One's own has a name of its own.
+std::string name_of(const ParallelLayout& l) {
+  return is_own(l.schedule) ? fmt::format("{} (a schedule of your own)", l.own->name) : name_of(l.schedule);
+}
+
 const char* name_of(PipelineSchedule schedule) {
   switch (schedule) {
     case PipelineSchedule::gpipe:
@@ -151,6 +159,11 @@ const char* name_of(PipelineSchedule schedule) {
       return "zero bubble V";
     case PipelineSchedule::dualpipe_v:
       return "DualPipeV";
+    case PipelineSchedule::own:
+    case PipelineSchedule::own_split:
+    case PipelineSchedule::own_v:
+    case PipelineSchedule::own_v_split:
+      return "the order of work that is given";
   }
   check(false, "a known pipeline schedule");
   return {};
@@ -158,19 +171,19 @@ const char* name_of(PipelineSchedule schedule) {
 
 /// What F, B, W and C of the first micro-batch are.
 std::string terms_of_first(const ParallelLayout& l) {
-  if (l.schedule == PipelineSchedule::interleaved)
-    return fmt::format(
-        "F, B: forward and backward of each stage, all its chunks; C: each of {} transfers between two "
-        "of the {} chunks",
-        l.pp * l.vpp - 1, l.pp * l.vpp);
+  const bool splits = splits_backward(l.schedule);
+  if (l.schedule == PipelineSchedule::interleaved || (is_own(l.schedule) && l.vpp > 1))
+    return fmt::format("{}, all its chunks; C: each of {} transfers between two of the {} chunks",
+                       splits ? "F, B, W: forward, backward and weight gradients of each stage"
+                              : "F, B: forward and backward of each stage",
+                       l.pp * l.vpp - 1, l.pp * l.vpp);
   if (goes_in_v(l.schedule))
-    return fmt::format(
-        "F, B, W: forward, backward and weight gradients of each stage, both its chunks; C: each of the "
-        "{} transfers on the way down the stages and up",
-        2 * (l.pp - 1));
-  return splits_backward(l.schedule)
-             ? "F, B, W: forward, backward and weight gradients of each stage; C: a transfer between two"
-             : "F, B: forward and backward of each stage; C: a transfer between two";
+    return fmt::format("{}, both its chunks; C: each of the {} transfers on the way down the stages and up",
+                       splits ? "F, B, W: forward, backward and weight gradients of each stage"
+                              : "F, B: forward and backward of each stage",
+                       2 * (l.pp - 1));
+  return splits ? "F, B, W: forward, backward and weight gradients of each stage; C: a transfer between two"
+                : "F, B: forward and backward of each stage; C: a transfer between two";
 }
 
 Term first_term(const StepInputs& in, const PipelineTerms& p) {
@@ -197,6 +210,13 @@ const char* meaning_of_ends(PipelineSchedule schedule) {
 /// The m - 1 micro-batches after the first.
 Term rest_term(const StepInputs& in, const PipelineTerms& p) {
   const int m = in.batch.micro_batches(in.layout), n = p.last - p.first + 1;
+  if (is_own(in.layout.schedule))
+    return {"further micro-batches",
+            "m X - first",
+            fmt::format("{} x {} - {} - 2 x {}", m, precise(p.window_work), precise(p.work), precise(p.transfers)),
+            p.rest.count(),
+            "s",
+            fmt::format("stage {} sets the pace, X is all that it does for a micro-batch", p.first)};
   if (m == 1 && !splits_backward(in.layout.schedule))
     return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
   if (goes_in_v(in.layout.schedule) || made_for_times(in.layout.schedule))
@@ -320,7 +340,7 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
          Paragraph::Tone::plain});
   if (in.layout.pp > 1)
     out.text.push_back(
-        {fmt::format("schedule: {}{}", name_of(in.layout.schedule),
+        {fmt::format("schedule: {}{}", name_of(in.layout),
                      in.layout.chunks() > 1 ? fmt::format(", {} chunks a stage", in.layout.chunks()) : std::string()),
          Paragraph::Tone::plain});
   out.terms.push_back({"m", "global batch / (micro-batch x DP)",
@@ -336,7 +356,9 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
          form.pipeline.order.count(),
          "s",
          fmt::format("{} gone through stage by stage{}: less the two lines above", name_of(in.layout.schedule),
-                     made_for_times(in.layout.schedule) ? "" : ", where stages or transfers differ")});
+                     made_for_times(in.layout.schedule) || is_own(in.layout.schedule)
+                         ? ""
+                         : ", where stages or transfers differ")});
   const bool exchanges = in.layout.replicas() > 1 || (in.layout.experts_apart() && in.layout.expert_replicas() > 1);
   if (exchanges && in.options.zero == 3)
     out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));

@@ -5,6 +5,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "report/communication.hpp"
 #include "report/document.hpp"
@@ -114,6 +115,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                    {"uneven_stages", in.layout.uneven_stages},
                    {"order", to_string(in.layout.order)},
                    {"schedule", to_string(in.layout.schedule)}};
+  if (is_own(in.layout.schedule)) out["layout"]["schedule_name"] = in.layout.own->name;
   if (in.layout.dp_shard > 0) out["layout"]["dp_shard"] = in.layout.dp_shard;
   if (in.model.experts.count > 0) out["layout"]["etp"] = in.layout.expert_tp();
   if (in.layout.cp > 1) out["layout"]["cp_exchange"] = to_string(in.layout.cp_exchange);

@@ -62,7 +62,12 @@ Scenario read_scenario(Reader&, const Node& tree, const std::string& file, const
 TransformerConfig read_model(Reader&, const Node&, const std::string& folder,
                              const std::vector<std::string>& scenarios);
 /// `serves`: of inference, which has no degrees and orders that only training has.
-ParallelLayout read_layout(Reader&, const Node&, bool serves = false);
+/// `file`: of the scenario; a schedule that it names is beside it, one of the command line beside the person.
+ParallelLayout read_layout(Reader&, const Node&, const std::string& file, const std::vector<std::string>& scenarios,
+                           bool serves);
+/// A pipeline schedule of one's own, and whether a value of `layout.schedule` names one.
+OwnSchedule read_schedule(Reader&, const Node& tree, const std::string& file);
+bool is_schedule_file(std::string_view text);
 Batch read_batch(Reader&, const Node&, const ParallelLayout&);
 TrainingOptions read_training(Reader&, const Node&);
 /// `inference`, in the place of a batch and training; sets the options of its passes.

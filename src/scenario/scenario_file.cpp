@@ -125,11 +125,12 @@ void read_machine(Reader& reader, const Request& topology, const SearchPath& sea
   if (scenario.step) read_compute(reader, scenario.topology, topology.where, search, *scenario.step);
 }
 
-StepInputs read_step(Reader& reader, Object& o, const std::string& folder, const SearchPath& search) {
+StepInputs read_step(Reader& reader, Object& o, const std::string& file, const SearchPath& search) {
+  const std::string folder = folder_of(file);
   StepInputs step;
   if (const Node* model = o.required_map("model")) step.model = read_model(reader, *model, folder, search.scenarios);
   const Node* inference = o.optional_map("inference");
-  step.layout = read_layout(reader, o.section("layout"), inference != nullptr);
+  step.layout = read_layout(reader, o.section("layout"), file, search.scenarios, inference != nullptr);
   if (inference != nullptr) {
     for (const char* key : {"batch", "training", "search", "faults"}) o.refuse(key, "the scenario is of 'inference'");
     step.serving = read_inference(reader, *inference, step.layout, step.options);
@@ -190,9 +191,10 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
     scenario.tasks = read_tasks(reader, *tasks);
   } else {
     o.optional("ranks", scenario.ranks, AsCount{1, most_job_ranks});
-    scenario.step = read_step(reader, o, topology.folder, options.search);
+    scenario.step = read_step(reader, o, file, options.search);
     scenario.step->priorities = precedence.priorities;
     scenario.step->weights = precedence.weights;
+    if (scenario.step->layout.own) scenario.schedule_file = scenario.step->layout.own->file;
     if (!scenario.step->serving) {
       scenario.search = read_search(reader, o.section("search"));
       if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);

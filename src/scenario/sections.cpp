@@ -15,10 +15,9 @@ namespace collcast::input {
 
 namespace {
 
-/// The config.json that a scenario names: beside the scenario, or in a folder of the search path.
-Result<TransformerConfig> load_config(const std::string& name, const Location& where, const std::string& folder,
-                                      const std::vector<std::string>& scenarios, Origins& origins,
-                                      Diagnostics& warnings) {
+/// A file that a scenario names: beside the scenario, or in a folder of the search path. Puts where it was into `name`.
+Result<std::string> read_named(std::string& name, const Location& where, const std::string& folder,
+                               const std::vector<std::string>& scenarios) {
   std::string file = beside(folder, name);
   Result<std::string> text = read_file(file, where);
   for (std::size_t i = 0; !text && i < scenarios.size(); ++i) {
@@ -28,8 +27,16 @@ Result<TransformerConfig> load_config(const std::string& name, const Location& w
     file = other;
     text = std::move(found);
   }
+  name = file;
+  return text;
+}
+
+Result<TransformerConfig> load_config(std::string name, const Location& where, const std::string& folder,
+                                      const std::vector<std::string>& scenarios, Origins& origins,
+                                      Diagnostics& warnings) {
+  const Result<std::string> text = read_named(name, where, folder, scenarios);
   if (!text) return text.errors();
-  return read_hf_config(*text, file, origins, warnings);
+  return read_hf_config(*text, name, origins, warnings);
 }
 
 /// " (place)" of a value that another one does not fit.
@@ -141,22 +148,65 @@ constexpr int most_layers = 10'000;
 
 namespace {
 
+/// `layout.schedule`: a word, or the file of a schedule of one's own.
+struct AsSchedule {
+  static constexpr Holds holds = Holds::word;
+  AsWord<PipelineSchedule> words;
+  struct Choice {
+    PipelineSchedule word = PipelineSchedule::one_f_one_b;
+    std::string file;
+  };
+  bool operator()(Reader& reader, const Node& node, const std::string& path, Choice& out) const {
+    if (node.kind == Node::Kind::scalar && is_schedule_file(node.text)) {
+      out.file = node.text;
+      return true;
+    }
+    return words(reader, node, path, out.word);
+  }
+  std::string expected() const { return words.expected() + ", or a file such as ./orders.yaml"; }
+};
+
+void read_own_schedule(Reader& reader, const Node& at, std::string name, const std::string& file,
+                       const std::vector<std::string>& scenarios, bool has_vpp, ParallelLayout& l) {
+  // What a person types is found from where they are.
+  const bool typed = at.at.location().file != file;
+  const Result<std::string> text = read_named(name, at.at.location(), typed ? "" : folder_of(file), scenarios);
+  Result<OwnSchedule> read = text ? parse_schedule(*text, name) : Result<OwnSchedule>(text.errors());
+  if (!read) {
+    reader.error(read.errors());
+    reader.spoil("layout.schedule");
+    return;
+  }
+  OwnSchedule own = std::move(read).value();
+  own.file = name;
+  l.schedule = own.kind();
+  if (!has_vpp && !own.in_v) l.vpp = own.chunks;
+  l.own = std::make_shared<const OwnSchedule>(std::move(own));
+}
+
 /// What only training has.
-void read_training_layout(Object& o, ParallelLayout& l) {
+void read_training_layout(Reader& reader, Object& o, ParallelLayout& l, const std::string& file,
+                          const std::vector<std::string>& scenarios) {
   o.optional("cp", l.cp, AsCount{});
   o.optional("cp_exchange", l.cp_exchange, as_word<ContextExchange>({ContextExchange::ring, ContextExchange::ulysses}));
   o.optional("dp_shard", l.dp_shard, AsCount{});
-  o.optional(
-      "schedule", l.schedule,
+  const AsSchedule as{
       as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
                                  PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_1p,
-                                 PipelineSchedule::zb_2p, PipelineSchedule::zb_v, PipelineSchedule::dualpipe_v}));
+                                 PipelineSchedule::zb_2p, PipelineSchedule::zb_v, PipelineSchedule::dualpipe_v})};
+  AsSchedule::Choice schedule;
+  o.optional("schedule", schedule, as);
+  l.schedule = schedule.word;
+  const bool has_vpp = o.has("vpp");
   o.optional("vpp", l.vpp, AsCount{1, most_layers});
+  if (!schedule.file.empty())
+    read_own_schedule(reader, *o.node().find("schedule"), schedule.file, file, scenarios, has_vpp, l);
 }
 
 }  // namespace
 
-ParallelLayout read_layout(Reader& reader, const Node& node, bool serves) {
+ParallelLayout read_layout(Reader& reader, const Node& node, const std::string& file,
+                           const std::vector<std::string>& scenarios, bool serves) {
   ParallelLayout l;
   Object o(reader, node, "layout");
   o.optional("tp", l.tp, AsCount{});
@@ -171,7 +221,7 @@ ParallelLayout read_layout(Reader& reader, const Node& node, bool serves) {
     for (const char* key : {"cp", "cp_exchange", "dp_shard", "schedule", "vpp"})
       o.refuse(key, "the scenario is of 'inference'");
   } else {
-    read_training_layout(o, l);
+    read_training_layout(reader, o, l, file, scenarios);
   }
   o.finish();
   // Each factor is at most max_count, so two of them fit 64 bits and a further one is only multiplied when they are

@@ -1,37 +1,20 @@
 // Everything wrong with a model, layout, batch and GPU together; each with the nearest value that works.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <tuple>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "collcast/workload/step.hpp"
+#include "workload/misfits.hpp"
 #include "workload/parameters.hpp"
 #include "workload/precision.hpp"
 
 namespace collcast {
 
 namespace {
-
-bool any_divisor(int) { return true; }
-
-/// "4 or 8": the divisors of `n` next to `wanted` that are `good`, as 1 is and `wanted` is not.
-template <class Good = bool (*)(int)>
-std::string nearest_divisors(int n, int wanted, Good good = any_divisor) {
-  int below = 1, above = std::numeric_limits<int>::max();
-  for (int d = 1; d <= n / d; ++d) {
-    if (n % d != 0) continue;
-    for (const int divisor : {d, n / d}) {
-      if (!good(divisor)) continue;
-      if (divisor < wanted) below = std::max(below, divisor);
-      if (divisor > wanted) above = std::min(above, divisor);
-    }
-  }
-  return std::to_string(below) +
-         (above < std::numeric_limits<int>::max() ? " or " + std::to_string(above) : std::string());
-}
 
 template <class Map>
 std::vector<std::string> keys(const Map& map) {
@@ -40,17 +23,20 @@ std::vector<std::string> keys(const Map& map) {
   return names;
 }
 
+using workload::nearest_divisors;
+
 class Check {
  public:
-  Check(const StepInputs& in, int ranks, const Origins& origins) : in_(in), ranks_(ranks), origins_(origins) {}
+  Check(const StepInputs& in, int ranks, const Origins& origins)
+      : in_(in), ranks_(ranks), origins_(origins), misfits_{in, origins, {}} {}
 
   Diagnostics run() {
     sizes();
     // The rest divides by these.
-    if (!found_.empty()) return found_;
+    if (!misfits_.found.empty()) return misfits_.found;
     tensor_parallel();
     experts();
-    pipeline();
+    workload::check_pipeline(misfits_);
     sharding();
     context_parallel();
     if (in_.serving)
@@ -60,21 +46,16 @@ class Check {
     machine();
     if (!in_.serving) buckets();
     kernels();
-    return found_;
+    return misfits_.found;
   }
 
  private:
   static constexpr int most_layers = 10'000;
 
-  /// `paths` are the values that do not go together; the first is the one that the hint tells to change.
   void wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
-    if (std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return origins_.good(path); }))
-      found_.push_back({origins_.of(paths.front()), std::move(message), std::move(hint)});
+    misfits_.wrong(paths, std::move(message), std::move(hint));
   }
-  /// " (place)" of another value that the wrong one does not go with, if it was written anywhere.
-  std::string seen(const std::string& path) const {
-    return origins_.knows(path) ? " (" + to_text(origins_.of(path)) + ")" : std::string();
-  }
+  std::string seen(const std::string& path) const { return misfits_.seen(path); }
 
   void positive(const std::string& section, const char* name, int value) {
     if (value < 1)
@@ -286,93 +267,6 @@ class Check {
             "use tp " + nearest_divisors(common, tp, fits_kv));
   }
 
-  void pipeline() {
-    const ParallelLayout& l = in_.layout;
-    if (goes_in_v(l.schedule))
-      v_chunks();
-    else if (l.uneven_stages && in_.model.layers % l.pp != 0)
-      uneven();
-    else if (in_.model.layers % in_.layout.pp != 0)
-      wrong({"layout.pp", "model.layers"},
-            "pp " + std::to_string(in_.layout.pp) + " does not divide layers " + std::to_string(in_.model.layers) +
-                seen("model.layers"),
-            "use pp " + nearest_divisors(in_.model.layers, in_.layout.pp));
-    else
-      chunks();
-  }
-
-  void uneven() {
-    const ParallelLayout& l = in_.layout;
-    const bool interleaved = l.schedule == PipelineSchedule::interleaved;
-    if (interleaved && !workload::ends_stand_for_layers(in_))
-      wrong({"layout.pp", "model.layers", "layout.vpp"},
-            "schedule interleaved" + seen("layout.schedule") + " needs equal stages; pp " + std::to_string(l.pp) +
-                " does not divide layers " + std::to_string(in_.model.layers) + seen("model.layers") +
-                ", nor pp x vpp " + std::to_string(l.vpp) + seen("layout.vpp") +
-                " those with embedding and head as one each",
-            "use pp " + nearest_divisors(in_.model.layers, l.pp));
-    else if (!interleaved && (workload::stage_layers(in_, 0) < 1 || workload::stage_layers(in_, l.pp - 1) < 1))
-      wrong({"layout.pp", "model.layers"},
-            "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
-                " layers" + seen("model.layers"),
-            "use pp " + std::to_string(std::max(1, in_.model.layers / 2)) + " or less");
-    else
-      chunks();
-  }
-
-  /// Of more than one.
-  int least_stages() const {
-    int pp = 2;
-    while (in_.model.layers % pp != 0) ++pp;
-    return pp;
-  }
-
-  void chunks() {
-    const ParallelLayout& l = in_.layout;
-    const std::string vpp = "vpp " + std::to_string(l.vpp);
-    if (l.schedule != PipelineSchedule::interleaved) {
-      if (l.vpp > 1)
-        wrong({"layout.vpp", "layout.schedule"},
-              vpp + " needs schedule interleaved; the schedule is " + std::string(to_string(l.schedule)) +
-                  seen("layout.schedule"),
-              "use schedule: interleaved, or vpp 1");
-      return;
-    }
-    const int of_stage = in_.model.layers / l.pp;
-    if (l.pp == 1)
-      wrong({"layout.schedule", "layout.pp"},
-            "schedule interleaved needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
-            "use " + (in_.model.layers > 1 ? "pp " + std::to_string(least_stages()) + ", or " : std::string()) +
-                "schedule: 1f1b");
-    else if (of_stage % l.vpp != 0 && !workload::ends_stand_for_layers(in_))
-      wrong({"layout.vpp", "layout.pp", "model.layers"},
-            vpp + " does not divide the " + std::to_string(of_stage) + " layers of a stage, layers " +
-                std::to_string(in_.model.layers) + seen("model.layers") + " / pp " + std::to_string(l.pp) +
-                seen("layout.pp"),
-            "use vpp " + nearest_divisors(of_stage, l.vpp));
-  }
-
-  /// Two equal chunks on each stage.
-  void v_chunks() {
-    const ParallelLayout& l = in_.layout;
-    const int layers = in_.model.layers;
-    if (l.vpp > 1)
-      wrong({"layout.vpp", "layout.schedule"},
-            "vpp " + std::to_string(l.vpp) + " has no effect on schedule " + std::string(to_string(l.schedule)) +
-                seen("layout.schedule") + ", which has two chunks on each stage",
-            "leave it out, or use schedule: interleaved");
-    const auto halves = [&](int pp) { return layers % 2 == 0 && layers / 2 % pp == 0; };
-    if (halves(l.pp) || workload::ends_stand_for_layers(in_)) return;
-    wrong({"layout.pp", "model.layers", "layout.schedule"},
-          "schedule " + std::string(to_string(l.schedule)) + seen("layout.schedule") +
-              " has two chunks on each stage; 2 x pp " + std::to_string(l.pp) + " does not divide layers " +
-              std::to_string(layers) + seen("model.layers") +
-              (l.uneven_stages ? ", nor those with embedding and head as one each" : ""),
-          layers % 2 == 0 ? "use pp " + nearest_divisors(layers / 2, l.pp) +
-                                (l.uneven_stages || (layers + 2) % (2 * l.pp) != 0 ? "" : ", or uneven_stages: true")
-                          : "use schedule: zb-h1");
-  }
-
   void context_parallel() {
     const ParallelLayout& l = in_.layout;
     if (l.cp == 1) return;
@@ -418,7 +312,8 @@ class Check {
             "use zero 1 with pp, or pp 1");
     if (l.schedule != PipelineSchedule::one_f_one_b)
       wrong({"training.zero", "layout.schedule"},
-            what + "with a backward behind each forward; the schedule is " + std::string(to_string(l.schedule)) +
+            what + "with a backward behind each forward; the schedule is " +
+                (is_own(l.schedule) ? "'" + l.own->name + "'" : std::string(to_string(l.schedule))) +
                 seen("layout.schedule"),
             "use schedule: 1f1b");
   }
@@ -441,6 +336,8 @@ class Check {
                 std::to_string(in_.batch.micro_batch) + seen("batch.micro_batch") + " x dp " +
                 std::to_string(in_.layout.dp) + seen("layout.dp"),
             nearest);
+    else if (is_own(in_.layout.schedule))
+      workload::check_own_micro_batches(misfits_, global / per_pass, per_pass);
     else if (global % fits != 0)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
             "global_batch " + std::to_string(global) + " is " + std::to_string(global / per_pass) +
@@ -603,7 +500,7 @@ class Check {
   const StepInputs& in_;
   int ranks_;
   const Origins& origins_;
-  Diagnostics found_;
+  workload::Misfits misfits_;
 };
 
 }  // namespace

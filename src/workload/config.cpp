@@ -53,6 +53,11 @@ std::string_view to_string(PipelineSchedule schedule) {
       return "zb-v";
     case PipelineSchedule::dualpipe_v:
       return "dualpipe-v";
+    case PipelineSchedule::own:
+    case PipelineSchedule::own_split:
+    case PipelineSchedule::own_v:
+    case PipelineSchedule::own_v_split:
+      return "own";
   }
   check(false, "a known pipeline schedule");
   return {};
@@ -63,12 +68,26 @@ bool made_for_times(PipelineSchedule schedule) {
 }
 
 bool splits_backward(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2 || made_for_times(schedule) ||
-         goes_in_v(schedule);
+  switch (schedule) {
+    case PipelineSchedule::gpipe:
+    case PipelineSchedule::one_f_one_b:
+    case PipelineSchedule::interleaved:
+    case PipelineSchedule::own:
+    case PipelineSchedule::own_v:
+      return false;
+    default:
+      return true;
+  }
 }
 
 bool goes_in_v(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe_v;
+  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe_v ||
+         schedule == PipelineSchedule::own_v || schedule == PipelineSchedule::own_v_split;
+}
+
+bool is_own(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::own || schedule == PipelineSchedule::own_split ||
+         schedule == PipelineSchedule::own_v || schedule == PipelineSchedule::own_v_split;
 }
 
 std::string_view to_string(Recompute recompute) {

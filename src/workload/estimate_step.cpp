@@ -37,6 +37,10 @@ GradientTerms gradient_tail(const StagePlan& stage, bool splits, bool overlap, s
   return tail;
 }
 
+/// Schedules whose order is gone through by with_order: Pipeline's `later` and `ahead` then count the message that a
+/// blocked stage ends with.
+bool goes_by_turns(PipelineSchedule schedule) { return splits_backward(schedule) || is_own(schedule); }
+
 /// `run` gives the pipeline of stages; what their transfers add is put down too.
 template <class Run>
 Pipeline with_transfers(ChunkedStages stages, ClosedForm& form, Run run) {
@@ -47,14 +51,34 @@ Pipeline with_transfers(ChunkedStages stages, ClosedForm& form, Run run) {
   return pipeline;
 }
 
+/// Of one's own schedule no formula is known: the work of the slowest stage, and the order gone through adds the rest.
+PipelineTerms own_terms(PipelineSchedule schedule, const ChunkedStages& in, int micro_batches) {
+  PipelineTerms terms;
+  for (int i = 0; i < in.stages; ++i) {
+    const Seconds work = in.of(i).whole();
+    terms.work += work;
+    if (work <= terms.window_work) continue;
+    terms.window_work = work;
+    terms.first = terms.last = i;
+  }
+  for (std::size_t i = 0; i < in.transfer.size() && !in.blocking; ++i) {
+    // In a V down and up; the way round is taken once less than the others.
+    const bool round = static_cast<int>(i) + 1 == in.stages;
+    terms.transfers += in.transfer[i] * (goes_in_v(schedule) ? 2 : round ? in.chunks - 1 : in.chunks);
+  }
+  terms.rest = micro_batches * terms.window_work - terms.work - 2 * terms.transfers;
+  return terms;
+}
+
 PipelineTerms formula(PipelineSchedule schedule, const ChunkedStages& stages, int micro_batches) {
+  if (is_own(schedule)) return own_terms(schedule, stages, micro_batches);
   if (schedule == PipelineSchedule::zb_v) return zero_bubble_v_terms(stages, micro_batches);
   if (schedule == PipelineSchedule::dualpipe_v) return dualpipe_v_terms(stages, micro_batches);
   if (made_for_times(schedule)) return automatic_terms(stages, micro_batches);
   return zero_bubble_terms(schedule, stages, micro_batches);
 }
 
-/// Zero bubble.
+/// Zero bubble, and one's own.
 Pipeline add_ordered(const StepPlan& plan, ClosedForm& form) {
   const Orders orders = plan.orders();
   return with_transfers(plan.chunked(), form, [&](const ChunkedStages& stages) {
@@ -64,7 +88,7 @@ Pipeline add_ordered(const StepPlan& plan, ClosedForm& form) {
 
 /// The pipeline, and what transfers add to it; returns by how much each stage's last backward ends before the pipeline.
 Pipeline add_pipeline(const StepPlan& plan, ClosedForm& form) {
-  if (splits_backward(plan.schedule)) return add_ordered(plan, form);
+  if (goes_by_turns(plan.schedule)) return add_ordered(plan, form);
   if (plan.schedule == PipelineSchedule::interleaved)
     return with_transfers(plan.chunked(), form,
                           [&](const ChunkedStages& stages) { return run_interleaved(stages, plan.micro_batches); });
@@ -99,12 +123,13 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) 
     const StagePlan& stage = plan.stages[i];
     GradientTerms terms =
         gradient_tail(stage, splits_backward(plan.schedule), plan.overlap_dp,
-                      chunks > 1 ? std::span(pipeline.later).subspan(i * chunks, chunks) : std::span<const Seconds>());
+                      chunks > 1 || is_own(plan.schedule) ? std::span(pipeline.later).subspan(i * chunks, chunks)
+                                                          : std::span<const Seconds>());
     terms.stage = static_cast<int>(i);
     if (plan.zero == 2) terms.times = plan.micro_batches;
     terms.ahead = pipeline.ahead[i];
     // Without overlap the exchange also waits for the message that the stage's last backward ends with and blocks for.
-    if (!plan.overlap_dp && !plan.overlap_pp && i > 0 && !splits_backward(plan.schedule))
+    if (!plan.overlap_dp && !plan.overlap_pp && i > 0 && !goes_by_turns(plan.schedule))
       terms.ahead -= plan.transfer[i - 1];
     if (terms.exposed() > longest.exposed()) longest = terms;
     const bool at_end = i == 0 || i + 1 == plan.stages.size();

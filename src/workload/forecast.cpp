@@ -262,6 +262,28 @@ Result<StepResult> forecast_priced(const StepInputs& in, const Fabric& fabric, F
 
 }  // namespace workload
 
+Result<OwnSchedule> order_of_work(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
+                                  Method method, const EngineOptions& engine) {
+  const ParallelLayout& l = in.layout;
+  if (is_own(l.schedule)) return *l.own;
+  OwnSchedule out;
+  out.micro_batches = in.batch.micro_batches(l);
+  out.name = std::string(to_string(l.schedule)) + "-" + std::to_string(l.pp) + "x" + std::to_string(out.micro_batches);
+  out.chunks = l.chunks();
+  out.in_v = goes_in_v(l.schedule);
+  if (!made_for_times(l.schedule)) {
+    for (int i = 0; i < l.pp; ++i)
+      out.orders.push_back(stage_order(l.schedule, l.pp, i, out.micro_batches, out.chunks));
+    return out;
+  }
+  ForecastPrices prices(fabric, policy, engine);
+  Result<StepPlan> plan =
+      make_plan(in, fabric, method == Method::estimate ? prices.by_estimate() : prices.by_simulation());
+  if (!plan) return plan.errors();
+  out.orders = plan->orders();
+  return out;
+}
+
 Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
                                  Method method, StepTimeline* timeline, const EngineOptions& engine,
                                  const Origins& origins) {

@@ -42,31 +42,49 @@ ActivationTerms activations_with(const StepInputs& in, Recompute recompute, bool
   return kept;
 }
 
-/// How many forwards are held, of all chunks, of the first and of the last.
-struct Held {
-  int all = 0, first = 0, last = 0;
-};
+/// What the chunks of a stage hold.
+using Held = std::vector<MemoryTerms::Chunk>;
 
 void put(const Held& held, MemoryTerms& terms) {
-  terms.in_flight = held.all;
-  terms.first_in_flight = held.first;
-  terms.last_in_flight = held.last;
+  terms.of_chunk = held;
+  terms.in_flight = terms.waiting = 0;
+  for (const MemoryTerms::Chunk& c : held) {
+    terms.in_flight += c.in_flight;
+    terms.waiting += c.waiting;
+  }
+  terms.first_in_flight = held.front().in_flight;
+  terms.last_in_flight = held.back().in_flight;
+}
+
+/// The layers of each chunk of a stage, nothing held.
+Held chunks_of(const StepInputs& in, int stage) {
+  Held chunks(static_cast<std::size_t>(in.layout.chunks()));
+  for (const StageLayer& layer : layers_of_stage(in, stage)) {
+    MemoryTerms::Chunk& c = chunks[static_cast<std::size_t>(layer.chunk)];
+    ++(has_experts(in.model, layer.number) ? c.expert_layers : c.layers);
+  }
+  return chunks;
+}
+
+/// Of a stage with one chunk.
+void put_held(const StepInputs& in, int stage, int in_flight, int waiting, MemoryTerms& terms) {
+  Held held = chunks_of(in, stage);
+  held.front().in_flight = in_flight;
+  held.front().waiting = waiting;
+  put(held, terms);
 }
 
 /// Goes through the stage's order; leaves what it holds where that is most.
 void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
-  const int m = in.batch.micro_batches(in.layout), last = in.layout.vpp - 1;
+  const int m = in.batch.micro_batches(in.layout);
   const InterleavedOrder order(in.layout.pp, in.layout.vpp, m);
-  Held now, fullest;
+  Held now = chunks_of(in, stage), fullest = now;
   Volume most{-1};
   // From the end of the warm-up on one goes for each that comes: after a round through all chunks it is the same again.
   const int turns = std::min(2 * order.forwards(), order.warm_up(stage) + 2 * in.layout.pp * in.layout.vpp + 1);
   for (int n = 0; n < turns; ++n) {
     const Turn turn = order.turn(stage, n);
-    const int change = turn.backward ? -1 : 1;
-    now.all += change;
-    if (turn.chunk == 0) now.first += change;
-    if (turn.chunk == last) now.last += change;
+    now[static_cast<std::size_t>(turn.chunk)].in_flight += turn.backward ? -1 : 1;
     put(now, terms);
     if (turn.backward || terms.activations() <= most) continue;
     most = terms.activations();
@@ -75,30 +93,30 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
   put(fullest, terms);
 }
 
-/// The same for zero bubble, with what waits for its weight gradients.
-void put_fullest_split(const StepInputs& in, int stage, MemoryTerms& terms) {
-  const int pp = in.layout.pp, chunks = in.layout.chunks(), last = chunks - 1;
-  int m = in.batch.micro_batches(in.layout);
+/// The order of a stage, as far as what it holds goes up.
+std::vector<Turn> order_of(const StepInputs& in, int stage) {
+  const PipelineSchedule schedule = in.layout.schedule;
+  if (is_own(schedule)) return in.layout.own->orders[static_cast<std::size_t>(stage)];
+  const int pp = in.layout.pp, m = in.batch.micro_batches(in.layout);
   // From 2p on a V goes through the same again and again.
-  if (goes_in_v(in.layout.schedule)) m = std::min(m, 3 * pp);
-  Held now, fullest;
-  int waiting = 0, most_waiting = 0;
+  return stage_order(schedule, pp, stage, goes_in_v(schedule) ? std::min(m, 3 * pp) : m, in.layout.chunks());
+}
+
+/// The same for zero bubble, with what waits for its weight gradients, and for one's own schedule.
+void put_fullest_of_turns(const StepInputs& in, int stage, MemoryTerms& terms) {
+  const bool splits = splits_backward(in.layout.schedule);
+  Held now = chunks_of(in, stage), fullest = now;
   Volume most{-1};
-  for (const Turn& turn : stage_order(in.layout.schedule, pp, stage, m, chunks)) {
-    const int change = turn.weights ? 0 : turn.backward ? -1 : 1;
-    now.all += change;
-    if (turn.chunk == 0) now.first += change;
-    if (turn.chunk == last) now.last += change;
-    waiting += turn.weights ? -1 : turn.backward && !turn.whole ? 1 : 0;
+  for (const Turn& turn : order_of(in, stage)) {
+    MemoryTerms::Chunk& of = now[static_cast<std::size_t>(turn.chunk)];
+    of.in_flight += turn.weights ? 0 : turn.backward ? -1 : 1;
+    of.waiting += turn.weights ? -1 : splits && turn.backward && !turn.whole ? 1 : 0;
     put(now, terms);
-    terms.waiting = waiting;
     if (terms.activations() <= most) continue;
     most = terms.activations();
     fullest = now;
-    most_waiting = waiting;
   }
   put(fullest, terms);
-  terms.waiting = most_waiting;
 }
 
 /// The same for an order that is made for times, of which only is known what it may hold.
@@ -112,19 +130,19 @@ void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
     // A backward is never kept from ending when nothing waits.
     const double room = share > 0 ? std::floor((most - held) / share + 1e-9) : m;
     const int waiting = static_cast<int>(std::clamp<double>(room, held < in_flight ? 1 : 0, m - held));
-    put({held, held, held}, terms);
-    terms.waiting = waiting;
+    put_held(in, stage, held, waiting, terms);
     if (terms.activations() <= largest) continue;
     largest = terms.activations();
     fullest = held;
     waiting_there = waiting;
   }
-  put({fullest, fullest, fullest}, terms);
-  terms.waiting = waiting_there;
+  put_held(in, stage, fullest, waiting_there, terms);
 }
 
 /// Whether what is held most need not be on the first or the last stage.
-bool any_stage_may_be_fullest(const StepInputs& in) { return stages_differ(in) || goes_in_v(in.layout.schedule); }
+bool any_stage_may_be_fullest(const StepInputs& in) {
+  return stages_differ(in) || goes_in_v(in.layout.schedule) || is_own(in.layout.schedule);
+}
 
 /// Weights, gradients and optimizer.
 double state_bytes(const MemoryTerms& terms) { return terms.weights() + terms.gradients() + terms.optimizer(); }
@@ -254,10 +272,10 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
     workload::put_fullest(in, stage, terms);
   else if (made_for_times(in.layout.schedule))
     workload::put_most_held(in, stage, terms);
-  else if (splits_backward(in.layout.schedule))
-    workload::put_fullest_split(in, stage, terms);
+  else if (splits_backward(in.layout.schedule) || is_own(in.layout.schedule))
+    workload::put_fullest_of_turns(in, stage, terms);
   else
-    workload::put({held, held, held}, terms);
+    workload::put_held(in, stage, held, 0, terms);
   return terms;
 }
 

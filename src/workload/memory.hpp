@@ -27,7 +27,8 @@
 // 2 (p-1-i) + (v-1) p + 1 micro-batches of a chunk each, on the first stage 1 + (p-1)/(p v) times what 1F1B holds;
 // zero bubble likewise, and micro-batches that wait for their weight gradients: of H1 p - i and i, of H2
 // 2 (p-1-i) + 1 and 2i; of orders that are made for times what these may hold (automatic_order.hpp), the most that is
-// within that; of V at most 2p micro-batches of a chunk each, both together, on every stage. The stage with
+// within that; of V at most 2p micro-batches of a chunk each, both together, on every stage; of one's own what its
+// order holds where that is most. Each chunk counts with its own layers. The stage with
 // the head keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss), and input and output of
 // the final norm; the first the dropout mask of the embedding. Left out: fragmentation, CUDA context, communication
 // buffers, temporaries of a framework's optimizer (validation/src/training/memory.cpp has them for published steps).

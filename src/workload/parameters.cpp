@@ -82,6 +82,30 @@ bool ends_stand_for_layers(const StepInputs& in) {
   return in.layout.uneven_stages && layers % slices != 0 && (layers + 2) % slices == 0;
 }
 
+bool slices_differ(const StepInputs& in) {
+  const int slices = in.layout.pp * in.layout.chunks();
+  return in.layout.uneven_stages && goes_in_v(in.layout.schedule) && in.model.layers % slices != 0 &&
+         !ends_stand_for_layers(in);
+}
+
+namespace {
+
+/// The layers of a slice of a V whose slices differ by one, by their numbers: down the stages and up again.
+struct Layers {
+  int first = 0, count = 0;
+};
+Layers layers_of_uneven_slice(const StepInputs& in, int slice) {
+  const int pp = in.layout.pp, each = in.model.layers / (2 * pp), extra = in.model.layers % (2 * pp);
+  // Of the way down the last so many slices have one more, of the way up the first so many.
+  const int down = std::min(extra, pp), up = extra - down;
+  const auto before = [&](int s) {
+    return each * s + std::clamp(s - (pp - down), 0, down) + std::clamp(s - pp, 0, up);
+  };
+  return {before(slice), before(slice + 1) - before(slice)};
+}
+
+}  // namespace
+
 int slice_of(const ParallelLayout& l, int stage, int chunk) {
   if (goes_in_v(l.schedule) && chunk == 1) return 2 * l.pp - 1 - stage;
   return chunk * l.pp + stage;
@@ -97,6 +121,13 @@ std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
       for (int i = 0; i < places; ++i)
         if (const int number = slice_of(in.layout, stage, chunk) * places + i - 1; number >= 0 && number < layers)
           out.push_back({number, chunk});
+    return out;
+  }
+  if (slices_differ(in)) {
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const Layers of = layers_of_uneven_slice(in, slice_of(in.layout, stage, chunk));
+      for (int i = 0; i < of.count; ++i) out.push_back({of.first + i, chunk});
+    }
     return out;
   }
   if (chunks == 1) {

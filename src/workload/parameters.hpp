@@ -52,6 +52,9 @@ std::vector<StageLayer> layers_of_stage(const StepInputs&, int stage);
 /// Which of the pp x chunks slices of the model the chunk of a stage is: they go round the stages, in a V down them
 /// and up again.
 int slice_of(const ParallelLayout&, int stage, int chunk);
+/// Whether the slices of a V differ by one layer: where 2 pp divides neither the layers nor those with the ends. The
+/// last stages have the extra ones, as the first has both ends of the model: one each, and then a second.
+bool slices_differ(const StepInputs&);
 /// Whether the embedding and the head stand for a layer each, so that the first and the last slice of the model have
 /// one fewer (uneven stages).
 bool ends_stand_for_layers(const StepInputs&);

@@ -11,6 +11,7 @@
 namespace collcast::workload {
 
 std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, int micro_batches, int chunks) {
+  check(!is_own(schedule) && !made_for_times(schedule), "other orders are made elsewhere");
   if (goes_in_v(schedule)) {
     check(chunks == 2, "a V has two chunks a stage");
     return schedule == PipelineSchedule::zb_v ? zero_bubble_v_order(stages, stage, micro_batches)
@@ -37,6 +38,10 @@ std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, 
     order.push_back({true, k, 0});
   }
   return order;
+}
+
+bool has_whole_backwards(const ParallelLayout& layout) {
+  return layout.schedule == PipelineSchedule::dualpipe_v || (is_own(layout.schedule) && layout.own->has_whole());
 }
 
 std::optional<ChunkPlace> next_place(PipelineSchedule schedule, int stages, int chunks, int stage, const Turn& turn) {

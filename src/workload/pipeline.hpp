@@ -21,24 +21,16 @@
 
 #include "collcast/base/quantity.hpp"
 #include "collcast/workload/config.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "collcast/workload/terms.hpp"
 
 namespace collcast::workload {
 
-/// One piece of a stage's work: the forward or the backward of one micro-batch, with chunks through one of them.
-struct Turn {
-  bool backward = false;
-  int micro_batch = 0;
-  int chunk = 0;
-  bool weights = false;  ///< zero bubble: the weight gradients, which its backward leaves out
-  bool whole = false;    ///< zero bubble: a backward that does not leave them out
-  /// Together with the turn behind it: it begins with the input of both, and what both send leaves when both are over.
-  bool with_next = false;
-  friend bool operator==(const Turn&, const Turn&) = default;
-};
-/// The turns of each stage.
-using Orders = std::vector<std::vector<Turn>>;
+/// Of all schedules but a user's own and those that are made for times.
 std::vector<Turn> stage_order(PipelineSchedule, int stages, int stage, int micro_batches, int chunks = 1);
+
+/// Whether there are whole backwards among others that leave out their weight gradients: DualPipeV, or one's own.
+bool has_whole_backwards(const ParallelLayout&);
 
 struct ChunkPlace {
   int stage = 0, chunk = 0;

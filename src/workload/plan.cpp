@@ -217,7 +217,7 @@ class StageMaker {
     }
     if (in_.options.overlap_ep) {
       hide_exchange(w.forward);
-      if (in_.layout.schedule == PipelineSchedule::dualpipe_v) hide_exchange_of_whole(w);
+      if (has_whole_backwards(in_.layout)) hide_exchange_of_whole(w);
       hide_exchange(w.backward);
     }
     add_wait(w.forward, launches(segments.forward) + (reduces ? loss_reductions : 0), Category::forward);

@@ -138,7 +138,7 @@ struct StepPlan {
                                   ///< from the last to the first
 
   /// Chunks follow each other from the last stage to the first.
-  bool goes_round() const { return chunks > 1 && schedule == PipelineSchedule::interleaved; }
+  bool goes_round() const { return chunks > 1 && !goes_in_v(schedule); }
 
   /// What each stage does, turn by turn.
   Orders orders() const;
@@ -156,7 +156,7 @@ struct StepPlan {
 /// `inputs` has passed check_step.
 Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const CollectiveTime&);
 
-/// The orders of a schedule that is made for the times of the stages (automatic_order.hpp).
+/// The orders of a schedule that is made for the times of the stages (automatic_order.hpp), or is the user's own.
 void add_orders(StepPlan&, const StepInputs&);
 
 /// How fast a rank computes, of what its GPU can: itself, and the slowest of those whose pace it keeps in a pass.

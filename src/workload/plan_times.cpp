@@ -114,6 +114,10 @@ double StepPlan::operations() const {
 
 void add_orders(StepPlan& plan, const StepInputs& in) {
   plan.own_orders.clear();
+  if (is_own(plan.schedule)) {
+    plan.own_orders = in.layout.own->orders;
+    return;
+  }
   if (!made_for_times(plan.schedule)) return;
   std::vector<double> kept;
   for (int stage = 0; stage < in.layout.pp; ++stage) kept.push_back(share_for_weights(memory_terms(in, stage)));

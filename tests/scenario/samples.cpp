@@ -197,6 +197,18 @@ tasks:
 gates: {step_s: {max: 20ms}}
 )";
 
+const char* const schedule = R"(
+schema: collcast.schedule.v1
+name: mine
+title: "1F1B on two stages"
+micro_batches: 2
+chunks: 1
+placement: loop
+stages:
+  - [F0, F1, B0, B1]
+  - [F0, B0, F1, B1]
+)";
+
 Reading read_with(const std::string& text, const std::function<void(input::Reader&, const input::Node&)>& read) {
   const Result<input::Node> tree = input::parse_yaml(text, "f.yaml");
   if (!tree) return {tree.errors(), {}};
@@ -212,6 +224,9 @@ Reading topology_of(const std::string& text) {
 }
 Reading kernels_of(const std::string& text) {
   return read_with(text, [](input::Reader& r, const input::Node& tree) { input::read_kernels(r, tree, "f.yaml"); });
+}
+Reading schedule_of(const std::string& text) {
+  return read_with(text, [](input::Reader& r, const input::Node& tree) { input::read_schedule(r, tree, "f.yaml"); });
 }
 Reading scenario_of(const std::string& text) {
   return read_with(text, [](input::Reader& r, const input::Node& tree) {
@@ -235,6 +250,7 @@ std::vector<Sample> all() {
           {"star", small_machine("  kind: star\n" + link), topology_of},
           {"no network", small_machine("  kind: none\n"), topology_of},
           {"kernels", kernels, kernels_of},
+          {"schedule", schedule, schedule_of},
           {"step", step, scenario_of},
           {"served", served, scenario_of},
           {"from config", from_config, scenario_of},

@@ -83,6 +83,19 @@ OVERLAYS = {
     },
 }
 
+SCHEDULES = {
+    "everything": {
+        "schema": "collcast.schedule.v1", "name": "everything", "title": "a sample", "micro_batches": 2, "chunks": 1,
+        "placement": "loop", "stages": [["F0", "F1+B0", "W0", "BW1"], ["F0", "B0", "F1", "W0", "B1", "W1"]],
+    },
+    "v": {"schema": "collcast.schedule.v1", "name": "v", "micro_batches": 1, "placement": "v",
+          "stages": [["F0", "F0.1", "B0.1", "B0"], ["F0", "F0.1", "B0.1", "B0"]]},
+}
+# A scenario of the two stages and micro-batches of the first.
+ON_SCHEDULE = {"schema": "collcast.scenario.v1", "name": "on-schedule", "topology": "dgx-a100",
+               "model": {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1024},
+               "layout": {"pp": 2, "schedule": "./schedule.yaml"}, "batch": {"sequence": 512, "global_batch": 2}}
+
 # A machine that names the kernel table `asked`, for `topology check` to read it.
 GPU = {"model": "sample", "memory": "1GB", "memory_bandwidth": "1GB/s", "peak": {"bf16": "1TFLOP/s"},
        "kernels": "asked", "source": "a sample"}

@@ -32,7 +32,7 @@ SHARE = int(os.environ.get("SCHEMA_TEST_SHARE", "1"))
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMAS = {p.name.split(".")[0]: json.loads(p.read_text()) for p in sorted((ROOT / "docs" / "schema").glob("*.json"))}
 VALIDATORS = {name: jsonschema.Draft7Validator(schema) for name, schema in SCHEMAS.items()}
-FILES = ["topology", "kernels", "overlay", "scenario"]
+FILES = ["topology", "kernels", "overlay", "scenario", "schedule"]
 ONE_LAYOUT = ("collcast plan llama3-70b-64xh100 --tp 8 --micro-batch 1 --recompute none "
               "--sequence-parallel true --zero 1 --simulate 1")
 PAIRS = "--topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size 1MiB"
@@ -80,6 +80,7 @@ COMMANDS = [
     ("plan", f"{ONE_LAYOUT} --pp 4,8 --why tp=8,pp=8 --what-if all"),
     ("plan", f"{ONE_LAYOUT} --pp 4 --dp 2 --top 1 --why tp=3,pp=5 --what-if double-ib"),
     ("step", "collcast step gpt3-interleaved-64xa100"),
+    ("step", "collcast step gpt3-interleaved-64xa100 --what-if own --method estimate"),
     ("step", "collcast step llama3-8b-fsdp-64xh100 --what-if hsdp"),
     ("step", "collcast step llama3-8b-128k-32xh100 --what-if ulysses"),
     ("plan", "collcast plan llama3-8b-128k-32xh100 --tp 1 --cp 8 --recompute full --zero 3 --simulate 0 "
@@ -257,6 +258,10 @@ class Files(unittest.TestCase):
             done = run([COLLCAST, "step", str(folder / "scenario.yaml"), "--method", "estimate", "--format", "json"])
             broken_gate = 1
             return errors_of(done) if done.returncode != broken_gate else []
+        if name == "schedule":
+            (folder / "schedule.yaml").write_text(text)
+            (folder / "scenario.yaml").write_text(json.dumps(samples.ON_SCHEDULE))
+            return errors_of(run([COLLCAST, "step", str(folder / "scenario.yaml"), "--method", "estimate"]))
         if name == "overlay":
             (folder / "overlay.yaml").write_text(text)
             done = run([COLLCAST, *ONE_COLLECTIVE.split(), "--overlay", str(folder / "overlay.yaml")])
@@ -289,7 +294,8 @@ GUIDE = {"topology": "cluster", "scenario": "job"}
 
 
 def shipped():
-    patterns = {"topology": "topologies/*.yaml", "kernels": "topologies/kernels/*.yaml", "scenario": "scenarios/*.yaml"}
+    patterns = {"topology": "topologies/*.yaml", "kernels": "topologies/kernels/*.yaml", "scenario": "scenarios/*.yaml",
+                "schedule": "scenarios/schedules/*.yaml"}
     for name, pattern in patterns.items():
         files = sorted([*ROOT.glob(pattern), *ROOT.glob(f"docs/guide/my-{GUIDE.get(name)}.yaml")])
         assert files, pattern
@@ -298,7 +304,8 @@ def shipped():
 
 
 def made():
-    for name, trees in (("topology", samples.TOPOLOGIES), ("scenario", samples.SCENARIOS), ("overlay", samples.OVERLAYS)):
+    for name, trees in (("topology", samples.TOPOLOGIES), ("scenario", samples.SCENARIOS), ("overlay", samples.OVERLAYS),
+                        ("schedule", samples.SCHEDULES)):
         for word, tree in trees.items():
             yield name, word, tree
 

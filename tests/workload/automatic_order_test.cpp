@@ -242,12 +242,14 @@ TEST_CASE("memory of orders made for times: what the order really holds is never
           CAPTURE(to_string(schedule), to_string(recompute), m, stage);
           const MemoryTerms terms = memory_terms(in, stage);
           MemoryTerms now = terms;
-          now.in_flight = now.first_in_flight = now.last_in_flight = now.waiting = 0;
+          REQUIRE(now.of_chunk.size() == 1);
+          MemoryTerms::Chunk& held = now.of_chunk.front();
+          held.in_flight = held.waiting = 0;
           Volume most{};
           for (const Turn& t : orders[static_cast<std::size_t>(stage)]) {
-            now.in_flight += t.weights ? 0 : t.backward ? -1 : 1;
-            now.waiting += t.weights ? -1 : t.backward ? 1 : 0;
-            now.first_in_flight = now.last_in_flight = now.in_flight;
+            held.in_flight += t.weights ? 0 : t.backward ? -1 : 1;
+            held.waiting += t.weights ? -1 : t.backward ? 1 : 0;
+            now.first_in_flight = now.last_in_flight = held.in_flight;
             most = std::max(most, now.activations());
           }
           CHECK(most.value() <= terms.activations().value() * (1 + 1e-9));

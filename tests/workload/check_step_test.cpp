@@ -357,7 +357,7 @@ TEST_CASE("a zero-bubble schedule is gone through turn by turn, and has no chunk
   CHECK(only(in).message == "global_batch 2000000000 makes more than 10000000 turns of 3 x micro-batches x pp 2");
 }
 
-TEST_CASE("zb-v has two equal chunks on each stage, and takes no other number") {
+TEST_CASE("zb-v has two chunks on each stage, equal ones unless stages may be uneven, and takes no other number") {
   StepInputs in = good();
   in.layout.schedule = PipelineSchedule::zb_v;
   in.model.layers = 12;
@@ -373,11 +373,17 @@ TEST_CASE("zb-v has two equal chunks on each stage, and takes no other number") 
   in.layout.uneven_stages = true;
   CHECK(checked(in).empty());
   in.model.layers = 7;
-  CHECK(only(in).message ==
-        "schedule zb-v has two chunks on each stage; 2 x pp 2 does not divide layers 7, nor those with embedding and "
-        "head as one each");
-  CHECK(only(in).hint == "use schedule: zb-h1");
+  CHECK(checked(in).empty());
   in.layout.uneven_stages = false;
+  CHECK(only(in).message == "schedule zb-v has two chunks on each stage; 2 x pp 2 does not divide layers 7");
+  CHECK(only(in).hint == "use uneven_stages: true");
+  in.model.layers = 3;
+  in.layout.pp = 3;
+  in.layout.uneven_stages = true;
+  CHECK(only(in, 64).message == "schedule zb-v has two chunks on each stage; 2 x pp 3 are more than the layers 3");
+  CHECK(only(in, 64).hint == "use pp 1");
+  in.layout.uneven_stages = false;
+  in.model.layers = 7;
   in.layout.pp = 7;
   CHECK(only(in, 64).hint == "use schedule: zb-h1");
   // As many micro-batches as its turns allow, more than stages or fewer.

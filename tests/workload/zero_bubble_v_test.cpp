@@ -241,6 +241,13 @@ TEST_CASE("in a V each stage has a slice of the way down and one of the way up, 
   in.layout.uneven_stages = true;
   CHECK(layers(0) == "0a 5b ");
   CHECK(layers(1) == "1a 2a 3b 4b ");
+  // Where neither 4 slices nor those with the ends divide the layers the last stage has the extra ones first.
+  in.model.layers = 5;
+  CHECK(layers(0) == "0a 4b ");
+  CHECK(layers(1) == "1a 2a 3b ");
+  in.model.layers = 7;
+  CHECK(layers(0) == "0a 1a 6b ");
+  CHECK(layers(1) == "2a 3a 4b 5b ");
   // Nothing is counted twice: what the stages have is the model.
   for (const bool tied : {false, true}) {
     in.model.tied_embeddings = tied;
@@ -248,6 +255,56 @@ TEST_CASE("in a V each stage has a slice of the way down and one of the way up, 
     const StepPlan plan = planned(in, priced(1e-6));
     for (const CollectiveCost& c : plan.stages.front().collectives)
       CHECK(c.name.find("embedding") == std::string::npos);
+  }
+}
+
+TEST_CASE("slices of a V differ by one layer at most, stages too, and go through the model once") {
+  for (int pp = 1; pp <= 9; ++pp)
+    for (int layers = 2 * pp; layers <= 8 * pp + 3; ++layers) {
+      StepInputs in = v_inputs(1, pp, 4);
+      in.model.layers = layers;
+      in.layout.uneven_stages = true;
+      if (ends_stand_for_layers(in)) continue;
+      CAPTURE(pp, layers);
+      std::vector<std::vector<int>> slices(static_cast<std::size_t>(2 * pp));
+      std::vector<int> stages;
+      for (int stage = 0; stage < pp; ++stage) {
+        stages.push_back(stage_layers(in, stage));
+        for (const StageLayer& l : layers_of_stage(in, stage))
+          slices[static_cast<std::size_t>(slice_of(in.layout, stage, l.chunk))].push_back(l.number);
+      }
+      int next = 0;
+      for (const std::vector<int>& slice : slices) {
+        const int size = static_cast<int>(slice.size());
+        CHECK((size == layers / (2 * pp) || size == (layers + 2 * pp - 1) / (2 * pp)));
+        for (const int number : slice) REQUIRE(number == next++);
+      }
+      REQUIRE(next == layers);
+      CHECK(std::is_sorted(stages.begin(), stages.end()));
+      CHECK(stages.back() - stages.front() <= 1);
+    }
+}
+
+TEST_CASE("a chunk counts with its own layers in what a stage holds") {
+  for (const int layers : {9, 11, 13, 14}) {
+    StepInputs in = v_inputs(1, 4, 12);
+    in.model.layers = layers;
+    in.layout.uneven_stages = true;
+    in.options.embedding_and_logits = false;
+    in.model.dropout = 0;
+    for (int stage = 0; stage < 4; ++stage) {
+      CAPTURE(layers, stage);
+      const MemoryTerms terms = memory_terms(in, stage);
+      std::array<int, 2> of{};
+      for (const StageLayer& l : layers_of_stage(in, stage)) ++of[static_cast<std::size_t>(l.chunk)];
+      double held = 0, most = 0;
+      for (const Turn& t : stage_order(v, 4, stage, 12, 2)) {
+        const double kept = terms.layer.total().value(), later = terms.layer.weights.value();
+        held += of[static_cast<std::size_t>(t.chunk)] * (t.weights ? -later : t.backward ? later - kept : kept);
+        most = std::max(most, held);
+      }
+      CHECK(terms.activations().value() == Approx(most));
+    }
   }
 }
 
@@ -276,14 +333,14 @@ TEST_CASE("whole plans under V, dense and with experts, even and not: the closed
   const Fabric fabric = cluster(8);
   std::mt19937 random(20261125);
   const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
-  int cases = 0, bare = 0, with_experts = 0;
+  int cases = 0, bare = 0, with_experts = 0, uneven = 0;
   while (cases < 150) {
     StepInputs in = inputs(small_model(), layout(1 << dice(2), 1 << dice(4), 1 << dice(3)), 512, 1 + dice(20));
     in.layout.schedule = v;
     in.layout.order = RankOrder::tp_cp_ep_dp_pp;
     in.layout.sequence_parallel = in.layout.tp > 1;
     in.layout.uneven_stages = dice(2) == 0;
-    in.model.layers = 2 + 2 * dice(12);
+    in.model.layers = 2 + dice(24);
     in.model.tied_embeddings = dice(2) == 0;
     in.model.dropout = 0.1 * dice(2);
     in.model.biases = dice(2) == 0;
@@ -305,6 +362,7 @@ TEST_CASE("whole plans under V, dense and with experts, even and not: the closed
     if (!sound) continue;
     ++cases;
     bare += stage_layers(in, 0) == 0 ? 1 : 0;
+    uneven += slices_differ(in) ? 1 : 0;
     with_experts += in.model.experts.count > 0 ? 1 : 0;
     CAPTURE(cases, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.ep, in.model.layers, in.options.zero,
             in.options.overlap_pp, in.options.overlap_dp, in.options.embedding_and_logits);
@@ -314,6 +372,7 @@ TEST_CASE("whole plans under V, dense and with experts, even and not: the closed
     CHECK(estimate.breakdown.total().count() == Approx(estimate.total.count()).epsilon(1e-9));
   }
   CHECK(bare > 5);
+  CHECK(uneven > 30);
   CHECK(with_experts > 20);
 }
 

@@ -15,6 +15,7 @@
 #include "collcast/topology/faults.hpp"
 #include "collcast/topology/spec.hpp"
 #include "collcast/workload/gates.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "collcast/workload/search.hpp"
 #include "collcast/workload/step.hpp"
 
@@ -65,6 +66,13 @@ Result<KernelModel> load_kernels(const TopologySpec&, const SearchPath&);
 /// Hugging Face config.json of Llama, Mistral, Qwen2, Qwen3, GPT-2, GPT-NeoX; others are named, with what is missing.
 Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name);
 
+/// A pipeline schedule that a user brings: a file of this program, or with the ending .csv one of PyTorch's
+/// torch.distributed.pipelining. It is in order, or every reason why not is given.
+Result<OwnSchedule> parse_schedule(std::string_view text, std::string_view file_name);
+/// As a file that parse_schedule reads back, of either form; `remarks` stand at its top.
+std::string schedule_text(const OwnSchedule&, const std::vector<std::string>& remarks = {});
+std::string schedule_csv(const OwnSchedule&);
+
 struct Scenario {
   std::string name, title, file;
   TopologySpec topology;
@@ -82,6 +90,7 @@ struct Scenario {
   std::vector<std::string> what_if;   ///< names of the variants
   std::vector<std::string> settings;  ///< paths that the variant and the overrides set
   Diagnostics warnings;               ///< what is probably a slip in its files
+  std::string schedule_file;          ///< of a schedule of one's own
   std::vector<Override> machine;      ///< what the variant and the overrides set in the topology's file
 };
 

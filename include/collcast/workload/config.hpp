@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -72,13 +73,32 @@ double active_parameter_count(const TransformerConfig&);
 /// work for each rank under a causal mask), or heads are exchanged for tokens (DeepSpeed-Ulysses).
 enum class ContextExchange { ring, ulysses };
 enum class RankOrder { tp_pp_dp, tp_cp_ep_dp_pp };
-enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_1p, zb_2p, zb_v, dualpipe_v };
+/// The last four are a user's own (own_schedule.hpp): with whole backwards or such without weight gradients, round the
+/// stages or in a V.
+enum class PipelineSchedule {
+  gpipe,
+  one_f_one_b,
+  interleaved,
+  zb_h1,
+  zb_h2,
+  zb_1p,
+  zb_2p,
+  zb_v,
+  dualpipe_v,
+  own,
+  own_split,
+  own_v,
+  own_v_split
+};
 /// Zero bubble: a backward's weight gradients are turns of their own.
 bool splits_backward(PipelineSchedule);
 /// Of zero bubble, ZB-1p and ZB-2p: the order of work is made for the times of the stages.
 bool made_for_times(PipelineSchedule);
 /// The model goes down the stages and up again: ZB-V, DualPipeV.
 bool goes_in_v(PipelineSchedule);
+/// The order of work is one that the user brings.
+bool is_own(PipelineSchedule);
+struct OwnSchedule;
 enum class Recompute { none, selective, full };
 enum class Attention { unfused, flash };
 
@@ -90,7 +110,7 @@ std::string_view to_string(Attention);
 
 struct ParallelLayout {
   int tp = 1, pp = 1, dp = 1;
-  int vpp = 1;       ///< model chunks of a stage, as asked for; above 1 with schedule interleaved only
+  int vpp = 1;       ///< model chunks of a stage, as asked for; above 1 with schedule interleaved or one's own only
   int cp = 1;        ///< ranks that the tokens of a sample are split over
   int ep = 1;        ///< ranks that the experts of a layer are spread over
   int etp = 0;       ///< ranks that each expert is split over; 0: tp
@@ -101,6 +121,7 @@ struct ParallelLayout {
   ContextExchange cp_exchange = ContextExchange::ring;
   RankOrder order = RankOrder::tp_pp_dp;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  std::shared_ptr<const OwnSchedule> own = {};  ///< with a schedule of one's own: the order of work
   int world() const { return tp * pp * dp * cp; }
   /// Slices of the model that a stage holds: in a V always the one on the way down and the one on the way up.
   int chunks() const { return goes_in_v(schedule) ? 2 : vpp; }

@@ -184,6 +184,11 @@ struct StepTimeline {
 
 enum class Method { estimate, simulate, both };
 
+/// What each stage does in this step, turn by turn: the order of its schedule, and of one that is made for times that
+/// for the times of `method`. `inputs` has passed check_step.
+Result<OwnSchedule> order_of_work(const StepInputs& inputs, const Fabric&, const CollectivePolicy&, Method,
+                                  const EngineOptions& engine = {});
+
 /// `timeline`, if given, receives what was simulated; `engine` is how simulated collectives share links;
 /// `origins` as for check_step, and "collectives".
 Result<StepResult> forecast_step(const StepInputs&, const Fabric&, const CollectivePolicy&, Method,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "collcast/base/quantity.hpp"
 
@@ -59,6 +60,12 @@ struct MemoryTerms {  ///< of one rank of a stage
   ActivationTerms layer, expert_layer;    ///< kept
   Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
   int chunks = 1;                         ///< of the stage's layers; interleaved, V
+  /// A chunk of the stage: its layers, and how many forwards of it are held, and wait for their weight gradients.
+  struct Chunk {
+    double layers = 0, expert_layers = 0;
+    int in_flight = 0, waiting = 0;
+  };
+  std::vector<Chunk> of_chunk;
   int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
   int first_in_flight = 0;  ///< of these, of the stage's first chunk,
   int last_in_flight = 0;   ///< and of its last; without chunks all of them
@@ -76,11 +83,13 @@ struct MemoryTerms {  ///< of one rank of a stage
     return each * (parameters.total() - apart) / shares + each * apart / (split ? expert_shares : 1);
   }
   Volume activations() const {
-    return layer.total() * (parameters.layers / chunks * in_flight) +
-           layer.weights * (parameters.layers / chunks * waiting) +
-           expert_layer.total() * (parameters.expert_layers / chunks * in_flight) +
-           expert_layer.weights * (parameters.expert_layers / chunks * waiting) + embedding_mask * first_in_flight +
-           final_norm * last_in_flight + probabilities * std::max(last_in_flight - 1, 0);
+    Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight +
+                 probabilities * std::max(last_in_flight - 1, 0);
+    for (const Chunk& c : of_chunk)
+      sum += layer.total() * (c.layers * c.in_flight) + layer.weights * (c.layers * c.waiting) +
+             expert_layer.total() * (c.expert_layers * c.in_flight) +
+             expert_layer.weights * (c.expert_layers * c.waiting);
+    return sum;
   }
   Volume buffers() const { return recomputed + logits + probabilities + gathered + unreduced; }
 };

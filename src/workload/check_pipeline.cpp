@@ -1,0 +1,177 @@
+// Whether a pipeline's stages and chunks go into the layers, and one's own schedule into the layout.
+#include <algorithm>
+
+#include "collcast/workload/own_schedule.hpp"
+#include "workload/misfits.hpp"
+#include "workload/parameters.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+std::string own_name(const StepInputs& in) { return "schedule '" + in.layout.own->name + "'"; }
+
+class PipelineCheck {
+ public:
+  explicit PipelineCheck(Misfits& misfits) : misfits_(misfits), in_(misfits.in) {}
+
+  void run() {
+    const ParallelLayout& l = in_.layout;
+    if (is_own(l.schedule) && !own_stages()) return;
+    if (goes_in_v(l.schedule))
+      v_chunks();
+    else if (l.uneven_stages && in_.model.layers % l.pp != 0)
+      uneven();
+    else if (in_.model.layers % in_.layout.pp != 0)
+      wrong({"layout.pp", "model.layers"},
+            "pp " + std::to_string(in_.layout.pp) + " does not divide layers " + std::to_string(in_.model.layers) +
+                seen("model.layers"),
+            "use pp " + nearest_divisors(in_.model.layers, in_.layout.pp));
+    else
+      chunks();
+  }
+
+ private:
+  void wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
+    misfits_.wrong(paths, std::move(message), std::move(hint));
+  }
+  std::string seen(const std::string& path) const { return misfits_.seen(path); }
+
+  /// Whether one's own schedule has the stages and chunks of the layout.
+  bool own_stages() {
+    const ParallelLayout& l = in_.layout;
+    const int stages = static_cast<int>(l.own->orders.size());
+    if (stages != l.pp)
+      wrong({"layout.schedule", "layout.pp"},
+            own_name(in_) + " is for " + std::to_string(stages) + " pipeline stages; pp is " + std::to_string(l.pp) +
+                seen("layout.pp"),
+            "use pp " + std::to_string(stages) + ", or a schedule for " + std::to_string(l.pp));
+    if (!l.own->in_v && l.vpp != l.own->chunks) {
+      wrong({"layout.vpp", "layout.schedule"},
+            "vpp " + std::to_string(l.vpp) + " is not what " + own_name(in_) + seen("layout.schedule") + " is for, " +
+                std::to_string(l.own->chunks) + (l.own->chunks == 1 ? " chunk a stage" : " chunks a stage"),
+            "leave it out");
+      return false;
+    }
+    return stages == l.pp;
+  }
+
+  /// Chunks that go round the stages.
+  bool goes_round() const {
+    const ParallelLayout& l = in_.layout;
+    return l.schedule == PipelineSchedule::interleaved || (is_own(l.schedule) && l.vpp > 1);
+  }
+
+  void uneven() {
+    const ParallelLayout& l = in_.layout;
+    const bool interleaved = goes_round();
+    if (interleaved && !ends_stand_for_layers(in_))
+      wrong({"layout.pp", "model.layers", "layout.vpp"},
+            schedule_name() + seen("layout.schedule") + " needs equal stages; pp " + std::to_string(l.pp) +
+                " does not divide layers " + std::to_string(in_.model.layers) + seen("model.layers") +
+                ", nor pp x vpp " + std::to_string(l.vpp) + seen("layout.vpp") +
+                " those with embedding and head as one each",
+            "use pp " + nearest_divisors(in_.model.layers, l.pp));
+    else if (!interleaved && (stage_layers(in_, 0) < 1 || stage_layers(in_, l.pp - 1) < 1))
+      wrong({"layout.pp", "model.layers"},
+            "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
+                " layers" + seen("model.layers"),
+            "use pp " + std::to_string(std::max(1, in_.model.layers / 2)) + " or less");
+    else
+      chunks();
+  }
+
+  std::string schedule_name() const {
+    if (is_own(in_.layout.schedule)) return own_name(in_);
+    return "schedule " + std::string(to_string(in_.layout.schedule));
+  }
+
+  /// Of more than one.
+  int least_stages() const {
+    int pp = 2;
+    while (in_.model.layers % pp != 0) ++pp;
+    return pp;
+  }
+
+  void chunks() {
+    const ParallelLayout& l = in_.layout;
+    const std::string vpp = "vpp " + std::to_string(l.vpp);
+    if (!goes_round()) {
+      if (l.vpp > 1)
+        wrong({"layout.vpp", "layout.schedule"},
+              vpp + " needs schedule interleaved; the schedule is " + std::string(to_string(l.schedule)) +
+                  seen("layout.schedule"),
+              "use schedule: interleaved, or vpp 1");
+      return;
+    }
+    const int of_stage = in_.model.layers / l.pp;
+    if (l.pp == 1)
+      wrong({"layout.schedule", "layout.pp"},
+            schedule_name() + " needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
+            "use " + (in_.model.layers > 1 ? "pp " + std::to_string(least_stages()) + ", or " : std::string()) +
+                "schedule: 1f1b");
+    else if (of_stage % l.vpp != 0 && !ends_stand_for_layers(in_))
+      wrong({"layout.vpp", "layout.pp", "model.layers"},
+            vpp + " does not divide the " + std::to_string(of_stage) + " layers of a stage, layers " +
+                std::to_string(in_.model.layers) + seen("model.layers") + " / pp " + std::to_string(l.pp) +
+                seen("layout.pp"),
+            "use vpp " + nearest_divisors(of_stage, l.vpp));
+  }
+
+  /// Two equal chunks on each stage.
+  void v_chunks() {
+    const ParallelLayout& l = in_.layout;
+    const int layers = in_.model.layers;
+    if (l.vpp > 1)
+      wrong({"layout.vpp", "layout.schedule"},
+            "vpp " + std::to_string(l.vpp) + " has no effect on " + schedule_name() + seen("layout.schedule") +
+                ", which has two chunks on each stage",
+            "leave it out, or use schedule: interleaved");
+    if ((layers % 2 == 0 && layers / 2 % l.pp == 0) || ends_stand_for_layers(in_)) return;
+    const std::string slices = "2 x pp " + std::to_string(l.pp), of = " layers " + std::to_string(layers);
+    if (l.uneven_stages && layers / 2 < l.pp)
+      wrong(
+          {"layout.pp", "model.layers", "layout.schedule"},
+          schedule_name() + seen("layout.schedule") + " has two chunks on each stage; " + slices +
+              " are more than the" + of + seen("model.layers"),
+          layers < 2 ? "use schedule: 1f1b" : "use pp " + std::to_string(layers / 2) + (layers < 4 ? "" : " or less"));
+    if (l.uneven_stages) return;
+    const bool evens_out = layers / 2 >= l.pp || (layers + 2) % (2 * l.pp) == 0;
+    const std::string uneven = "uneven_stages: true";
+    wrong({"layout.pp", "model.layers", "layout.schedule"},
+          schedule_name() + seen("layout.schedule") + " has two chunks on each stage; " + slices + " does not divide" +
+              of + seen("model.layers"),
+          layers % 2 == 0 ? "use pp " + nearest_divisors(layers / 2, l.pp) + (evens_out ? ", or " + uneven : "")
+          : evens_out     ? "use " + uneven
+                          : "use schedule: zb-h1");
+  }
+
+  Misfits& misfits_;
+  const StepInputs& in_;
+};
+
+}  // namespace
+
+void Misfits::wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
+  if (std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return origins.good(path); }))
+    found.push_back({origins.of(paths.front()), std::move(message), std::move(hint)});
+}
+
+std::string Misfits::seen(const std::string& path) const {
+  return origins.knows(path) ? " (" + to_text(origins.of(path)) + ")" : std::string();
+}
+
+void check_pipeline(Misfits& misfits) { PipelineCheck(misfits).run(); }
+
+void check_own_micro_batches(Misfits& misfits, std::int64_t count, std::int64_t samples) {
+  const StepInputs& in = misfits.in;
+  const int own = in.layout.own->micro_batches;
+  if (count == own) return;
+  misfits.wrong({"layout.schedule", "batch.global_batch", "batch.micro_batch", "layout.dp"},
+                own_name(in) + " is for " + std::to_string(own) + " micro-batches; global_batch " +
+                    std::to_string(in.batch.global_batch) + misfits.seen("batch.global_batch") + " makes " +
+                    std::to_string(count),
+                "use global_batch " + std::to_string(own * samples) + ", or a schedule for " + std::to_string(count));
+}
+
+}  // namespace collcast::workload

@@ -1,0 +1,46 @@
+// What check_step has found, and what its parts have in common.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "collcast/workload/step.hpp"
+
+namespace collcast::workload {
+
+struct Misfits {
+  const StepInputs& in;
+  const Origins& origins;
+  Diagnostics found;
+
+  /// `paths` are the values that do not go together; the first is the one that the hint tells to change.
+  void wrong(const std::vector<std::string>& paths, std::string message, std::string hint);
+  /// " (place)" of another value that the wrong one does not go with, if it was written anywhere.
+  std::string seen(const std::string& path) const;
+};
+
+/// Stages and chunks among the layers; with a schedule of one's own also those that it is for.
+void check_pipeline(Misfits&);
+/// `count` micro-batches of `samples` over all replicas are those of one's own schedule.
+void check_own_micro_batches(Misfits&, std::int64_t count, std::int64_t samples);
+
+inline bool any_divisor(int) { return true; }
+
+/// "4 or 8": the divisors of `n` next to `wanted` that are `good`, as 1 is and `wanted` is not.
+template <class Good = bool (*)(int)>
+std::string nearest_divisors(int n, int wanted, Good good = any_divisor) {
+  int below = 1, above = std::numeric_limits<int>::max();
+  for (int d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    for (const int divisor : {d, n / d}) {
+      if (!good(divisor)) continue;
+      if (divisor < wanted) below = std::max(below, divisor);
+      if (divisor > wanted) above = std::min(above, divisor);
+    }
+  }
+  return std::to_string(below) +
+         (above < std::numeric_limits<int>::max() ? " or " + std::to_string(above) : std::string());
+}
+
+}  // namespace collcast::workload
