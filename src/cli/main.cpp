@@ -39,8 +39,8 @@ bool is_capable_terminal(int descriptor) {
 bool may_colour() { return environment("NO_COLOR").value_or("").empty() && is_capable_terminal(STDOUT_FILENO); }
 
 /// What one simulation gives back the next one takes, without the kernel clearing it in between: a step simulates its
-/// collectives one after the other, each with arrays over the links of the machine (docs/decisions/0023-state-of-a-run.md).
-/// Limits of memory hold as they are.
+/// collectives one after the other, each with arrays over the links of the machine
+/// (docs/decisions/0023-state-of-a-run.md). Limits of memory hold as they are.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc takes
