@@ -65,8 +65,8 @@ struct FaultyStep {
 /// Steps that are drawn at most.
 inline constexpr int most_draws = 10'000;
 
-/// As forecast_step; `fabric` is the machine without the faults. With jitter the step is that of the first draw; where the
-/// watch ends a later one, there are the draws before it.
+/// As forecast_step; `fabric` is the machine without the faults. With jitter the step is that of the first draw; where
+/// the watch ends a later one, there are the draws before it.
 Result<FaultyStep> forecast_faulty_step(const StepInputs&, const Fabric& fabric, std::span<const MachineFault>,
                                         const CollectivePolicy&, Method, StepTimeline* timeline = nullptr,
                                         const EngineOptions& engine = {}, const Origins& origins = {}, int draws = 1);
