@@ -218,7 +218,6 @@ class Csv {
 
   /// "2F0"; a whole backward is B, one without weight gradients I.
   static std::optional<Turn> parse_one(std::string_view text) {
-    Turn turn;
     const std::optional<int> stage = take_number(text);
     if (!stage || text.empty()) return std::nullopt;
     const char what = text.front();
