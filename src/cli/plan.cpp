@@ -81,11 +81,6 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
     return Diagnostic{scenario.origins.of("inference"),
                       "layouts are planned for training only, and the scenario is of inference",
                       "expected a scenario with a batch; 'collcast step' forecasts one layout of this"};
-  if (is_own(scenario.step->layout.schedule))
-    errors.push_back({scenario.origins.of("layout.schedule"),
-                      fmt::format("schedule '{}' is for one number of stages and micro-batches, and a plan varies both",
-                                  scenario.step->layout.own->name),
-                      "use a schedule by its name, such as 1f1b; 'collcast step' forecasts this one"});
   for (const MachineFault& fault : scenario.faults)
     errors.push_back({fault.where, "a fault has no effect on a plan, which is of machines without",
                       "leave it out; 'collcast step' says what it costs a layout"});
@@ -171,6 +166,13 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
     if (numbers.options.stop()) break;
     const Result<Question> q = understand(args, name, session, true);
     if (!q) return of_variant(name, q.errors());
+    if (is_own(q->scenario.step->layout.schedule)) {
+      report.notes.push_back(fmt::format(
+          "what_if '{}' is left out: its schedule '{}' is for one number of stages and micro-batches, and a plan "
+          "varies both",
+          name, q->scenario.step->layout.own->name));
+      continue;
+    }
     if (!args.scenario.overlay.empty() && !q->scenario.topology.calibrated)
       report.notes.push_back(
           fmt::format("what_if '{}' runs on {}, which the overlay does not calibrate: its figures are "

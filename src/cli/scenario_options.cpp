@@ -339,6 +339,11 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   if (!args.overlay.empty()) calibrate(args, session, scenario, errors);
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;
+  if (scenario.step && !args.unfolded && !(scenario.step->priorities.empty() && scenario.step->weights.empty()))
+    scenario.warnings.push_back(
+        {scenario.origins.of(scenario.step->priorities.empty() ? "collectives.weights" : "collectives.priorities"),
+         "priorities and weights have no effect here: collectives are timed one by one",
+         "'collcast step --unfolded' has messages that meet"});
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
   if (!args.library.empty()) scenario.origins.set("collectives.library", typed("--library", args.library));
   return scenario;
@@ -406,7 +411,10 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   }
   if (!result) return result.errors();
   if (order != nullptr) {
-    Result<OwnSchedule> found = order_of_work(*scenario.step, *fabric, scenario.collectives, *method);
+    // As of the result: the closed form's where that is all there was time for.
+    const Method by = result->simulate ? *method : Method::estimate;
+    const EngineOptions engine{scenario.sharing, patience == nullptr ? EngineWatch() : patience->watch()};
+    Result<OwnSchedule> found = order_of_work(*scenario.step, *fabric, scenario.collectives, by, engine);
     if (!found) return found.errors();
     *order = std::move(found).value();
   }

@@ -1,5 +1,6 @@
 // collcast step: one training step of a scenario, or the batch that it serves.
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <memory>
 #include <ostream>
@@ -9,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/scenario_list.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/values.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/report/trace.hpp"
 
@@ -50,6 +52,12 @@ Exit run_step(const Args& args, const Session& session) {
     write_chrome_trace(trace, timeline.schedule, timeline.timeline);
     files.push_back({args.trace, trace.str()});
   }
+  if (order.micro_batches > most_own_micro_batches || order.chunks > most_own_chunks)
+    return refuse(
+        session,
+        {{typed("--write-schedule", args.schedule),
+          fmt::format("the schedule has {} micro-batches and {} chunks a stage", order.micro_batches, order.chunks),
+          fmt::format("a file has up to {} and {}", most_own_micro_batches, most_own_chunks)}});
   if (!args.schedule.empty())
     files.push_back(
         {args.schedule, lower_suffix(args.schedule) == ".csv" ? schedule_csv(order) : schedule_text(order)});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "collcast/base/check.hpp"
 #include "engine/route_timing.hpp"
 
 namespace collcast::engine {
@@ -44,6 +45,7 @@ void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume s
   route.name = name;
 
   Connection& connection = connections_[id];
+  check(traffic.weight > 0, "a message has a weight");
   route.priority = traffic.priority;
   route.weight = traffic.weight;
   if (route.size != size.value()) {

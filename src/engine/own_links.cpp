@@ -21,7 +21,8 @@ struct Uses {
 
 Uses uses_of(const Programs& all) {
   Uses out;
-  std::vector<std::uint32_t> stream_of(all.sets.size(), ~std::uint32_t{0});
+  constexpr std::uint32_t none = ~std::uint32_t{0};
+  std::vector<std::uint32_t> stream_of(all.sets.size(), none);
   std::vector<bool> is_often(all.sets.size()), is_on_many(all.sets.size());
   for (const Program& program : all.programs) {
     std::map<std::uint32_t, int> runs;
@@ -32,7 +33,8 @@ Uses uses_of(const Programs& all) {
         const auto* part = std::get_if<instruction::TakePart>(&i.what);
         if (part == nullptr) continue;
         const std::uint32_t set = all.collectives[part->collective].set;
-        if (std::exchange(stream_of[set], s) != s && is_often[set]) is_on_many[set] = true;
+        const std::uint32_t before = std::exchange(stream_of[set], s);
+        is_on_many[set] = is_on_many[set] || (before != none && before != s);
         if (++runs[part->collective] >= often) is_often[set] = true;
       }
     std::sort(sends.begin(), sends.end());

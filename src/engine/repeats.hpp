@@ -27,7 +27,6 @@ class Repeats {
   Repeats(OwnLinks own, const Programs& programs, const Connections& connections, BusyOf busy, std::uint32_t groups);
 
   bool may_repeat(std::uint32_t group) const { return own_.has(group); }
-  std::span<const std::uint32_t> links_of(std::uint32_t group) const { return own_.of(group); }
 
   /// All members of the group have come at one instant. How long they take, if that is known: it is then counted as
   /// done. Else -1: it is to be simulated, from now on watched.

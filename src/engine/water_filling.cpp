@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "collcast/base/check.hpp"
+
 namespace collcast::engine {
 
 namespace {
@@ -26,6 +28,7 @@ std::uint32_t WaterFilling::add_link(double capacity) {
 
 void WaterFilling::add_flow(TrafficClass traffic) {
   constexpr double unlimited = std::numeric_limits<double>::infinity();
+  check(traffic.weight > 0, "a flow has a weight");
   flows_.push_back({static_cast<std::uint32_t>(crossings_.size()), traffic, unlimited, unlimited, true});
   has_weights_ |= traffic.weight != 1;
 }

@@ -5,6 +5,8 @@
 // no trace.
 #include "collcast/planner/plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -269,6 +271,11 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
 
 Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOptions& options,
                         const Origins& origins) {
+  if (is_own(in.base.layout.schedule))
+    return Diagnostic{origins.of("layout.schedule"),
+                      fmt::format("schedule '{}' is for one number of stages and micro-batches, and a plan varies both",
+                                  in.base.layout.own->name),
+                      "use a schedule by its name, such as 1f1b; 'collcast step' forecasts this one"};
   StepInputs alone = in.base;
   put({}, alone);
   if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;

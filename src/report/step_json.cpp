@@ -115,7 +115,10 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                    {"uneven_stages", in.layout.uneven_stages},
                    {"order", to_string(in.layout.order)},
                    {"schedule", to_string(in.layout.schedule)}};
-  if (is_own(in.layout.schedule)) out["layout"]["schedule_name"] = in.layout.own->name;
+  if (is_own(in.layout.schedule)) {
+    out["layout"]["schedule_name"] = in.layout.own->name;
+    out["layout"]["schedule_digest"] = fmt::format("{:016x}", digest(*in.layout.own));
+  }
   if (in.layout.dp_shard > 0) out["layout"]["dp_shard"] = in.layout.dp_shard;
   if (in.model.experts.count > 0) out["layout"]["etp"] = in.layout.expert_tp();
   if (in.layout.cp > 1) out["layout"]["cp_exchange"] = to_string(in.layout.cp_exchange);

@@ -15,8 +15,6 @@ namespace collcast::input {
 
 namespace {
 
-constexpr int most_micro_batches = 100'000;
-constexpr int most_chunks_of_stage = 1'000;
 constexpr int most_stages = 10'000;
 constexpr std::size_t most_complaints = 100;
 
@@ -142,10 +140,10 @@ OwnSchedule read_schedule(Reader& reader, const Node& tree, const std::string& f
   std::string title;
   o.required("name", own.name, AsName{});
   o.optional("title", title, AsText{});
-  o.required("micro_batches", own.micro_batches, AsCount{1, most_micro_batches});
+  o.required("micro_batches", own.micro_batches, AsCount{1, most_own_micro_batches});
   o.optional("placement", own.in_v, AsWord<bool>{{"loop", "v"}, {false, true}});
   own.chunks = own.in_v ? 2 : 1;
-  o.optional("chunks", own.chunks, AsCount{1, most_chunks_of_stage});
+  o.optional("chunks", own.chunks, AsCount{1, most_own_chunks});
   if (own.in_v && own.chunks != 2) {
     reader.error(o.node().find("chunks")->at, fmt::format("chunks is {}, and placement v has two a stage", own.chunks),
                  "leave it out, or use placement: loop");
@@ -252,10 +250,12 @@ class Csv {
           slices = std::max(slices, turn.chunk + 1);
           micro_batches = std::max(micro_batches, turn.micro_batch + 1);
         }
-    if (micro_batches > most_micro_batches || slices > most_stages || p > most_stages) {
+    if (micro_batches > most_own_micro_batches || slices > most_stages || p > most_stages ||
+        slices > p * most_own_chunks) {
       errors_.push_back({{file_, 1, 1},
                          fmt::format("{} ranks, {} stages and {} micro-batches", p, slices, micro_batches),
-                         fmt::format("expected up to {}, {} and {}", most_stages, most_stages, most_micro_batches)});
+                         fmt::format("expected up to {}, {} ({} a rank) and {}", most_stages, most_stages,
+                                     most_own_chunks, most_own_micro_batches)});
       return;
     }
     if (slices % p != 0) {

@@ -202,6 +202,12 @@ Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fab
 
 }  // namespace workload
 
+TrafficClass StepInputs::traffic(Dimension dimension) const {
+  const auto weight = weights.find(dimension);
+  const auto place = std::find(priorities.begin(), priorities.end(), dimension) - priorities.begin();
+  return {static_cast<int>(place), weight == weights.end() ? std::uint16_t{1} : weight->second};
+}
+
 CollectiveTime step_prices(const Fabric& fabric, const CollectivePolicy& policy) {
   return [collectives = by_estimate_at_front(fabric, policy),
           messages = by_estimate_at_front(fabric, of_messages(policy))](const CollectiveRequest& r) {

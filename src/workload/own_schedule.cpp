@@ -259,4 +259,20 @@ Diagnostics check_order(const OwnSchedule& own, const TurnPlace& place) {
   return OrderCheck(own, place).run();
 }
 
+std::uint64_t digest(const OwnSchedule& own) {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  const auto add = [&sum](std::uint64_t value) {
+    for (int byte = 0; byte < 8; ++byte, value >>= 8) sum = (sum ^ (value & 0xff)) * 0x100000001b3;
+  };
+  add(static_cast<std::uint64_t>(own.chunks) << 1 | (own.in_v ? 1U : 0U));
+  for (const std::vector<Turn>& order : own.orders) {
+    add(order.size());
+    for (const Turn& t : order) {
+      add(static_cast<std::uint64_t>(t.micro_batch) << 32 | static_cast<std::uint32_t>(t.chunk));
+      add((t.backward ? 1U : 0U) | (t.weights ? 2U : 0U) | (t.whole ? 4U : 0U) | (t.with_next ? 8U : 0U));
+    }
+  }
+  return sum;
+}
+
 }  // namespace collcast

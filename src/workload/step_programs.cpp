@@ -248,20 +248,6 @@ class ProgramWriter {
 
 }  // namespace
 
-}  // namespace collcast::workload
-
-namespace collcast {
-
-TrafficClass StepInputs::traffic(Dimension dimension) const {
-  const auto weight = weights.find(dimension);
-  const auto place = std::find(priorities.begin(), priorities.end(), dimension) - priorities.begin();
-  return {static_cast<int>(place), weight == weights.end() ? std::uint16_t{1} : weight->second};
-}
-
-}  // namespace collcast
-
-namespace collcast::workload {
-
 Result<Programs> make_programs(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices,
                                const StepPlan& plan) {
   return ProgramWriter(in, fabric, prices, plan).write();

@@ -114,6 +114,16 @@ TEST_CASE("a shipped scenario has twice the IB rate, half the cluster and an NVL
   for (const auto& [name, v] : by_name) CHECK_FALSE(v.at("best").is_null());
 }
 
+TEST_CASE("a schedule of one's own is for one layout: refused by itself, left out with a note among variants") {
+  const std::string few = "gpt3-interleaved-64xa100 --tp 8 --pp 8 --micro-batch 1 --simulate 0 ";
+  const Called alone = plan_of(few + "--what-if own");
+  CHECK(alone.exit == 2);
+  CHECK_THAT(alone.err, Contains("is for one number of stages and micro-batches, and a plan varies both"));
+  const Called all = plan_of(few + "--what-if all");
+  CHECK(all.exit == 0);
+  CHECK_THAT(all.out, Contains("what_if 'own' is left out"));
+}
+
 TEST_CASE("CSV carries the variants and the layouts beside the best") {
   const auto base = csv_of(gpt);
   for (const auto& row : base) CHECK(row.at("part") == "ranked");

@@ -125,9 +125,11 @@ TEST_CASE("a group in step walks each of its patterns once") {
     CHECK(apart.counters.repeated == 0);
   }
   SECTION("nor where its collectives are on two streams, and may overlap") {
-    Instruction& last = all.programs[0].streams[0].back();
-    all.programs[0].streams.push_back({last});
-    all.programs[0].streams[0].pop_back();
+    std::vector<std::vector<Instruction>>& streams = all.programs[0].streams;
+    streams.push_back({streams[0].back()});
+    streams[0].pop_back();
+    CHECK(run(fabric, all, Sharing::max_min, true).counters.repeated == 0);
+    std::swap(streams[0], streams[1]);
     CHECK(run(fabric, all, Sharing::max_min, true).counters.repeated == 0);
   }
 }

@@ -4,6 +4,8 @@
 #include "folder.hpp"
 #include "samples.hpp"
 
+using Catch::Matchers::Contains;
+
 using namespace collcast;
 
 namespace {

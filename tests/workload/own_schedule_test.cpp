@@ -180,6 +180,20 @@ TEST_CASE("an order that was made for times has the same step, and holds no more
   }
 }
 
+TEST_CASE("orders have the same digest where they are the same, and only there") {
+  OwnSchedule one;
+  one.name = "one";
+  one.micro_batches = 2;
+  one.orders = {{{false, 0}, {false, 1}, {true, 0}, {true, 1}}};
+  OwnSchedule same = one, other = one, more = one;
+  same.name = "same";
+  std::swap(other.orders[0][0], other.orders[0][1]);
+  more.orders.push_back({});
+  CHECK(digest(same) == digest(one));
+  CHECK(digest(other) != digest(one));
+  CHECK(digest(more) != digest(one));
+}
+
 TEST_CASE("any order, stages and transfers that differ: the closed form is the timeline") {
   std::mt19937 random(20270102);
   const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };

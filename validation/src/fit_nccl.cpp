@@ -102,7 +102,7 @@ struct Fitted {
 };
 
 Fitted fitted_to(std::vector<NcclTable> tables) {
-  const bool takes_ll128 = tables.front().communicator.factors.takes_ll128;
+  const bool takes_ll128 = tables.empty() || tables.front().communicator.factors.takes_ll128;
   const double prior = prior_of_a_table / std::sqrt(static_cast<double>(tables.size()));
   double full = 1e6;  // for now every error counts in full
   const auto factors = [&](const Point& x) {

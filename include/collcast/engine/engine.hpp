@@ -42,7 +42,7 @@ struct EngineOptions {
   Sharing sharing = Sharing::max_min;
   EngineWatch watch = {};  ///< empty: nobody asks
   /// Of Programs: a group with links of its own that does again what it has done, all members together, is not walked
-  /// again. It changes no time and no link; false: every message is walked.
+  /// again. It changes no time; bytes on links to rounding. False: every message is walked.
   bool repeats = true;
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -44,6 +45,12 @@ struct OwnSchedule {
   bool has_whole() const;  ///< and some other does not
   PipelineSchedule kind() const;
 };
+
+/// What a file may have.
+inline constexpr int most_own_micro_batches = 100'000, most_own_chunks = 1'000;
+
+/// The same number for the same orders, whatever their name and file; FNV-1a over the turns.
+std::uint64_t digest(const OwnSchedule&);
 
 /// Everything wrong with an order of work; `place` is that of a turn, without one that of a stage's list.
 using TurnPlace = std::function<Location(std::size_t stage, std::optional<std::size_t> turn)>;

@@ -17,8 +17,7 @@
 //     are there in fp32 the logarithms of the probabilities, the loss's gradient and the logits', with TP a fourth; the
 //     layers are not recomputed yet. With TP the head keeps its input of all ranks, and there is that input's gradient
 //   nanotron (nanotron/models/llama.py, parallel/tensor_parallel/functional.py): the gate's activation is kept beside
-//   what
-//     goes into it and out of the product; the loss has the logits in fp32 beside those less their largest
+//     what goes into it and out of the product; the loss has the logits in fp32 beside those less their largest
 //
 // Blocks: PyTorch's allocator gives a piece of a freed block where one is large enough, and never joins two that it got
 // from CUDA apart (c10/cuda/CUDACachingAllocator.cpp): what follows one another at the end of a step takes new memory
