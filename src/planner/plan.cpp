@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "collcast/base/loop_order.hpp"
+#include "collcast/workload/own_schedule.hpp"
 #include "planner/families.hpp"
 #include "planner/shared_prices.hpp"
 
