@@ -47,7 +47,7 @@ SCENARIOS = {
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
                    "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2]},
-        "collectives": {"algorithm": "ring", "chunks": 4, "channels": "auto", "sharing": "fifo",
+        "collectives": {"algorithm": "ring", "chunks": 4, "channels": "auto", "sharing": "max_min",
                         "priorities": ["tp", "cp", "ep", "pp", "dp"], "weights": {"tp": 4, "dp": 1}},
         "faults": [{"gpu": 3, "compute": "80%"}, {"gpu": "0-3", "compute": "90%", "jitter": "3%", "distribution": "normal", "seed": 7},
                    {"node": 0, "jitter": "0%"}, {"node": "0-0", "compute": "99%"}, {"gpu": "all", "jitter": "1%"},

@@ -193,8 +193,9 @@ TEST_CASE("whose messages go first are not held up, and the others wait the long
 }
 
 TEST_CASE("layers that a group repeats on links of its own are walked once") {
-  // TP within a node on NVLink, gradients and messages of the pipeline by NICs.
-  const StepInputs in = inputs(small_model(), layout(4, 2, 2), 512, 4);
+  // A TP group fills a node and has its NVLinks; gradients and messages of the pipeline go by NICs.
+  StepInputs in = inputs(small_model(), layout(8, 2, 2), 512, 4);
+  in.layout.sequence_parallel = true;
   const Fabric fabric = cluster(4);
   const UnfoldedStep quick = *unfolded(in, fabric, rings()).unfolded;
   EngineOptions plain;
