@@ -40,7 +40,7 @@ Ticks Repeats::again(std::uint32_t group, std::uint32_t pattern, Ticks now) {
 }
 
 void Repeats::note_links(const Record& record) {
-  Use* use = &uses_[record.first];
+  Use* use = uses_.data() + record.first;  // a group of one rank has no links
   for (const std::uint32_t link : own_.of(record.group)) {
     use->carried = connections_->carried(link) - use->carried;
     use->busy = busy_(link) - use->busy;
@@ -66,7 +66,7 @@ void Repeats::departed(std::uint32_t group, std::uint32_t members, Ticks now) {
 void Repeats::add_to(std::span<LinkUse> links) const {
   for (const Record& record : records_) {
     if (record.times == 0) continue;
-    const Use* use = &uses_[record.first];
+    const Use* use = uses_.data() + record.first;
     for (const std::uint32_t link : own_.of(record.group)) {
       links[link].carried += Volume(use->carried * static_cast<double>(record.times));
       links[link].busy += Picoseconds(use->busy * record.times);

@@ -93,9 +93,7 @@ class Written {
   }
   /// Where no backward is without its weight gradients, all are whole: that is not said of each.
   Diagnostics check() {
-    if (!own.splits())
-      for (std::vector<Turn>& order : own.orders)
-        for (Turn& turn : order) turn.whole = false;
+    own.call_whole_plain();
     return check_order(own, [this](std::size_t stage, std::optional<std::size_t> turn) {
       const Spot& at = turn ? turns_[stage][*turn] : lists_[stage];
       return Location{file_, at.line, at.column};

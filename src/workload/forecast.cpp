@@ -280,6 +280,7 @@ Result<OwnSchedule> order_of_work(const StepInputs& in, const Fabric& fabric, co
   if (!made_for_times(l.schedule)) {
     for (int i = 0; i < l.pp; ++i)
       out.orders.push_back(stage_order(l.schedule, l.pp, i, out.micro_batches, out.chunks));
+    out.call_whole_plain();
     return out;
   }
   ForecastPrices prices(fabric, policy, engine);

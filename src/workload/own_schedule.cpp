@@ -249,6 +249,12 @@ bool OwnSchedule::has_whole() const {
   return any_turn(orders, [](const Turn& t) { return t.whole; });
 }
 
+void OwnSchedule::call_whole_plain() {
+  if (splits()) return;
+  for (std::vector<Turn>& order : orders)
+    for (Turn& turn : order) turn.whole = false;
+}
+
 PipelineSchedule OwnSchedule::kind() const {
   if (in_v) return splits() ? PipelineSchedule::own_v_split : PipelineSchedule::own_v;
   return splits() ? PipelineSchedule::own_split : PipelineSchedule::own;

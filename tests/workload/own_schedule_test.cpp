@@ -180,6 +180,23 @@ TEST_CASE("an order that was made for times has the same step, and holds no more
   }
 }
 
+TEST_CASE("a built-in order in which every backward is whole has none that is called so") {
+  // DualPipeV of one micro-batch on one stage: F0.0 F0.1 B0.1 B0.0, nothing left for later.
+  const Fabric fabric = cluster(1);
+  StepInputs in = inputs(small_model(), layout(2, 1, 2), 512, 1);
+  in.layout.schedule = PipelineSchedule::dualpipe_v;
+  in.batch.global_batch = in.batch.micro_batch * in.layout.dp;
+  in.options.bucket = Bytes(40'000'000);
+  REQUIRE(to_text(check_step(in, fabric.rank_count(), {})) == "");
+  const OwnSchedule order = order_of_work(in, fabric, {}, Method::both).value();
+  CHECK(order.micro_batches == 1);
+  CHECK_FALSE((order.splits() || order.has_whole()));
+  const StepResult was = forecast_step(in, fabric, {}, Method::both).value();
+  const StepResult is = forecast_step(with_order(in, order), fabric, {}, Method::both).value();
+  CHECK(is.step == was.step);
+  CHECK(is.breakdown.dp_exposed == was.breakdown.dp_exposed);
+}
+
 TEST_CASE("orders have the same digest where they are the same, and only there") {
   OwnSchedule one;
   one.name = "one";

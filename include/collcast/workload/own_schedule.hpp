@@ -44,6 +44,8 @@ struct OwnSchedule {
   bool splits() const;     ///< some backward leaves out its weight gradients
   bool has_whole() const;  ///< and some other does not
   PipelineSchedule kind() const;
+  /// Where no backward leaves anything out, none is called whole: of orders that come from elsewhere.
+  void call_whole_plain();
 };
 
 /// What a file may have.
