@@ -39,7 +39,10 @@ TEST_CASE("the unfolded step stands beside the step, which is as without it") {
 }
 
 TEST_CASE("a step that was not simulated rank by rank to its end is partial, the rest of it known") {
-  const Called cut = call("step llama3-70b-64xh100 --chunks 64 --unfolded --time-limit 1s --format json");
+  // 8,192 ranks: some seconds of messages that are not repeated.
+  const Called cut = call(
+      "step gpt3-100096xh100 --set layout.dp=64 --set nodes=1024 --set batch.global_batch=4096 --unfolded "
+      "--time-limit 1s --format json");
   CHECK(cut.exit == 0);
   CHECK_THAT(cut.err, Contains("partial: the time limit of 1 s is over; "));
   const Json doc = Json::parse(cut.out);

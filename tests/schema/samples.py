@@ -63,7 +63,9 @@ SCENARIOS = {
 }
 
 SCENARIOS["served"] = {
-    **{key: SCENARIOS["everything"][key] for key in ("schema", "title", "topology", "nodes", "model", "collectives")},
+    **{key: SCENARIOS["everything"][key] for key in ("schema", "title", "topology", "nodes", "model")},
+    "collectives": {key: value for key, value in SCENARIOS["everything"]["collectives"].items()
+                    if key not in ("priorities", "weights")},
     "name": "served", "layout": {"tp": 2, "pp": 2, "dp": 2, "ep": 1, "etp": 2, "order": "tp-pp-dp",
                                  "sequence_parallel": True, "uneven_stages": True},
     "inference": {"batch": 8, "prompt_tokens": 512, "output_tokens": 16, "microbatches": 2, "precision": "fp16",
