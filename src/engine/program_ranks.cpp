@@ -257,10 +257,14 @@ void ProgramRanks::begin_walking(const Held& held) {
 }
 
 void ProgramRanks::over_for_all(std::uint32_t numbered_group) {
+  const auto [ranks, stream] = repeating(numbered_group);
+  for (int member = 0; member < ranks.size(); ++member) over(ranks[member].value() * streams_ + stream);
+}
+
+ProgramRanks::Repeating ProgramRanks::repeating(std::uint32_t numbered_group) const {
   const auto after = std::upper_bound(first_group_.begin(), first_group_.end(), numbered_group);
   const auto set = static_cast<std::size_t>(after - first_group_.begin()) - 1;
-  const Group ranks = programs_.sets[set].group(numbered_group - first_group_[set]);
-  for (int member = 0; member < ranks.size(); ++member) over(ranks[member].value() * streams_ + stream_of_[set]);
+  return {programs_.sets[set].group(numbered_group - first_group_[set]), stream_of_[set]};
 }
 
 void ProgramRanks::meet(const instruction::Meet& meet) {

@@ -69,6 +69,11 @@ class ProgramRanks {
     std::uint32_t set = 0, group = 0, stream = 0, forming = 0;
   };
 
+  struct Repeating {
+    Group ranks;
+    std::uint32_t stream = 0;
+  };
+
   Place place(std::uint32_t stream) const { return {stream / streams_, stream % streams_}; }
   std::uint32_t program_of(std::uint32_t rank) const { return programs_.of_rank[rank]; }
   const std::vector<Instruction>& instructions(Place at) const {
@@ -95,6 +100,8 @@ class ProgramRanks {
   void begin_walking(const Held& held);
   void over(std::uint32_t stream);
   void over_for_all(std::uint32_t numbered_group);
+  /// Of a group that repeats what it does.
+  Repeating repeating(std::uint32_t numbered_group) const;
   void send(std::uint32_t stream, Place at, const instruction::Send& send);
   void meet(const instruction::Meet& meet);
   void end(Place at);

@@ -67,10 +67,8 @@ std::string ProgramRanks::text(Place at, const Instruction& instruction) const {
 
 std::string ProgramRanks::describe(std::uint32_t index) const {
   if (index >= all_streams()) {
-    const auto after = std::upper_bound(first_group_.begin(), first_group_.end(), index - all_streams());
-    const auto set = static_cast<std::size_t>(after - first_group_.begin()) - 1;
-    const Group ranks = programs_.sets[set].group(index - all_streams() - first_group_[set]);
-    return describe(ranks[0].value() * streams_ + stream_of_[set]);
+    const auto [ranks, stream] = repeating(index - all_streams());
+    return describe(ranks[0].value() * streams_ + stream);
   }
   const std::uint32_t stream = index;
   const Place at = place(stream);

@@ -230,6 +230,23 @@ TEST_CASE("what nobody said is taken from the likest, and listed") {
   CHECK(gigabits(rate_only.spec) == Approx(200));
 }
 
+TEST_CASE("of machines that are equally likely the vendor's is taken, else one with a usual network") {
+  const MeasuredFacts of = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "unknown count x 400Gb/s class", 2, 8);
+  CHECK(derived(of).derivation.base == "dgx-h100");
+  const auto as = [](const char* name, double latency) {
+    TopologySpec spec = load_topology("dgx-h100", source_tree).value();
+    spec.name = spec.title = name;
+    std::get<LeafSpineNetwork>(spec.network).latency = Seconds(latency);
+    return spec;
+  };
+  const auto base = [&](const std::vector<TopologySpec>& specs) {
+    return derive_machine(specs, of, 8).value().derivation.base;
+  };
+  CHECK(base({as("a", 9e-6), as("b", 1e-6), as("c", 2e-6)}) == "c");
+  CHECK(base({as("a", 9e-6), as("b", 1e-6)}) == "b");
+  CHECK(base({as("a", 1e-6), as("b", 1e-6)}) == "a");
+}
+
 TEST_CASE("what cannot be derived says which field is missing") {
   const auto why = [](const MeasuredFacts& of) {
     const auto out = derive_machine(described(), of, 8);
@@ -330,7 +347,6 @@ TEST_CASE("shipped tables whose system is forgotten are forecast nearly as well 
     CHECK(middle(unknown.one[band]) < middle(known.one[band]) + 0.005);
     CHECK(middle(unknown.several[band]) < middle(known.several[band]) + 0.005);
     CHECK(middle(alone.one[band]) < middle(known.one[band]) + (band == 1 ? 0.02 : 0.005));
-    // Above 4 MiB machines that have their file gained 0.9 points by rates between nodes, those that lost it 0.2.
-    CHECK(middle(alone.several[band]) < middle(known.several[band]) + (band == 2 ? 0.015 : 0.01));
+    CHECK(middle(alone.several[band]) < middle(known.several[band]) + 0.01);
   }
 }

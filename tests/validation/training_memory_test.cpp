@@ -1,26 +1,19 @@
 // Memory of published steps: what a row measures, and what the framework, the allocator, CUDA and NCCL take besides.
 #include <catch2/catch.hpp>
 
-#include "collcast/validation/machines.hpp"
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/terms.hpp"
+#include "training_rows.hpp"
 
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
 
 constexpr double mib = 0x1p20;
 
 TrainingStep step_of(const TrainingRow& row) {
-  static const TrainingMachines machines = [] {
-    const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}, {}};
-    const Result<Machines> shipped = Machines::shipped(source_tree);
-    REQUIRE(shipped.ok());
-    Result<TrainingMachines> made = TrainingMachines::load(shipped->specs(), source_tree);
-    REQUIRE(made.ok());
-    return std::move(made).value();
-  }();
-  const Result<TrainingPlace> place = machines.place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   Result<TrainingStep> step = training_step(row, *place);
   REQUIRE(step.ok());
@@ -29,28 +22,11 @@ TrainingStep step_of(const TrainingRow& row) {
 
 /// A GPT of 3.6 billion parameters, two ranks to a replica, under DeepSpeed with ZeRO 1.
 TrainingRow deepspeed_row(int replicas) {
-  TrainingRow row;
-  row.row_id = row.source_id = "s";
+  TrainingRow row = gpt_row();
   row.framework = "Megatron-DeepSpeed";
-  row.model_id = "gpt-3.6B";
-  row.gpu = "A100-SXM4-80GB";
-  row.intra_net = "NVLink3 300GB/s/dir";
-  row.precision = "fp16";
   row.zero = "zero1";
-  row.recompute = "full";
-  row.layers = 30;
-  row.hidden = 3072;
-  row.ffn = 12288;
-  row.heads = 32;
-  row.vocab = 51200;
-  row.seq = 2048;
-  row.gpus_per_node = 8;
-  row.inter_gbps_per_gpu = 200;
-  row.tp = 2;
-  row.pp = row.cp = 1;
   row.dp = replicas;
   row.gpus = 2 * replicas;
-  row.mbs = 16;
   row.gbs = 16 * replicas;
   return row;
 }

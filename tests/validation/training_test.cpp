@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "cli/process.hpp"
-#include "collcast/validation/machines.hpp"
+#include "training_rows.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -17,52 +17,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}, {}};
-
-const TrainingMachines& machines() {
-  static const TrainingMachines all = [] {
-    const Result<Machines> shipped = Machines::shipped(source_tree);
-    REQUIRE(shipped.ok());
-    Result<TrainingMachines> made = TrainingMachines::load(shipped->specs(), source_tree);
-    REQUIRE(made.ok());
-    return std::move(made).value();
-  }();
-  return all;
-}
-
-/// A GPT of 3.6 billion parameters on 64 A100, as several sources have it.
-TrainingRow gpt_row() {
-  TrainingRow row;
-  row.row_id = "r";
-  row.source_id = "s";
-  row.tier = "A";
-  row.framework = "Megatron-LM";
-  row.model_id = "gpt-3.6B";
-  row.gpu = "A100-SXM4-80GB";
-  row.intra_net = "NVLink3 300GB/s/dir";
-  row.precision = "fp16";
-  row.zero = "0";
-  row.recompute = "full";
-  row.layers = 30;
-  row.hidden = 3072;
-  row.ffn = 12288;
-  row.heads = 32;
-  row.vocab = 51200;
-  row.seq = 2048;
-  row.gpus = 64;
-  row.gpus_per_node = 8;
-  row.inter_gbps_per_gpu = 200;
-  row.tp = 2;
-  row.pp = row.cp = 1;
-  row.dp = 32;
-  row.mbs = 16;
-  row.gbs = 512;
-  row.iter_s = 4;
-  return row;
-}
-
 std::string why_not(const TrainingRow& row) {
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   if (!place) return place.errors().front().message;
   const Result<TrainingStep> step = training_step(row, *place);
   return step ? std::string() : step.errors().front().message;
@@ -88,14 +44,14 @@ const std::string data = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/tr
 
 TEST_CASE("a row is put on the machine of its GPU, with the network that it states") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(place->machine.name == "dgx-a100");
   CHECK(place->nodes == 8);
   CHECK(place->remark.empty());
 
   row.inter_gbps_per_gpu = 50;  // a quarter of dgx-a100's
-  const Result<TrainingPlace> slow = machines().place(row);
+  const Result<TrainingPlace> slow = training_machines().place(row);
   REQUIRE(slow.ok());
   const auto rate = [](const TrainingPlace& at) { return std::get<LeafSpineNetwork>(at.machine.network).bandwidth; };
   if (slow->machine.name == place->machine.name) CHECK(rate(*slow).value() == Approx(rate(*place).value() / 4));
@@ -107,7 +63,7 @@ TEST_CASE("a row is put on the machine of its GPU, with the network that it stat
 
 TEST_CASE("a row's words are a step's inputs") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const Result<TrainingStep> step = training_step(row, *place);
   REQUIRE(step.ok());
@@ -133,7 +89,7 @@ TEST_CASE("a row's words are a step's inputs") {
 
 TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: about a layer of them") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(training_step(row, *place)->kept_besides == Bytes(0));
   row.framework = "Megatron-LM + TE 2.11";
@@ -144,7 +100,7 @@ TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: abo
 TEST_CASE("Megatron pads a vocabulary to 128 rows for each TP rank") {
   TrainingRow row = gpt_row();
   row.vocab = 50'257;
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(training_step(row, *place)->inputs.model.vocab == 50'432);  // 197 x 256
   row.framework = "InternEvo";
@@ -154,7 +110,7 @@ TEST_CASE("Megatron pads a vocabulary to 128 rows for each TP rank") {
 TEST_CASE("vTrain's single node leaves GPT-2's vocabulary as it is: so many whole rows on each TP rank") {
   TrainingRow row = gpt_row();
   row.vocab = 51'200;
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(training_step(row, *place)->inputs.model.vocab == 51'200);
   row.source_id = "vtrain-single";
@@ -168,7 +124,7 @@ TEST_CASE("vTrain's single node leaves GPT-2's vocabulary as it is: so many whol
 
 TEST_CASE("BLOOM's search launched kernel by kernel: each has its launch in its own time") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const StepInputs usual = training_step(row, *place)->inputs;
   row.source_id = "bloom-prequel";
@@ -189,7 +145,7 @@ TEST_CASE("BLOOM's search launched kernel by kernel: each has its launch in its 
 TEST_CASE("DeepSpeed's ZeRO 1 sums gradients by all-reduce; a host that waits adds a launch to each collective") {
   TrainingRow row = gpt_row();
   row.zero = "zero1";
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const CollectiveTime by_kind = [](const CollectiveRequest& r) -> Result<Seconds> {
     return Seconds(r.kind == CollectiveKind::all_reduce ? 2 : r.kind == CollectiveKind::reduce_scatter ? 1 : 0.5);
@@ -219,7 +175,7 @@ TEST_CASE("attention runs as fast as the kernels that a framework had") {
   TrainingRow row = gpt_row();
   const auto rate = [&](const std::string& framework) {  // of the peak
     row.framework = framework;
-    const Result<TrainingPlace> place = machines().place(row);
+    const Result<TrainingPlace> place = training_machines().place(row);
     REQUIRE(place.ok());
     const StepInputs in = training_step(row, *place)->inputs;
     CHECK(place->kernels.attention.at("bf16").compute >= in.kernels.attention.at("bf16").compute);
@@ -250,7 +206,7 @@ TEST_CASE("experts and latent attention come from the row and its model, the res
   row.qk_nope = 128;
   row.qk_rope = 64;
   row.v_head = 128;
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const StepInputs in = training_step(row, *place)->inputs;
   CHECK((in.model.experts.count == 128 && in.model.experts.top_k == 8 && in.model.experts.ffn == 768));
@@ -285,7 +241,7 @@ TEST_CASE("what no step can be yet, and what a row does not state, is a reason")
 
 TEST_CASE("a step's time is what its row states or implies") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = machines().place(row);
+  const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const StepInputs in = training_step(row, *place)->inputs;
   CHECK(measured_step(row, in)->time == Seconds(4));

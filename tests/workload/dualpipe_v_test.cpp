@@ -99,17 +99,7 @@ TEST_CASE("whole plans under DualPipeV, with experts whose exchange runs beside 
     in.layout.order = RankOrder::tp_cp_ep_dp_pp;
     in.layout.sequence_parallel = in.layout.tp > 1;
     in.model.layers = 2 + 2 * dice(12);
-    if (dice(2) == 0) {
-      in.model.experts.count = 8;
-      in.model.experts.top_k = 2;
-      in.model.experts.ffn = 1024;
-      in.layout.ep = 1 << dice(2);
-      in.options.overlap_ep = dice(2) == 0;
-    }
-    in.options.zero = dice(2);
-    in.options.recompute = static_cast<Recompute>(dice(3));
-    in.options.overlap_dp = dice(3) > 0;
-    in.options.overlap_pp = dice(3) > 0;
+    draw_options(in, dice(2) == 0, dice);
     if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
     ++cases;
     with_experts += in.model.experts.count > 0 ? 1 : 0;

@@ -91,6 +91,20 @@ ParallelLayout layout(int tp, int pp, int dp) {
   return l;
 }
 
+void draw_options(StepInputs& in, bool with_experts, const std::function<int(int)>& dice) {
+  if (with_experts) {
+    in.model.experts.count = 8;
+    in.model.experts.top_k = 2;
+    in.model.experts.ffn = 1024;
+    in.layout.ep = 1 << dice(2);
+    in.options.overlap_ep = dice(2) == 0;
+  }
+  in.options.zero = dice(2);
+  in.options.recompute = static_cast<Recompute>(dice(3));
+  in.options.overlap_dp = dice(3) > 0;
+  in.options.overlap_pp = dice(3) > 0;
+}
+
 Fabric cluster(int nodes, double speed) {
   TopologySpec spec;
   spec.name = "cluster";

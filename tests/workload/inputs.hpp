@@ -1,6 +1,8 @@
 // Models, a GPU of round numbers and a small cluster for the tests of the workload layer.
 #pragma once
 
+#include <functional>
+
 #include "collcast/topology/fabric.hpp"
 #include "collcast/workload/step.hpp"
 
@@ -23,6 +25,9 @@ KernelModel ideal_kernels();
 StepInputs inputs(TransformerConfig model, ParallelLayout layout, int sequence, int micro_batches);
 /// tp x pp x dp in tp-pp-dp order.
 ParallelLayout layout(int tp, int pp, int dp);
+
+/// ZeRO to 1, recomputation, overlap and, if there are any, experts as `dice` draws them: dice(n) is 0 ... n-1.
+void draw_options(StepInputs&, bool with_experts, const std::function<int(int)>& dice);
 
 /// Nodes of 8 GPUs on an NVSwitch (300 GB/s, 250 ns), a NIC per GPU (25 GB/s, 300 ns), one network switch;
 /// all bandwidths times `speed`.

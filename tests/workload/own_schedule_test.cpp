@@ -129,17 +129,7 @@ TEST_CASE("the order of a built-in schedule, given back, has its step to the pic
     in.layout.sequence_parallel = in.layout.tp > 1;
     in.model.layers = 8;
     in.model.dropout = dice(2) * 0.1;
-    if (dice(3) == 0) {
-      in.model.experts.count = 8;
-      in.model.experts.top_k = 2;
-      in.model.experts.ffn = 1024;
-      in.layout.ep = 1 << dice(2);
-      in.options.overlap_ep = dice(2) == 0;
-    }
-    in.options.zero = dice(2);
-    in.options.recompute = static_cast<Recompute>(dice(3));
-    in.options.overlap_dp = dice(3) > 0;
-    in.options.overlap_pp = dice(3) > 0;
+    draw_options(in, dice(3) == 0, dice);
     if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
     ++cases;
     seen.insert(in.layout.schedule);

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "collcast/nccl/communicator.hpp"
 #include "collcast/topology/fabric.hpp"
@@ -178,6 +180,18 @@ std::optional<Likeness> likeness(const Known& known, const TopologySpec& spec) {
   const int count = known.gpus == 0 ? (size >= wanted ? 1 : 0) : size == wanted ? 2 : size > wanted ? 1 : 0;
   const int switched = known.nvlink.links == GpuLinks::nvlink && has == GpuLinks::switched ? 1 : 0;
   return Likeness{gpu >= 2 ? 1 : 0, count == 2 ? 1 : 0, -distance, network, gpu, count, switched};
+}
+
+/// Of a NIC's link to the network.
+Seconds network_latency(const TopologySpec& spec) {
+  return std::visit(
+      [](const auto& network) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(network)>, std::monostate>)
+          return Seconds{};
+        else
+          return network.latency;
+      },
+      spec.network);
 }
 
 bool is_vendors(const TopologySpec& spec) { return spec.title.starts_with("NVIDIA"); }
@@ -526,33 +540,43 @@ Diagnostic nothing_like(const MeasuredFacts& facts, const Known& known) {
           hint};
 }
 
+/// Of machines that are equally likely the vendor's own system, else the one whose network is neither the quickest nor
+/// the slowest: the middle of their latencies, and of as many on both sides the quicker.
+const TopologySpec& most_usual(std::vector<const TopologySpec*> equals) {
+  const auto vendors = std::find_if(equals.begin(), equals.end(), [](const TopologySpec* s) { return is_vendors(*s); });
+  if (vendors != equals.end()) return **vendors;
+  std::stable_sort(equals.begin(), equals.end(), [](const TopologySpec* a, const TopologySpec* b) {
+    return network_latency(*a) < network_latency(*b);
+  });
+  return *equals[(equals.size() - 1) / 2];
+}
+
 }  // namespace
 
 int endpoints_of(const TopologySpec& spec) { return gpus_of(spec)->count; }
 
 Result<DerivedMachine> derive_machine(const std::vector<TopologySpec>& all, const MeasuredFacts& facts, int per_node) {
   const Known known = known_of(facts, per_node);
-  const TopologySpec* likest = nullptr;
   Likeness most{};
-  std::vector<std::string> equals;
+  std::vector<const TopologySpec*> likest;
   for (const TopologySpec& spec : all) {
     const std::optional<Likeness> one = known.gpu.chip.empty() ? std::nullopt : likeness(known, spec);
-    if (!one) continue;
-    if (likest != nullptr && *one < most) continue;
-    if (likest == nullptr || *one > most) equals.clear();
+    if (!one || (!likest.empty() && *one < most)) continue;
+    if (likest.empty() || *one > most) likest.clear();
     most = *one;
-    equals.push_back(spec.name);
-    // Of equals the vendor's own system, else the first by name.
-    if (equals.size() == 1 || (is_vendors(spec) && !is_vendors(*likest))) likest = &spec;
+    likest.push_back(&spec);
   }
-  if (likest == nullptr) return nothing_like(facts, known);
-  Making making(all, *likest, facts, known);
+  if (likest.empty()) return nothing_like(facts, known);
+  const TopologySpec& base = most_usual(likest);
+  std::vector<std::string> equals;
+  for (const TopologySpec* one : likest) equals.push_back(one->name);
+  Making making(all, base, facts, known);
   making.set_gpu();
   making.set_links();
   making.set_count();
   making.set_network();
   DerivedMachine out = std::move(making).take();
-  std::erase(equals, likest->name);
+  std::erase(equals, base.name);
   out.derivation.equals = std::move(equals);
   const Result<Fabric> built = Fabric::build(out.spec, facts.nodes > 1 ? 2 : 1);
   if (!built)

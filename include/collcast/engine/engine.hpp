@@ -2,9 +2,9 @@
 //
 // A transfer holds the links of its route from its start until its last byte has left; it has arrived one
 // route latency later. Links are shared by one of:
-//   max_min  all transfers flow at once at max-min fair rates (fluid), in parts that grow with their weights; a lower
-//   priority value is served
-//            first, what it leaves is shared by the next
+//   max_min  all transfers flow at once at max-min fair rates (fluid),
+//            those of one priority in proportion to their weights; a lower
+//            priority value is served first, what it leaves is shared by the next
 //   fifo     a transfer starts when it is first in the queue of every link of its route (queues ordered by
 //            priority, then arrival), and then has them to itself
 //   none     links are not shared at all: the length of the longest dependency chain

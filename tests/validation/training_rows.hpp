@@ -1,0 +1,14 @@
+// Training rows as tests vary them, and the machines that they are put on.
+#pragma once
+
+#include "collcast/validation/training.hpp"
+
+namespace collcast::test {
+
+/// The shipped ones.
+const TrainingMachines& training_machines();
+
+/// A GPT of 3.6 billion parameters on 64 A100, as several sources have it.
+TrainingRow gpt_row();
+
+}  // namespace collcast::test
