@@ -113,18 +113,35 @@ void Connections::close(std::uint32_t id) {
   ConnectionRoute& route = routes_[id];
   if (!route.is_open) return;
   route.is_open = false;
+  book_messages(id);
+  for (const Crossing& crossing : crossings(id)) {
+    LinkState& link = links_[crossing.link];
+    --link.users;
+    link.ids ^= id;
+  }
+}
+
+void Connections::book_messages(std::uint32_t id) {
   Connection& connection = connections_[id];
-  const double bytes = route.size * static_cast<double>(connection.messages);
+  const double bytes = routes_[id].size * static_cast<double>(connection.messages);
   const Ticks unlisted = connection.apart ? connection.messages * connection.alone : 0;
   for (const Crossing& crossing : crossings(id)) {
     LinkState& link = links_[crossing.link];
     link.carried += bytes;
     link.busy += unlisted;
-    --link.users;
-    link.ids ^= id;
   }
   messages_ += connection.messages;
   connection.messages = 0;
+}
+
+void Connections::renew(std::uint32_t id, std::uint32_t op, Volume size) {
+  ConnectionRoute& route = routes_[id];
+  route.name.op = op;
+  if (route.size == size.value()) return;
+  book_messages(id);
+  route.size = size.value();
+  connections_[id].alone = Connection::unknown;
+  if (connections_[id].apart) alone(id);
 }
 
 std::int64_t Connections::messages_so_far() const {

@@ -73,6 +73,9 @@ class Connections {
   /// Gives the connection a route and a message size; what it was before is closed.
   void connect(std::uint32_t id, const ConnectionName& name, Volume size, TrafficClass traffic);
 
+  /// The same ranks and links for another operation's message of this size, which is more than 0.
+  void renew(std::uint32_t id, std::uint32_t op, Volume size);
+
   Connection& operator[](std::uint32_t id) { return connections_[id]; }
   const Connection& operator[](std::uint32_t id) const { return connections_[id]; }
   const ConnectionRoute& route(std::uint32_t id) const { return routes_[id]; }
@@ -123,6 +126,8 @@ class Connections {
   /// To its links, the time of so many messages that were on no list.
   void add_busy(std::uint32_t id, std::uint32_t messages);
   void close(std::uint32_t id);
+  /// To the connection's links and the total, what its messages have carried so far.
+  void book_messages(std::uint32_t id);
 
   const Fabric& fabric_;
   bool knows_apart_;

@@ -20,6 +20,7 @@ namespace collcast::engine {
 class FifoLinks {
  public:
   static constexpr bool knows_apart = false;
+  static constexpr bool pools = false;
   FifoLinks(std::span<const Link> links, Connections& connections, Agenda& agenda)
       : connections_(connections), agenda_(agenda), links_(links.size()) {}
 

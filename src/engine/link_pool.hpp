@@ -41,7 +41,7 @@ class LinkPool {
       ends_[slot] = ends;
     }
     heap_.push_back({key(ends), flow, slot});
-    rise(heap_.size() - 1);
+    rise(heap_.size() - 1, heap_.back());
   }
   void set_rate(Grains rate, Ticks now) {
     moved_ = moved(now);
@@ -55,25 +55,18 @@ class LinkPool {
   Grains to_go(Ticks now) const { return left(heap_.front(), moved(now)); }
   void drop_first() {
     free_.push_back(heap_.front().slot);
-    const std::size_t last = heap_.size() - 1;
-    std::size_t hole = 0;  // moved down to a leaf, then the last flow put there
-    for (std::size_t child = 1; child + 3 <= last; child = 4 * hole + 1) {
-      const std::size_t left = child + (is_before(child + 1, child) ? 1U : 0U);
-      const std::size_t right = child + 2 + (is_before(child + 3, child + 2) ? 1U : 0U);
-      child = is_before(right, left) ? right : left;
-      heap_[hole] = heap_[child];
-      hole = child;
-    }
-    if (std::size_t child = 4 * hole + 1; child <= last) {  // fewer than four
-      for (std::size_t other = child + 1; other <= last; ++other) child = is_before(other, child) ? other : child;
-      heap_[hole] = heap_[child];
-      hole = child;
-    }
-    if (hole != last) {
-      heap_[hole] = heap_[last];
-      rise(hole);
-    }
+    const Entry last = heap_.back();
     heap_.pop_back();
+    if (!heap_.empty()) put_first(last);
+  }
+  /// The first has left, and as its last byte went it has so much to go again: it gives up no place.
+  void renew_first(Grains to_go, Ticks now) {
+    if (moved(now) >> 126 != 0) begin_anew(now);
+    Entry entry = heap_.front();
+    Moved& ends = ends_[entry.slot];
+    ends = moved(now) + static_cast<Moved>(to_go);
+    entry.key = key(ends);
+    put_first(entry);
   }
 
   /// visit(flow, what it has to go) for all, in no particular order.
@@ -116,8 +109,26 @@ class LinkPool {
     since_ = now;
   }
 
-  void rise(std::size_t place) {
-    const Entry entry = heap_[place];
+  /// In place of the first: its place is moved down to a leaf, which nearly always is about where `entry` belongs.
+  void put_first(const Entry& entry) {
+    const std::size_t count = heap_.size();
+    std::size_t hole = 0;
+    for (std::size_t child = 1; child + 3 < count; child = 4 * hole + 1) {
+      const std::size_t left = child + (is_before(child + 1, child) ? 1U : 0U);
+      const std::size_t right = child + 2 + (is_before(child + 3, child + 2) ? 1U : 0U);
+      child = is_before(right, left) ? right : left;
+      heap_[hole] = heap_[child];
+      hole = child;
+    }
+    if (std::size_t child = 4 * hole + 1; child < count) {  // fewer than four
+      for (std::size_t other = child + 1; other < count; ++other) child = is_before(other, child) ? other : child;
+      heap_[hole] = heap_[child];
+      hole = child;
+    }
+    rise(hole, entry);
+  }
+
+  void rise(std::size_t place, const Entry entry) {
     for (; place > 0 && is_before(entry, heap_[(place - 1) / 4]); place = (place - 1) / 4)
       heap_[place] = heap_[(place - 1) / 4];
     heap_[place] = entry;

@@ -91,6 +91,19 @@ void MaxMinLinks::leave_pool(std::uint32_t id) {
   if (pool.expected != id) return;  // taken out with the one that was
   pool.expected = none;
   pool.flows.drop_first();
+  take_out_those_that_left(pool);
+}
+
+void MaxMinLinks::go_on(std::uint32_t id) {
+  Pool& pool = pools_[flows_[id].pool];
+  pool.expected = none;
+  flows_[id].since = connections_[id].started = agenda_.now;
+  pool.flows.renew_first(to_move(connections_.route(id).size), agenda_.now);
+  changed_.push_back(pool.link);
+  take_out_those_that_left(pool);
+}
+
+void MaxMinLinks::take_out_those_that_left(Pool& pool) {
   // Whoever else has left by now does so at this instant, and is seen together with the first.
   while (!pool.flows.empty() && pool.flows.to_go(agenda_.now) <= 0) {
     const std::uint32_t next = pool.flows.first();
@@ -139,6 +152,7 @@ bool MaxMinLinks::pool_up(std::uint32_t id) {
     link.pool = free_pools_.back();
     free_pools_.pop_back();
     pools_[link.pool].flows.begin(agenda_.now);
+    pools_[link.pool].link = id;
   }
   pools_[link.pool].others = others;
   for (const SharedLinks::OnLink& on : flows.subspan(inside)) enter(link.pool, on.flow);

@@ -30,6 +30,7 @@ namespace collcast::engine {
 class MaxMinLinks {
  public:
   static constexpr bool knows_apart = true;
+  static constexpr bool pools = true;  ///< may_go_on, go_on
   MaxMinLinks(std::span<const Link> links, Connections& connections, Agenda& agenda)
       : connections_(connections), agenda_(agenda), given_(links), links_(connections), levels_(links_) {}
 
@@ -40,6 +41,15 @@ class MaxMinLinks {
     connection.is_unlisted = false;
     if (!connection.apart) connections_.left_unlisted(flow);
   }
+  /// Whether a flow whose message has left may begin its next one, at the same instant and on the same links, without
+  /// giving them up; it does so by go_on.
+  bool may_go_on(std::uint32_t flow) const {
+    if (connections_[flow].is_unlisted) return false;
+    const std::uint32_t pool = flows_[flow].pool;
+    return pool != none && pools_[pool].expected == flow;
+  }
+  /// The connection has been renewed.
+  void go_on(std::uint32_t flow);
   /// Gives agenda.starting their links and every flow its rate, for the instant that ends here.
   void settle();
 
@@ -62,6 +72,7 @@ class MaxMinLinks {
   };
   struct Pool {
     LinkPool flows;
+    std::uint32_t link = 0;
     double others = 0;              ///< smallest capacity of another link of any flow that has joined
     std::uint32_t expected = none;  ///< the flow whose event is in the queue
   };
@@ -80,6 +91,7 @@ class MaxMinLinks {
   bool pool_up(std::uint32_t link);
   void enter(std::uint32_t pool, std::uint32_t flow);
   void leave_pool(std::uint32_t flow);
+  void take_out_those_that_left(Pool& pool);
   void take_apart(std::uint32_t link);
   void set_pool_rate(std::uint32_t link);
   double smallest_other(std::uint32_t flow, std::uint32_t link) const;

@@ -87,12 +87,42 @@ void Operations::start_transfer(std::uint32_t op, const Transfer& transfer) {
 }
 
 void Operations::left(std::uint32_t id) {
-  const Connection& flow = connections_[id];
   const std::uint32_t op = connections_.name(id).op;
+  book_left(op, connections_[id]);
+  connections_.release(id);
+  release(on_left_, op);
+}
+
+void Operations::book_left(std::uint32_t op, const Connection& flow) {
   intervals_[op].start = at(flow.started);
   intervals_[op].left = at(agenda_.now);
   agenda_.after(flow.latency, EventKind::finished, op);
-  connections_.release(id);
+}
+
+std::uint32_t Operations::next_on(std::uint32_t id) const {
+  const std::uint32_t op = connections_.name(id).op;
+  const Transfer& transfer = std::get<Transfer>(schedule_.work(OpId(op)));
+  for (const Followers* rows : {&on_left_, &on_finished_}) {
+    if (rows == &on_finished_ && connections_[id].latency > 0) break;
+    if (rows->begin[op] == rows->begin[op + 1]) continue;
+    if (const std::uint32_t first = rows->ops[rows->begin[op]]; is_next(first, transfer)) return first;
+  }
+  return none;
+}
+
+bool Operations::is_next(std::uint32_t follower, const Transfer& transfer) const {
+  if (waits_[follower] != 1) return false;
+  const auto* next = std::get_if<Transfer>(&schedule_.work(OpId(follower)));
+  return next != nullptr && next->from == transfer.from && next->to == transfer.to && next->lane == transfer.lane &&
+         next->traffic == transfer.traffic && next->size > Volume(0);
+}
+
+void Operations::goes_on(std::uint32_t id, std::uint32_t next) {
+  const std::uint32_t op = connections_.name(id).op;
+  book_left(op, connections_[id]);
+  ++waits_[next];  // or it would begin once more when `op` is told to be over
+  intervals_[next].start = at(agenda_.now);
+  connections_.renew(id, next, std::get<Transfer>(schedule_.work(OpId(next))).size);
   release(on_left_, op);
 }
 

@@ -21,6 +21,7 @@ class Operations {
   using Input = Schedule;
   using Output = Timeline;
   static constexpr bool repeats = false;
+  static constexpr bool chains = true;  ///< a flow goes on from one operation to the next: next_on, goes_on
   /// What it must be if work is left over.
   static constexpr const char* unmatched = Exchanges::unmatched;
 
@@ -32,6 +33,12 @@ class Operations {
   /// The last byte of the transfer that owns the flow has left.
   void left(std::uint32_t flow);
   void finished(std::uint32_t op);
+  /// The transfer that begins as the last byte of the flow's present one leaves, between the same ranks, with the same
+  /// lane and traffic class; none if there is none to be seen.
+  std::uint32_t next_on(std::uint32_t flow) const;
+  /// The last byte has left, and the flow is now that of next_on.
+  void goes_on(std::uint32_t flow, std::uint32_t next);
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   bool all_finished() const { return unfinished_ == 0; }
   /// For people: an operation, and one that never ended.
@@ -47,6 +54,8 @@ class Operations {
   };
   static constexpr std::uint32_t over = ~std::uint32_t{0};
 
+  bool is_next(std::uint32_t follower, const Transfer& transfer) const;
+  void book_left(std::uint32_t op, const Connection& flow);
   bool is_finished(std::uint32_t op) const { return waits_[op] == over; }
   void take_part(const Part& part);
   void list_followers();

@@ -28,6 +28,7 @@ class ProgramRanks {
   using Input = Programs;
   using Output = ProgramsTimeline;
   static constexpr bool repeats = true;
+  static constexpr bool chains = false;
   static constexpr const char* unmatched = "programs wait for each other, or for what nobody does";
 
   ProgramRanks(const Programs& programs, Connections& connections, Exchanges& exchanges, Agenda& agenda);

@@ -125,7 +125,7 @@ void Run<Links, Work>::happen(Due event) {
   switch (event.kind()) {
     case EventKind::left: {
       Connection& connection = connections_[index];
-      if (is_outdated(event)) return;
+      if (is_outdated(event) || goes_on(index)) return;
       if (!connection.immediate) links_.stop(index);
       ++connection.messages;
       if (connection.transfer)
@@ -143,6 +143,22 @@ void Run<Links, Work>::happen(Due event) {
     case EventKind::ready:
       work_.ready(index);
       break;
+  }
+}
+
+template <class Links, class Work>
+bool Run<Links, Work>::goes_on(std::uint32_t flow) {
+  if constexpr (Links::pools && Work::chains) {
+    Connection& connection = connections_[flow];
+    if (!connection.transfer || connection.immediate || !links_.may_go_on(flow)) return false;
+    const std::uint32_t next = work_.next_on(flow);
+    if (next == Work::none) return false;
+    ++connection.messages;
+    work_.goes_on(flow, next);
+    links_.go_on(flow);
+    return true;
+  } else {
+    return false;
   }
 }
 

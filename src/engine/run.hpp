@@ -37,6 +37,8 @@ class Run {
   bool is_ended();
   bool is_outdated(Due event) const;
   void happen(Due event);
+  /// True if the flow's next message is under way without a link given up.
+  bool goes_on(std::uint32_t flow);
   std::int64_t messages_so_far() const;
   Diagnostic too_late(Due event) const;
   Diagnostic ended() const;

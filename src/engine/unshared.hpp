@@ -14,6 +14,7 @@ namespace collcast::engine {
 class UnsharedLinks {
  public:
   static constexpr bool knows_apart = false;
+  static constexpr bool pools = false;
   UnsharedLinks(std::span<const Link> links, Connections& connections, Agenda& agenda)
       : connections_(connections), agenda_(agenda), links_(links.size()) {}
 

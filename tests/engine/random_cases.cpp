@@ -100,6 +100,25 @@ Schedule random_schedule(Dice& dice, const Fabric& fabric) {
   return schedule;
 }
 
+Schedule random_chains(Dice& dice, const Fabric& fabric) {
+  const auto rank = [&] { return Rank(static_cast<std::uint32_t>(dice.roll(fabric.rank_count()))); };
+  const Rank popular = rank();
+  Schedule schedule;
+  for (int senders = 2 + dice.roll(6); senders > 0; --senders) {
+    const Rank from = rank(), to = dice.roll(4) == 0 ? rank() : popular;
+    const TrafficClass traffic(dice.pick({0, 0, 0, 0, 1}), dice.pick<std::uint16_t>({1, 1, 1, 1, 1, 3}));
+    const Volume usual = random_size(dice);
+    OpId before = schedule.add(Delay{Seconds(dice.pick({0.0, 0.0, 1e-6, 2e-6}))});
+    for (int messages = 1 + dice.roll(8); messages > 0; --messages) {
+      std::vector<After> after{{before, dice.pick({Until::finished, Until::finished, Until::left})}};
+      if (dice.roll(8) == 0)
+        after.push_back({OpId(static_cast<std::uint32_t>(dice.roll(static_cast<int>(schedule.size()))))});
+      before = schedule.add(Transfer{from, to, dice.roll(3) == 0 ? random_size(dice) : usual, 0, traffic}, after);
+    }
+  }
+  return schedule;
+}
+
 Pattern random_pattern(Dice& dice, Group group) {
   const int size = group.size();
   Pattern pattern;

@@ -13,6 +13,8 @@ Fabric random_fabric(Dice& dice);
 Fabric with_extreme_rates(Dice& dice, const Fabric& fabric);
 /// Compute, delays and transfers among the fabric's ranks; each after up to three earlier ones.
 Schedule random_schedule(Dice& dice, const Fabric& fabric);
+/// Senders with messages one after the other, most of them to one rank: what keeps its links from message to message.
+Schedule random_chains(Dice& dice, const Fabric& fabric);
 /// One to three lanes of one to three phases of any shape over some of the fabric's ranks.
 Pattern random_pattern(Dice& dice, const Fabric& fabric);
 /// The same among all of a group.

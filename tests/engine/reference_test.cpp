@@ -37,11 +37,11 @@ std::string difference(const Timeline& engine, const Timeline& reference) {
   return engine.finish == reference.finish ? "" : "another finish";
 }
 
-void compare_random_schedules(int cases) {
+void compare_random_schedules(int cases, Schedule (*draw)(Dice&, const Fabric&) = random_schedule) {
   for (int i = 0; i < cases; ++i) {
     Dice dice(seed + static_cast<std::uint64_t>(i));
     const Fabric fabric = random_fabric(dice);
-    const Schedule schedule = random_schedule(dice, fabric);
+    const Schedule schedule = draw(dice, fabric);
     for (const Sharing sharing : all_sharing) {
       INFO("seed " << seed + static_cast<std::uint64_t>(i) << ", sharing " << static_cast<int>(sharing));
       const Result<Timeline> timeline = simulate(fabric, schedule, {sharing});
@@ -123,12 +123,18 @@ void compare_random_exchanges(int cases) {
 }  // namespace
 
 TEST_CASE("random schedules take the same picoseconds as in the reference engine") { compare_random_schedules(2000); }
+TEST_CASE("messages one after the other take the same picoseconds as in the reference engine") {
+  compare_random_schedules(2000, random_chains);
+}
 TEST_CASE("an exchange takes the same picoseconds as its expansion") { compare_random_exchanges(1000); }
 TEST_CASE("rates that differ by 1e12: the same picoseconds as in the reference engine") { compare_extreme_rates(1000); }
 
 // Half a minute together: run by the ctest engine_long (preset long); the shorter ones above run always.
 TEST_CASE("100,000 random schedules take the same picoseconds as in the reference engine", "[.][long]") {
   compare_random_schedules(100'000);
+}
+TEST_CASE("30,000 random chains take the same picoseconds as in the reference engine", "[.][long]") {
+  compare_random_schedules(30'000, random_chains);
 }
 TEST_CASE("20,000 random exchanges take the same picoseconds as their expansion", "[.][long]") {
   compare_random_exchanges(20'000);
