@@ -31,38 +31,40 @@ void count(benchmark::State& state, std::int64_t messages, const EngineCounters&
   state.counters["rates/message"] = per_message(one.rate_updates);
 }
 
-struct Bottleneck {
-  explicit Bottleneck(int hosts) : fabric(star_machine(hosts + 1, bandwidth)) {
-    Dice dice(1);
-    for (int h = 0; h < hosts; ++h) {
-      PeerSender sender{h, 0, {}};
-      for (int m = 0; m < per_sender; ++m)
-        sender.messages.push_back({hosts, std::floor(message * dice.between(0.5, 1.5))});
-      senders.push_back(std::move(sender));
-    }
-  }
-  Fabric fabric;
+std::vector<PeerSender> senders_into_one(int hosts) {
+  Dice dice(1);
   std::vector<PeerSender> senders;
-};
+  for (int h = 0; h < hosts; ++h) {
+    PeerSender sender{h, 0, {}};
+    for (int m = 0; m < per_sender; ++m)
+      sender.messages.push_back({hosts, std::floor(message * dice.between(0.5, 1.5))});
+    senders.push_back(std::move(sender));
+  }
+  return senders;
+}
 
 void ours_bottleneck(benchmark::State& state) {
-  const Bottleneck c(static_cast<int>(state.range(0)));
+  const int hosts = static_cast<int>(state.range(0));
+  const std::vector<PeerSender> senders = senders_into_one(hosts);
   std::int64_t messages = 0;
   EngineCounters counters;
   for (auto _ : state) {
-    counters = simulate(c.fabric, as_schedule(c.senders)).value().counters;
+    const Fabric fabric = star_machine(hosts + 1, bandwidth);
+    counters = simulate(fabric, as_schedule(senders)).value().counters;
     messages += counters.messages;
   }
   count(state, messages, counters);
 }
 
 void peer_bottleneck(benchmark::State& state) {
-  const Bottleneck c(static_cast<int>(state.range(0)));
-  const double expected = to_seconds(simulate(c.fabric, as_schedule(c.senders)).value().finish).count();
-  const PeerMachine machine = as_peer(c.fabric, c.senders);
+  const int hosts = static_cast<int>(state.range(0));
+  const Fabric fabric = star_machine(hosts + 1, bandwidth);
+  const std::vector<PeerSender> senders = senders_into_one(hosts);
+  const double expected = to_seconds(simulate(fabric, as_schedule(senders)).value().finish).count();
+  const PeerMachine machine = as_peer(fabric, senders);
   double messages = 0;
   for (auto _ : state) {
-    const auto run = simgrid_senders(machine, c.senders);
+    const auto run = simgrid_senders(machine, senders);
     if (!run || differ(run->simulated_s, expected)) {
       state.SkipWithError("SimGrid did not finish, or says otherwise");
       break;

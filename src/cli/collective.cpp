@@ -316,7 +316,10 @@ Exit run_collective(const Args& args, const Session& session) {
   question->engine.watch = patience.watch();
   const CollectiveQuestion& q = *question;
   if (q.brought || q.library == Library::nccl) {
-    Result<CollectiveReport> priced = q.brought ? price_msccl(q, args.links) : price_nccl(q, session);
+    Result<CollectiveReport> priced = q.brought ? price_msccl(q, session, args.links) : price_nccl(q, session);
+    if (!priced && q.brought && q.is_over())
+      return patience.give_up(session, fmt::format("algorithm '{}' is not proved to its end", q.brought->name),
+                              "nothing is known of it; expected a longer --time-limit");
     if (!priced) return refuse(session, priced.errors());
     CollectiveReport report = std::move(priced).value();
     std::vector<std::string> said = warn(session, q.warnings);
@@ -336,8 +339,11 @@ Exit run_collective(const Args& args, const Session& session) {
   const std::vector<Case> cases = make_cases(q, report, errors);
   if (!errors.empty() && q.closed_forms_are_over()) {
     if (cases.empty())
-      return patience.give_up(session, "no algorithm was chosen",
-                              "nothing is known yet; expected --algorithm with one name, or fewer ranks");
+      return q.policy.algorithm == "auto"
+                 ? patience.give_up(session, "no algorithm was chosen",
+                                    "nothing is known yet; expected --algorithm with one name, or fewer ranks")
+                 : patience.give_up(session, "no closed form was computed to its end",
+                                    "nothing is known yet; expected a longer --time-limit, or fewer ranks");
     report.partial = true;
     errors.clear();
   }

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "cli/output.hpp"
+#include "cli/patience.hpp"
+#include "cli/progress.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/evaluate/spelled.hpp"
 
@@ -13,29 +15,39 @@ namespace collcast::cli {
 
 namespace {
 
-/// Operations of one row; more would take minutes and gigabytes.
-constexpr std::size_t most_operations = 4'000'000;
-constexpr int most_loops = 64;  ///< that auto tries
+constexpr int most_loops = 64;               ///< that auto tries,
+constexpr std::size_t most_steps = 250'000;  ///< and of all loops together
 
 /// Group by group: what of a row does not depend on the size.
 struct Pricing {
   const CollectiveQuestion& q;
-  const std::vector<msccl::StepRef>& order;
+  std::size_t steps;
+  Progress& progress;
+  EngineWatch watch;  ///< tells the progress
 
-  Schedule spelled(std::size_t group, Bytes size, int loops) const {
-    return spell_out(*q.brought, order, q.groups[group], size, loops);
-  }
-  Seconds bound(std::size_t group, Bytes size, int loops) const {
-    return lower_bound(q.fabric, spelled(group, size, loops));
+  Result<Seconds> bound(std::size_t group, Bytes size, int loops) const {
+    return lower_bound(q.fabric, spell_out(*q.brought, q.groups[group], size, loops), watch);
   }
 
-  int loops(std::size_t group, Bytes size) const {
+  std::int64_t messages() const {
+    std::int64_t sum = 0;
+    for (const msccl::Gpu& gpu : q.brought->gpus)
+      for (const msccl::ThreadBlock& block : gpu.blocks)
+        for (const msccl::Step& step : block.steps) sum += sends(step.kind) ? 1 : 0;
+    return sum;
+  }
+
+  Result<int> loops(std::size_t group, Bytes size) const {
     if (q.policy.chunks > 0) return q.policy.chunks;
     int most = 1;
-    while (most < most_loops && order.size() * static_cast<std::size_t>(2 * most) <= most_operations / 8) most *= 2;
-    const Seconds finest = bound(group, size, most);
-    for (int loops = 1; loops < most; loops *= 2)
-      if (bound(group, size, loops) <= 1.01 * finest) return loops;
+    while (most < most_loops && steps * static_cast<std::size_t>(2 * most) <= most_steps) most *= 2;
+    const Result<Seconds> finest = bound(group, size, most);
+    if (!finest) return finest.errors();
+    for (int loops = 1; loops < most; loops *= 2) {
+      const Result<Seconds> coarser = bound(group, size, loops);
+      if (!coarser) return coarser.errors();
+      if (*coarser <= 1.01 * *finest) return loops;
+    }
     return most;
   }
 
@@ -48,18 +60,19 @@ struct Pricing {
     out.size = size;
     out.channels = q.brought->channels;
     out.approximate = out.bound = true;
-    const int chunks = loops(group, size);
-    out.chunks = chunks;
-    if (order.size() * static_cast<std::size_t>(chunks) > most_operations)
-      return Diagnostic{command_line,
-                        fmt::format("{} steps in {} chunks are more than {} operations", order.size(), chunks,
-                                    format_count(static_cast<double>(most_operations))),
-                        "expected fewer --chunks"};
-    const Schedule schedule = spelled(group, size, chunks);
-    out.rounding = Seconds(2e-12 * static_cast<double>(schedule.size()));
-    if (q.estimate) out.estimate = lower_bound(q.fabric, schedule) + q.base_latency();
+    const Result<int> chunks = loops(group, size);
+    if (!chunks) return chunks.errors();
+    out.chunks = *chunks;
+    progress.expect(messages() * *chunks);
+    const SpelledOut spelled = spell_out(*q.brought, q.groups[group], size, *chunks);
+    out.rounding = Seconds(2e-12 * static_cast<double>(steps) * *chunks);
+    if (q.estimate) {
+      const Result<Seconds> bound = lower_bound(q.fabric, spelled, watch);
+      if (!bound) return bound.errors();
+      out.estimate = *bound + q.base_latency();
+    }
     if (q.simulate) {
-      const Result<Timeline> timeline = simulate(q.fabric, schedule, q.engine);
+      const Result<Timeline> timeline = simulate(q.fabric, spelled, {q.engine.sharing, watch});
       if (!timeline) {
         if (!out.estimate) return timeline.errors();
         if (q.is_over())
@@ -94,8 +107,9 @@ void add_notes(const CollectiveQuestion& q, std::size_t steps, CollectiveReport&
 
 }  // namespace
 
-Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, bool links) {
-  const Result<std::vector<msccl::StepRef>> order = prove(*q.brought, q.sizes.front(), q.root);
+Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, const Session& session, bool links) {
+  const auto goes_on = [&](std::size_t /*steps*/) { return !q.is_over(); };
+  const Result<std::vector<msccl::StepRef>> order = prove(*q.brought, q.sizes.front(), q.root, goes_on);
   if (!order) return order.errors();
   CollectiveReport report;
   report.machine = summary(q.fabric);
@@ -106,9 +120,11 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, bool links) {
   report.inputs.policy.algorithm = "msccl:" + q.brought->name;
   report.inputs.policy.base_latency = q.base_latency();
   report.inputs.faults = q.faults;
-  const Pricing pricing{q, *order};
+  Progress progress(session, q.sizes.size() * q.groups.size());
+  const Pricing pricing{q, order->size(), progress, q.patience->watch(&progress)};
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
+      progress.begin(fmt::format("{} {}", q.brought->name, format_bytes(size)));
       Result<CollectiveRow> row = pricing.row(g, size, report);
       if (!row && q.is_over()) {
         report.partial = true;

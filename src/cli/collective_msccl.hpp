@@ -7,6 +7,6 @@
 namespace collcast::cli {
 
 /// One row per size and group of the algorithm that the user brought, once it is proved; or why it is none.
-Result<CollectiveReport> price_msccl(const CollectiveQuestion&, bool links);
+Result<CollectiveReport> price_msccl(const CollectiveQuestion&, const Session&, bool links);
 
 }  // namespace collcast::cli

@@ -8,6 +8,7 @@
 #include <limits>
 #include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 
 #include "cli/progress.hpp"
 #include "cli/values.hpp"
@@ -43,6 +44,26 @@ Bytes available_memory() {
   return Bytes(std::numeric_limits<std::int64_t>::max());
 }
 
+/// What the process may take by limits that it was begun with: ulimit's, and a container's (cgroup v2).
+Bytes allowed_memory() {
+  Bytes allowed(std::numeric_limits<std::int64_t>::max());
+  for (const auto which : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (::getrlimit(which, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+      allowed = std::min(allowed, Bytes(static_cast<std::int64_t>(limit.rlim_cur)));
+  }
+  if (std::int64_t most = 0; std::ifstream("/sys/fs/cgroup/memory.max") >> most)  // else "max", or no such file
+    allowed = std::min(allowed, Bytes(most));
+  return allowed;
+}
+
+/// Of this process: data and stack, which is what limits count.
+Bytes taken_memory() {
+  std::int64_t total = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident >> shared >> text >> library >> data;
+  return Bytes(data * ::sysconf(_SC_PAGESIZE));
+}
+
 std::optional<Bytes> limit_memory(const std::string& text, Diagnostics& errors) {
   if (text.empty()) return std::nullopt;
   const Parsed<Bytes> read = parse_bytes(text);
@@ -70,7 +91,9 @@ void add_limit_options(CLI::App& app, LimitArgs& args) {
 }
 
 Patience::Patience(const LimitArgs& args, Diagnostics& errors)
-    : limit_(parse_time(args.time, errors)), available_(available_memory()), start_(std::chrono::steady_clock::now()) {
+    : limit_(parse_time(args.time, errors)),
+      available_(std::min(available_memory(), allowed_memory())),
+      start_(std::chrono::steady_clock::now()) {
   memory_limit_ = limit_memory(args.memory, errors);
 }
 
@@ -93,6 +116,11 @@ int Patience::threads(int asked) {
   const rlim_t pieces = least / static_cast<rlim_t>(memory_of_thread.value());
   const rlim_t held = pieces > 1 ? pieces - 1 : 1;  // one is the program's
   return static_cast<int>(std::clamp<rlim_t>(held, 1, static_cast<rlim_t>(asked)));
+}
+
+Bytes Patience::room_left() const {
+  const Bytes left = memory_limit_.value_or(allowed_memory()) - taken_memory();
+  return std::max(Bytes(0), std::min(left, available_memory()));
 }
 
 EngineWatch Patience::watch(Progress* progress) const {

@@ -31,6 +31,8 @@ class Patience {
   bool is_over() const;
   /// Memory that the work may take: the limit's, or as much as the machine has to give.
   Bytes room() const { return memory_limit_.value_or(available_); }
+  /// The same, less what the process has by now.
+  Bytes room_left() const;
   std::optional<Bytes> memory_limit() const { return memory_limit_; }
   /// Closed forms take no time as a rule: they have a second more than the limit. May be asked by any thread.
   bool is_over_for_closed_forms() const;

@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/units.hpp"
 
 namespace collcast::cli {
 
@@ -219,14 +220,22 @@ Diagnostics check_unfolded(const ScenarioArgs& args, const Scenario& scenario) {
   return wrong;
 }
 
-/// The step, and if there was the time for it every rank of it for itself.
+/// The step, and if there was the time and the memory for it every rank of it for itself; `lack` says that there was
+/// not the memory.
 Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabric& fabric, StepTimeline* timeline,
-                                           EngineWatch watch, Progress& progress) {
-  const EngineOptions engine{scenario.sharing, std::move(watch)};
+                                           const Patience* patience, Progress& progress, std::string& lack) {
+  const EngineOptions engine{scenario.sharing, patience == nullptr ? EngineWatch() : patience->watch(&progress)};
   return forecast_unfolded_step(*scenario.step, fabric, scenario.collectives, timeline, engine, scenario.origins,
-                                [&](const ProgramTraffic& all) {
+                                [&](const ProgramTraffic& all, Bytes memory) {
+                                  if (patience != nullptr && memory > patience->room_left()) {
+                                    lack =
+                                        fmt::format("every rank for itself takes about {} of memory, and {} are left",
+                                                    format_bytes(memory), format_bytes(patience->room_left()));
+                                    return false;
+                                  }
                                   progress.begin(fmt::format("{} rank by rank", scenario.name));
                                   progress.expect(all.messages);
+                                  return true;
                                 });
 }
 
@@ -387,6 +396,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   std::optional<FaultEffect> effect;
   std::optional<StepResult> by_formula;
   StepReport report;
+  std::string lack;
   Result<StepResult> result = [&]() -> Result<StepResult> {
     Progress progress(session, args.unfolded ? 2 : 1);
     progress.begin(fmt::format("{} simulation", scenario.name));
@@ -395,7 +405,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     if (patience != nullptr) goes_on = [patience] { return !patience->is_over_for_closed_forms(); };
     if (!args.unfolded)
       return forecast(scenario, *fabric, *method, timeline, std::move(watch), draws, effect, goes_on, by_formula);
-    Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, std::move(watch), progress);
+    Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, patience, progress, lack);
     if (!both) return both.errors();
     report.unfolded = both->unfolded;
     return std::move(both).value().result;
@@ -434,7 +444,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     const std::string known = is_folded_alone ? "the step was not simulated rank by rank to its end"
                               : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
                                               : "the closed form alone";
-    const std::string text = fmt::format("partial: {}; {}", patience->reason(), known);
+    const std::string text = fmt::format("partial: {}; {}", lack.empty() ? patience->reason() : lack, known);
     said.push_back(text);
     say(session, {text});
   }

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <map>
 #include <tuple>
-#include <utility>
 
 namespace collcast::msccl {
 
@@ -42,77 +40,39 @@ bool reduces(StepKind kind) {
          kind == reduce;
 }
 
-namespace {
-
-class Speller {
- public:
-  Speller(const Algorithm& algorithm, const Group& group, Volume chunk)
-      : algorithm_(algorithm), group_(group), chunk_(chunk) {
-    for (const Gpu& gpu : algorithm.gpus) {
-      progress_.emplace_back(gpu.blocks.size());
-      for (std::size_t b = 0; b < gpu.blocks.size(); ++b) progress_.back()[b].joins.resize(gpu.blocks[b].steps.size());
-      for (const ThreadBlock& block : gpu.blocks)
-        for (const Step& step : block.steps)
-          if (step.after_block >= 0) join_of(progress_.back(), step).awaited = true;
+SpelledOut spell_out(const Algorithm& algorithm, const Group& group, Bytes size, int loops) {
+  SpelledOut out;
+  out.unit = volume(size) * (1.0 / (static_cast<double>(algorithm.chunks) * loops));
+  out.loops = static_cast<std::uint32_t>(loops);
+  std::map<std::tuple<int, int, int>, std::uint32_t> receivers;  // by sender, receiver and channel
+  std::vector<std::uint32_t> first;                              // thread of a GPU
+  for (std::size_t g = 0; g < algorithm.gpus.size(); ++g) {
+    first.push_back(static_cast<std::uint32_t>(out.threads.size()));
+    for (const ThreadBlock& block : algorithm.gpus[g].blocks) {
+      const auto thread = static_cast<std::uint32_t>(out.threads.size());
+      if (block.receive >= 0) receivers[{block.receive, static_cast<int>(g), block.channel}] = thread;
+      out.threads.push_back({group[static_cast<int>(g)], static_cast<std::uint32_t>(out.steps.size()),
+                             static_cast<std::uint32_t>(block.steps.size()), SpelledStep::none, block.channel});
+      for (const Step& step : block.steps) {
+        SpelledStep& row = out.steps.emplace_back();
+        row.receives = receives(step.kind);
+        row.sends = sends(step.kind);
+        row.units = static_cast<std::uint32_t>(step.count);
+        if (step.after_block < 0) continue;
+        row.after_thread = first[g] + static_cast<std::uint32_t>(step.after_block);
+        row.after_step = static_cast<std::uint32_t>(step.after_step);
+      }
     }
   }
-
-  void add(const StepRef& ref) {
-    std::vector<Progress>& gpu = progress_[static_cast<std::size_t>(ref.gpu)];
-    Progress& own = gpu[static_cast<std::size_t>(ref.block)];
-    const ThreadBlock& block =
-        algorithm_.gpus[static_cast<std::size_t>(ref.gpu)].blocks[static_cast<std::size_t>(ref.block)];
-    const Step& step = block.steps[static_cast<std::size_t>(ref.step)];
-    if (step.after_block >= 0) own.pending.push_back({join_of(gpu, step).op});
-    if (receives(step.kind)) {
-      auto& queue = in_flight_[{block.receive, ref.gpu, block.channel}];
-      own.pending.push_back({queue.front()});
-      queue.pop_front();
+  std::size_t thread = 0;
+  for (std::size_t g = 0; g < algorithm.gpus.size(); ++g)
+    for (const ThreadBlock& block : algorithm.gpus[g].blocks) {
+      if (block.send >= 0)
+        if (const auto to = receivers.find({static_cast<int>(g), block.send, block.channel}); to != receivers.end())
+          out.threads[thread].to = to->second;
+      ++thread;
     }
-    if (sends(step.kind)) {
-      const Transfer transfer{group_[ref.gpu], group_[block.send], chunk_ * step.count, block.channel};
-      const OpId op = schedule_.add(transfer, own.pending);
-      own.pending = {{op, Until::left}};
-      in_flight_[{ref.gpu, block.send, block.channel}].push_back(op);
-    }
-    if (Join& join = own.joins[static_cast<std::size_t>(ref.step)]; join.awaited) {
-      join.op = schedule_.add(Delay{}, own.pending);
-      own.pending = {{join.op}};
-    }
-  }
-
-  Schedule take() { return std::move(schedule_); }
-
- private:
-  /// The end of a step that others wait for, in the present loop.
-  struct Join {
-    bool awaited = false;
-    OpId op{};
-  };
-  struct Progress {              // of a thread block
-    std::vector<After> pending;  // what its next operation waits for
-    std::vector<Join> joins;     // by step
-  };
-  static Join& join_of(std::vector<Progress>& gpu, const Step& step) {
-    return gpu[static_cast<std::size_t>(step.after_block)].joins[static_cast<std::size_t>(step.after_step)];
-  }
-
-  const Algorithm& algorithm_;
-  const Group& group_;
-  Volume chunk_;
-  Schedule schedule_;
-  std::vector<std::vector<Progress>> progress_;                      // by GPU and thread block
-  std::map<std::tuple<int, int, int>, std::deque<OpId>> in_flight_;  // by sender, receiver and channel
-};
-
-}  // namespace
-
-Schedule spell_out(const Algorithm& algorithm, const std::vector<StepRef>& order, const Group& group, Bytes size,
-                   int loops) {
-  Speller speller(algorithm, group, volume(size) * (1.0 / (static_cast<double>(algorithm.chunks) * loops)));
-  for (int loop = 0; loop < loops; ++loop)
-    for (const StepRef& ref : order) speller.add(ref);
-  return speller.take();
+  return out;
 }
 
 }  // namespace collcast::msccl

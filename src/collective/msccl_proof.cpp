@@ -20,6 +20,7 @@ namespace collcast::msccl {
 namespace {
 
 constexpr std::size_t most_errors = 20;
+constexpr std::size_t ask_every = 1024;                  ///< steps
 constexpr std::size_t most_work = std::size_t{1} << 30;  // steps x thread blocks, chunks x contributions
 
 /// Of a thread block: how many of each thread block's steps are known to be over.
@@ -49,7 +50,7 @@ class Run {
           if (step.after_block >= 0) awaited_.insert({&gpu - algorithm.gpus.data(), step.after_block, step.after_step});
   }
 
-  Result<std::vector<StepRef>> all(Bytes size) {
+  Result<std::vector<StepRef>> all(Bytes size, const std::function<bool(std::size_t)>& goes_on) {
     std::vector<std::vector<int>> done;
     for (const Gpu& gpu : algorithm_.gpus) done.emplace_back(gpu.blocks.size());
     std::vector<StepRef> order;
@@ -60,6 +61,7 @@ class Run {
           int& next = done[static_cast<std::size_t>(g)][static_cast<std::size_t>(b)];
           const auto& steps = block(g, b).steps;
           for (; next < static_cast<int>(steps.size()) && can_run({g, b, next}, done); ++next) {
+            if (goes_on && order.size() % ask_every == 0 && !goes_on(order.size())) return ended(order.size());
             order.push_back({g, b, next});
             run(order.back());
             moved = true;
@@ -91,6 +93,11 @@ class Run {
   }
   void error(const Location& where, std::string message, std::string hint) {
     if (errors_.size() < most_errors) errors_.push_back({where, std::move(message), std::move(hint)});
+  }
+
+  Diagnostic ended(std::size_t steps) const {
+    return {algorithm_.where, fmt::format("the proof was ended from outside after {} steps", steps),
+            "nothing is known of the algorithm"};
   }
 
   bool can_run(const StepRef& ref, const std::vector<std::vector<int>>& done) {
@@ -271,7 +278,8 @@ class Run {
 
 }  // namespace
 
-Result<std::vector<StepRef>> prove(const Algorithm& algorithm, Bytes size, int root) {
+Result<std::vector<StepRef>> prove(const Algorithm& algorithm, Bytes size, int root,
+                                   const std::function<bool(std::size_t)>& goes_on) {
   if (algorithm.kind == CollectiveKind::sendrecv)
     return Diagnostic{algorithm.where, "sendrecv has no algorithm of its own to bring", "expected another collective"};
   const auto ranks = static_cast<int>(algorithm.gpus.size());
@@ -293,7 +301,7 @@ Result<std::vector<StepRef>> prove(const Algorithm& algorithm, Bytes size, int r
         "fewer steps, or fewer chunks"};
   const Layout layout(algorithm, root);
   if (Diagnostics errors = check_structure(algorithm, layout); !errors.empty()) return errors;
-  return Run(algorithm, layout).all(size);
+  return Run(algorithm, layout).all(size, goes_on);
 }
 
 }  // namespace collcast::msccl

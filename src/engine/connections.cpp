@@ -48,11 +48,7 @@ void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume s
   check(traffic.weight > 0, "a message has a weight");
   route.priority = traffic.priority;
   route.weight = traffic.weight;
-  if (route.size != size.value()) {
-    route.size = size.value();
-    connection.alone = Connection::unknown;
-  }
-  connection.immediate = !(route.size > 0) || route.length == 0;
+  set_size(id, size);
   open(id);
   if (connection.apart || !knows_apart_) alone(id);
 }
@@ -139,9 +135,17 @@ void Connections::renew(std::uint32_t id, std::uint32_t op, Volume size) {
   route.name.op = op;
   if (route.size == size.value()) return;
   book_messages(id);
-  route.size = size.value();
-  connections_[id].alone = Connection::unknown;
-  if (connections_[id].apart) alone(id);
+  set_size(id, size);
+  if (connections_[id].apart || !knows_apart_) alone(id);
+}
+
+void Connections::set_size(std::uint32_t id, Volume size) {
+  ConnectionRoute& route = routes_[id];
+  if (route.size != size.value()) {
+    route.size = size.value();
+    connections_[id].alone = Connection::unknown;
+  }
+  connections_[id].immediate = !(route.size > 0) || route.length == 0;
 }
 
 std::int64_t Connections::messages_so_far() const {

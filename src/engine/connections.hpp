@@ -73,7 +73,7 @@ class Connections {
   /// Gives the connection a route and a message size; what it was before is closed.
   void connect(std::uint32_t id, const ConnectionName& name, Volume size, TrafficClass traffic);
 
-  /// The same ranks and links for another operation's message of this size, which is more than 0.
+  /// The same ranks and links for another operation's message of this size. None is under way.
   void renew(std::uint32_t id, std::uint32_t op, Volume size);
 
   Connection& operator[](std::uint32_t id) { return connections_[id]; }
@@ -121,6 +121,7 @@ class Connections {
   };
 
   void set_route(std::uint32_t id, const ConnectionName& name);
+  void set_size(std::uint32_t id, Volume size);
   void open(std::uint32_t id);
   void join(std::uint32_t id);
   /// To its links, the time of so many messages that were on no list.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <variant>
 #include <vector>
 
 #include "engine/connections.hpp"
@@ -72,26 +73,69 @@ RunSize size_of(const Fabric& fabric, const Pattern& pattern) {
   return size;
 }
 
+/// What each of them takes.
+struct Prices {
+  double connection =
+      sizeof(Connection) + sizeof(ConnectionRoute) + Exchanges::bytes_per_send + sizeof(Event) + 2 * sizeof(Due);
+  double crossing = sizeof(Crossing), link = Connections::bytes_per_link;
+
+  explicit Prices(bool alone) {
+    if (alone) return;  // else links may be shared: flows are listed
+    connection += MaxMinLinks::bytes_per_flow + sizeof(Event);
+    crossing += sizeof(SharedLinks::OnLink);
+    link += sizeof(SharedLinks::LinkState) + MaxMinLinks::bytes_per_link + sizeof(LinkUse);
+  }
+  double of(const RunSize& size) const {
+    constexpr double walker = Exchanges::bytes_per_walker + 2 * sizeof(std::uint32_t) + sizeof(Ticks);
+    return size.connections * connection + size.crossings * crossing + size.walkers * walker +
+           size.counters * Exchanges::bytes_per_counter;
+  }
+};
+
+Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
+
+/// Of the set's collectives, the one that takes most, by kind of group.
+double largest(const Fabric& fabric, const Programs& all, std::uint32_t set, std::size_t kind, const Prices& prices) {
+  double most = 0;
+  for (const Collective& collective : all.collectives)
+    if (collective.set == set && kind < collective.patterns.size())
+      most = std::max(most, prices.of(size_of(fabric, all.patterns[collective.patterns[kind]])));
+  return most;
+}
+
 }  // namespace
 
 Bytes footprint(const Fabric& fabric, std::span<const Pattern> patterns) {
-  const bool alone = patterns.size() == 1 && has_recurrence(fabric, patterns.front());
-  double per_connection =
-      sizeof(Connection) + sizeof(ConnectionRoute) + Exchanges::bytes_per_send + sizeof(Event) + 2 * sizeof(Due);
-  double per_crossing = sizeof(Crossing), per_link = Connections::bytes_per_link;
-  if (!alone) {  // links may be shared: flows are listed
-    per_connection += MaxMinLinks::bytes_per_flow + sizeof(Event);
-    per_crossing += sizeof(SharedLinks::OnLink);
-    per_link += sizeof(SharedLinks::LinkState) + MaxMinLinks::bytes_per_link + sizeof(LinkUse);
+  const Prices prices(patterns.size() == 1 && has_recurrence(fabric, patterns.front()));
+  double bytes = static_cast<double>(fabric.links().size()) * prices.link;
+  for (const Pattern& pattern : patterns) bytes += prices.of(size_of(fabric, pattern));
+  return whole(bytes);
+}
+
+Bytes footprint(const Fabric& fabric, const Programs& all) {
+  const Prices prices(false);
+  const double ranks = all.ranks();
+  double bytes = static_cast<double>(fabric.links().size()) * (prices.link + sizeof(std::uint32_t));  // with its owner
+  bytes += ranks * (all.streams() + all.channels) * sizeof(std::uint32_t);
+  for (std::uint32_t set = 0; set < all.sets.size(); ++set) {
+    std::vector<double> groups;  // by kind
+    const std::uint32_t count = all.sets[set].groups(all.ranks());
+    for (std::uint32_t g = 0; g < count; ++g) {
+      const std::size_t kind = all.sets[set].kind_of.empty() ? 0 : all.sets[set].kind_of[g];
+      groups.resize(std::max(groups.size(), kind + 1));
+      ++groups[kind];
+    }
+    for (std::size_t kind = 0; kind < groups.size(); ++kind)
+      bytes += groups[kind] * largest(fabric, all, set, kind, prices);
   }
-  const double per_walker = Exchanges::bytes_per_walker + 2 * sizeof(std::uint32_t) + sizeof(Ticks);
-  double bytes = static_cast<double>(fabric.links().size()) * per_link;
-  for (const Pattern& pattern : patterns) {
-    const RunSize size = size_of(fabric, pattern);
-    bytes += size.connections * per_connection + size.crossings * per_crossing + size.walkers * per_walker +
-             size.counters * Exchanges::bytes_per_counter;
-  }
-  return Bytes(static_cast<std::int64_t>(bytes));
+  const auto sends = [](const Instruction& i) { return std::holds_alternative<instruction::Send>(i.what); };
+  for (const Program& program : all.programs)
+    for (const auto& stream : program.streams)
+      if (std::any_of(stream.begin(), stream.end(), sends)) {
+        const auto of = std::count(all.of_rank.begin(), all.of_rank.end(), &program - all.programs.data());
+        bytes += static_cast<double>(of) * (prices.connection + 4 * prices.crossing);
+      }
+  return whole(bytes);
 }
 
 }  // namespace collcast

@@ -26,6 +26,7 @@
 #include "engine/one_pattern.hpp"
 #include "engine/operations.hpp"
 #include "engine/program_ranks.hpp"
+#include "engine/spelled_threads.hpp"
 #include "engine/unshared.hpp"
 
 namespace collcast::engine {
@@ -35,7 +36,7 @@ Result<typename Work::Output> Run<Links, Work>::to_end() {
   work_.begin();
   do {
     if (is_ended()) return ended();
-    work_through_instant();
+    if (!work_through_instant()) return ended();
     if (!connections_.joined().empty()) exchanges_.not_begun(connections_.joined());
     links_.settle();
   } while (go_to_next_instant());
@@ -58,9 +59,9 @@ bool Run<Links, Work>::go_to_next_instant() {
 
 template <class Links, class Work>
 bool Run<Links, Work>::is_ended() {
-  if (!watch_ || events_ < ask_at_) return false;
+  if (!watch_ || events_ + followed_ < ask_at_) return false;
   // How many messages have left is summed over the connections.
-  ask_at_ = events_ + std::max(ask_every, static_cast<std::int64_t>(connections_.size()));
+  ask_at_ = events_ + followed_ + std::max(ask_every, static_cast<std::int64_t>(connections_.size()));
   return !watch_({messages_so_far(), SimTime(Picoseconds(agenda_.now))});
 }
 
@@ -85,8 +86,9 @@ Diagnostic Run<Links, Work>::ended() const {
                           "nothing is known of its result");
 }
 
+/// False if it was ended on the way: what takes no time may be without end for those who wait.
 template <class Links, class Work>
-void Run<Links, Work>::work_through_instant() {
+bool Run<Links, Work>::work_through_instant() {
   agenda_.following.reserve(agenda_.instant.size());  // rather than grow: an event seldom leads to two
   while (true) {
     for (std::size_t i = 0; i < agenda_.instant.size(); ++i) {
@@ -94,8 +96,10 @@ void Run<Links, Work>::work_through_instant() {
       happen(agenda_.instant[i]);
     }
     agenda_.instant.clear();
-    if (agenda_.following.empty() && !begin_held()) return;
+    if (agenda_.following.empty() && !begin_held()) return true;
     agenda_.instant.swap(agenda_.following);
+    followed_ += static_cast<std::int64_t>(agenda_.instant.size());
+    if (is_ended()) return false;
   }
 }
 
@@ -223,6 +227,10 @@ Result<ProgramsTimeline> simulate(const Fabric& fabric, const Programs& programs
 
 Result<Timeline> simulate(const Fabric& fabric, const Pattern& pattern, const EngineOptions& options) {
   return engine::run<engine::OnePattern>(fabric, pattern, options);
+}
+
+Result<Timeline> simulate(const Fabric& fabric, const SpelledOut& spelled, const EngineOptions& options) {
+  return engine::run<engine::SpelledThreads>(fabric, spelled, options);
 }
 
 }  // namespace collcast

@@ -30,7 +30,7 @@ class Run {
   Result<typename Work::Output> to_end();
 
  private:
-  void work_through_instant();
+  bool work_through_instant();
   bool begin_held();
   void look_ahead(std::size_t i);
   bool go_to_next_instant();
@@ -53,7 +53,8 @@ class Run {
   Work work_;
   Links links_;
   std::int64_t events_ = 0;
-  std::int64_t ask_at_ = 0;  ///< events then
+  std::int64_t followed_ = 0;  ///< what happened without an event, since nothing passed in time
+  std::int64_t ask_at_ = 0;    ///< of both together
 };
 
 }  // namespace collcast::engine

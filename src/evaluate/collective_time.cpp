@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <span>
 
 #include "collcast/engine/beside.hpp"
@@ -84,10 +85,14 @@ Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& patter
 
 Result<Together> simulate_together(const Fabric& fabric, std::span<const Pattern> patterns,
                                    const EngineOptions& engine) {
+  // By their ranks, not as they are listed: of equal requests for a link fifo asks whose operation is the earlier.
+  std::vector<std::size_t> order(patterns.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return patterns[a].group.ranks() < patterns[b].group.ranks(); });
   Schedule schedule;
-  std::vector<OpId> first;
-  first.reserve(patterns.size());
-  for (const Pattern& pattern : patterns) first.push_back(schedule.add_exchange(pattern));
+  std::vector<OpId> first(patterns.size());
+  for (const std::size_t p : order) first[p] = schedule.add_exchange(patterns[p]);
   Result<Timeline> timeline = simulate(fabric, schedule, engine);
   if (!timeline) return timeline.errors();
   std::vector<Seconds> times;

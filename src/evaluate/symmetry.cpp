@@ -83,17 +83,17 @@ class SmallerMachines {
 /// What groups are asked about, each looked at once whatever the sizes.
 class PreparedAtFront {
  public:
-  PreparedAtFront(const Fabric& fabric, CollectivePolicy policy)
-      : fabric_(fabric), machines_(fabric), policy_(std::move(policy)) {}
+  PreparedAtFront(const Fabric& fabric, CollectivePolicy policy, GoesOn goes_on)
+      : fabric_(fabric), machines_(fabric), policy_(std::move(policy)), goes_on_(std::move(goes_on)) {}
 
   Result<Seconds> operator()(const CollectiveRequest& request) {
     if (takes_no_time(request)) return Seconds(0);
     RequestKey key = key_of_groups(request);
     if (const auto known = find(key); known && request.size > Bytes(0)) return time(*known, request.size);
     const Fabric& machine = machines_.of(span_of(fabric_, request).last + 1);
-    Result<PreparedCollective> made = PreparedCollective::make(machine, request, policy_);
+    Result<PreparedCollective> made = PreparedCollective::make(machine, request, policy_, goes_on_);
     if (!made) return made.errors();
-    const Seconds first = time(*made, request.size);
+    const Result<Seconds> first = time(*made, request.size);
     keep(std::move(key), std::move(made).value());
     return first;
   }
@@ -102,8 +102,10 @@ class PreparedAtFront {
   /// Links that the hops of all that is kept cross: 200 MB or so.
   static constexpr std::size_t most_crossings = std::size_t{1} << 23;
 
-  Seconds time(const PreparedCollective& prepared, Bytes size) const {
-    return prepared.fastest(size).estimate.total + policy_.base_latency;
+  Result<Seconds> time(const PreparedCollective& prepared, Bytes size) const {
+    const Result<Choice> choice = prepared.fastest(size, goes_on_);
+    if (!choice) return choice.errors();
+    return choice->estimate.total + policy_.base_latency;
   }
 
   std::optional<PreparedCollective> find(const RequestKey& key) {
@@ -125,6 +127,7 @@ class PreparedAtFront {
   const Fabric& fabric_;
   SmallerMachines machines_;
   CollectivePolicy policy_;
+  GoesOn goes_on_;
   std::mutex mutex_;
   std::map<RequestKey, PreparedCollective> known_;
   std::size_t crossings_ = 0;
@@ -141,11 +144,10 @@ CollectiveRequest moved_to_front(const Fabric& fabric, const CollectiveRequest& 
   return front;
 }
 
-CollectiveTime by_estimate_at_front(const Fabric& fabric, CollectivePolicy policy) {
+CollectiveTime by_estimate_at_front(const Fabric& fabric, CollectivePolicy policy, GoesOn goes_on) {
   if (policy.library == Library::nccl) return by_nccl(fabric, std::move(policy.environment));
-  return [prepared = std::make_shared<PreparedAtFront>(fabric, std::move(policy))](const CollectiveRequest& request) {
-    return (*prepared)(request);
-  };
+  return [prepared = std::make_shared<PreparedAtFront>(fabric, std::move(policy), std::move(goes_on))](
+             const CollectiveRequest& request) { return (*prepared)(request); };
 }
 
 }  // namespace collcast

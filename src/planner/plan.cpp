@@ -127,8 +127,8 @@ class FamilySearch {
         if (zero >= 2 && family_.has_replicas(in_.base.layout) &&
             (family_.pp > 1 || schedule_of(choice, in_.base.layout.schedule) != PipelineSchedule::one_f_one_b))
           ++result_.rejected[sharding_needs_one_stage];
-        else
-          weigh(choice, v);
+        else if (!weigh(choice, v, desk))
+          return false;
       }
     return true;
   }
@@ -160,29 +160,32 @@ class FamilySearch {
     return *cut_[v];
   }
 
-  void weigh(const LayoutChoice& choice, std::size_t v) {
+  /// False where it was stopped before its prices were known.
+  bool weigh(const LayoutChoice& choice, std::size_t v, Desk& desk) {
     put(choice, step_);
     if (!check_memory(step_, {}).empty()) {
       ++result_.rejected[memory_beyond_count];
-      return;
+      return true;
     }
     const MemoryUse memory = peak_memory(step_);
     if (const char* objection = memory_objection(memory)) {
       ++result_.rejected[objection];
       keep_smaller(result_.smallest, {choice, memory});
-      return;
+      return true;
     }
     if (const std::string& objection = cut(v); !objection.empty()) {
       ++result_.rejected[objection];
-      return;
+      return true;
     }
     const auto forms = closed_forms_.try_emplace(choice.vpp, step_, fabric_, prices_).first;
     const Result<LayoutEstimate> cost = forms->second.estimate(choice);
     if (!cost) {
+      if (desk.stopped()) return false;
       ++result_.rejected[cost.errors().front().message];
-      return;
+      return true;
     }
     result_.feasible.push_back({choice, cost->step, {}, cost->breakdown, memory, rates(step_, cost->step)});
+    return true;
   }
 
   const PlanInputs& in_;
@@ -230,11 +233,11 @@ void merge(std::vector<FamilyResult> families, PlanResult& plan) {
   std::ranges::sort(plan.ranked, better);
 }
 
-/// A layout too long to simulate keeps its closed form.
-void simulate(const PlanInputs& in, const Fabric& fabric, PlannedLayout& layout) {
+/// A layout too long to simulate, or that was stopped, keeps its closed form.
+void simulate(const PlanInputs& in, const Fabric& fabric, const EngineOptions& engine, PlannedLayout& layout) {
   StepInputs step = in.base;
   put(layout.choice, step);
-  const Result<StepResult> result = forecast_step(step, fabric, in.collectives, Method::both, nullptr, in.engine);
+  const Result<StepResult> result = forecast_step(step, fabric, in.collectives, Method::both, nullptr, engine);
   if (!result) return;
   layout.simulate = result->simulate;
   layout.breakdown = result->breakdown;
@@ -250,10 +253,15 @@ void rank(PlanResult& plan) {
   });
 }
 
-/// Best first, whichever thread is free: stopped early, it is the best that were simulated.
+/// Best first, whichever thread is free: stopped early, it is the best that were simulated, but for those, one a
+/// thread, that were ended within.
 void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count, Desk& desk, PlanResult& plan) {
   count = std::min(count, plan.ranked.size());
   desk.begin("simulating", count);
+  EngineOptions engine = in.engine;
+  engine.watch = [&](const EngineProgress& progress) {
+    return !desk.stopped() && (!in.engine.watch || in.engine.watch(progress));
+  };
   std::atomic<bool> missed = false;
   std::atomic<std::size_t> next = 0;
   tbb::parallel_for(std::size_t{0}, count, LoopOrder([&](std::size_t) {
@@ -261,7 +269,9 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
                         missed = true;
                         return;
                       }
-                      simulate(in, fabric, plan.ranked[next++]);
+                      PlannedLayout& layout = plan.ranked[next++];
+                      simulate(in, fabric, engine, layout);
+                      if (!layout.simulate && desk.stopped()) missed = true;
                       desk.step();
                     }));
   plan.partial = missed;
@@ -285,7 +295,7 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   std::vector<FamilyResult> results(all.size());
   std::int64_t layouts = 0;
   for (const Family& f : all) layouts += f.layouts();
-  SharedPrices prices(step_prices(fabric, in.collectives));
+  SharedPrices prices(step_prices(fabric, in.collectives, [&options] { return !options.stop || !options.stop(); }));
   const CollectiveTime time = [&prices](const CollectiveRequest& request) { return prices(request); };
   Desk desk(options);
   PlanResult plan;

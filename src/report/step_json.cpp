@@ -296,6 +296,7 @@ Json document_json(const StepReport& report) {
   if (r.classes > 0) out["folding"] = {{"ranks", r.ranks}, {"classes", r.classes}};
   if (report.unfolded) out["unfolded"] = unfolded_json(*report.unfolded, r);
   out["gates"] = gates_json(report.gates);
+  out["partial"] = report.partial;
   out["warnings"] = r.warnings;
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);
   out["inputs"] = has_model ? inputs_json(*report.inputs, report.collectives, report.sharing) : Json();

@@ -116,7 +116,9 @@ Table summary_table(const StepReport& report) {
   const auto row = [&](std::string name, std::string value, std::string remark = "") {
     out.rows.push_back({std::move(name), std::move(value), std::move(remark)});
   };
-  row("step time", format_seconds(r.step), r.simulate ? "simulated" + folding_text(r) : "closed form");
+  row("step time", format_seconds(r.step),
+      (r.simulate ? "simulated" + folding_text(r) : "closed form") +
+          (report.partial ? ", partial: stopped before all was simulated" : ""));
   if (r.simulate) {
     const std::string difference = difference_text(*r.simulate, r.estimate);
     // With NCCL's collectives at one price in both, that the sums agree proves less.

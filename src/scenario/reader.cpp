@@ -70,6 +70,11 @@ void Reader::finish() {
   std::vector<std::string> paths;
   for (const KnownKey& known : known_) paths.push_back(prefix_ + known.path);
   for (const Lost& lost : lost_) {
+    if (std::find(paths.begin(), paths.end(), lost.path) != paths.end()) {
+      errors_.push_back({lost.where, fmt::format("'{}' is not one value", shown(lost.path)),
+                         fmt::format("expected the keys that it has, one by one: {}.KEY=VALUE", lost.path)});
+      continue;
+    }
     std::string hint;
     std::vector<std::string> near_paths;
     for (const std::string& path : paths)
@@ -246,7 +251,7 @@ std::string AsPercent::expected() const { return parse_percent("").expected; }
 bool AsPercent::operator()(Reader& reader, const Node& node, const std::string& path, double& out) const {
   return read_quantity(
       reader, node, path, out, [](const std::string& t) { return parse_percent(t); },
-      [](double share) { return share > 0 && share <= 1; }, expected() + ", above 0% and up to 100%");
+      [](double share) { return share >= 1e-8 && share <= 1; }, expected() + ", from 0.000001% to 100%");
 }
 
 std::string AsTokenRate::expected() const { return parse_token_rate("").expected; }

@@ -20,7 +20,7 @@ std::uint32_t Programs::streams() const {
 }
 
 const Pattern& Programs::pattern(const Collective& collective, std::uint32_t group) const {
-  const std::vector<std::uint8_t>& kinds = sets[collective.set].kind_of;
+  const std::vector<std::uint16_t>& kinds = sets[collective.set].kind_of;
   return patterns[collective.patterns[kinds.empty() ? 0 : kinds[group]]];
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "collcast/base/units.hpp"
 
@@ -95,15 +97,25 @@ Result<std::vector<std::size_t>> named_links(const Fabric& fabric, const Machine
   return links;
 }
 
-/// What the fault leaves of a link.
-void wear(Link& link, const LinkFault& fault) {
-  if (fault.failed) {
-    link.bandwidth = Bandwidth(0);
-    return;
+/// What one link suffers.
+struct Damage {
+  const LinkFault* fault;
+  std::size_t link;
+};
+
+/// What faults leave of the links, in whatever order they are told: of a link's bandwidth the least of the rates, and
+/// of that all shares.
+void wear(std::vector<Link>& links, std::vector<Damage> all) {
+  std::stable_sort(all.begin(), all.end(), [](const Damage& a, const Damage& b) {  // as sums and products are rounded
+    return std::tie(a.fault->share, a.fault->added_latency) < std::tie(b.fault->share, b.fault->added_latency);
+  });
+  for (const auto& [fault, link] : all)
+    if (fault->bandwidth) links[link].bandwidth = std::min(links[link].bandwidth, *fault->bandwidth);
+  for (const auto& [fault, link] : all) {
+    if (fault->share < 1) links[link].bandwidth = links[link].bandwidth * fault->share;
+    if (fault->failed) links[link].bandwidth = Bandwidth(0);
+    links[link].latency += fault->added_latency;
   }
-  if (fault.bandwidth) link.bandwidth = std::min(link.bandwidth, *fault.bandwidth);
-  if (fault.share < 1) link.bandwidth = link.bandwidth * fault.share;
-  link.latency += fault.added_latency;
 }
 
 Diagnostics check_rate(const Fabric& fabric, const MachineFault& fault, const std::vector<std::size_t>& links) {
@@ -310,6 +322,7 @@ bool any_of_links(std::span<const MachineFault> faults) {
 Result<Fabric> with_faults(const Fabric& fabric, std::span<const MachineFault> faults) {
   Diagnostics errors;
   std::vector<Link> links(fabric.links().begin(), fabric.links().end());
+  std::vector<Damage> damages;
   for (const MachineFault& fault : faults) {
     if (fault.gpu() != nullptr) {
       append(errors, check_gpu(fabric, fault));
@@ -322,13 +335,14 @@ Result<Fabric> with_faults(const Fabric& fabric, std::span<const MachineFault> f
     }
     append(errors, check_rate(fabric, fault, *named));
     for (const std::size_t link : *named) {
-      wear(links[link], *fault.link());
+      damages.push_back({fault.link(), link});
       // A cable fails as a whole.
-      if (fault.link()->failed) wear(links[link ^ 1U], *fault.link());
+      if (fault.link()->failed) damages.push_back({fault.link(), link ^ 1U});
     }
   }
   if (!errors.empty()) return errors;
   if (!any_of_links(faults)) return fabric;
+  wear(links, std::move(damages));
   Fabric faulty = fabric.with_links(std::move(links));
   if (Diagnostics wrong = check_ways(fabric, faulty, faults); !wrong.empty()) return wrong;
   return faulty;

@@ -208,9 +208,9 @@ TrafficClass StepInputs::traffic(Dimension dimension) const {
   return {static_cast<int>(place), weight == weights.end() ? std::uint16_t{1} : weight->second};
 }
 
-CollectiveTime step_prices(const Fabric& fabric, const CollectivePolicy& policy) {
-  return [collectives = by_estimate_at_front(fabric, policy),
-          messages = by_estimate_at_front(fabric, of_messages(policy))](const CollectiveRequest& r) {
+CollectiveTime step_prices(const Fabric& fabric, const CollectivePolicy& policy, const GoesOn& goes_on) {
+  return [collectives = by_estimate_at_front(fabric, policy, goes_on),
+          messages = by_estimate_at_front(fabric, of_messages(policy), goes_on)](const CollectiveRequest& r) {
     return r.kind == CollectiveKind::sendrecv ? messages(r) : collectives(r);
   };
 }

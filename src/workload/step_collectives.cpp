@@ -48,10 +48,10 @@ std::uint32_t StepCollectives::set_of(GroupSet set) {
     const GroupSet& known = programs_.sets[s];
     if (known.stride == set.stride && known.size == set.size && known.step == set.step) return s;
   }
-  std::map<std::vector<int>, std::uint8_t> kinds;
+  std::map<std::vector<int>, std::uint16_t> kinds;
   for (std::uint32_t g = 0; g < set.groups(programs_.ranks()); ++g) {
-    check(kinds.size() < 255, "groups of a set lie on nodes in few ways");
-    const auto kind = static_cast<std::uint8_t>(kinds.size());
+    check(kinds.size() < 65'535, "groups of a set lie on nodes in few ways");
+    const auto kind = static_cast<std::uint16_t>(kinds.size());
     set.kind_of.push_back(kinds.emplace(as_met(nodes_of(fabric_, set.group(g))), kind).first->second);
   }
   programs_.sets.push_back(std::move(set));

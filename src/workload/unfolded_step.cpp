@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "collcast/engine/footprint.hpp"
 #include "collcast/engine/programs.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/forecast.hpp"
@@ -36,7 +37,7 @@ Breakdown mean_breakdown(const ProgramTimes& times, Seconds step) {
 Result<StepWithUnfolded> forecast_unfolded_step(const StepInputs& in, const Fabric& fabric,
                                                 const CollectivePolicy& policy, StepTimeline* timeline,
                                                 const EngineOptions& engine, const Origins& origins,
-                                                const std::function<void(const ProgramTraffic&)>& begins) {
+                                                const std::function<bool(const ProgramTraffic&, Bytes)>& begins) {
   if (Diagnostics wrong = check_unfolding(in, policy, origins); !wrong.empty()) return wrong;
   StepPlan plan;
   ForecastPrices prices(fabric, policy, engine);
@@ -47,7 +48,7 @@ Result<StepWithUnfolded> forecast_unfolded_step(const StepInputs& in, const Fabr
   Result<Programs> programs = make_programs(in, fabric, prices, plan);
   if (!programs) return placed(programs.errors(), origins);
   const ProgramTraffic all = traffic(*programs);
-  if (begins) begins(all);
+  if (begins && !begins(all, footprint(fabric, *programs))) return out;
   bool ended = false;
   EngineOptions watched = engine;
   if (engine.watch)

@@ -202,13 +202,12 @@ TEST_CASE("peers, waits and chunks that are not there are refused before anythin
 
 TEST_CASE("bytes that are sent are the collective's, whatever the loops") {
   const auto sent = [](const Algorithm& a, int loops) {
-    const auto order = prove(a, Bytes(1 << 20));
-    REQUIRE(order.ok());
-    const Schedule schedule =
-        spell_out(a, *order, Group::strided(Rank(0), 1, static_cast<int>(a.gpus.size())), Bytes(1 << 20), loops);
+    REQUIRE(prove(a, Bytes(1 << 20)).ok());
+    const SpelledOut all =
+        spell_out(a, Group::strided(Rank(0), 1, static_cast<int>(a.gpus.size())), Bytes(1 << 20), loops);
     double sum = 0;
-    for (std::uint32_t op = 0; op < schedule.size(); ++op)
-      if (const auto* transfer = std::get_if<Transfer>(&schedule.work(OpId(op)))) sum += transfer->size.value();
+    for (const SpelledStep& step : all.steps)
+      if (step.sends) sum += (all.unit * static_cast<double>(step.units)).value() * all.loops;
     return sum / (1 << 20);
   };
   for (const int loops : {1, 3, 8}) {
@@ -217,4 +216,14 @@ TEST_CASE("bytes that are sent are the collective's, whatever the loops") {
     CHECK(sent(test::msccl_direct_alltoall(4), loops) == Approx(3));
     CHECK(sent(test::msccl_chain_broadcast(4, 5), loops) == Approx(3));
   }
+}
+
+TEST_CASE("a proof is ended from outside, and says how far it was") {
+  const Algorithm a = test::msccl_ring_all_reduce(40);
+  std::size_t asked = 0;
+  const auto order = prove(a, Bytes(1024), 0, [&](std::size_t steps) { return ++asked, steps < 2048; });
+  REQUIRE_FALSE(order.ok());
+  CHECK(order.errors().front().message == "the proof was ended from outside after 2048 steps");
+  CHECK(asked == 3);
+  CHECK(prove(a, Bytes(1024), 0, [](std::size_t) { return true; }).ok());
 }

@@ -126,6 +126,18 @@ ProgramsCost cost_of(const Fabric& fabric, const Programs& programs) {
 
 }  // namespace
 
+TEST_CASE("what programs take is known before, and not less than a half of it is taken") {
+  for (const int ranks : {64, 1024}) {
+    const Fabric fabric = ring_fabric(ranks, gb_per_s(10), Seconds(1e-6));
+    const Programs programs = swapping(ranks, 20);
+    const double taken = static_cast<double>(cost_of(fabric, programs).bytes);
+    const double expected = static_cast<double>(footprint(fabric, programs).value());
+    INFO(ranks << " ranks: " << taken << " bytes, " << expected << " expected");
+    CHECK(taken < 1.5 * expected);
+    CHECK(expected < 2 * taken);
+  }
+}
+
 TEST_CASE("the number of allocations does not grow with a program's instructions and exchanges") {
   const Fabric fabric = ring_fabric(16, gb_per_s(10), Seconds(1e-6));
   const ProgramsCost few = cost_of(fabric, swapping(16, 8)), many = cost_of(fabric, swapping(16, 8000));

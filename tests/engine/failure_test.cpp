@@ -103,6 +103,22 @@ TEST_CASE("more messages than can be counted are refused") {
   CHECK_THAT(failure(fabric, s), Contains("2^32 messages"));
 }
 
+TEST_CASE("a watch ends what takes no time at all: a million messages without bytes are one instant") {
+  const Fabric fabric = ring_fabric(64, Bandwidth(1e9), Seconds(0));
+  const Pattern pattern = ring_all_reduce(64, Volume(0), 128);
+  EngineOptions options;
+  int asked = 0;
+  options.watch = [&](const EngineProgress& done) {
+    CHECK(done.now == SimTime{});
+    return ++asked < 10;
+  };
+  const Result<Timeline> ended = simulate(fabric, pattern, options);
+  REQUIRE_FALSE(ended.ok());
+  CHECK(asked == 10);
+  options.watch = [&](const EngineProgress&) { return true; };
+  CHECK(simulate(fabric, pattern, options).value().counters.messages == 2 * 63 * 64 * 128);
+}
+
 TEST_CASE("a watch sees a simulation grow, changes nothing, and ends it") {
   const Fabric fabric = ring_fabric(8, Bandwidth(7e9), Seconds(1e-6));
   const Pattern pattern = ring_all_reduce(8, Volume(1e9), 4096);

@@ -71,7 +71,7 @@ class RandomPrograms {
     GroupSet& of = all_.sets[set];
     if (of.kind_of.empty())
       for (std::uint32_t g = 0; g < of.groups(static_cast<std::uint32_t>(grid_.world())); ++g)
-        of.kind_of.push_back(static_cast<std::uint8_t>(g % 2));
+        of.kind_of.push_back(static_cast<std::uint16_t>(g % 2));
     all_.collectives.push_back(std::move(collective));
   }
 

@@ -6,6 +6,7 @@
 #include "collcast/cost/estimate.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "sample_requests.hpp"
+#include "support/patterns.hpp"
 #include "support/small_fabrics.hpp"
 
 using namespace collcast;
@@ -46,6 +47,23 @@ TEST_CASE("who is left out changes neither the closed form nor the simulation, t
             }
   CHECK(left_out > 50);
   CHECK(kept > 50);
+}
+
+TEST_CASE("groups that run together take the same in whatever order they are listed, links taken in turn too") {
+  // Ranks 0 and 1 send the same to both groups' third, all at once: who goes first is a tie.
+  const Fabric fabric = star_fabric(6, Bandwidth(10e9), Seconds(0));
+  const auto naive = [&](std::uint32_t third) {
+    return make_pattern({broadcast, Group::listed({Rank(0), Rank(1), Rank(third)}), Bytes(1 << 20), 0, {}},
+                        options("naive"))
+        .value();
+  };
+  std::vector<Pattern> patterns{naive(2), naive(3), naive(4), naive(5)};
+  for (const Sharing sharing : {Sharing::max_min, Sharing::fifo}) {
+    const std::vector<Seconds> times = simulate_together(fabric, patterns, {sharing})->times;
+    std::vector<Pattern> turned(patterns.rbegin(), patterns.rend());
+    const std::vector<Seconds> other = simulate_together(fabric, turned, {sharing})->times;
+    CHECK(std::equal(times.begin(), times.end(), other.rbegin()));
+  }
 }
 
 TEST_CASE("who meets the first through another one is kept") {

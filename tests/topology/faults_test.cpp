@@ -99,6 +99,34 @@ TEST_CASE("several faults of a link add up, and a rate or a latency is said as s
   CHECK(to_text(passing) == "all gpus: 3% jitter, exponential, seed 7, from 2 s, until 3 s");
 }
 
+TEST_CASE("what faults of one link leave does not depend on their order") {
+  const Fabric fabric = build(teaching(star()), 4);
+  LinkFault rate;
+  rate.link = "host1";
+  rate.bandwidth = gb_per_s(6);
+  LinkFault less = rate;
+  less.bandwidth = gb_per_s(3);
+  less.added_latency = ns(0.1);
+  LinkFault late = rate;
+  late.bandwidth = {};
+  late.added_latency = ns(700.3);
+  std::vector<MachineFault> faults{MachineFault{rate}, slow("host1", 0.7), MachineFault{less},
+                                   slow("host1", 0.3), slow("host1", 0.9), MachineFault{late}};
+  const Fabric one = faulty(fabric, faults);
+  CHECK(one.path(Rank(1), Rank(2)).bandwidth.value() == Approx(3e9 * 0.7 * 0.3 * 0.9));
+  Dice dice(20261124);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<MachineFault> other;
+    for (const int i : dice.permutation(static_cast<int>(faults.size())))
+      other.push_back(faults[static_cast<std::size_t>(i)]);
+    const Fabric two = faulty(fabric, other);
+    for (std::size_t l = 0; l < fabric.links().size(); ++l) {
+      REQUIRE(one.links()[l].bandwidth == two.links()[l].bandwidth);
+      REQUIRE(one.links()[l].latency == two.links()[l].latency);
+    }
+  }
+}
+
 TEST_CASE("a fault that leaves everything is the machine as it was") {
   const Fabric fabric = build(dgx(rails(4, 2, 1)), 2);
   const Fabric same = faulty(fabric, {slow("node0.nic3", 1)});

@@ -195,6 +195,21 @@ TEST_CASE("a collective that cannot be priced is an error, not a time") {
   CHECK(family.estimate(plain).ok());
 }
 
+TEST_CASE("prices that are ended from outside are errors, and say so") {
+  const Fabric fabric = cluster(2);
+  StepInputs in = small(16);
+  const LayoutChoice choice{8, 1, 2, 1, true, Recompute::none, 0};
+  put(choice, in);
+  bool goes_on = false;
+  const CollectiveTime time = step_prices(fabric, {}, [&] { return goes_on; });
+  const Result<LayoutEstimate> ended = LayoutFamily(in, fabric, time).estimate(choice);
+  REQUIRE_FALSE(ended.ok());
+  CHECK(ended.errors().front().message.find("ended from outside") != std::string::npos);
+  goes_on = true;
+  CHECK(LayoutFamily(in, fabric, time).estimate(choice)->step ==
+        LayoutFamily(in, fabric, step_prices(fabric, {})).estimate(choice)->step);
+}
+
 TEST_CASE("a family of interleaved layouts adds up to their forecasts") {
   const Fabric fabric = cluster(2);
   const CollectiveTime time = memoized(step_prices(fabric, {}));

@@ -264,12 +264,28 @@ TEST_CASE("a watch that ends the run of every rank leaves the folded step") {
   engine.watch = [&](const EngineProgress&) { return !unfolding; };
   std::int64_t told = 0;
   const Result<StepWithUnfolded> step =
-      forecast_unfolded_step(in, fabric, rings(), nullptr, engine, {}, [&](const ProgramTraffic& all) {
+      forecast_unfolded_step(in, fabric, rings(), nullptr, engine, {}, [&](const ProgramTraffic& all, Bytes) {
         unfolding = true;
         told = all.messages;
+        return true;
       });
   REQUIRE(step.ok());
   CHECK_FALSE(step->unfolded);
   CHECK(step->result.simulate);
   CHECK(told == unfolded(in, fabric, rings()).unfolded->messages);
+}
+
+TEST_CASE("who is told what memory every rank takes may leave it at the folded step") {
+  const StepInputs in = inputs(small_model(), layout(2, 2, 2), 512, 4);
+  const Fabric fabric = cluster(1);
+  Bytes told{};
+  const Result<StepWithUnfolded> step =
+      forecast_unfolded_step(in, fabric, rings(), nullptr, {}, {}, [&](const ProgramTraffic&, Bytes memory) {
+        told = memory;
+        return false;
+      });
+  REQUIRE(step.ok());
+  CHECK_FALSE(step->unfolded);
+  CHECK(step->result.simulate);
+  CHECK(told > Bytes(1000));
 }

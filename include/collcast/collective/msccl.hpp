@@ -7,6 +7,7 @@
 // The words and their meaning are those of microsoft/msccl and msccl-tools (Apache-2.0/MIT), release 0.7.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +15,8 @@
 
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/collective/collective.hpp"
-#include "collcast/schedule/schedule.hpp"
+#include "collcast/schedule/group.hpp"
+#include "collcast/schedule/spelled_out.hpp"
 
 namespace collcast::msccl {
 
@@ -87,11 +89,13 @@ struct StepRef {
 /// the same chunk with nothing that orders them, and ranks that do not end with what the collective promises, with
 /// their bytes at `size`. `root` as in CollectiveRequest. Proved for every legal interleaving, for buffers between
 /// ranks that never fill.
-Result<std::vector<StepRef>> prove(const Algorithm&, Bytes size, int root = 0);
+/// `goes_on` is told how many steps have run, every thousand or so; false ends the proof, which is then none.
+Result<std::vector<StepRef>> prove(const Algorithm&, Bytes size, int root = 0,
+                                   const std::function<bool(std::size_t steps)>& goes_on = {});
 
-/// The steps as the engine's operations, in the order that prove found: a send is a transfer (its lane is the channel),
-/// the thread block goes on when its bytes have left; local copies and sums take no time. All of it is done `loops`
-/// times, each with its part of every chunk, as MSCCL's interpreter does for chunks larger than its buffers.
-Schedule spell_out(const Algorithm&, const std::vector<StepRef>& order, const Group&, Bytes size, int loops = 1);
+/// The steps of a proved algorithm as the engine's rows: a thread block is a thread (its lane is the channel) and goes
+/// on when the bytes that it sends have left; local copies and sums take no time. All of it is done `loops` times, each
+/// with its part of every chunk, as MSCCL's interpreter does for chunks larger than its buffers.
+SpelledOut spell_out(const Algorithm&, const Group&, Bytes size, int loops = 1);
 
 }  // namespace collcast::msccl

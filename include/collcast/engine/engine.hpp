@@ -22,6 +22,7 @@
 
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/schedule/schedule.hpp"
+#include "collcast/schedule/spelled_out.hpp"
 #include "collcast/topology/fabric.hpp"
 
 namespace collcast {
@@ -76,6 +77,10 @@ Result<Timeline> simulate(const Fabric&, const Schedule&, const EngineOptions& =
 
 /// One pattern alone from time 0.
 Result<Timeline> simulate(const Fabric&, const Pattern&, const EngineOptions& = {});
+
+/// What is spelled out, from time 0; an operation of the timeline is a thread. Fails, too, naming thread and step,
+/// where a thread waits for what does not come, or a message is received by nobody.
+Result<Timeline> simulate(const Fabric&, const SpelledOut&, const EngineOptions& = {});
 
 /// The longest dependency chain, without contention: a lower bound of every simulation.
 SimTime critical_path(const Fabric&, const Schedule&);

@@ -5,6 +5,7 @@
 
 #include "collcast/base/quantity.hpp"
 #include "collcast/schedule/pattern.hpp"
+#include "collcast/schedule/programs.hpp"
 #include "collcast/topology/fabric.hpp"
 
 namespace collcast {
@@ -13,5 +14,9 @@ namespace collcast {
 /// its state is connections, positions and links, nothing per message. Up to half as much again, or less by a third,
 /// where vectors are just about to grow, or have. The work of asking every position once per phase.
 Bytes footprint(const Fabric&, std::span<const Pattern>);
+
+/// The same of programs, with every group at its largest collective at once: more than is taken where groups repeat
+/// what they have done, or where collectives of a rank follow each other.
+Bytes footprint(const Fabric&, const Programs&);
 
 }  // namespace collcast

@@ -15,7 +15,7 @@ namespace collcast {
 CollectiveRequest moved_to_front(const Fabric&, const CollectiveRequest&);
 
 /// by_estimate's time, to the last bit, of requests that moved_to_front leaves where they are; computed on as few
-/// nodes as each needs. May be called by several threads at once.
-CollectiveTime by_estimate_at_front(const Fabric&, CollectivePolicy);
+/// nodes as each needs. May be called by several threads at once. Fails where `goes_on` says no; of library ideal.
+CollectiveTime by_estimate_at_front(const Fabric&, CollectivePolicy, GoesOn goes_on = {});
 
 }  // namespace collcast

@@ -37,7 +37,7 @@ namespace collcast {
 struct GroupSet {
   int stride = 1, size = 1, step = 1;
   /// By group, which of a collective's patterns it runs; empty: the first.
-  std::vector<std::uint8_t> kind_of = {};
+  std::vector<std::uint16_t> kind_of = {};
 
   int members() const { return (size - 1) / step + 1; }
   std::uint32_t groups(std::uint32_t ranks) const { return ranks / static_cast<std::uint32_t>(size); }

@@ -61,8 +61,9 @@ struct StepRates {
 StepRates rates(const StepInputs&, Seconds step);
 
 /// The prices of forecast_step's closed form, for requests that have been moved to the front of the machine
-/// (collcast/evaluate/symmetry.hpp). May be called by several threads at once; the fabric must outlive it.
-CollectiveTime step_prices(const Fabric&, const CollectivePolicy&);
+/// (collcast/evaluate/symmetry.hpp). May be called by several threads at once; the fabric must outlive it. Where
+/// `goes_on` says no, prices fail.
+CollectiveTime step_prices(const Fabric&, const CollectivePolicy&, const GoesOn& goes_on = {});
 
 struct LayoutEstimate {
   Seconds step{};

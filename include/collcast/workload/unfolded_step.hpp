@@ -30,13 +30,14 @@ struct UnfoldedStep {
 
 struct StepWithUnfolded {
   StepResult result;
-  std::optional<UnfoldedStep> unfolded;  ///< none if the watch ended it
+  std::optional<UnfoldedStep> unfolded;  ///< none if the watch ended it, or it did not begin
 };
 
-/// `begins`, if given, is told of the messages to come once the folded step is known.
-Result<StepWithUnfolded> forecast_unfolded_step(const StepInputs&, const Fabric&, const CollectivePolicy&,
-                                                StepTimeline* timeline = nullptr, const EngineOptions& engine = {},
-                                                const Origins& origins = {},
-                                                const std::function<void(const ProgramTraffic&)>& begins = {});
+/// `begins`, if given, is told of the messages to come and of the memory that they take (footprint.hpp) once the folded
+/// step is known; false leaves it at that.
+Result<StepWithUnfolded> forecast_unfolded_step(
+    const StepInputs&, const Fabric&, const CollectivePolicy&, StepTimeline* timeline = nullptr,
+    const EngineOptions& engine = {}, const Origins& origins = {},
+    const std::function<bool(const ProgramTraffic&, Bytes memory)>& begins = {});
 
 }  // namespace collcast
