@@ -94,7 +94,9 @@ Json breakdown_json(const Breakdown& b) {
 Json memory_json(const MemoryUse& m) {
   Json out{{"parameters_bytes", m.parameters.value()}, {"gradients_bytes", m.gradients.value()},
            {"optimizer_bytes", m.optimizer.value()},   {"activations_bytes", m.activations.value()},
-           {"buffers_bytes", m.buffers.value()},       {"peak_bytes", m.peak.value()},
+           {"buffers_bytes", m.buffers.value()},       {"allocated_bytes", m.allocated().value()},
+           {"fragments_bytes", m.fragments.value()},   {"nccl_bytes", m.nccl.value()},
+           {"context_bytes", m.context.value()},       {"peak_bytes", m.peak().value()},
            {"capacity_bytes", m.capacity.value()},     {"stage", m.stage}};
   if (m.kv_cache > Bytes(0)) out["kv_cache_bytes"] = m.kv_cache.value();
   return out;

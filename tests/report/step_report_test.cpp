@@ -32,7 +32,7 @@ StepReport model_report() {
   report.inputs->model.layers = 2;
   report.inputs->model.hidden = 64;
   report.inputs->batch = {128, 1, 4};
-  report.result.memory.peak = Bytes(std::int64_t{1} << 30);
+  report.result.memory.activations = Bytes(std::int64_t{1} << 30);
   report.result.memory.capacity = Bytes(std::int64_t{4} << 30);
   report.result.mfu = 0.5;
   report.result.micro_batches = 4;
