@@ -110,9 +110,10 @@ std::string memory_sentence(const Subject& own, const Subject& best) {
   const MemoryUse &m = own.result.memory, &b = best.result.memory;
   const MemoryPart& grown = *std::ranges::max_element(
       memory_parts, {}, [&](const MemoryPart& p) { return (m.*p.size).value() - (b.*p.size).value(); });
-  return fmt::format("memory: stage {} needs {} of {}; most of the difference is in {}, {} against {}", m.stage,
-                     format_bytes(volume(m.peak())), format_bytes(volume(m.capacity)), grown.name,
-                     format_bytes(volume(m.*grown.size)), format_bytes(volume(b.*grown.size)));
+  return fmt::format(
+      "memory: stage {} needs {} of {}; what breaks the limit: {}; most of the difference is in {}, {} against {}",
+      m.stage, format_bytes(volume(m.peak())), format_bytes(volume(m.capacity)), breaking_part(m).name, grown.name,
+      format_bytes(volume(m.*grown.size)), format_bytes(volume(b.*grown.size)));
 }
 
 std::string transfer_sentence(const Subject& own, const Subject& best) {

@@ -139,8 +139,11 @@ void add_ranking(Page& out, const PlanReport& report) {
 
 std::string nothing_fits(const PlanResult& r) {
   if (!r.smallest) return "no layout fits";
-  return fmt::format("no layout fits; the smallest, {}, needs {} GiB of {}", layout_text(r.smallest->choice),
-                     gibibytes(r.smallest->memory.peak()), gibibytes(r.smallest->memory.capacity));
+  const MemoryUse& m = r.smallest->memory;
+  const MemoryPart& breaks = breaking_part(m);
+  return fmt::format("no layout fits; the smallest, {}, needs {} GiB of {}; what breaks the limit: {} ({} GiB)",
+                     layout_text(r.smallest->choice), gibibytes(m.peak()), gibibytes(m.capacity), breaks.name,
+                     gibibytes(m.*breaks.size));
 }
 
 void add_rejected(Page& out, const PlanResult& r) {

@@ -95,6 +95,7 @@ TEST_CASE("a rejected layout says why, with its memory where it divides") {
   CHECK(large.asked.memory->peak() > large.asked.memory->capacity);
   CHECK(large.asked.step.has_value());
   CHECK(says(large.sentences, "memory: stage 0 needs "));
+  CHECK(says(large.sentences, std::string("what breaks the limit: ") + breaking_part(*large.asked.memory).name));
   const Why odd = why(p.in, p.fabric, {1, 16, 1, 1, false, Recompute::none, 0}, p.result.ranked).value();
   CHECK(odd.asked.objections.front() == "pp 16 does not divide layers 8");
   CHECK_FALSE(odd.asked.step.has_value());
