@@ -123,9 +123,10 @@ Diagnostics check_before_memory(StepInputs& step, int gpus) {
 }
 
 const char* memory_objection(const MemoryUse& use) {
-  if (use.peak <= use.capacity) return nullptr;
-  const Bytes state = use.parameters + use.gradients + use.optimizer;
-  return state > use.capacity ? state_does_not_fit : activations_do_not_fit;
+  if (use.fits()) return nullptr;
+  return use.state() > use.capacity       ? state_does_not_fit
+         : use.allocated() > use.capacity ? activations_do_not_fit
+                                          : runtime_does_not_fit;
 }
 
 namespace {
@@ -149,7 +150,7 @@ std::string division_objection(int gpus, int tp, int pp) {
 
 }  // namespace
 
-std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& choice) {
+std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& choice, int gpus_per_node) {
   const std::int64_t world = std::int64_t{choice.tp} * choice.pp * choice.cp * choice.dp;
   const std::string with_cp = choice.cp > 1 ? fmt::format(" x cp {}", choice.cp) : std::string();
   if (choice.cp > 1 && (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp * choice.cp) != 0))
@@ -171,7 +172,7 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
   for (const Diagnostic& d : check_before_memory(step, in.gpus)) found.push_back(d.message);
   if (!found.empty()) return found;
   if (!check_memory(step, {}).empty()) return {memory_beyond_count};
-  if (const char* objection = memory_objection(peak_memory(step))) return {objection};
+  if (const char* objection = memory_objection(peak_memory(step, gpus_per_node))) return {objection};
   for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
   return found;
 }

@@ -19,6 +19,8 @@ inline constexpr const char* micro_batches_go_round = "vpp needs micro-batches i
 inline constexpr const char* sharding_needs_one_stage = "zero 2 and 3 need pp 1 and schedule 1f1b";
 inline constexpr const char* state_does_not_fit = "parameters, gradients and optimizer state do not fit the GPU";
 inline constexpr const char* activations_do_not_fit = "activations do not fit the GPU beside the model's state";
+inline constexpr const char* runtime_does_not_fit =
+    "CUDA's context, NCCL's buffers and the allocator's fragments do not fit the GPU beside the step";
 
 struct Family {
   int tp = 1, pp = 1, dp = 1;       ///< dp 0: tp x pp does not divide the GPUs
@@ -43,7 +45,7 @@ std::vector<Family> families(const PlanInputs&);
 std::vector<int> divisors(int n);
 
 /// Why a layout cannot run: by divisibility, then by memory, then by what a timeline takes. Empty if it can.
-std::vector<std::string> objections(const PlanInputs&, const LayoutChoice&);
+std::vector<std::string> objections(const PlanInputs&, const LayoutChoice&, int gpus_per_node);
 /// check_step but for the number of gradient buckets: that is a limit of the timeline, and what does not fit the memory
 /// is not to be blamed on it. `step` is lent and comes back as it was.
 Diagnostics check_before_memory(StepInputs& step, int gpus);

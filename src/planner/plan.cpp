@@ -36,8 +36,8 @@ struct FamilyResult {
 };
 
 void keep_smaller(std::optional<SmallestRejected>& least, const SmallestRejected& other) {
-  if (!least || other.memory.peak < least->memory.peak ||
-      (other.memory.peak == least->memory.peak && other.choice < least->choice))
+  if (!least || other.memory.peak() < least->memory.peak() ||
+      (other.memory.peak() == least->memory.peak() && other.choice < least->choice))
     least = other;
 }
 
@@ -167,7 +167,7 @@ class FamilySearch {
       ++result_.rejected[memory_beyond_count];
       return true;
     }
-    const MemoryUse memory = peak_memory(step_);
+    const MemoryUse memory = peak_memory(step_, fabric_.ranks_per_node());
     if (const char* objection = memory_objection(memory)) {
       ++result_.rejected[objection];
       keep_smaller(result_.smallest, {choice, memory});
@@ -202,7 +202,7 @@ class FamilySearch {
 /// By time, memory and the layout itself: no two are equal.
 bool better(const PlannedLayout& a, const PlannedLayout& b) {
   if (a.step() != b.step()) return a.step() < b.step();
-  if (a.memory.peak != b.memory.peak) return a.memory.peak < b.memory.peak;
+  if (a.memory.peak() != b.memory.peak()) return a.memory.peak() < b.memory.peak();
   return a.choice < b.choice;
 }
 
@@ -210,7 +210,7 @@ bool better(const PlannedLayout& a, const PlannedLayout& b) {
 std::vector<PlannedLayout> pareto_of(const std::vector<PlannedLayout>& ranked) {
   std::vector<PlannedLayout> front;
   for (const PlannedLayout& layout : ranked)
-    if (front.empty() || layout.memory.peak < front.back().memory.peak) front.push_back(layout);
+    if (front.empty() || layout.memory.peak() < front.back().memory.peak()) front.push_back(layout);
   return front;
 }
 

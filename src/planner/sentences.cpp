@@ -108,15 +108,12 @@ std::string optimizer_sentence(const Subject& own, const Subject& best) {
 
 std::string memory_sentence(const Subject& own, const Subject& best) {
   const MemoryUse &m = own.result.memory, &b = best.result.memory;
-  using Item = std::pair<const char*, Bytes MemoryUse::*>;
-  const std::array items{Item{"parameters", &MemoryUse::parameters}, Item{"gradients", &MemoryUse::gradients},
-                         Item{"optimizer state", &MemoryUse::optimizer}, Item{"activations", &MemoryUse::activations},
-                         Item{"buffers", &MemoryUse::buffers}};
-  const auto grown =
-      std::ranges::max_element(items, {}, [&](const Item& i) { return (m.*i.second).value() - (b.*i.second).value(); });
-  return fmt::format("memory: stage {} needs {} of {}; most of the difference is in {}, {} against {}", m.stage,
-                     format_bytes(volume(m.peak)), format_bytes(volume(m.capacity)), grown->first,
-                     format_bytes(volume(m.*grown->second)), format_bytes(volume(b.*grown->second)));
+  const MemoryPart& grown = *std::ranges::max_element(
+      memory_parts, {}, [&](const MemoryPart& p) { return (m.*p.size).value() - (b.*p.size).value(); });
+  return fmt::format(
+      "memory: stage {} needs {} of {}; what breaks the limit: {}; most of the difference is in {}, {} against {}",
+      m.stage, format_bytes(volume(m.peak())), format_bytes(volume(m.capacity)), breaking_part(m).name, grown.name,
+      format_bytes(volume(m.*grown.size)), format_bytes(volume(b.*grown.size)));
 }
 
 std::string transfer_sentence(const Subject& own, const Subject& best) {
@@ -153,7 +150,7 @@ std::vector<std::string> sentences(const Fabric& fabric, const Subject& own, con
     out.push_back(fmt::format("{} {}{}: {}", t.name, d.count() > 0 ? "+" : "-",
                               format_seconds(Seconds(std::abs(d.count()))), t.text()));
   }
-  if (own.result.memory.peak > own.result.memory.capacity) out.push_back(memory_sentence(own, best));
+  if (!own.result.memory.fits()) out.push_back(memory_sentence(own, best));
   return out;
 }
 

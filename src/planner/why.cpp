@@ -31,12 +31,12 @@ struct Forecast {
 Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& choice) {
   Forecast f;
   f.layout.choice = choice;
-  f.layout.objections = planner::objections(in, choice);
+  f.layout.objections = planner::objections(in, choice, fabric.ranks_per_node());
   if (choice.dp < 1) return f;
   f.inputs = in.base;
   put(choice, f.inputs);
   if (!planner::check_before_memory(f.inputs, in.gpus).empty() || !check_memory(f.inputs, {}).empty()) return f;
-  f.layout.memory = peak_memory(f.inputs);
+  f.layout.memory = peak_memory(f.inputs, fabric.ranks_per_node());
   if (!check_step(f.inputs, in.gpus, {}).empty()) return f;
   Result<StepResult> result = forecast_step(f.inputs, fabric, in.collectives, Method::estimate);
   if (!result) return result.errors();

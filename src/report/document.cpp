@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "collcast/base/check.hpp"
 
 namespace collcast {
@@ -91,11 +93,49 @@ Json breakdown_json(const Breakdown& b) {
           {"other_s", b.other.count()}};
 }
 
+namespace {
+
+struct MemoryKey {
+  const char* key;
+  Bytes MemoryUse::*size;
+};
+constexpr std::array memory_keys{MemoryKey{"parameters_bytes", &MemoryUse::parameters},
+                                 MemoryKey{"kv_cache_bytes", &MemoryUse::kv_cache},
+                                 MemoryKey{"gradients_bytes", &MemoryUse::gradients},
+                                 MemoryKey{"optimizer_bytes", &MemoryUse::optimizer},
+                                 MemoryKey{"activations_bytes", &MemoryUse::activations},
+                                 MemoryKey{"buffers_bytes", &MemoryUse::buffers},
+                                 MemoryKey{"framework_bytes", &MemoryUse::framework},
+                                 MemoryKey{"fragments_bytes", &MemoryUse::fragments},
+                                 MemoryKey{"nccl_bytes", &MemoryUse::nccl},
+                                 MemoryKey{"context_bytes", &MemoryUse::context}};
+static_assert(memory_keys.size() == memory_parts.size());
+
+/// The key of the part that breaks the limit; null where none does.
+Json breaking_key(const MemoryUse& m) {
+  if (m.fits()) return {};
+  const MemoryPart& part = breaking_part(m);
+  for (const MemoryKey& one : memory_keys)
+    if (one.size == part.size) return one.key;
+  return {};
+}
+
+}  // namespace
+
 Json memory_json(const MemoryUse& m) {
-  Json out{{"parameters_bytes", m.parameters.value()}, {"gradients_bytes", m.gradients.value()},
-           {"optimizer_bytes", m.optimizer.value()},   {"activations_bytes", m.activations.value()},
-           {"buffers_bytes", m.buffers.value()},       {"peak_bytes", m.peak.value()},
-           {"capacity_bytes", m.capacity.value()},     {"stage", m.stage}};
+  Json out{{"parameters_bytes", m.parameters.value()},
+           {"gradients_bytes", m.gradients.value()},
+           {"optimizer_bytes", m.optimizer.value()},
+           {"activations_bytes", m.activations.value()},
+           {"buffers_bytes", m.buffers.value()},
+           {"allocated_bytes", m.allocated().value()},
+           {"fragments_bytes", m.fragments.value()},
+           {"nccl_bytes", m.nccl.value()},
+           {"context_bytes", m.context.value()},
+           {"peak_bytes", m.peak().value()},
+           {"capacity_bytes", m.capacity.value()},
+           {"breaks", breaking_key(m)},
+           {"stage", m.stage}};
   if (m.kv_cache > Bytes(0)) out["kv_cache_bytes"] = m.kv_cache.value();
   return out;
 }

@@ -454,7 +454,29 @@ std::string optimizer_source(const StepInputs& in, const MemoryTerms& terms) {
                                     : out;
 }
 
-Section items_section(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
+/// Of what is there beside the step's own items.
+void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use, int gpus_per_node) {
+  const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
+  const Communicators of = communicators(in.layout, gpus_per_node);
+  out.terms.push_back({"allocated", "parameters + gradients + optimizer + activations + buffers",
+                       fmt::format("{} + {} + {} + {} + {}", format_bytes(volume(use.parameters)),
+                                   format_bytes(volume(use.gradients)), format_bytes(volume(use.optimizer)),
+                                   format_bytes(volume(use.activations)), format_bytes(volume(use.buffers))),
+                       value(use.allocated()), "B", "tensors of the step"});
+  out.terms.push_back({"fragments", "allocated / allocated of reserved - allocated",
+                       fmt::format("{0} / {1} - {0}", format_bytes(volume(use.allocated())), allocated_of_reserved),
+                       value(use.fragments), "B", "SimuMax's share of what the allocator reserves"});
+  out.terms.push_back(
+      {"NCCL's buffers",
+       "bytes of a connection x (communicators within a node x their connections + those across nodes x theirs)",
+       fmt::format("{} x ({} x {} + {} x {})", format_bytes(Volume(connection_bytes)), of.within, connections_within,
+                   of.across, connections_across),
+       value(use.nccl), "B", "NCCL's DEFAULT_*_BUFFSIZE; channels of eight GPUs behind NVSwitch"});
+  out.terms.push_back(
+      {"CUDA context", {}, {}, value(use.context), "B", "PyTorch on an A100, as BigScience measured it"});
+}
+
+Section items_section(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use, int gpus_per_node) {
   const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
   Section out;
   out.title = fmt::format("memory of the fullest rank (stage {})", terms.stage);
@@ -471,21 +493,20 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
   out.terms.push_back(in_flight_term(in, terms));
   out.terms.push_back(activations_term(in, terms, use));
   add_buffers(out, in, terms, use);
-  out.terms.push_back({"peak", "parameters + gradients + optimizer + activations + buffers",
-                       fmt::format("{} + {} + {} + {} + {}", format_bytes(volume(use.parameters)),
-                                   format_bytes(volume(use.gradients)), format_bytes(volume(use.optimizer)),
-                                   format_bytes(volume(use.activations)), format_bytes(volume(use.buffers))),
-                       value(use.peak), "B",
-                       fmt::format("of {} on the GPU; left out: CUDA context, communication buffers, fragmentation",
-                                   size_text(use.capacity))});
+  add_runtime_terms(out, in, use, gpus_per_node);
+  out.terms.push_back(
+      {"peak", "allocated + fragments + NCCL's buffers + CUDA context",
+       fmt::format("{} + {} + {} + {}", format_bytes(volume(use.allocated())), format_bytes(volume(use.fragments)),
+                   format_bytes(volume(use.nccl)), format_bytes(volume(use.context))),
+       value(use.peak()), "B", fmt::format("of {} that CUDA has to give", size_text(use.capacity))});
   return out;
 }
 
 }  // namespace
 
-std::vector<Section> memory_sections(const StepInputs& in, const MemoryUse& use) {
+std::vector<Section> memory_sections(const StepInputs& in, const MemoryUse& use, int gpus_per_node) {
   const MemoryTerms terms = memory_terms(in, use.stage);
-  return {parameters_section(in, terms), activations_section(in, terms), items_section(in, terms, use)};
+  return {parameters_section(in, terms), activations_section(in, terms), items_section(in, terms, use, gpus_per_node)};
 }
 
 }  // namespace collcast

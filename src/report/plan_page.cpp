@@ -30,14 +30,6 @@ constexpr std::array parts{Part{"compute", &Breakdown::compute},
                            Part{"optimizer", &Breakdown::optimizer},
                            Part{"other", &Breakdown::other}};
 
-struct Item {
-  const char* name;
-  Bytes MemoryUse::*size;
-};
-constexpr std::array items{Item{"parameters", &MemoryUse::parameters},     Item{"gradients", &MemoryUse::gradients},
-                           Item{"optimizer state", &MemoryUse::optimizer}, Item{"activations", &MemoryUse::activations},
-                           Item{"buffers", &MemoryUse::buffers},           Item{"peak", &MemoryUse::peak}};
-
 std::string gibibytes(Bytes b) { return fmt::format("{:.1f}", static_cast<double>(b.value()) / 0x1p30); }
 
 /// "compute 74%, TP 22%, bubble 4%": what is at least a hundredth, largest first.
@@ -111,7 +103,7 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
                                format_seconds(p.step()) + (p.simulate ? "" : " *"),
                                figure_text(p.rates.tokens_per_s_per_gpu),
                                fmt::format("{:.1f}%", 100 * p.rates.mfu),
-                               gibibytes(p.memory.peak),
+                               gibibytes(p.memory.peak()),
                                gibibytes(p.headroom()),
                                where_it_goes(p)};
   if (has_ep(report)) out.insert(out.begin() + experts_column, fmt::format("{}", c.ep));
@@ -145,24 +137,13 @@ void add_ranking(Page& out, const PlanReport& report) {
   out.blocks.push_back(std::move(pareto));
 }
 
-/// What memory.hpp leaves out comes to a few GiB.
-void add_memory_note(Page& out, const PlanReport& report) {
-  constexpr double narrow = 0.05;
-  const auto tight = std::ranges::count_if(report.result.ranked, [](const PlannedLayout& p) {
-    return static_cast<double>(p.headroom().value()) < narrow * static_cast<double>(p.memory.capacity.value());
-  });
-  if (tight > 0)
-    out.blocks.push_back(
-        Paragraph{fmt::format("{} of the layouts leave{} less than 5% of the memory free; CUDA context, "
-                              "communication buffers and fragmentation are not counted",
-                              tight, tight == 1 ? "s" : ""),
-                  Paragraph::Tone::note});
-}
-
 std::string nothing_fits(const PlanResult& r) {
   if (!r.smallest) return "no layout fits";
-  return fmt::format("no layout fits; the smallest, {}, needs {} GiB of {}", layout_text(r.smallest->choice),
-                     gibibytes(r.smallest->memory.peak), gibibytes(r.smallest->memory.capacity));
+  const MemoryUse& m = r.smallest->memory;
+  const MemoryPart& breaks = breaking_part(m);
+  return fmt::format("no layout fits; the smallest, {}, needs {} GiB of {}; what breaks the limit: {} ({} GiB)",
+                     layout_text(r.smallest->choice), gibibytes(m.peak()), gibibytes(m.capacity), breaks.name,
+                     gibibytes(m.*breaks.size));
 }
 
 void add_rejected(Page& out, const PlanResult& r) {
@@ -230,10 +211,15 @@ void add_why(Page& out, const Why& why) {
                   {"best", "GiB", Align::right},
                   {"difference", "", Align::right}},
                  {}};
-    for (const Item& i : items)
+    const auto row = [&](const char* item, Bytes own_size, Bytes best_size) {
       memory.rows.push_back(
-          {i.name, gibibytes(own.*i.size), gibibytes(best.*i.size),
-           difference(static_cast<double>((own.*i.size).value()), static_cast<double>((best.*i.size).value()))});
+          {item, gibibytes(own_size), gibibytes(best_size),
+           difference(static_cast<double>(own_size.value()), static_cast<double>(best_size.value()))});
+    };
+    for (const MemoryPart& part : memory_parts)
+      if (part.size != &MemoryUse::kv_cache && part.size != &MemoryUse::framework)
+        row(part.name, own.*part.size, best.*part.size);
+    row("peak", own.peak(), best.peak());
     memory.rows.push_back({"capacity", gibibytes(own.capacity), gibibytes(best.capacity), ""});
     out.blocks.push_back(std::move(memory));
   }
@@ -304,7 +290,6 @@ Page page(const PlanReport& report) {
   if (report.machine.calibrated)
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.inputs.collectives.base_latency), Paragraph::Tone::note});
-  add_memory_note(out, report);
   add_rejected(out, r);
   if (!report.variants.empty()) add_variants(out, report);
   if (report.why) add_why(out, *report.why);

@@ -34,7 +34,7 @@ Json planned_json(const PlannedLayout& p, const ParallelLayout& base) {
   out["tokens_per_s_per_gpu"] = p.rates.tokens_per_s_per_gpu;
   out["mfu"] = p.rates.mfu;
   out["hfu"] = p.rates.hfu;
-  out["peak_bytes"] = p.memory.peak.value();
+  out["peak_bytes"] = p.memory.peak().value();
   out["headroom_bytes"] = p.headroom().value();
   out["breakdown"] = breakdown_json(p.breakdown);
   out["memory"] = memory_json(p.memory);
@@ -200,8 +200,8 @@ Json csv_table(const PlanReport& report) {
     values["step_s"] = values["estimate_s"];
     for (const char* whole : {"breakdown", "memory"})
       if (values[whole].is_null()) values.erase(whole);
-    if (w.memory) values["peak_bytes"] = w.memory->peak.value();
-    if (w.memory) values["headroom_bytes"] = (w.memory->capacity - w.memory->peak).value();
+    if (w.memory) values["peak_bytes"] = w.memory->peak().value();
+    if (w.memory) values["headroom_bytes"] = (w.memory->capacity - w.memory->peak()).value();
     add(part, values);
   };
   if (report.why) {

@@ -254,21 +254,20 @@ Table memory_table(const MemoryUse& m) {
              {"of the GPU", "", Align::right},
              {"", "", Align::left}},
             {}};
-  const std::array<std::pair<const char*, Bytes>, 7> items{{{"parameters", m.parameters},
-                                                            {"KV cache", m.kv_cache},
-                                                            {"gradients", m.gradients},
-                                                            {"optimizer state", m.optimizer},
-                                                            {"activations", m.activations},
-                                                            {"buffers", m.buffers},
-                                                            {"peak", m.peak}}};
   const auto capacity = static_cast<double>(m.capacity.value());
-  for (const auto& [name, bytes] : items) {
-    const std::string_view item = name;
-    const bool serves = m.kv_cache > Bytes(0);
-    if (serves ? item == "gradients" || item == "optimizer state" : item == "KV cache") continue;
+  const auto row = [&](const char* name, Bytes bytes) {
     const auto size = static_cast<double>(bytes.value());
     out.rows.push_back({name, gigabytes(bytes), percent(size, capacity), bar(size, capacity)});
-  }
+  };
+  const bool serves = m.kv_cache > Bytes(0);
+  const auto concerns = [&](Bytes MemoryUse::*size) {
+    if (size == &MemoryUse::framework) return false;
+    if (size == &MemoryUse::kv_cache) return serves;
+    return !serves || (size != &MemoryUse::gradients && size != &MemoryUse::optimizer);
+  };
+  for (const MemoryPart& part : memory_parts)
+    if (concerns(part.size)) row(part.name, m.*part.size);
+  row("peak", m.peak());
   out.rows.push_back({"capacity", gigabytes(m.capacity), "", ""});
   return out;
 }

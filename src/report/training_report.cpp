@@ -105,19 +105,11 @@ Json row_json(const TrainingDeviation& row) {
 }
 
 Json memory_json(const TrainingMemory& m) {
-  return {{"stage", m.stage},
-          {"parameters_bytes", m.parameters.value()},
-          {"gradients_bytes", m.gradients.value()},
-          {"optimizer_bytes", m.optimizer.value()},
-          {"activations_bytes", m.activations.value()},
-          {"buffers_bytes", m.buffers.value()},
-          {"framework_bytes", m.framework.value()},
-          {"allocated_bytes", m.allocated().value()},
-          {"fragments_bytes", m.fragments.value()},
-          {"reserved_bytes", m.reserved().value()},
-          {"context_bytes", m.context.value()},
-          {"nccl_bytes", m.nccl.value()},
-          {"used_bytes", m.used().value()}};
+  Json out = memory_json(m.use);
+  out["framework_bytes"] = m.use.framework.value();
+  out["reserved_bytes"] = m.use.reserved().value();
+  out["used_bytes"] = m.use.peak().value();
+  return out;
 }
 
 Json summary_json(const TrainingSummaryRow& row) {

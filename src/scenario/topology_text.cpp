@@ -46,7 +46,9 @@ std::string text_of(Bytes size) {
   const auto parse = [](const std::string& text) { return parse_bytes(text); };
   const auto value = static_cast<double>(size.value());
   if (size.value() % 1'000'000'000 == 0) return exact(value, {{"GB", 1e9}, {"B", 1}}, parse, size);
-  return exact(value, {{"GiB", 1024. * 1024 * 1024}, {"MiB", 1024. * 1024}, {"B", 1}}, parse, size);
+  // 81090MiB, and not 79.189453125GiB.
+  if (size.value() % (1 << 30) != 0) return exact(value, {{"MiB", 0x1p20}, {"B", 1}}, parse, size);
+  return exact(value, {{"GiB", 0x1p30}, {"B", 1}}, parse, size);
 }
 
 std::string quoted(const std::string& text) {

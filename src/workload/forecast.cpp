@@ -67,10 +67,11 @@ StageTerms stage_terms(const StepPlan& plan) {
   return terms;
 }
 
-void add_memory(StepResult& result, const StepInputs& in) {
-  for (int stage = 0; stage < in.layout.pp; ++stage) result.memory_by_stage.push_back(stage_memory(in, stage));
+void add_memory(StepResult& result, const StepInputs& in, const Fabric& fabric) {
+  for (int stage = 0; stage < in.layout.pp; ++stage)
+    result.memory_by_stage.push_back(stage_memory(in, stage, fabric.ranks_per_node()));
   result.memory = *std::max_element(result.memory_by_stage.begin(), result.memory_by_stage.end(),
-                                    [](const MemoryUse& a, const MemoryUse& b) { return a.peak < b.peak; });
+                                    [](const MemoryUse& a, const MemoryUse& b) { return a.peak() < b.peak(); });
 }
 
 }  // namespace
@@ -195,7 +196,7 @@ Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fab
   result.mfu = achieved.mfu;
   result.hfu = achieved.hfu;
   result.memory_by_stage.clear();
-  add_memory(result, in);
+  add_memory(result, in, fabric);
   result.warnings = warnings(in, fabric, result);
   return {};
 }

@@ -16,7 +16,7 @@ std::span<const GateFigure> gate_figures() {
       {"model_flops_per_s_per_gpu", Bound::min, Of::training, [](R r) { return r.model_flops_per_gpu.value(); }},
       {"mfu", Bound::min, Of::training, [](R r) { return r.mfu; }},
       {"hfu", Bound::min, Of::training, [](R r) { return r.hfu; }},
-      {"peak_bytes", Bound::max, Of::models, [](R r) { return static_cast<double>(r.memory.peak.value()); }},
+      {"peak_bytes", Bound::max, Of::models, [](R r) { return static_cast<double>(r.memory.peak().value()); }},
       {"tp_exposed_s", Bound::max, Of::all, [](R r) { return r.breakdown.tp_exposed.count(); }},
       {"pp_exposed_s", Bound::max, Of::all, [](R r) { return r.breakdown.pp_exposed.count(); }},
       {"cp_exposed_s", Bound::max, Of::models, [](R r) { return r.breakdown.cp_exposed.count(); }},

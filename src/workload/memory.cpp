@@ -216,20 +216,6 @@ double share_for_weights(const MemoryTerms& terms) {
 
 int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).in_flight; }
 
-MemoryUse stage_memory(const StepInputs& in, int stage) {
-  const MemoryTerms terms = memory_terms(in, stage);
-  MemoryUse use;
-  use.stage = stage;
-  use.parameters = whole(terms.weights());
-  use.gradients = whole(terms.gradients());
-  use.optimizer = whole(terms.optimizer());
-  use.activations = whole(terms.activations().value());
-  use.buffers = whole(terms.buffers().value());
-  use.peak = use.parameters + use.gradients + use.optimizer + use.activations + use.buffers;
-  use.capacity = in.gpu.memory;
-  return use;
-}
-
 }  // namespace collcast::workload
 
 namespace collcast {
@@ -298,18 +284,29 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
            "expected up to " + format_bytes(Volume(most))}};
 }
 
-MemoryUse peak_memory(const StepInputs& in) {
-  if (workload::any_stage_may_be_fullest(in)) {
-    MemoryUse most = workload::stage_memory(in, 0);
-    for (int stage = 1; stage < in.layout.pp; ++stage)
-      if (const MemoryUse use = workload::stage_memory(in, stage); use.peak > most.peak) most = use;
-    return most;
-  }
-  // A middle stage holds no more of anything than the first: as many layers, as many micro-batches, no embedding.
-  const MemoryUse first = workload::stage_memory(in, 0);
-  if (in.layout.pp == 1) return first;
-  const MemoryUse last = workload::stage_memory(in, in.layout.pp - 1);
-  return last.peak > first.peak ? last : first;
+MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node) {
+  const MemoryTerms terms = memory_terms(in, stage);
+  MemoryUse use;
+  use.stage = stage;
+  use.parameters = workload::whole(terms.weights());
+  use.gradients = workload::whole(terms.gradients());
+  use.optimizer = workload::whole(terms.optimizer());
+  use.activations = workload::whole(terms.activations().value());
+  use.buffers = workload::whole(terms.buffers().value());
+  use.capacity = in.gpu.memory;
+  add_runtime(use, in.layout, gpus_per_node);
+  return use;
+}
+
+MemoryUse peak_memory(const StepInputs& in, int gpus_per_node) {
+  const auto at = [&](int stage) { return stage_memory(in, stage, gpus_per_node); };
+  const int last = in.layout.pp - 1;
+  // Else a middle stage holds no more of anything than the first: as many layers, as many micro-batches, no embedding.
+  const int stride = workload::any_stage_may_be_fullest(in) ? 1 : std::max(last, 1);
+  MemoryUse most = at(0);
+  for (int stage = stride; stage <= last; stage += stride)
+    if (const MemoryUse use = at(stage); use.peak() > most.peak()) most = use;
+  return most;
 }
 
 }  // namespace collcast

@@ -1,5 +1,4 @@
-// Memory of one rank, itemised; peak = sum of the parts at the end of the forward pass of the last
-// micro-batch in flight.
+// Memory of one rank, itemised, at the end of the forward pass of the last micro-batch in flight.
 //
 // States, bytes per parameter: weights w, gradient as chosen, optimizer 12 (8 with fp32 weights), the last over
 // the shards with a distributed optimizer (ZeRO-1), gradients too with ZeRO-2, weights too with ZeRO-3 (Rajbhandari et
@@ -30,8 +29,9 @@
 // within that; of V at most 2p micro-batches of a chunk each, both together, on every stage; of one's own what its
 // order holds where that is most. Each chunk counts with its own layers. The stage with
 // the head keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss), and input and output of
-// the final norm; the first the dropout mask of the embedding. Left out: fragmentation, CUDA context, communication
-// buffers, temporaries of a framework's optimizer (validation/src/training/memory.cpp has them for published steps).
+// the final norm; the first the dropout mask of the embedding. What CUDA, NCCL and the allocator take besides:
+// memory_use.hpp. Left out: temporaries of a framework's optimizer (validation/src/training/memory.cpp has them for
+// published steps).
 #pragma once
 
 #include "collcast/workload/step.hpp"
@@ -46,6 +46,5 @@ Volume layer_activations(const StepInputs&, bool with_experts = false);
 Volume layer_working_set(const StepInputs&, bool with_experts = false);
 /// Micro-batches whose activations a stage holds at once; with chunks: of a chunk each.
 int in_flight(const StepInputs&, int stage);
-MemoryUse stage_memory(const StepInputs&, int stage);
 
 }  // namespace collcast::workload

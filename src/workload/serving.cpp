@@ -327,7 +327,7 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, std::o
 }
 
 std::string memory_remedy(const StepInputs& in, const MemoryUse& m) {
-  const std::int64_t free = (m.capacity - m.parameters - m.activations - m.buffers).value();
+  const std::int64_t free = (m.capacity - (m.peak() - m.kv_cache)).value();
   const std::int64_t of_one = m.kv_cache.value() / in.serving->batch;
   const std::string more = is_continuous(in) ? "more tp" : "more tp or pp";  // requests in flight have one stage
   if (!is_continuous(in) && m.activations > m.kv_cache && in.serving->micro_batches < in.serving->batch)
@@ -338,10 +338,11 @@ std::string memory_remedy(const StepInputs& in, const MemoryUse& m) {
 
 std::vector<std::string> serving_warnings(const StepInputs& in, const MemoryUse& m) {
   std::vector<std::string> list;
-  if (m.peak > m.capacity)
-    list.push_back("stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak)) + " of the GPU's " +
+  if (!m.fits())
+    list.push_back("stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
                    format_bytes(volume(m.capacity)) + ", " + format_bytes(volume(m.kv_cache)) +
-                   " of them for keys and values: " + memory_remedy(in, m));
+                   " of them for keys and values; what breaks the limit: " + breaking_part(m).name + ": " +
+                   memory_remedy(in, m));
   if (in.serving->micro_batches < in.layout.pp)
     list.push_back(std::to_string(in.serving->micro_batches) + " micro-batches are fewer than the " +
                    std::to_string(in.layout.pp) +
@@ -419,7 +420,7 @@ Needs needs(const StepInputs& in, int stage) {
 
 }  // namespace
 
-MemoryUse serving_memory(const StepInputs& in, int stage) {
+MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
   const Needs n = needs(in, stage);
   MemoryUse use;
   use.stage = stage;
@@ -427,8 +428,11 @@ MemoryUse serving_memory(const StepInputs& in, int stage) {
   use.kv_cache = whole(n.kept);
   use.activations = whole(n.activations);
   use.buffers = whole(n.buffers);
-  use.peak = use.parameters + use.kv_cache + use.activations + use.buffers;
   use.capacity = in.gpu.memory;
+  // Replicas of a server talk to each other where they share experts.
+  ParallelLayout layout = in.layout;
+  if (layout.ep == 1) layout.dp = 1;
+  add_runtime(use, layout, gpus_per_node, use.parameters + use.kv_cache);
   return use;
 }
 
@@ -444,9 +448,10 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
   StepResult result;
   result.inference.emplace();
   result.micro_batches = in.serving->micro_batches;
-  for (int stage = 0; stage < in.layout.pp; ++stage) result.memory_by_stage.push_back(serving_memory(in, stage));
+  for (int stage = 0; stage < in.layout.pp; ++stage)
+    result.memory_by_stage.push_back(serving_memory(in, stage, fabric.ranks_per_node()));
   result.memory = *std::max_element(result.memory_by_stage.begin(), result.memory_by_stage.end(),
-                                    [](const MemoryUse& a, const MemoryUse& b) { return a.peak < b.peak; });
+                                    [](const MemoryUse& a, const MemoryUse& b) { return a.peak() < b.peak(); });
 
   const Result<Priced> by_formula = priced(in, fabric, prices.by_estimate());
   if (!by_formula) return placed(by_formula.errors(), origins);

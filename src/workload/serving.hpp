@@ -61,7 +61,7 @@ Seconds prompts_time(const ServingTimes&);
 Seconds token_time(const ServingTimes&);
 
 /// `inputs` with serving.
-MemoryUse serving_memory(const StepInputs&, int stage);
+MemoryUse serving_memory(const StepInputs&, int stage, int gpus_per_node);
 Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline*,
                                       const EngineOptions&, const Origins&);
 

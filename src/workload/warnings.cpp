@@ -25,24 +25,35 @@ std::string activation_remedies(const StepInputs& in) {
   return remedies.empty() ? "more tp" : remedies;
 }
 
-std::string memory_warning(const StepInputs& in, const MemoryUse& m) {
+std::string remedy(const StepInputs& in, Bytes MemoryUse::*part) {
   const bool sharded = in.options.zero >= 1 || in.layout.dp == 1;
-  struct Part {
-    const char* name;
-    Bytes size;
-    std::string remedy;
-  };
-  const std::array parts{Part{"parameters", m.parameters, "more tp or pp"},
-                         Part{"gradients", m.gradients,
-                              in.options.gradient_bytes > 2 ? "gradient_bytes: 2, more tp or pp" : "more tp or pp"},
-                         Part{"optimizer state", m.optimizer, sharded ? "more tp, pp or dp" : "zero: 1"},
-                         Part{"activations", m.activations, activation_remedies(in)},
-                         Part{"buffers", m.buffers, "a smaller micro_batch, more tp"}};
-  const Part& largest =
-      *std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.size < b.size; });
-  return "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak)) + " of the GPU's " +
-         format_bytes(volume(m.capacity)) + "; largest part: " + largest.name + " (" +
-         format_bytes(volume(largest.size)) + "): " + largest.remedy + " would help";
+  if (part == &MemoryUse::gradients && in.options.gradient_bytes > 2) return "gradient_bytes: 2, more tp or pp";
+  if (part == &MemoryUse::optimizer) return sharded ? "more tp, pp or dp" : "zero: 1";
+  if (part == &MemoryUse::activations) return activation_remedies(in);
+  if (part == &MemoryUse::buffers) return "a smaller micro_batch, more tp";
+  if (part == &MemoryUse::fragments) return "an allocator with expandable segments";
+  if (part == &MemoryUse::nccl) return "fewer of NCCL's channels";
+  if (part == &MemoryUse::context) return "a GPU with more memory";
+  return "more tp or pp";
+}
+
+std::string named(const MemoryUse& m, const MemoryPart& part) {
+  return std::string(part.name) + " (" + format_bytes(volume(m.*part.size)) + ")";
+}
+
+/// The part that goes beyond the limit, and the largest where that is another.
+std::string memory_warning(const StepInputs& in, const MemoryUse& m) {
+  const MemoryPart& breaks = breaking_part(m);
+  const MemoryPart& largest =
+      *std::max_element(memory_parts.begin(), memory_parts.end(),
+                        [&](const MemoryPart& a, const MemoryPart& b) { return m.*a.size < m.*b.size; });
+  const std::string needs = "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) +
+                            " of the GPU's " + format_bytes(volume(m.capacity));
+  if (breaks.size == largest.size)
+    return needs + "; what breaks the limit is also the largest part, " + named(m, largest) + ": " +
+           remedy(in, largest.size) + " would help";
+  return needs + "; what breaks the limit: " + named(m, breaks) + ", " + remedy(in, breaks.size) +
+         " would help; largest part: " + named(m, largest) + ", " + remedy(in, largest.size) + " would help";
 }
 
 std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double ratio, bool most_is_ep) {
@@ -67,7 +78,7 @@ std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double rat
 
 std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result) {
   std::vector<std::string> list;
-  if (result.memory.peak > result.memory.capacity) list.push_back(memory_warning(in, result.memory));
+  if (!result.memory.fits()) list.push_back(memory_warning(in, result.memory));
   // Below 2, communication that is not hidden takes more than a third of the layer.
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
     list.push_back(

@@ -14,7 +14,7 @@ PlanInputs small() {
   PlanInputs in;
   in.base = inputs(small_model(), layout(1, 1, 1), 1024, 1);
   in.base.batch.global_batch = 32;
-  in.base.gpu.memory = Bytes(4'000'000'000);
+  in.base.gpu.memory = Bytes(6'200'000'000);
   in.gpus = 16;
   return in;
 }
@@ -75,7 +75,7 @@ TEST_CASE("terms are those of the layout's own forecast and sum to its step") {
     CHECK(w.asked.rank == static_cast<int>(rank));
     CHECK(w.asked.step->count() == Approx(layout.estimate.count()).epsilon(1e-12));
     CHECK(w.asked.breakdown.total().count() == Approx(w.asked.step->count()).epsilon(1e-9));
-    CHECK(w.asked.memory->peak == layout.memory.peak);
+    CHECK(w.asked.memory->peak() == layout.memory.peak());
     CHECK((!w.sentences.empty() || layout.estimate < 1.1 * p.result.ranked.front().estimate));
   }
 }
@@ -92,9 +92,10 @@ TEST_CASE("a rejected layout says why, with its memory where it divides") {
   const Why large = why(p.in, p.fabric, {1, 1, 16, 2, false, Recompute::none, 0}, p.result.ranked).value();
   CHECK(large.asked.rank == 0);
   REQUIRE(large.asked.objections.size() == 1);
-  CHECK(large.asked.memory->peak > large.asked.memory->capacity);
+  CHECK(large.asked.memory->peak() > large.asked.memory->capacity);
   CHECK(large.asked.step.has_value());
   CHECK(says(large.sentences, "memory: stage 0 needs "));
+  CHECK(says(large.sentences, std::string("what breaks the limit: ") + breaking_part(*large.asked.memory).name));
   const Why odd = why(p.in, p.fabric, {1, 16, 1, 1, false, Recompute::none, 0}, p.result.ranked).value();
   CHECK(odd.asked.objections.front() == "pp 16 does not divide layers 8");
   CHECK_FALSE(odd.asked.step.has_value());

@@ -210,6 +210,10 @@ TEST_CASE("a step's explanation lists kernels with their roofline terms and sums
   r.breakdown.bubble = Seconds(2e-3);
   r.operations.forward = {{"qkv", OperationKind::gemm, Flops(1e9), Volume(1e6), Seconds(25e-6), "compute", "bf16"}};
   r.layer.forward = Seconds(25e-6);
+  report.machine.nodes = 1;
+  report.machine.ranks = 8;
+  r.memory.activations = Bytes(940);
+  add_runtime(r.memory, in.layout, 8);
   const ExplainReport explained = explain(report);
   const Json doc = Json::parse(json(explained));
   // 10 ms of step without the 8 ms of compute.
@@ -218,6 +222,11 @@ TEST_CASE("a step's explanation lists kernels with their roofline terms and sums
   CHECK(term(doc, "step").at("value").get<double>() == Approx(1e-2));
   // 1 GFLOP at half of 100 TFLOP/s is 20 us; 1 MB at 0.8 TB/s is 1.25 us; 5 us of overhead makes 25 us.
   CHECK(text(page(explained)).find("20 us      1.25 us  25 us  compute") != std::string::npos);
+  // All ranks, the stages and both ends, within the node: 9.1875 MiB x 3 x 72.
+  CHECK(term(doc, "NCCL's buffers").at("numbers") == "9.188 MiB x (3 x 72 + 0 x 32)");
+  CHECK(term(doc, "NCCL's buffers").at("value").get<double>() == 9.1875 * 0x1p20 * 3 * 72);
+  CHECK(term(doc, "fragments").at("value").get<double>() == 60);
+  CHECK(term(doc, "peak").at("value").get<double>() == static_cast<double>(r.memory.peak().value()));
 }
 
 TEST_CASE("the slowest hop is the one that sets the rate once links are shared") {

@@ -15,7 +15,7 @@ StepResult result() {
   StepResult r;
   r.step = Seconds(15.77);
   r.mfu = 0.505;
-  r.memory.peak = Bytes(std::int64_t{46} << 30);
+  r.memory.activations = Bytes(std::int64_t{46} << 30);
   return r;
 }
 

@@ -32,7 +32,7 @@ StepReport model_report() {
   report.inputs->model.layers = 2;
   report.inputs->model.hidden = 64;
   report.inputs->batch = {128, 1, 4};
-  report.result.memory.peak = Bytes(std::int64_t{1} << 30);
+  report.result.memory.activations = Bytes(std::int64_t{1} << 30);
   report.result.memory.capacity = Bytes(std::int64_t{4} << 30);
   report.result.mfu = 0.5;
   report.result.micro_batches = 4;
@@ -58,6 +58,12 @@ TEST_CASE("a step document has every key that other programs rely on") {
   for (const char* key : {"parameters_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes",
                           "buffers_bytes", "peak_bytes", "capacity_bytes"})
     CHECK(doc.at("memory").at(key).is_number_integer());
+  CHECK(doc.at("memory").at("breaks").is_null());
+  StepReport large = model_report();
+  large.result.memory.capacity = Bytes((std::int64_t{1} << 30) - 1);
+  CHECK(Json::parse(json(large)).at("memory").at("breaks") == "activations_bytes");
+  large.result.memory.context = large.result.memory.capacity + Bytes(1);
+  CHECK(Json::parse(json(large)).at("memory").at("breaks") == "context_bytes");
   CHECK(doc.at("warnings").at(0) == "compute is only 1.5 times communication");
 }
 

@@ -58,7 +58,9 @@ TrainingRow torchtitan_row(int tp) {
   return row;
 }
 
-double framework(const TrainingStep& step) { return static_cast<double>(training_memory(step, 8).framework.value()); }
+double framework(const TrainingStep& step) {
+  return static_cast<double>(training_memory(step, 8).use.framework.value());
+}
 double parameters(const TrainingStep& step) { return memory_terms(step.inputs, 0).parameters.total(); }
 
 // Of a layer's backward: gradients of 16 x 2048 tokens, of the MLP's inner width over TP 2 and of the residual.
@@ -70,7 +72,7 @@ constexpr double largest = 51200.0 / 2 * 3072;
 
 TEST_CASE("DeepSpeed's ZeRO 1: 22 bytes per parameter at the step of one replica") {
   const TrainingStep step = step_of(deepspeed_row(1));
-  const TrainingMemory memory = training_memory(step, 8);
+  const MemoryUse memory = training_memory(step, 8).use;
   // 2 weights, 2 gradients, 12 Adam; at the step all gradients in one piece of 16 bit, then of 32.
   const double p = parameters(step);
   CHECK(static_cast<double>((memory.parameters + memory.gradients + memory.optimizer).value()) == Approx(16 * p));
@@ -112,7 +114,7 @@ TEST_CASE("a stage of DeepSpeed keeps what it sends on, a share on each TP rank"
   row.gpus = 64;
   row.gbs = 16 * 8 * 6;
   const TrainingStep step = step_of(row);
-  REQUIRE(training_memory(step, 8).stage == 0);
+  REQUIRE(training_memory(step, 8).use.stage == 0);
   // Four micro-batches in flight, 2 bytes x 16 x 2048 tokens x 3072 / 2 each.
   const double messages = 4 * 2.0 * 16 * 2048 * 3072 / 2;
   // All gradients of the stage are less than a bucket; the embedding is larger than a matrix of the MLP.
@@ -162,13 +164,32 @@ TEST_CASE("what a row measures: allocated, reserved or used, each with the parts
   CHECK(memory_measure(row) == MemoryMeasure::reserved);
 
   row.mem_kind = "nvidia-smi GB";
-  const TrainingMemory memory = training_memory(step_of(row), 8);
-  CHECK(static_cast<double>(memory.allocated().value()) ==
-        Approx(0.94 * static_cast<double>(memory.reserved().value())));
-  // World and replicas over nodes: 8 channels of 4 connections each. TP: 24 channels of 3. 9.1875 MiB a connection.
-  CHECK(static_cast<double>(memory.nccl.value()) == Approx((2 * 8 * 4 + 24 * 3) * 9.1875 * mib));
-  CHECK(memory.used() == memory.reserved() + memory.context + memory.nccl);
-  CHECK(memory.measured() == memory.used());
+  TrainingMemory memory = training_memory(step_of(row), 8);
+  // Fragments are of what the framework allocates, too.
+  REQUIRE(memory.use.framework > Bytes(0));
+  CHECK(static_cast<double>(memory.use.allocated().value()) ==
+        Approx(0.94 * static_cast<double>(memory.use.reserved().value())));
+  CHECK(memory.measured() == memory.use.peak());
+  memory.measure = MemoryMeasure::reserved;
+  CHECK(memory.measured() == memory.use.reserved());
+  memory.measure = MemoryMeasure::allocated;
+  CHECK(memory.measured() == memory.use.allocated());
+}
+
+TEST_CASE(
+    "a published step of which no framework is known has the memory that `step` says, against the same capacity") {
+  TrainingRow row = gpt_row();
+  row.pp = 4;
+  row.vpp = "1";
+  row.dp = 8;
+  row.recompute = "none";
+  const TrainingStep step = step_of(row);
+  const MemoryUse use = training_memory(step, 8).use, same = peak_memory(step.inputs, 8);
+  REQUIRE(use.framework == Bytes(0));
+  CHECK(use.stage == same.stage);
+  for (const MemoryPart& part : memory_parts) CHECK(use.*part.size == same.*part.size);
+  CHECK(use.peak() == same.peak());
+  CHECK(use.capacity == same.capacity);
 }
 
 TEST_CASE("nvidia-smi's GB are a thousand MiB: 80 of them fit an A100 of 80 GB") {
@@ -178,9 +199,10 @@ TEST_CASE("nvidia-smi's GB are a thousand MiB: 80 of them fit an A100 of 80 GB")
   CHECK(*measured_memory(row) == Bytes(std::int64_t{80} << 30));
   row.mem_kind = "nvidia-smi GB";
   CHECK(*measured_memory(row) == Bytes(std::int64_t{80000} << 20));
-  // 80 GiB less the driver's share, as nvidia-smi shows it.
-  CHECK(static_cast<double>(visible_memory(Bytes(80'000'000'000)).value()) == Approx(81251 * mib));
-  CHECK(visible_memory(Bytes(80'000'000'000)) > *measured_memory(row));
+  const Result<TrainingPlace> place = training_machines().place(gpt_row());
+  REQUIRE(place.ok());
+  CHECK(place->machine.gpu.memory == Bytes(std::int64_t{81251} << 20));
+  CHECK(place->machine.gpu.memory > *measured_memory(row));
   row.published = "oom";
   CHECK_FALSE(measured_memory(row));
 }

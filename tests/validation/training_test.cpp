@@ -309,11 +309,11 @@ TEST_CASE("a summary: tiers apart, memory, out of memory and rows without a scal
   report.rows = {deviation("a", 1, 1.1), deviation("b", 1, 0.7)};
   report.rows[1].tier = "B";
   report.rows[0].measured_memory = Bytes(100);
-  report.rows[0].memory.activations = Bytes(90);
-  report.rows[0].memory.context = Bytes(10);  // outside the allocator, of which the row's figure is
-  report.rows[0].capacity = Bytes(100);
+  report.rows[0].memory.use.activations = Bytes(90);
+  report.rows[0].memory.use.context = Bytes(10);  // outside the allocator, of which the row's figure is
+  report.rows[0].memory.use.capacity = Bytes(100);
   report.rows[1].measured_oom = true;
-  report.rows[1].memory.nccl = Bytes(1);
+  report.rows[1].memory.use.nccl = Bytes(1);
   report.unscored.push_back({"x", "s", "A", "because"});
   const std::vector<TrainingSummaryRow> rows = summary(report);
   REQUIRE(rows.size() == 5);  // s.A, s.B, all A, all B, all

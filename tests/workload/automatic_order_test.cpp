@@ -259,7 +259,7 @@ TEST_CASE("memory of orders made for times: what the order really holds is never
                          most_held(schedule, 4) * terms.embedding_mask.value()));
         }
         Bytes peak{};
-        for (int stage = 0; stage < 4; ++stage) peak = std::max(peak, stage_memory(in, stage).peak);
-        CHECK(peak_memory(in).peak == peak);
+        for (int stage = 0; stage < 4; ++stage) peak = std::max(peak, stage_memory(in, stage, 8).peak());
+        CHECK(peak_memory(in, 8).peak() == peak);
       }
 }

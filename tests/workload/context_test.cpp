@@ -57,15 +57,15 @@ TEST_CASE("activations are split over the CP ranks, gradients and weights are no
       for (const int cp : {2, 4, 8}) {
         StepInputs in = split(1, exchange);
         in.options.recompute = recompute;
-        const MemoryUse alone = stage_memory(in, 0);
+        const MemoryUse alone = stage_memory(in, 0, 8);
         in.layout.cp = cp;
-        const MemoryUse part = stage_memory(in, 0);
+        const MemoryUse part = stage_memory(in, 0, 8);
         CHECK(cp * part.activations.value() == alone.activations.value());
         CHECK(cp * part.buffers.value() == alone.buffers.value());
         CHECK(part.parameters == alone.parameters);
         CHECK(part.optimizer == alone.optimizer);
         in.options.zero = 1;
-        CHECK(2 * cp * stage_memory(in, 0).optimizer.value() == alone.optimizer.value());
+        CHECK(2 * cp * stage_memory(in, 0, 8).optimizer.value() == alone.optimizer.value());
       }
 }
 

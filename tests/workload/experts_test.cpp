@@ -328,7 +328,7 @@ TEST_CASE("gradients of experts are reduced among the ranks that have the same, 
         CHECK(experts->request.group.size() == replicas);
         CHECK(static_cast<double>(experts->request.size.value()) == 4 * apart);
       }
-      const MemoryUse use = stage_memory(in, 0);
+      const MemoryUse use = stage_memory(in, 0, 8);
       CHECK(use.parameters.value() == Approx(2 * held.total()).margin(1));
       CHECK(use.gradients.value() == Approx(4 * held.total()).margin(1));
       const double optimizer = zero == 0 ? held.total() : (held.total() - apart) / 8 + apart / replicas;
@@ -343,10 +343,10 @@ TEST_CASE("a stage has the memory of its own layers, and the fullest is looked f
   // The first two layers have an MLP of 4096, the others four such experts; no ends, which have a vocabulary each.
   in.model.experts.ffn = 4096;
   in.options.embedding_and_logits = false;
-  const MemoryUse most = peak_memory(in);
+  const MemoryUse most = peak_memory(in, 8);
   CHECK(most.stage == 1);
   for (int stage = 0; stage < 4; ++stage) {
-    CHECK(stage_memory(in, stage).peak <= most.peak);
+    CHECK(stage_memory(in, stage, 8).peak() <= most.peak());
     const ParameterTerms p = parameter_terms(in, stage);
     CHECK(p.layers == (stage == 0 ? 2 : 0));
     CHECK(p.expert_layers == (stage == 0 ? 0 : 2));

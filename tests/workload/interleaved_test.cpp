@@ -255,16 +255,16 @@ TEST_CASE("memory holds of each stage what its order holds, itemised") {
               most = std::max(most, held + terms.probabilities.value() * std::max(losses - 1, 0));
             }
             CHECK(terms.activations().value() == Approx(most).epsilon(1e-12));
-            CHECK(stage_memory(in, stage).activations.value() == Approx(most).margin(1));
+            CHECK(stage_memory(in, stage, 8).activations.value() == Approx(most).margin(1));
           }
         }
   // Layers alone: the factor itself.
   StepInputs in = interleaved_inputs(model, 4, 3, 16);
   in.options.embedding_and_logits = false;
-  const double interleaved = static_cast<double>(stage_memory(in, 0).activations.value());
+  const double interleaved = static_cast<double>(stage_memory(in, 0, 8).activations.value());
   in.layout.vpp = 1;
   in.layout.schedule = PipelineSchedule::one_f_one_b;
-  CHECK(interleaved / static_cast<double>(stage_memory(in, 0).activations.value()) == Approx(1 + 3.0 / (4 * 3)));
+  CHECK(interleaved / static_cast<double>(stage_memory(in, 0, 8).activations.value()) == Approx(1 + 3.0 / (4 * 3)));
 }
 
 TEST_CASE("layers go to chunks in slices round the stages; the ends of the model are on the first and the last") {

@@ -99,7 +99,7 @@ TEST_CASE("a stage never holds more than 2p chunks of a micro-batch, those that 
   for (const Recompute recompute : {Recompute::none, Recompute::full})
     for (int i = 0; i < 4; ++i) {
       few.options.recompute = many.options.recompute = recompute;
-      CHECK(stage_memory(few, i).peak == stage_memory(many, i).peak);
+      CHECK(stage_memory(few, i, 8).peak() == stage_memory(many, i, 8).peak());
       // As held in its own order, turn by turn.
       int held = 0, waiting = 0;
       Volume most{};
@@ -401,7 +401,7 @@ TEST_CASE("whole steps under V: both methods agree, a shorter bubble than H1's, 
       const StepResult again = forecast_step(in, fabric, {}, Method::both).value();
       CHECK(again.step == r.step);
       CHECK(again.estimate == r.estimate);
-      CHECK(again.memory.peak == r.memory.peak);
+      CHECK(again.memory.peak() == r.memory.peak());
       in.options.embedding_and_logits = true;
       const StepResult whole = forecast_step(in, fabric, {}, Method::both).value();
       CHECK(whole.step.count() == Approx(whole.estimate.count()).epsilon(1e-3));
@@ -422,14 +422,14 @@ TEST_CASE("every stage of a V holds the activations of p micro-batches, the firs
     // M_B of a stage is that of its two layers; the first stage has the ends of the model besides.
     if (stage > 0) CHECK(terms.activations().value() == Approx(4 * layers * of_layer));
   }
-  const Bytes of_v = stage_memory(in, 1).activations;
+  const Bytes of_v = stage_memory(in, 1, 8).activations;
   in.layout.schedule = PipelineSchedule::one_f_one_b;
-  CHECK(of_v == stage_memory(in, 0).activations);
+  CHECK(of_v == stage_memory(in, 0, 8).activations);
   // Recomputation keeps inputs alone, so that what waits for its weights counts most, on the last stage.
   in.layout.schedule = v;
   in.options.recompute = Recompute::full;
   Bytes most{};
-  for (int stage = 0; stage < 4; ++stage) most = std::max(most, stage_memory(in, stage).peak);
-  CHECK(peak_memory(in).peak == most);
+  for (int stage = 0; stage < 4; ++stage) most = std::max(most, stage_memory(in, stage, 8).peak());
+  CHECK(peak_memory(in, 8).peak() == most);
   CHECK(memory_terms(in, 3).waiting > 0);
 }

@@ -44,7 +44,7 @@ struct PlannedLayout {
   StepRates rates;
 
   Seconds step() const { return simulate ? *simulate : estimate; }
-  Bytes headroom() const { return memory.capacity - memory.peak; }
+  Bytes headroom() const { return memory.capacity - memory.peak(); }
 };
 
 /// The layout that needs the least memory of those that need too much.

@@ -20,19 +20,13 @@ namespace collcast {
 enum class MemoryMeasure { allocated, reserved, used };
 std::string_view to_string(MemoryMeasure);
 
-/// Of the fullest stage's rank.
 struct TrainingMemory {
-  int stage = 0;
-  MemoryMeasure measure = MemoryMeasure::allocated;                        ///< what the row counts
-  Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{};  ///< the step's, as MemoryUse
-  Bytes framework{};                                                       ///< what the framework allocates besides
-  Bytes fragments{};                                                       ///< reserved, and no tensor's
-  Bytes context{}, nccl{};                                                 ///< outside the allocator
-  Bytes allocated() const { return parameters + gradients + optimizer + activations + buffers + framework; }
-  Bytes reserved() const { return allocated() + fragments; }
-  Bytes used() const { return reserved() + context + nccl; }
+  MemoryUse use;                                     ///< of the fullest stage's rank
+  MemoryMeasure measure = MemoryMeasure::allocated;  ///< what the row counts
   Bytes measured() const {
-    return measure == MemoryMeasure::allocated ? allocated() : measure == MemoryMeasure::reserved ? reserved() : used();
+    return measure == MemoryMeasure::allocated  ? use.allocated()
+           : measure == MemoryMeasure::reserved ? use.reserved()
+                                                : use.peak();
   }
 };
 
@@ -48,9 +42,8 @@ struct TrainingDeviation {
   Breakdown breakdown;
   std::optional<Bytes> measured_memory;
   TrainingMemory memory;
-  Bytes capacity{};  ///< that the GPU shows
   bool measured_oom = false;
-  bool predicted_oom() const { return memory.used() > capacity; }
+  bool predicted_oom() const { return !memory.use.fits(); }
   std::vector<std::string> assumed;
 
   std::optional<double> ape() const;

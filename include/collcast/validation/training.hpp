@@ -69,8 +69,6 @@ TrainingMemory training_memory(const TrainingStep&, int gpus_per_node);
 MemoryMeasure memory_measure(const TrainingRow&);
 /// Nothing where the row states none, or ended for want of it.
 std::optional<Bytes> measured_memory(const TrainingRow&);
-/// What nvidia-smi shows of a GPU with so much memory by its data sheet.
-Bytes visible_memory(Bytes data_sheet);
 
 /// What a collective of the step takes as the row's framework runs it.
 CollectiveTime as_run(const TrainingStep&, const CollectiveTime&);

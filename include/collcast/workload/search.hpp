@@ -49,9 +49,6 @@ inline constexpr int most_stage_chunks = 8;
 /// keep their product below that. `inputs` has passed check_step, `origins` as there.
 Diagnostics check_memory(const StepInputs& inputs, const Origins& origins);
 
-/// Of the stage that needs the most. `inputs` has passed check_step and check_memory.
-MemoryUse peak_memory(const StepInputs& inputs);
-
 /// What a step of this length achieves.
 struct StepRates {
   double tokens_per_s_per_gpu = 0;

@@ -19,6 +19,7 @@
 #include "collcast/workload/category.hpp"
 #include "collcast/workload/config.hpp"
 #include "collcast/workload/groups.hpp"
+#include "collcast/workload/memory_use.hpp"
 #include "collcast/workload/terms.hpp"
 
 namespace collcast {
@@ -84,12 +85,6 @@ struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the 
   Seconds total() const {
     return compute + tp_exposed + pp_exposed + cp_exposed + ep_exposed + dp_exposed + bubble + optimizer + other;
   }
-};
-
-struct MemoryUse {  ///< of the fullest rank, bytes
-  int stage = 0;
-  Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{}, peak{}, capacity{};
-  Bytes kv_cache{};  ///< inference: at the last token
 };
 
 struct CollectiveCost {                 ///< one kind of collective of the step, as priced
@@ -161,7 +156,7 @@ struct StepResult {
   LayerTimes layer;
   LayerOperations operations;
   Breakdown breakdown;
-  MemoryUse memory;
+  MemoryUse memory;  ///< of the fullest rank
   std::vector<MemoryUse> memory_by_stage;
   std::vector<CollectiveCost> collectives;
   std::optional<CriticalPath> critical_path;  ///< of the timeline

@@ -153,7 +153,8 @@ function memoryAgainstCapacity() {
   // In GiB, so that the axis has round numbers.
   const gib = (v) => v / 2 ** 30;
   const text = (v) => bytes(v * 2 ** 30);
-  const keys = ['parameters_bytes', 'gradients_bytes', 'optimizer_bytes', 'activations_bytes', 'buffers_bytes'];
+  const keys = ['parameters_bytes', 'gradients_bytes', 'optimizer_bytes', 'activations_bytes', 'buffers_bytes',
+    'fragments_bytes', 'nccl_bytes', 'context_bytes'];
   for (const row of rows) row.parts = Object.fromEntries(keys.map((key) => [key, gib(row.memory[key] || 0)]));
   stacked('memory', 'Memory against capacity', 'of the fullest rank; the bar across is what the GPU has', rows, keys,
     (key) => palette[keys.indexOf(key)], text, { axisLabel: { formatter: '{value} GiB' } },

@@ -99,7 +99,7 @@ void forecast(Job& job, const CollectivePolicy& collectives) {
   }
   if (job.served->first_token) job.ttft = result->inference->prefill.estimate;
   job.tpot = result->inference->decode.estimate;
-  if (result->memory.peak > result->memory.capacity)
+  if (!result->memory.fits())
     job.served->assumed.emplace_back("requests do not wait for memory, of which they need more than there is");
 }
 

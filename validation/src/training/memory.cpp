@@ -1,8 +1,7 @@
-// What a GPU holds of a published step: the step's own items (workload/memory.hpp), and around them what the framework,
-// the allocator, CUDA and NCCL take. A row measures one of three sums:
+// What a GPU holds of a published step: what `step` says (collcast/workload/memory_use.hpp), and what its framework
+// allocates besides. A row measures one of three sums:
 //   allocated  tensors of the framework's allocator: the step's items and `framework`
-//   reserved   what the allocator holds of the GPU: the same over 0.94, SimuMax's share of reserved memory that is
-//              allocated (github.com/MooreThreads/SimuMax)
+//   reserved   what the allocator holds of the GPU: with fragments
 //   used       what nvidia-smi shows: with the CUDA context and NCCL's buffers
 // Each of the framework's own items has its code:
 //   DeepSpeed (deepspeed/runtime: pipe/engine.py, zero/stage_1_and_2.py, fp16/fused_optimizer.py, bf16_optimizer.py)
@@ -32,35 +31,6 @@
 namespace collcast {
 
 namespace {
-
-constexpr double mib = 0x1p20;
-
-/// PyTorch's on an A100, as BigScience measured it (chronicles-prequel.md).
-constexpr double context_bytes = 1573 * mib;
-
-/// Of a connection's receiver: Simple 4 MiB, LL 512 KiB, LL128 4800 KiB (NCCL, src/init.cc: DEFAULT_*_BUFFSIZE).
-constexpr double connection_bytes = 4 * mib + 0.5 * mib + 4800 * 1024;
-
-/// Of a communicator: a ring has one sender, a tree of one node two; between nodes a tree has up to three.
-double communicator_bytes(bool in_a_node) {
-  // Channels of eight GPUs behind NVSwitch, and two for each of four NICs.
-  constexpr double in_node = 24, between_nodes = 8;
-  return connection_bytes * (in_a_node ? in_node * 3 : between_nodes * 4);
-}
-
-/// Groups that a Megatron makes communicators of, by the dimension that they are along.
-double nccl_bytes(const ParallelLayout& l, int gpus_per_node) {
-  if (l.world() == 1) return 0;
-  const int inner = l.tp * l.cp;
-  double sum = communicator_bytes(l.world() <= gpus_per_node);
-  if (l.tp > 1) sum += communicator_bytes(l.tp <= gpus_per_node);
-  if (l.cp > 1) sum += communicator_bytes(inner <= gpus_per_node);
-  if (l.ep > 1) sum += communicator_bytes(inner * l.ep <= gpus_per_node);
-  if (l.dp > 1) sum += communicator_bytes(inner * l.dp <= gpus_per_node);
-  // Stages, those of both ends, and each replica of the model.
-  if (l.pp > 1) sum += (l.tp > 1 ? 3 : 2) * communicator_bytes(l.world() / l.dp <= gpus_per_node);
-  return sum;
-}
 
 /// Groups of buffers: those of one are there at once, and freed before the next.
 using Buffers = std::vector<std::vector<double>>;
@@ -135,33 +105,21 @@ double framework_bytes(const TrainingStep& step, const MemoryTerms& terms) {
 
 Bytes whole_bytes(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
-TrainingMemory of_stage(const TrainingStep& step, int stage, int gpus_per_node) {
-  const MemoryTerms terms = memory_terms(step.inputs, stage);
-  TrainingMemory out;
-  out.stage = stage;
-  out.parameters = whole_bytes(terms.weights());
-  out.gradients = whole_bytes(terms.gradients());
-  out.optimizer = whole_bytes(terms.optimizer());
-  out.activations = whole_bytes(terms.activations().value());
-  out.buffers = whole_bytes(terms.buffers().value());
-  out.framework = whole_bytes(framework_bytes(step, terms));
-  constexpr double allocated_of_reserved = 0.94;
-  const double allocated = static_cast<double>(out.allocated().value());
-  out.fragments = whole_bytes(allocated / allocated_of_reserved - allocated);
-  out.context = whole_bytes(context_bytes);
-  out.nccl = whole_bytes(nccl_bytes(step.inputs.layout, gpus_per_node));
+MemoryUse of_stage(const TrainingStep& step, int stage, int gpus_per_node) {
+  MemoryUse out = stage_memory(step.inputs, stage, gpus_per_node);
+  out.framework = whole_bytes(framework_bytes(step, memory_terms(step.inputs, stage)));
+  add_runtime(out, step.inputs.layout, gpus_per_node);
   return out;
 }
 
 }  // namespace
 
 TrainingMemory training_memory(const TrainingStep& step, int gpus_per_node) {
-  TrainingMemory most = of_stage(step, 0, gpus_per_node);
+  TrainingMemory out{of_stage(step, 0, gpus_per_node), step.measure};
   for (int stage = 1; stage < step.inputs.layout.pp; ++stage)
-    if (const TrainingMemory other = of_stage(step, stage, gpus_per_node); other.allocated() > most.allocated())
-      most = other;
-  most.measure = step.measure;
-  return most;
+    if (const MemoryUse other = of_stage(step, stage, gpus_per_node); other.allocated() > out.use.allocated())
+      out.use = other;
+  return out;
 }
 
 MemoryMeasure memory_measure(const TrainingRow& row) {
@@ -175,14 +133,9 @@ MemoryMeasure memory_measure(const TrainingRow& row) {
 std::optional<Bytes> measured_memory(const TrainingRow& row) {
   if (!row.mem_gib || row.out_of_memory()) return std::nullopt;
   // nvidia-smi prints MiB, and BigScience's "80GB" is more than the 79.35 GiB that an A100 shows.
+  constexpr double mib = 0x1p20;
   const double unit = row.mem_kind == "nvidia-smi GB" ? 1000 * mib : 1024 * mib;
   return whole_bytes(*row.mem_gib * unit);
-}
-
-Bytes visible_memory(Bytes data_sheet) {
-  // A data sheet's GB are GiB, and a part is the driver's: of an A100 of 80 GB nvidia-smi shows 81251 MiB.
-  constexpr double gb = 1e9, gib = 0x1p30, shown = 81251.0 / 81920;
-  return whole_bytes(static_cast<double>(data_sheet.value()) / gb * gib * shown);
 }
 
 }  // namespace collcast

@@ -168,7 +168,6 @@ TrainingDeviation deviation(const Job& job) {
   out.breakdown = job.breakdown;
   out.measured_memory = measured_memory(row);
   out.memory = training_memory(*job.step, job.gpus_per_node);
-  out.capacity = visible_memory(in.gpu.memory);
   out.measured_oom = row.out_of_memory();
   out.assumed = job.step->assumed;
   return out;

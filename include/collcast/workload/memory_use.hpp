@@ -1,0 +1,76 @@
+// What a GPU holds of a step, itemised down to what nvidia-smi shows, and the part that is too much.
+//
+// The step's own items are those of src/workload/memory.hpp. Around them, for every run of PyTorch on CUDA:
+//   fragments  reserved by the allocator and no tensor's: allocated is 0.94 of reserved, SimuMax's share
+//              (github.com/MooreThreads/SimuMax). Serving: of what passes make and free again; weights and the cache of
+//              keys and values are taken once
+//   NCCL       9.1875 MiB for each connection of a channel: Simple 4 MiB, LL 512 KiB, LL128 4800 KiB (NCCL,
+//              src/init.cc: DEFAULT_*_BUFFSIZE). A ring has one, a tree within a node two and between nodes three;
+//              24 channels within a node behind NVSwitch, 8 between nodes (two for each of four NICs)
+//   context    CUDA's, with its libraries and kernels: 1573 MiB of PyTorch on an A100, as BigScience measured it
+//              (chronicles-prequel.md)
+// Left out: NVLS's and user buffers, what a framework's own step allocates (validation/src/training/memory.cpp has it
+// for published steps), the sizes of other GPUs' contexts.
+#pragma once
+
+#include <array>
+
+#include "collcast/base/quantity.hpp"
+
+namespace collcast {
+
+struct ParallelLayout;
+struct StepInputs;
+
+struct MemoryUse {  ///< of one rank, bytes
+  int stage = 0;
+  Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{};
+  Bytes kv_cache{};   ///< inference: at the last token
+  Bytes framework{};  ///< published steps: what their framework allocates besides
+  Bytes fragments{};
+  Bytes nccl{}, context{};  ///< outside the allocator
+  Bytes capacity{};         ///< that CUDA has to give
+  Bytes state() const { return parameters + gradients + optimizer; }
+  Bytes allocated() const { return state() + activations + buffers + kv_cache + framework; }
+  Bytes reserved() const { return allocated() + fragments; }
+  Bytes peak() const { return reserved() + nccl + context; }
+  bool fits() const { return peak() <= capacity; }
+};
+
+struct MemoryPart {
+  const char* name;
+  Bytes MemoryUse::*size;
+};
+/// In the order of tables.
+inline constexpr std::array memory_parts{
+    MemoryPart{"parameters", &MemoryUse::parameters},   MemoryPart{"KV cache", &MemoryUse::kv_cache},
+    MemoryPart{"gradients", &MemoryUse::gradients},     MemoryPart{"optimizer state", &MemoryUse::optimizer},
+    MemoryPart{"activations", &MemoryUse::activations}, MemoryPart{"buffers", &MemoryUse::buffers},
+    MemoryPart{"framework", &MemoryUse::framework},     MemoryPart{"fragments", &MemoryUse::fragments},
+    MemoryPart{"NCCL's buffers", &MemoryUse::nccl},     MemoryPart{"CUDA context", &MemoryUse::context}};
+
+/// The part with which the sum passes the capacity: what is there before the step comes first, NCCL's and CUDA's, then
+/// the others as tables have them. Of a rank that does not fit.
+const MemoryPart& breaking_part(const MemoryUse&);
+
+/// Groups that a rank makes communicators of as Megatron does, by where their ranks are.
+struct Communicators {
+  int within = 0;  ///< a node
+  int across = 0;  ///< nodes
+};
+Communicators communicators(const ParallelLayout&, int gpus_per_node);
+/// Bytes of NCCL's buffers for one connection of a channel, and connections of a communicator.
+inline constexpr double connection_bytes = (4 + 0.5) * 0x1p20 + 4800 * 1024;
+inline constexpr int connections_within = 24 * 3, connections_across = 8 * 4;
+inline constexpr double allocated_of_reserved = 0.94;
+
+/// Fragments, NCCL's buffers and the context of what the rank allocates; `kept` of it is taken once and breaks nothing.
+void add_runtime(MemoryUse&, const ParallelLayout&, int gpus_per_node, Bytes kept = {});
+
+/// Of a rank of that stage; `inputs` has passed check_step and check_memory.
+MemoryUse stage_memory(const StepInputs& inputs, int stage, int gpus_per_node);
+
+/// Of the stage that needs the most.
+MemoryUse peak_memory(const StepInputs& inputs, int gpus_per_node);
+
+}  // namespace collcast

@@ -1,0 +1,48 @@
+#include "collcast/workload/memory_use.hpp"
+
+#include "collcast/base/check.hpp"
+#include "collcast/workload/config.hpp"
+#include "workload/plan.hpp"
+
+namespace collcast {
+
+Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
+  Communicators out;
+  const auto add = [&](int ranks, int times = 1) { (ranks <= gpus_per_node ? out.within : out.across) += times; };
+  if (l.world() == 1) return out;
+  // Neighbours of a group are as far apart as all that varies faster; a group reaches over its neighbours' distance.
+  const int inner = l.tp * l.cp;
+  const bool stages_first = l.order == RankOrder::tp_pp_dp;
+  const int replicas_apart = stages_first ? inner * l.pp : inner, stages_apart = stages_first ? inner : inner * l.dp;
+  add(l.world());
+  if (l.tp > 1) add(l.tp);
+  if (l.cp > 1) add(inner);
+  if (l.ep > 1) add(replicas_apart * l.ep);
+  if (l.dp > 1) add(replicas_apart * l.dp);
+  // Stages, those of both ends, and each replica of the model.
+  if (l.pp > 1) add(stages_apart * l.pp, l.tp > 1 ? 3 : 2);
+  return out;
+}
+
+void add_runtime(MemoryUse& use, const ParallelLayout& layout, int gpus_per_node, Bytes kept) {
+  constexpr double context = 1573 * 0x1p20;
+  const auto moving = static_cast<double>((use.allocated() - kept).value());
+  use.fragments = workload::whole(moving / allocated_of_reserved - moving);
+  const Communicators of = communicators(layout, gpus_per_node);
+  use.nccl = workload::whole(connection_bytes * (connections_within * of.within + connections_across * of.across));
+  use.context = workload::whole(context);
+}
+
+const MemoryPart& breaking_part(const MemoryUse& use) {
+  Bytes sum;
+  for (const bool outside : {true, false})
+    for (const MemoryPart& part : memory_parts) {
+      if ((part.size == &MemoryUse::nccl || part.size == &MemoryUse::context) != outside) continue;
+      sum = sum + use.*part.size;
+      if (sum > use.capacity) return part;
+    }
+  check(false, "a rank that does not fit has a part that is too much");
+  return memory_parts.back();
+}
+
+}  // namespace collcast

@@ -1,0 +1,110 @@
+// What a GPU holds beside a step's own items, and which part is too much.
+#include "collcast/workload/memory_use.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+constexpr double mib = 0x1p20;
+
+double bytes(Bytes b) { return static_cast<double>(b.value()); }
+
+Communicators of(ParallelLayout l, int gpus_per_node) { return communicators(l, gpus_per_node); }
+
+/// Parts of 1, 2, 4 ... bytes, so that each sum of some is another.
+MemoryUse powers_of_two() {
+  MemoryUse use;
+  std::int64_t size = 1;
+  for (const MemoryPart& part : memory_parts) {
+    use.*part.size = Bytes(size);
+    size *= 2;
+  }
+  return use;
+}
+
+}  // namespace
+
+TEST_CASE("a rank has a communicator of each group that it talks in, and the pipeline's two or three") {
+  CHECK(of(layout(1, 1, 1), 8).within + of(layout(1, 1, 1), 8).across == 0);
+  // All ranks, and one dimension that is the same ranks.
+  CHECK(of(layout(8, 1, 1), 8).within == 2);
+  CHECK(of(layout(8, 1, 1), 8).across == 0);
+  // TP within a node; all ranks, DP, and stages, both ends and the replica across.
+  CHECK(of(layout(8, 4, 2), 8).within == 1);
+  CHECK(of(layout(8, 4, 2), 8).across == 5);
+  CHECK(of(layout(1, 4, 2), 8).within == 4);  // without TP the replica is the stages
+  // Replicas are neighbours, stages far apart: the pipeline's two across, DP with them or not.
+  ParallelLayout far = layout(2, 4, 2);
+  far.order = RankOrder::tp_cp_ep_dp_pp;
+  CHECK(of(far, 8).within == 2);  // TP, DP
+  CHECK(of(far, 8).across == 4);
+  far.order = RankOrder::tp_pp_dp;
+  CHECK(of(far, 8).within == 4);  // TP, the pipeline's
+  CHECK(of(far, 8).across == 2);
+  // A node that is a rack.
+  CHECK(of(layout(8, 4, 2), 64).within == 6);
+}
+
+TEST_CASE("fragments are 6 % of what is reserved, NCCL has 9.1875 MiB a connection, CUDA 1573 MiB") {
+  const StepInputs in = inputs(small_model(), layout(2, 4, 2), 512, 8);
+  for (int stage = 0; stage < 4; ++stage) {
+    const MemoryUse use = stage_memory(in, stage, 8);
+    CHECK(bytes(use.allocated()) == Approx(0.94 * bytes(use.reserved())).margin(1));
+    // TP, stages, both ends and the replica of 2 x 4 ranks within a node: 24 channels of a ring and two connections of
+    // a tree. All 16 ranks, and DP's two that are 8 apart, across: 8 channels of a ring and three.
+    CHECK(bytes(use.nccl) == Approx(9.1875 * mib * (4 * 24 * (1 + 2) + 2 * 8 * (1 + 3))));
+    CHECK(bytes(use.context) == 1573 * mib);
+    CHECK(use.peak() == use.reserved() + use.nccl + use.context);
+    CHECK(use.kv_cache + use.framework == Bytes(0));
+  }
+  const MemoryUse alone = stage_memory(inputs(small_model(), layout(1, 1, 1), 512, 8), 0, 8);
+  CHECK(alone.nccl == Bytes(0));
+}
+
+TEST_CASE("what is taken once breaks into no fragments") {
+  MemoryUse use;
+  use.parameters = Bytes(1000);
+  use.activations = Bytes(940);
+  add_runtime(use, layout(1, 1, 1), 8, use.parameters);
+  CHECK(use.fragments == Bytes(60));
+}
+
+TEST_CASE("the part that breaks the limit: NCCL and context first, then as tables have them, fragments last") {
+  MemoryUse use = powers_of_two();
+  const auto size = [&](const std::string& name) {
+    for (const MemoryPart& part : memory_parts)
+      if (name == part.name) return use.*part.size;
+    return Bytes(0);
+  };
+  Bytes sum;
+  for (const char* name : {"NCCL's buffers", "CUDA context", "parameters", "KV cache", "gradients", "optimizer state",
+                           "activations", "buffers", "framework", "fragments"}) {
+    sum = sum + size(name);
+    // One byte less than the parts so far: this one is too much; as many: the next.
+    use.capacity = sum - Bytes(1);
+    CHECK(std::string(breaking_part(use).name) == name);
+    CHECK_FALSE(use.fits());
+  }
+  CHECK(sum == use.peak());
+  use.capacity = sum;
+  CHECK(use.fits());
+}
+
+TEST_CASE("a step that fits but for what CUDA and NCCL take does not fit") {
+  StepInputs in = inputs(small_model(), layout(2, 4, 2), 512, 8);
+  const MemoryUse whole = peak_memory(in, 8);
+  in.gpu.memory = whole.peak();
+  CHECK(peak_memory(in, 8).fits());
+  in.gpu.memory = whole.peak() - Bytes(1);
+  CHECK_FALSE(peak_memory(in, 8).fits());
+  CHECK(std::string(breaking_part(peak_memory(in, 8)).name) == "fragments");
+  in.gpu.memory = whole.allocated();
+  CHECK_FALSE(peak_memory(in, 8).fits());
+}
