@@ -60,7 +60,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   };
   if (full > 0) add(large, full);
   if (rest > 0) add(last, 1);
-  waits += until_first_round(latency, (full > 0 ? large : last).bytes, slices);
+  waits += until_first_round(latency, hops, (full > 0 ? large : last).bytes, slices);
   return finished(l.start, waits, data, full > 0 ? most : rest, full + (rest > 0 ? 1 : 0));
 }
 
@@ -132,7 +132,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
                {e.local_peers > 0 ? e.per_peer * e.local_peers / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
                {e.remote_peers > 0 ? e.nic_bytes / e.nics : 0, nics_name(c)},
                {p.gaps, "messages"}});
-  return finished(p.start, p.latency_inside + p.latency_between, data, e.per_peer, 1);
+  return finished(p.start, p.latency_inside + p.latency_between + p.last_piece, data, e.per_peer, 1);
 }
 
 }  // namespace

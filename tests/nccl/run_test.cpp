@@ -35,17 +35,26 @@ Run ran(const Communicator& c, CollectiveKind kind, std::int64_t size, std::opti
 TEST_CASE("large messages take the bytes of the busiest resource over its rate") {
   const std::int64_t size = std::int64_t{16} << 30;
   const Communicator box = test::communicator("dgx-h100", 1);
-  // A GPU sends 7/8 of the gathered result over 450 GB/s of NVLink.
+  // A GPU sends 7/8 of the gathered result over 450 GB/s of NVLink; the last eighth's copy follows, on 24 channels.
   const Run gather = ran(box, CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
   CHECK(gather.bound == "NVLink");
-  const double wire = static_cast<double>(size) * 7 / 8 / (450e9 * nccl::fitted::nvlink_efficiency[2]);
+  const double link = 450e9 * nccl::fitted::nvlink_efficiency[2], copy = 24e9 * nccl::fitted::own_copy;
+  const double bytes = static_cast<double>(size);
+  const double wire = bytes * 7 / 8 / link + bytes / 8 / copy;
   CHECK(gather.data.count() == Approx(wire));
   CHECK(gather.time().count() == Approx(wire).epsilon(0.01));
-  // Two ranks: one hop, two operations of 24 channels.
-  const Run pair =
-      ran(test::communicator("dgx-h100", 1, 2), CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
-  CHECK(pair.bound == "channels");
-  CHECK(pair.data.count() == Approx(static_cast<double>(size) / 24 / (nccl::fitted::simple_channel[2] * 1e9)));
+  // Of two ranks the copy is as large as what was sent, of an all-reduce's two hops half of that.
+  const Communicator two = test::communicator("dgx-h100", 1, 2);
+  const Run pair = ran(two, CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
+  CHECK(pair.data.count() == Approx(bytes / 2 / link + bytes / 2 / copy));
+  const Run sum = ran(two, all_reduce, size, Algorithm::ring, Protocol::simple);
+  CHECK(sum.data.count() == Approx(bytes / link + bytes / 2 / copy));
+  // One channel's threads are slower than the links.
+  const Run narrow = ran(test::communicator("dgx-h100", 1, 2, test::environment({{"NCCL_MAX_NCHANNELS", "1"}})),
+                         CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
+  CHECK(narrow.bound == "channels");
+  CHECK(narrow.data.count() ==
+        Approx(bytes / 2 / (nccl::fitted::simple_channel[2] * 1e9) + bytes / 2 / (nccl::fitted::own_copy * 1e9)));
   // Across nodes: 7 of 8 parts over four NICs of 25 GB/s.
   const Run across = ran(test::communicator("snellius-h100", 2), CollectiveKind::all_gather, size);
   CHECK(across.bound == "NIC");
@@ -366,6 +375,49 @@ TEST_CASE("a channel to a peer has 64 KiB at least") {
   CHECK(channels((64 << 10) + 1) == 2);
   CHECK(channels(512 << 10) == 8);
   CHECK(channels(16 << 20) == 16);  // as many as leave one of 32 for each of two
+}
+
+TEST_CASE("the parts of a pair's channels follow NCCL's version") {
+  const auto planned = [](int version, std::int64_t bytes, int nodes = 1) {
+    nccl::Environment environment;
+    environment.version = version;
+    const Communicator c = test::communicator("dgx-h100", nodes, 2 / nodes, environment);
+    return nccl::plan(c, CollectiveKind::sendrecv, Bytes(bytes)).value();
+  };
+  constexpr std::int64_t kib = 1024, mib = 1 << 20;
+  // Until 2.7 parts of 2 MiB each: 8 x A100 of one host take 125 us for 1.5 MiB, 172 for 3, 210 for 24.
+  CHECK(planned(20708, 2 * mib).channels == 1);
+  CHECK(planned(20708, 2 * mib + 1).channels == 2);
+  CHECK(planned(20708, 24 * mib).channels == 12);
+  CHECK(planned(20804, 2 * mib).channels == 4);
+  CHECK(planned(21803, 2 * mib).channels == 16);
+  // LL for 16 KiB of all 32 channels that a pair may have, in parts of 8 KiB; before 2.20 and since 2.29 of one.
+  for (const int version : {22000, 22304, 22809}) {
+    CHECK(planned(version, 512 * kib).protocol == Protocol::ll);
+    CHECK(planned(version, 512 * kib + 1).protocol == Protocol::simple);
+    CHECK(planned(version, 64 * kib).channels == 8);
+    CHECK(planned(version, 32 * kib, 2).protocol == Protocol::ll);
+    CHECK(planned(version, 32 * kib, 2).channels == 1);
+    CHECK(planned(version, 32 * kib + 1, 2).protocol == Protocol::simple);
+  }
+  for (const int version : {0, 21803, 22902}) {
+    CHECK(planned(version, 16 * kib).protocol == Protocol::ll);
+    CHECK(planned(version, 16 * kib + 1).protocol == Protocol::simple);
+  }
+}
+
+TEST_CASE("among several peers sends and receives reach less of NVLink until channels are shared") {
+  const Communicator c = test::communicator("dgx-h100", 1);
+  const double link = 450e9 * nccl::fitted::nvlink_efficiency[2];
+  const auto reached = [&](CollectiveKind kind, std::int64_t size, int peers) {
+    return static_cast<double>(size) / (kind == CollectiveKind::sendrecv ? 1 : 8) * peers /
+           ran(c, kind, size).data.count() / link;
+  };
+  constexpr std::int64_t mib = 1 << 20;
+  CHECK(reached(CollectiveKind::sendrecv, 4096 * mib, 1) == Approx(1));
+  // Four channels to each of eight ranks are all 32; from 16 MiB a channel on there are more, and peers share them.
+  CHECK(reached(CollectiveKind::alltoall, 512 * mib, 7) == Approx(nccl::fitted::p2p_apart));
+  CHECK(reached(CollectiveKind::alltoall, 1024 * mib, 7) == Approx(nccl::fitted::p2p_shared));
 }
 
 TEST_CASE("a pair of ranks on different nodes has two channels' rate, among many ranks one") {
