@@ -57,7 +57,8 @@ double slot(const Environment& e, Protocol p) {
 }
 
 double network_rate(const Communicator& c, Protocol p) {
-  const double line = c.nics * c.nic_rate.value() * fitted::nic_efficiency * c.factors.network;
+  const double reached = c.ring.type_between >= PathType::phb ? fitted::nic_over_host : fitted::nic_efficiency;
+  const double line = c.nics * c.nic_rate.value() * reached * c.factors.network;
   return line * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
 }
 
@@ -69,16 +70,16 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const Protocol p = plan.protocol;
   const std::size_t i = static_cast<std::size_t>(p), g = row_of(c);
   Limits out;
-  const double simple = fitted::simple_channel[g];
   out.channel = 1e9 * (p == Protocol::ll      ? ll_channel(g)
-                       : p == Protocol::ll128 ? fitted::ll128_share * simple
-                                              : simple);
+                       : p == Protocol::ll128 ? fitted::ll128_channel[g]
+                                              : fitted::simple_channel[g]);
   if (c.ranks_per_node > 1) {
     const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
     out.gpu = (c.nvlink ? c.gpu_rate.value() * fitted::nvlink_efficiency[g] : searched) * payload(p);
     out.gpu *= link_factor(c, p);
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
   }
+  if (c.nodes == 1) out.first_round = fitted::first_round[g];
   if (c.nodes > 1) {
     out.nics = network_rate(c, p);
     out.nics_name = nics_name(c);
@@ -135,8 +136,8 @@ Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
                   {hops * through_network(l, chunk), "messages"}});
 }
 
-double until_first_round(double latency, double hops, double bytes, int slices) {
-  return std::min(latency, bytes * (1 - 1.0 / slices)) +
+double until_first_round(const Limits& l, double latency, double hops, double bytes, int slices) {
+  return std::min(l.first_round * latency, bytes * (1 - 1.0 / slices)) +
          (slices > 1 ? fitted::first_slice * bytes / (hops * slices) : 0);
 }
 

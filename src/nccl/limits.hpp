@@ -36,8 +36,9 @@ struct Limits {
   double ll_network = unlimited;  ///< LL through a NIC, per channel, beyond the first pass
   double hop = 0, network_hop = 0;
   double start = 0;
-  double first_pass = 0;  ///< bytes that a channel's threads move at once, whose time the hop has
-  double own_copy = 0;    ///< of one channel's threads, of what a ring's last operation received
+  double first_pass = 0;   ///< bytes that a channel's threads move at once, whose time the hop has
+  double first_round = 1;  ///< of the latency before a ring's loops run on, what is seen
+  double own_copy = 0;     ///< of one channel's threads, of what a ring's last operation received
   const char* gpu_name = "NVLink";
   const char* nics_name = "NIC";
 };
@@ -75,7 +76,7 @@ double ring_channel(const Limits&, double hops);
 double ring_gpu(const Limits&, double hops, const Plan&);
 /// Seconds before a ring's loops run on without gaps: until the first chunk has come round, or the first slice where
 /// that is sooner, and what the first slice of a hop takes. `bytes`: the first loop's ring_load.
-double until_first_round(double latency, double hops, double bytes, int slices);
+double until_first_round(const Limits&, double latency, double hops, double bytes, int slices);
 
 /// Of a channel's data.
 struct Chunks {

@@ -199,7 +199,7 @@ Result<Program> ring_program(const Question& q) {
   if (const double gaps = message_gaps(q.c, hops.all); gaps > 0)
     rates.nic = std::min(rates.nic, hops.all * longest / gaps * channels_of_a_nic(q));
   const double latency = (hops.all - hops.out) * l.hop + hops.out * l.network_hop;
-  const double first = until_first_round(latency, hops.all, ring_load(l, hops.all, longest, q.plan).seconds, slices);
+  const double first = until_first_round(l, latency, hops.all, ring_load(l, hops.all, longest, q.plan).seconds, slices);
   return assembled(q, rates, std::move(pattern), l.start + first);
 }
 

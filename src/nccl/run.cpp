@@ -60,7 +60,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   };
   if (full > 0) add(large, full);
   if (rest > 0) add(last, 1);
-  waits += until_first_round(latency, hops, (full > 0 ? large : last).bytes, slices);
+  waits += until_first_round(l, latency, hops, (full > 0 ? large : last).bytes, slices);
   return finished(l.start, waits, data, full > 0 ? most : rest, full + (rest > 0 ? 1 : 0));
 }
 

@@ -303,6 +303,32 @@ TEST_CASE("a NIC moves no more than PCIe between it and its GPUs") {
   CHECK(ran(at("dgx-a100", 8, "400Gb/s"), CollectiveKind::alltoall, std::int64_t{1} << 32).bound == "PCIe to the NICs");
 }
 
+TEST_CASE("NICs behind the host's bridge reach less than those on a GPU's switch") {
+  constexpr std::int64_t size = std::int64_t{16} << 30;
+  // Two NICs of 25 GB/s on either; Polaris has them on the host, 35.9 GB/s are measured.
+  const Communicator c = test::communicator("polaris", 2);
+  CHECK(c.ring.type_between == nccl::PathType::phb);
+  const Run run = ran(c, CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
+  CHECK(run.bound == "NIC");
+  CHECK(run.data.count() == Approx(static_cast<double>(size) * 7 / 8 / (50e9 * nccl::fitted::nic_over_host)));
+  CHECK(nccl::fitted::nic_over_host < nccl::fitted::nic_efficiency);
+}
+
+TEST_CASE("on Blackwell a ring's data hides its hops, which small loops show") {
+  const Communicator c = test::communicator("dgx-b200", 1);
+  const auto of = [&](std::int64_t mib) {
+    return ran(c, CollectiveKind::all_gather, mib << 20, Algorithm::ring, Protocol::simple);
+  };
+  const double way = 7 * nccl::fitted::nvlink_simple_hop[3];
+  // 8 MiB: seven hops and half of the data, whose other half they cover; at 512 MiB the data is longer than the way.
+  const Run small = of(8), large = of(512);
+  const double halves = test::us(small.data) / 2, slice = test::us(small.data) / 14;
+  CHECK(
+      test::us(small.latency + small.data) ==
+      Approx(way + halves + std::min(nccl::fitted::first_round[3] * way, halves) + nccl::fitted::first_slice * slice));
+  CHECK(test::us(large.latency) < 0.1 * way + 0.05 * test::us(large.data));
+}
+
 TEST_CASE("more bandwidth or less latency never makes a run slower") {
   const Plan plans[] = {{false, Algorithm::ring, Protocol::ll, 4, 512, {}},
                         {false, Algorithm::ring, Protocol::ll128, 16, 640, {}},
