@@ -79,7 +79,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
     out.gpu *= link_factor(c, p);
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
   }
-  if (c.nodes == 1) out.first_round = fitted::first_round[g];
+  out.first_round = c.nodes == 1 ? fitted::first_round[g] : fitted::first_round_between;
   if (c.nodes > 1) {
     out.nics = network_rate(c, p);
     out.nics_name = nics_name(c);

@@ -38,8 +38,9 @@ inline constexpr double tree_to_ring_hop = 1.8;
 inline constexpr std::array<double, 4> simple_channel{10.5, 12.4, 20.7, 22};
 /// Of a channel under Simple into its rank's own buffer: what follows the last receipt, when no link is in use.
 inline constexpr double own_copy = 43;
-/// Of a ring's latency on one node under Simple, what its data does not hide, by generation.
+/// Of a ring's latency under Simple, what its data does not hide: on one node by generation; over several.
 inline constexpr std::array<double, 4> first_round{1, 1, 1, 0.1};
+inline constexpr double first_round_between = 0.5;
 /// Of a slice's time on a link, how much is seen before a ring's first one has arrived.
 inline constexpr double first_slice = 0.3;
 /// The same under LL128.
