@@ -96,6 +96,8 @@ double most_across_nodes(const Communicator&, Protocol);
 double tree_rate(const Communicator&, const Plan&);
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);
+/// Inside a node, of the GPU that sends most: an inner one of the chain does so up and down.
+inline double tree_sends(const Communicator& c) { return c.ranks_per_node > 2 ? 2 : 1; }
 
 /// What one rank exchanges: with peers on its node and on others.
 struct Exchange {

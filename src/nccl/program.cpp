@@ -257,7 +257,7 @@ Result<Program> tree_program(const Question& q) {
   const double most = sends * tree_rate(q.c, q.plan);
   // A head with two below it sends four times what it holds, with one operation up and one down.
   rates.drive = std::clamp(q.c.nodes, 2, 4) * tree_threads(q.plan.protocol) * l.channel;
-  rates.port = q.c.nodes == 1 ? most : unlimited;
+  rates.port = q.c.nodes == 1 ? std::min(most, l.gpu) : unlimited;
   if (by_line) {
     // What a GPU's threads take for the piece is not seen at each of a chain's GPUs.
     const double streamed = std::max(0.0, l.hop - cut.chunk / pieces / rates.drive);

@@ -75,6 +75,7 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
                        {cut.chunk * plan.channels / most, c.nodes == 1                                  ? l.gpu_name
                                                           : most >= most_across_nodes(c, plan.protocol) ? l.nics_name
                                                                                                         : "NIC"},
+                       {tree_sends(c) * cut.chunk * plan.channels / l.gpu, l.gpu_name},
                        {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"}});
   data.seconds *= cut.count;
   // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.

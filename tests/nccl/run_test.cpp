@@ -112,6 +112,21 @@ TEST_CASE("LL and LL128 pass a tree's GPUs line by line, Simple chunk by chunk")
         Approx(8 * (nccl::fitted::nvlink_simple_hop[1] + chunk)));
 }
 
+TEST_CASE("an inner GPU of a tree's chain sends up and down over one port") {
+  constexpr std::int64_t size = std::int64_t{1} << 30;
+  const auto sends = [](int gpus) {
+    Communicator c = test::communicator("rtx4090-pcie", 1, gpus);
+    c.tree.channels *= 2;  // as graphs of NCCL's own have, whose trees book each direction
+    const Run run = ran(c, all_reduce, size, Algorithm::tree, Protocol::simple);
+    CHECK(run.bound == "PCIe");
+    const double port = c.ring.channels * c.ring.inside.value() * nccl::fitted::pcie_efficiency;
+    return run.data.count() * port / static_cast<double>(size);
+  };
+  CHECK(sends(4) == Approx(2));
+  CHECK(sends(8) == Approx(2));
+  CHECK(sends(2) < 2);
+}
+
 TEST_CASE("a tree of Simple cuts its channel's part smaller while it has few chunks for its depth") {
   // Two nodes of eight: depth 7 + 1 = 8. 512 KiB with 8 x 8 chunks or more, else 256, then 128 KiB; 64 KiB with fewer
   // than 4 x 8 of 128 KiB, 32 KiB with fewer than 8 of 64 KiB. One channel, so that the call's bytes are its own.
