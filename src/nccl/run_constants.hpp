@@ -50,7 +50,7 @@ inline constexpr double ll_multiple = 1.4;
 inline constexpr std::array<double, 4> channels_of_a_node{12, 24, 24, 32};
 
 /// Of data-sheet rates: what collectives reach; NVLink by generation.
-inline constexpr std::array<double, 4> nvlink_efficiency{0.77, 0.75, 0.83, 0.77};
+inline constexpr std::array<double, 4> nvlink_efficiency{0.77, 0.77, 0.83, 0.77};
 inline constexpr double nic_efficiency = 0.975;
 /// The same where the way between GPU and NIC is over the host's bridge. Rests on two systems, Polaris and AWS p3dn.
 inline constexpr double nic_over_host = 0.76;
