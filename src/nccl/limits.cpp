@@ -20,6 +20,11 @@ double link_factor(const Communicator& c, Protocol p) {
   return p == Protocol::ll ? c.factors.ll : p == Protocol::ll128 ? c.factors.ll128 : c.factors.simple;
 }
 
+/// LL, GB/s of one channel's threads.
+double ll_channel(std::size_t generation) {
+  return fitted::ll_multiple * tuned::ll_total[generation][0] / fitted::channels_of_a_node[generation];
+}
+
 double of_channel(Bytes size, const Plan& plan) { return static_cast<double>(size.value()) / plan.channels; }
 
 /// Simple and LL128 in trees halve their chunk while there are too few of them to fill the tree [src/enqueue.cc].
@@ -52,7 +57,8 @@ double slot(const Environment& e, Protocol p) {
 }
 
 double network_rate(const Communicator& c, Protocol p) {
-  const double line = c.nics * c.nic_rate.value() * fitted::nic_efficiency * c.factors.network;
+  const double reached = c.ring.type_between >= PathType::phb ? fitted::nic_over_host : fitted::nic_efficiency;
+  const double line = c.nics * c.nic_rate.value() * reached * c.factors.network;
   return line * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
 }
 
@@ -64,15 +70,16 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const Protocol p = plan.protocol;
   const std::size_t i = static_cast<std::size_t>(p), g = row_of(c);
   Limits out;
-  const double simple = fitted::simple_channel[g];
-  const double ll = fitted::ll_multiple * tuned::ll_total[g][0] / fitted::channels_of_a_node[g];
-  out.channel = 1e9 * (p == Protocol::ll ? ll : p == Protocol::ll128 ? fitted::ll128_share * simple : simple);
+  out.channel = 1e9 * (p == Protocol::ll      ? ll_channel(g)
+                       : p == Protocol::ll128 ? fitted::ll128_channel[g]
+                                              : fitted::simple_channel[g]);
   if (c.ranks_per_node > 1) {
     const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
     out.gpu = (c.nvlink ? c.gpu_rate.value() * fitted::nvlink_efficiency[g] : searched) * payload(p);
     out.gpu *= link_factor(c, p);
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
   }
+  out.first_round = c.nodes == 1 ? fitted::first_round[g] : fitted::first_round_between;
   if (c.nodes > 1) {
     out.nics = network_rate(c, p);
     out.nics_name = nics_name(c);
@@ -81,6 +88,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
   out.hop = us * c.factors.hop * (c.nvlink ? nvlink : fitted::pcie_hop[i]);
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
+  out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
   const double factor = tree ? fitted::tree_to_ring_hop : 1;
   out.network_hop = c.factors.network_hop * (p == Protocol::simple ? c.factors.simple_network_hop : 1) *
                     (us * fitted::network_hop[i] * factor + c.network_latency.count());
@@ -111,16 +119,26 @@ Loops loops_of(const Communicator& c, Bytes size, const Plan& plan) {
   return {most, full, of_channel(size, plan) / c.ranks - full * most};
 }
 
+double ring_channel(const Limits& l, double hops) { return hops / (hops / l.channel + 1 / l.own_copy); }
+
+double ring_gpu(const Limits& l, double hops, const Plan& plan) {
+  // Lines of LL and LL128 are copied while others are under way.
+  if (plan.protocol != Protocol::simple) return l.gpu;
+  return hops / (hops / l.gpu + 1 / (l.own_copy * plan.channels));
+}
+
 Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
-  const double all = chunk * plan.channels;
-  return longest({{(hops + 1) * chunk / l.channel, "channels"},
-                  {hops * all / l.gpu, l.gpu_name},
-                  {hops * all / l.nics, l.nics_name},
+  const double moved = hops * chunk, all = moved * plan.channels;
+  // A NIC sends on while the threads copy what came last.
+  return longest({{moved / ring_channel(l, hops), "channels"},
+                  {all / ring_gpu(l, hops, plan), l.gpu_name},
+                  {all / l.nics, l.nics_name},
                   {hops * through_network(l, chunk), "messages"}});
 }
 
-double until_first_round(double latency, double bytes, int slices) {
-  return std::min(latency, bytes * (1 - 1.0 / slices));
+double until_first_round(const Limits& l, double latency, double hops, double bytes, int slices) {
+  return std::min(l.first_round * latency, bytes * (1 - 1.0 / slices)) +
+         (slices > 1 ? fitted::first_slice * bytes / (hops * slices) : 0);
 }
 
 Chunks chain_chunks(const Communicator& c, Bytes size, const Plan& plan) {
@@ -170,21 +188,41 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   return {part, per_node - 1, others, part * others, nic, part};  // gather, scatter: the root's
 }
 
+namespace {
+
+/// Of NVLink, what sends and receives reach: with one peer as a ring, with several less while each has channels of its
+/// own, as those of near peers are done before others.
+double p2p_nvlink(const Communicator& c, const Exchange& e, const Plan& plan) {
+  const double reached = fitted::nvlink_efficiency[row_of(c)];
+  if (e.local_peers < 2) return reached;
+  const bool shared = plan.channels * (e.local_peers + 1) > c.p2p_channels;
+  return reached * (shared ? fitted::p2p_shared : fitted::p2p_apart);
+}
+
+}  // namespace
+
 PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan& plan) {
   const bool local = e.local_peers > 0;
   PointToPoint out;
-  out.local = c.factors.simple * (c.nvlink ? c.gpu_rate.value() * fitted::p2p_nvlink_efficiency
+  out.local = c.factors.simple * (c.nvlink ? c.gpu_rate.value() * p2p_nvlink(c, e, plan)
                                            : c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency);
   // Across nodes all peers together have more channels than a GPU needs.
   if (local && c.nvlink && c.nodes == 1) {
-    const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * e.local_peers);
-    out.threads = (e.per_peer * e.local_peers + e.own_bytes / fitted::p2p_own_copy) /
-                  (channels * fitted::p2p_channel[row_of(c)] * 1e9);
+    const bool copies = e.own_bytes > 0;
+    const double parts = e.local_peers + (copies ? 1 : 0);
+    const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * parts);
+    const std::size_t g = row_of(c);
+    const double channel = plan.protocol == Protocol::ll ? ll_channel(g) : fitted::p2p_channel[g];
+    out.threads = e.per_peer * parts * (copies ? fitted::p2p_own_part : 1) / (channels * channel * 1e9);
+    if (plan.protocol == Protocol::simple)
+      out.last_piece =
+          std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   }
   const double ranks_per_nic = c.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.nics) : 1;
   out.gaps = us * std::max(0.0, e.remote_peers - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;
-  out.start = us * c.factors.launch * c.factors.point_to_point_launch *
-              (fitted::p2p_launch + (plan.protocol == Protocol::simple ? fitted::p2p_simple : 0));
+  out.start =
+      us * c.factors.launch * c.factors.point_to_point_launch *
+      (fitted::launch[row_of(c)] + fitted::p2p_launch + (plan.protocol == Protocol::simple ? fitted::p2p_simple : 0));
   out.latency_inside = us * fitted::p2p_per_peer * e.local_peers;
   if (e.remote_peers > 0)
     out.latency_between = c.factors.network_hop * (us * fitted::network_hop[0] + c.network_latency.count());

@@ -36,7 +36,9 @@ struct Limits {
   double ll_network = unlimited;  ///< LL through a NIC, per channel, beyond the first pass
   double hop = 0, network_hop = 0;
   double start = 0;
-  double first_pass = 0;  ///< bytes that a channel's threads move at once, whose time the hop has
+  double first_pass = 0;   ///< bytes that a channel's threads move at once, whose time the hop has
+  double first_round = 1;  ///< of the latency before a ring's loops run on, what is seen
+  double own_copy = 0;     ///< of one channel's threads, of what a ring's last operation received
   const char* gpu_name = "NVLink";
   const char* nics_name = "NIC";
 };
@@ -69,9 +71,12 @@ Loops loops_of(const Communicator&, Bytes size, const Plan&);
 inline int ring_slices(Protocol p) { return p == Protocol::simple ? 2 : 1; }
 /// The data's time of a loop with chunks of `chunk` bytes.
 Load ring_load(const Limits&, double hops, double chunk, const Plan&);
+/// What a channel's threads and a GPU's links reach of their rates, as the copy of what came last follows.
+double ring_channel(const Limits&, double hops);
+double ring_gpu(const Limits&, double hops, const Plan&);
 /// Seconds before a ring's loops run on without gaps: until the first chunk has come round, or the first slice where
-/// that is sooner. `bytes`: the first loop's ring_load.
-double until_first_round(double latency, double bytes, int slices);
+/// that is sooner, and what the first slice of a hop takes. `bytes`: the first loop's ring_load.
+double until_first_round(const Limits&, double latency, double hops, double bytes, int slices);
 
 /// Of a channel's data.
 struct Chunks {
@@ -91,6 +96,8 @@ double most_across_nodes(const Communicator&, Protocol);
 double tree_rate(const Communicator&, const Plan&);
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);
+/// Inside a node, of the GPU that sends most: an inner one of the chain does so up and down.
+inline double tree_sends(const Communicator& c) { return c.ranks_per_node > 2 ? 2 : 1; }
 
 /// What one rank exchanges: with peers on its node and on others.
 struct Exchange {
@@ -107,6 +114,7 @@ struct PointToPoint {
   double threads = 0;  ///< the channels' time, where a GPU needs more than there are
   double gaps = 0;     ///< between messages that NICs post one by one
   double start = 0, latency_inside = 0, latency_between = 0;
+  double last_piece = 0;  ///< until the last piece is in its place
 };
 PointToPoint point_to_point(const Communicator&, const Exchange&, const Plan&);
 

@@ -192,13 +192,14 @@ Result<Program> ring_program(const Question& q) {
     loop.width = last;
     if (last > 0) lane.phases.push_back(loop);
   }
-  Rates rates = rates_of(q, l, longest);
-  // The last operation only receives, and takes the block's threads as long as one that sends.
-  rates.drive = l.channel * hops.all / (hops.all + 1);
+  Limits reached = l;
+  reached.gpu = ring_gpu(l, hops.all, q.plan);
+  Rates rates = rates_of(q, reached, longest);
+  rates.drive = ring_channel(l, hops.all);
   if (const double gaps = message_gaps(q.c, hops.all); gaps > 0)
     rates.nic = std::min(rates.nic, hops.all * longest / gaps * channels_of_a_nic(q));
   const double latency = (hops.all - hops.out) * l.hop + hops.out * l.network_hop;
-  const double first = until_first_round(latency, ring_load(l, hops.all, longest, q.plan).seconds, slices);
+  const double first = until_first_round(l, latency, hops.all, ring_load(l, hops.all, longest, q.plan).seconds, slices);
   return assembled(q, rates, std::move(pattern), l.start + first);
 }
 
@@ -256,7 +257,7 @@ Result<Program> tree_program(const Question& q) {
   const double most = sends * tree_rate(q.c, q.plan);
   // A head with two below it sends four times what it holds, with one operation up and one down.
   rates.drive = std::clamp(q.c.nodes, 2, 4) * tree_threads(q.plan.protocol) * l.channel;
-  rates.port = q.c.nodes == 1 ? most : unlimited;
+  rates.port = q.c.nodes == 1 ? std::min(most, l.gpu) : unlimited;
   if (by_line) {
     // What a GPU's threads take for the piece is not seen at each of a chain's GPUs.
     const double streamed = std::max(0.0, l.hop - cut.chunk / pieces / rates.drive);
@@ -289,7 +290,7 @@ Result<Program> exchange_program(const Question& q) {
     rates.network = c.factors.network_hop;
     rates.beyond = p.latency_between - c.factors.network_hop * c.network_latency.count();
   }
-  return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside);
+  return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside + p.last_piece);
 }
 
 /// Of a channel: chunks that follow each other, loops of a ring.

@@ -60,7 +60,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   };
   if (full > 0) add(large, full);
   if (rest > 0) add(last, 1);
-  waits += until_first_round(latency, (full > 0 ? large : last).bytes, slices);
+  waits += until_first_round(l, latency, hops, (full > 0 ? large : last).bytes, slices);
   return finished(l.start, waits, data, full > 0 ? most : rest, full + (rest > 0 ? 1 : 0));
 }
 
@@ -75,6 +75,7 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
                        {cut.chunk * plan.channels / most, c.nodes == 1                                  ? l.gpu_name
                                                           : most >= most_across_nodes(c, plan.protocol) ? l.nics_name
                                                                                                         : "NIC"},
+                       {tree_sends(c) * cut.chunk * plan.channels / l.gpu, l.gpu_name},
                        {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"}});
   data.seconds *= cut.count;
   // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.
@@ -132,7 +133,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
                {e.local_peers > 0 ? e.per_peer * e.local_peers / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
                {e.remote_peers > 0 ? e.nic_bytes / e.nics : 0, nics_name(c)},
                {p.gaps, "messages"}});
-  return finished(p.start, p.latency_inside + p.latency_between, data, e.per_peer, 1);
+  return finished(p.start, p.latency_inside + p.latency_between + p.last_piece, data, e.per_peer, 1);
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace collcast::nccl::fitted {
 
 /// Launching a kernel on every GPU and leaving it again, by generation; of Hopper's hosts two launch in 4, others in 9.
-inline constexpr std::array<double, 4> launch{7.0, 7.0, 5.0, 7.0};
+inline constexpr std::array<double, 4> launch{7.0, 7.2, 4.2, 7.0};
 /// A protocol's start beyond that: setting up its connections' slots and flags.
-inline constexpr std::array<double, 3> start{0, 1.3, 9.0};
+inline constexpr std::array<double, 3> start{0, 1.3, 5.6};
 
 /// Of LL's first pass, 8 bytes of each thread, what a hop inside the node has already, and one through a NIC.
 inline constexpr double ll_within_hop = 0.5;
@@ -25,8 +25,8 @@ inline constexpr double old_channel_start = 1.2;
 inline constexpr int first_quick_version = 20900;
 
 /// From a step to the next one's on another GPU: writing, flag, fence, reading. LL, LL128; Simple by generation.
-inline constexpr std::array<double, 2> nvlink_hop{1.45, 2.3};
-inline constexpr std::array<double, 4> nvlink_simple_hop{5.0, 9.5, 4.7, 4.7};
+inline constexpr std::array<double, 2> nvlink_hop{1.35, 2.3};
+inline constexpr std::array<double, 4> nvlink_simple_hop{5.0, 9.2, 4.6, 9.7};
 inline constexpr std::array<double, 3> pcie_hop{0.8, 2.5, 4.0};
 /// The same through two proxies and NICs, beyond the network's own latency.
 inline constexpr std::array<double, 3> network_hop{2.2, 9, 36};
@@ -35,16 +35,25 @@ inline constexpr std::array<double, 3> network_hop{2.2, 9, 36};
 inline constexpr double tree_to_ring_hop = 1.8;
 
 /// What a channel's threads move per second and operation, by generation; Volta to Blackwell.
-inline constexpr std::array<double, 4> simple_channel{10.5, 11.8, 20.7, 26.2};
-/// LL128 as a share of Simple.
-inline constexpr double ll128_share = 0.7;
+inline constexpr std::array<double, 4> simple_channel{10.5, 12.4, 20.7, 22};
+/// Of a channel under Simple into its rank's own buffer: what follows the last receipt, when no link is in use.
+inline constexpr double own_copy = 43;
+/// Of a ring's latency under Simple, what its data does not hide: on one node by generation; over several.
+inline constexpr std::array<double, 4> first_round{1, 1, 1, 0.1};
+inline constexpr double first_round_between = 0.5;
+/// Of a slice's time on a link, how much is seen before a ring's first one has arrived.
+inline constexpr double first_slice = 0.3;
+/// The same under LL128.
+inline constexpr std::array<double, 4> ll128_channel{7.3, 7.0, 14.5, 16.5};
 /// LL as a multiple of NCCL's cap on all channels that a node of the generation has.
 inline constexpr double ll_multiple = 1.4;
 inline constexpr std::array<double, 4> channels_of_a_node{12, 24, 24, 32};
 
 /// Of data-sheet rates: what collectives reach; NVLink by generation.
-inline constexpr std::array<double, 4> nvlink_efficiency{0.77, 0.75, 0.77, 0.77};
+inline constexpr std::array<double, 4> nvlink_efficiency{0.77, 0.77, 0.83, 0.77};
 inline constexpr double nic_efficiency = 0.975;
+/// The same where the way between GPU and NIC is over the host's bridge. Rests on two systems, Polaris and AWS p3dn.
+inline constexpr double nic_over_host = 0.76;
 /// The same of sends and receives: chunks of 128 KiB. Rests on two clusters, of ConnectX-7.
 inline constexpr double p2p_nic_efficiency = 0.88;
 /// Of the search's channels x speed over PCIe.
@@ -70,15 +79,19 @@ inline constexpr double nvls_fill = 0.85;
 inline constexpr double nvls_tree_hop = 7.8;
 inline constexpr double nvls_tree_fill = 3.8;
 
-/// Point to point: launch and preparation, per peer, and for messages beyond LL.
-inline constexpr double p2p_launch = 9.2;
-inline constexpr double p2p_per_peer = 0.3;
-inline constexpr double p2p_simple = 3.7;
-inline constexpr double p2p_nvlink_efficiency = 0.73;
-/// A channel to a peer over NVLink, by generation; a rank's own part is copied so many times as fast; a channel to
-/// another node.
-inline constexpr std::array<double, 4> p2p_channel{10, 14, 20, 24};
-inline constexpr double p2p_own_copy = 5;
+/// Point to point: preparation beyond the launch, and per peer.
+inline constexpr double p2p_launch = 2.3;
+inline constexpr double p2p_per_peer = 0.45;
+inline constexpr double p2p_simple = 2.0;
+/// A channel's last piece, up to a slot, into its place.
+inline constexpr double p2p_own_copy = 35;
+/// Of what rings reach, with several peers: each on channels of its own, or all on shared ones.
+inline constexpr double p2p_apart = 0.85;
+inline constexpr double p2p_shared = 0.93;
+/// A channel to a peer over NVLink, by generation; how much longer it takes while a rank copies its own part as well; a
+/// channel to another node.
+inline constexpr std::array<double, 4> p2p_channel{10, 12.5, 21, 26.5};
+inline constexpr double p2p_own_part = 1.25;
 inline constexpr double p2p_network_channel = 15.2;
 /// What each further one adds, as a share of the first: pairs of H100 over ConnectX-7 have 15.2 with one channel and
 /// 24.9 to 26.2 with two.

@@ -21,8 +21,14 @@ constexpr std::size_t at(Enum value) {
   return static_cast<std::size_t>(value);
 }
 
-/// Point to point, LL is used up to here [src/enqueue.cc]; per channel in use, taken as one.
+/// Point to point, LL is used up to here for each channel [src/enqueue.cc].
 constexpr std::int64_t largest_ll_message = 16 << 10;
+/// A pair's channels that count for it: until 2.19 the one that a part is for, then all that the pair may have. Newer
+/// sources count those in use, which are fewer than would allow LL: one again. v2.28 has the former, and tables
+/// of 2.23, 2.27.3 and 2.28.9 show it, those of 2.29.2 on six machines the latter.
+constexpr int first_ll_by_most_channels = 22000, first_ll_by_one_channel = 22900;
+/// Until 2.7 a pair's channel has parts of 2 MiB, then 512 KiB at least, 64 KiB since 2.14 [src/group.cc, enqueue.cc].
+constexpr int first_smaller_part = 20800, first_small_part = 21400;
 
 /// Tables of 2.29.2 on B200, B300, GB200 and GB300 go from LL to Simple; those of 2.28.9 on B200 have LL128 between.
 constexpr int first_without_blackwell_ll128 = 22900;
@@ -257,16 +263,47 @@ void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& p
   if (plan.algorithm == Algorithm::tree && plan.protocol != Protocol::ll) plan.threads = 640;
 }
 
-/// As few as leave one for every peer and as have 64 KiB each, then twice as many while one's part is more than 16 MiB
+bool counts_most_channels(int version) {
+  return version >= first_ll_by_most_channels && version < first_ll_by_one_channel;
+}
+
+/// What a channel has of a message, at least; and at most, where there are more channels.
+struct Part {
+  std::int64_t least, most;
+};
+Part part_of(const Communicator& c, Protocol p) {
+  constexpr std::int64_t kib = 1024, mib = 1 << 20;
+  const int version = c.environment.version;
+  const bool across = c.nodes > 1;
+  if (version > 0 && version < first_smaller_part) return {2 * mib, 2 * mib};
+  if (version > 0 && version < first_small_part) return {512 * kib, 2 * mib};
+  if (p == Protocol::ll && counts_most_channels(version))
+    return across ? Part{32 * kib, 64 * kib} : Part{8 * kib, 2 * mib};
+  return across ? Part{64 * kib, 128 * kib} : Part{64 * kib, 16 * mib};
+}
+
+/// As few as leave one for every peer and as have a least part each, then twice as many while one's part is too large
 /// [src/enqueue.cc].
-int channels_to_peer(const Communicator& c, std::int64_t bytes) {
-  constexpr std::int64_t least_of_a_channel = 64 << 10, most_of_a_channel = 16 << 20;
-  int channels = c.p2p_channels_per_peer;
-  while (channels > 1 && channels * c.ranks > c.p2p_channels) channels /= 2;
-  const std::int64_t worth = std::max<std::int64_t>(1, (bytes + least_of_a_channel - 1) / least_of_a_channel);
+int channels_to_peer(const Communicator& c, std::int64_t bytes, Protocol p) {
+  const Part part = part_of(c, p);
+  const int most = c.p2p_channels_per_peer;
+  const bool old = c.environment.version > 0 && c.environment.version < first_smaller_part;
+  int channels = most;
+  while (!old && channels > 1 && channels * c.ranks > c.p2p_channels) channels /= 2;
+  const std::int64_t worth = std::max<std::int64_t>(1, (bytes + part.least - 1) / part.least);
   channels = static_cast<int>(std::min<std::int64_t>(channels, worth));
-  while (bytes / channels > most_of_a_channel && 2 * channels <= c.p2p_channels_per_peer) channels *= 2;
+  while (bytes / channels > part.most && 2 * channels <= most) channels *= 2;
   return channels;
+}
+
+Plan plan_of_pairs(const Communicator& c, CollectiveKind kind, Bytes size) {
+  const std::int64_t per_peer = kind == CollectiveKind::sendrecv ? size.value() : size.value() / c.ranks;
+  const int counted = counts_most_channels(c.environment.version) ? c.p2p_channels_per_peer : 1;
+  Plan out;
+  out.point_to_point = true;
+  out.protocol = per_peer <= counted * largest_ll_message ? Protocol::ll : Protocol::simple;
+  out.channels = channels_to_peer(c, per_peer, out.protocol);
+  return out;
 }
 
 bool matches(const TunerRule& rule, const Communicator& c, CollectiveKind kind, Bytes size) {
@@ -343,13 +380,7 @@ Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::o
           {},
           fmt::format("NCCL sends {} point to point: {} does not apply", to_string(kind), to_string(*only)),
           "expected no algorithm, or auto"};
-    const bool of_one = kind == CollectiveKind::sendrecv;
-    const std::int64_t per_peer = of_one ? size.value() : size.value() / c.ranks;
-    Plan out;
-    out.point_to_point = true;
-    out.protocol = per_peer <= largest_ll_message ? Protocol::ll : Protocol::simple;
-    out.channels = channels_to_peer(c, per_peer);
-    return out;
+    return plan_of_pairs(c, kind, size);
   }
   const std::vector<Candidate> table = tuning_table(c, kind, size);
   if (const auto ruled = by_tuner(c, kind, size, table, only)) return *ruled;

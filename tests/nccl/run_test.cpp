@@ -35,17 +35,26 @@ Run ran(const Communicator& c, CollectiveKind kind, std::int64_t size, std::opti
 TEST_CASE("large messages take the bytes of the busiest resource over its rate") {
   const std::int64_t size = std::int64_t{16} << 30;
   const Communicator box = test::communicator("dgx-h100", 1);
-  // A GPU sends 7/8 of the gathered result over 450 GB/s of NVLink.
+  // A GPU sends 7/8 of the gathered result over 450 GB/s of NVLink; the last eighth's copy follows, on 24 channels.
   const Run gather = ran(box, CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
   CHECK(gather.bound == "NVLink");
-  const double wire = static_cast<double>(size) * 7 / 8 / (450e9 * nccl::fitted::nvlink_efficiency[2]);
+  const double link = 450e9 * nccl::fitted::nvlink_efficiency[2], copy = 24e9 * nccl::fitted::own_copy;
+  const double bytes = static_cast<double>(size);
+  const double wire = bytes * 7 / 8 / link + bytes / 8 / copy;
   CHECK(gather.data.count() == Approx(wire));
   CHECK(gather.time().count() == Approx(wire).epsilon(0.01));
-  // Two ranks: one hop, two operations of 24 channels.
-  const Run pair =
-      ran(test::communicator("dgx-h100", 1, 2), CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
-  CHECK(pair.bound == "channels");
-  CHECK(pair.data.count() == Approx(static_cast<double>(size) / 24 / (nccl::fitted::simple_channel[2] * 1e9)));
+  // Of two ranks the copy is as large as what was sent, of an all-reduce's two hops half of that.
+  const Communicator two = test::communicator("dgx-h100", 1, 2);
+  const Run pair = ran(two, CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
+  CHECK(pair.data.count() == Approx(bytes / 2 / link + bytes / 2 / copy));
+  const Run sum = ran(two, all_reduce, size, Algorithm::ring, Protocol::simple);
+  CHECK(sum.data.count() == Approx(bytes / link + bytes / 2 / copy));
+  // One channel's threads are slower than the links.
+  const Run narrow = ran(test::communicator("dgx-h100", 1, 2, test::environment({{"NCCL_MAX_NCHANNELS", "1"}})),
+                         CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
+  CHECK(narrow.bound == "channels");
+  CHECK(narrow.data.count() ==
+        Approx(bytes / 2 / (nccl::fitted::simple_channel[2] * 1e9) + bytes / 2 / (nccl::fitted::own_copy * 1e9)));
   // Across nodes: 7 of 8 parts over four NICs of 25 GB/s.
   const Run across = ran(test::communicator("snellius-h100", 2), CollectiveKind::all_gather, size);
   CHECK(across.bound == "NIC");
@@ -101,6 +110,21 @@ TEST_CASE("LL and LL128 pass a tree's GPUs line by line, Simple chunk by chunk")
   const double chunk = (32 << 10) / (nccl::fitted::simple_channel[1] * 1e3);
   CHECK(latency(8, Protocol::simple) - latency(4, Protocol::simple) ==
         Approx(8 * (nccl::fitted::nvlink_simple_hop[1] + chunk)));
+}
+
+TEST_CASE("an inner GPU of a tree's chain sends up and down over one port") {
+  constexpr std::int64_t size = std::int64_t{1} << 30;
+  const auto sends = [](int gpus) {
+    Communicator c = test::communicator("rtx4090-pcie", 1, gpus);
+    c.tree.channels *= 2;  // as graphs of NCCL's own have, whose trees book each direction
+    const Run run = ran(c, all_reduce, size, Algorithm::tree, Protocol::simple);
+    CHECK(run.bound == "PCIe");
+    const double port = c.ring.channels * c.ring.inside.value() * nccl::fitted::pcie_efficiency;
+    return run.data.count() * port / static_cast<double>(size);
+  };
+  CHECK(sends(4) == Approx(2));
+  CHECK(sends(8) == Approx(2));
+  CHECK(sends(2) < 2);
 }
 
 TEST_CASE("a tree of Simple cuts its channel's part smaller while it has few chunks for its depth") {
@@ -294,6 +318,32 @@ TEST_CASE("a NIC moves no more than PCIe between it and its GPUs") {
   CHECK(ran(at("dgx-a100", 8, "400Gb/s"), CollectiveKind::alltoall, std::int64_t{1} << 32).bound == "PCIe to the NICs");
 }
 
+TEST_CASE("NICs behind the host's bridge reach less than those on a GPU's switch") {
+  constexpr std::int64_t size = std::int64_t{16} << 30;
+  // Two NICs of 25 GB/s on either; Polaris has them on the host, 35.9 GB/s are measured.
+  const Communicator c = test::communicator("polaris", 2);
+  CHECK(c.ring.type_between == nccl::PathType::phb);
+  const Run run = ran(c, CollectiveKind::all_gather, size, Algorithm::ring, Protocol::simple);
+  CHECK(run.bound == "NIC");
+  CHECK(run.data.count() == Approx(static_cast<double>(size) * 7 / 8 / (50e9 * nccl::fitted::nic_over_host)));
+  CHECK(nccl::fitted::nic_over_host < nccl::fitted::nic_efficiency);
+}
+
+TEST_CASE("on Blackwell a ring's data hides its hops, which small loops show") {
+  const Communicator c = test::communicator("dgx-b200", 1);
+  const auto of = [&](std::int64_t mib) {
+    return ran(c, CollectiveKind::all_gather, mib << 20, Algorithm::ring, Protocol::simple);
+  };
+  const double way = 7 * nccl::fitted::nvlink_simple_hop[3];
+  // 8 MiB: seven hops and half of the data, whose other half they cover; at 512 MiB the data is longer than the way.
+  const Run small = of(8), large = of(512);
+  const double halves = test::us(small.data) / 2, slice = test::us(small.data) / 14;
+  CHECK(
+      test::us(small.latency + small.data) ==
+      Approx(way + halves + std::min(nccl::fitted::first_round[3] * way, halves) + nccl::fitted::first_slice * slice));
+  CHECK(test::us(large.latency) < 0.1 * way + 0.05 * test::us(large.data));
+}
+
 TEST_CASE("more bandwidth or less latency never makes a run slower") {
   const Plan plans[] = {{false, Algorithm::ring, Protocol::ll, 4, 512, {}},
                         {false, Algorithm::ring, Protocol::ll128, 16, 640, {}},
@@ -366,6 +416,49 @@ TEST_CASE("a channel to a peer has 64 KiB at least") {
   CHECK(channels((64 << 10) + 1) == 2);
   CHECK(channels(512 << 10) == 8);
   CHECK(channels(16 << 20) == 16);  // as many as leave one of 32 for each of two
+}
+
+TEST_CASE("the parts of a pair's channels follow NCCL's version") {
+  const auto planned = [](int version, std::int64_t bytes, int nodes = 1) {
+    nccl::Environment environment;
+    environment.version = version;
+    const Communicator c = test::communicator("dgx-h100", nodes, 2 / nodes, environment);
+    return nccl::plan(c, CollectiveKind::sendrecv, Bytes(bytes)).value();
+  };
+  constexpr std::int64_t kib = 1024, mib = 1 << 20;
+  // Until 2.7 parts of 2 MiB each: 8 x A100 of one host take 125 us for 1.5 MiB, 172 for 3, 210 for 24.
+  CHECK(planned(20708, 2 * mib).channels == 1);
+  CHECK(planned(20708, 2 * mib + 1).channels == 2);
+  CHECK(planned(20708, 24 * mib).channels == 12);
+  CHECK(planned(20804, 2 * mib).channels == 4);
+  CHECK(planned(21803, 2 * mib).channels == 16);
+  // LL for 16 KiB of all 32 channels that a pair may have, in parts of 8 KiB; before 2.20 and since 2.29 of one.
+  for (const int version : {22000, 22304, 22809}) {
+    CHECK(planned(version, 512 * kib).protocol == Protocol::ll);
+    CHECK(planned(version, 512 * kib + 1).protocol == Protocol::simple);
+    CHECK(planned(version, 64 * kib).channels == 8);
+    CHECK(planned(version, 32 * kib, 2).protocol == Protocol::ll);
+    CHECK(planned(version, 32 * kib, 2).channels == 1);
+    CHECK(planned(version, 32 * kib + 1, 2).protocol == Protocol::simple);
+  }
+  for (const int version : {0, 21803, 22902}) {
+    CHECK(planned(version, 16 * kib).protocol == Protocol::ll);
+    CHECK(planned(version, 16 * kib + 1).protocol == Protocol::simple);
+  }
+}
+
+TEST_CASE("among several peers sends and receives reach less of NVLink until channels are shared") {
+  const Communicator c = test::communicator("dgx-h100", 1);
+  const double link = 450e9 * nccl::fitted::nvlink_efficiency[2];
+  const auto reached = [&](CollectiveKind kind, std::int64_t size, int peers) {
+    return static_cast<double>(size) / (kind == CollectiveKind::sendrecv ? 1 : 8) * peers /
+           ran(c, kind, size).data.count() / link;
+  };
+  constexpr std::int64_t mib = 1 << 20;
+  CHECK(reached(CollectiveKind::sendrecv, 4096 * mib, 1) == Approx(1));
+  // Four channels to each of eight ranks are all 32; from 16 MiB a channel on there are more, and peers share them.
+  CHECK(reached(CollectiveKind::alltoall, 512 * mib, 7) == Approx(nccl::fitted::p2p_apart));
+  CHECK(reached(CollectiveKind::alltoall, 1024 * mib, 7) == Approx(nccl::fitted::p2p_shared));
 }
 
 TEST_CASE("a pair of ranks on different nodes has two channels' rate, among many ranks one") {

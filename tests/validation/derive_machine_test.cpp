@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "collcast/nccl/communicator.hpp"
 #include "collcast/validation/validate.hpp"
 #include "src/gpu_name.hpp"
 #include "src/hardware_words.hpp"
@@ -195,6 +196,30 @@ TEST_CASE("a card that no file has goes by its generation, its slot and its NIC"
   CHECK(h100.spec.links.front().bandwidth.value() == Approx(63e9));  // PCI Express 5.0
   const DerivedMachine gen3 = derived(facts("Tesla T4", "none (PCIe gen3)", "", 1, 4));
   CHECK(gen3.spec.links.front().bandwidth.value() == Approx(15.75e9));
+}
+
+TEST_CASE("a GPU in the place of a Grace's module reaches its CPU over PCIe") {
+  const auto count = [](const TopologySpec& spec, LinkKind kind) {
+    return std::count_if(spec.links.begin(), spec.links.end(),
+                         [&](const LinkGroup& link) { return link.kind == kind; });
+  };
+  // The only machine that is described: of Grace Hoppers, on Slingshot.
+  std::vector<TopologySpec> only = described();
+  std::erase_if(only, [](const TopologySpec& spec) { return spec.name != "gh200"; });
+  REQUIRE(only.size() == 1);
+  REQUIRE(count(only.front(), LinkKind::c2c) == 1);
+  const auto on_it = [&](const char* gpu) {
+    return derive_machine(only, facts(gpu, "NVLink3 (4 links per pair, no NVSwitch)", "2x Slingshot-11 200Gb/s", 2, 4),
+                          4)
+        .value()
+        .spec;
+  };
+  CHECK(count(on_it("GH200-120GB"), LinkKind::c2c) == 1);
+  const TopologySpec a100 = on_it("A100-SXM4-40GB");
+  CHECK(count(a100, LinkKind::c2c) == 0);
+  const Fabric fabric = Fabric::build(a100, 2).value();
+  const nccl::Communicator c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8)).value();
+  CHECK(c.ring.type_between == nccl::PathType::phb);
 }
 
 TEST_CASE("cards of one brand are not one GPU") {

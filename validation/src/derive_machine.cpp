@@ -226,10 +226,18 @@ class Making {
            known_.gpu.chip + known_.gpu.memory);
     const auto before = nccl::compute_capability(spec.gpu.model);
     spec.gpu.model = printable(facts_.gpu);
-    if (like_ == 2 || !known_.capability || !before || *before / 10 == *known_.capability / 10) return;
+    if (!known_.capability) return;
+    const int generation = *known_.capability >= 90 ? 5 : *known_.capability >= 80 ? 4 : 3;
+    // C2C joins modules with a Grace, whose names begin so.
+    if (!known_.gpu.chip.starts_with("gh") && !known_.gpu.chip.starts_with("gb"))
+      for (LinkGroup& link : spec.links)
+        if (link.kind == LinkKind::c2c) {
+          link.kind = LinkKind::pcie;
+          link.bandwidth = *pcie_rate(generation);
+        }
+    if (like_ == 2 || !before || *before / 10 == *known_.capability / 10) return;
     // Another generation's slots, as that of its data sheets.
-    if (known_.nvlink.pcie_generation == 0)
-      known_.nvlink.pcie_generation = *known_.capability >= 90 ? 5 : *known_.capability >= 80 ? 4 : 3;
+    if (known_.nvlink.pcie_generation == 0) known_.nvlink.pcie_generation = generation;
   }
 
   void set_count() {

@@ -22,7 +22,7 @@ constexpr double prior_of_a_table = 0.02;
 /// what this model does not know and should not draw the others along.
 constexpr double full_weight = 0.3;
 /// By so much the fit has to be better without LL128 before it is believed that NCCL does not take it.
-constexpr double weight_of_ll128 = 0.005;
+constexpr double weight_of_ll128 = 0.002;
 
 std::vector<Parameter> nccl_parameters() {
   std::vector<Parameter> out;
