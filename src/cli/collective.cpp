@@ -317,7 +317,7 @@ Exit run_collective(const Args& args, const Session& session) {
   const CollectiveQuestion& q = *question;
   if (q.brought || q.library == Library::nccl) {
     Result<CollectiveReport> priced = q.brought ? price_msccl(q, session, args.links) : price_nccl(q, session);
-    if (!priced && q.brought && q.is_over())
+    if (!priced && q.brought && q.closed_forms_are_over())
       return patience.give_up(session, fmt::format("algorithm '{}' is not proved to its end", q.brought->name),
                               "nothing is known of it; expected a longer --time-limit");
     if (!priced) return refuse(session, priced.errors());

@@ -23,10 +23,11 @@ struct Pricing {
   const CollectiveQuestion& q;
   std::size_t steps;
   Progress& progress;
-  EngineWatch watch;  ///< tells the progress
+  EngineWatch watch;        ///< of simulations; tells the progress
+  EngineWatch bound_watch;  ///< of closed forms, which have a second more
 
   Result<Seconds> bound(std::size_t group, Bytes size, int loops) const {
-    return lower_bound(q.fabric, spell_out(*q.brought, q.groups[group], size, loops), watch);
+    return lower_bound(q.fabric, spell_out(*q.brought, q.groups[group], size, loops), bound_watch);
   }
 
   std::int64_t messages() const {
@@ -67,7 +68,7 @@ struct Pricing {
     const SpelledOut spelled = spell_out(*q.brought, q.groups[group], size, *chunks);
     out.rounding = Seconds(2e-12 * static_cast<double>(steps) * *chunks);
     if (q.estimate) {
-      const Result<Seconds> bound = lower_bound(q.fabric, spelled, watch);
+      const Result<Seconds> bound = lower_bound(q.fabric, spelled, bound_watch);
       if (!bound) return bound.errors();
       out.estimate = *bound + q.base_latency();
     }
@@ -108,7 +109,7 @@ void add_notes(const CollectiveQuestion& q, std::size_t steps, CollectiveReport&
 }  // namespace
 
 Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, const Session& session, bool links) {
-  const auto goes_on = [&](std::size_t /*steps*/) { return !q.is_over(); };
+  const auto goes_on = [&](std::size_t /*steps*/) { return !q.closed_forms_are_over(); };
   const Result<std::vector<msccl::StepRef>> order = prove(*q.brought, q.sizes.front(), q.root, goes_on);
   if (!order) return order.errors();
   CollectiveReport report;
@@ -121,7 +122,8 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, const Session&
   report.inputs.policy.base_latency = q.base_latency();
   report.inputs.faults = q.faults;
   Progress progress(session, q.sizes.size() * q.groups.size());
-  const Pricing pricing{q, order->size(), progress, q.patience->watch(&progress)};
+  const Pricing pricing{q, order->size(), progress, q.patience->watch(&progress),
+                        [&q](const EngineProgress&) { return !q.closed_forms_are_over(); }};
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
       progress.begin(fmt::format("{} {}", q.brought->name, format_bytes(size)));

@@ -155,8 +155,9 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
 
 Format parse_format(const OutputOptions& options, Diagnostics& errors) {
   std::error_code ignored;
+  const bool is_folder = options.file.ends_with('/');  // which is made
   if (const fs::path folder = fs::path(options.file).parent_path();
-      !folder.empty() && !fs::is_directory(folder, ignored))
+      !folder.empty() && !is_folder && !fs::is_directory(folder, ignored))
     errors.push_back(cannot_write(options.file, fs::exists(folder, ignored) ? ENOTDIR : ENOENT));  // before the work
   if (options.format.empty()) {
     const auto format = format_by_suffix(options.file);

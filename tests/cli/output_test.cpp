@@ -91,7 +91,7 @@ TEST_CASE("a file keeps its permissions, and a link stays a link") {
 TEST_CASE("the format follows the suffix of the file unless it is given") {
   Diagnostics errors;
   CHECK(parse_format({"", ""}, errors) == Format::table);
-  CHECK(parse_format({"", "a/b.json"}, errors) == Format::json);
+  CHECK(parse_format({"", "./b.json"}, errors) == Format::json);
   CHECK(parse_format({"", "b.csv"}, errors) == Format::csv);
   CHECK(parse_format({"", "b.md"}, errors) == Format::markdown);
   CHECK(parse_format({"", "b.txt"}, errors) == Format::table);
@@ -99,6 +99,16 @@ TEST_CASE("the format follows the suffix of the file unless it is given") {
   CHECK(errors.empty());
   parse_format({"jsn", ""}, errors);
   CHECK(errors.size() == 1);
+}
+
+TEST_CASE("a file in a folder that is not there is refused before the work; a folder is made") {
+  Diagnostics errors;
+  parse_format({"json", "no-such-folder/b.json"}, errors);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors.front().message == "cannot write 'no-such-folder/b.json': No such file or directory");
+  errors.clear();
+  parse_format({"json", "no-such-folder/"}, errors);
+  CHECK(errors.empty());
 }
 
 TEST_CASE("data is beside the executable's folder unless COLLCAST_DATA says otherwise") {

@@ -44,16 +44,21 @@ SpelledOut random_spelled(Dice& dice, const Fabric& fabric) {
     if (step.sends) ++drafts[draft.to].unread;
     draft.steps.push_back(step);
   };
-  for (int steps = dice.roll(60); steps > 0; --steps) add(any(), dice.roll(3) != 0);
+  for (int steps = dice.roll(60); steps > 0; --steps) {
+    const std::uint32_t thread = any();
+    add(thread, dice.roll(3) != 0);
+  }
   for (std::uint32_t t = 0; t < drafts.size(); ++t)
     for (; drafts[t].unread > 0; --drafts[t].unread) drafts[t].steps.push_back({none, 0, 0, true, false});
 
   SpelledOut out;
   out.unit = Volume(dice.pick({1.0, 1e3, 12345.6, 1e6}));
   out.loops = static_cast<std::uint32_t>(1 + dice.roll(4));
+  // A lane each, as MSCCL's channels: of requests that are equal but for their numbers fifo asks the numbers.
   for (const Draft& draft : drafts) {
+    const auto lane = static_cast<int>(out.threads.size());
     out.threads.push_back({draft.rank, static_cast<std::uint32_t>(out.steps.size()),
-                           static_cast<std::uint32_t>(draft.steps.size()), draft.to, dice.roll(2)});
+                           static_cast<std::uint32_t>(draft.steps.size()), draft.to, lane});
     out.steps.insert(out.steps.end(), draft.steps.begin(), draft.steps.end());
   }
   return out;
