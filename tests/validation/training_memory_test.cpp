@@ -10,7 +10,6 @@ using namespace collcast::test;
 
 namespace {
 
-constexpr double mib = 0x1p20;
 
 TrainingStep step_of(const TrainingRow& row) {
   const Result<TrainingPlace> place = training_machines().place(row);
