@@ -30,14 +30,6 @@ struct Pricing {
     return lower_bound(q.fabric, spell_out(*q.brought, q.groups[group], size, loops), bound_watch);
   }
 
-  std::int64_t messages() const {
-    std::int64_t sum = 0;
-    for (const msccl::Gpu& gpu : q.brought->gpus)
-      for (const msccl::ThreadBlock& block : gpu.blocks)
-        for (const msccl::Step& step : block.steps) sum += sends(step.kind) ? 1 : 0;
-    return sum;
-  }
-
   Result<int> loops(std::size_t group, Bytes size) const {
     if (q.policy.chunks > 0) return q.policy.chunks;
     int most = 1;
@@ -64,8 +56,9 @@ struct Pricing {
     const Result<int> chunks = loops(group, size);
     if (!chunks) return chunks.errors();
     out.chunks = *chunks;
-    progress.expect(messages() * *chunks);
     const SpelledOut spelled = spell_out(*q.brought, q.groups[group], size, *chunks);
+    const auto sends = [](const SpelledStep& step) { return step.sends; };
+    progress.expect(std::count_if(spelled.steps.begin(), spelled.steps.end(), sends) * *chunks);
     out.rounding = Seconds(2e-12 * static_cast<double>(steps) * *chunks);
     if (q.estimate) {
       const Result<Seconds> bound = lower_bound(q.fabric, spelled, bound_watch);

@@ -74,12 +74,12 @@ RunSize size_of(const Fabric& fabric, const Pattern& pattern) {
 }
 
 /// What each of them takes.
-struct Prices {
+struct Costs {
   double connection =
       sizeof(Connection) + sizeof(ConnectionRoute) + Exchanges::bytes_per_send + sizeof(Event) + 2 * sizeof(Due);
   double crossing = sizeof(Crossing), link = Connections::bytes_per_link;
 
-  explicit Prices(bool alone) {
+  explicit Costs(bool alone) {
     if (alone) return;  // else links may be shared: flows are listed
     connection += MaxMinLinks::bytes_per_flow + sizeof(Event);
     crossing += sizeof(SharedLinks::OnLink);
@@ -95,27 +95,27 @@ struct Prices {
 Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
 /// Of the set's collectives, the one that takes most, by kind of group.
-double largest(const Fabric& fabric, const Programs& all, std::uint32_t set, std::size_t kind, const Prices& prices) {
+double largest(const Fabric& fabric, const Programs& all, std::uint32_t set, std::size_t kind, const Costs& costs) {
   double most = 0;
   for (const Collective& collective : all.collectives)
     if (collective.set == set && kind < collective.patterns.size())
-      most = std::max(most, prices.of(size_of(fabric, all.patterns[collective.patterns[kind]])));
+      most = std::max(most, costs.of(size_of(fabric, all.patterns[collective.patterns[kind]])));
   return most;
 }
 
 }  // namespace
 
 Bytes footprint(const Fabric& fabric, std::span<const Pattern> patterns) {
-  const Prices prices(patterns.size() == 1 && has_recurrence(fabric, patterns.front()));
-  double bytes = static_cast<double>(fabric.links().size()) * prices.link;
-  for (const Pattern& pattern : patterns) bytes += prices.of(size_of(fabric, pattern));
+  const Costs costs(patterns.size() == 1 && has_recurrence(fabric, patterns.front()));
+  double bytes = static_cast<double>(fabric.links().size()) * costs.link;
+  for (const Pattern& pattern : patterns) bytes += costs.of(size_of(fabric, pattern));
   return whole(bytes);
 }
 
 Bytes footprint(const Fabric& fabric, const Programs& all) {
-  const Prices prices(false);
+  const Costs costs(false);
   const double ranks = all.ranks();
-  double bytes = static_cast<double>(fabric.links().size()) * (prices.link + sizeof(std::uint32_t));  // with its owner
+  double bytes = static_cast<double>(fabric.links().size()) * (costs.link + sizeof(std::uint32_t));  // with its owner
   bytes += ranks * (all.streams() + all.channels) * sizeof(std::uint32_t);
   for (std::uint32_t set = 0; set < all.sets.size(); ++set) {
     std::vector<double> groups;  // by kind
@@ -126,14 +126,14 @@ Bytes footprint(const Fabric& fabric, const Programs& all) {
       ++groups[kind];
     }
     for (std::size_t kind = 0; kind < groups.size(); ++kind)
-      bytes += groups[kind] * largest(fabric, all, set, kind, prices);
+      bytes += groups[kind] * largest(fabric, all, set, kind, costs);
   }
   const auto sends = [](const Instruction& i) { return std::holds_alternative<instruction::Send>(i.what); };
   for (const Program& program : all.programs)
     for (const auto& stream : program.streams)
       if (std::any_of(stream.begin(), stream.end(), sends)) {
         const auto of = std::count(all.of_rank.begin(), all.of_rank.end(), &program - all.programs.data());
-        bytes += static_cast<double>(of) * (prices.connection + 4 * prices.crossing);
+        bytes += static_cast<double>(of) * (costs.connection + 4 * costs.crossing);
       }
   return whole(bytes);
 }

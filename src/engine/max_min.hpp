@@ -9,8 +9,9 @@
 // (water_filling.hpp): the same doubles. A flow's remaining bytes and its event change only if its rate changes, bit
 // for bit; otherwise the earlier event still holds. Flows that meet on one link only, of one priority and with none
 // that another link holds back, have equal rates and nobody else to ask: they are a pool (link_pool.hpp), in which a
-// start or an end touches no other flow. Since progress is counted exactly, it makes no difference when a pool is made
-// and when it is taken apart.
+// start or an end touches no other flow; a message that begins on the links of the one that leaves, in its instant,
+// keeps their places (go_on). Since progress is counted exactly, it makes no difference when a pool is made and when it
+// is taken apart.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,8 @@ bool Reader::is_required(const std::string& path) const {
 }
 
 void Reader::unknown(const Entry& entry, const std::string& path, const std::vector<std::string>& siblings) {
-  if (entry.value.set_by) {
+  // Of a map that was set, a key is one as in a file; else the path itself leads nowhere.
+  if (entry.value.set_by && !path.starts_with(*entry.value.set_by + ".")) {
     lost_.push_back({prefix_ + *entry.value.set_by, entry.at.location()});
     return;
   }
@@ -70,11 +71,6 @@ void Reader::finish() {
   std::vector<std::string> paths;
   for (const KnownKey& known : known_) paths.push_back(prefix_ + known.path);
   for (const Lost& lost : lost_) {
-    if (std::find(paths.begin(), paths.end(), lost.path) != paths.end()) {
-      errors_.push_back({lost.where, fmt::format("'{}' is not one value", shown(lost.path)),
-                         fmt::format("expected the keys that it has, one by one: {}.KEY=VALUE", lost.path)});
-      continue;
-    }
     std::string hint;
     std::vector<std::string> near_paths;
     for (const std::string& path : paths)

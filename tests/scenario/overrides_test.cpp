@@ -79,6 +79,8 @@ TEST_CASE("an unknown path is answered with the nearest one") {
   // The section that two paths share makes nothing alike.
   CHECK(error_of("nodes.zzz=1").second == "docs/formats.md lists the keys; a path joins them with dots");
   CHECK(error_of("nodes.mix=1").second == "did you mean 'nodes.max'?");
+  // A key of a map that is set is told as in a file.
+  CHECK(error_of("nodes={defualt: 4}").first == "unknown key 'defualt' in nodes");
   CHECK(error_of("xyzzy=1").second == "docs/formats.md lists the keys; a path joins them with dots");
 }
 
