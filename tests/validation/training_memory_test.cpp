@@ -10,7 +10,6 @@ using namespace collcast::test;
 
 namespace {
 
-
 TrainingStep step_of(const TrainingRow& row) {
   const Result<TrainingPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
