@@ -241,6 +241,7 @@ bool read_schema(Reader& reader, Object& file, const std::string& schema) {
       Kind{"collcast.topology.v1", "a machine", "'collcast topology check FILE' reads it"},
       Kind{"collcast.kernels.v1", "a kernel table", "'collcast topology check' reads it with a machine that names it"},
       Kind{"collcast.scenario.v1", "a scenario", "'collcast step FILE' reads it"},
+      Kind{"collcast.schedule.v1", "a pipeline schedule", "layout.schedule of a scenario names it"},
       Kind{"collcast.overlay.v1", "a calibration", "--overlay FILE of 'collcast collective' and 'step' reads it"}};
   const Node* stated = file.node().find("schema");
   const auto is = [](const std::string& text) { return [&](const Kind& kind) { return kind.schema == text; }; };

@@ -1,6 +1,9 @@
 // What a machine file's values become, and files that extend others.
 #include <catch2/catch.hpp>
 
+#include <functional>
+
+#include "collcast/scenario/overlay.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "folder.hpp"
 #include "samples.hpp"
@@ -146,6 +149,23 @@ TEST_CASE("a file of another kind is told by its schema, without further noise")
   CHECK(errors_of("schema: collcast.topologie.v1\nname: x\n") ==
         "m.yaml:1:9: error: schema is 'collcast.topologie.v1'\n"
         "    hint: did you mean 'collcast.topology.v1'? expected one of: collcast.topology.v1\n");
+}
+
+TEST_CASE("every reader tells every other kind of file by its schema") {
+  const std::vector<std::pair<std::string, std::function<std::string(const std::string&)>>> readers{
+      {"topology", [](const auto& text) { return to_text(parse_topology(text, "f.yaml").errors()); }},
+      {"kernels", [](const auto& text) { return to_text(parse_kernels(text, "f.yaml").errors()); }},
+      {"scenario", [](const auto& text) { return to_text(parse_scenario(text, "f.yaml").errors()); }},
+      {"schedule", [](const auto& text) { return to_text(parse_schedule(text, "f.yaml").errors()); }},
+      {"overlay", [](const auto& text) { return to_text(parse_overlay(text, "f.yaml").errors()); }}};
+  for (const auto& [expected, read] : readers)
+    for (const auto& [given, unused] : readers) {
+      if (given == expected) continue;
+      const std::string said = read("schema: collcast." + given + ".v1\nname: x\n");
+      INFO(expected << " reads " << given << ": " << said);
+      CHECK(said.find("f.yaml:1:9: error: schema is 'collcast." + given + ".v1': this file is a") == 0);
+      CHECK(said.find("(collcast." + expected + ".v1)") != std::string::npos);
+    }
 }
 
 TEST_CASE("more than a hundred errors are counted, not listed") {
