@@ -90,16 +90,18 @@ Pattern ring_pattern(const std::vector<int>& members, std::int64_t message_bytes
   return pattern;
 }
 
-Schedule as_schedule(const std::vector<PeerSender>& senders) {
+Schedule as_schedule(const std::vector<PeerSender>& senders, int weights) {
   Schedule schedule;
   std::size_t operations = senders.size();
   for (const PeerSender& sender : senders) operations += sender.messages.size();
   schedule.reserve(operations);
   for (const PeerSender& sender : senders) {
     OpId before = schedule.add(Delay{Seconds(sender.start_s)});
+    const TrafficClass traffic(0, static_cast<std::uint16_t>(1 + sender.host % weights));
     for (const PeerMessage& message : sender.messages) {
       const After after{before, Until::finished};
-      before = schedule.add(Transfer{rank(sender.host), rank(message.to), Volume(message.bytes)}, {&after, 1});
+      before =
+          schedule.add(Transfer{rank(sender.host), rank(message.to), Volume(message.bytes), 0, traffic}, {&after, 1});
     }
   }
   return schedule;

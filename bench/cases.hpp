@@ -24,8 +24,8 @@ collcast::Fabric random_machine(Dice& dice, int hosts);
 
 /// A ring all-reduce's messages for `rounds` rounds (0: all) among `members`, host by host.
 collcast::Pattern ring_pattern(const std::vector<int>& members, std::int64_t message_bytes, int rounds = 0);
-/// Every sender's messages, one after the other from its start on.
-collcast::Schedule as_schedule(const std::vector<PeerSender>& senders);
+/// Every sender's messages, one after the other from its start on. Host h has a weight of 1 + h modulo `weights`.
+collcast::Schedule as_schedule(const std::vector<PeerSender>& senders, int weights = 1);
 
 /// The machine with the routes that the senders, or the ring's members, use.
 PeerMachine as_peer(const collcast::Fabric&, const std::vector<PeerSender>& senders);

@@ -1,6 +1,7 @@
 // Messages that share links, max-min fair: collcast beside SimGrid in one run.
 //
 //   bottleneck  k hosts send messages of unequal sizes, one after the other, to one more host: all share its link
+//   weighted_bottleneck  the same by weights of 1, 2, 3 and 4 (collcast alone)
 //   fat_tree    a ring all-reduce among hosts in random order on leaves of 32 under 8 spines, 4:1 oversubscribed
 //
 // Building included on both sides. The simulated times must agree, so that a fast wrong answer does not count.
@@ -43,14 +44,14 @@ std::vector<PeerSender> senders_into_one(int hosts) {
   return senders;
 }
 
-void ours_bottleneck(benchmark::State& state) {
+void ours_bottleneck(benchmark::State& state, int weights) {
   const int hosts = static_cast<int>(state.range(0));
   const std::vector<PeerSender> senders = senders_into_one(hosts);
   std::int64_t messages = 0;
   EngineCounters counters;
   for (auto _ : state) {
     const Fabric fabric = star_machine(hosts + 1, bandwidth);
-    counters = simulate(fabric, as_schedule(senders)).value().counters;
+    counters = simulate(fabric, as_schedule(senders, weights)).value().counters;
     messages += counters.messages;
   }
   count(state, messages, counters);
@@ -107,7 +108,16 @@ void peer_fat_tree(benchmark::State& state) {
   state.counters["messages/s"] = benchmark::Counter(messages, benchmark::Counter::kIsRate);
 }
 
-BENCHMARK(ours_bottleneck)->Name("ours/bottleneck")->Arg(256)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(ours_bottleneck, equal, 1)
+    ->Name("ours/bottleneck")
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(ours_bottleneck, weighted, 4)
+    ->Name("ours/weighted_bottleneck")
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 BENCHMARK(peer_bottleneck)->Name("peer/bottleneck")->Arg(256)->Unit(benchmark::kMillisecond)->UseManualTime();
 BENCHMARK(ours_fat_tree)->Name("ours/fat_tree")->Arg(1024)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(peer_fat_tree)->Name("peer/fat_tree")->Arg(1024)->Unit(benchmark::kMillisecond)->UseManualTime();

@@ -134,30 +134,61 @@ void MaxMinLinks::look_at_changes() {
 bool MaxMinLinks::pool_up(std::uint32_t id) {
   LinkState& link = links_[id];
   if (!is_apart(link)) return false;
-  // Who is not in it yet has come at this instant, and is at the end of the list.
+  std::size_t inside = 0;
+  std::uint64_t weights = 0;
+  for (std::uint32_t p = link.pool; p != none; p = pools_[p].next) {
+    inside += pools_[p].flows.size();
+    weights += pools_[p].flows.size() * pools_[p].weight;
+  }
+  // Who is not in one yet has come at this instant, and is at the end of the list.
   const auto flows = links_.flows_on(link);
-  const std::size_t inside = link.pool == none ? 0 : pools_[link.pool].flows.size();
   double others = link.pool == none ? std::numeric_limits<double>::infinity() : pools_[link.pool].others;
   for (const SharedLinks::OnLink& on : flows.subspan(inside)) {
-    if (links_.priority(on.flow) != links_.priority(flows[0].flow) || links_.weight(on.flow) != 1) return false;
-    others = std::min(others, smallest_other(on.flow, id));
+    if (links_.priority(on.flow) != links_.priority(flows[0].flow)) return false;
+    const std::uint16_t weight = links_.weight(on.flow);
+    weights += weight;
+    others = std::min(others, smallest_other(on.flow, id) / weight);
   }
-  if (link.capacity / link.count > others) return false;
+  const double share = link.capacity / static_cast<double>(weights);
+  // A flow of some weight that another link stops just there has that link's rate, not its weight in shares.
+  if (share > others || (share == others && weights != link.count)) return false;
 
-  if (link.pool == none) {
-    if (free_pools_.empty()) {
-      free_pools_.push_back(static_cast<std::uint32_t>(pools_.size()));
-      pools_.emplace_back();
-    }
-    link.pool = free_pools_.back();
-    free_pools_.pop_back();
-    pools_[link.pool].flows.begin(agenda_.now);
-    pools_[link.pool].link = id;
+  for (const SharedLinks::OnLink& on : flows.subspan(inside)) {
+    const std::uint32_t pool = pool_of(id, links_.weight(on.flow));
+    if (pool == none) return false;
+    enter(pool, on.flow);
   }
   pools_[link.pool].others = others;
-  for (const SharedLinks::OnLink& on : flows.subspan(inside)) enter(link.pool, on.flow);
-  set_pool_rate(id);
+  set_pool_rates(id, share);
   return true;
+}
+
+/// The link's pool for flows of this weight, if need be a new one; none if it has too many.
+std::uint32_t MaxMinLinks::pool_of(std::uint32_t id, std::uint16_t weight) {
+  std::uint32_t last = none;
+  int count = 0;
+  for (std::uint32_t p = links_[id].pool; p != none; last = p, p = pools_[p].next, ++count)
+    if (pools_[p].weight == weight) return p;
+  if (count == most_weights) return none;
+  const std::uint32_t pool = new_pool(id);
+  pools_[pool].weight = weight;
+  (last == none ? links_[id].pool : pools_[last].next) = pool;
+  return pool;
+}
+
+std::uint32_t MaxMinLinks::new_pool(std::uint32_t link) {
+  if (free_pools_.empty()) {
+    free_pools_.push_back(static_cast<std::uint32_t>(pools_.size()));
+    pools_.emplace_back();
+  }
+  const std::uint32_t id = free_pools_.back();
+  free_pools_.pop_back();
+  Pool& pool = pools_[id];
+  pool.flows.begin(agenda_.now);
+  pool.share = -1;
+  pool.link = link;
+  pool.next = none;
+  return id;
 }
 
 void MaxMinLinks::enter(std::uint32_t pool, std::uint32_t id) {
@@ -170,33 +201,38 @@ void MaxMinLinks::enter(std::uint32_t pool, std::uint32_t id) {
 
 void MaxMinLinks::take_apart(std::uint32_t id) {
   LinkState& link = links_[id];
-  Pool& pool = pools_[link.pool];
-  if (pool.expected != none) ++connections_[pool.expected].version;
-  pool.expected = none;
-  pool.flows.for_each(agenda_.now, [this](std::uint32_t member, Grains to_go) {
-    FlowState& flow = flows_[member];
-    flow.remaining = to_go;
-    flow.since = agenda_.now;
-    flow.rate = 0;
-    flow.pool = none;
-    fresh_.push_back(member);
-  });
-  free_pools_.push_back(link.pool);
+  for (std::uint32_t p = link.pool; p != none; p = pools_[p].next) {
+    Pool& pool = pools_[p];
+    if (pool.expected != none) ++connections_[pool.expected].version;
+    pool.expected = none;
+    pool.flows.for_each(agenda_.now, [this](std::uint32_t member, Grains to_go) {
+      FlowState& flow = flows_[member];
+      flow.remaining = to_go;
+      flow.since = agenda_.now;
+      flow.rate = 0;
+      flow.pool = none;
+      fresh_.push_back(member);
+    });
+    free_pools_.push_back(p);
+  }
   link.pool = none;
 }
 
-void MaxMinLinks::set_pool_rate(std::uint32_t id) {
-  const LinkState& link = links_[id];
-  Pool& pool = pools_[link.pool];
-  const Grains rate = grains_per_tick(link.capacity / link.count);
-  const std::uint32_t first = pool.flows.first();
-  if (first == pool.expected && rate == pool.flows.rate()) return;
-  pool.flows.set_rate(rate, agenda_.now);
-  ++rate_updates_;
-  if (pool.expected != none) ++connections_[pool.expected].version;
-  pool.expected = first;
-  const Ticks left = ticks_to_move(pool.flows.to_go(agenda_.now), rate);
-  agenda_.queue.push(Event::at(later(agenda_.now, left), EventKind::left, first, connections_[first].version));
+void MaxMinLinks::set_pool_rates(std::uint32_t id, double share) {
+  for (std::uint32_t p = links_[id].pool; p != none; p = pools_[p].next) {
+    Pool& pool = pools_[p];
+    if (pool.flows.empty()) continue;
+    const Grains rate = share == pool.share ? pool.flows.rate() : grains_per_tick(share * pool.weight);
+    pool.share = share;
+    const std::uint32_t first = pool.flows.first();
+    if (first == pool.expected && rate == pool.flows.rate()) continue;
+    pool.flows.set_rate(rate, agenda_.now);
+    ++rate_updates_;
+    if (pool.expected != none) ++connections_[pool.expected].version;
+    pool.expected = first;
+    const Ticks left = ticks_to_move(pool.flows.to_go(agenda_.now), rate);
+    agenda_.queue.push(Event::at(later(agenda_.now, left), EventKind::left, first, connections_[first].version));
+  }
 }
 
 double MaxMinLinks::smallest_other(std::uint32_t flow, std::uint32_t link) const {

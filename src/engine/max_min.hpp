@@ -74,9 +74,14 @@ class MaxMinLinks {
   struct Pool {
     LinkPool flows;
     std::uint32_t link = 0;
-    double others = 0;              ///< smallest capacity of another link of any flow that has joined
     std::uint32_t expected = none;  ///< the flow whose event is in the queue
+    std::uint32_t next = none;      ///< of the same link, for another weight
+    std::uint16_t weight = 1;       ///< of each flow
+    double share = -1;              ///< of the link, for one of weight 1, that the rate of `flows` is of
+    /// Of a link's first pool: the smallest capacity of another link of any flow that has joined, over its weight.
+    double others = 0;
   };
+  static constexpr int most_weights = 8;  ///< pools of one link
 
   void begin();
   void join(std::uint32_t flow);
@@ -88,13 +93,15 @@ class MaxMinLinks {
   void look_at_changes();
   /// Several flows, and none of them shares another link.
   static bool is_apart(const LinkState& link) { return link.count > 1 && link.entangled == 0; }
-  /// True if the flows of the link are a pool from now on.
+  /// True if the flows of the link are in pools from now on.
   bool pool_up(std::uint32_t link);
+  std::uint32_t pool_of(std::uint32_t link, std::uint16_t weight);
+  std::uint32_t new_pool(std::uint32_t link);
   void enter(std::uint32_t pool, std::uint32_t flow);
   void leave_pool(std::uint32_t flow);
   void take_out_those_that_left(Pool& pool);
   void take_apart(std::uint32_t link);
-  void set_pool_rate(std::uint32_t link);
+  void set_pool_rates(std::uint32_t link, double share);
   double smallest_other(std::uint32_t flow, std::uint32_t link) const;
 
   void solve();

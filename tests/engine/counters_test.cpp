@@ -37,17 +37,18 @@ Pattern ring_in_any_order(int size, int rounds) {
 }
 
 /// Each of `senders` has ten messages of unequal sizes for one more host, one after the other.
-Schedule into_one_host(int senders) {
+Schedule into_one_host(int senders, int weights = 1) {
   Dice dice(1);
   Schedule schedule;
   for (int sender = 0; sender < senders; ++sender) {
     OpId before = schedule.add(Delay{Seconds(0)});
+    const TrafficClass traffic(0, static_cast<std::uint16_t>(1 + sender % weights));
     for (int message = 0; message < 10; ++message) {
       const After after{before, Until::finished};
       const Volume bytes(std::floor(1e6 * dice.between(0.5, 1.5)));
-      before = schedule.add(
-          Transfer{Rank(static_cast<std::uint32_t>(sender)), Rank(static_cast<std::uint32_t>(senders)), bytes},
-          {&after, 1});
+      before = schedule.add(Transfer{Rank(static_cast<std::uint32_t>(sender)),
+                                     Rank(static_cast<std::uint32_t>(senders)), bytes, 0, traffic},
+                            {&after, 1});
     }
   }
   return schedule;
@@ -80,6 +81,16 @@ TEST_CASE("flows of one bottleneck cost as a pool, whatever their number") {
     const Fabric star = star_fabric(senders + 1, gb_per_s(10), Seconds(0));
     check_counters(simulate(star, into_one_host(senders), {Sharing::max_min}).value().counters, senders * 10, events,
                    rates);
+  }
+}
+
+TEST_CASE("flows of a few weights on one bottleneck cost a rate for each weight, whatever their number") {
+  for (const int senders : {16, 256}) {
+    INFO(senders);
+    const Fabric star = star_fabric(senders + 1, gb_per_s(10), Seconds(0));
+    const EngineCounters seen = simulate(star, into_one_host(senders, 4), {Sharing::max_min}).value().counters;
+    CHECK(seen.messages == senders * 10);
+    CHECK(seen.rate_updates <= 4 * seen.messages);
   }
 }
 

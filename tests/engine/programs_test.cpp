@@ -144,6 +144,39 @@ void check_links(const ProgramsTimeline& a, const Timeline& b) {
 
 }  // namespace
 
+TEST_CASE("a set of two groups that are one has every rank once, at its place by number") {
+  for (const int tp : {1, 2, 3})
+    for (const int pp : {2, 4, 6})
+      for (const int dp : {1, 2, 5})
+        for (const bool stages_first : {true, false}) {
+          const int of_pp = stages_first ? tp : tp * dp, of_dp = stages_first ? tp * pp : tp;
+          GroupSet set{of_dp, dp};
+          set.fold_stride = of_pp;
+          set.folded = pp;
+          const auto world = static_cast<std::uint32_t>(tp * pp * dp);
+          CAPTURE(tp, pp, dp, stages_first);
+          REQUIRE(set.members() == 2 * dp);
+          REQUIRE(set.groups(world) * static_cast<std::uint32_t>(set.members()) == world);
+          const auto digit = [](Rank rank, int stride, int size) {
+            return static_cast<int>(rank.value()) / stride % size;
+          };
+          for (std::uint32_t r = 0; r < world; ++r) {
+            const Rank rank(r);
+            REQUIRE(set.has(rank));
+            REQUIRE(set.group_of(rank) < set.groups(world));
+            const std::vector<Rank> ranks = set.group(set.group_of(rank)).ranks();
+            REQUIRE(ranks.size() == static_cast<std::size_t>(set.members()));
+            REQUIRE(ranks[static_cast<std::size_t>(set.member(rank))] == rank);
+            REQUIRE(std::is_sorted(ranks.begin(), ranks.end()));
+            for (const Rank other : ranks) {
+              REQUIRE(digit(other, 1, tp) == digit(rank, 1, tp));
+              const int here = digit(rank, of_pp, pp), there = digit(other, of_pp, pp);
+              REQUIRE((there == here || there == pp - 1 - here));
+            }
+          }
+        }
+}
+
 TEST_CASE("programs take what the same work takes that is written out, to the picosecond") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Dice dice(seed);

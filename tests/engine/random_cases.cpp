@@ -100,6 +100,30 @@ Schedule random_schedule(Dice& dice, const Fabric& fabric) {
   return schedule;
 }
 
+namespace {
+/// One to eleven of a few, so that a link may have more kinds than it has pools for.
+std::uint16_t random_weight(Dice& dice) {
+  return static_cast<std::uint16_t>(dice.roll(2) == 0 ? 1 + dice.roll(3) : 1 + dice.roll(11));
+}
+}  // namespace
+
+Schedule random_weighted_chains(Dice& dice, const Fabric& fabric) {
+  const int ranks = fabric.rank_count();
+  const Rank popular(static_cast<std::uint32_t>(dice.roll(ranks)));
+  Schedule schedule;
+  for (int senders = 3 + dice.roll(14); senders > 0; --senders) {
+    const Rank from(static_cast<std::uint32_t>(dice.roll(ranks)));
+    const TrafficClass traffic(0, random_weight(dice));
+    OpId before = schedule.add(Delay{Seconds(dice.pick({0.0, 0.0, 1e-6, 2e-6}))});
+    for (int messages = 1 + dice.roll(6); messages > 0; --messages) {
+      const After after{before, dice.pick({Until::finished, Until::left})};
+      const TrafficClass its = dice.roll(4) == 0 ? TrafficClass(0, random_weight(dice)) : traffic;
+      before = schedule.add(Transfer{from, popular, random_size(dice), 0, its}, {&after, 1});
+    }
+  }
+  return schedule;
+}
+
 Schedule random_chains(Dice& dice, const Fabric& fabric) {
   const auto rank = [&] { return Rank(static_cast<std::uint32_t>(dice.roll(fabric.rank_count()))); };
   const Rank popular = rank();

@@ -15,6 +15,8 @@ Fabric with_extreme_rates(Dice& dice, const Fabric& fabric);
 Schedule random_schedule(Dice& dice, const Fabric& fabric);
 /// Senders with messages one after the other, most of them to one rank: what keeps its links from message to message.
 Schedule random_chains(Dice& dice, const Fabric& fabric);
+/// The same, all to one rank, with weights of one to eleven.
+Schedule random_weighted_chains(Dice& dice, const Fabric& fabric);
 /// One to three lanes of one to three phases of any shape over some of the fabric's ranks.
 Pattern random_pattern(Dice& dice, const Fabric& fabric);
 /// The same among all of a group.

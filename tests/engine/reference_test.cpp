@@ -126,6 +126,9 @@ TEST_CASE("random schedules take the same picoseconds as in the reference engine
 TEST_CASE("messages one after the other take the same picoseconds as in the reference engine") {
   compare_random_schedules(2000, random_chains);
 }
+TEST_CASE("messages of many weights on one link take the same picoseconds as in the reference engine") {
+  compare_random_schedules(2000, random_weighted_chains);
+}
 TEST_CASE("an exchange takes the same picoseconds as its expansion") { compare_random_exchanges(1000); }
 TEST_CASE("rates that differ by 1e12: the same picoseconds as in the reference engine") { compare_extreme_rates(1000); }
 
@@ -135,6 +138,9 @@ TEST_CASE("100,000 random schedules take the same picoseconds as in the referenc
 }
 TEST_CASE("30,000 random chains take the same picoseconds as in the reference engine", "[.][long]") {
   compare_random_schedules(30'000, random_chains);
+}
+TEST_CASE("30,000 random chains of weights take the same picoseconds as in the reference engine", "[.][long]") {
+  compare_random_schedules(30'000, random_weighted_chains);
 }
 TEST_CASE("20,000 random exchanges take the same picoseconds as their expansion", "[.][long]") {
   compare_random_exchanges(20'000);
