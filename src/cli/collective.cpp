@@ -241,7 +241,8 @@ Bytes memory_of(const CollectiveQuestion& q, const Case& c, bool links) {
   if (q.concurrent) return footprint(q.fabric, all);
   Bytes most{};
   for (const Pattern& pattern : all)
-    if (links || !has_recurrence(q.fabric, pattern)) most = std::max(most, footprint(q.fabric, {&pattern, 1}));
+    most = std::max(most, !links && has_recurrence(q.fabric, pattern) ? recurrence_footprint(pattern)
+                                                                      : footprint(q.fabric, {&pattern, 1}));
   return most;
 }
 

@@ -85,7 +85,8 @@ void add_limit_options(CLI::App& app, LimitArgs& args) {
   app.add_option("--time-limit", args.time, "stop simulating after TIME, and print what is known; marked partial")
       ->type_name("TIME")
       ->group("Limits");
-  app.add_option("--memory-limit", args.memory, "give up with exit 3 rather than take more memory than SIZE")
+  app.add_option("--memory-limit", args.memory,
+                 "take no more memory than SIZE: leave out what needs more, or give up with exit 3")
       ->type_name("SIZE")
       ->group("Limits");
 }
@@ -126,7 +127,17 @@ Bytes Patience::room_left() const {
 EngineWatch Patience::watch(Progress* progress) const {
   return [this, progress](const EngineProgress& done) {
     if (progress != nullptr) progress->tell(done.messages);
-    return !is_over();
+    if (!is_over()) return true;
+    has_ended_ = true;
+    return false;
+  };
+}
+
+GoesOn Patience::goes_on() const {
+  return [this] {
+    if (!is_over_for_closed_forms()) return true;
+    has_ended_ = true;
+    return false;
   };
 }
 

@@ -1,13 +1,14 @@
 // What ends a command's simulations before they are through: Ctrl-C, and the limits of the command line.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
 
 #include "cli/interrupt.hpp"
 #include "cli/session.hpp"
-#include "collcast/engine/engine.hpp"
+#include "collcast/evaluate/evaluate.hpp"
 
 namespace CLI {
 class App;
@@ -29,6 +30,8 @@ class Patience {
 
   /// May be asked by any thread.
   bool is_over() const;
+  /// Some work has been ended by this: what failed may have failed by that.
+  bool has_ended_work() const { return has_ended_; }
   /// Memory that the work may take: the limit's, or as much as the machine has to give.
   Bytes room() const { return memory_limit_.value_or(available_); }
   /// The same, less what the process has by now.
@@ -36,6 +39,8 @@ class Patience {
   std::optional<Bytes> memory_limit() const { return memory_limit_; }
   /// Closed forms take no time as a rule: they have a second more than the limit. May be asked by any thread.
   bool is_over_for_closed_forms() const;
+  /// Ends closed forms once that is over.
+  GoesOn goes_on() const;
   /// So many threads, or as many as the process's memory limit has room for: one that cannot begin would end the
   /// process. 0: as many as there are cores.
   static int threads(int asked);
@@ -56,6 +61,7 @@ class Patience {
   std::optional<Bytes> memory_limit_;
   Bytes available_;
   std::chrono::steady_clock::time_point start_;
+  mutable std::atomic<bool> has_ended_ = false;
 };
 
 }  // namespace collcast::cli

@@ -49,7 +49,7 @@ void Progress::begin(std::string_view what, std::size_t done) {
   const std::lock_guard lock(mutex_);
   begun_ = done + 1;
   what_ = what;
-  messages_ = of_messages_ = 0;
+  messages_ = of_messages_ = before_ = 0;
   piece_start_ = std::chrono::steady_clock::now();
   if (shown_) draw();
 }
@@ -63,7 +63,14 @@ void Progress::expect(std::int64_t messages) {
 void Progress::tell(std::int64_t messages) {
   if (!session_.progress) return;
   const std::lock_guard lock(mutex_);
-  messages_ = messages;
+  // A piece of work may be several simulations, each of which counts from none on.
+  if (before_ + messages < messages_) before_ = messages_;
+  messages_ = before_ + messages;
+}
+
+std::int64_t Progress::messages() {
+  const std::lock_guard lock(mutex_);
+  return messages_;
 }
 
 void PhasesProgress::operator()(std::string_view what, std::size_t done, std::size_t total) {

@@ -35,8 +35,10 @@ class Progress {
   void begin(std::string_view what);
   /// It has so many messages; 0: nobody knows.
   void expect(std::int64_t messages);
-  /// So many of them are done.
+  /// So many of them are done, by the simulation that tells; fewer than before: by the next one.
   void tell(std::int64_t messages);
+  /// Of the piece of work, so far.
+  std::int64_t messages();
 
  private:
   void draw();  ///< with mutex_ held
@@ -49,6 +51,7 @@ class Progress {
   std::string what_;
   std::size_t begun_ = 0;
   std::int64_t messages_ = 0, of_messages_ = 0;  ///< of the piece of work
+  std::int64_t before_ = 0;                      ///< of its simulations that are over
   std::chrono::steady_clock::time_point piece_start_;
   bool done_ = false, shown_ = false;
   std::thread clock_;  ///< last: it uses all the others; only on a terminal

@@ -71,6 +71,7 @@ class Circle {
     }
     if (n == keep_at_) {
       kept_.clear();
+      kept_.reserve(chunks_ * wires_.size());
       for (std::size_t r = n + 1 - chunks_; r <= n; ++r) kept_.insert(kept_.end(), row(r), row(r) + wires_.size());
       compare_at_ = n + chunks_;
     }

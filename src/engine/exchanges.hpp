@@ -30,7 +30,12 @@ struct Occasion {
   const Pattern* pattern = nullptr;
   std::uint32_t shift = 0;  ///< its ranks are those of the pattern's group, so many further on
   TrafficClass traffic;
-  std::uint32_t first = 0, step = 1;  ///< EventKind::finished of participant i has the index first + i * step
+  std::uint32_t first = 0, step = 1;  ///< EventKind::finished of participant i has the index first + i * step,
+  bool by_rank = false;               ///< or by how many ranks it is further than participant 0, in the place of i
+  std::uint32_t finished(int participant) const {
+    if (!by_rank) return first + static_cast<std::uint32_t>(participant) * step;
+    return first + (pattern->group[participant].value() - pattern->group[0].value()) * step;
+  }
 };
 
 class Exchanges {

@@ -75,7 +75,7 @@ void Exchanges::begin_phase(const LaneState& lane, std::uint32_t index) {
 
 void Exchanges::finish_participant(std::uint32_t exchange, int participant) {
   const Occasion& occasion = running_[exchange].occasion;
-  agenda_.after(0, EventKind::finished, occasion.first + static_cast<std::uint32_t>(participant) * occasion.step);
+  agenda_.after(0, EventKind::finished, occasion.finished(participant));
   if (--running_[exchange].unfinished == 0) end(exchange);
 }
 
@@ -103,7 +103,7 @@ std::uint32_t Exchanges::part_of(std::uint32_t counter) const { return part(coun
 std::uint32_t Exchanges::part(std::uint32_t walker) const {
   const LaneState& lane = lanes_[walkers_[walker].lane];
   const Occasion& occasion = running_[lane.exchange].occasion;
-  return occasion.first + static_cast<std::uint32_t>(lane.lane->participant(position(walker))) * occasion.step;
+  return occasion.finished(lane.lane->participant(position(walker)));
 }
 
 std::uint32_t Exchanges::walker_of(const LaneState& lane, int participant) const {

@@ -94,11 +94,12 @@ struct Costs {
 
 Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
-/// Of the set's collectives, the one that takes most, by kind of group.
+/// Of the set's collectives, the one that takes most, by kind of group. One that no group of the kind runs has no
+/// pattern of it.
 double largest(const Fabric& fabric, const Programs& all, std::uint32_t set, std::size_t kind, const Costs& costs) {
   double most = 0;
   for (const Collective& collective : all.collectives)
-    if (collective.set == set && kind < collective.patterns.size())
+    if (collective.set == set && kind < collective.patterns.size() && collective.patterns[kind] < all.patterns.size())
       most = std::max(most, costs.of(size_of(fabric, all.patterns[collective.patterns[kind]])));
   return most;
 }
@@ -109,6 +110,15 @@ Bytes footprint(const Fabric& fabric, std::span<const Pattern> patterns) {
   const Costs costs(patterns.size() == 1 && has_recurrence(fabric, patterns.front()));
   double bytes = static_cast<double>(fabric.links().size()) * costs.link;
   for (const Pattern& pattern : patterns) bytes += costs.of(size_of(fabric, pattern));
+  return whole(bytes);
+}
+
+Bytes recurrence_footprint(const Pattern& pattern) {
+  double bytes = 0;
+  for (const Lane& lane : pattern.lanes)
+    for (const Phase& phase : lane.phases)
+      if (phase.flow == Flow::circulating)
+        bytes = std::max(bytes, (2.0 * pattern.chunks + 1) * pattern.size() * sizeof(Ticks));
   return whole(bytes);
 }
 

@@ -212,9 +212,8 @@ std::uint32_t ProgramRanks::open(std::uint32_t collective, std::uint32_t group, 
   check(pattern.size() == ranks.size(), "a pattern is of the groups of its set");
   ++opened_;
   // All members are on the same stream of theirs: what is finished follows from the rank.
-  const auto between = static_cast<std::uint32_t>(ranks.stride()) * streams_;
   return exchanges_.open({&pattern, ranks[0].value() - pattern.group[0].value(), all.traffic,
-                          ranks[0].value() * streams_ + stream, between});
+                          ranks[0].value() * streams_ + stream, streams_, true});
 }
 
 bool ProgramRanks::begin_held() {

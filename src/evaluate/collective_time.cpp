@@ -6,6 +6,7 @@
 #include <span>
 
 #include "collcast/engine/beside.hpp"
+#include "collcast/engine/watch.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/meeting.hpp"
@@ -22,6 +23,11 @@ void append_group(const Group& group, RequestKey& key) {
     return;
   }
   for (int i = 0; i < group.size(); ++i) key.push_back(group[i].value());
+}
+
+/// A recurrence that was ended is not tried again event by event.
+Diagnostic ended() {
+  return {{"simulation"}, "the simulation was ended from outside", "nothing is known of its result"};
 }
 
 }  // namespace
@@ -66,17 +72,21 @@ Result<Seconds> simulated_beside(const Fabric& fabric, const CollectiveRequest& 
     if (!alone) return alone.errors();
     return alone->time;
   }
-  if (const auto rows =
-          recurrence_beside(fabric, patterns.front(), std::span<const Pattern>(patterns).subspan(1), engine.watch))
+  bool is_ended = false;
+  if (const auto rows = recurrence_beside(fabric, patterns.front(), std::span<const Pattern>(patterns).subspan(1),
+                                          telling_end(engine.watch, is_ended)))
     return to_seconds(rows->finish);
+  if (is_ended) return ended();
   const auto times = simulate_together(fabric, patterns, engine);
   if (!times) return times.errors();
   return times->times.front();  // the own group's; the others run beside it
 }
 
 Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
-  if (const auto rows = recurrence(fabric, pattern, engine.watch))
+  bool is_ended = false;
+  if (const auto rows = recurrence(fabric, pattern, telling_end(engine.watch, is_ended)))
     return SimulatedTime{to_seconds(rows->finish), rows->messages, rows->stepped};
+  if (is_ended) return ended();
   const Result<Timeline> timeline = simulate(fabric, pattern, engine);
   if (!timeline) return timeline.errors();
   const std::int64_t messages = timeline->counters.messages;

@@ -21,6 +21,26 @@ std::vector<int> nodes_used(const CollectiveRequest& request, int per_node) {
   return nodes;
 }
 
+CollectiveRequest on_machine(const Fabric& fabric, CollectiveRequest request) {
+  const auto move = [&](Group& group) {
+    std::vector<Rank> ranks = group.ranks();
+    for (Rank& r : ranks) r = fabric.on_machine(r);
+    group = Group::listed(std::move(ranks));
+  };
+  move(request.group);
+  for (Group& group : request.alongside) move(group);
+  return request;
+}
+
+bool has_all_ranks(const Fabric& fabric, const CollectiveRequest& request) {
+  const auto has = [&](const Group& group) {
+    for (int i = 0; i < group.size(); ++i)
+      if (group[i].value() >= static_cast<std::uint32_t>(fabric.rank_count())) return false;
+    return true;
+  };
+  return has(request.group) && std::all_of(request.alongside.begin(), request.alongside.end(), has);
+}
+
 /// Ranks by the nodes' new numbers.
 class Renumber {
  public:
@@ -70,8 +90,13 @@ struct DescribeNodes {
 
 }  // namespace
 
-Place place_of(const Fabric& fabric, const CollectiveRequest& request) {
-  Place place{{}, request, {}};
+Place place_of(const Fabric& fabric, const CollectiveRequest& asked) {
+  Place place{{}, asked, {}};
+  if (fabric.is_placed() && !has_all_ranks(fabric, asked)) {
+    place.on = {0};
+    return place;
+  }
+  const CollectiveRequest request = fabric.is_placed() ? on_machine(fabric, asked) : asked;
   place.nodes = nodes_used(request, fabric.ranks_per_node());
   const bool is_on_torus = std::holds_alternative<TorusNetwork>(fabric.spec().network);
   if (!fabric.is_as_built() || place.nodes.empty() || place.nodes.back() >= fabric.nodes() ||

@@ -440,7 +440,7 @@ std::string json(const CollectiveReport& report) { return text(document_json(rep
 
 Table csv(const CollectiveReport& report) {
   // Every key of a row that fits a cell, whatever was asked for. Phases, links and the runner-up are in the JSON.
-  constexpr std::array<std::string_view, 19> columns{"collective",
+  constexpr std::array<std::string_view, 20> columns{"collective",
                                                      "algorithm",
                                                      "protocol",
                                                      "library",
@@ -458,8 +458,11 @@ Table csv(const CollectiveReport& report) {
                                                      "simulate_alone_s",
                                                      "interval_low_s",
                                                      "interval_high_s",
-                                                     "estimate_is_approximate"};
-  return csv_rows(rows_json(report), columns);
+                                                     "estimate_is_approximate",
+                                                     "partial"};
+  Json rows = rows_json(report);
+  for (Json& row : rows) row["partial"] = report.partial;
+  return csv_rows(rows, columns);
 }
 
 Page page(const CollectiveReport& report) {

@@ -112,7 +112,9 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
   add_figures(value.object("layer"), {"forward_s", "backward_s", "tp_comm_s", "tp_exposed_s"}, row, "layer.");
   add_step_terms(value, row);
   out.rows.push_back(std::move(row));
-  add_common_facts(value, {"scenario", "what_if", "machine", "library", "inputs"}, out.facts);
+  add_common_facts(value, {"scenario", "what_if", "machine", "library", "inputs", "partial"}, out.facts);
+  if (value.has("partial") && value.json()["partial"] == true)
+    out.warnings.push_back("partial: it was stopped before all was simulated");
   read_gates(value, out);
   // Nobody has to ask for a job that fits; a variant asks what would be, and its warning is the answer.
   if (over && *over > 0 && value.text("what_if").empty())
@@ -192,7 +194,7 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
   std::string kind;
   for (const std::string& name : kinds) kind += (kind.empty() ? "" : " ") + name;
   out.name = fmt::format("{} on {}", kind, machine.text("topology"));
-  add_common_facts(value, {"machine", "concurrent", "inputs"}, out.facts);
+  add_common_facts(value, {"machine", "concurrent", "inputs", "partial"}, out.facts);
   // Of every row, and so told once, under the name that it has in other documents; older ones have it in rows alone.
   std::erase_if(out.facts, [](const SavedFact& fact) { return fact.name == "inputs.library"; });
   if (!libraries.empty()) out.facts.push_back({"library", fmt::format("{}", fmt::join(libraries, ", "))});

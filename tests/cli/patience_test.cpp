@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <sstream>
 
 #include "cli/called.hpp"
 #include "cli/process.hpp"
@@ -149,6 +150,48 @@ TEST_CASE("a simulation that would take more than the memory limit is refused be
   const Outcome known = run_shell(large + "--memory-limit 200MiB --format json", folder);
   CHECK(known.exit == 0);
   CHECK_THAT(known.out, Contains("to simulate direct at 1 MiB takes about") && Contains("\"simulate_s\": null"));
+}
+
+TEST_CASE("so is one that a recurrence answers, whose chunks circulate") {
+  if (sanitized) return;
+  // Two rows of 31 times of 8 bytes for each of 1,048,576 chunks: 496 MiB.
+  const Outcome known = run_shell(
+      "collcast collective all_gather --topology ring --ranks 31 --algorithm ring --chunks 1048576 --size 1GiB "
+      "--memory-limit 256MiB --format json",
+      std::filesystem::current_path());
+  INFO(known.err);
+  CHECK(known.exit == 0);
+  CHECK_THAT(known.out, Contains("to simulate ring at 1 GiB takes about 496 MiB") && Contains("\"simulate_s\": null"));
+}
+
+TEST_CASE("what is wrong with the input is told, not that the time is over") {
+  CHECK_THAT(call("step nosuch --time-limit 1ns").err, Contains("nosuch") && !Contains("time limit of"));
+  CHECK_THAT(call("step llama3-70b-64xh100 --set layout.tp=3 --time-limit 1ns").err,
+             Contains("layout.tp") && !Contains("time limit of"));
+}
+
+TEST_CASE("a step beyond the clock of the simulation has its closed form") {
+  const Called called = call(
+      "step llama3-70b-64xh100 --library ideal --chunks 1 --set topology.network.link.bandwidth=10B/s --format json");
+  CHECK(called.exit == 0);
+  CHECK_THAT(called.err, Contains("partial: not simulated: ") && Contains("106 days; the closed form alone"));
+  const Json doc = Json::parse(called.out);
+  CHECK(doc["simulate_s"].is_null());
+  CHECK(doc["estimate_s"].get<double>() > 106 * 86'400.0);
+  CHECK(doc["partial"] == true);
+}
+
+TEST_CASE("a bar counts on where a piece of work is several simulations") {
+  std::ostringstream err;
+  std::ostringstream out;
+  const cli::Session session{out, err, {}, true, {}};
+  cli::Progress progress(session, 1);
+  progress.begin("two runs");
+  progress.expect(300);
+  for (const std::int64_t told : {0, 60, 100, 0, 50, 200}) progress.tell(told);
+  CHECK(progress.messages() == 300);
+  progress.begin("another");
+  CHECK(progress.messages() == 0);
 }
 
 TEST_CASE("more threads than the memory limit has room for are fewer, and the plan is the same") {

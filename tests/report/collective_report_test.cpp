@@ -221,6 +221,10 @@ TEST_CASE("the columns of CSV are those of the JSON's rows that fit a cell, and 
   const auto keys = nlohmann::ordered_json::parse(json(full)).at("rows").at(1);
   for (const auto& [key, value] : keys.items())
     if (!value.is_structured()) expected.push_back(key);
+  expected.push_back("partial");  // of the document
+  full.partial = true;
+  CHECK(csv(full).rows.at(0).back() == "true");
+  CHECK(csv(plain).rows.at(0).back() == "false");
   CollectiveReport none = all_reduce_report();
   none.rows.clear();
   for (const CollectiveReport& report : {plain, full, none}) {

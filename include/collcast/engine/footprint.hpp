@@ -15,6 +15,9 @@ namespace collcast {
 /// where vectors are just about to grow, or have. The work of asking every position once per phase.
 Bytes footprint(const Fabric&, std::span<const Pattern>);
 
+/// And where a recurrence answers instead (engine.hpp): two rows of times for each chunk that circulates.
+Bytes recurrence_footprint(const Pattern&);
+
 /// The same of programs, with every group at its largest collective at once: more than is taken where groups repeat
 /// what they have done, or where collectives of a rank follow each other.
 Bytes footprint(const Fabric&, const Programs&);
