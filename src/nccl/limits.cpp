@@ -89,7 +89,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   out.hop = us * c.factors.hop * (c.nvlink ? nvlink : fitted::pcie_hop[i]);
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
-  const double factor = tree ? fitted::tree_to_ring_hop : 1;
+  const double factor = tree ? fitted::tree_to_ring_hop[i] : 1;
   out.network_hop = c.factors.network_hop * (p == Protocol::simple ? c.factors.simple_network_hop : 1) *
                     (us * fitted::network_hop[i] * factor + c.network_latency.count());
   out.start = us * (c.factors.launch * (fitted::launch[g] + fitted::start[i]) +
@@ -108,8 +108,19 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
   return {all, c.nodes == 1 ? 0 : std::min(all, rounds * c.nodes)};
 }
 
-double message_gaps(const Communicator& c, double hops) {
-  return c.nodes == 1 ? 0 : std::max(0.0, hops - fitted::slots) * fitted::message_gap * c.factors.message_gap * us;
+double message_gap(const Communicator& c, const Plan& plan) {
+  if (c.nodes == 1) return 0;
+  const bool over_host = c.ring.type_between >= PathType::phb;
+  const double one = over_host ? fitted::message_gap_over_host : fitted::message_gap;
+  const double channels = over_host ? plan.channels : channels_of_a_nic(c, plan);
+  return us * c.factors.message_gap * one * (plan.protocol == Protocol::ll ? fitted::ll_message : 1) * channels;
+}
+
+double message_gaps(const Communicator& c, const Plan& plan, double hops, double chunk) {
+  if (plan.protocol != Protocol::simple) return std::max(0.0, hops - fitted::slots) * message_gap(c, plan);
+  // Two slices of two slots each; not below a 32nd of a slice's slots [src/device/prims_simple.h].
+  const double least = 2 * slot(c.environment, plan.protocol) / 32;
+  return std::max(0.0, hops - fitted::slots / 4) * (chunk > least ? 2 : 1) * message_gap(c, plan);
 }
 
 Loops loops_of(const Communicator& c, Bytes size, const Plan& plan) {
@@ -136,9 +147,10 @@ Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
                   {hops * through_network(l, chunk), "messages"}});
 }
 
-double until_first_round(const Limits& l, double latency, double hops, double bytes, int slices) {
-  return std::min(l.first_round * latency, bytes * (1 - 1.0 / slices)) +
-         (slices > 1 ? fitted::first_slice * bytes / (hops * slices) : 0);
+double until_first_round(const Limits& l, double latency, double hops, double bytes, double gaps, int slices) {
+  const double until = std::min(l.first_round * latency, bytes * (1 - 1.0 / slices)) +
+                       (slices > 1 ? fitted::first_slice * bytes / (hops * slices) : 0);
+  return std::max(0.0, until - std::max(0.0, gaps - bytes));
 }
 
 Chunks chain_chunks(const Communicator& c, Bytes size, const Plan& plan) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 
 #include "collcast/nccl/tuning.hpp"
@@ -58,8 +59,14 @@ struct Hops {
   double all = 0, out = 0;
 };
 Hops ring_hops(const Communicator&, CollectiveKind);
-/// Seconds that a loop's messages through a NIC take because its proxy posts them one by one.
-double message_gaps(const Communicator&, double hops);
+/// Channels of the NIC that has most of them.
+inline double channels_of_a_nic(const Communicator& c, const Plan& plan) {
+  return std::max(1.0, std::ceil(static_cast<double>(plan.channels) / std::max(1, c.nics)));
+}
+/// Seconds that one message of each channel through a NIC takes because a proxy posts them one by one.
+double message_gap(const Communicator&, const Plan&);
+/// The same of a ring's loop with chunks of `chunk` bytes, beyond the messages that fit in the slots.
+double message_gaps(const Communicator&, const Plan&, double hops, double chunk);
 
 /// Around a ring: `full` loops of chunks of `most` bytes and one of `rest`.
 struct Loops {
@@ -75,8 +82,9 @@ Load ring_load(const Limits&, double hops, double chunk, const Plan&);
 double ring_channel(const Limits&, double hops);
 double ring_gpu(const Limits&, double hops, const Plan&);
 /// Seconds before a ring's loops run on without gaps: until the first chunk has come round, or the first slice where
-/// that is sooner, and what the first slice of a hop takes. `bytes`: the first loop's ring_load.
-double until_first_round(const Limits&, double latency, double hops, double bytes, int slices);
+/// that is sooner, and what the first slice of a hop takes. `bytes`: the first loop's ring_load; where its `gaps` are
+/// longer, what they leave idle hides as much.
+double until_first_round(const Limits&, double latency, double hops, double bytes, double gaps, int slices);
 
 /// Of a channel's data.
 struct Chunks {
@@ -94,6 +102,9 @@ double most_across_nodes(const Communicator&, Protocol);
 
 /// NCCL's own limit of a tree, one direction, and no more than the NICs carry.
 double tree_rate(const Communicator&, const Plan&);
+/// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and
+/// is a leaf of the other.
+inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : 2; }
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);
 /// Inside a node, of the GPU that sends most: an inner one of the chain does so up and down.

@@ -115,11 +115,6 @@ struct Question {
   double bytes() const { return static_cast<double>(size.value()); }
 };
 
-/// Channels of the NIC that has most of them.
-double channels_of_a_nic(const Question& q) {
-  return std::max(1.0, std::ceil(static_cast<double>(q.plan.channels) / q.c.nics));
-}
-
 /// For a run whose longest message is `chunk`.
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;
@@ -130,7 +125,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.port = l.gpu;
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
-    out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q) * chunk / through_network(l, chunk));
+    out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
     out.network = c.factors.network_hop;
     out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - out.hop;
   }
@@ -196,10 +191,11 @@ Result<Program> ring_program(const Question& q) {
   reached.gpu = ring_gpu(l, hops.all, q.plan);
   Rates rates = rates_of(q, reached, longest);
   rates.drive = ring_channel(l, hops.all);
-  if (const double gaps = message_gaps(q.c, hops.all); gaps > 0)
-    rates.nic = std::min(rates.nic, hops.all * longest / gaps * channels_of_a_nic(q));
+  const double gaps = message_gaps(q.c, q.plan, hops.all, longest);
+  if (gaps > 0) rates.nic = std::min(rates.nic, hops.all * longest / gaps * channels_of_a_nic(q.c, q.plan));
   const double latency = (hops.all - hops.out) * l.hop + hops.out * l.network_hop;
-  const double first = until_first_round(l, latency, hops.all, ring_load(l, hops.all, longest, q.plan).seconds, slices);
+  const double bytes = ring_load(l, hops.all, longest, q.plan).seconds;
+  const double first = until_first_round(l, latency, hops.all, bytes, gaps, slices);
   return assembled(q, rates, std::move(pattern), l.start + first);
 }
 
@@ -253,7 +249,7 @@ Result<Program> tree_program(const Question& q) {
   }
   Rates rates = rates_of(q, l, cut.chunk);
   // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
-  const double sends = q.c.nodes == 2 ? 1 : 2;
+  const double sends = tree_messages(q.c);
   const double most = sends * tree_rate(q.c, q.plan);
   // A head with two below it sends four times what it holds, with one operation up and one down.
   rates.drive = std::clamp(q.c.nodes, 2, 4) * tree_threads(q.plan.protocol) * l.channel;
@@ -264,8 +260,11 @@ Result<Program> tree_program(const Question& q) {
     rates.beyond += rates.hop - streamed;
     rates.hop = streamed;
   }
-  if (q.c.nodes > 1)
-    rates.nic = std::min(most / q.c.nics, sends * channels_of_a_nic(q) * cut.chunk / through_network(l, cut.chunk));
+  if (q.c.nodes > 1) {
+    const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk;
+    rates.nic =
+        std::min({most / q.c.nics, sends * each / through_network(l, cut.chunk), each / message_gap(q.c, q.plan)});
+  }
   return assembled(q, rates, std::move(pattern), l.start);
 }
 

@@ -34,6 +34,7 @@ Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
 struct Loop {
   Load data;
   double bytes = 0;  ///< the data's time without the gaps between messages
+  double gaps = 0;   ///< theirs
   double walk = 0;
 };
 
@@ -43,11 +44,11 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const double hops = way.all, out = way.out;
   const int slices = ring_slices(plan.protocol);
   const double latency = (hops - out) * l.hop + out * l.network_hop;
-  const double gap = message_gaps(c, hops);
   const auto loop_of = [&](double chunk) {
     const Load bytes = ring_load(l, hops, chunk, plan);
+    const double gaps = message_gaps(c, plan, hops, chunk);
     return Loop{
-        longest({bytes, {gap, "messages"}}), bytes.seconds,
+        longest({bytes, {gaps, "messages"}}), bytes.seconds, gaps,
         latency - (hops - out) * within_hop(l, chunk) + bytes.seconds / slices + out * through_network(l, chunk)};
   };
   const auto [most, full, rest] = loops_of(c, size, plan);
@@ -60,7 +61,8 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   };
   if (full > 0) add(large, full);
   if (rest > 0) add(last, 1);
-  waits += until_first_round(l, latency, hops, (full > 0 ? large : last).bytes, slices);
+  const Loop& first = full > 0 ? large : last;
+  waits += until_first_round(l, latency, hops, first.bytes, first.gaps, slices);
   return finished(l.start, waits, data, full > 0 ? most : rest, full + (rest > 0 ? 1 : 0));
 }
 
@@ -76,7 +78,8 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
                                                           : most >= most_across_nodes(c, plan.protocol) ? l.nics_name
                                                                                                         : "NIC"},
                        {tree_sends(c) * cut.chunk * plan.channels / l.gpu, l.gpu_name},
-                       {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"}});
+                       {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"},
+                       {tree_messages(c) * message_gap(c, plan), "messages"}});
   data.seconds *= cut.count;
   // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.
   const double stops = 2 * levels + (plan.protocol == Protocol::simple ? 2 * inside : 1);

@@ -31,8 +31,9 @@ inline constexpr std::array<double, 3> pcie_hop{0.8, 2.5, 4.0};
 /// The same through two proxies and NICs, beyond the network's own latency.
 inline constexpr std::array<double, 3> network_hop{2.2, 9, 36};
 /// Of trees' hops to rings': NCCL's tuning has 5.0 to 2.7 under LL, 8.5 to 4.0 under LL128, and one value under Simple;
-/// measured trees of Simple (ABCI, Polaris) have about twice a ring's there too.
-inline constexpr double tree_to_ring_hop = 1.8;
+/// measured trees of Simple (ABCI, Polaris) have about twice a ring's there too. Those of LL128 are apart: 1.1 fits two
+/// systems of A100 (ABCI, a DGX cluster), 1.8 two others (Azure, AWS).
+inline constexpr std::array<double, 3> tree_to_ring_hop{1.8, 1.4, 1.8};
 
 /// What a channel's threads move per second and operation, by generation; Volta to Blackwell.
 inline constexpr std::array<double, 4> simple_channel{10.5, 12.4, 20.7, 22};
@@ -64,8 +65,14 @@ inline constexpr double tree_efficiency = 0.65;
 inline constexpr double ll_nic_payload = 0.45;
 /// A proxy looks through every line of LL for its flag before it posts: per channel.
 inline constexpr double ll_network_channel = 2.0;
-/// From message to message of a NIC's proxy, beyond the eight slots that are under way. Rests on one system, Polaris.
-inline constexpr double message_gap = 6.0;
+/// What a proxy takes for a message through a NIC beside its GPU, beyond those that fit in the slots; calibrations say.
+inline constexpr double message_gap = 1.5;
+/// The same where the way between GPU and NIC is over the host's bridge; there a node's channels wait for each other.
+/// Rests on Polaris, whose all_gather takes this long for each message of each channel on 8, 128 and 540 nodes:
+/// 1.30, 22.7 and 97 ms, as 2 messages x 4 channels x (R - 2) steps of R = 31, 511 and 2159 are 5.6, 5.6 and 5.6 us.
+inline constexpr double message_gap_over_host = 5.6;
+/// Of them, those of LL: 3.85 and 16.95 ms of one channel's 503 and 2151 messages there.
+inline constexpr double ll_message = 1.35;
 /// The same of sends and receives: alltoall of 1024 and of 2160 ranks of that system.
 inline constexpr double p2p_message_gap = 5.0;
 inline constexpr double slots = 8;

@@ -170,6 +170,17 @@ TEST_CASE("slower NICs never make a simulation faster") {
   CHECK(of("50Gb/s") < of("25Gb/s"));
 }
 
+TEST_CASE("rings over nodes whose proxies' messages take the time agree within 15 percent") {
+  const Fabric fabric = test::built("polaris", 8);
+  const Communicator c = test::communicator("polaris", 8);
+  const Plan plan{false, Algorithm::ring, Protocol::simple, 4, 512, {}};
+  for (const std::int64_t bytes : {std::int64_t{4} << 20, std::int64_t{8} << 20}) {
+    REQUIRE(nccl::run(c, CollectiveKind::all_gather, Bytes(bytes), plan).bound == "messages");
+    const double closed = nccl::run(c, CollectiveKind::all_gather, Bytes(bytes), plan).time().count();
+    CHECK(simulated(fabric, c, CollectiveKind::all_gather, Bytes(bytes), plan).count() == Approx(closed).epsilon(0.15));
+  }
+}
+
 TEST_CASE("what has no simulation says why") {
   const Fabric fabric = test::built("dgx-h100", 1);
   const Communicator c = test::communicator("dgx-h100", 1);

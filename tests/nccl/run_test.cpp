@@ -76,7 +76,32 @@ TEST_CASE("small messages take launch, start and hops") {
   const Run many =
       ran(test::communicator("snellius-h100", 8), CollectiveKind::all_gather, 64, Algorithm::ring, Protocol::ll);
   CHECK(many.bound == "messages");
-  CHECK(test::us(many.data) == Approx((31 - nccl::fitted::slots) * nccl::fitted::message_gap));
+  CHECK(test::us(many.data) ==
+        Approx((31 - nccl::fitted::slots) * nccl::fitted::message_gap * nccl::fitted::ll_message));
+}
+
+TEST_CASE("over the host's bridge a node's channels wait for each other's messages, slice by slice") {
+  const Communicator c = test::communicator("polaris", 8);
+  REQUIRE(c.ring.type_between >= nccl::PathType::phb);
+  const Plan plan{false, Algorithm::ring, Protocol::simple, 4, 512, {}};
+  const auto messages = [&](std::int64_t chunk) {
+    return nccl::run(c, CollectiveKind::all_gather, Bytes(32 * 4 * chunk), plan);
+  };
+  // 31 hops, two chunks in the slots, 4 channels; up to 32 KiB a chunk is one slice, beyond it two.
+  const double one = (31 - 2) * 4 * nccl::fitted::message_gap_over_host;
+  CHECK(messages(32 << 10).bound == "messages");
+  CHECK(test::us(messages(32 << 10).data) == Approx(one));
+  CHECK(test::us(messages(64 << 10).data) == Approx(2 * one));
+  // Published of this system: 653 and 1279 us.
+  CHECK(test::us(messages(32 << 10).time()) == Approx(653).epsilon(0.15));
+  CHECK(test::us(messages(64 << 10).time()) == Approx(1279).epsilon(0.1));
+  // Beside their GPUs, NICs have a channel's messages each.
+  Communicator beside = c;
+  beside.ring.type_between = nccl::PathType::pix;
+  beside.nics = 4;
+  const Run near = nccl::run(beside, CollectiveKind::all_gather, Bytes(32 * 4 * 32 << 10), plan);
+  CHECK(near.bound != "messages");
+  CHECK(test::us(near.data) < one / 2);
 }
 
 TEST_CASE("of what a block's threads move at once under LL, a hop has its share already") {
@@ -157,9 +182,10 @@ TEST_CASE("the tree of NVLS takes smaller chunks while there are few for its hea
 
 TEST_CASE("a calibration's factors on hops under Simple and on gaps between messages act where they say") {
   const Communicator before = test::communicator("dgx-h100", 4);
-  Communicator far = before, gaps = before;
+  Communicator far = before, gaps = before, more_gaps = before;
   far.factors.simple_network_hop = 2;
-  gaps.factors.message_gap = 2;
+  gaps.factors.message_gap = 4;
+  more_gaps.factors.message_gap = 8;
   const auto time = [](const Communicator& c, Protocol p) {
     return test::us(ran(c, CollectiveKind::all_gather, 32 << 10, Algorithm::ring, p).time());
   };
@@ -167,7 +193,9 @@ TEST_CASE("a calibration's factors on hops under Simple and on gaps between mess
   const double hop = nccl::fitted::network_hop[2] + before.network_latency.count() * 1e6;
   CHECK(time(far, Protocol::simple) - time(before, Protocol::simple) == Approx(4 * hop).epsilon(0.01));
   CHECK(time(far, Protocol::ll) == time(before, Protocol::ll));
-  CHECK(time(gaps, Protocol::ll) - time(before, Protocol::ll) == Approx(23 * nccl::fitted::message_gap).epsilon(0.01));
+  CHECK(time(far, Protocol::ll128) == time(before, Protocol::ll128));
+  CHECK(time(more_gaps, Protocol::ll) - time(gaps, Protocol::ll) ==
+        Approx(23 * 4 * nccl::fitted::message_gap * nccl::fitted::ll_message).epsilon(0.01));
 }
 
 TEST_CASE("every further channel adds its start, and more before NCCL 2.9") {

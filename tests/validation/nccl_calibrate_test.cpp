@@ -84,6 +84,17 @@ TEST_CASE("factors that made the times are found again") {
   CHECK(found.range->collectives == std::vector<std::string>{"all_gather", "all_reduce", "alltoall"});
 }
 
+TEST_CASE("NICs that are far slower are found though twice as slow would not show") {
+  // Two channels of a pair of ranks carry less than a NIC, so that the sum of errors is flat around the data sheet.
+  NcclFactors truth;
+  truth.network = 0.3;
+  std::vector<MeasuredTable> tables{table_of(truth, "pairs", "sendrecv", 2)};
+  Machines machines = Machines::only(dgx_h100());
+  const auto fitted = calibrate(tables, machines, Statistic::mean, Library::nccl);
+  REQUIRE(fitted.ok());
+  CHECK(fitted->overlay.machines.at(0).nccl.network == Approx(0.3).epsilon(0.1));
+}
+
 TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL128, it does not") {
   for (const bool takes : {true, false}) {
     NcclFactors truth;

@@ -26,13 +26,39 @@ void Fit::leave_out_what_has_no_effect(Point& x) {
   const double here = loss(x);
   free_.clear();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    Point other = x;
-    other[i] += other[i] > parameters_[i].most - step ? -step : step;
-    if (std::abs(loss(other) - here) > 1e-9)
+    const auto matters = [&](double by) {
+      Point other = x;
+      other[i] = std::clamp(x[i] + by, parameters_[i].least, parameters_[i].most);
+      return std::abs(loss(other) - here) > 1e-9;
+    };
+    if (matters(step) || matters(-step) || matters(3 * step) || matters(-3 * step))
       free_.push_back(i);
     else
       x[i] = parameters_[i].neutral;
   }
+}
+
+Point Fit::scan(const Point& from) {
+  constexpr double step = 0.7;
+  Point best = from;
+  const auto priced = [&](const Point& x) {
+    double squares = 0;
+    for (const double one : x) squares += one * one;
+    return loss(x) + prior_ * squares;
+  };
+  double least = priced(best);
+  for (const std::size_t i : free_) {
+    const Point here = best;
+    for (const int steps : {-3, -2, -1, 1, 2, 3}) {
+      Point other = here;
+      other[i] = std::clamp(here[i] + steps * step, parameters_[i].least, parameters_[i].most);
+      if (const double value = priced(other); value < least) {
+        least = value;
+        best = other;
+      }
+    }
+  }
+  return best;
 }
 
 Point Fit::minimise(const Point& from) {

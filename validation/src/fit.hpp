@@ -26,6 +26,9 @@ class Fit {
   Point start() const;
   /// Parameters that the loss does not depend on near `x` become neutral and stay out of minimise().
   void leave_out_what_has_no_effect(Point& x);
+  /// The best of a few values of each parameter, one after the other: where the loss is flat around a point, as of a
+  /// bound that does not bind, minimise() would stay there.
+  Point scan(const Point& from);
   /// From there. Same loss, same point, to the last digit.
   Point minimise(const Point& from);
   double loss(const Point&);

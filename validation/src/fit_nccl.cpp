@@ -115,6 +115,7 @@ Fitted fitted_to(std::vector<NcclTable> tables) {
       prior);
   Point x = fit.start();
   fit.leave_out_what_has_no_effect(x);
+  x = fit.scan(x);
   // First as if all rows were sound: from there the way to the best point has no other valleys.
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
   full = full_weight;
