@@ -1,7 +1,12 @@
 // Attention between its projections, on one rank: products of queries with keys and of probabilities with values, and
 // what context parallelism sends for them. Terms as in layer.cpp, bytes at least:
 //   core, unfused      scores, softmax (2 w per element of the attention matrix), dropout (2 w + 1: its mask),
-//                      values; backward two GEMMs for each one, softmax 3 w, dropout 2 w + 1
+//                      values, their transpose to rows of all heads (2 w T a d/t:
+//                      context_layer.permute().contiguous()); backward two GEMMs for each one, softmax 3 w, dropout 2 w
+//                      + 1. Megatron's fused softmax (megatron/model/fused_softmax.py, is_kernel_available) takes four
+//                      of a rank's b a/t matrices at a time: where there are not so many, PyTorch's runs, one after the
+//                      other to 32 bit, scaled, masked, softmax, back to 16 bit (w + 4, 8, 8, 8, 4 + w); backward the
+//                      same, softmax 12. Its limit on s is another in each version and left out
 //   core, flash        w T (2a + 2k) d/t + 4 b a s/t; backward 2.5 x the FLOPs (five products against two), reads
 //                      q k v, output and its gradient, writes three gradients
 // Context parallelism over c ranks (Liu et al. 2023; Jacobs et al. 2023): b s/c tokens a rank, everything else as
@@ -18,6 +23,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 namespace collcast::workload {
@@ -117,12 +123,36 @@ Operation AttentionCore::over_cache() const {
                                  Volume(w_ * share_.tokens * heads * (2 * rank + rope) + of_keys * (rank + rope)));
 }
 
+bool AttentionCore::softmax_is_fused() const {
+  constexpr int matrices_of_a_block = 4;
+  constexpr double bytes_of_16_bit = 2;
+  const std::int64_t matrices = std::int64_t{in_.batch.micro_batch} * (in_.model.heads / in_.layout.tp);
+  return w_ != bytes_of_16_bit || matrices % matrices_of_a_block == 0;
+}
+
+AttentionCore::Operations AttentionCore::softmax() const {
+  if (softmax_is_fused()) return {memory("softmax", 2 * w_ * share_.scores)};
+  return {memory("softmax cast", (w_ + 4) * share_.scores), memory("softmax scale", 8 * share_.scores),
+          memory("softmax mask", 8 * share_.scores), memory("softmax", 8 * share_.scores),
+          memory("softmax cast back", (4 + w_) * share_.scores)};
+}
+
+AttentionCore::Operations AttentionCore::softmax_gradient() const {
+  if (softmax_is_fused()) return {memory("softmax gradient", 3 * w_ * share_.scores)};
+  return {memory("softmax gradient cast", (w_ + 4) * share_.scores), memory("softmax gradient", 12 * share_.scores),
+          memory("softmax gradient mask", 8 * share_.scores), memory("softmax gradient scale", 8 * share_.scores),
+          memory("softmax gradient cast back", (4 + w_) * share_.scores)};
+}
+
 AttentionCore::Operations AttentionCore::kernels() const {
   if (in_.batch.context > 0) return {over_cache()};
   if (in_.options.attention == Attention::flash) return {flash("flash attention", false)};
-  Operations ops{core_gemm("scores", false), memory("softmax", 2 * w_ * share_.scores)};
+  Operations ops{core_gemm("scores", false)};
+  const Operations probabilities = softmax();
+  ops.insert(ops.end(), probabilities.begin(), probabilities.end());
   if (in_.model.dropout > 0) ops.push_back(memory("attention dropout", (2 * w_ + 1) * share_.scores));
   ops.push_back(core_gemm("values", true));
+  ops.push_back(memory("heads transpose", 2 * w_ * share_.tokens * share_.output));
   return ops;
 }
 
@@ -130,7 +160,8 @@ AttentionCore::Operations AttentionCore::gradient_kernels() const {
   if (in_.options.attention == Attention::flash) return {flash("flash attention gradient", true)};
   Operations ops{core_gemm("value gradient", true), core_gemm("probability gradient", true)};
   if (in_.model.dropout > 0) ops.push_back(memory("attention dropout gradient", (2 * w_ + 1) * share_.scores));
-  ops.push_back(memory("softmax gradient", 3 * w_ * share_.scores));
+  const Operations of_softmax = softmax_gradient();
+  ops.insert(ops.end(), of_softmax.begin(), of_softmax.end());
   ops.push_back(core_gemm("query gradient", false));
   ops.push_back(core_gemm("key gradient", false));
   return ops;

@@ -37,6 +37,9 @@ class AttentionCore {
   Operation flash_kernel(const std::string& name, bool backward, double part, double tokens, double elements) const;
   Segment ring_segment(Category, const Operation& block, int blocks, int messages) const;
   Operation over_cache() const;
+  bool softmax_is_fused() const;
+  Operations softmax() const;
+  Operations softmax_gradient() const;
   Operations kernels() const;
   Operations gradient_kernels() const;
 

@@ -8,6 +8,8 @@
 //   activation         plain 2 w, gated 3 w per element of T f/t; backward 3 w and 5 w
 //   residual           3 w T' h (+ 1: the dropout mask); backward dropout 2 w + 1, then the two branches' sum 3 w
 //   bias gradients     one more read of the output gradient
+//   qkv bias           2 w T (a + 2k) d/t forward with unfused attention, whose code adds it by itself (Megatron-LM,
+//                      megatron/core/tensor_parallel/layers.py); others are added by the kernel that follows
 // Latent attention (DeepSeek-V2): down into the ranks r_q and r_kv + d_r on a rank's own rows (T'), by matrices that
 // every TP rank has; TP gathers w T (r_q + r_kv + d_r) instead of hidden states; up to heads and the core with keys of
 // d_n + d_r and values of d_v elements. Without a query rank the hidden states are gathered, and the way down is of T
@@ -28,7 +30,7 @@
 // the balance.
 //
 // Attention between its projections: attention_core.cpp. Sources: Korthikanti et al. 2022, Megatron-LM's fused kernels,
-// Dao et al. 2022. Left out: launch gaps, transposes, casts.
+// Dao et al. 2022. Left out: launch gaps, casts.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -146,6 +148,8 @@ class Layer {
 
   // --- attention ---
 
+  bool adds_qkv_bias() const { return in_.model.biases && in_.options.attention == Attention::unfused; }
+
   std::vector<Segment> attention_forward(Category category) const {
     Operations norm{norm_forward("attention norm")}, before;
     if (compresses_queries()) extend(norm, down_forward());
@@ -155,6 +159,7 @@ class Layer {
       before.push_back(linear_.forward(kv_up_));
     } else {
       before.push_back(linear_.forward(qkv_));
+      if (adds_qkv_bias()) before.push_back(memory("qkv bias", 2 * w_ * share_.tokens * qkv_.out));
     }
     extend(before, rotary("rotary"));
     std::vector<Segment> all{{"attention norm", category, norm, tp_.gather, 0, 0, 0, heads_bytes()},

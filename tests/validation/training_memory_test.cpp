@@ -61,8 +61,9 @@ double framework(const TrainingStep& step) {
 }
 double parameters(const TrainingStep& step) { return memory_terms(step.inputs, 0).parameters.total(); }
 
-// Of a layer's backward: gradients of 16 x 2048 tokens, of the MLP's inner width over TP 2 and of the residual.
-constexpr double backward = 2.0 * 16 * 2048 * (12288 / 2 + 3072);
+// Of a layer's backward: gradients of 16 x 2048 tokens, of the MLP's inner width over TP 2, and with dropout two of the
+// residual's size.
+constexpr double backward = 2.0 * 16 * 2048 * (12288 / 2 + 2 * 3072);
 // The embedding's rows of one rank, its largest tensor.
 constexpr double largest = 51200.0 / 2 * 3072;
 
@@ -91,8 +92,64 @@ TEST_CASE("DeepSpeed's buffers at the end of a step take freed blocks that are l
   // Every gradient as fp32, one by one and in one piece.
   CHECK(framework(step_of(row)) == Approx(backward + 2 * largest + 2 * 5e8 + 8 * parameters(step)));
 
-  row.zero = "0";  // Megatron's own optimizer
-  CHECK(framework(step_of(row)) == 0);
+  // Megatron's own optimizer: of unfused attention the scores' addend, 32 heads over TP 2, and a matrix's gradient. The
+  // logits are more than what a layer's backward needs.
+  row.zero = "0";
+  CHECK(framework(step_of(row)) == Approx(2.0 * 16 * 2048 * 2048 * 16 + 2.0 * 3072 * 12288 / 2));
+}
+
+TEST_CASE("Megatron: gradients of the last layer's residual and activation function beside all that a stage keeps") {
+  TrainingRow row = gpt_row();
+  row.vocab = 12800;
+  row.tp = 1;
+  row.pp = 4;
+  row.vpp = "1";
+  row.dp = 16;
+  row.mbs = 2;
+  row.recompute = "none";
+  const TrainingStep classic = step_of(row);
+  REQUIRE(training_memory(classic, 8).use.stage < 3);  // no head
+  const double tokens = 2 * 2048, unfused = 2 * (tokens * 2048 * 32 + 3072.0 * 12288);
+  // With dropout two gradients of the residual's size, and one of the MLP's inner width.
+  CHECK(framework(classic) == Approx(2 * tokens * (2 * 3072 + 12288) + unfused));
+
+  row.framework = "Megatron-Core";  // no dropout, flash attention
+  const TrainingStep core = step_of(row);
+  const double dummies = static_cast<double>(core.kept_besides.value());
+  CHECK(framework(core) == Approx(2 * tokens * (3072 + 12288) + dummies));
+  row.gated_mlp = 1;  // the gate's gradient and the other half's
+  const TrainingStep gated = step_of(row);
+  CHECK(framework(gated) - static_cast<double>(gated.kept_besides.value()) == Approx(2 * tokens * (3072 + 2 * 12288)));
+  // Over TP 2 half of the inner width; with sequence parallelism half of the residual, and once all of it gathered.
+  row.tp = 2;
+  row.sp = 1;
+  row.dp = 8;
+  const TrainingStep split = step_of(row);
+  CHECK(framework(split) - static_cast<double>(split.kept_besides.value()) ==
+        Approx(2 * tokens * (3072 / 2 + 3072 + 12288)));
+
+  // The loss is over when the layer's backward begins: what its logits took counts already.
+  row.pp = 1;
+  row.dp = 32;
+  row.vocab = 1024;
+  const TrainingStep whole = step_of(row);
+  const MemoryTerms terms = memory_terms(whole.inputs, 0);
+  const double loss = (terms.logits + terms.probabilities).value();
+  REQUIRE(loss > 0);
+  CHECK(framework(whole) - static_cast<double>(whole.kept_besides.value()) ==
+        Approx(2 * tokens * (3072 / 2 + 3072 + 12288) - loss));
+}
+
+TEST_CASE("llm-foundry's loss is fused: two bytes of a logit and two of its gradient") {
+  TrainingRow row = torchtitan_row(1);
+  row.source_id = "llm-foundry";
+  row.framework = "llm-foundry/Composer FSDP";
+  row.zero = "fsdp(zero3)";
+  row.gated_mlp = 0;
+  const TrainingStep step = step_of(row);
+  const MemoryUse use = training_memory(step, 8).use, usual = peak_memory(step.inputs, 8);
+  CHECK(static_cast<double>((usual.buffers - use.buffers).value()) == Approx((2 + 4 - 2 - 2) * 8192.0 * 128256));
+  CHECK(use.framework == Bytes(0));
 }
 
 TEST_CASE("DeepSpeed's bf16 keeps 16-bit gradients beside those that sum up in fp32") {
@@ -121,17 +178,17 @@ TEST_CASE("a stage of DeepSpeed keeps what it sends on, a share on each TP rank"
   CHECK(framework(step) == Approx(messages + backward + 2 * embedding + 2 * parameters(step)));
 }
 
-TEST_CASE("torchtitan's loss has three tensors of fp32 per logit in its backward, and no layer is recomputed then") {
+TEST_CASE("torchtitan's loss: three tensors of fp32 per logit and the block of the 16-bit ones, no layer recomputed") {
   const double logits = 8192.0 * 128256;
   const TrainingStep step = step_of(torchtitan_row(1));
   const double recomputed = memory_terms(step.inputs, 0).recomputed.value();
   REQUIRE(recomputed < 6 * logits);
-  CHECK(framework(step) == Approx((12 - 6) * logits - recomputed));  // the step counts 6 bytes per logit
+  CHECK(framework(step) == Approx((12 + 2 - 6) * logits - recomputed));  // the step counts 6 bytes per logit
 
   // With TP four, and the head's input of all ranks with its gradient.
   const TrainingStep split = step_of(torchtitan_row(8));
   CHECK(framework(split) ==
-        Approx((16 - 6) * logits / 8 + 2 * 2.0 * 8192 * 4096 - memory_terms(split.inputs, 0).recomputed.value()));
+        Approx((16 + 2 - 6) * logits / 8 + 2 * 2.0 * 8192 * 4096 - memory_terms(split.inputs, 0).recomputed.value()));
 }
 
 TEST_CASE("nanotron keeps the gate's activation, sums gradients up in fp32, and has the logits twice in its loss") {
@@ -167,7 +224,10 @@ TEST_CASE("what a row measures: allocated, reserved or used, each with the parts
   REQUIRE(memory.use.framework > Bytes(0));
   CHECK(static_cast<double>(memory.use.allocated().value()) ==
         Approx(0.94 * static_cast<double>(memory.use.reserved().value())));
+  REQUIRE(memory.use.fits());
   CHECK(memory.measured() == memory.use.peak());
+  memory.use.capacity = memory.use.reserved();  // the allocator gives back blocks before it fails
+  CHECK(memory.measured() == memory.use.capacity);
   memory.measure = MemoryMeasure::reserved;
   CHECK(memory.measured() == memory.use.reserved());
   memory.measure = MemoryMeasure::allocated;
@@ -177,6 +237,7 @@ TEST_CASE("what a row measures: allocated, reserved or used, each with the parts
 TEST_CASE(
     "a published step of which no framework is known has the memory that `step` says, against the same capacity") {
   TrainingRow row = gpt_row();
+  row.framework = "in-house";
   row.pp = 4;
   row.vpp = "1";
   row.dp = 8;
@@ -190,13 +251,26 @@ TEST_CASE(
   CHECK(use.capacity == same.capacity);
 }
 
-TEST_CASE("nvidia-smi's GB are a thousand MiB: 80 of them fit an A100 of 80 GB") {
+TEST_CASE("zero bubble's rows ran in fp16, whose gradients have two bytes") {
+  TrainingRow row = gpt_row();
+  row.framework = "Megatron-LM fork";
+  row.precision = "fp16/bf16";
+  CHECK(step_of(row).inputs.options.precision == "bf16");
+  row.source_id = "zero-bubble";
+  const TrainingStep step = step_of(row);
+  CHECK(step.inputs.options.precision == "fp16");
+  CHECK(step.inputs.options.gradient_bytes == 2);
+}
+
+TEST_CASE("nvidia-smi's GB are a thousand MiB: 80 of them fit an A100 of 80 GB; others' are 1e9 bytes") {
   TrainingRow row;
   CHECK_FALSE(measured_memory(row));
   row.mem_gib = 80;
   CHECK(*measured_memory(row) == Bytes(std::int64_t{80} << 30));
   row.mem_kind = "nvidia-smi GB";
   CHECK(*measured_memory(row) == Bytes(std::int64_t{80000} << 20));
+  row.mem_kind = "GB as printed, max over stages";
+  CHECK(*measured_memory(row) == Bytes(std::int64_t{80'000'000'000}));
   const Result<TrainingPlace> place = training_machines().place(gpt_row());
   REQUIRE(place.ok());
   CHECK(place->machine.gpu.memory == Bytes(std::int64_t{81251} << 20));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 #include "cli/process.hpp"
@@ -230,7 +231,7 @@ TEST_CASE("what no step can be yet, and what a row does not state, is a reason")
   };
   CHECK(changed([](TrainingRow& r) { r.experts = 8; }) == "not stated: topk");
   CHECK(changed([](TrainingRow& r) { r.task = "lora"; }) == "low-rank adapters (LoRA) are not modelled");
-  CHECK(changed([](TrainingRow& r) { r.schedule = "DualPipe"; }) == "the schedule DualPipe is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.schedule = "Chimera"; }) == "the schedule Chimera is not modelled");
   CHECK(changed([](TrainingRow& r) { r.zero = "hsdp"; }) == "the sharding hsdp is not modelled");
   CHECK(changed([](TrainingRow& r) { r.recompute = "some of it"; }) == "the recomputation some of it is not modelled");
   CHECK(changed([](TrainingRow& r) { r.precision = "int4"; }) == "the precision int4 is not modelled");
@@ -360,16 +361,19 @@ TEST_CASE("validate --training: memory of the shipped rows in parts that sum up,
     CHECK(part("allocated") == model + part("framework"));
     CHECK(part("reserved") == part("allocated") + part("fragments"));
     CHECK(part("used") == part("reserved") + part("context") + part("nccl"));
-    CHECK(row["predicted_memory_bytes"] == part(row["memory_measure"].get<std::string>().c_str()));
+    const bool used = row["memory_measure"] == "used";
+    CHECK(row["predicted_memory_bytes"] ==
+          std::min(part(row["memory_measure"].get<std::string>().c_str()),
+                   used ? part("capacity") : std::numeric_limits<std::int64_t>::max()));
   }
   for (const Json& all : doc["summary"]) {
     if (all["source_id"] != "all" || all["tier"] != "A") continue;
     CHECK(all["memory"]["n"] == 119);
-    CHECK(all["memory"]["median_ape"].get<double>() < 0.03);
-    CHECK(all["memory"]["mean_ape"].get<double>() < 0.04);
+    CHECK(all["memory"]["median_ape"].get<double>() < 0.02);
+    CHECK(all["memory"]["mean_ape"].get<double>() < 0.03);
     CHECK(all["oom"]["measured"] == 3);
     CHECK(all["oom"]["flagged"] == 2);  // the third needs less than rows that ran
-    CHECK(all["oom"]["flagged_but_ran"].get<int>() <= 16);
+    CHECK(all["oom"]["flagged_but_ran"].get<int>() <= 7);
   }
 }
 

@@ -138,6 +138,61 @@ TEST_CASE("unfused attention moves its matrix through memory once per kernel, dr
   CHECK(named(ops.forward, "scores").flops.value() == Approx(2 * scores * 96));
 }
 
+TEST_CASE("unfused attention adds the bias of queries, keys and values by itself, and copies heads to rows") {
+  StepInputs in = gpt_layer(8);
+  const LayerOperations ops = layer_operations(in);
+  // 4096 tokens, read and written in 2 bytes each: three times 6144/8 elements, and once.
+  CHECK(named(ops.forward, "qkv bias").bytes.value() == Approx(2 * 2 * 4096.0 * 3 * 6144 / 8));
+  CHECK(named(ops.forward, "heads transpose").bytes.value() == Approx(2 * 2 * 4096.0 * 6144 / 8));
+  const auto has = [](const StepInputs& inputs, const char* name) {
+    const LayerOperations all = layer_operations(inputs);
+    return std::ranges::any_of(all.forward, [&](const Operation& op) { return op.name == name; });
+  };
+  in.model.biases = false;
+  CHECK_FALSE(has(in, "qkv bias"));
+  CHECK(has(in, "heads transpose"));
+  in.model.biases = true;
+  in.options.attention = Attention::flash;
+  CHECK_FALSE(has(in, "qkv bias"));
+  CHECK_FALSE(has(in, "heads transpose"));
+}
+
+TEST_CASE("unfused attention: softmax is one kernel for fours of matrices, else PyTorch's five in 32 bit") {
+  StepInputs in = gpt_layer(8);
+  in.model.heads = 8;  // one head a rank
+  in.model.kv_heads = 8;
+  const auto counted = [&](int micro_batch, bool backward) {
+    in.batch.micro_batch = in.batch.global_batch = micro_batch;
+    const LayerOperations ops = layer_operations(in);
+    double bytes = 0;
+    int kernels = 0;
+    for (const Operation& op : backward ? ops.backward : ops.forward) {
+      if (!op.name.starts_with("softmax")) continue;
+      bytes += op.bytes.value() / (micro_batch * 2048.0 * 2048);
+      ++kernels;
+    }
+    return std::pair(kernels, bytes);
+  };
+  // Per element 2 + 2 bytes, backward 3 x 2.
+  for (const int micro_batch : {4, 8}) {
+    CHECK(counted(micro_batch, false) == std::pair(1, 4.0));
+    CHECK(counted(micro_batch, true) == std::pair(1, 6.0));
+  }
+  // To 32 bit 2 + 4, scale, mask and softmax 4 + 4 each, to 16 bit 4 + 2; backward softmax has one to read more.
+  for (const int micro_batch : {1, 2, 3, 6}) {
+    CHECK(counted(micro_batch, false) == std::pair(5, 36.0));
+    CHECK(counted(micro_batch, true) == std::pair(5, 40.0));
+  }
+  // Nothing that is not of 16 bit was cast; flash attention has none.
+  in.options.precision = "fp32";
+  in.gpu.peak["fp32"] = in.gpu.peak.at("bf16");
+  in.kernels.gemm["fp32"] = in.kernels.gemm.at("bf16");
+  in.kernels.attention["fp32"] = in.kernels.attention.at("bf16");
+  CHECK(counted(1, false) == std::pair(1, 8.0));
+  in.options.attention = Attention::flash;
+  CHECK(counted(1, false).first == 0);
+}
+
 TEST_CASE("a kernel takes its overhead and the longer of computing and moving, and says which") {
   StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
   in.kernels.gemm["bf16"] = {Seconds(5e-6), 0.5, 0.8, ""};
@@ -204,7 +259,7 @@ TEST_CASE("selective recomputation repeats the attention core, full the whole la
   StepInputs in = gpt_layer(8);
   in.options.recompute = Recompute::selective;
   const LayerOperations selective = layer_operations(in);
-  CHECK(selective.recompute.size() == 4);
+  CHECK(selective.recompute.size() == 5);  // scores, softmax, dropout, values, the copy of heads to rows
   CHECK(has(selective.recompute, "scores"));
   CHECK_FALSE(has(selective.recompute, "qkv"));
   in.options.recompute = Recompute::full;

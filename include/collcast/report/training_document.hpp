@@ -5,6 +5,7 @@
 // rows.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,10 +24,11 @@ std::string_view to_string(MemoryMeasure);
 struct TrainingMemory {
   MemoryUse use;                                     ///< of the fullest stage's rank
   MemoryMeasure measure = MemoryMeasure::allocated;  ///< what the row counts
+  /// Before it fails the allocator gives back what it only caches: a GPU shows no more than it has.
   Bytes measured() const {
     return measure == MemoryMeasure::allocated  ? use.allocated()
            : measure == MemoryMeasure::reserved ? use.reserved()
-                                                : use.peak();
+                                                : std::min(use.peak(), use.capacity);
   }
 };
 

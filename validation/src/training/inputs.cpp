@@ -51,8 +51,8 @@ struct Habits {
 };
 
 /// Of PyTorch without graphs, autograd and checkpointing in Python: layers of vTrain's single node that no GPU limits
-/// take 3.0 ms whatever their size, for 53 kernels.
-constexpr Seconds eager_launch{57e-6};
+/// take 3.0 ms whatever their size, for 57 kernels.
+constexpr Seconds eager_launch{53e-6};
 
 Habits habits_of(const TrainingRow& row) {
   const std::string framework = lower(row.framework);
@@ -87,13 +87,14 @@ constexpr std::array<Meaning<Recompute>, 4> recomputations{{{"none", Recompute::
                                                             {"full", Recompute::full},
                                                             {"selective(attention core)", Recompute::selective},
                                                             {"0", Recompute::none}}};
-constexpr std::array<Meaning<PipelineSchedule>, 7> schedules{{{"1f1b-i", PipelineSchedule::interleaved},
+constexpr std::array<Meaning<PipelineSchedule>, 8> schedules{{{"1f1b-i", PipelineSchedule::interleaved},
                                                               {"interleaved", PipelineSchedule::interleaved},
                                                               {"1f1b", PipelineSchedule::one_f_one_b},
                                                               {"gpipe", PipelineSchedule::gpipe},
                                                               {"zb-1p", PipelineSchedule::zb_1p},
                                                               {"zb-2p", PipelineSchedule::zb_2p},
-                                                              {"zb-v", PipelineSchedule::zb_v}}};
+                                                              {"zb-v", PipelineSchedule::zb_v},
+                                                              {"dualpipe", PipelineSchedule::dualpipe}}};
 
 class Reading {
  public:
@@ -112,6 +113,10 @@ class Reading {
       out_.framework = Framework::torchtitan;
     else if (framework.starts_with("nanotron"))
       out_.framework = Framework::nanotron;
+    else if (framework.starts_with("llm-foundry"))
+      out_.framework = Framework::llm_foundry;
+    else if (framework.starts_with("megatron"))
+      out_.framework = Framework::megatron;
     if (!place_.remark.empty()) assume(place_.remark);
     task();
     model();
@@ -307,6 +312,11 @@ class Reading {
     else
       cannot(row_.precision.empty() ? std::string("not stated: precision")
                                     : fmt::format("the precision {} is not modelled", printable(row_.precision)));
+    // github.com/sail-sg/zero-bubble-pipeline-parallelism, examples/pretrain_zero_bubble.sh.
+    if (row_.source_id == "zero-bubble") {
+      assume("fp16, as the authors' script runs");
+      o.precision = "fp16";
+    }
     o.attention = habits_.attention;
     o.launch = habits_.launch;
     if (habits_.flash != FlashAttention::table) open_flash_attention();

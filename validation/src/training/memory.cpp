@@ -11,12 +11,22 @@
 //                 copy in fp32), a bucket of 5e8 elements for the exchange, the norm of a rank's share of that tensor
 //                 in fp64, the share's gradients in one piece of 16 and one of 32 bit (ZeRO 0: every gradient as fp32,
 //                 one by one and in one piece), a bucket of gathered weights
-//     backward    gradients of a layer's widest tensor and of its residual
+//     backward    of the last layer, as Megatron's
 //   torchtitan (torchtitan/train.py, torch/distributed/tensor/parallel/loss.py): the loss is not fused; in its backward
 //     are there in fp32 the logarithms of the probabilities, the loss's gradient and the logits', with TP a fourth; the
-//     layers are not recomputed yet. With TP the head keeps its input of all ranks, and there is that input's gradient
+//     layers are not recomputed yet. The 16-bit logits are freed before (`del pred`), but their block stays, too small
+//     for any of these. With TP the head keeps its input of all ranks, and there is that input's gradient
 //   nanotron (nanotron/models/llama.py, parallel/tensor_parallel/functional.py): the gate's activation is kept beside
 //     what goes into it and out of the product; the loss has the logits in fp32 beside those less their largest
+//   llm-foundry (llmfoundry/models/mpt/modeling_mpt.py: loss_fn, fused_crossentropy unless said otherwise): of the
+//     logits there are themselves and their gradient, in 16 bit, and no probabilities in fp32
+//   Megatron-LM (megatron/core/tensor_parallel/layers.py, megatron/model/transformer.py), while the last layer of a
+//     stage begins its backward with all that is kept still there (where the head is, in place of its loss)
+//     backward    gradients of the residual, with dropout of what is added to it, too, with sequence parallelism once
+//                 more gathered; of what comes out of the MLP's activation function and goes into it, when the output
+//                 itself is free again
+//     unfused     the gradient of one matrix in 16 bit, which autograd is given though it is summed up in fp32 already,
+//                 and a buffer of the scores' size that their product takes as its addend
 //
 // Blocks: PyTorch's allocator gives a piece of a freed block where one is large enough, and never joins two that it got
 // from CUDA apart (c10/cuda/CUDACachingAllocator.cpp): what follows one another at the end of a step takes new memory
@@ -57,6 +67,15 @@ double largest_tensor(const StepInputs& in, const ParameterTerms& p) {
   return std::max({p.embedding, p.output, matrix});
 }
 
+/// Gradients while the last layer's activation function has its backward. What recomputation brings back of the layer
+/// the step counts.
+double last_layer_backward(const StepInputs& in, const MemoryTerms& terms) {
+  const double width = static_cast<double>(in.model.ffn) / in.layout.tp * (in.model.gated_mlp ? 2 : 1);
+  const double gathered = in.layout.sequence_parallel && in.layout.tp > 1 ? terms.tokens : 0;
+  const double residual = terms.rows * (in.model.dropout > 0 ? 2 : 1) + gathered;
+  return terms.weight_bytes * (residual * in.model.hidden + terms.tokens * width);
+}
+
 double of_deepspeed(const StepInputs& in, const MemoryTerms& terms) {
   constexpr double bucket = 5e8, fp16 = 2, fp32 = 4, fp64 = 8;
   const double p = terms.parameters.total(), largest = largest_tensor(in, terms.parameters);
@@ -64,7 +83,6 @@ double of_deepspeed(const StepInputs& in, const MemoryTerms& terms) {
   const bool exchanged = in.layout.dp > 1, bf16 = in.options.precision == "bf16";
   const double exchange = exchanged ? std::min(p, std::max(bucket, largest)) : 0;
   const double messages = in.layout.pp > 1 ? fp16 * tokens * hidden / in.layout.tp * terms.in_flight : 0;
-  const double backward = fp16 * tokens * (static_cast<double>(in.model.ffn) / in.layout.tp + hidden);
   Buffers step;
   if (bf16)
     step = {{fp32 * largest}};
@@ -76,7 +94,7 @@ double of_deepspeed(const StepInputs& in, const MemoryTerms& terms) {
             {fp64 * std::min(largest, p / shards)},
             {fp16 * p / shards, fp32 * p / shards}};
   if (exchanged && terms.zero > 0) step.push_back({fp16 * std::min(p, bucket)});
-  return messages + backward + (bf16 ? fp16 * p : 0) + new_memory(step);
+  return messages + last_layer_backward(in, terms) + (bf16 ? fp16 * p : 0) + new_memory(step);
 }
 
 double of_torchtitan(const StepInputs& in, const MemoryTerms& terms) {
@@ -84,7 +102,7 @@ double of_torchtitan(const StepInputs& in, const MemoryTerms& terms) {
   if (!(logits > 0)) return 0;
   const bool split = in.layout.tp > 1;
   const double head = split ? 2 * terms.weight_bytes * terms.tokens * in.model.hidden : 0;
-  const double loss = (split ? 16 : 12) * logits + head;
+  const double loss = ((split ? 16 : 12) + terms.weight_bytes) * logits + head;
   // What the step counts at this moment beside its states and what is kept.
   return std::max(0.0, loss - (terms.recomputed + terms.logits + terms.probabilities).value());
 }
@@ -95,11 +113,23 @@ double of_nanotron(const StepInputs& in, const MemoryTerms& terms) {
   return (kept ? width * terms.parameters.layers / terms.chunks * terms.in_flight : 0) + terms.probabilities.value();
 }
 
+double of_megatron(const StepInputs& in, const MemoryTerms& terms) {
+  // What a layer of experts needs in its backward is not known.
+  if (in.model.experts.count > 0) return 0;
+  const double backward = last_layer_backward(in, terms);
+  const double beyond_loss = std::max(0.0, backward - (terms.logits + terms.probabilities).value());
+  if (in.options.attention != Attention::unfused) return beyond_loss;
+  const double scores = terms.tokens * in.batch.sequence * in.model.heads / in.layout.tp;
+  const double matrix = static_cast<double>(in.model.hidden) * in.model.ffn / in.layout.tp;
+  return beyond_loss + terms.weight_bytes * (scores + matrix);
+}
+
 double framework_bytes(const TrainingStep& step, const MemoryTerms& terms) {
   const double kept = static_cast<double>(step.kept_besides.value());
   if (step.framework == Framework::deepspeed) return kept + of_deepspeed(step.inputs, terms);
   if (step.framework == Framework::torchtitan) return kept + of_torchtitan(step.inputs, terms);
   if (step.framework == Framework::nanotron) return kept + of_nanotron(step.inputs, terms);
+  if (step.framework == Framework::megatron) return kept + of_megatron(step.inputs, terms);
   return kept;
 }
 
@@ -107,7 +137,10 @@ Bytes whole_bytes(double bytes) { return Bytes(static_cast<std::int64_t>(bytes))
 
 MemoryUse of_stage(const TrainingStep& step, int stage, int gpus_per_node) {
   MemoryUse out = stage_memory(step.inputs, stage, gpus_per_node);
-  out.framework = whole_bytes(framework_bytes(step, memory_terms(step.inputs, stage)));
+  const MemoryTerms terms = memory_terms(step.inputs, stage);
+  out.framework = whole_bytes(framework_bytes(step, terms));
+  if (step.framework == Framework::llm_foundry)
+    out.buffers = whole_bytes((terms.buffers() - terms.probabilities + terms.logits).value());
   add_runtime(out, step.inputs.layout, gpus_per_node);
   return out;
 }
@@ -133,8 +166,10 @@ MemoryMeasure memory_measure(const TrainingRow& row) {
 std::optional<Bytes> measured_memory(const TrainingRow& row) {
   if (!row.mem_gib || row.out_of_memory()) return std::nullopt;
   // nvidia-smi prints MiB, and BigScience's "80GB" is more than the 79.35 GiB that an A100 shows.
-  constexpr double mib = 0x1p20;
-  const double unit = row.mem_kind == "nvidia-smi GB" ? 1000 * mib : 1024 * mib;
+  constexpr double mib = 0x1p20, gb = 1e9;
+  const double unit = row.mem_kind == "nvidia-smi GB"             ? 1000 * mib
+                      : row.mem_kind.starts_with("GB as printed") ? gb
+                                                                  : 1024 * mib;
   return whole_bytes(*row.mem_gib * unit);
 }
 
