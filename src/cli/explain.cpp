@@ -138,8 +138,8 @@ Exit explain_step(const Args& args, const Session& session) {
   const Result<StepReport> report = forecast(args.scenario, session, nullptr);
   if (!report) return refuse(session, report.errors());
   if (report->faults)
-    return refuse(session, {{report->faults->faults.front().where, "a step with faults is not taken apart",
-                             "expected the step without them; 'collcast step' says what they cost"}});
+    return refuse(session, refuse_state(report->faults->machine, "in a step that is taken apart",
+                                        "expected the step without; 'collcast step' says what that costs"));
   if (report->result.inference)
     return refuse(session, {{command_line, "a forecast of inference is not taken apart",
                              "expected a training step; 'collcast step --operations' lists the kernels of this, "

@@ -81,9 +81,8 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
     return Diagnostic{scenario.origins.of("inference"),
                       "layouts are planned for training only, and the scenario is of inference",
                       "expected a scenario with a batch; 'collcast step' forecasts one layout of this"};
-  for (const MachineFault& fault : scenario.faults)
-    errors.push_back({fault.where, "a fault has no effect on a plan, which is of machines without",
-                      "leave it out; 'collcast step' says what it costs a layout"});
+  append(errors, refuse_state({scenario.faults, scenario.placement}, "on a plan, which is of machines as described",
+                              "leave it out; 'collcast step' says what it costs a layout"));
   std::vector<std::string> notes = keep_to_settings(scenario, args.space, scenario.search);
   override_space(args.space, scenario.search, errors);
   if (!errors.empty()) return errors;

@@ -67,8 +67,8 @@ Library library_of(const ScenarioArgs& args, const Scenario& scenario, const Ses
   const CollectivePolicy& policy = scenario.collectives;
   LibraryClues clues{parse_library(args.library, errors)};
   if (!clues.named && scenario.library_stated) clues.named = policy.library;
-  clues.of_ideal = any_of_links(scenario.faults) || args.unfolded || policy.names_algorithm() ||
-                   args.sharing == "fifo" || scenario.sharing == Sharing::fifo;
+  clues.of_ideal = any_of_links(scenario.faults) || scenario.placement.any() || args.unfolded ||
+                   policy.names_algorithm() || args.sharing == "fifo" || scenario.sharing == Sharing::fifo;
   clues.of_nccl = !args.env.empty();
   Library usual = usual_library(scenario.topology);
   if (!args.overlay.empty())
@@ -87,6 +87,20 @@ int nodes_needed(const Scenario& scenario) {
   return 0;
 }
 
+/// Nor does NCCL's model know ways between nodes one by one.
+void check_placement(Scenario& scenario, Diagnostics& errors) {
+  const Placement& placement = scenario.placement;
+  if (!placement.any()) return;
+  if (scenario.collectives.library == Library::nccl)
+    errors.push_back({placement.where, "a placement has no effect on library nccl, which knows no single ways",
+                      "expected library ideal (--library ideal)"});
+  else if (usual_library(scenario.topology) == Library::nccl && !scenario.library_stated)
+    scenario.warnings.push_back({placement.where,
+                                 "library nccl knows no single ways: this step's collectives are the textbook's, as "
+                                 "placed and in the machine's order",
+                                 "--library ideal says that it is meant"});
+}
+
 /// NCCL's model knows what a machine's description says of each kind of link, not single links.
 void check_faults(Scenario& scenario, Diagnostics& errors) {
   int gpus = 0;  // beyond those with_faults() has an error
@@ -94,12 +108,13 @@ void check_faults(Scenario& scenario, Diagnostics& errors) {
     if (group.kind == DeviceKind::gpu) gpus += group.count;
   if (scenario.step) gpus *= nodes_needed(scenario);
   for (const MachineFault& fault : scenario.faults)
-    if (fault.gpu() != nullptr && scenario.step && !fault.gpu()->gpus.of_nodes &&
+    if (fault.gpu() != nullptr && scenario.step && !scenario.placement.any() && !fault.gpu()->gpus.of_nodes &&
         fault.gpu()->gpus.first >= scenario.step->layout.world() && fault.gpu()->gpus.last < gpus)
       scenario.warnings.push_back({fault.where,
                                    fmt::format("GPU {} has no part in a job of {}, and its fault no effect",
                                                fault.gpu()->gpus.first, scenario.step->layout.world()),
                                    ""});
+  check_placement(scenario, errors);
   for (const MachineFault& fault : scenario.faults) {
     if (fault.link() == nullptr) continue;
     if (scenario.collectives.library == Library::nccl) {
@@ -214,9 +229,6 @@ Diagnostics check_unfolded(const ScenarioArgs& args, const Scenario& scenario) {
   if (!scenario.step)
     wrong.push_back(
         {command_line, "--unfolded has no effect on a scenario of tasks", "its times are given; remove the option"});
-  for (const MachineFault& fault : scenario.faults)
-    wrong.push_back({fault.where, "a step on a machine with faults cannot be unfolded",
-                     "remove the fault, or --unfolded: every rank is simulated, ranks that are alike once"});
   return wrong;
 }
 
@@ -225,8 +237,8 @@ Diagnostics check_unfolded(const ScenarioArgs& args, const Scenario& scenario) {
 Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabric& fabric, StepTimeline* timeline,
                                            const Patience* patience, Progress& progress, std::string& lack) {
   const EngineOptions engine{scenario.sharing, patience == nullptr ? EngineWatch() : patience->watch(&progress)};
-  return forecast_unfolded_step(*scenario.step, fabric, scenario.collectives, timeline, engine, scenario.origins,
-                                [&](const ProgramTraffic& all, Bytes memory) {
+  return forecast_unfolded_step(*scenario.step, fabric, {scenario.faults, scenario.placement}, scenario.collectives,
+                                timeline, engine, scenario.origins, [&](const ProgramTraffic& all, Bytes memory) {
                                   if (patience != nullptr && memory > patience->room_left()) {
                                     lack =
                                         fmt::format("every rank for itself takes about {} of memory, and {} are left",
@@ -239,6 +251,15 @@ Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabri
                                 });
 }
 
+/// Where the engine's errors are.
+constexpr std::string_view simulation_place = "simulation";
+
+/// What the engine says, beyond whose clock a step may go.
+bool is_of_simulation(const Diagnostics& errors) {
+  return !errors.empty() && std::all_of(errors.begin(), errors.end(),
+                                        [](const Diagnostic& error) { return error.where.file == simulation_place; });
+}
+
 /// `effect` receives what the machine's faults do, if it has any; `by_formula` the closed form if it was known when the
 /// watch ended the rest.
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
@@ -246,15 +267,16 @@ Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Meth
                             std::optional<StepResult>& by_formula) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
   const EngineOptions engine{scenario.sharing, std::move(watch)};
-  if (scenario.faults.empty() && method == Method::both) {
+  const MachineState machine(scenario.faults, scenario.placement);
+  if (machine.as_described() && method == Method::both) {
     StepAsFar step =
         forecast_step_as_far(*scenario.step, fabric, scenario.collectives, timeline, engine, scenario.origins, goes_on);
     by_formula = std::move(step.by_formula);
     return std::move(step.result);
   }
-  if (scenario.faults.empty())
+  if (machine.as_described())
     return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, engine, scenario.origins);
-  Result<FaultyStep> step = forecast_faulty_step(*scenario.step, fabric, scenario.faults, scenario.collectives, method,
+  Result<FaultyStep> step = forecast_faulty_step(*scenario.step, fabric, machine, scenario.collectives, method,
                                                  timeline, engine, scenario.origins, draws);
   if (!step) return step.errors();
   FaultyStep both = std::move(step).value();
@@ -348,6 +370,10 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   if (!args.overlay.empty()) calibrate(args, session, scenario, errors);
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;
+  if (scenario.step && args.unfolded && scenario.sharing == Sharing::fifo && !scenario.step->weights.empty())
+    scenario.warnings.push_back({scenario.origins.of("collectives.weights"),
+                                 "weights have no effect on sharing fifo, where messages go one after the other",
+                                 "expected sharing max_min, or no weights"});
   if (scenario.step && !args.unfolded && !(scenario.step->priorities.empty() && scenario.step->weights.empty()))
     scenario.warnings.push_back(
         {scenario.origins.of(scenario.step->priorities.empty() ? "collectives.weights" : "collectives.priorities"),
@@ -356,6 +382,13 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
   if (!args.library.empty()) scenario.origins.set("collectives.library", typed("--library", args.library));
   return scenario;
+}
+
+Diagnostics refuse_state(const MachineState& machine, const std::string& where, const std::string& hint) {
+  Diagnostics out;
+  for (const MachineFault& fault : machine.faults) out.push_back({fault.where, "a fault has no effect " + where, hint});
+  if (machine.placement.any()) out.push_back({machine.placement.where, "a placement has no effect " + where, hint});
+  return out;
 }
 
 Location nodes_asked_at(const Scenario& scenario) {
@@ -384,6 +417,10 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   if (order != nullptr && (!scenario.step || scenario.step->serving))
     return Diagnostic{command_line, "--write-schedule has no effect on a scenario without a pipeline that trains",
                       "expected a scenario with a model and a batch"};
+  if (order != nullptr && from_both_ends(scenario.step->layout.schedule))
+    return Diagnostic{command_line,
+                      "--write-schedule: a file has no place for micro-batches from both ends of dualpipe",
+                      "expected schedule dualpipe-v, or no --write-schedule"};
   const bool has_jitter = first_with_jitter(scenario.faults) != nullptr;
   if (!args.seeds.empty() && !has_jitter)
     return Diagnostics{{typed("--seeds", args.seeds), "nothing is drawn: no fault of this step has jitter",
@@ -402,22 +439,28 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     progress.begin(fmt::format("{} simulation", scenario.name));
     EngineWatch watch = patience == nullptr ? EngineWatch() : patience->watch(&progress);
     GoesOn goes_on;
-    if (patience != nullptr) goes_on = [patience] { return !patience->is_over_for_closed_forms(); };
+    if (patience != nullptr) goes_on = patience->goes_on();
     if (!args.unfolded)
       return forecast(scenario, *fabric, *method, timeline, std::move(watch), draws, effect, goes_on, by_formula);
     Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, patience, progress, lack);
     if (!both) return both.errors();
     report.unfolded = both->unfolded;
+    effect = std::move(both->effect);
     return std::move(both).value().result;
   }();
   const bool is_folded_alone = result && args.unfolded && !report.unfolded;
-  if (!result && patience != nullptr && patience->is_over() && *method == Method::both && timeline == nullptr &&
-      !has_jitter) {
+  const bool is_ended = !result && patience != nullptr && patience->has_ended_work();
+  if (is_ended && *method == Method::both && timeline == nullptr && !has_jitter) {
     if (by_formula)
       result = std::move(*by_formula);
-    else if (args.unfolded || !scenario.faults.empty())
+    else if (args.unfolded || !scenario.faults.empty() || scenario.placement.any())
       result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, 1, effect, {}, by_formula);
     report.partial = result.ok();
+  }
+  if (!result && !is_ended && by_formula && timeline == nullptr && is_of_simulation(result.errors())) {
+    lack = fmt::format("not simulated: {}", result.errors().front().message);
+    result = std::move(*by_formula);
+    report.partial = true;
   }
   if (!result) return result.errors();
   if (order != nullptr) {

@@ -37,6 +37,9 @@ void add_fault_option(CLI::App&, std::vector<std::string>& faults, const char* t
 /// The scenario as the options change it; nothing if there are `errors` already.
 Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
 
+/// "a fault has no effect ..." of each, and the same of a placement.
+Diagnostics refuse_state(const MachineState&, const std::string& where, const std::string& hint);
+
 /// What decides how many nodes the scenario runs on; empty: the machine's default.
 Location nodes_asked_at(const Scenario&);
 

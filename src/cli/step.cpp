@@ -37,9 +37,9 @@ Exit run_step(const Args& args, const Session& session) {
   OwnSchedule order;
   Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, &patience,
                                        args.schedule.empty() ? nullptr : &order);
-  if (!result && patience.is_over())
+  if (!result && patience.has_ended_work())
     return patience.give_up(session, "the step was not simulated to its end",
-                            "nothing was written; --method estimate takes no time");
+                            "nothing was written; --method estimate is the closed form alone");
   if (!result) return refuse(session, result.errors());
   StepReport report = std::move(result).value();
   if (args.operations && !report.inputs)
@@ -111,6 +111,7 @@ Command add_step(CLI::App& parent) {
       "  collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 20\n"
       "  collcast step llama3-70b-64xh100 --unfolded --chunks 1\n"
       "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
+      "Ctrl-C and --time-limit print what is known by then, marked partial.\n"
       "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");

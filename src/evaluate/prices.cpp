@@ -1,5 +1,6 @@
 #include "collcast/evaluate/prices.hpp"
 
+#include "collcast/engine/watch.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/place.hpp"
@@ -114,8 +115,12 @@ Result<Seconds> Prices::simulate(const CollectiveRequest& request) {
   if (!of.simulated) {
     ++counts_.simulated;
     const Asked& asked = placed(request);
-    Result<Seconds> time = simulated_beside(machine(asked), resized(asked.request, request.size), of.options, engine_);
-    if (!time) time = simulated_beside(fabric_, request, of.options, engine_);
+    bool is_ended = false;
+    EngineOptions engine = engine_;
+    engine.watch = telling_end(engine_.watch, is_ended);
+    Result<Seconds> time = simulated_beside(machine(asked), resized(asked.request, request.size), of.options, engine);
+    // On the whole machine it fails in the words of those who asked.
+    if (!time && !is_ended && !asked.nodes.empty()) time = simulated_beside(fabric_, request, of.options, engine);
     if (!time) return time.errors();
     of.simulated = *time;
   }

@@ -64,7 +64,8 @@ class SmallerMachines {
 
   const Fabric& of(int nodes) {
     // How far a torus reaches decides its routes.
-    if (nodes >= whole_.nodes() || std::holds_alternative<TorusNetwork>(whole_.spec().network)) return whole_;
+    if (nodes >= whole_.nodes() || whole_.is_placed() || std::holds_alternative<TorusNetwork>(whole_.spec().network))
+      return whole_;
     const std::lock_guard lock(mutex_);
     auto found = built_.find(nodes);
     if (found == built_.end()) {
@@ -136,6 +137,7 @@ class PreparedAtFront {
 }  // namespace
 
 CollectiveRequest moved_to_front(const Fabric& fabric, const CollectiveRequest& request) {
+  if (fabric.is_placed()) return request;
   const int nodes = std::visit(Shift{span_of(fabric, request)}, fabric.spec().network);
   if (nodes == 0) return request;
   const auto ranks = static_cast<std::uint32_t>(nodes) * static_cast<std::uint32_t>(fabric.ranks_per_node());

@@ -73,13 +73,20 @@ std::string more_text(Seconds before, Seconds after) {
 
 bool counts(Seconds time, Seconds step) { return std::abs(time.count()) > 1e-9 * step.count(); }
 
+/// "the faults", "the placement".
+std::string cause_text(const MachineState& machine) {
+  if (!machine.placement.any()) return "the faults";
+  return machine.faults.empty() ? "the placement" : "the faults and the placement";
+}
+
 Table cost_table(const FaultEffect& effect, const StepResult& r) {
+  const bool is_one = effect.machine.faults.empty();  // placement
   const std::string stages = effect.stage == r.stage.stage
                                  ? std::string()
-                                 : fmt::format(", of the slowest stage without them (stage {}) and with (stage {})",
-                                               effect.stage, r.stage.stage);
+                                 : fmt::format(", of the slowest stage without {} (stage {}) and with (stage {})",
+                                               is_one ? "it" : "them", effect.stage, r.stage.stage);
   Table out{
-      "what the faults cost" + stages,
+      fmt::format("what {} {}{}", cause_text(effect.machine), is_one ? "costs" : "cost", stages),
       {{"", "", Align::left}, {"without", "", Align::right}, {"with", "", Align::right}, {"more", "", Align::right}},
       {}};
   const auto row = [&](const char* name, Seconds before, Seconds after) {
@@ -244,6 +251,11 @@ Table draws_table(const JitterEffect& jitter) {
 }
 
 }  // namespace
+
+Json placement_json(const Placement& placement) {
+  if (placement.random) return {{"nodes", "random"}, {"seed", placement.seed}};
+  return {{"nodes", placement.nodes}};
+}
 
 Json effect_json(const FaultEffect& effect, const StepResult& r) {
   Json out{{"healthy",

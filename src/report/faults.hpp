@@ -11,6 +11,7 @@ namespace collcast {
 /// "node0.nic3: failed; gpu 12: 80% of its compute".
 std::string faults_text(std::span<const MachineFault>);
 Json faults_json(std::span<const MachineFault>);
+Json placement_json(const Placement&);
 Json effect_json(const FaultEffect&, const StepResult&);
 /// The step without and with them, and who waits for whom.
 void add_effect(Page&, const FaultEffect&, const StepResult&);

@@ -76,6 +76,7 @@ SearchSpace read_search(Reader&, const Node&);
 /// A scenario has no gates on what its kind has not: measured tasks (no step) nothing that needs a model.
 std::vector<Gate> read_gates(Reader&, const Node&, const std::optional<StepInputs>&);
 TaskGraph read_tasks(Reader&, const Node&);
+Placement read_placement(Reader&, const Node&);
 std::vector<MachineFault> read_faults(Reader&, const Node& list);
 MachineFault read_fault(Reader&, const Node&, const std::string& path);
 /// Those of --fault that can be parsed.

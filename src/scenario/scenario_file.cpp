@@ -132,7 +132,8 @@ StepInputs read_step(Reader& reader, Object& o, const std::string& file, const S
   const Node* inference = o.optional_map("inference");
   step.layout = read_layout(reader, o.section("layout"), file, search.scenarios, inference != nullptr);
   if (inference != nullptr) {
-    for (const char* key : {"batch", "training", "search", "faults"}) o.refuse(key, "the scenario is of 'inference'");
+    for (const char* key : {"batch", "training", "search", "faults", "placement"})
+      o.refuse(key, "the scenario is of 'inference'");
     step.serving = read_inference(reader, *inference, step.layout, step.options);
     step.batch.sequence = step.serving->prompt_tokens;
     step.batch.global_batch = step.serving->batch * step.layout.dp;
@@ -186,7 +187,8 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
                    : tree.find("inference") != nullptr ? "the messages of a batch that is served are not simulated"
                                                        : nullptr);
   if (const Node* tasks = o.optional_map("tasks")) {
-    for (const char* key : {"model", "layout", "batch", "training", "inference", "search", "ranks", "faults"})
+    for (const char* key :
+         {"model", "layout", "batch", "training", "inference", "search", "ranks", "faults", "placement"})
       o.refuse(key, "the scenario is made of 'tasks'");
     scenario.tasks = read_tasks(reader, *tasks);
   } else {
@@ -198,6 +200,7 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
     if (!scenario.step->serving) {
       scenario.search = read_search(reader, o.section("search"));
       if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);
+      scenario.placement = read_placement(reader, o.section("placement"));
     }
   }
   scenario.gates = read_gates(reader, o.section("gates"), scenario.step);

@@ -190,10 +190,10 @@ void read_training_layout(Reader& reader, Object& o, ParallelLayout& l, const st
   o.optional("cp", l.cp, AsCount{});
   o.optional("cp_exchange", l.cp_exchange, as_word<ContextExchange>({ContextExchange::ring, ContextExchange::ulysses}));
   o.optional("dp_shard", l.dp_shard, AsCount{});
-  const AsSchedule as{
-      as_word<PipelineSchedule>({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
-                                 PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_1p,
-                                 PipelineSchedule::zb_2p, PipelineSchedule::zb_v, PipelineSchedule::dualpipe_v})};
+  const AsSchedule as{as_word<PipelineSchedule>(
+      {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved, PipelineSchedule::zb_h1,
+       PipelineSchedule::zb_h2, PipelineSchedule::zb_1p, PipelineSchedule::zb_2p, PipelineSchedule::zb_v,
+       PipelineSchedule::dualpipe, PipelineSchedule::dualpipe_v})};
   AsSchedule::Choice schedule;
   o.optional("schedule", schedule, as);
   l.schedule = schedule.word;

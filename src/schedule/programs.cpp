@@ -1,10 +1,38 @@
 #include "collcast/schedule/programs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "collcast/base/check.hpp"
 
 namespace collcast {
+
+std::uint32_t GroupSet::fold_stride_of_groups() const {
+  return static_cast<std::uint32_t>(fold_stride > stride ? fold_stride / size : fold_stride);
+}
+
+int GroupSet::folded_member(Rank rank, int alone) const {
+  const auto digits = static_cast<std::uint32_t>(folded);
+  const bool upper = rank.value() / static_cast<std::uint32_t>(fold_stride) % digits >= digits / 2;
+  return fold_stride < stride ? 2 * alone + (upper ? 1 : 0) : alone + (upper ? (size - 1) / step + 1 : 0);
+}
+
+std::uint32_t GroupSet::folded_group(std::uint32_t alone) const {
+  const auto digits = static_cast<std::uint32_t>(folded);
+  const std::uint32_t low = fold_stride_of_groups(), d = alone / low % digits;
+  return alone % low + low * (std::min(d, digits - 1 - d) + alone / (low * digits) * (digits / 2));
+}
+
+Group GroupSet::both_groups(std::uint32_t index) const {
+  const auto digits = static_cast<std::uint32_t>(folded);
+  const std::uint32_t low = fold_stride_of_groups(), half = digits / 2, d = index / low % half;
+  const std::uint32_t rest = index % low + low * digits * (index / (low * half));
+  std::vector<Rank> ranks = one_group(rest + low * d).ranks();
+  const Group upper = one_group(rest + low * (digits - 1 - d));
+  for (int i = 0; i < upper.size(); ++i) ranks.push_back(upper[i]);
+  std::sort(ranks.begin(), ranks.end());
+  return Group::listed(std::move(ranks));
+}
 
 void Program::await(std::size_t stream, std::size_t other, std::size_t instructions, std::uint8_t account) {
   check(instructions > 0 && instructions <= streams[other].size(), "a stream waits for instructions that are there");

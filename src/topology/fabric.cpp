@@ -84,7 +84,7 @@ std::span<const Link> Fabric::links() const { return layout_->links; }
 
 Fabric Fabric::with_links(std::vector<Link> links) const {
   check(links.size() == layout_->links.size(), "as many links as before");
-  check(layout_->part == nullptr, "links are changed before a part is taken");
+  check(layout_->part == nullptr && !is_placed(), "links are changed before a part is taken, or nodes are placed");
   bool fails = false;
   for (const Link& link : links) fails = fails || !(link.bandwidth.value() > 0);
   Layout other = *layout_;
@@ -104,6 +104,31 @@ Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes) const {
   const auto count = static_cast<std::size_t>(lanes) * static_cast<std::size_t>(rank_count());
   other.links.insert(other.links.end(), count, Link{rate, Seconds(0), LinkKind::direct});
   return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
+
+Fabric Fabric::placed(const std::vector<int>& nodes) const {
+  check(layout_->part == nullptr, "a machine is placed before a part is taken");
+  check(layout_->placement == nullptr, "a machine is placed once");
+  const auto count = static_cast<std::size_t>(layout_->nodes);
+  std::vector<bool> taken(count);
+  for (const int node : nodes) {
+    check(node >= 0 && node < layout_->nodes && !taken[static_cast<std::size_t>(node)], "nodes of it, each once");
+    taken[static_cast<std::size_t>(node)] = true;
+  }
+  std::vector<int> all = nodes;
+  all.reserve(count);
+  for (std::size_t node = 0; node < count; ++node)
+    if (!taken[node]) all.push_back(static_cast<int>(node));
+  Layout other = *layout_;
+  other.placement = std::make_shared<const std::vector<int>>(std::move(all));
+  return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
+
+bool Fabric::is_placed() const { return layout_->placement != nullptr; }
+
+Rank Fabric::on_machine(Rank rank) const {
+  check(rank.value() < static_cast<std::uint32_t>(rank_count()), "a rank of this fabric");
+  return layout_->on_machine(rank);
 }
 
 bool Fabric::is_as_built() const { return layout_->as_built; }

@@ -22,13 +22,21 @@ struct Fabric::Layout {
   int routed_lanes = 0;     ///< with drives: that ways are chosen for
   std::shared_ptr<const topology::Detours> detours = nullptr;  ///< where cables have failed
   std::shared_ptr<const topology::Part> part = nullptr;        ///< of which machine these are some nodes
-  bool as_built = true;                                        ///< no link differs from those of other nodes
+  std::shared_ptr<const std::vector<int>> placement =
+      nullptr;           ///< nodes of the machine, by the job's; null: as they are
+  bool as_built = true;  ///< no link differs from those of other nodes
 
   std::int64_t first_drive() const {
     return static_cast<std::int64_t>(links.size()) - static_cast<std::int64_t>(drives) * nodes * node.endpoints.count;
   }
   std::int64_t links_per_node() const { return 2 * static_cast<std::int64_t>(node.cables.size()); }
   std::int64_t first_network_link() const { return nodes * links_per_node(); }
+  Rank on_machine(Rank rank) const {
+    if (placement == nullptr) return rank;
+    const auto per_node = static_cast<std::uint32_t>(node.endpoints.count);
+    const int there = (*placement)[rank.value() / per_node];
+    return Rank(static_cast<std::uint32_t>(there) * per_node + rank.value() % per_node);
+  }
   int whole_nodes() const { return part ? part->of_nodes : nodes; }
   int in_whole(int in_part) const { return part ? part->nodes[static_cast<std::size_t>(in_part)] : in_part; }
   /// Where a link starts and where it ends, in the whole machine.
@@ -54,6 +62,8 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
   check(from.value() < ranks && to.value() < ranks, "a route joins ranks of its fabric");
   check(lane >= 0, "a lane is 0 or more");
   if (from == to) return;
+  from = on_machine(from);
+  to = on_machine(to);
   if (drives > 0) {
     visit(LinkId(
         static_cast<std::uint32_t>(first_drive() + static_cast<std::int64_t>(from.value()) * drives + lane % drives)));

@@ -20,6 +20,11 @@ std::vector<Seconds> begins_of(std::span<const MachineFault> faults) {
   return begins;
 }
 
+/// The machine's number of a rank's GPU.
+int gpu_of(const Fabric& fabric, int rank) {
+  return static_cast<int>(fabric.on_machine(Rank(static_cast<std::uint32_t>(rank))).value());
+}
+
 FaultyMachine machine_of(const StepInputs& in, const Fabric& fabric, const Fabric& faulty,
                          std::span<const MachineFault> faults) {
   FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(in.layout.world()), 1), {}, nullptr};
@@ -31,9 +36,12 @@ FaultyMachine machine_of(const StepInputs& in, const Fabric& fabric, const Fabri
                    [](const GpuFault* a, const GpuFault* b) { return a->compute < b->compute; });
   for (const GpuFault* gpu : slow) {
     for (int rank = 0; rank < in.layout.world(); ++rank)
-      if (gpu->gpus.has(rank, fabric.ranks_per_node())) machine.speed[static_cast<std::size_t>(rank)] *= gpu->compute;
+      if (gpu->gpus.has(gpu_of(faulty, rank), fabric.ranks_per_node()))
+        machine.speed[static_cast<std::size_t>(rank)] *= gpu->compute;
   }
-  if (!any_of_links(faults)) return machine;
+  machine.is_placed = faulty.is_placed();
+  if (faulty.is_placed()) machine.touched.assign(static_cast<std::size_t>(fabric.nodes()), true);
+  if (faulty.is_placed() || !any_of_links(faults)) return machine;
   std::vector<bool> touched = touched_nodes(fabric, faulty);
   if (std::find(touched.begin(), touched.end(), true) != touched.end()) machine.touched = std::move(touched);
   return machine;
@@ -62,15 +70,16 @@ Breakdown sum(const Breakdown& a, const Breakdown& b) {
 
 }  // namespace
 
-Result<std::vector<Period>> periods_of(const StepInputs& in, const Fabric& fabric,
-                                       std::span<const MachineFault> faults) {
+Result<std::vector<Period>> periods_of(const StepInputs& in, const Fabric& fabric, const MachineState& state) {
+  const int needed = (in.layout.world() + fabric.ranks_per_node() - 1) / fabric.ranks_per_node();
   std::vector<Period> out;
   Diagnostics errors;
-  for (const Seconds begin : begins_of(faults)) {
+  for (const Seconds begin : begins_of(state.faults)) {
     std::vector<MachineFault> here;
-    for (const MachineFault& fault : faults)
+    for (const MachineFault& fault : state.faults)
       if (fault.holds_at(begin)) here.push_back(fault);
     Result<Fabric> faulty = with_faults(fabric, here);
+    if (faulty) faulty = with_placement(*faulty, state.placement, needed);
     append_new(errors, faulty.errors());
     if (!faulty) continue;
     FaultyMachine machine = machine_of(in, fabric, *faulty, here);
@@ -88,7 +97,7 @@ std::vector<RankJitter> jitters_of(const StepInputs& in, const Fabric& fabric, s
     if (gpu == nullptr || !gpu->jitter || gpu->jitter->spread == 0) continue;
     RankJitter one{*gpu->jitter, {}, {}};
     for (int rank = 0; rank < in.layout.world(); ++rank)
-      one.ranks.push_back(gpu->gpus.has(rank, fabric.ranks_per_node()));
+      one.ranks.push_back(gpu->gpus.has(gpu_of(periods.front().fabric, rank), fabric.ranks_per_node()));
     for (const Period& period : periods) one.periods.push_back(fault.holds_at(period.begin));
     if (std::find(one.ranks.begin(), one.ranks.end(), true) != one.ranks.end()) out.push_back(std::move(one));
   }

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "collcast/topology/faults.hpp"
+#include "collcast/workload/faulty_step.hpp"
 #include "workload/classed_plan.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/jitter.hpp"
@@ -20,7 +20,7 @@ struct Period {
 };
 
 /// The times from 0 on at which any of them begins or ends; several faults' errors at once, each once.
-Result<std::vector<Period>> periods_of(const StepInputs&, const Fabric& healthy, std::span<const MachineFault>);
+Result<std::vector<Period>> periods_of(const StepInputs&, const Fabric& as_described, const MachineState&);
 
 /// Jitter of the job's ranks; none where it spreads nothing.
 std::vector<RankJitter> jitters_of(const StepInputs&, const Fabric&, std::span<const MachineFault>,

@@ -149,7 +149,7 @@ class PeriodMaker {
     const bool round = cost.name != prices_.slowest_message.front().name;
     const std::size_t boundary =
         round ? prices_.slowest_message.size() - 1 : std::min(stage, all_.plan.stages.size() - 2);
-    if (prices_.slowest_message[boundary].time <= cost.time) return;
+    if (prices_.never_less && prices_.slowest_message[boundary].time <= cost.time) return;
     cost.time = prices_.slowest_message[boundary].time;
     cost.request = prices_.slowest_message[boundary].request;
   }
@@ -173,9 +173,11 @@ class PeriodMaker {
       }
       seen[stage] = true;
     }
-    for (std::size_t i = 0; i < all_.plan.transfer.size(); ++i)
+    for (std::size_t i = 0; i < all_.plan.transfer.size(); ++i) {
+      if (!all_.stages[i].next.empty()) all_.plan.transfer[i] = Seconds{};
       for (const StageClasses::Message& message : all_.stages[i].next)
         all_.plan.transfer[i] = std::max(all_.plan.transfer[i], message.time);
+    }
   }
 
   const StepInputs& in_;

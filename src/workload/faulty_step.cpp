@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "collcast/engine/watch.hpp"
 #include "workload/activity.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/fault_periods.hpp"
@@ -107,12 +108,7 @@ Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Sim
   out.unmoved = std::move(out.run);
   const StepDraws draws(out.spelled, std::move(of.jitters));
   bool is_over = false;
-  EngineWatch watch;
-  if (of.watch)
-    watch = [&](const EngineProgress& now) {
-      is_over = !of.watch(now);
-      return !is_over;
-    };
+  const EngineWatch watch = telling_end(of.watch, is_over);
   for (int draw = 0; draw < of.draws; ++draw) {
     Result<Timeline> run = run_periods(out.spelled, draws.drawn(times, draw), watch);
     if (!run && is_over && draw > 0) break;  // those that are known count
@@ -222,9 +218,9 @@ Diagnostics check_draws(const StepPlan& plan, std::span<const RankJitter> jitter
   return {};
 }
 
-FaultEffect without(const StepResult& healthy, std::span<const MachineFault> faults, int ranks) {
+FaultEffect without(const StepResult& healthy, const MachineState& machine, int ranks) {
   FaultEffect effect;
-  effect.faults.assign(faults.begin(), faults.end());
+  effect.machine = machine;
   effect.step = healthy.step;
   effect.estimate = healthy.estimate;
   effect.simulate = healthy.simulate;
@@ -242,11 +238,11 @@ void warn_of_late(StepResult& result, std::span<const MachineFault> faults) {
 
 }  // namespace
 
-Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabric,
-                                        std::span<const MachineFault> faults, const CollectivePolicy& policy,
-                                        Method method, StepTimeline* timeline, const EngineOptions& engine,
-                                        const Origins& origins, int draws) {
-  Result<std::vector<Period>> cut = periods_of(in, fabric, faults);
+Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabric, const MachineState& machine,
+                                        const CollectivePolicy& policy, Method method, StepTimeline* timeline,
+                                        const EngineOptions& engine, const Origins& origins, int draws) {
+  const std::vector<MachineFault>& faults = machine.faults;
+  Result<std::vector<Period>> cut = periods_of(in, fabric, machine);
   ForecastPrices prices(fabric, policy, engine);
   Result<StepResult> healthy = forecast_priced(in, fabric, prices, method, nullptr, engine, origins);
   Diagnostics errors = healthy.errors();
@@ -258,7 +254,7 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
   if (!errors.empty()) return errors;
 
   std::vector<Period> periods = std::move(cut).value();
-  FaultyStep out{*healthy, without(*healthy, faults, in.layout.world())};
+  FaultyStep out{*healthy, without(*healthy, machine, in.layout.world())};
   std::deque<ForecastPrices> prices_in;
   for (const Period& period : periods) prices_in.emplace_back(period.fabric, policy, engine);
   const Makers makers{in, fabric, periods, prices, prices_in};

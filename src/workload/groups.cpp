@@ -2,6 +2,7 @@
 // the ranks that differ in that digit only: a strided range.
 #include "collcast/workload/groups.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -29,7 +30,8 @@ struct ExpertDigits {
 };
 ExpertDigits expert_digits(const ParallelLayout& l) {
   const int etp = l.expert_tp();
-  if (l.order == RankOrder::tp_cp_ep_dp_pp) return {{1, etp}, {etp, l.ep}, {etp * l.ep, l.expert_replicas()}};
+  if (l.order == RankOrder::tp_cp_ep_dp_pp)
+    return {{1, etp}, {etp, l.ep}, {etp * l.ep, l.expert_replicas() / l.twins()}};
   const int stride = digits(l).dp.stride;
   return {{1, etp}, {stride, l.ep}, {stride * l.ep, l.dp / l.ep}};
 }
@@ -84,21 +86,40 @@ namespace {
 /// CP and then DP as one digit; with CP the two are neighbours (check_step).
 Digit replica_digit(const ParallelLayout& l) {
   const Digits d = digits(l);
-  return {l.cp > 1 ? d.cp.stride : d.dp.stride, l.replicas()};
+  return {l.cp > 1 ? d.cp.stride : d.dp.stride, l.dp * l.cp};
+}
+
+/// The ranks along a digit, with those of the stage that holds the same slices.
+Group with_twins(const ParallelLayout& l, Rank rank, const Digit& digit) {
+  const Group own = along(rank, digit);
+  if (l.twins() == 1) return own;
+  Coordinates at = coordinates(l, rank);
+  at.pp = l.pp - 1 - at.pp;
+  std::vector<Rank> ranks = own.ranks();
+  const Group twins = along(rank_at(l, at), digit);
+  for (int i = 0; i < twins.size(); ++i) ranks.push_back(twins[i]);
+  std::sort(ranks.begin(), ranks.end());
+  return Group::listed(std::move(ranks));
 }
 
 }  // namespace
 
-Group replica_group(const ParallelLayout& l, Rank rank) { return along(rank, replica_digit(l)); }
+Group replica_group(const ParallelLayout& l, Rank rank) {
+  return with_twins(l, rank, {replica_digit(l).stride, l.dp * l.cp});
+}
 
-Group shard_group(const ParallelLayout& l, Rank rank) { return along(rank, {replica_digit(l).stride, l.shards()}); }
+Group shard_group(const ParallelLayout& l, Rank rank) {
+  return with_twins(l, rank, {replica_digit(l).stride, l.shards() / l.twins()});
+}
 
 Group shard_copies(const ParallelLayout& l, Rank rank) {
-  return along(rank, {replica_digit(l).stride * l.shards(), l.shard_copies()});
+  return along(rank, {replica_digit(l).stride * (l.shards() / l.twins()), l.shard_copies()});
 }
 
 Group expert_tp_group(const ParallelLayout& l, Rank rank) { return along(rank, expert_digits(l).tp); }
-Group expert_replica_group(const ParallelLayout& l, Rank rank) { return along(rank, expert_digits(l).replicas); }
+Group expert_replica_group(const ParallelLayout& l, Rank rank) {
+  return with_twins(l, rank, expert_digits(l).replicas);
+}
 
 std::vector<Group> all_groups(const ParallelLayout& l, Dimension dimension) {
   const Digits d = digits(l);

@@ -80,6 +80,7 @@ class Pricing {
         world_(static_cast<std::uint32_t>(in.layout.world())) {}
 
   Result<RankPrices> run() {
+    out_.never_less = !machine_.is_placed;
     find_paces();
     if (Diagnostics wrong = make_plans(); !wrong.empty()) return wrong;
     if (Diagnostics wrong = make_transfers(); !wrong.empty()) return wrong;
@@ -91,7 +92,8 @@ class Pricing {
 
   OwnPrices own(std::uint32_t rank) const {
     return {
-        Rank(rank), machine_.time, [this](const CollectiveRequest& request) {
+        Rank(rank), machine_.time,
+        [this](const CollectiveRequest& request) {
           const auto is_near = [&](const Group& group) {
             for (int i = 0; i < group.size(); ++i)
               if (machine_.touched[machine_.healthy->node_of(group[i]).value()]) return true;
@@ -99,7 +101,8 @@ class Pricing {
           };
           return !machine_.touched.empty() &&
                  (is_near(request.group) || std::any_of(request.alongside.begin(), request.alongside.end(), is_near));
-        }};
+        },
+        !machine_.is_placed};
   }
 
   /// In a pass a rank keeps the pace of the slowest GPU of its TP, CP and EP groups.

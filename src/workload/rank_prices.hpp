@@ -15,6 +15,7 @@ struct FaultyMachine {
   std::vector<double> speed;     ///< of the GPU of each rank
   std::vector<bool> touched;     ///< nodes whose ranks' ways may differ; empty: none
   const CollectiveTime* time;    ///< on the faulty links
+  bool is_placed = false;        ///< its ways are others, not only slower ones
   std::vector<bool> drawn = {};  ///< ranks whose times are random, so that they are like no other; empty: none
 };
 
@@ -24,6 +25,7 @@ struct RankPrices {
   std::vector<std::size_t> stage_of_plan;       ///< by plan
   std::vector<std::size_t> plan_of;             ///< by rank
   std::vector<Seconds> transfer;                ///< by rank, to the next stage
+  bool never_less = true;                       ///< than the base's
   std::vector<CollectiveCost> slowest_message;  ///< by boundary; empty: as the base's
 };
 

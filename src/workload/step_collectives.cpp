@@ -23,6 +23,17 @@ std::vector<int> as_met(const std::vector<int>& nodes) {
   return out;
 }
 
+/// A pattern of one group is moved to those of its kind: their ranks are as far apart.
+std::vector<int> kind_of_group(const Fabric& fabric, const Group& group) {
+  std::vector<int> kind = as_met(nodes_of(fabric, group));
+  if (group.is_strided()) {
+    kind.push_back(group.stride());
+    return kind;
+  }
+  for (int i = 1; i < group.size(); ++i) kind.push_back(static_cast<int>(group[i].value() - group[i - 1].value()));
+  return kind;
+}
+
 }  // namespace
 
 StepCollectives::StepCollectives(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Programs& programs)
@@ -46,13 +57,14 @@ Result<std::uint32_t> StepCollectives::add(int stage, const GroupSet& set, const
 std::uint32_t StepCollectives::set_of(GroupSet set) {
   for (std::uint32_t s = 0; s < programs_.sets.size(); ++s) {
     const GroupSet& known = programs_.sets[s];
-    if (known.stride == set.stride && known.size == set.size && known.step == set.step) return s;
+    if (known.stride == set.stride && known.size == set.size && known.step == set.step && known.folded == set.folded)
+      return s;
   }
   std::map<std::vector<int>, std::uint16_t> kinds;
   for (std::uint32_t g = 0; g < set.groups(programs_.ranks()); ++g) {
     check(kinds.size() < 65'535, "groups of a set lie on nodes in few ways");
     const auto kind = static_cast<std::uint16_t>(kinds.size());
-    set.kind_of.push_back(kinds.emplace(as_met(nodes_of(fabric_, set.group(g))), kind).first->second);
+    set.kind_of.push_back(kinds.emplace(kind_of_group(fabric_, set.group(g)), kind).first->second);
   }
   programs_.sets.push_back(std::move(set));
   return static_cast<std::uint32_t>(programs_.sets.size() - 1);

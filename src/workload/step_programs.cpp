@@ -14,27 +14,26 @@ namespace {
 
 std::uint8_t account_of(Category category) { return static_cast<std::uint8_t>(category); }
 
+/// The programs of a plan's stages, which take part in `collectives`.
 class ProgramWriter {
  public:
-  ProgramWriter(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, const StepPlan& plan)
+  ProgramWriter(const StepInputs& in, const Fabric& fabric, Seconds base_latency, const StepPlan& plan, Programs& out,
+                StepCollectives& collectives)
       : in_(in),
         fabric_(fabric),
-        base_latency_(prices.policy().base_latency),
+        base_latency_(base_latency),
         plan_(plan),
         spelled_(spell_out(plan)),
-        collectives_(in, fabric, prices, out_),
+        out_(out),
+        collectives_(collectives),
         stages_(plan.stages.size()),
         here_(spelled_.schedule.size()),
         there_(spelled_.schedule.size()) {
-    out_.channels = plan.stages.size() > 1 ? 2 : 0;
-    out_.accounts = idle_account + 1U;
-    for (int r = 0; r < in.layout.world(); ++r)
-      out_.of_rank.push_back(
-          static_cast<std::uint16_t>(coordinates(in.layout, Rank(static_cast<std::uint32_t>(r))).pp));
     for (StageState& stage : stages_) stage.program.streams.resize(lines);
   }
 
-  Result<Programs> write() {
+  /// By stage.
+  Result<std::vector<Program>> write() {
     for (std::uint32_t op = 0; op < spelled_.schedule.size(); ++op) {
       if (!spelled_.schedule.stream(OpId(op)))
         meet(op);
@@ -49,8 +48,7 @@ class ProgramWriter {
     for (StageState& stage : stages_)
       if (const std::size_t all = stage.program.streams[dp].size(); all > 0)
         await(stage, own, {dp, static_cast<std::uint32_t>(all)}, account_of(Category::dp));
-    leave_out_empty_lines();
-    return std::move(out_);
+    return without_empty_lines();
   }
 
  private:
@@ -151,9 +149,24 @@ class ProgramWriter {
     const auto [known, is_new] = stage(i).collectives.emplace(cost, 0);
     if (is_new) {
       const CollectiveCost& c = plan_.stages[static_cast<std::size_t>(i)].collectives[static_cast<std::size_t>(cost)];
-      known->second = add(i, {c.request.group.stride(), c.request.group.size()}, c.request, c.name, c.dimension);
+      known->second = add(i, set_of(i, c.request.group), c.request, c.name, c.dimension);
     }
     return known->second;
+  }
+
+  /// Of groups like that of a rank of the stage.
+  GroupSet set_of(int i, const Group& group) const {
+    std::vector<Rank> here;
+    for (int r = 0; r < group.size(); ++r)
+      if (coordinates(in_.layout, group[r]).pp == i) here.push_back(group[r]);
+    const Group alone = Group::listed(std::move(here));
+    GroupSet set{alone.stride(), alone.size()};
+    if (alone.size() == group.size()) return set;
+    // With those of the other stage that holds the same slices.
+    const auto at = [&](int stage) { return static_cast<int>(rank_at(in_.layout, {0, stage, 0, 0, 0}).value()); };
+    set.fold_stride = at(1) - at(0);
+    set.folded = in_.layout.pp;
+    return set;
   }
 
   std::uint32_t add(int i, const GroupSet& set, const CollectiveRequest& request, const std::string& name,
@@ -215,7 +228,8 @@ class ProgramWriter {
     }
   }
 
-  void leave_out_empty_lines() {
+  std::vector<Program> without_empty_lines() {
+    std::vector<Program> out;
     std::array<std::uint32_t, lines> number{};
     std::vector<std::size_t> used{own};
     for (std::size_t l = own + std::size_t{1}; l < lines; ++l) {
@@ -230,8 +244,9 @@ class ProgramWriter {
       for (std::vector<Instruction>& stream : program.streams)
         for (Instruction& i : stream)
           if (auto* await = std::get_if<instruction::Await>(&i.what)) await->stream = number[await->stream];
-      out_.programs.push_back(std::move(program));
+      out.push_back(std::move(program));
     }
+    return out;
   }
 
   const StepInputs& in_;
@@ -239,8 +254,8 @@ class ProgramWriter {
   Seconds base_latency_;
   const StepPlan& plan_;
   StepSchedule spelled_;
-  Programs out_;
-  StepCollectives collectives_;
+  Programs& out_;
+  StepCollectives& collectives_;
   std::vector<StageState> stages_;
   std::vector<Spot> here_, there_;  ///< by OpId: on its stage, and where it arrives
   Diagnostics errors_;
@@ -248,9 +263,32 @@ class ProgramWriter {
 
 }  // namespace
 
-Result<Programs> make_programs(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices,
-                               const StepPlan& plan) {
-  return ProgramWriter(in, fabric, prices, plan).write();
+Result<Programs> make_programs(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, const StepPlan& plan,
+                               const RankPrices* own) {
+  Programs out;
+  out.channels = plan.stages.size() > 1 ? 2 : 0;
+  out.accounts = idle_account + 1U;
+  for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(in.layout.world()); ++r)
+    out.of_rank.push_back(static_cast<std::uint16_t>(own == nullptr ? coordinates(in.layout, Rank(r)).pp
+                                                                    : static_cast<int>(own->plan_of[r])));
+  StepCollectives collectives(in, fabric, prices, out);
+  const Seconds latency = prices.policy().base_latency;
+  if (own == nullptr) {
+    Result<std::vector<Program>> programs = ProgramWriter(in, fabric, latency, plan, out, collectives).write();
+    if (!programs) return programs.errors();
+    out.programs = std::move(programs).value();
+    return out;
+  }
+  check(own->plans.size() < 65'536, "ranks of few kinds");
+  for (std::size_t p = 0; p < own->plans.size(); ++p) {
+    const std::size_t stage = own->stage_of_plan[p];
+    StepPlan one = plan;
+    one.stages[stage] = own->plans[p];
+    Result<std::vector<Program>> programs = ProgramWriter(in, fabric, latency, one, out, collectives).write();
+    if (!programs) return programs.errors();
+    out.programs.push_back(std::move((*programs)[stage]));
+  }
+  return out;
 }
 
 Diagnostics check_unfolding(const StepInputs& in, const CollectivePolicy& policy, const Origins& origins) {

@@ -10,14 +10,17 @@
 #include "collcast/schedule/programs.hpp"
 #include "workload/forecast_prices.hpp"
 #include "workload/plan.hpp"
+#include "workload/rank_prices.hpp"
 
 namespace collcast::workload {
 
 /// Accounts of the first streams: a category's number, and this one of waiting for messages or for all ranks.
 inline constexpr std::uint8_t idle_account = static_cast<std::uint8_t>(Category::ep) + 1;
 
-/// `plan` is that of the inputs, which have nothing that check_unfolding objects to.
-Result<Programs> make_programs(const StepInputs&, const Fabric&, ForecastPrices&, const StepPlan& plan);
+/// `plan` is that of the inputs, which have nothing that check_unfolding objects to. `own`: what the ranks do where
+/// they are not alike, one program for each of its plans; their collectives are those of `plan`.
+Result<Programs> make_programs(const StepInputs&, const Fabric&, ForecastPrices&, const StepPlan& plan,
+                               const RankPrices* own = nullptr);
 
 /// What programs cannot say.
 Diagnostics check_unfolding(const StepInputs&, const CollectivePolicy&, const Origins&);

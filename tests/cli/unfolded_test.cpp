@@ -57,13 +57,41 @@ TEST_CASE("what cannot be unfolded is refused, each with its place") {
   const Called estimate = call(small + "--unfolded --method estimate");
   CHECK(estimate.exit == 2);
   CHECK_THAT(estimate.err, Contains("--unfolded is told beside the step by both methods"));
-  const Called fault = call("step llama3-70b-straggler-64xh100 --what-if slow-gpu --unfolded");
+  const Called fault = call("step llama3-70b-straggler-64xh100 --what-if slow-gpu-from-4s --unfolded");
   CHECK(fault.exit == 2);
-  CHECK_THAT(fault.err, Contains("a step on a machine with faults cannot be unfolded"));
+  CHECK_THAT(fault.err, Contains("llama3-70b-straggler-64xh100.yaml:23:") &&
+                            Contains("a fault that begins or ends cannot be unfolded"));
+  const Called drawn = call("step llama3-70b-straggler-64xh100 --what-if jitter --unfolded");
+  CHECK(drawn.exit == 2);
+  CHECK_THAT(drawn.err, Contains("jitter cannot be unfolded"));
   const Called tasks = call("step overlap-175b-layer --unfolded");
   CHECK(tasks.exit == 2);
   CHECK_THAT(tasks.err, Contains("--unfolded has no effect on a scenario of tasks"));
   const Called served = call("step llama3-70b-inference-8xh100 --unfolded");
   CHECK(served.exit == 2);
   CHECK_THAT(served.err, Contains("a batch that is served cannot be unfolded"));
+}
+
+TEST_CASE("weights and sharing fifo: a warning that they have no effect") {
+  const std::string weighted = small + "--unfolded --set collectives.weights.tp=4 ";
+  CHECK_THAT(call(weighted + "--sharing fifo").err, Contains("weights have no effect on sharing fifo"));
+  CHECK(call(weighted).err.find("weights have no effect") == std::string::npos);
+}
+
+TEST_CASE("a slow GPU, a slow link and other nodes, every rank for itself") {
+  const std::string at = "step llama3-70b-straggler-64xh100 --unfolded --chunks 1 --format json ";
+  const auto step_of = [&](const std::string& more) {
+    const Called called = call(at + more);
+    INFO(called.err);
+    REQUIRE(called.exit == 0);
+    const Json doc = Json::parse(called.out);
+    CHECK(doc["unfolded"]["step_s"].get<double>() ==
+          Approx(doc["simulate_s"].get<double>()).epsilon(0.05));  // contention, and first finishers
+    return doc["unfolded"]["step_s"].get<double>();
+  };
+  const double healthy = step_of("");
+  CHECK(step_of("--what-if slow-gpu") > 1.1 * healthy);
+  CHECK(step_of("--what-if slow-nic") > 1.001 * healthy);
+  // All of eight nodes are in one pod, and alike.
+  CHECK(step_of("--set placement.nodes=random") == Approx(healthy).epsilon(1e-6));
 }

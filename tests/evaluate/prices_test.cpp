@@ -148,3 +148,38 @@ TEST_CASE("a choice is ended wherever its watch says so, and the watch is asked 
     CHECK_FALSE(choose(fabric, r, {"direct", 0, 0}, [&] { return left-- > 0; }).ok());
   }
 }
+
+TEST_CASE("prices of a placed job are those on its own ways, to the last bit, and equal nodes are one price") {
+  for (const Fabric& machine : machines()) {
+    std::vector<int> backwards;
+    for (int node = machine.nodes(); node-- > 0;) backwards.push_back(node);
+    const Fabric job = machine.placed(backwards);
+    const CollectiveTime estimate = by_estimate(job, {}), simulate = by_simulation(job, {});
+    Prices prices(job, {});
+    for (const CollectiveRequest& r : requests(job, 40)) {
+      CHECK(prices.estimate(r).value() == estimate(r).value());
+      CHECK(prices.simulate(r).value() == simulate(r).value());
+    }
+  }
+  // Pairs on nodes that lie anywhere are told apart by which of the two comes first on the machine, and by no more.
+  const Fabric star = star_fabric(12, Bandwidth(10e9), Seconds(2e-6)).placed({7, 3, 11, 0, 5, 1});
+  Prices prices(star, {});
+  for (std::uint32_t first = 0; first < 12; first += 2)
+    CHECK(prices.simulate({all_reduce, Group::strided(Rank(first), 1, 2), Bytes(1 << 20), 0, {}}).ok());
+  CHECK(prices.counts().simulated == 2);
+}
+
+TEST_CASE("a simulation that its watch ended is not begun again on the whole machine") {
+  const Fabric fabric = star_fabric(12, Bandwidth(10e9), Seconds(2e-6));
+  int asked = 0;
+  const EngineOptions engine{Sharing::max_min, [&](const EngineProgress&) {
+                               ++asked;
+                               return false;
+                             }};
+  Prices prices(fabric, {}, engine);
+  const CollectiveRequest part{all_reduce, Group::strided(Rank(2), 1, 4), Bytes(1 << 20), 0, {}};
+  CHECK(prices.estimate(part).ok());
+  asked = 0;
+  CHECK_FALSE(prices.simulate(part).ok());
+  CHECK(asked == 1);
+}

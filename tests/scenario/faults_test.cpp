@@ -123,3 +123,29 @@ TEST_CASE("faults stand alone, too, as those of a collective") {
   CHECK(!parse_faults({"link: a, bandwidth: 5"}).ok());
   CHECK(!parse_faults({"{gpu: 1"}).ok());
 }
+
+TEST_CASE("a placement is a list of nodes or random, with its place") {
+  CHECK(!parse(healthy).value().placement.any());
+  const Scenario listed = parse(healthy + "placement: {nodes: [1, 0]}\n").value();
+  CHECK(listed.placement.nodes == std::vector<int>{1, 0});
+  CHECK(listed.placement.any());
+  CHECK(listed.placement.where.line == 6);
+  CHECK(listed.placement.where.column == 20);
+  const Scenario random = parse(healthy + "placement: {nodes: random, seed: 7}\n").value();
+  CHECK(random.placement.random);
+  CHECK(random.placement.seed == 7);
+
+  using Catch::Matchers::Contains;
+  const auto error = [](const std::string& placement) {
+    const Result<Scenario> wrong = parse(healthy + "placement: " + placement + "\n");
+    REQUIRE(!wrong.ok());
+    return to_text(wrong.errors());
+  };
+  CHECK_THAT(error("{nodes: strewn}"), Contains("s.yaml:6:20") && Contains("strewn") && Contains("random, or a list"));
+  CHECK_THAT(error("{nodes: []}"), Contains("placement.nodes is empty"));
+  CHECK_THAT(error("{nodes: [0, 2, 0]}"), Contains("s.yaml:6:27") && Contains("placement.nodes names node 0 twice"));
+  CHECK_THAT(error("{nodes: [0, -1]}"), Contains("s.yaml:6:24") && Contains("-1"));
+  CHECK_THAT(error("{nodes: [0], seed: 3}"), Contains("'placement.seed' has no meaning here: nothing is drawn"));
+  CHECK_THAT(error("{seed: 3}"), Contains("'placement.seed' has no meaning here"));
+  CHECK_THAT(error("{node: [0]}"), Contains("unknown key 'node' in placement") && Contains("did you mean 'nodes'"));
+}

@@ -121,7 +121,9 @@ bool placed(const Diagnostics& errors) {
 }
 
 /// Removing these gives a default that makes another key meaningless, which is said of that key.
-bool default_conflicts(const std::string& path) { return path == "node.links.1.wiring" || path == "network.spines"; }
+bool default_conflicts(const std::string& path) {
+  return path == "node.links.1.wiring" || path == "network.spines" || path == "placement.nodes";
+}
 
 /// Neither required by itself, but one of this and another key.
 bool is_alternative(const std::string& path) {

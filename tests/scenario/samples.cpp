@@ -137,6 +137,7 @@ faults:
   - {gpu: 0-3, compute: 80%, jitter: 3%, distribution: exponential, seed: 7, from: 1s, until: 2s}
   - {link: node0.gpu1, bandwidth: 50GB/s, added_latency: 2us, failed: false, from: 1s, until: 2s}
   - {node: 0, compute: 90%, jitter: 3%, distribution: normal, seed: 7, from: 1s, until: 2s}
+placement: {nodes: random, seed: 7}
 gates:
   step_s: {max: 16 s}
   tokens_per_s_per_gpu: {min: 900tokens/s}

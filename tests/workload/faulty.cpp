@@ -2,9 +2,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "inputs.hpp"
+#include "workload/timeline.hpp"
 
 using namespace collcast::workload;
 
@@ -39,6 +41,17 @@ ClassedPlan classed(const StepInputs& in, const FaultyMachine& machine, const Co
   return classed(in, std::vector<FaultyMachine>{machine}, time, fold_by).front();
 }
 
+Ran run(const ClassedPlan& plan, const Fabric& fabric) {
+  const StepSchedule spelled = spell_out(plan);
+  Result<Timeline> timeline = simulate(fabric, spelled.schedule);
+  REQUIRE(timeline.ok());
+  Ran out{std::move(timeline).value(), {}};
+  for (std::size_t c = 0; c < plan.classes.size(); ++c)
+    for (const OpId op : spelled.of_class[c])
+      out.last[plan.classes[c].first] = std::max(out.last[plan.classes[c].first], out.timeline.ops[op.value()].finish);
+  return out;
+}
+
 /// The machine of a random case: some slow GPUs, and perhaps slow links near some nodes.
 FaultyMachine sick(Dice& dice, const Fabric& fabric, int world, const CollectiveTime* time) {
   FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(world), 1), {}, time};
@@ -67,7 +80,7 @@ ParallelLayout random_layout(Dice& dice) {
   if (l.pp > 1)
     l.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
                             PipelineSchedule::zb_h1, PipelineSchedule::zb_2p, PipelineSchedule::zb_v,
-                            PipelineSchedule::dualpipe_v});
+                            PipelineSchedule::dualpipe, PipelineSchedule::dualpipe_v});
   if (l.schedule == PipelineSchedule::interleaved) l.vpp = 2;
   return l;
 }

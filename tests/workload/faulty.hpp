@@ -1,10 +1,12 @@
 // Steps on machines with faults: the faults, random layouts and machines, and their plans.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "../support/dice.hpp"
+#include "collcast/engine/engine.hpp"
 #include "collcast/workload/faulty_step.hpp"
 #include "workload/faulty_plan.hpp"
 
@@ -18,6 +20,12 @@ FaultyStep forecast(const StepInputs&, const Fabric&, const std::vector<MachineF
 std::vector<workload::ClassedPlan> classed(const StepInputs&, const std::vector<workload::FaultyMachine>& periods,
                                            const CollectiveTime&, workload::Fold);
 workload::ClassedPlan classed(const StepInputs&, const workload::FaultyMachine&, const CollectiveTime&, workload::Fold);
+
+struct Ran {
+  Timeline timeline;
+  std::map<Rank, SimTime> last;  ///< of each class's first rank: the end of its own last operation
+};
+Ran run(const workload::ClassedPlan&, const Fabric&);
 
 /// The machine of a random case: some slow GPUs, and perhaps slow links near some nodes.
 workload::FaultyMachine sick(Dice&, const Fabric&, int world, const CollectiveTime*);

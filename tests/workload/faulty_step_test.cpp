@@ -19,26 +19,6 @@ using namespace collcast;
 using namespace collcast::test;
 using namespace collcast::workload;
 
-namespace {
-
-struct Ran {
-  Timeline timeline;
-  std::map<Rank, SimTime> last;  ///< of each class's first rank: the end of its own last operation
-};
-
-Ran run(const ClassedPlan& plan, const Fabric& fabric) {
-  const StepSchedule spelled = spell_out(plan);
-  Result<Timeline> timeline = simulate(fabric, spelled.schedule);
-  REQUIRE(timeline.ok());
-  Ran out{std::move(timeline).value(), {}};
-  for (std::size_t c = 0; c < plan.classes.size(); ++c)
-    for (const OpId op : spelled.of_class[c])
-      out.last[plan.classes[c].first] = std::max(out.last[plan.classes[c].first], out.timeline.ops[op.value()].finish);
-  return out;
-}
-
-}  // namespace
-
 TEST_CASE("ranks that are alike once give every rank's times to the picosecond") {
   const std::uint64_t seed = 20260101;
   Dice dice(seed);

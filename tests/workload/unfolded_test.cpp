@@ -22,7 +22,7 @@ namespace {
 
 StepWithUnfolded unfolded(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
                           Sharing sharing = Sharing::max_min) {
-  Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, policy, nullptr, {sharing, {}});
+  Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, {}, policy, nullptr, {sharing, {}});
   INFO(to_text(step.errors()));
   REQUIRE(step.ok());
   REQUIRE(step->unfolded);
@@ -36,7 +36,7 @@ ParallelLayout random_layout(Dice& dice) {
   if (l.pp > 1)
     l.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
                             PipelineSchedule::zb_h1, PipelineSchedule::zb_2p, PipelineSchedule::zb_v,
-                            PipelineSchedule::dualpipe_v});
+                            PipelineSchedule::dualpipe, PipelineSchedule::dualpipe_v});
   if (l.schedule == PipelineSchedule::interleaved) l.vpp = 2;
   return l;
 }
@@ -127,7 +127,7 @@ TEST_CASE("on links of their own, unfolded is never longer: first finishers go o
       policy.algorithm = algorithm;
       if (in.layout.cp > 1 || in.layout.ep > 1) policy.algorithm = "auto";  // a tree is no all-to-all
       Result<StepWithUnfolded> step =
-          forecast_unfolded_step(in, fabric, policy, nullptr, EngineOptions{Sharing::none, {}});
+          forecast_unfolded_step(in, fabric, {}, policy, nullptr, EngineOptions{Sharing::none, {}});
       if (!step) continue;  // nor does it scatter
       CHECK(step->unfolded->step <= *step->result.simulate);
     }
@@ -200,7 +200,7 @@ TEST_CASE("layers that a group repeats on links of its own are walked once") {
   const UnfoldedStep quick = *unfolded(in, fabric, rings()).unfolded;
   EngineOptions plain;
   plain.repeats = false;
-  const Result<StepWithUnfolded> walked = forecast_unfolded_step(in, fabric, rings(), nullptr, plain);
+  const Result<StepWithUnfolded> walked = forecast_unfolded_step(in, fabric, {}, rings(), nullptr, plain);
   REQUIRE((walked.ok() && walked->unfolded));
   CHECK(quick.step == walked->unfolded->step);
   CHECK(quick.messages == walked->unfolded->messages);
@@ -249,7 +249,7 @@ TEST_CASE("what cannot be unfolded is refused with its place") {
   policy.library = Library::nccl;
   in.serving = Serving{};
   const Fabric fabric = cluster(1);
-  const Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, policy);
+  const Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, {}, policy);
   REQUIRE_FALSE(step.ok());
   CHECK_THAT(to_text(step.errors()), Contains("a batch that is served cannot be unfolded"));
   CHECK_THAT(to_text(step.errors()), Contains("library nccl has times of collectives, not their messages"));
@@ -264,7 +264,7 @@ TEST_CASE("a watch that ends the run of every rank leaves the folded step") {
   engine.watch = [&](const EngineProgress&) { return !unfolding; };
   std::int64_t told = 0;
   const Result<StepWithUnfolded> step =
-      forecast_unfolded_step(in, fabric, rings(), nullptr, engine, {}, [&](const ProgramTraffic& all, Bytes) {
+      forecast_unfolded_step(in, fabric, {}, rings(), nullptr, engine, {}, [&](const ProgramTraffic& all, Bytes) {
         unfolding = true;
         told = all.messages;
         return true;
@@ -280,7 +280,7 @@ TEST_CASE("who is told what memory every rank takes may leave it at the folded s
   const Fabric fabric = cluster(1);
   Bytes told{};
   const Result<StepWithUnfolded> step =
-      forecast_unfolded_step(in, fabric, rings(), nullptr, {}, {}, [&](const ProgramTraffic&, Bytes memory) {
+      forecast_unfolded_step(in, fabric, {}, rings(), nullptr, {}, {}, [&](const ProgramTraffic&, Bytes memory) {
         told = memory;
         return false;
       });

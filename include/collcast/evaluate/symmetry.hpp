@@ -11,7 +11,8 @@
 
 namespace collcast {
 
-/// The request moved down by as many whole nodes as change no route, rate or sharing of links.
+/// The request moved down by as many whole nodes as change no route, rate or sharing of links; where nodes are placed,
+/// by none.
 CollectiveRequest moved_to_front(const Fabric&, const CollectiveRequest&);
 
 /// by_estimate's time, to the last bit, of requests that moved_to_front leaves where they are; computed on as few

@@ -13,6 +13,7 @@
 #include "collcast/base/origins.hpp"
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/topology/faults.hpp"
+#include "collcast/topology/placement.hpp"
 #include "collcast/topology/spec.hpp"
 #include "collcast/workload/gates.hpp"
 #include "collcast/workload/own_schedule.hpp"
@@ -83,6 +84,7 @@ struct Scenario {
   SearchSpace search;                ///< what a planner may vary `step` by
   std::vector<Gate> gates;           ///< that its step has to keep
   std::vector<MachineFault> faults;  ///< of the machine that its step runs on
+  Placement placement;               ///< of its nodes there
   CollectivePolicy collectives;
   bool library_stated = false;  ///< in the file or a setting; else collectives has what people run on the machine
   Sharing sharing = Sharing::max_min;

@@ -38,25 +38,40 @@ struct GroupSet {
   int stride = 1, size = 1, step = 1;
   /// By group, which of a collective's patterns it runs; empty: the first.
   std::vector<std::uint16_t> kind_of = {};
+  /// Above 1: two such groups are one, by number of ranks, whose ranks have d and folded - 1 - d as another digit, of
+  /// `folded` values (an even number).
+  int fold_stride = 1, folded = 1;
 
-  int members() const { return (size - 1) / step + 1; }
-  std::uint32_t groups(std::uint32_t ranks) const { return ranks / static_cast<std::uint32_t>(size); }
+  int members() const { return ((size - 1) / step + 1) * (folded > 1 ? 2 : 1); }
+  std::uint32_t groups(std::uint32_t ranks) const {
+    return ranks / static_cast<std::uint32_t>(size) / (folded > 1 ? 2 : 1);
+  }
   bool has(Rank rank) const { return digit(rank) % static_cast<std::uint32_t>(step) == 0; }
-  int member(Rank rank) const { return static_cast<int>(digit(rank)) / step; }
+  int member(Rank rank) const {
+    const int alone = static_cast<int>(digit(rank)) / step;
+    return folded > 1 ? folded_member(rank, alone) : alone;
+  }
   std::uint32_t group_of(Rank rank) const {
     const auto low = static_cast<std::uint32_t>(stride);
-    return rank.value() / (low * static_cast<std::uint32_t>(size)) * low + rank.value() % low;
+    const std::uint32_t alone = rank.value() / (low * static_cast<std::uint32_t>(size)) * low + rank.value() % low;
+    return folded > 1 ? folded_group(alone) : alone;
   }
-  Group group(std::uint32_t index) const {
-    const auto low = static_cast<std::uint32_t>(stride);
-    return Group::strided(Rank(index / low * low * static_cast<std::uint32_t>(size) + index % low), stride * step,
-                          members());
-  }
+  Group group(std::uint32_t index) const { return folded > 1 ? both_groups(index) : one_group(index); }
 
  private:
   std::uint32_t digit(Rank rank) const {
     return rank.value() / static_cast<std::uint32_t>(stride) % static_cast<std::uint32_t>(size);
   }
+  Group one_group(std::uint32_t index) const {
+    const auto low = static_cast<std::uint32_t>(stride);
+    return Group::strided(Rank(index / low * low * static_cast<std::uint32_t>(size) + index % low), stride * step,
+                          (size - 1) / step + 1);
+  }
+  int folded_member(Rank, int alone) const;
+  std::uint32_t folded_group(std::uint32_t alone) const;
+  Group both_groups(std::uint32_t index) const;
+  /// Of the other digit, in the numbers of groups.
+  std::uint32_t fold_stride_of_groups() const;
 };
 
 struct Collective {

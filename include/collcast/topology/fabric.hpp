@@ -63,11 +63,19 @@ class Fabric {
   /// that of lane modulo `routed_lanes`. Their ids follow those of the other links: first by rank, then by lane.
   Fabric with_drives(int lanes, Bandwidth rate, int routed_lanes) const;
 
+  /// The same machine for a job that has its nodes in another order: the job's node i is the machine's nodes[i], each
+  /// named once, and further ones are those that are left, in their order. Ranks are the job's from then on; links keep
+  /// their numbers and names. Not of a part.
+  Fabric placed(const std::vector<int>& nodes) const;
+  bool is_placed() const;
+  Rank on_machine(Rank) const;  ///< its number without the placement
+
   /// No link's rate or latency was changed: nodes are equal.
   bool is_as_built() const;
-  /// Some nodes, ascending and each once, as a machine of their own: its ranks are theirs, and its links those of the
-  /// nodes and all that ways between them may take, each numbered anew in the order they had. Links keep their names.
-  /// Nothing where links were changed, and on a torus of more than one node, whose ways pass through others.
+  /// Some nodes of the machine, whatever the placement, ascending and each once, as a machine of their own: its ranks
+  /// are theirs, and its links those of the nodes and all that ways between them may take, each numbered anew in the
+  /// order they had. Links keep their names. Nothing where links were changed, and on a torus of more than one node,
+  /// whose ways pass through others.
   std::optional<Fabric> part(std::vector<int> nodes) const;
 
   const TopologySpec& spec() const;

@@ -1,4 +1,5 @@
-// A step on a machine with faults beside the step without them: what they cost, and who waits for whom.
+// A step on a machine that is not as described, with faults or with its nodes elsewhere, beside the step on one that
+// is: what that costs, and who waits for whom.
 //
 // Every rank is simulated, ranks that are alike once: a slow GPU holds up its TP group at every layer, its pipeline at
 // every micro-batch, and all other replicas at the exchange of gradients. Collectives take what they take on the
@@ -8,10 +9,11 @@
 #pragma once
 
 #include <optional>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "collcast/topology/faults.hpp"
+#include "collcast/topology/placement.hpp"
 #include "collcast/workload/step.hpp"
 
 namespace collcast {
@@ -45,9 +47,19 @@ struct JitterEffect {
   std::vector<Seconds> draws;  ///< steps, by seed: the first is as given, each further one with all seeds one higher
 };
 
+/// How a machine differs from its description.
+struct MachineState {
+  std::vector<MachineFault> faults;  ///< of the machine's GPUs and links, wherever the job's nodes are
+  Placement placement = {};
+  MachineState() = default;
+  MachineState(std::vector<MachineFault> some, Placement nodes = {})
+      : faults(std::move(some)), placement(std::move(nodes)) {}
+  bool as_described() const { return faults.empty() && !placement.any(); }
+};
+
 struct FaultEffect {
-  std::vector<MachineFault> faults;
-  Seconds step{}, estimate{};  ///< without them
+  MachineState machine;
+  Seconds step{}, estimate{};  ///< on the machine as described
   std::optional<Seconds> simulate{};
   Breakdown breakdown;
   int stage = 0;  ///< that it is of
@@ -65,9 +77,9 @@ struct FaultyStep {
 /// Steps that are drawn at most.
 inline constexpr int most_draws = 10'000;
 
-/// As forecast_step; `fabric` is the machine without the faults. With jitter the step is that of the first draw; where
+/// As forecast_step; `fabric` is the machine as described. With jitter the step is that of the first draw; where
 /// the watch ends a later one, there are the draws before it.
-Result<FaultyStep> forecast_faulty_step(const StepInputs&, const Fabric& fabric, std::span<const MachineFault>,
+Result<FaultyStep> forecast_faulty_step(const StepInputs&, const Fabric& fabric, const MachineState&,
                                         const CollectivePolicy&, Method, StepTimeline* timeline = nullptr,
                                         const EngineOptions& engine = {}, const Origins& origins = {}, int draws = 1);
 

@@ -25,10 +25,11 @@ struct RankGroups {
 };
 RankGroups groups_of(const ParallelLayout&, Rank);
 
-/// The ranks with the same parameters: DP and CP together.
+/// The ranks with the same parameters: DP and CP together, and with DualPipe those of the other stage that holds the
+/// same slices, by number.
 Group replica_group(const ParallelLayout&, Rank);
-/// With ZeRO: the ranks that `rank`'s states are split over, neighbours in DP and all of CP, and those that hold the
-/// same part as it.
+/// With ZeRO: the ranks that `rank`'s states are split over, neighbours in DP and all of CP (with DualPipe of both
+/// stages), and those that hold the same part as it.
 Group shard_group(const ParallelLayout&, Rank);
 Group shard_copies(const ParallelLayout&, Rank);
 

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "collcast/schedule/programs.hpp"
-#include "collcast/workload/step.hpp"
+#include "collcast/workload/faulty_step.hpp"
 
 namespace collcast {
 
@@ -30,13 +30,16 @@ struct UnfoldedStep {
 
 struct StepWithUnfolded {
   StepResult result;
+  std::optional<FaultEffect> effect;     ///< of a machine that is not as described
   std::optional<UnfoldedStep> unfolded;  ///< none if the watch ended it, or it did not begin
 };
 
-/// `begins`, if given, is told of the messages to come and of the memory that they take (footprint.hpp) once the folded
-/// step is known; false leaves it at that.
+/// On a machine with faults each rank computes as its own GPU does, on the links as they are, and with a placement on
+/// its own nodes; collectives keep the algorithms of the machine as described. Faults that come or go, or draw, are
+/// refused. `begins`, if given, is told of the messages to come and of the memory that they take (footprint.hpp) once
+/// the folded step is known; false leaves it at that.
 Result<StepWithUnfolded> forecast_unfolded_step(
-    const StepInputs&, const Fabric&, const CollectivePolicy&, StepTimeline* timeline = nullptr,
+    const StepInputs&, const Fabric&, const MachineState&, const CollectivePolicy&, StepTimeline* timeline = nullptr,
     const EngineOptions& engine = {}, const Origins& origins = {},
     const std::function<bool(const ProgramTraffic&, Bytes memory)>& begins = {});
 
