@@ -30,7 +30,7 @@ std::vector<T> if_it_matters(bool matters, std::vector<T> values) {
 }  // namespace
 
 bool Family::has_replicas(const ParallelLayout& base) const {
-  return dp * cp > 1 || (base.etp > 0 && base.etp * ep < tp);
+  return dp * cp * base.twins() > 1 || (base.etp > 0 && base.etp * ep < tp);
 }
 
 std::int64_t Family::layouts() const {
@@ -53,8 +53,12 @@ namespace {
 
 /// Chunks of a stage that a search tries where none are asked for.
 std::vector<int> fitting_chunks(const StepInputs& base, int pp) {
-  if (base.layout.schedule != PipelineSchedule::interleaved || base.model.layers % pp != 0) return {1};
-  std::vector<int> all = divisors(base.model.layers / pp);
+  if (base.layout.schedule != PipelineSchedule::interleaved) return {1};
+  std::vector<int> all;
+  if (base.layout.uneven_stages)
+    for (int chunks = 1; chunks <= std::max(1, base.model.layers / pp); ++chunks) all.push_back(chunks);
+  else
+    all = base.model.layers % pp == 0 ? divisors(base.model.layers / pp) : std::vector<int>{1};
   std::erase_if(all, [](int chunks) { return chunks > most_stage_chunks; });
   return all;
 }

@@ -15,6 +15,7 @@ inline constexpr const char* degrees_do_not_divide = "tp x pp does not divide th
 inline constexpr const char* degrees_with_cp_do_not_divide = "tp x pp x cp does not divide the number of GPUs";
 inline constexpr const char* degrees_are_not_gpus = "tp x pp x dp is not the number of GPUs";
 inline constexpr const char* batch_does_not_divide = "global_batch is not a multiple of micro_batch x dp";
+inline constexpr const char* half_from_either_end = "dualpipe needs an even number of micro-batches";
 inline constexpr const char* micro_batches_go_round = "vpp needs micro-batches in multiples of pp";
 inline constexpr const char* sharding_needs_one_stage = "zero 2 and 3 need pp 1 and schedule 1f1b";
 inline constexpr const char* state_does_not_fit = "parameters, gradients and optimizer state do not fit the GPU";

@@ -115,6 +115,10 @@ class FamilySearch {
       result_.rejected[micro_batches_go_round] += count;
       return true;
     }
+    if (in_.base.layout.twins() > 1 && micro_batches % 2 != 0) {
+      result_.rejected[half_from_either_end] += count;
+      return true;
+    }
     if (const std::string* objection = misfit(choice, v)) {
       result_.rejected[*objection] += count;
       return true;
@@ -289,6 +293,8 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
                       "use a schedule by its name, such as 1f1b; 'collcast step' forecasts this one"};
   StepInputs alone = in.base;
   put({}, alone);
+  // One stage is no pair; a layout's own stages are looked at with it.
+  if (from_both_ends(alone.layout.schedule)) alone.layout.schedule = PipelineSchedule::one_f_one_b;
   if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;
 
   const std::vector<Family> all = families(in);

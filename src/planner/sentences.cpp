@@ -101,7 +101,7 @@ std::string bubble_sentence(const Subject& own, const Subject& best) {
 std::string optimizer_sentence(const Subject& own, const Subject& best) {
   const auto owned = [](const Subject& s) {
     const ParallelLayout& l = s.inputs.layout;
-    return s.inputs.options.zero >= 1 ? l.tp * l.pp * l.shards() : l.tp * l.pp;
+    return l.tp * l.pp / l.twins() * (s.inputs.options.zero >= 1 ? l.shards() : 1);
   };
   return fmt::format("each GPU updates 1/{} of the parameters, in the best layout 1/{}", owned(own), owned(best));
 }

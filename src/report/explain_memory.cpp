@@ -107,8 +107,9 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
 
 /// How many layers a stage has: "80 / 8", or their number where stages are uneven.
 std::string stage_layers_text(const StepInputs& in, double layers) {
-  if (layers * in.layout.pp != in.model.layers) return fmt::format("{}", layers);
-  return fmt::format("{} / {}", in.model.layers, in.layout.pp);
+  const int twins = in.layout.twins();
+  if (layers * in.layout.pp != in.model.layers * twins) return fmt::format("{}", layers);
+  return fmt::format("{}{} / {}", twins > 1 ? "2 x " : "", in.model.layers, in.layout.pp);
 }
 
 /// The parts of a layer as numbers.
@@ -128,7 +129,9 @@ Section parameters_section(const StepInputs& in, const MemoryTerms& terms) {
   // A layer with experts in its parts, of the others the total.
   const bool experts = p.expert_layers > 0;
   add_layer_parameters(out, in, experts ? p.expert_layer : p.layer);
-  std::string formula = in.model.layers % in.layout.pp == 0 ? "layers / PP x layer" : "layers of the stage x layer";
+  std::string formula = in.model.layers % in.layout.pp != 0 ? "layers of the stage x layer"
+                        : in.layout.twins() > 1             ? "2 layers / PP x layer"
+                                                            : "layers / PP x layer";
   std::string numbers;
   if (experts) {
     formula = "expert layers x their sum";
@@ -243,7 +246,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
 }
 
 Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
-  const int m = in.batch.micro_batches(in.layout);
+  const int m = in.batch.passes(in.layout);
   const int pp = in.layout.pp, vpp = in.layout.vpp;
   if (in.layout.schedule == PipelineSchedule::interleaved)
     return {"chunks in flight",
@@ -252,6 +255,13 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             static_cast<double>(terms.in_flight),
             "",
             fmt::format("interleaved 1F1B: each a micro-batch in one of {} chunks of the stage", vpp)};
+  if (from_both_ends(in.layout.schedule) && terms.in_flight == pp + 1)
+    return {"chunks in flight",
+            "PP + 1",
+            fmt::format("{} + 1", pp),
+            static_cast<double>(terms.in_flight),
+            "",
+            "DualPipe: forwards without their backward, each a micro-batch in one of 2 chunks of the stage"};
   if (goes_in_v(in.layout.schedule) && !is_own(in.layout.schedule))
     return {"chunks in flight",
             {},
@@ -438,7 +448,7 @@ Term state_term(const char* name, double bytes, const MemoryTerms& terms, int sh
             "B",
             std::move(source)};
   const std::string over =
-      shares > 1 ? fmt::format(" / {}", l.shard_copies() > 1 || l.cp > 1 ? "shards" : "DP") : std::string();
+      shares > 1 ? fmt::format(" / {}", l.shard_copies() > 1 || l.cp * l.twins() > 1 ? "shards" : "DP") : std::string();
   return {name,
           "bytes each x parameters of the rank" + over,
           fmt::format("{} x {}{}", exact(bytes), count, shares > 1 ? fmt::format(" / {}", shares) : std::string()),

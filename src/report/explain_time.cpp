@@ -103,11 +103,12 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
     compute_sum += unit.count * unit.compute;
     tp_sum += unit.count * unit.tp;
   }
-  const bool equal = in.model.layers % in.layout.pp == 0;
+  const bool equal = in.model.layers % in.layout.pp == 0, twice = in.layout.twins() > 1;
   const double layers = parameter_terms(in, r.stage.stage).all_layers();
-  out.terms.push_back({"layers of a stage", equal ? "layers / PP" : "of this one of uneven stages",
-                       equal ? fmt::format("{} / {}", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
-                       layers, "", ""});
+  out.terms.push_back(
+      {"layers of a stage", equal ? (twice ? "2 layers / PP" : "layers / PP") : "of this one of uneven stages",
+       equal ? fmt::format("{}{} / {}", twice ? "2 x " : "", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
+       layers, "", ""});
   out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
                        in.options.launch > Seconds{}
                            ? "kernels forward and backward, with recomputation, and what they "
@@ -157,6 +158,8 @@ const char* name_of(PipelineSchedule schedule) {
       return "zero bubble 2p";
     case PipelineSchedule::zb_v:
       return "zero bubble V";
+    case PipelineSchedule::dualpipe:
+      return "DualPipe";
     case PipelineSchedule::dualpipe_v:
       return "DualPipeV";
     case PipelineSchedule::own:
@@ -177,6 +180,11 @@ std::string terms_of_first(const ParallelLayout& l) {
                        splits ? "F, B, W: forward, backward and weight gradients of each stage"
                               : "F, B: forward and backward of each stage",
                        l.pp * l.vpp - 1, l.pp * l.vpp);
+  if (from_both_ends(l.schedule))
+    return fmt::format(
+        "F, B, W: forward, backward and weight gradients of one stage of each pair, both its chunks, a micro-batch of "
+        "either way; C: each of {} transfers between two stages",
+        l.pp - 1);
   if (goes_in_v(l.schedule))
     return fmt::format("{}, both its chunks; C: each of the {} transfers on the way down the stages and up",
                        splits ? "F, B, W: forward, backward and weight gradients of each stage"
@@ -201,6 +209,9 @@ const char* meaning_of_ends(PipelineSchedule schedule) {
   if (schedule == PipelineSchedule::zb_v)
     return "with sums over the others and c = sum(C)/2 the most of sum(F)/2 + 5c, sum(B)/2 + 5c, sum(W)/2 + 3c, "
            "sum(F - B/2) + 3c, sum(F - W) + 4c, sum((F + B)/2 - W) + 6c, sum(B - W) + 6c";
+  if (from_both_ends(schedule))
+    return "with sums over the other pairs the most of sum(F + 2B - W)/2, sum(2F + B - W)/2 and sum(F), and C between "
+           "stages";
   if (schedule == PipelineSchedule::dualpipe_v)
     return "with sums over the others the most of sum(F + 2B - W)/2, sum(2F + B - W)/2 and sum(F), and C of the way "
            "down the stages and up";
@@ -209,7 +220,7 @@ const char* meaning_of_ends(PipelineSchedule schedule) {
 
 /// The m - 1 micro-batches after the first.
 Term rest_term(const StepInputs& in, const PipelineTerms& p) {
-  const int m = in.batch.micro_batches(in.layout), n = p.last - p.first + 1;
+  const int m = in.batch.passes(in.layout), n = p.last - p.first + 1;
   if (is_own(in.layout.schedule))
     return {"further micro-batches",
             "m X - first",
@@ -221,7 +232,7 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
     return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
   if (goes_in_v(in.layout.schedule) || made_for_times(in.layout.schedule))
     return {"further micro-batches",
-            "m X + ends - first",
+            from_both_ends(in.layout.schedule) ? "m/2 X + ends - first" : "m X + ends - first",
             fmt::format("{} x {} + {} - {} - 2 x {}", m, precise(p.window_work), precise(p.ends), precise(p.work),
                         precise(p.transfers)),
             p.rest.count(),
@@ -435,7 +446,7 @@ Term bubble_term(const StepResult& r) {
 }
 
 /// The parts of a modelled step, each with its formula.
-void add_parts(Section& out, const StepResult& r) {
+void add_parts(Section& out, const StepInputs& in, const StepResult& r) {
   const Breakdown& b = r.breakdown;
   Seconds compute{}, tp{}, cp{}, ep{};
   for (const StageTerms::Unit& unit : r.stage.units) {
@@ -447,17 +458,17 @@ void add_parts(Section& out, const StepResult& r) {
   const auto add = [&](Seconds part, Term term) {
     if (std::abs(part.count()) > 1e-9 * r.step.count()) out.terms.push_back(std::move(term));
   };
-  add(b.compute, {"compute", "m x compute of a micro-batch",
-                  fmt::format("{} x {}", r.micro_batches, format_seconds(compute)), b.compute.count(), "s", ""});
-  add(b.tp_exposed,
-      {"TP exposed", "m x TP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(tp)),
-       b.tp_exposed.count(), "s", "computing waits for every one"});
-  add(b.cp_exposed,
-      {"CP exposed", "m x exposed CP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(cp)),
-       b.cp_exposed.count(), "s", "what attention does not hide"});
-  add(b.ep_exposed,
-      {"EP exposed", "m x EP of a micro-batch", fmt::format("{} x {}", r.micro_batches, format_seconds(ep)),
-       b.ep_exposed.count(), "s", "computing waits for every one"});
+  // With DualPipe a stage has two slices, each of which half of the micro-batches pass.
+  const int m = r.micro_batches / in.layout.twins();
+  const std::string times = in.layout.twins() > 1 ? "m/2 x " : "m x ";
+  add(b.compute, {"compute", times + "compute of a micro-batch", fmt::format("{} x {}", m, format_seconds(compute)),
+                  b.compute.count(), "s", ""});
+  add(b.tp_exposed, {"TP exposed", times + "TP of a micro-batch", fmt::format("{} x {}", m, format_seconds(tp)),
+                     b.tp_exposed.count(), "s", "computing waits for every one"});
+  add(b.cp_exposed, {"CP exposed", times + "exposed CP of a micro-batch", fmt::format("{} x {}", m, format_seconds(cp)),
+                     b.cp_exposed.count(), "s", "what attention does not hide"});
+  add(b.ep_exposed, {"EP exposed", times + "EP of a micro-batch", fmt::format("{} x {}", m, format_seconds(ep)),
+                     b.ep_exposed.count(), "s", "computing waits for every one"});
   add(b.pp_exposed,
       r.simulate
           ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "what messages add to the pipeline; the rank waits"}
@@ -516,7 +527,7 @@ Section step_section(const StepReport& report) {
   out.title = "step";
   if (r.simulate) say_what_was_simulated(out, report);
   if (report.inputs)
-    add_parts(out, r);
+    add_parts(out, *report.inputs, r);
   else
     add_task_parts(out, r);
   std::vector<std::string> times;

@@ -300,7 +300,9 @@ Json document_json(const StepReport& report) {
   out["warnings"] = r.warnings;
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);
   out["inputs"] = has_model ? inputs_json(*report.inputs, report.collectives, report.sharing) : Json();
-  if (report.faults) out["inputs"]["faults"] = faults_json(report.faults->faults);
+  if (report.faults) out["inputs"]["faults"] = faults_json(report.faults->machine.faults);
+  if (report.faults && report.faults->machine.placement.any())
+    out["inputs"]["placement"] = placement_json(report.faults->machine.placement);
   return out;
 }
 

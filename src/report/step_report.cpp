@@ -84,6 +84,10 @@ constexpr const char* faults_in_steps =
     "slowest one of each stage. The layer, the communication and the collectives are those of the slowest ranks "
     "(docs/steps.md).";
 
+constexpr const char* placement_in_steps =
+    "placement: 'without' is the same job on the machine's nodes in their order; every rank is simulated, ranks that "
+    "are alike once, each group's collectives at the price of its own nodes (docs/steps.md).";
+
 constexpr const char* faults_come_and_go =
     "faults that begin or end while the step runs: what is under way then has the same share of its work left, and "
     "does "
@@ -441,8 +445,10 @@ Page page(const StepReport& report) {
   const std::string library = report.inputs ? ", library " + report.machine.library : std::string();
   out.blocks.push_back(
       Paragraph{fmt::format("on {}{}", gpus_text(gpus, report.machine), library), Paragraph::Tone::plain});
-  if (report.faults)
-    out.blocks.push_back(Paragraph{"faults: " + faults_text(report.faults->faults), Paragraph::Tone::plain});
+  if (report.faults && !report.faults->machine.faults.empty())
+    out.blocks.push_back(Paragraph{"faults: " + faults_text(report.faults->machine.faults), Paragraph::Tone::plain});
+  if (report.faults && report.faults->machine.placement.any())
+    out.blocks.push_back(Paragraph{"placement: " + to_text(report.faults->machine.placement), Paragraph::Tone::plain});
   if (r.inference) {
     add_serving(out, report);
     return out;
@@ -466,8 +472,10 @@ Page page(const StepReport& report) {
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
   if (report.faults) {
-    const std::vector<MachineFault>& faults = report.faults->faults;
-    out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
+    const std::vector<MachineFault>& faults = report.faults->machine.faults;
+    if (!faults.empty()) out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
+    if (report.faults->machine.placement.any())
+      out.blocks.push_back(Paragraph{placement_in_steps, Paragraph::Tone::note});
     if (std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) { return fault.comes_or_goes(); }))
       out.blocks.push_back(Paragraph{faults_come_and_go, Paragraph::Tone::note});
     if (report.faults->jitter) out.blocks.push_back(Paragraph{jitter_in_steps, Paragraph::Tone::note});

@@ -20,6 +20,8 @@ class PipelineCheck {
     if (is_own(l.schedule) && !own_stages()) return;
     if (goes_in_v(l.schedule))
       v_chunks();
+    else if (l.uneven_stages && goes_round())
+      chunks();
     else if (l.uneven_stages && in_.model.layers % l.pp != 0)
       uneven();
     else if (in_.model.layers % in_.layout.pp != 0)
@@ -64,15 +66,7 @@ class PipelineCheck {
 
   void uneven() {
     const ParallelLayout& l = in_.layout;
-    const bool interleaved = goes_round();
-    if (interleaved && !ends_stand_for_layers(in_))
-      wrong({"layout.pp", "model.layers", "layout.vpp"},
-            schedule_name() + seen("layout.schedule") + " needs equal stages; pp " + std::to_string(l.pp) +
-                " does not divide layers " + std::to_string(in_.model.layers) + seen("model.layers") +
-                ", nor pp x vpp " + std::to_string(l.vpp) + seen("layout.vpp") +
-                " those with embedding and head as one each",
-            "use pp " + nearest_divisors(in_.model.layers, l.pp));
-    else if (!interleaved && (stage_layers(in_, 0) < 1 || stage_layers(in_, l.pp - 1) < 1))
+    if (stage_layers(in_, 0) < 1 || stage_layers(in_, l.pp - 1) < 1)
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
                 " layers" + seen("model.layers"),
@@ -104,46 +98,83 @@ class PipelineCheck {
               "use schedule: interleaved, or vpp 1");
       return;
     }
-    const int of_stage = in_.model.layers / l.pp;
+    const int layers = in_.model.layers, of_stage = layers / l.pp;
     if (l.pp == 1)
-      wrong({"layout.schedule", "layout.pp"},
-            schedule_name() + " needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
-            "use " + (in_.model.layers > 1 ? "pp " + std::to_string(least_stages()) + ", or " : std::string()) +
-                "schedule: 1f1b");
-    else if (of_stage % l.vpp != 0 && !ends_stand_for_layers(in_))
+      return wrong(
+          {"layout.schedule", "layout.pp"},
+          schedule_name() + " needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
+          "use " + (layers > 1 ? "pp " + std::to_string(least_stages()) + ", or " : std::string()) + "schedule: 1f1b");
+    if (l.uneven_stages) {
+      // Each slice of the model has a layer at least, or embedding and head stand for one.
+      if (of_stage < l.vpp && !ends_stand_for_layers(in_))
+        wrong({"layout.vpp", "layout.pp", "model.layers"},
+              vpp + " x pp " + std::to_string(l.pp) + seen("layout.pp") + " are more slices than the layers " +
+                  std::to_string(layers) + seen("model.layers"),
+              of_stage >= 1 ? "use vpp " + std::to_string(of_stage) + (of_stage > 1 ? " or less" : "")
+              : layers >= 2 ? "use pp " + std::to_string(layers) + " or less"
+                            : "use schedule: 1f1b");
+      return;
+    }
+    if (of_stage % l.vpp != 0)
       wrong({"layout.vpp", "layout.pp", "model.layers"},
             vpp + " does not divide the " + std::to_string(of_stage) + " layers of a stage, layers " +
-                std::to_string(in_.model.layers) + seen("model.layers") + " / pp " + std::to_string(l.pp) +
-                seen("layout.pp"),
-            "use vpp " + nearest_divisors(of_stage, l.vpp));
+                std::to_string(layers) + seen("model.layers") + " / pp " + std::to_string(l.pp) + seen("layout.pp"),
+            "use vpp " + nearest_divisors(of_stage, l.vpp) + (of_stage >= l.vpp ? ", or uneven_stages: true" : ""));
   }
 
   /// Two equal chunks on each stage.
   void v_chunks() {
     const ParallelLayout& l = in_.layout;
     const int layers = in_.model.layers;
+    const bool both_ends = from_both_ends(l.schedule);
     if (l.vpp > 1)
       wrong({"layout.vpp", "layout.schedule"},
             "vpp " + std::to_string(l.vpp) + " has no effect on " + schedule_name() + seen("layout.schedule") +
                 ", which has two chunks on each stage",
             "leave it out, or use schedule: interleaved");
-    if ((layers % 2 == 0 && layers / 2 % l.pp == 0) || ends_stand_for_layers(in_)) return;
-    const std::string slices = "2 x pp " + std::to_string(l.pp), of = " layers " + std::to_string(layers);
-    if (l.uneven_stages && layers / 2 < l.pp)
-      wrong(
-          {"layout.pp", "model.layers", "layout.schedule"},
-          schedule_name() + seen("layout.schedule") + " has two chunks on each stage; " + slices +
-              " are more than the" + of + seen("model.layers"),
-          layers < 2 ? "use schedule: 1f1b" : "use pp " + std::to_string(layers / 2) + (layers < 4 ? "" : " or less"));
+    if (both_ends && l.pp % 2 != 0)
+      return wrong(
+          {"layout.pp", "layout.schedule"},
+          schedule_name() + seen("layout.schedule") + " has pairs of pipeline stages; pp is " + std::to_string(l.pp),
+          use_pairs());
+    // As many stages with a slice of one layer.
+    const int most = both_ends ? layers : layers / 2;
+    if (((both_ends || layers % 2 == 0) && most % l.pp == 0) || ends_stand_for_layers(in_)) return;
+    const std::string slices = (both_ends ? "pp " : "2 x pp ") + std::to_string(l.pp),
+                      of = " layers " + std::to_string(layers) + seen("model.layers"),
+                      what = schedule_name() + seen("layout.schedule") +
+                             (both_ends ? " has a slice of the model for each stage; "
+                                        : " has two chunks on each stage; ") +
+                             slices;
+    if (l.uneven_stages && most < l.pp)
+      wrong({"layout.pp", "model.layers", "layout.schedule"}, what + " are more than the" + of,
+            both_ends    ? use_pairs()
+            : layers < 2 ? "use schedule: 1f1b"
+                         : "use pp " + std::to_string(most) + (layers < 4 ? "" : " or less"));
     if (l.uneven_stages) return;
-    const bool evens_out = layers / 2 >= l.pp || (layers + 2) % (2 * l.pp) == 0;
+    const bool evens_out = most >= l.pp || (layers + 2) % l.slices() == 0;
     const std::string uneven = "uneven_stages: true";
-    wrong({"layout.pp", "model.layers", "layout.schedule"},
-          schedule_name() + seen("layout.schedule") + " has two chunks on each stage; " + slices + " does not divide" +
-              of + seen("model.layers"),
-          layers % 2 == 0 ? "use pp " + nearest_divisors(layers / 2, l.pp) + (evens_out ? ", or " + uneven : "")
-          : evens_out     ? "use " + uneven
-                          : "use schedule: zb-h1");
+    wrong({"layout.pp", "model.layers", "layout.schedule"}, what + " does not divide" + of,
+          both_ends
+              ? (evens_out ? "use " + uneven + (layers % 2 == 0 ? ", or" + use_pairs().substr(3) : "") : use_pairs())
+          : layers % 2 == 0 ? "use pp " + nearest_divisors(layers / 2, l.pp) + (evens_out ? ", or " + uneven : "")
+          : evens_out       ? "use " + uneven
+                            : "use schedule: zb-h1");
+  }
+
+  /// The nearest even numbers of stages that the layers go into.
+  std::string use_pairs() const {
+    const ParallelLayout& l = in_.layout;
+    const int layers = in_.model.layers;
+    const auto fits = [&](int pp) { return l.uneven_stages ? pp <= layers : layers % pp == 0; };
+    int below = std::min((l.pp - 1) / 2 * 2, layers / 2 * 2), above = (l.pp + 2) / 2 * 2;
+    while (below >= 2 && !fits(below)) below -= 2;
+    while (above <= layers && !fits(above)) above += 2;
+    if (below < 2 && above > layers) return "use schedule: " + std::string(layers < 2 ? "1f1b" : "zb-h1");
+    std::string out = "use pp ";
+    if (below >= 2) out += std::to_string(below);
+    if (above <= layers) out += (below >= 2 ? " or " : "") + std::to_string(above);
+    return out;
   }
 
   Misfits& misfits_;

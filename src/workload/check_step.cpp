@@ -319,14 +319,15 @@ class Check {
   }
 
   /// On a stage of zero bubble.
-  std::int64_t turns_of_micro_batch() const { return std::int64_t{3} * in_.layout.chunks(); }
+  std::int64_t turns_of_micro_batch() const { return std::int64_t{3} * in_.layout.chunks() / in_.layout.twins(); }
 
   void batch() {
     const std::int64_t per_pass = std::int64_t{in_.batch.micro_batch} * in_.layout.dp;
     const std::int64_t global = in_.batch.global_batch;
     const bool rounds = in_.layout.schedule == PipelineSchedule::interleaved;
-    // The stages of an interleaved schedule pass micro-batches round pp at a time.
-    const std::int64_t fits = rounds ? per_pass * in_.layout.pp : per_pass;
+    // The stages of an interleaved schedule pass micro-batches round pp at a time; DualPipe has as many from either
+    // end.
+    const std::int64_t fits = per_pass * (rounds ? in_.layout.pp : in_.layout.twins());
     const std::int64_t below = global / fits * fits;
     const std::string nearest =
         "use " + (below > 0 ? std::to_string(below) + " or " : std::string()) + std::to_string(below + fits);
@@ -339,11 +340,13 @@ class Check {
     else if (is_own(in_.layout.schedule))
       workload::check_own_micro_batches(misfits_, global / per_pass, per_pass);
     else if (global % fits != 0)
-      wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
-            "global_batch " + std::to_string(global) + " is " + std::to_string(global / per_pass) +
-                " micro-batches, not a multiple of pp " + std::to_string(in_.layout.pp) + seen("layout.pp") +
-                ", as schedule interleaved" + seen("layout.schedule") + " needs",
-            nearest);
+      wrong(
+          {"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
+          "global_batch " + std::to_string(global) + " is " + std::to_string(global / per_pass) +
+              (rounds ? " micro-batches, not a multiple of pp " + std::to_string(in_.layout.pp) + seen("layout.pp") +
+                            ", as schedule interleaved" + seen("layout.schedule") + " needs"
+                      : " micro-batches; schedule dualpipe" + seen("layout.schedule") + " has as many from either end"),
+          nearest);
     else if (rounds)
       turns(global, fits);
     else if (const std::int64_t most = made_for_times(in_.layout.schedule) ? 1'000'000 : 10'000'000;

@@ -51,6 +51,8 @@ std::string_view to_string(PipelineSchedule schedule) {
       return "zb-2p";
     case PipelineSchedule::zb_v:
       return "zb-v";
+    case PipelineSchedule::dualpipe:
+      return "dualpipe";
     case PipelineSchedule::dualpipe_v:
       return "dualpipe-v";
     case PipelineSchedule::own:
@@ -81,8 +83,14 @@ bool splits_backward(PipelineSchedule schedule) {
 }
 
 bool goes_in_v(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe_v ||
-         schedule == PipelineSchedule::own_v || schedule == PipelineSchedule::own_v_split;
+  return schedule == PipelineSchedule::zb_v || passes_pairs(schedule) || schedule == PipelineSchedule::own_v ||
+         schedule == PipelineSchedule::own_v_split;
+}
+
+bool from_both_ends(PipelineSchedule schedule) { return schedule == PipelineSchedule::dualpipe; }
+
+bool passes_pairs(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::dualpipe || schedule == PipelineSchedule::dualpipe_v;
 }
 
 bool is_own(PipelineSchedule schedule) {

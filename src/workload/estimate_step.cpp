@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "workload/automatic_order.hpp"
+#include "workload/dualpipe.hpp"
 #include "workload/dualpipe_v.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/sharded.hpp"
@@ -73,6 +74,7 @@ PipelineTerms own_terms(PipelineSchedule schedule, const ChunkedStages& in, int 
 PipelineTerms formula(PipelineSchedule schedule, const ChunkedStages& stages, int micro_batches) {
   if (is_own(schedule)) return own_terms(schedule, stages, micro_batches);
   if (schedule == PipelineSchedule::zb_v) return zero_bubble_v_terms(stages, micro_batches);
+  if (from_both_ends(schedule)) return dualpipe_terms(stages, micro_batches);
   if (schedule == PipelineSchedule::dualpipe_v) return dualpipe_v_terms(stages, micro_batches);
   if (made_for_times(schedule)) return automatic_terms(stages, micro_batches);
   return zero_bubble_terms(schedule, stages, micro_batches);

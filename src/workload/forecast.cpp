@@ -240,7 +240,7 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
   const StepEstimate estimate = estimate_step(*by_formula);
 
   StepResult result;
-  result.micro_batches = by_formula->micro_batches;
+  result.micro_batches = in.batch.micro_batches(in.layout);
   result.estimate = result.step = estimate.total;
   result.breakdown = estimate.breakdown;
   result.closed_form = estimate.terms;
@@ -273,6 +273,7 @@ Result<OwnSchedule> order_of_work(const StepInputs& in, const Fabric& fabric, co
                                   Method method, const EngineOptions& engine) {
   const ParallelLayout& l = in.layout;
   if (is_own(l.schedule)) return *l.own;
+  check(!from_both_ends(l.schedule), "micro-batches of a schedule of one's own come from one end");
   OwnSchedule out;
   out.micro_batches = in.batch.micro_batches(l);
   out.name = std::string(to_string(l.schedule)) + "-" + std::to_string(l.pp) + "x" + std::to_string(out.micro_batches);

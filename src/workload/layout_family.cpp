@@ -301,7 +301,7 @@ class LayoutFamily::State {
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) fill_stage(plan_.stages[i], kinds_[kind_of_stage_[i]]);
     for (const StageKind& kind : kinds_) price_gradients(kind);
     fill_transfers();
-    plan_.micro_batches = in_.batch.micro_batches(in_.layout);
+    plan_.micro_batches = in_.batch.passes(in_.layout);
     plan_.zero = sharding_stage(in_);
     if (tied_) {
       plan_.stages.front().tied_embedding = plan_.stages.back().tied_embedding = *tied_;
@@ -374,7 +374,7 @@ class LayoutFamily::State {
       kind.backward_tp[part] = tp(u.backward);
       kind.backward_compute[part] =
           with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.backward_ep[part]);
-      if (plan_.schedule != PipelineSchedule::dualpipe_v) continue;
+      if (!passes_pairs(plan_.schedule)) continue;
       kind.whole_backward_ep[part] = ep(u.backward, u.weights.kernels);
       kind.whole_backward_compute[part] =
           with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.whole_backward_ep[part]);
@@ -399,7 +399,7 @@ class LayoutFamily::State {
       unit.backward[2].time = kind.backward_cp[part];
       unit.forward[3].time = kind.forward_ep[part];
       unit.backward[3].time = kind.backward_ep[part];
-      if (plan_.schedule != PipelineSchedule::dualpipe_v) continue;
+      if (!passes_pairs(plan_.schedule)) continue;
       unit.whole_backward = unit.backward;
       unit.whole_backward[0].time = kind.whole_backward_compute[part];
       unit.whole_backward[3].time = kind.whole_backward_ep[part];

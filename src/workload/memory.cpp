@@ -76,7 +76,7 @@ void put_held(const StepInputs& in, int stage, int in_flight, int waiting, Memor
 
 /// Goes through the stage's order; leaves what it holds where that is most.
 void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
-  const int m = in.batch.micro_batches(in.layout);
+  const int m = in.batch.passes(in.layout);
   const InterleavedOrder order(in.layout.pp, in.layout.vpp, m);
   Held now = chunks_of(in, stage), fullest = now;
   Volume most{-1};
@@ -97,7 +97,7 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
 std::vector<Turn> order_of(const StepInputs& in, int stage) {
   const PipelineSchedule schedule = in.layout.schedule;
   if (is_own(schedule)) return in.layout.own->orders[static_cast<std::size_t>(stage)];
-  const int pp = in.layout.pp, m = in.batch.micro_batches(in.layout);
+  const int pp = in.layout.pp, m = in.batch.passes(in.layout);
   // From 2p on a V goes through the same again and again.
   return stage_order(schedule, pp, stage, goes_in_v(schedule) ? std::min(m, 3 * pp) : m, in.layout.chunks());
 }
@@ -121,7 +121,7 @@ void put_fullest_of_turns(const StepInputs& in, int stage, MemoryTerms& terms) {
 
 /// The same for an order that is made for times, of which only is known what it may hold.
 void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
-  const int m = in.batch.micro_batches(in.layout), pp = in.layout.pp;
+  const int m = in.batch.passes(in.layout), pp = in.layout.pp;
   const int in_flight = most_in_flight(in.layout.schedule, pp, stage, m);
   const double most = most_held(in.layout.schedule, pp), share = share_for_weights(terms);
   int fullest = 0, waiting_there = 0;
@@ -252,7 +252,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
     terms.probabilities = Volume(4 * share.tokens * share.vocab);
     terms.logits = Volume(w * share.tokens * share.vocab);
   }
-  const int m = in.batch.micro_batches(in.layout);
+  const int m = in.batch.passes(in.layout);
   const int held = in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);
   if (in.layout.schedule == PipelineSchedule::interleaved)
     workload::put_fullest(in, stage, terms);

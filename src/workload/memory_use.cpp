@@ -18,7 +18,11 @@ Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
   if (l.tp > 1) add(l.tp);
   if (l.cp > 1) add(inner);
   if (l.ep > 1) add(replicas_apart * l.ep);
-  if (l.dp > 1) add(replicas_apart * l.dp);
+  // With DualPipe that of replicas reaches over the stages that hold the same slices.
+  if (l.twins() > 1)
+    add(stages_apart * l.pp);
+  else if (l.dp > 1)
+    add(replicas_apart * l.dp);
   // Stages, those of both ends, and each replica of the model.
   if (l.pp > 1) add(stages_apart * l.pp, l.tp > 1 ? 3 : 2);
   return out;

@@ -78,28 +78,29 @@ RankParameters head_parameters(const TransformerConfig& m, int tp, bool shares_e
 }
 
 bool ends_stand_for_layers(const StepInputs& in) {
-  const int layers = in.model.layers, slices = in.layout.pp * in.layout.chunks();
+  const int layers = in.model.layers, slices = in.layout.slices();
   return in.layout.uneven_stages && layers % slices != 0 && (layers + 2) % slices == 0;
 }
 
 bool slices_differ(const StepInputs& in) {
-  const int slices = in.layout.pp * in.layout.chunks();
-  return in.layout.uneven_stages && goes_in_v(in.layout.schedule) && in.model.layers % slices != 0 &&
+  return in.layout.uneven_stages && in.layout.chunks() > 1 && in.model.layers % in.layout.slices() != 0 &&
          !ends_stand_for_layers(in);
 }
 
 namespace {
 
-/// The layers of a slice of a V whose slices differ by one, by their numbers: down the stages and up again.
+/// The layers of a slice of a model whose slices differ by one, by their numbers.
 struct Layers {
   int first = 0, count = 0;
 };
 Layers layers_of_uneven_slice(const StepInputs& in, int slice) {
-  const int pp = in.layout.pp, each = in.model.layers / (2 * pp), extra = in.model.layers % (2 * pp);
-  // Of the way down the last so many slices have one more, of the way up the first so many.
-  const int down = std::min(extra, pp), up = extra - down;
+  const int slices = in.layout.slices(), each = in.model.layers / slices, extra = in.model.layers % slices;
+  // Round the stages the first so many slices have one more. In a V of the way down the last so many, of the way up the
+  // first so many.
+  const int turn = slices / 2, down = std::min(extra, turn), up = extra - down;
   const auto before = [&](int s) {
-    return each * s + std::clamp(s - (pp - down), 0, down) + std::clamp(s - pp, 0, up);
+    if (!goes_in_v(in.layout.schedule)) return each * s + std::min(s, extra);
+    return each * s + std::clamp(s - (turn - down), 0, down) + std::clamp(s - turn, 0, up);
   };
   return {before(slice), before(slice + 1) - before(slice)};
 }
@@ -107,6 +108,8 @@ Layers layers_of_uneven_slice(const StepInputs& in, int slice) {
 }  // namespace
 
 int slice_of(const ParallelLayout& l, int stage, int chunk) {
+  if (from_both_ends(l.schedule))
+    return chunk == 0 ? std::min(stage, l.pp - 1 - stage) : std::max(stage, l.pp - 1 - stage);
   if (goes_in_v(l.schedule) && chunk == 1) return 2 * l.pp - 1 - stage;
   return chunk * l.pp + stage;
 }
@@ -116,7 +119,7 @@ std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
   std::vector<StageLayer> out;
   if (ends_stand_for_layers(in)) {
     // The embedding is the place before layer 0, the head the one after the last.
-    const int places = (layers + 2) / (pp * chunks);
+    const int places = (layers + 2) / in.layout.slices();
     for (int chunk = 0; chunk < chunks; ++chunk)
       for (int i = 0; i < places; ++i)
         if (const int number = slice_of(in.layout, stage, chunk) * places + i - 1; number >= 0 && number < layers)
@@ -137,8 +140,8 @@ std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
     return out;
   }
   // Chunks are of equal stages; more of them than layers are refused elsewhere.
-  const int of_chunk = std::max(1, layers / pp / chunks);
-  for (int i = 0; i < layers / pp; ++i)
+  const int of_chunk = std::max(1, layers / in.layout.slices());
+  for (int i = 0; i < of_chunk * chunks; ++i)
     out.push_back({slice_of(in.layout, stage, i / of_chunk) * of_chunk + i % of_chunk, i / of_chunk});
   return out;
 }
@@ -154,10 +157,12 @@ bool replicates_tokens(const StepInputs& in) {
   return in.serving && in.model.experts.count > 0 && in.layout.tp > 1 && !in.layout.sequence_parallel;
 }
 
-int head_stage(const ParallelLayout& l) { return l.ends_together() ? 0 : l.pp - 1; }
-bool has_embedding(const StepInputs& in, int stage) { return in.options.embedding_and_logits && stage == 0; }
+bool has_embedding(const StepInputs& in, int stage) {
+  return in.options.embedding_and_logits && slice_of(in.layout, stage, 0) == 0;
+}
 bool has_head(const StepInputs& in, int stage) {
-  return in.options.embedding_and_logits && stage == head_stage(in.layout);
+  return in.options.embedding_and_logits &&
+         slice_of(in.layout, stage, in.layout.chunks() - 1) + 1 == in.layout.slices();
 }
 
 std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {

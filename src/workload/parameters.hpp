@@ -49,11 +49,11 @@ struct StageLayer {
   int number = 0, chunk = 0;
 };
 std::vector<StageLayer> layers_of_stage(const StepInputs&, int stage);
-/// Which of the pp x chunks slices of the model the chunk of a stage is: they go round the stages, in a V down them
-/// and up again.
+/// Which of the slices of the model the chunk of a stage is: they go round the stages, in a V down them and up again;
+/// of DualPipe's two the first is the nearer to the model's begin.
 int slice_of(const ParallelLayout&, int stage, int chunk);
-/// Whether the slices of a V differ by one layer: where 2 pp divides neither the layers nor those with the ends. The
-/// last stages have the extra ones, as the first has both ends of the model: one each, and then a second.
+/// Whether the slices of a V differ by one layer: where their number divides neither the layers nor those with the
+/// ends. The last stages have the extra ones, as the first has both ends of the model: one each, and then a second.
 bool slices_differ(const StepInputs&);
 /// Whether the embedding and the head stand for a layer each, so that the first and the last slice of the model have
 /// one fewer (uneven stages).
@@ -73,8 +73,6 @@ std::vector<UnitParameters> unit_parameters(const StepInputs&, int stage);
 /// Everything that a rank of `stage` holds.
 RankParameters stage_parameters(const StepInputs&, int stage);
 
-/// The stage of the final norm and the logits.
-int head_stage(const ParallelLayout&);
 bool has_embedding(const StepInputs&, int stage);
 bool has_head(const StepInputs&, int stage);
 

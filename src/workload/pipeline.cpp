@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workload/dualpipe.hpp"
 #include "workload/dualpipe_v.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/zero_bubble.hpp"
@@ -14,6 +15,7 @@ std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, 
   check(!is_own(schedule) && !made_for_times(schedule), "other orders are made elsewhere");
   if (goes_in_v(schedule)) {
     check(chunks == 2, "a V has two chunks a stage");
+    if (from_both_ends(schedule)) return dualpipe_order(stages, stage, micro_batches);
     return schedule == PipelineSchedule::zb_v ? zero_bubble_v_order(stages, stage, micro_batches)
                                               : dualpipe_v_order(stages, stage, micro_batches);
   }
@@ -41,10 +43,11 @@ std::vector<Turn> stage_order(PipelineSchedule schedule, int stages, int stage, 
 }
 
 bool has_whole_backwards(const ParallelLayout& layout) {
-  return layout.schedule == PipelineSchedule::dualpipe_v || (is_own(layout.schedule) && layout.own->has_whole());
+  return passes_pairs(layout.schedule) || (is_own(layout.schedule) && layout.own->has_whole());
 }
 
 std::optional<ChunkPlace> next_place(PipelineSchedule schedule, int stages, int chunks, int stage, const Turn& turn) {
+  if (from_both_ends(schedule)) return next_in_dualpipe(stages, stage, turn);
   if (goes_in_v(schedule)) return next_in_v(stages, stage, turn);
   const int last = stages - 1;
   const bool round = turn.backward ? stage == 0 : stage == last;
@@ -54,6 +57,8 @@ std::optional<ChunkPlace> next_place(PipelineSchedule schedule, int stages, int 
 }
 
 bool begins(PipelineSchedule schedule, int stages, int chunks, int stage, const Turn& turn) {
+  if (from_both_ends(schedule))
+    return (stage == 0 || stage == stages - 1) && turn.chunk == (turn.backward ? chunks - 1 : 0);
   const int end = goes_in_v(schedule) ? 0 : stages - 1;
   return turn.backward ? stage == end && turn.chunk + 1 == chunks : stage == 0 && turn.chunk == 0;
 }

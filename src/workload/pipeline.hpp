@@ -12,7 +12,7 @@
 // approximation, from 38 % too short to 20 % too long. So the order is gone through as well, a recurrence in
 // (max, +) over m p turns without events, and what it says more or less is a term of its own (`order`): the sum is
 // exact. Interleaved 1F1B: interleaved.hpp; zero bubble: zero_bubble.hpp,
-// zero_bubble_v.hpp. The order of any schedule gone through: order_walk.hpp.
+// zero_bubble_v.hpp; DualPipe: dualpipe.hpp. The order of any schedule gone through: order_walk.hpp.
 #pragma once
 
 #include <optional>
@@ -26,17 +26,19 @@
 
 namespace collcast::workload {
 
-/// Of all schedules but a user's own and those that are made for times.
+/// Of all schedules but a user's own and those that are made for times. With DualPipe `micro_batches` come from either
+/// end.
 std::vector<Turn> stage_order(PipelineSchedule, int stages, int stage, int micro_batches, int chunks = 1);
 
-/// Whether there are whole backwards among others that leave out their weight gradients: DualPipeV, or one's own.
+/// Whether there are whole backwards among others that leave out their weight gradients: DualPipe, DualPipeV,
+/// or one's own.
 bool has_whole_backwards(const ParallelLayout&);
 
 struct ChunkPlace {
   int stage = 0, chunk = 0;
 };
 /// Where a turn's activations or gradients go on: to the stage's neighbour, between interleaved chunks round to the
-/// other end, in a V down the stages and up again. None at an end of the model.
+/// other end, in a V down the stages and up again, with DualPipe on its way. None at an end of the model.
 std::optional<ChunkPlace> next_place(PipelineSchedule, int stages, int chunks, int stage, const Turn&);
 
 /// Whether a forward or backward waits for nobody: it is of the first slice of the model, or of the last.
@@ -47,7 +49,7 @@ bool goes_on(PipelineSchedule, int stage, const ChunkPlace& to, const Turn&);
 struct StageTime {
   Seconds forward{}, backward{};
   Seconds weights{};  ///< zero bubble: of the backward, what is a turn of its own
-  Seconds saved{};    ///< DualPipeV: by which a whole backward is shorter than both
+  Seconds saved{};    ///< DualPipe, DualPipeV: by which a whole backward is shorter than both
   Seconds whole_backward() const { return backward + weights - saved; }
   Seconds whole() const { return forward + whole_backward(); }
 };

@@ -134,7 +134,7 @@ class StagePricing {
     if (!own_->differs(request)) return;
     const Result<Seconds> time = (*own_->time)(request);
     if (!time) return append(errors, time.errors());
-    if (*time <= cost.time) return;
+    if (own_->never_less && *time <= cost.time) return;
     cost.time = *time;
     cost.request = std::move(request);
   }
@@ -153,7 +153,7 @@ class StageMaker {
         pricing_(pricing),
         stage_(stage),
         pace_(pace),
-        micro_batches_(in.batch.micro_batches(in.layout)),
+        micro_batches_(in.batch.passes(in.layout)),
         message_(tp_bytes(in)) {}
 
   StagePlan make() {
@@ -472,11 +472,11 @@ int sharding_stage(const StepInputs& in) {
   return in.layout.replicas() > 1 || in.layout.expert_replicas() > 1 ? in.options.zero : 0;
 }
 
-std::int64_t reductions(const StepInputs& in) { return in.options.zero >= 2 ? in.batch.micro_batches(in.layout) : 1; }
+std::int64_t reductions(const StepInputs& in) { return in.options.zero >= 2 ? in.batch.passes(in.layout) : 1; }
 
 std::int64_t unit_gathers(const StepInputs& in, bool last_unit) {
   const bool again = in.options.reshard_after_forward && !last_unit;
-  return std::int64_t{in.batch.micro_batches(in.layout)} * (again ? 2 : 1);
+  return std::int64_t{in.batch.passes(in.layout)} * (again ? 2 : 1);
 }
 
 BucketFill fill_buckets(std::span<const double> gradients, double size) {
@@ -501,7 +501,7 @@ BucketFill fill_buckets(std::span<const double> gradients, double size) {
 Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   StepPlan plan;
   plan.schedule = in.layout.schedule;
-  plan.micro_batches = in.batch.micro_batches(in.layout);
+  plan.micro_batches = in.batch.passes(in.layout);
   plan.chunks = in.layout.chunks();
   plan.overlap_dp = in.options.overlap_dp;
   plan.overlap_pp = in.options.overlap_pp;
@@ -545,7 +545,7 @@ Result<Transfer> make_transfer(const StepInputs& in, const Fabric& fabric, const
   if (std::none_of(messages.begin(), messages.end(), own.differs)) return usual;
   Result<Transfer> here = transfer(*own.time, own.rank);
   if (!here) return here.errors();
-  return here->time > usual->time ? here : usual;
+  return !own.never_less || here->time > usual->time ? here : usual;
 }
 
 }  // namespace collcast::workload

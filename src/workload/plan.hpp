@@ -62,7 +62,8 @@ struct UnitWork {
   std::vector<Stretch> forward, backward;
   Seconds gather{}, reduce{};         ///< ZeRO-3: of its weights before a pass, of its gradients after the backward
   std::vector<Stretch> weights = {};  ///< zero bubble: weight gradients, else part of the backward
-  /// DualPipeV: the same two of a whole backward, whose exchange of experts runs beside both; empty: no different.
+  /// DualPipe, DualPipeV: the same two of a whole backward, whose exchange of experts runs beside both; empty: no
+  /// different.
   std::vector<Stretch> whole_backward = {}, whole_weights = {};
   Uses gather_uses = {}, reduce_uses = {};
   const std::vector<Stretch>& backward_of(bool whole) const {
@@ -75,7 +76,7 @@ struct UnitWork {
   Seconds backward_time() const;
   Seconds weights_time() const;
   Seconds saved_time() const;  ///< by which a whole backward is shorter than both
-  /// Those of a micro-batch; of DualPipeV its backward is a whole one.
+  /// Those of a micro-batch; of DualPipe and DualPipeV its backward is a whole one.
   std::array<const std::vector<Stretch>*, 3> passes() const {
     return {&forward, &backward_of(true), &weights_of(true)};
   }
@@ -128,8 +129,8 @@ struct StagePlan {
 
 struct StepPlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  int micro_batches = 1;
-  int chunks = 1;  ///< of a stage's units; interleaved, V
+  int micro_batches = 1;  ///< that pass each unit: with DualPipe those of one way, half of the pipeline's
+  int chunks = 1;         ///< of a stage's units; interleaved, V
   bool overlap_dp = true, overlap_pp = true;
   int zero = 0;         ///< from 2 on gradients are reduced after every micro-batch
   bool reshard = true;  ///< ZeRO-3: weights are gathered for the forward and again for the backward
@@ -163,12 +164,13 @@ void add_orders(StepPlan&, const StepInputs&);
 struct Pace {
   double own = 1, slowest = 1;
 };
-/// What the groups of one rank take that are not as those of the plan's ranks: the longer of the two counts, so that a
-/// fault never makes a group faster than one without.
+/// What the groups of one rank take that are not as those of the plan's ranks.
 struct OwnPrices {
   Rank rank;
   const CollectiveTime* time = nullptr;
   std::function<bool(const CollectiveRequest&)> differs;
+  /// The longer of the two counts, so that a fault never makes a group faster than one without.
+  bool never_less = true;
 };
 /// A stage of a rank with prices and a pace of its own, `time` being that of the plan's ranks.
 Result<StagePlan> make_stage(const StepInputs&, const Fabric&, const CollectiveTime& time, int stage, Pace,

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "workload/dualpipe.hpp"
+
 namespace collcast::workload {
 
 namespace {
@@ -155,7 +157,8 @@ class Spelling {
       if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
     }
     if (plan_.zero == 2 && turn.backward) {
-      exchange_buckets(i, title(turn) + " ");
+      for (const std::size_t c : classes(i)) states_[c].bucket.reset();
+      exchange_buckets(i, title(i, turn) + " ");
       for (const std::size_t c : classes(i)) states_[c].reduced = states_[c].bucket;
     }
     // Of a pair both send in the end.
@@ -215,9 +218,9 @@ class Spelling {
   void pass_nothing(std::size_t i, const Turn& turn) {
     for (const std::size_t c : classes(i)) {
       State& s = states_[c];
-      s.last = add({c}, s.streams.compute, Delay{}, after({s.last, s.beside, message(c, turn)}), title(turn),
+      s.last = add({c}, s.streams.compute, Delay{}, after({s.last, s.beside, message(c, turn)}), title(i, turn),
                    turn.backward ? Category::backward : Category::forward,
-                   turn.backward ? Doing::backward : Doing::forward, turn.micro_batch, told(turn.chunk));
+                   turn.backward ? Doing::backward : Doing::forward, number(i, turn), told(turn.chunk));
       s.beside.reset();
     }
   }
@@ -237,7 +240,7 @@ class Spelling {
     }
     const auto of = [&](std::size_t c) -> const Stretch& { return stretches(c, u, turn)[n]; };
     const Stretch& first = of(classes(i).front());
-    const std::string name = title(turn) + " " + lead(i).units[u].label + " " + first.name;
+    const std::string name = title(i, turn) + " " + lead(i).units[u].label + " " + first.name;
     if (n == 0)
       for (const std::size_t c : classes(i)) states_[c].unit_began.reset();
     const auto pass = [&](const Join& members, StreamId stream, Work work, const char* what, Category category) {
@@ -246,7 +249,7 @@ class Spelling {
                           turn.weights    ? Doing::weights
                           : turn.backward ? Doing::backward
                                           : Doing::forward,
-                          turn.micro_batch, told(turn.chunk));
+                          number(i, turn), told(turn.chunk));
       for (const std::size_t c : members)
         if (!states_[c].unit_began) states_[c].unit_began = op;
       return op;
@@ -326,8 +329,9 @@ class Spelling {
       const auto waits = [&](std::size_t c) {
         return after({states_[c].last, besides == nullptr ? Ready() : states_[c].*besides});
       };
-      const OpId op = add(join, states_[join.front()].streams.dp, Delay{time}, joined(join, waits),
-                          title(turn) + " " + lead(i).units[u].label + " weight gather", Category::dp, Doing::gather);
+      const OpId op =
+          add(join, states_[join.front()].streams.dp, Delay{time}, joined(join, waits),
+              title(i, turn) + " " + lead(i).units[u].label + " weight gather", Category::dp, Doing::gather);
       result_.exchanged.back() = {lead(i).work(lead(i).units[u]).gather_uses};
       for (const std::size_t c : join) states_[c].next_gathered = op;
     }
@@ -341,15 +345,14 @@ class Spelling {
       const OpId op =
           add(join, states_[join.front()].streams.dp, Delay{time},
               joined(join, [&](std::size_t c) { return after({states_[c].last}); }),
-              title(turn) + " " + lead(i).units[u].label + " gradient reduction", Category::dp, Doing::reduction);
+              title(i, turn) + " " + lead(i).units[u].label + " gradient reduction", Category::dp, Doing::reduction);
       result_.exchanged.back() = {lead(i).work(lead(i).units[u]).reduce_uses};
       for (const std::size_t c : join) states_[c].next_reduced = op;
     }
   }
 
-  /// Leaves the last one in `bucket`.
+  /// Leaves the last one in `bucket`, which is empty where nothing is exchanged.
   void exchange_buckets(std::size_t i, const std::string& of) {
-    for (const std::size_t c : classes(i)) states_[c].bucket.reset();
     for (std::size_t b = 0; b < lead(i).buckets.size(); ++b) {
       const std::size_t unit = lead(i).buckets[b].unit;
       for (const Join& join : all_.stages[i].dp) {
@@ -373,9 +376,15 @@ class Spelling {
 
   /// -1 where there is only one.
   int told(int chunk) const { return plan_.chunks > 1 ? chunk : -1; }
-  std::string title(const Turn& turn) const {
+  /// Of all micro-batches: with DualPipe those from the other end come behind.
+  int number(std::size_t i, const Turn& turn) const {
+    const bool other_way =
+        from_both_ends(plan_.schedule) && !goes_down(static_cast<int>(stages_.size()), static_cast<int>(i), turn.chunk);
+    return turn.micro_batch + (other_way ? plan_.micro_batches : 0);
+  }
+  std::string title(std::size_t i, const Turn& turn) const {
     const std::string chunk = plan_.chunks > 1 ? " chunk " + std::to_string(turn.chunk) : "";
-    return (turn.weights ? "W mb" : turn.backward ? "B mb" : "F mb") + std::to_string(turn.micro_batch) + chunk;
+    return (turn.weights ? "W mb" : turn.backward ? "B mb" : "F mb") + std::to_string(number(i, turn)) + chunk;
   }
 
   std::vector<Ready>& arrivals(std::size_t c, const Turn& turn) {
@@ -397,18 +406,18 @@ class Spelling {
     const bool on = goes_on(plan_.schedule, static_cast<int>(i), *next, turn);
     const std::vector<StageClasses::Message>& ways = all_.stages[on ? i : to].next;
     for (std::size_t j = 0; j < ways.size(); ++j)
-      send(turn, to, slot, on, all_.stages[i].tp[on ? j : ways[j].to], all_.stages[to].tp[on ? ways[j].to : j],
+      send(i, turn, to, slot, on, all_.stages[i].tp[on ? j : ways[j].to], all_.stages[to].tp[on ? ways[j].to : j],
            ways[j].time);
   }
 
-  void send(const Turn& turn, std::size_t to, std::size_t slot, bool on, const Join& senders, const Join& receivers,
-            Seconds time) {
+  void send(std::size_t i, const Turn& turn, std::size_t to, std::size_t slot, bool on, const Join& senders,
+            const Join& receivers, Seconds time) {
     const StageStreams& streams = states_[senders.front()].streams;
     const StreamId stream = !plan_.overlap_pp ? streams.compute : on ? streams.next : streams.previous;
     const OpId message =
         add(senders, stream, Delay{time}, joined(senders, [&](std::size_t c) { return after({states_[c].last}); }),
-            title(turn) + " to stage " + std::to_string(to), Category::pp, on ? Doing::message_on : Doing::message_back,
-            turn.micro_batch);
+            title(i, turn) + " to stage " + std::to_string(to), Category::pp,
+            on ? Doing::message_on : Doing::message_back, number(i, turn));
     result_.exchanged.back() = {{}, false, static_cast<int>(to)};
     for (const std::size_t c : receivers) {
       result_.of_class[c].push_back(message);
@@ -420,12 +429,12 @@ class Spelling {
 
   void exchange_gradients() {
     gradients_done_.resize(states_.size());
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
+    // A group that is of two stages exchanges with the one that it is listed at.
+    for (std::size_t i = 0; i < stages_.size(); ++i)
       if (plan_.zero < 2) exchange_buckets(i, "");
-      for (const std::size_t c : classes(i)) {
-        const Ready done = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
-        gradients_done_[c] = done ? done : states_[c].last;
-      }
+    for (std::size_t c = 0; c < states_.size(); ++c) {
+      const Ready done = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
+      gradients_done_[c] = done ? done : states_[c].last;
     }
     for (const ClassedPlan::Tied& tied : all_.tied) {
       const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time},
@@ -447,19 +456,26 @@ class Spelling {
         schedule().add(Delay{}, all, {"gradient norm of all ranks", std::string(to_string(Category::optimizer))});
     result_.places.push_back({0, Doing::optimizer, 0, -1});
     result_.exchanged.emplace_back();
+    // What is split over two stages is gathered when both have updated their part.
+    const bool after_all = from_both_ends(plan_.schedule);
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       for (const std::size_t c : classes(i))
         for (const Operation& op : all_.of(c).optimizer)
           states_[c].last = add({c}, states_[c].streams.compute, Compute{all_.classes[c].first, op.time}, after({norm}),
                                 op.name, Category::optimizer, Doing::optimizer);
-      for (const Join& join : all_.stages[i].shard) {
-        const Seconds gather = longest(join, [&](std::size_t c) { return all_.of(c).gather; });
-        if (gather == Seconds{}) continue;
-        add(join, states_[join.front()].streams.dp, Delay{gather},
-            joined(join, [&](std::size_t c) { return after({states_[c].last}); }), "parameter gather", Category::dp,
-            Doing::gather);
-        result_.exchanged.back() = {all_.of(join.front()).gather_uses};
-      }
+      if (!after_all) gather_parameters(i);
+    }
+    for (std::size_t i = 0; i < stages_.size() && after_all; ++i) gather_parameters(i);
+  }
+
+  void gather_parameters(std::size_t i) {
+    for (const Join& join : all_.stages[i].shard) {
+      const Seconds gather = longest(join, [&](std::size_t c) { return all_.of(c).gather; });
+      if (gather == Seconds{}) continue;
+      add(join, states_[join.front()].streams.dp, Delay{gather},
+          joined(join, [&](std::size_t c) { return after({states_[c].last}); }), "parameter gather", Category::dp,
+          Doing::gather);
+      result_.exchanged.back() = {all_.of(join.front()).gather_uses};
     }
   }
 

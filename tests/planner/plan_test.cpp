@@ -259,6 +259,38 @@ TEST_CASE("memory is asked before the number of gradient buckets, which then rul
   CHECK(reasons(80'000'000'000, 100'000'000).empty());
 }
 
+TEST_CASE("DualPipe is searched over pairs of stages, and an odd number of micro-batches has its reason") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small(80'000'000'000);
+  in.base.layout.schedule = PipelineSchedule::dualpipe;
+  in.space.tp = {2};
+  in.space.recompute = {Recompute::none};
+  in.space.zero = {0};
+  in.space.sequence_parallel = {true};
+  in.space.micro_batch = {1, 8};
+  const PlanResult p = planned(in, fabric);
+  int feasible = 0;
+  for (const int pp : {2, 4, 8})
+    for (const int micro_batch : {1, 8}) {
+      const LayoutChoice choice{2, pp, 8 / pp, micro_batch, true, Recompute::none, 0};
+      StepInputs step = in.base;
+      put(choice, step);
+      if (step.batch.micro_batches(step.layout) % 2 != 0) continue;  // PP 2 x DP 4: 32 / (8 x 4)
+      ++feasible;
+      const auto found = std::ranges::find(p.ranked, choice, &PlannedLayout::choice);
+      REQUIRE(found != p.ranked.end());
+      CHECK(found->estimate.count() ==
+            Approx(forecast_step(step, fabric, {}, Method::estimate)->step.count()).epsilon(1e-12));
+    }
+  CHECK(feasible == 5);
+  CHECK(p.feasible == feasible);
+  std::map<std::string, std::int64_t> reasons;
+  for (const Rejection& r : p.rejected) reasons[r.reason] = r.count;
+  CHECK(reasons == std::map<std::string, std::int64_t>{{planner::half_from_either_end, 1},
+                                                       {planner::batch_does_not_divide, 1},
+                                                       {"schedule dualpipe has pairs of pipeline stages; pp is 1", 1}});
+}
+
 TEST_CASE("chunks are searched: the plan of interleaved stages is what forecasting every layout finds") {
   const Fabric fabric = cluster(2);
   PlanInputs in = small(80'000'000'000);

@@ -24,7 +24,7 @@ Diagnostic only(const StepInputs& in, int ranks = 64) {
 
 }  // namespace
 
-TEST_CASE("uneven stages: layers that pp does not divide, but none without a layer, and none with chunks") {
+TEST_CASE("uneven stages: layers that pp does not divide, but none without a layer, nor a chunk") {
   StepInputs in = inputs(small_model(), layout(1, 3, 1), 512, 3);
   in.model.layers = 8;
   CHECK_FALSE(check_step(in, 8, {}).empty());
@@ -32,10 +32,11 @@ TEST_CASE("uneven stages: layers that pp does not divide, but none without a lay
   CHECK(check_step(in, 8, {}).empty());
   in.layout.schedule = PipelineSchedule::interleaved;
   in.layout.vpp = 2;
+  CHECK(check_step(in, 8, {}).empty());
+  in.layout.vpp = 3;
   REQUIRE(check_step(in, 8, {}).size() == 1);
-  CHECK(check_step(in, 8, {}).front().message ==
-        "schedule interleaved needs equal stages; pp 3 does not divide layers 8, nor pp x vpp 2 those with embedding "
-        "and head as one each");
+  CHECK(check_step(in, 8, {}).front().message == "vpp 3 x pp 3 are more slices than the layers 8");
+  CHECK(check_step(in, 8, {}).front().hint == "use vpp 2 or less");
   in = inputs(small_model(), layout(1, 5, 1), 512, 5);
   in.layout.uneven_stages = true;
   in.model.layers = 3;  // with embedding and head one each: nothing else on the end stages
@@ -134,7 +135,13 @@ TEST_CASE("an interleaved schedule needs stages, chunks that divide them and who
   }
   in.layout.vpp = 3;
   CHECK(only(in).message == "vpp 3 does not divide the 4 layers of a stage, layers 8 / pp 2");
-  CHECK(only(in).hint == "use vpp 2 or 4");
+  CHECK(only(in).hint == "use vpp 2 or 4, or uneven_stages: true");
+  in.layout.uneven_stages = true;
+  CHECK(checked(in).empty());
+  in.layout.vpp = 6;
+  CHECK(only(in).message == "vpp 6 x pp 2 are more slices than the layers 8");
+  CHECK(only(in).hint == "use vpp 4 or less");
+  in.layout.uneven_stages = false;
   in.layout.vpp = 8;
   CHECK(only(in).hint == "use vpp 4");
   in.layout.vpp = 0;
@@ -400,6 +407,46 @@ TEST_CASE("zb-v has two chunks on each stage, equal ones unless stages may be un
   in.layout.vpp = 1;
   CHECK(only(in).message.starts_with(
       "schedule dualpipe-v has two chunks on each stage; 2 x pp 4 does not divide layers 12"));
+}
+
+TEST_CASE("DualPipe wants pairs of stages, a slice for each, and as many micro-batches from either end") {
+  StepInputs in = good();
+  in.layout.schedule = PipelineSchedule::dualpipe;
+  in.layout.pp = 2;
+  in.model.layers = 12;
+  CHECK(checked(in, 64).empty());
+  const int passes = in.batch.micro_batch * in.layout.dp;
+  in.batch.global_batch = 3 * passes;
+  CHECK(only(in, 64).message == "global_batch " + std::to_string(3 * passes) +
+                                    " is 3 micro-batches; schedule dualpipe has as many from either end");
+  CHECK(only(in, 64).hint == "use " + std::to_string(2 * passes) + " or " + std::to_string(4 * passes));
+  in.batch.global_batch = passes;
+  CHECK(only(in, 64).hint == "use " + std::to_string(2 * passes));
+  in.batch.global_batch = 4 * passes;
+  in.layout.pp = 3;
+  CHECK(only(in, 64).message == "schedule dualpipe has pairs of pipeline stages; pp is 3");
+  CHECK(only(in, 64).hint == "use pp 2 or 4");
+  in.layout.pp = 1;
+  CHECK(only(in, 64).hint == "use pp 2");
+  in.layout.pp = 8;
+  CHECK(only(in, 64).message ==
+        "schedule dualpipe has a slice of the model for each stage; pp 8 does not divide layers 12");
+  CHECK(only(in, 64).hint == "use uneven_stages: true, or pp 6 or 12");
+  in.layout.uneven_stages = true;
+  CHECK(checked(in, 64).empty());
+  in.layout.pp = 16;
+  CHECK(only(in, 128).message ==
+        "schedule dualpipe has a slice of the model for each stage; pp 16 are more than the layers 12");
+  CHECK(only(in, 128).hint == "use pp 12");
+  in.layout.uneven_stages = false;
+  in.model.layers = 7;
+  in.layout.pp = 7;
+  CHECK(only(in, 64).hint == "use schedule: zb-h1");
+  in.layout.pp = 4;
+  CHECK(only(in, 64).hint == "use uneven_stages: true");
+  in.model.layers = 12;
+  in.layout.vpp = 2;
+  CHECK(only(in, 64).message == "vpp 2 has no effect on schedule dualpipe, which has two chunks on each stage");
 }
 
 TEST_CASE("an order that is made for times has a million turns at most") {

@@ -13,6 +13,7 @@
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/memory.hpp"
+#include "workload/parameters.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;
@@ -310,5 +311,75 @@ TEST_CASE("a whole step: closed form and timeline agree, the bubble shrinks with
       return w.find("interleaved with vpp 1") != std::string::npos;
     });
     CHECK(told == (vpp == 1));
+  }
+}
+
+TEST_CASE("uneven chunks go through the model once, slices and stages differ by one layer at most") {
+  for (int pp = 2; pp <= 6; ++pp)
+    for (int vpp = 2; vpp <= 4; ++vpp)
+      for (int layers = pp * vpp; layers <= 4 * pp * vpp; ++layers) {
+        StepInputs in = inputs(small_model(), layout(1, pp, 1), 512, pp);
+        in.layout.schedule = PipelineSchedule::interleaved;
+        in.layout.vpp = vpp;
+        in.layout.uneven_stages = true;
+        in.model.layers = layers;
+        if (ends_stand_for_layers(in)) continue;
+        CAPTURE(pp, vpp, layers);
+        REQUIRE(check_step(in, 64, {}).empty());
+        std::vector<std::vector<int>> slices(static_cast<std::size_t>(pp * vpp));
+        std::vector<int> stages;
+        for (int stage = 0; stage < pp; ++stage) {
+          stages.push_back(stage_layers(in, stage));
+          for (const StageLayer& l : layers_of_stage(in, stage))
+            slices[static_cast<std::size_t>(l.chunk * pp + stage)].push_back(l.number);
+        }
+        int next = 0;
+        for (const std::vector<int>& slice : slices) {
+          const int size = static_cast<int>(slice.size());
+          CHECK((size == layers / (pp * vpp) || size == (layers + pp * vpp - 1) / (pp * vpp)));
+          for (const int number : slice) REQUIRE(number == next++);
+        }
+        REQUIRE(next == layers);
+        // The last stage, which has the head, has none of the extra ones before the others.
+        CHECK(std::is_sorted(stages.rbegin(), stages.rend()));
+        CHECK(stages.front() - stages.back() <= 1);
+      }
+}
+
+TEST_CASE("a whole step of uneven chunks: closed form, timeline, and memory of what the order holds") {
+  const Fabric fabric = cluster(4);
+  std::mt19937 random(20261126);
+  const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
+  int cases = 0;
+  while (cases < 60) {
+    const int pp = 2 + dice(3), vpp = 2 + dice(3);
+    StepInputs in = inputs(small_model(), layout(1 << dice(2), pp, 1 << dice(2)), 512, pp * (1 + dice(4)));
+    in.layout.schedule = PipelineSchedule::interleaved;
+    in.layout.vpp = vpp;
+    in.layout.uneven_stages = true;
+    in.layout.sequence_parallel = in.layout.tp > 1;
+    in.model.layers = pp * vpp + dice(3 * pp * vpp);
+    draw_options(in, false, dice);
+    if (in.model.layers % (pp * vpp) == 0 || !check_step(in, fabric.rank_count(), {}).empty()) continue;
+    ++cases;
+    CAPTURE(cases, pp, vpp, in.model.layers, in.layout.tp, in.layout.dp);
+    const StepPlan plan = planned(in, priced(2e-6, 30e9));
+    const double rounding = 1e-12 * static_cast<double>(spell_out(plan).schedule.size());
+    CHECK(estimate_step(plan).total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-9).margin(rounding));
+    // Held where the order holds most, every chunk with its own layers.
+    in.options.embedding_and_logits = false;
+    in.model.dropout = 0;
+    for (int stage = 0; stage < pp; ++stage) {
+      const MemoryTerms terms = memory_terms(in, stage);
+      std::vector<int> of(static_cast<std::size_t>(vpp));
+      for (const StageLayer& l : layers_of_stage(in, stage)) ++of[static_cast<std::size_t>(l.chunk)];
+      int held = 0, most = 0;
+      for (const Turn& t :
+           stage_order(PipelineSchedule::interleaved, pp, stage, in.batch.micro_batches(in.layout), vpp)) {
+        held += of[static_cast<std::size_t>(t.chunk)] * (t.backward ? -1 : 1);
+        most = std::max(most, held);
+      }
+      CHECK(terms.activations().value() == Approx(most * terms.layer.total().value()));
+    }
   }
 }

@@ -90,8 +90,9 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   in.model.dropout = 0.1;
   in.model.biases = true;
   compare_all(in, 16, fabric);
-  for (const PipelineSchedule schedule : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_2p,
-                                          PipelineSchedule::zb_v, PipelineSchedule::dualpipe_v}) {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_2p, PipelineSchedule::zb_v,
+        PipelineSchedule::dualpipe, PipelineSchedule::dualpipe_v}) {
     in.layout.schedule = schedule;
     compare_all(in, 16, fabric);
   }
@@ -112,6 +113,25 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
     in.model.layers = layers;
     compare_all(in, 16, fabric);
   }
+}
+
+TEST_CASE("so it is of uneven chunks that go round the stages") {
+  const Fabric fabric = cluster(2);
+  const CollectiveTime time = memoized(step_prices(fabric, {}));
+  StepInputs in = small(16);
+  in.layout.uneven_stages = true;
+  for (const int layers : {9, 11, 13})
+    for (const int vpp : {2, 3}) {
+      in.model.layers = layers;
+      LayoutChoice choice = choices(2, 2, 2, {1}).front();
+      choice.vpp = vpp;
+      put(choice, in);
+      CAPTURE(layers, vpp);
+      REQUIRE(check_step(in, fabric.rank_count(), {}).empty());
+      const auto quick = LayoutFamily(in, fabric, time).estimate(choice);
+      REQUIRE(quick.ok());
+      check_equal(*quick, forecast_step(in, fabric, {}, Method::estimate).value());
+    }
 }
 
 TEST_CASE("so it is with context parallelism") {

@@ -84,6 +84,7 @@ enum class PipelineSchedule {
   zb_1p,
   zb_2p,
   zb_v,
+  dualpipe,
   dualpipe_v,
   own,
   own_split,
@@ -94,8 +95,13 @@ enum class PipelineSchedule {
 bool splits_backward(PipelineSchedule);
 /// Of zero bubble, ZB-1p and ZB-2p: the order of work is made for the times of the stages.
 bool made_for_times(PipelineSchedule);
-/// The model goes down the stages and up again: ZB-V, DualPipeV.
+/// A stage holds two slices of the model, as far from its begin and from its end: it goes down the stages and up again
+/// (ZB-V, DualPipeV), or micro-batches come from both ends of the pipeline (DualPipe).
 bool goes_in_v(PipelineSchedule);
+/// Of these, DualPipe: each slice is on two stages, one for either way.
+bool from_both_ends(PipelineSchedule);
+/// A forward of one chunk and a backward of the other are passed together: DualPipe, DualPipeV.
+bool passes_pairs(PipelineSchedule);
 /// The order of work is one that the user brings.
 bool is_own(PipelineSchedule);
 struct OwnSchedule;
@@ -125,16 +131,20 @@ struct ParallelLayout {
   int world() const { return tp * pp * dp * cp; }
   /// Slices of the model that a stage holds: in a V always the one on the way down and the one on the way up.
   int chunks() const { return goes_in_v(schedule) ? 2 : vpp; }
-  /// Whether the last chunk of the model is on the first stage, as a V has it, and not on the last.
+  /// Stages that hold the same slices: with DualPipe i and pp - 1 - i.
+  int twins() const { return from_both_ends(schedule) ? 2 : 1; }
+  /// Slices that the model is cut into.
+  int slices() const { return pp * chunks() / twins(); }
+  /// Whether the last chunk of the model is on the first stage, as a V has it, and not on the last alone.
   bool ends_together() const { return pp == 1 || goes_in_v(schedule); }
   /// Ranks that have the same parameters, and so reduce gradients.
-  int replicas() const { return dp * cp; }
+  int replicas() const { return dp * cp * twins(); }
   /// Ranks that a state is split over with ZeRO, and copies of each part.
-  int shards() const { return (dp_shard > 0 ? dp_shard : dp) * cp; }
+  int shards() const { return (dp_shard > 0 ? dp_shard : dp) * cp * twins(); }
   int shard_copies() const { return replicas() / shards(); }
   int expert_tp() const { return etp > 0 ? etp : tp; }
   /// Ranks that have the same experts, and so reduce their gradients.
-  int expert_replicas() const { return tp * cp * dp / expert_tp() / ep; }
+  int expert_replicas() const { return tp * cp * dp / expert_tp() / ep * twins(); }
   /// Experts are spread or split in their own way, so that their gradients go their own way too.
   bool experts_apart() const { return ep > 1 || expert_tp() != tp; }
 };
@@ -145,6 +155,8 @@ struct Batch {
   int global_batch = 0;  ///< samples per step over all replicas
   int context = 0;       ///< inference: tokens of each sample before these, whose keys and values are kept
   int micro_batches(const ParallelLayout& l) const { return global_batch / (micro_batch * l.dp); }
+  /// Those that pass each slice of a stage: half of them come from either end with DualPipe.
+  int passes(const ParallelLayout& l) const { return micro_batches(l) / l.twins(); }
 };
 
 /// A batch whose prompts come at once, or requests in flight, each followed by the next when it has its last token.
