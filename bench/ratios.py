@@ -2,7 +2,7 @@
 """Messages per second of collcast ("ours/...") over SimGrid ("peer/..."), per case, from one run (medians).
 
     ratios.py JSON ...                     prints the table
-    ratios.py JSON ... --record CSV DATE   also adds it to CSV
+    ratios.py JSON ... --record CSV DATE   also keeps it in CSV, in place of what that day had
     ratios.py --plot CSV SVG               draws how the ratios went, with what is to be reached
 """
 import csv
@@ -10,19 +10,22 @@ import json
 import sys
 
 REACH = {"ring/1024": 40, "unequal_ring/1024": 40, "unequal_ring/4096": 150, "bottleneck/256": 250, "fat_tree/1024": 25}
-COLUMNS = ["date", "case", "collcast_messages_s", "simgrid_messages_s", "ratio", "ns_per_message_over_ns_per_hold"]
+COLUMNS = ["date", "case", "collcast_messages_s", "simgrid_messages_s", "ratio", "ns_per_message_over_ns_per_hold", "spread"]
 
 
 def read(paths):
+    """{case: {whose: medians}}, each with "spread": the standard deviation of its repetitions over their mean."""
     entries = {}
     for path in paths:
         for entry in json.load(open(path))["benchmarks"]:
-            if entry.get("aggregate_name", "median") != "median":
-                continue
             if "error_occurred" in entry:
                 sys.exit(f"{entry['name']}: {entry['error_message']}")
             whose, *case = [part for part in entry["run_name"].split("/") if not part.endswith("_time")]
-            entries.setdefault("/".join(case), {})[whose] = entry
+            seen = entries.setdefault("/".join(case), {}).setdefault(whose, {})
+            if entry.get("aggregate_name", "median") == "median":
+                seen.update(entry)
+            elif entry["aggregate_name"] == "cv" and "messages/s" in entry:
+                seen["spread"] = entry["messages/s"]
     return entries
 
 
@@ -38,19 +41,28 @@ def rows(entries):
 
 def table(entries):
     print(f"{'case':20} {'collcast M msg/s':>17} {'SimGrid M msg/s':>16} {'ratio':>7} {'to reach':>9} "
-          f"{'message/hold':>13} {'bytes/rank':>11} {'SimGrid':>8} {'allocations/message':>20}")
+          f"{'message/hold':>13} {'bytes/rank':>11} {'SimGrid':>8} {'allocations/message':>20} {'spread':>7}")
     for case, ours, peer, ratio, per_hold, of in rows(entries):
         def cell(value, form): return "" if value is None else format(value, form)
         print(f"{case:20} {ours / 1e6:17.3f} {peer / 1e6:16.4f} {ratio:7.1f} {REACH.get(case, ''):>9} "
               f"{cell(per_hold, '.2f'):>13} {cell(of['ours'].get('bytes/rank'), '.0f'):>11} "
-              f"{cell(of['peer'].get('bytes/rank'), '.0f'):>8} {cell(of['ours'].get('allocations/message'), '.4f'):>20}")
+              f"{cell(of['peer'].get('bytes/rank'), '.0f'):>8} {cell(of['ours'].get('allocations/message'), '.4f'):>20} "
+              f"{cell(spread(of), '.0%'):>7}")
+
+
+def spread(of):
+    """The larger of both; None of a run without repetitions."""
+    return max((of[whose]["spread"] for whose in ("ours", "peer") if "spread" in of[whose]), default=None)
 
 
 def record(entries, path, date):
-    with open(path, "a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        for case, ours, peer, ratio, per_hold, _ in rows(entries):
-            writer.writerow([date, case, f"{ours:.0f}", f"{peer:.0f}", f"{ratio:.1f}", f"{per_hold:.2f}" if per_hold else ""])
+    now = {case: [date, case, f"{ours:.0f}", f"{peer:.0f}", f"{ratio:.1f}", f"{per_hold:.2f}" if per_hold else "",
+                  "" if spread(of) is None else f"{spread(of):.2f}"]
+           for case, ours, peer, ratio, per_hold, of in rows(entries)}
+    with open(path, newline="") as file:
+        kept = [row for row in csv.reader(file) if row[:1] != ["date"] and not (row[0] == date and row[1] in now)]
+    with open(path, "w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *kept, *now.values()])
 
 
 def plot(source, target):

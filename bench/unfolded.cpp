@@ -53,11 +53,12 @@ bool measure(int replicas, bool repeats) {
   engine.sharing = scenario->sharing;
   engine.repeats = repeats;
   std::int64_t expected = 0;
-  const Result<StepWithUnfolded> step = forecast_unfolded_step(*scenario->step, fabric, scenario->collectives, nullptr,
-                                                               engine, {}, [&](const ProgramTraffic& all) {
-                                                                 expected = all.messages;
-                                                                 unfolding = Clock::now();
-                                                               });
+  const Result<StepWithUnfolded> step = forecast_unfolded_step(
+      *scenario->step, fabric, {}, scenario->collectives, nullptr, engine, {}, [&](const ProgramTraffic& all, Bytes) {
+        expected = all.messages;
+        unfolding = Clock::now();
+        return true;
+      });
   if (!step || !step->unfolded) {
     fmt::print(stderr, "{}", to_text(step.errors()));
     return false;
