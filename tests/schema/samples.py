@@ -53,6 +53,7 @@ SCENARIOS = {
                    {"node": 0, "jitter": "0%"}, {"node": "0-0", "compute": "99%"}, {"gpu": "all", "jitter": "1%"},
                    {"link": "node0.gpu1", "bandwidth": "50GB/s", "added_latency": "2us"},
                    {"link": "node0.gpu2", "failed": False, "bandwidth": "50%"}, {"link": "node0.nic0", "failed": True, "from": "10ms", "until": "20ms"}],
+        "placement": {"nodes": "random", "seed": 7},
         "gates": {"step_s": {"max": "20s"}, "mfu": {"min": "1%"}, "peak_bytes": {"max": "70GiB"},
                   "tokens_per_s_per_gpu": {"min": "10tokens/s"}, "model_flops_per_s_per_gpu": {"min": "1GFLOP/s"},
                   "hfu": {"min": "0.5%"}, "tp_exposed_s": {"max": "10s"}, "pp_exposed_s": {"max": "10s"},

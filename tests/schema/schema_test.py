@@ -68,6 +68,7 @@ COMMANDS = [
     ("step", "collcast step llama3-70b-inference-8xh100 --set model.experts.count=8 --set model.experts.top_k=2 --set model.experts.ffn=7168 --set layout.sequence_parallel=true --method estimate"),
     ("step", "collcast step llama3-8b-8xh100 --library ideal --fault 'gpu: 3, compute: 80%, from: 1s, until: 2s' --fault 'link: node0.gpu1 -> node0.nvswitch0, bandwidth: 50%' --fault 'link: node0.gpu2, bandwidth: 40GB/s, added_latency: 1us'"),
     ("step", "collcast step llama3-70b-straggler-64xh100 --what-if dead-nic --method estimate"),
+    ("step", "collcast step llama3-70b-placement-512xh100 --what-if random --method estimate"),
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 1MiB --fault 'link: gpu1 <-> gpu2, failed: true' --fault 'link: gpu0, bandwidth: 50%' --fault 'link: gpu3, bandwidth: 4GB/s, added_latency: 1us'"),
     ("collective", f"collcast collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
     ("explain", f"collcast explain collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
