@@ -99,18 +99,19 @@ class EventQueue {
   }
 
   void sort_near() {
-    for (std::size_t i = 1; i < near_.size(); ++i) put_in_place(i);
+    for (std::size_t i = 1; i < near_.size(); ++i) put_in_place(i, Event(near_[i]));
   }
-  /// The events before it are in order, latest first.
-  void put_in_place(std::size_t place) {
-    const Event event = near_[place];
+  /// `event` belongs there or before; the events before it are in order, latest first.
+  void put_in_place(std::size_t place, const Event& event) {
     for (; place > 0 && is_later(event, near_[place - 1]); --place) near_[place] = near_[place - 1];
-    near_[place] = event;
+    near_[place].time = event.time;  // word by word, as it was made
+    near_[place].due.key = event.due.key;
   }
 
   void push_near(const Event& event) {
-    near_.push_back(event);
-    if (near_.size() <= 2 * few) return put_in_place(near_.size() - 1);
+    near_.emplace_back();
+    put_in_place(near_.size() - 1, event);
+    if (near_.size() <= 2 * few) return;
     // Too many to keep in order.
     near_end_ = 0;
     for (const Event& e : near_) file(e);

@@ -63,8 +63,8 @@ class LinkPool {
   void renew_first(Grains to_go, Ticks now) {
     if (moved(now) >> 126 != 0) begin_anew(now);
     Entry entry = heap_.front();
-    Moved& ends = ends_[entry.slot];
-    ends = moved(now) + static_cast<Moved>(to_go);
+    const Moved ends = moved(now) + static_cast<Moved>(to_go);
+    ends_[entry.slot] = ends;
     entry.key = key(ends);
     put_first(entry);
   }
@@ -81,6 +81,12 @@ class LinkPool {
   /// moved fits.
   __extension__ using Moved = unsigned __int128;
 
+  /// In two words: a number just worked out in two is read back as one of 128 bits only when both have been written.
+  struct Ends {
+    std::uint64_t low = 0, high = 0;
+    Ends(Moved value) : low(static_cast<std::uint64_t>(value)), high(static_cast<std::uint64_t>(value >> 64)) {}
+    Moved value() const { return static_cast<Moved>(high) << 64 | low; }
+  };
   struct Entry {
     std::uint64_t key = 0;  ///< the leading bits of when the flow has left, which nearly always tell
     std::uint32_t flow = 0;
@@ -93,7 +99,7 @@ class LinkPool {
     return leading >> 64 == 0 ? static_cast<std::uint64_t>(leading) : ~std::uint64_t{0};
   }
   bool is_before(const Entry& a, const Entry& b) const {
-    return a.key != b.key ? a.key < b.key : ends_[a.slot] < ends_[b.slot];
+    return a.key != b.key ? a.key < b.key : ends_[a.slot].value() < ends_[b.slot].value();
   }
   bool is_before(std::size_t a, std::size_t b) const { return is_before(heap_[a], heap_[b]); }
 
@@ -101,12 +107,31 @@ class LinkPool {
   void begin_anew(Ticks now) {
     const Moved moved_now = moved(now);
     for (Entry& entry : heap_) {
-      Moved& ends = ends_[entry.slot];
-      ends = ends > moved_now ? ends - moved_now : 0;
-      entry.key = key(ends);
+      const Moved ends = ends_[entry.slot].value();
+      ends_[entry.slot] = ends > moved_now ? ends - moved_now : 0;
+      entry.key = key(ends_[entry.slot].value());
     }
     moved_ = 0;
     since_ = now;
+  }
+
+  /// Which of the four places from there on is before the others. Without branches, which would be guessed wrong every
+  /// other time, and with no more than one load after the other.
+  std::size_t first_of_four(std::size_t place) const {
+    const Entry* at = &heap_[place];
+    const std::uint64_t a = at[0].key, b = at[1].key, c = at[2].key, d = at[3].key;
+    const std::size_t is_b = b < a, is_d = d < c;
+    const std::uint64_t left = a ^ ((a ^ b) & -std::uint64_t{is_b}), right = c ^ ((c ^ d) & -std::uint64_t{is_d});
+    const bool alike = (a == b) | (c == d) | (left == right);
+    if (alike) [[unlikely]]
+      return first_of_four_alike(place);
+    const std::size_t is_right = right < left;
+    return is_b ^ ((is_b ^ (2 + is_d)) & -is_right);
+  }
+  std::size_t first_of_four_alike(std::size_t place) const {
+    std::size_t first = 0;
+    for (std::size_t other = 1; other < 4; ++other) first = is_before(place + other, place + first) ? other : first;
+    return first;
   }
 
   /// In place of the first: its place is moved down to a leaf, which nearly always is about where `entry` belongs.
@@ -114,9 +139,7 @@ class LinkPool {
     const std::size_t count = heap_.size();
     std::size_t hole = 0;
     for (std::size_t child = 1; child + 3 < count; child = 4 * hole + 1) {
-      const std::size_t left = child + (is_before(child + 1, child) ? 1U : 0U);
-      const std::size_t right = child + 2 + (is_before(child + 3, child + 2) ? 1U : 0U);
-      child = is_before(right, left) ? right : left;
+      child += first_of_four(child);
       heap_[hole] = heap_[child];
       hole = child;
     }
@@ -135,10 +158,10 @@ class LinkPool {
   }
 
   Moved moved(Ticks now) const { return moved_ + static_cast<Moved>(rate_ * (now - since_)); }
-  Grains left(const Entry& entry, Moved moved) const { return static_cast<Grains>(ends_[entry.slot] - moved); }
+  Grains left(const Entry& entry, Moved moved) const { return static_cast<Grains>(ends_[entry.slot].value() - moved); }
 
   std::vector<Entry> heap_;          ///< four children a place
-  std::vector<Moved> ends_;          ///< value of `moved` at which a flow has left
+  std::vector<Ends> ends_;           ///< value of `moved` at which a flow has left
   std::vector<std::uint32_t> free_;  ///< slots
   Moved moved_ = 0;                  ///< as of since_
   Grains rate_ = 0;                  ///< of each flow

@@ -140,6 +140,10 @@ bool MaxMinLinks::pool_up(std::uint32_t id) {
     inside += pools_[p].flows.size();
     weights += pools_[p].flows.size() * pools_[p].weight;
   }
+  if (inside == link.count && weights == pools_[link.pool].weights) {  // as it was
+    set_pool_rates(id, pools_[link.pool].per_weight);
+    return true;
+  }
   // Who is not in one yet has come at this instant, and is at the end of the list.
   const auto flows = links_.flows_on(link);
   double others = link.pool == none ? std::numeric_limits<double>::infinity() : pools_[link.pool].others;
@@ -158,7 +162,10 @@ bool MaxMinLinks::pool_up(std::uint32_t id) {
     if (pool == none) return false;
     enter(pool, on.flow);
   }
-  pools_[link.pool].others = others;
+  Pool& first = pools_[link.pool];
+  first.others = others;
+  first.weights = weights;
+  first.per_weight = share;
   set_pool_rates(id, share);
   return true;
 }
@@ -186,6 +193,7 @@ std::uint32_t MaxMinLinks::new_pool(std::uint32_t link) {
   Pool& pool = pools_[id];
   pool.flows.begin(agenda_.now);
   pool.share = -1;
+  pool.weights = 0;
   pool.link = link;
   pool.next = none;
   return id;

@@ -80,6 +80,9 @@ class MaxMinLinks {
     double share = -1;              ///< of the link, for one of weight 1, that the rate of `flows` is of
     /// Of a link's first pool: the smallest capacity of another link of any flow that has joined, over its weight.
     double others = 0;
+    /// Likewise: the weights of all flows on the link when it was last divided, and its share for a weight of 1.
+    std::uint64_t weights = 0;
+    double per_weight = 0;
   };
   static constexpr int most_weights = 8;  ///< pools of one link
 

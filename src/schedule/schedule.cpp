@@ -23,20 +23,20 @@ void Schedule::reserve(std::size_t operations, std::size_t edges_each) {
   labels_.reserve(operations);
 }
 
-OpId Schedule::add(Work work, std::span<const After> after, const Label& label) {
+OpId Schedule::add(const Work& work, std::span<const After> after, const Label& label) {
   check(works_.size() < std::numeric_limits<std::uint32_t>::max(), "operations are numbered in 32 bits");
   const OpId id(static_cast<std::uint32_t>(works_.size()));
   for (const After& edge : after) check(edge.op < id, "an operation waits only for operations that exist");
   after_.insert(after_.end(), after.begin(), after.end());
   check(after_.size() <= std::numeric_limits<std::uint32_t>::max(), "order edges are numbered in 32 bits");
   after_begin_.push_back(static_cast<std::uint32_t>(after_.size()));
-  works_.push_back(work);
   op_stream_.push_back(-1);
   labels_.push_back({intern(label.name), intern(label.category)});
+  works_.push_back(work);
   return id;
 }
 
-OpId Schedule::add(StreamId stream, Work work, std::span<const After> after, const Label& label) {
+OpId Schedule::add(StreamId stream, const Work& work, std::span<const After> after, const Label& label) {
   check(stream.value() < streams_.size(), "a stream is added before it is used");
   const OpId id = add(work, after, label);
   std::int64_t& last = stream_last_[stream.value()];

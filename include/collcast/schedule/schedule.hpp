@@ -71,9 +71,9 @@ class Schedule {
   /// Room for so many operations, each after so many others on average: nothing but speed.
   void reserve(std::size_t operations, std::size_t edges_each = 1);
 
-  OpId add(Work work, std::span<const After> after = {}, const Label& label = {});
+  OpId add(const Work& work, std::span<const After> after = {}, const Label& label = {});
   /// Also after the previous operation of the stream.
-  OpId add(StreamId stream, Work work, std::span<const After> after = {}, const Label& label = {});
+  OpId add(StreamId stream, const Work& work, std::span<const After> after = {}, const Label& label = {});
   StreamId add_stream(Stream stream);
 
   /// Runs `pattern` among its group; `ready` is empty (start at once) or names one operation per
