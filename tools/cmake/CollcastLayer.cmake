@@ -3,7 +3,7 @@
 
 # collcast_layer(NAME SOURCES a.cpp ... [APART b.cpp ...] USES base ... [PRIVATE_LIBRARIES fmt::fmt ...])
 #
-# The presets with sanitizers and with clang-tidy compile several files as one (CMAKE_UNITY_BUILD), which takes a third of the time. A
+# The presets of tools/test, with sanitizers and with clang-tidy compile several files as one (CMAKE_UNITY_BUILD), which takes a third of the time. A
 # file in which a local name stands for something else than in its neighbours goes on its own: APART.
 function(collcast_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;APART;USES;PRIVATE_LIBRARIES" ${ARGN})
