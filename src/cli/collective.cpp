@@ -167,9 +167,11 @@ void add_base_latency(CollectiveRow& row, Seconds base) {
 void note_steady_state(const CollectiveRow& row, std::vector<std::string>& notes) {
   if (*row.messages < 100'000 || 2 * *row.stepped > *row.messages) return;
   const auto count = [](std::int64_t n) { return format_count(static_cast<double>(n)); };
-  notes.push_back(fmt::format(
-      "{} {}: {} messages simulated, of which {} one by one; the others repeat them, later by the same (exact)",
-      row.algorithm, format_bytes(row.size), count(*row.messages), count(*row.stepped)));
+  notes.push_back(
+      fmt::format("{} {}: {} messages simulated, of which {} one by one; {} (exact)", row.algorithm,
+                  format_bytes(row.size), count(*row.messages), count(*row.stepped),
+                  row.classes ? fmt::format("one of each of {} classes of ranks that do the same", count(*row.classes))
+                              : "the others repeat them, later by the same"));
 }
 
 /// Prices a case and appends one row per group.
@@ -211,6 +213,7 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, Co
       row.simulate = run->time;
       row.messages = run->messages;
       row.stepped = run->stepped;
+      if (run->classes > 0) row.classes = run->classes;
       note_steady_state(row, report.notes);
     } else if (simulated) {
       const Result<Timeline> timeline = simulate(q.fabric, choice.pattern, q.engine);

@@ -67,7 +67,10 @@ void Connections::set_route(std::uint32_t id, const ConnectionName& name) {
   if (route_.empty() && name.from != name.to) lost_ = name;
   route.length = static_cast<std::uint32_t>(route_.size());
   route.first = crossings_.allocate(route_.size());
-  for (std::uint32_t i = 0; i < route.length; ++i) crossings_[route.first + i] = {route_[i].value(), 0};
+  for (std::uint32_t i = 0; i < route.length; ++i) {
+    const std::uint32_t link = route_[i].value();
+    crossings_[route.first + i] = {stands_for_ == nullptr ? link : (*stands_for_)[link], 0};
+  }
   connections_[id].latency = time_route(fabric_.links(), route_).latency;
   route.size = -1;
   route.is_known = true;

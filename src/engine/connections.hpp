@@ -66,6 +66,8 @@ class Connections {
   Connections(const Fabric& fabric, bool knows_apart)
       : fabric_(fabric), knows_apart_(knows_apart), links_(fabric.links().size()) {}
 
+  /// By link, the one that messages cross in its place (fold.hpp); it lasts as long as they do.
+  void stand_for(const std::vector<std::uint32_t>& links) { stands_for_ = &links; }
   /// Room for so many more: nothing but memory that is not taken twice.
   void expect(std::size_t more);
   std::uint32_t acquire();
@@ -132,6 +134,7 @@ class Connections {
 
   const Fabric& fabric_;
   bool knows_apart_;
+  const std::vector<std::uint32_t>* stands_for_ = nullptr;
   std::vector<Connection> connections_;
   std::vector<ConnectionRoute> routes_;
   static constexpr std::uint32_t none = ~std::uint32_t{0};

@@ -179,7 +179,7 @@ void Exchanges::connect(std::uint32_t connection, std::uint32_t index) {
   const Phase& phase = phase_of(walker);
   const Position v = position(send.walker);
   const Hop hop = phase.shape->send(phase, v, static_cast<int>(index));
-  send.counter = counter(lane, walker.phase, hop.peer, hop.slot);
+  send.counter = counter(lane, walker.phase, who_does(lane, hop.peer), hop.slot);
   send.after = phase.flow == Flow::forwarding ? static_cast<std::uint32_t>(hop.after) : 0;
   const Occasion& occasion = running_[lane.exchange].occasion;
   const auto rank = [&](Position at) { return Rank(lane.pattern->rank(*lane.lane, at).value() + occasion.shift); };

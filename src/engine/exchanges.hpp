@@ -32,6 +32,8 @@ struct Occasion {
   TrafficClass traffic;
   std::uint32_t first = 0, step = 1;  ///< EventKind::finished of participant i has the index first + i * step,
   bool by_rank = false;               ///< or by how many ranks it is further than participant 0, in the place of i
+  /// By lane and position: the one that does for both what they do alike (fold.hpp). Null: each for itself.
+  const std::vector<std::vector<std::uint32_t>>* stands_for = nullptr;
   std::uint32_t finished(int participant) const {
     if (!by_rank) return first + static_cast<std::uint32_t>(participant) * step;
     return first + (pattern->group[participant].value() - pattern->group[0].value()) * step;
@@ -126,6 +128,7 @@ class Exchanges {
   };
 
   void begin_phase(const LaneState& lane, std::uint32_t index);
+  void leave_out_those_done_for(std::uint32_t exchange);
   void finish_participant(std::uint32_t exchange, int participant);
   void end(std::uint32_t exchange);
 
@@ -152,6 +155,11 @@ class Exchanges {
   /// forwarding, concurrent: the hop's next chunk, if it may start.
   void send_chunk(std::uint32_t connection);
 
+  /// The position that does it; the same, but where positions are folded.
+  Position who_does(const LaneState& lane, Position v) const {
+    const auto* stands_for = running_[lane.exchange].occasion.stands_for;
+    return stands_for == nullptr ? v : static_cast<Position>((*stands_for)[lane.index][static_cast<std::size_t>(v)]);
+  }
   const Phase& phase_of(const Walker& walker) const { return lanes_[walker.lane].lane->phases[walker.phase]; }
   Position position(std::uint32_t walker) const {
     return static_cast<Position>(walker - lanes_[walkers_[walker].lane].walkers);

@@ -38,7 +38,18 @@ std::uint32_t Exchanges::open(const Occasion& occasion) {
     state.phases = phases_.allocate(lane.phases.size());
     for (std::uint32_t p = 0; p < lane.phases.size(); ++p) begin_phase(state, p);
   }
+  if (occasion.stands_for != nullptr) leave_out_those_done_for(exchange);
   return exchange;
+}
+
+void Exchanges::leave_out_those_done_for(std::uint32_t exchange) {
+  Running& running = running_[exchange];
+  const Pattern& pattern = *running.occasion.pattern;
+  for (const LaneState& state : lanes_.block(running.lanes, pattern.lanes.size()))
+    for (Position v = 0; v < pattern.size(); ++v) {
+      const auto participant = static_cast<std::uint32_t>(state.lane->participant(v));
+      if (who_does(state, v) != v && --words_[running.participants + participant] == 0) --running.unfinished;
+    }
 }
 
 void Exchanges::ready(std::uint32_t exchange, int participant) {
@@ -46,7 +57,8 @@ void Exchanges::ready(std::uint32_t exchange, int participant) {
   const std::size_t lanes = running_[exchange].occasion.pattern->lanes.size();
   if (lanes == 0) finish_participant(exchange, participant);
   for (std::uint32_t i = 0; i < lanes; ++i) {
-    enter(walker_of(lanes_[first + i], participant), 0);
+    const std::uint32_t walker = walker_of(lanes_[first + i], participant);
+    if (const Position v = position(walker); who_does(lanes_[first + i], v) == v) enter(walker, 0);
   }
 }
 

@@ -20,8 +20,11 @@
 #include <algorithm>
 #include <string>
 
+#include "collcast/engine/folded.hpp"
 #include "engine/describe.hpp"
 #include "engine/fifo.hpp"
+#include "engine/fold.hpp"
+#include "engine/folded_patterns.hpp"
 #include "engine/max_min.hpp"
 #include "engine/one_pattern.hpp"
 #include "engine/operations.hpp"
@@ -227,6 +230,17 @@ Result<ProgramsTimeline> simulate(const Fabric& fabric, const Programs& programs
 
 Result<Timeline> simulate(const Fabric& fabric, const Pattern& pattern, const EngineOptions& options) {
   return engine::run<engine::OnePattern>(fabric, pattern, options);
+}
+
+std::optional<Result<FoldedRun>> simulate_folded(const Fabric& fabric, std::span<const Pattern> patterns,
+                                                 const EngineOptions& options) {
+  if (options.sharing == Sharing::fifo) return std::nullopt;  // who is asked first of those alike is no matter of class
+  const auto fold = engine::fold(fabric, patterns, options.watch);
+  if (!fold) return std::nullopt;
+  auto run = engine::run<engine::FoldedPatterns>(fabric, {patterns, *fold}, options);
+  if (!run) return Result<FoldedRun>(run.errors());
+  return Result<FoldedRun>(
+      {std::move(run->finish), fold->messages, run->counters.messages, fold->positions, fold->classes});
 }
 
 Result<Timeline> simulate(const Fabric& fabric, const SpelledOut& spelled, const EngineOptions& options) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "collcast/engine/beside.hpp"
+#include "collcast/engine/folded.hpp"
 #include "collcast/engine/watch.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
@@ -25,7 +26,12 @@ void append_group(const Group& group, RequestKey& key) {
   for (int i = 0; i < group.size(); ++i) key.push_back(group[i].value());
 }
 
-/// A recurrence that was ended is not tried again event by event.
+/// The options, with a watch that tells whether it ended the run; both must outlive them.
+EngineOptions telling_end(const EngineOptions& engine, bool& is_ended) {
+  return {engine.sharing, telling_end(engine.watch, is_ended), engine.repeats};
+}
+
+/// A recurrence that was ended is not tried again event by event, nor is one that was being folded.
 Diagnostic ended() {
   return {{"simulation"}, "the simulation was ended from outside", "nothing is known of its result"};
 }
@@ -77,6 +83,11 @@ Result<Seconds> simulated_beside(const Fabric& fabric, const CollectiveRequest& 
                                           telling_end(engine.watch, is_ended)))
     return to_seconds(rows->finish);
   if (is_ended) return ended();
+  if (const auto folded = simulate_folded(fabric, patterns, telling_end(engine, is_ended))) {
+    if (!*folded) return folded->errors();
+    return to_seconds((*folded)->finish.front());
+  }
+  if (is_ended) return ended();
   const auto times = simulate_together(fabric, patterns, engine);
   if (!times) return times.errors();
   return times->times.front();  // the own group's; the others run beside it
@@ -86,6 +97,12 @@ Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& patter
   bool is_ended = false;
   if (const auto rows = recurrence(fabric, pattern, telling_end(engine.watch, is_ended)))
     return SimulatedTime{to_seconds(rows->finish), rows->messages, rows->stepped};
+  if (is_ended) return ended();
+  if (const auto folded = simulate_folded(fabric, {&pattern, 1}, telling_end(engine, is_ended))) {
+    if (!*folded) return folded->errors();
+    const FoldedRun& run = **folded;
+    return SimulatedTime{to_seconds(run.finish.front()), run.messages, run.stepped, run.positions, run.classes};
+  }
   if (is_ended) return ended();
   const Result<Timeline> timeline = simulate(fabric, pattern, engine);
   if (!timeline) return timeline.errors();

@@ -67,6 +67,7 @@ Json row_json(const CollectiveReport& report, const CollectiveRow& row) {
   if (row.messages) {
     out["messages"] = *row.messages;
     out["messages_stepped"] = *row.stepped;
+    if (row.classes) out["classes"] = *row.classes;
   }
   out["interval_low_s"] = row.interval ? Json(row.interval->low.count()) : Json();
   out["interval_high_s"] = row.interval ? Json(row.interval->high.count()) : Json();

@@ -67,10 +67,13 @@ std::vector<ChunkPoint> chunk_curve(const Fabric&, const CollectiveRequest&, Col
 struct SimulatedTime {
   Seconds time{};
   std::int64_t messages = 0;
-  std::int64_t stepped = 0;  ///< of these, worked out one by one; the rest follow from a steady state
+  std::int64_t stepped = 0;  ///< of these, worked out one by one; the rest follow from a steady state, or do the same
+  /// Where ranks are folded: positions of all lanes, and classes of them that do the same. 0: each is for itself.
+  std::int64_t positions = 0, classes = 0;
 };
 /// The simulated time of one pattern alone from time 0. Where no link is ever used by two messages at once it is worked
-/// out by recurrence, to the picosecond the same and without events; else by the engine. Fails as `simulate` does.
+/// out by recurrence, to the picosecond the same and without events; else by the engine, of ranks that do the same one.
+/// Fails as `simulate` does.
 Result<SimulatedTime> simulated_time(const Fabric&, const Pattern&, const EngineOptions& = {});
 
 /// Several patterns at once from time 0: the simulated time of each, and what they did to the links.

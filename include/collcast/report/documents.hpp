@@ -72,6 +72,7 @@ struct CollectiveRow {
   int channels = 1;
   std::optional<Seconds> estimate, simulate;              ///< with the other groups, if concurrent
   std::optional<Seconds> estimate_alone, simulate_alone;  ///< only if concurrent
+  std::optional<std::int64_t> classes;  ///< of ranks (and channels) that do the same, of which one is simulated
   std::optional<std::int64_t> messages, stepped;  ///< simulated, and of these one by one; where it is of one group
   bool approximate = false;                       ///< the closed form
   bool shared = false;                            ///< approximate because transfers share links
