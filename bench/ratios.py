@@ -41,12 +41,14 @@ def rows(entries):
 
 def table(entries):
     print(f"{'case':20} {'collcast M msg/s':>17} {'SimGrid M msg/s':>16} {'ratio':>7} {'to reach':>9} "
-          f"{'message/hold':>13} {'bytes/rank':>11} {'SimGrid':>8} {'allocations/message':>20} {'spread':>7}")
+          f"{'message/hold':>13} {'bytes/rank':>11} {'SimGrid':>8} {'allocations/message':>20} "
+          f"{'events/message':>15} {'rates/message':>14} {'spread':>7}")
     for case, ours, peer, ratio, per_hold, of in rows(entries):
         def cell(value, form): return "" if value is None else format(value, form)
         print(f"{case:20} {ours / 1e6:17.3f} {peer / 1e6:16.4f} {ratio:7.1f} {REACH.get(case, ''):>9} "
               f"{cell(per_hold, '.2f'):>13} {cell(of['ours'].get('bytes/rank'), '.0f'):>11} "
               f"{cell(of['peer'].get('bytes/rank'), '.0f'):>8} {cell(of['ours'].get('allocations/message'), '.4f'):>20} "
+              f"{cell(of['ours'].get('events/message'), '.2f'):>15} {cell(of['ours'].get('rates/message'), '.2f'):>14} "
               f"{cell(spread(of), '.0%'):>7}")
 
 

@@ -12,10 +12,11 @@ constexpr double under = 1e-9;      // a full link may look that much less so
 constexpr std::uint32_t most = 64;  // flows of a link that is looked at: the check must not cost more than the run
 }  // namespace
 
-/// No link has more than its capacity, and the flow crosses a full link on which nobody has more: it could not have
-/// more without taking from one that has no more than it.
+/// No link has more than its capacity, and the flow crosses a full link on which nobody has more for a weight of 1: it
+/// could not have more without taking from one that has no more than it.
 void MaxMinLinks::check_share(std::uint32_t flow) const {
-  const double rate = flows_[flow].rate;
+  const auto per_weight = [this](std::uint32_t id) { return flows_[id].rate / links_.weight(id); };
+  const double rate = per_weight(flow) * (1 + over);
   bool is_stopped = false, is_known = true;
   for (const Crossing& crossing : links_.links_of(flow)) {
     const LinkState& link = links_[crossing.link];
@@ -25,10 +26,9 @@ void MaxMinLinks::check_share(std::uint32_t flow) const {
     }
     double sum = 0, highest = 0;
     for (const SharedLinks::OnLink& on : links_.flows_on(link)) {
-      is_known &= flows_[on.flow].pool == none && links_.priority(on.flow) == links_.priority(flow) &&
-                  links_.weight(on.flow) == links_.weight(flow);
+      is_known &= flows_[on.flow].pool == none && links_.priority(on.flow) == links_.priority(flow);
       sum += flows_[on.flow].rate;
-      highest = std::max(highest, flows_[on.flow].rate);
+      highest = std::max(highest, per_weight(on.flow));
     }
     check(!is_known || sum <= link.capacity * (1 + over), "flows share no more than a link has");
     is_stopped |= sum >= link.capacity * (1 - under) && rate >= highest;

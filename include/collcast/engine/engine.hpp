@@ -9,8 +9,9 @@
 //            priority, then arrival), and then has them to itself
 //   none     links are not shared at all: the length of the longest dependency chain
 // Rates change only when a transfer starts or ends on the connected set of links; all starts and ends of
-// one instant are seen together. A finish time is rounded up to the next picosecond, so a simulated
-// transfer is never faster than its bytes allow and less than 1 ps slower (plus 1 ps for its latency).
+// one instant are seen together. A finish time is rounded up to the next picosecond, so a transfer that has its
+// links to itself is never faster than its bytes allow and less than 1 ps slower (plus 1 ps for its latency). Where it
+// shares them its rate is the nearest multiple of 2^-24 bytes/s, to either side: 6e-15 of 10 MB/s.
 // Equal input gives equal bytes, on every compiler: events are ordered by (time, kind, index), never by
 // address or insertion history.
 #pragma once

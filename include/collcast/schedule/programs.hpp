@@ -4,7 +4,7 @@
 // side by side with the others. A rank is the number of its program and how far it is: four bytes a stream, four a
 // channel. With whom it communicates follows from its number and is stored nowhere:
 //
-//   GroupSet   the ranks that differ in one digit of their number are a group
+//   GroupSet   the ranks that differ in one digit of their number are a group, or two such with the stage's twin
 //   Collective a pattern among a group of a set: that of one group, moved to the others
 //   Send       to the rank so many further on
 //
