@@ -6,6 +6,7 @@
 #include <span>
 
 #include "collcast/engine/beside.hpp"
+#include "collcast/engine/footprint.hpp"
 #include "collcast/engine/watch.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
@@ -83,6 +84,7 @@ Result<Seconds> simulated_beside(const Fabric& fabric, const CollectiveRequest& 
 }
 
 Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
+  if (auto lacks = lacks_memory(fabric, {&pattern, 1}, engine.memory)) return std::move(*lacks);
   bool is_ended = false;
   if (const auto rows = recurrence(fabric, pattern, telling_end(engine.watch, is_ended)))
     return SimulatedTime{to_seconds(rows->finish), rows->messages, rows->stepped};
@@ -95,6 +97,7 @@ Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& patter
 
 Result<Together> simulate_together(const Fabric& fabric, std::span<const Pattern> patterns,
                                    const EngineOptions& engine) {
+  if (auto lacks = lacks_memory(fabric, patterns, engine.memory)) return std::move(*lacks);
   // By their ranks, not as they are listed: of equal requests for a link fifo asks whose operation is the earlier.
   std::vector<std::size_t> order(patterns.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
