@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -66,6 +67,24 @@ std::optional<double> scaled(std::string_view text, std::span<const Unit> units)
   return std::nullopt;
 }
 
+/// A whole number of a whole unit, which a double does not hold above 2^53; nothing where either is not, or beyond
+/// 64 bits.
+std::optional<std::int64_t> whole_bytes(std::string_view text, bool bare_is_bytes) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || count < 0) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  if (text.empty() && bare_is_bytes) return count;
+  for (const Unit& unit : byte_units) {
+    const auto scale = static_cast<std::int64_t>(unit.scale);
+    if (unit.name != text) continue;
+    if (unit.scale < 1 || count > std::numeric_limits<std::int64_t>::max() / scale) return std::nullopt;
+    return count * scale;
+  }
+  return std::nullopt;
+}
+
 /// "; did you mean 'MiB'?" where only the case of a unit is wrong; where two units differ by it, both.
 std::string unit_in_other_case(std::string_view text, std::span<const Unit> units) {
   const auto number = split_number(text);
@@ -96,6 +115,10 @@ Parsed<Bytes> parse_bytes(std::string_view text, bool bare_is_bytes) {
   if (bytes && *bytes > 0x1p62) return {false, {}, expected + "; this is too large, 4 EiB is the most"};
   if (!bytes) return {false, {}, expected + unit_in_other_case(text, byte_units)};
   if (!(*bytes >= 0) || *bytes != std::floor(*bytes)) return {false, {}, expected};
+  if (const auto exact = whole_bytes(text, bare_is_bytes)) {
+    if (*exact > std::int64_t{1} << 62) return {false, {}, expected + "; this is too large, 4 EiB is the most"};
+    return {true, Bytes(*exact), {}};
+  }
   return {true, Bytes(static_cast<std::int64_t>(*bytes)), {}};
 }
 

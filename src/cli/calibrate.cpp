@@ -14,6 +14,7 @@
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/patience.hpp"
 #include "cli/progress.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
@@ -26,6 +27,7 @@ struct Args {
   MeasuredArgs measured;
   std::string library, format;
   std::vector<std::string> files;
+  LimitArgs limits;
 };
 
 /// Where things go: the overlay to YAML, the report to files of its own formats, else to standard output.
@@ -66,31 +68,48 @@ std::string text_of(const CalibrateReport& report, Format format) {
   return out.str();
 }
 
-Result<CalibrateResult> with_progress(Measured& measured, Library library, const Session& session) {
+Result<CalibrateResult> with_progress(Measured& measured, Library library, const Patience& patience,
+                                      const Session& session) {
   PhasesProgress progress(session);
-  return calibrate(measured.tables, measured.machines, measured.statistic, library, std::ref(progress));
+  return calibrate(measured.tables, measured.machines, measured.statistic, library, std::ref(progress),
+                   patience.pieces_go_on());
+}
+
+/// Of a fit that was ended: who takes the overlay up later reads it there, too.
+std::string marked(const std::string& overlay, const std::string& partial) {
+  return partial.empty() ? overlay : fmt::format("# {}\n{}", partial, overlay);
 }
 
 Exit run_calibrate(const Args& args, const Session& session) {
   Diagnostics errors;
+  const Patience patience(args.limits, errors);
   const Places places = parse_places(args, errors);
   const auto asked = parse_library(args.library, errors);
   std::optional<Measured> measured = read_measured(args.measured, session, errors);
   if (!errors.empty()) return refuse(session, errors);
 
   const Library library = asked ? *asked : usual_library(measured->tables, measured->machines);
-  Result<CalibrateResult> fitted = with_progress(*measured, library, session);
+  Result<CalibrateResult> fitted = with_progress(*measured, library, patience, session);
+  if (!fitted && patience.has_ended_work())
+    return patience.give_up(session, "no machine was fitted", "nothing is known yet; expected a longer --time-limit");
   if (!fitted) return refuse(session, fitted.errors());
   CalibrateResult result = std::move(fitted).value();
   result.report.part = args.measured.part;
   result.report.unused.insert(result.report.unused.end(), measured->emptied.begin(), measured->emptied.end());
   result.report.said = std::move(measured->said);
   say(session, fit_warnings(result.report));
+  std::string partial;
+  if (const auto& missing = result.report.not_reached; !missing.empty()) {
+    const bool page_is_read = places.reports.empty() && places.on_stdout == Format::table;
+    partial = patience.tell_partial(session, fmt::format("not fitted: {}", fmt::join(missing, ", ")), page_is_read);
+    result.report.warnings.push_back(partial);
+  }
   std::vector<OutputFile> files;
-  for (const std::string& file : places.overlays) files.push_back({file, overlay_text(result.overlay)});
+  for (const std::string& file : places.overlays)
+    files.push_back({file, marked(overlay_text(result.overlay), partial)});
   for (const auto& [file, format] : places.reports) files.push_back({file, text_of(result.report, format)});
-  if (!places.reports.empty()) return deliver(session, std::string_view(), files);
-  return deliver(session, result.report, places.on_stdout, {}, files);
+  if (!places.reports.empty()) return patience.exit(deliver(session, std::string_view(), files));
+  return patience.exit(deliver(session, result.report, places.on_stdout, {}, files));
 }
 
 }  // namespace
@@ -112,6 +131,7 @@ Command add_calibrate(CLI::App& parent) {
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->group("Output");
+  add_limit_options(app, args->limits);
   app.footer(
       "Fitted per machine, library ideal: a latency that every collective has, a factor on the latency of links, and "
       "the\n"
@@ -119,6 +139,7 @@ Command add_calibrate(CLI::App& parent) {
       "all\n"
       "machines of launches, hops and the rates of links by protocol. One file may have both: join their lists.\n"
       "To all shipped tables library nccl is fitted in seconds, library ideal in minutes; a terminal shows how far.\n"
+      "Ctrl-C and --time-limit write the machines that were fitted by then, marked partial.\n"
       "Examples:\n"
       "  collcast calibrate --output overlay.yaml --output residuals.json\n"
       "  collcast calibrate --measured my.log --topology dgx-h100 --output mine.yaml\n"

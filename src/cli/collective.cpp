@@ -250,11 +250,7 @@ Bytes memory_of(const CollectiveQuestion& q, const Case& c, bool links) {
 }
 
 Diagnostic too_large(const Case& c, Bytes needed, Bytes room) {
-  return {
-      command_line,
-      fmt::format("to simulate {} at {} takes about {} of memory, more than the {} that there is room for",
-                  c.chosen.front().options.algorithm, format_bytes(c.size), format_bytes(needed), format_bytes(room)),
-      "expected --method estimate, fewer ranks, or a larger --memory-limit"};
+  return lacks_memory(fmt::format("{} at {}", c.chosen.front().options.algorithm, format_bytes(c.size)), needed, room);
 }
 
 /// The same as far as the patience and the simulation's clock last: beyond them the closed form alone, and nothing
@@ -318,6 +314,7 @@ Exit run_collective(const Args& args, const Session& session) {
   warn_of_csv(args, format, question->warnings);
   question->patience = &patience;
   question->engine.watch = patience.watch();
+  question->engine.memory = patience.room_left();
   const CollectiveQuestion& q = *question;
   if (q.brought || q.library == Library::nccl) {
     Result<CollectiveReport> priced = q.brought ? price_msccl(q, session, args.links) : price_nccl(q, session);
@@ -375,6 +372,7 @@ Exit run_collective(const Args& args, const Session& session) {
   for (const Case& c : cases) {
     progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
     progress.expect(messages(c));
+    question->engine.memory = patience.room_left();
     const bool quick = q.method_given || messages(c) <= limit(most_messages_unasked, q, c, args.links);
     if (!quick) ++left_out;
     // Not asked for: left out where a limit is given, whatever the machine has.

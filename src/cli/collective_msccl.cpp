@@ -117,6 +117,7 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, const Session&
   Progress progress(session, q.sizes.size() * q.groups.size());
   const Pricing pricing{q, order->size(), progress, q.patience->watch(&progress),
                         [&q](const EngineProgress&) { return !q.closed_forms_are_over(); }};
+  Diagnostics failed;
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
       progress.begin(fmt::format("{} {}", q.brought->name, format_bytes(size)));
@@ -125,10 +126,16 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, const Session&
         report.partial = true;
         continue;
       }
-      if (!row) return row.errors();
-      report.rows.push_back(std::move(row).value());
+      if (row) {
+        report.rows.push_back(std::move(row).value());
+        continue;
+      }
+      // Beyond the clock one size is no reason to do without the others.
+      report.notes.push_back(not_simulated(report.inputs.policy.algorithm, size, row.errors()));
+      append(failed, row.errors());
     }
   }
+  if (report.rows.empty() && !failed.empty()) return failed;
   add_calibration_notes(q, report);
   add_notes(q, order->size(), report);
   return report;

@@ -467,7 +467,9 @@ Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest&
   Result<std::vector<Choice>> chosen = choose(fabric, request, own, [this] { return !closed_forms_are_over(); });
   if (!chosen || !simulate || concurrent) return chosen;
   std::vector<Choice> ordered = *chosen;
-  if (Diagnostics errors = prefer_simulated(fabric, ordered, engine); !errors.empty()) {
+  EngineOptions within = engine;  // what closed forms hold of memory is taken by now
+  if (engine.memory != unlimited_memory) within.memory = Patience::room_now();
+  if (Diagnostics errors = prefer_simulated(fabric, ordered, within); !errors.empty()) {
     if (is_over() || estimate) return chosen;
     return errors;
   }

@@ -2,13 +2,16 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
+#include "cli/patience.hpp"
 #include "cli/scenario_options.hpp"
+#include "collcast/engine/footprint.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/report/nccl_report.hpp"
 
@@ -19,6 +22,7 @@ namespace {
 struct Args {
   CollectiveArgs collective;
   ScenarioArgs scenario;
+  LimitArgs limits;
   OutputOptions output;
 };
 
@@ -42,6 +46,7 @@ Result<std::vector<Pattern>> patterns_of(const CollectiveQuestion& q, const Choi
 struct Answers {
   std::vector<GroupTimes> groups;
   std::optional<Timeline> timeline;
+  Diagnostics why_not;  ///< simulated to the end; none: it is, or was not to be
 };
 
 void add_base_latency(const CollectiveQuestion& q, Answers& answers) {
@@ -52,42 +57,56 @@ void add_base_latency(const CollectiveQuestion& q, Answers& answers) {
       if (*time) **time += base;
 }
 
-Result<Answers> answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns) {
-  std::int64_t messages = 0;
-  for (const Pattern& pattern : patterns) messages += traffic(pattern).messages;
-  const bool simulated = q.simulate && (q.method_given || messages <= most_messages);
-  Answers out;
+/// The groups one by one, and all at once where they run so, as far as time, memory and the clock last.
+Diagnostics simulate_groups(const CollectiveQuestion& q, const std::vector<Pattern>& patterns, Answers& out) {
+  Bytes needed = q.concurrent ? footprint(q.fabric, patterns) : Bytes();
+  for (const Pattern& pattern : patterns) needed = std::max(needed, footprint(q.fabric, {&pattern, 1}));
+  if (needed > q.engine.memory) return {lacks_memory(patterns.front().algorithm, needed, q.engine.memory)};
   for (std::size_t g = 0; g < patterns.size(); ++g) {
-    out.groups.push_back({q.groups[g], estimate(q.fabric, patterns[g]).total, {}, {}, {}});
-    if (!simulated) continue;
     Result<Timeline> alone = simulate(q.fabric, patterns[g], q.engine);
     if (!alone) return alone.errors();
-    out.groups.back().simulate_alone = to_seconds(alone->finish);
-    if (g == 0) out.timeline = std::move(alone).value();
+    out.groups[g].simulate_alone = to_seconds(alone->finish);
+    if (g == 0 && !q.concurrent) out.timeline = std::move(alone).value();
   }
-  if (!q.concurrent) {
-    add_base_latency(q, out);
-    return out;
-  }
-  const std::vector<Estimate> estimates = estimate(q.fabric, std::span<const Pattern>(patterns));
-  for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].estimate = estimates[g].total;
-  if (!simulated) {
-    add_base_latency(q, out);
-    return out;
-  }
+  if (!q.concurrent) return {};
   Result<Together> together = simulate_together(q.fabric, patterns, q.engine);
   if (!together) return together.errors();
   for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].simulate = together->times[g];
   out.timeline = std::move(together)->timeline;
+  return {};
+}
+
+Answers answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns) {
+  std::int64_t messages = 0;
+  for (const Pattern& pattern : patterns) messages += traffic(pattern).messages;
+  Answers out;
+  for (std::size_t g = 0; g < patterns.size(); ++g)
+    out.groups.push_back({q.groups[g], estimate(q.fabric, patterns[g]).total, {}, {}, {}});
+  if (q.concurrent) {
+    const std::vector<Estimate> estimates = estimate(q.fabric, std::span<const Pattern>(patterns));
+    for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].estimate = estimates[g].total;
+  }
+  if (q.simulate && (q.method_given || messages <= most_messages)) out.why_not = simulate_groups(q, patterns, out);
   add_base_latency(q, out);
   return out;
+}
+
+/// That the simulation is missing, and why.
+void tell_why_not(const CollectiveQuestion& q, const Diagnostics& why_not, const Patience& patience,
+                  const Session& session, bool page_is_read, ExplainReport& report) {
+  if (why_not.empty()) return;
+  if (q.is_over())
+    report.partial = patience.tell_partial(session, "simulations are missing", page_is_read);
+  else
+    report.sections.front().text.push_back({"not simulated: " + why_not.front().message, Paragraph::Tone::note});
 }
 
 Exit explain_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
-  const auto question = understand(args.collective, session, errors);
+  const Patience patience(args.limits, errors);
+  auto question = understand(args.collective, session, errors);
   if (question && question->library == Library::nccl && question->method_given && question->simulate)
     errors.push_back({command_line, "--method: library nccl's closed form is what is taken apart",
                       "expected --method estimate; `collcast collective --method both` simulates it"});
@@ -100,6 +119,9 @@ Exit explain_collective(const Args& args, const Session& session) {
     errors.push_back({command_line, "one figure is explained at a time", "expected --algorithm auto or one name"});
   if (!errors.empty()) return refuse(session, errors);
 
+  question->patience = &patience;
+  question->engine.watch = patience.watch();
+  question->engine.memory = patience.room_left();
   const CollectiveQuestion& q = *question;
   const CollectiveRequest request = q.request(0, q.sizes.front());
   if (q.library == Library::nccl) {
@@ -111,31 +133,41 @@ Exit explain_collective(const Args& args, const Session& session) {
     report.said = warn(session, q.warnings);
     return deliver(session, report, format, args.output);
   }
+  const auto fail = [&](const Diagnostics& why) {
+    return q.is_over() ? patience.give_up(session, "nothing was worked out to its end",
+                                          "nothing is known yet; expected a longer --time-limit, or fewer ranks")
+                       : refuse(session, why);
+  };
   const Result<std::vector<Choice>> choices = q.choices(request, q.policy);
-  if (!choices) return refuse(session, choices.errors());
+  if (!choices) return fail(choices.errors());
   const Result<std::vector<Pattern>> patterns = patterns_of(q, choices->front());
-  if (!patterns) return refuse(session, patterns.errors());
-  const Result<Answers> answers = answer(q, *patterns);
-  if (!answers) return refuse(session, answers.errors());
+  if (!patterns) return fail(patterns.errors());
+  const Answers answers = answer(q, *patterns);
+  if (!answers.why_not.empty() && !q.estimate) return fail(answers.why_not);
 
-  const GroupTimes& first = answers->groups.front();
+  const GroupTimes& first = answers.groups.front();
   const auto curve = chunk_curve(q.fabric, request, choices->front().options);
   ExplainReport report = explain(q.fabric, request, *choices, q.concurrent ? first.simulate : first.simulate_alone,
                                  curve, q.base_latency());
   Diagnostics warnings = q.warnings;
   append(warnings, fine_chunks(args.collective.chunks, {{q.sizes.front(), &choices->front().pattern}}));
   report.said = warn(session, warnings);
-  if (q.groups.size() > 1) report.sections.push_back(group_times(answers->groups));
+  if (q.groups.size() > 1) report.sections.push_back(group_times(answers.groups));
   if (q.concurrent) report.sections.push_back(shared_links(q.fabric, *patterns));
-  if (answers->timeline) report.sections.push_back(link_use(q.fabric, *answers->timeline));
-  return deliver(session, report, format, args.output);
+  if (answers.timeline) report.sections.push_back(link_use(q.fabric, *answers.timeline));
+  tell_why_not(q, answers.why_not, patience, session, is_page_read(args.output, format), report);
+  return patience.exit(deliver(session, report, format, args.output));
 }
 
 Exit explain_step(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
+  const Patience patience(args.limits, errors);
   if (!errors.empty()) return refuse(session, errors);
-  const Result<StepReport> report = forecast(args.scenario, session, nullptr);
+  const Result<StepReport> report = forecast(args.scenario, session, nullptr, patience);
+  if (!report && patience.has_ended_work())
+    return patience.give_up(session, "the step was not forecast to its end",
+                            "nothing is known yet; expected a longer --time-limit");
   if (!report) return refuse(session, report.errors());
   if (report->faults)
     return refuse(session, refuse_state(report->faults->machine, "in a step that is taken apart",
@@ -144,7 +176,7 @@ Exit explain_step(const Args& args, const Session& session) {
     return refuse(session, {{command_line, "a forecast of inference is not taken apart",
                              "expected a training step; 'collcast step --operations' lists the kernels of this, "
                              "docs/steps.md its formulas"}});
-  return deliver(session, explain(*report), format, args.output);
+  return patience.exit(deliver(session, explain(*report), format, args.output));
 }
 
 }  // namespace
@@ -156,6 +188,7 @@ Command add_explain(CLI::App& parent) {
   app.require_subcommand(1);
   CLI::App* collective = app.add_subcommand("collective", "of one collective at one size");
   add_collective_options(*collective, args->collective);
+  add_limit_options(*collective, args->limits);
   add_output_options(*collective, args->output);
   collective->footer(
       "Example:\n"
@@ -166,6 +199,7 @@ Command add_explain(CLI::App& parent) {
       "  collcast explain collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent");
   CLI::App* step = app.add_subcommand("step", "of a training step");
   add_scenario_options(*step, args->scenario);
+  add_limit_options(*step, args->limits);
   add_output_options(*step, args->output);
   step->footer("Example:\n  collcast explain step llama3-70b-64xh100");
   app.footer(

@@ -7,7 +7,11 @@
 #include <limits>
 
 #include "cli/inputs.hpp"
+#include "cli/patience.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/units.hpp"
+#include "collcast/engine/footprint.hpp"
+#include "collcast/topology/footprint.hpp"
 #include "collcast/validation/machines.hpp"
 
 namespace collcast::cli {
@@ -172,7 +176,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
     asked_at = typed("--nodes", options.nodes);
   else if (nodes == needed && needed > 0)
     asked_at = *ranks_asked >= ranks_needed ? typed("--ranks", options.ranks) : command_line;
-  Result<Fabric> fabric = Fabric::build(*spec, nodes, asked_at);
+  Result<Fabric> fabric = build_within_memory(*spec, nodes, asked_at);
   if (!fabric) {
     append(errors, fabric.errors());
     return std::nullopt;
@@ -187,6 +191,18 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
     return std::nullopt;
   }
   return Machine{std::move(fabric).value(), ranks, library(), std::move(calibration), std::move(warnings)};
+}
+
+Result<Fabric> build_within_memory(const TopologySpec& spec, int nodes, const Location& asked_at) {
+  const Bytes room = Patience::room_now();
+  if (const std::optional<Bytes> needed = footprint(spec, nodes); needed && *needed > room)
+    return Diagnostic{
+        {std::string(memory_place)},
+        fmt::format("the links of {} nodes of '{}' take about {} of memory, more than the {} that there "
+                    "is room for",
+                    nodes == 0 ? spec.default_nodes : nodes, spec.name, format_bytes(*needed), format_bytes(room)),
+        "expected fewer nodes or ranks, or a larger --memory-limit"};
+  return Fabric::build(spec, nodes, asked_at);
 }
 
 }  // namespace collcast::cli

@@ -63,4 +63,7 @@ struct Machine {
 std::optional<Machine> load_machine(const MachineOptions&, int ranks_needed, const Session&, Diagnostics& errors,
                                     const LibraryClues& = {});
 
+/// Fabric::build, unless its links alone take more memory than there is (footprint.hpp): then an error of memory.
+Result<Fabric> build_within_memory(const TopologySpec&, int nodes, const Location& asked_at);
+
 }  // namespace collcast::cli

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "cli/values.hpp"
+#include "collcast/engine/footprint.hpp"
 
 namespace collcast::cli {
 
@@ -185,12 +186,14 @@ Diagnostics distinct(Diagnostics errors) {
 }  // namespace
 
 Exit refuse(const Session& session, Diagnostics errors) {
+  const auto of_memory = [](const Diagnostic& error) { return error.where.file == memory_place; };
+  const bool lacks = !errors.empty() && std::all_of(errors.begin(), errors.end(), of_memory);
   for (Diagnostic& error : errors) {
     // A layer below knows nothing of where a request came from.
-    if (error.where.file.empty()) error.where = command_line;
+    if (error.where.file.empty() || of_memory(error)) error.where = command_line;
   }
   session.err << to_text(distinct(std::move(errors))) << std::flush;
-  return Exit::bad_input;
+  return lacks ? Exit::lacking : Exit::bad_input;
 }
 
 Exit lack(const Session& session, const Diagnostics& errors) {

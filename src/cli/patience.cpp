@@ -10,6 +10,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
@@ -124,6 +125,10 @@ Bytes Patience::room_left() const {
   return std::max(Bytes(0), std::min(left, available_memory()));
 }
 
+Bytes Patience::room_now() {
+  return std::max(Bytes(0), std::min(available_memory(), allowed_memory() - taken_memory()));
+}
+
 EngineWatch Patience::watch(Progress* progress) const {
   return [this, progress](const EngineProgress& done) {
     if (progress != nullptr) progress->tell(done.messages);
@@ -139,6 +144,20 @@ GoesOn Patience::goes_on() const {
     has_ended_ = true;
     return false;
   };
+}
+
+GoesOn Patience::pieces_go_on() const {
+  return [this] {
+    if (!is_over()) return true;
+    has_ended_ = true;
+    return false;
+  };
+}
+
+std::string Patience::tell_partial(const Session& session, const std::string& known, bool page_is_read) const {
+  std::string text = fmt::format("partial: {}; {}", reason(), known);
+  if (!page_is_read) say(session, {text});
+  return text;
 }
 
 std::string Patience::reason() const {

@@ -36,16 +36,22 @@ class Patience {
   Bytes room() const { return memory_limit_.value_or(available_); }
   /// The same, less what the process has by now.
   Bytes room_left() const;
+  /// That of the machine and of the limits that the process has by now, less what it has taken.
+  static Bytes room_now();
   std::optional<Bytes> memory_limit() const { return memory_limit_; }
   /// Closed forms take no time as a rule: they have a second more than the limit. May be asked by any thread.
   bool is_over_for_closed_forms() const;
   /// Ends closed forms once that is over.
   GoesOn goes_on() const;
+  /// Ends what is done piece by piece, at the limit itself. May be asked by any thread.
+  GoesOn pieces_go_on() const;
   /// So many threads, or as many as the process's memory limit has room for: one that cannot begin would end the
   /// process. 0: as many as there are cores.
   static int threads(int asked);
   /// Ends a simulation once it is over, and tells `progress` how far that has come.
   EngineWatch watch(Progress* progress = nullptr) const;
+  /// "partial: the time limit of 2 s is over; " and what is known, said at once unless a page that is read says it.
+  std::string tell_partial(const Session&, const std::string& known, bool page_is_read) const;
   /// "stopped by Ctrl-C" or "the time limit of 2 s is over".
   std::string reason() const;
   /// Of what was delivered well: interrupted after Ctrl-C.

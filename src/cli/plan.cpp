@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/machine.hpp"
 #include "cli/output.hpp"
 #include "cli/patience.hpp"
 #include "cli/plan_options.hpp"
@@ -91,8 +92,8 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
   int gpus = scenario.ranks > 0 ? scenario.ranks : scenario.nodes == 0 && world > 1 ? world : 0;
   int nodes = scenario.nodes;
   if (nodes == 0) nodes = gpus > 0 ? (gpus + per_node - 1) / per_node : scenario.topology.default_nodes;
-  Result<Fabric> fabric =
-      Fabric::build(scenario.topology, nodes, gpus > 0 || scenario.nodes > 0 ? nodes_asked_at(scenario) : Location{});
+  Result<Fabric> fabric = build_within_memory(scenario.topology, nodes,
+                                              gpus > 0 || scenario.nodes > 0 ? nodes_asked_at(scenario) : Location{});
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_ranks(scenario, *fabric); !wrong.empty()) return wrong;
   if (gpus == 0) {

@@ -12,6 +12,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
+#include "cli/output.hpp"
+#include "cli/patience.hpp"
 #include "cli/saved_files.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/targets.hpp"
@@ -24,7 +26,17 @@ namespace {
 struct Args {
   std::vector<std::string> inputs;
   std::string what_if, method;
+  LimitArgs limits;
   TargetArgs output;
+};
+
+/// What comes of the inputs.
+struct Collected {
+  Overview overview;
+  Diagnostics errors;
+  Diagnostics broken;                ///< gates
+  std::vector<std::string> partial;  ///< scenarios without their simulation
+  std::vector<std::string> missing;  ///< and those without anything
 };
 
 /// Anything else is a scenario, by name or file.
@@ -66,38 +78,54 @@ std::string file_beside(const std::string& input) {
   return input != "-" && path.has_extension() && !std::filesystem::is_directory(path, ignored) ? input : std::string();
 }
 
-/// `broken` receives the gates of this step that are.
-void add_forecast(const ScenarioArgs& args, const Session& session, Overview& out, Diagnostics& broken,
-                  Diagnostics& errors) {
-  StepTimeline timeline;
-  const bool simulated = args.method != "estimate";
-  const Result<StepReport> report = forecast(args, session, simulated ? &timeline : nullptr);
-  if (!report) return append(errors, report.errors());
-  append(broken, broken_gates(*report));
-  // Read back like any other: one way from a document to the page.
-  const auto saved = read_saved(json(*report), args.scenario);
-  if (!saved) return append(errors, saved.errors());
-  out.items.push_back({NamedResult(saved->front().name, saved->front()),
-                       simulated ? timeline_chart(timeline.schedule, timeline.timeline) : TimelineChart()});
+std::string named(const ScenarioArgs& args) {
+  return args.what_if.empty() ? args.scenario : fmt::format("{} ({})", args.scenario, args.what_if);
 }
 
-void add_scenario(const Args& args, const std::string& input, const Session& session, Overview& out,
-                  Diagnostics& broken, Diagnostics& errors) {
+void add_forecast(const ScenarioArgs& args, const Session& session, const Patience& patience, Collected& out) {
+  if (patience.is_over()) return out.missing.push_back(named(args));
+  StepTimeline timeline;
+  const bool simulated = args.method != "estimate";
+  const Result<StepReport> report = forecast(args, session, simulated ? &timeline : nullptr, patience);
+  if (!report && patience.has_ended_work()) return out.missing.push_back(named(args));
+  if (!report) return append(out.errors, report.errors());
+  if (report->partial) out.partial.push_back(named(args));
+  append(out.broken, broken_gates(*report));
+  // Read back like any other: one way from a document to the page.
+  const auto saved = read_saved(json(*report), args.scenario);
+  if (!saved) return append(out.errors, saved.errors());
+  out.overview.items.push_back({NamedResult(saved->front().name, saved->front()),
+                                simulated ? timeline_chart(timeline.schedule, timeline.timeline) : TimelineChart()});
+}
+
+void add_scenario(const Args& args, const std::string& input, const Session& session, const Patience& patience,
+                  Collected& out) {
   ScenarioArgs scenario;
   scenario.scenario = input;
   scenario.method = args.method;
   scenario.outputs = args.output.files;
   if (args.what_if != "all") {
     scenario.what_if = args.what_if;
-    return add_forecast(scenario, session, out, broken, errors);
+    return add_forecast(scenario, session, patience, out);
   }
   const Result<Scenario> loaded = load(scenario, session, {});
-  if (!loaded) return append(errors, loaded.errors());
-  add_forecast(scenario, session, out, broken, errors);
+  if (!loaded) return append(out.errors, loaded.errors());
+  add_forecast(scenario, session, patience, out);
   for (const std::string& variant : loaded->what_if) {
     scenario.what_if = variant;
-    add_forecast(scenario, session, out, broken, errors);
+    add_forecast(scenario, session, patience, out);
   }
+}
+
+/// "partial: the time limit of 2 s is over; not simulated: a; not forecast: b, c"; empty: nothing is missing for that.
+std::string partial_text(const Collected& all, const Patience& patience) {
+  std::vector<std::string> known;
+  if (!all.partial.empty()) known.push_back(fmt::format("not simulated: {}", fmt::join(all.partial, ", ")));
+  if (!all.missing.empty()) known.push_back(fmt::format("not forecast: {}", fmt::join(all.missing, ", ")));
+  if (known.empty()) return {};
+  // Else each scenario has said why: its step is beyond the clock, or memory.
+  const bool ended = patience.has_ended_work() || !all.missing.empty();
+  return fmt::format("partial: {}{}", ended ? patience.reason() + "; " : "", fmt::join(known, "; "));
 }
 
 std::string text_of(const Overview& overview, TargetFormat format, TextStyle style) {
@@ -128,7 +156,9 @@ Exit say_lacking(const Session& session, const std::string& what) {
 }
 
 Exit run_report(const Args& args, const Session& session) {
-  Diagnostics errors;
+  Collected all;
+  Diagnostics& errors = all.errors;
+  const Patience patience(args.limits, errors);
   const std::vector<Target> targets = parse_targets(args.output, true, errors);
   for (const std::string& input : args.inputs)
     if (is_saved(input)) append(errors, check_overwriting(files_of(input, ".json"), args.output.files));
@@ -141,8 +171,7 @@ Exit run_report(const Args& args, const Session& session) {
       if (!value.empty())
         errors.push_back({command_line, fmt::format("{} has no effect on results that are saved", option),
                           "expected a scenario among the inputs, or remove it"});
-  Overview overview;
-  Diagnostics broken;
+  Overview& overview = all.overview;
   std::vector<std::string> files;
   for (const std::string& input : args.inputs) {
     if (input != "-" && is_measured(input))
@@ -150,17 +179,22 @@ Exit run_report(const Args& args, const Session& session) {
     else if (is_saved(input))
       add_saved(input, session, overview, errors);
     else
-      add_scenario(args, input, session, overview, broken, errors);
+      add_scenario(args, input, session, patience, all);
     files.resize(overview.items.size(), file_beside(input));
   }
   tell_apart(overview, files);
   if (!errors.empty()) return refuse(session, errors);
+  if (overview.items.empty() && !all.missing.empty())
+    return patience.give_up(session, "no scenario was forecast",
+                            "nothing is known yet; expected a longer --time-limit");
+  overview.partial = partial_text(all, patience);
+  if (!overview.partial.empty()) say(session, {overview.partial});
 
   const Exit delivered =
       deliver(session, targets, [&](TargetFormat format, TextStyle style) { return text_of(overview, format, style); });
   if (delivered != Exit::ok) return delivered;
-  session.err << to_text(broken) << std::flush;
-  return overview.broken() == 0 ? Exit::ok : Exit::gate_failed;
+  session.err << to_text(all.broken) << std::flush;
+  return overview.broken() == 0 ? patience.exit(Exit::ok) : Exit::gate_failed;
 }
 
 }  // namespace
@@ -178,8 +212,10 @@ Command add_report(CLI::App& parent) {
   app.add_option("--method", args->method, "of scenarios: estimate, simulate or both (default: both)")
       ->type_name("WORD")
       ->group("Scenario");
+  add_limit_options(app, args->limits);
   add_target_options(app, args->output, true);
   app.footer(
+      "Ctrl-C and --time-limit write what is known by then, marked partial.\n"
       "The gates of the scenarios and of the results are the verdict: exit 1 if one is broken.\n"
       "\n"
       "Examples:\n"

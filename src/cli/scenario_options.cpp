@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <iostream>
+#include <sstream>
 #include <tuple>
 
 #include "cli/collective_options.hpp"
@@ -11,6 +13,7 @@
 #include "cli/progress.hpp"
 #include "cli/values.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/engine/footprint.hpp"
 
 namespace collcast::cli {
 
@@ -232,41 +235,45 @@ Diagnostics check_unfolded(const ScenarioArgs& args, const Scenario& scenario) {
   return wrong;
 }
 
+/// How its simulations share links, what they may take, and what ends them.
+EngineOptions engine_of(const Scenario& scenario, const Patience& patience, Progress& progress) {
+  EngineOptions engine{scenario.sharing, patience.watch(&progress)};
+  engine.memory = patience.room_left();
+  return engine;
+}
+
 /// The step, and if there was the time and the memory for it every rank of it for itself; `lack` says that there was
 /// not the memory.
 Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabric& fabric, StepTimeline* timeline,
-                                           const Patience* patience, Progress& progress, std::string& lack) {
-  const EngineOptions engine{scenario.sharing, patience == nullptr ? EngineWatch() : patience->watch(&progress)};
+                                           const Patience& patience, Progress& progress, std::string& lack) {
+  const auto begins = [&](const ProgramTraffic& all, Bytes memory) {
+    if (memory > patience.room_left()) {
+      lack = fmt::format("every rank for itself takes about {} of memory, and {} are left", format_bytes(memory),
+                         format_bytes(patience.room_left()));
+      return false;
+    }
+    progress.begin(fmt::format("{} rank by rank", scenario.name));
+    progress.expect(all.messages);
+    return true;
+  };
   return forecast_unfolded_step(*scenario.step, fabric, {scenario.faults, scenario.placement}, scenario.collectives,
-                                timeline, engine, scenario.origins, [&](const ProgramTraffic& all, Bytes memory) {
-                                  if (patience != nullptr && memory > patience->room_left()) {
-                                    lack =
-                                        fmt::format("every rank for itself takes about {} of memory, and {} are left",
-                                                    format_bytes(memory), format_bytes(patience->room_left()));
-                                    return false;
-                                  }
-                                  progress.begin(fmt::format("{} rank by rank", scenario.name));
-                                  progress.expect(all.messages);
-                                  return true;
-                                });
+                                timeline, engine_of(scenario, patience, progress), scenario.origins, begins,
+                                patience.goes_on());
 }
 
-/// Where the engine's errors are.
-constexpr std::string_view simulation_place = "simulation";
-
-/// What the engine says, beyond whose clock a step may go.
+/// What the engine says, beyond whose clock a step may go, and which may take more memory than there is.
 bool is_of_simulation(const Diagnostics& errors) {
-  return !errors.empty() && std::all_of(errors.begin(), errors.end(),
-                                        [](const Diagnostic& error) { return error.where.file == simulation_place; });
+  return !errors.empty() && std::all_of(errors.begin(), errors.end(), [](const Diagnostic& error) {
+    return error.where.file == "simulation" || error.where.file == memory_place;
+  });
 }
 
 /// `effect` receives what the machine's faults do, if it has any; `by_formula` the closed form if it was known when the
 /// watch ended the rest.
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
-                            EngineWatch watch, int draws, std::optional<FaultEffect>& effect, const GoesOn& goes_on,
-                            std::optional<StepResult>& by_formula) {
+                            const EngineOptions& engine, int draws, std::optional<FaultEffect>& effect,
+                            const GoesOn& goes_on, std::optional<StepResult>& by_formula) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
-  const EngineOptions engine{scenario.sharing, std::move(watch)};
   const MachineState machine(scenario.faults, scenario.placement);
   if (machine.as_described() && method == Method::both) {
     StepAsFar step =
@@ -275,9 +282,10 @@ Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Meth
     return std::move(step.result);
   }
   if (machine.as_described())
-    return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, engine, scenario.origins);
+    return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, engine, scenario.origins,
+                         goes_on);
   Result<FaultyStep> step = forecast_faulty_step(*scenario.step, fabric, machine, scenario.collectives, method,
-                                                 timeline, engine, scenario.origins, draws);
+                                                 timeline, engine, scenario.origins, draws, goes_on);
   if (!step) return step.errors();
   FaultyStep both = std::move(step).value();
   effect = std::move(both.effect);
@@ -291,7 +299,8 @@ void add_fault_option(CLI::App& app, std::vector<std::string>& faults, const cha
 }
 
 void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
-  app.add_option("SCENARIO", args.scenario, "a shipped scenario's name, or a file")->type_name("");
+  app.add_option("SCENARIO", args.scenario, "a shipped scenario's name, a file, or - for standard input")
+      ->type_name("");
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
@@ -324,12 +333,29 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   add_env_option(app, args.env);
 }
 
+namespace {
+
+/// By name, from a file, or from standard input, where paths are as from the present folder.
+Result<Scenario> load_named(const ScenarioArgs& args, const ScenarioOptions& options) {
+  if (args.scenario != "-") return load_scenario(args.scenario, options);
+  if (!*args.piped) {
+    std::ostringstream text;
+    text << std::cin.rdbuf();
+    *args.piped = text.str();
+  }
+  if ((*args.piped)->empty())
+    return Diagnostic{command_line, "standard input is empty", "expected a scenario, as in 'collcast step - < FILE'"};
+  return parse_scenario(**args.piped, "-", options);
+}
+
+}  // namespace
+
 Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnostics errors) {
   if (args.scenario.empty()) {
     std::vector<std::string> known;
     for (const TopologyEntry& entry : list_scenarios(session.search)) known.push_back(entry.name);
     errors.push_back({command_line, "SCENARIO is missing: which scenario?",
-                      fmt::format("expected one of: {}, or a file; 'collcast step --list' says what they are",
+                      fmt::format("expected one of: {}, a file, or -; 'collcast step --list' says what they are",
                                   fmt::join(known, ", "))});
   }
   const ScenarioOptions options = scenario_options(args, session, errors);
@@ -342,7 +368,7 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
                       "the closed form always has fair shares; expected --method simulate or both"});
   if (!errors.empty()) return errors;
 
-  Result<Scenario> loaded = load_scenario(args.scenario, options);
+  Result<Scenario> loaded = load_named(args, options);
   if (!loaded) return loaded.errors();
   Scenario scenario = std::move(loaded).value();
   override_policy(args, scenario.collectives, errors);
@@ -407,7 +433,7 @@ Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
 }
 
 Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline,
-                            const Patience* patience, OwnSchedule* order) {
+                            const Patience& patience, OwnSchedule* order) {
   Diagnostics errors;
   const auto method = parse_method(args.method, errors);
   const int draws = args.seeds.empty() ? 1 : parse_count("--seeds", args.seeds, 1, errors, most_draws).value_or(1);
@@ -426,7 +452,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     return Diagnostics{{typed("--seeds", args.seeds), "nothing is drawn: no fault of this step has jitter",
                         "expected a jitter, as --fault 'gpu: all, jitter: 3%', or no --seeds"}};
   std::vector<std::string> said = warn(session, scenario.warnings);
-  Result<Fabric> fabric = Fabric::build(scenario.topology, nodes_needed(scenario), nodes_asked_at(scenario));
+  Result<Fabric> fabric = build_within_memory(scenario.topology, nodes_needed(scenario), nodes_asked_at(scenario));
   if (!fabric) return fabric.errors();
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
   if (Diagnostics wrong = check_unfolded(args, scenario); !wrong.empty()) return wrong;
@@ -437,11 +463,9 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   Result<StepResult> result = [&]() -> Result<StepResult> {
     Progress progress(session, args.unfolded ? 2 : 1);
     progress.begin(fmt::format("{} simulation", scenario.name));
-    EngineWatch watch = patience == nullptr ? EngineWatch() : patience->watch(&progress);
-    GoesOn goes_on;
-    if (patience != nullptr) goes_on = patience->goes_on();
     if (!args.unfolded)
-      return forecast(scenario, *fabric, *method, timeline, std::move(watch), draws, effect, goes_on, by_formula);
+      return forecast(scenario, *fabric, *method, timeline, engine_of(scenario, patience, progress), draws, effect,
+                      patience.goes_on(), by_formula);
     Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, patience, progress, lack);
     if (!both) return both.errors();
     report.unfolded = both->unfolded;
@@ -449,24 +473,21 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     return std::move(both).value().result;
   }();
   const bool is_folded_alone = result && args.unfolded && !report.unfolded;
-  const bool is_ended = !result && patience != nullptr && patience->has_ended_work();
-  if (is_ended && *method == Method::both && timeline == nullptr && !has_jitter) {
-    if (by_formula)
-      result = std::move(*by_formula);
-    else if (args.unfolded || !scenario.faults.empty() || scenario.placement.any())
-      result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, 1, effect, {}, by_formula);
-    report.partial = result.ok();
-  }
-  if (!result && !is_ended && by_formula && timeline == nullptr && is_of_simulation(result.errors())) {
-    lack = fmt::format("not simulated: {}", result.errors().front().message);
-    result = std::move(*by_formula);
-    report.partial = true;
+  const bool is_ended = !result && patience.has_ended_work();
+  const bool is_beyond = !result && !is_ended && is_of_simulation(result.errors());
+  if ((is_ended || is_beyond) && *method == Method::both && !args.must_simulate && !has_jitter) {
+    Result<StepResult> closed = by_formula ? Result<StepResult>(std::move(*by_formula))
+                                           : forecast(scenario, *fabric, Method::estimate, nullptr, {}, 1, effect,
+                                                      patience.goes_on(), by_formula);
+    report.partial = closed.ok();
+    if (closed && is_beyond) lack = fmt::format("not simulated: {}", result.errors().front().message);
+    if (closed) result = std::move(closed);
   }
   if (!result) return result.errors();
   if (order != nullptr) {
     // As of the result: the closed form's where that is all there was time for.
     const Method by = result->simulate ? *method : Method::estimate;
-    const EngineOptions engine{scenario.sharing, patience == nullptr ? EngineWatch() : patience->watch()};
+    const EngineOptions engine{scenario.sharing, patience.watch()};
     Result<OwnSchedule> found = order_of_work(*scenario.step, *fabric, scenario.collectives, by, engine);
     if (!found) return found.errors();
     *order = std::move(found).value();
@@ -487,7 +508,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     const std::string known = is_folded_alone ? "the step was not simulated rank by rank to its end"
                               : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
                                               : "the closed form alone";
-    const std::string text = fmt::format("partial: {}; {}", lack.empty() ? patience->reason() : lack, known);
+    const std::string text = fmt::format("partial: {}; {}", lack.empty() ? patience.reason() : lack, known);
     said.push_back(text);
     say(session, {text});
   }

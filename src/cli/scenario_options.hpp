@@ -1,6 +1,8 @@
 // What the commands on a scenario have in common: the scenario, changed, and its forecast.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,9 @@ class App;
 namespace collcast::cli {
 
 struct ScenarioArgs {
-  std::string scenario;
+  std::string scenario;  ///< '-': standard input
+  /// What that was, as it is read once.
+  std::shared_ptr<std::optional<std::string>> piped = std::make_shared<std::optional<std::string>>();
   std::string what_if;
   std::string topology, nodes, ranks, gpus;  ///< instead of the scenario's; gpus is another word for ranks
   std::string link_bandwidth, link_latency;
@@ -26,6 +30,7 @@ struct ScenarioArgs {
   std::string method, sharing, library;
   std::vector<std::string> env;      ///< NAME=VALUE, of library nccl
   std::vector<std::string> faults;   ///< "gpu: 12, compute: 80%"
+  bool must_simulate = false;        ///< the closed form alone is no answer
   bool unfolded = false;             ///< a step of every rank for itself, beside the folded one
   std::string seeds;                 ///< draws of the jitter among them; empty: one
   std::vector<std::string> outputs;  ///< that may be none of the files the scenario is read from
@@ -46,9 +51,10 @@ Location nodes_asked_at(const Scenario&);
 /// A job that has more GPUs than the machine.
 Diagnostics check_ranks(const Scenario&, const Fabric&);
 
-/// `timeline`, if given, receives what was simulated. A simulation that outlasts the patience is left out, if the
-/// closed form was asked for as well and no timeline. `order`, if given, receives what each stage does turn by turn.
-Result<StepReport> forecast(const ScenarioArgs&, const Session&, StepTimeline* timeline,
-                            const Patience* patience = nullptr, OwnSchedule* order = nullptr);
+/// `timeline`, if given, receives what was simulated. A simulation that outlasts the patience, or takes more memory
+/// than there is, is left out where the closed form was asked for as well. `order`, if given, receives what each stage
+/// does turn by turn.
+Result<StepReport> forecast(const ScenarioArgs&, const Session&, StepTimeline* timeline, const Patience&,
+                            OwnSchedule* order = nullptr);
 
 }  // namespace collcast::cli

@@ -26,7 +26,8 @@ struct Session {
 
 inline const Location command_line{"command line"};
 
-/// Prints them to `err`, those without a place as of the command line; bad_input.
+/// Prints them to `err`, those without a place as of the command line; bad_input, or lacking where all are of memory
+/// (footprint.hpp).
 Exit refuse(const Session&, Diagnostics);
 /// The same where this machine lacks what is needed.
 Exit lack(const Session&, const Diagnostics&);

@@ -35,7 +35,7 @@ Exit run_step(const Args& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
   StepTimeline timeline;
   OwnSchedule order;
-  Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, &patience,
+  Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, patience,
                                        args.schedule.empty() ? nullptr : &order);
   if (!result && patience.has_ended_work())
     return patience.give_up(session, "the step was not simulated to its end",
@@ -117,6 +117,7 @@ Command add_step(CLI::App& parent) {
       "  collcast explain step llama3-70b-64xh100");
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file, args->trace, args->schedule};
+    args->scenario.must_simulate = !args->trace.empty();
     return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_step(*args, session);
   };
 }

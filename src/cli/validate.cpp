@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
+#include "cli/patience.hpp"
 #include "cli/progress.hpp"
 #include "cli/validate_inference.hpp"
 #include "cli/validate_kernels.hpp"
@@ -33,6 +34,7 @@ struct Args {
   bool leave_one_out = false;
   std::vector<std::string> training, kernels, inference;
   std::vector<std::string> budgets;
+  LimitArgs limits;
   OutputOptions output;
 };
 
@@ -143,14 +145,16 @@ Diagnostics misfits_of_leave_one_out(const Args& args, const std::vector<nccl::S
 
 /// With the progress on a terminal.
 ValidateReport scored(const Args& args, Measured& measured, Library library, const Prediction& predict,
-                      const Session& session) {
+                      const Patience& patience, const Session& session) {
   PhasesProgress progress(session);
   const Telling tell = std::ref(progress);
-  return args.leave_one_out ? leave_one_out(measured.tables, measured.machines, library, measured.statistic, tell)
-                            : validate(measured.tables, measured.machines, predict, measured.statistic, tell);
+  const GoesOn goes_on = patience.pieces_go_on();
+  return args.leave_one_out
+             ? leave_one_out(measured.tables, measured.machines, library, measured.statistic, tell, goes_on)
+             : validate(measured.tables, measured.machines, predict, measured.statistic, tell, goes_on);
 }
 
-Exit run_validate(const Args& args, const Session& session) {
+Exit run_validate(const Args& args, const Patience& patience, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   Diagnostics wrong_tables;
@@ -171,11 +175,12 @@ Exit run_validate(const Args& args, const Session& session) {
   if (measured && !args.overlay.empty()) apply_overlay(args, library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
-  const Prediction ideal = ideal_prediction(*method == 1);
+  const Prediction ideal = ideal_prediction(*method == 1, {Sharing::max_min, patience.watch()});
   const Prediction predict = memoized(!is_nccl               ? ideal
                                       : args.library.empty() ? by_machine(nccl_prediction(settings, files), ideal)
                                                              : nccl_prediction(settings, files));
-  ValidateReport report = scored(args, *measured, library, predict, session);
+  ValidateReport report = scored(args, *measured, library, predict, patience, session);
+  const std::string reached = reached_text(report.tables.size() + report.unscored.size(), report.not_reached, "tables");
   if (is_nccl && !args.leave_one_out) find_faults(report, measured->tables, measured->machines);
   report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
   add_unread(measured->unread, report);
@@ -187,12 +192,18 @@ Exit run_validate(const Args& args, const Session& session) {
   report.said.insert(report.said.end(), measured->said.begin(), measured->said.end());
   report.library = is_nccl ? "nccl" : "ideal";
   report.method = *method == 1 ? "simulate" : "estimate";
+  const bool is_part = report.not_reached > 0;
+  if (report.tables.empty() && is_part)
+    return patience.give_up(session, "no table was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   if (const Diagnostics unused = unused_overlay(args, report); !unused.empty()) return refuse(session, unused);
   report.budgets = outcomes(report, budgets);
   report.every_table = format == Format::markdown;
+  const bool page_is_read = is_page_read(args.output, format);
+  if (is_part) report.warnings.push_back(patience.tell_partial(session, reached, page_is_read));
   const Exit written = deliver(session, report, format, args.output);
-  return written == Exit::ok ? verdict(session, report.budgets, is_page_read(args.output, format)) : written;
+  return exit_of(written == Exit::ok ? verdict(session, report.budgets, page_is_read) : written, is_part,
+                 !budgets.empty(), patience, session);
 }
 
 /// Options that were given beside one they say nothing to.
@@ -243,22 +254,22 @@ Diagnostics misfits_of_inference(const Args& args, bool training, bool kernels) 
   return out;
 }
 
-Exit run_of_inference(const Args& args, bool training, bool kernels, const Session& session) {
+Exit run_of_inference(const Args& args, bool training, bool kernels, const Patience& patience, const Session& session) {
   if (const Diagnostics wrong = misfits_of_inference(args, training, kernels); !wrong.empty())
     return refuse(session, wrong);
   std::vector<std::string> paths = args.inference;
   std::erase(paths, std::string());
   return run_validate_inference(
-      {std::move(paths), args.library, args.env, args.budgets, args.measured.machine, args.output}, session);
+      {std::move(paths), args.library, args.env, args.budgets, args.measured.machine, args.output}, patience, session);
 }
 
-Exit run_of_training(const Args& args, const Session& session) {
+Exit run_of_training(const Args& args, const Patience& patience, const Session& session) {
   if (const Diagnostics wrong = misfits_beside("--training", args); !wrong.empty()) return refuse(session, wrong);
   std::vector<std::string> paths = args.training;
   std::erase(paths, std::string());
   return run_validate_training(
       {std::move(paths), args.library, args.method, args.env, args.budgets, args.measured.machine, args.output},
-      session);
+      patience, session);
 }
 
 }  // namespace
@@ -303,6 +314,7 @@ Command add_validate(CLI::App& parent) {
       ->type_name("BAND=PERCENT")
       ->allow_extra_args(false)
       ->group("Gate");
+  add_limit_options(app, args->limits);
   add_output_options(app, args->output);
   app.footer(
       "Bands: small is below 64 KiB, medium up to 4 MiB, large above. An error is |predicted - measured| / measured:\n"
@@ -311,6 +323,7 @@ Command add_validate(CLI::App& parent) {
       "is\n"
       "described; derived, that one with the sidecar's GPUs, NVLinks and NICs put in; option, --topology.\n"
       "All shipped tables take seconds; with --method simulate, or --leave-one-out of library ideal, minutes.\n"
+      "Ctrl-C and --time-limit print the tables or rows that were scored by then, marked partial.\n"
       "Better forecasts of a machine of your own: 'collcast calibrate' fits one to its tables.\n"
       "Examples:\n"
       "  collcast validate\n"
@@ -329,10 +342,14 @@ Command add_validate(CLI::App& parent) {
   return [args, training, kernels, inference](const Session& session) {
     args->measured.machine.overlay = args->overlay;
     args->measured.machine.outputs = {args->output.file};
-    if (inference->count() > 0) return run_of_inference(*args, training->count() > 0, kernels->count() > 0, session);
+    Diagnostics errors;
+    const Patience patience(args->limits, errors);
+    if (!errors.empty()) return refuse(session, errors);
+    if (inference->count() > 0)
+      return run_of_inference(*args, training->count() > 0, kernels->count() > 0, patience, session);
     if (kernels->count() > 0) return run_of_kernels(*args, training->count() > 0, session);
-    if (training->count() > 0) return run_of_training(*args, session);
-    return run_validate(*args, session);
+    if (training->count() > 0) return run_of_training(*args, patience, session);
+    return run_validate(*args, patience, session);
   };
 }
 

@@ -54,7 +54,7 @@ Diagnostics nothing_scored(const InferenceReport& report) {
 
 }  // namespace
 
-Exit run_validate_inference(const InferenceArgs& args, const Session& session) {
+Exit run_validate_inference(const InferenceArgs& args, const Patience& patience, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto library = parse_library(args.library.empty() ? "nccl" : args.library, errors);
@@ -75,10 +75,18 @@ Exit run_validate_inference(const InferenceArgs& args, const Session& session) {
   const Result<ServedModels> models = ServedModels::load(tables->models, session.search);
   if (!models) return refuse(session, models.errors());
 
-  InferenceReport report = validate_inference(*tables, *models, *machines, collectives);
+  InferenceReport report = validate_inference(*tables, *models, *machines, collectives, patience.pieces_go_on());
   report.warnings = warn(session, tables->warnings);
+  const bool is_part = report.not_reached > 0;
+  if (report.rows.empty() && is_part)
+    return patience.give_up(session, "no row was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.rows.empty()) return refuse(session, nothing_scored(report));
-  return conclude<InferenceBudget>(report, args.budgets, parse_budget, format, args.output, session);
+  if (is_part)
+    report.warnings.push_back(patience.tell_partial(
+        session, reached_text(report.rows.size() + report.unscored.size(), report.not_reached, "rows"),
+        is_page_read(args.output, format)));
+  return exit_of(conclude<InferenceBudget>(report, args.budgets, parse_budget, format, args.output, session), is_part,
+                 !args.budgets.empty(), patience, session);
 }
 
 }  // namespace collcast::cli

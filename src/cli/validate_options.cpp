@@ -369,4 +369,14 @@ std::vector<Budget> parse_budgets(const std::vector<std::string>& texts, Diagnos
   return out;
 }
 
+std::string reached_text(std::size_t reached, std::size_t not_reached, const char* what) {
+  return fmt::format("{} of {} {} were reached", reached, reached + not_reached, what);
+}
+
+Exit exit_of(Exit concluded, bool is_part, bool has_budgets, const Patience& patience, const Session& session) {
+  if (concluded != Exit::ok || !is_part || !has_budgets) return patience.exit(concluded);
+  say(session, {"no budget is called met: what was not reached may be above it"});
+  return Exit::gate_failed;
+}
+
 }  // namespace collcast::cli

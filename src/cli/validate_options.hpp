@@ -11,6 +11,7 @@
 
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
+#include "cli/patience.hpp"
 #include "collcast/validation/validate.hpp"
 
 namespace CLI {
@@ -94,5 +95,12 @@ Exit conclude(Report& report, const std::vector<std::string>& texts, const Parse
   const Exit written = deliver(session, report, format, output);
   return written == Exit::ok ? verdict(session, report.budgets, is_page_read(output, format)) : written;
 }
+
+/// "12 of 40 rows were reached".
+std::string reached_text(std::size_t reached, std::size_t not_reached, const char* what);
+
+/// The exit of a report that may be of a part of its tables or rows: of a part no budget counts as met, since what was
+/// not reached may be far off.
+Exit exit_of(Exit concluded, bool is_part, bool has_budgets, const Patience&, const Session&);
 
 }  // namespace collcast::cli

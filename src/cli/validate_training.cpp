@@ -57,7 +57,7 @@ Diagnostics nothing_scored(const TrainingReport& report) {
 
 }  // namespace
 
-Exit run_validate_training(const TrainingArgs& args, const Session& session) {
+Exit run_validate_training(const TrainingArgs& args, const Patience& patience, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto library = parse_library(args.library.empty() ? "nccl" : args.library, errors);
@@ -65,6 +65,7 @@ Exit run_validate_training(const TrainingArgs& args, const Session& session) {
   TrainingQuestion question;
   question.collectives.library = library.value_or(Library::nccl);
   question.simulate = method == std::size_t{1};
+  question.engine.watch = patience.watch();
   Result<nccl::Environment> environment = nccl::read_environment(parse_env(args.env, library, errors));
   append(errors, environment.errors());
   if (environment) question.collectives.environment = std::move(environment).value();
@@ -78,10 +79,18 @@ Exit run_validate_training(const TrainingArgs& args, const Session& session) {
   append(errors, tables.errors());
   if (!errors.empty()) return refuse(session, errors);
 
-  TrainingReport report = validate_training(*tables, *known, question);
+  TrainingReport report = validate_training(*tables, *known, question, patience.pieces_go_on());
   report.warnings = warn(session, tables->warnings);
+  const bool is_part = report.not_reached > 0;
+  if (report.rows.empty() && is_part)
+    return patience.give_up(session, "no row was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.rows.empty()) return refuse(session, nothing_scored(report));
-  return conclude<TrainingBudget>(report, args.budgets, parse_budget, format, args.output, session);
+  if (is_part)
+    report.warnings.push_back(patience.tell_partial(
+        session, reached_text(report.rows.size() + report.unscored.size(), report.not_reached, "rows"),
+        is_page_read(args.output, format)));
+  return exit_of(conclude<TrainingBudget>(report, args.budgets, parse_budget, format, args.output, session), is_part,
+                 !args.budgets.empty(), patience, session);
 }
 
 }  // namespace collcast::cli

@@ -6,6 +6,7 @@
 
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
+#include "cli/patience.hpp"
 
 namespace collcast::cli {
 
@@ -16,6 +17,6 @@ struct TrainingArgs {
   MachineOptions machine;  ///< topology, and values set in it
   OutputOptions output;
 };
-Exit run_validate_training(const TrainingArgs&, const Session&);
+Exit run_validate_training(const TrainingArgs&, const Patience&, const Session&);
 
 }  // namespace collcast::cli

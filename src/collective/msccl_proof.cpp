@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "collcast/base/units.hpp"
+#include "collective/msccl_clock.hpp"
 #include "collective/msccl_memory.hpp"
 
 namespace collcast::msccl {
@@ -22,9 +23,6 @@ namespace {
 constexpr std::size_t most_errors = 20;
 constexpr std::size_t ask_every = 1024;                  ///< steps
 constexpr std::size_t most_work = std::size_t{1} << 30;  // steps x thread blocks, chunks x contributions
-
-/// Of a thread block: how many of each thread block's steps are known to be over.
-using Clock = std::vector<int>;
 
 struct Message {
   std::vector<Contributions> values;
@@ -36,14 +34,13 @@ class Run {
  public:
   Run(const Algorithm& algorithm, const Layout& layout) : algorithm_(algorithm), layout_(layout) {
     for (std::size_t g = 0; g < algorithm.gpus.size(); ++g) {
-      first_block_.push_back(static_cast<int>(clocks_.size()));
+      first_block_.push_back(static_cast<int>(ends_.size()));
       memory_.emplace_back(algorithm.gpus[g], layout, static_cast<int>(g));
       for (const ThreadBlock& block : algorithm.gpus[g].blocks) {
-        clocks_.emplace_back();
         ends_.emplace_back(block.steps.size());
       }
     }
-    for (Clock& clock : clocks_) clock.assign(clocks_.size(), 0);
+    clocks_.assign(ends_.size(), Clock(ends_.size()));
     for (const Gpu& gpu : algorithm.gpus)
       for (const ThreadBlock& block : gpu.blocks)
         for (const Step& step : block.steps)
@@ -114,8 +111,7 @@ class Run {
     const ThreadBlock& own = block(ref.gpu, ref.block);
     const std::size_t n = number(ref.gpu, ref.block);
     Clock& clock = clocks_[n];
-    if (s.after_block >= 0)
-      learn(clock, *ends_[number(ref.gpu, s.after_block)][static_cast<std::size_t>(s.after_step)]);
+    if (s.after_block >= 0) clock.learn(*ends_[number(ref.gpu, s.after_block)][static_cast<std::size_t>(s.after_step)]);
     std::vector<Contributions> values(s.kind == StepKind::nop ? 0 : static_cast<std::size_t>(s.count));
     if (receives(s.kind)) values = take(ref, clock);
     if (reduces(s.kind) || s.kind == StepKind::send || s.kind == StepKind::copy) {
@@ -127,15 +123,11 @@ class Run {
     const bool keeps = s.kind != StepKind::send && s.kind != StepKind::receive_reduce_send && s.kind != StepKind::nop;
     for (int i = 0; keeps && i < s.count; ++i)
       write(ref, {s.destination.buffer, s.destination.offset + i}, values[static_cast<std::size_t>(i)]);
-    clock[n] = ref.step + 1;
+    clock.set(n, ref.step + 1);
     const bool is_awaited = awaited_.contains({ref.gpu, ref.block, ref.step});
     const auto end = sends(s.kind) || is_awaited ? std::make_shared<const Clock>(clock) : nullptr;
     if (is_awaited) ends_[n][static_cast<std::size_t>(ref.step)] = end;
     if (sends(s.kind)) in_flight_[{ref.gpu, own.send, own.channel}].push_back({std::move(values), end, &s});
-  }
-
-  static void learn(Clock& clock, const Clock& other) {
-    for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
   }
 
   std::vector<Contributions> take(const StepRef& ref, Clock& clock) {
@@ -144,7 +136,7 @@ class Run {
     auto& queue = in_flight_[{own.receive, ref.gpu, own.channel}];
     Message message = std::move(queue.front());
     queue.pop_front();
-    learn(clock, *message.clock);
+    clock.learn(*message.clock);
     if (static_cast<int>(message.values.size()) != s.count)
       error(s.where,
             fmt::format("{} receives {} chunks, and rank {} sends {}", name(ref), s.count, own.receive,
@@ -179,7 +171,7 @@ class Run {
   void check_order(const StepRef& ref, const Access& before, Place place) {
     const std::size_t own = number(ref.gpu, ref.block);
     if (before.by == nullptr || static_cast<std::size_t>(before.block) == own) return;
-    if (clocks_[own][static_cast<std::size_t>(before.block)] > before.step) return;
+    if (clocks_[own].of(static_cast<std::size_t>(before.block)) > before.step) return;
     error(step(ref).where,
           fmt::format("{} touches chunk {} of {} and nothing orders it with the step at {}", name(ref), place.offset,
                       to_string(place.buffer), to_text(before.by->where)),

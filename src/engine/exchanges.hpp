@@ -78,6 +78,8 @@ class Exchanges {
   std::uint32_t part_of(std::uint32_t counter) const;
   /// What a participant still waits for, for people; of an exchange that is not over.
   std::string waits_for(std::uint32_t exchange, int participant) const;
+  /// A participant that is to send it a message which it waits for, and has not; none: nobody is.
+  std::uint32_t awaits(std::uint32_t exchange, int participant) const;
 
  private:
   struct Running {
@@ -167,6 +169,7 @@ class Exchanges {
   std::uint32_t part(std::uint32_t walker) const;
   std::uint32_t walker_of(const LaneState& lane, int participant) const;
   std::uint32_t counter(const LaneState& lane, std::uint32_t phase, Position receiver, int slot) const;
+  bool lacks(const LaneState& lane, std::uint32_t sender, std::uint32_t receiver) const;
 
   Connections& connections_;
   Agenda& agenda_;

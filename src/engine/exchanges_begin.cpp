@@ -149,4 +149,38 @@ std::string Exchanges::waits_for(std::uint32_t exchange, int participant) const 
   return text;
 }
 
+/// Whether the sender has a message to send in the receiver's phase that the receiver has not got. Where messages of a
+/// phase are not told apart it is the sender's having any left that counts.
+bool Exchanges::lacks(const LaneState& lane, std::uint32_t sender, std::uint32_t receiver) const {
+  const Walker &to = walkers_[receiver], &from = walkers_[sender];
+  const Phase& phase = phase_of(to);
+  const auto participant = static_cast<std::uint32_t>(lane.lane->participant(position(sender)));
+  const bool inside = from.slots > 0 || from.first_hop != none;
+  const bool is_through = !inside && words_[running_[lane.exchange].participants + participant] == 0;
+  if (is_through || from.phase > to.phase) return false;
+  for (int j = 0; j < phase.shape->sends(phase, position(sender)); ++j) {
+    const Hop hop = phase.shape->send(phase, position(sender), j);
+    if (hop.peer != position(receiver)) continue;
+    const bool told_apart = phase.flow == Flow::forwarding;
+    if (!told_apart && (!inside || from.phase < to.phase || from.left < from.to_send)) return true;
+    if (told_apart && counters_[counter(lane, to.phase, hop.peer, hop.slot)].count < to.chunks) return true;
+  }
+  return false;
+}
+
+std::uint32_t Exchanges::awaits(std::uint32_t exchange, int participant) const {
+  const Running& running = running_[exchange];
+  const Pattern& pattern = *running.occasion.pattern;
+  for (std::uint32_t i = 0; i < pattern.lanes.size(); ++i) {
+    const LaneState& lane = lanes_[running.lanes + i];
+    const std::uint32_t own = walker_of(lane, participant);
+    const Walker& walker = walkers_[own];
+    if (walker.received >= walker.to_receive) continue;
+    for (std::uint32_t v = 0; v < static_cast<std::uint32_t>(pattern.size()); ++v)
+      if (lacks(lane, lane.walkers + v, own))
+        return static_cast<std::uint32_t>(lane.lane->participant(static_cast<Position>(v)));
+  }
+  return none;
+}
+
 }  // namespace collcast::engine

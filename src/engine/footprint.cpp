@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "collcast/base/units.hpp"
+#include "collcast/engine/engine.hpp"
 #include "engine/connections.hpp"
 #include "engine/event.hpp"
 #include "engine/exchanges.hpp"
@@ -92,6 +94,24 @@ struct Costs {
   }
 };
 
+/// The same, but for routes that nobody looks at and that are longer than most.
+RunSize at_most(const Pattern& pattern) {
+  constexpr double links_of_a_long_route = 64;
+  RunSize size;
+  for (const Lane& lane : pattern.lanes) {
+    double connections = 0;
+    for (const Phase& phase : lane.phases) {
+      const PhaseSize at_once = size_of(phase, pattern.size());
+      connections = std::max(connections, at_once.connections);
+      size.counters += at_once.counters;
+    }
+    size.connections += connections;
+    size.crossings += connections * links_of_a_long_route;
+    size.walkers += pattern.size();
+  }
+  return size;
+}
+
 Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
 /// Of the set's collectives, the one that takes most, by kind of group. One that no group of the kind runs has no
@@ -120,6 +140,31 @@ Bytes recurrence_footprint(const Pattern& pattern) {
       if (phase.flow == Flow::circulating)
         bytes = std::max(bytes, (2.0 * pattern.chunks + 1) * pattern.size() * sizeof(Ticks));
   return whole(bytes);
+}
+
+Diagnostic lacks_memory(const std::string& what, Bytes needed, Bytes room) {
+  return {{std::string(memory_place)},
+          "to simulate " + what + " takes about " + format_bytes(needed) + " of memory, more than the " +
+              format_bytes(room) + " that there is room for",
+          "expected --method estimate, fewer ranks, or a larger --memory-limit"};
+}
+
+std::optional<Diagnostic> lacks_memory(const Fabric& fabric, std::span<const Pattern> patterns, Bytes room) {
+  if (room == unlimited_memory) return std::nullopt;
+  const Costs costs(false);
+  double bound = static_cast<double>(fabric.links().size()) * costs.link;
+  for (const Pattern& pattern : patterns)
+    bound += costs.of(at_most(pattern)) + static_cast<double>(recurrence_footprint(pattern).value());
+  if (whole(1.5 * bound) <= room) return std::nullopt;
+  const bool by_recurrence = patterns.size() == 1 && has_recurrence(fabric, patterns.front());
+  // Half as much again where vectors are about to grow.
+  const Bytes counted = by_recurrence ? recurrence_footprint(patterns.front()) : footprint(fabric, patterns);
+  const Bytes needed = by_recurrence ? counted : counted + Bytes(counted.value() / 2);
+  if (needed <= room) return std::nullopt;
+  const std::string among = std::to_string(patterns.front().size()) + " ranks";
+  return lacks_memory(patterns.front().algorithm + " among " + among +
+                          (patterns.size() > 1 ? " beside " + std::to_string(patterns.size() - 1) + " others" : ""),
+                      needed, room);
 }
 
 Bytes footprint(const Fabric& fabric, const Programs& all) {

@@ -6,6 +6,7 @@
 
 #include "collcast/base/check.hpp"
 #include "engine/describe.hpp"
+#include "engine/standstill.hpp"
 
 namespace collcast::engine {
 
@@ -142,13 +143,42 @@ void Operations::release(const Followers& followers, std::uint32_t op) {
 
 std::string Operations::describe(std::uint32_t op) const { return engine::describe(schedule_, OpId(op)); }
 
+/// The operation that one waits for which has not begun, or whose message a part waits for; none: nobody knows.
+std::uint32_t Operations::awaits(std::uint32_t op) const {
+  for (const After& edge : schedule_.after(OpId(op)))
+    if (!is_finished(edge.op.value()) && waits_[op] > 0) return edge.op.value();
+  const auto* part = std::get_if<Part>(&schedule_.work(OpId(op)));
+  if (part == nullptr || opened_[part->exchange.value()] == Exchanges::none) return none;
+  const std::uint32_t other = exchanges_.awaits(opened_[part->exchange.value()], part->participant);
+  return other == Exchanges::none ? none : schedule_.exchanges()[part->exchange.value()].first.value() + other;
+}
+
+/// Those that have begun and wait for messages, as the others wait for these alone; and a circle of them.
 std::string Operations::left_over() const {
-  std::uint32_t op = 0;
-  while (is_finished(op)) ++op;
-  std::string text = describe(op) + " never finished";
-  if (const auto* part = std::get_if<Part>(&schedule_.work(OpId(op))))
-    if (const std::uint32_t exchange = opened_[part->exchange.value()]; exchange != Exchanges::none)
-      text += exchanges_.waits_for(exchange, part->participant);
+  std::string text;
+  std::vector<std::uint32_t> circle;
+  std::size_t begun = 0, behind = 0;
+  for (std::uint32_t op = 0; op < waits_.size(); ++op) {
+    if (is_finished(op)) continue;
+    if (waits_[op] > 0) {
+      ++behind;
+      continue;
+    }
+    if (circle.empty() && begun < most_named)
+      circle = circle_from(op, none, [this](std::uint32_t o) { return awaits(o); });
+    if (begun++ >= most_named) continue;
+    text += (text.empty() ? "" : "; ") + describe(op) + " never finished";
+    if (const auto* part = std::get_if<Part>(&schedule_.work(OpId(op))))
+      if (const std::uint32_t exchange = opened_[part->exchange.value()]; exchange != Exchanges::none)
+        text += exchanges_.waits_for(exchange, part->participant);
+  }
+  if (begun > most_named) text += "; and " + std::to_string(begun - most_named) + " more";
+  if (behind > 0) text += "; " + std::to_string(behind) + " operations behind them never began";
+  if (!circle.empty()) {
+    text += "; in a circle: ";
+    for (const std::uint32_t op : circle) text += describe(op) + " waits for ";
+    text += describe(circle.front());
+  }
   return text;
 }
 

@@ -54,6 +54,7 @@ class Operations {
   };
   static constexpr std::uint32_t over = ~std::uint32_t{0};
 
+  std::uint32_t awaits(std::uint32_t op) const;
   bool is_next(std::uint32_t follower, const Transfer& transfer) const;
   void book_left(std::uint32_t op, const Connection& flow);
   bool is_finished(std::uint32_t op) const { return waits_[op] == over; }

@@ -111,6 +111,9 @@ class ProgramRanks {
   bool has_come(std::uint32_t rank, const instruction::TakePart& part) const;
   std::string who_lacks(const Group& group, const instruction::TakePart& part) const;
   std::string waits_for(std::uint32_t stream) const;
+  std::uint32_t unfinished_stream_of(std::uint32_t rank) const;
+  std::uint32_t sender_to(std::uint32_t rank, std::uint32_t channel) const;
+  std::uint32_t awaits(std::uint32_t stream) const;
   std::string text(Place at, const Instruction& instruction) const;
 
   const Programs& programs_;

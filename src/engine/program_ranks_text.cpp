@@ -3,15 +3,9 @@
 #include <variant>
 
 #include "engine/program_ranks.hpp"
+#include "engine/standstill.hpp"
 
 namespace collcast::engine {
-
-namespace {
-
-/// Ranks that are named where many wait.
-constexpr int most_named = 4;
-
-}  // namespace
 
 /// Whether the rank takes part in it, or has.
 bool ProgramRanks::has_come(std::uint32_t rank, const instruction::TakePart& part) const {
@@ -83,17 +77,62 @@ std::string ProgramRanks::waits_for(std::uint32_t stream) const {
          std::to_string(over_[stream]) + ", waits for " + text(at, present(stream));
 }
 
+/// A stream of the rank that is not at its end; none: all are.
+std::uint32_t ProgramRanks::unfinished_stream_of(std::uint32_t rank) const {
+  for (std::uint32_t s = 0; s < programs_.programs[program_of(rank)].streams.size(); ++s)
+    if (over_[rank * streams_ + s] < instructions({rank, s}).size()) return rank * streams_ + s;
+  return none;
+}
+
+/// The stream of a rank that is to send to this one on the channel, and has not come to it; none: there is none.
+std::uint32_t ProgramRanks::sender_to(std::uint32_t rank, std::uint32_t channel) const {
+  for (std::uint32_t other = 0; other < programs_.ranks(); ++other) {
+    const auto& streams = programs_.programs[program_of(other)].streams;
+    for (std::uint32_t s = 0; s < streams.size(); ++s)
+      for (std::size_t i = over_[other * streams_ + s]; i < streams[s].size(); ++i) {
+        const auto* send = std::get_if<instruction::Send>(&streams[s][i].what);
+        if (send != nullptr && send->channel == channel && other + static_cast<std::uint32_t>(send->offset) == rank)
+          return other * streams_ + s;
+      }
+  }
+  return none;
+}
+
+/// A stream that this one waits for; none: nobody's, or a meeting, which is for all.
+std::uint32_t ProgramRanks::awaits(std::uint32_t stream) const {
+  const Place at = place(stream);
+  if (over_[stream] == instructions(at).size()) return none;
+  const Instruction& now = present(stream);
+  if (const auto* await = std::get_if<instruction::Await>(&now.what)) return at.rank * streams_ + await->stream;
+  if (const auto* receive = std::get_if<instruction::Receive>(&now.what)) return sender_to(at.rank, receive->channel);
+  const auto* part = std::get_if<instruction::TakePart>(&now.what);
+  if (part == nullptr) return none;
+  const GroupSet& set = programs_.sets[programs_.collectives[part->collective].set];
+  const Group group = set.group(set.group_of(Rank(at.rank)));
+  for (int member = 0; member < group.size(); ++member)
+    if (!has_come(group[member].value(), *part)) return unfinished_stream_of(group[member].value());
+  return none;
+}
+
 std::string ProgramRanks::left_over() const {
   std::string out = std::to_string(unfinished_) + " streams never finished";
   int named = 0;
+  std::vector<std::uint32_t> circle;
   for (std::uint32_t rank = 0; rank < programs_.ranks() && named < most_named; ++rank)
     for (std::uint32_t s = 0; s < programs_.programs[program_of(rank)].streams.size() && named < most_named; ++s) {
       const std::uint32_t stream = rank * streams_ + s;
       if (over_[stream] == instructions({rank, s}).size()) continue;
       out += "; " + waits_for(stream);
+      if (circle.empty()) circle = circle_from(stream, none, [this](std::uint32_t of) { return awaits(of); });
       ++named;
     }
-  return out;
+  if (circle.empty()) return out;
+  const auto name = [this](std::uint32_t stream) {
+    return "rank " + std::to_string(place(stream).rank) + ", stream " + std::to_string(place(stream).stream);
+  };
+  out += "; in a circle: ";
+  for (const std::uint32_t stream : circle) out += name(stream) + " waits for ";
+  return out + name(circle.front());
 }
 
 }  // namespace collcast::engine

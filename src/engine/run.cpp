@@ -65,7 +65,15 @@ bool Run<Links, Work>::is_ended() {
   if (!watch_ || events_ + followed_ < ask_at_) return false;
   // How many messages have left is summed over the connections.
   ask_at_ = events_ + followed_ + std::max(ask_every, static_cast<std::int64_t>(connections_.size()));
-  return !watch_({messages_so_far(), SimTime(Picoseconds(agenda_.now))});
+  told_ = messages_so_far();
+  return !watch_({told_, SimTime(Picoseconds(agenda_.now))});
+}
+
+/// Of an instant in which much begins at once: a rank that takes part may open as many connections as there are ranks.
+/// What has left meanwhile is not added up.
+template <class Links, class Work>
+bool Run<Links, Work>::is_ended_within() {
+  return watch_ && !watch_({told_, SimTime(Picoseconds(agenda_.now))});
 }
 
 template <class Links, class Work>
@@ -94,9 +102,13 @@ template <class Links, class Work>
 bool Run<Links, Work>::work_through_instant() {
   agenda_.following.reserve(agenda_.instant.size());  // rather than grow: an event seldom leads to two
   while (true) {
-    for (std::size_t i = 0; i < agenda_.instant.size(); ++i) {
-      look_ahead(i);
-      happen(agenda_.instant[i]);
+    const std::size_t count = agenda_.instant.size();
+    for (std::size_t i = 0; i < count;) {
+      for (const std::size_t end = std::min(count, i + ask_within); i < end; ++i) {
+        look_ahead(i);
+        happen(agenda_.instant[i]);
+      }
+      if (i < count && is_ended_within()) return false;
     }
     agenda_.instant.clear();
     if (agenda_.following.empty() && !begin_held()) return true;

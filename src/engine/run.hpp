@@ -10,6 +10,8 @@ namespace collcast::engine {
 
 /// Events from one question of the watch to the next, at least.
 inline constexpr std::int64_t ask_every = 1 << 13;
+/// And within an instant that has more, whatever they lead to.
+inline constexpr std::size_t ask_within = 1 << 10;
 
 /// `Links` is how links are shared: MaxMinLinks, FifoLinks or UnsharedLinks. `Work` is what is to be done: Operations
 /// of a Schedule, or ProgramRanks. Where Links knows connections that are apart, these run without it.
@@ -35,6 +37,7 @@ class Run {
   void look_ahead(std::size_t i);
   bool go_to_next_instant();
   bool is_ended();
+  bool is_ended_within();
   bool is_outdated(Due event) const;
   void happen(Due event);
   /// True if the flow's next message is under way without a link given up.
@@ -55,6 +58,7 @@ class Run {
   std::int64_t events_ = 0;
   std::int64_t followed_ = 0;  ///< what happened without an event, since nothing passed in time
   std::int64_t ask_at_ = 0;    ///< of both together
+  std::int64_t told_ = 0;      ///< messages, to the watch
 };
 
 }  // namespace collcast::engine

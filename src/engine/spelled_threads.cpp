@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "collcast/base/check.hpp"
+#include "engine/standstill.hpp"
 
 namespace collcast::engine {
 
@@ -120,19 +121,47 @@ std::string SpelledThreads::describe(std::uint32_t thread) const {
   return fmt::format("thread {} of rank {}", thread, spelled_.threads[thread].rank.value());
 }
 
+std::string SpelledThreads::waits_for(std::uint32_t thread) const {
+  const SpelledStep& step = row(thread);
+  std::string text = fmt::format("{} never finished its step {}", describe(thread), states_[thread].step);
+  if (spelled_.loops > 1) text += fmt::format(" of loop {}", states_[thread].loop);
+  if (states_[thread].is_waiting)
+    return text + fmt::format(": it waits for step {} of {}", step.after_step, describe(step.after_thread));
+  const std::uint32_t sender = sender_to(thread);
+  return text + (sender == none ? std::string(": it waits for a message, which nobody is left to send")
+                                : fmt::format(": it waits for a message of {}", describe(sender)));
+}
+
+/// A thread that is not through and sends to this one; none: there is none.
+std::uint32_t SpelledThreads::sender_to(std::uint32_t thread) const {
+  for (std::uint32_t t = 0; t < states_.size(); ++t)
+    if (spelled_.threads[t].to == thread && !is_through(t)) return t;
+  return none;
+}
+
 std::string SpelledThreads::left_over() const {
-  for (std::uint32_t t = 0; t < states_.size(); ++t) {
-    if (is_through(t)) continue;
-    const SpelledStep& step = row(t);
-    std::string text = fmt::format("{} never finished its step {}", describe(t), states_[t].step);
-    if (spelled_.loops > 1) text += fmt::format(" of loop {}", states_[t].loop);
-    return text + (states_[t].is_waiting
-                       ? fmt::format(": it waits for step {} of {}", step.after_step, describe(step.after_thread))
-                       : std::string(": it waits for a message"));
+  if (unfinished_ == 0) {
+    const auto unread = std::find_if(states_.begin(), states_.end(), [](const State& s) { return s.arrived > 0; });
+    return fmt::format("{} messages for {} are received by nobody", unread->arrived,
+                       describe(static_cast<std::uint32_t>(unread - states_.begin())));
   }
-  const auto unread = std::find_if(states_.begin(), states_.end(), [](const State& s) { return s.arrived > 0; });
-  return fmt::format("{} messages for {} are received by nobody", unread->arrived,
-                     describe(static_cast<std::uint32_t>(unread - states_.begin())));
+  std::string text;
+  std::vector<std::uint32_t> circle;
+  int named = 0;
+  for (std::uint32_t t = 0; t < states_.size() && named < most_named; ++t) {
+    if (is_through(t)) continue;
+    if (named++ > 0) text += "; ";
+    text += waits_for(t);
+    if (circle.empty())
+      circle = circle_from(
+          t, none, [this](std::uint32_t at) { return states_[at].is_waiting ? row(at).after_thread : sender_to(at); });
+  }
+  if (unfinished_ > static_cast<std::size_t>(named))
+    text += fmt::format("; and {} more", unfinished_ - static_cast<std::size_t>(named));
+  if (circle.empty()) return text;
+  text += "; in a circle: ";
+  for (const std::uint32_t t : circle) text += describe(t) + " waits for ";
+  return text + describe(circle.front());
 }
 
 Timeline SpelledThreads::output() {

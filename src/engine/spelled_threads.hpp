@@ -66,6 +66,8 @@ class SpelledThreads {
   void go_on(std::uint32_t thread);
   /// False if the step has to wait.
   bool may_start(std::uint32_t thread, const SpelledStep& step);
+  std::string waits_for(std::uint32_t thread) const;
+  std::uint32_t sender_to(std::uint32_t thread) const;
   void wait_for(std::uint32_t other, std::uint32_t thread);
   void send(std::uint32_t thread, const SpelledStep& step);
   void step_over(std::uint32_t thread);

@@ -7,6 +7,7 @@
 
 #include "collcast/engine/beside.hpp"
 #include "collcast/engine/folded.hpp"
+#include "collcast/engine/footprint.hpp"
 #include "collcast/engine/watch.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
 #include "evaluate/group_patterns.hpp"
@@ -28,7 +29,7 @@ void append_group(const Group& group, RequestKey& key) {
 
 /// The options, with a watch that tells whether it ended the run; both must outlive them.
 EngineOptions telling_end(const EngineOptions& engine, bool& is_ended) {
-  return {engine.sharing, telling_end(engine.watch, is_ended), engine.repeats};
+  return {engine.sharing, telling_end(engine.watch, is_ended), engine.repeats, engine.memory};
 }
 
 /// A recurrence that was ended is not tried again event by event, nor is one that was being folded.
@@ -94,6 +95,7 @@ Result<Seconds> simulated_beside(const Fabric& fabric, const CollectiveRequest& 
 }
 
 Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& pattern, const EngineOptions& engine) {
+  if (auto lacks = lacks_memory(fabric, {&pattern, 1}, engine.memory)) return std::move(*lacks);
   bool is_ended = false;
   if (const auto rows = recurrence(fabric, pattern, telling_end(engine.watch, is_ended)))
     return SimulatedTime{to_seconds(rows->finish), rows->messages, rows->stepped};
@@ -112,6 +114,7 @@ Result<SimulatedTime> simulated_time(const Fabric& fabric, const Pattern& patter
 
 Result<Together> simulate_together(const Fabric& fabric, std::span<const Pattern> patterns,
                                    const EngineOptions& engine) {
+  if (auto lacks = lacks_memory(fabric, patterns, engine.memory)) return std::move(*lacks);
   // By their ranks, not as they are listed: of equal requests for a link fifo asks whose operation is the earlier.
   std::vector<std::size_t> order(patterns.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

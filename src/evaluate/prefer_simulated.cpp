@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "collcast/engine/footprint.hpp"
 #include "evaluate/group_patterns.hpp"
 
 namespace collcast {
@@ -20,7 +21,8 @@ Diagnostics prefer_simulated(const Fabric& fabric, std::vector<Choice>& choices,
   std::optional<Seconds> best;  // of those that were looked at
   auto end = choices.begin();
   for (; end != choices.end() && end->estimate.total <= std::max(near, best.value_or(near)); ++end) {
-    if (!end->estimate.exact() && traffic(end->pattern).messages <= most_messages) {
+    const auto fits = [&] { return !lacks_memory(fabric, {&end->pattern, 1}, engine.memory); };
+    if (!end->estimate.exact() && traffic(end->pattern).messages <= most_messages && fits()) {
       const Result<SimulatedTime> run = simulated_time(fabric, end->pattern, engine);
       if (!run) return run.errors();
       end->simulated = run->time;

@@ -53,6 +53,8 @@ Json document_json(const CalibrateReport& report) {
   out["library"] = report.library;
   out["statistic"] = report.statistic;
   out["part"] = report.part.empty() ? Json() : Json(report.part);
+  out["partial"] = !report.not_reached.empty();
+  out["not_reached"] = report.not_reached;
   out["machines"] = Json::array();
   for (const auto& machine : report.machines) out["machines"].push_back(machine_json(report, machine));
   out["unused"] = Json::array();

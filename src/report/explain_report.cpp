@@ -63,7 +63,9 @@ std::string json(const ExplainReport& report) {
   Json out = document("collcast.explain.v1");
   out["title"] = report.title;
   out["library"] = report.library.empty() ? Json() : Json(report.library);
+  out["partial"] = !report.partial.empty();
   out["warnings"] = report.said;
+  if (!report.partial.empty()) out["warnings"].push_back(report.partial);
   out["terms"] = terms_json(report);
   out["tables"] = Json::array();
   out["text"] = Json::array();
@@ -83,6 +85,7 @@ Table csv(const ExplainReport& report) { return csv_rows(terms_json(report)); }
 Page page(const ExplainReport& report) {
   Page out;
   out.title = report.title;
+  if (!report.partial.empty()) out.blocks.push_back(Paragraph{report.partial, Paragraph::Tone::warning});
   for (const Section& section : report.sections) {
     out.blocks.push_back(Heading{section.title});
     for (const Paragraph& paragraph : section.text) out.blocks.push_back(paragraph);

@@ -153,6 +153,11 @@ ExplainReport explain(const StepReport& report) {
                           report.machine.calibrated ? ", calibrated" : "",
                           out.library.empty() ? "" : ", library " + out.library, format_seconds(report.result.step));
   out.said = report.said;
+  // Of a step that is partial the last that was said is why.
+  if (report.partial && !out.said.empty()) {
+    out.partial = out.said.back();
+    out.said.pop_back();
+  }
   if (report.machine.calibrated) {
     Section machine;
     machine.title = "machine";

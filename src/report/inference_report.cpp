@@ -94,6 +94,8 @@ Json document_json(const InferenceReport& report) {
                               {"unscored", row.unscored},
                               {"ttft", error_json(row.ttft)},
                               {"tpot", error_json(row.tpot)}});
+  out["partial"] = report.not_reached > 0;
+  out["not_reached"] = report.not_reached;
   out["unscored"] = Json::array();
   for (const UnscoredServer& row : report.unscored)
     out["unscored"].push_back({{"id", row.of.row_id}, {"source_id", row.of.source_id}, {"why", row.why}});

@@ -284,6 +284,7 @@ std::size_t Overview::broken() const {
 std::string json(const Overview& o) {
   Json out = document("collcast.report.v1");
   out["kept"] = o.broken() == 0;
+  out["partial"] = !o.partial.empty();
   out["gates"] = o.gates();
   out["gates_broken"] = o.broken();
   out["names"] = Json::array();
@@ -320,6 +321,7 @@ Table csv(const Overview& o) {
 Page page(const Overview& o) {
   Page out;
   out.title = verdict(o);
+  if (!o.partial.empty()) out.blocks.push_back(Paragraph{o.partial, Paragraph::Tone::warning});
   std::set<std::string> said;  // variants share their scenario's title
   for (const OverviewItem& item : o.items) {
     const std::string& title = item.result.result.title;

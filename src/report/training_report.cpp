@@ -184,6 +184,8 @@ Json document_json(const TrainingReport& report) {
                                {"n", one.n},
                                {"spearman", one.spearman},
                                {"slowdown", one.slowdown}});
+  out["partial"] = report.not_reached > 0;
+  out["not_reached"] = report.not_reached;
   out["unscored"] = Json::array();
   for (const UnscoredRow& row : report.unscored)
     out["unscored"].push_back({{"id", row.row_id}, {"source_id", row.source_id}, {"tier", row.tier}, {"why", row.why}});

@@ -160,6 +160,8 @@ Json document_json(const ValidateReport& report) {
   out["library"] = report.library;
   out["method"] = report.method;
   out["statistic"] = report.statistic;
+  out["partial"] = report.not_reached > 0;
+  out["not_reached"] = report.not_reached;
   out["tables"] = Json::array();
   for (const ScoredTable& table : report.tables) {
     Json one = table_json(table);

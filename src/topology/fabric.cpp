@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "collcast/topology/footprint.hpp"
 #include "layout.hpp"
 
 namespace collcast {
@@ -53,6 +54,18 @@ std::vector<Link> list_links(const NodePlan& node, const Network& network, int n
 }
 
 }  // namespace
+
+std::optional<Bytes> footprint(const TopologySpec& spec, int nodes) {
+  if (nodes == 0) nodes = spec.default_nodes;
+  if (!topology::check_form(spec, nodes, {}).empty()) return std::nullopt;
+  const NodePlan node = topology::plan_node(spec);
+  const Network network =
+      topology::make_network(spec.network, Attachment{nodes, static_cast<int>(node.devices.size()), node.ports});
+  if (!check_total(spec, node, network, nodes, {}).empty()) return std::nullopt;
+  const std::int64_t between = std::visit([](const auto& n) { return n.cables(); }, network);
+  const std::int64_t cables = nodes * static_cast<std::int64_t>(node.cables.size()) + between;
+  return Bytes(2 * cables * static_cast<std::int64_t>(sizeof(Link)));
+}
 
 Fabric::Fabric(std::shared_ptr<const Layout> layout) : layout_(std::move(layout)) {}
 

@@ -238,13 +238,17 @@ void warn_of_late(StepResult& result, std::span<const MachineFault> faults) {
 
 }  // namespace
 
-Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabric, const MachineState& machine,
-                                        const CollectivePolicy& policy, Method method, StepTimeline* timeline,
-                                        const EngineOptions& engine, const Origins& origins, int draws) {
+namespace workload {
+
+Result<FaultyStep> forecast_faulty(const StepInputs& in, const Fabric& fabric, const MachineState& machine,
+                                   ForecastPrices& prices, Method method, StepTimeline* timeline,
+                                   const EngineOptions& engine, const Origins& origins, int draws,
+                                   const GoesOn& goes_on, StepPlan* simulated) {
   const std::vector<MachineFault>& faults = machine.faults;
   Result<std::vector<Period>> cut = periods_of(in, fabric, machine);
-  ForecastPrices prices(fabric, policy, engine);
-  Result<StepResult> healthy = forecast_priced(in, fabric, prices, method, nullptr, engine, origins);
+  Result<StepResult> healthy = simulated != nullptr
+                                   ? forecast_training(in, fabric, prices, method, nullptr, engine, origins, simulated)
+                                   : forecast_priced(in, fabric, prices, method, nullptr, engine, origins);
   Diagnostics errors = healthy.errors();
   append(errors, cut.errors());
   const MachineFault* drawn = first_with_jitter(faults);
@@ -256,7 +260,7 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
   std::vector<Period> periods = std::move(cut).value();
   FaultyStep out{*healthy, without(*healthy, machine, in.layout.world())};
   std::deque<ForecastPrices> prices_in;
-  for (const Period& period : periods) prices_in.emplace_back(period.fabric, policy, engine);
+  for (const Period& period : periods) prices_in.emplace_back(period.fabric, prices.policy(), engine, goes_on);
   const Makers makers{in, fabric, periods, prices, prices_in};
   const Result<std::vector<ClassedPlan>> by_formula = makers.plans(&ForecastPrices::by_estimate);
   if (!by_formula) return placed(by_formula.errors(), origins);
@@ -275,7 +279,8 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
     }
     const Result<std::vector<ClassedPlan>> by_engine = makers.plans(&ForecastPrices::by_simulation);
     if (!by_engine) return placed(by_engine.errors(), origins);
-    if (Diagnostics wrong = check_operations(operations(by_engine->front()), origins.of("batch.global_batch"));
+    if (Diagnostics wrong =
+            check_operations(operations(by_engine->front()), origins.of("batch.global_batch"), engine.memory);
         !wrong.empty())
       return wrong;
     if (Diagnostics wrong = add_simulation_of_classes(
@@ -288,6 +293,16 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
     return wrong;
   warn_of_late(out.result, faults);
   return out;
+}
+
+}  // namespace workload
+
+Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabric, const MachineState& machine,
+                                        const CollectivePolicy& policy, Method method, StepTimeline* timeline,
+                                        const EngineOptions& engine, const Origins& origins, int draws,
+                                        const GoesOn& goes_on) {
+  ForecastPrices prices(fabric, policy, engine, goes_on);
+  return forecast_faulty(in, fabric, machine, prices, method, timeline, engine, origins, draws, goes_on);
 }
 
 }  // namespace collcast

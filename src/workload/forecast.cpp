@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "collcast/base/units.hpp"
+#include "collcast/engine/footprint.hpp"
 #include "collcast/evaluate/symmetry.hpp"
 #include "collcast/workload/search.hpp"
 #include "collcast/workload/step.hpp"
@@ -119,12 +120,13 @@ Fabric as_far_as_used(const Fabric& fabric, const Schedule& schedule) {
 
 /// Runs the plan as a timeline; fills what the simulation says.
 Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
-                           StepTimeline* timeline, const EngineWatch& watch) {
-  if (Diagnostics wrong = check_operations(plan.operations(), origins.of("batch.global_batch")); !wrong.empty())
+                           StepTimeline* timeline, const EngineOptions& engine) {
+  if (Diagnostics wrong = check_operations(plan.operations(), origins.of("batch.global_batch"), engine.memory);
+      !wrong.empty())
     return wrong;
   StepSchedule spelled = spell_out(plan);
   Result<Timeline> run =
-      simulate(as_far_as_used(fabric, spelled.schedule), spelled.schedule, {Sharing::max_min, watch});
+      simulate(as_far_as_used(fabric, spelled.schedule), spelled.schedule, {Sharing::max_min, engine.watch});
   if (!run) return run.errors();
   result.simulate = to_seconds(run->finish);
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
@@ -168,10 +170,13 @@ void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
   parts.bubble = idle - parts.pp_exposed;
 }
 
-Diagnostics check_operations(double operations, const Location& where) {
-  // A named operation takes about 300 bytes: this is 1.5 GB.
-  constexpr double most_operations = 5e6;
-  if (operations <= most_operations) return {};
+Diagnostics check_operations(double operations, const Location& where, Bytes memory) {
+  constexpr double most_operations = 5e6, bytes_of_a_named_one = 300;
+  if (operations <= most_operations) {
+    const Bytes needed(static_cast<std::int64_t>(operations * bytes_of_a_named_one));
+    if (needed <= memory) return {};
+    return {lacks_memory("the timeline of " + format_count(operations) + " operations", needed, memory)};
+  }
   return {{where,
            "the timeline would have " + format_count(operations) + " operations; at most " +
                format_count(most_operations) + " are simulated",
@@ -248,7 +253,7 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
   if (method != Method::estimate) {
     Result<StepPlan> by_engine = make_plan(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
-    if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline, engine.watch); !wrong.empty())
+    if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline, engine); !wrong.empty())
       return wrong;
     result.step = *result.simulate;
     result.ranks = in.layout.world();
@@ -295,8 +300,8 @@ Result<OwnSchedule> order_of_work(const StepInputs& in, const Fabric& fabric, co
 
 Result<StepResult> forecast_step(const StepInputs& in, const Fabric& fabric, const CollectivePolicy& policy,
                                  Method method, StepTimeline* timeline, const EngineOptions& engine,
-                                 const Origins& origins) {
-  ForecastPrices prices(fabric, policy, engine);
+                                 const Origins& origins, const GoesOn& goes_on) {
+  ForecastPrices prices(fabric, policy, engine, goes_on);
   return forecast_priced(in, fabric, prices, method, timeline, engine, origins);
 }
 

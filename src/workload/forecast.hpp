@@ -1,6 +1,7 @@
 // The parts of a forecast that one with faults has as well.
 #pragma once
 
+#include "collcast/workload/faulty_step.hpp"
 #include "collcast/workload/step.hpp"
 #include "workload/forecast_prices.hpp"
 #include "workload/plan.hpp"
@@ -14,6 +15,12 @@ Result<StepResult> forecast_training(const StepInputs&, const Fabric&, ForecastP
 Result<StepResult> forecast_priced(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline* timeline,
                                    const EngineOptions&, const Origins&);
 
+/// forecast_faulty_step with the prices of the machine as described; `simulated` as of forecast_training, and of the
+/// machine as described.
+Result<FaultyStep> forecast_faulty(const StepInputs&, const Fabric&, const MachineState&, ForecastPrices&, Method,
+                                   StepTimeline* timeline, const EngineOptions&, const Origins&, int draws,
+                                   const GoesOn& goes_on, StepPlan* simulated = nullptr);
+
 /// The stage that the result tells of: the one with the most work.
 void add_stage(StepResult&, const StepPlan&);
 
@@ -21,8 +28,8 @@ void add_stage(StepResult&, const StepPlan&);
 /// exposed, as in the closed form, also where another boundary's are slow; the rest is the bubble.
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add);
 
-/// A timeline that would not fit.
-Diagnostics check_operations(double operations, const Location&);
+/// A timeline that would not fit, in what anybody simulates or in so much memory.
+Diagnostics check_operations(double operations, const Location&, Bytes memory);
 
 /// What the layers below could not do, which knew nothing of a scenario: how its collectives are to be done.
 Diagnostics placed(Diagnostics errors, const Origins&);

@@ -87,14 +87,16 @@ std::vector<ProgramTimes> times_of_stage(const ProgramsTimeline& run, const Unli
 /// The folded step, and `plan`, that of the machine as described.
 Result<StepWithUnfolded> forecast_folded(const StepInputs& in, const Fabric& fabric, const MachineState& state,
                                          ForecastPrices& prices, StepTimeline* timeline, const EngineOptions& engine,
-                                         const Origins& origins, StepPlan& plan) {
-  StepTimeline* const of_described = state.as_described() ? timeline : nullptr;
-  Result<StepResult> described =
-      forecast_training(in, fabric, prices, Method::both, of_described, engine, origins, &plan);
-  if (!described) return described.errors();
-  if (state.as_described()) return StepWithUnfolded{std::move(described).value(), {}, {}};
+                                         const Origins& origins, const GoesOn& goes_on, StepPlan& plan) {
+  if (state.as_described()) {
+    Result<StepResult> described =
+        forecast_training(in, fabric, prices, Method::both, timeline, engine, origins, &plan);
+    if (!described) return described.errors();
+    return StepWithUnfolded{std::move(described).value(), {}, {}};
+  }
+  constexpr int one_draw = 1;
   Result<FaultyStep> folded =
-      forecast_faulty_step(in, fabric, state, prices.policy(), Method::both, timeline, engine, origins);
+      forecast_faulty(in, fabric, state, prices, Method::both, timeline, engine, origins, one_draw, goes_on, &plan);
   if (!folded) return folded.errors();
   return StepWithUnfolded{std::move(folded->result), std::move(folded->effect), {}};
 }
@@ -104,13 +106,15 @@ Result<StepWithUnfolded> forecast_folded(const StepInputs& in, const Fabric& fab
 Result<StepWithUnfolded> forecast_unfolded_step(const StepInputs& in, const Fabric& fabric, const MachineState& state,
                                                 const CollectivePolicy& policy, StepTimeline* timeline,
                                                 const EngineOptions& engine, const Origins& origins,
-                                                const std::function<bool(const ProgramTraffic&, Bytes)>& begins) {
+                                                const std::function<bool(const ProgramTraffic&, Bytes)>& begins,
+                                                const GoesOn& goes_on) {
   Diagnostics wrong = check_unfolding(in, policy, origins);
   append(wrong, check_unchanging(state.faults));
   if (!wrong.empty()) return wrong;
   StepPlan plan;
-  ForecastPrices prices(fabric, policy, engine);
-  Result<StepWithUnfolded> folded = forecast_folded(in, fabric, state, prices, timeline, engine, origins, plan);
+  ForecastPrices prices(fabric, policy, engine, goes_on);
+  Result<StepWithUnfolded> folded =
+      forecast_folded(in, fabric, state, prices, timeline, engine, origins, goes_on, plan);
   if (!folded) return folded.errors();
   StepWithUnfolded out = std::move(folded).value();
 

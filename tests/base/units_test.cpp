@@ -8,6 +8,12 @@ using namespace collcast;
 TEST_CASE("decimal and binary sizes differ") {
   CHECK(parse_bytes("1GB").value == Bytes(1'000'000'000));
   CHECK(parse_bytes("1GiB").value == Bytes(std::int64_t{1} << 30));
+  // Beyond 2^53, which doubles do not tell apart.
+  CHECK(parse_bytes("9007199254740993B").value == Bytes((std::int64_t{1} << 53) + 1));
+  CHECK(parse_bytes("4611686018427387903", true).value == Bytes((std::int64_t{1} << 62) - 1));
+  CHECK(parse_bytes("4611686018427387904", true).value == Bytes(std::int64_t{1} << 62));
+  CHECK_FALSE(parse_bytes("4611686018427387905", true).ok);
+  CHECK_FALSE(parse_bytes("4503599627370497KiB").ok);  // 2^52 + 1 of them
   CHECK(parse_bytes("256 KiB").value == Bytes(256 * 1024));
   CHECK(parse_bytes("1.5KiB").value == Bytes(1536));
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "../support/msccl_samples.hpp"
+#include "collective/msccl_clock.hpp"
 
 using namespace collcast;
 using namespace collcast::msccl;
@@ -226,4 +227,20 @@ TEST_CASE("a proof is ended from outside, and says how far it was") {
   CHECK(order.errors().front().message == "the proof was ended from outside after 2048 steps");
   CHECK(asked == 3);
   CHECK(prove(a, Bytes(1024), 0, [](std::size_t) { return true; }).ok());
+}
+
+TEST_CASE("what a clock knows is the same listed and with a place for each") {
+  constexpr std::size_t blocks = 200;
+  msccl::Clock few(blocks), many(blocks), learnt(blocks);
+  few.set(7, 3);
+  few.set(7, 2);  // never fewer
+  for (std::size_t b = 0; b < blocks; b += 2) many.set(b, static_cast<int>(b) + 1);
+  for (const msccl::Clock* other : {&few, &many, &few}) learnt.learn(*other);
+  few.learn(many);
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const int expected = b == 7 ? 3 : b % 2 == 0 ? static_cast<int>(b) + 1 : 0;
+    CHECK(learnt.of(b) == expected);
+    CHECK(few.of(b) == expected);
+    CHECK(many.of(b) == (b == 7 ? 0 : expected));
+  }
 }

@@ -94,6 +94,46 @@ TEST_CASE("an exchange whose sends and receives do not match says who waits for 
   const std::string text = failure(ring_fabric(3, Bandwidth(1), Seconds(0)), s);
   CHECK_THAT(text, Contains("operation 1 'grads' (rank 0's part of ring) never finished"));
   CHECK_THAT(text, Contains("2 of 2 messages sent, 2 of 3 received"));
+  // All three wait, for a message that nobody has to send: no circle.
+  CHECK_THAT(text, Contains("(rank 1's part of ring) never finished") && Contains("(rank 2's part of ring)") &&
+                       !Contains("in a circle"));
+}
+
+TEST_CASE("ranks that wait for each other's messages before they send are told as a circle, and what is behind them") {
+  Shape polite = ring_shape;  // everyone sends once it has received
+  polite.send = [](const Phase& phase, Position v, int round) {
+    Hop hop = ring_shape.send(phase, v, round);
+    hop.after = 1;
+    return hop;
+  };
+  Pattern pattern = pattern_of(6, {phase_of(ring_shape, Flow::forwarding, 6)}, Volume(10));
+  pattern.lanes[0].phases[0].shape = &polite;
+  Schedule s;
+  const OpId first = s.add_exchange(pattern);
+  for (std::uint32_t r = 0; r < 6; ++r)
+    s.add(Compute{Rank(r), Seconds(1)}, std::vector<After>{{OpId(first.value() + r)}});
+  const std::string text = failure(ring_fabric(6, Bandwidth(1), Seconds(0)), s);
+  CHECK_THAT(text, Contains("operation 3 (rank 3's part of ring) never finished; ring lane 0 phase 0: 0 of 1 messages "
+                            "sent, 0 of 1 received") &&
+                       Contains("and 2 more") && Contains("6 operations behind them never began"));
+  // Each waits for the one before it on the ring.
+  CHECK_THAT(text, Contains("in a circle: operation 0 (rank 0's part of ring) waits for operation 5 (rank 5's part of "
+                            "ring) waits for operation 4"));
+}
+
+TEST_CASE("a watch is asked while connections open: every rank to every other is one instant") {
+  constexpr int ranks = 2048;
+  const Fabric fabric = star_fabric(ranks, Bandwidth(1e9), Seconds(0));
+  const Pattern pattern = pattern_of(ranks, {phase_of(everyone_shape, Flow::concurrent, ranks)}, Volume(1));
+  EngineOptions options;
+  int asked = 0;
+  // Before anything, within the first 2,048 ranks, then never again.
+  options.watch = [&](const EngineProgress& done) {
+    CHECK(done.messages == 0);
+    return ++asked < 2;
+  };
+  REQUIRE_FALSE(simulate(fabric, pattern, options).ok());
+  CHECK(asked == 2);
 }
 
 TEST_CASE("more messages than can be counted are refused") {

@@ -287,7 +287,25 @@ TEST_CASE("programs that wait for each other name ranks and what these wait for"
   own.programs = {Program{{{{Await{1, 1}}}, {{Await{0, 1}}}}}};
   own.programs[0].streams[0][0].awaited = own.programs[0].streams[1][0].awaited = true;
   own.of_rank = {0};
-  CHECK_THAT(failure(fabric, own), Contains("the first 1 instructions of its stream 1, of which 0 are over"));
+  CHECK_THAT(failure(fabric, own), Contains("the first 1 instructions of its stream 1, of which 0 are over") &&
+                                       Contains("in a circle: rank 0, stream 0 waits for rank 0, stream 1 waits for "
+                                                "rank 0, stream 0"));
+}
+
+TEST_CASE("programs that wait in a circle over collectives and messages have it told") {
+  const Fabric fabric = ring_fabric(2, gb_per_s(10), Seconds(0));
+  Programs all;
+  all.sets = {{1, 2}};
+  all.patterns = {pattern_of(2, {phase_of(xor_shape, Flow::sequential, 2, 1)}, Volume(1e5))};
+  all.collectives = {{"swap", 0, {0}}};
+  all.channels = 1;
+  // Rank 0 takes part before it sends, rank 1 receives before it takes part.
+  all.programs = {Program{{{{TakePart{0, 0}}, {Send{1, 0, Volume(10)}}}}},
+                  Program{{{{Receive{0, 1}}, {TakePart{0, 0}}}}}};
+  all.of_rank = {0, 1};
+  CHECK_THAT(failure(fabric, all), Contains("to which rank 1 has not come") &&
+                                       Contains("in a circle: rank 0, stream 0 waits for rank 1, stream 0 waits for "
+                                                "rank 0, stream 0"));
 }
 
 TEST_CASE("members that mean different collectives by one number are told") {

@@ -125,16 +125,29 @@ TEST_CASE("to and fro: 2 m l messages, each the bytes over the rate and a latenc
 TEST_CASE("threads that cannot go on are named with the step that they are at") {
   SpelledOut both_receive = ping_pong(1, 1);
   std::swap(both_receive.steps[0], both_receive.steps[1]);
-  CHECK(error_of(both_receive) == "thread 0 of rank 0 never finished its step 0: it waits for a message");
+  CHECK(error_of(both_receive) ==
+        "thread 0 of rank 0 never finished its step 0: it waits for a message of thread 1 of rank 1; thread 1 of rank "
+        "1 never finished its step 0: it waits for a message of thread 0 of rank 0; in a circle: thread 0 of rank 0 "
+        "waits for thread 1 of rank 1 waits for thread 0 of rank 0");
   SpelledOut too_few = ping_pong(1, 3);
   too_few.steps[1].receives = false;
   CHECK(error_of(too_few) == "3 messages for thread 0 of rank 0 are received by nobody");
   SpelledOut circle;  // two threads of a rank, each after the other
   circle.threads = {{Rank(0), 0, 1, none, 0}, {Rank(0), 1, 1, none, 0}};
   circle.steps = {{1, 0, 0, false, false}, {0, 0, 0, false, false}};
-  CHECK(error_of(circle) == "thread 0 of rank 0 never finished its step 0: it waits for step 0 of thread 1 of rank 0");
+  CHECK(error_of(circle) ==
+        "thread 0 of rank 0 never finished its step 0: it waits for step 0 of thread 1 of rank 0; thread 1 of rank 0 "
+        "never finished its step 0: it waits for step 0 of thread 0 of rank 0; in a circle: thread 0 of rank 0 waits "
+        "for thread 1 of rank 0 waits for thread 0 of rank 0");
   SpelledOut later = ping_pong(2, 5);  // the second loop's first message is waited for by nobody who is late
   later.threads[1].count = 3;
-  CHECK(error_of(later) == "thread 0 of rank 0 never finished its step 3 of loop 0: it waits for a message");
+  CHECK(
+      error_of(later) ==
+      "thread 0 of rank 0 never finished its step 3 of loop 0: it waits for a message of thread 1 of rank 1; thread 1 "
+      "of rank 1 never finished its step 0 of loop 1: it waits for a message of thread 0 of rank 0; in a circle: "
+      "thread 0 of rank 0 waits for thread 1 of rank 1 waits for thread 0 of rank 0");
+  SpelledOut unsent = ping_pong(2, 1);  // the other one is through after its first message
+  unsent.threads[1].count = 1;
+  CHECK_THAT(error_of(unsent), Catch::Matchers::Contains("it waits for a message, which nobody is left to send"));
   CHECK(error_of(SpelledOut{}).empty());
 }

@@ -276,3 +276,26 @@ TEST_CASE("long routes count: on a ring of 2000 ranks an every-to-every is too m
   const auto choices = choose(ring, request(all_gather, 2000, 1 << 20), {}).value();
   CHECK(std::none_of(choices.begin(), choices.end(), [](const Choice& c) { return c.options.algorithm == "direct"; }));
 }
+
+TEST_CASE("what takes more memory than there is fails before it begins, and is not simulated to choose") {
+  const Fabric star = star_fabric(64, bandwidth, Seconds(1e-6));
+  const CollectiveRequest r = request(all_reduce, 64, 1 << 20);
+  // 64 connections over two links each are some kilobytes, and not one.
+  EngineOptions small, enough;
+  small.memory = Bytes(1024);
+  enough.memory = Bytes(std::int64_t{1} << 30);
+  std::vector<Choice> within = choose(star, r, {}).value(), beyond = within;
+  REQUIRE(prefer_simulated(star, within, enough).empty());
+  REQUIRE(prefer_simulated(star, beyond, small).empty());
+  const auto simulated = [](const Choice& c) { return c.simulated.has_value(); };
+  CHECK(std::any_of(within.begin(), within.end(), simulated));
+  CHECK(std::none_of(beyond.begin(), beyond.end(), simulated));
+  const auto shared = std::find_if(within.begin(), within.end(), simulated);
+  const Result<SimulatedTime> refused = simulated_time(star, shared->pattern, small);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.errors().front().where.file == "memory");
+  CHECK(refused.errors().front().message.find("more than the 1 KiB that there is room for") != std::string::npos);
+  const std::vector<Pattern> two{shared->pattern, shared->pattern};
+  CHECK_FALSE(simulate_together(star, two, small).ok());
+  CHECK(simulated_time(star, shared->pattern, enough)->time == *shared->simulated);
+}

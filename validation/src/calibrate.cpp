@@ -97,7 +97,7 @@ Prediction prediction_of(Library library) {
 
 /// One machine's calibration by some of its tables.
 Calibration fitted(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic,
-                   CalibrateReport::Machine& machine) {
+                   CalibrateReport::Machine& machine, const GoesOn& goes_on) {
   const bool is_nccl = library == Library::nccl;
   std::vector<FitRow> rows;
   for (const PlacedTable* place : places) {
@@ -105,7 +105,7 @@ Calibration fitted(const std::vector<const PlacedTable*>& places, Library librar
     rows.insert(rows.end(), more.begin(), more.end());
   }
   const TopologySpec& spec = places.front()->fabric->spec();
-  return is_nccl ? fit_nccl(spec, rows, machine) : fit_ideal(spec, rows, machine);
+  return is_nccl ? fit_nccl(spec, rows, machine, goes_on) : fit_ideal(spec, rows, machine, goes_on);
 }
 
 /// Tables of one machine held against it as it is calibrated, or as it is described.
@@ -118,15 +118,19 @@ ValidateReport scored(const std::vector<const PlacedTable*>& places, const Calib
   return validate(tables, machines, prediction_of(library), statistic);
 }
 
-/// Each table scored by a fit to the others.
-ValidateReport scored_by_others(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic) {
+bool is_over(const GoesOn& goes_on) { return goes_on && !goes_on(); }
+
+/// Each table scored by a fit to the others, as far as there is time.
+ValidateReport scored_by_others(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic,
+                                const GoesOn& goes_on) {
   ValidateReport out;
   for (const PlacedTable* left_out : places) {
     std::vector<const PlacedTable*> others;
     for (const PlacedTable* place : places)
       if (place != left_out) others.push_back(place);
     CalibrateReport::Machine unread;
-    const Calibration by = fitted(others, library, statistic, unread);
+    const Calibration by = fitted(others, library, statistic, unread, goes_on);
+    if (is_over(goes_on)) break;
     ValidateReport one = scored({left_out}, &by, library, statistic);
     out.tables.push_back(std::move(one.tables.front()));
     out.tables.back().matched_by = left_out->matched_by;
@@ -136,12 +140,12 @@ ValidateReport scored_by_others(const std::vector<const PlacedTable*>& places, L
 
 /// Of library nccl, whose fits are quick, intervals are of tables that a fit has not seen.
 void measure(const std::vector<const PlacedTable*>& places, const Calibration& by, Statistic statistic,
-             CalibrateReport::Machine& machine) {
+             CalibrateReport::Machine& machine, const GoesOn& goes_on) {
   machine.before = errors_of(scored(places, nullptr, by.library, statistic));
   const ValidateReport after = scored(places, &by, by.library, statistic);
   machine.after = errors_of(after);
   machine.unseen = by.library == Library::nccl && places.size() > 1;
-  machine.interval = intervals_of(machine.unseen ? scored_by_others(places, by.library, statistic) : after);
+  machine.interval = intervals_of(machine.unseen ? scored_by_others(places, by.library, statistic, goes_on) : after);
 }
 
 /// The table on its machine, or why a fit cannot use it.
@@ -157,12 +161,14 @@ Result<PlacedTable> usable(const MeasuredTable& table, Machines& machines, Libra
 }  // namespace
 
 Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Machines& machines, Statistic statistic,
-                                  Library library, const Telling& tell) {
+                                  Library library, const Telling& tell, const GoesOn& goes_on) {
+  const Diagnostic ended{{}, "the fit was ended from outside before a machine was fitted", "let it run longer"};
   CalibrateResult out;
   out.report.library = to_string(library);
   out.report.statistic = to_string(statistic);
   std::vector<PlacedTable> placed;
   for (const MeasuredTable& table : tables) {
+    if (is_over(goes_on)) return ended;
     if (tell) tell("placing tables", placed.size() + out.report.unused.size(), tables.size());
     Result<PlacedTable> place = usable(table, machines, library);
     if (place)
@@ -190,8 +196,12 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
       remarks.add(place->table->facts.id, statistic_remark(*place->table, statistic));
       machine.tables.push_back(place->table->facts.id);
     }
-    Calibration calibration = fitted(places, library, statistic, machine);
-    measure(places, calibration, statistic, machine);
+    Calibration calibration = fitted(places, library, statistic, machine, goes_on);
+    if (!is_over(goes_on)) measure(places, calibration, statistic, machine, goes_on);
+    if (is_over(goes_on)) {
+      out.report.not_reached.push_back(name);
+      continue;
+    }
     machine.topology = name;
     machine.matched_by.assign(matched_by.begin(), matched_by.end());
     machine.base_latency = calibration.base_latency;
@@ -206,18 +216,20 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     out.overlay.machines.push_back(std::move(calibration));
     out.report.machines.push_back(std::move(machine));
   }
+  if (out.report.machines.empty()) return ended;
   out.report.warnings = remarks.texts();
   out.overlay.fitted_by = fmt::format("collcast {}", tool_version());
   return out;
 }
 
 ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines& machines, Library library,
-                             Statistic statistic, const Telling& tell) {
-  ValidateReport out = validate(tables, machines, prediction_of(library), statistic, tell);
+                             Statistic statistic, const Telling& tell, const GoesOn& goes_on) {
+  ValidateReport out = validate(tables, machines, prediction_of(library), statistic, tell, goes_on);
   std::map<std::string, std::vector<const PlacedTable*>> by_system;
   std::vector<PlacedTable> placed;
   placed.reserve(tables.size());
   for (const MeasuredTable& table : tables) {
+    if (is_over(goes_on)) break;
     Result<PlacedTable> place = usable(table, machines, library);
     if (!place) continue;
     placed.push_back(std::move(place).value());
@@ -229,7 +241,7 @@ ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines&
   for (const auto& [system, places] : by_system) {
     if (tell) tell("fitting to the others of " + system, done++, by_system.size());
     if (places.size() < 2) continue;
-    for (ScoredTable& table : scored_by_others(places, library, statistic).tables) {
+    for (ScoredTable& table : scored_by_others(places, library, statistic, goes_on).tables) {
       std::string id = table.id;
       scored_tables[std::move(id)] = std::move(table);
     }
@@ -239,6 +251,8 @@ ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines&
     const auto found = scored_tables.find(table.id);
     if (found != scored_tables.end())
       kept.push_back(std::move(found->second));
+    else if (is_over(goes_on))
+      ++out.not_reached;
     else
       out.unscored.push_back({table.id,
                               table.healthy == "no" ? "its source calls the set-up broken, and no fit uses such"

@@ -7,8 +7,12 @@
 namespace collcast {
 
 Fit::Fit(std::vector<Parameter> parameters, std::function<double(const Point&)> loss, int most_evaluations,
-         double prior)
-    : parameters_(std::move(parameters)), loss_(std::move(loss)), most_evaluations_(most_evaluations), prior_(prior) {}
+         double prior, std::function<bool()> goes_on)
+    : parameters_(std::move(parameters)),
+      loss_(std::move(loss)),
+      most_evaluations_(most_evaluations),
+      prior_(prior),
+      goes_on_(std::move(goes_on)) {}
 
 Point Fit::start() const {
   Point out;
@@ -18,7 +22,7 @@ Point Fit::start() const {
 
 double Fit::loss(const Point& x) {
   ++evaluations_;
-  return loss_(x);
+  return goes_on_ && !goes_on_() ? 0 : loss_(x);
 }
 
 void Fit::leave_out_what_has_no_effect(Point& x) {

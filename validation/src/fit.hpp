@@ -20,8 +20,10 @@ struct Parameter {
 class Fit {
  public:
   /// `loss` is what is made least, by at most so many calls in one minimise(); `prior` times the sum of squares of
-  /// the point is added to it, so that rows which hardly tell keep a parameter near 1.
-  Fit(std::vector<Parameter>, std::function<double(const Point&)> loss, int most_evaluations, double prior = 0);
+  /// the point is added to it, so that rows which hardly tell keep a parameter near 1. Once `goes_on` says no, every
+  /// point is as good as the other: what is under way is over soon, and its result none.
+  Fit(std::vector<Parameter>, std::function<double(const Point&)> loss, int most_evaluations, double prior = 0,
+      std::function<bool()> goes_on = {});
 
   Point start() const;
   /// Parameters that the loss does not depend on near `x` become neutral and stay out of minimise().
@@ -44,6 +46,7 @@ class Fit {
   std::function<double(const Point&)> loss_;
   int most_evaluations_;
   double prior_;
+  std::function<bool()> goes_on_;
   std::vector<std::size_t> free_;
   int evaluations_ = 0;
 };

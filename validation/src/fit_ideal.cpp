@@ -97,14 +97,15 @@ class IdealRows {
 
 }  // namespace
 
-Calibration fit_ideal(const TopologySpec& spec, const std::vector<FitRow>& rows, CalibrateReport::Machine& report) {
+Calibration fit_ideal(const TopologySpec& spec, const std::vector<FitRow>& rows, CalibrateReport::Machine& report,
+                      const GoesOn& goes_on) {
   IdealRows model(spec, rows);
   Fit fit(
-      ideal_parameters(), [&](const Point& x) { return model.loss(x); }, most_evaluations_of_ideal);
+      ideal_parameters(), [&](const Point& x) { return model.loss(x); }, most_evaluations_of_ideal, 0, goes_on);
   Point best = fit.start(), x = best;
   std::vector<std::size_t> free_at_best;
   double least = 1e300;
-  for (int turn = 0; turn < turns; ++turn) {
+  for (int turn = 0; turn < turns && !(goes_on && !goes_on()); ++turn) {
     model.choose(x);
     fit.leave_out_what_has_no_effect(x);
     x = fit.minimise(x);

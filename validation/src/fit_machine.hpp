@@ -14,9 +14,12 @@ struct FitRow {
   Seconds measured{};
 };
 
-/// The best calibration of the machine; `report` receives what it took and which parameters were found.
-Calibration fit_ideal(const TopologySpec&, const std::vector<FitRow>&, CalibrateReport::Machine& report);
+/// The best calibration of the machine; `report` receives what it took and which parameters were found. Once `goes_on`
+/// says no the fit is over soon, and its result is none.
+Calibration fit_ideal(const TopologySpec&, const std::vector<FitRow>&, CalibrateReport::Machine& report,
+                      const GoesOn& goes_on);
 /// Likewise of library nccl. Tables count alike, however many rows they have.
-Calibration fit_nccl(const TopologySpec&, const std::vector<FitRow>&, CalibrateReport::Machine& report);
+Calibration fit_nccl(const TopologySpec&, const std::vector<FitRow>&, CalibrateReport::Machine& report,
+                     const GoesOn& goes_on);
 
 }  // namespace collcast

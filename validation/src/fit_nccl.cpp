@@ -101,7 +101,7 @@ struct Fitted {
   std::vector<std::string> names, at_bounds;
 };
 
-Fitted fitted_to(std::vector<NcclTable> tables) {
+Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
   const bool takes_ll128 = tables.empty() || tables.front().communicator.factors.takes_ll128;
   const double prior = prior_of_a_table / std::sqrt(static_cast<double>(tables.size()));
   double full = 1e6;  // for now every error counts in full
@@ -112,7 +112,7 @@ Fitted fitted_to(std::vector<NcclTable> tables) {
   };
   Fit fit(
       nccl_parameters(), [&](const Point& x) { return loss_of(tables, factors(x), full); }, most_evaluations_of_nccl,
-      prior);
+      prior, goes_on);
   Point x = fit.start();
   fit.leave_out_what_has_no_effect(x);
   x = fit.scan(x);
@@ -134,11 +134,12 @@ Fitted fitted_to(std::vector<NcclTable> tables) {
 
 }  // namespace
 
-Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitRow>& rows, CalibrateReport::Machine& report) {
-  const Fitted with = fitted_to(nccl_tables(rows, true));
+Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitRow>& rows, CalibrateReport::Machine& report,
+                     const GoesOn& goes_on) {
+  const Fitted with = fitted_to(nccl_tables(rows, true), goes_on);
   Fitted best = with;
   if (with.uses_ll128) {
-    const Fitted without = fitted_to(nccl_tables(rows, false));
+    const Fitted without = fitted_to(nccl_tables(rows, false), goes_on);
     if (without.loss + weight_of_ll128 < with.loss) best = without;
     best.evaluations = with.evaluations + without.evaluations;
   }

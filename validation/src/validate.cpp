@@ -45,9 +45,9 @@ std::string statistic_remark(const MeasuredTable& table, Statistic statistic) {
                      to_string(statistic));
 }
 
-Prediction ideal_prediction(bool simulate) {
-  return [simulate, large = std::make_shared<LargeGroups>()](const PlacedTable& place,
-                                                             const CollectiveRequest& request) -> Result<Predicted> {
+Prediction ideal_prediction(bool simulate, const EngineOptions& engine) {
+  return [simulate, engine, large = std::make_shared<LargeGroups>()](
+             const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
     if (!simulate && LargeGroups::covers(place)) {
       Result<Predicted> known = large->fastest(place, request.size);
       if (!known) return known.errors();
@@ -59,7 +59,7 @@ Prediction ideal_prediction(bool simulate) {
     if (!simulate) return Predicted{choice->estimate.total + place.base_latency, algorithm};
     // What was chosen, and no other, is simulated.
     const CollectivePolicy same{algorithm, choice->options.chunks, choice->options.channels};
-    const Result<Seconds> time = by_simulation(*place.fabric, same)(request);
+    const Result<Seconds> time = by_simulation(*place.fabric, same, engine)(request);
     if (!time) return time.errors();
     return Predicted{*time + place.base_latency, algorithm};
   };
@@ -89,7 +89,8 @@ Prediction memoized(Prediction predict) {
 namespace {
 
 /// The table with the error of each row; the first row that cannot be predicted ends it.
-Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, Statistic statistic) {
+Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, Statistic statistic,
+                          const GoesOn& goes_on) {
   const MeasuredFacts& facts = place.table->facts;
   ScoredTable out;
   out.id = facts.id;
@@ -108,6 +109,7 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
                    [](const MeasuredPoint& a, const MeasuredPoint& b) { return a.size < b.size; });
   std::array<std::vector<Deviation>, 3> by_band;
   for (const MeasuredPoint& point : points) {
+    if (goes_on && !goes_on()) return Diagnostic{{}, "the table was not scored to its end", {}};
     const Result<Predicted> predicted = predict(place, place.request(point.size));
     if (!predicted) return predicted.errors();
     Deviation row{point.size,     time_of(point, statistic), predicted->time, std::nullopt,
@@ -130,7 +132,8 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
 }  // namespace
 
 ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& machines, const Prediction& predict,
-                        Statistic statistic, const Telling& tell) {
+                        Statistic statistic, const Telling& tell, const GoesOn& goes_on) {
+  const auto is_over = [&] { return goes_on && !goes_on(); };
   ValidateReport out;
   out.statistic = to_string(statistic);
   std::mutex telling;
@@ -144,11 +147,16 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
   tell_of(0);
   std::vector<Result<PlacedTable>> places;
   places.reserve(tables.size());
-  for (const MeasuredTable& table : tables) places.push_back(machines.place(table));
+  for (const MeasuredTable& table : tables) {
+    if (is_over()) break;
+    places.push_back(machines.place(table));
+  }
   // Each table writes its own place, so the report does not depend on the threads.
   std::vector<std::optional<Result<ScoredTable>>> scored(tables.size());
-  tbb::parallel_for(std::size_t{0}, tables.size(), LoopOrder([&](std::size_t i) {
-                      if (places[i]) scored[i] = score(*places[i], predict, statistic);
+  tbb::parallel_for(std::size_t{0}, places.size(), LoopOrder([&](std::size_t i) {
+                      if (places[i]) scored[i] = score(*places[i], predict, statistic, goes_on);
+                      // What failed may have failed by that.
+                      if (scored[i] && !*scored[i] && is_over()) scored[i].reset();
                       tell_of(1);
                     }),
                     tbb::simple_partitioner());
@@ -156,6 +164,10 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
   std::map<std::string, ScoringMachine> used;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const std::string& id = tables[i].facts.id;
+    if (i >= places.size() || (places[i] && !scored[i])) {
+      ++out.not_reached;
+      continue;
+    }
     const Diagnostics* why = !places[i] ? &places[i].errors() : !*scored[i] ? &scored[i]->errors() : nullptr;
     if (why != nullptr) {
       out.unscored.push_back({id, why->front().message, why->front().hint});

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -36,9 +37,11 @@ struct EngineProgress {
   SimTime now{};
 };
 /// Whether to go on: asked before the first event and then every 8,192, or as many as messages have been under way at
-/// once where that is more, by the thread that simulates. It sees a
+/// once where that is more, and within an instant after every 1,024 events, by the thread that simulates. It sees a
 /// result grow and cannot change one; a simulation that it ends fails.
 using EngineWatch = std::function<bool(const EngineProgress&)>;
+
+inline constexpr Bytes unlimited_memory{std::numeric_limits<std::int64_t>::max()};
 
 struct EngineOptions {
   Sharing sharing = Sharing::max_min;
@@ -46,6 +49,9 @@ struct EngineOptions {
   /// Of Programs: a group with links of its own that does again what it has done, all members together, is not walked
   /// again. It changes no time; bytes on links to rounding. False: every message is walked.
   bool repeats = true;
+  /// What a simulation of patterns may take, as footprint.hpp counts: evaluate's fail where one needs more, before it
+  /// begins.
+  Bytes memory = unlimited_memory;
 };
 
 struct Interval {

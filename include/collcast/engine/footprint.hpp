@@ -1,8 +1,12 @@
 // How much memory a simulation takes, before it takes it.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
+#include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/schedule/pattern.hpp"
 #include "collcast/schedule/programs.hpp"
@@ -18,7 +22,15 @@ Bytes footprint(const Fabric&, std::span<const Pattern>);
 /// And where a recurrence answers instead (engine.hpp): two rows of times for each chunk that circulates.
 Bytes recurrence_footprint(const Pattern&);
 
-/// The same of programs, with every group at its largest collective at once: more than is taken where groups repeat
+/// Errors that are none of the input, but of the machine that this runs on: their place.
+inline constexpr std::string_view memory_place = "memory";
+/// "to simulate WHAT takes about 2 GiB of memory, more than the 1 GiB that there is room for", at memory_place.
+Diagnostic lacks_memory(const std::string& what, Bytes needed, Bytes room);
+/// That of the patterns at once, or of one that a recurrence answers, where they need more than `room`; else nothing.
+/// Less work than footprint() where it is plain that there is room.
+std::optional<Diagnostic> lacks_memory(const Fabric&, std::span<const Pattern>, Bytes room);
+
+/// footprint() of programs, with every group at its largest collective at once: more than is taken where groups repeat
 /// what they have done, or where collectives of a rank follow each other.
 Bytes footprint(const Fabric&, const Programs&);
 

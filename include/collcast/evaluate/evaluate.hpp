@@ -51,9 +51,9 @@ Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, cons
 Result<Choice> fastest(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
 
 /// Where the closed form is approximate it cannot tell near candidates apart: simulates those of `choices` (as of
-/// choose) that are approximate and of at most two million messages, from the first to the last whose estimate is
-/// within 25 % of the best or below the best simulated time so far, and orders these by the simulated time, else by the
-/// estimate. A lone candidate, or one that is exact and far ahead, is not simulated.
+/// choose) that are approximate, of at most two million messages and within the engine's memory, from the first to the
+/// last whose estimate is within 25 % of the best or below the best simulated time so far, and orders these by the
+/// simulated time, else by the estimate. A lone candidate, or one that is exact and far ahead, is not simulated.
 Diagnostics prefer_simulated(const Fabric&, std::vector<Choice>& choices, const EngineOptions& = {});
 
 /// The closed form over numbers of chunks, 1, 2, 4 ... 4096 or one per byte. The model has no cost per message, so more

@@ -37,6 +37,7 @@ struct CalibrateReport {
   std::string part;  ///< "1/2": which of the sizes; empty: all
   std::vector<Machine> machines;
   std::vector<UnscoredTable> unused;
+  std::vector<std::string> not_reached;  ///< machines with tables that there was no time to fit
   std::vector<std::string> warnings;
   std::vector<std::string> said;  ///< warnings that people had on the error stream
 };

@@ -228,6 +228,7 @@ struct ExplainReport {
   std::string library = {};  ///< that collectives run by; empty: there are none, as in a graph of measured tasks
   std::vector<Section> sections;
   std::vector<std::string> said = {};  ///< as of CollectiveReport
+  std::string partial = {};            ///< what was ended before it was through: "partial: ..."; empty: nothing
 };
 /// `candidates` as of `choose`: the first is explained, the others are what it was preferred to.
 ExplainReport explain(const Fabric&, const CollectiveRequest&, const std::vector<Choice>& candidates,

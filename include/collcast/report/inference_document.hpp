@@ -62,6 +62,7 @@ struct InferenceReport {
   std::vector<ScoringMachine> machines;  ///< by name
   std::vector<InferenceDeviation> rows;  ///< as read
   std::vector<UnscoredServer> unscored;  ///< as read
+  std::size_t not_reached = 0;           ///< rows that there was no time for
   std::vector<InferenceBudgetOutcome> budgets;
   std::vector<std::string> warnings;
 };

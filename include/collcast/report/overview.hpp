@@ -30,6 +30,7 @@ struct OverviewItem {
 };
 struct Overview {
   std::vector<OverviewItem> items;
+  std::string partial = {};  ///< what was ended before it was through: "partial: ..."; empty: nothing
   std::size_t gates() const;
   std::size_t broken() const;
 };

@@ -105,6 +105,7 @@ struct TrainingReport {
   std::vector<ScoringMachine> machines;  ///< by name
   std::vector<TrainingDeviation> rows;   ///< as read
   std::vector<UnscoredRow> unscored;     ///< as read
+  std::size_t not_reached = 0;           ///< rows that there was no time for
   std::vector<TrainingBudgetOutcome> budgets;
   std::vector<std::string> warnings;
 };

@@ -103,6 +103,7 @@ struct ValidateReport {
   std::vector<std::string> warnings;
   std::vector<std::string> said;  ///< warnings that people had on the error stream
   bool left_out = false;          ///< each table by a calibration to the others of its system
+  std::size_t not_reached = 0;    ///< tables that there was no time for
   bool every_table = false;       ///< people's page: all tables, not only the farthest off
 };
 

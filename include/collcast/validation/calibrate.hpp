@@ -20,13 +20,15 @@ struct CalibrateResult {
   Overlay overlay;
   CalibrateReport report;
 };
-/// Fails where no table can be used.
+/// Fails where no table can be used, and where `goes_on` ends it before a machine is fitted; after that, those that are
+/// not are listed.
 Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>&, Machines&, Statistic, Library = Library::ideal,
-                                  const Telling& tell = {});
+                                  const Telling& tell = {}, const GoesOn& goes_on = {});
 
-/// Every table with a calibration that was fitted to the other tables of its system. Tables that have none are listed.
-ValidateReport leave_one_out(const std::vector<MeasuredTable>&, Machines&, Library, Statistic,
-                             const Telling& tell = {});
+/// Every table with a calibration that was fitted to the other tables of its system. Tables that have none are listed;
+/// those that `goes_on` leaves no time for are counted.
+ValidateReport leave_one_out(const std::vector<MeasuredTable>&, Machines&, Library, Statistic, const Telling& tell = {},
+                             const GoesOn& goes_on = {});
 
 /// Every `of`-th size of each table beginning with the `index`-th (from 1): fit to one part, validate on another.
 struct SizePart {

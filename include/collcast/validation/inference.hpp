@@ -41,8 +41,9 @@ struct ServedRow {
 /// Or every reason why it is none yet.
 Result<ServedRow> served_row(const InferenceRow&, const ServedModels&);
 
-/// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads.
+/// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads, unless
+/// `goes_on`, which they all ask, ends it: rows that there was no time for are counted.
 InferenceReport validate_inference(const InferenceTables&, const ServedModels&, const TrainingMachines&,
-                                   const CollectivePolicy&);
+                                   const CollectivePolicy&, const GoesOn& goes_on = {});
 
 }  // namespace collcast

@@ -80,9 +80,12 @@ std::string configuration_of(const TrainingRow&);
 struct TrainingQuestion {
   CollectivePolicy collectives;  ///< library nccl unless asked otherwise
   bool simulate = false;
+  EngineOptions engine = {};  ///< of simulations
 };
-/// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads.
-TrainingReport validate_training(const TrainingTables&, const TrainingMachines&, const TrainingQuestion&);
+/// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads, unless
+/// `goes_on`, which they all ask, ends it: rows that there was no time for are counted.
+TrainingReport validate_training(const TrainingTables&, const TrainingMachines&, const TrainingQuestion&,
+                                 const GoesOn& goes_on = {});
 
 /// Puts into each row the forecast times one scale per source, GPU and precision, fitted to the others of them: never
 /// to rows of the same configuration. A row that has no others keeps none.

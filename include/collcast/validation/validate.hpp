@@ -19,7 +19,8 @@ struct Predicted {
 using Prediction = std::function<Result<Predicted>(const PlacedTable&, const CollectiveRequest&)>;
 
 /// The textbook on the fabric, by closed form or simulation, with the algorithm that is fastest by closed form.
-Prediction ideal_prediction(bool simulate);
+/// `engine` is how simulations are watched.
+Prediction ideal_prediction(bool simulate, const EngineOptions& engine = {});
 /// NCCL as it runs, by closed form, with the variables that a table was measured with; those that are `given` go before
 /// them. What is given must be readable.
 Prediction nccl_prediction(std::vector<nccl::Setting> given = {}, nccl::Files = {});
@@ -40,8 +41,9 @@ void find_faults(ValidateReport&, const std::vector<MeasuredTable>&, Machines&);
 /// How far long work has come: first with 0 of its pieces done, then with more; one call at a time, from any thread.
 using Telling = std::function<void(std::string_view what, std::size_t done, std::size_t total)>;
 
-/// Every table scored, or listed with the reason why not.
+/// Every table scored, or listed with the reason why not; those that `goes_on` leaves no time for are counted. It is
+/// asked by several threads, and once it has said no it stays with that.
 ValidateReport validate(const std::vector<MeasuredTable>&, Machines&, const Prediction&, Statistic,
-                        const Telling& tell = {});
+                        const Telling& tell = {}, const GoesOn& goes_on = {});
 
 }  // namespace collcast

@@ -78,9 +78,10 @@ struct FaultyStep {
 inline constexpr int most_draws = 10'000;
 
 /// As forecast_step; `fabric` is the machine as described. With jitter the step is that of the first draw; where
-/// the watch ends a later one, there are the draws before it.
+/// the watch ends a later one, there are the draws before it. `goes_on` ends closed forms.
 Result<FaultyStep> forecast_faulty_step(const StepInputs&, const Fabric& fabric, const MachineState&,
                                         const CollectivePolicy&, Method, StepTimeline* timeline = nullptr,
-                                        const EngineOptions& engine = {}, const Origins& origins = {}, int draws = 1);
+                                        const EngineOptions& engine = {}, const Origins& origins = {}, int draws = 1,
+                                        const GoesOn& goes_on = {});
 
 }  // namespace collcast

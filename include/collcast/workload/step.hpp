@@ -185,13 +185,12 @@ Result<OwnSchedule> order_of_work(const StepInputs& inputs, const Fabric&, const
                                   const EngineOptions& engine = {});
 
 /// `timeline`, if given, receives what was simulated; `engine` is how simulated collectives share links;
-/// `origins` as for check_step, and "collectives".
+/// `origins` as for check_step, and "collectives"; `goes_on` ends closed forms.
 Result<StepResult> forecast_step(const StepInputs&, const Fabric&, const CollectivePolicy&, Method,
                                  StepTimeline* timeline = nullptr, const EngineOptions& engine = {},
-                                 const Origins& origins = {});
+                                 const Origins& origins = {}, const GoesOn& goes_on = {});
 
 /// By both methods; `by_formula` is the closed form alone where the engine's watch ended the rest, and it was known.
-/// `goes_on` ends closed forms.
 struct StepAsFar {
   Result<StepResult> result;
   std::optional<StepResult> by_formula;

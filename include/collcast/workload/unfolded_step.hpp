@@ -37,10 +37,10 @@ struct StepWithUnfolded {
 /// On a machine with faults each rank computes as its own GPU does, on the links as they are, and with a placement on
 /// its own nodes; collectives keep the algorithms of the machine as described. Faults that come or go, or draw, are
 /// refused. `begins`, if given, is told of the messages to come and of the memory that they take (footprint.hpp) once
-/// the folded step is known; false leaves it at that.
+/// the folded step is known; false leaves it at that. `goes_on` ends closed forms.
 Result<StepWithUnfolded> forecast_unfolded_step(
     const StepInputs&, const Fabric&, const MachineState&, const CollectivePolicy&, StepTimeline* timeline = nullptr,
     const EngineOptions& engine = {}, const Origins& origins = {},
-    const std::function<bool(const ProgramTraffic&, Bytes memory)>& begins = {});
+    const std::function<bool(const ProgramTraffic&, Bytes memory)>& begins = {}, const GoesOn& goes_on = {});
 
 }  // namespace collcast

@@ -34,6 +34,7 @@ struct Job {
   std::string why;
   std::optional<Seconds> ttft;
   Seconds tpot{};
+  bool reached = true;
 };
 
 class Fabrics {
@@ -130,7 +131,8 @@ InferenceDeviation deviation(const Job& job) {
 }  // namespace
 
 InferenceReport validate_inference(const InferenceTables& tables, const ServedModels& models,
-                                   const TrainingMachines& machines, const CollectivePolicy& collectives) {
+                                   const TrainingMachines& machines, const CollectivePolicy& collectives,
+                                   const GoesOn& goes_on) {
   InferenceReport out;
   out.library = to_string(collectives.library);
   Fabrics fabrics;
@@ -139,10 +141,15 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
   for (const InferenceRow& row : tables.rows) jobs.push_back(prepared(row, models, machines, fabrics));
   // Each job writes its own place, so the report does not depend on the threads.
   tbb::parallel_for(std::size_t{0}, jobs.size(), LoopOrder([&](std::size_t i) {
-                      if (jobs[i].why.empty()) forecast(jobs[i], collectives);
+                      jobs[i].reached = !goes_on || goes_on();
+                      if (jobs[i].reached && jobs[i].why.empty()) forecast(jobs[i], collectives);
                     }));
   std::map<std::string, ScoringMachine> used;
   for (const Job& job : jobs) {
+    if (!job.reached) {
+      ++out.not_reached;
+      continue;
+    }
     if (!job.why.empty()) {
       out.unscored.push_back({facts_of(*job.row), job.why});
       continue;

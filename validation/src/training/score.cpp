@@ -54,6 +54,7 @@ struct Job {
   std::string why;
   Seconds predicted{};
   Breakdown breakdown;
+  bool reached = true;
 };
 
 std::string reasons(const Diagnostics& errors) {
@@ -127,7 +128,7 @@ void forecast(Job& job, const TrainingQuestion& question) {
   const StepInputs& in = job.step->inputs;
   if (question.simulate) {
     const Result<StepResult> result =
-        forecast_step(in, job.machine->fabric, question.collectives, Method::simulate, nullptr);
+        forecast_step(in, job.machine->fabric, question.collectives, Method::simulate, nullptr, question.engine);
     if (!result) {
       job.why = reasons(result.errors());
       return;
@@ -176,7 +177,7 @@ TrainingDeviation deviation(const Job& job) {
 }  // namespace
 
 TrainingReport validate_training(const TrainingTables& tables, const TrainingMachines& machines,
-                                 const TrainingQuestion& question) {
+                                 const TrainingQuestion& question, const GoesOn& goes_on) {
   TrainingReport out;
   out.library = to_string(question.collectives.library);
   out.method = question.simulate ? "simulate" : "estimate";
@@ -186,10 +187,20 @@ TrainingReport validate_training(const TrainingTables& tables, const TrainingMac
   for (const TrainingRow& row : tables.rows) jobs.push_back(placed(row, machines, fabrics));
   // Each job writes its own place, so the report does not depend on the threads.
   tbb::parallel_for(std::size_t{0}, jobs.size(), LoopOrder([&](std::size_t i) {
-                      if (jobs[i].why.empty()) forecast(jobs[i], question);
+                      Job& job = jobs[i];
+                      if (!job.why.empty()) return;
+                      const auto is_over = [&] { return goes_on && !goes_on(); };
+                      job.reached = !is_over();
+                      if (job.reached) forecast(job, question);
+                      // What failed may have failed by that.
+                      if (!job.why.empty() && is_over()) job.reached = false;
                     }));
   std::map<std::string, ScoringMachine> used;
   for (const Job& job : jobs) {
+    if (!job.reached) {
+      ++out.not_reached;
+      continue;
+    }
     if (!job.why.empty()) {
       out.unscored.push_back({job.row->row_id, job.row->source_id, job.row->tier, job.why});
       continue;
