@@ -274,9 +274,7 @@ TEST_CASE("factors of LL128's hop and of LL's proxy touch no other protocol, and
     hop.factors.ll128_network_hop = 2;
     proxy.factors.ll_proxy = 0.5;
     for (const Protocol p : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
-      const auto time = [&](const Communicator& c) {
-        return ran(c, all_reduce, 256 << 10, Algorithm::ring, p).time();
-      };
+      const auto time = [&](const Communicator& c) { return ran(c, all_reduce, 256 << 10, Algorithm::ring, p).time(); };
       CHECK((time(hop) > time(plain)) == (nodes > 1 && p == Protocol::ll128));
       CHECK((time(proxy) > time(plain)) == (nodes > 1 && p == Protocol::ll));
     }
