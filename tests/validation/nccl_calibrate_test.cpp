@@ -62,7 +62,7 @@ TEST_CASE("factors that made the times are found again") {
   REQUIRE(fitted.ok());
   const Calibration& found = fitted->overlay.machines.at(0);
   CHECK(found.library == Library::nccl);
-  // The prior draws to 1: by no more than a tenth of a factor of two.
+  // The prior draws to 1, factors that are alike share the rest: no more than a tenth of a factor of two.
   for (const NcclFactor& factor : {nccl_factors[0], nccl_factors[2], nccl_factors[3], nccl_factors[7]}) {
     CAPTURE(factor.name);
     CHECK(found.nccl.*factor.value == Approx(truth.*factor.value).epsilon(0.1));

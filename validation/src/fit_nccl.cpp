@@ -17,7 +17,7 @@ constexpr int turns_of_nccl = 4;
 /// Weight of a factor's squared logarithm beside the mean of |log(predicted / measured)|, over the root of the number
 /// of tables: what one table says twice off is believed, what two rows say 5 % off is not. Of 0.005 to 0.1 the one
 /// whose error on tables left out is least, though not by much (docs/validation.md).
-constexpr double prior_of_a_table = 0.03;
+constexpr double prior_of_a_table = 0.02;
 /// Of an error's logarithm: up to here it counts in full, beyond it less and less, as a row that is twice off is of
 /// what this model does not know and should not draw the others along.
 constexpr double full_weight = 0.3;
