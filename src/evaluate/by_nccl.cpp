@@ -54,10 +54,10 @@ CollectiveTime by_nccl(const Fabric& fabric, nccl::Environment environment) {
 Result<Seconds> simulate(const nccl::Program& program, const EngineOptions& options) {
   const Result<Timeline> all = simulate(program.machine, program.pattern, options);
   if (!all) return all.errors();
-  if (!program.less) return program.start + to_seconds(all->finish);
+  if (!program.less) return std::max(program.host, program.start + to_seconds(all->finish));
   const Result<Timeline> less = simulate(program.machine, *program.less, options);
   if (!less) return less.errors();
-  return program.start + to_seconds(all->finish - less->finish) / program.calls;
+  return std::max(program.host, program.start + to_seconds(all->finish - less->finish) / program.calls);
 }
 
 Result<std::string> nccl_choice(const Fabric& fabric, const CollectiveRequest& request,

@@ -66,6 +66,23 @@ double most_across_nodes(const Communicator& c, Protocol p) {
   return c.nodes == 1 ? unlimited : network_rate(c, p) * c.nodes / (2 * (c.nodes - 1));
 }
 
+namespace {
+
+/// What the network takes is of every protocol; what a protocol takes beyond LL is its own, of GPU, proxy and memory.
+double network_hop(const Communicator& c, Protocol p, bool tree) {
+  const auto fitted_hop = [&](Protocol of) {
+    const auto i = static_cast<std::size_t>(of);
+    return us * fitted::network_hop[i] * (tree ? fitted::tree_to_ring_hop[i] : 1);
+  };
+  const double ll = fitted_hop(Protocol::ll), beyond = fitted_hop(p) - ll;
+  const double own = p == Protocol::simple  ? c.factors.simple_network_hop
+                     : p == Protocol::ll128 ? c.factors.ll128_network_hop
+                                            : 1;
+  return c.factors.network_hop * (ll + c.network_latency.count()) + own * beyond;
+}
+
+}  // namespace
+
 Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const Protocol p = plan.protocol;
   const std::size_t i = static_cast<std::size_t>(p), g = row_of(c);
@@ -83,19 +100,26 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   if (c.nodes > 1) {
     out.nics = network_rate(c, p);
     out.nics_name = nics_name(c);
-    if (p == Protocol::ll) out.ll_network = fitted::ll_network_channel * 1e9;
+    if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
   }
   const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
   out.hop = us * c.factors.hop * (c.nvlink ? nvlink : fitted::pcie_hop[i]);
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
-  const double factor = tree ? fitted::tree_to_ring_hop[i] : 1;
-  out.network_hop = c.factors.network_hop * (p == Protocol::simple ? c.factors.simple_network_hop : 1) *
-                    (us * fitted::network_hop[i] * factor + c.network_latency.count());
+  out.network_hop = network_hop(c, p, tree);
   out.start = us * (c.factors.launch * (fitted::launch[g] + fitted::start[i]) +
                     c.factors.channel * channel_start(c.environment) * (plan.channels - 1));
   return out;
 }
+
+Limits chain_limits(const Communicator& c, const Plan& plan) {
+  Limits out = limits(c, plan, false);
+  if (plan.protocol == Protocol::ll)
+    out.channel = std::min(out.channel, out.first_pass / (us * fitted::ll_pass[row_of(c)]));
+  return out;
+}
+
+double host_time(const Communicator& c) { return us * c.factors.host * fitted::host; }
 
 Load longest(std::initializer_list<Load> loads) {
   return *std::max_element(loads.begin(), loads.end(),
@@ -160,12 +184,12 @@ Chunks chain_chunks(const Communicator& c, Bytes size, const Plan& plan) {
 }
 
 double chain_latency(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
-  const double handshake = (plan.protocol == Protocol::simple ? fitted::chain_hops : 1) * l.hop;
-  if (c.nodes == 1 || plan.protocol == Protocol::ll) return handshake;
-  const double moved = cut.chunk / l.channel, inside = c.ranks - c.nodes, between = c.nodes - 1;
-  const double way =
-      inside * (l.hop + moved) + between * (l.network_hop + std::max(moved, cut.chunk * plan.channels / l.nics));
-  return handshake + way * std::min(1.0, cut.count / fitted::slots);
+  const bool by_line = plan.protocol != Protocol::simple;
+  const double handshake = (by_line ? 1 : fitted::chain_hops) * l.hop;
+  if (c.nodes == 1 || plan.channels < 2 || channels_alike(c)) return handshake;
+  const double moved = cut.chunk / l.channel, between = c.nodes - 1, inside = c.ranks - 1 - between;
+  const double message = plan.protocol == Protocol::ll ? 0 : std::max(moved, cut.chunk * plan.channels / l.nics);
+  return handshake + inside * (l.hop + (by_line ? 0 : moved)) + between * (l.network_hop + message);
 }
 
 Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {
@@ -178,7 +202,7 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   const double per_channel = 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)];
   // Half of NCCL's number, which counts both directions, is the algorithm's.
   double most = 0.5 * fitted::tree_efficiency * c.tree.channels * std::min(0.92 * speed, per_channel);
-  most *= c.nodes == 1 ? link_factor(c, plan.protocol) : c.factors.network;
+  most *= link_factor(c, plan.protocol);
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (plan.protocol == Protocol::ll) most /= 3.8;
   return std::min(most, most_across_nodes(c, plan.protocol));

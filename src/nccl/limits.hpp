@@ -53,6 +53,10 @@ inline double through_network(const Limits& l, double chunk) {
 }
 /// `start` grows with the plan's channels.
 Limits limits(const Communicator&, const Plan&, bool tree);
+/// The same of a chain's channels, which under LL may have few threads.
+Limits chain_limits(const Communicator&, const Plan&);
+/// Seconds that a host takes for a call, however short the GPUs' part of it is.
+double host_time(const Communicator&);
 
 /// Steps of a ring are this many sends of a chunk; `out` of them cross nodes.
 struct Hops {

@@ -147,7 +147,8 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
                  std::move(pattern),
                  {},
                  1,
-                 Seconds(start)};
+                 Seconds(start),
+                 Seconds(host_time(q.c))};
 }
 
 /// A lane per channel, of the ideal library's ring or chain in the search's orders.
@@ -202,7 +203,7 @@ Result<Program> ring_program(const Question& q) {
 /// Calls one after the other, until the chain is full for as long as it took to fill: what another one adds.
 Result<Program> chain_program(const Question& q) {
   constexpr int enough_chunks = 64;
-  const Limits l = limits(q.c, q.plan, false);
+  const Limits l = chain_limits(q.c, q.plan);
   const Chunks cut = chain_chunks(q.c, q.size, q.plan);
   const int chunks = static_cast<int>(cut.count);
   const int calls = (std::min(q.c.ranks, enough_chunks) + chunks - 1) / chunks;

@@ -16,7 +16,7 @@ Run finished(double start, double latency, const Load& data, double chunk, doubl
 /// Broadcast and reduce: a chain on which several calls are under way; the busiest rank moves every chunk once, and of
 /// the way through the chain what the slots do not cover is seen at each call.
 Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
-  const Limits l = limits(c, plan, false);
+  const Limits l = chain_limits(c, plan);
   const Chunks cut = chain_chunks(c, size, plan);
   const auto [chunks, chunk] = cut;
   const double all = chunk * plan.channels;
@@ -139,10 +139,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
   return finished(p.start, p.latency_inside + p.latency_between + p.last_piece, data, e.per_peer, 1);
 }
 
-}  // namespace
-
-Run run(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  if (c.ranks < 2 || size.value() == 0) return {};
+Run on_gpus(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   if (plan.point_to_point) return run_point_to_point(c, kind, size, plan);
   switch (plan.algorithm) {
     case Algorithm::tree:
@@ -160,6 +157,15 @@ Run run(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan
   }
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return run_chain(c, size, plan);
   return run_ring(c, kind, size, plan);
+}
+
+}  // namespace
+
+Run run(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
+  if (c.ranks < 2 || size.value() == 0) return {};
+  Run out = on_gpus(c, kind, size, plan);
+  out.start += Seconds(std::max(0.0, host_time(c) - out.time().count()));
+  return out;
 }
 
 }  // namespace collcast::nccl

@@ -11,12 +11,18 @@ namespace collcast::nccl::fitted {
 
 /// Launching a kernel on every GPU and leaving it again, by generation; of Hopper's hosts two launch in 4, others in 9.
 inline constexpr std::array<double, 4> launch{7.0, 7.2, 4.2, 7.0};
+/// What a host takes for a call: it is seen where the GPUs are done before. Calibrations say; here it never is.
+inline constexpr double host = 4;
 /// A protocol's start beyond that: setting up its connections' slots and flags.
 inline constexpr std::array<double, 3> start{0, 1.3, 5.6};
 
 /// Of LL's first pass, 8 bytes of each thread, what a hop inside the node has already, and one through a NIC.
 inline constexpr double ll_within_hop = 0.5;
 inline constexpr double ll_within_network_hop = 0.4;
+
+/// A chain's block under LL with few threads: from one pass to the next, by generation; one system each of V100 and
+/// A100, newer ones as these.
+inline constexpr std::array<double, 4> ll_pass{0.85, 0.45, 0.45, 0.45};
 
 /// For each channel that a call starts, and the same before NCCL 2.9, seen as 2.8.4 on A100 and V100: 1.0 to 1.3 for
 /// every further channel while a call has up to 24, which 2.27 does not show on the same GPUs.

@@ -1,6 +1,7 @@
 // Of a communicator, what NCCL's formulas count with.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 
@@ -16,6 +17,12 @@ inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static
 
 /// NCCL's belief of size over time, without the trees' factor of the size, by its newest constants that are known here.
 Bandwidth todays_bandwidth(const Communicator&, CollectiveKind, Algorithm, Protocol);
+
+/// All channels pass the GPUs in one order, as NCCL's search prefers: not where they enter nodes by different NICs, nor
+/// over straight NVLinks.
+inline bool channels_alike(const Communicator& c) {
+  return std::ranges::all_of(c.ring.order, [&](const auto& order) { return order == c.ring.order.front(); });
+}
 
 inline bool is_intel(CpuFamily cpu) {
   return cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||

@@ -190,8 +190,9 @@ TEST_CASE("a calibration's factors on hops under Simple and on gaps between mess
     return test::us(ran(c, CollectiveKind::all_gather, 32 << 10, Algorithm::ring, p).time());
   };
   // 32 ranks: 31 hops, 4 of them between nodes; 31 - 8 slots messages have a gap each.
-  const double hop = nccl::fitted::network_hop[2] + before.network_latency.count() * 1e6;
-  CHECK(time(far, Protocol::simple) - time(before, Protocol::simple) == Approx(4 * hop).epsilon(0.01));
+  // What Simple takes beyond LL is its own; the network's part is every protocol's.
+  const double own = nccl::fitted::network_hop[2] - nccl::fitted::network_hop[0];
+  CHECK(time(far, Protocol::simple) - time(before, Protocol::simple) == Approx(4 * own).epsilon(0.01));
   CHECK(time(far, Protocol::ll) == time(before, Protocol::ll));
   CHECK(time(far, Protocol::ll128) == time(before, Protocol::ll128));
   CHECK(time(more_gaps, Protocol::ll) - time(gaps, Protocol::ll) ==
@@ -238,25 +239,80 @@ TEST_CASE("a chain is no slower for a byte more than a slot, and on one node its
         nccl::run(box, CollectiveKind::broadcast, Bytes(64 << 20), plan).latency);
 }
 
-TEST_CASE("across nodes a chain shows of its way what eight slots do not cover, under LL nothing") {
-  const auto latency = [](int nodes, std::int64_t size, Protocol p) {
+TEST_CASE("a network that is slower by some time is so under every protocol") {
+  const Communicator before = test::communicator("dgx-h100", 4);
+  Communicator slower = before;
+  slower.factors.network_hop = 3;
+  const double more = 2 * (nccl::fitted::network_hop[0] + test::us(before.network_latency));
+  for (const Protocol p : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+    const auto time = [&](const Communicator& c) {
+      return test::us(ran(c, CollectiveKind::all_gather, 32 << 10, Algorithm::ring, p).time());
+    };
+    // 32 ranks: 31 hops, 4 of them between nodes.
+    CHECK(time(slower) - time(before) == Approx(4 * more).epsilon(0.01));
+  }
+}
+
+TEST_CASE("a host's time is seen where the GPUs are done before, and not beside theirs") {
+  const Communicator plain = test::communicator("dgx-h100", 2);
+  Communicator slow = plain;
+  slow.factors.host = 50 / nccl::fitted::host;
+  for (const CollectiveKind kind : kinds) {
+    for (std::int64_t size = 8; size <= 1 << 30; size *= 8) {
+      const auto best = nccl::plan(plain, kind, Bytes(size));
+      REQUIRE(best);
+      const double before = test::us(nccl::run(plain, kind, Bytes(size), *best).time());
+      CHECK(test::us(nccl::run(slow, kind, Bytes(size), *best).time()) == Approx(std::max(50.0, before)));
+    }
+  }
+}
+
+TEST_CASE("factors of LL128's hop and of LL's proxy touch no other protocol, and one node not at all") {
+  for (const int nodes : {1, 2}) {
+    const Communicator plain = test::communicator("dgx-h100", nodes);
+    Communicator hop = plain, proxy = plain;
+    hop.factors.ll128_network_hop = 2;
+    proxy.factors.ll_proxy = 0.5;
+    for (const Protocol p : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+      const auto time = [&](const Communicator& c) { return ran(c, all_reduce, 256 << 10, Algorithm::ring, p).time(); };
+      CHECK((time(hop) > time(plain)) == (nodes > 1 && p == Protocol::ll128));
+      CHECK((time(proxy) > time(plain)) == (nodes > 1 && p == Protocol::ll));
+    }
+  }
+}
+
+TEST_CASE("a chain shows its way where its channels pass the GPUs in unlike orders") {
+  const auto latency = [](int nodes, std::int64_t size, Protocol p, int channels) {
     const Communicator c = test::communicator("abci-v100", nodes);
     Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, p);
+    plan.channels = channels;
     return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(size), plan).latency);
   };
-  const std::int64_t large = 64 << 20;
-  CHECK(latency(8, large, Protocol::simple) > 1.9 * latency(4, large, Protocol::simple));
-  CHECK(latency(8, large, Protocol::ll) == Approx(latency(4, large, Protocol::ll)));
-  // One chunk of eight slots is an eighth of the way, from eight chunks on it is all of it.
+  // One channel: a call's way is hidden behind the others, however long it is.
+  for (const Protocol p : {Protocol::ll, Protocol::simple}) {
+    CHECK(latency(8, 1 << 20, p, 1) == Approx(latency(4, 1 << 20, p, 1)));
+    CHECK(latency(1, 1 << 20, p, 2) == Approx(latency(1, 1 << 20, p, 1)));
+    // Of 32 ranks and of 16, 31 and 15 hops.
+    CHECK(latency(8, 1 << 20, p, 2) > 1.9 * latency(4, 1 << 20, p, 2));
+  }
+  // Published, V100, 8 nodes of 4: 57.8 us for 128 KiB on one channel, 141.7 us for 256 KiB on two.
   const Communicator c = test::communicator("abci-v100", 8);
-  Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(large), Algorithm::ring, Protocol::simple);
-  const std::int64_t slot = std::int64_t{plan.channels} * (512 << 10);
-  const double hops = nccl::fitted::chain_hops * nccl::fitted::nvlink_simple_hop[0];
-  const auto of = [&](std::int64_t slots) {
-    return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(slots * slot), plan).latency) - hops;
+  const auto time = [&](std::int64_t size) {
+    Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, Protocol::ll);
+    return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(size), plan).time());
   };
-  CHECK(of(8) == Approx(8 * of(1)));
-  CHECK(of(16) == Approx(of(8)));
+  CHECK(time(256 << 10) > 1.3 * time(128 << 10));
+}
+
+TEST_CASE("a chain's block with few threads takes a pass for every 8 bytes of each") {
+  const Communicator c = test::communicator("abci-v100", 8);
+  // 32 ranks: 64 threads up to 16 KiB, then 128 of 32 KiB.
+  const auto time = [&](std::int64_t size) {
+    Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, Protocol::ll);
+    return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(size), plan).time());
+  };
+  CHECK(time(16 << 10) - time(8 << 10) == Approx(16 * nccl::fitted::ll_pass[0]).epsilon(0.01));
+  CHECK(time(32 << 10) == Approx(time(16 << 10)).epsilon(0.01));
 }
 
 TEST_CASE("nothing to move takes no time") {

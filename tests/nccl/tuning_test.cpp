@@ -215,6 +215,20 @@ TEST_CASE("small sizes take fewer channels and threads") {
         24);
 }
 
+TEST_CASE("a chain's hops count one by one where channels pass the GPUs in unlike orders") {
+  const auto latency = [](int nodes, int per_node, Protocol p) {
+    const Communicator c = test::communicator("dgx-h100", nodes, per_node);
+    return test::us(candidate(c, CollectiveKind::broadcast, Bytes(8), Algorithm::ring, p).latency);
+  };
+  // 16 ranks, eight NICs: 6.6 + 16 x 2.7, 14 + 16 x 4, 8.4 + 16 x 14.
+  CHECK(latency(2, 0, Protocol::ll) == Approx(49.8));
+  CHECK(latency(2, 0, Protocol::ll128) == Approx(78));
+  CHECK(latency(2, 0, Protocol::simple) == Approx(232.4));
+  // One order of one GPU on each node, and of a switch's: one hop.
+  CHECK(latency(2, 1, Protocol::ll) == Approx(6.6 + 2.7));
+  CHECK(latency(1, 0, Protocol::ll) == Approx(6.6 + 0.6));
+}
+
 TEST_CASE("variables narrow the choice") {
   const auto taken = [](std::vector<std::pair<std::string, std::string>> variables, CollectiveKind kind) {
     const Communicator c = test::communicator("dgx-h100", 1, 0, test::environment(variables));

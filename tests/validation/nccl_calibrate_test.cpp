@@ -62,10 +62,10 @@ TEST_CASE("factors that made the times are found again") {
   REQUIRE(fitted.ok());
   const Calibration& found = fitted->overlay.machines.at(0);
   CHECK(found.library == Library::nccl);
-  // The prior draws to 1: by no more than 7 % of a factor of two.
+  // The prior draws to 1, factors that are alike share the rest: no more than a tenth of a factor of two.
   for (const NcclFactor& factor : {nccl_factors[0], nccl_factors[2], nccl_factors[3], nccl_factors[7]}) {
     CAPTURE(factor.name);
-    CHECK(found.nccl.*factor.value == Approx(truth.*factor.value).epsilon(0.07));
+    CHECK(found.nccl.*factor.value == Approx(truth.*factor.value).epsilon(0.1));
   }
   const auto& machine = fitted->report.machines.at(0);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -114,7 +114,7 @@ TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL
 }
 
 TEST_CASE("a calibration of library nccl is written and read back, beside one of library ideal") {
-  Calibration nccl = of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875, 1, 1.5, 0.625, false});
+  Calibration nccl = of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875, 1, 1.5, 0.625, 3, 0.25, 1.75, false});
   nccl.residuals = {{"large", 12, 0.2, 0.05, 0.9375, 1.0625}};
   nccl.range = Calibration::Range{Bytes(8), Bytes(1 << 30), 2, 64, {"all_reduce", "alltoall"}};
   Calibration ideal;

@@ -21,6 +21,7 @@ struct Program {
   std::optional<Pattern> less;  ///< chains: calls overlap, and one takes what pattern has beyond this one, by calls
   int calls = 1;                ///< that pattern has more than `less`
   Seconds start{};              ///< of a call, before its first byte
+  Seconds host{};               ///< of a call at least
 };
 
 /// Of a plan for the group that the communicator is of; `root` is an index into it. Fails, with the reason, where there

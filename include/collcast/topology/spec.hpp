@@ -125,6 +125,9 @@ struct NcclFactors {
   double channel = 1;                    ///< of the start of each further channel of a call
   double simple_network_hop = 1;         ///< beyond network_hop, of hops between nodes under Simple
   double message_gap = 1;                ///< from message to message of a ring's proxy
+  double host = 1;                       ///< of what a host takes to launch a call, which the GPUs' time hides or not
+  double ll128_network_hop = 1;          ///< beyond network_hop, of hops between nodes under LL128
+  double ll_proxy = 1;                   ///< of the rate at which a proxy looks through lines of LL
   bool takes_ll128 = true;               ///< no factor: false where NCCL was seen to take LL and Simple only
 };
 /// By the names that files and reports have for them.
@@ -132,7 +135,7 @@ struct NcclFactor {
   const char* name;
   double NcclFactors::*value;
 };
-inline constexpr std::array<NcclFactor, 11> nccl_factors{
+inline constexpr std::array<NcclFactor, 14> nccl_factors{
     {{"launch", &NcclFactors::launch},
      {"point_to_point_launch", &NcclFactors::point_to_point_launch},
      {"hop", &NcclFactors::hop},
@@ -143,7 +146,10 @@ inline constexpr std::array<NcclFactor, 11> nccl_factors{
      {"network", &NcclFactors::network},
      {"channel", &NcclFactors::channel},
      {"simple_network_hop", &NcclFactors::simple_network_hop},
-     {"message_gap", &NcclFactors::message_gap}}};
+     {"message_gap", &NcclFactors::message_gap},
+     {"host", &NcclFactors::host},
+     {"ll128_network_hop", &NcclFactors::ll128_network_hop},
+     {"ll_proxy", &NcclFactors::ll_proxy}}};
 /// A file that a machine was read from.
 struct SourceFile {
   std::string file;
