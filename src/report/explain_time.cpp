@@ -110,7 +110,7 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
        equal ? fmt::format("{}{} / {}", twice ? "2 x " : "", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
        layers, "", ""});
   out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
-                       in.options.launch > Seconds{}
+                       in.options.launch > Seconds{} || in.options.launch_backward.value_or(Seconds{}) > Seconds{}
                            ? "kernels forward and backward, with recomputation, and what they "
                              "wait for their launches"
                            : "kernels forward and backward, with recomputation"});

@@ -61,6 +61,7 @@ void add_training(Json& out, const StepInputs& in) {
                     {"launch_s", in.options.launch.count()},
                     {"optimizer", in.options.optimizer},
                     {"embedding_and_logits", in.options.embedding_and_logits}};
+  if (in.options.launch_backward) out["options"]["launch_backward_s"] = in.options.launch_backward->count();
   if (in.options.zero == 3 || !in.options.reshard_after_forward)
     out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;

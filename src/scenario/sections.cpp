@@ -275,6 +275,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("bucket", t.bucket, AsBytes{});
   o.optional("overlap_pp", t.overlap_pp, AsTruth{});
   o.optional("launch", t.launch, AsTime{});
+  if (Seconds backward{}; o.optional("launch_backward", backward, AsTime{})) t.launch_backward = backward;
   o.optional("overlap_cp", t.overlap_cp, AsTruth{});
   o.optional("overlap_ep", t.overlap_ep, AsTruth{});
   o.optional("expert_imbalance", t.expert_imbalance, AsNumber{1, 1'000});

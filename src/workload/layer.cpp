@@ -433,14 +433,18 @@ class Layer {
 
 }  // namespace
 
-int launches(const std::vector<Segment>& segments) {
-  std::size_t count = 0;
-  for (const Segment& s : segments) count += s.operations.size() + (s.then ? 1 : 0) + (s.exchange ? 1 : 0);
-  return static_cast<int>(count);
+Launches launches(const std::vector<Segment>& segments) {
+  Launches count;
+  for (const Segment& s : segments) {
+    (s.category == Category::backward ? count.of_gradients : count.by_model) += static_cast<int>(s.operations.size());
+    count.by_model += (s.then ? 1 : 0) + (s.exchange ? 1 : 0);
+  }
+  return count;
 }
 
-Seconds launch_wait(const StepInputs& in, int launches, Seconds busy) {
-  return std::max(launches * in.options.launch - busy, Seconds{});
+Seconds launch_wait(const StepInputs& in, Launches launches, Seconds busy) {
+  const Seconds launch = in.options.launch, of_gradients = in.options.launch_backward.value_or(launch);
+  return std::max(launches.by_model * launch + launches.of_gradients * of_gradients - busy, Seconds{});
 }
 
 Segments layer_segments(const StepInputs& in, bool with_experts) { return Layer(in, with_experts).all(); }

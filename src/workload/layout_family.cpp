@@ -28,7 +28,7 @@ using namespace workload;
 struct PassSums {
   Seconds kernels{};
   int gathers = 0, reductions = 0;  ///< all_gather; reduce_scatter, or all_reduce without sequence parallelism
-  int launches = 0;
+  Launches launches;
   struct Ring {
     Seconds kernels{};
     int messages = 0;
@@ -381,8 +381,10 @@ class LayoutFamily::State {
     }
   }
 
-  Seconds with_wait(const PassSums& pass, int more_launches, Seconds tp) const {
-    return pass.kernels + launch_wait(in_, pass.launches + more_launches, pass.kernels + tp);
+  Seconds with_wait(const PassSums& pass, int more_collectives, Seconds tp) const {
+    Launches launches = pass.launches;
+    launches.by_model += more_collectives;
+    return pass.kernels + launch_wait(in_, launches, pass.kernels + tp);
   }
 
   void fill_stage(StagePlan& stage, const StageKind& kind) {

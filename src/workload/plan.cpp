@@ -220,7 +220,9 @@ class StageMaker {
       if (has_whole_backwards(in_.layout)) hide_exchange_of_whole(w);
       hide_exchange(w.backward);
     }
-    add_wait(w.forward, launches(segments.forward) + (reduces ? loss_reductions : 0), Category::forward);
+    Launches of_forward = launches(segments.forward);
+    if (reduces) of_forward.by_model += loss_reductions;
+    add_wait(w.forward, of_forward, Category::forward);
     add_wait(w.backward, launches(segments.backward), Category::backward);
     add_wait(w.weights, launches(segments.weights), Category::backward);
     if (w.whole_backward.empty()) return w;
@@ -284,7 +286,7 @@ class StageMaker {
     pass.push_back({"exchange is over", Category::ep, {}, {}});
   }
 
-  void add_wait(std::vector<Stretch>& pass, int launches, Category category) const {
+  void add_wait(std::vector<Stretch>& pass, Launches launches, Category category) const {
     const Seconds wait = launch_wait(in_, launches, at_slowest(pass));
     if (wait > Seconds{}) pass.push_back({launch_wait_name, category, wait, {}});
   }

@@ -36,11 +36,15 @@ struct Segments {
   std::vector<Segment> weights;            ///< zero bubble: weight gradients, which the backward leaves out
 };
 
-/// What a pass has to be launched for: kernels and collectives.
-int launches(const std::vector<Segment>&);
+/// What a pass has to be launched for: by the model's code (kernels of forwards and recomputation, collectives), and by
+/// what goes through the graph of gradients (kernels of backwards).
+struct Launches {
+  int by_model = 0, of_gradients = 0;
+};
+Launches launches(const std::vector<Segment>&);
 /// How long the GPU waits for the host in a pass of so many launches that takes `busy` on the GPU: the host runs ahead,
 /// so that only the pass as a whole can be too short for it.
-Seconds launch_wait(const StepInputs&, int launches, Seconds busy);
+Seconds launch_wait(const StepInputs&, Launches, Seconds busy);
 
 Segments layer_segments(const StepInputs&, bool with_experts = false);
 /// Bytes of dispatch, and of combine, for one micro-batch: w T' K h, on the busiest rank.

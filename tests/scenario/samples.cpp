@@ -115,6 +115,7 @@ training:
   bucket: 40MB
   overlap_pp: false
   launch: 5us
+  launch_backward: 2us
   overlap_cp: true
   overlap_ep: true
   expert_imbalance: 1.2

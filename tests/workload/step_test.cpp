@@ -68,6 +68,28 @@ TEST_CASE("a pass takes at least as long as its launches, and no longer where ke
   }
 }
 
+TEST_CASE("kernels of gradients have launches of their own: the forward waits as before, the backward for both") {
+  for (StepInputs in : variety()) {
+    in.options.recompute = Recompute::none;
+    in.layout.tp = 1;
+    // Longer than any kernel here, so that passes are their launches: n of them.
+    in.options.launch = Seconds(1);
+    const LayerTimes alike = forecast(in, four_nodes(), Method::estimate).layer;
+    in.options.launch_backward = Seconds(1);
+    CHECK(forecast(in, four_nodes(), Method::estimate).layer.backward == alike.backward);
+    in.options.launch_backward = Seconds(0.25);
+    const LayerTimes apart = forecast(in, four_nodes(), Method::estimate).layer;
+    CHECK(apart.forward == alike.forward);
+    const LayerOperations ops = layer_operations(in);
+    const double own = static_cast<double>(ops.backward.size());
+    CHECK(alike.backward.count() - apart.backward.count() == Approx(0.75 * own));
+    // Repeated forwards are the model's code, wherever they run: n more of the longer ones.
+    in.options.recompute = Recompute::full;
+    CHECK(forecast(in, four_nodes(), Method::estimate).layer.backward.count() ==
+          Approx(apart.backward.count() + apart.forward.count()));
+  }
+}
+
 TEST_CASE("formula and simulation of a step agree to 1 %") {
   for (const StepInputs& in : variety()) {
     const StepResult r = forecast(in, four_nodes());

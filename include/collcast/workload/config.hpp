@@ -190,12 +190,13 @@ struct TrainingOptions {
   Bytes bucket{40'000'000};           ///< gradient bucket size
   bool overlap_pp = true;             ///< asynchronous pipeline transfers
   Seconds launch{};                   ///< between the host's kernel launches; 0: CUDA graphs, or a host that keeps up
-  bool overlap_cp = true;             ///< keys and values of the next block under the attention of one
-  bool overlap_ep = false;            ///< exchange of experts under the computing of another micro-batch
-  bool optimizer = true;              ///< false: no optimizer step and no optimizer state
-  bool embedding_and_logits = true;   ///< false: transformer layers only (layer benchmarks)
-  double expert_imbalance = 1;        ///< tokens of the busiest expert-parallel rank over the mean
-  double moe_capacity_factor = 0;     ///< tokens that an expert takes at most, over the mean; 0: all of them
+  std::optional<Seconds> launch_backward = {};  ///< between those of gradients' kernels; nothing: as `launch`
+  bool overlap_cp = true;                       ///< keys and values of the next block under the attention of one
+  bool overlap_ep = false;                      ///< exchange of experts under the computing of another micro-batch
+  bool optimizer = true;                        ///< false: no optimizer step and no optimizer state
+  bool embedding_and_logits = true;             ///< false: transformer layers only (layer benchmarks)
+  double expert_imbalance = 1;                  ///< tokens of the busiest expert-parallel rank over the mean
+  double moe_capacity_factor = 0;               ///< tokens that an expert takes at most, over the mean; 0: all of them
 };
 
 /// What TrainingOptions::precision can be.
