@@ -11,8 +11,8 @@
 //   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
 //   FSDP in PyTorch: flash attention, no dropout, gradients in bf16; in llm-foundry by the Triton kernels of the first
 //     FlashAttention (attn_impl: triton of its MPT configurations), in torchtitan by PyTorch's, which are the second's
-//   InternEvo: flash attention by the first FlashAttention (version 1.0.5 of its doc/en/install.md and images, at the
-//     commit that its times are of)
+//   InternEvo: flash attention by the first FlashAttention (version 1.0.5 of its doc/en/install.md and images, read at
+//     commit 1aea101)
 //   nanotron: flash attention, no dropout, gradients that sum up in fp32 (accumulate_grad_in_fp32 of its scripts)
 // Experts: Megatron-Bridge's recipes do not split an expert (expert_tensor_parallel_size 1 in its MoE recipes), others
 // split it as everything else (Megatron-Core's default); with TP Megatron-Core asks for sequence parallelism. A GPU
