@@ -103,17 +103,6 @@ void check_placement(Scenario& scenario, Diagnostics& errors) {
 
 /// NCCL's model knows what a machine's description says of each kind of link, not single links.
 void check_faults(Scenario& scenario, Diagnostics& errors) {
-  int gpus = 0;  // beyond those with_faults() has an error
-  for (const DeviceGroup& group : scenario.topology.devices)
-    if (group.kind == DeviceKind::gpu) gpus += group.count;
-  if (scenario.step) gpus *= nodes_needed(scenario);
-  for (const MachineFault& fault : scenario.faults)
-    if (fault.gpu() != nullptr && scenario.step && !scenario.placement.any() && !fault.gpu()->gpus.of_nodes &&
-        fault.gpu()->gpus.first >= scenario.step->layout.world() && fault.gpu()->gpus.last < gpus)
-      scenario.warnings.push_back({fault.where,
-                                   fmt::format("GPU {} has no part in a job of {}, and its fault no effect",
-                                               fault.gpu()->gpus.first, scenario.step->layout.world()),
-                                   ""});
   check_placement(scenario, errors);
   for (const MachineFault& fault : scenario.faults) {
     if (fault.link() == nullptr) continue;
@@ -384,6 +373,22 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   return scenario;
 }
 
+Diagnostics idle_gpus(const Scenario& scenario, int gpus) {
+  int machine = 0;  // beyond its GPUs with_faults() has an error
+  for (const DeviceGroup& group : scenario.topology.devices)
+    if (group.kind == DeviceKind::gpu) machine += group.count;
+  machine *= nodes_needed(scenario);
+  Diagnostics out;
+  for (const MachineFault& fault : scenario.faults)
+    if (fault.gpu() != nullptr && scenario.step && !scenario.placement.any() && !fault.gpu()->gpus.of_nodes &&
+        fault.gpu()->gpus.first >= gpus && fault.gpu()->gpus.last < machine)
+      out.push_back(
+          {fault.where,
+           fmt::format("GPU {} has no part in a job of {}, and its fault no effect", fault.gpu()->gpus.first, gpus),
+           ""});
+  return out;
+}
+
 Diagnostics refuse_state(const MachineState& machine, const std::string& where, const std::string& hint) {
   Diagnostics out;
   for (const MachineFault& fault : machine.faults) out.push_back({fault.where, "a fault has no effect " + where, hint});
@@ -413,7 +418,8 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   const int draws = args.seeds.empty() ? 1 : parse_count("--seeds", args.seeds, 1, errors, most_draws).value_or(1);
   Result<Scenario> loaded = load(args, session, std::move(errors));
   if (!loaded) return loaded.errors();
-  const Scenario scenario = std::move(loaded).value();
+  Scenario scenario = std::move(loaded).value();
+  if (scenario.step) append(scenario.warnings, idle_gpus(scenario, scenario.step->layout.world()));
   if (order != nullptr && (!scenario.step || scenario.step->serving))
     return Diagnostic{command_line, "--write-schedule has no effect on a scenario without a pipeline that trains",
                       "expected a scenario with a model and a batch"};

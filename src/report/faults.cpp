@@ -73,12 +73,6 @@ std::string more_text(Seconds before, Seconds after) {
 
 bool counts(Seconds time, Seconds step) { return std::abs(time.count()) > 1e-9 * step.count(); }
 
-/// "the faults", "the placement".
-std::string cause_text(const MachineState& machine) {
-  if (!machine.placement.any()) return "the faults";
-  return machine.faults.empty() ? "the placement" : "the faults and the placement";
-}
-
 Table cost_table(const FaultEffect& effect, const StepResult& r) {
   const bool is_one = effect.machine.faults.empty();  // placement
   const std::string stages = effect.stage == r.stage.stage
@@ -155,6 +149,11 @@ Table classes_table(const FaultEffect& effect, const StepResult& r) {
 }
 
 }  // namespace
+
+std::string cause_text(const MachineState& machine) {
+  if (!machine.placement.any()) return "the faults";
+  return machine.faults.empty() ? "the placement" : "the faults and the placement";
+}
 
 std::string faults_text(std::span<const MachineFault> faults) {
   std::string out;

@@ -308,6 +308,13 @@ const MachineFault* first_with_jitter(std::span<const MachineFault> faults) {
   return nullptr;
 }
 
+std::vector<MachineFault> without_jitter(std::span<const MachineFault> faults) {
+  std::vector<MachineFault> out(faults.begin(), faults.end());
+  for (MachineFault& fault : out)
+    if (auto* gpu = std::get_if<GpuFault>(&fault.what)) gpu->jitter.reset();
+  return out;
+}
+
 std::string to_text(const MachineFault& fault) {
   std::string out = what_text(fault);
   if (fault.from > Seconds{}) out += ", from " + format_seconds(fault.from);

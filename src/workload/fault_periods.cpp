@@ -25,9 +25,8 @@ int gpu_of(const Fabric& fabric, int rank) {
   return static_cast<int>(fabric.on_machine(Rank(static_cast<std::uint32_t>(rank))).value());
 }
 
-FaultyMachine machine_of(const StepInputs& in, const Fabric& fabric, const Fabric& faulty,
-                         std::span<const MachineFault> faults) {
-  FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(in.layout.world()), 1), {}, nullptr};
+FaultyMachine machine_of(int ranks, const Fabric& fabric, const Fabric& faulty, std::span<const MachineFault> faults) {
+  FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(ranks), 1), {}, nullptr};
   // Products of several depend on their order in the last bit.
   std::vector<const GpuFault*> slow;
   for (const MachineFault& fault : faults)
@@ -35,7 +34,7 @@ FaultyMachine machine_of(const StepInputs& in, const Fabric& fabric, const Fabri
   std::stable_sort(slow.begin(), slow.end(),
                    [](const GpuFault* a, const GpuFault* b) { return a->compute < b->compute; });
   for (const GpuFault* gpu : slow) {
-    for (int rank = 0; rank < in.layout.world(); ++rank)
+    for (int rank = 0; rank < ranks; ++rank)
       if (gpu->gpus.has(gpu_of(faulty, rank), fabric.ranks_per_node()))
         machine.speed[static_cast<std::size_t>(rank)] *= gpu->compute;
   }
@@ -70,8 +69,8 @@ Breakdown sum(const Breakdown& a, const Breakdown& b) {
 
 }  // namespace
 
-Result<std::vector<Period>> periods_of(const StepInputs& in, const Fabric& fabric, const MachineState& state) {
-  const int needed = (in.layout.world() + fabric.ranks_per_node() - 1) / fabric.ranks_per_node();
+Result<std::vector<Period>> periods_of(int ranks, const Fabric& fabric, const MachineState& state) {
+  const int needed = (ranks + fabric.ranks_per_node() - 1) / fabric.ranks_per_node();
   std::vector<Period> out;
   Diagnostics errors;
   for (const Seconds begin : begins_of(state.faults)) {
@@ -82,21 +81,21 @@ Result<std::vector<Period>> periods_of(const StepInputs& in, const Fabric& fabri
     if (faulty) faulty = with_placement(*faulty, state.placement, needed);
     append_new(errors, faulty.errors());
     if (!faulty) continue;
-    FaultyMachine machine = machine_of(in, fabric, *faulty, here);
+    FaultyMachine machine = machine_of(ranks, fabric, *faulty, here);
     out.push_back({begin, std::move(faulty).value(), std::move(machine)});
   }
   if (!errors.empty()) return errors;
   return out;
 }
 
-std::vector<RankJitter> jitters_of(const StepInputs& in, const Fabric& fabric, std::span<const MachineFault> faults,
+std::vector<RankJitter> jitters_of(int ranks, const Fabric& fabric, std::span<const MachineFault> faults,
                                    std::span<const Period> periods) {
   std::vector<RankJitter> out;
   for (const MachineFault& fault : faults) {
     const GpuFault* gpu = fault.gpu();
     if (gpu == nullptr || !gpu->jitter || gpu->jitter->spread == 0) continue;
     RankJitter one{*gpu->jitter, {}, {}};
-    for (int rank = 0; rank < in.layout.world(); ++rank)
+    for (int rank = 0; rank < ranks; ++rank)
       one.ranks.push_back(gpu->gpus.has(gpu_of(periods.front().fabric, rank), fabric.ranks_per_node()));
     for (const Period& period : periods) one.periods.push_back(fault.holds_at(period.begin));
     if (std::find(one.ranks.begin(), one.ranks.end(), true) != one.ranks.end()) out.push_back(std::move(one));

@@ -20,11 +20,10 @@ struct Period {
 };
 
 /// The times from 0 on at which any of them begins or ends; several faults' errors at once, each once.
-Result<std::vector<Period>> periods_of(const StepInputs&, const Fabric& as_described, const MachineState&);
+Result<std::vector<Period>> periods_of(int ranks, const Fabric& as_described, const MachineState&);
 
 /// Jitter of the job's ranks; none where it spreads nothing.
-std::vector<RankJitter> jitters_of(const StepInputs&, const Fabric&, std::span<const MachineFault>,
-                                   std::span<const Period>);
+std::vector<RankJitter> jitters_of(int ranks, const Fabric&, std::span<const MachineFault>, std::span<const Period>);
 
 /// The closed form goes through the step at the pace of each period: of a period as long as a step would take that is
 /// all of it, of one half as long a half.

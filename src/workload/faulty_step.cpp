@@ -242,7 +242,7 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
                                         const CollectivePolicy& policy, Method method, StepTimeline* timeline,
                                         const EngineOptions& engine, const Origins& origins, int draws) {
   const std::vector<MachineFault>& faults = machine.faults;
-  Result<std::vector<Period>> cut = periods_of(in, fabric, machine);
+  Result<std::vector<Period>> cut = periods_of(in.layout.world(), fabric, machine);
   ForecastPrices prices(fabric, policy, engine);
   Result<StepResult> healthy = forecast_priced(in, fabric, prices, method, nullptr, engine, origins);
   Diagnostics errors = healthy.errors();
@@ -267,7 +267,7 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
   out.result.closed_form = estimate.by_period[worst].terms;
   add_stage(out.result, (*by_formula)[worst].plan);
   if (method != Method::estimate) {
-    std::vector<RankJitter> jitters = jitters_of(in, fabric, faults, periods);
+    std::vector<RankJitter> jitters = jitters_of(in.layout.world(), fabric, faults, periods);
     if (!jitters.empty()) {
       if (Diagnostics wrong = check_draws(by_formula->front().plan, jitters, draws, drawn->where); !wrong.empty())
         return wrong;

@@ -63,7 +63,7 @@ Result<Unlike> as_it_is(const StepInputs& in, const Fabric& fabric, const Machin
                         const CollectiveTime& time) {
   Unlike out{fabric, {}};
   if (state.as_described()) return out;
-  Result<std::vector<Period>> periods = periods_of(in, fabric, state);
+  Result<std::vector<Period>> periods = periods_of(in.layout.world(), fabric, state);
   if (!periods) return periods.errors();
   out.fabric = periods->front().fabric;
   // Messages find the links as they are: of a rank's own only its pace is to be known.

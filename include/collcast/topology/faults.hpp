@@ -84,6 +84,8 @@ std::string to_text(const MachineFault&);
 bool any_of_links(std::span<const MachineFault>);
 /// The first that draws, if any does.
 const MachineFault* first_with_jitter(std::span<const MachineFault>);
+/// The same machine on average.
+std::vector<MachineFault> without_jitter(std::span<const MachineFault>);
 
 /// The machine with what the faults do to its links; several on one link add up. Links that do not exist, rates above a
 /// link's own, GPUs beyond the machine and ranks that failed links cut off are diagnostics, all of a kind at once.
