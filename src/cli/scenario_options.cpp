@@ -273,6 +273,16 @@ Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Meth
   return std::move(both.result);
 }
 
+/// The closed form, which knows means only.
+Result<StepResult> forecast_mean(const Scenario& scenario, const Fabric& fabric, std::optional<FaultEffect>& effect) {
+  Scenario mean = scenario;
+  mean.faults = without_jitter(scenario.faults);
+  std::optional<StepResult> by_formula;
+  Result<StepResult> result = forecast(mean, fabric, Method::estimate, nullptr, {}, 1, effect, {}, by_formula);
+  if (effect) effect->machine.faults = scenario.faults;
+  return result;
+}
+
 }  // namespace
 
 void add_fault_option(CLI::App& app, std::vector<std::string>& faults, const char* text) {
@@ -456,11 +466,11 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   }();
   const bool is_folded_alone = result && args.unfolded && !report.unfolded;
   const bool is_ended = !result && patience != nullptr && patience->has_ended_work();
-  if (is_ended && *method == Method::both && timeline == nullptr && !has_jitter) {
+  if (is_ended && *method == Method::both && timeline == nullptr) {
     if (by_formula)
       result = std::move(*by_formula);
     else if (args.unfolded || !scenario.faults.empty() || scenario.placement.any())
-      result = forecast(scenario, *fabric, Method::estimate, nullptr, {}, 1, effect, {}, by_formula);
+      result = forecast_mean(scenario, *fabric, effect);
     report.partial = result.ok();
   }
   if (!result && !is_ended && by_formula && timeline == nullptr && is_of_simulation(result.errors())) {
@@ -487,11 +497,14 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.sharing = scenario.sharing;
   report.faults = std::move(effect);
   const std::size_t drawn = report.faults && report.faults->jitter ? report.faults->jitter->draws.size() : 0;
-  const bool lacks_draws = drawn > 0 && drawn < static_cast<std::size_t>(draws);
+  const bool is_undrawn = report.faults && report.faults->is_undrawn;
+  const bool lacks_draws = is_undrawn || (drawn > 0 && drawn < static_cast<std::size_t>(draws));
   if (is_folded_alone || lacks_draws) report.partial = true;
   if (report.partial) {
     const std::string known = is_folded_alone ? "the step was not simulated rank by rank to its end"
+                              : is_undrawn    ? "the step without the jitter, which was not drawn"
                               : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
+                              : has_jitter    ? "the closed form alone, without the jitter"
                                               : "the closed form alone";
     const std::string text = fmt::format("partial: {}; {}", lack.empty() ? patience->reason() : lack, known);
     said.push_back(text);

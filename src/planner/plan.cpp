@@ -284,6 +284,7 @@ Diagnostics simulate(const PlanInputs& in, const Fabric& fabric, const EngineOpt
   const Result<FaultyStep> both =
       forecast_faulty_step(step, fabric, in.machine, in.collectives, Method::both, nullptr, engine);
   if (!both) return both.errors();
+  if (both->effect.is_undrawn) return {{{}, "the simulation was ended before its draw", ""}};
   take(both->result);
   layout.described->simulate = both->effect.simulate;
   return {};

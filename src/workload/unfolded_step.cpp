@@ -50,7 +50,7 @@ struct Unlike {
 Diagnostics check_unchanging(std::span<const MachineFault> faults) {
   Diagnostics wrong;
   for (const MachineFault& fault : faults) {
-    const bool draws = fault.gpu() != nullptr && fault.gpu()->jitter.has_value();
+    const bool draws = fault.jitter() != nullptr;
     if (draws || fault.comes_or_goes())
       wrong.push_back({fault.where,
                        draws ? "jitter cannot be unfolded" : "a fault that begins or ends cannot be unfolded",

@@ -30,6 +30,7 @@ struct OverviewItem {
 };
 struct Overview {
   std::vector<OverviewItem> items;
+  std::vector<std::string> left_out = {};  ///< what was asked for and is not there, each with the reason
   std::size_t gates() const;
   std::size_t broken() const;
 };
