@@ -324,6 +324,10 @@ std::vector<MachineFault> put_in_faults(const CollectiveArgs& args, std::optiona
       errors.push_back({fault.where, "a slow GPU has no effect on a collective, which does not compute",
                         "expected a fault of a link; 'collcast step --fault' takes both"});
   for (const MachineFault& fault : *faults)
+    if (fault.link() != nullptr && fault.jitter() != nullptr)
+      errors.push_back({fault.where, "jitter of a link has no effect on a collective by itself, which takes the mean",
+                        "expected a fault without jitter; 'collcast step --fault' draws"});
+  for (const MachineFault& fault : *faults)
     if (fault.comes_or_goes())
       errors.push_back({fault.from > Seconds{} ? fault.from_where : fault.until_where,
                         "the links of a collective stay as they are from its start to its end",

@@ -64,7 +64,15 @@ struct Question {
   std::vector<std::string> notes;
 };
 
-/// `ranks`, else all of the nodes that are named, else as many as the layout has, else the machine's usual size.
+/// What a job has: `ranks`, else all of the nodes that are placed or named, else as many as the layout has, else the
+/// machine's usual size, which is 0 here. Random nodes are as many as the layout needs, of all.
+int gpus_of_job(const Scenario& scenario, int per_node) {
+  const int world = scenario.step->layout.world();
+  if (scenario.ranks > 0) return scenario.ranks;
+  if (!scenario.placement.nodes.empty()) return static_cast<int>(scenario.placement.nodes.size()) * per_node;
+  return (scenario.nodes == 0 || scenario.placement.random) && world > 1 ? world : 0;
+}
+
 Result<Question> understand(const Args& args, const std::string& what_if, const Session& session,
                             bool overlay_may_lack = false) {
   ScenarioArgs asked = args.scenario;
@@ -82,14 +90,12 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
     return Diagnostic{scenario.origins.of("inference"),
                       "layouts are planned for training only, and the scenario is of inference",
                       "expected a scenario with a batch; 'collcast step' forecasts one layout of this"};
-  append(errors, refuse_state({scenario.faults, scenario.placement}, "on a plan, which is of machines as described",
-                              "leave it out; 'collcast step' says what it costs a layout"));
   std::vector<std::string> notes = keep_to_settings(scenario, args.space, scenario.search);
   override_space(args.space, scenario.search, errors);
   if (!errors.empty()) return errors;
 
   const int per_node = gpus_per_node(scenario.topology), world = scenario.step->layout.world();
-  int gpus = scenario.ranks > 0 ? scenario.ranks : scenario.nodes == 0 && world > 1 ? world : 0;
+  int gpus = gpus_of_job(scenario, per_node);
   int nodes = scenario.nodes;
   if (nodes == 0) nodes = gpus > 0 ? (gpus + per_node - 1) / per_node : scenario.topology.default_nodes;
   Result<Fabric> fabric = build_within_memory(scenario.topology, nodes,
@@ -106,7 +112,9 @@ Result<Question> understand(const Args& args, const std::string& what_if, const 
                       "for as many",
                       gpus, nodes, world, world));
   }
-  PlanInputs inputs{*scenario.step, scenario.search, gpus, scenario.collectives, {scenario.sharing}};
+  PlanInputs inputs{*scenario.step,       scenario.search,    gpus,
+                    scenario.collectives, {scenario.sharing}, {scenario.faults, scenario.placement}};
+  for (Diagnostic& idle : idle_gpus(scenario, gpus)) scenario.warnings.push_back(std::move(idle));
   return Question{std::move(scenario), std::move(fabric).value(), std::move(inputs), std::move(notes)};
 }
 
@@ -119,6 +127,13 @@ Result<PlanResult> search(const Question& q, PlanOptions options, const Session&
     if (done < total) bar->begin(fmt::format("{} {}", q.scenario.name, what), done);
   };
   return plan(q.inputs, q.fabric, options, q.scenario.origins);
+}
+
+/// Nothing where the best were simulated, all that were asked for.
+std::vector<std::string> lacks(const PlanResult& result) {
+  if (!result.unsimulated) return {};
+  return {fmt::format("{} of the best {} by closed form not simulated: {}", result.unsimulated->count,
+                      result.unsimulated->count == 1 ? "was" : "were", result.unsimulated->reason)};
 }
 
 PlanVariant variant_of(const std::string& name, const Question& q, const PlanResult& result) {
@@ -183,6 +198,7 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
       report.said.push_back(warning);
     const Result<PlanResult> result = search(*q, numbers.options, session);
     if (!result) return of_variant(name, result.errors());
+    for (const std::string& lack : lacks(*result)) report.notes.push_back(fmt::format("what_if '{}': {}", name, lack));
     report.variants.push_back(variant_of(name, *q, *result));
   }
   report.result.partial = report.result.partial || numbers.options.stop();
@@ -222,6 +238,7 @@ Exit run_plan(const Args& args, const Session& session) {
                     q->notes,
                     std::move(said)};
   report.machine.library = to_string(q->scenario.collectives.library);
+  for (std::string& lack : lacks(report.result)) report.notes.push_back(std::move(lack));
   if (all)
     if (Diagnostics wrong = add_variants(args, numbers, session, *q, report); !wrong.empty())
       return refuse(session, wrong);
@@ -248,6 +265,8 @@ Command add_plan(CLI::App& parent) {
   app.remove_option(app.get_option("--method"));
   app.get_option("--what-if")->description("a variant of the scenario; all: the best layout of each");
   add_space_options(app, args->space);
+  add_fault_option(app, args->scenario.faults,
+                   "rank by the step with what is wrong with a GPU or a link, as 'gpu: 12, compute: 80%' (repeatable)");
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
@@ -266,6 +285,7 @@ Command add_plan(CLI::App& parent) {
       "  collcast plan llama3-70b-64xh100\n"
       "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --why tp=8,pp=4\n"
       "  collcast plan llama3-70b-64xh100 --what-if all\n"
+      "  collcast plan llama3-70b-straggler-64xh100 --fault 'gpu: 12, compute: 80%'\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file};

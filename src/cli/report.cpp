@@ -82,6 +82,14 @@ std::string named(const ScenarioArgs& args) {
   return args.what_if.empty() ? args.scenario : fmt::format("{} ({})", args.scenario, args.what_if);
 }
 
+/// A variant that the method has no answer for, among others that it has.
+std::string why_left_out(const ScenarioArgs& args, const Session& session) {
+  if (args.method != "estimate") return {};
+  const Result<Scenario> variant = load(args, session, {});
+  if (!variant || first_with_jitter(variant->faults) == nullptr) return {};
+  return "jitter has no closed form, which knows means only";
+}
+
 void add_forecast(const ScenarioArgs& args, const Session& session, const Patience& patience, Collected& out) {
   if (patience.is_over()) return out.missing.push_back(named(args));
   StepTimeline timeline;
@@ -113,7 +121,10 @@ void add_scenario(const Args& args, const std::string& input, const Session& ses
   add_forecast(scenario, session, patience, out);
   for (const std::string& variant : loaded->what_if) {
     scenario.what_if = variant;
-    add_forecast(scenario, session, patience, out);
+    if (std::string reason = why_left_out(scenario, session); !reason.empty())
+      out.overview.left_out.push_back(fmt::format("what_if '{}' of {}: {}", variant, input, reason));
+    else
+      add_forecast(scenario, session, patience, out);
   }
 }
 
@@ -193,6 +204,7 @@ Exit run_report(const Args& args, const Session& session) {
   const Exit delivered =
       deliver(session, targets, [&](TargetFormat format, TextStyle style) { return text_of(overview, format, style); });
   if (delivered != Exit::ok) return delivered;
+  for (const std::string& left_out : overview.left_out) session.err << "left out: " << left_out << '\n';
   session.err << to_text(all.broken) << std::flush;
   return overview.broken() == 0 ? patience.exit(Exit::ok) : Exit::gate_failed;
 }

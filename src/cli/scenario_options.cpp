@@ -106,17 +106,6 @@ void check_placement(Scenario& scenario, Diagnostics& errors) {
 
 /// NCCL's model knows what a machine's description says of each kind of link, not single links.
 void check_faults(Scenario& scenario, Diagnostics& errors) {
-  int gpus = 0;  // beyond those with_faults() has an error
-  for (const DeviceGroup& group : scenario.topology.devices)
-    if (group.kind == DeviceKind::gpu) gpus += group.count;
-  if (scenario.step) gpus *= nodes_needed(scenario);
-  for (const MachineFault& fault : scenario.faults)
-    if (fault.gpu() != nullptr && scenario.step && !scenario.placement.any() && !fault.gpu()->gpus.of_nodes &&
-        fault.gpu()->gpus.first >= scenario.step->layout.world() && fault.gpu()->gpus.last < gpus)
-      scenario.warnings.push_back({fault.where,
-                                   fmt::format("GPU {} has no part in a job of {}, and its fault no effect",
-                                               fault.gpu()->gpus.first, scenario.step->layout.world()),
-                                   ""});
   check_placement(scenario, errors);
   for (const MachineFault& fault : scenario.faults) {
     if (fault.link() == nullptr) continue;
@@ -292,6 +281,17 @@ Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Meth
   return std::move(both.result);
 }
 
+/// The closed form, which knows means only.
+Result<StepResult> forecast_mean(const Scenario& scenario, const Fabric& fabric, std::optional<FaultEffect>& effect,
+                                 const GoesOn& goes_on) {
+  Scenario mean = scenario;
+  mean.faults = without_jitter(scenario.faults);
+  std::optional<StepResult> by_formula;
+  Result<StepResult> result = forecast(mean, fabric, Method::estimate, nullptr, {}, 1, effect, goes_on, by_formula);
+  if (effect) effect->machine.faults = scenario.faults;
+  return result;
+}
+
 }  // namespace
 
 void add_fault_option(CLI::App& app, std::vector<std::string>& faults, const char* text) {
@@ -410,6 +410,22 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   return scenario;
 }
 
+Diagnostics idle_gpus(const Scenario& scenario, int gpus) {
+  int machine = 0;  // beyond its GPUs with_faults() has an error
+  for (const DeviceGroup& group : scenario.topology.devices)
+    if (group.kind == DeviceKind::gpu) machine += group.count;
+  machine *= nodes_needed(scenario);
+  Diagnostics out;
+  for (const MachineFault& fault : scenario.faults)
+    if (fault.gpu() != nullptr && scenario.step && !scenario.placement.any() && !fault.gpu()->gpus.of_nodes &&
+        fault.gpu()->gpus.first >= gpus && fault.gpu()->gpus.last < machine)
+      out.push_back(
+          {fault.where,
+           fmt::format("GPU {} has no part in a job of {}, and its fault no effect", fault.gpu()->gpus.first, gpus),
+           ""});
+  return out;
+}
+
 Diagnostics refuse_state(const MachineState& machine, const std::string& where, const std::string& hint) {
   Diagnostics out;
   for (const MachineFault& fault : machine.faults) out.push_back({fault.where, "a fault has no effect " + where, hint});
@@ -439,7 +455,8 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   const int draws = args.seeds.empty() ? 1 : parse_count("--seeds", args.seeds, 1, errors, most_draws).value_or(1);
   Result<Scenario> loaded = load(args, session, std::move(errors));
   if (!loaded) return loaded.errors();
-  const Scenario scenario = std::move(loaded).value();
+  Scenario scenario = std::move(loaded).value();
+  if (scenario.step) append(scenario.warnings, idle_gpus(scenario, scenario.step->layout.world()));
   if (order != nullptr && (!scenario.step || scenario.step->serving))
     return Diagnostic{command_line, "--write-schedule has no effect on a scenario without a pipeline that trains",
                       "expected a scenario with a model and a batch"};
@@ -475,10 +492,9 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   const bool is_folded_alone = result && args.unfolded && !report.unfolded;
   const bool is_ended = !result && patience.has_ended_work();
   const bool is_beyond = !result && !is_ended && is_of_simulation(result.errors());
-  if ((is_ended || is_beyond) && *method == Method::both && !args.must_simulate && !has_jitter) {
+  if ((is_ended || is_beyond) && *method == Method::both && !args.must_simulate) {
     Result<StepResult> closed = by_formula ? Result<StepResult>(std::move(*by_formula))
-                                           : forecast(scenario, *fabric, Method::estimate, nullptr, {}, 1, effect,
-                                                      patience.goes_on(), by_formula);
+                                           : forecast_mean(scenario, *fabric, effect, patience.goes_on());
     report.partial = closed.ok();
     if (closed && is_beyond) lack = fmt::format("not simulated: {}", result.errors().front().message);
     if (closed) result = std::move(closed);
@@ -502,11 +518,14 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   report.sharing = scenario.sharing;
   report.faults = std::move(effect);
   const std::size_t drawn = report.faults && report.faults->jitter ? report.faults->jitter->draws.size() : 0;
-  const bool lacks_draws = drawn > 0 && drawn < static_cast<std::size_t>(draws);
+  const bool is_undrawn = report.faults && report.faults->is_undrawn;
+  const bool lacks_draws = is_undrawn || (drawn > 0 && drawn < static_cast<std::size_t>(draws));
   if (is_folded_alone || lacks_draws) report.partial = true;
   if (report.partial) {
     const std::string known = is_folded_alone ? "the step was not simulated rank by rank to its end"
+                              : is_undrawn    ? "the step without the jitter, which was not drawn"
                               : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
+                              : has_jitter    ? "the closed form alone, without the jitter"
                                               : "the closed form alone";
     const std::string text = fmt::format("partial: {}; {}", lack.empty() ? patience.reason() : lack, known);
     said.push_back(text);

@@ -42,6 +42,9 @@ void add_fault_option(CLI::App&, std::vector<std::string>& faults, const char* t
 /// The scenario as the options change it; nothing if there are `errors` already.
 Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
 
+/// Warnings of faults of GPUs that have no part in a job of the first `gpus`.
+Diagnostics idle_gpus(const Scenario&, int gpus);
+
 /// "a fault has no effect ..." of each, and the same of a placement.
 Diagnostics refuse_state(const MachineState&, const std::string& where, const std::string& hint);
 

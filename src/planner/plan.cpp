@@ -11,6 +11,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <oneapi/tbb/enumerable_thread_specific.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
@@ -18,6 +19,7 @@
 #include <utility>
 
 #include "collcast/base/loop_order.hpp"
+#include "collcast/workload/faulty_layouts.hpp"
 #include "collcast/workload/own_schedule.hpp"
 #include "planner/families.hpp"
 #include "planner/shared_prices.hpp"
@@ -70,13 +72,19 @@ class Desk {
   std::size_t done_ = 0, total_ = 0;
 };
 
+/// Closed forms on the machine as it is: each thread its own prices, as all get the same.
+using FaultyForms = tbb::enumerable_thread_specific<FaultyLayouts>;
+
 /// Everything about one family; when stopped, as far as it has come.
 class FamilySearch {
  public:
-  FamilySearch(const PlanInputs& in, const Fabric& fabric, const CollectiveTime& prices, const Family& family)
+  /// `faulty`: nullptr on a machine as described.
+  FamilySearch(const PlanInputs& in, const Fabric& fabric, const CollectiveTime& prices, FaultyForms* faulty,
+               const Family& family)
       : in_(in),
         fabric_(fabric),
         prices_(prices),
+        faulty_(faulty),
         family_(family),
         step_(in.base),
         misfit_(2 * family.vpp.size()),
@@ -188,13 +196,34 @@ class FamilySearch {
       ++result_.rejected[cost.errors().front().message];
       return true;
     }
-    result_.feasible.push_back({choice, cost->step, {}, cost->breakdown, memory, rates(step_, cost->step)});
+    PlannedLayout layout{choice, cost->step, {}, cost->breakdown, memory, {}};
+    if (faulty_ != nullptr) {
+      const Result<FaultyEstimate> both = faulty_->local().estimate(step_);
+      if (!both) {
+        if (desk.stopped()) return false;
+        ++result_.rejected[both.errors().front().message];
+        return true;
+      }
+      add_faults(*both, layout);
+    }
+    layout.rates = rates(step_, layout.estimate);
+    result_.feasible.push_back(std::move(layout));
     return true;
+  }
+
+  /// What changes nothing leaves the family's sum as it was, to the last bit, and a fault never makes it less.
+  void add_faults(const FaultyEstimate& both, PlannedLayout& layout) const {
+    layout.described = LayoutAsDescribed{layout.estimate, {}};
+    const Seconds now = both.as_it_is.step;
+    if (now == both.as_described.step || (!in_.machine.placement.any() && now <= layout.estimate)) return;
+    layout.estimate = now;
+    layout.breakdown = both.as_it_is.breakdown;
   }
 
   const PlanInputs& in_;
   const Fabric& fabric_;
   const CollectiveTime& prices_;
+  FaultyForms* faulty_;
   const Family& family_;
   StepInputs step_;
   std::vector<std::optional<std::string>> misfit_;
@@ -238,14 +267,27 @@ void merge(std::vector<FamilyResult> families, PlanResult& plan) {
 }
 
 /// A layout too long to simulate, or that was stopped, keeps its closed form.
-void simulate(const PlanInputs& in, const Fabric& fabric, const EngineOptions& engine, PlannedLayout& layout) {
+Diagnostics simulate(const PlanInputs& in, const Fabric& fabric, const EngineOptions& engine, PlannedLayout& layout) {
   StepInputs step = in.base;
   put(layout.choice, step);
-  const Result<StepResult> result = forecast_step(step, fabric, in.collectives, Method::both, nullptr, engine);
-  if (!result) return;
-  layout.simulate = result->simulate;
-  layout.breakdown = result->breakdown;
-  layout.rates = rates(step, layout.step());
+  const auto take = [&](const StepResult& result) {
+    layout.simulate = result.simulate;
+    layout.breakdown = result.breakdown;
+    layout.rates = rates(step, layout.step());
+  };
+  if (in.machine.as_described()) {
+    const Result<StepResult> result = forecast_step(step, fabric, in.collectives, Method::both, nullptr, engine);
+    if (!result) return result.errors();
+    take(*result);
+    return {};
+  }
+  const Result<FaultyStep> both =
+      forecast_faulty_step(step, fabric, in.machine, in.collectives, Method::both, nullptr, engine);
+  if (!both) return both.errors();
+  if (both->effect.is_undrawn) return {{{}, "the simulation was ended before its draw", ""}};
+  take(both->result);
+  layout.described->simulate = both->effect.simulate;
+  return {};
 }
 
 /// The simulated come first: they were the best so many by closed form, and what is left is slower by that. Stopped
@@ -266,6 +308,7 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
   engine.watch = [&](const EngineProgress& progress) {
     return !desk.stopped() && (!in.engine.watch || in.engine.watch(progress));
   };
+  std::vector<Diagnostics> lacks(count);
   std::atomic<bool> missed = false;
   std::atomic<std::size_t> next = 0;
   tbb::parallel_for(std::size_t{0}, count, LoopOrder([&](std::size_t) {
@@ -273,12 +316,17 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
                         missed = true;
                         return;
                       }
-                      PlannedLayout& layout = plan.ranked[next++];
-                      simulate(in, fabric, engine, layout);
-                      if (!layout.simulate && desk.stopped()) missed = true;
+                      const std::size_t mine = next++;
+                      lacks[mine] = simulate(in, fabric, engine, plan.ranked[mine]);
+                      if (!lacks[mine].empty() && desk.stopped()) missed = true;
                       desk.step();
                     }));
   plan.partial = missed;
+  for (const Diagnostics& lack : lacks) {
+    if (lack.empty() || missed) continue;
+    if (!plan.unsimulated) plan.unsimulated = Unsimulated{0, lack.front().message};
+    ++plan.unsimulated->count;
+  }
   rank(plan);
 }
 
@@ -297,12 +345,21 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   if (from_both_ends(alone.layout.schedule)) alone.layout.schedule = PipelineSchedule::one_f_one_b;
   if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;
 
+  std::optional<MachineAsItIs> machine;
+  if (!in.machine.as_described()) {
+    Result<MachineAsItIs> built = MachineAsItIs::build(fabric, in.machine, in.gpus);
+    if (!built) return built.errors();
+    machine = std::move(built).value();
+  }
   const std::vector<Family> all = families(in);
   std::vector<FamilyResult> results(all.size());
   std::int64_t layouts = 0;
   for (const Family& f : all) layouts += f.layouts();
-  SharedPrices prices(step_prices(fabric, in.collectives, [&options] { return !options.stop || !options.stop(); }));
+  const GoesOn goes_on = [&options] { return !options.stop || !options.stop(); };
+  SharedPrices prices(step_prices(fabric, in.collectives, goes_on));
   const CollectiveTime time = [&prices](const CollectiveRequest& request) { return prices(request); };
+  std::optional<FaultyForms> faulty;
+  if (machine) faulty.emplace([&] { return FaultyLayouts(*machine, in.collectives, goes_on); });
   Desk desk(options);
   PlanResult plan;
   const int threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
@@ -310,8 +367,9 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   tbb::task_arena arena(threads);
   arena.execute([&] {
     desk.begin("layouts", static_cast<std::size_t>(layouts));
-    tbb::parallel_for(std::size_t{0}, all.size(),
-                      LoopOrder([&](std::size_t i) { results[i] = FamilySearch(in, fabric, time, all[i]).run(desk); }));
+    tbb::parallel_for(std::size_t{0}, all.size(), LoopOrder([&](std::size_t i) {
+                        results[i] = FamilySearch(in, fabric, time, faulty ? &*faulty : nullptr, all[i]).run(desk);
+                      }));
     merge(std::move(results), plan);
     plan.pareto = pareto_of(plan.ranked);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), desk, plan);

@@ -28,6 +28,15 @@ struct Forecast {
   StepInputs inputs;
 };
 
+/// On the machine as it is; of jitter a closed form knows the means.
+Result<StepResult> by_formula(const PlanInputs& in, const Fabric& fabric, const StepInputs& step) {
+  const MachineState machine(without_jitter(in.machine.faults), in.machine.placement);
+  if (machine.as_described()) return forecast_step(step, fabric, in.collectives, Method::estimate);
+  Result<FaultyStep> both = forecast_faulty_step(step, fabric, machine, in.collectives, Method::estimate);
+  if (!both) return both.errors();
+  return std::move(both).value().result;
+}
+
 Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& choice) {
   Forecast f;
   f.layout.choice = choice;
@@ -38,7 +47,7 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   if (!planner::check_before_memory(f.inputs, in.gpus).empty() || !check_memory(f.inputs, {}).empty()) return f;
   f.layout.memory = peak_memory(f.inputs, fabric.ranks_per_node());
   if (!check_step(f.inputs, in.gpus, {}).empty()) return f;
-  Result<StepResult> result = forecast_step(f.inputs, fabric, in.collectives, Method::estimate);
+  Result<StepResult> result = by_formula(in, fabric, f.inputs);
   if (!result) return result.errors();
   f.layout.memory = result->memory;
   f.layout.step = result->step;

@@ -14,6 +14,13 @@ namespace collcast {
 
 namespace {
 
+void add_jitter(const std::optional<Jitter>& jitter, Json& out) {
+  if (!jitter) return;
+  out["jitter"] = jitter->spread;
+  out["distribution"] = to_string(jitter->shape);
+  out["seed"] = jitter->seed;
+}
+
 Json gpu_json(const GpuFault& fault) {
   Json out;
   if (!fault.gpus.of_nodes && fault.gpus.first == fault.gpus.last)
@@ -21,10 +28,7 @@ Json gpu_json(const GpuFault& fault) {
   else
     out["gpus"] = to_text(fault.gpus);
   out["compute"] = fault.compute;
-  if (!fault.jitter) return out;
-  out["jitter"] = fault.jitter->spread;
-  out["distribution"] = to_string(fault.jitter->shape);
-  out["seed"] = fault.jitter->seed;
+  add_jitter(fault.jitter, out);
   return out;
 }
 
@@ -36,6 +40,7 @@ Json what_json(const MachineFault& fault) {
   out["bandwidth_share"] = link.bandwidth ? Json() : Json(link.share);
   out["bandwidth_bytes_per_s"] = link.bandwidth ? Json(link.bandwidth->value()) : Json();
   out["added_latency_s"] = link.added_latency.count();
+  add_jitter(link.jitter, out);
   return out;
 }
 
@@ -72,12 +77,6 @@ std::string more_text(Seconds before, Seconds after) {
 }
 
 bool counts(Seconds time, Seconds step) { return std::abs(time.count()) > 1e-9 * step.count(); }
-
-/// "the faults", "the placement".
-std::string cause_text(const MachineState& machine) {
-  if (!machine.placement.any()) return "the faults";
-  return machine.faults.empty() ? "the placement" : "the faults and the placement";
-}
 
 Table cost_table(const FaultEffect& effect, const StepResult& r) {
   const bool is_one = effect.machine.faults.empty();  // placement
@@ -155,6 +154,11 @@ Table classes_table(const FaultEffect& effect, const StepResult& r) {
 }
 
 }  // namespace
+
+std::string cause_text(const MachineState& machine) {
+  if (!machine.placement.any()) return "the faults";
+  return machine.faults.empty() ? "the placement" : "the faults and the placement";
+}
 
 std::string faults_text(std::span<const MachineFault> faults) {
   std::string out;

@@ -13,6 +13,8 @@ std::string faults_text(std::span<const MachineFault>);
 Json faults_json(std::span<const MachineFault>);
 Json placement_json(const Placement&);
 Json effect_json(const FaultEffect&, const StepResult&);
+/// "the faults", "the placement", "the faults and the placement".
+std::string cause_text(const MachineState&);
 /// The step without and with them, and who waits for whom.
 void add_effect(Page&, const FaultEffect&, const StepResult&);
 

@@ -293,6 +293,7 @@ std::string json(const Overview& o) {
     out["names"].push_back(item.result.name);
     out["results"].push_back(Json::parse(item.result.result.document));
   }
+  if (!o.left_out.empty()) out["left_out"] = o.left_out;
   return text(out);
 }
 
@@ -341,6 +342,8 @@ Page page(const Overview& o) {
     for (const std::string& warning : item.result.result.warnings)
       out.blocks.push_back(Paragraph{fmt::format("{}: {}", item.result.name, warning), Paragraph::Tone::warning});
   }
+  for (const std::string& left_out : o.left_out)
+    out.blocks.push_back(Paragraph{"left out: " + left_out, Paragraph::Tone::warning});
   add_if_any(provenance_table(o), out);
   return out;
 }

@@ -7,6 +7,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/plan_document.hpp"
+#include "report/faults.hpp"
 #include "report/metrics.hpp"
 #include "report/wording.hpp"
 
@@ -72,6 +73,9 @@ const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", 
 /// Chunks and context parallelism are told where any layout has them, after the stages; expert parallelism after DP.
 constexpr std::ptrdiff_t chunks_column = 3;
 constexpr std::ptrdiff_t experts_column = 4;
+/// What a layout takes on the machine as described, after what it takes.
+constexpr std::ptrdiff_t described_column = 9;
+bool has_described_ranks(const PlanReport& report) { return !report.inputs.machine.as_described(); }
 bool has_ep(const PlanReport& report) {
   return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.ep > 1; });
 }
@@ -84,10 +88,18 @@ bool has_chunks(const PlanReport& report) {
 
 std::vector<Column> columns(const PlanReport& report) {
   std::vector<Column> out = layout_columns;
+  if (has_described_ranks(report))
+    out.insert(out.begin() + described_column, {{"without", "", Align::right}, {"more", "", Align::right}});
   if (has_ep(report)) out.insert(out.begin() + experts_column, {"EP", "", Align::right});
   if (has_cp(report)) out.insert(out.begin() + chunks_column, {"CP", "", Align::right});
   if (has_chunks(report)) out.insert(out.begin() + chunks_column, {"VPP", "", Align::right});
   return out;
+}
+
+std::string difference(double own, double best) {
+  if (own == best || !(best > 0)) return "";
+  const double percent = 100 * (own / best - 1);
+  return std::abs(percent) < 0.05 ? "<0.1%" : fmt::format("{:+.1f}%", percent);
 }
 
 std::vector<std::string> layout_row(const PlanReport& report, std::string number, const PlannedLayout& p) {
@@ -106,6 +118,9 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
                                gibibytes(p.memory.peak()),
                                gibibytes(p.headroom()),
                                where_it_goes(p)};
+  if (p.described)
+    out.insert(out.begin() + described_column,
+               {format_seconds(p.described->step()), difference(p.step().count(), p.described->step().count())});
   if (has_ep(report)) out.insert(out.begin() + experts_column, fmt::format("{}", c.ep));
   if (has_cp(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.cp));
   if (has_chunks(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.vpp));
@@ -115,6 +130,31 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
 std::string rank_of(const PlanResult& r, const PlannedLayout& p) {
   const auto place = std::ranges::find(r.ranked, p.choice, &PlannedLayout::choice);
   return fmt::format("{}", place - r.ranked.begin() + 1);
+}
+
+/// Which layout would be the best without the faults, of the simulated if there are any.
+std::string best_as_described(const PlanResult& r, const MachineState& machine) {
+  const bool simulated = r.ranked.front().simulate.has_value();
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < r.ranked.size(); ++i)
+    if (r.ranked[i].simulate.has_value() == simulated &&
+        r.ranked[i].described->step() < r.ranked[best].described->step())
+      best = i;
+  const char* of = simulated ? " of those simulated" : "";
+  const std::string cause = cause_text(machine);
+  if (best == 0) return fmt::format("The best{} is the best without {}, too.", of, cause);
+  return fmt::format("Without {} the best{} would be number {}, {}.", cause, of, best + 1,
+                     layout_text(r.ranked[best].choice));
+}
+
+/// What the ranking is by, where the machine is not as described.
+std::string ranked_by(const MachineState& machine) {
+  std::string out = fmt::format(
+      "ranked by the step with {}; 'without' is the same layout on the machine as described. The closed form has each "
+      "stage as slow as its slowest ranks",
+      cause_text(machine));
+  if (first_with_jitter(machine.faults) != nullptr) out += " and knows jitter by its means, a simulation by one draw";
+  return out + " (docs/planning.md).";
 }
 
 void add_ranking(Page& out, const PlanReport& report) {
@@ -130,6 +170,10 @@ void add_ranking(Page& out, const PlanReport& report) {
     closed_form = closed_form || !r.ranked[i].simulate;
   }
   out.blocks.push_back(std::move(ranked));
+  if (has_described_ranks(report)) {
+    out.blocks.push_back(Paragraph{best_as_described(r, report.inputs.machine), Paragraph::Tone::plain});
+    out.blocks.push_back(Paragraph{ranked_by(report.inputs.machine), Paragraph::Tone::note});
+  }
   for (const PlannedLayout& p : r.pareto) closed_form = closed_form || !p.simulate;
   if (closed_form) out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});
   Table pareto{"Pareto set: no other layout is both faster and smaller", columns(report), {}};
@@ -151,12 +195,6 @@ void add_rejected(Page& out, const PlanResult& r) {
   for (const Rejection& rejection : r.rejected)
     rejected.rows.push_back({fmt::format("{}", rejection.count), rejection.reason});
   if (!rejected.rows.empty()) out.blocks.push_back(std::move(rejected));
-}
-
-std::string difference(double own, double best) {
-  if (own == best || !(best > 0)) return "";
-  const double percent = 100 * (own / best - 1);
-  return std::abs(percent) < 0.05 ? "<0.1%" : fmt::format("{:+.1f}%", percent);
 }
 
 /// Of a layout that is not the best.
@@ -278,6 +316,9 @@ Page page(const PlanReport& report) {
   plain(fmt::format("{} ({} parameters), {} x {} tokens per step, on {}, library {}", in.model.name,
                     format_count(parameter_count(in.model)), in.batch.global_batch, in.batch.sequence,
                     gpus_text(report.inputs.gpus, report.machine), report.machine.library));
+  const MachineState& machine = report.inputs.machine;
+  if (!machine.faults.empty()) plain("faults: " + faults_text(machine.faults));
+  if (machine.placement.any()) plain("placement: " + to_text(machine.placement));
   for (const std::string& note : report.notes) out.blocks.push_back(Paragraph{note, Paragraph::Tone::note});
   const std::int64_t rejected = r.evaluated - r.feasible;
   plain(fmt::format("{} evaluated: {} {}, {} {} rejected", counted(r.evaluated, "layout"), r.feasible,

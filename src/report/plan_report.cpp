@@ -5,6 +5,7 @@
 
 #include "collcast/report/plan_document.hpp"
 #include "report/document.hpp"
+#include "report/faults.hpp"
 
 namespace collcast {
 
@@ -38,6 +39,11 @@ Json planned_json(const PlannedLayout& p, const ParallelLayout& base) {
   out["headroom_bytes"] = p.headroom().value();
   out["breakdown"] = breakdown_json(p.breakdown);
   out["memory"] = memory_json(p.memory);
+  if (p.described)
+    out["described"] = {{"step_s", p.described->step().count()},
+                        {"estimate_s", p.described->estimate.count()},
+                        {"simulate_s", number(p.described->simulate)},
+                        {"slowdown", p.step() / p.described->step()}};
   return out;
 }
 
@@ -95,6 +101,8 @@ Json inputs_json(const PlanReport& report) {
                    {"vpp", in.space.vpp}};
   if (in.base.layout.cp > 1 || !in.space.cp.empty()) out["search"]["cp"] = in.space.cp;
   if (in.base.layout.ep > 1 || !in.space.ep.empty()) out["search"]["ep"] = in.space.ep;
+  if (!in.machine.faults.empty()) out["faults"] = faults_json(in.machine.faults);
+  if (in.machine.placement.any()) out["placement"] = placement_json(in.machine.placement);
   return out;
 }
 
@@ -155,7 +163,9 @@ void flatten(const Json& value, const std::string& path, Json& row) {
 Json blank_row(const PlanReport& report) {
   Json row{{"part", nullptr},  {"what_if", nullptr}, {"topology", nullptr},
            {"nodes", nullptr}, {"gpus", nullptr},    {"rank", nullptr}};
-  flatten(planned_json({}, report.inputs.base.layout), "", row);
+  PlannedLayout blank;
+  if (has_described(report)) blank.described.emplace();
+  flatten(planned_json(blank, report.inputs.base.layout), "", row);
   row["objections"] = nullptr;
   row["partial"] = nullptr;
   for (Json& cell : row) cell = nullptr;
@@ -213,6 +223,12 @@ Json csv_table(const PlanReport& report) {
 }
 
 }  // namespace
+
+bool has_described(const PlanReport& report) {
+  return !report.inputs.machine.as_described() || std::ranges::any_of(report.variants, [](const PlanVariant& v) {
+    return v.best && v.best->described.has_value();
+  });
+}
 
 std::string json(const PlanReport& report) { return text(document_json(report)); }
 

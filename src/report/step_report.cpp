@@ -101,6 +101,17 @@ constexpr const char* jitter_in_steps =
     "by "
     "the slowest at every join, it does not know.";
 
+constexpr const char* link_jitter_in_steps =
+    "jitter of links: each collective and message over the link takes what lies, by a straight line, between its "
+    "prices on a slower and a faster link. That is not exact where its bottleneck changes in between, nor where "
+    "messages of one collective would vary one by one.";
+
+bool draws_links(const std::vector<MachineFault>& faults) {
+  return std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) {
+    return fault.link() != nullptr && fault.jitter() != nullptr && fault.jitter()->spread > 0;
+  });
+}
+
 bool nccl_collectives(const StepReport& report) {
   const auto& inference = report.result.inference;
   return report.machine.library == "nccl" &&
@@ -479,6 +490,8 @@ Page page(const StepReport& report) {
     if (std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) { return fault.comes_or_goes(); }))
       out.blocks.push_back(Paragraph{faults_come_and_go, Paragraph::Tone::note});
     if (report.faults->jitter) out.blocks.push_back(Paragraph{jitter_in_steps, Paragraph::Tone::note});
+    if (report.faults->jitter && draws_links(faults))
+      out.blocks.push_back(Paragraph{link_jitter_in_steps, Paragraph::Tone::note});
   }
   if (report.unfolded) out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded), Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled(report), Paragraph::Tone::note});

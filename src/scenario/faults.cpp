@@ -78,7 +78,8 @@ struct AsSpread {
   std::string expected() const { return AsPercent{}.expected(); }
 };
 
-void read_jitter(Object& o, GpuFault& fault) {
+template <class Fault>
+void read_jitter(Object& o, Fault& fault) {
   Jitter jitter;
   o.optional("jitter", jitter.spread, AsSpread{});
   if (o.has("jitter")) {
@@ -106,10 +107,11 @@ MachineFault read_slow_gpu(Object& o, const char* of) {
 MachineFault read_bad_link(Reader& reader, Object& o) {
   LinkFault fault;
   o.optional("link", fault.link, AsText{});
-  const bool slow = o.has("bandwidth") || o.has("added_latency");
+  const bool slow = o.has("bandwidth") || o.has("added_latency") || o.has("jitter");
   o.optional("failed", fault.failed, AsTruth{});
   if (fault.failed) {
-    for (const char* key : {"bandwidth", "added_latency"}) o.refuse(key, "the link has failed", "failed");
+    for (const char* key : {"bandwidth", "added_latency", "jitter", "distribution", "seed"})
+      o.refuse(key, "the link has failed", "failed");
   } else {
     LinkFault left;
     if (o.optional("bandwidth", left, AsLeft{})) {
@@ -117,12 +119,12 @@ MachineFault read_bad_link(Reader& reader, Object& o) {
       fault.bandwidth = left.bandwidth;
     }
     o.optional("added_latency", fault.added_latency, AsTime{});
+    read_jitter(o, fault);
   }
-  for (const char* key : {"compute", "jitter", "distribution", "seed"})
-    o.refuse(key, "a link does not compute", "link");
+  o.refuse("compute", "a link does not compute", "link");
   if (!slow && !fault.failed && (!o.has("failed") || reader.good(o.path_of("failed"))))
     reader.error(o.node().at, fmt::format("{} says nothing about '{}'", o.path_of("link"), fault.link),
-                 "expected 'bandwidth', 'added_latency' or 'failed: true'");
+                 "expected 'bandwidth', 'added_latency', 'jitter' or 'failed: true'");
   return {fault, {}};
 }
 

@@ -112,7 +112,7 @@ void wear(std::vector<Link>& links, std::vector<Damage> all) {
   for (const auto& [fault, link] : all)
     if (fault->bandwidth) links[link].bandwidth = std::min(links[link].bandwidth, *fault->bandwidth);
   for (const auto& [fault, link] : all) {
-    if (fault->share < 1) links[link].bandwidth = links[link].bandwidth * fault->share;
+    if (fault->share != 1) links[link].bandwidth = links[link].bandwidth * fault->share;
     if (fault->failed) links[link].bandwidth = Bandwidth(0);
     links[link].latency += fault->added_latency;
   }
@@ -258,14 +258,16 @@ Diagnostics check_ways(const Fabric& fabric, const Fabric& faulty, std::span<con
 
 std::string percent(double share) { return fmt::format("{:.4g}%", 100 * share); }
 
+std::string jitter_text(const Jitter& jitter) {
+  return fmt::format("{} jitter, {}, seed {}", percent(jitter.spread), to_string(jitter.shape), jitter.seed);
+}
+
 std::string gpu_text(const GpuFault& gpu) {
   const bool one = !gpu.gpus.of_nodes && gpu.gpus.first == gpu.gpus.last;
   std::string out;
   if (gpu.compute < 1 || !gpu.jitter)
     out = fmt::format("{} of {} compute", percent(gpu.compute), one ? "its" : "their");
-  if (gpu.jitter)
-    out += fmt::format("{}{} jitter, {}, seed {}", out.empty() ? "" : ", ", percent(gpu.jitter->spread),
-                       to_string(gpu.jitter->shape), gpu.jitter->seed);
+  if (gpu.jitter) out += (out.empty() ? "" : ", ") + jitter_text(*gpu.jitter);
   return out;
 }
 
@@ -275,9 +277,10 @@ std::string what_text(const MachineFault& fault) {
   if (link.failed) return fmt::format("{}: failed", link.link);
   std::string out;
   if (link.bandwidth) out += ", " + format_bandwidth(*link.bandwidth);
-  if (link.share < 1 || (!link.bandwidth && link.added_latency == Seconds{}))
+  if (link.share < 1 || (!link.bandwidth && link.added_latency == Seconds{} && !link.jitter))
     out += fmt::format(", {} of its bandwidth", percent(link.share));
   if (link.added_latency > Seconds{}) out += fmt::format(", {} more latency", format_seconds(link.added_latency));
+  if (link.jitter) out += ", " + jitter_text(*link.jitter);
   return fmt::format("{}: {}", link.link, out.substr(2));
 }
 
@@ -304,8 +307,14 @@ const char* to_string(JitterShape shape) {
 
 const MachineFault* first_with_jitter(std::span<const MachineFault> faults) {
   for (const MachineFault& fault : faults)
-    if (fault.gpu() != nullptr && fault.gpu()->jitter && fault.gpu()->jitter->spread > 0) return &fault;
+    if (fault.jitter() != nullptr && fault.jitter()->spread > 0) return &fault;
   return nullptr;
+}
+
+std::vector<MachineFault> without_jitter(std::span<const MachineFault> faults) {
+  std::vector<MachineFault> out(faults.begin(), faults.end());
+  for (MachineFault& fault : out) std::visit([](auto& what) { what.jitter.reset(); }, fault.what);
+  return out;
 }
 
 std::string to_text(const MachineFault& fault) {

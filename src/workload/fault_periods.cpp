@@ -25,9 +25,8 @@ int gpu_of(const Fabric& fabric, int rank) {
   return static_cast<int>(fabric.on_machine(Rank(static_cast<std::uint32_t>(rank))).value());
 }
 
-FaultyMachine machine_of(const StepInputs& in, const Fabric& fabric, const Fabric& faulty,
-                         std::span<const MachineFault> faults) {
-  FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(in.layout.world()), 1), {}, nullptr};
+FaultyMachine machine_of(int ranks, const Fabric& fabric, const Fabric& faulty, std::span<const MachineFault> faults) {
+  FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(ranks), 1), {}, nullptr};
   // Products of several depend on their order in the last bit.
   std::vector<const GpuFault*> slow;
   for (const MachineFault& fault : faults)
@@ -35,7 +34,7 @@ FaultyMachine machine_of(const StepInputs& in, const Fabric& fabric, const Fabri
   std::stable_sort(slow.begin(), slow.end(),
                    [](const GpuFault* a, const GpuFault* b) { return a->compute < b->compute; });
   for (const GpuFault* gpu : slow) {
-    for (int rank = 0; rank < in.layout.world(); ++rank)
+    for (int rank = 0; rank < ranks; ++rank)
       if (gpu->gpus.has(gpu_of(faulty, rank), fabric.ranks_per_node()))
         machine.speed[static_cast<std::size_t>(rank)] *= gpu->compute;
   }
@@ -68,38 +67,75 @@ Breakdown sum(const Breakdown& a, const Breakdown& b) {
           a.bubble + b.bubble,         a.optimizer + b.optimizer,   a.other + b.other};
 }
 
+Result<Period> period_with(int ranks, const Fabric& fabric, const MachineState& state,
+                           std::span<const MachineFault> here, Seconds begin) {
+  const int needed = (ranks + fabric.ranks_per_node() - 1) / fabric.ranks_per_node();
+  Result<Fabric> faulty = with_faults(fabric, here);
+  if (faulty) faulty = with_placement(*faulty, state.placement, needed);
+  if (!faulty) return faulty.errors();
+  FaultyMachine machine = machine_of(ranks, fabric, *faulty, here);
+  return Period{begin, std::move(faulty).value(), std::move(machine)};
+}
+
+std::vector<MachineFault> faults_at(std::span<const MachineFault> faults, Seconds at) {
+  std::vector<MachineFault> here;
+  for (const MachineFault& fault : faults)
+    if (fault.holds_at(at)) here.push_back(fault);
+  return here;
+}
+
 }  // namespace
 
-Result<std::vector<Period>> periods_of(const StepInputs& in, const Fabric& fabric, const MachineState& state) {
-  const int needed = (in.layout.world() + fabric.ranks_per_node() - 1) / fabric.ranks_per_node();
+Result<std::vector<Period>> periods_of(int ranks, const Fabric& fabric, const MachineState& state) {
   std::vector<Period> out;
   Diagnostics errors;
   for (const Seconds begin : begins_of(state.faults)) {
-    std::vector<MachineFault> here;
-    for (const MachineFault& fault : state.faults)
-      if (fault.holds_at(begin)) here.push_back(fault);
-    Result<Fabric> faulty = with_faults(fabric, here);
-    if (faulty) faulty = with_placement(*faulty, state.placement, needed);
-    append_new(errors, faulty.errors());
-    if (!faulty) continue;
-    FaultyMachine machine = machine_of(in, fabric, *faulty, here);
-    out.push_back({begin, std::move(faulty).value(), std::move(machine)});
+    Result<Period> period = period_with(ranks, fabric, state, faults_at(state.faults, begin), begin);
+    append_new(errors, period.errors());
+    if (period) out.push_back(std::move(period).value());
   }
   if (!errors.empty()) return errors;
   return out;
 }
 
-std::vector<RankJitter> jitters_of(const StepInputs& in, const Fabric& fabric, std::span<const MachineFault> faults,
+std::vector<RankJitter> jitters_of(int ranks, const Fabric& fabric, std::span<const MachineFault> faults,
                                    std::span<const Period> periods) {
   std::vector<RankJitter> out;
   for (const MachineFault& fault : faults) {
     const GpuFault* gpu = fault.gpu();
     if (gpu == nullptr || !gpu->jitter || gpu->jitter->spread == 0) continue;
     RankJitter one{*gpu->jitter, {}, {}};
-    for (int rank = 0; rank < in.layout.world(); ++rank)
+    for (int rank = 0; rank < ranks; ++rank)
       one.ranks.push_back(gpu->gpus.has(gpu_of(periods.front().fabric, rank), fabric.ranks_per_node()));
     for (const Period& period : periods) one.periods.push_back(fault.holds_at(period.begin));
     if (std::find(one.ranks.begin(), one.ranks.end(), true) != one.ranks.end()) out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Result<LinkVariants> link_variants_of(int ranks, const Fabric& fabric, const MachineState& state,
+                                      std::span<const Period> periods) {
+  constexpr double widest = 0.5;  // a link of no time has no price
+  LinkVariants out;
+  for (const MachineFault& fault : state.faults) {
+    if (fault.link() == nullptr || fault.jitter() == nullptr || fault.jitter()->spread == 0) continue;
+    LinkJitter one{*fault.jitter(), fault.link()->link, std::min(widest, fault.jitter()->spread), {}};
+    for (std::size_t p = 0; p < periods.size(); ++p) {
+      one.slower.push_back(fault.holds_at(periods[p].begin) ? static_cast<int>(out.machines.size()) : -1);
+      if (one.slower.back() < 0) continue;
+      for (const double factor : {1 + one.knot, 1 - one.knot}) {
+        std::vector<MachineFault> here = faults_at(state.faults, periods[p].begin);
+        LinkFault moved;
+        moved.link = one.link;
+        moved.share = 1 / factor;
+        here.push_back({moved, fault.where});
+        Result<Period> varied = period_with(ranks, fabric, state, here, periods[p].begin);
+        if (!varied) return varied.errors();
+        out.machines.push_back(std::move(varied).value());
+        out.machines.back().machine.varies = static_cast<int>(p);
+      }
+    }
+    out.jitters.push_back(std::move(one));
   }
   return out;
 }

@@ -7,7 +7,7 @@
 #include "collcast/workload/faulty_step.hpp"
 #include "workload/classed_plan.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/jitter.hpp"
+#include "workload/link_jitter.hpp"
 #include "workload/rank_prices.hpp"
 
 namespace collcast::workload {
@@ -20,11 +20,18 @@ struct Period {
 };
 
 /// The times from 0 on at which any of them begins or ends; several faults' errors at once, each once.
-Result<std::vector<Period>> periods_of(const StepInputs&, const Fabric& as_described, const MachineState&);
+Result<std::vector<Period>> periods_of(int ranks, const Fabric& as_described, const MachineState&);
 
 /// Jitter of the job's ranks; none where it spreads nothing.
-std::vector<RankJitter> jitters_of(const StepInputs&, const Fabric&, std::span<const MachineFault>,
-                                   std::span<const Period>);
+std::vector<RankJitter> jitters_of(int ranks, const Fabric&, std::span<const MachineFault>, std::span<const Period>);
+
+/// Jitter of links, with the machines that it is priced on: as a period's, with the link slower and faster.
+struct LinkVariants {
+  std::vector<LinkJitter> jitters;
+  std::vector<Period> machines;
+};
+Result<LinkVariants> link_variants_of(int ranks, const Fabric& as_described, const MachineState&,
+                                      std::span<const Period>);
 
 /// The closed form goes through the step at the pace of each period: of a period as long as a step would take that is
 /// all of it, of one half as long a half.

@@ -228,15 +228,33 @@ class Maker {
     return false;
   }
 
+  /// Ranks whose groups' or messages' times vary with a link: each group draws its own.
+  std::vector<bool> varied_ranks() const {
+    std::vector<bool> out(world_);
+    for (std::size_t p = 0; p < prices_.size(); ++p) {
+      if (periods_[p].varies < 0) continue;
+      const RankPrices &own = prices_[p], &mean = prices_[static_cast<std::size_t>(periods_[p].varies)];
+      std::map<std::pair<std::size_t, std::size_t>, bool> known;
+      for (std::uint32_t r = 0; r < world_; ++r) {
+        const auto [found, is_new] = known.try_emplace({own.plan_of[r], mean.plan_of[r]}, false);
+        if (is_new)
+          found->second = times_of(own.plans[found->first.first]) != times_of(mean.plans[found->first.second]);
+        if (found->second || own.transfer[r] != mean.transfer[r]) out[r] = true;
+      }
+    }
+    return out;
+  }
+
   /// Ranks are of one kind that take the same in every period.
   Numbers kinds() const {
     using OfPeriod = std::tuple<std::size_t, double, double, std::uint32_t>;
     std::map<std::vector<OfPeriod>, std::uint32_t> known;
     Numbers kind;
+    const std::vector<bool> varied = varied_ranks();
     for (std::uint32_t r = 0; r < world_; ++r) {
       std::vector<OfPeriod> key;
       for (std::size_t p = 0; p < prices_.size(); ++p) {
-        const bool drawn = !periods_[p].drawn.empty() && periods_[p].drawn[r];
+        const bool drawn = varied[r] || (!periods_[p].drawn.empty() && periods_[p].drawn[r]);
         key.emplace_back(prices_[p].plan_of[r], prices_[p].paces[r].own, prices_[p].transfer[r].count(),
                          drawn ? r + 1 : 0);
       }

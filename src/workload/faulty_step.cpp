@@ -29,20 +29,20 @@ using namespace workload;
 struct Makers {
   const StepInputs& in;
   const Fabric& healthy;
-  std::span<const Period> periods;
-  ForecastPrices& prices;              ///< of the healthy machine
-  std::deque<ForecastPrices>& period;  ///< of each period's
+  std::vector<const Period*> machines;  ///< of the periods, then those with a link slower or faster
+  ForecastPrices& prices;               ///< of the healthy machine
+  std::deque<ForecastPrices>& period;   ///< of each of the machines
 
   /// By period. `by`: by_estimate or by_simulation.
   Result<std::vector<ClassedPlan>> plans(CollectiveTime (ForecastPrices::*by)()) const {
     std::vector<CollectiveTime> here;
     for (ForecastPrices& its : period) here.push_back((its.*by)());
-    std::vector<FaultyMachine> machines;
-    for (std::size_t p = 0; p < periods.size(); ++p) {
-      machines.push_back(periods[p].machine);
-      machines.back().time = &here[p];
+    std::vector<FaultyMachine> timed;
+    for (std::size_t p = 0; p < machines.size(); ++p) {
+      timed.push_back(machines[p]->machine);
+      timed.back().time = &here[p];
     }
-    return make_classed_plans(in, machines, (prices.*by)());
+    return make_classed_plans(in, timed, (prices.*by)());
   }
 };
 
@@ -80,8 +80,11 @@ struct Simulation {
   std::span<const Period> periods;
   const Fabric& fabric;
   std::vector<RankJitter> jitters;
+  std::vector<LinkJitter> links;
+  std::span<const ClassedPlan> varied;  ///< with a link slower or faster
   int draws = 1;
   const EngineWatch& watch;
+  bool draws_any() const { return !jitters.empty() || !links.empty(); }
 };
 
 PeriodTimes times_in(const std::vector<ClassedPlan>& plans, const StepSchedule& first,
@@ -98,24 +101,30 @@ PeriodTimes times_in(const std::vector<ClassedPlan>& plans, const StepSchedule& 
 
 Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Simulation of) {
   SimulatedPlans out{spell_out(plans.front()), {}, {}, {}};
-  const bool plain = plans.size() == 1 && of.jitters.empty();
+  const bool plain = plans.size() == 1 && !of.draws_any();
   const PeriodTimes times = plain ? PeriodTimes{} : times_in(plans, out.spelled, of.periods);
   Result<Timeline> mean = plain ? simulate(of.fabric, out.spelled.schedule, {Sharing::max_min, of.watch})
                                 : run_periods(out.spelled, times, of.watch);
   if (!mean) return mean.errors();
   out.run = std::move(mean).value();
-  if (of.jitters.empty()) return out;
+  if (!of.draws_any()) return out;
   out.unmoved = std::move(out.run);
   const StepDraws draws(out.spelled, std::move(of.jitters));
+  std::vector<std::vector<Picoseconds>> varied;
+  for (const ClassedPlan& plan : of.varied) varied.push_back(workload::times_of(spell_out(plan).schedule));
+  const LinkDraws link_draws(out.spelled, times, varied, std::move(of.links));
   bool is_over = false;
   const EngineWatch watch = telling_end(of.watch, is_over);
   for (int draw = 0; draw < of.draws; ++draw) {
-    Result<Timeline> run = run_periods(out.spelled, draws.drawn(times, draw), watch);
-    if (!run && is_over && draw > 0) break;  // those that are known count
+    PeriodTimes drawn = draws.drawn(times, draw);
+    link_draws.draw(drawn, draw);
+    Result<Timeline> run = run_periods(out.spelled, drawn, watch);
+    if (!run && is_over) break;  // those that are known count
     if (!run) return run.errors();
     out.draws.push_back(to_seconds(run->finish));
     if (draw == 0) out.run = std::move(run).value();
   }
+  if (out.draws.empty()) out.run = *std::exchange(out.unmoved, std::nullopt);
   return out;
 }
 
@@ -160,9 +169,11 @@ JitterEffect jitter_effect(const std::vector<RankClassTimes>& unmoved, const Fau
 Diagnostics add_simulation_of_classes(FaultyStep& out, const std::vector<ClassedPlan>& plans, Simulation of,
                                       StepTimeline* timeline) {
   const std::span<const Period> periods = of.periods;
+  const bool of_any = of.draws_any();
   Result<SimulatedPlans> run = simulate_plans(plans, std::move(of));
   if (!run) return run.errors();
   out.effect.classes = class_times(plans, periods, run->spelled, run->run);
+  out.effect.is_undrawn = of_any && !run->unmoved;
   if (run->unmoved)
     out.effect.jitter = jitter_effect(class_times(plans, periods, run->spelled, *run->unmoved), out.effect, *run);
   StepResult& result = out.result;
@@ -203,7 +214,7 @@ std::vector<bool> drawn_ranks(std::span<const RankJitter> jitters) {
 Diagnostics check_draws(const StepPlan& plan, std::span<const RankJitter> jitters, int draws, const Location& where) {
   constexpr double most_operations = 5e6, most_drawn = 5e8;
   const std::vector<bool> drawn = drawn_ranks(jitters);
-  const auto ranks = std::count(drawn.begin(), drawn.end(), true);
+  const auto ranks = std::max(std::count(drawn.begin(), drawn.end(), true), std::ptrdiff_t{1});
   const double count = plan.operations() * static_cast<double>(ranks) / static_cast<double>(plan.stages.size());
   if (count > most_operations)
     return {{where,
@@ -245,7 +256,7 @@ Result<FaultyStep> forecast_faulty(const StepInputs& in, const Fabric& fabric, c
                                    const EngineOptions& engine, const Origins& origins, int draws,
                                    const GoesOn& goes_on, StepPlan* simulated) {
   const std::vector<MachineFault>& faults = machine.faults;
-  Result<std::vector<Period>> cut = periods_of(in, fabric, machine);
+  Result<std::vector<Period>> cut = periods_of(in.layout.world(), fabric, machine);
   Result<StepResult> healthy = simulated != nullptr
                                    ? forecast_training(in, fabric, prices, method, nullptr, engine, origins, simulated)
                                    : forecast_priced(in, fabric, prices, method, nullptr, engine, origins);
@@ -259,9 +270,11 @@ Result<FaultyStep> forecast_faulty(const StepInputs& in, const Fabric& fabric, c
 
   std::vector<Period> periods = std::move(cut).value();
   FaultyStep out{*healthy, without(*healthy, machine, in.layout.world())};
+  std::vector<Period> varied;
   std::deque<ForecastPrices> prices_in;
   for (const Period& period : periods) prices_in.emplace_back(period.fabric, prices.policy(), engine, goes_on);
-  const Makers makers{in, fabric, periods, prices, prices_in};
+  Makers makers{in, fabric, {}, prices, prices_in};
+  for (const Period& period : periods) makers.machines.push_back(&period);
   const Result<std::vector<ClassedPlan>> by_formula = makers.plans(&ForecastPrices::by_estimate);
   if (!by_formula) return placed(by_formula.errors(), origins);
   const PacedEstimate estimate = paced_estimate(*by_formula, periods);
@@ -271,23 +284,38 @@ Result<FaultyStep> forecast_faulty(const StepInputs& in, const Fabric& fabric, c
   out.result.closed_form = estimate.by_period[worst].terms;
   add_stage(out.result, (*by_formula)[worst].plan);
   if (method != Method::estimate) {
-    std::vector<RankJitter> jitters = jitters_of(in, fabric, faults, periods);
-    if (!jitters.empty()) {
+    std::vector<RankJitter> jitters = jitters_of(in.layout.world(), fabric, faults, periods);
+    Result<LinkVariants> of_links = link_variants_of(in.layout.world(), fabric, machine, periods);
+    if (!of_links) return of_links.errors();
+    LinkVariants links = std::move(of_links).value();
+    varied = std::move(links.machines);
+    for (const Period& one : varied) {
+      makers.machines.push_back(&one);
+      prices_in.emplace_back(one.fabric, prices.policy(), engine, goes_on);
+    }
+    if (!jitters.empty() || !varied.empty()) {
       if (Diagnostics wrong = check_draws(by_formula->front().plan, jitters, draws, drawn->where); !wrong.empty())
         return wrong;
       for (Period& period : periods) period.machine.drawn = drawn_ranks(jitters);
     }
-    const Result<std::vector<ClassedPlan>> by_engine = makers.plans(&ForecastPrices::by_simulation);
-    if (!by_engine) return placed(by_engine.errors(), origins);
+    Result<std::vector<ClassedPlan>> priced = makers.plans(&ForecastPrices::by_simulation);
+    if (!priced) return placed(priced.errors(), origins);
+    std::vector<ClassedPlan> by_engine = std::move(priced).value();
+    const auto means = by_engine.begin() + static_cast<std::ptrdiff_t>(periods.size());
+    const std::vector<ClassedPlan> varied_plans(std::make_move_iterator(means),
+                                                std::make_move_iterator(by_engine.end()));
+    by_engine.erase(means, by_engine.end());
     if (Diagnostics wrong =
-            check_operations(operations(by_engine->front()), origins.of("batch.global_batch"), engine.memory);
+            check_operations(operations(by_engine.front()), origins.of("batch.global_batch"), engine.memory);
         !wrong.empty())
       return wrong;
     if (Diagnostics wrong = add_simulation_of_classes(
-            out, *by_engine, {periods, fabric, std::move(jitters), draws, engine.watch}, timeline);
+            out, by_engine,
+            {periods, fabric, std::move(jitters), std::move(links.jitters), varied_plans, draws, engine.watch},
+            timeline);
         !wrong.empty())
       return wrong;
-    worst = worst_period(*by_engine, periods, out.result.step);
+    worst = worst_period(by_engine, periods, out.result.step);
   }
   if (Diagnostics wrong = complete(out.result, in, periods[worst].fabric, prices_in[worst]); !wrong.empty())
     return wrong;

@@ -102,13 +102,13 @@ std::uint64_t log_variance(std::uint64_t p) {
   return product(log_2(sum) - (std::uint64_t{62} << fraction_bits), ln_2) << fraction_bits;
 }
 
-std::uint64_t hash_of(std::string_view text) {
+}  // namespace
+
+std::uint64_t name_hash(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
 }
-
-}  // namespace
 
 JitterDraw::JitterDraw(const Jitter& jitter)
     : shape_(jitter.shape),
@@ -161,7 +161,7 @@ StepDraws::StepDraws(const StepSchedule& step, std::vector<RankJitter> jitters) 
                                    [&](const RankJitter& one) { return one.ranks[compute->rank.value()]; });
     if (!drawn) continue;
     // Of one name by their order.
-    const std::uint64_t name = hash_of(step.schedule.name(OpId(op)));
+    const std::uint64_t name = name_hash(step.schedule.name(OpId(op)));
     const std::uint64_t same = seen[mixed(name ^ (std::uint64_t{compute->rank.value()} + 1) * golden)]++;
     ops_.push_back({op, compute->rank, name + same * golden});
   }

@@ -48,26 +48,6 @@ Numbers touched_groups(const ParallelLayout& layout, const FaultyMachine& machin
   return first;
 }
 
-/// Times of a plan, to tell equal ones.
-std::vector<double> times_of(const StagePlan& plan) {
-  std::vector<double> out;
-  const auto add = [&](Seconds time) { out.push_back(time.count()); };
-  for (const UnitWork& work : plan.works) {
-    for (const std::vector<Stretch>* pass :
-         {&work.forward, &work.backward, &work.weights, &work.whole_backward, &work.whole_weights}) {
-      for (const Stretch& s : *pass) add(s.time), add(s.beside);
-      out.push_back(-1);  // an end that no time is
-    }
-    add(work.gather);
-    add(work.reduce);
-  }
-  for (const Bucket& bucket : plan.buckets) add(bucket.time);
-  for (const Operation& op : plan.optimizer) add(op.time);
-  add(plan.tied_embedding);
-  add(plan.gather);
-  return out;
-}
-
 class Pricing {
  public:
   Pricing(const StepInputs& in, const FaultyMachine& machine, const StepPlan& base, const RankJoins& joins,
@@ -80,7 +60,7 @@ class Pricing {
         world_(static_cast<std::uint32_t>(in.layout.world())) {}
 
   Result<RankPrices> run() {
-    out_.never_less = !machine_.is_placed;
+    out_.never_less = is_never_less();
     find_paces();
     if (Diagnostics wrong = make_plans(); !wrong.empty()) return wrong;
     if (Diagnostics wrong = make_transfers(); !wrong.empty()) return wrong;
@@ -102,8 +82,11 @@ class Pricing {
           return !machine_.touched.empty() &&
                  (is_near(request.group) || std::any_of(request.alongside.begin(), request.alongside.end(), is_near));
         },
-        !machine_.is_placed};
+        is_never_less()};
   }
+
+  /// Unlike faults, other nodes and links that vary may be faster.
+  bool is_never_less() const { return !machine_.is_placed && machine_.varies < 0; }
 
   /// In a pass a rank keeps the pace of the slowest GPU of its TP, CP and EP groups.
   void find_paces() {
@@ -177,6 +160,25 @@ class Pricing {
 };
 
 }  // namespace
+
+std::vector<double> times_of(const StagePlan& plan) {
+  std::vector<double> out;
+  const auto add = [&](Seconds time) { out.push_back(time.count()); };
+  for (const UnitWork& work : plan.works) {
+    for (const std::vector<Stretch>* pass :
+         {&work.forward, &work.backward, &work.weights, &work.whole_backward, &work.whole_weights}) {
+      for (const Stretch& s : *pass) add(s.time), add(s.beside);
+      out.push_back(-1);  // an end that no time is
+    }
+    add(work.gather);
+    add(work.reduce);
+  }
+  for (const Bucket& bucket : plan.buckets) add(bucket.time);
+  for (const Operation& op : plan.optimizer) add(op.time);
+  add(plan.tied_embedding);
+  add(plan.gather);
+  return out;
+}
 
 Result<RankPrices> price_ranks(const StepInputs& in, const FaultyMachine& machine, const StepPlan& base,
                                const RankJoins& joins, const CollectiveTime& time) {

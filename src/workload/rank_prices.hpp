@@ -16,6 +16,7 @@ struct FaultyMachine {
   std::vector<bool> touched;     ///< nodes whose ranks' ways may differ; empty: none
   const CollectiveTime* time;    ///< on the faulty links
   bool is_placed = false;        ///< its ways are others, not only slower ones
+  int varies = -1;               ///< a machine of the list, with one link slower or faster; its ranks' draws are own
   std::vector<bool> drawn = {};  ///< ranks whose times are random, so that they are like no other; empty: none
 };
 
@@ -28,6 +29,9 @@ struct RankPrices {
   bool never_less = true;                       ///< than the base's
   std::vector<CollectiveCost> slowest_message;  ///< by boundary; empty: as the base's
 };
+
+/// Times of a plan, to tell equal ones.
+std::vector<double> times_of(const StagePlan&);
 
 /// `base` and `time`: without faults.
 Result<RankPrices> price_ranks(const StepInputs&, const FaultyMachine&, const StepPlan& base, const RankJoins&,

@@ -50,7 +50,7 @@ struct Unlike {
 Diagnostics check_unchanging(std::span<const MachineFault> faults) {
   Diagnostics wrong;
   for (const MachineFault& fault : faults) {
-    const bool draws = fault.gpu() != nullptr && fault.gpu()->jitter.has_value();
+    const bool draws = fault.jitter() != nullptr;
     if (draws || fault.comes_or_goes())
       wrong.push_back({fault.where,
                        draws ? "jitter cannot be unfolded" : "a fault that begins or ends cannot be unfolded",
@@ -63,7 +63,7 @@ Result<Unlike> as_it_is(const StepInputs& in, const Fabric& fabric, const Machin
                         const CollectiveTime& time) {
   Unlike out{fabric, {}};
   if (state.as_described()) return out;
-  Result<std::vector<Period>> periods = periods_of(in, fabric, state);
+  Result<std::vector<Period>> periods = periods_of(in.layout.world(), fabric, state);
   if (!periods) return periods.errors();
   out.fabric = periods->front().fabric;
   // Messages find the links as they are: of a rank's own only its pace is to be known.

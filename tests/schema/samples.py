@@ -49,7 +49,7 @@ SCENARIOS = {
                    "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2]},
         "collectives": {"algorithm": "ring", "chunks": 4, "channels": "auto", "sharing": "max_min",
                         "priorities": ["tp", "cp", "ep", "pp", "dp"], "weights": {"tp": 4, "dp": 1}},
-        "faults": [{"gpu": 3, "compute": "80%"}, {"gpu": "0-3", "compute": "90%", "jitter": "3%", "distribution": "normal", "seed": 7},
+        "faults": [{"gpu": 3, "compute": "80%"}, {"link": "node0.nic1", "jitter": "20%", "seed": 7}, {"gpu": "0-3", "compute": "90%", "jitter": "3%", "distribution": "normal", "seed": 7},
                    {"node": 0, "jitter": "0%"}, {"node": "0-0", "compute": "99%"}, {"gpu": "all", "jitter": "1%"},
                    {"link": "node0.gpu1", "bandwidth": "50GB/s", "added_latency": "2us"},
                    {"link": "node0.gpu2", "failed": False, "bandwidth": "50%"}, {"link": "node0.nic0", "failed": True, "from": "10ms", "until": "20ms"}],

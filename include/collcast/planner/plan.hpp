@@ -6,6 +6,9 @@
 // Combinations that a value makes no difference to are one layout (sequence parallelism with tp 1, a sharded optimizer
 // with dp 1).
 //
+// On a machine with faults or a placement both are of the machine as it is, and beside them stand those of the machine
+// as described: which layout suffers least is the question.
+//
 // The result does not depend on the number of threads. Assumed: what a single forecast assumes (docs/steps.md); a
 // layout fits if its peak memory is at most the GPU's, with nothing set aside for what memory.hpp leaves out.
 #pragma once
@@ -16,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "collcast/workload/faulty_step.hpp"
 #include "collcast/workload/search.hpp"
 
 namespace collcast {
@@ -26,6 +30,7 @@ struct PlanInputs {
   int gpus = 0;
   CollectivePolicy collectives;
   EngineOptions engine;
+  MachineState machine = {};  ///< of whose faults and placement the times are
 };
 
 struct PlanOptions {
@@ -35,6 +40,13 @@ struct PlanOptions {
   std::function<void(const char* what, std::size_t done, std::size_t total)> progress = {};  ///< one call at a time
 };
 
+/// A layout on the machine as described.
+struct LayoutAsDescribed {
+  Seconds estimate{};
+  std::optional<Seconds> simulate{};
+  Seconds step() const { return simulate ? *simulate : estimate; }
+};
+
 struct PlannedLayout {
   LayoutChoice choice;
   Seconds estimate{};
@@ -42,6 +54,7 @@ struct PlannedLayout {
   Breakdown breakdown;  ///< of the simulation if there is one, as `step`
   MemoryUse memory;
   StepRates rates;
+  std::optional<LayoutAsDescribed> described = {};  ///< where the machine is not; simulated where this is
 
   Seconds step() const { return simulate ? *simulate : estimate; }
   Bytes headroom() const { return memory.capacity - memory.peak(); }
@@ -58,6 +71,12 @@ struct Rejection {
   std::int64_t count = 0;
 };
 
+/// Layouts of the best that could not be simulated, and keep their closed form.
+struct Unsimulated {
+  int count = 0;
+  std::string reason;  ///< of the first
+};
+
 struct PlanResult {
   std::int64_t evaluated = 0;  ///< layouts whose cost was computed or which cannot run, with the reason
   std::int64_t feasible = 0;   ///< of these, with a cost
@@ -66,11 +85,13 @@ struct PlanResult {
   std::vector<PlannedLayout> pareto;  ///< faster or smaller than any other by closed form; fastest first
   std::vector<Rejection> rejected;    ///< most frequent first
   std::optional<SmallestRejected> smallest;
-  bool partial = false;  ///< stopped before the end
+  std::optional<Unsimulated> unsimulated;  ///< none where all were, or nothing but the end of the search kept them
+  bool partial = false;                    ///< stopped before the end
   bool all_seen = true;  ///< every layout was looked at; if partial, then the best were not all simulated
 };
 
-/// Fails where the base itself cannot run on this machine, whatever its layout; `origins` as for check_step.
+/// Fails where the base itself cannot run on this machine, whatever its layout, and where the faults or the placement
+/// are not of this machine; `origins` as for check_step.
 Result<PlanResult> plan(const PlanInputs&, const Fabric&, const PlanOptions&, const Origins& origins);
 
 }  // namespace collcast

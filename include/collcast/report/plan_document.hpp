@@ -32,6 +32,9 @@ struct PlanReport {
   std::vector<std::string> said;      ///< warnings that people had on the error stream
 };
 
+/// Whether any layout stands beside itself on the machine as described.
+bool has_described(const PlanReport&);
+
 /// What a partial result lacks, for people.
 std::string partial_text(const PlanReport&);
 

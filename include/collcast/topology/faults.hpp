@@ -40,7 +40,8 @@ std::string to_text(const Gpus&);
 /// How draws of a mean of 1 lie around it.
 enum class JitterShape { lognormal, normal, exponential };
 const char* to_string(JitterShape);
-/// Each operation of a GPU takes a random factor of mean 1 as long, drawn by (seed, rank, operation).
+/// Each operation of a GPU takes a random factor of mean 1 as long, drawn by (seed, rank, operation), or a link each
+/// byte while an operation lasts, by (seed, link, operation).
 struct Jitter {
   double spread = 0;  ///< standard deviation of the factor, 0 to 1
   JitterShape shape = JitterShape::lognormal;
@@ -62,6 +63,7 @@ struct LinkFault {
   std::optional<Bandwidth> bandwidth = {};  ///< that is left, instead of a share
   Seconds added_latency{};
   bool failed = false;
+  std::optional<Jitter> jitter = {};  ///< of all links that it names, together
 };
 
 struct MachineFault {
@@ -72,6 +74,11 @@ struct MachineFault {
   Location from_where = {}, until_where = {};  ///< where they are given
   const GpuFault* gpu() const { return std::get_if<GpuFault>(&what); }
   const LinkFault* link() const { return std::get_if<LinkFault>(&what); }
+  /// What it draws; nullptr: nothing.
+  const Jitter* jitter() const {
+    const std::optional<Jitter>& of = gpu() != nullptr ? gpu()->jitter : link()->jitter;
+    return of ? &*of : nullptr;
+  }
   bool holds_at(Seconds at) const { return from <= at && (!until || at < *until); }
   /// Not all the time.
   bool comes_or_goes() const { return from > Seconds{} || until.has_value(); }
@@ -84,6 +91,8 @@ std::string to_text(const MachineFault&);
 bool any_of_links(std::span<const MachineFault>);
 /// The first that draws, if any does.
 const MachineFault* first_with_jitter(std::span<const MachineFault>);
+/// The same machine on average.
+std::vector<MachineFault> without_jitter(std::span<const MachineFault>);
 
 /// The machine with what the faults do to its links; several on one link add up. Links that do not exist, rates above a
 /// link's own, GPUs beyond the machine and ranks that failed links cut off are diagnostics, all of a kind at once.

@@ -67,6 +67,7 @@ struct FaultEffect {
   std::vector<RankClassTimes> classes;  ///< by stage, then by first rank; none without a simulation
   std::size_t slowest = 0;              ///< the class that the faulty step's breakdown is of
   std::optional<JitterEffect> jitter = {};
+  bool is_undrawn = false;  ///< the watch ended the first draw: all times are without the jitter
 };
 
 struct FaultyStep {
@@ -78,7 +79,8 @@ struct FaultyStep {
 inline constexpr int most_draws = 10'000;
 
 /// As forecast_step; `fabric` is the machine as described. With jitter the step is that of the first draw; where
-/// the watch ends a later one, there are the draws before it. `goes_on` ends closed forms.
+/// the watch ends a later one, there are the draws before it, and where it ends the first, the step without. `goes_on`
+/// ends closed forms.
 Result<FaultyStep> forecast_faulty_step(const StepInputs&, const Fabric& fabric, const MachineState&,
                                         const CollectivePolicy&, Method, StepTimeline* timeline = nullptr,
                                         const EngineOptions& engine = {}, const Origins& origins = {}, int draws = 1,
