@@ -107,9 +107,9 @@ TEST_CASE("a fault is of one GPU, of a range, of all or of nodes, and may jitter
         {"gpu: all, jitter: 3%, distribution: gauss", 45, "faults.0.distribution is 'gauss'"},
         {"gpu: all, jitter: 3%, seed: -1", 37, "faults.0.seed is '-1'"},
         {"gpu: all, compute: 90%, seed: 1", 33, "'faults.0.seed' has no meaning here"},
-        {"link: node0.nic0, jitter: 3", 27, "faults.0.jitter is '3'"},
-        {"link: node0.nic0, jitter: 3%, distribution: gauss", 45, "faults.0.distribution is 'gauss'"},
-        {"link: node0.nic0, bandwidth: 50%, seed: 2", 41, "'faults.0.seed' has no meaning here"},
+        {"link: node0.nic0, jitter: 3", 35, "faults.0.jitter is '3'"},
+        {"link: node0.nic0, jitter: 3%, distribution: gauss", 53, "faults.0.distribution is 'gauss'"},
+        {"link: node0.nic0, bandwidth: 50%, seed: 2", 43, "'faults.0.seed' has no meaning here"},
         {"link: node0.nic0, failed: true, jitter: 3%", 41, "'faults.0.jitter' has no meaning here"},
         {"gpu: 1, node: 0, jitter: 3%", 17, "'faults.0.node' has no meaning here"}}) {
     INFO(text << "\n" << refusal(text));
