@@ -28,9 +28,10 @@ struct Send {
   std::uint32_t from = 0, to = 0;       ///< positions of all lanes
   std::uint32_t first = 0, length = 0;  ///< links in crossed_
   std::uint32_t phase = 0, hop = 0;
+  int times = 1;  ///< for how many hops it counts
   int slot = 0, after = 0, blocks = 0;
 
-  auto form() const { return std::tuple(phase, hop, slot, after, blocks, length); }
+  auto form() const { return std::tuple(phase, hop, times, slot, after, blocks, length); }
 };
 
 class Partition {
@@ -80,9 +81,11 @@ class Partition {
       for (int hop = 0; hop < ways; ++hop) {
         if (sends_.size() == most_sends) return false;
         read(pattern, lane, v, base, p, hop);
+        if (ways < sends) sends_.back().times = sends;
       }
     }
     position_.push_back(colour);
+    lane_.push_back(lanes_);
     return true;
   }
 
@@ -173,11 +176,12 @@ class Partition {
   bool is_exact() const {
     for (std::uint32_t x = 0; x < position_.size(); ++x)
       if (!sends_alike(x, stands_for_[x])) return false;
-    // By link, then by position, what it carries and receives: (class of the sender, phase, hop) and, of positions,
-    // slot.
+    // By link, then by position, what it carries and receives: (class of the sender, phase, hop) and place on the
+    // route, or slot. So no route has two links of a class, which would be one link twice where one stands for both.
     return meets_alike(link_.size(), link_stands_for_,
                        [this](const Send& send, const auto& visit) {
-                         for (std::uint32_t i = 0; i < send.length; ++i) visit(crossed_[send.first + i], 0);
+                         for (std::uint32_t i = 0; i < send.length; ++i)
+                           visit(crossed_[send.first + i], static_cast<int>(i));
                        }) &&
            meets_alike(position_.size(), stands_for_,
                        [](const Send& send, const auto& visit) { visit(send.to, send.slot); }) &&
@@ -186,7 +190,7 @@ class Partition {
 
   bool sends_alike(std::uint32_t x, std::uint32_t first) const {
     const std::uint32_t count = first_send_[x + 1] - first_send_[x];
-    if (first_send_[first + 1] - first_send_[first] != count || lane_of(x) != lane_of(first)) return false;
+    if (first_send_[first + 1] - first_send_[first] != count || lane_[x] != lane_[first]) return false;
     for (std::uint32_t i = 0; i < count; ++i) {
       const Send &a = sends_[first_send_[x] + i], &b = sends_[first_send_[first] + i];
       if (a.form() != b.form() || stands_for_[a.to] != stands_for_[b.to]) return false;
@@ -216,8 +220,8 @@ class Partition {
     std::vector<Met> met(begin.back());
     std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
     for (const Send& send : sends_)
-      where(send, [&](std::uint32_t at, int slot) {
-        met[next[at]++] = {stands_for_[send.from], send.phase, send.hop, slot};
+      where(send, [&](std::uint32_t at, int place) {
+        met[next[at]++] = {stands_for_[send.from], send.phase, send.hop, place};
       });
     const auto row = [&](std::size_t i) { return std::span(met).subspan(begin[i], begin[i + 1] - begin[i]); };
     for (std::size_t i = 0; i < count; ++i) {
@@ -231,17 +235,6 @@ class Partition {
       if (!std::ranges::equal(own, row(first[i]))) return false;  // the first of a class comes first: it is in order
     }
     return true;
-  }
-
-  std::uint32_t lane_of(std::uint32_t position) const {
-    std::uint32_t lane = 0;
-    std::int64_t left = position;
-    for (const Pattern& pattern : patterns_)
-      for (std::size_t l = 0; l < pattern.lanes.size(); ++l, ++lane) {
-        if (left < pattern.size()) return lane;
-        left -= pattern.size();
-      }
-    return lane;
   }
 
   Fold made() const {
@@ -270,6 +263,7 @@ class Partition {
   std::span<const Pattern> patterns_;
   std::uint32_t lanes_ = 0;  ///< of all patterns, those that are read
   std::int64_t messages_ = 0;
+  std::vector<std::uint32_t> lane_;        ///< by position
   std::vector<std::uint32_t> first_send_;  ///< by position; one more at the end
   std::vector<Send> sends_;
   std::vector<std::uint32_t> crossed_;  ///< links by number, route after route
