@@ -11,7 +11,7 @@ namespace {
 using Colour = std::uint64_t;
 
 constexpr std::int64_t fewest_positions = 16;
-constexpr std::int64_t fewest_a_class = 4;
+constexpr std::size_t fewest_a_class = 4;
 constexpr std::size_t most_sends = std::size_t{1} << 22;  ///< that are looked at: some hundred megabytes
 constexpr int most_rounds = 64;                           ///< of refinement
 
@@ -42,7 +42,7 @@ class Partition {
     if (!read() || !refine(watch)) return std::nullopt;
     // From here on classes are fixed.
     number_classes();
-    if (classes_ * fewest_a_class > std::ssize(position_) || !is_exact()) return std::nullopt;
+    if (!is_exact()) return std::nullopt;
     return made();
   }
 
@@ -117,12 +117,14 @@ class Partition {
     return number;
   }
 
-  /// Colours by the colours around, until there are no more of them than before.
+  /// Colours by the colours around, until there are no more of them than before; false as soon as there are too many.
   bool refine(const EngineWatch& watch) {
     std::size_t before = 0;
     for (int round = 0; round < most_rounds; ++round) {
       if (watch && !watch({})) return false;
-      const std::size_t now = different(position_) + different(link_);
+      const std::size_t positions = different(position_);
+      if (positions * fewest_a_class > position_.size()) return false;  // they only grow
+      const std::size_t now = positions + different(link_);
       if (now == before) return true;
       before = now;
       recolour();
