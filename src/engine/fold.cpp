@@ -52,11 +52,13 @@ class Partition {
     std::int64_t positions = 0;
     for (const Pattern& pattern : patterns_) positions += std::int64_t{pattern.size()} * std::ssize(pattern.lanes);
     if (positions < fewest_positions || positions > std::int64_t{most_sends}) return false;
+    const std::size_t sends = count_sends();
+    if (sends > most_sends) return false;
+    sends_.reserve(sends);
     for (const Pattern& pattern : patterns_)
       for (const Lane& lane : pattern.lanes) {
         const auto base = static_cast<std::uint32_t>(position_.size());
-        for (Position v = 0; v < pattern.size(); ++v)
-          if (!read(pattern, lane, v, base)) return false;
+        for (Position v = 0; v < pattern.size(); ++v) read(pattern, lane, v, base);
         ++lanes_;
       }
     first_send_.push_back(static_cast<std::uint32_t>(sends_.size()));
@@ -69,7 +71,24 @@ class Partition {
     return true;
   }
 
-  bool read(const Pattern& pattern, const Lane& lane, Position v, std::uint32_t base) {
+  /// What one position sends in a phase as far as it is looked at: of a circulating phase, the first.
+  static int ways(const Phase& phase, Position v) {
+    const int sends = phase.shape->sends(phase, v);
+    return phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
+  }
+
+  /// Before any is looked at, so that it costs nothing where there are too many; no further than that.
+  std::size_t count_sends() const {
+    std::size_t sends = 0;
+    for (const Pattern& pattern : patterns_)
+      for (const Lane& lane : pattern.lanes)
+        for (const Phase& phase : lane.phases)
+          for (Position v = 0; v < pattern.size() && sends <= most_sends; ++v)
+            sends += static_cast<std::size_t>(ways(phase, v));
+    return sends;
+  }
+
+  void read(const Pattern& pattern, const Lane& lane, Position v, std::uint32_t base) {
     first_send_.push_back(static_cast<std::uint32_t>(sends_.size()));
     Colour colour = lanes_;
     for (std::uint32_t p = 0; p < lane.phases.size(); ++p) {
@@ -77,16 +96,13 @@ class Partition {
       const int sends = phase.shape->sends(phase, v);
       messages_ += std::int64_t{sends} * pattern.chunks;
       colour = mixed(mixed(colour, static_cast<Colour>(sends)), static_cast<Colour>(phase.shape->receives(phase, v)));
-      const int ways = phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
-      for (int hop = 0; hop < ways; ++hop) {
-        if (sends_.size() == most_sends) return false;
+      for (int hop = 0; hop < ways(phase, v); ++hop) {
         read(pattern, lane, v, base, p, hop);
-        if (ways < sends) sends_.back().times = sends;
+        if (phase.flow == Flow::circulating) sends_.back().times = sends;
       }
     }
     position_.push_back(colour);
     lane_.push_back(lanes_);
-    return true;
   }
 
   void read(const Pattern& pattern, const Lane& lane, Position v, std::uint32_t base, std::uint32_t p, int index) {
