@@ -53,12 +53,16 @@ void Exchanges::leave_out_those_done_for(std::uint32_t exchange) {
 }
 
 void Exchanges::ready(std::uint32_t exchange, int participant) {
-  const std::uint32_t first = running_[exchange].lanes;
-  const std::size_t lanes = running_[exchange].occasion.pattern->lanes.size();
-  if (lanes == 0) finish_participant(exchange, participant);
-  for (std::uint32_t i = 0; i < lanes; ++i) {
+  const Running& running = running_[exchange];
+  if (running.occasion.pattern->lanes.empty()) return finish_participant(exchange, participant);
+  const std::uint32_t first = running.lanes;
+  // Positions that it takes itself: with the last of them the exchange may be over.
+  std::uint32_t own = words_[running.participants + static_cast<std::uint32_t>(participant)];
+  for (std::uint32_t i = 0; own > 0; ++i) {
     const std::uint32_t walker = walker_of(lanes_[first + i], participant);
-    if (const Position v = position(walker); who_does(lanes_[first + i], v) == v) enter(walker, 0);
+    if (const Position v = position(walker); who_does(lanes_[first + i], v) != v) continue;
+    --own;
+    enter(walker, 0);
   }
 }
 

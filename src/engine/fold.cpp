@@ -11,7 +11,7 @@ namespace {
 using Colour = std::uint64_t;
 
 constexpr std::int64_t fewest_positions = 16;
-constexpr std::int64_t fewest_a_class = 4;
+constexpr std::size_t fewest_a_class = 4;
 constexpr std::size_t most_sends = std::size_t{1} << 22;  ///< that are looked at: some hundred megabytes
 constexpr int most_rounds = 64;                           ///< of refinement
 
@@ -28,9 +28,10 @@ struct Send {
   std::uint32_t from = 0, to = 0;       ///< positions of all lanes
   std::uint32_t first = 0, length = 0;  ///< links in crossed_
   std::uint32_t phase = 0, hop = 0;
+  int times = 1;  ///< for how many hops it counts
   int slot = 0, after = 0, blocks = 0;
 
-  auto form() const { return std::tuple(phase, hop, slot, after, blocks, length); }
+  auto form() const { return std::tuple(phase, hop, times, slot, after, blocks, length); }
 };
 
 class Partition {
@@ -41,7 +42,7 @@ class Partition {
     if (!read() || !refine(watch)) return std::nullopt;
     // From here on classes are fixed.
     number_classes();
-    if (classes_ * fewest_a_class > std::ssize(position_) || !is_exact()) return std::nullopt;
+    if (!is_exact()) return std::nullopt;
     return made();
   }
 
@@ -51,11 +52,13 @@ class Partition {
     std::int64_t positions = 0;
     for (const Pattern& pattern : patterns_) positions += std::int64_t{pattern.size()} * std::ssize(pattern.lanes);
     if (positions < fewest_positions || positions > std::int64_t{most_sends}) return false;
+    const std::size_t sends = count_sends();
+    if (sends > most_sends) return false;
+    sends_.reserve(sends);
     for (const Pattern& pattern : patterns_)
       for (const Lane& lane : pattern.lanes) {
         const auto base = static_cast<std::uint32_t>(position_.size());
-        for (Position v = 0; v < pattern.size(); ++v)
-          if (!read(pattern, lane, v, base)) return false;
+        for (Position v = 0; v < pattern.size(); ++v) read(pattern, lane, v, base);
         ++lanes_;
       }
     first_send_.push_back(static_cast<std::uint32_t>(sends_.size()));
@@ -68,7 +71,24 @@ class Partition {
     return true;
   }
 
-  bool read(const Pattern& pattern, const Lane& lane, Position v, std::uint32_t base) {
+  /// What one position sends in a phase as far as it is looked at: of a circulating phase, the first.
+  static int ways(const Phase& phase, Position v) {
+    const int sends = phase.shape->sends(phase, v);
+    return phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
+  }
+
+  /// Before any is looked at, so that it costs nothing where there are too many; no further than that.
+  std::size_t count_sends() const {
+    std::size_t sends = 0;
+    for (const Pattern& pattern : patterns_)
+      for (const Lane& lane : pattern.lanes)
+        for (const Phase& phase : lane.phases)
+          for (Position v = 0; v < pattern.size() && sends <= most_sends; ++v)
+            sends += static_cast<std::size_t>(ways(phase, v));
+    return sends;
+  }
+
+  void read(const Pattern& pattern, const Lane& lane, Position v, std::uint32_t base) {
     first_send_.push_back(static_cast<std::uint32_t>(sends_.size()));
     Colour colour = lanes_;
     for (std::uint32_t p = 0; p < lane.phases.size(); ++p) {
@@ -76,14 +96,13 @@ class Partition {
       const int sends = phase.shape->sends(phase, v);
       messages_ += std::int64_t{sends} * pattern.chunks;
       colour = mixed(mixed(colour, static_cast<Colour>(sends)), static_cast<Colour>(phase.shape->receives(phase, v)));
-      const int ways = phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
-      for (int hop = 0; hop < ways; ++hop) {
-        if (sends_.size() == most_sends) return false;
+      for (int hop = 0; hop < ways(phase, v); ++hop) {
         read(pattern, lane, v, base, p, hop);
+        if (phase.flow == Flow::circulating) sends_.back().times = sends;
       }
     }
     position_.push_back(colour);
-    return true;
+    lane_.push_back(lanes_);
   }
 
   void read(const Pattern& pattern, const Lane& lane, Position v, std::uint32_t base, std::uint32_t p, int index) {
@@ -114,12 +133,14 @@ class Partition {
     return number;
   }
 
-  /// Colours by the colours around, until there are no more of them than before.
+  /// Colours by the colours around, until there are no more of them than before; false as soon as there are too many.
   bool refine(const EngineWatch& watch) {
     std::size_t before = 0;
     for (int round = 0; round < most_rounds; ++round) {
       if (watch && !watch({})) return false;
-      const std::size_t now = different(position_) + different(link_);
+      const std::size_t positions = different(position_);
+      if (positions * fewest_a_class > position_.size()) return false;  // they only grow
+      const std::size_t now = positions + different(link_);
       if (now == before) return true;
       before = now;
       recolour();
@@ -173,11 +194,12 @@ class Partition {
   bool is_exact() const {
     for (std::uint32_t x = 0; x < position_.size(); ++x)
       if (!sends_alike(x, stands_for_[x])) return false;
-    // By link, then by position, what it carries and receives: (class of the sender, phase, hop) and, of positions,
-    // slot.
+    // By link, then by position, what it carries and receives: (class of the sender, phase, hop) and place on the
+    // route, or slot. So no route has two links of a class, which would be one link twice where one stands for both.
     return meets_alike(link_.size(), link_stands_for_,
                        [this](const Send& send, const auto& visit) {
-                         for (std::uint32_t i = 0; i < send.length; ++i) visit(crossed_[send.first + i], 0);
+                         for (std::uint32_t i = 0; i < send.length; ++i)
+                           visit(crossed_[send.first + i], static_cast<int>(i));
                        }) &&
            meets_alike(position_.size(), stands_for_,
                        [](const Send& send, const auto& visit) { visit(send.to, send.slot); }) &&
@@ -186,7 +208,7 @@ class Partition {
 
   bool sends_alike(std::uint32_t x, std::uint32_t first) const {
     const std::uint32_t count = first_send_[x + 1] - first_send_[x];
-    if (first_send_[first + 1] - first_send_[first] != count || lane_of(x) != lane_of(first)) return false;
+    if (first_send_[first + 1] - first_send_[first] != count || lane_[x] != lane_[first]) return false;
     for (std::uint32_t i = 0; i < count; ++i) {
       const Send &a = sends_[first_send_[x] + i], &b = sends_[first_send_[first] + i];
       if (a.form() != b.form() || stands_for_[a.to] != stands_for_[b.to]) return false;
@@ -216,8 +238,8 @@ class Partition {
     std::vector<Met> met(begin.back());
     std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
     for (const Send& send : sends_)
-      where(send, [&](std::uint32_t at, int slot) {
-        met[next[at]++] = {stands_for_[send.from], send.phase, send.hop, slot};
+      where(send, [&](std::uint32_t at, int place) {
+        met[next[at]++] = {stands_for_[send.from], send.phase, send.hop, place};
       });
     const auto row = [&](std::size_t i) { return std::span(met).subspan(begin[i], begin[i + 1] - begin[i]); };
     for (std::size_t i = 0; i < count; ++i) {
@@ -231,17 +253,6 @@ class Partition {
       if (!std::ranges::equal(own, row(first[i]))) return false;  // the first of a class comes first: it is in order
     }
     return true;
-  }
-
-  std::uint32_t lane_of(std::uint32_t position) const {
-    std::uint32_t lane = 0;
-    std::int64_t left = position;
-    for (const Pattern& pattern : patterns_)
-      for (std::size_t l = 0; l < pattern.lanes.size(); ++l, ++lane) {
-        if (left < pattern.size()) return lane;
-        left -= pattern.size();
-      }
-    return lane;
   }
 
   Fold made() const {
@@ -270,6 +281,7 @@ class Partition {
   std::span<const Pattern> patterns_;
   std::uint32_t lanes_ = 0;  ///< of all patterns, those that are read
   std::int64_t messages_ = 0;
+  std::vector<std::uint32_t> lane_;        ///< by position
   std::vector<std::uint32_t> first_send_;  ///< by position; one more at the end
   std::vector<Send> sends_;
   std::vector<std::uint32_t> crossed_;  ///< links by number, route after route

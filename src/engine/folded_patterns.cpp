@@ -29,7 +29,9 @@ void FoldedPatterns::begin() {
     occasion.stands_for = &input_.fold.first[p];
     exchange_.resize(p + 1, Exchanges::none);
     exchange_[p] = exchanges_.open(occasion);
-    for (int participant = 0; participant < pattern.size(); ++participant) exchanges_.ready(exchange_[p], participant);
+    // Only those that do something: with the last of them the exchange may be over.
+    for (int participant = 0; participant < pattern.size(); ++participant)
+      if (!is_over_[first_[p] + static_cast<std::size_t>(participant)]) exchanges_.ready(exchange_[p], participant);
   }
 }
 
