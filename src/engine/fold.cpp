@@ -12,8 +12,12 @@ using Colour = std::uint64_t;
 
 constexpr std::int64_t fewest_positions = 16;
 constexpr std::size_t fewest_a_class = 4;
-constexpr std::size_t most_sends = std::size_t{1} << 22;  ///< that are looked at: some hundred megabytes
-constexpr int most_rounds = 64;                           ///< of refinement
+constexpr std::size_t most_sends = std::size_t{1} << 20;  ///< that are looked at
+/// From so many on a send must be of so many messages, or looking at it costs what simulating it does.
+constexpr std::size_t many_sends = std::size_t{1} << 16;
+constexpr std::int64_t fewest_messages_a_send = 4;
+constexpr std::size_t bytes_a_send = 80;  ///< with a route of two links
+constexpr int most_rounds = 64;           ///< of refinement
 
 /// One step of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
 Colour mixed(Colour a, Colour b) {
@@ -38,8 +42,8 @@ class Partition {
  public:
   Partition(const Fabric& fabric, std::span<const Pattern> patterns) : fabric_(fabric), patterns_(patterns) {}
 
-  std::optional<Fold> fold(const EngineWatch& watch) {
-    if (!read() || !refine(watch)) return std::nullopt;
+  std::optional<Fold> fold(const EngineWatch& watch, Bytes room) {
+    if (!read(room) || !refine(watch)) return std::nullopt;
     // From here on classes are fixed.
     number_classes();
     if (!is_exact()) return std::nullopt;
@@ -48,13 +52,13 @@ class Partition {
 
  private:
   /// False if there are too many sends, or too few positions.
-  bool read() {
+  bool read(Bytes room) {
     std::int64_t positions = 0;
     for (const Pattern& pattern : patterns_) positions += std::int64_t{pattern.size()} * std::ssize(pattern.lanes);
     if (positions < fewest_positions || positions > std::int64_t{most_sends}) return false;
-    const std::size_t sends = count_sends();
-    if (sends > most_sends) return false;
-    sends_.reserve(sends);
+    count_sends();
+    if (!pays(room)) return false;
+    sends_.reserve(count_);
     for (const Pattern& pattern : patterns_)
       for (const Lane& lane : pattern.lanes) {
         const auto base = static_cast<std::uint32_t>(position_.size());
@@ -78,14 +82,19 @@ class Partition {
   }
 
   /// Before any is looked at, so that it costs nothing where there are too many; no further than that.
-  std::size_t count_sends() const {
-    std::size_t sends = 0;
+  void count_sends() {
     for (const Pattern& pattern : patterns_)
       for (const Lane& lane : pattern.lanes)
         for (const Phase& phase : lane.phases)
-          for (Position v = 0; v < pattern.size() && sends <= most_sends; ++v)
-            sends += static_cast<std::size_t>(ways(phase, v));
-    return sends;
+          for (Position v = 0; v < pattern.size() && count_ <= most_sends; ++v) {
+            count_ += static_cast<std::size_t>(ways(phase, v));
+            messages_ += std::int64_t{phase.shape->sends(phase, v)} * pattern.chunks;
+          }
+  }
+
+  bool pays(Bytes room) const {
+    if (count_ > most_sends || static_cast<std::int64_t>(count_ * bytes_a_send) > room.value()) return false;
+    return count_ <= many_sends || messages_ / fewest_messages_a_send >= static_cast<std::int64_t>(count_);
   }
 
   void read(const Pattern& pattern, const Lane& lane, Position v, std::uint32_t base) {
@@ -94,7 +103,6 @@ class Partition {
     for (std::uint32_t p = 0; p < lane.phases.size(); ++p) {
       const Phase& phase = lane.phases[p];
       const int sends = phase.shape->sends(phase, v);
-      messages_ += std::int64_t{sends} * pattern.chunks;
       colour = mixed(mixed(colour, static_cast<Colour>(sends)), static_cast<Colour>(phase.shape->receives(phase, v)));
       for (int hop = 0; hop < ways(phase, v); ++hop) {
         read(pattern, lane, v, base, p, hop);
@@ -280,6 +288,7 @@ class Partition {
   const Fabric& fabric_;
   std::span<const Pattern> patterns_;
   std::uint32_t lanes_ = 0;  ///< of all patterns, those that are read
+  std::size_t count_ = 0;    ///< of sends
   std::int64_t messages_ = 0;
   std::vector<std::uint32_t> lane_;        ///< by position
   std::vector<std::uint32_t> first_send_;  ///< by position; one more at the end
@@ -295,8 +304,9 @@ class Partition {
 
 }  // namespace
 
-std::optional<Fold> fold(const Fabric& fabric, std::span<const Pattern> patterns, const EngineWatch& watch) {
-  return Partition(fabric, patterns).fold(watch);
+std::optional<Fold> fold(const Fabric& fabric, std::span<const Pattern> patterns, const EngineWatch& watch,
+                         Bytes room) {
+  return Partition(fabric, patterns).fold(watch, room);
 }
 
 }  // namespace collcast::engine

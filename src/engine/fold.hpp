@@ -30,7 +30,7 @@ struct Fold {
   std::int64_t messages = 0;  ///< of all positions
 };
 
-/// Nothing where folding is not exact, or not worth it; nor if the watch ends it.
-std::optional<Fold> fold(const Fabric&, std::span<const Pattern>, const EngineWatch&);
+/// Nothing where folding is not exact, not worth it, or has no room for what it looks at; nor if the watch ends it.
+std::optional<Fold> fold(const Fabric&, std::span<const Pattern>, const EngineWatch&, Bytes room);
 
 }  // namespace collcast::engine

@@ -247,7 +247,7 @@ Result<Timeline> simulate(const Fabric& fabric, const Pattern& pattern, const En
 std::optional<Result<FoldedRun>> simulate_folded(const Fabric& fabric, std::span<const Pattern> patterns,
                                                  const EngineOptions& options) {
   if (options.sharing == Sharing::fifo) return std::nullopt;  // who is asked first of those alike is no matter of class
-  const auto fold = engine::fold(fabric, patterns, options.watch);
+  const auto fold = engine::fold(fabric, patterns, options.watch, options.memory);
   if (!fold) return std::nullopt;
   auto run = engine::run<engine::FoldedPatterns>(fabric, {patterns, *fold}, options);
   if (!run) return Result<FoldedRun>(run.errors());

@@ -15,14 +15,14 @@ using Catch::Contains;
 
 namespace {
 
-std::filesystem::path here() { return std::filesystem::current_path(); }
+std::filesystem::path working_folder() { return std::filesystem::current_path(); }
 
 /// The command, sent SIGINT after more and more time until it had something to deliver.
 Outcome interrupted(const std::string& command) {
   Outcome outcome;
   for (double seconds = 0.5; seconds < 60 && outcome.out.empty(); seconds *= 1.5)
-    outcome =
-        run_shell("timeout --preserve-status --signal=INT " + std::to_string(seconds) + " collcast " + command, here());
+    outcome = run_shell("timeout --preserve-status --signal=INT " + std::to_string(seconds) + " collcast " + command,
+                        working_folder());
   return outcome;
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("explain collective keeps its closed form where time, memory or the cl
   const Outcome large = run_shell(
       "collcast explain collective alltoall --topology star --ranks 1400 --size 1MiB --algorithm direct "
       "--memory-limit 200MiB",
-      here());
+      working_folder());
   CHECK(large.exit == 0);
   CHECK_THAT(large.out, Contains("not simulated: to simulate direct takes about"));
 }
@@ -122,7 +122,7 @@ TEST_CASE("the machine's links and what auto simulates are asked for before they
   const Outcome machine = run_shell(
       "collcast collective all_reduce --topology dgx-h100 --nodes 65536 --library ideal --algorithm ring --method "
       "estimate --memory-limit 128MiB",
-      here());
+      working_folder());
   CHECK(machine.exit == 3);
   CHECK_THAT(machine.err, Contains("the links of 65536 nodes of 'dgx-h100' take about 135 MiB of memory"));
   // The closed forms of the candidates hold some 80 MB; what simulates the better ones would take as much again.
@@ -131,7 +131,7 @@ TEST_CASE("the machine's links and what auto simulates are asked for before they
         "collcast collective alltoall --topology star --ranks 700 --size 1MiB --format "
         "json --memory-limit " +
             std::string(limit),
-        here());
+        working_folder());
     INFO(limit << chosen.err);
     REQUIRE(chosen.exit == 0);
     CHECK(Json::parse(chosen.out)["rows"][0]["simulate_s"].is_null());
@@ -141,17 +141,17 @@ TEST_CASE("the machine's links and what auto simulates are asked for before they
 TEST_CASE("a scenario comes from standard input, and is read once") {
   const std::string scenario = std::string(COLLCAST_SOURCE_DIR) + "/scenarios/llama3-70b-64xh100.yaml";
   const std::string json = " --method estimate --format json ";
-  const Outcome piped = run_shell("collcast step -" + json + "< " + scenario, here());
-  const Outcome named = run_shell("collcast step " + scenario + json, here());
+  const Outcome piped = run_shell("collcast step -" + json + "< " + scenario, working_folder());
+  const Outcome named = run_shell("collcast step " + scenario + json, working_folder());
   INFO(piped.err);
   REQUIRE(piped.exit == 0);
   CHECK(Json::parse(piped.out)["step_s"] == Json::parse(named.out)["step_s"]);
-  const Outcome plan =
-      run_shell("collcast plan - --what-if all --simulate 0 --tp 8 --pp 2,4 --format json < " + scenario, here());
+  const Outcome plan = run_shell(
+      "collcast plan - --what-if all --simulate 0 --tp 8 --pp 2,4 --format json < " + scenario, working_folder());
   INFO(plan.err);
   CHECK(plan.exit == 0);
-  CHECK_THAT(run_shell("collcast step - < /dev/null", here()).err, Contains("standard input is empty"));
-  const Outcome wrong = run_shell("printf 'model: {}\\nnonsense: 1\\n' | collcast step -", here());
+  CHECK_THAT(run_shell("collcast step - < /dev/null", working_folder()).err, Contains("standard input is empty"));
+  const Outcome wrong = run_shell("printf 'model: {}\\nnonsense: 1\\n' | collcast step -", working_folder());
   CHECK(wrong.exit == 2);
   CHECK_THAT(wrong.err, Contains("-:2:1: ") && Contains("nonsense"));
 }

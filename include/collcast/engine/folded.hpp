@@ -24,7 +24,7 @@ struct FoldedRun {
 
 /// All patterns from time 0, links shared max-min fairly or not at all: `simulate`, to the last picosecond. Nothing
 /// where it does not pay (fewer than four positions a class, or more sends than are worth looking at) or where
-/// positions that are alike meet each other on a link. Fails as `simulate` does.
+/// positions that are alike meet each other on a link. Fails where `simulate` does.
 std::optional<Result<FoldedRun>> simulate_folded(const Fabric&, std::span<const Pattern>, const EngineOptions& = {});
 
 }  // namespace collcast
