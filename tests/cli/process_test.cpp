@@ -326,7 +326,10 @@ TEST_CASE("a plan is the same bytes from one, two and four threads") {
 TEST_CASE("progress of a plan is shown on a terminal after a second, and nowhere else") {
   const std::string plan =
       "timeout --preserve-status --signal=INT 3 collcast plan gpt3-512gpu --library ideal --threads 1 --top 1";
-  CHECK(run_on_terminal(plan, here).out.find("gpt3-512gpu layouts") != std::string::npos);
+  const std::string shown = run_on_terminal(plan, here).out;  // of closed forms, or on a quick machine of simulations
+  INFO(shown);
+  CHECK((shown.find("gpt3-512gpu layouts (") != std::string::npos ||
+         shown.find("gpt3-512gpu simulating (") != std::string::npos));
   CHECK(run_shell(plan, here).err.empty());
 }
 

@@ -136,7 +136,7 @@ search:
 collectives: {library: ideal, algorithm: ring, chunks: 4, channels: auto, sharing: max_min, priorities: [tp, dp], weights: {tp: 4, cp: 2, ep: 2, pp: 2, dp: 1}}
 faults:
   - {gpu: 0-3, compute: 80%, jitter: 3%, distribution: exponential, seed: 7, from: 1s, until: 2s}
-  - {link: node0.gpu1, bandwidth: 50GB/s, added_latency: 2us, failed: false, from: 1s, until: 2s}
+  - {link: node0.gpu1, bandwidth: 50GB/s, added_latency: 2us, failed: false, jitter: 20%, distribution: normal, seed: 7, from: 1s, until: 2s}
   - {node: 0, compute: 90%, jitter: 3%, distribution: normal, seed: 7, from: 1s, until: 2s}
 placement: {nodes: random, seed: 7}
 gates:

@@ -58,6 +58,7 @@ COMMANDS = [
     ("collective", f"collcast collective all_reduce {PAIRS}"),
     ("collective", "collcast collective alltoall --topology star --group 0-2 --group 3-5 --size 1MiB --links"),
     ("collective", "collcast collective sendrecv --topology star --group 1,2 --size 0B"),
+    ("collective", "collcast collective all_reduce --topology star --ranks 32 --algorithm bidirectional_ring --size 1MiB"),
     ("collective", "collcast collective broadcast --topology ring --ranks 4096 --algorithm ring --chunks 65536"),
     ("step", "collcast step llama3-8b-8xh100 --library ideal --chunks 1 --unfolded --set 'collectives.priorities=[tp, dp]' --set collectives.weights.tp=2"),
     ("step", "collcast step llama3-70b-64xh100 --method estimate"),
@@ -79,6 +80,10 @@ COMMANDS = [
     ("step", "collcast step gpt3-512gpu --method estimate --set training.recompute=selective --set training.launch_backward=1us"),
     ("plan", "collcast plan llama3-70b-64xh100 --topology gb200-nvl72 --tp 8 --simulate 0"),
     ("plan", ONE_LAYOUT),
+    ("plan", "collcast plan llama3-70b-straggler-64xh100 --tp 8 --pp 2 --recompute none --micro-batch 1 --simulate 1 "
+             "--fault 'gpu: 12, compute: 80%, from: 1s, until: 2s' --fault 'gpu: all, jitter: 3%, distribution: normal, seed: 7' "
+             "--fault 'link: node1.nic4, bandwidth: 50GB/s, added_latency: 1us' --fault 'link: node1.nic5, bandwidth: 50%' --fault 'link: node2.nic1, failed: true'"),
+    ("plan", "collcast plan llama3-70b-placement-512xh100 --tp 8 --pp 4 --recompute none --micro-batch 1 --simulate 1 --what-if random"),
     ("plan", f"{ONE_LAYOUT} --pp 4,8 --why tp=8,pp=8 --what-if all"),
     ("plan", f"{ONE_LAYOUT} --pp 4 --dp 2 --top 1 --why tp=3,pp=5 --what-if double-ib"),
     ("step", "collcast step gpt3-interleaved-64xa100"),
@@ -123,6 +128,7 @@ COMMANDS = [
     ("step", "collcast step llama3-8b-8xh100"),
     ("step", "collcast step llama3-8b-8xh100 --set gates.step_s.max=1ms"),
     ("report", "collcast report llama3-8b-8xh100 korthikanti-22b-layer"),
+    ("report", "collcast report llama3-70b-straggler-64xh100 --what-if all --method estimate"),
     ("compare", f"collcast compare <({JSON_STEP}) <({JSON_STEP} --set layout.tp=4 --set layout.dp=2)"),
     ("compare", f"collcast compare <({JSON_PLAN} --tp 8) <({JSON_PLAN} --tp 4)"),
     ("compare", f"collcast compare <({JSON_SWEEP} --size 1KiB:4KiB:x2) <({JSON_SWEEP} --size 2KiB:8KiB:x2 --chunks 2)"),

@@ -30,7 +30,7 @@ struct OverviewItem {
 };
 struct Overview {
   std::vector<OverviewItem> items;
-  std::string partial = {};  ///< what was ended before it was through: "partial: ..."; empty: nothing
+  std::string partial = {};                ///< what was ended before it was through: "partial: ..."; empty: nothing
   std::vector<std::string> left_out = {};  ///< what was asked for and is not there, each with the reason
   std::size_t gates() const;
   std::size_t broken() const;
