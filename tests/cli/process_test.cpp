@@ -35,11 +35,11 @@ std::vector<std::string> examples(const std::string& help) {
 
 bool has_escapes(const std::string& text) { return text.find('\033') != std::string::npos; }
 
-/// A plan with Ctrl-C after half a second; on a machine too busy to have begun by then, a fifth later each time: it
+/// A plan with Ctrl-C after a tenth of a second; on a machine that has not begun by then, a fifth later each time: it
 /// is seen soon after it began, and seeing thousands of layouts of 512 GPUs takes longer than that.
 Outcome interrupted_plan(const std::string& format) {
   Outcome outcome;
-  for (double seconds = 0.5; seconds < 30 && outcome.out.empty(); seconds *= 1.2)
+  for (double seconds = 0.1; seconds < 30 && outcome.out.empty(); seconds *= 1.2)
     outcome = run_shell("timeout --preserve-status --signal=INT " + std::to_string(seconds) +
                             " collcast plan gpt3-512gpu --library ideal --threads 1 --format " + format,
                         here);
