@@ -152,6 +152,8 @@ Exit explain_collective(const Args& args, const Session& session) {
   Diagnostics warnings = q.warnings;
   append(warnings, fine_chunks(args.collective.chunks, {{q.sizes.front(), &choices->front().pattern}}));
   report.said = warn(session, warnings);
+  for (const MachineFault& fault : q.faults)
+    report.sections.front().text.push_back({"fault: " + to_text(fault), Paragraph::Tone::plain});
   if (q.groups.size() > 1) report.sections.push_back(group_times(answers.groups));
   if (q.concurrent) report.sections.push_back(shared_links(q.fabric, *patterns));
   if (answers.timeline) report.sections.push_back(link_use(q.fabric, *answers.timeline));
@@ -169,9 +171,6 @@ Exit explain_step(const Args& args, const Session& session) {
     return patience.give_up(session, "the step was not forecast to its end",
                             "nothing is known yet; expected a longer --time-limit");
   if (!report) return refuse(session, report.errors());
-  if (report->faults)
-    return refuse(session, refuse_state(report->faults->machine, "in a step that is taken apart",
-                                        "expected the step without; 'collcast step' says what that costs"));
   if (report->result.inference)
     return refuse(session, {{command_line, "a forecast of inference is not taken apart",
                              "expected a training step; 'collcast step --operations' lists the kernels of this, "
@@ -188,6 +187,9 @@ Command add_explain(CLI::App& parent) {
   app.require_subcommand(1);
   CLI::App* collective = app.add_subcommand("collective", "of one collective at one size");
   add_collective_options(*collective, args->collective);
+  add_fault_option(*collective, args->collective.faults,
+                   "a link that is slow or has failed, in the words of a scenario's 'faults'; of library ideal "
+                   "(repeatable)");
   add_limit_options(*collective, args->limits);
   add_output_options(*collective, args->output);
   collective->footer(
@@ -199,9 +201,16 @@ Command add_explain(CLI::App& parent) {
       "  collcast explain collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent");
   CLI::App* step = app.add_subcommand("step", "of a training step");
   add_scenario_options(*step, args->scenario);
+  add_fault_option(*step, args->scenario.faults,
+                   "a GPU that computes slowly or unevenly, or a link that is slow or has failed, in the words of the "
+                   "scenario's 'faults' (repeatable)");
   add_limit_options(*step, args->limits);
   add_output_options(*step, args->output);
-  step->footer("Example:\n  collcast explain step llama3-70b-64xh100");
+  step->footer(
+      "Examples:\n"
+      "  collcast explain step llama3-70b-64xh100\n"
+      "What a slow GPU costs, and how:\n"
+      "  collcast explain step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'");
   app.footer(
       "Example:\n  collcast explain collective broadcast --topology ring --ranks 8 --algorithm ring --chunks 64 --size "
       "1GiB");

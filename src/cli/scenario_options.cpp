@@ -426,13 +426,6 @@ Diagnostics idle_gpus(const Scenario& scenario, int gpus) {
   return out;
 }
 
-Diagnostics refuse_state(const MachineState& machine, const std::string& where, const std::string& hint) {
-  Diagnostics out;
-  for (const MachineFault& fault : machine.faults) out.push_back({fault.where, "a fault has no effect " + where, hint});
-  if (machine.placement.any()) out.push_back({machine.placement.where, "a placement has no effect " + where, hint});
-  return out;
-}
-
 Location nodes_asked_at(const Scenario& scenario) {
   if (scenario.nodes > 0) return scenario.origins.of("nodes");
   if (!scenario.step) return {};

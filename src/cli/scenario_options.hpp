@@ -45,9 +45,6 @@ Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
 /// Warnings of faults of GPUs that have no part in a job of the first `gpus`.
 Diagnostics idle_gpus(const Scenario&, int gpus);
 
-/// "a fault has no effect ..." of each, and the same of a placement.
-Diagnostics refuse_state(const MachineState&, const std::string& where, const std::string& hint);
-
 /// What decides how many nodes the scenario runs on; empty: the machine's default.
 Location nodes_asked_at(const Scenario&);
 

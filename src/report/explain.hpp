@@ -15,9 +15,14 @@ Section rates_section(const StepInputs&, const StepResult&);
 
 // --- time: explain_time.cpp ---
 Section collectives_section(const StepReport&);
-Section stage_section(const StepInputs&, const StepResult&);
-Section closed_form_section(const StepInputs&, const StepResult&);
+Section stage_section(const StepReport&);
+Section closed_form_section(const StepReport&);
 Section step_section(const StepReport&);
+
+// --- a machine that is not as described: explain_faults.cpp ---
+Section faults_section(const StepReport&);
+/// Whether the machine is the same all the step long, so that its parts are multiples of what a micro-batch takes.
+bool is_steady(const StepReport&);
 
 /// A count, unrounded.
 std::string exact(double);

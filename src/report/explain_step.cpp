@@ -127,19 +127,32 @@ std::string exposed_kinds(const LayerTimes& layer) {
   return out;
 }
 
-Section layer_section(const StepResult& r) {
+/// Kernels of a GPU at less than full speed, as a sum at full speed over it.
+std::string at_speed(Seconds full, double speed) {
+  return format_seconds(full) + (speed < 1 ? fmt::format(" / {:.9g}", speed) : "");
+}
+
+Section layer_section(const StepReport& report) {
+  const StepResult& r = report.result;
+  const double speed = report.faults ? report.faults->speed : 1;
   Section out;
   out.title = "one layer, one micro-batch";
-  const Seconds forward = total_time(r.operations.forward);
-  const Seconds backward = total_time(r.operations.backward) + total_time(r.operations.recompute);
+  if (speed < 1)
+    out.text.push_back(
+        {fmt::format("of the slowest GPU of stage {}, with {:.4g}% of its speed", r.stage.stage, 100 * speed),
+         Paragraph::Tone::plain});
+  const std::string over = speed < 1 ? " / speed" : "";
+  const Seconds forward_full = total_time(r.operations.forward);
+  const Seconds backward_full = total_time(r.operations.backward) + total_time(r.operations.recompute);
+  const Seconds forward = forward_full / speed, backward = backward_full / speed;
   const auto exposed = [](Seconds whole, Seconds compute) { return std::max(whole - compute, Seconds(0)); };
   out.terms.push_back(
-      {"forward", "kernels + exposed " + exposed_kinds(r.layer),
-       fmt::format("{} + {}", format_seconds(forward), format_seconds(exposed(r.layer.forward, forward))),
+      {"forward", "kernels" + over + " + exposed " + exposed_kinds(r.layer),
+       fmt::format("{} + {}", at_speed(forward_full, speed), format_seconds(exposed(r.layer.forward, forward))),
        r.layer.forward.count(), "s", ""});
   out.terms.push_back(
-      {"backward", "kernels with recomputation + exposed " + exposed_kinds(r.layer),
-       fmt::format("{} + {}", format_seconds(backward), format_seconds(exposed(r.layer.backward, backward))),
+      {"backward", "kernels with recomputation" + over + " + exposed " + exposed_kinds(r.layer),
+       fmt::format("{} + {}", at_speed(backward_full, speed), format_seconds(exposed(r.layer.backward, backward))),
        r.layer.backward.count(), "s", ""});
   return out;
 }
@@ -171,14 +184,15 @@ ExplainReport explain(const StepReport& report) {
     out.sections.push_back(std::move(machine));
   }
   const StepResult& r = report.result;
+  if (report.faults) out.sections.push_back(faults_section(report));
   if (report.inputs) {
     out.sections.push_back(kernels_section(*report.inputs, r.operations));
-    out.sections.push_back(layer_section(r));
+    out.sections.push_back(layer_section(report));
   }
   if (!r.collectives.empty()) out.sections.push_back(collectives_section(report));
   if (report.inputs) {
-    out.sections.push_back(stage_section(*report.inputs, r));
-    out.sections.push_back(closed_form_section(*report.inputs, r));
+    out.sections.push_back(stage_section(report));
+    out.sections.push_back(closed_form_section(report));
   }
   out.sections.push_back(step_section(report));
   if (report.inputs) {

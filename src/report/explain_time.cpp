@@ -8,6 +8,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/workload/own_schedule.hpp"
 #include "report/explain.hpp"
+#include "report/faults.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -39,14 +40,23 @@ Table collectives_table(const std::vector<CollectiveCost>& collectives) {
   return table;
 }
 
+/// The faults of links that the collectives were priced with: those of the slowest period.
+std::string fault_options(const StepReport& report) {
+  std::string out;
+  if (!report.faults || report.faults->periods.empty()) return out;
+  for (const MachineFault& fault : report.faults->periods[report.faults->worst].faults)
+    if (fault.link() != nullptr) out += fmt::format(" --fault '{}'", fault_argument(*fault.link()));
+  return out;
+}
+
 /// The command that takes one collective apart, as it was priced: beside its sibling groups.
 std::string explain_command(const StepReport& report, const CollectiveRequest& request) {
   // Only one algorithm does sendrecv: what the scenario says about the others does not concern it.
   const bool is_nccl = report.machine.library == "nccl";
   const std::string policy = request.kind == CollectiveKind::sendrecv && !is_nccl ? "" : report.policy_options;
-  std::string out =
-      fmt::format("collcast explain collective {} {}{} --size {} --group {}", to_string(request.kind),
-                  report.machine_options, policy, size_argument(request.size), ranks_argument(request.group));
+  std::string out = fmt::format("collcast explain collective {} {}{} --size {} --group {}", to_string(request.kind),
+                                report.machine_options + fault_options(report), policy, size_argument(request.size),
+                                ranks_argument(request.group));
   // Library nccl has no groups at once: a group alone is explained.
   if (is_nccl) return out;
   for (const Group& group : request.alongside) out += " --group " + ranks_argument(group);
@@ -71,27 +81,59 @@ Section collectives_section(const StepReport& report) {
         {"the commands explain a group alone: beside others that cross nodes it has its share of a node's NICs, and "
          "takes longer where all together want more than there are",
          Paragraph::Tone::plain});
+  // A collective by itself has the nodes in their order.
+  const bool is_placed = report.faults && report.faults->machine.placement.any();
+  if (is_placed)
+    out.text.push_back({"between the nodes of the placement, which `collcast explain collective` does not know",
+                        Paragraph::Tone::plain});
   for (const CollectiveCost& c : r.collectives) {
     out.terms.push_back({fmt::format("{} of {}", c.name, size_text(c.request.size)), "count x time of one",
                          fmt::format("{} x {}", c.count, format_seconds(c.time)), in_total(c).count(), "s",
                          c.algorithm});
-    if (!report.machine_options.empty()) out.commands.push_back(explain_command(report, c.request));
+    if (!report.machine_options.empty() && !is_placed) out.commands.push_back(explain_command(report, c.request));
   }
   return out;
 }
 
-Section stage_section(const StepInputs& in, const StepResult& r) {
+namespace {
+
+/// Of the rank that the parts are of: with faults not all ranks of the stage take the same.
+const StageTerms& terms_of_stage(const StepReport& report) {
+  return report.faults && !report.faults->classes.empty() ? report.faults->of_slowest : report.result.stage;
+}
+
+/// Whose parts the step's are, where a stage's ranks differ.
+std::string rank_text(const StepReport& report) {
+  if (!report.faults || report.faults->classes.empty()) return "the slowest ranks of that stage";
+  const RankClassTimes& one = report.faults->classes[report.faults->slowest];
+  return fmt::format("rank {}", one.first.value()) +
+         (one.ranks > 1 ? fmt::format(" and {} like it", one.ranks - 1) : "");
+}
+
+}  // namespace
+
+Section stage_section(const StepReport& report) {
+  const StepInputs& in = *report.inputs;
+  const StageTerms& stage = terms_of_stage(report);
   Section out;
-  out.title = fmt::format("stage {}, one micro-batch", r.stage.stage);
-  out.text.push_back({in.layout.pp > 1
-                          ? fmt::format("the stage with the most work of {}; the step's parts are those of "
-                                        "its first rank",
-                                        in.layout.pp)
-                          : "all ranks do the same; the step's parts are those of the first",
-                      Paragraph::Tone::plain});
+  out.title = fmt::format("stage {}, one micro-batch", stage.stage);
+  if (report.faults)
+    out.text.push_back(
+        {fmt::format("{}the step's parts are those of {}{}",
+                     in.layout.pp > 1 ? fmt::format("the stage with the most work of {}; ", in.layout.pp) : "",
+                     rank_text(report),
+                     is_steady(report) ? "" : ", which below are those of the slowest period, without jitter"),
+         Paragraph::Tone::plain});
+  else
+    out.text.push_back({in.layout.pp > 1
+                            ? fmt::format("the stage with the most work of {}; the step's parts are those of "
+                                          "its first rank",
+                                          in.layout.pp)
+                            : "all ranks do the same; the step's parts are those of the first",
+                        Paragraph::Tone::plain});
   std::vector<std::string> names, compute, tp, cp, ep;
   Seconds compute_sum{}, tp_sum{}, cp_sum{}, ep_sum{};
-  for (const StageTerms::Unit& unit : r.stage.units) {
+  for (const StageTerms::Unit& unit : stage.units) {
     names.push_back(unit.count > 1 ? fmt::format("{}s x {}", unit.name, unit.name) : unit.name);
     const std::string count = unit.count > 1 ? fmt::format("{} x ", unit.count) : "";
     compute.push_back(count + format_seconds(unit.compute));
@@ -104,7 +146,7 @@ Section stage_section(const StepInputs& in, const StepResult& r) {
     tp_sum += unit.count * unit.tp;
   }
   const bool equal = in.model.layers % in.layout.pp == 0, twice = in.layout.twins() > 1;
-  const double layers = parameter_terms(in, r.stage.stage).all_layers();
+  const double layers = parameter_terms(in, stage.stage).all_layers();
   out.terms.push_back(
       {"layers of a stage", equal ? (twice ? "2 layers / PP" : "layers / PP") : "of this one of uneven stages",
        equal ? fmt::format("{}{} / {}", twice ? "2 x " : "", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
@@ -339,10 +381,22 @@ std::string gather_source(const StepInputs& in, int stage) {
 
 }  // namespace
 
-Section closed_form_section(const StepInputs& in, const StepResult& r) {
+Section closed_form_section(const StepReport& report) {
+  const StepInputs& in = *report.inputs;
+  const StepResult& r = report.result;
   const ClosedForm& form = r.closed_form;
+  const bool one_period = !report.faults || report.faults->periods.size() <= 1;
   Section out;
-  out.title = "closed form of the step";
+  out.title = one_period ? "closed form of the step" : "closed form of a step of the slowest period";
+  if (!one_period) {
+    const FaultPeriod& worst = report.faults->periods[report.faults->worst];
+    out.text.push_back({fmt::format("as if the step went on as from {} on ({})", format_seconds(worst.begin),
+                                    worst.faults.empty() ? "no faults" : faults_text(worst.faults)),
+                        Paragraph::Tone::plain});
+  }
+  if (report.faults)
+    out.text.push_back(
+        {"each stage as its slowest ranks: an upper bound where several differ", Paragraph::Tone::plain});
   if (!in.options.overlap_pp && in.layout.pp > 1)
     out.text.push_back(
         {goes_in_v(in.layout.schedule)
@@ -385,8 +439,8 @@ Section closed_form_section(const StepInputs& in, const StepResult& r) {
     names.push_back(term.name);
     times.push_back(format_seconds(Seconds(term.value)));
   }
-  out.terms.push_back(
-      {"closed form", joined(names), joined(times), form.total().count(), "s", "collectives priced by closed form"});
+  out.terms.push_back({one_period ? "closed form" : "step if it stayed so", joined(names), joined(times),
+                       form.total().count(), "s", "collectives priced by closed form"});
   return out;
 }
 
@@ -419,9 +473,9 @@ Term dp_term(const StepResult& r) {
           source};
 }
 
-Term optimizer_term(const StepResult& r) {
+Term optimizer_term(const StepResult& r, const StageTerms& stage) {
   std::vector<std::string> names, times;
-  for (const Operation& op : r.stage.optimizer) {
+  for (const Operation& op : stage.optimizer) {
     names.push_back(op.name);
     times.push_back(fmt::format("{}", format_seconds(op.time)));
   }
@@ -446,10 +500,13 @@ Term bubble_term(const StepResult& r) {
 }
 
 /// The parts of a modelled step, each with its formula.
-void add_parts(Section& out, const StepInputs& in, const StepResult& r) {
+void add_parts(Section& out, const StepReport& report) {
+  const StepInputs& in = *report.inputs;
+  const StepResult& r = report.result;
   const Breakdown& b = r.breakdown;
+  const StageTerms& stage = terms_of_stage(report);
   Seconds compute{}, tp{}, cp{}, ep{};
-  for (const StageTerms::Unit& unit : r.stage.units) {
+  for (const StageTerms::Unit& unit : stage.units) {
     compute += unit.count * unit.compute;
     tp += unit.count * unit.tp;
     cp += unit.count * unit.cp;
@@ -477,16 +534,19 @@ void add_parts(Section& out, const StepInputs& in, const StepResult& r) {
                              precise(r.closed_form.pipeline.total() - r.closed_form.transfers)),
                  b.pp_exposed.count(), "s", "what transfers add to the pipeline"});
   add(b.dp_exposed, dp_term(r));
-  add(b.optimizer, optimizer_term(r));
+  add(b.optimizer, optimizer_term(r, stage));
   add(b.bubble, bubble_term(r));
 }
 
-/// Those of tasks with given times.
-void add_task_parts(Section& out, const StepResult& r) {
+/// Those that are sums over a timeline, or over periods: of tasks with given times, and of machines that change.
+void add_sums(Section& out, const StepReport& report) {
+  const StepResult& r = report.result;
   const Breakdown& b = r.breakdown;
+  const char* source = !report.inputs ? "tasks of the scenario, as far as nothing hides them"
+                       : r.simulate   ? "of the timeline, as the machine was at each time"
+                                      : "of each period's step, as much as is done in it";
   const auto add = [&](const char* name, Seconds time) {
-    if (std::abs(time.count()) > 1e-9 * r.step.count())
-      out.terms.push_back({name, {}, {}, time.count(), "s", "tasks of the scenario, as far as nothing hides them"});
+    if (std::abs(time.count()) > 1e-9 * r.step.count()) out.terms.push_back({name, {}, {}, time.count(), "s", source});
   };
   add("compute", b.compute);
   add("TP exposed", b.tp_exposed);
@@ -506,16 +566,19 @@ void say_what_was_simulated(Section& out, const StepReport& report) {
         {fmt::format("simulated: {} of given length on their streams", operations), Paragraph::Tone::plain});
     return;
   }
-  const int pp = report.inputs->layout.pp;
   const char* length = report.machine.library == "nccl" ? "the closed form of NCCL's run" : "its own simulation";
+  const FaultEffect* effect = report.faults ? &*report.faults : nullptr;
+  const std::string ranks =
+      effect ? fmt::format("{} in {} classes, one rank each", counted(effect->ranks, "rank"), effect->classes.size())
+             : fmt::format("{} of one rank each", counted(report.inputs->layout.pp, "stage"));
+  out.text.push_back({fmt::format("simulated: a timeline of {} on {}, with streams for computing, TP, messages each "
+                                  "way and DP; a collective is one operation as long as {} beside its sibling groups",
+                                  operations, ranks, length),
+                      Paragraph::Tone::plain});
   out.text.push_back(
-      {fmt::format("simulated: a timeline of {} on {} of one rank each, with streams for computing, TP, messages each "
-                   "way and DP; a collective is one operation as long as {} beside its sibling groups",
-                   operations, counted(pp, "stage"), length),
-       Paragraph::Tone::plain});
-  out.text.push_back(
-      {"not simulated: other ranks of a stage (they do the same), collectives of different kinds that share "
-       "links, kernels slowed by communication",
+      {fmt::format("not simulated: other ranks of a {} (they do the same), collectives of different kinds that share "
+                   "links, kernels slowed by communication",
+                   effect ? "class" : "stage"),
        Paragraph::Tone::plain});
 }
 
@@ -526,10 +589,10 @@ Section step_section(const StepReport& report) {
   Section out;
   out.title = "step";
   if (r.simulate) say_what_was_simulated(out, report);
-  if (report.inputs)
-    add_parts(out, *report.inputs, r);
+  if (report.inputs && is_steady(report))
+    add_parts(out, report);
   else
-    add_task_parts(out, r);
+    add_sums(out, report);
   std::vector<std::string> times;
   for (const Term& term : out.terms) times.push_back(format_seconds(Seconds(term.value)));
   out.terms.push_back({"step", "sum of the parts", times.size() > 1 ? joined(times) : "", r.breakdown.total().count(),

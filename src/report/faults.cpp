@@ -127,6 +127,8 @@ constexpr std::array<std::pair<const char*, Seconds RankWaits::*>, 7> kinds_of_w
      {"for the norm", &RankWaits::norm},
      {"at the end", &RankWaits::end}}};
 
+}  // namespace
+
 Table classes_table(const FaultEffect& effect, const StepResult& r) {
   const std::vector<const RankClassTimes*> shown = classes_beside(effect);
   Table out{fmt::format("who waits for whom, {} in {}", counted(effect.ranks, "rank"),
@@ -153,7 +155,12 @@ Table classes_table(const FaultEffect& effect, const StepResult& r) {
   return out;
 }
 
-}  // namespace
+std::string more_classes(const FaultEffect& effect) {
+  const std::size_t shown = classes_beside(effect).size();
+  if (shown == effect.classes.size()) return {};
+  return fmt::format("{} more classes, of which `collcast step --format json` has all the times",
+                     effect.classes.size() - shown);
+}
 
 std::string cause_text(const MachineState& machine) {
   if (!machine.placement.any()) return "the faults";
@@ -163,6 +170,17 @@ std::string cause_text(const MachineState& machine) {
 std::string faults_text(std::span<const MachineFault> faults) {
   std::string out;
   for (const MachineFault& fault : faults) out += (out.empty() ? "" : "; ") + to_text(fault);
+  return out;
+}
+
+std::string fault_argument(const LinkFault& fault) {
+  std::string out = "link: " + fault.link;
+  if (fault.failed) return out + ", failed: true";
+  if (fault.bandwidth)
+    out += fmt::format(", bandwidth: {:.15g}B/s", fault.bandwidth->value());
+  else if (fault.share < 1 || fault.added_latency == Seconds{})
+    out += fmt::format(", bandwidth: {:.15g}%", 100 * fault.share);
+  if (fault.added_latency > Seconds{}) out += fmt::format(", added_latency: {:.15g}s", fault.added_latency.count());
   return out;
 }
 
@@ -288,11 +306,8 @@ void add_effect(Page& page, const FaultEffect& effect, const StepResult& r) {
   }
   if (effect.classes.empty()) return;
   page.blocks.push_back(classes_table(effect, r));
-  const std::size_t shown = classes_beside(effect).size();
-  if (shown < effect.classes.size())
-    page.blocks.push_back(Paragraph{
-        fmt::format("{} more classes, of which --format json has all the times", effect.classes.size() - shown),
-        Paragraph::Tone::note});
+  if (const std::string more = more_classes(effect); !more.empty())
+    page.blocks.push_back(Paragraph{more, Paragraph::Tone::note});
 }
 
 }  // namespace collcast

@@ -77,14 +77,14 @@ Result<Period> period_with(int ranks, const Fabric& fabric, const MachineState& 
   return Period{begin, std::move(faulty).value(), std::move(machine)};
 }
 
+}  // namespace
+
 std::vector<MachineFault> faults_at(std::span<const MachineFault> faults, Seconds at) {
   std::vector<MachineFault> here;
   for (const MachineFault& fault : faults)
     if (fault.holds_at(at)) here.push_back(fault);
   return here;
 }
-
-}  // namespace
 
 Result<std::vector<Period>> periods_of(int ranks, const Fabric& fabric, const MachineState& state) {
   std::vector<Period> out;
@@ -149,6 +149,7 @@ PacedEstimate paced_estimate(const std::vector<ClassedPlan>& plans, std::span<co
     const bool last = p + 1 == plans.size() || periods[p].begin + left * here.total <= periods[p + 1].begin;
     const double share = last ? left : (periods[p + 1].begin - periods[p].begin) / here.total;
     out.breakdown = p == 0 && last ? here.breakdown : sum(out.breakdown, scaled(here.breakdown, share));
+    out.shares.push_back(share);
     left -= share;
     if (!last) continue;
     out.total = p == 0 ? here.total : periods[p].begin + share * here.total;

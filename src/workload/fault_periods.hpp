@@ -39,9 +39,13 @@ struct PacedEstimate {
   Seconds total{};
   Breakdown breakdown;
   std::vector<StepEstimate> by_period;  ///< as if it lasted all the step long; of those that begin before the end
+  std::vector<double> shares;           ///< of the step that is done in each
 };
 
 PacedEstimate paced_estimate(const std::vector<ClassedPlan>&, std::span<const Period>);
+
+/// The faults that hold at a time.
+std::vector<MachineFault> faults_at(std::span<const MachineFault>, Seconds);
 
 /// Of the periods that begin before `end`, the one whose step would be the longest.
 std::size_t worst_period(const std::vector<ClassedPlan>&, std::span<const Period>, Seconds end);

@@ -55,6 +55,14 @@ std::size_t slowest_class(const ClassedPlan& plan, std::size_t stage) {
   return slowest;
 }
 
+/// Of the stage's GPUs.
+double slowest_speed(const ClassedPlan& plan, int stage) {
+  double speed = 1;
+  for (const RankClass& one : plan.classes)
+    if (one.stage == stage) speed = std::min(speed, one.speed);
+  return speed;
+}
+
 double operations(const ClassedPlan& plan) {
   return plan.plan.operations() * static_cast<double>(plan.classes.size()) / static_cast<double>(plan.stages.size());
 }
@@ -189,6 +197,7 @@ Diagnostics add_simulation_of_classes(FaultyStep& out, const std::vector<Classed
   result.classes = static_cast<int>(out.effect.classes.size());
   result.critical_path = critical_path_of(run->spelled.schedule, run->run, run->spelled.places);
   add_stage(result, plan.plan);
+  out.effect.of_slowest = stage_terms(plan.of(out.effect.slowest), result.stage.stage);
   // Classes of a stage stand in the order of the stages, whatever their ranks.
   std::stable_sort(out.effect.classes.begin(), out.effect.classes.end(),
                    [](const RankClassTimes& a, const RankClassTimes& b) { return a.stage < b.stage; });
@@ -241,6 +250,15 @@ FaultEffect without(const StepResult& healthy, const MachineState& machine, int 
   return effect;
 }
 
+std::vector<FaultPeriod> told(std::span<const MachineFault> faults, std::span<const Period> periods,
+                              const PacedEstimate& estimate) {
+  std::vector<FaultPeriod> out;
+  for (std::size_t p = 0; p < estimate.shares.size(); ++p)
+    out.push_back(
+        {periods[p].begin, faults_at(faults, periods[p].begin), estimate.by_period[p].total, estimate.shares[p]});
+  return out;
+}
+
 void warn_of_late(StepResult& result, std::span<const MachineFault> faults) {
   for (const MachineFault& fault : faults)
     if (fault.from >= result.step)
@@ -283,6 +301,9 @@ Result<FaultyStep> forecast_faulty(const StepInputs& in, const Fabric& fabric, c
   out.result.breakdown = estimate.breakdown;
   out.result.closed_form = estimate.by_period[worst].terms;
   add_stage(out.result, (*by_formula)[worst].plan);
+  out.effect.worst = worst;
+  out.effect.speed = slowest_speed((*by_formula)[worst], out.result.stage.stage);
+  out.effect.periods = told(faults, periods, estimate);
   if (method != Method::estimate) {
     std::vector<RankJitter> jitters = jitters_of(in.layout.world(), fabric, faults, periods);
     Result<LinkVariants> of_links = link_variants_of(in.layout.world(), fabric, machine, periods);
@@ -316,6 +337,7 @@ Result<FaultyStep> forecast_faulty(const StepInputs& in, const Fabric& fabric, c
         !wrong.empty())
       return wrong;
     worst = worst_period(by_engine, periods, out.result.step);
+    out.effect.speed = slowest_speed(by_engine[worst], out.result.stage.stage);
   }
   if (Diagnostics wrong = complete(out.result, in, periods[worst].fabric, prices_in[worst]); !wrong.empty())
     return wrong;

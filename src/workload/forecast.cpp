@@ -46,28 +46,6 @@ std::string name_of(const Unit& unit) {
   return unit.kind == UnitKind::expert_layer ? "expert layer" : unit.label;
 }
 
-StageTerms stage_terms(const StepPlan& plan) {
-  const StagePlan& stage = plan.stages[plan.slowest()];
-  StageTerms terms{static_cast<int>(plan.slowest()), {}, stage.optimizer, stage.gather};
-  std::vector<std::size_t> works;
-  for (const Unit& unit : stage.units) {
-    const auto same = std::find(works.begin(), works.end(), unit.work);
-    if (same != works.end()) {
-      ++terms.units[static_cast<std::size_t>(same - works.begin())].count;
-      continue;
-    }
-    works.push_back(unit.work);
-    const UnitWork& work = stage.work(unit);
-    terms.units.push_back({name_of(unit), 1, {}, {}, {}, {}});
-    StageTerms::Unit& of = terms.units.back();
-    of.compute = work.sum_of([](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
-    of.tp = work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
-    of.cp = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
-    of.ep = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
-  }
-  return terms;
-}
-
 void add_memory(StepResult& result, const StepInputs& in, const Fabric& fabric) {
   for (int stage = 0; stage < in.layout.pp; ++stage)
     result.memory_by_stage.push_back(stage_memory(in, stage, fabric.ranks_per_node()));
@@ -157,11 +135,32 @@ const StagePlan& with_layers(const StepPlan& plan, std::size_t stage) {
 
 }  // namespace
 
+StageTerms stage_terms(const StagePlan& stage, int number) {
+  StageTerms terms{number, {}, stage.optimizer, stage.gather};
+  std::vector<std::size_t> works;
+  for (const Unit& unit : stage.units) {
+    const auto same = std::find(works.begin(), works.end(), unit.work);
+    if (same != works.end()) {
+      ++terms.units[static_cast<std::size_t>(same - works.begin())].count;
+      continue;
+    }
+    works.push_back(unit.work);
+    const UnitWork& work = stage.work(unit);
+    terms.units.push_back({name_of(unit), 1, {}, {}, {}, {}});
+    StageTerms::Unit& of = terms.units.back();
+    of.compute = work.sum_of([](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
+    of.tp = work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
+    of.cp = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
+    of.ep = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
+  }
+  return terms;
+}
+
 void add_stage(StepResult& result, const StepPlan& plan) {
   const std::size_t stage = plan.slowest();
   result.layer = layer_times(with_layers(plan, stage));
   result.collectives = plan.stages[stage].collectives;
-  result.stage = stage_terms(plan);
+  result.stage = stage_terms(plan.stages[stage], static_cast<int>(stage));
 }
 
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {

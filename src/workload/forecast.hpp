@@ -21,6 +21,9 @@ Result<FaultyStep> forecast_faulty(const StepInputs&, const Fabric&, const Machi
                                    StepTimeline* timeline, const EngineOptions&, const Origins&, int draws,
                                    const GoesOn& goes_on, StepPlan* simulated = nullptr);
 
+/// What a stage does for a micro-batch and at the end of the step.
+StageTerms stage_terms(const StagePlan&, int stage);
+
 /// The stage that the result tells of: the one with the most work.
 void add_stage(StepResult&, const StepPlan&);
 

@@ -81,6 +81,15 @@ const std::vector<std::string> steps{
     "deepseek-v3-2048xh800 --method estimate",
     "deepseek-v3-2048xh800 --set layout.pp=1 --set layout.dp=256 --set layout.tp=8 --set layout.sequence_parallel=true "
     "--set training.recompute=selective --set training.zero=3 --method estimate",
+    "llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'",
+    "llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%' --method estimate",
+    "llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 4s, until: 9s' --fault 'gpu: 40, compute: 70%, from: 6s'",
+    "llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 4s, until: 9s' --method estimate",
+    "llama3-70b-64xh100 --fault 'gpu: 3, jitter: 5%'",
+    "llama3-70b-64xh100 --library ideal --fault 'gpu: 12, compute: 80%' --fault 'link: node4.nic2, bandwidth: 25%'",
+    "llama3-70b-64xh100 --library ideal --set placement.nodes=random --set placement.seed=3",
+    "mixtral-8x7b-64xh100 --fault 'gpu: 9, compute: 60%' --set training.recompute=full",
+    "llama3-8b-fsdp-64xh100 --fault 'gpu: 9, compute: 60%'",
     "korthikanti-22b-layer",
     "overlap-175b-layer"};
 
@@ -128,7 +137,14 @@ TEST_CASE("the figures that are explained are those of the step") {
     if (result.at("inputs").is_null()) continue;
     CHECK(value(doc, "rates", "MFU") == result.at("mfu"));
     CHECK(value(doc, "rates", "HFU") == result.at("hfu"));
-    CHECK(value(doc, "closed form", "closed form") == Approx(result.at("estimate_s").get<double>()).epsilon(1e-12));
+    // With faults that come and go it is the sum of what the periods do.
+    const bool comes_and_goes = step.find("from:") != std::string::npos;
+    CHECK(value(doc, comes_and_goes ? "the machine as it is" : "closed form", "closed form") ==
+          Approx(result.at("estimate_s").get<double>()).epsilon(1e-12));
+    if (result.contains("faults")) {
+      CHECK(value(doc, "the machine as it is", "cost") == Approx(result.at("faults").at("cost_s").get<double>()));
+      CHECK(value(doc, "the machine as it is", "step as described") == result.at("faults").at("healthy").at("step_s"));
+    }
     for (const char* item : {"parameters", "gradients", "optimizer", "activations", "buffers", "peak"})
       CHECK(value(doc, "memory", item) == result.at("memory").at(std::string(item) + "_bytes"));
   }
@@ -139,7 +155,10 @@ TEST_CASE("every collective of a step comes with the command that explains it, a
        {"llama3-70b-64xh100", "llama3-70b-64xh100 --env NCCL_PROTO=Simple", "llama3-70b-64xh100 --library ideal",
         "llama3-70b-64xh100 --library ideal --what-if double-ib",
         "llama3-70b-64xh100 --set layout.tp=4 --set layout.dp=4 --link-latency 2us --chunks 2",
-        "llama3-70b-64xh100 --set collectives.sharing=fifo --algorithm ring"}) {
+        "llama3-70b-64xh100 --set collectives.sharing=fifo --algorithm ring",
+        "llama3-70b-64xh100 --library ideal --fault 'link: node4.nic2, bandwidth: 25%'",
+        "llama3-70b-64xh100 --library ideal --fault 'link: node6.nic1, failed: true'",
+        "llama3-70b-64xh100 --library ideal --fault 'link: node4.nic2, bandwidth: 10GB/s, added_latency: 3us'"}) {
     INFO(step);
     const Json doc = explained(std::string("collcast explain step ") + step);
     const Json collectives = explained(std::string("collcast step ") + step).at("collectives");

@@ -57,6 +57,14 @@ struct MachineState {
   bool as_described() const { return faults.empty() && !placement.any(); }
 };
 
+/// Between the times at which faults begin or end.
+struct FaultPeriod {
+  Seconds begin{};
+  std::vector<MachineFault> faults;  ///< that hold in it
+  Seconds step{};                    ///< closed form of one that it would last all along
+  double share = 0;                  ///< of the step that is done in it, by closed form; they sum to 1
+};
+
 struct FaultEffect {
   MachineState machine;
   Seconds step{}, estimate{};  ///< on the machine as described
@@ -66,6 +74,10 @@ struct FaultEffect {
   int ranks = 0;
   std::vector<RankClassTimes> classes;  ///< by stage, then by first rank; none without a simulation
   std::size_t slowest = 0;              ///< the class that the faulty step's breakdown is of
+  StageTerms of_slowest;                ///< what that class does; of a simulation
+  std::vector<FaultPeriod> periods;     ///< up to the one that the closed form ends in
+  std::size_t worst = 0;                ///< the period that the closed form's terms are of
+  double speed = 1;                     ///< of the slowest GPU of the stage that the result tells of
   std::optional<JitterEffect> jitter = {};
   bool is_undrawn = false;  ///< the watch ended the first draw: all times are without the jitter
 };
