@@ -335,6 +335,9 @@ std::vector<MachineFault> put_in_faults(const CollectiveArgs& args, std::optiona
   if (machine) {
     const Result<Fabric> faulty = with_faults(machine->fabric, *faults);
     append(errors, faulty.errors());
+    if (faulty)
+      for (const std::string& one : rates_without_effect(machine->fabric, *faults))
+        machine->warnings.push_back({command_line, one, "a link by its name, 'A -> B', leaves others out"});
     if (faulty) machine->fabric = *faulty;
   }
   return *faults;

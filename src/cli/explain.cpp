@@ -167,9 +167,7 @@ Exit explain_step(const Args& args, const Session& session) {
   const Patience patience(args.limits, errors);
   if (!errors.empty()) return refuse(session, errors);
   const Result<StepReport> report = forecast(args.scenario, session, nullptr, patience);
-  if (!report && patience.has_ended_work())
-    return patience.give_up(session, "the step was not forecast to its end",
-                            "nothing is known yet; expected a longer --time-limit");
+  if (!report && patience.has_ended_work()) return patience.refused(refuse(session, report.errors()));
   if (!report) return refuse(session, report.errors());
   if (report->result.inference)
     return refuse(session, {{command_line, "a forecast of inference is not taken apart",

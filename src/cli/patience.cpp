@@ -170,8 +170,9 @@ Exit Patience::exit(Exit delivered) const {
 }
 
 Exit Patience::give_up(const Session& session, const std::string& what, const std::string& hint) const {
-  const Exit refused = refuse(session, {{command_line, fmt::format("{}: {}", reason(), what), hint}});
-  return Interrupts::came() ? Exit::interrupted : refused;
+  return refused(refuse(session, {{command_line, fmt::format("{}: {}", reason(), what), hint}}));
 }
+
+Exit Patience::refused(Exit exit) const { return Interrupts::came() ? Exit::interrupted : exit; }
 
 }  // namespace collcast::cli

@@ -59,6 +59,9 @@ class Patience {
   /// Nothing was known by then: says so; interrupted after Ctrl-C, else bad_input, as the limit was too short.
   Exit give_up(const Session&, const std::string& what, const std::string& hint) const;
 
+  /// Of what was refused since work had been ended: interrupted after Ctrl-C.
+  Exit refused(Exit) const;
+
  private:
   bool is_over(Seconds grace) const;
 

@@ -257,28 +257,55 @@ bool is_of_simulation(const Diagnostics& errors) {
   });
 }
 
-/// `effect` receives what the machine's faults do, if it has any; `by_formula` the closed form if it was known when the
-/// watch ended the rest.
+/// What was known when the watch ended the rest.
+struct Known {
+  std::optional<StepResult> by_formula;  ///< the closed form
+  std::optional<Seconds> as_described;   ///< and with faults that of the machine without
+};
+
+/// `effect` receives what the machine's faults do, if it has any.
 Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
                             const EngineOptions& engine, int draws, std::optional<FaultEffect>& effect,
-                            const GoesOn& goes_on, std::optional<StepResult>& by_formula) {
+                            const GoesOn& goes_on, Known& known) {
   if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
   const MachineState machine(scenario.faults, scenario.placement);
   if (machine.as_described() && method == Method::both) {
     StepAsFar step =
         forecast_step_as_far(*scenario.step, fabric, scenario.collectives, timeline, engine, scenario.origins, goes_on);
-    by_formula = std::move(step.by_formula);
+    known.by_formula = std::move(step.by_formula);
     return std::move(step.result);
   }
   if (machine.as_described())
     return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, engine, scenario.origins,
                          goes_on);
-  Result<FaultyStep> step = forecast_faulty_step(*scenario.step, fabric, machine, scenario.collectives, method,
-                                                 timeline, engine, scenario.origins, draws, goes_on);
-  if (!step) return step.errors();
-  FaultyStep both = std::move(step).value();
+  FaultyAsFar step = method == Method::both
+                         ? forecast_faulty_step_as_far(*scenario.step, fabric, machine, scenario.collectives, timeline,
+                                                       engine, scenario.origins, draws, goes_on)
+                         : FaultyAsFar{forecast_faulty_step(*scenario.step, fabric, machine, scenario.collectives,
+                                                            method, timeline, engine, scenario.origins, draws, goes_on),
+                                       {}};
+  if (!step.result && step.known.as_described) known.as_described = step.known.as_described->estimate;
+  if (!step.result && step.known.by_formula) {
+    known.by_formula = std::move(step.known.by_formula->result);
+    effect = std::move(step.known.by_formula->effect);
+  }
+  if (!step.result) return step.result.errors();
+  FaultyStep both = std::move(step.result).value();
   effect = std::move(both.effect);
   return std::move(both.result);
+}
+
+/// Of a step of which nothing is known yet that could be told.
+Diagnostic unfinished(Method method, const Patience& patience, const Known& known) {
+  const char* what = method == Method::estimate ? "the closed form was not worked out to its end"
+                                                : "the step was not simulated to its end";
+  std::string hint = "nothing was written; ";
+  if (known.as_described)
+    hint += fmt::format("on the machine as described its closed form is {}; ", format_seconds(*known.as_described));
+  hint += known.by_formula             ? "--method estimate is the closed form alone"
+          : method == Method::simulate ? "--method both gives the closed form where there is no time for more"
+                                       : "expected a longer --time-limit";
+  return {command_line, fmt::format("{}: {}", patience.reason(), what), hint};
 }
 
 /// The closed form, which knows means only.
@@ -286,8 +313,8 @@ Result<StepResult> forecast_mean(const Scenario& scenario, const Fabric& fabric,
                                  const GoesOn& goes_on) {
   Scenario mean = scenario;
   mean.faults = without_jitter(scenario.faults);
-  std::optional<StepResult> by_formula;
-  Result<StepResult> result = forecast(mean, fabric, Method::estimate, nullptr, {}, 1, effect, goes_on, by_formula);
+  Known known;
+  Result<StepResult> result = forecast(mean, fabric, Method::estimate, nullptr, {}, 1, effect, goes_on, known);
   if (effect) effect->machine.faults = scenario.faults;
   return result;
 }
@@ -467,7 +494,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
   if (Diagnostics wrong = check_unfolded(args, scenario); !wrong.empty()) return wrong;
   std::optional<FaultEffect> effect;
-  std::optional<StepResult> by_formula;
+  Known known;
   StepReport report;
   std::string lack;
   Result<StepResult> result = [&]() -> Result<StepResult> {
@@ -475,7 +502,7 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     progress.begin(fmt::format("{} simulation", scenario.name));
     if (!args.unfolded)
       return forecast(scenario, *fabric, *method, timeline, engine_of(scenario, patience, progress), draws, effect,
-                      patience.goes_on(), by_formula);
+                      patience.goes_on(), known);
     Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, patience, progress, lack);
     if (!both) return both.errors();
     report.unfolded = both->unfolded;
@@ -486,12 +513,13 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   const bool is_ended = !result && patience.has_ended_work();
   const bool is_beyond = !result && !is_ended && is_of_simulation(result.errors());
   if ((is_ended || is_beyond) && *method == Method::both && !args.must_simulate) {
-    Result<StepResult> closed = by_formula ? Result<StepResult>(std::move(*by_formula))
-                                           : forecast_mean(scenario, *fabric, effect, patience.goes_on());
+    Result<StepResult> closed = known.by_formula ? Result<StepResult>(std::move(*known.by_formula))
+                                                 : forecast_mean(scenario, *fabric, effect, patience.goes_on());
     report.partial = closed.ok();
     if (closed && is_beyond) lack = fmt::format("not simulated: {}", result.errors().front().message);
     if (closed) result = std::move(closed);
   }
+  if (!result && is_ended) return unfinished(*method, patience, known);
   if (!result) return result.errors();
   if (order != nullptr) {
     // As of the result: the closed form's where that is all there was time for.

@@ -37,9 +37,7 @@ Exit run_step(const Args& args, const Session& session) {
   OwnSchedule order;
   Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, patience,
                                        args.schedule.empty() ? nullptr : &order);
-  if (!result && patience.has_ended_work())
-    return patience.give_up(session, "the step was not simulated to its end",
-                            "nothing was written; --method estimate is the closed form alone");
+  if (!result && patience.has_ended_work()) return patience.refused(refuse(session, result.errors()));
   if (!result) return refuse(session, result.errors());
   StepReport report = std::move(result).value();
   if (args.operations && !report.inputs)

@@ -48,17 +48,20 @@ Table unfolded_table(const UnfoldedStep& unfolded, const StepResult& folded) {
   return out;
 }
 
-std::string unfolded_text(const UnfoldedStep& unfolded) {
+std::string unfolded_text(const UnfoldedStep& unfolded, Sharing sharing) {
   return fmt::format(
       "unfolded: {} ranks, {} collectives and {} messages of the pipeline, {} messages in one simulation{}. It differs "
       "from the step time, whose collectives have times found apart, by collectives that meet on links (longer), by "
       "ranks that go on when their own part of a collective is over, and by shares of messages that are gathered "
-      "beside the next message (shorter) (docs/steps.md).",
+      "beside the next message (shorter){} (docs/steps.md).",
       format_count(unfolded.ranks), format_count(static_cast<double>(unfolded.exchanges)),
       format_count(static_cast<double>(unfolded.transfers)), format_count(static_cast<double>(unfolded.messages)),
       unfolded.repeated == 0 ? std::string()
                              : fmt::format(", {} of them as the same group's of the time before, to the picosecond",
-                                           format_count(static_cast<double>(unfolded.repeated))));
+                                           format_count(static_cast<double>(unfolded.repeated))),
+      sharing == Sharing::fifo ? ". With fifo ranks of one collective end at different times, and the step time has "
+                                 "each collective as long as its last rank's: much longer than unfolded"
+                               : "");
 }
 
 }  // namespace collcast

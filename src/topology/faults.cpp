@@ -256,7 +256,7 @@ Diagnostics check_ways(const Fabric& fabric, const Fabric& faulty, std::span<con
            hint}};
 }
 
-std::string percent(double share) { return fmt::format("{:.4g}%", 100 * share); }
+std::string percent(double share) { return fmt::format("{:.10g}%", 100 * share); }
 
 std::string jitter_text(const Jitter& jitter) {
   return fmt::format("{} jitter, {}, seed {}", percent(jitter.spread), to_string(jitter.shape), jitter.seed);
@@ -321,6 +321,25 @@ std::string to_text(const MachineFault& fault) {
   std::string out = what_text(fault);
   if (fault.from > Seconds{}) out += ", from " + format_seconds(fault.from);
   if (fault.until) out += ", until " + format_seconds(*fault.until);
+  return out;
+}
+
+std::vector<std::string> rates_without_effect(const Fabric& fabric, std::span<const MachineFault> faults) {
+  std::vector<std::string> out;
+  for (const MachineFault& fault : faults) {
+    if (fault.link() == nullptr || !fault.link()->bandwidth) continue;
+    const Result<std::vector<std::size_t>> named = named_links(fabric, fault);
+    if (!named) continue;
+    std::map<Bandwidth, std::string> unchanged;  // by rate one of the links
+    for (const std::size_t l : *named) {
+      const Ends ends = ends_of(fabric, l);
+      const Bandwidth own = fabric.links()[l].bandwidth;
+      if (own <= *fault.link()->bandwidth) unchanged.try_emplace(own, ends.from + " -> " + ends.to);
+    }
+    for (const auto& [own, link] : unchanged)
+      out.push_back(fmt::format("the fault '{}' changes nothing at '{}' and its like, which have {}", to_text(fault),
+                                link, format_bandwidth(own)));
+  }
   return out;
 }
 

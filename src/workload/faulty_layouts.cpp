@@ -33,11 +33,15 @@ struct FaultyLayouts::State {
   const MachineAsItIs::Parts& machine;
   ForecastPrices described;
   std::deque<ForecastPrices> by_period;
+  GoesOn goes_on;
   CollectiveTime described_time;
   std::vector<CollectiveTime> time_by_period;
 
   State(const MachineAsItIs::Parts& parts, const CollectivePolicy& policy, const GoesOn& goes_on)
-      : machine(parts), described(*parts.as_described, policy, {}, goes_on), described_time(described.by_estimate()) {
+      : machine(parts),
+        described(*parts.as_described, policy, {}, goes_on),
+        goes_on(goes_on),
+        described_time(described.by_estimate()) {
     for (const Period& period : parts.periods) by_period.emplace_back(period.fabric, policy, EngineOptions{}, goes_on);
     for (ForecastPrices& prices : by_period) time_by_period.push_back(prices.by_estimate());
   }
@@ -58,7 +62,8 @@ Result<FaultyEstimate> FaultyLayouts::estimate(const StepInputs& in) {
     machines.push_back(periods[p].machine);
     machines.back().time = &state_->time_by_period[p];
   }
-  const Result<std::vector<ClassedPlan>> plans = make_classed_plans(in, machines, state_->described_time);
+  const Result<std::vector<ClassedPlan>> plans =
+      make_classed_plans(in, machines, state_->described_time, Fold::alike_once, state_->goes_on);
   if (!plans) return plans.errors();
   const StepEstimate before = estimate_step(*described);
   const PacedEstimate after = paced_estimate(*plans, periods);

@@ -193,12 +193,12 @@ class Maker {
   Maker(const StepInputs& in, std::span<const FaultyMachine> periods, const CollectiveTime& time)
       : in_(in), periods_(periods), time_(time), world_(static_cast<std::uint32_t>(in.layout.world())) {}
 
-  Result<std::vector<ClassedPlan>> make(Fold fold_by) {
+  Result<std::vector<ClassedPlan>> make(Fold fold_by, const GoesOn& goes_on) {
     const Result<StepPlan> base = make_plan(in_, *periods_.front().healthy, time_);
     if (!base) return base.errors();
     joins_ = joins_of(in_.layout, in_.options.zero);
     for (const FaultyMachine& machine : periods_) {
-      Result<RankPrices> prices = price_ranks(in_, machine, *base, joins_, time_);
+      Result<RankPrices> prices = price_ranks(in_, machine, *base, joins_, time_, goes_on);
       if (!prices) return prices.errors();
       prices_.push_back(std::move(prices).value());
     }
@@ -289,8 +289,8 @@ ClassedPlan as_classes(const StepPlan& plan) {
 }
 
 Result<std::vector<ClassedPlan>> make_classed_plans(const StepInputs& in, std::span<const FaultyMachine> periods,
-                                                    const CollectiveTime& time, Fold fold_by) {
-  return Maker(in, periods, time).make(fold_by);
+                                                    const CollectiveTime& time, Fold fold_by, const GoesOn& goes_on) {
+  return Maker(in, periods, time).make(fold_by, goes_on);
 }
 
 }  // namespace collcast::workload

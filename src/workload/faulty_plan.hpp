@@ -13,8 +13,9 @@
 namespace collcast::workload {
 
 enum class Fold { alike_once, every_rank };
-/// By period. `time`: without faults. `inputs` has passed check_step.
+/// By period. `time`: without faults. `inputs` has passed check_step. Where `goes_on` says no it fails.
 Result<std::vector<ClassedPlan>> make_classed_plans(const StepInputs& inputs, std::span<const FaultyMachine> periods,
-                                                    const CollectiveTime& time, Fold = Fold::alike_once);
+                                                    const CollectiveTime& time, Fold = Fold::alike_once,
+                                                    const GoesOn& goes_on = {});
 
 }  // namespace collcast::workload

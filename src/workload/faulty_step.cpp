@@ -32,6 +32,7 @@ struct Makers {
   std::vector<const Period*> machines;  ///< of the periods, then those with a link slower or faster
   ForecastPrices& prices;               ///< of the healthy machine
   std::deque<ForecastPrices>& period;   ///< of each of the machines
+  const GoesOn& goes_on;
 
   /// By period. `by`: by_estimate or by_simulation.
   Result<std::vector<ClassedPlan>> plans(CollectiveTime (ForecastPrices::*by)()) const {
@@ -42,7 +43,7 @@ struct Makers {
       timed.push_back(machines[p]->machine);
       timed.back().time = &here[p];
     }
-    return make_classed_plans(in, timed, (prices.*by)());
+    return make_classed_plans(in, timed, (prices.*by)(), Fold::alike_once, goes_on);
   }
 };
 
@@ -259,7 +260,8 @@ std::vector<FaultPeriod> told(std::span<const MachineFault> faults, std::span<co
   return out;
 }
 
-void warn_of_late(StepResult& result, std::span<const MachineFault> faults) {
+void warn_of_no_effect(StepResult& result, const Fabric& fabric, std::span<const MachineFault> faults) {
+  for (std::string& one : rates_without_effect(fabric, faults)) result.warnings.push_back(std::move(one));
   for (const MachineFault& fault : faults)
     if (fault.from >= result.step)
       result.warnings.push_back("the fault '" + to_text(fault) + "' begins when the step is over, and has no effect");
@@ -269,80 +271,133 @@ void warn_of_late(StepResult& result, std::span<const MachineFault> faults) {
 
 namespace workload {
 
-Result<FaultyStep> forecast_faulty(const StepInputs& in, const Fabric& fabric, const MachineState& machine,
-                                   ForecastPrices& prices, Method method, StepTimeline* timeline,
-                                   const EngineOptions& engine, const Origins& origins, int draws,
-                                   const GoesOn& goes_on, StepPlan* simulated) {
-  const std::vector<MachineFault>& faults = machine.faults;
-  Result<std::vector<Period>> cut = periods_of(in.layout.world(), fabric, machine);
-  Result<StepResult> healthy = simulated != nullptr
-                                   ? forecast_training(in, fabric, prices, method, nullptr, engine, origins, simulated)
-                                   : forecast_priced(in, fabric, prices, method, nullptr, engine, origins);
-  Diagnostics errors = healthy.errors();
-  append(errors, cut.errors());
-  const MachineFault* drawn = first_with_jitter(faults);
-  if (drawn != nullptr && method == Method::estimate)
-    errors.push_back({drawn->where, "jitter has no closed form, which knows means only",
-                      "expected --method both or simulate, or no jitter"});
-  if (!errors.empty()) return errors;
+namespace {
 
-  std::vector<Period> periods = std::move(cut).value();
-  FaultyStep out{*healthy, without(*healthy, machine, in.layout.world())};
-  std::vector<Period> varied;
-  std::deque<ForecastPrices> prices_in;
-  for (const Period& period : periods) prices_in.emplace_back(period.fabric, prices.policy(), engine, goes_on);
-  Makers makers{in, fabric, {}, prices, prices_in};
-  for (const Period& period : periods) makers.machines.push_back(&period);
-  const Result<std::vector<ClassedPlan>> by_formula = makers.plans(&ForecastPrices::by_estimate);
-  if (!by_formula) return placed(by_formula.errors(), origins);
-  const PacedEstimate estimate = paced_estimate(*by_formula, periods);
-  std::size_t worst = worst_period(*by_formula, periods, estimate.total);
-  out.result.estimate = out.result.step = estimate.total;
-  out.result.breakdown = estimate.breakdown;
-  out.result.closed_form = estimate.by_period[worst].terms;
-  add_stage(out.result, (*by_formula)[worst].plan);
-  out.effect.worst = worst;
-  out.effect.speed = slowest_speed((*by_formula)[worst], out.result.stage.stage);
-  out.effect.periods = told(faults, periods, estimate);
-  if (method != Method::estimate) {
-    std::vector<RankJitter> jitters = jitters_of(in.layout.world(), fabric, faults, periods);
-    Result<LinkVariants> of_links = link_variants_of(in.layout.world(), fabric, machine, periods);
+/// A forecast with faults on the way from its closed form to its simulation.
+class Forecast {
+ public:
+  Forecast(const StepInputs& in, const Fabric& fabric, const MachineState& machine, ForecastPrices& prices,
+           const EngineOptions& engine, const Origins& origins, const GoesOn& goes_on)
+      : in_(in),
+        fabric_(fabric),
+        machine_(machine),
+        prices_(prices),
+        engine_(engine),
+        origins_(origins),
+        goes_on_(goes_on),
+        makers_{in, fabric, {}, prices, prices_in_, goes_on_} {}
+
+  Result<FaultyStep> by_formula(std::optional<StepResult>& as_described) {
+    Result<std::vector<Period>> cut = periods_of(in_.layout.world(), fabric_, machine_);
+    Result<StepResult> healthy = forecast_priced(in_, fabric_, prices_, Method::estimate, nullptr, engine_, origins_);
+    Diagnostics errors = healthy.errors();
+    append(errors, cut.errors());
+    if (!errors.empty()) return errors;
+    as_described = *healthy;
+    periods_ = std::move(cut).value();
+    for (const Period& period : periods_) add_machine(period);
+    Result<std::vector<ClassedPlan>> plans = makers_.plans(&ForecastPrices::by_estimate);
+    if (!plans) return placed(plans.errors(), origins_);
+    const PacedEstimate estimate = paced_estimate(*plans, periods_);
+    const std::size_t worst = worst_period(*plans, periods_, estimate.total);
+    FaultyStep out{*healthy, without(*healthy, machine_, in_.layout.world())};
+    out.result.estimate = out.result.step = estimate.total;
+    out.result.breakdown = estimate.breakdown;
+    out.result.closed_form = estimate.by_period[worst].terms;
+    add_stage(out.result, (*plans)[worst].plan);
+    out.effect.worst = worst;
+    out.effect.speed = slowest_speed((*plans)[worst], out.result.stage.stage);
+    out.effect.periods = told(machine_.faults, periods_, estimate);
+    plan_ = std::move(plans->front().plan);
+    return completed(std::move(out), worst);
+  }
+
+  /// `out`: by formula.
+  Result<FaultyStep> by_simulation(FaultyStep out, StepResult healthy, int draws, StepTimeline* timeline) {
+    out.effect.step = healthy.step;
+    out.effect.simulate = healthy.simulate;
+    out.effect.breakdown = healthy.breakdown;
+    out.effect.stage = healthy.stage.stage;
+    std::vector<RankJitter> jitters = jitters_of(in_.layout.world(), fabric_, machine_.faults, periods_);
+    Result<LinkVariants> of_links = link_variants_of(in_.layout.world(), fabric_, machine_, periods_);
     if (!of_links) return of_links.errors();
     LinkVariants links = std::move(of_links).value();
-    varied = std::move(links.machines);
-    for (const Period& one : varied) {
-      makers.machines.push_back(&one);
-      prices_in.emplace_back(one.fabric, prices.policy(), engine, goes_on);
+    for (const Period& one : links.machines) add_machine(one);
+    if (!jitters.empty() || !links.machines.empty()) {
+      const Location& where = first_with_jitter(machine_.faults)->where;
+      if (Diagnostics wrong = check_draws(plan_, jitters, draws, where); !wrong.empty()) return wrong;
+      for (Period& period : periods_) period.machine.drawn = drawn_ranks(jitters);
     }
-    if (!jitters.empty() || !varied.empty()) {
-      if (Diagnostics wrong = check_draws(by_formula->front().plan, jitters, draws, drawn->where); !wrong.empty())
-        return wrong;
-      for (Period& period : periods) period.machine.drawn = drawn_ranks(jitters);
-    }
-    Result<std::vector<ClassedPlan>> priced = makers.plans(&ForecastPrices::by_simulation);
-    if (!priced) return placed(priced.errors(), origins);
-    std::vector<ClassedPlan> by_engine = std::move(priced).value();
-    const auto means = by_engine.begin() + static_cast<std::ptrdiff_t>(periods.size());
-    const std::vector<ClassedPlan> varied_plans(std::make_move_iterator(means),
-                                                std::make_move_iterator(by_engine.end()));
-    by_engine.erase(means, by_engine.end());
+    Result<std::vector<ClassedPlan>> priced = makers_.plans(&ForecastPrices::by_simulation);
+    if (!priced) return placed(priced.errors(), origins_);
+    std::vector<ClassedPlan> plans = std::move(priced).value();
+    const auto means = plans.begin() + static_cast<std::ptrdiff_t>(periods_.size());
+    const std::vector<ClassedPlan> varied(std::make_move_iterator(means), std::make_move_iterator(plans.end()));
+    plans.erase(means, plans.end());
     if (Diagnostics wrong =
-            check_operations(operations(by_engine.front()), origins.of("batch.global_batch"), engine.memory);
+            check_operations(operations(plans.front()), origins_.of("batch.global_batch"), engine_.memory);
         !wrong.empty())
       return wrong;
     if (Diagnostics wrong = add_simulation_of_classes(
-            out, by_engine,
-            {periods, fabric, std::move(jitters), std::move(links.jitters), varied_plans, draws, engine.watch},
+            out, plans, {periods_, fabric_, std::move(jitters), std::move(links.jitters), varied, draws, engine_.watch},
             timeline);
         !wrong.empty())
       return wrong;
-    worst = worst_period(by_engine, periods, out.result.step);
-    out.effect.speed = slowest_speed(by_engine[worst], out.result.stage.stage);
+    const std::size_t worst = worst_period(plans, periods_, out.result.step);
+    out.effect.speed = slowest_speed(plans[worst], out.result.stage.stage);
+    return completed(std::move(out), worst);
   }
-  if (Diagnostics wrong = complete(out.result, in, periods[worst].fabric, prices_in[worst]); !wrong.empty())
-    return wrong;
-  warn_of_late(out.result, faults);
-  return out;
+
+ private:
+  void add_machine(const Period& period) {
+    makers_.machines.push_back(&period);
+    prices_in_.emplace_back(period.fabric, prices_.policy(), engine_, goes_on_);
+  }
+
+  Result<FaultyStep> completed(FaultyStep out, std::size_t worst) {
+    if (Diagnostics wrong = complete(out.result, in_, periods_[worst].fabric, prices_in_[worst]); !wrong.empty())
+      return wrong;
+    warn_of_no_effect(out.result, fabric_, machine_.faults);
+    return out;
+  }
+
+  const StepInputs& in_;
+  const Fabric& fabric_;
+  const MachineState& machine_;
+  ForecastPrices& prices_;
+  const EngineOptions& engine_;
+  const Origins& origins_;
+  const GoesOn& goes_on_;
+  std::vector<Period> periods_;
+  std::deque<ForecastPrices> prices_in_;  ///< of each of the machines
+  Makers makers_;
+  StepPlan plan_;  ///< of the first period, by formula
+};
+
+}  // namespace
+
+Result<FaultyStep> forecast_faulty(const StepInputs& in, const Fabric& fabric, const MachineState& machine,
+                                   ForecastPrices& prices, Method method, StepTimeline* timeline,
+                                   const EngineOptions& engine, const Origins& origins, int draws,
+                                   const GoesOn& goes_on, StepPlan* simulated, FaultyKnown* known) {
+  FaultyKnown here;
+  FaultyKnown& so_far = known != nullptr ? *known : here;
+  const MachineFault* drawn = first_with_jitter(machine.faults);
+  Diagnostics errors;
+  if (drawn != nullptr && method == Method::estimate)
+    errors.push_back({drawn->where, "jitter has no closed form, which knows means only",
+                      "expected --method both or simulate, or no jitter"});
+  Forecast forecast(in, fabric, machine, prices, engine, origins, goes_on);
+  Result<FaultyStep> formula = forecast.by_formula(so_far.as_described);
+  append(errors, formula.errors());
+  if (!errors.empty()) return errors;
+  if (method == Method::estimate) return formula;
+  so_far.by_formula = *formula;
+  Result<StepResult> healthy = simulated != nullptr
+                                   ? forecast_training(in, fabric, prices, method, nullptr, engine, origins, simulated)
+                                   : forecast_priced(in, fabric, prices, method, nullptr, engine, origins);
+  if (!healthy) return healthy.errors();
+  return forecast.by_simulation(std::move(formula).value(), std::move(healthy).value(), draws, timeline);
 }
 
 }  // namespace workload
@@ -353,6 +408,17 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs& in, const Fabric& fabr
                                         const GoesOn& goes_on) {
   ForecastPrices prices(fabric, policy, engine, goes_on);
   return forecast_faulty(in, fabric, machine, prices, method, timeline, engine, origins, draws, goes_on);
+}
+
+FaultyAsFar forecast_faulty_step_as_far(const StepInputs& in, const Fabric& fabric, const MachineState& machine,
+                                        const CollectivePolicy& policy, StepTimeline* timeline,
+                                        const EngineOptions& engine, const Origins& origins, int draws,
+                                        const GoesOn& goes_on) {
+  ForecastPrices prices(fabric, policy, engine, goes_on);
+  FaultyKnown known;
+  Result<FaultyStep> result = forecast_faulty(in, fabric, machine, prices, Method::both, timeline, engine, origins,
+                                              draws, goes_on, nullptr, &known);
+  return {std::move(result), std::move(known)};
 }
 
 }  // namespace collcast

@@ -16,10 +16,10 @@ Result<StepResult> forecast_priced(const StepInputs&, const Fabric&, ForecastPri
                                    const EngineOptions&, const Origins&);
 
 /// forecast_faulty_step with the prices of the machine as described; `simulated` as of forecast_training, and of the
-/// machine as described.
+/// machine as described; `known` receives what was known before the end, but for the result.
 Result<FaultyStep> forecast_faulty(const StepInputs&, const Fabric&, const MachineState&, ForecastPrices&, Method,
-                                   StepTimeline* timeline, const EngineOptions&, const Origins&, int draws,
-                                   const GoesOn& goes_on, StepPlan* simulated = nullptr);
+                                   StepTimeline*, const EngineOptions&, const Origins&, int draws,
+                                   const GoesOn& goes_on, StepPlan* simulated = nullptr, FaultyKnown* known = nullptr);
 
 /// What a stage does for a micro-batch and at the end of the step.
 StageTerms stage_terms(const StagePlan&, int stage);

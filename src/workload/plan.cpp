@@ -40,12 +40,14 @@ Priced operator*(int times, Priced one) {
 /// The collectives of one stage: each kind and size is priced once and counted.
 class StagePricing {
  public:
-  /// `own`: a rank whose groups may take longer; null: none.
-  StagePricing(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
-               const OwnPrices* own = nullptr)
-      : in_(in), fabric_(fabric), time_(time), own_(own), rank_(rank_at(in.layout, {0, stage, 0, 0, 0})) {}
+  StagePricing(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage)
+      : in_(in), fabric_(fabric), time_(&time), rank_(first_of(in, stage)), asked_by_(rank_) {}
+  /// Of a rank whose collectives are known, in the order in which they are asked for.
+  StagePricing(const StepInputs& in, const Fabric& fabric, int stage, Rank rank,
+               const std::vector<CollectiveCost>& known)
+      : in_(in), fabric_(fabric), known_(&known), rank_(first_of(in, stage)), asked_by_(rank) {}
 
-  Rank rank() const { return own_ == nullptr ? rank_ : own_->rank; }
+  Rank rank() const { return asked_by_; }
 
   /// `times` of them per rank and step.
   Priced tp(CollectiveKind kind, double bytes, std::int64_t times) {
@@ -79,10 +81,10 @@ class StagePricing {
   }
   /// Between the first and the last stage.
   Priced tied(double bytes) {
-    const auto ends = [&](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
-    return add({Dimension::dp, "embedding all_reduce", {}, {}, {}, 1}, [&](Rank rank) {
+    const auto ends = [this](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
+    const GroupOf along = groups_along(Dimension::pp);
+    return add({Dimension::dp, "embedding all_reduce", {}, {}, {}, 1}, along, [=, this](Rank rank) {
       std::vector<Group> alongside;
-      const GroupOf along = groups_along(Dimension::pp);
       const Group own = along(in_.layout, rank);
       for (const Group& pp : groups_alongside(in_.layout, fabric_, along, own)) alongside.push_back(ends(pp));
       return CollectiveRequest{CollectiveKind::all_reduce, ends(own), whole(bytes), 0, std::move(alongside)};
@@ -90,6 +92,7 @@ class StagePricing {
   }
 
   std::vector<CollectiveCost> costs;
+  std::vector<StageRequest> requests;  ///< one each; good as long as this lives
   Diagnostics errors;
 
  private:
@@ -106,44 +109,42 @@ class StagePricing {
       c.count += times;
       return priced(i);
     }
-    return add({dimension, std::move(name), {}, {}, {}, times}, [&](Rank rank) {
+    return add({dimension, std::move(name), {}, {}, {}, times}, group_of, [=, this](Rank rank) {
       Group of_rank = group_of(in_.layout, rank);
       std::vector<Group> alongside = groups_alongside(in_.layout, fabric_, group_of, of_rank);
       return CollectiveRequest{kind, std::move(of_rank), whole(bytes), 0, std::move(alongside)};
     });
   }
 
-  /// `request`: of a rank.
-  template <class RequestOf>
-  Priced add(CollectiveCost cost, RequestOf request) {
-    cost.request = request(rank_);
-    const Result<Seconds> time = time_(cost.request);
-    if (!time) {
-      append(errors, time.errors());
-      return {};
+  Priced add(CollectiveCost cost, GroupOf group_of, std::function<CollectiveRequest(Rank)> request) {
+    if (known_ != nullptr) {
+      check(costs.size() < known_->size(), "all ranks of a stage ask for the same collectives");
+      const CollectiveCost& known = (*known_)[costs.size()];
+      cost.request = known.request;
+      cost.time = known.time;
+    } else {
+      cost.request = request(rank_);
+      const Result<Seconds> time = (*time_)(cost.request);
+      if (!time) {
+        append(errors, time.errors());
+        return {};
+      }
+      cost.time = *time;
+      requests.push_back({group_of, std::move(request)});
     }
-    cost.time = *time;
-    if (own_ != nullptr) add_own(cost, request(own_->rank));
     costs.push_back(std::move(cost));
     return priced(costs.size() - 1);
   }
 
   Priced priced(std::size_t i) const { return {costs[i].time, {{static_cast<int>(i), Uses::none, Uses::none}, 1}}; }
 
-  void add_own(CollectiveCost& cost, CollectiveRequest request) {
-    if (!own_->differs(request)) return;
-    const Result<Seconds> time = (*own_->time)(request);
-    if (!time) return append(errors, time.errors());
-    if (own_->never_less && *time <= cost.time) return;
-    cost.time = *time;
-    cost.request = std::move(request);
-  }
+  static Rank first_of(const StepInputs& in, int stage) { return rank_at(in.layout, {0, stage, 0, 0, 0}); }
 
   const StepInputs& in_;
   const Fabric& fabric_;
-  const CollectiveTime& time_;
-  const OwnPrices* own_;
-  Rank rank_;
+  const CollectiveTime* time_ = nullptr;
+  const std::vector<CollectiveCost>* known_ = nullptr;
+  Rank rank_, asked_by_;
 };
 
 class StageMaker {
@@ -522,32 +523,33 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   return plan;
 }
 
-Result<StagePlan> make_stage(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
-                             Pace pace, const OwnPrices& own) {
-  StagePricing pricing(in, fabric, time, stage, &own);
+Result<StageRequests> stage_requests(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time,
+                                     int stage) {
+  const auto pricing = std::make_shared<StagePricing>(in, fabric, time, stage);
+  StageMaker(in, *pricing, stage).make();
+  if (!pricing->errors.empty()) return pricing->errors;
+  StageRequests out;
+  out.usual = std::move(pricing->costs);
+  for (StageRequest& one : pricing->requests)
+    out.requests.push_back({one.group_of, [pricing, of = std::move(one.of)](Rank rank) { return of(rank); }});
+  return out;
+}
+
+StagePlan make_stage(const StepInputs& in, const Fabric& fabric, int stage, Rank rank, Pace pace,
+                     const std::vector<CollectiveCost>& costs) {
+  StagePricing pricing(in, fabric, stage, rank, costs);
   StagePlan plan = StageMaker(in, pricing, stage, pace).make();
-  if (!pricing.errors.empty()) return pricing.errors;
   plan.collectives = std::move(pricing.costs);
   return plan;
 }
 
 Result<Transfer> make_transfer(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
-                               const OwnPrices& own) {
-  const auto transfer = [&](const CollectiveTime& of, std::optional<Rank> rank) -> Result<Transfer> {
-    Result<CollectiveCost> cost = boundary(in, fabric, of, stage, rank);
-    if (!cost) return cost.errors();
-    const Result<Seconds> gather = message_gather(in, fabric, of, (stage + 1) % in.layout.pp, rank);
-    if (!gather) return gather.errors();
-    return Transfer{cost->time + *gather, std::move(cost).value()};
-  };
-  Result<Transfer> usual = transfer(time, {});
-  if (!usual) return usual.errors();
-  const std::vector<CollectiveRequest> messages =
-      stage_messages(in.layout, fabric, stage, whole(stage_message_bytes(in)), own.rank);
-  if (std::none_of(messages.begin(), messages.end(), own.differs)) return usual;
-  Result<Transfer> here = transfer(*own.time, own.rank);
-  if (!here) return here.errors();
-  return !own.never_less || here->time > usual->time ? here : usual;
+                               std::optional<Rank> of) {
+  Result<CollectiveCost> cost = boundary(in, fabric, time, stage, of);
+  if (!cost) return cost.errors();
+  const Result<Seconds> gather = message_gather(in, fabric, time, (stage + 1) % in.layout.pp, of);
+  if (!gather) return gather.errors();
+  return Transfer{cost->time + *gather, std::move(cost).value()};
 }
 
 }  // namespace collcast::workload

@@ -164,24 +164,32 @@ void add_orders(StepPlan&, const StepInputs&);
 struct Pace {
   double own = 1, slowest = 1;
 };
-/// What the groups of one rank take that are not as those of the plan's ranks.
-struct OwnPrices {
-  Rank rank;
-  const CollectiveTime* time = nullptr;
-  std::function<bool(const CollectiveRequest&)> differs;
-  /// The longer of the two counts, so that a fault never makes a group faster than one without.
-  bool never_less = true;
+/// The group of a rank, of one kind.
+using GroupOf = Group (*)(const ParallelLayout&, Rank);
+
+/// What a collective of a stage asks for, whichever of its ranks asks; all ranks of a group ask for the same.
+struct StageRequest {
+  GroupOf group_of = nullptr;
+  std::function<CollectiveRequest(Rank)> of;
 };
-/// A stage of a rank with prices and a pace of its own, `time` being that of the plan's ranks.
-Result<StagePlan> make_stage(const StepInputs&, const Fabric&, const CollectiveTime& time, int stage, Pace,
-                             const OwnPrices&);
-/// And what the messages between the rank's TP group and that of the next stage take, with the one that takes longest.
+/// Those of a stage, and what they take for the plan's rank.
+struct StageRequests {
+  std::vector<StageRequest> requests;
+  std::vector<CollectiveCost> usual;  ///< one each, in the same order
+};
+Result<StageRequests> stage_requests(const StepInputs&, const Fabric&, const CollectiveTime&, int stage);
+
+/// Of a rank with a pace of its own, whose collectives take what `costs` says, in the order of stage_requests.
+StagePlan make_stage(const StepInputs&, const Fabric&, int stage, Rank, Pace, const std::vector<CollectiveCost>& costs);
+
+/// What the messages between a rank's TP group and that of the next stage take, with the one that takes longest.
 struct Transfer {
   Seconds time{};
   CollectiveCost message;
 };
+/// Of the rank `of`, else of the plan's.
 Result<Transfer> make_transfer(const StepInputs&, const Fabric&, const CollectiveTime& time, int stage,
-                               const OwnPrices&);
+                               std::optional<Rank> of = {});
 
 /// Rounded up to what a request can say.
 Bytes whole(double bytes);
@@ -217,8 +225,6 @@ struct BucketFill {
 };
 BucketFill fill_buckets(std::span<const double> gradients, double size);
 
-/// The group of a rank, of one kind.
-using GroupOf = Group (*)(const ParallelLayout&, Rank);
 GroupOf groups_along(Dimension);
 
 /// Groups of the same kind with a rank on a node of `group`, without `group`: they communicate at the same time over

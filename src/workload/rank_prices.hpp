@@ -33,8 +33,8 @@ struct RankPrices {
 /// Times of a plan, to tell equal ones.
 std::vector<double> times_of(const StagePlan&);
 
-/// `base` and `time`: without faults.
+/// `base` and `time`: without faults. Where `goes_on` says no it fails.
 Result<RankPrices> price_ranks(const StepInputs&, const FaultyMachine&, const StepPlan& base, const RankJoins&,
-                               const CollectiveTime& time);
+                               const CollectiveTime& time, const GoesOn& goes_on = {});
 
 }  // namespace collcast::workload

@@ -47,13 +47,18 @@ GroupOf groups_along(Dimension dimension) {
 
 std::vector<Group> groups_alongside(const ParallelLayout& layout, const Fabric& fabric, GroupOf group_of,
                                     const Group& group) {
-  std::map<Rank, Group> found;  // by first rank
-  for (const Rank r : ranks_on_nodes(layout, fabric, group.ranks())) {
-    Group other = group_of(layout, r);
-    if (other[0] != group[0]) found.emplace(other[0], std::move(other));
-  }
+  std::vector<bool> known(static_cast<std::size_t>(layout.world()));  // in a group that was looked at
+  const auto mark = [&](const Group& seen) {
+    for (int i = 0; i < seen.size(); ++i) known[seen[i].value()] = true;
+  };
+  mark(group);
   std::vector<Group> groups;
-  for (auto& [first, other] : found) groups.push_back(std::move(other));
+  for (const Rank r : ranks_on_nodes(layout, fabric, group.ranks())) {
+    if (known[r.value()]) continue;
+    groups.push_back(group_of(layout, r));
+    mark(groups.back());
+  }
+  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a[0] < b[0]; });
   return groups;
 }
 

@@ -99,6 +99,23 @@ TEST_CASE("several faults of a link add up, and a rate or a latency is said as s
   CHECK(to_text(passing) == "all gpus: 3% jitter, exponential, seed 7, from 2 s, until 3 s");
 }
 
+TEST_CASE("a rate that some links at a device do not exceed anyway is told, link by link") {
+  const Fabric fabric = build(read_topology("dgx-h100"), 2);
+  const auto told = [&](const char* link, double rate) {
+    LinkFault fault;
+    fault.link = link;
+    fault.bandwidth = gb_per_s(rate);
+    const std::vector<MachineFault> faults{{fault, {"f", 1, 1}}};
+    return rates_without_effect(fabric, faults);
+  };
+  CHECK(told("node0.nic3", 40).empty());
+  const std::vector<std::string> some = told("node0.nic3", 55);  // PCIe has 63
+  REQUIRE(some.size() == 1);
+  CHECK(has(some[0], "changes nothing at 'leaf3 -> node0.nic3' and its like, which have 50 GB/s"));
+  CHECK(told("node0.nic3 -> leaf3", 50).size() == 1);
+  CHECK(told("node0.nic3 -> leaf3", 49).empty());
+}
+
 TEST_CASE("what faults of one link leave does not depend on their order") {
   const Fabric fabric = build(teaching(star()), 4);
   LinkFault rate;

@@ -1,7 +1,9 @@
 // A step whose job has its nodes anywhere on the machine, and unfolded steps of machines that are not as described.
 #include <catch2/catch.hpp>
 
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include "../support/dice.hpp"
 #include "../support/sample.hpp"
@@ -187,4 +189,55 @@ TEST_CASE("a placement that cannot be is told where it is written") {
   const Result<FaultyStep> wrong = forecast_faulty_step(in, cluster(2), on_nodes({0, 7}), rings(), Method::both);
   REQUIRE(!wrong);
   CHECK_THAT(to_text(wrong.errors()), Contains("f:2:2") && Contains("node 7 is not of this machine"));
+}
+
+TEST_CASE("each group is priced once, however many ranks ask") {
+  // Nodes at random: no rank's groups are known to take what another's do.
+  const Fabric fabric = leaves(64, 4, 4);
+  const StepInputs in = inputs(small_model(), layout(2, 2, 16), 512, 64);
+  std::vector<int> nodes(64);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  Dice dice(5);
+  for (int i = 63; i > 0; --i)
+    std::swap(nodes[static_cast<std::size_t>(i)], nodes[static_cast<std::size_t>(dice.roll(i + 1))]);
+  const Result<Fabric> elsewhere = with_placement(fabric, on_nodes(nodes).placement, 64);
+  REQUIRE(elsewhere.ok());
+  const CollectiveTime usual = by_estimate(fabric, rings()), there = by_estimate(*elsewhere, rings());
+  std::map<std::tuple<CollectiveKind, std::vector<Rank>, Bytes>, int> asked;
+  const CollectiveTime counted = [&](const CollectiveRequest& request) {
+    if (request.kind != CollectiveKind::sendrecv) ++asked[{request.kind, request.group.ranks(), request.size}];
+    return there(request);
+  };
+  FaultyMachine machine{&fabric, std::vector<double>(64, 1), std::vector<bool>(64, true), &counted, true};
+  const ClassedPlan plan = classed(in, machine, usual, Fold::alike_once);
+  CHECK(plan.classes.size() > 4);
+  // Of TP two kinds or more in each of 32 groups, of DP buckets and the gather in each of 4; messages are gathered by
+  // TP.
+  CHECK(asked.size() >= 32 * 2 + 4 * 2);
+  for (const auto& [request, times] : asked) {
+    INFO(times);
+    CHECK(times == 1);
+  }
+}
+
+TEST_CASE(
+    "where it is stopped, what is known of a step that is placed is its closed form, and before that the one without") {
+  const Fabric fabric = leaves(8, 4, 4);
+  const StepInputs in = inputs(small_model(), layout(4, 2, 4), 512, 8);
+  const MachineState state = on_nodes({7, 2, 5, 0, 6, 1, 4, 3});
+  const auto as_far = [&](const EngineOptions& engine, const GoesOn& goes_on) {
+    return forecast_faulty_step_as_far(in, fabric, state, rings(), nullptr, engine, {}, 1, goes_on);
+  };
+  const FaultyStep whole = placed(in, fabric, state);
+  const FaultyAsFar through = as_far({}, {});
+  REQUIRE(through.result.ok());
+  CHECK(through.result->result.step == whole.result.step);
+  const FaultyAsFar stopped = as_far({Sharing::max_min, [](const EngineProgress&) { return false; }}, {});
+  CHECK_FALSE(stopped.result.ok());
+  REQUIRE(stopped.known.by_formula);
+  CHECK(stopped.known.by_formula->result.step == whole.result.estimate);
+  CHECK(stopped.known.by_formula->effect.step == whole.effect.estimate);
+  const FaultyAsFar at_once = as_far({}, [] { return false; });
+  CHECK_FALSE(at_once.result.ok());
+  CHECK_FALSE(at_once.known.by_formula);
 }

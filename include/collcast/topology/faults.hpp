@@ -98,6 +98,9 @@ std::vector<MachineFault> without_jitter(std::span<const MachineFault>);
 /// link's own, GPUs beyond the machine and ranks that failed links cut off are diagnostics, all of a kind at once.
 Result<Fabric> with_faults(const Fabric&, std::span<const MachineFault>);
 
+/// A sentence for each kind of link that a fault leaves a rate which it does not exceed anyway.
+std::vector<std::string> rates_without_effect(const Fabric&, std::span<const MachineFault>);
+
 /// Nodes with a rank whose way to or from any other may differ from that in the machine without the faults.
 std::vector<bool> touched_nodes(const Fabric& healthy, const Fabric& faulty);
 

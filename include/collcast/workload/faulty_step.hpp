@@ -98,4 +98,18 @@ Result<FaultyStep> forecast_faulty_step(const StepInputs&, const Fabric& fabric,
                                         const EngineOptions& engine = {}, const Origins& origins = {}, int draws = 1,
                                         const GoesOn& goes_on = {});
 
+/// What was known where the engine's watch or `goes_on` ended a forecast.
+struct FaultyKnown {
+  std::optional<FaultyStep> by_formula;    ///< the closed form
+  std::optional<StepResult> as_described;  ///< that of the machine as described
+};
+/// By both methods.
+struct FaultyAsFar {
+  Result<FaultyStep> result;
+  FaultyKnown known;
+};
+FaultyAsFar forecast_faulty_step_as_far(const StepInputs&, const Fabric& fabric, const MachineState&,
+                                        const CollectivePolicy&, StepTimeline* timeline, const EngineOptions&,
+                                        const Origins& = {}, int draws = 1, const GoesOn& goes_on = {});
+
 }  // namespace collcast
