@@ -130,8 +130,7 @@ std::int64_t stepped(const CollectiveQuestion& q, const Case& c, bool links, std
   if (all <= most || q.concurrent || links) return all;
   std::int64_t sum = 0;
   for (const Choice& choice : c.chosen)
-    sum += messages_stepped_folded(q.fabric, {&choice.pattern, 1}, q.engine)
-               .value_or(traffic(choice.pattern).messages);
+    sum += messages_stepped_folded(q.fabric, {&choice.pattern, 1}, q.engine).value_or(traffic(choice.pattern).messages);
   return sum;
 }
 
@@ -403,7 +402,7 @@ Exit run_collective(const Args& args, const Session& session) {
   add_calibration_notes(q, report);
   if (left_out > 0)
     report.notes.push_back(fmt::format(
-        "{} of {} simulations left out, of more than {} messages each, or {} where links are shared; --method "
+        "{} of {} simulations left out, which step more than {} messages each, or {} where links are shared; --method "
         "both insists",
         left_out, cases.size(), format_count(static_cast<double>(most_messages_unasked.unshared)),
         format_count(static_cast<double>(most_messages_unasked.shared))));

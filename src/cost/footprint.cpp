@@ -57,8 +57,8 @@ ClosedFormSize closed_form_size(const Fabric& fabric, std::span<const Pattern> p
     beside += links * sizeof(Crossings);
     // A link's hops of several rounds begin at different moments; those of a ring, whose rounds are one hop, at one.
     if (n.phases > 1 || n.slots > 0)
-      beside += std::max(0.0, crossed * (1 - n.circulating / std::max(1.0, n.hops)) - links) *
-                Crossings::bytes_per_moment;
+      beside +=
+          std::max(0.0, crossed * (1 - n.circulating / std::max(1.0, n.hops)) - links) * Crossings::bytes_per_moment;
   }
   return {whole(kept), whole(beside)};
 }

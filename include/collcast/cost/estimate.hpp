@@ -56,14 +56,14 @@ struct Estimate {
   std::vector<PhaseEstimate> phases;
 };
 
-/// Whether a long closed form is to go on, asked every 32,768 hops that it looks at, and what it may take of memory, asked
-/// before it takes much. Empty: nobody asks, and it takes what it needs.
+/// Whether a long closed form is to go on, asked every 32,768 hops that it looks at, and what it may take of memory,
+/// asked before it takes much. Empty: nobody asks, and it takes what it needs.
 class GoesOn {
  public:
   GoesOn() = default;
   template <class Ask>
-    requires std::is_invocable_r_v<bool, const Ask&>
-  GoesOn(Ask ask, std::function<Bytes()> room = {}) : ask_(std::move(ask)), room_(std::move(room)) {}
+  requires std::is_invocable_r_v<bool, const Ask&> GoesOn(Ask ask, std::function<Bytes()> room = {})
+      : ask_(std::move(ask)), room_(std::move(room)) {}
 
   explicit operator bool() const { return ask_ != nullptr; }
   bool operator()() const { return ask_(); }
