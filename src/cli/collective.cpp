@@ -14,6 +14,7 @@
 #include "cli/progress.hpp"
 #include "cli/scenario_options.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/engine/folded.hpp"
 #include "collcast/engine/footprint.hpp"
 #include "collcast/report/documents.hpp"
 
@@ -119,6 +120,17 @@ std::vector<std::pair<Bytes, const Pattern*>> patterns(const std::vector<Case>& 
 std::int64_t messages(const Case& c) {
   std::int64_t sum = 0;
   for (const Choice& choice : c.chosen) sum += traffic(choice.pattern).messages;
+  return sum;
+}
+
+/// Of those the ones that a simulation steps one by one, where it folds ranks that do the same. Only worked out where
+/// more than `most` are sent.
+std::int64_t stepped(const CollectiveQuestion& q, const Case& c, bool links, std::int64_t most) {
+  const std::int64_t all = messages(c);
+  if (all <= most || q.concurrent || links) return all;
+  std::int64_t sum = 0;
+  for (const Choice& choice : c.chosen)
+    sum += messages_stepped_folded(q.fabric, {&choice.pattern, 1}, q.engine).value_or(traffic(choice.pattern).messages);
   return sum;
 }
 
@@ -314,7 +326,7 @@ Exit run_collective(const Args& args, const Session& session) {
   warn_of_csv(args, format, question->warnings);
   question->patience = &patience;
   question->engine.watch = patience.watch();
-  question->engine.memory = patience.room_left();
+  question->engine.memory = Patience::room_now();
   const CollectiveQuestion& q = *question;
   if (q.brought || q.library == Library::nccl) {
     Result<CollectiveReport> priced = q.brought ? price_msccl(q, session, args.links) : price_nccl(q, session);
@@ -351,7 +363,7 @@ Exit run_collective(const Args& args, const Session& session) {
   // What is asked for is known from here on; too large a simulation is refused before any work.
   if (q.simulate && q.method_given) {
     for (const Case& c : cases) {
-      const std::int64_t count = messages(c), most = limit(most_messages, q, c, args.links);
+      const std::int64_t most = limit(most_messages, q, c, args.links), count = stepped(q, c, args.links, most);
       if (count > most) errors.push_back(too_many(c, count, most));
     }
   }
@@ -372,8 +384,9 @@ Exit run_collective(const Args& args, const Session& session) {
   for (const Case& c : cases) {
     progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
     progress.expect(messages(c));
-    question->engine.memory = patience.room_left();
-    const bool quick = q.method_given || messages(c) <= limit(most_messages_unasked, q, c, args.links);
+    question->engine.memory = Patience::room_now();
+    const std::int64_t most = limit(most_messages_unasked, q, c, args.links);
+    const bool quick = q.method_given || !q.simulate || stepped(q, c, args.links, most) <= most;
     if (!quick) ++left_out;
     // Not asked for: left out where a limit is given, whatever the machine has.
     const Bytes needed = q.simulate && quick && !q.method_given ? memory_of(q, c, args.links) : Bytes();
@@ -389,7 +402,7 @@ Exit run_collective(const Args& args, const Session& session) {
   add_calibration_notes(q, report);
   if (left_out > 0)
     report.notes.push_back(fmt::format(
-        "{} of {} simulations left out, of more than {} messages each, or {} where links are shared; --method "
+        "{} of {} simulations left out, which step more than {} messages each, or {} where links are shared; --method "
         "both insists",
         left_out, cases.size(), format_count(static_cast<double>(most_messages_unasked.unshared)),
         format_count(static_cast<double>(most_messages_unasked.shared))));

@@ -469,9 +469,14 @@ void add_calibration_notes(const CollectiveQuestion& q, CollectiveReport& report
     report.notes.push_back(fmt::format("beyond what the calibration was fitted to: {}", fmt::join(what, "; ")));
 }
 
+GoesOn CollectiveQuestion::closed_forms_go_on() const {
+  if (patience == nullptr) return {};
+  return {[this] { return !closed_forms_are_over(); }, Patience::room_now};
+}
+
 Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest& request,
                                                         const CollectivePolicy& own) const {
-  Result<std::vector<Choice>> chosen = choose(fabric, request, own, [this] { return !closed_forms_are_over(); });
+  Result<std::vector<Choice>> chosen = choose(fabric, request, own, closed_forms_go_on());
   if (!chosen || !simulate || concurrent) return chosen;
   std::vector<Choice> ordered = *chosen;
   EngineOptions within = engine;  // what closed forms hold of memory is taken by now

@@ -64,6 +64,7 @@ struct CollectiveQuestion {
   const Patience* patience = nullptr;             ///< with its watch in `engine`; null: simulations end when they end
 
   bool is_over() const { return patience != nullptr && patience->is_over(); }
+  GoesOn closed_forms_go_on() const;
   bool closed_forms_are_over() const { return patience != nullptr && patience->is_over_for_closed_forms(); }
 
   Seconds base_latency() const { return calibration ? calibration->base_latency : Seconds(0); }

@@ -121,7 +121,7 @@ Exit explain_collective(const Args& args, const Session& session) {
 
   question->patience = &patience;
   question->engine.watch = patience.watch();
-  question->engine.memory = patience.room_left();
+  question->engine.memory = Patience::room_now();
   const CollectiveQuestion& q = *question;
   const CollectiveRequest request = q.request(0, q.sizes.front());
   if (q.library == Library::nccl) {

@@ -34,8 +34,6 @@ class Patience {
   bool has_ended_work() const { return has_ended_; }
   /// Memory that the work may take: the limit's, or as much as the machine has to give.
   Bytes room() const { return memory_limit_.value_or(available_); }
-  /// The same, less what the process has by now.
-  Bytes room_left() const;
   /// That of the machine and of the limits that the process has by now, less what it has taken.
   static Bytes room_now();
   std::optional<Bytes> memory_limit() const { return memory_limit_; }

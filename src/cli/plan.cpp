@@ -223,6 +223,7 @@ Exit run_plan(const Args& args, const Session& session) {
   const Result<Question> q = understand(args, what_if, session);
   if (!q) return refuse(session, q.errors());
   std::vector<std::string> said = warn(session, q->scenario.warnings);
+  numbers.options.memory = Patience::room_now();
   Result<PlanResult> result = search(*q, numbers.options, session);
   if (!result) return refuse(session, result.errors());
 

@@ -6,11 +6,13 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <sys/resource.h>
 #include <system_error>
 
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/output.hpp"
+#include "collcast/base/units.hpp"
 
 namespace collcast::cli {
 
@@ -115,6 +117,17 @@ Exit lacking(const Session& session, std::string what) {
                          "expected a smaller question, or a machine with more; nothing was written"}});
 }
 
+/// What was not known to take so much before it was begun: memory was refused, and nothing more was taken.
+Exit lacking_memory(const Session& session) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return lacking(session, "there is not enough memory for this");
+  const std::string most = format_bytes(Bytes(static_cast<std::int64_t>(limit.rlim_cur)));
+  return lack(session, {{command_line, fmt::format("this takes more memory than the {} that its data may take", most),
+                         "expected a larger --memory-limit, fewer ranks, --method estimate, or one algorithm by its "
+                         "name; nothing was written"}});
+}
+
 }  // namespace
 
 Exit run(int argc, const char* const* argv, const Session& session) {
@@ -155,7 +168,7 @@ Exit run(int argc, const char* const* argv, const Session& session) {
   try {
     return commands[static_cast<std::size_t>(chosen - names.begin())](session);
   } catch (const std::bad_alloc&) {
-    return lacking(session, "there is not enough memory for this");
+    return lacking_memory(session);
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::resource_unavailable_try_again) throw;
     return lacking(session, fmt::format("the machine gives no more: {}", error.code().message()));

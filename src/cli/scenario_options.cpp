@@ -227,7 +227,7 @@ Diagnostics check_unfolded(const ScenarioArgs& args, const Scenario& scenario) {
 /// How its simulations share links, what they may take, and what ends them.
 EngineOptions engine_of(const Scenario& scenario, const Patience& patience, Progress& progress) {
   EngineOptions engine{scenario.sharing, patience.watch(&progress)};
-  engine.memory = patience.room_left();
+  engine.memory = Patience::room_now();
   return engine;
 }
 
@@ -236,9 +236,9 @@ EngineOptions engine_of(const Scenario& scenario, const Patience& patience, Prog
 Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabric& fabric, StepTimeline* timeline,
                                            const Patience& patience, Progress& progress, std::string& lack) {
   const auto begins = [&](const ProgramTraffic& all, Bytes memory) {
-    if (memory > patience.room_left()) {
+    if (memory > Patience::room_now()) {
       lack = fmt::format("every rank for itself takes about {} of memory, and {} are left", format_bytes(memory),
-                         format_bytes(patience.room_left()));
+                         format_bytes(Patience::room_now()));
       return false;
     }
     progress.begin(fmt::format("{} rank by rank", scenario.name));

@@ -37,6 +37,11 @@ class Crossings {
   struct Sums {
     double hops = 0, bytes = 0, busy = 0, hops_by_moment = 0, bytes_by_moment = 0;
   };
+
+ public:
+  static constexpr std::size_t bytes_per_moment = sizeof(double) + sizeof(Sums);
+
+ private:
   Others answer(double moment, double bytes, double pace, int chunks);
   Sums between(std::size_t begin, std::size_t end) const;
   /// The first entry not before the time; looked for from where the last one like it was found.

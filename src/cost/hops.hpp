@@ -91,6 +91,11 @@ class Hops {
     std::uint32_t first_link = 0;
     double latency = 0, bandwidth = 0;
   };
+
+ public:
+  static constexpr std::size_t bytes_per_hop = sizeof(Kept);
+
+ private:
   void add_lane(const Pattern&, const collcast::Lane&, int pattern);
   bool keep(std::size_t most);
   void number_links();

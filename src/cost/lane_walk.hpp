@@ -126,6 +126,12 @@ class LaneWalk {
     bool arrived = false;
     HopTimes time;
   };
+
+ public:
+  static constexpr std::size_t bytes_per_position = sizeof(State), bytes_per_cell = sizeof(Receives),
+                               bytes_per_slot = sizeof(Slot);
+
+ private:
   static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
   State& state(const Walker& w) { return states_[hops_.lanes()[at(w.lane)].first_position + at(w.position)]; }
   const State& state(const Walker& w) const {

@@ -95,6 +95,11 @@ class Loads {
     bool pieces = false;  // something on it comes in chunks
     Connection last{-1, -1, -1, -1, -1, false};
   };
+
+ public:
+  static constexpr std::size_t bytes_per_link = sizeof(State), bytes_per_link_and_phase = sizeof(Tally);
+
+ private:
   Crossings& crossings(std::uint32_t link) { return crossings_[histories_ ? histories_->by_link()[link] : link]; }
   std::size_t place(std::size_t pattern, std::size_t phase) const {
     return (pattern * phases_ + phase) * links_.size();

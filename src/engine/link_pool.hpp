@@ -16,7 +16,9 @@
 
 namespace collcast::engine {
 
-class LinkPool {
+/// `anew`: once 2^anew grains have been moved they are counted from nothing. Only a test has another number.
+template <int anew = 126>
+class LinkPoolOf {
  public:
   void begin(Ticks now) {
     heap_.clear();
@@ -30,7 +32,7 @@ class LinkPool {
   std::size_t size() const { return heap_.size(); }
 
   void add(std::uint32_t flow, Grains to_go, Ticks now) {
-    if (moved(now) >> 126 != 0) begin_anew(now);
+    if (moved(now) >> anew != 0) begin_anew(now);
     const Moved ends = moved(now) + static_cast<Moved>(to_go);
     auto slot = static_cast<std::uint32_t>(ends_.size());
     if (free_.empty()) {
@@ -61,7 +63,7 @@ class LinkPool {
   }
   /// The first has left, and as its last byte went it has so much to go again: it gives up no place.
   void renew_first(Grains to_go, Ticks now) {
-    if (moved(now) >> 126 != 0) begin_anew(now);
+    if (moved(now) >> anew != 0) begin_anew(now);
     Entry entry = heap_.front();
     const Moved ends = moved(now) + static_cast<Moved>(to_go);
     ends_[entry.slot] = ends;
@@ -167,5 +169,6 @@ class LinkPool {
   Grains rate_ = 0;                  ///< of each flow
   Ticks since_ = 0;
 };
+using LinkPool = LinkPoolOf<>;
 
 }  // namespace collcast::engine

@@ -117,7 +117,7 @@ void ProgramRanks::finished(std::uint32_t index) {
     if (const auto* part = std::get_if<instruction::TakePart>(&present(index).what)) {
       const std::uint32_t set = programs_.collectives[part->collective].set;
       const GroupSet& groups = programs_.sets[set];
-      repeats_.departed(numbered(set, groups.group_of(Rank(place(index).rank))),
+      repeats_.departed(numbered(set, groups.group_of(Rank(place(index).rank))), part->number,
                         static_cast<std::uint32_t>(groups.members()), agenda_.now);
     }
   over(index);
@@ -225,8 +225,8 @@ bool ProgramRanks::begin_held() {
     stream_of_[held.set] = held.stream;
     if (exchange.joined == static_cast<std::uint32_t>(set.members())) {
       const Pattern& pattern = programs_.pattern(programs_.collectives[exchange.collective], held.group);
-      const auto number = static_cast<std::uint32_t>(&pattern - programs_.patterns.data());
-      if (const Ticks takes = repeats_.again(group, number, agenda_.now); takes >= 0) {
+      const auto of_all = static_cast<std::uint32_t>(&pattern - programs_.patterns.data());
+      if (const Ticks takes = repeats_.again(group, exchange.number, of_all, agenda_.now); takes >= 0) {
         ++opened_;
         formed(group, held.forming);
         agenda_.after(takes, EventKind::finished, all_streams() + group);

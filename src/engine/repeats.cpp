@@ -21,7 +21,7 @@ std::uint32_t Repeats::record(std::uint32_t group, std::uint32_t pattern) {
   return first_record_[group] = fresh;
 }
 
-Ticks Repeats::again(std::uint32_t group, std::uint32_t pattern, Ticks now) {
+Ticks Repeats::again(std::uint32_t group, std::uint32_t number, std::uint32_t pattern, Ticks now) {
   const std::uint32_t r = record(group, pattern);
   Record& known = records_[r];
   if (known.takes >= 0) {
@@ -31,7 +31,7 @@ Ticks Repeats::again(std::uint32_t group, std::uint32_t pattern, Ticks now) {
   }
   Watch& watch = watches_[group];
   if (known.takes == unlike || watch.record != none) return unknown;
-  watch = {r, 0, now, 0};
+  watch = {r, number, 0, now, 0};
   ++watched_;
   known.first = static_cast<std::uint32_t>(uses_.size());
   uses_.resize(uses_.size() + own_.of(group).size());
@@ -48,9 +48,10 @@ void Repeats::note_links(const Record& record) {
   }
 }
 
-void Repeats::departed(std::uint32_t group, std::uint32_t members, Ticks now) {
+void Repeats::departed(std::uint32_t group, std::uint32_t number, std::uint32_t members, Ticks now) {
   if (group >= watches_.size() || watches_[group].record == none) return;
   Watch& watch = watches_[group];
+  if (watch.number != number) return;
   Record& known = records_[watch.record];
   if (watch.departed++ == 0) watch.left = now;
   if (watch.left != now) known.takes = unlike;

@@ -28,11 +28,12 @@ class Repeats {
 
   bool may_repeat(std::uint32_t group) const { return own_.has(group); }
 
-  /// All members of the group have come at one instant. How long they take, if that is known: it is then counted as
-  /// done. Else -1: it is to be simulated, from now on watched.
-  Ticks again(std::uint32_t group, std::uint32_t pattern, Ticks now);
-  /// Of a group that is watched, else of no effect: one of so many members has left.
-  void departed(std::uint32_t group, std::uint32_t members, Ticks now);
+  /// All members of the group have come to its collective of that number at one instant. How long they take, if that is
+  /// known: it is then counted as done. Else -1: it is to be simulated, from now on watched.
+  Ticks again(std::uint32_t group, std::uint32_t number, std::uint32_t pattern, Ticks now);
+  /// Of a collective that is watched, else of no effect: one of so many members has left. Who leaves early may leave
+  /// the next one, too, before the last has left this one.
+  void departed(std::uint32_t group, std::uint32_t number, std::uint32_t members, Ticks now);
   bool is_watching() const { return watched_ > 0; }
 
   /// Messages that were not walked.
@@ -58,6 +59,7 @@ class Repeats {
   };
   struct Watch {
     std::uint32_t record = none;  ///< none: not watched
+    std::uint32_t number = 0;     ///< of the collective
     std::uint32_t departed = 0;
     Ticks came = 0, left = 0;
   };

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "collcast/engine/folded.hpp"
+#include "collcast/engine/watch.hpp"
 #include "engine/describe.hpp"
 #include "engine/fifo.hpp"
 #include "engine/fold.hpp"
@@ -249,10 +250,35 @@ std::optional<Result<FoldedRun>> simulate_folded(const Fabric& fabric, std::span
   if (options.sharing == Sharing::fifo) return std::nullopt;  // who is asked first of those alike is no matter of class
   const auto fold = engine::fold(fabric, patterns, options.watch, options.memory);
   if (!fold) return std::nullopt;
-  auto run = engine::run<engine::FoldedPatterns>(fabric, {patterns, *fold}, options);
-  if (!run) return Result<FoldedRun>(run.errors());
+  bool is_ended = false;
+  EngineOptions own = options;
+  own.watch = telling_end(options.watch, is_ended);
+  auto run = engine::run<engine::FoldedPatterns>(fabric, {patterns, *fold}, own);
+  if (!run) {
+    constexpr std::int64_t few = 2'000'000;  // messages: about a second
+    if (!is_ended && fold->messages <= few) return std::nullopt;
+    Diagnostics errors = run.errors();
+    if (!is_ended)
+      for (Diagnostic& error : errors) error.message += " (each rank that is named stands for all that do the same)";
+    return Result<FoldedRun>(std::move(errors));
+  }
   return Result<FoldedRun>(
       {std::move(run->finish), fold->messages, run->counters.messages, fold->positions, fold->classes});
+}
+
+std::optional<std::int64_t> messages_stepped_folded(const Fabric& fabric, std::span<const Pattern> patterns,
+                                                    const EngineOptions& options) {
+  if (options.sharing == Sharing::fifo) return std::nullopt;
+  const auto fold = engine::fold(fabric, patterns, options.watch, options.memory);
+  if (!fold) return std::nullopt;
+  std::int64_t stepped = 0;
+  for (std::size_t p = 0; p < patterns.size(); ++p)
+    for (std::size_t l = 0; l < patterns[p].lanes.size(); ++l)
+      for (const Phase& phase : patterns[p].lanes[l].phases)
+        for (Position v = 0; v < patterns[p].size(); ++v)
+          if (fold->first[p][l][static_cast<std::size_t>(v)] == static_cast<std::uint32_t>(v))
+            stepped += std::int64_t{phase.shape->sends(phase, v)} * patterns[p].chunks;
+  return stepped;
 }
 
 Result<Timeline> simulate(const Fabric& fabric, const SpelledOut& spelled, const EngineOptions& options) {

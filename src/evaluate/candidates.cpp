@@ -11,7 +11,9 @@
 #include <map>
 #include <numeric>
 
+#include "collcast/base/units.hpp"
 #include "collcast/collective/resize.hpp"
+#include "collcast/engine/footprint.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/meeting.hpp"
 
@@ -191,6 +193,31 @@ Result<std::vector<Candidate>> all_that_can(const Fabric& fabric, const Collecti
   return lean.empty() ? std::move(heavy) : std::move(lean);
 }
 
+/// Where the closed forms of all of them, which are kept, and the making of the largest take more than there is.
+std::optional<Diagnostic> lacks_memory(const Fabric& fabric, const std::vector<Candidate>& all,
+                                       const CollectiveRequest& request, const GoesOn& goes_on) {
+  constexpr Bytes is_there_always{std::int64_t{1} << 22};
+  if (!goes_on.room()) return std::nullopt;
+  Bytes kept{}, beside{};
+  for (const Candidate& c : all) {
+    const ClosedFormSize size = closed_form_size(fabric, c.patterns, c.work);
+    kept += size.kept;
+    beside = std::max(beside, size.beside);
+  }
+  const Bytes needed = kept + beside;
+  if (needed <= is_there_always) return std::nullopt;
+  const Bytes room = *goes_on.room();
+  if (needed <= room) return std::nullopt;
+  const std::string who = all.size() == 1 ? "the closed form of " + all.front().options.algorithm
+                                          : "the closed forms of " + std::to_string(all.size()) + " algorithms";
+  return Diagnostic{{std::string(memory_place)},
+                    who + " among " + std::to_string(request.group.size()) + " ranks" +
+                        (all.size() == 1 ? " takes" : " take") + " at least " + format_bytes(needed) +
+                        " of memory, more than the " + format_bytes(room) + " that there is room for",
+                    all.size() == 1 ? "expected fewer ranks, another algorithm, or a larger --memory-limit"
+                                    : "expected --algorithm with one name, fewer ranks, or a larger --memory-limit"};
+}
+
 }  // namespace
 
 int most_doublings(const std::vector<Pattern>& patterns) {
@@ -218,6 +245,7 @@ Result<std::vector<Candidate>> candidates(const Fabric& fabric, const Collective
     if (!one) return one.errors();
     all.push_back(std::move(one).value());
   }
+  if (auto lacks = lacks_memory(fabric, all, request, goes_on)) return std::move(*lacks);
   for (Candidate& c : all) {
     if (goes_on && !goes_on()) return ended(request);
     c.routed.emplace(fabric, c.patterns);

@@ -301,10 +301,12 @@ void rank(PlanResult& plan) {
 
 /// Best first, whichever thread is free: stopped early, it is the best that were simulated, but for those, one a
 /// thread, that were ended within.
-void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count, Desk& desk, PlanResult& plan) {
+void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count, Bytes memory, Desk& desk,
+                   PlanResult& plan) {
   count = std::min(count, plan.ranked.size());
   desk.begin("simulating", count);
   EngineOptions engine = in.engine;
+  engine.memory = std::min(in.engine.memory, memory);
   engine.watch = [&](const EngineProgress& progress) {
     return !desk.stopped() && (!in.engine.watch || in.engine.watch(progress));
   };
@@ -355,7 +357,7 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   std::vector<FamilyResult> results(all.size());
   std::int64_t layouts = 0;
   for (const Family& f : all) layouts += f.layouts();
-  const GoesOn goes_on = [&options] { return !options.stop || !options.stop(); };
+  const GoesOn goes_on([&options] { return !options.stop || !options.stop(); }, [&options] { return options.memory; });
   SharedPrices prices(step_prices(fabric, in.collectives, goes_on));
   const CollectiveTime time = [&prices](const CollectiveRequest& request) { return prices(request); };
   std::optional<FaultyForms> faulty;
@@ -372,7 +374,8 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
                       }));
     merge(std::move(results), plan);
     plan.pareto = pareto_of(plan.ranked);
-    if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), desk, plan);
+    const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
+    if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
   });
   for (PlannedLayout& p : plan.pareto) {
     const auto twin = std::ranges::find(plan.ranked, p.choice, &PlannedLayout::choice);

@@ -317,14 +317,16 @@ std::vector<Setting> chosen_settings(Reader& reader, const Node& tree, const Sce
   return settings;
 }
 
-/// Every variant must be good, also those that nobody asked for today.
+/// Every variant must be good, also those that nobody asked for today; what the command line adds is no part of them.
 Diagnostics check_variants(const Node& tree, const std::string& file, const ScenarioOptions& options,
                            const std::vector<Variant>& variants, const Diagnostics& already_said) {
   std::set<std::string> said;
   for (const Diagnostic& d : already_said) said.insert(to_text(d.where) + d.message);
   Diagnostics errors;
+  ScenarioOptions own = options;
+  own.faults.clear();
   for (const Variant& variant : variants) {
-    const Result<Scenario> scenario = read_with(tree, file, options, variant.settings);
+    const Result<Scenario> scenario = read_with(tree, file, own, variant.settings);
     if (scenario) continue;
     for (Diagnostic d : scenario.errors()) {
       if (said.count(to_text(d.where) + d.message) > 0) continue;

@@ -220,9 +220,19 @@ std::vector<bool> drawn_ranks(std::span<const RankJitter> jitters) {
   return drawn;
 }
 
-/// A timeline that would not fit, before it is planned rank by rank, and draws that would take hours.
+/// Draws that would take hours.
+Diagnostics check_draws(double operations, int draws, const Location& where) {
+  constexpr double most_drawn = 5e8;
+  if (operations * draws <= most_drawn) return {};
+  return {{where,
+           std::to_string(draws) + " draws of " + format_count(operations) + " operations are " +
+               format_count(operations * draws) + "; at most " + format_count(most_drawn) + " are simulated",
+           "expected fewer --seeds: " + std::to_string(static_cast<int>(most_drawn / operations)) + " at most"}};
+}
+
+/// A timeline that would not fit, and its draws, before it is planned rank by rank.
 Diagnostics check_draws(const StepPlan& plan, std::span<const RankJitter> jitters, int draws, const Location& where) {
-  constexpr double most_operations = 5e6, most_drawn = 5e8;
+  constexpr double most_operations = 5e6;
   const std::vector<bool> drawn = drawn_ranks(jitters);
   const auto ranks = std::max(std::count(drawn.begin(), drawn.end(), true), std::ptrdiff_t{1});
   const double count = plan.operations() * static_cast<double>(ranks) / static_cast<double>(plan.stages.size());
@@ -231,12 +241,7 @@ Diagnostics check_draws(const StepPlan& plan, std::span<const RankJitter> jitter
              "jitter makes each of " + std::to_string(ranks) + " ranks unlike the others: the timeline would have " +
                  format_count(count) + " operations; at most " + format_count(most_operations) + " are simulated",
              "expected jitter of fewer GPUs, or fewer micro-batches or layers"}};
-  if (count * draws > most_drawn)
-    return {{where,
-             std::to_string(draws) + " draws of " + format_count(count) + " operations are " +
-                 format_count(count * draws) + "; at most " + format_count(most_drawn) + " are simulated",
-             "expected fewer --seeds: " + std::to_string(static_cast<int>(most_drawn / count)) + " at most"}};
-  return {};
+  return check_draws(count, draws, where);
 }
 
 FaultEffect without(const StepResult& healthy, const MachineState& machine, int ranks) {
@@ -338,6 +343,10 @@ class Forecast {
             check_operations(operations(plans.front()), origins_.of("batch.global_batch"), engine_.memory);
         !wrong.empty())
       return wrong;
+    // Jitter of links makes classes unlike, too: how many is known by now.
+    if (drawn != nullptr && (!jitters.empty() || !links.jitters.empty()))
+      if (Diagnostics wrong = check_draws(operations(by_engine.front()), draws, drawn->where); !wrong.empty())
+        return wrong;
     if (Diagnostics wrong = add_simulation_of_classes(
             out, plans, {periods_, fabric_, std::move(jitters), std::move(links.jitters), varied, draws, engine_.watch},
             timeline);

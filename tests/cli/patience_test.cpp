@@ -132,7 +132,7 @@ TEST_CASE("limits that are none are told, and too little memory ends with 3") {
                 std::filesystem::current_path());
   CHECK(lacking.exit == 3);
   CHECK(lacking.out.empty());
-  CHECK_THAT(lacking.err, Contains("there is not enough memory"));
+  CHECK_THAT(lacking.err, Contains("this takes more memory than") && Contains("--memory-limit"));
 }
 
 TEST_CASE("a simulation that would take more than the memory limit is refused before it") {

@@ -8,6 +8,7 @@
 
 #include "support/dice.hpp"
 #include "support/small_fabrics.hpp"
+#include "support/small_shapes.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -47,35 +48,20 @@ class Machine {
   std::vector<Seconds> latency_;
 };
 
-// Shapes of sub-groups: of Phase::members positions, Phase::stride apart.
+// Shapes beside those of support/small_shapes.hpp, for sub-groups of the lane as they are.
 
-void carry_nothing(const Phase&, Position, int, std::vector<Piece>&) {}
-int every_round(const Phase& p, Position) { return p.rounds; }
-Hop to_next(const Phase& p, Position v, int j) { return {j, p.at(v, (p.index(v) + 1) % p.members), j, 0, p.width}; }
-int all_others(const Phase& p, Position) { return p.members - 1; }
-Hop to_other(const Phase& p, Position v, int j) {
+void carry_nothing_folded(const Phase&, Position, int, std::vector<Piece>&) {}
+int all_others_folded(const Phase& p, Position) { return p.members - 1; }
+/// Unequal sends, and with argument 1 each after as many receives.
+Hop to_other_folded(const Phase& p, Position v, int j) {
   const int after = p.flow == Flow::forwarding ? j * p.argument : 0;
   return {p.flow == Flow::concurrent ? 0 : j, p.at(v, (p.index(v) + 1 + j) % p.members), j, after, p.width + j % 2};
-}
-int of_first(const Phase& p, Position v) { return p.index(v) == 0 ? p.members - 1 : 0; }
-int of_others(const Phase& p, Position v) { return p.index(v) == 0 ? 0 : 1; }
-Hop from_first(const Phase& p, Position v, int j) {
-  return {p.flow == Flow::concurrent ? 0 : j, p.at(v, j + 1), 0, 0, p.width};
-}
-Hop to_first(const Phase& p, Position v, int) { return {0, p.at(v, 0), p.index(v) - 1, 0, p.width}; }
-int not_last(const Phase& p, Position v) { return p.index(v) + 1 < p.members ? 1 : 0; }
-Hop along(const Phase& p, Position v, int) {
-  return {p.index(v), p.at(v, p.index(v) + 1), 0, p.index(v) > 0 ? 1 : 0, p.width};
 }
 int one(const Phase&, Position) { return 1; }
 Hop across(const Phase& p, Position v, int) { return {0, p.at(v, p.members - 1 - p.index(v)), 0, 0, p.width}; }
 
-const Shape rings{"rings", every_round, every_round, to_next, carry_nothing};
-const Shape everyone{"everyone", all_others, all_others, to_other, carry_nothing};
-const Shape fans_out{"fans out", of_first, of_others, from_first, carry_nothing};
-const Shape fans_in{"fans in", of_others, of_first, to_first, carry_nothing};
-const Shape chains{"chains", not_last, of_others, along, carry_nothing};
-const Shape swaps{"swaps", one, one, across, carry_nothing};
+const Shape everyone{"everyone", all_others_folded, all_others_folded, to_other_folded, carry_nothing_folded};
+const Shape swaps{"swaps", one, one, across, carry_nothing_folded};
 
 /// Over the whole lane, or over sub-groups of it.
 Phase random_phase(Dice& dice, int size) {
@@ -89,7 +75,7 @@ Phase random_phase(Dice& dice, int size) {
   switch (dice.roll(7)) {
     case 0:
     case 1:
-      phase.shape = &rings;
+      phase.shape = &ring_shape;
       phase.flow = Flow::circulating;
       phase.rounds = 1 + dice.roll(2 * phase.members);
       return phase;
@@ -97,13 +83,13 @@ Phase random_phase(Dice& dice, int size) {
       phase.shape = &everyone;
       break;
     case 3:
-      phase.shape = &fans_out;
+      phase.shape = &fan_out_shape;
       break;
     case 4:
-      phase.shape = &fans_in;
+      phase.shape = &fan_in_shape;
       break;
     case 5:
-      phase.shape = &chains;
+      phase.shape = &chain_shape;
       phase.flow = Flow::forwarding;
       break;
     default:
@@ -200,4 +186,25 @@ TEST_CASE("a pattern of which nobody sends is over at once, folded or not") {
   CHECK((*run)->finish.front() == SimTime{});
   CHECK((*run)->messages == 0);
   CHECK((*run)->classes == 2);  // one of each lane
+}
+
+TEST_CASE("a pattern that does not match is told as it is without folding, of whatever size") {
+  Shape short_of_one = ring_shape;
+  short_of_one.receives = [](const Phase& phase, Position) { return phase.rounds + 1; };
+  Pattern pattern = pattern_of(16, {ring_phase(16, 2)}, Volume(10));
+  pattern.lanes[0].phases[0].shape = &short_of_one;
+  // Ranks in another order than positions: who is first of a class by its position is not by its rank.
+  pattern.lanes[0].order = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10};
+  const Fabric fabric = star_fabric(16, Bandwidth(1e9), Seconds(1e-6));
+  REQUIRE(messages_stepped_folded(fabric, {&pattern, 1}) == 2);
+  const auto folded = simulate_folded(fabric, {&pattern, 1});
+  if (folded) {
+    REQUIRE_FALSE(folded->ok());
+    CHECK(to_text(folded->errors()) == to_text(simulate(fabric, pattern).errors()));
+  }
+  pattern.chunks = 1 << 20;  // 32 M messages
+  const auto many = simulate_folded(fabric, {&pattern, 1});
+  REQUIRE(many);
+  REQUIRE_FALSE(many->ok());
+  CHECK(many->errors().front().message.find("stands for all that do the same") != std::string::npos);
 }

@@ -11,14 +11,15 @@
 using namespace collcast;
 using namespace collcast::test;
 using engine::Grains;
-using engine::LinkPool;
 using engine::Ticks;
 
-TEST_CASE(
-    "the first of a pool has least to go, and each has what a plain list says, with equal numbers and close ones") {
+namespace {
+
+template <class Pool>
+void compare_with_list() {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Dice dice(seed);
-    LinkPool pool;
+    Pool pool;
     std::map<std::uint32_t, Grains> list;  // what each has to go
     Ticks now = 0;
     std::uint32_t next = 0;
@@ -60,4 +61,19 @@ TEST_CASE(
       REQUIRE(same);
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the first of a pool has least to go, and each has what a plain list says, with equal numbers and close ones") {
+  compare_with_list<engine::LinkPool>();
+}
+
+TEST_CASE("so it has where what is moved is counted anew, once, now and then, or at every coming") {
+  compare_with_list<engine::LinkPoolOf<0>>();
+  compare_with_list<engine::LinkPoolOf<40>>();
+  compare_with_list<engine::LinkPoolOf<62>>();
+  compare_with_list<engine::LinkPoolOf<104>>();
+  compare_with_list<engine::LinkPoolOf<121>>();
 }

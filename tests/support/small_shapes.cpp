@@ -9,15 +9,19 @@ namespace {
 void carry_nothing(const Phase&, Position, int, std::vector<Piece>&) {}
 
 int every_round(const Phase& p, Position) { return p.rounds; }
-Hop to_next(const Phase& p, Position v, int j) { return {j, (v + 1) % p.members, j, 0, p.width}; }
+Hop to_next(const Phase& p, Position v, int j) { return {j, p.at(v, (p.index(v) + 1) % p.members), j, 0, p.width}; }
 
-int not_last(const Phase& p, Position v) { return v + 1 < p.members ? 1 : 0; }
-int not_first(const Phase&, Position v) { return v > 0 ? 1 : 0; }
-Hop along(const Phase& p, Position v, int) { return {v, v + 1, 0, v > 0 ? 1 : 0, p.width}; }
+int not_last(const Phase& p, Position v) { return p.index(v) + 1 < p.members ? 1 : 0; }
+int not_first(const Phase& p, Position v) { return p.index(v) > 0 ? 1 : 0; }
+Hop along(const Phase& p, Position v, int) {
+  return {p.index(v), p.at(v, p.index(v) + 1), 0, p.index(v) > 0 ? 1 : 0, p.width};
+}
 
-int root_to_all(const Phase& p, Position v) { return v == 0 ? p.members - 1 : 0; }
-Hop to_each(const Phase& p, Position, int j) { return {p.flow == Flow::concurrent ? 0 : j, j + 1, 0, 0, p.width}; }
-Hop to_root(const Phase& p, Position v, int) { return {0, 0, v - 1, 0, p.width}; }
+int root_to_all(const Phase& p, Position v) { return p.index(v) == 0 ? p.members - 1 : 0; }
+Hop to_each(const Phase& p, Position v, int j) {
+  return {p.flow == Flow::concurrent ? 0 : j, p.at(v, j + 1), 0, 0, p.width};
+}
+Hop to_root(const Phase& p, Position v, int) { return {0, p.at(v, 0), p.index(v) - 1, 0, p.width}; }
 
 // In round r of the tree the positions below 2^r have the data and v sends to v + 2^r.
 int first_round(Position v) { return static_cast<int>(std::bit_width(static_cast<unsigned>(v))); }

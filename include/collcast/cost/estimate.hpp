@@ -17,6 +17,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "collcast/schedule/pattern.hpp"
@@ -54,8 +56,24 @@ struct Estimate {
   std::vector<PhaseEstimate> phases;
 };
 
-/// Whether a long closed form is to go on: asked every 32,768 hops that it looks at. Empty: nobody asks.
-using GoesOn = std::function<bool()>;
+/// Whether a long closed form is to go on, asked every 32,768 hops that it looks at, and what it may take of memory,
+/// asked before it takes much. Empty: nobody asks, and it takes what it needs.
+class GoesOn {
+ public:
+  GoesOn() = default;
+  template <class Ask>
+  requires std::is_invocable_r_v<bool, const Ask&> GoesOn(Ask ask, std::function<Bytes()> room = {})
+      : ask_(std::move(ask)), room_(std::move(room)) {}
+
+  explicit operator bool() const { return ask_ != nullptr; }
+  bool operator()() const { return ask_(); }
+  /// As of now; nothing: as much as it needs.
+  std::optional<Bytes> room() const { return room_ ? std::optional(room_()) : std::nullopt; }
+
+ private:
+  std::function<bool()> ask_;
+  std::function<Bytes()> room_;
+};
 
 Estimate estimate(const Fabric&, const Pattern&);
 /// Several patterns at once from time 0, sharing links; one Estimate each.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,6 +27,15 @@ class RoutedPatterns {
  private:
   std::shared_ptr<const Hops> hops_;
 };
+
+/// What memory the closed form of patterns takes at least, before it takes it, from the number of their hops.
+struct ClosedFormSize {
+  Bytes kept{};    ///< by RoutedPatterns
+  Bytes beside{};  ///< while an estimate is made: the positions and the links, and not all of what meets on these
+};
+/// `crossings`: links that the hops cross, all told.
+ClosedFormSize closed_form_size(const Fabric&, std::span<const Pattern>, std::int64_t crossings,
+                                std::size_t most = RoutedPatterns::most_kept);
 
 Estimate estimate_first(const RoutedPatterns&, std::span<const Pattern>);
 /// Nothing if it is ended.

@@ -25,6 +25,12 @@ struct FoldedRun {
 /// All patterns from time 0, links shared max-min fairly or not at all: `simulate`, to the last picosecond. Nothing
 /// where it does not pay (fewer than four positions a class, or more sends than are worth looking at) or where
 /// positions that are alike meet each other on a link. Fails where `simulate` does.
+///
+/// Few messages that fail are left to `simulate`, so that it names whom it would; of many the one that is named stands
+/// for all that do the same, and the error says so.
 std::optional<Result<FoldedRun>> simulate_folded(const Fabric&, std::span<const Pattern>, const EngineOptions& = {});
+
+/// How many messages that steps one by one; nothing where it does not fold.
+std::optional<std::int64_t> messages_stepped_folded(const Fabric&, std::span<const Pattern>, const EngineOptions& = {});
 
 }  // namespace collcast

@@ -37,6 +37,7 @@ struct PlanOptions {
   int threads = 0;                  ///< 0: as many as there are cores
   int simulate = 8;                 ///< the best so many by closed form are simulated
   std::function<bool()> stop = {};  ///< asked between pieces of work, by any thread; true: hand over what there is
+  Bytes memory = unlimited_memory;  ///< for a collective's closed forms, and shared by the simulations of all threads
   std::function<void(const char* what, std::size_t done, std::size_t total)> progress = {};  ///< one call at a time
 };
 

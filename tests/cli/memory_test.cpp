@@ -1,0 +1,121 @@
+// --memory-limit from outside: what a command has at once, and what it refuses before it takes it. And other questions
+// that are too large, or wrong, and are told so before they are begun.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/called.hpp"
+#include "cli/process.hpp"
+#include "support/sample.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using Json = nlohmann::json;
+using Catch::Contains;
+
+namespace {
+
+/// The most memory that a command and its shell had at once. In a process of its own: what this one's other children
+/// took is not counted.
+std::int64_t peak_of(const std::string& command) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int status = std::system((command + " > peak.out 2> peak.err").c_str());
+    rusage used{};
+    ::getrusage(RUSAGE_CHILDREN, &used);
+    const std::int64_t kibibytes = status == -1 ? -1 : used.ru_maxrss;
+    const auto written = ::write(ends[1], &kibibytes, sizeof kibibytes);
+    ::_exit(written == sizeof kibibytes ? 0 : 1);
+  }
+  std::int64_t kibibytes = -1;
+  const auto got = ::read(ends[0], &kibibytes, sizeof kibibytes);
+  ::waitpid(child, nullptr, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return got == sizeof kibibytes ? kibibytes : -1;
+}
+
+}  // namespace
+
+TEST_CASE("whatever a command does, it has no more memory than the limit at once") {
+  if (sanitized) return;
+  const std::string collcast = COLLCAST_EXECUTABLE;
+  for (const auto& [command, mebibytes] :
+       {std::pair("collective all_reduce --topology star --ranks 1000000", 300),
+        std::pair("collective all_reduce --topology star --ranks 200000 --algorithm ring", 64),
+        std::pair("collective all_reduce --topology star --ranks 200000 --algorithm ring", 200),
+        std::pair("collective alltoall --topology star --ranks 1000", 64),
+        std::pair("collective alltoall --topology star --ranks 1000", 300),
+        std::pair("explain collective broadcast --topology star --ranks 100000", 128),
+        std::pair("collective all_reduce --topology dgx-h100 --nodes 4096 --library ideal", 300),
+        std::pair("step gpt3-512gpu", 128), std::pair("plan llama3-70b-64xh100 --tp 8 --pp 2", 128)}) {
+    const std::int64_t peak =
+        peak_of(collcast + " " + command + " --memory-limit " + std::to_string(mebibytes) + "MiB");
+    INFO(command << " with " << mebibytes << " MiB");
+    CHECK(peak > 0);
+    CHECK(peak <= std::int64_t{mebibytes} * 1024);
+  }
+}
+
+TEST_CASE("closed forms that need more memory than there is are refused before they take it, and say how much") {
+  if (sanitized) return;
+  const Outcome many = run_shell("collcast collective alltoall --topology star --ranks 1000 --memory-limit 100MiB",
+                                 std::filesystem::current_path());
+  CHECK(many.exit == 3);
+  CHECK(many.out.empty());
+  CHECK_THAT(many.err, Contains("the closed forms of 4 algorithms among 1000 ranks take at least") &&
+                           Contains("that there is room for") && Contains("expected --algorithm with one name"));
+  const Outcome one =
+      run_shell("collcast collective all_reduce --topology star --ranks 1000000 --algorithm ring --memory-limit 150MiB",
+                std::filesystem::current_path());
+  CHECK(one.exit == 3);
+  CHECK_THAT(one.err, Contains("the closed form of ring among 1000000 ranks takes at least") &&
+                          Contains("expected fewer ranks, another algorithm, or a larger --memory-limit"));
+  // Of all algorithms those that fit are there.
+  const Outcome all = run_shell(
+      "collcast collective all_reduce --topology star --ranks 100000 --algorithm all --method estimate --format json "
+      "--memory-limit 150MiB",
+      std::filesystem::current_path());
+  INFO(all.err);
+  REQUIRE(all.exit == 0);
+  const Json doc = Json::parse(all.out);
+  CHECK(doc["rows"].size() >= 1);
+  CHECK_THAT(doc["not_applicable"].dump(), Contains("of memory, more than"));
+}
+
+TEST_CASE("a simulation not asked for is left out by what it steps, not by what is sent") {
+  // 2 x 12 hops of 64 chunks by each of 4,096 ranks: more than six million messages, of which one rank's are stepped.
+  const Json doc = Json::parse(call("collective all_reduce --topology star --ranks 4096 --algorithm halving_doubling "
+                                    "--chunks 64 --size 64MiB --format json")
+                                   .out);
+  REQUIRE(doc["rows"].size() == 1);
+  CHECK(doc["rows"][0]["simulate_s"].is_number());
+  CHECK(doc["rows"][0]["classes"] == 1);
+  // Who asks for links has each rank for itself, and is as long as ever.
+  CHECK_THAT(call("collective all_reduce --topology star --ranks 4096 --algorithm halving_doubling --chunks 64 --size "
+                  "64MiB --links")
+                 .out,
+             Contains("1 of 1 simulations left out"));
+}
+
+TEST_CASE("a mistake in a fault of the command line is told once, and not for each variant") {
+  const Outcome called = run_shell("collcast step llama3-70b-straggler-64xh100 --fault 'gpu: 9, compute: 3'",
+                                   std::filesystem::current_path());
+  CHECK(called.exit == 2);
+  CHECK_THAT(called.err, Contains("'3'") && !Contains("what_if"));
+}
+
+TEST_CASE("draws of links that would take hours are refused, and how many would do is said") {
+  const Outcome called = run_shell(
+      "collcast step llama3-70b-64xh100 --library ideal --fault 'link: node0.nic0, jitter: 10%, seed: 1' --seeds 10000",
+      std::filesystem::current_path());
+  CHECK(called.exit == 2);
+  CHECK_THAT(called.err, Contains("10000 draws of") && Contains("expected fewer --seeds"));
+}
