@@ -344,8 +344,9 @@ class Forecast {
         !wrong.empty())
       return wrong;
     // Jitter of links makes classes unlike, too: how many is known by now.
-    if (drawn != nullptr && (!jitters.empty() || !links.jitters.empty()))
-      if (Diagnostics wrong = check_draws(operations(by_engine.front()), draws, drawn->where); !wrong.empty())
+    if (!jitters.empty() || !links.jitters.empty())
+      if (Diagnostics wrong = check_draws(operations(plans.front()), draws, first_with_jitter(machine_.faults)->where);
+          !wrong.empty())
         return wrong;
     if (Diagnostics wrong = add_simulation_of_classes(
             out, plans, {periods_, fabric_, std::move(jitters), std::move(links.jitters), varied, draws, engine_.watch},
