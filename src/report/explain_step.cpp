@@ -127,6 +127,14 @@ std::string exposed_kinds(const LayerTimes& layer) {
   return out;
 }
 
+/// What TP does to the layer that it runs beside.
+std::string slowed_text(const StepInputs& in) {
+  if (in.options.overlap_tp == TpOverlap::none || in.layout.tp == 1) return {};
+  return fmt::format("kernels go at {:.2f} of their rate while a collective of TP runs{}{}",
+                     in.kernels.beside_collectives, in.kernels.beside_source.empty() ? "" : ": ",
+                     in.kernels.beside_source);
+}
+
 /// Kernels of a GPU at less than full speed, as a sum at full speed over it.
 std::string at_speed(Seconds full, double speed) {
   return format_seconds(full) + (speed < 1 ? fmt::format(" / {:.9g}", speed) : "");
@@ -146,14 +154,16 @@ Section layer_section(const StepReport& report) {
   const Seconds backward_full = total_time(r.operations.backward) + total_time(r.operations.recompute);
   const Seconds forward = forward_full / speed, backward = backward_full / speed;
   const auto exposed = [](Seconds whole, Seconds compute) { return std::max(whole - compute, Seconds(0)); };
+  const std::string slowed = slowed_text(*report.inputs);
+  const std::string kinds = exposed_kinds(r.layer) + (slowed.empty() ? "" : ", and what TP slows them by");
   out.terms.push_back(
-      {"forward", "kernels" + over + " + exposed " + exposed_kinds(r.layer),
+      {"forward", "kernels" + over + " + exposed " + kinds,
        fmt::format("{} + {}", at_speed(forward_full, speed), format_seconds(exposed(r.layer.forward, forward))),
        r.layer.forward.count(), "s", ""});
   out.terms.push_back(
-      {"backward", "kernels with recomputation" + over + " + exposed " + exposed_kinds(r.layer),
+      {"backward", "kernels with recomputation" + over + " + exposed " + kinds,
        fmt::format("{} + {}", at_speed(backward_full, speed), format_seconds(exposed(r.layer.backward, backward))),
-       r.layer.backward.count(), "s", ""});
+       r.layer.backward.count(), "s", slowed});
   return out;
 }
 

@@ -157,7 +157,10 @@ Section stage_section(const StepReport& report) {
                              "wait for their launches"
                            : "kernels forward and backward, with recomputation"});
   out.terms.push_back({"TP of a micro-batch", joined(names), joined(tp), tp_sum.count(), "s",
-                       "collectives forward and backward; none is hidden"});
+                       in.options.overlap_tp == TpOverlap::none
+                           ? "collectives forward and backward; none is hidden"
+                           : "collectives forward and backward, less the products beside them, which count in compute "
+                             "and go at the rate that a collective leaves them"});
   if (in.layout.cp > 1)
     out.terms.push_back({"exposed CP of a micro-batch", joined(names), joined(cp), cp_sum.count(), "s",
                          in.layout.cp_exchange == ContextExchange::ring

@@ -64,6 +64,8 @@ void add_training(Json& out, const StepInputs& in) {
   if (in.options.launch_backward) out["options"]["launch_backward_s"] = in.options.launch_backward->count();
   if (in.options.zero == 3 || !in.options.reshard_after_forward)
     out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
+  if (!in.options.fuse_accumulation) out["options"]["gradient_accumulation_fusion"] = false;
+  if (in.layout.tp > 1) out["options"]["overlap_tp"] = to_string(in.options.overlap_tp);
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   if (in.model.experts.count > 0) {
     out["options"]["overlap_ep"] = in.options.overlap_ep;

@@ -105,6 +105,13 @@ void read_gemm(Reader& reader, const Node& node, KernelModel& model) {
   });
 }
 
+void read_beside(Reader& reader, const Node& node, KernelModel& model) {
+  Object o(reader, node, "beside_collectives");
+  o.required("compute", model.beside_collectives, AsNumber{0, 1, true});
+  o.required("source", model.beside_source, AsText{});
+  o.finish();
+}
+
 }  // namespace
 
 KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& file) {
@@ -123,6 +130,7 @@ KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& fi
                    });
   if (const Node* memory = o.required_map("memory_bound"))
     model.memory_bound = read_efficiency(reader, *memory, "memory_bound");
+  if (const Node* beside = o.optional_map("beside_collectives")) read_beside(reader, *beside, model);
   o.finish();
   return model;
 }

@@ -271,9 +271,11 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("zero", t.zero, AsCount{0, 3});
   o.optional("reshard_after_forward", t.reshard_after_forward, AsTruth{});
   o.optional("gradient_bytes", t.gradient_bytes, AsWord<int>{{"4", "2"}, {4, 2}});
+  o.optional("gradient_accumulation_fusion", t.fuse_accumulation, AsTruth{});
   o.optional("overlap_dp", t.overlap_dp, AsTruth{});
   o.optional("bucket", t.bucket, AsBytes{});
   o.optional("overlap_pp", t.overlap_pp, AsTruth{});
+  o.optional("overlap_tp", t.overlap_tp, as_word<TpOverlap>({TpOverlap::none, TpOverlap::backward, TpOverlap::ring}));
   o.optional("launch", t.launch, AsTime{});
   if (Seconds backward{}; o.optional("launch_backward", backward, AsTime{})) t.launch_backward = backward;
   o.optional("overlap_cp", t.overlap_cp, AsTruth{});

@@ -265,6 +265,11 @@ class Check {
     if (!misfits.empty())
       wrong({"layout.tp"}, "tp " + std::to_string(tp) + " " + misfits,
             "use tp " + nearest_divisors(common, tp, fits_kv));
+    if (in_.options.overlap_tp == TpOverlap::ring && tp > 1 && !in_.layout.sequence_parallel && !in_.serving)
+      wrong({"training.overlap_tp", "layout.sequence_parallel", "layout.tp"},
+            "rings of overlap_tp need sequence parallelism with tp " + std::to_string(tp) + seen("layout.tp") +
+                ": without it nothing is gathered",
+            "use sequence_parallel: true, or overlap_tp: backward");
   }
 
   void context_parallel() {

@@ -122,6 +122,19 @@ std::string_view to_string(Attention attention) {
   return {};
 }
 
+std::string_view to_string(TpOverlap overlap) {
+  switch (overlap) {
+    case TpOverlap::none:
+      return "none";
+    case TpOverlap::backward:
+      return "backward";
+    case TpOverlap::ring:
+      return "ring";
+  }
+  check(false, "a known overlap of TP");
+  return {};
+}
+
 std::string_view to_string(Batching batching) {
   switch (batching) {
     case Batching::at_once:

@@ -8,6 +8,7 @@
 // locally owned parameter; the norm pass reads its gradient once more (g); the whole gradient buffer is zeroed (g; with
 // ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer.
 #include <cmath>
+#include <utility>
 
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
@@ -33,11 +34,16 @@ Segments embedding_segments(const StepInputs& in) {
   if (in.serving) return s;
 
   // Every rank scatters the rows of its part of the vocabulary: T/t on average.
-  const double scattered = 2.0 * in.options.gradient_bytes * all / in.layout.tp;
+  const bool fused = in.options.fuse_accumulation;
+  const double rows_of_table = share.vocab * share.hidden;
+  const double scattered =
+      2.0 * (fused ? in.options.gradient_bytes : w) * all / in.layout.tp + (fused ? 0 : w * rows_of_table);
   // All but dropout's is a gradient of weights.
   std::vector<Segment> backward{{"embedding", Category::backward, before, tp.gather}};
-  const Segment weights{
+  Segment weights{
       "embedding", Category::backward, {timer.memory("embedding gradient", Volume(w * all + scattered))}, std::nullopt};
+  for (Operation& op : gradient_accumulation(in, timer, embedding_parameters(in.model, in.layout.tp).total()))
+    weights.operations.push_back(std::move(op));
   if (splits_backward(in.layout.schedule))
     s.weights = {weights};
   else
@@ -88,21 +94,27 @@ Segments head_segments(const StepInputs& in) {
       joined({{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
               {"logits", Category::forward, {products, timer.memory("loss", Volume(12 * T * v))}, std::nullopt}});
   const bool splits = splits_backward(in.layout.schedule);
-  std::vector<Operation> logits{timer.logits("logits input gradient", GemmPass::input_gradient, {T, h, v},
-                                             Volume(w * (T * v + h * v + T * h)), aligned)};
+  const Operation logits = timer.logits("logits input gradient", GemmPass::input_gradient, {T, h, v},
+                                        Volume(w * (T * v + h * v + T * h)), aligned);
+  const bool fused = in.options.fuse_accumulation;
   const Operation weights = timer.logits("logits weight gradient", GemmPass::weight_gradient, {v, h, T},
-                                         Volume(w * (T * v + T * h) + 2 * g * h * v), aligned);
-  if (!splits) logits.push_back(weights);
+                                         Volume(w * (T * v + T * h) + (fused ? 2 * g : w) * h * v), aligned);
+  const std::vector<Operation> accumulation =
+      gradient_accumulation(in, timer, head_parameters(in.model, in.layout.tp, false).total());
   if (splits)
     s.weights = joined({{"logits input", Category::backward, {}, tp.gather},
-                        {"logits weights", Category::backward, {weights}, std::nullopt}});
-  s.backward = joined(
-      {{"loss",
-        Category::backward,
-        {timer.memory("loss gradient", Volume((4 + w) * T * v))},
-        splits ? std::nullopt : tp.gather},
-       {"logits", Category::backward, logits, tp.reduce},
-       {"final norm", Category::backward, {timer.memory("final norm gradient", Volume(5 * w * rows))}, std::nullopt}});
+                        {"logits weights", Category::backward, {weights}, std::nullopt},
+                        {"logits weights", Category::backward, accumulation, std::nullopt}});
+  s.backward = column_backward(in, {"loss",
+                                    {timer.memory("loss gradient", Volume((4 + w) * T * v))},
+                                    "logits",
+                                    {logits},
+                                    splits ? std::vector<Operation>() : std::vector<Operation>{weights}});
+  s.backward.push_back(
+      {"final norm", Category::backward, {timer.memory("final norm gradient", Volume(5 * w * rows))}, std::nullopt});
+  if (!splits && !accumulation.empty())
+    s.backward.push_back({"final norm", Category::backward, accumulation, std::nullopt});
+  s.backward = joined(std::move(s.backward));
   return s;
 }
 

@@ -32,8 +32,8 @@ LayerTimes layer_times(const StagePlan& stage) {
   check(layer != nullptr, "a stage with a layer");
   const UnitWork& work = stage.work(*layer);
   LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}, {}};
-  t.tp_comm = t.tp_exposed =
-      work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
+  t.tp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::tp); });
+  t.tp_exposed = work.sum_of([](const Stretch& s) { return s.exposed(Category::tp); });
   t.cp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::cp); });
   t.cp_exposed = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
   t.ep_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::ep); });
@@ -149,7 +149,7 @@ StageTerms stage_terms(const StagePlan& stage, int number) {
     terms.units.push_back({name_of(unit), 1, {}, {}, {}, {}});
     StageTerms::Unit& of = terms.units.back();
     of.compute = work.sum_of([](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
-    of.tp = work.sum_of([](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
+    of.tp = work.sum_of([](const Stretch& s) { return s.exposed(Category::tp); });
     of.cp = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
     of.ep = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
   }

@@ -82,9 +82,8 @@ class Layer {
     std::vector<Segment> all = with_experts_ ? experts_backward() : mlp_backward();
     Operations between{norm_backward("mlp norm"), branch_sum("attention residual")};
     extend(between, residual_backward("attention residual"));
-    extend(all, {{"mlp norm", Category::backward, between, tp_.gather},
-                 {"projection", Category::backward, linear_backward(projection_, 0), std::nullopt, 0, 0,
-                  core_.output_exchange()}});
+    extend(all, row_backward("mlp norm", between, "projection", projection_));
+    all.back().all_to_all_bytes = core_.output_exchange();
     if (in_.options.recompute == Recompute::selective) extend(all, core_.forward(Category::recompute, 0));
     extend(all, core_.backward());
     extend(all, heads_backward());
@@ -162,29 +161,55 @@ class Layer {
       if (adds_qkv_bias()) before.push_back(memory("qkv bias", 2 * w_ * share_.tokens * qkv_.out));
     }
     extend(before, rotary("rotary"));
-    std::vector<Segment> all{{"attention norm", category, norm, tp_.gather, 0, 0, 0, heads_bytes()},
-                             {"attention heads", category, before, std::nullopt, 0, 0, core_.query_exchange()}};
+    std::vector<Segment> all;
+    if (rings() && !latent_) {
+      all = {{"attention norm", category, norm, std::nullopt}};
+      extend(all, gathered_in_ring("attention heads", category, linear_.forward(qkv_, rows_of_piece())));
+      before.erase(before.begin());
+    } else {
+      all = {{"attention norm", category, norm, tp_.gather, 0, 0, 0, heads_bytes()}};
+    }
+    all.push_back({"attention heads", category, before, std::nullopt, 0, 0, core_.query_exchange()});
     extend(all, core_.forward(category, core_.output_exchange()));
-    all.push_back({"attention", category, {linear_.forward(projection_)}, tp_.reduce});
+    if (rings())
+      extend(all, reduced_in_ring("attention", category, linear_.forward(projection_, rows_of_piece())));
+    else
+      all.push_back({"attention", category, {linear_.forward(projection_)}, tp_.reduce});
     return all;
   }
 
   /// From the gradients of queries, keys and values to that of the layer's input.
   std::vector<Segment> heads_backward() const {
-    Operations heads, norm;
+    Operations inputs, weights, norm;
     if (latent_) {
-      heads = linear_backward(kv_up_, 0);
-      if (!compresses_queries()) extend(heads, down_backward());
-      extend(heads, linear_backward(q_up_, 0));
+      inputs = {linear_.input_gradient(kv_up_)};
+      if (!compresses_queries()) extend(inputs, down_backward());
+      inputs.push_back(linear_.input_gradient(q_up_));
       if (compresses_queries()) norm = down_backward();
     } else {
-      heads = linear_backward(qkv_, qkv_.out);
+      inputs = {linear_.input_gradient(qkv_)};
     }
+    if (!splits()) weights = heads_weights();
     extend(norm, {norm_backward("attention norm"), branch_sum("layer input")});
-    return {{"attention core", Category::backward, rotary("rotary gradient"), splits() ? std::nullopt : tp_.gather, 0,
-             0, 0, heads_bytes()},
-            {"attention", Category::backward, heads, tp_.reduce, 0, 0, 0, heads_bytes()},
-            {"attention norm", Category::backward, norm, std::nullopt}};
+    if (!splits()) extend(norm, accumulation());
+    std::vector<Segment> all = column_backward(
+        in_, {"attention core", rotary("rotary gradient"), "attention", inputs, weights, heads_bytes()});
+    all.push_back({"attention norm", Category::backward, norm, std::nullopt});
+    return all;
+  }
+
+  /// Of the column-parallel matrices.
+  Operations heads_weights() const {
+    if (!latent_) return weight_gradients(qkv_, qkv_.out);
+    Operations ops = weight_gradients(kv_up_, 0);
+    extend(ops, weight_gradients(q_up_, 0));
+    return ops;
+  }
+
+  Operations accumulation() const {
+    return gradient_accumulation(in_, timer_,
+                                 with_experts_ ? expert_layer_parameters(in_.model, in_.layout).total()
+                                               : layer_parameters(in_.model, in_.layout.tp).total());
   }
 
   Operations attention_weights() const {
@@ -198,6 +223,7 @@ class Layer {
       ops = weight_gradients(qkv_, qkv_.out);
     }
     extend(ops, weight_gradients(projection_, 0));
+    extend(ops, accumulation());
     return ops;
   }
 
@@ -206,17 +232,57 @@ class Layer {
   std::vector<Segment> mlp_forward(Category category) const {
     const Operations mlp{linear_.forward(up_), activation_forward("activation", share_.tokens, share_.ffn),
                          linear_.forward(down_)};
-    return {{"mlp norm", category, {residual_forward("attention residual"), norm_forward("mlp norm")}, tp_.gather},
-            {"mlp", category, mlp, tp_.reduce},
-            {"residual", category, {residual_forward("mlp residual")}, std::nullopt}};
+    const Operations norm{residual_forward("attention residual"), norm_forward("mlp norm")};
+    const Segment residual{"residual", category, {residual_forward("mlp residual")}, std::nullopt};
+    if (!rings()) return {{"mlp norm", category, norm, tp_.gather}, {"mlp", category, mlp, tp_.reduce}, residual};
+    std::vector<Segment> all{{"mlp norm", category, norm, std::nullopt}};
+    extend(all, gathered_in_ring("mlp up", category, linear_.forward(up_, rows_of_piece())));
+    all.push_back({"mlp", category, {mlp[1]}, std::nullopt});
+    extend(all, reduced_in_ring("mlp", category, linear_.forward(down_, rows_of_piece())));
+    all.push_back(residual);
+    return all;
   }
 
   std::vector<Segment> mlp_backward() const {
-    Operations mlp = linear_backward(down_, 0);
-    mlp.push_back(activation_backward("activation", share_.tokens, share_.ffn));
-    return {{"mlp residual", Category::backward, residual_backward("mlp residual"), tp_.gather},
-            {"mlp down", Category::backward, mlp, splits() ? std::nullopt : tp_.gather},
-            {"mlp", Category::backward, linear_backward(up_, up_.out), tp_.reduce}};
+    std::vector<Segment> all = row_backward("mlp residual", residual_backward("mlp residual"), "mlp down", down_);
+    extend(all, column_backward(in_, {"mlp down",
+                                      {activation_backward("activation", share_.tokens, share_.ffn)},
+                                      "mlp",
+                                      {linear_.input_gradient(up_)},
+                                      splits() ? Operations() : weight_gradients(up_, up_.out)}));
+    return all;
+  }
+
+  // --- TP in rings: products in t pieces of T/t rows, all but one of them beside the t - 1 messages of a gather or of
+  // a reduction (Wang et al. 2023; Transformer Engine's ring exchange) ---
+
+  bool rings() const { return in_.options.overlap_tp == TpOverlap::ring && tp_.gather && !in_.serving; }
+  double rows_of_piece() const { return share_.tokens / in_.layout.tp; }
+  Segment ring_pieces(std::string name, Category category, const Operation& piece, CollectiveKind beside) const {
+    Segment s{std::move(name), category, Operations(static_cast<std::size_t>(in_.layout.tp - 1), piece), std::nullopt};
+    s.under = TpBeside{beside};
+    return s;
+  }
+  /// A rank begins with its own rows, and the next come meanwhile; the last piece has nothing beside it.
+  std::vector<Segment> gathered_in_ring(const char* name, Category category, const Operation& piece) const {
+    return {ring_pieces(std::string(name) + " ring", category, piece, *tp_.gather),
+            {name, category, {piece}, std::nullopt}};
+  }
+  /// Sums go on while the next piece is computed; the first has nothing beside it.
+  std::vector<Segment> reduced_in_ring(const char* name, Category category, const Operation& piece) const {
+    return {{name, category, {piece}, std::nullopt},
+            ring_pieces(std::string(name) + " ring", category, piece, *tp_.reduce)};
+  }
+
+  /// Backward of a row-parallel matrix behind `before`: with sequence parallelism gradients are gathered for it.
+  std::vector<Segment> row_backward(const char* before, Operations first, const char* name, const Linear& l) const {
+    if (!rings())
+      return {{before, Category::backward, std::move(first), tp_.gather},
+              {name, Category::backward, linear_backward(l, 0), std::nullopt}};
+    std::vector<Segment> all{{before, Category::backward, std::move(first), std::nullopt}};
+    extend(all, gathered_in_ring(name, Category::backward, linear_.input_gradient(l, rows_of_piece())));
+    if (!splits()) extend(all.back().operations, weight_gradients(l, 0));
+    return all;
   }
 
   Operations mlp_weights() const {
@@ -333,8 +399,11 @@ class Layer {
     if (!shared) return all;
     Operations down = linear_backward(down_, 0);
     down.push_back(activation_backward("shared activation", share_.tokens, share_.shared));
-    extend(all, {{"shared down", Category::backward, down, splits() ? std::nullopt : tp_.gather},
-                 {"shared experts", Category::backward, linear_backward(up_, 0), tp_.reduce}});
+    extend(all, column_backward(in_, {"shared down",
+                                      down,
+                                      "shared experts",
+                                      {linear_.input_gradient(up_)},
+                                      splits() ? Operations() : weight_gradients(up_, 0)}));
     return all;
   }
 
@@ -437,7 +506,7 @@ Launches launches(const std::vector<Segment>& segments) {
   Launches count;
   for (const Segment& s : segments) {
     (s.category == Category::backward ? count.of_gradients : count.by_model) += static_cast<int>(s.operations.size());
-    count.by_model += (s.then ? 1 : 0) + (s.exchange ? 1 : 0);
+    count.by_model += (s.then ? 1 : 0) + (s.exchange ? 1 : 0) + (s.under ? 1 : 0);
   }
   return count;
 }
@@ -445,6 +514,11 @@ Launches launches(const std::vector<Segment>& segments) {
 Seconds launch_wait(const StepInputs& in, Launches launches, Seconds busy) {
   const Seconds launch = in.options.launch, of_gradients = in.options.launch_backward.value_or(launch);
   return std::max(launches.by_model * launch + launches.of_gradients * of_gradients - busy, Seconds{});
+}
+
+Seconds beside_collective(const KernelModel& model, Seconds kernels, Seconds collective) {
+  const double rate = model.beside_collectives;
+  return std::min(kernels / rate, kernels + (1 - rate) * collective);
 }
 
 Segments layer_segments(const StepInputs& in, bool with_experts) { return Layer(in, with_experts).all(); }

@@ -40,7 +40,12 @@ struct PassSums {
     CollectiveKind kind{};
     double bytes = 0;
   };
-  std::vector<Other> tp;                  ///< of other bytes than those counted above
+  std::vector<Other> tp;  ///< of other bytes than those counted above
+  struct Under {
+    Seconds kernels{};
+    TpBeside tp;
+  };
+  std::vector<Under> under;               ///< TP beside kernels, which are in `kernels` as well
   std::vector<ExpertExchange> exchanges;  ///< EP
 };
 struct UnitSums {
@@ -62,6 +67,7 @@ PassSums sums(const std::vector<Segment>& segments) {
     else if (s.then)
       ++(*s.then == CollectiveKind::all_gather ? p.gathers : p.reductions);
     if (s.exchange) p.exchanges.push_back(*s.exchange);
+    if (s.under) p.under.push_back({kernels, *s.under});
   }
   p.launches = launches(segments);
   return p;
@@ -332,9 +338,21 @@ class LayoutFamily::State {
       reduction = price(kind.tp, sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, tp_bytes(in_));
       if (kind.has_head) loss = loss_reductions * price(kind.tp, CollectiveKind::all_reduce, loss_bytes(in_));
     }
+    const auto beside = [&](const TpBeside& under) {
+      return price(kind.tp, under.kind, under.bytes > 0 ? under.bytes : tp_bytes(in_));
+    };
+    const auto slowed = [&](const PassSums::Under& u) {
+      return beside_collective(in_.kernels, u.kernels, beside(u.tp));
+    };
     const auto tp = [&](const PassSums& p) {
       Seconds total = p.gathers * gather + p.reductions * reduction;
       for (const PassSums::Other& other : p.tp) total += price(kind.tp, other.kind, other.bytes);
+      for (const PassSums::Under& u : p.under) total += std::max(beside(u.tp) - slowed(u), Seconds{});
+      return total;
+    };
+    const auto computing = [&](const PassSums& p) {
+      Seconds total = p.kernels;
+      for (const PassSums::Under& u : p.under) total += slowed(u) - u.kernels;
       return total;
     };
     // Weight gradients of the same pass hide what is left.
@@ -343,11 +361,12 @@ class LayoutFamily::State {
       for (const ExpertExchange& e : p.exchanges)
         total += price(e.within_expert ? kind.expert_tp : kind.ep, e.kind, e.bytes);
       if (!in_.options.overlap_ep) return total;
-      // Kernels that have CP messages beside them hide nothing else.
-      Seconds computing = p.kernels + weights;
+      // Kernels that have messages of CP or TP beside them hide nothing else.
+      Seconds free = p.kernels + weights;
       if (in_.options.overlap_cp)
-        for (const PassSums::Ring& ring : p.rings) computing -= ring.kernels;
-      return std::max(total - computing, Seconds{});
+        for (const PassSums::Ring& ring : p.rings) free -= ring.kernels;
+      for (const PassSums::Under& u : p.under) free -= u.kernels;
+      return std::max(total - free, Seconds{});
     };
     const auto exposed_cp = [&](const PassSums& p) {
       Seconds total{};
@@ -363,28 +382,29 @@ class LayoutFamily::State {
       const UnitSums& u = k.units[part];
       const bool reduces = unit == UnitKind::head && in_.layout.tp > 1;
       kind.weights_tp[part] = tp(u.weights);
-      kind.weights_compute[part] = with_wait(u.weights, 0, kind.weights_tp[part]);
+      kind.weights_compute[part] = with_wait(u.weights, u.weights.kernels, 0, kind.weights_tp[part]);
       kind.forward_cp[part] = exposed_cp(u.forward);
       kind.backward_cp[part] = exposed_cp(u.backward);
       kind.forward_ep[part] = ep(u.forward);
       kind.backward_ep[part] = ep(u.backward);
       kind.forward_tp[part] = tp(u.forward) + (reduces ? loss : Seconds{});
-      kind.forward_compute[part] = with_wait(u.forward, reduces ? loss_reductions : 0,
+      kind.forward_compute[part] = with_wait(u.forward, computing(u.forward), reduces ? loss_reductions : 0,
                                              kind.forward_tp[part] + kind.forward_cp[part] + kind.forward_ep[part]);
       kind.backward_tp[part] = tp(u.backward);
-      kind.backward_compute[part] =
-          with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.backward_ep[part]);
+      kind.backward_compute[part] = with_wait(u.backward, computing(u.backward), 0,
+                                              kind.backward_tp[part] + kind.backward_cp[part] + kind.backward_ep[part]);
       if (!passes_pairs(plan_.schedule)) continue;
       kind.whole_backward_ep[part] = ep(u.backward, u.weights.kernels);
       kind.whole_backward_compute[part] =
-          with_wait(u.backward, 0, kind.backward_tp[part] + kind.backward_cp[part] + kind.whole_backward_ep[part]);
+          with_wait(u.backward, computing(u.backward), 0,
+                    kind.backward_tp[part] + kind.backward_cp[part] + kind.whole_backward_ep[part]);
     }
   }
 
-  Seconds with_wait(const PassSums& pass, int more_collectives, Seconds tp) const {
+  Seconds with_wait(const PassSums& pass, Seconds computing, int more_collectives, Seconds exposed) const {
     Launches launches = pass.launches;
     launches.by_model += more_collectives;
-    return pass.kernels + launch_wait(in_, launches, pass.kernels + tp);
+    return computing + launch_wait(in_, launches, computing + exposed);
   }
 
   void fill_stage(StagePlan& stage, const StageKind& kind) {

@@ -311,7 +311,11 @@ class StageMaker {
       const Priced ring =
           s.ring_messages * pricing_.cp(CollectiveKind::sendrecv, s.ring_bytes, times * s.ring_messages);
       const bool beside = in_.options.overlap_cp && !s.operations.empty();
-      if (!s.operations.empty()) {
+      if (s.under) {
+        const Priced under = pricing_.tp(s.under->kind, s.under->bytes > 0 ? s.under->bytes : message_, times);
+        result.push_back({name, s.category, beside_collective(in_.kernels, compute, under.time), under.time,
+                          Category::tp, under.uses});
+      } else if (!s.operations.empty()) {
         const Priced under = beside ? ring : Priced();
         result.push_back({name, s.category, compute, under.time, Category::cp, under.uses});
       }

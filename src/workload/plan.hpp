@@ -2,8 +2,8 @@
 //
 // All ranks of one pipeline stage do the same at the same time, so a stage is one rank: TP 0, DP 0. Its
 // micro-batches pass through units (embedding, layers, head), each a list of stretches that run one after the
-// other, computing or communicating within the TP, CP or EP group. Assumed: TP communication is never hidden under the
-// computation of its own layer, and collectives of different kinds do not slow each other or the kernels.
+// other, computing or communicating within the TP, CP or EP group. Assumed: collectives of different kinds do not slow
+// each other, and of them only TP's slow the kernels that they run beside.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Stretch {
   std::string name;
   Category category = Category::forward;
   Seconds time{};
-  Seconds beside{};  ///< CP messages, or experts' exchange, at the same time; the next stretch waits for both
+  Seconds beside{};  ///< CP messages, experts' exchange or TP at the same time; the next stretch waits for both
   Category beside_is = Category::cp;
   Uses uses = {};  ///< of `time` where that is communication, else of `beside`; none where an exchange is spread out
   bool computes() const { return category != Category::tp && category != Category::cp && category != Category::ep; }
@@ -121,7 +121,7 @@ struct StagePlan {
   StageTime time() const;  ///< of one micro-batch
   StageTime time(int chunk) const;
   Seconds compute_time() const;  ///< of that, computing
-  Seconds tp_time() const;       ///< and communicating within the TP group
+  Seconds tp_time() const;       ///< and communicating within the TP group, as far as nothing hides it
   Seconds cp_time() const;       ///< and within the CP group, as far as nothing hides it
   Seconds ep_time() const;       ///< and between experts, as far as nothing hides it
   Seconds optimizer_time() const;

@@ -56,7 +56,7 @@ Seconds StagePlan::compute_time() const {
   return sum_over(*this, [](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
 }
 Seconds StagePlan::tp_time() const {
-  return sum_over(*this, [](const Stretch& s) { return s.category == Category::tp ? s.time : Seconds{}; });
+  return sum_over(*this, [](const Stretch& s) { return s.exposed(Category::tp); });
 }
 Seconds StagePlan::cp_time() const {
   return sum_over(*this, [](const Stretch& s) { return s.exposed_cp(); });

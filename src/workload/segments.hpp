@@ -16,6 +16,12 @@ struct ExpertExchange {
   double bytes = 0;
 };
 
+/// A collective of the TP group that runs beside kernels.
+struct TpBeside {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  double bytes = 0;  ///< 0: those of all tokens' hidden states
+};
+
 /// Kernels without communication between them, then one collective of the TP group (if TP > 1). With context
 /// parallelism messages of its ring beside the kernels, or an all-to-all after them; with experts their exchange.
 struct Segment {
@@ -28,6 +34,7 @@ struct Segment {
   double all_to_all_bytes = 0;                  ///< before `then`
   double then_bytes = 0;                        ///< of `then`; 0: those of all tokens' hidden states
   std::optional<ExpertExchange> exchange = {};  ///< after all
+  std::optional<TpBeside> under = {};           ///< beside the kernels
 };
 
 /// What one layer, the embedding or the head does for one micro-batch.
@@ -42,6 +49,9 @@ struct Launches {
   int by_model = 0, of_gradients = 0;
 };
 Launches launches(const std::vector<Segment>&);
+/// What kernels take while a collective runs that takes so long: they go at the rate that the GPU has left for them
+/// until it is over.
+Seconds beside_collective(const KernelModel&, Seconds kernels, Seconds collective);
 /// How long the GPU waits for the host in a pass of so many launches that takes `busy` on the GPU: the host runs ahead,
 /// so that only the pass as a whole can be too short for it.
 Seconds launch_wait(const StepInputs&, Launches, Seconds busy);

@@ -1,5 +1,6 @@
 #include "workload/share.hpp"
 
+#include <iterator>
 #include <utility>
 
 #include "workload/parameters.hpp"
@@ -59,7 +60,7 @@ Operation LinearKernels::input_gradient(const Linear& l, double rows, double mat
 
 Operation LinearKernels::weight_gradient(const Linear& l, double rows, double matrices) const {
   const Precision& p = timer_.precision();
-  const double accumulate = 2.0 * in_.options.gradient_bytes;
+  const double accumulate = in_.options.fuse_accumulation ? 2.0 * in_.options.gradient_bytes : p.activation;
   return timed(std::string(l.name) + " weight gradient", GemmPass::weight_gradient, {l.out, l.in, rows},
                Volume(p.operand * rows * (l.in + l.out) + accumulate * matrices * l.in * l.out), matrices);
 }
@@ -70,10 +71,35 @@ TpCollectives::TpCollectives(const ParallelLayout& layout) {
   reduce = layout.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
 }
 
+std::vector<Operation> gradient_accumulation(const StepInputs& in, const KernelTimer& timer, double parameters) {
+  if (in.options.fuse_accumulation || !(parameters > 0)) return {};
+  const double bytes = timer.precision().activation + 2.0 * in.options.gradient_bytes;
+  return {timer.memory("gradient accumulation", Volume(bytes * parameters))};
+}
+
+std::vector<Segment> column_backward(const StepInputs& in, ColumnBackward of) {
+  const TpCollectives tp(in.layout);
+  const bool splits = splits_backward(in.layout.schedule);
+  const auto extend = [](std::vector<Operation>& to, std::vector<Operation>& more) {
+    std::move(more.begin(), more.end(), std::back_inserter(to));
+  };
+  if (in.options.overlap_tp == TpOverlap::none || in.layout.tp == 1 || splits) {
+    extend(of.inputs, of.weights);
+    return {{of.before, Category::backward, std::move(of.first), splits ? std::nullopt : tp.gather, 0, 0, 0, of.bytes},
+            {of.name, Category::backward, std::move(of.inputs), tp.reduce, 0, 0, 0, of.bytes}};
+  }
+  Segment first{of.before, Category::backward, std::move(of.first), std::nullopt};
+  Segment inputs{std::string(of.name) + " input gradients", Category::backward, std::move(of.inputs), std::nullopt};
+  if (tp.gather) inputs.under = TpBeside{*tp.gather, of.bytes};
+  Segment weights{of.name, Category::backward, std::move(of.weights), std::nullopt};
+  weights.under = TpBeside{*tp.reduce, of.bytes};
+  return {std::move(first), std::move(inputs), std::move(weights)};
+}
+
 std::vector<Segment> joined(std::vector<Segment> segments) {
   std::vector<Segment> result;
   for (Segment& s : segments) {
-    const auto stands_alone = [](const Segment& x) { return x.ring_messages > 0; };
+    const auto stands_alone = [](const Segment& x) { return x.ring_messages > 0 || x.under.has_value(); };
     const bool open = !result.empty() && !result.back().then && !result.back().exchange &&
                       result.back().all_to_all_bytes == 0 && !stands_alone(result.back());
     if (open && !stands_alone(s) && result.back().category == s.category) {

@@ -63,6 +63,24 @@ struct TpCollectives {
   explicit TpCollectives(const ParallelLayout&);
 };
 
+/// Without fused accumulation new gradients of so many parameters, which a backward has left in 16 bit, are added to
+/// what is summed up over the micro-batches: read, read, write. One kernel stands for that of each parameter tensor.
+std::vector<Operation> gradient_accumulation(const StepInputs&, const KernelTimer&, double parameters);
+
+/// The backward of column-parallel matrices, behind `first`: with sequence parallelism their input is gathered once
+/// more for the weight gradients, and what they find for their input is reduced.
+struct ColumnBackward {
+  const char* before;
+  std::vector<Operation> first;
+  const char* name;
+  std::vector<Operation> inputs, weights;
+  double bytes = 0;  ///< gathered and reduced; 0: those of all tokens' hidden states
+};
+/// With TrainingOptions::overlap_tp the gather runs beside the gradients of inputs, which do not need it, and the
+/// reduction beside those of weights (Korthikanti et al. 2022, section 4.2.2; Megatron-LM,
+/// megatron/core/tensor_parallel/layers.py). A zero-bubble backward has none of the latter and hides nothing.
+std::vector<Segment> column_backward(const StepInputs&, ColumnBackward);
+
 /// Joins segments that no collective separates; keeps the later name.
 std::vector<Segment> joined(std::vector<Segment>);
 

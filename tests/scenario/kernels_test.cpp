@@ -39,6 +39,20 @@ TEST_CASE("an efficiency is a share: above 0, up to 1") {
   }
 }
 
+TEST_CASE("what a collective leaves of the kernels' rate is a share with its source; without it they keep their rate") {
+  const std::string table =
+      "schema: collcast.kernels.v1\nname: k\nsources: [lab]\n"
+      "gemm: {bf16: {overhead: 0s, compute: 1, memory: 1, source: c}}\n"
+      "attention: {bf16: {overhead: 0s, compute: 1, memory: 1, source: c}}\n"
+      "memory_bound: {overhead: 3us, compute: 1, memory: 1, source: d}\n";
+  CHECK(parse_kernels(table, "k.yaml").value().beside_collectives == 1);
+  CHECK(parse_kernels(table + "beside_collectives: {compute: 0.8, source: e}\n", "k.yaml").value().beside_collectives ==
+        0.8);
+  const auto wrong = parse_kernels(table + "beside_collectives: {compute: 0}\n", "k.yaml");
+  REQUIRE(wrong.errors().size() == 2);
+  CHECK(wrong.errors()[0].where.line == 7);
+}
+
 TEST_CASE("a table without any precision is refused") {
   const auto model = parse_kernels(
       "schema: collcast.kernels.v1\nname: k\nsources: [lab]\ngemm: {}\n"

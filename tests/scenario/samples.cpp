@@ -76,6 +76,7 @@ attention:
   fp4: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
   int8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
 memory_bound: {overhead: 5us, compute: 1, memory: 0.9, source: s}
+beside_collectives: {compute: 0.8, source: s}
 )");
 
 const char* const step = R"(
@@ -111,7 +112,9 @@ training:
   zero: 1
   reshard_after_forward: true
   gradient_bytes: 2
+  gradient_accumulation_fusion: false
   overlap_dp: true
+  overlap_tp: ring
   bucket: 40MB
   overlap_pp: false
   launch: 5us

@@ -42,7 +42,7 @@ SCENARIOS = {
         "batch": {"sequence": 512, "micro_batch": 1, "global_batch": 8},
         "training": {"precision": "bf16", "recompute": "full", "attention": "flash", "zero": 1,
                      "reshard_after_forward": True, "gradient_bytes": 2,
-                     "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
+                     "gradient_accumulation_fusion": False, "overlap_tp": "ring", "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
                      "overlap_ep": True, "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],

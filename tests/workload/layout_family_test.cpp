@@ -83,6 +83,12 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   in.layout.order = RankOrder::tp_cp_ep_dp_pp;
   in.options.bucket = Bytes(3'000'000);
   compare_all(in, 8, fabric);
+  in.kernels.beside_collectives = 0.8;
+  in.options.fuse_accumulation = false;
+  for (const TpOverlap overlap : {TpOverlap::ring, TpOverlap::backward}) {
+    in.options.overlap_tp = overlap;
+    compare_all(in, 8, fabric);
+  }
   in.layout.schedule = PipelineSchedule::gpipe;
   in.options.overlap_dp = false;
   in.options.overlap_pp = false;

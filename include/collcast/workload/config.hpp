@@ -107,12 +107,17 @@ bool is_own(PipelineSchedule);
 struct OwnSchedule;
 enum class Recompute { none, selective, full };
 enum class Attention { unfused, flash };
+/// What of TP runs beside the kernels of its own layer: nothing; in the backward what the column-parallel matrices
+/// gather and reduce, beside the products that do not need it; or in rings besides, a piece of a product for each
+/// message.
+enum class TpOverlap { none, backward, ring };
 
 std::string_view to_string(ContextExchange);
 std::string_view to_string(RankOrder);
 std::string_view to_string(PipelineSchedule);
 std::string_view to_string(Recompute);
 std::string_view to_string(Attention);
+std::string_view to_string(TpOverlap);
 
 struct ParallelLayout {
   int tp = 1, pp = 1, dp = 1;
@@ -186,10 +191,12 @@ struct TrainingOptions {
   int zero = 0;  ///< split over the shards, 1: optimizer state, 2: gradients too, 3: weights too (FSDP)
   bool reshard_after_forward = true;  ///< ZeRO-3: weights are gathered again for the backward
   int gradient_bytes = 4;             ///< per parameter, as kept and as reduced (Megatron 4; 2)
-  bool overlap_dp = true;             ///< gradient buckets under the last backward, ZeRO-3's gathers beside computing
-  Bytes bucket{40'000'000};           ///< gradient bucket size
-  bool overlap_pp = true;             ///< asynchronous pipeline transfers
-  Seconds launch{};                   ///< between the host's kernel launches; 0: CUDA graphs, or a host that keeps up
+  bool fuse_accumulation = true;  ///< products of weight gradients add to what is summed up; else kernels behind them
+  bool overlap_dp = true;         ///< gradient buckets under the last backward, ZeRO-3's gathers beside computing
+  Bytes bucket{40'000'000};       ///< gradient bucket size
+  bool overlap_pp = true;         ///< asynchronous pipeline transfers
+  TpOverlap overlap_tp = TpOverlap::none;
+  Seconds launch{};  ///< between the host's kernel launches; 0: CUDA graphs, or a host that keeps up
   std::optional<Seconds> launch_backward = {};  ///< between those of gradients' kernels; nothing: as `launch`
   bool overlap_cp = true;                       ///< keys and values of the next block under the attention of one
   bool overlap_ep = false;                      ///< exchange of experts under the computing of another micro-batch
@@ -237,6 +244,8 @@ struct KernelModel {
   std::map<std::string, GemmTables> measured_gemm;    ///< per precision, where there are any
   std::map<std::string, KernelEfficiency> attention;  ///< flash attention per precision
   KernelEfficiency memory_bound;                      ///< norm, softmax, activation, optimizer
+  double beside_collectives = 1;                      ///< rate of a kernel while a collective of TP runs
+  std::string beside_source;
 };
 
 }  // namespace collcast

@@ -1,0 +1,173 @@
+// TP beside the products of its own layer, and gradients that kernels of their own add up.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "inputs.hpp"
+#include "workload/segments.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+StepResult forecast(const StepInputs& in, Method method = Method::estimate) {
+  static const Fabric fabric = cluster(2);
+  Result<StepResult> result = forecast_step(in, fabric, {}, method);
+  if (!result) FAIL(to_text(result.errors()));
+  return std::move(result).value();
+}
+
+StepInputs layers_only(bool sequence_parallel) {
+  StepInputs in = inputs(small_model(), layout(4, 1, 1), 1024, 1);
+  in.layout.sequence_parallel = sequence_parallel;
+  in.options.embedding_and_logits = false;
+  in.options.optimizer = false;
+  return in;
+}
+
+Seconds collective(const StepResult& r, const std::string& name) {
+  for (const CollectiveCost& c : r.collectives)
+    if (c.name == name) return c.time;
+  FAIL("no " << name);
+  return {};
+}
+
+double sum_of(const StepResult& r, std::initializer_list<const char*> names) {
+  double sum = 0;
+  for (const char* name : names) sum += named(r.operations.backward, name).time.count();
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("kernels go at the rate that a collective leaves them until it is over") {
+  KernelModel kernels = ideal_kernels();
+  kernels.beside_collectives = 0.5;
+  const auto beside = [&](double compute, double collective) {
+    return workload::beside_collective(kernels, Seconds(compute), Seconds(collective)).count();
+  };
+  CHECK(beside(10, 0) == Approx(10));
+  CHECK(beside(10, 4) == Approx(12));   // 2 done in the first 4, 8 left
+  CHECK(beside(10, 20) == Approx(20));  // done when the collective is
+  CHECK(beside(10, 30) == Approx(20));  // which still runs
+  kernels.beside_collectives = 1;
+  CHECK(beside(10, 30) == Approx(10));
+}
+
+TEST_CASE("the backward hides the reduction of a gradient under the product of weights, as far as that goes") {
+  StepInputs in = layers_only(false);
+  const StepResult none = forecast(in);
+  in.options.overlap_tp = TpOverlap::backward;
+  const StepResult hidden = forecast(in);
+  const double reduction = collective(none, "tp all_reduce").count();
+  const double saved = std::min(reduction, sum_of(none, {"qkv weight gradient"})) +
+                       std::min(reduction, sum_of(none, {"mlp up+gate weight gradient"}));
+  REQUIRE(saved > 0);
+  CHECK(hidden.layer.forward == none.layer.forward);
+  CHECK((none.layer.backward - hidden.layer.backward).count() == Approx(saved));
+  CHECK(hidden.layer.tp_comm.count() == Approx(none.layer.tp_comm.count()));
+  CHECK((none.layer.tp_exposed - hidden.layer.tp_exposed).count() == Approx(saved));
+}
+
+TEST_CASE("with sequence parallelism the gather of inputs runs under the gradients of inputs, too") {
+  StepInputs in = layers_only(true);
+  const StepResult none = forecast(in);
+  in.options.overlap_tp = TpOverlap::backward;
+  const StepResult hidden = forecast(in);
+  const double gather = collective(none, "tp all_gather").count();
+  const double scatter = collective(none, "tp reduce_scatter").count();
+  double saved = 0;
+  for (const char* name : {"qkv", "mlp up+gate"}) {
+    saved += std::min(gather, sum_of(none, {(std::string(name) + " input gradient").c_str()}));
+    saved += std::min(scatter, sum_of(none, {(std::string(name) + " weight gradient").c_str()}));
+  }
+  CHECK((none.layer.backward - hidden.layer.backward).count() == Approx(saved));
+}
+
+TEST_CASE("a ring leaves a piece of each product exposed, or messages that are longer than the other pieces") {
+  StepInputs in = layers_only(true);
+  const StepResult none = forecast(in);
+  in.options.overlap_tp = TpOverlap::ring;
+  const StepResult ring = forecast(in);
+  const double gather = collective(none, "tp all_gather").count();
+  const double scatter = collective(none, "tp reduce_scatter").count();
+  double saved = 0;
+  for (const char* name : {"qkv", "mlp up+gate"})
+    saved += std::min(gather, 0.75 * named(none.operations.forward, name).time.count());
+  for (const char* name : {"projection", "mlp down"})
+    saved += std::min(scatter, 0.75 * named(none.operations.forward, name).time.count());
+  // The kernels of these tests have no overhead, and pieces of them are memory-bound no more than the whole.
+  CHECK((none.layer.forward - ring.layer.forward).count() == Approx(saved).epsilon(0.02));
+  CHECK(ring.layer.tp_comm.count() == Approx(none.layer.tp_comm.count()));
+  in.kernels.gemm.at("bf16").overhead = Seconds(1e-3);
+  StepInputs whole = in;
+  whole.options.overlap_tp = TpOverlap::none;
+  CHECK(forecast(in).layer.forward > forecast(whole).layer.forward);  // 16 launches of 1 ms in the place of 4
+}
+
+TEST_CASE("more overlap is never slower where kernels have no overhead and keep their rate, by formula and timeline") {
+  for (const bool sequence_parallel : {false, true})
+    for (const Method method : {Method::estimate, Method::simulate}) {
+      StepInputs in = inputs(small_model(), layout(4, 2, 2), 1024, 4);
+      in.layout.sequence_parallel = sequence_parallel;
+      const Seconds none = forecast(in, method).step;
+      in.options.overlap_tp = TpOverlap::backward;
+      const Seconds backward = forecast(in, method).step;
+      CHECK(backward < none);
+      in.kernels.beside_collectives = 0.5;
+      CHECK(forecast(in, method).step >= backward);
+    }
+}
+
+TEST_CASE("there is nothing to hide with TP 1, nor for a backward that leaves its weight gradients out") {
+  StepInputs in = inputs(small_model(), layout(1, 2, 4), 1024, 4);
+  const Seconds none = forecast(in).step;
+  in.options.overlap_tp = TpOverlap::ring;
+  CHECK(forecast(in).step == none);
+  in = inputs(small_model(), layout(4, 2, 1), 1024, 4);
+  in.layout.schedule = PipelineSchedule::zb_h1;
+  const Seconds split = forecast(in).step;
+  in.options.overlap_tp = TpOverlap::backward;
+  CHECK(forecast(in).step == split);
+}
+
+TEST_CASE("formula and timeline agree on steps that hide TP") {
+  for (const TpOverlap overlap : {TpOverlap::backward, TpOverlap::ring})
+    for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe})
+      for (const int tp : {2, 8}) {
+        StepInputs in = inputs(small_model(), layout(tp, 2, 1), 1024, 8);
+        in.layout.sequence_parallel = true;
+        in.layout.schedule = schedule;
+        in.options.overlap_tp = overlap;
+        in.options.recompute = Recompute::full;
+        in.options.fuse_accumulation = false;
+        in.kernels.beside_collectives = 0.8;
+        const StepResult r = forecast(in, Method::both);
+        CHECK(r.simulate->count() == Approx(r.estimate.count()).epsilon(0.01));
+        CHECK(r.breakdown.total().count() == Approx(r.step.count()).epsilon(1e-9));
+      }
+}
+
+TEST_CASE("rings need what sequence parallelism gathers") {
+  StepInputs in = inputs(small_model(), layout(4, 1, 1), 1024, 1);
+  in.options.overlap_tp = TpOverlap::ring;
+  const Diagnostics found = check_step(in, 8, Location{"s.yaml", 3, 1});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].message == "rings of overlap_tp need sequence parallelism with tp 4: without it nothing is gathered");
+  CHECK(found[0].hint == "use sequence_parallel: true, or overlap_tp: backward");
+  in.layout.sequence_parallel = true;
+  CHECK(check_step(in, 8, {}).empty());
+}
+
+TEST_CASE("without fused accumulation each parameter's gradient is read, its sum read and written, per micro-batch") {
+  StepInputs in = layers_only(false);
+  const StepResult fused = forecast(in);
+  in.options.fuse_accumulation = false;
+  const StepResult apart = forecast(in);
+  // 16-bit gradients into sums of 32 bit: 2 + 4 + 4 bytes for each parameter of the layer on this rank, at 1 TB/s.
+  const double parameters = parameter_terms(in, 0).layer.total();
+  CHECK(named(apart.operations.backward, "gradient accumulation").time.count() == Approx(10 * parameters / 1e12));
+  // The product of weights writes 2 bytes where it read and wrote 4; it is bound by computing either way.
+  CHECK((apart.layer.backward - fused.layer.backward).count() == Approx(10 * parameters / 1e12));
+}
