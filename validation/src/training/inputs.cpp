@@ -14,6 +14,13 @@
 //   InternEvo: flash attention by the first FlashAttention (version 1.0.5 of its doc/en/install.md and images, read at
 //     commit 1aea101)
 //   nanotron: flash attention, no dropout, gradients that sum up in fp32 (accumulate_grad_in_fp32 of its scripts)
+//   Gradients are added to their sum by kernels of their own in Megatron-LM before 2022 (v2.x,
+//     megatron/model/distributed.py: main_grad.add_) and with fp16 in its first versions with fused sums, which are of
+//     32 bit only (megatron/mpu/layers.py: wgrad_gemm_accum_fp32), in DeepSpeed, InternEvo (PyTorch's AccumulateGrad)
+//     and nanotron (sums in fp32); others fuse that with the products, or have one micro-batch
+//   TP in the backward of Megatron-Core, NeMo and Megatron-Bridge: beside the products that do not need it
+//     (megatron/core/tensor_parallel/layers.py), unless the row says none; rows that name tp among what they overlap
+//     ran rings (NeMo's tp_comm_overlap, TorchTitan's async TP)
 // Experts: Megatron-Bridge's recipes do not split an expert (expert_tensor_parallel_size 1 in its MoE recipes), others
 // split it as everything else (Megatron-Core's default); with TP Megatron-Core asks for sequence parallelism. A GPU
 // count of TP x PP x CP x EP x DP counts in DP the replicas of experts only. Balanced routing: Megatron-Bridge forces
@@ -330,6 +337,7 @@ class Reading {
     if (habits_.flash != FlashAttention::table) open_flash_attention();
     if (row_.source_id == "bloom-prequel") wait_for_each_launch(o);
     o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
+    o.fuse_accumulation = !adds_gradients_apart();
     recompute(o);
     sharding(o);
     overlap(o);
@@ -405,10 +413,33 @@ class Reading {
     const std::string text = lower(row_.overlap);
     const bool named = contains(text, "dp") || contains(text, "default");
     o.overlap_dp = text.starts_with("none") ? false : named || habits_.overlap_dp;
+    o.overlap_tp = tp_overlap(text);
     // Megatron's buckets; without overlap the whole gradient at once.
     const double parameters = std::max(40e6, 1e6 * out_.inputs.layout.dp);
     o.bucket =
         o.overlap_dp ? Bytes(static_cast<std::int64_t>(parameters * o.gradient_bytes)) : Bytes(std::int64_t{1} << 50);
+  }
+
+  TpOverlap tp_overlap(const std::string& text) const {
+    const bool rings = out_.inputs.layout.sequence_parallel;
+    if (contains(text, "with wgrad")) return TpOverlap::backward;
+    if (contains(text, "tp")) return rings ? TpOverlap::ring : TpOverlap::backward;
+    return text.starts_with("none") || !is_core() ? TpOverlap::none : TpOverlap::backward;
+  }
+
+  /// Megatron-Core, and what is built on it.
+  bool is_core() const {
+    const std::string framework = lower(row_.framework);
+    return contains(framework, "core") || contains(framework, "bridge") || contains(framework, "nemo");
+  }
+
+  /// vTrain's single node is put together of layers that were passed once: there is nothing to add to.
+  bool adds_gradients_apart() const {
+    const std::string framework = lower(row_.framework);
+    if (framework.starts_with("interne") || framework.starts_with("nanotron")) return true;
+    if (!framework.starts_with("megatron") || row_.source_id == "vtrain-single") return false;
+    const bool fp16 = out_.inputs.options.precision == "fp16";
+    return contains(framework, "deepspeed") || row_.date < (fp16 ? "2022-07" : "2022");
   }
 
   const TrainingRow& row_;
