@@ -37,10 +37,10 @@ struct FaultyLayouts::State {
   CollectiveTime described_time;
   std::vector<CollectiveTime> time_by_period;
 
-  State(const MachineAsItIs::Parts& parts, const CollectivePolicy& policy, const GoesOn& goes_on)
+  State(const MachineAsItIs::Parts& parts, const CollectivePolicy& policy, const GoesOn& watch)
       : machine(parts),
-        described(*parts.as_described, policy, {}, goes_on),
-        goes_on(goes_on),
+        described(*parts.as_described, policy, {}, watch),
+        goes_on(watch),
         described_time(described.by_estimate()) {
     for (const Period& period : parts.periods) by_period.emplace_back(period.fabric, policy, EngineOptions{}, goes_on);
     for (ForecastPrices& prices : by_period) time_by_period.push_back(prices.by_estimate());
