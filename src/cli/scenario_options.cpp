@@ -543,12 +543,12 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
   const bool lacks_draws = is_undrawn || (drawn > 0 && drawn < static_cast<std::size_t>(draws));
   if (is_folded_alone || lacks_draws) report.partial = true;
   if (report.partial) {
-    const std::string known = is_folded_alone ? "the step was not simulated rank by rank to its end"
-                              : is_undrawn    ? "the step without the jitter, which was not drawn"
-                              : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
-                              : has_jitter    ? "the closed form alone, without the jitter"
-                                              : "the closed form alone";
-    const std::string text = fmt::format("partial: {}; {}", lack.empty() ? patience.reason() : lack, known);
+    const std::string what_there_is = is_folded_alone ? "the step was not simulated rank by rank to its end"
+                                      : is_undrawn    ? "the step without the jitter, which was not drawn"
+                                      : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
+                                      : has_jitter    ? "the closed form alone, without the jitter"
+                                                      : "the closed form alone";
+    const std::string text = fmt::format("partial: {}; {}", lack.empty() ? patience.reason() : lack, what_there_is);
     said.push_back(text);
     say(session, {text});
   }
