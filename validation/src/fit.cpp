@@ -7,12 +7,12 @@
 namespace collcast {
 
 Fit::Fit(std::vector<Parameter> parameters, std::function<double(const Point&)> loss, int most_evaluations,
-         double prior, std::function<bool()> goes_on)
+         double prior, const GoesOn& goes_on)
     : parameters_(std::move(parameters)),
       loss_(std::move(loss)),
       most_evaluations_(most_evaluations),
       prior_(prior),
-      goes_on_(std::move(goes_on)) {}
+      goes_on_(goes_on) {}
 
 Point Fit::start() const {
   Point out;
