@@ -72,6 +72,16 @@ const Fields falcon{{"architectures", "[\"FalconForCausalLM\"]"},
                     {"tie_word_embeddings", "true"},
                     {"vocab_size", "65024"}};
 
+const Fields mpt{{"architectures", "[\"MPTForCausalLM\"]"},
+                 {"d_model", "4096"},
+                 {"n_layers", "32"},
+                 {"n_heads", "32"},
+                 {"expansion_ratio", "3"},
+                 {"no_bias", "false"},
+                 {"vocab_size", "50368"},
+                 {"resid_pdrop", "0.0"},
+                 {"tie_word_embeddings", "false"}};
+
 Fields with(Fields fields, const std::string& key, const std::string& value) {
   fields[key] = value;
   return fields;
@@ -100,12 +110,17 @@ const std::map<std::string, bool> required{{"hidden_size", true},
                                            {"ffn_hidden_size", false},
                                            {"multi_query", false},
                                            {"new_decoder_architecture", false},
-                                           {"num_kv_heads", false}};
+                                           {"num_kv_heads", false},
+                                           {"n_layers", true},
+                                           {"d_model", true},
+                                           {"n_heads", true},
+                                           {"no_bias", false},
+                                           {"expansion_ratio", false}};
 /// Of what transformers takes a default that other models do not share.
 bool is_required(const Fields& model, const std::string& key) {
   return required.at(key) || (model == gemma && (key == "head_dim" || key == "num_key_value_heads"));
 }
-const std::set<std::string> truths{"bias", "multi_query", "new_decoder_architecture", "tie_word_embeddings"};
+const std::set<std::string> truths{"bias", "multi_query", "new_decoder_architecture", "no_bias", "tie_word_embeddings"};
 
 }  // namespace
 
@@ -205,8 +220,20 @@ TEST_CASE("Falcon: key and value heads by the decoder, plain MLP, one matrix for
             .name == "falcon");
 }
 
+TEST_CASE("Nemotron is Llama with a plain MLP") {
+  const Fields nemotron = with(llama, "architectures", "[\"NemotronForCausalLM\"]");
+  const TransformerConfig m = parse_hf_config(json_of(nemotron), "config.json").value();
+  CHECK((!m.gated_mlp && m.ffn == 14336 && m.kv_heads == 8));
+}
+
+TEST_CASE("MPT: its own names, expansion_ratio times as wide") {
+  const TransformerConfig m = parse_hf_config(json_of(mpt), "config.json").value();
+  CHECK((m.layers == 32 && m.hidden == 4096 && m.heads == 32 && m.kv_heads == 32 && m.head_dim == 128));
+  CHECK((m.ffn == 3 * 4096 && !m.gated_mlp && m.biases && !m.tied_embeddings && m.learned_positions == 0));
+}
+
 TEST_CASE("every field: missing, null, of the wrong type or range") {
-  for (const Fields& good : {llama, gpt2, neox, gemma, falcon}) {
+  for (const Fields& good : {llama, gpt2, neox, gemma, falcon, mpt}) {
     for (const auto& [key, value] : good) {
       if (key == "architectures") continue;
       INFO(key);
@@ -300,6 +327,28 @@ TEST_CASE("fields that published files have beside ours are no slips of ours") {
   CHECK(warnings(old).empty());
 }
 
+TEST_CASE("what of an architecture is not modelled is warned of where it is said") {
+  const Fields windows = with(llama, "sliding_window", "4096");
+  CHECK(warnings(windows).empty());
+  for (const char* name : {"MistralForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"}) {
+    const Fields fields = with(windows, "architectures", "[\"" + std::string(name) + "\"]");
+    const Diagnostics found = warnings(fields);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].message == "the sliding window of 4096 tokens is not modelled");
+    CHECK(found[0].where.line == line_of(fields, "sliding_window"));
+    CHECK(warnings(with(fields, "sliding_window", "null")).empty());
+  }
+  CHECK(warnings(with(falcon, "parallel_attn", "false")).empty());
+  const Fields stated = with(falcon, "parallel_attn", "true");
+  const Diagnostics beside = warnings(stated);
+  REQUIRE(beside.size() == 1);
+  CHECK(beside[0].message == "attention and MLP side by side (parallel_attn) are not modelled");
+  CHECK(beside[0].where.line == line_of(stated, "parallel_attn"));
+  CHECK(warnings(falcon).size() == 1);  // the default is true
+  CHECK(warnings(neox).size() == 1);
+  CHECK(warnings(with(neox, "use_parallel_residual", "false")).empty());
+}
+
 TEST_CASE("two wrong fields are two diagnostics") {
   const auto m = parse_hf_config(json_of(with(with(llama, "vocab_size", "0"), "hidden_size", "1.5")), "config.json");
   CHECK(m.errors().size() == 2);
@@ -311,10 +360,12 @@ TEST_CASE("another architecture is named, with what is supported and what is mis
   CHECK(to_text(m.errors()) ==
         "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
         "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
-        "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, MixtralForCausalLM, "
-        "MiniMaxM2ForCausalLM, GptOssForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, DeepseekV2ForCausalLM, "
+        "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, NemotronForCausalLM, MixtralForCausalLM, "
+        "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
+        "DeepseekV2ForCausalLM, "
         "DeepseekV3ForCausalLM, GPT2LMHeadModel, "
-        "GPTNeoXForCausalLM, FalconForCausalLM; of the fields of a dense transformer it lacks: num_hidden_layers, "
+        "GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it lacks: "
+        "num_hidden_layers, "
         "num_attention_heads, "
         "intermediate_size\n");
   CHECK(parse_hf_config("{}", "config.json").errors().at(0).message == "required key 'architectures' is missing");
