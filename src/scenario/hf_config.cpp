@@ -1,11 +1,12 @@
 // Hugging Face config.json -> TransformerConfig.
 //
-// The Llama family (Llama, Mistral, Qwen2, Qwen3) shares one set of keys, to which mixtures of experts (Mixtral,
-// MiniMax-M2, gpt-oss, Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2 and GPT-NeoX have their own.
-// Defaults are those of the transformers library, because config.json leaves them out. Other keys are not
-// looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out: sliding
-// windows, Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms, DeepSeek-V3's biases of the router and
-// its layers that predict a second token, gpt-oss' biases.
+// The Llama family (Llama, Mistral, Qwen2, Qwen3, Gemma) shares one set of keys, to which mixtures of experts (Mixtral,
+// MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2, GPT-NeoX, Falcon and MPT
+// have their own. Defaults are those of the transformers library, because config.json leaves them out. Other keys are
+// not looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out with a
+// warning: sliding windows, and that attention and MLP read the same input. Left out: Qwen2's biases on Q, K, V
+// (counted as none), Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases of the router and its layers that
+// predict a second token, gpt-oss' biases, Gemma 2's and 3's norms behind attention and MLP and caps of logits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,48 +30,57 @@ using input::Reader;
 
 constexpr AsNumber dropout{0, 1, false, true};
 
+/// What members of the Llama family do not share: keys whose default in transformers is the first model's of its kind,
+/// so that they must be there, and whether the output layer is the embedding where the file does not say.
+struct LlamaFamily {
+  bool states_kv_heads = false;
+  bool states_head_dim = false;
+  bool tied = false;
+};
+
 /// RMSNorm, gated MLP, rotary positions, no biases. Absent key and value heads are as many as the heads.
-TransformerConfig read_llama(Object& o) {
+TransformerConfig read_family(Object& o, const LlamaFamily& family) {
   TransformerConfig m;
   m.gated_mlp = true;
-  o.required("num_hidden_layers", m.layers, AsCount{});
-  o.required("hidden_size", m.hidden, AsCount{});
-  o.required("num_attention_heads", m.heads, AsCount{});
-  o.optional("num_key_value_heads", m.kv_heads, AsCount{});
-  o.optional("head_dim", m.head_dim, AsCount{});
-  o.required("intermediate_size", m.ffn, AsCount{});
-  o.required("vocab_size", m.vocab, AsCount{});
+  m.tied_embeddings = family.tied;
+  const auto count = [&](const char* key, bool required, int& out) {
+    required ? o.required(key, out, AsCount{}) : o.optional(key, out, AsCount{});
+  };
+  count("num_hidden_layers", true, m.layers);
+  count("hidden_size", true, m.hidden);
+  count("num_attention_heads", true, m.heads);
+  count("num_key_value_heads", family.states_kv_heads, m.kv_heads);
+  count("head_dim", family.states_head_dim, m.head_dim);
+  count("intermediate_size", true, m.ffn);
+  count("vocab_size", true, m.vocab);
   o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
   return m;
 }
-
-/// As Llama, but transformers' defaults for what is absent are the first model's, not the heads: so they must be there.
-TransformerConfig read_mistral(Object& o) {
-  int stated = 0;
-  o.required("num_key_value_heads", stated, AsCount{});
-  return read_llama(o);
+TransformerConfig read_llama(Object& o) { return read_family(o, {}); }
+TransformerConfig read_mistral(Object& o) { return read_family(o, {.states_kv_heads = true}); }
+TransformerConfig read_qwen3(Object& o) { return read_family(o, {.states_kv_heads = true, .states_head_dim = true}); }
+TransformerConfig read_gemma(Object& o) {
+  return read_family(o, {.states_kv_heads = true, .states_head_dim = true, .tied = true});
 }
-TransformerConfig read_qwen3(Object& o) {
-  int stated = 0;
-  o.required("head_dim", stated, AsCount{});
-  return read_mistral(o);
+
+/// A plain MLP.
+TransformerConfig read_nemotron(Object& o) {
+  TransformerConfig m = read_llama(o);
+  m.gated_mlp = false;
+  return m;
 }
 
 /// All MLPs are experts.
-TransformerConfig read_mixtral(Object& o) {
-  TransformerConfig m = read_mistral(o);
-  o.required("num_local_experts", m.experts.count, AsCount{});
+TransformerConfig read_experts(Object& o, TransformerConfig m, const char* count) {
+  o.required(count, m.experts.count, AsCount{});
   o.required("num_experts_per_tok", m.experts.top_k, AsCount{});
   m.experts.ffn = m.ffn;
   return m;
 }
-
-/// As Mixtral; heads have a size of their own (MiniMax-M2, gpt-oss).
-TransformerConfig read_mixtral_with_heads(Object& o) {
-  int stated = 0;
-  o.required("head_dim", stated, AsCount{});
-  return read_mixtral(o);
-}
+TransformerConfig read_mixtral(Object& o) { return read_experts(o, read_mistral(o), "num_local_experts"); }
+TransformerConfig read_grok(Object& o) { return read_experts(o, read_mistral(o), "num_experts"); }
+/// Heads have a size of their own (MiniMax-M2, gpt-oss).
+TransformerConfig read_mixtral_with_heads(Object& o) { return read_experts(o, read_qwen3(o), "num_local_experts"); }
 
 void read_qwen_experts(Object& o, Experts& e) {
   o.required("num_experts", e.count, AsCount{});
@@ -146,15 +156,55 @@ TransformerConfig read_gpt_neox(Object& o) {
   return m;
 }
 
+/// LayerNorm, plain MLP, tied embeddings; one key and value head for all queries before the decoder of Falcon 40B,
+/// which states how many. ALiBi or rotary positions: neither has weights.
+TransformerConfig read_falcon(Object& o) {
+  TransformerConfig m;
+  m.tied_embeddings = true;
+  bool states_kv_heads = false, shares_kv_head = true;
+  o.required("num_hidden_layers", m.layers, AsCount{});
+  o.required("hidden_size", m.hidden, AsCount{});
+  o.required("num_attention_heads", m.heads, AsCount{});
+  o.required("vocab_size", m.vocab, AsCount{});
+  o.optional("new_decoder_architecture", states_kv_heads, AsTruth{});
+  o.optional("multi_query", shares_kv_head, AsTruth{});
+  o.optional("num_kv_heads", m.kv_heads, AsCount{});
+  if (!states_kv_heads && shares_kv_head) m.kv_heads = 1;
+  o.optional("bias", m.biases, AsTruth{});
+  o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
+  o.optional("hidden_dropout", m.dropout, dropout);
+  if (!o.optional("ffn_hidden_size", m.ffn, AsCount{}) && m.hidden > 0) m.ffn = 4 * m.hidden;
+  return m;
+}
+
+/// LayerNorm, plain MLP, tied embeddings, ALiBi.
+TransformerConfig read_mpt(Object& o) {
+  TransformerConfig m;
+  bool no_bias = true;
+  int expansion = 4;
+  m.tied_embeddings = true;
+  o.required("n_layers", m.layers, AsCount{});
+  o.required("d_model", m.hidden, AsCount{});
+  o.required("n_heads", m.heads, AsCount{});
+  o.required("vocab_size", m.vocab, AsCount{});
+  o.optional("expansion_ratio", expansion, AsCount{1, 100});
+  o.optional("no_bias", no_bias, AsTruth{});
+  o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
+  o.optional("resid_pdrop", m.dropout, dropout);
+  m.biases = !no_bias;
+  m.ffn = expansion * m.hidden;
+  return m;
+}
+
 /// Names of the same things in other families, in Meta's params.json, Megatron and Mistral's own files.
 void know_other_names(Object& o) {
   const std::vector<std::string> layers{"num_layers", "n_layers", "n_layer", "num_hidden_layers"},
       hidden{"d_model", "dim", "n_embd", "model_dim", "hidden_dim", "hidden_size"},
       heads{"num_heads", "n_heads", "n_head", "num_attention_heads"},
       ffn{"ffn_hidden_size", "ffn_dim", "d_ff", "n_inner", "intermediate_dim", "intermediate_size"};
-  for (const char* key : {"num_hidden_layers", "n_layer"}) o.also_called(key, layers);
-  for (const char* key : {"hidden_size", "n_embd"}) o.also_called(key, hidden);
-  for (const char* key : {"num_attention_heads", "n_head"}) o.also_called(key, heads);
+  for (const char* key : {"num_hidden_layers", "n_layer", "n_layers"}) o.also_called(key, layers);
+  for (const char* key : {"hidden_size", "n_embd", "d_model"}) o.also_called(key, hidden);
+  for (const char* key : {"num_attention_heads", "n_head", "n_heads"}) o.also_called(key, heads);
   for (const char* key : {"intermediate_size", "n_inner"}) o.also_called(key, ffn);
   o.also_called("num_key_value_heads", {"num_kv_heads", "n_kv_heads", "kv_heads", "n_head_kv", "num_query_groups"});
   o.also_called("head_dim", {"head_dimension", "head_size", "kv_channels", "attention_head_dim"});
@@ -182,22 +232,51 @@ struct Architecture {
   std::string name;
   std::string model_type;
   TransformerConfig (*read)(Object&);
+  bool has_windows = false;       ///< some layers or all see the last `sliding_window` tokens only
+  const char* side_by_side = "";  ///< key (true by default): attention and MLP of a layer read the same input
 };
 
 std::vector<Architecture> supported() {
   return {{"LlamaForCausalLM", "llama", read_llama},
-          {"MistralForCausalLM", "mistral", read_mistral},
+          {"MistralForCausalLM", "mistral", read_mistral, true},
           {"Qwen2ForCausalLM", "qwen2", read_mistral},
           {"Qwen3ForCausalLM", "qwen3", read_qwen3},
+          {"GemmaForCausalLM", "gemma", read_gemma},
+          {"Gemma2ForCausalLM", "gemma2", read_gemma, true},
+          {"Gemma3ForCausalLM", "gemma3_text", read_gemma, true},
+          {"NemotronForCausalLM", "nemotron", read_nemotron},
           {"MixtralForCausalLM", "mixtral", read_mixtral},
           {"MiniMaxM2ForCausalLM", "minimax_m2", read_mixtral_with_heads},
-          {"GptOssForCausalLM", "gpt_oss", read_mixtral_with_heads},
+          {"GptOssForCausalLM", "gpt_oss", read_mixtral_with_heads, true},
+          {"Grok1ModelForCausalLM", "grok-1", read_grok},
           {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe},
           {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe},
           {"DeepseekV2ForCausalLM", "deepseek_v2", read_deepseek},
           {"DeepseekV3ForCausalLM", "deepseek_v3", read_deepseek},
           {"GPT2LMHeadModel", "gpt2", read_gpt2},
-          {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox}};
+          {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox, false, "use_parallel_residual"},
+          {"FalconForCausalLM", "falcon", read_falcon, false, "parallel_attn"},
+          {"MPTForCausalLM", "mpt", read_mpt}};
+}
+
+/// What is taken as another architecture's, where that is worth a forecast.
+void warn_of_what_is_left_out(Reader& reader, const Node& tree, const Architecture& architecture) {
+  const auto scalar = [&](const char* key) {
+    const Node* node = tree.find(key);
+    return node != nullptr && node->kind == Node::Kind::scalar ? node : nullptr;
+  };
+  const Node* window = architecture.has_windows ? scalar("sliding_window") : nullptr;
+  if (window != nullptr)
+    reader.warn({window->at.location(),
+                 fmt::format("the sliding window of {} tokens is not modelled", shown(window->text)),
+                 "every layer attends to all tokens: forecasts of longer sequences are too slow"});
+  const std::string key = architecture.side_by_side;
+  if (key.empty()) return;
+  const Node* stated = scalar(key.c_str());
+  if (stated != nullptr && stated->text == "false") return;
+  reader.warn({(stated != nullptr ? *stated : tree).at.location(),
+               fmt::format("attention and MLP side by side ({}) are not modelled", key),
+               "they are taken one after the other: with TP that is an exchange more for each layer and direction"});
 }
 
 std::vector<std::string> supported_names() {
@@ -247,12 +326,12 @@ std::string model_name(const std::string& file, const Architecture& architecture
 /// Where each of our values comes from: the first of these keys that the file has, as the readers above take them.
 void note_places(const Node& tree, Origins& origins) {
   const std::vector<std::pair<const char*, std::vector<const char*>>> keys{
-      {"layers", {"num_hidden_layers", "n_layer"}},
-      {"hidden", {"hidden_size", "n_embd"}},
-      {"heads", {"num_attention_heads", "n_head"}},
-      {"kv_heads", {"num_key_value_heads", "num_attention_heads", "n_head"}},
-      {"head_dim", {"head_dim", "hidden_size", "n_embd"}},
-      {"ffn", {"intermediate_size", "n_inner", "n_embd"}},
+      {"layers", {"num_hidden_layers", "n_layer", "n_layers"}},
+      {"hidden", {"hidden_size", "n_embd", "d_model"}},
+      {"heads", {"num_attention_heads", "n_head", "n_heads"}},
+      {"kv_heads", {"num_key_value_heads", "num_kv_heads", "num_attention_heads", "n_head", "n_heads"}},
+      {"head_dim", {"head_dim", "hidden_size", "n_embd", "d_model"}},
+      {"ffn", {"intermediate_size", "n_inner", "ffn_hidden_size", "n_embd", "hidden_size", "d_model"}},
       {"vocab", {"vocab_size"}},
       {"learned_positions", {"n_positions"}},
       {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
@@ -316,6 +395,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   know_other_names(o);
   TransformerConfig model = architecture->read(o);
   warn_of_experts(reader, *tree, model);
+  warn_of_what_is_left_out(reader, *tree, *architecture);
   model.name = model_name(file, *architecture);
   complete_heads(reader, *tree, model);
   if (!reader.ok()) return reader.take();

@@ -195,12 +195,55 @@ TEST_CASE("the overlap case is 80 ms of computing and 40 ms of communication") {
   CHECK_FALSE(load_scenario("overlap-175b-layer", options).value().tasks->overlap);
 }
 
-TEST_CASE("shipped models have their public dimensions") {
-  const auto config = [](const std::string& name) {
-    const std::string file = COLLCAST_SOURCE_DIR "/scenarios/models/" + name + "/config.json";
-    std::ifstream in(file);
-    return parse_hf_config(std::string(std::istreambuf_iterator<char>(in), {}), file).value();
+namespace {
+
+TransformerConfig config(const std::string& name) {
+  const std::string file = COLLCAST_SOURCE_DIR "/scenarios/models/" + name + "/config.json";
+  INFO(file);
+  std::ifstream in(file);
+  const auto model = parse_hf_config(std::string(std::istreambuf_iterator<char>(in), {}), file);
+  REQUIRE(to_text(model.errors()) == "");
+  return *model;
+}
+
+}  // namespace
+
+TEST_CASE("every model of the published training steps is shipped, with the dimensions and parameters stated there") {
+  std::ifstream in(COLLCAST_SOURCE_DIR "/validation/data/training/models.csv");
+  const auto cells = [](const std::string& line) {
+    std::vector<std::string> out(1);
+    for (const char c : line) {
+      if (c == ',')
+        out.emplace_back();
+      else
+        out.back() += c;
+    }
+    return out;
   };
+  std::string line;
+  REQUIRE(std::getline(in, line));
+  const std::vector<std::string> names = cells(line);
+  int models = 0;
+  while (std::getline(in, line)) {
+    std::map<std::string, std::string> row;
+    const std::vector<std::string> values = cells(line);
+    for (std::size_t i = 0; i < values.size(); ++i) row[names.at(i)] = values[i];
+    const std::string& name = row["model_id"];
+    INFO(name);
+    const TransformerConfig m = config(name);
+    const auto stated = [&](const char* column) { return std::stoi(row[column]); };
+    CHECK((m.layers == stated("layers") && m.hidden == stated("hidden") && m.heads == stated("heads")));
+    // A latent key or value is a head's of its own here.
+    CHECK((m.latent.kv_rank > 0 || m.kv_heads == stated("kv_heads")));
+    CHECK((m.ffn == stated("ffn") && m.vocab == stated("vocab") && m.gated_mlp == (stated("gated_mlp") == 1)));
+    CHECK((m.experts.count == stated("experts") && m.experts.top_k == stated("topk")));
+    CHECK(parameter_count(m) == Approx(std::stod(row["params_b"]) * 1e9).epsilon(0.04));  // some are round numbers
+    ++models;
+  }
+  CHECK(models == 30);
+}
+
+TEST_CASE("shipped models have their public dimensions") {
   const TransformerConfig big = config("llama3-70b");
   CHECK((big.layers == 80 && big.hidden == 8192 && big.heads == 64 && big.kv_heads == 8 && big.ffn == 28672 &&
          big.vocab == 128256));
@@ -216,6 +259,12 @@ TEST_CASE("shipped models have their public dimensions") {
   CHECK(active_parameter_count(config("minimax-m2")) == Approx(11.0e9).epsilon(0.01));
   CHECK(parameter_count(config("gpt-oss-120b")) == billions(116.8));
   CHECK(active_parameter_count(config("gpt-oss-120b")) == Approx(5.71e9).epsilon(0.01));
+  // 8.54, 27.2 and 41.3 billion (Falcon's files hold 41.8, the embedding twice), 20.6 and 7.24.
+  CHECK(parameter_count(config("gemma-7b")) == billions(8.54));
+  CHECK(parameter_count(config("gemma2-27b")) == billions(27.2));
+  CHECK(parameter_count(config("falcon-40b")) == billions(41.3));
+  CHECK(parameter_count(config("gpt-neox-20b")) == billions(20.6));
+  CHECK(parameter_count(config("mistral-7b")) == billions(7.24));
   const TransformerConfig gpt2 = config("gpt2");
   CHECK((gpt2.name == "gpt2" && gpt2.layers == 12 && gpt2.hidden == 768 && gpt2.ffn == 3072 &&
          gpt2.learned_positions == 1024));
