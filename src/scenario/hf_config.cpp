@@ -1,11 +1,12 @@
 // Hugging Face config.json -> TransformerConfig.
 //
-// The Llama family (Llama, Mistral, Qwen2, Qwen3) shares one set of keys, to which mixtures of experts (Mixtral,
-// MiniMax-M2, gpt-oss, Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2 and GPT-NeoX have their own.
-// Defaults are those of the transformers library, because config.json leaves them out. Other keys are not
-// looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out: sliding
-// windows, Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms, DeepSeek-V3's biases of the router and
-// its layers that predict a second token, gpt-oss' biases.
+// The Llama family (Llama, Mistral, Qwen2, Qwen3, Gemma) shares one set of keys, to which mixtures of experts (Mixtral,
+// MiniMax-M2, gpt-oss, Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2, GPT-NeoX and Falcon have their
+// own. Defaults are those of the transformers library, because config.json leaves them out. Other keys are not looked
+// at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out: sliding windows,
+// Qwen2's biases on Q, K, V (counted as none), Qwen3's Q and K norms, DeepSeek-V3's biases of the router and its layers
+// that predict a second token, gpt-oss' biases, Gemma 2's and 3's norms behind attention and MLP and caps of logits.
+// Falcon's attention and MLP, which read the same input, are taken to follow each other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,48 +30,49 @@ using input::Reader;
 
 constexpr AsNumber dropout{0, 1, false, true};
 
+/// What members of the Llama family do not share: keys whose default in transformers is the first model's of its kind,
+/// so that they must be there, and whether the output layer is the embedding where the file does not say.
+struct LlamaFamily {
+  bool states_kv_heads = false;
+  bool states_head_dim = false;
+  bool tied = false;
+};
+
 /// RMSNorm, gated MLP, rotary positions, no biases. Absent key and value heads are as many as the heads.
-TransformerConfig read_llama(Object& o) {
+TransformerConfig read_family(Object& o, const LlamaFamily& family) {
   TransformerConfig m;
   m.gated_mlp = true;
-  o.required("num_hidden_layers", m.layers, AsCount{});
-  o.required("hidden_size", m.hidden, AsCount{});
-  o.required("num_attention_heads", m.heads, AsCount{});
-  o.optional("num_key_value_heads", m.kv_heads, AsCount{});
-  o.optional("head_dim", m.head_dim, AsCount{});
-  o.required("intermediate_size", m.ffn, AsCount{});
-  o.required("vocab_size", m.vocab, AsCount{});
+  m.tied_embeddings = family.tied;
+  const auto count = [&](const char* key, bool required, int& out) {
+    required ? o.required(key, out, AsCount{}) : o.optional(key, out, AsCount{});
+  };
+  count("num_hidden_layers", true, m.layers);
+  count("hidden_size", true, m.hidden);
+  count("num_attention_heads", true, m.heads);
+  count("num_key_value_heads", family.states_kv_heads, m.kv_heads);
+  count("head_dim", family.states_head_dim, m.head_dim);
+  count("intermediate_size", true, m.ffn);
+  count("vocab_size", true, m.vocab);
   o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
   return m;
 }
-
-/// As Llama, but transformers' defaults for what is absent are the first model's, not the heads: so they must be there.
-TransformerConfig read_mistral(Object& o) {
-  int stated = 0;
-  o.required("num_key_value_heads", stated, AsCount{});
-  return read_llama(o);
-}
-TransformerConfig read_qwen3(Object& o) {
-  int stated = 0;
-  o.required("head_dim", stated, AsCount{});
-  return read_mistral(o);
+TransformerConfig read_llama(Object& o) { return read_family(o, {}); }
+TransformerConfig read_mistral(Object& o) { return read_family(o, {.states_kv_heads = true}); }
+TransformerConfig read_qwen3(Object& o) { return read_family(o, {.states_kv_heads = true, .states_head_dim = true}); }
+TransformerConfig read_gemma(Object& o) {
+  return read_family(o, {.states_kv_heads = true, .states_head_dim = true, .tied = true});
 }
 
 /// All MLPs are experts.
-TransformerConfig read_mixtral(Object& o) {
-  TransformerConfig m = read_mistral(o);
+TransformerConfig read_mixtral_experts(Object& o, TransformerConfig m) {
   o.required("num_local_experts", m.experts.count, AsCount{});
   o.required("num_experts_per_tok", m.experts.top_k, AsCount{});
   m.experts.ffn = m.ffn;
   return m;
 }
-
-/// As Mixtral; heads have a size of their own (MiniMax-M2, gpt-oss).
-TransformerConfig read_mixtral_with_heads(Object& o) {
-  int stated = 0;
-  o.required("head_dim", stated, AsCount{});
-  return read_mixtral(o);
-}
+TransformerConfig read_mixtral(Object& o) { return read_mixtral_experts(o, read_mistral(o)); }
+/// Heads have a size of their own (MiniMax-M2, gpt-oss).
+TransformerConfig read_mixtral_with_heads(Object& o) { return read_mixtral_experts(o, read_qwen3(o)); }
 
 void read_qwen_experts(Object& o, Experts& e) {
   o.required("num_experts", e.count, AsCount{});
@@ -146,6 +148,27 @@ TransformerConfig read_gpt_neox(Object& o) {
   return m;
 }
 
+/// LayerNorm, plain MLP, tied embeddings; one key and value head for all queries before the decoder of Falcon 40B,
+/// which states how many. ALiBi or rotary positions: neither has weights.
+TransformerConfig read_falcon(Object& o) {
+  TransformerConfig m;
+  m.tied_embeddings = true;
+  bool states_kv_heads = false, shares_kv_head = true;
+  o.required("num_hidden_layers", m.layers, AsCount{});
+  o.required("hidden_size", m.hidden, AsCount{});
+  o.required("num_attention_heads", m.heads, AsCount{});
+  o.required("vocab_size", m.vocab, AsCount{});
+  o.optional("new_decoder_architecture", states_kv_heads, AsTruth{});
+  o.optional("multi_query", shares_kv_head, AsTruth{});
+  o.optional("num_kv_heads", m.kv_heads, AsCount{});
+  if (!states_kv_heads && shares_kv_head) m.kv_heads = 1;
+  o.optional("bias", m.biases, AsTruth{});
+  o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
+  o.optional("hidden_dropout", m.dropout, dropout);
+  if (!o.optional("ffn_hidden_size", m.ffn, AsCount{}) && m.hidden > 0) m.ffn = 4 * m.hidden;
+  return m;
+}
+
 /// Names of the same things in other families, in Meta's params.json, Megatron and Mistral's own files.
 void know_other_names(Object& o) {
   const std::vector<std::string> layers{"num_layers", "n_layers", "n_layer", "num_hidden_layers"},
@@ -189,6 +212,9 @@ std::vector<Architecture> supported() {
           {"MistralForCausalLM", "mistral", read_mistral},
           {"Qwen2ForCausalLM", "qwen2", read_mistral},
           {"Qwen3ForCausalLM", "qwen3", read_qwen3},
+          {"GemmaForCausalLM", "gemma", read_gemma},
+          {"Gemma2ForCausalLM", "gemma2", read_gemma},
+          {"Gemma3ForCausalLM", "gemma3_text", read_gemma},
           {"MixtralForCausalLM", "mixtral", read_mixtral},
           {"MiniMaxM2ForCausalLM", "minimax_m2", read_mixtral_with_heads},
           {"GptOssForCausalLM", "gpt_oss", read_mixtral_with_heads},
@@ -197,7 +223,8 @@ std::vector<Architecture> supported() {
           {"DeepseekV2ForCausalLM", "deepseek_v2", read_deepseek},
           {"DeepseekV3ForCausalLM", "deepseek_v3", read_deepseek},
           {"GPT2LMHeadModel", "gpt2", read_gpt2},
-          {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox}};
+          {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox},
+          {"FalconForCausalLM", "falcon", read_falcon}};
 }
 
 std::vector<std::string> supported_names() {
@@ -250,9 +277,9 @@ void note_places(const Node& tree, Origins& origins) {
       {"layers", {"num_hidden_layers", "n_layer"}},
       {"hidden", {"hidden_size", "n_embd"}},
       {"heads", {"num_attention_heads", "n_head"}},
-      {"kv_heads", {"num_key_value_heads", "num_attention_heads", "n_head"}},
+      {"kv_heads", {"num_key_value_heads", "num_kv_heads", "num_attention_heads", "n_head"}},
       {"head_dim", {"head_dim", "hidden_size", "n_embd"}},
-      {"ffn", {"intermediate_size", "n_inner", "n_embd"}},
+      {"ffn", {"intermediate_size", "n_inner", "ffn_hidden_size", "n_embd", "hidden_size"}},
       {"vocab", {"vocab_size"}},
       {"learned_positions", {"n_positions"}},
       {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},

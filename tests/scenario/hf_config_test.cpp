@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <map>
+#include <set>
 
 #include "samples.hpp"
 #include "scenario/files.hpp"
@@ -49,6 +50,28 @@ const Fields neox{{"architectures", "[\"GPTNeoXForCausalLM\"]"},
                   {"hidden_dropout", "0.0"},
                   {"tie_word_embeddings", "false"}};
 
+const Fields gemma{{"architectures", "[\"GemmaForCausalLM\"]"},
+                   {"hidden_size", "3072"},
+                   {"num_hidden_layers", "28"},
+                   {"num_attention_heads", "16"},
+                   {"num_key_value_heads", "16"},
+                   {"head_dim", "256"},
+                   {"intermediate_size", "24576"},
+                   {"vocab_size", "256000"},
+                   {"tie_word_embeddings", "true"}};
+const Fields falcon{{"architectures", "[\"FalconForCausalLM\"]"},
+                    {"bias", "false"},
+                    {"ffn_hidden_size", "32768"},
+                    {"hidden_dropout", "0.0"},
+                    {"hidden_size", "8192"},
+                    {"multi_query", "true"},
+                    {"new_decoder_architecture", "true"},
+                    {"num_attention_heads", "128"},
+                    {"num_hidden_layers", "60"},
+                    {"num_kv_heads", "8"},
+                    {"tie_word_embeddings", "true"},
+                    {"vocab_size", "65024"}};
+
 Fields with(Fields fields, const std::string& key, const std::string& value) {
   fields[key] = value;
   return fields;
@@ -72,7 +95,17 @@ const std::map<std::string, bool> required{{"hidden_size", true},
                                            {"head_dim", false},
                                            {"tie_word_embeddings", false},
                                            {"resid_pdrop", false},
-                                           {"hidden_dropout", false}};
+                                           {"hidden_dropout", false},
+                                           {"bias", false},
+                                           {"ffn_hidden_size", false},
+                                           {"multi_query", false},
+                                           {"new_decoder_architecture", false},
+                                           {"num_kv_heads", false}};
+/// Of what transformers takes a default that other models do not share.
+bool is_required(const Fields& model, const std::string& key) {
+  return required.at(key) || (model == gemma && (key == "head_dim" || key == "num_key_value_heads"));
+}
+const std::set<std::string> truths{"bias", "multi_query", "new_decoder_architecture", "tie_word_embeddings"};
 
 }  // namespace
 
@@ -140,20 +173,52 @@ TEST_CASE("GPT-NeoX: biases, rotary positions, plain MLP") {
   CHECK(m.learned_positions == 0);
 }
 
+TEST_CASE("Gemma: heads wider than hidden / heads, gated MLP, one matrix for embedding and output layer") {
+  const TransformerConfig m = parse_hf_config(json_of(without(gemma, "tie_word_embeddings")), "config.json").value();
+  CHECK((m.head_dim == 256 && m.kv_heads == 16 && m.gated_mlp && m.tied_embeddings && !m.biases));
+  // The embedding, 28 layers of 4 x 3072 x 4096 of attention, 3 x 3072 x 24576 of MLP and two norms, the last norm.
+  CHECK(parameter_count(m) == 256000. * 3072 + 28. * (4. * 3072 * 4096 + 3. * 3072 * 24576 + 2 * 3072) + 3072);
+  for (const char* name : {"Gemma2ForCausalLM", "Gemma3ForCausalLM"})
+    CHECK(
+        parse_hf_config(json_of(with(gemma, "architectures", "[\"" + std::string(name) + "\"]")), "config.json").ok());
+  CHECK_FALSE(
+      parse_hf_config(json_of(with(gemma, "tie_word_embeddings", "false")), "config.json").value().tied_embeddings);
+}
+
+TEST_CASE("Falcon: key and value heads by the decoder, plain MLP, one matrix for embedding and output layer") {
+  const TransformerConfig large = parse_hf_config(json_of(falcon), "config.json").value();
+  CHECK((large.kv_heads == 8 && large.head_dim == 64 && large.ffn == 32768 && !large.gated_mlp && !large.biases));
+  // Falcon 7B: no ffn_hidden_size, no num_kv_heads, and the older decoder with one key and value head.
+  Fields small = without(without(without(falcon, "ffn_hidden_size"), "num_kv_heads"), "tie_word_embeddings");
+  small["new_decoder_architecture"] = "false";
+  small["hidden_size"] = "4544";
+  small["num_attention_heads"] = "71";
+  small["num_hidden_layers"] = "32";
+  const TransformerConfig m = parse_hf_config(json_of(small), "config.json").value();
+  CHECK((m.kv_heads == 1 && m.head_dim == 64 && m.ffn == 4 * 4544 && m.tied_embeddings));
+  // transformers counts 6,921,720,704, where the last norm has a bias.
+  CHECK(parameter_count(m) == 6'921'720'704. - 4544);
+  small["multi_query"] = "false";
+  CHECK(parse_hf_config(json_of(small), "config.json").value().kv_heads == 71);
+  CHECK(parse_hf_config(json_of(with(without(small, "architectures"), "model_type", "\"falcon\"")), "config.json")
+            .value()
+            .name == "falcon");
+}
+
 TEST_CASE("every field: missing, null, of the wrong type or range") {
-  for (const Fields& good : {llama, gpt2, neox}) {
+  for (const Fields& good : {llama, gpt2, neox, gemma, falcon}) {
     for (const auto& [key, value] : good) {
       if (key == "architectures") continue;
       INFO(key);
       for (const auto& [fields, what] :
            {std::pair(without(good, key), "missing"), std::pair(with(good, key, "null"), "null")}) {
         const auto missing = parse_hf_config(json_of(fields), "config.json");
-        CHECK(missing.ok() != required.at(key));
+        CHECK(missing.ok() != is_required(good, key));
         if (missing) continue;
         CHECK(missing.errors().at(0).message == "required key '" + key + "' is " + what);
         if (what == std::string("null")) CHECK(missing.errors().at(0).where.line == line_of(fields, key));
       }
-      const bool truth = key == "tie_word_embeddings";
+      const bool truth = truths.contains(key);
       for (const char* bad :
            {"[1]", "{}", "\"4\"", truth ? "1" : "true", "-1", "1e99", "99999999999", "18446744073709551616"}) {
         const Fields fields = with(good, key, bad);
@@ -246,9 +311,11 @@ TEST_CASE("another architecture is named, with what is supported and what is mis
   CHECK(to_text(m.errors()) ==
         "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
         "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
-        "MixtralForCausalLM, MiniMaxM2ForCausalLM, GptOssForCausalLM, "
-        "Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, DeepseekV2ForCausalLM, DeepseekV3ForCausalLM, GPT2LMHeadModel, "
-        "GPTNeoXForCausalLM; of the fields of a dense transformer it lacks: num_hidden_layers, num_attention_heads, "
+        "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, MixtralForCausalLM, "
+        "MiniMaxM2ForCausalLM, GptOssForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, DeepseekV2ForCausalLM, "
+        "DeepseekV3ForCausalLM, GPT2LMHeadModel, "
+        "GPTNeoXForCausalLM, FalconForCausalLM; of the fields of a dense transformer it lacks: num_hidden_layers, "
+        "num_attention_heads, "
         "intermediate_size\n");
   CHECK(parse_hf_config("{}", "config.json").errors().at(0).message == "required key 'architectures' is missing");
   CHECK(parse_hf_config("{\"architectures\": []}", "config.json").errors().at(0).message ==
