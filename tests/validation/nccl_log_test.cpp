@@ -227,6 +227,10 @@ TEST_CASE("a log's wrong rows are errors at their places, foreign lines are none
         "t.log:4:18: the time is '-9.50'");
   CHECK(first_error(log_of(new_heading + "99999999999999999999 2 float sum -1 9 0 0 0 9 0 0 0\n")) ==
         "t.log:4:1: the size is '99999999999999999999'");
+  CHECK(first_error(log_of(new_heading + row + "-16 4 float sum -1 9.50 0 0 0 9.25 0 0 0\n" + ending)) ==
+        "t.log:5:1: the size is '-16'");
+  CHECK(first_error(log_of(new_heading + row + "16 four float sum -1 9.50 0 0 0 9.25 0 0 0\n" + ending)) ==
+        "t.log:5:4: the count is 'four'");
   CHECK(first_error(log_of("caf\xe9\n")) == "t.log:1:4: byte 0xE9 is not UTF-8");
   const auto nothing = log_of("no row here\n");
   REQUIRE(nothing.ok());
