@@ -444,6 +444,7 @@ TEST_CASE("JSON that was cut off is called incomplete, and a long word in it doe
 
 TEST_CASE("hostile JSON ends in a diagnostic") {
   CHECK(parse_hf_config("", "c").errors().at(0).message == "the file is empty");
+  CHECK(parse_hf_config("", "c").errors().at(0).hint == "expected a model's config.json");
   CHECK(parse_hf_config(" \n", "c").errors().at(0).message == "the file is empty");
   CHECK(parse_hf_config(std::string(1'000, '['), "c").errors().at(0).message == "too deeply nested");
   CHECK(parse_hf_config("{\"a\": 1, \"b\": 2, \"a\": 3}", "c").errors().at(1).message == "key 'a' is given twice");
