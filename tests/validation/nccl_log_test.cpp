@@ -93,6 +93,10 @@ TEST_CASE("logs of every age are read: no root, no operation, one placement, ext
   CHECK(times(new_heading, "8 2 float sum -1 9.25 0.00 0.00 0") == std::vector<double>{9.25});
   CHECK(times(new_heading, "[1,0]<stdout>: 8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
   CHECK(times(new_heading, "0: 8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
+  const std::string stamp = "2026-01-02T03:04:05.25Z ";
+  CHECK(times(new_heading, stamp + "8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
+  CHECK(times(stamp + new_heading, stamp + "[1,0]<stdout>: 8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") ==
+        both);
   CHECK(times("# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% time algbw busbw #wrong "
               "i_min i_max i_p99 i_cv%\n",
               "8 2 float sum -1 9.50 0 0 0 1 2 3 4 9.25 0 0 0 1 2 3 4") == both);

@@ -49,6 +49,16 @@ std::size_t launcher_prefix(std::string_view line) {
 
 constexpr const char* size_expected = "expected a whole number of bytes, from 0 to 2^62";
 
+/// "2026-11-25T07:00:00.25Z " of kubectl logs --timestamps and its kin.
+std::size_t time_stamp(std::string_view line) {
+  constexpr std::string_view form = "dddd-dd-ddTdd:dd:dd";
+  if (line.size() <= form.size()) return 0;
+  for (std::size_t i = 0; i < form.size(); ++i)
+    if (form[i] == 'd' ? !all_digits(line.substr(i, 1)) : line[i] != form[i]) return 0;
+  const std::size_t blank = line.find(' ', form.size());
+  return blank == std::string_view::npos ? line.size() : blank + 1;
+}
+
 /// The columns of one placement.
 struct TableHead {
   std::size_t width = 4;
@@ -66,8 +76,10 @@ class LogReader {
 
   void line(const Lines& lines) {
     std::string_view text = lines.text();
-    skipped_ = static_cast<int>(launcher_prefix(text));
-    text.remove_prefix(static_cast<std::size_t>(skipped_));
+    const std::size_t stamp = time_stamp(text);
+    const std::size_t skipped = stamp + launcher_prefix(text.substr(stamp));
+    skipped_ = static_cast<int>(skipped);
+    text.remove_prefix(skipped);
     const std::size_t first = text.find_first_not_of(" \t");
     if (first == std::string_view::npos) return;
     if (text[first] == '#') return comment(text.substr(first + 1));
