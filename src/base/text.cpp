@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <vector>
 
 #include "collcast/base/utf8.hpp"
 
@@ -55,6 +56,31 @@ Diagnostics check_encoding(std::string_view text, const std::string& file) {
   return {};
 }
 
+namespace {
+
+/// The file beside one that is not there which has nearly its name; empty: none.
+std::string nearest_file(const std::string& path) {
+  const std::filesystem::path wanted(path);
+  const std::filesystem::path folder = wanted.parent_path();
+  constexpr int most = 10'000;
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  std::filesystem::directory_iterator each(folder.empty() ? "." : folder, error), end;
+  for (; !error && each != end && files.size() < most; each.increment(error)) files.push_back(each->path().filename());
+  std::sort(files.begin(), files.end());
+  // Suffixes, which most files there share, make no names alike.
+  std::vector<std::string> stems;
+  for (const std::filesystem::path& file : files) stems.push_back(file.stem().string());
+  const auto near = nearest_word(wanted.stem().string(), stems);
+  if (!near) return {};
+  const auto named = [&](const std::filesystem::path& file) { return file.stem() == *near; };
+  const std::filesystem::path same = *near + wanted.extension().string();
+  const bool is_there = std::binary_search(files.begin(), files.end(), same);
+  return (is_there ? same : *std::find_if(files.begin(), files.end(), named)).string();
+}
+
+}  // namespace
+
 Result<std::string> read_file(const std::string& path, const Location& asked_by) {
   const auto refused = [&](std::string message, std::string hint) {
     return Diagnostic{asked_by, std::move(message), std::move(hint)};
@@ -62,11 +88,15 @@ Result<std::string> read_file(const std::string& path, const Location& asked_by)
   const std::string name = shown(path);
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found)
+  if (status.type() == std::filesystem::file_type::not_found) {
+    const std::string near = nearest_file(path);
+    const bool typed = asked_by.line == 0 || asked_by.file.starts_with("--");
     return refused(fmt::format("file '{}' does not exist", name),
-                   asked_by.line == 0 || asked_by.file.starts_with("--")
-                       ? "check the path; it is relative to the working directory"
-                       : "check the path; it is relative to the file that names it");
+                   fmt::format("{}; it is relative to the {}",
+                               near.empty() ? "check the path"
+                                            : fmt::format("did you mean '{}' there? check the path", shown(near)),
+                               typed ? "working directory" : "file that names it"));
+  }
   if (status.type() == std::filesystem::file_type::directory)
     return refused(fmt::format("'{}' is a directory", name), "name a file in it");
   if (status.type() == std::filesystem::file_type::regular) {

@@ -52,7 +52,7 @@ class Reading {
     if (rules_.empty() && errors_.empty() && fields[0].text == "collective_type") return;  // a spreadsheet's head
     if (fields.size() < 8 || fields.size() > 10)
       return error(
-          1, fmt::format("{} fields", fields.size()),
+          1, fmt::format("{} field{}", fields.size(), fields.size() == 1 ? "" : "s"),
           "expected collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]");
     rule(fields);
   }

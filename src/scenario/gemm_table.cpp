@@ -58,7 +58,8 @@ class Table {
     for (std::vector<Cell> cells; errors_.size() < most_complaints && next(cells);) {
       if (cells.size() == 1 && cells[0].text.empty()) continue;
       if (cells.size() != titles_.size()) {
-        complain(1, fmt::format("{} cells in a table of {} columns", cells.size(), titles_.size()), {});
+        complain(1, fmt::format("{} cells in a table of {} columns", cells.size(), titles_.size()),
+                 "expected a value for each column of the heading; is the file cut off?");
         continue;
       }
       rows.push_back(row(cells));
@@ -80,7 +81,8 @@ class Table {
     const std::vector<std::string> missing = missing_of(titles_);
     for (std::size_t i = 0; i < titles_.size(); ++i)
       if (std::count(titles_.begin(), titles_.end(), titles_[i]) > 1 && column(titles_[i]) != i)
-        complain(cells[i].column, fmt::format("the column {} is there twice", shown(titles_[i])), {});
+        complain(cells[i].column, fmt::format("the column {} is there twice", shown(titles_[i])),
+                 "expected each column once");
     if (!missing.empty())
       complain(1,
                fmt::format("the column{} {} {} missing", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
@@ -101,7 +103,8 @@ class Table {
         cells = std::move(read.cells);
         return true;
       }
-      complain(*read.open_quote, "a quoted cell that does not end before the next comma", {});
+      complain(*read.open_quote, "a quoted cell that does not end before the next comma",
+               "expected \"...\", with quotes in it doubled, on one line");
     }
     return false;
   }

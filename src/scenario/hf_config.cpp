@@ -106,6 +106,8 @@ TransformerConfig read_qwen3_moe(Object& o) {
 TransformerConfig read_deepseek(Object& o) {
   TransformerConfig m = read_llama(o);
   LatentAttention& a = m.latent;
+  // All are near each other: none is a slip of one that is absent.
+  o.allow({"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"});
   o.optional("q_lora_rank", a.q_rank, AsCount{});
   o.required("kv_lora_rank", a.kv_rank, AsCount{});
   o.required("qk_nope_head_dim", a.nope, AsCount{});

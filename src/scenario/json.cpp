@@ -158,7 +158,7 @@ Result<Node> parse_json(std::string_view text, const std::string& file) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   if (Diagnostics errors = check_text(text, file, false); !errors.empty()) return errors;
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
-    return Diagnostic{{file, 1, 1}, "the file is empty", ""};
+    return Diagnostic{{file, 1, 1}, "the file is empty", "expected a model's config.json"};
   std::size_t consumed = 0;
   TreeBuilder builder(text, file, &consumed);
   json::sax_parse(CountingIterator(text, 0, &consumed), CountingIterator(text, text.size(), &consumed), &builder);

@@ -41,15 +41,30 @@ bool Reader::is_required(const std::string& path) const {
   return std::any_of(known_.begin(), known_.end(), [&](const KnownKey& k) { return k.required && k.path == path; });
 }
 
+namespace {
+
+/// "{tp:4}" is one key without a value to YAML.
+std::string hint_of_unknown(const Entry& entry, const std::vector<std::string>& siblings) {
+  const std::size_t colon = entry.key.find(':');
+  if (colon == std::string::npos || entry.value.kind != Node::Kind::null) return expected_one_of(entry.key, siblings);
+  const std::string key = entry.key.substr(0, colon), value = entry.key.substr(colon + 1);
+  if (std::find(siblings.begin(), siblings.end(), key) == siblings.end()) return expected_one_of(key, siblings);
+  return fmt::format("did you mean '{}: {}'? a blank follows the colon", key, shown(value));
+}
+
+}  // namespace
+
 void Reader::unknown(const Entry& entry, const std::string& path, const std::vector<std::string>& siblings) {
   // Of a map that was set, a key is one as in a file; else the path itself leads nowhere.
   if (entry.value.set_by && !path.starts_with(*entry.value.set_by + ".")) {
     lost_.push_back({prefix_ + *entry.value.set_by, entry.at.location()});
     return;
   }
-  const std::size_t dot = path.rfind('.');
-  const std::string in = dot == std::string::npos ? "" : fmt::format(" in {}", shown(path.substr(0, dot)));
-  error(entry.at, fmt::format("unknown key '{}'{}", shown(entry.key), in), expected_one_of(entry.key, siblings));
+  // A key may have dots of its own.
+  const bool is_below = path.size() > entry.key.size();
+  const std::string in =
+      is_below ? fmt::format(" in {}", shown(path.substr(0, path.size() - entry.key.size() - 1))) : "";
+  error(entry.at, fmt::format("unknown key '{}'{}", shown(entry.key), in), hint_of_unknown(entry, siblings));
 }
 
 namespace {

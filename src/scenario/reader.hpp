@@ -263,7 +263,7 @@ class Object {
   void also_called(std::string_view key, std::vector<std::string> names) {
     also_called_.emplace_back(std::string(key), std::move(names));
   }
-  /// Keys that are left unread because of another error.
+  /// Keys that are right as they are, though unread so far or, because of another error, for good.
   void allow(const std::vector<std::string>& keys) { keys_.insert(keys_.end(), keys.begin(), keys.end()); }
 
   bool has(std::string_view key) const;

@@ -330,7 +330,7 @@ Diagnostics check_variants(const Node& tree, const std::string& file, const Scen
     if (scenario) continue;
     for (Diagnostic d : scenario.errors()) {
       if (said.count(to_text(d.where) + d.message) > 0) continue;
-      d.message = fmt::format("what_if '{}': {}", variant.name, d.message);
+      d.message = fmt::format("what_if '{}': {}", shown(variant.name), d.message);
       errors.push_back(std::move(d));
     }
   }

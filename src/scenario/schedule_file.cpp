@@ -191,7 +191,8 @@ class Csv {
     if (line.empty() && rest_.empty()) return;
     CsvLine cells = read_csv_line(line);
     if (cells.open_quote)
-      return complain(*cells.open_quote, "a quoted cell that does not end before the next comma", {});
+      return complain(*cells.open_quote, "a quoted cell that does not end before the next comma",
+                      "expected \"...\", with quotes in it doubled, on one line");
     rows_.emplace_back();
     for (const Cell& cell : cells.cells) {
       const std::string_view text = trimmed(cell.text);

@@ -150,12 +150,18 @@ NetworkLink read_network_link(Reader& reader, Object& network) {
   return link;
 }
 
+constexpr AsList<AsCount, int> grid_dims{{1, most_nodes}, 8};
+
 TorusNetwork read_grid(Object& o, NetworkKind kind, const NetworkLink& link) {
   TorusNetwork grid{{}, kind != NetworkKind::mesh, link.bandwidth, link.latency};
-  const AsList<AsCount, int> dims{{1, most_nodes}, 8};
-  if (kind == NetworkKind::torus) o.required("dims", grid.dims, dims);
-  if (kind == NetworkKind::mesh) o.optional("dims", grid.dims, dims);
+  if (kind == NetworkKind::torus) o.required("dims", grid.dims, grid_dims);
+  if (kind == NetworkKind::mesh) o.optional("dims", grid.dims, grid_dims);
   return grid;
+}
+
+void read_uplinks(Object& o, LeafSpineNetwork& network) {
+  o.optional("spines", network.spines, AsCount{0, most_devices});
+  o.optional("oversubscription", network.oversubscription, AsNumber{0.001, 1000});
 }
 
 LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& link) {
@@ -164,8 +170,7 @@ LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& l
   network.latency = link.latency;
   o.optional("rail_optimized", network.rail_optimized, AsTruth{});
   o.required("nodes_per_leaf", network.nodes_per_leaf, AsCount{1, most_nodes});
-  o.optional("spines", network.spines, AsCount{0, most_devices});
-  o.optional("oversubscription", network.oversubscription, AsNumber{0.001, 1000});
+  read_uplinks(o, network);
   if (!reader.good("network.spines")) {
     o.allow({"spine_latency"});  // whether it belongs here depends on them
   } else if (network.spines > 0) {
@@ -176,6 +181,21 @@ LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& l
   return network;
 }
 
+/// Which keys belong here depends on the kind; those that are there can be wrong by themselves.
+void read_network_of_no_kind(Reader& reader, Object& o) {
+  std::string text;
+  LeafSpineNetwork leaves;
+  TorusNetwork grid;
+  o.optional("attach", text, AsName{});
+  o.optional("source", text, AsText{});
+  if (o.has("link")) read_network_link(reader, o);
+  o.optional("dims", grid.dims, grid_dims);
+  o.optional("rail_optimized", leaves.rail_optimized, AsTruth{});
+  o.optional("nodes_per_leaf", leaves.nodes_per_leaf, AsCount{1, most_nodes});
+  read_uplinks(o, leaves);
+  o.optional("spine_latency", leaves.spine_latency, AsTime{});
+}
+
 void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
   Object o(reader, node, "network");
   NetworkKind kind = NetworkKind::none;
@@ -183,9 +203,8 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
                                 AsWord<NetworkKind>{{"none", "star", "ring", "mesh", "torus", "leaf_spine"},
                                                     {NetworkKind::none, NetworkKind::star, NetworkKind::ring,
                                                      NetworkKind::mesh, NetworkKind::torus, NetworkKind::leaf_spine}});
-  if (!known) {  // which keys belong here depends on it
-    o.allow({"attach", "source", "link", "dims", "rail_optimized", "nodes_per_leaf", "spines", "oversubscription",
-             "spine_latency"});
+  if (!known) {
+    read_network_of_no_kind(reader, o);
     return o.finish();
   }
   if (kind != NetworkKind::none) {

@@ -15,7 +15,7 @@ Variant read_variant(Reader& reader, const Entry& entry) {
   name.kind = Node::Kind::scalar;
   name.text = entry.key;
   name.at = entry.at;
-  AsName{}(reader, name, "what_if", variant.name);
+  if (!AsName{}(reader, name, "what_if", variant.name)) variant.name = entry.key;  // what is said of it names it
   Object o(reader, entry.value, path);
   o.optional("title", variant.title, AsText{});
   const Node* set = o.required_map("set");

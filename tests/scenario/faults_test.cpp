@@ -5,6 +5,7 @@
 
 #include "samples.hpp"
 
+using Catch::Matchers::Contains;
 using namespace collcast;
 
 namespace {
@@ -61,6 +62,15 @@ TEST_CASE("a fault of the command line is placed in what was typed") {
   CHECK(text.find("--fault gpu: 5, compute: 90:1:26: error: faults.1.compute is '90'") != std::string::npos);
   CHECK(text.find("--fault gpu: 5, compute: 90%, link: x:1:31: error: 'faults.2.link' has no meaning here") !=
         std::string::npos);
+}
+
+TEST_CASE("a colon without a blank behind it is pointed at, in files and on the command line") {
+  const std::string text = to_text(parse(healthy, "", {"gpu:12, compute: 90%"}).errors());
+  CHECK_THAT(text, Contains("--fault gpu:12, compute: 90%:1:9: error: unknown key 'gpu:12' in faults.0\n"
+                            "    hint: did you mean 'gpu: 12'? a blank follows the colon\n"));
+  // The key has a dot of its own.
+  CHECK_THAT(to_text(parse(healthy, "", {"link:node0.nic1, failed: true"}).errors()),
+             Contains("unknown key 'link:node0.nic1' in faults.0") && Contains("did you mean 'link: node0.nic1'?"));
 }
 
 TEST_CASE("a fault holds from a time on and until another, which have units and come one after the other") {
@@ -138,7 +148,6 @@ TEST_CASE("a placement is a list of nodes or random, with its place") {
   CHECK(random.placement.random);
   CHECK(random.placement.seed == 7);
 
-  using Catch::Matchers::Contains;
   const auto error = [](const std::string& placement) {
     const Result<Scenario> wrong = parse(healthy + "placement: " + placement + "\n");
     REQUIRE(!wrong.ok());

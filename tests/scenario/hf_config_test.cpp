@@ -446,6 +446,9 @@ TEST_CASE("DeepSeek: latent attention, shared experts, dense layers first; witho
   CHECK((m.kv_heads == 32 && m.head_dim == 192));
   fields["q_lora_rank"] = "null";
   CHECK(parse_hf_config(json_of(fields), "config.json").value().latent.q_rank == 0);
+  CHECK(warnings(fields).empty());
+  CHECK(parse_hf_config(json_of(without(fields, "qk_nope_head_dim")), "config.json").errors().at(0).hint ==
+        "expected a whole number from 1 to 10000000, without unit");
   CHECK(parse_hf_config(json_of(without(fields, "n_routed_experts")), "config.json").value().experts.count == 0);
   CHECK(parse_hf_config(json_of(without(fields, "kv_lora_rank")), "config.json").errors().at(0).message ==
         "required key 'kv_lora_rank' is missing");
@@ -492,6 +495,7 @@ TEST_CASE("JSON that was cut off is called incomplete, and a long word in it doe
 
 TEST_CASE("hostile JSON ends in a diagnostic") {
   CHECK(parse_hf_config("", "c").errors().at(0).message == "the file is empty");
+  CHECK(parse_hf_config("", "c").errors().at(0).hint == "expected a model's config.json");
   CHECK(parse_hf_config(" \n", "c").errors().at(0).message == "the file is empty");
   CHECK(parse_hf_config(std::string(1'000, '['), "c").errors().at(0).message == "too deeply nested");
   CHECK(parse_hf_config("{\"a\": 1, \"b\": 2, \"a\": 3}", "c").errors().at(1).message == "key 'a' is given twice");

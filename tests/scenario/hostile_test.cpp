@@ -194,6 +194,15 @@ TEST_CASE("a file that is missing, a directory, too large or not allowed says so
   const Folder folder("hostile");
   const auto message_of = [](const std::string& path) { return load_topology(path, {}).errors().at(0).message; };
   CHECK(message_of(folder.path() + "/none.yaml") == "file '" + folder.path() + "/none.yaml' does not exist");
+  folder.file("two-hosts.yaml", good);
+  const auto hint_of = [&](const std::string& name) {
+    return load_topology(folder.path() + "/" + name, {}).errors().at(0).hint;
+  };
+  const std::string check = "check the path; it is relative to the working directory";
+  CHECK(hint_of("tow-hosts.yaml") == "did you mean 'two-hosts.yaml' there? " + check);
+  CHECK(hint_of("two-hosts.yml") == "did you mean 'two-hosts.yaml' there? " + check);
+  CHECK(hint_of("ring.yaml") == check);  // a suffix alone makes no names alike
+  CHECK(hint_of("nowhere/two-hosts.yaml") == check);
   CHECK(message_of(folder.path() + "/") == "'" + folder.path() + "/' is a directory");
 
   const std::string large = folder.file("large.yaml", "");

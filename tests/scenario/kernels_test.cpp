@@ -135,10 +135,13 @@ TEST_CASE("everything wrong with a table of products is said at its place") {
   CHECK(errors("") == "m.csv:1:1: error: the file is empty\n    hint: expected a table of measured products\n");
   CHECK(errors("dtype,m,k\n") ==
         "m.csv:1:1: error: the columns n, latency_ms are missing\n    hint: expected dtype,m,n,k,latency_ms\n");
-  CHECK(errors("dtype,m,n,k,latency_ms,m\n") == "m.csv:1:24: error: the column m is there twice\n");
+  CHECK(errors("dtype,m,n,k,latency_ms,m\n") ==
+        "m.csv:1:24: error: the column m is there twice\n    hint: expected each column once\n");
   CHECK(errors("dtype,m,n,k,latency_ms\n") ==
         "m.csv:1:1: error: the table has no rows\n    hint: expected a measured product a line\n");
-  CHECK(errors("dtype,m,n,k,latency_ms\nbfloat16,1,2,3\n") == "m.csv:2:1: error: 4 cells in a table of 5 columns\n");
+  CHECK(errors("dtype,m,n,k,latency_ms\nbfloat16,1,2,3\n") ==
+        "m.csv:2:1: error: 4 cells in a table of 5 columns\n"
+        "    hint: expected a value for each column of the heading; is the file cut off?\n");
   CHECK(errors("dtype,m,n,k,latency_ms\nbf16,0,-2,x,nan\n") ==
         "m.csv:2:1: error: dtype is 'bf16'\n    hint: expected one of: bfloat16, float16, fp8, nvfp4\n"
         "m.csv:2:6: error: m is '0'\n    hint: expected a number from 1 to 1e+09\n"
@@ -147,7 +150,11 @@ TEST_CASE("everything wrong with a table of products is said at its place") {
         "m.csv:2:13: error: latency_ms is 'nan'\n    hint: expected a number from 1e-09 to 1e+06\n");
   CHECK(errors("dtype,pass,m,n,k,latency_ms\nfp8,backward,1,2,3,4\n") ==
         "m.csv:2:5: error: pass is 'backward'\n    hint: expected one of: forward, input_gradient, weight_gradient\n");
-  CHECK(errors("dtype,m,n,k,latency_ms\nfp8,1,\"2,3,4\n").find("m.csv:2:7: error: a quoted cell") == 0);
+  CHECK(
+      errors("dtype,m,n,k,latency_ms\nfp8,1,\"2,3,4\n")
+          .find(
+              "m.csv:2:7: error: a quoted cell that does not end before the next comma\n    hint: expected \"...\"") ==
+      0);
   CHECK(errors("dtype,m,n,k,latency_ms\nfp8,1,2,3,4\n") == "k.yaml:6:15: error: m.csv has no products of bfloat16\n");
   CHECK(errors("dtype,m,n,k,latency_ms\nfp8,1,2,3,4\xff\n").find("m.csv:2:12: error: ") == 0);
   const std::string missing = errors("", "file: none.csv, dtype: bfloat16, peak: 1TFLOP/s, memory_bandwidth: 1GB/s");

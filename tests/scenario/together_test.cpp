@@ -97,3 +97,12 @@ TEST_CASE("a variant's errors are said beside those of the scenario, and those o
         "collectives, tasks, ranks, inference, layout, training, search, faults, placement, gates\n"
         "s.yaml:8:20: error: what_if 'a': unknown path 'layout.tq'\n    hint: did you mean 'layout.tp'?\n");
 }
+
+TEST_CASE("a variant whose name is none is still named where its settings are wrong") {
+  CHECK(errors_of("model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
+                  "batch: {sequence: 128, global_batch: 8}\n"
+                  "what_if: {a b: {set: {layout.tq: 2}}}\n") ==
+        "s.yaml:6:11: error: what_if is 'a b'\n"
+        "    hint: expected a name of letters, digits, '-', '_' and '.'\n"
+        "s.yaml:6:30: error: what_if 'a b': unknown path 'layout.tq'\n    hint: did you mean 'layout.tp'?\n");
+}

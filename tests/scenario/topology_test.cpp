@@ -94,6 +94,21 @@ TEST_CASE("a key of another kind of network is refused with the kind it belongs 
         "it\n");
 }
 
+TEST_CASE("a kind of network that is not known hides no other mistake in it") {
+  CHECK(errors_of(head + "network: {kind: leafspine, attach: host, link: {bandwidth: 8Gb/s, latency: 3, extra: 1}, "
+                         "nodes_per_leaf: 0, oversubscription: 0}\n") ==
+        "m.yaml:4:17: error: network.kind is 'leafspine'\n"
+        "    hint: did you mean 'leaf_spine'? expected one of: none, star, ring, mesh, torus, leaf_spine\n"
+        "m.yaml:4:76: error: network.link.latency is '3'\n"
+        "    hint: expected a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms, up to 1000000s\n"
+        "m.yaml:4:79: error: unknown key 'extra' in network.link\n"
+        "    hint: expected one of: bandwidth, latency\n"
+        "m.yaml:4:106: error: network.nodes_per_leaf is '0'\n"
+        "    hint: expected a whole number from 1 to 1000000, without unit\n"
+        "m.yaml:4:127: error: network.oversubscription is '0'\n"
+        "    hint: expected a number from 0.001 to 1000, without unit\n");
+}
+
 TEST_CASE("what a base's network of another kind leaves behind is not the user's to remove") {
   const Folder folder("extends-network");
   folder.file("base.yaml", head +

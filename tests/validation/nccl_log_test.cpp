@@ -93,6 +93,10 @@ TEST_CASE("logs of every age are read: no root, no operation, one placement, ext
   CHECK(times(new_heading, "8 2 float sum -1 9.25 0.00 0.00 0") == std::vector<double>{9.25});
   CHECK(times(new_heading, "[1,0]<stdout>: 8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
   CHECK(times(new_heading, "0: 8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
+  const std::string stamp = "2026-01-02T03:04:05.25Z ";
+  CHECK(times(new_heading, stamp + "8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") == both);
+  CHECK(times(stamp + new_heading, stamp + "[1,0]<stdout>: 8 2 float sum -1 9.50 0.00 0.00 0 9.25 0.00 0.00 0") ==
+        both);
   CHECK(times("# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% time algbw busbw #wrong "
               "i_min i_max i_p99 i_cv%\n",
               "8 2 float sum -1 9.50 0 0 0 1 2 3 4 9.25 0 0 0 1 2 3 4") == both);
@@ -227,6 +231,10 @@ TEST_CASE("a log's wrong rows are errors at their places, foreign lines are none
         "t.log:4:18: the time is '-9.50'");
   CHECK(first_error(log_of(new_heading + "99999999999999999999 2 float sum -1 9 0 0 0 9 0 0 0\n")) ==
         "t.log:4:1: the size is '99999999999999999999'");
+  CHECK(first_error(log_of(new_heading + row + "-16 4 float sum -1 9.50 0 0 0 9.25 0 0 0\n" + ending)) ==
+        "t.log:5:1: the size is '-16'");
+  CHECK(first_error(log_of(new_heading + row + "16 four float sum -1 9.50 0 0 0 9.25 0 0 0\n" + ending)) ==
+        "t.log:5:4: the count is 'four'");
   CHECK(first_error(log_of("caf\xe9\n")) == "t.log:1:4: byte 0xE9 is not UTF-8");
   const auto nothing = log_of("no row here\n");
   REQUIRE(nothing.ok());

@@ -47,6 +47,18 @@ std::size_t launcher_prefix(std::string_view line) {
   return tagged || labelled ? colon + 1 : 0;
 }
 
+constexpr const char* size_expected = "expected a whole number of bytes, from 0 to 2^62";
+
+/// "2026-11-25T07:00:00.25Z " of kubectl logs --timestamps and its kin.
+std::size_t time_stamp(std::string_view line) {
+  constexpr std::string_view form = "dddd-dd-ddTdd:dd:dd";
+  if (line.size() <= form.size()) return 0;
+  for (std::size_t i = 0; i < form.size(); ++i)
+    if (form[i] == 'd' ? !all_digits(line.substr(i, 1)) : line[i] != form[i]) return 0;
+  const std::size_t blank = line.find(' ', form.size());
+  return blank == std::string_view::npos ? line.size() : blank + 1;
+}
+
 /// The columns of one placement.
 struct TableHead {
   std::size_t width = 4;
@@ -64,15 +76,19 @@ class LogReader {
 
   void line(const Lines& lines) {
     std::string_view text = lines.text();
-    skipped_ = static_cast<int>(launcher_prefix(text));
-    text.remove_prefix(static_cast<std::size_t>(skipped_));
+    const std::size_t stamp = time_stamp(text);
+    const std::size_t skipped = stamp + launcher_prefix(text.substr(stamp));
+    skipped_ = static_cast<int>(skipped);
+    text.remove_prefix(skipped);
     const std::size_t first = text.find_first_not_of(" \t");
     if (first == std::string_view::npos) return;
     if (text[first] == '#') return comment(text.substr(first + 1));
     const std::vector<Word> row = words(text);
     if (row.empty()) return;  // carriage returns and form feeds are blanks too
-    if (row.size() >= 3 && all_digits(row[0].text) && all_digits(row[1].text) && is_type(row[2].text))
-      return measured(lines, row);
+    if (row.size() >= 3 && is_type(row[2].text)) {
+      if (all_digits(row[0].text) && all_digits(row[1].text)) return measured(lines, row);
+      if (is_row_but_for_its_size(row)) return wrong_size(lines, row);
+    }
     // The end as it was before 2.0.
     if (is_end(text)) {
       complete_ = true;
@@ -180,6 +196,20 @@ class LogReader {
     in_rows_ = true;
   }
 
+  /// "-1024 256 float sum ...": nothing else in a log is long, of a type and begins with a number or a number behind
+  /// it.
+  bool is_row_but_for_its_size(const std::vector<Word>& row) const {
+    return heading_.known && row.size() >= 3 + heading_.width && (is_number(row[0].text) || is_number(row[1].text));
+  }
+  void wrong_size(const Lines& lines, const std::vector<Word>& row) {
+    complain_of_odd_row();
+    const bool of_size = !all_digits(row[0].text);
+    const Word& word = row[of_size ? 0 : 1];
+    complaints_.add(lines.at(word.column + skipped_),
+                    fmt::format("the {} is '{}'", of_size ? "size" : "count", printable(word.text)),
+                    of_size ? size_expected : "expected a whole number of elements");
+  }
+
   void measured(const Lines& lines, std::vector<Word> row) {
     in_rows_ = true;
     const auto at = [&](const Word& word) { return lines.at(word.column + skipped_); };
@@ -205,8 +235,7 @@ class LogReader {
     first += rest - placements * width;
     const auto size = read_size(row[0].text);
     if (!size) {
-      complaints_.add(at(row[0]), fmt::format("the size is '{}'", printable(row[0].text)),
-                      "expected a whole number of bytes, from 0 to 2^62");
+      complaints_.add(at(row[0]), fmt::format("the size is '{}'", printable(row[0].text)), size_expected);
       return;
     }
     if (placements == 1 && heading_.known && heading_.placements == 2)
