@@ -460,8 +460,10 @@ class Check {
             "use dp " + std::to_string(ranks_ / replica) + ", or more nodes");
   }
 
-  /// A bucket is an operation of the timeline: no more of them than a person could mean.
+  /// A bucket is an operation of the timeline: no more of them than a person could mean. ZeRO-3 has none: it gathers
+  /// weights and reduces gradients layer by layer.
   void buckets() {
+    if (in_.options.zero == 3) return;
     constexpr double most = 10'000;
     double largest = 0;
     for (const int stage : {0, in_.layout.pp / 2, in_.layout.pp - 1})
@@ -470,7 +472,7 @@ class Check {
       wrong({"training.bucket", "training", "model", "layout"},
             "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
                 " of gradients into more than 10000 pieces",
-            "use " + format_bytes(Bytes(static_cast<std::int64_t>(largest / most) + 1)) + " or more");
+            "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / most) + 1)) + " or more");
   }
 
   template <class Map>

@@ -232,9 +232,12 @@ class LayoutFamily::State {
     std::vector<double> gradients;
     for (const UnitParameters& unit : unit_parameters(in_, stage))
       gradients.push_back(in_.options.gradient_bytes * unit.*parameters);
-    const BucketFill fill = fill_buckets(gradients, static_cast<double>(in_.options.bucket.value()));
     StageKind::Buckets out;
     out.full.assign(gradients.size(), 0);
+    const double size = static_cast<double>(in_.options.bucket.value());
+    // Where there would be so many only ZeRO-3, which has none, is not refused.
+    if (std::accumulate(gradients.begin(), gradients.end(), 0.0) > 1e6 * size) return out;
+    const BucketFill fill = fill_buckets(gradients, size);
     for (std::int64_t b = 0; b < fill.full; ++b) ++out.full[fill.unit[static_cast<std::size_t>(b)]];
     out.rest = fill.rest;
     if (fill.rest > 0) out.rest_unit = fill.unit.back();

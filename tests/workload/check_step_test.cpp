@@ -270,6 +270,11 @@ TEST_CASE("buckets that cut the gradients into dust are refused with the smalles
   StepInputs in = good();
   in.options.bucket = Bytes(1);
   CHECK_THAT(only(in).message, Catch::Contains("a gradient bucket of 1 B cuts"));
+  // FSDP has no buckets: its unit is the layer.
+  StepInputs split = in;
+  split.options.zero = 3;
+  split.layout.pp = 1;
+  CHECK(checked(split).empty());
   in.layout.dp = 1;
   CHECK(checked(in).empty());
 }
