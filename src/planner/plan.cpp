@@ -147,12 +147,15 @@ class FamilySearch {
 
   /// What there is against tp, pp, sequence parallelism and the v-th vpp before memory is asked; nullptr if nothing.
   const std::string* misfit(LayoutChoice choice, std::size_t v) {
+    const std::string* own = misfit_as_it_is(choice, v);
+    if (own == nullptr || !choice.sequence_parallel) return own;
     // What rules the layout out either way is one reason.
-    if (choice.sequence_parallel) {
-      choice.sequence_parallel = false;
-      if (const std::string* either_way = misfit(choice, v)) return either_way;
-      choice.sequence_parallel = true;
-    }
+    choice.sequence_parallel = false;
+    const std::string* either_way = misfit_as_it_is(choice, v);
+    return either_way != nullptr ? either_way : own;
+  }
+
+  const std::string* misfit_as_it_is(const LayoutChoice& choice, std::size_t v) {
     std::optional<std::string>& known = misfit_[2 * v + (choice.sequence_parallel ? 1 : 0)];
     // With chunks larger micro-batches may pass, as they are fewer.
     if (!known || (choice.vpp > 1 && !known->empty())) {

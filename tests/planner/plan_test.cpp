@@ -181,9 +181,10 @@ TEST_CASE("expert parallelism is searched where it is asked for, within the rank
   for (const PlannedLayout& l : planned(in, fabric).ranked) CHECK(l.choice.ep == 1);
   in.space.ep = {1, 2, 3, 8};
   const PlanResult p = planned(in, fabric);
-  std::set<int> seen;
+  std::set<int> seen, tensor_parallel;
   for (const PlannedLayout& l : p.ranked) {
     seen.insert(l.choice.ep);
+    tensor_parallel.insert(l.choice.tp);
     CHECK(l.choice.dp % l.choice.ep == 0);  // expert TP is TP here
     CHECK((l.choice.tp == 1 || l.choice.sequence_parallel));
     StepInputs step = in.base;
@@ -193,6 +194,8 @@ TEST_CASE("expert parallelism is searched where it is asked for, within the rank
     CHECK(l.memory.peak() == r.memory.peak());
   }
   CHECK(seen == std::set<int>{1, 2, 8});
+  // What rules out TP without sequence parallelism does not rule it out with it.
+  CHECK(tensor_parallel.contains(2));
   CHECK(std::ranges::any_of(p.rejected, [](const Rejection& r) {
     return r.reason == "ep 3 does not divide the 8 experts, nor 16 ranks of a stage";
   }));
