@@ -88,7 +88,7 @@ class FamilySearch {
         family_(family),
         step_(in.base),
         misfit_(2 * family.vpp.size()),
-        cut_(family.vpp.size()) {}
+        cut_(2 * family.vpp.size()) {}
 
   FamilyResult run(Desk& desk) {
     if (family_.objection != nullptr) {
@@ -166,13 +166,15 @@ class FamilySearch {
     return known->empty() ? nullptr : &*known;
   }
 
-  /// What check_step has against a layout that fits the memory, the same for all with the v-th vpp.
+  /// What check_step has against a layout that fits the memory, the same for all with the v-th vpp but that ZeRO-3 has
+  /// no buckets.
   const std::string& cut(std::size_t v) {
-    if (!cut_[v]) {
+    std::optional<std::string>& known = cut_[2 * v + (step_.options.zero == 3 ? 1 : 0)];
+    if (!known) {
       const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
-      cut_[v] = wrong.empty() ? std::string() : wrong.front().message;
+      known = wrong.empty() ? std::string() : wrong.front().message;
     }
-    return *cut_[v];
+    return *known;
   }
 
   /// False where it was stopped before its prices were known.

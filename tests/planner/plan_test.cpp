@@ -260,6 +260,14 @@ TEST_CASE("memory is asked before the number of gradient buckets, which then rul
   REQUIRE(few.size() == 1);
   CHECK(few.begin()->find("into more than 10000 pieces") != std::string::npos);
   CHECK(reasons(80'000'000'000, 100'000'000).empty());
+  // ZeRO-3 has none.
+  PlanInputs split = small(80'000'000'000);
+  split.base.options.bucket = Bytes(1024);
+  split.space.tp = split.space.pp = {1};
+  split.space.zero = GENERATE(std::vector<int>{0, 3}, std::vector<int>{3, 0});
+  const PlanResult p = planned(split, fabric);
+  CHECK((p.feasible > 0 && rejected(p) == p.feasible));
+  for (const PlannedLayout& l : p.ranked) CHECK(l.choice.zero == 3);
 }
 
 TEST_CASE("DualPipe is searched over pairs of stages, and an odd number of micro-batches has its reason") {
