@@ -493,7 +493,8 @@ Page page(const StepReport& report) {
     if (report.faults->jitter && draws_links(faults))
       out.blocks.push_back(Paragraph{link_jitter_in_steps, Paragraph::Tone::note});
   }
-  if (report.unfolded) out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded, report.sharing), Paragraph::Tone::note});
+  if (report.unfolded)
+    out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded, report.sharing), Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled(report), Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;

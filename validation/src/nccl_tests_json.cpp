@@ -296,7 +296,8 @@ class JsonReader : public nlohmann::json_sax<json> {
 
 Result<Readings> read_nccl_tests_json(std::istream& in, const std::string& file) {
   Source source(in);
-  if (source.at_end()) return Diagnostic{{file, 1, 1}, "the file is empty", "expected what nccl-tests writes with -J FILE"};
+  if (source.at_end())
+    return Diagnostic{{file, 1, 1}, "the file is empty", "expected what nccl-tests writes with -J FILE"};
   JsonReader reader(source, file);
   json::sax_parse(SourceIterator(&source), SourceIterator(), &reader);
   if (!reader.complaints.empty()) return reader.complaints.take();
