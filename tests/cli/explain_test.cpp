@@ -9,6 +9,7 @@
 #include "cli/process.hpp"
 
 using namespace collcast::test;
+using Catch::Contains;
 using Json = nlohmann::json;
 
 namespace {
@@ -127,6 +128,13 @@ TEST_CASE("the numbers that a step's explanation writes come to the figures that
     INFO(step);
     CHECK(checked >= (step == "overlap-175b-layer" ? 1 : 25));
   }
+}
+
+TEST_CASE("a simulation that is too long to be made unasked is left out by name") {
+  // 2 x 16383 messages by each of 16384 ranks.
+  const std::string out =
+      call("explain collective all_reduce --topology star --ranks 16384 --algorithm ring --size 1MiB").out;
+  CHECK_THAT(out, Contains("not simulated: 536.8 M messages, more than 100 M") && Contains("--method both insists"));
 }
 
 TEST_CASE("the figures that are explained are those of the step") {
