@@ -137,6 +137,16 @@ TEST_CASE("a simulation that is too long to be made unasked is left out by name"
   CHECK_THAT(out, Contains("not simulated: 536.8 M messages, more than 100 M") && Contains("--method both insists"));
 }
 
+TEST_CASE("jitter of links is told as what it is, and not as that of kernels") {
+  const std::string step = "collcast step llama3-70b-straggler-64xh100 --fault 'link: node1.nic4, jitter: 20%'";
+  const auto here = std::filesystem::current_path();
+  const Outcome links = run_shell(step, here), both = run_shell(step + " --fault 'gpu: 3, jitter: 2%'", here);
+  CHECK_THAT(links.out, Contains("jitter of links: ") && Contains("means of links that vary") &&
+                            !Contains("each stretch of kernels"));
+  CHECK_THAT(both.out, Contains("jitter of links: ") && Contains("each stretch of kernels") &&
+                           !Contains("means of links that vary"));
+}
+
 TEST_CASE("the figures that are explained are those of the step") {
   for (const std::string& step : steps) {
     INFO(step);
