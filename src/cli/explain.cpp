@@ -11,6 +11,7 @@
 #include "cli/output.hpp"
 #include "cli/patience.hpp"
 #include "cli/scenario_options.hpp"
+#include "collcast/base/units.hpp"
 #include "collcast/engine/footprint.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/report/nccl_report.hpp"
@@ -86,7 +87,14 @@ Answers answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns
     const std::vector<Estimate> estimates = estimate(q.fabric, std::span<const Pattern>(patterns));
     for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].estimate = estimates[g].total;
   }
-  if (q.simulate && (q.method_given || messages <= most_messages)) out.why_not = simulate_groups(q, patterns, out);
+  if (q.simulate && !q.method_given && messages > most_messages)
+    out.why_not = {
+        {{},
+         fmt::format("{} messages, more than {} that are stepped one by one unasked; --method both insists",
+                     format_count(static_cast<double>(messages)), format_count(static_cast<double>(most_messages))),
+         ""}};
+  else if (q.simulate)
+    out.why_not = simulate_groups(q, patterns, out);
   add_base_latency(q, out);
   return out;
 }

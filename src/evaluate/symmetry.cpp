@@ -9,8 +9,10 @@
 
 #include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/evaluate/prepared.hpp"
+#include "evaluate/candidates.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/request_key.hpp"
+#include "evaluate/smaller_machines.hpp"
 
 namespace collcast {
 namespace {
@@ -57,30 +59,6 @@ Group moved(const Group& group, std::uint32_t ranks) {
   return Group::listed(std::move(members));
 }
 
-/// Machines of the same description with fewer nodes, each built once.
-class SmallerMachines {
- public:
-  explicit SmallerMachines(const Fabric& whole) : whole_(whole) {}
-
-  const Fabric& of(int nodes) {
-    // How far a torus reaches decides its routes.
-    if (nodes >= whole_.nodes() || whole_.is_placed() || std::holds_alternative<TorusNetwork>(whole_.spec().network))
-      return whole_;
-    const std::lock_guard lock(mutex_);
-    auto found = built_.find(nodes);
-    if (found == built_.end()) {
-      Result<Fabric> fabric = Fabric::build(whole_.spec(), nodes);
-      found = built_.emplace(nodes, fabric ? std::move(fabric).value() : whole_).first;
-    }
-    return found->second;
-  }
-
- private:
-  const Fabric& whole_;
-  std::mutex mutex_;
-  std::map<int, Fabric> built_;
-};
-
 /// What groups are asked about, each looked at once whatever the sizes.
 class PreparedAtFront {
  public:
@@ -91,6 +69,7 @@ class PreparedAtFront {
     if (takes_no_time(request)) return Seconds(0);
     RequestKey key = key_of_groups(request);
     if (const auto known = find(key); known && request.size > Bytes(0)) return time(*known, request.size);
+    if (goes_on_ && !goes_on_()) return ended(request);  // before a machine is built
     const Fabric& machine = machines_.of(span_of(fabric_, request).last + 1);
     Result<PreparedCollective> made = PreparedCollective::make(machine, request, policy_, goes_on_);
     if (!made) return made.errors();

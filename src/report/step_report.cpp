@@ -106,9 +106,14 @@ constexpr const char* link_jitter_in_steps =
     "prices on a slower and a faster link. That is not exact where its bottleneck changes in between, nor where "
     "messages of one collective would vary one by one.";
 
-bool draws_links(const std::vector<MachineFault>& faults) {
-  return std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) {
-    return fault.link() != nullptr && fault.jitter() != nullptr && fault.jitter()->spread > 0;
+constexpr const char* link_jitter_by_formula =
+    "the closed form has the means of links that vary: what jitter adds to the step, by the slowest at every join, it "
+    "does not know.";
+
+/// Jitter of links, or of GPUs.
+bool draws(const std::vector<MachineFault>& faults, bool of_links) {
+  return std::any_of(faults.begin(), faults.end(), [of_links](const MachineFault& fault) {
+    return (fault.link() != nullptr) == of_links && fault.jitter() != nullptr && fault.jitter()->spread > 0;
   });
 }
 
@@ -489,9 +494,12 @@ Page page(const StepReport& report) {
       out.blocks.push_back(Paragraph{placement_in_steps, Paragraph::Tone::note});
     if (std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) { return fault.comes_or_goes(); }))
       out.blocks.push_back(Paragraph{faults_come_and_go, Paragraph::Tone::note});
-    if (report.faults->jitter) out.blocks.push_back(Paragraph{jitter_in_steps, Paragraph::Tone::note});
-    if (report.faults->jitter && draws_links(faults))
+    const bool of_gpus = report.faults->jitter && draws(faults, false);
+    if (of_gpus) out.blocks.push_back(Paragraph{jitter_in_steps, Paragraph::Tone::note});
+    if (report.faults->jitter && draws(faults, true)) {
       out.blocks.push_back(Paragraph{link_jitter_in_steps, Paragraph::Tone::note});
+      if (!of_gpus) out.blocks.push_back(Paragraph{link_jitter_by_formula, Paragraph::Tone::note});
+    }
   }
   if (report.unfolded)
     out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded, report.sharing), Paragraph::Tone::note});

@@ -96,22 +96,29 @@ struct Simulation {
   bool draws_any() const { return !jitters.empty() || !links.empty(); }
 };
 
-PeriodTimes times_in(const std::vector<ClassedPlan>& plans, const StepSchedule& first,
-                     std::span<const Period> periods) {
+/// Nothing where the watch ends it.
+std::optional<PeriodTimes> times_in(const std::vector<ClassedPlan>& plans, const StepSchedule& first,
+                                    std::span<const Period> periods, const EngineWatch& watch) {
   PeriodTimes times;
   times.of.push_back(times_of(first.schedule));
   for (std::size_t p = 1; p < plans.size(); ++p) {
     times.begins.emplace_back(to_picoseconds(periods[p].begin));
-    times.of.push_back(times_of(spell_out(plans[p]).schedule));
+    const std::optional<StepSchedule> spelled = spell_out(plans[p], watch);
+    if (!spelled) return std::nullopt;
+    times.of.push_back(times_of(spelled->schedule));
     check(times.of[p].size() == times.of[0].size(), "a step's operations are the same in all periods");
   }
   return times;
 }
 
 Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Simulation of) {
-  SimulatedPlans out{spell_out(plans.front()), {}, {}, {}};
+  std::optional<StepSchedule> spelled = spell_out(plans.front(), of.watch);
+  if (!spelled) return spelling_ended();
+  SimulatedPlans out{std::move(*spelled), {}, {}, {}};
   const bool plain = plans.size() == 1 && !of.draws_any();
-  const PeriodTimes times = plain ? PeriodTimes{} : times_in(plans, out.spelled, of.periods);
+  std::optional<PeriodTimes> known = plain ? PeriodTimes{} : times_in(plans, out.spelled, of.periods, of.watch);
+  if (!known) return spelling_ended();
+  const PeriodTimes times = std::move(*known);
   Result<Timeline> mean = plain ? simulate(of.fabric, out.spelled.schedule, {Sharing::max_min, of.watch})
                                 : run_periods(out.spelled, times, of.watch);
   if (!mean) return mean.errors();
@@ -120,10 +127,18 @@ Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Sim
   out.unmoved = std::move(out.run);
   const StepDraws draws(out.spelled, std::move(of.jitters));
   std::vector<std::vector<Picoseconds>> varied;
-  for (const ClassedPlan& plan : of.varied) varied.push_back(workload::times_of(spell_out(plan).schedule));
-  const LinkDraws link_draws(out.spelled, times, varied, std::move(of.links));
   bool is_over = false;
   const EngineWatch watch = telling_end(of.watch, is_over);
+  for (const ClassedPlan& plan : of.varied) {
+    spelled = spell_out(plan, watch);
+    if (!spelled) break;
+    varied.push_back(workload::times_of(spelled->schedule));
+  }
+  if (is_over) {  // before the first draw
+    out.run = *std::exchange(out.unmoved, std::nullopt);
+    return out;
+  }
+  const LinkDraws link_draws(out.spelled, times, varied, std::move(of.links));
   for (int draw = 0; draw < of.draws; ++draw) {
     PeriodTimes drawn = draws.drawn(times, draw);
     link_draws.draw(drawn, draw);
@@ -340,7 +355,7 @@ class Forecast {
     const std::vector<ClassedPlan> varied(std::make_move_iterator(means), std::make_move_iterator(plans.end()));
     plans.erase(means, plans.end());
     if (Diagnostics wrong =
-            check_operations(operations(plans.front()), origins_.of("batch.global_batch"), engine_.memory);
+            check_operations(operations(plans.front()), origins_.of("batch.global_batch"), prices_.room());
         !wrong.empty())
       return wrong;
     // Jitter of links makes classes unlike, too: how many is known by now.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -98,11 +99,12 @@ Fabric as_far_as_used(const Fabric& fabric, const Schedule& schedule) {
 
 /// Runs the plan as a timeline; fills what the simulation says.
 Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabric& fabric, const Origins& origins,
-                           StepTimeline* timeline, const EngineOptions& engine) {
-  if (Diagnostics wrong = check_operations(plan.operations(), origins.of("batch.global_batch"), engine.memory);
-      !wrong.empty())
+                           StepTimeline* timeline, const EngineOptions& engine, Bytes room) {
+  if (Diagnostics wrong = check_operations(plan.operations(), origins.of("batch.global_batch"), room); !wrong.empty())
     return wrong;
-  StepSchedule spelled = spell_out(plan);
+  std::optional<StepSchedule> made = spell_out(as_classes(plan), engine.watch);
+  if (!made) return {spelling_ended()};
+  StepSchedule spelled = std::move(*made);
   Result<Timeline> run =
       simulate(as_far_as_used(fabric, spelled.schedule), spelled.schedule, {Sharing::max_min, engine.watch});
   if (!run) return run.errors();
@@ -254,7 +256,8 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
   if (method != Method::estimate) {
     Result<StepPlan> by_engine = make_plan(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
-    if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline, engine); !wrong.empty())
+    if (Diagnostics wrong = add_simulation(result, *by_engine, fabric, origins, timeline, engine, prices.room());
+        !wrong.empty())
       return wrong;
     result.step = *result.simulate;
     result.ranks = in.layout.world();

@@ -463,7 +463,7 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
     const Result<Priced> by_engine = priced(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
     const double operations = by_engine->prompts.operations() + 2 * by_engine->tokens.operations();
-    if (Diagnostics wrong = check_operations(operations, origins.of("inference.microbatches"), engine.memory);
+    if (Diagnostics wrong = check_operations(operations, origins.of("inference.microbatches"), prices.room());
         !wrong.empty())
       return wrong;
     const Result<Simulated> run = simulated(in, *by_engine, fabric, engine, timeline);

@@ -19,8 +19,8 @@ struct StageStreams {
 
 class Spelling {
  public:
-  explicit Spelling(const ClassedPlan& all)
-      : all_(all), plan_(all.plan), stages_(all.stages.size()), states_(all.classes.size()) {
+  Spelling(const ClassedPlan& all, const EngineWatch& watch)
+      : all_(all), plan_(all.plan), watch_(watch), stages_(all.stages.size()), states_(all.classes.size()) {
     result_.of_class.resize(states_.size());
     Orders orders = plan_.orders();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
@@ -29,12 +29,16 @@ class Spelling {
     }
   }
 
-  StepSchedule run() {
+  /// Nothing where the watch ends it.
+  std::optional<StepSchedule> run() {
     // An operation waits only for existing ones: each stage goes on as far as what it waits for is there.
     for (bool more = true; more;) {
       more = false;
       for (std::size_t i = 0; i < stages_.size(); ++i)
-        while (take_turn(i)) more = true;
+        while (take_turn(i)) {
+          if (watch_ && !watch_({})) return std::nullopt;
+          more = true;
+        }
     }
     for (const StageState& s : stages_) check(s.done == s.order.size(), "a pipeline order never waits for itself");
     exchange_gradients();
@@ -481,6 +485,7 @@ class Spelling {
 
   const ClassedPlan& all_;
   const StepPlan& plan_;
+  const EngineWatch& watch_;
   std::vector<StageState> stages_;
   std::vector<State> states_;
   std::vector<Ready> gradients_done_;  ///< by class
@@ -489,7 +494,14 @@ class Spelling {
 
 }  // namespace
 
-StepSchedule spell_out(const ClassedPlan& plan) { return Spelling(plan).run(); }
+StepSchedule spell_out(const ClassedPlan& plan) { return *spell_out(plan, {}); }
 StepSchedule spell_out(const StepPlan& plan) { return spell_out(as_classes(plan)); }
+std::optional<StepSchedule> spell_out(const ClassedPlan& plan, const EngineWatch& watch) {
+  return Spelling(plan, watch).run();
+}
+
+Diagnostic spelling_ended() {
+  return {{}, "the simulation was ended from outside before it began", "nothing is known of its result"};
+}
 
 }  // namespace collcast::workload

@@ -3,8 +3,10 @@
 // for all of them, on a stream of the first.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "collcast/engine/engine.hpp"
 #include "collcast/schedule/schedule.hpp"
 #include "workload/classed_plan.hpp"
 #include "workload/critical.hpp"
@@ -34,5 +36,9 @@ struct StepSchedule {
 StepSchedule spell_out(const ClassedPlan&);
 /// All ranks of a stage alike.
 StepSchedule spell_out(const StepPlan&);
+/// Nothing where the watch ends it: millions of operations take seconds.
+std::optional<StepSchedule> spell_out(const ClassedPlan&, const EngineWatch&);
+/// What is said of one that was.
+Diagnostic spelling_ended();
 
 }  // namespace collcast::workload

@@ -9,6 +9,7 @@
 #include "cli/process.hpp"
 
 using namespace collcast::test;
+using Catch::Contains;
 using Json = nlohmann::json;
 
 namespace {
@@ -127,6 +128,23 @@ TEST_CASE("the numbers that a step's explanation writes come to the figures that
     INFO(step);
     CHECK(checked >= (step == "overlap-175b-layer" ? 1 : 25));
   }
+}
+
+TEST_CASE("a simulation that is too long to be made unasked is left out by name") {
+  // 2 x 16383 messages by each of 16384 ranks.
+  const std::string out =
+      call("explain collective all_reduce --topology star --ranks 16384 --algorithm ring --size 1MiB").out;
+  CHECK_THAT(out, Contains("not simulated: 536.8 M messages, more than 100 M") && Contains("--method both insists"));
+}
+
+TEST_CASE("jitter of links is told as what it is, and not as that of kernels") {
+  const std::string step = "collcast step llama3-70b-straggler-64xh100 --fault 'link: node1.nic4, jitter: 20%'";
+  const auto here = std::filesystem::current_path();
+  const Outcome links = run_shell(step, here), both = run_shell(step + " --fault 'gpu: 3, jitter: 2%'", here);
+  CHECK_THAT(links.out, Contains("jitter of links: ") && Contains("means of links that vary") &&
+                            !Contains("each stretch of kernels"));
+  CHECK_THAT(both.out, Contains("jitter of links: ") && Contains("each stretch of kernels") &&
+                           !Contains("means of links that vary"));
 }
 
 TEST_CASE("the figures that are explained are those of the step") {

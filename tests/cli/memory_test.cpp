@@ -51,6 +51,21 @@ TEST_CASE("whatever a command does, it has no more memory than the limit at once
   }
 }
 
+TEST_CASE("a timeline is asked for beside what the machine and its prices have taken by then") {
+  if (sanitized) return;
+  // 52 MiB beside about 78 of a million links: between the two sums there was an end without a result.
+  for (const char* limit : {"90MiB", "110MiB", "125MiB"}) {
+    const Outcome step = run_shell(std::string("collcast step gpt3-100096xh100 --format json --memory-limit ") + limit,
+                                   std::filesystem::current_path());
+    INFO(limit << ": " << step.err);
+    REQUIRE(step.exit == 0);
+    const Json doc = Json::parse(step.out);
+    CHECK(doc["partial"] == true);
+    CHECK(doc["estimate_s"].is_number());
+    CHECK_THAT(step.err, Contains("to simulate the timeline of 136.2 k operations takes about 51.94 MiB"));
+  }
+}
+
 TEST_CASE("closed forms that need more memory than there is are refused before they take it, and say how much") {
   if (sanitized) return;
   const Outcome many = run_shell("collcast collective alltoall --topology star --ranks 1000 --memory-limit 100MiB",

@@ -4,9 +4,11 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <set>
 
 #include "agreement/answers.hpp"
 #include "collcast/evaluate/prepared.hpp"
+#include "evaluate/smaller_machines.hpp"
 #include "sample_requests.hpp"
 #include "support/small_fabrics.hpp"
 
@@ -105,4 +107,29 @@ TEST_CASE("what moves is whole nodes, and in a leaf/spine network whole pods or 
   CHECK(first(leaves, Rank(20), 4, 2) == 8);  // nodes 5 and 6: pods 1 and 2 become 0 and 1
   const Fabric ring = ring_fabric(12, Bandwidth(10e9), Seconds(1e-6));
   CHECK(first(ring, Rank(5), 1, 3) == 5);  // a ring is not cut open
+}
+
+TEST_CASE("a machine that ends with a request is one of few, however many requests end elsewhere") {
+  const Fabric whole = star_fabric(100, Bandwidth(10e9), Seconds(1e-6));
+  SmallerMachines machines(whole);
+  std::set<const Fabric*> seen;
+  int smaller = 0;
+  for (int nodes = 1; nodes <= whole.nodes(); ++nodes) {
+    const Fabric& one = machines.of(nodes);
+    CHECK(one.nodes() >= nodes);
+    if (seen.insert(&one).second && &one != &whole) smaller += one.nodes();
+  }
+  CHECK(seen.size() == 8);  // of 1, 2, 4 ... 64 nodes, and the whole
+  CHECK(smaller == 127);
+}
+
+TEST_CASE("a price that is ended from outside is ended before anything is looked up") {
+  const Fabric fabric = star_fabric(100, Bandwidth(10e9), Seconds(1e-6));
+  int asked = 0;
+  const CollectiveTime time = by_estimate_at_front(fabric, {"ring", 1, 1}, {[&] { return ++asked > 1; }});
+  const CollectiveRequest r{all_reduce, Group::strided(Rank(0), 1, 8), Bytes(1 << 20), 0, {}};
+  const Result<Seconds> ended = time(r);
+  REQUIRE_FALSE(ended);
+  CHECK(asked == 1);
+  CHECK(time(r).value() == by_estimate(fabric, {"ring", 1, 1})(r).value());
 }

@@ -242,6 +242,18 @@ TEST_CASE("a failed price is the plan's failure") {
   CHECK(plan.errors()[0].message == "no");
 }
 
+TEST_CASE("a step that is spelled out asks whether to go on turn by turn, and is the same if it may") {
+  const Fabric fabric = cluster(1);
+  const StepInputs in = inputs(small_model(), layout(2, 2, 2), 1024, 8);
+  const ClassedPlan plan = as_classes(planned(in, fabric));
+  int asked = 0;
+  const auto spelled = spell_out(plan, [&](const EngineProgress&) { return ++asked > 0; });
+  REQUIRE(spelled);
+  CHECK(spelled->schedule.size() == spell_out(plan).schedule.size());
+  CHECK(asked == 2 * 2 * in.batch.micro_batches(in.layout));  // a forward and a backward on two stages
+  CHECK_FALSE(spell_out(plan, [&](const EngineProgress&) { return --asked > 0; }));
+}
+
 TEST_CASE("the timeline names what runs, on which stream, for a trace") {
   const Fabric fabric = cluster(1);
   StepInputs in = inputs(small_model(), layout(2, 2, 2), 1024, 4);

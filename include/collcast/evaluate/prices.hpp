@@ -75,6 +75,7 @@ class Prices {
   std::map<Key, Known> known_;                  // by groups and size
   std::map<Key, std::string> nccl_choices_;     // by groups and size
   std::size_t crossings_ = 0;                   // of all that is prepared
+  std::size_t part_links_ = 0;                  // of all parts
   Counts counts_;
 };
 
