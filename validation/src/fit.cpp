@@ -7,7 +7,7 @@
 namespace collcast {
 
 Fit::Fit(std::vector<Parameter> parameters, std::function<double(const Point&)> loss, int most_evaluations,
-         double prior, std::function<bool()> goes_on)
+         double prior, GoesOn goes_on)
     : parameters_(std::move(parameters)),
       loss_(std::move(loss)),
       most_evaluations_(most_evaluations),

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "collcast/cost/estimate.hpp"
+
 namespace collcast {
 
 /// Logarithms of parameters.
@@ -23,7 +25,7 @@ class Fit {
   /// the point is added to it, so that rows which hardly tell keep a parameter near 1. Once `goes_on` says no, every
   /// point is as good as the other: what is under way is over soon, and its result none.
   Fit(std::vector<Parameter>, std::function<double(const Point&)> loss, int most_evaluations, double prior = 0,
-      std::function<bool()> goes_on = {});
+      GoesOn goes_on = {});
 
   Point start() const;
   /// Parameters that the loss does not depend on near `x` become neutral and stay out of minimise().
@@ -46,7 +48,7 @@ class Fit {
   std::function<double(const Point&)> loss_;
   int most_evaluations_;
   double prior_;
-  std::function<bool()> goes_on_;
+  GoesOn goes_on_;
   std::vector<std::size_t> free_;
   int evaluations_ = 0;
 };
