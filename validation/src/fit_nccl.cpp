@@ -21,7 +21,7 @@ constexpr int turns_of_nccl = 4;
 /// whose error on tables left out is least, though not by much (docs/validation.md).
 constexpr double prior_of_a_table = 0.02;
 /// Of it, how much each factor is held: what a data sheet states for NICs twice, as one table that is off on them says
-/// little of others; what is of plug-in, proxy and driver, which no source states, hardly.
+/// little of others; what is of plug-in and proxy, which no source states, hardly.
 constexpr double held_tightly = 2, held_loosely = 0.3;
 /// Of an error's logarithm: up to here it counts in full, beyond it less and less, as a row that is twice off is of
 /// what this model does not know and should not draw the others along.
@@ -31,9 +31,9 @@ constexpr double weight_of_ll128 = 0.005;
 
 double held(double NcclFactors::*factor) {
   if (factor == &NcclFactors::network) return held_tightly;
-  const std::initializer_list<double NcclFactors::*> of_software{
-      &NcclFactors::channel,           &NcclFactors::host,        &NcclFactors::simple_network_hop,
-      &NcclFactors::ll128_network_hop, &NcclFactors::message_gap, &NcclFactors::ll_proxy};
+  const std::initializer_list<double NcclFactors::*> of_software{&NcclFactors::simple_network_hop,
+                                                                 &NcclFactors::ll128_network_hop,
+                                                                 &NcclFactors::message_gap, &NcclFactors::ll_proxy};
   return std::ranges::find(of_software, factor) != of_software.end() ? held_loosely : 1;
 }
 
