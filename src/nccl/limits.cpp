@@ -83,6 +83,20 @@ double network_hop(const Communicator& c, Protocol p, bool tree) {
 
 }  // namespace
 
+double nvls_tree_hop(const Communicator& c) {
+  const double ll = us * fitted::network_hop[0], beyond = us * fitted::nvls_tree_hop - ll;
+  return c.factors.network_hop * (ll + c.network_latency.count()) + c.factors.simple_network_hop * beyond;
+}
+
+double nvls_tree_efficiency(const Communicator& c) {
+  return c.nodes == 2 && generation(c) == tuned::Generation::hopper ? fitted::nvls_tree_of_two_hopper : 1;
+}
+
+double nvls_tree_messages(const Communicator& c, const Plan& plan) {
+  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / std::max(1, c.nics);
+  return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;
+}
+
 Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const Protocol p = plan.protocol;
   const std::size_t i = static_cast<std::size_t>(p), g = row_of(c);

@@ -109,6 +109,11 @@ double tree_rate(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and
 /// is a leaf of the other.
 inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : 2; }
+/// Of an NVLS tree: seconds of a hop between nodes, what it reaches of NCCL's number, and seconds that one chunk of
+/// each head and channel takes as a NIC's messages.
+double nvls_tree_hop(const Communicator&);
+double nvls_tree_efficiency(const Communicator&);
+double nvls_tree_messages(const Communicator&, const Plan&);
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);
 /// Inside a node, of the GPU that sends most: an inner one of the chain does so up and down.

@@ -88,11 +88,14 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   return finished(l.start, way, data, cut.chunk, cut.count);
 }
 
-/// 128 KiB, 64 KiB from four nodes on; smaller while there are too few of them for all heads [src/enqueue.cc].
+/// Of one head and channel: smaller while there are too few of them for all heads [src/enqueue.cc].
 double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
-  double chunk = c.nodes >= 4 ? 65536 : 131072;
+  const bool whole_slots = c.environment.version > 0 && c.environment.version < fitted::first_small_nvls_tree_chunk;
+  double chunk = c.nodes >= 4 ? 65536 : whole_slots ? slot(c.environment, Protocol::simple) : 131072;
+  if (chunk > 262144 && bytes < 32 * together * chunk) chunk = 262144;
+  if (chunk > 131072 && bytes < 16 * together * chunk) chunk = 131072;
   if (chunk > 65536 && bytes < 4 * together * chunk) chunk = 65536;
-  if (bytes < together * chunk) chunk = 32768;
+  if (chunk > 32768 && bytes < together * chunk) chunk = 32768;
   return chunk;
 }
 
@@ -102,21 +105,22 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   check(tuned.value() > 0, "a plan is of NCCL's table");
   const bool tree = plan.algorithm == Algorithm::nvls_tree;
   const double bytes = static_cast<double>(size.value());
-  const double believed = tuned.value() * (tree ? c.factors.network : c.factors.simple);
-  const double rate = tree ? std::min(believed, most_across_nodes(c, plan.protocol)) : believed;
+  const double believed = tuned.value() * (tree ? c.factors.network * nvls_tree_efficiency(c) : c.factors.simple);
   const double together = plan.channels * c.nvls->channels;
   const double chunk = tree ? nvls_tree_chunk(c, bytes, together) : 128 << 10;
   const double loop = chunk * together;
-  const double filling = std::min(bytes, loop) / rate;
+  const Load full = longest({{loop / believed, tree ? "NIC" : "NVLink"},
+                             {tree ? loop / most_across_nodes(c, plan.protocol) : 0, nics_name(c)},
+                             {tree ? nvls_tree_messages(c, plan) : 0, "messages"}});
+  const double filling = std::min(bytes, loop) / believed;
   const int levels = tree ? floor_log2(c.nodes) : 0;
   const double fill = tree ? fitted::nvls_tree_fill * levels : fitted::nvls_fill;
-  const double hops = 2 * levels * c.factors.network_hop * (us * fitted::nvls_tree_hop + c.network_latency.count());
-  return finished(us * c.factors.launch * fitted::launch[row_of(c)],
-                  us * c.factors.hop * fitted::nvls_start + hops + fill * filling,
-                  {bytes / rate, !tree             ? "NVLink"
-                                 : rate < believed ? nics_name(c)
-                                                   : "NIC"},
-                  std::min(chunk, bytes), std::max(1.0, bytes / loop));
+  // What waits for messages meanwhile hides as much of the filling.
+  const double idle = bytes * (full.seconds / loop - 1 / believed);
+  return finished(
+      us * c.factors.launch * fitted::launch[row_of(c)],
+      us * c.factors.hop * fitted::nvls_start + 2 * levels * nvls_tree_hop(c) + std::max(0.0, fill * filling - idle),
+      {bytes * full.seconds / loop, full.name}, std::min(chunk, bytes), std::max(1.0, bytes / loop));
 }
 
 /// One rank per node, log2 of the nodes steps with growing parts.

@@ -88,9 +88,18 @@ inline constexpr double chain_hops = 4;
 /// NVLS: before the first chunk; how much of one loop's data fills the pipe.
 inline constexpr double nvls_start = 23;
 inline constexpr double nvls_fill = 0.85;
-/// The same of its tree over nodes: per level and direction, per level.
-inline constexpr double nvls_tree_hop = 7.8;
-inline constexpr double nvls_tree_fill = 3.8;
+/// The same of its tree over nodes: per level and direction, of which what is beyond LL's hop is Simple's; per level.
+inline constexpr double nvls_tree_hop = 8.8;
+inline constexpr double nvls_tree_fill = 3.9;
+/// Of NCCL's cap between two nodes of Hopper, which is below what the multicast inside has: 246 GB/s, where p5 and an
+/// H200 cluster have 264 and 256.
+inline constexpr double nvls_tree_of_two_hopper = 1.03;
+/// A chunk's message. Hidden over InfiniBand (10 nodes of H100: chunks of 64 KiB take 1.1 us or less); over EFA they
+/// take 4.7 us, and a calibration says so.
+inline constexpr double nvls_tree_message_gap = 1.0;
+/// Until then a chunk may be a whole slot, 512 KiB, where it is large enough: seen as 2.20.3 and 2.22.3 on p5, whose
+/// time beyond its data goes from 0.5 ms to 1 ms where 2 GiB allow it.
+inline constexpr int first_small_nvls_tree_chunk = 22300;
 
 /// Point to point: preparation beyond the launch, and per peer.
 inline constexpr double p2p_launch = 2.3;

@@ -178,6 +178,35 @@ TEST_CASE("the tree of NVLS takes smaller chunks while there are few for its hea
   CHECK(chunk(2, 7) == Volume(32 << 10));
   CHECK(chunk(4, 1024) == Volume(64 << 10));
   CHECK(chunk(4, 7) == Volume(32 << 10));
+  CHECK(chunk(2, 16384) == Volume(128 << 10));
+}
+
+TEST_CASE("before 2.23 the tree of NVLS takes larger chunks where there are many for its heads") {
+  // 512 KiB from 32 x 64 MiB on, 256 KiB from 16 x 32 MiB on.
+  nccl::Environment environment;
+  environment.version = 22203;
+  const auto chunk = [&](int nodes, std::int64_t mib) {
+    return ran(test::communicator("dgx-h100", nodes, 0, environment), all_reduce, mib << 20, Algorithm::nvls_tree,
+               Protocol::simple)
+        .chunk;
+  };
+  CHECK(chunk(2, 2048) == Volume(512 << 10));
+  CHECK(chunk(2, 2047) == Volume(256 << 10));
+  CHECK(chunk(2, 512) == Volume(256 << 10));
+  CHECK(chunk(2, 511) == Volume(128 << 10));
+  CHECK(chunk(2, 63) == Volume(64 << 10));
+  CHECK(chunk(4, 2048) == Volume(64 << 10));
+}
+
+TEST_CASE("the tree of NVLS goes no faster than its NICs' messages follow one another") {
+  // 16 channels of 8 heads over 8 NICs: 16 messages each for a loop's 8 MiB, in chunks of 64 KiB.
+  Communicator slow = test::communicator("dgx-h100", 2);
+  slow.factors.message_gap = 5;
+  const auto run = [&](std::int64_t mib) {
+    return ran(slow, all_reduce, mib << 20, Algorithm::nvls_tree, Protocol::simple);
+  };
+  CHECK(test::us(run(32).data) == Approx(4 * 16 * 5 * nccl::fitted::nvls_tree_message_gap));
+  CHECK(run(32).bound == "messages");
 }
 
 TEST_CASE("a calibration's factors on hops under Simple and on gaps between messages act where they say") {

@@ -7,7 +7,7 @@
 namespace collcast {
 
 Fit::Fit(std::vector<Parameter> parameters, std::function<double(const Point&)> loss, int most_evaluations,
-         double prior, const GoesOn& goes_on)
+         double prior, GoesOn goes_on)
     : parameters_(std::move(parameters)),
       loss_(std::move(loss)),
       most_evaluations_(most_evaluations),
@@ -23,6 +23,12 @@ Point Fit::start() const {
 double Fit::loss(const Point& x) {
   ++evaluations_;
   return goes_on_ && !goes_on_() ? 0 : loss_(x);
+}
+
+double Fit::priced(const Point& x) {
+  double squares = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) squares += parameters_[i].held * x[i] * x[i];
+  return loss(x) + prior_ * squares;
 }
 
 void Fit::leave_out_what_has_no_effect(Point& x) {
@@ -45,11 +51,6 @@ void Fit::leave_out_what_has_no_effect(Point& x) {
 Point Fit::scan(const Point& from) {
   constexpr double step = 0.7;
   Point best = from;
-  const auto priced = [&](const Point& x) {
-    double squares = 0;
-    for (const double one : x) squares += one * one;
-    return loss(x) + prior_ * squares;
-  };
   double least = priced(best);
   for (const std::size_t i : free_) {
     const Point here = best;
@@ -83,12 +84,8 @@ Point Fit::minimise(const Point& from) {
   method.set_min_objective(
       [](unsigned n, const double* values, double*, void* data) {
         auto& c = *static_cast<Call*>(data);
-        double squares = 0;
-        for (unsigned i = 0; i < n; ++i) {
-          c.whole[c.fit->free_[i]] = values[i];
-          squares += values[i] * values[i];
-        }
-        return c.fit->loss(c.whole) + c.fit->prior_ * squares;
+        for (unsigned i = 0; i < n; ++i) c.whole[c.fit->free_[i]] = values[i];
+        return c.fit->priced(c.whole);
       },
       &call);
   method.set_initial_step(std::vector<double>(free_.size(), 0.5));

@@ -17,15 +17,17 @@ using Point = std::vector<double>;
 struct Parameter {
   const char* name;
   double least, most, start, neutral;
+  double held = 1;  ///< its square's part in the prior
 };
 
 class Fit {
  public:
   /// `loss` is what is made least, by at most so many calls in one minimise(); `prior` times the sum of squares of
-  /// the point is added to it, so that rows which hardly tell keep a parameter near 1. Once `goes_on` says no, every
-  /// point is as good as the other: what is under way is over soon, and its result none.
+  /// the point, each by how its parameter is held, is added to it, so that rows which hardly tell keep a parameter
+  /// near 1. Once `goes_on` says no, every point is as good as the other: what is under way is over soon, and its
+  /// result none.
   Fit(std::vector<Parameter>, std::function<double(const Point&)> loss, int most_evaluations, double prior = 0,
-      const GoesOn& goes_on = {});
+      GoesOn goes_on = {});
 
   Point start() const;
   /// Parameters that the loss does not depend on near `x` become neutral and stay out of minimise().
@@ -36,6 +38,8 @@ class Fit {
   /// From there. Same loss, same point, to the last digit.
   Point minimise(const Point& from);
   double loss(const Point&);
+  /// The same with the prior.
+  double priced(const Point&);
 
   int evaluations() const { return evaluations_; }
   const std::vector<std::size_t>& free() const { return free_; }

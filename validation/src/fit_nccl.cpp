@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <map>
 
 #include "collcast/nccl/run.hpp"
@@ -18,16 +20,27 @@ constexpr int turns_of_nccl = 4;
 /// of tables: what one table says twice off is believed, what two rows say 5 % off is not. Of 0.005 to 0.1 the one
 /// whose error on tables left out is least, though not by much (docs/validation.md).
 constexpr double prior_of_a_table = 0.02;
+/// Of it, how much each factor is held: what a data sheet states for NICs twice, as one table that is off on them says
+/// little of others; what is of plug-in and proxy, which no source states, hardly.
+constexpr double held_tightly = 2, held_loosely = 0.3;
 /// Of an error's logarithm: up to here it counts in full, beyond it less and less, as a row that is twice off is of
 /// what this model does not know and should not draw the others along.
 constexpr double full_weight = 0.3;
 /// By so much the fit has to be better without LL128 before it is believed that NCCL does not take it.
-constexpr double weight_of_ll128 = 0.002;
+constexpr double weight_of_ll128 = 0.005;
+
+double held(double NcclFactors::*factor) {
+  if (factor == &NcclFactors::network) return held_tightly;
+  const std::initializer_list<double NcclFactors::*> of_software{&NcclFactors::simple_network_hop,
+                                                                 &NcclFactors::ll128_network_hop,
+                                                                 &NcclFactors::message_gap, &NcclFactors::ll_proxy};
+  return std::ranges::find(of_software, factor) != of_software.end() ? held_loosely : 1;
+}
 
 std::vector<Parameter> nccl_parameters() {
   std::vector<Parameter> out;
   for (const NcclFactor& factor : nccl_factors)
-    out.push_back({factor.name, std::log(least_nccl_factor), std::log(most_nccl_factor), 0, 0});
+    out.push_back({factor.name, std::log(least_nccl_factor), std::log(most_nccl_factor), 0, 0, held(factor.value)});
   return out;
 }
 
@@ -79,17 +92,25 @@ bool takes_ll128_anywhere(const std::vector<NcclTable>& tables) {
   });
 }
 
+/// Rows of one table and band of sizes are off together, and count as the root of their number.
 double loss_of(std::vector<NcclTable>& tables, const NcclFactors& factors, double full) {
-  double sum = 0;
+  double sum = 0, weights = 0;
   for (NcclTable& table : tables) {
     table.communicator.factors = factors;
-    double of_table = 0;
-    for (const NcclTable::Row& row : table.rows)
-      of_table +=
+    std::array<double, bands.size()> of_band{}, rows{};
+    for (const NcclTable::Row& row : table.rows) {
+      const auto i = static_cast<std::size_t>(band_of(row.size));
+      of_band[i] +=
           weighed(std::log(run(table.communicator, table.kind, row.size, row.plan).time() / row.measured), full);
-    sum += of_table / static_cast<double>(table.rows.size());
+      rows[i] += 1;
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] == 0) continue;
+      sum += of_band[i] / std::sqrt(rows[i]);
+      weights += std::sqrt(rows[i]);
+    }
   }
-  return sum / static_cast<double>(tables.size());
+  return sum / weights;
 }
 
 /// The best factors with a given choice of protocols.
@@ -120,10 +141,8 @@ Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
   full = full_weight;
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
-  double squares = 0;
-  for (const double one : x) squares += one * one;
   Fitted out;
-  out.loss = fit.loss(x) + prior * squares;
+  out.loss = fit.priced(x);
   out.factors = factors(x);
   out.uses_ll128 = takes_ll128_anywhere(tables);
   out.evaluations = fit.evaluations();
