@@ -8,6 +8,10 @@
 //   activation         plain 2 w, gated 3 w per element of T f/t; backward 3 w and 5 w
 //   residual           3 w T' h (+ 1: the dropout mask); backward dropout 2 w + 1, then the two branches' sum 3 w
 //   bias gradients     one more read of the output gradient
+//   qkv gradients      2 w T (a + 2k) d/t with unfused attention, whose code splits what the one product of queries,
+//   keys
+//                      and values gives into views: the backward of a split is a copy (Megatron-LM v2.x and v3.0,
+//                      megatron/model/transformer.py: split_tensor_along_last_dim)
 //   qkv bias           2 w T (a + 2k) d/t forward with unfused attention, whose code adds it by itself (Megatron-LM,
 //                      megatron/core/tensor_parallel/layers.py); others are added by the kernel that follows
 // Latent attention (DeepSeek-V2): down into the ranks r_q and r_kv + d_r on a rank's own rows (T'), by matrices that
@@ -147,6 +151,7 @@ class Layer {
 
   // --- attention ---
 
+  bool splits_qkv() const { return in_.options.attention == Attention::unfused && !latent_; }
   bool adds_qkv_bias() const { return in_.model.biases && in_.options.attention == Attention::unfused; }
 
   std::vector<Segment> attention_forward(Category category) const {
@@ -192,8 +197,10 @@ class Layer {
     if (!splits()) weights = heads_weights();
     extend(norm, {norm_backward("attention norm"), branch_sum("layer input")});
     if (!splits()) extend(norm, accumulation());
-    std::vector<Segment> all = column_backward(
-        in_, {"attention core", rotary("rotary gradient"), "attention", inputs, weights, heads_bytes()});
+    Operations first = rotary("rotary gradient");
+    if (splits_qkv()) first.push_back(memory("qkv gradients joined", 2 * w_ * share_.tokens * qkv_.out));
+    std::vector<Segment> all =
+        column_backward(in_, {"attention core", first, "attention", inputs, weights, heads_bytes()});
     all.push_back({"attention norm", Category::backward, norm, std::nullopt});
     return all;
   }

@@ -205,6 +205,26 @@ TEST_CASE("nanotron keeps the gate's activation, sums gradients up in fp32, and 
   CHECK(framework(step_of(row)) == Approx(4.0 * 8192 * 128256));
 }
 
+TEST_CASE(
+    "InternEvo's step: gradients in fp32 and two tensors of AdamW for a rank's share, with ZeRO 1 a flat copy, too") {
+  TrainingRow row = torchtitan_row(1);
+  row.source_id = "internevo";
+  row.framework = "InternEvo";
+  row.zero = "fsdp";
+  const TrainingStep split = step_of(row);
+  CHECK(framework(split) == Approx(12 * parameters(split) / 8));
+  row.zero = "zero1";
+  const TrainingStep step = step_of(row);
+  CHECK(framework(step) == Approx(14 * parameters(step) / 8));
+  row.zero = "zero1 in groups of 4";
+  CHECK(framework(step_of(row)) == Approx(14 * parameters(step) / 4));
+
+  row.mem_kind = "GB as printed";
+  CHECK(memory_measure(row) == MemoryMeasure::used);
+  row.mem_gib = 39;
+  CHECK(*measured_memory(row) == Bytes(std::int64_t{39} << 30));
+}
+
 TEST_CASE("what a row measures: allocated, reserved or used, each with the parts of the one before") {
   TrainingRow row = deepspeed_row(32);
   row.mem_kind = "nvidia-smi GB";

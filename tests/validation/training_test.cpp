@@ -175,6 +175,22 @@ TEST_CASE("DeepSpeed's ZeRO 1 sums gradients by all-reduce; a host that waits ad
   CHECK_FALSE(training_step(row, *place)->gradients_by_all_reduce);
 }
 
+TEST_CASE("InternEvo sums gradients by all-reduce; groups that share a state are a row's") {
+  TrainingRow row = gpt_row();
+  row.framework = "InternEvo";
+  row.zero = "zero1 over all DP";
+  const Result<TrainingPlace> place = training_machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(training_step(row, *place)->gradients_by_all_reduce);
+  CHECK(training_step(row, *place)->inputs.layout.shards() == 32);
+  row.zero = "zero1 in groups of 8";
+  CHECK(training_step(row, *place)->inputs.layout.shards() == 8);
+  row.zero = "zero1 in groups of 64";
+  CHECK(training_step(row, *place)->inputs.layout.shards() == 32);
+  row.zero = "zero1 in groups of some";
+  CHECK_FALSE(training_step(row, *place).ok());
+}
+
 TEST_CASE("attention runs as fast as the kernels that a framework had") {
   TrainingRow row = gpt_row();
   const auto rate = [&](const std::string& framework) {  // of the peak

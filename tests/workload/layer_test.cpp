@@ -138,15 +138,19 @@ TEST_CASE("unfused attention moves its matrix through memory once per kernel, dr
   CHECK(named(ops.forward, "scores").flops.value() == Approx(2 * scores * 96));
 }
 
-TEST_CASE("unfused attention adds the bias of queries, keys and values by itself, and copies heads to rows") {
+TEST_CASE(
+    "unfused attention adds the bias of queries, keys and values by itself, copies heads to rows and joins gradients") {
   StepInputs in = gpt_layer(8);
   const LayerOperations ops = layer_operations(in);
   // 4096 tokens, read and written in 2 bytes each: three times 6144/8 elements, and once.
   CHECK(named(ops.forward, "qkv bias").bytes.value() == Approx(2 * 2 * 4096.0 * 3 * 6144 / 8));
   CHECK(named(ops.forward, "heads transpose").bytes.value() == Approx(2 * 2 * 4096.0 * 6144 / 8));
+  // The gradient of what was split into views.
+  CHECK(named(ops.backward, "qkv gradients joined").bytes.value() == Approx(2 * 2 * 4096.0 * 3 * 6144 / 8));
   const auto has = [](const StepInputs& inputs, const char* name) {
     const LayerOperations all = layer_operations(inputs);
-    return std::ranges::any_of(all.forward, [&](const Operation& op) { return op.name == name; });
+    const auto is_it = [&](const Operation& op) { return op.name == name; };
+    return std::ranges::any_of(all.forward, is_it) || std::ranges::any_of(all.backward, is_it);
   };
   in.model.biases = false;
   CHECK_FALSE(has(in, "qkv bias"));
@@ -155,6 +159,7 @@ TEST_CASE("unfused attention adds the bias of queries, keys and values by itself
   in.options.attention = Attention::flash;
   CHECK_FALSE(has(in, "qkv bias"));
   CHECK_FALSE(has(in, "heads transpose"));
+  CHECK_FALSE(has(in, "qkv gradients joined"));
 }
 
 TEST_CASE("unfused attention: softmax is one kernel for fours of matrices, else PyTorch's five in 32 bit") {

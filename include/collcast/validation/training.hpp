@@ -42,7 +42,7 @@ class TrainingMachines {
 };
 
 /// Whose memory beside the model's is known (src/training/memory.cpp).
-enum class Framework { other, deepspeed, torchtitan, nanotron, llm_foundry, megatron };
+enum class Framework { other, deepspeed, torchtitan, nanotron, llm_foundry, internevo, megatron };
 
 struct TrainingStep {
   StepInputs inputs;

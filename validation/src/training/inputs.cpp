@@ -129,6 +129,8 @@ class Reading {
       out_.framework = Framework::nanotron;
     else if (framework.starts_with("llm-foundry"))
       out_.framework = Framework::llm_foundry;
+    else if (framework.starts_with("interne"))
+      out_.framework = Framework::internevo;
     else if (framework.starts_with("megatron"))
       out_.framework = Framework::megatron;
     if (!place_.remark.empty()) assume(place_.remark);
@@ -406,7 +408,24 @@ class Reading {
       out_.gradients_by_all_reduce = true;
       assume("gradients summed by all-reduce, as DeepSpeed does with ZeRO 1");
     }
-    if (contains(text, "groups of")) assume("optimizer sharded over all replicas, not in groups");
+    // internlm/solver/optimizer/hybrid_zero_optim.py: there is no rank to reduce to (reduce_rank = None).
+    if (out_.framework == Framework::internevo && o.zero == 1) {
+      out_.gradients_by_all_reduce = true;
+      assume("gradients summed by all-reduce, as InternEvo does with ZeRO 1");
+    }
+    shard_groups(text);
+  }
+
+  /// "in groups of 8": replicas that share a state; others have copies.
+  void shard_groups(const std::string& text) {
+    constexpr std::string_view words = "in groups of ";
+    const std::size_t at = text.find(words);
+    if (at == std::string::npos) return;
+    const std::optional<int> size = read_whole(text.substr(at + words.size()));
+    if (size && *size > 0)
+      out_.inputs.layout.dp_shard = std::min(*size, out_.inputs.layout.dp);
+    else
+      cannot(fmt::format("the sharding {} is not modelled", printable(row_.zero)));
   }
 
   void overlap(TrainingOptions& o) {

@@ -18,6 +18,9 @@
 //     for any of these. With TP the head keeps its input of all ranks, and there is that input's gradient
 //   nanotron (nanotron/models/llama.py, parallel/tensor_parallel/functional.py): the gate's activation is kept beside
 //     what goes into it and out of the product; the loss has the logits in fp32 beside those less their largest
+//   InternEvo (internlm/solver/optimizer/fsdp_optimizer.py, hybrid_zero_optim.py; PyTorch's AdamW, not fused): in the
+//     step the gradients of a rank's share once more in fp32, AdamW's root of the second moments and its denominator,
+//     and without FSDP the 16-bit gradients in one piece
 //   llm-foundry (llmfoundry/models/mpt/modeling_mpt.py: loss_fn, fused_crossentropy unless said otherwise): of the
 //     logits there are themselves and their gradient, in 16 bit, and no probabilities in fp32
 //   Megatron-LM (megatron/core/tensor_parallel/layers.py, megatron/model/transformer.py), while the last layer of a
@@ -113,6 +116,12 @@ double of_nanotron(const StepInputs& in, const MemoryTerms& terms) {
   return (kept ? width * terms.parameters.layers / terms.chunks * terms.in_flight : 0) + terms.probabilities.value();
 }
 
+double of_internevo(const MemoryTerms& terms) {
+  constexpr double fp16 = 2, fp32 = 4;
+  const double share = terms.parameters.total() / terms.optimizer_shares;
+  return (3 * fp32 + (terms.zero < 3 ? fp16 : 0)) * share;
+}
+
 double of_megatron(const StepInputs& in, const MemoryTerms& terms) {
   // What a layer of experts needs in its backward is not known.
   if (in.model.experts.count > 0) return 0;
@@ -129,6 +138,7 @@ double framework_bytes(const TrainingStep& step, const MemoryTerms& terms) {
   if (step.framework == Framework::deepspeed) return kept + of_deepspeed(step.inputs, terms);
   if (step.framework == Framework::torchtitan) return kept + of_torchtitan(step.inputs, terms);
   if (step.framework == Framework::nanotron) return kept + of_nanotron(step.inputs, terms);
+  if (step.framework == Framework::internevo) return kept + of_internevo(terms);
   if (step.framework == Framework::megatron) return kept + of_megatron(step.inputs, terms);
   return kept;
 }
@@ -157,7 +167,8 @@ TrainingMemory training_memory(const TrainingStep& step, int gpus_per_node) {
 
 MemoryMeasure memory_measure(const TrainingRow& row) {
   const auto has = [&](const char* word) { return row.mem_kind.find(word) != std::string::npos; };
-  if (has("nvidia-smi")) return MemoryMeasure::used;
+  // InternEvo's table of what chats with the models take beside it has the context in it, too.
+  if (has("nvidia-smi") || row.source_id == "internevo") return MemoryMeasure::used;
   // torchtitan's metrics print the most that was reserved (torchtitan/metrics.py).
   if (has("reserved") || row.source_id == "torchtitan") return MemoryMeasure::reserved;
   return MemoryMeasure::allocated;
@@ -165,11 +176,12 @@ MemoryMeasure memory_measure(const TrainingRow& row) {
 
 std::optional<Bytes> measured_memory(const TrainingRow& row) {
   if (!row.mem_gib || row.out_of_memory()) return std::nullopt;
-  // nvidia-smi prints MiB, and BigScience's "80GB" is more than the 79.35 GiB that an A100 shows.
+  // nvidia-smi prints MiB, and BigScience's "80GB" is more than the 79.35 GiB that an A100 shows. InternEvo's are GiB:
+  // a chat with its 20B model takes "39", and the weights alone are 40.2e9 bytes.
   constexpr double mib = 0x1p20, gb = 1e9;
-  const double unit = row.mem_kind == "nvidia-smi GB"             ? 1000 * mib
-                      : row.mem_kind.starts_with("GB as printed") ? gb
-                                                                  : 1024 * mib;
+  const double unit = row.mem_kind == "nvidia-smi GB"                                             ? 1000 * mib
+                      : row.mem_kind.starts_with("GB as printed") && row.source_id != "internevo" ? gb
+                                                                                                  : 1024 * mib;
   return whole_bytes(*row.mem_gib * unit);
 }
 
