@@ -92,6 +92,8 @@ void slowest(Found& into, const Found& other) {
   into.nvlink = into.nvlink && other.nvlink;
   into.nics = std::min(into.nics, other.nics);
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
+  into.p2p_nics = std::min(into.p2p_nics, other.p2p_nics);
+  into.p2p_nic_rate = std::min(into.p2p_nic_rate, other.p2p_nic_rate);
 }
 
 int running_channels(const Communicator& c) {
@@ -253,6 +255,8 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.p2p_channels_per_peer = p2p_channels_per_peer(out, system, *unlike.begin());
   out.nics = all->nics;
   out.nic_rate = Bandwidth(all->nic_rate * 1e9);
+  out.p2p_nics = all->p2p_nics;
+  out.p2p_nic_rate = Bandwidth(all->p2p_nic_rate * 1e9);
   out.nics_by_pcie = all->nic_rate < system.nic_speed;
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();

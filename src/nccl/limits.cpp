@@ -226,7 +226,7 @@ double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }
 
 Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
-  const double nic = c.nic_rate.value() * fitted::p2p_nic_efficiency * c.factors.network;
+  const double nic = c.p2p_nic_rate.value() * fitted::p2p_nic_efficiency * c.factors.network;
   if (kind == CollectiveKind::sendrecv) {
     const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);
     const double to_peer = std::min(nic, channels * fitted::p2p_network_channel * 1e9);
@@ -234,7 +234,7 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   }
   const double part = bytes / c.ranks;
   if (kind == CollectiveKind::alltoall)
-    return {part, per_node - 1, others, part * others * per_node, c.nics * nic, part};
+    return {part, per_node - 1, others, part * others * per_node, c.p2p_nics * nic, part};
   return {part, per_node - 1, others, part * others, nic, part};  // gather, scatter: the root's
 }
 
@@ -268,7 +268,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
       out.last_piece =
           std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   }
-  const double ranks_per_nic = c.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.nics) : 1;
+  const double ranks_per_nic = c.p2p_nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.p2p_nics) : 1;
   out.gaps = us * std::max(0.0, e.remote_peers - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;
   out.start =
       us * c.factors.launch * c.factors.point_to_point_launch *

@@ -284,7 +284,7 @@ Result<Program> exchange_program(const Question& q) {
   }
   if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
   if (e.remote_peers > 0) {
-    const double ranks = q.kind == CollectiveKind::alltoall ? c.nics : 1;
+    const double ranks = q.kind == CollectiveKind::alltoall ? c.p2p_nics : 1;
     rates.nic = e.nics / ranks;
     if (p.gaps > 0) rates.nic = std::min(rates.nic, e.nic_bytes / ranks / p.gaps);
     rates.network = c.factors.network_hop;

@@ -312,6 +312,8 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   if (best.rings.count == 0) best = {list.back(), {1, {gpus}}};
   out.nics = std::min(static_cast<int>(near.gpus.size()), best.rings.count);
   out.nic_rate = rate_of_nics(system, near, out.nics);
+  out.p2p_nics = static_cast<int>(near.gpus.size());
+  out.p2p_nic_rate = rate_of_nics(system, near, out.p2p_nics);
   // Trees: the speed inside is raised to twice that of the NICs where the links allow it.
   double inside = best.speed;
   if (out.nvlink || gpus.size() == 1) {

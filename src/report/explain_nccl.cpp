@@ -97,6 +97,7 @@ bool leaves_nics_unused(const nccl::Communicator& c, const CollectiveRequest& re
   if (!plan.point_to_point && believed && run.bound == "NIC") return false;
   nccl::Communicator faster = c;
   faster.nic_rate = c.nic_rate * 2;
+  faster.p2p_nic_rate = c.p2p_nic_rate * 2;
   return nccl::run(faster, request.kind, request.size, plan).time() > run.time() * 0.99;
 }
 

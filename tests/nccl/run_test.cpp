@@ -457,6 +457,17 @@ TEST_CASE("on Blackwell a ring's data hides its hops, which small loops show") {
   CHECK(test::us(large.latency) < 0.1 * way + 0.05 * test::us(large.data));
 }
 
+TEST_CASE("an exchange across nodes uses the NICs of all GPUs, also those that rings leave alone") {
+  const Communicator c = test::communicator("gb200-nvl72", 4);
+  CHECK(c.nics < c.p2p_nics);
+  CHECK(c.p2p_nics == 72);
+  // Of 1 GiB each of 288 GPUs sends the parts of 216 over its own NIC of 50 GB/s.
+  const double least = 216.0 / 288 * (1 << 30) / 50e9;
+  const double seconds = ran(c, CollectiveKind::alltoall, 1 << 30).time().count();
+  CHECK(seconds >= least);
+  CHECK(seconds < 1.25 * least);
+}
+
 TEST_CASE("more bandwidth or less latency never makes a run slower") {
   const Plan plans[] = {{false, Algorithm::ring, Protocol::ll, 4, 512, {}},
                         {false, Algorithm::ring, Protocol::ll128, 16, 640, {}},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlopt.hpp>
+#include <utility>
 
 namespace collcast {
 
@@ -12,7 +13,7 @@ Fit::Fit(std::vector<Parameter> parameters, std::function<double(const Point&)> 
       loss_(std::move(loss)),
       most_evaluations_(most_evaluations),
       prior_(prior),
-      goes_on_(goes_on) {}
+      goes_on_(std::move(goes_on)) {}
 
 Point Fit::start() const {
   Point out;
