@@ -226,7 +226,7 @@ double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }
 
 Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
-  const double nic = c.p2p_nic_rate.value() * fitted::p2p_nic_efficiency * c.factors.network;
+  const double reached = fitted::p2p_nic_efficiency * c.factors.network, nic = c.nic_rate.value() * reached;
   if (kind == CollectiveKind::sendrecv) {
     const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);
     const double to_peer = std::min(nic, channels * fitted::p2p_network_channel * 1e9);
@@ -234,7 +234,7 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   }
   const double part = bytes / c.ranks;
   if (kind == CollectiveKind::alltoall)
-    return {part, per_node - 1, others, part * others * per_node, c.p2p_nics * nic, part};
+    return {part, per_node - 1, others, part * others * per_node, c.p2p_nics * c.p2p_nic_rate.value() * reached, part};
   return {part, per_node - 1, others, part * others, nic, part};  // gather, scatter: the root's
 }
 

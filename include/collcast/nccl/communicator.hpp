@@ -34,7 +34,7 @@ struct Communicator {
   int nics = 0;               ///< of a node that channels use
   Bandwidth nic_rate{};       ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
   bool nics_by_pcie = false;  ///< it is PCIe's
-  int p2p_nics = 0;           ///< of a node that its GPUs have nearest: sends and receives use them all
+  int p2p_nics = 0;           ///< of a node that its GPUs have nearest: an all-to-all uses them all
   Bandwidth p2p_nic_rate{};   ///< of one of these
   Seconds network_latency{};  ///< from NIC to NIC
   Bandwidth gpu_rate{};       ///< NVLink of one GPU; without NVLink 0
