@@ -197,7 +197,7 @@ TEST_CASE("the overlap case is 80 ms of computing and 40 ms of communication") {
 
 namespace {
 
-TransformerConfig config(const std::string& name) {
+TransformerConfig shipped_config(const std::string& name) {
   const std::string file = COLLCAST_SOURCE_DIR "/scenarios/models/" + name + "/config.json";
   INFO(file);
   std::ifstream in(file);
@@ -230,7 +230,7 @@ TEST_CASE("every model of the published training steps is shipped, with the dime
     for (std::size_t i = 0; i < values.size(); ++i) row[names.at(i)] = values[i];
     const std::string& name = row["model_id"];
     INFO(name);
-    const TransformerConfig m = config(name);
+    const TransformerConfig m = shipped_config(name);
     const auto stated = [&](const char* column) { return std::stoi(row[column]); };
     CHECK((m.layers == stated("layers") && m.hidden == stated("hidden") && m.heads == stated("heads")));
     // A latent key or value is a head's of its own here.
@@ -244,28 +244,28 @@ TEST_CASE("every model of the published training steps is shipped, with the dime
 }
 
 TEST_CASE("shipped models have their public dimensions") {
-  const TransformerConfig big = config("llama3-70b");
+  const TransformerConfig big = shipped_config("llama3-70b");
   CHECK((big.layers == 80 && big.hidden == 8192 && big.heads == 64 && big.kv_heads == 8 && big.ffn == 28672 &&
          big.vocab == 128256));
-  const TransformerConfig small = config("llama3-8b");
+  const TransformerConfig small = shipped_config("llama3-8b");
   CHECK((small.layers == 32 && small.hidden == 4096 && small.heads == 32 && small.kv_heads == 8 && small.ffn == 14336));
   // Parameters as published: 32.8 billion; 1.03 trillion, and 32.6 billion that a token passes; 229 and 10; 116.8
   // and 5.1 billion. What a token passes has the embedding in it here: 0.6 billion more of the last two.
   const auto billions = [](double count) { return Approx(count * 1e9).epsilon(0.01); };
-  CHECK(parameter_count(config("qwen3-32b")) == billions(32.8));
-  CHECK(parameter_count(config("kimi-k2")) == billions(1'027));
-  CHECK(active_parameter_count(config("kimi-k2")) == Approx(32.9e9).epsilon(0.03));
-  CHECK(parameter_count(config("minimax-m2")) == billions(228.7));
-  CHECK(active_parameter_count(config("minimax-m2")) == Approx(11.0e9).epsilon(0.01));
-  CHECK(parameter_count(config("gpt-oss-120b")) == billions(116.8));
-  CHECK(active_parameter_count(config("gpt-oss-120b")) == Approx(5.71e9).epsilon(0.01));
+  CHECK(parameter_count(shipped_config("qwen3-32b")) == billions(32.8));
+  CHECK(parameter_count(shipped_config("kimi-k2")) == billions(1'027));
+  CHECK(active_parameter_count(shipped_config("kimi-k2")) == Approx(32.9e9).epsilon(0.03));
+  CHECK(parameter_count(shipped_config("minimax-m2")) == billions(228.7));
+  CHECK(active_parameter_count(shipped_config("minimax-m2")) == Approx(11.0e9).epsilon(0.01));
+  CHECK(parameter_count(shipped_config("gpt-oss-120b")) == billions(116.8));
+  CHECK(active_parameter_count(shipped_config("gpt-oss-120b")) == Approx(5.71e9).epsilon(0.01));
   // 8.54, 27.2 and 41.3 billion (Falcon's files hold 41.8, the embedding twice), 20.6 and 7.24.
-  CHECK(parameter_count(config("gemma-7b")) == billions(8.54));
-  CHECK(parameter_count(config("gemma2-27b")) == billions(27.2));
-  CHECK(parameter_count(config("falcon-40b")) == billions(41.3));
-  CHECK(parameter_count(config("gpt-neox-20b")) == billions(20.6));
-  CHECK(parameter_count(config("mistral-7b")) == billions(7.24));
-  const TransformerConfig gpt2 = config("gpt2");
+  CHECK(parameter_count(shipped_config("gemma-7b")) == billions(8.54));
+  CHECK(parameter_count(shipped_config("gemma2-27b")) == billions(27.2));
+  CHECK(parameter_count(shipped_config("falcon-40b")) == billions(41.3));
+  CHECK(parameter_count(shipped_config("gpt-neox-20b")) == billions(20.6));
+  CHECK(parameter_count(shipped_config("mistral-7b")) == billions(7.24));
+  const TransformerConfig gpt2 = shipped_config("gpt2");
   CHECK((gpt2.name == "gpt2" && gpt2.layers == 12 && gpt2.hidden == 768 && gpt2.ffn == 3072 &&
          gpt2.learned_positions == 1024));
 }
