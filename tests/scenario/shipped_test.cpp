@@ -237,7 +237,9 @@ TEST_CASE("every model of the published training steps is shipped, with the dime
     CHECK((m.latent.kv_rank > 0 || m.kv_heads == stated("kv_heads")));
     CHECK((m.ffn == stated("ffn") && m.vocab == stated("vocab") && m.gated_mlp == (stated("gated_mlp") == 1)));
     CHECK((m.experts.count == stated("experts") && m.experts.top_k == stated("topk")));
-    CHECK(parameter_count(m) == Approx(std::stod(row["params_b"]) * 1e9).epsilon(0.04));  // some are round numbers
+    // Nemotron-3 22B has a round name: 40 layers of 12 x 6144^2, and two matrices of 256000 x 6144, are 21.27 billion.
+    const double billions = name == "nemotron3-22b" ? 21.27 : std::stod(row["params_b"]);
+    CHECK(parameter_count(m) == Approx(billions * 1e9).epsilon(0.03));
     ++models;
   }
   CHECK(models == 30);
