@@ -14,8 +14,6 @@ namespace {
 constexpr std::int64_t any_spines = -1;
 /// Links that the hops of all that is prepared cross: 200 MB or so.
 constexpr std::size_t most_crossings = std::size_t{1} << 23;
-/// Links of the parts of the machine that are kept: 100 MB or so.
-constexpr std::size_t most_links = std::size_t{1} << 21;
 
 RequestKey with(RequestKey key, std::int64_t last) {
   key.push_back(last);
@@ -45,7 +43,7 @@ const Fabric& Prices::machine(const Asked& asked) {
   std::optional<Fabric> part = fabric_.part(asked.nodes);
   check(part.has_value(), "nodes that a request was placed on make a part of the machine");
   part_links_ += part->links().size();
-  if (part_links_ > most_links) {
+  if (part_links_ > most_kept_links) {
     prepared_.clear();  // what is prepared is so on its part
     crossings_ = 0;
     parts_.clear();

@@ -1,6 +1,7 @@
 // A forecast's prices are those of the functions that answer one question each, and each is worked out once.
 #include "collcast/evaluate/prices.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "sample_requests.hpp"
@@ -167,6 +168,33 @@ TEST_CASE("prices of a placed job are those on its own ways, to the last bit, an
   for (std::uint32_t first = 0; first < 12; first += 2)
     CHECK(prices.simulate({all_reduce, Group::strided(Rank(first), 1, 2), Bytes(1 << 20), 0, {}}).ok());
   CHECK(prices.counts().simulated == 2);
+}
+
+TEST_CASE("parts of the machine are kept up to a bound, and prices stay what they were when it is passed") {
+  // Groups of different sizes: each is worked out on a part of the machine of its own, of two links a rank.
+  const Fabric star = star_fabric(40'000, Bandwidth(10e9), Seconds(2e-6));
+  CollectivePolicy ring;
+  ring.algorithm = "ring";
+  ring.chunks = 1;
+  Prices prices(star, ring);
+  const auto request = [](int number) {
+    return CollectiveRequest{all_reduce, Group::strided(Rank(7), 1, 25'000 + number), Bytes(1 << 20), 0, {}};
+  };
+  std::vector<Seconds> first;
+  std::size_t most = 0;
+  int dropped = 0;
+  for (int number = 0; number < 60; ++number) {
+    const std::size_t before = prices.kept_links();
+    first.push_back(prices.estimate(request(number)).value());
+    most = std::max(most, prices.kept_links());
+    dropped += prices.kept_links() < before;
+  }
+  CHECK(most <= Prices::most_kept_links);
+  CHECK(dropped == 1);
+  for (const int number : {0, 59}) {
+    CHECK(prices.estimate(request(number)).value() == first[static_cast<std::size_t>(number)]);
+    CHECK(prices.simulate(request(number)).value() == Prices(star, ring).simulate(request(number)).value());
+  }
 }
 
 TEST_CASE("a simulation that its watch ended is not begun again on the whole machine") {
