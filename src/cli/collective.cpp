@@ -283,16 +283,19 @@ Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simula
   return q.estimate ? price(q, c, false, report) : Diagnostics();
 }
 
-/// Delivers what there is, and says what is missing.
-Exit finish(const Session& session, const Patience& patience, CollectiveReport report, Format format,
-            const OutputOptions& output) {
-  if (report.partial) {
-    if (report.rows.empty())
-      return patience.give_up(session, "no simulation has come to its end",
-                              "nothing is known yet; --method estimate takes no time");
-    const std::string text = fmt::format("partial: {}; simulations are missing", patience.reason());
-    const bool page_is_read = is_page_read(output, format);
-    if (!page_is_read) say(session, {text});
+/// Delivers what there is, and says what is missing: `have_no_room` of the simulations that were asked for.
+Exit finish(const Session& session, const Patience& patience, CollectiveReport report,
+            const std::vector<std::string>& have_no_room, Format format, const OutputOptions& output) {
+  if (report.partial && report.rows.empty())
+    return patience.give_up(session, "no simulation has come to its end",
+                            "nothing is known yet; --method estimate takes no time");
+  std::vector<std::string> missing;
+  if (report.partial) missing.push_back(fmt::format("partial: {}; simulations are missing", patience.reason()));
+  for (const std::string& lack : have_no_room)
+    missing.push_back(fmt::format("partial: not simulated: {}; the closed form alone", lack));
+  report.partial = !missing.empty();
+  for (const std::string& text : missing) {
+    if (!is_page_read(output, format)) say(session, {text});
     report.notes.push_back(text);
   }
   return patience.exit(deliver(session, report, format, output));
@@ -337,7 +340,7 @@ Exit run_collective(const Args& args, const Session& session) {
     CollectiveReport report = std::move(priced).value();
     std::vector<std::string> said = warn(session, q.warnings);
     report.said.insert(report.said.begin(), said.begin(), said.end());
-    return finish(session, patience, std::move(report), format, args.output);
+    return finish(session, patience, std::move(report), {}, format, args.output);
   }
 
   CollectiveReport report;
@@ -368,7 +371,7 @@ Exit run_collective(const Args& args, const Session& session) {
     }
   }
   if (!errors.empty()) return refuse(session, errors);
-  if (q.simulate && q.method_given) {
+  if (q.simulate && !q.estimate) {  // else the closed forms are there, and what has no room is left out
     for (const Case& c : cases)
       if (const Bytes needed = memory_of(q, c, args.links); needed > patience.room())
         errors.push_back(too_large(c, needed, patience.room()));
@@ -379,6 +382,7 @@ Exit run_collective(const Args& args, const Session& session) {
   report.said = warn(session, warnings);
 
   int left_out = 0;
+  std::vector<std::string> have_no_room;
   Progress progress(session, cases.size());
   question->engine.watch = patience.watch(&progress);
   for (const Case& c : cases) {
@@ -389,9 +393,10 @@ Exit run_collective(const Args& args, const Session& session) {
     const bool quick = q.method_given || !q.simulate || stepped(q, c, args.links, most) <= most;
     if (!quick) ++left_out;
     // Not asked for: left out where a limit is given, whatever the machine has.
-    const Bytes needed = q.simulate && quick && !q.method_given ? memory_of(q, c, args.links) : Bytes();
-    const bool fits = !patience.memory_limit() || needed <= *patience.memory_limit();
-    if (!fits) report.notes.push_back(too_large(c, needed, *patience.memory_limit()).message);
+    const bool has_limit = q.method_given || patience.memory_limit();
+    const Bytes needed = q.simulate && quick && has_limit ? memory_of(q, c, args.links) : Bytes();
+    const bool fits = !has_limit || needed <= patience.room();
+    if (!fits) (q.method_given ? have_no_room : report.notes).push_back(too_large(c, needed, patience.room()).message);
     if (errors = price_as_far(q, c, q.simulate && quick && fits, report); !errors.empty())
       return refuse(session, errors);
     if (!args.chunks_curve) continue;
@@ -406,7 +411,7 @@ Exit run_collective(const Args& args, const Session& session) {
         "both insists",
         left_out, cases.size(), format_count(static_cast<double>(most_messages_unasked.unshared)),
         format_count(static_cast<double>(most_messages_unasked.shared))));
-  return finish(session, patience, std::move(report), format, args.output);
+  return finish(session, patience, std::move(report), have_no_room, format, args.output);
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ Result<PlanResult> search(const Question& q, PlanOptions options, const Session&
 /// Nothing where the best were simulated, all that were asked for.
 std::vector<std::string> lacks(const PlanResult& result) {
   if (!result.unsimulated) return {};
-  return {fmt::format("{} of the best {} by closed form not simulated: {}", result.unsimulated->count,
+  return {fmt::format("{} of the best layouts {} not simulated: {}; the closed form alone", result.unsimulated->count,
                       result.unsimulated->count == 1 ? "was" : "were", result.unsimulated->reason)};
 }
 

@@ -65,8 +65,8 @@ msccl::Step step_of(XmlFile& xml, Element& e, std::size_t place) {
   out.where = e.place();
   const char* number = e.has("s") || !e.has("step") ? "s" : "step";
   if (const auto said = e.required_integer(number, 0); said && static_cast<std::size_t>(*said) != place)
-    e.error(number, fmt::format("step {} is the {}. of its thread block", *said, place + 1),
-            fmt::format("expected {}: steps count from 0", place));
+    e.error(number, fmt::format("{} is {} where step {} of the thread block is due", number, *said, place),
+            fmt::format("expected {}: steps count from 0, in order", place));
   const std::string word = e.required_text("type");
   const auto kind = msccl::parse_step(word);
   if (!kind && !word.empty())
@@ -92,7 +92,7 @@ msccl::ThreadBlock block_of(XmlFile& xml, Element& e, std::size_t place) {
   msccl::ThreadBlock out;
   out.where = e.place();
   if (const auto id = e.required_integer("id", 0); id && static_cast<std::size_t>(*id) != place)
-    e.error("id", fmt::format("thread block {} is the {}. of its rank", *id, place + 1),
+    e.error("id", fmt::format("id is {} where thread block {} of the rank is due", *id, place),
             fmt::format("expected {}: ids count from 0", place));
   out.send = number_of(e, "send", -1, most_ranks);
   out.receive = number_of(e, "recv", -1, most_ranks);

@@ -140,12 +140,18 @@ TEST_CASE("a simulation that would take more than the memory limit is refused be
   const auto folder = std::filesystem::current_path();
   if (sanitized) return;  // a sanitizer keeps terabytes of addresses for itself
   // 1400 x 1399 messages at once, each with a connection of more than 100 bytes.
-  const Outcome refused = run_shell(large + "--method both --memory-limit 200MiB", folder);
+  const Outcome refused = run_shell(large + "--method simulate --memory-limit 200MiB", folder);
   CHECK(refused.exit == 3);
   CHECK(refused.out.empty());
   CHECK_THAT(refused.err, Contains("to simulate direct at 1 MiB takes about") &&
                               Contains("of memory, more than the 200 MiB that there is room for") &&
                               Contains("--method estimate"));
+  // Asked for beside the closed form, that is there, and what is missing is said.
+  const Outcome half = run_shell(large + "--method both --memory-limit 200MiB --format json", folder);
+  CHECK(half.exit == 0);
+  CHECK_THAT(half.err, Contains("partial: not simulated: to simulate direct at 1 MiB takes about") &&
+                           Contains("the closed form alone"));
+  CHECK_THAT(half.out, Contains("\"partial\": true") && Contains("\"simulate_s\": null"));
   // Not asked for it is left out, and the closed form is there.
   const Outcome known = run_shell(large + "--memory-limit 200MiB --format json", folder);
   CHECK(known.exit == 0);

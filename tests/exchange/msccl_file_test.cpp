@@ -92,9 +92,9 @@ TEST_CASE("what cannot be is refused, all at once, with its place") {
   CHECK(errors(replaced(chain, "srcoff=\"0\"", "srcoff=\"NaN\"")).size() == 1);
   CHECK(errors(replaced(chain, "srcbuf=\"o\"", "srcbuf=\"q\"")) == Errors{"a:4:36: srcbuf is 'q'"});
   CHECK(errors(replaced(chain, "<tb id=\"0\"", "<tb id=\"7\"")) ==
-        Errors{"a:3:13: thread block 7 is the 1. of its rank"});
+        Errors{"a:3:13: id is 7 where thread block 0 of the rank is due"});
   CHECK(errors(replaced(chain, "<step s=\"0\"", "<step s=\"2\"")).front() ==
-        "a:4:16: step 2 is the 1. of its thread block");
+        "a:4:16: s is 2 where step 0 of the thread block is due");
   CHECK(errors(replaced(chain, "depid=\"-1\"", "depid=\"0\"")).front().find("deps is -1 and depid is not") !=
         std::string::npos);
 }
