@@ -1,8 +1,9 @@
 // A forecast's prices are those of the functions that answer one question each, and each is worked out once.
 #include "collcast/evaluate/prices.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
+
+#include <algorithm>
 
 #include "sample_requests.hpp"
 #include "support/small_fabrics.hpp"
