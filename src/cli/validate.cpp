@@ -34,6 +34,7 @@ struct Args {
   bool leave_one_out = false;
   std::vector<std::string> training, kernels, inference;
   std::vector<std::string> budgets;
+  std::string plot;
   LimitArgs limits;
   OutputOptions output;
 };
@@ -170,7 +171,7 @@ Exit run_validate(const Args& args, const Patience& patience, const Session& ses
         {command_line, "--method: what is validated of library nccl is its closed form", "expected --method estimate"});
   if (args.leave_one_out) append(errors, misfits_of_leave_one_out(args, settings, method));
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
-  append(errors, check_overwriting({args.files.tuner, args.overlay}, {args.output.file}));
+  append(errors, check_overwriting({args.files.tuner, args.overlay}, {args.output.file, args.plot}));
   append(errors, wrong_tables);
   if (measured && !args.overlay.empty()) apply_overlay(args, library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
@@ -201,7 +202,9 @@ Exit run_validate(const Args& args, const Patience& patience, const Session& ses
   report.every_table = format == Format::markdown;
   const bool page_is_read = is_page_read(args.output, format);
   if (is_part) report.warnings.push_back(patience.tell_partial(session, reached, page_is_read));
-  const Exit written = deliver(session, report, format, args.output);
+  std::vector<OutputFile> pictures;
+  if (!args.plot.empty()) pictures.push_back({args.plot, plot(report)});
+  const Exit written = deliver(session, report, format, args.output, std::move(pictures));
   return exit_of(written == Exit::ok ? verdict(session, report.budgets, page_is_read) : written, is_part,
                  !budgets.empty(), patience, session);
 }
@@ -225,7 +228,8 @@ Diagnostics misfits_beside(const char* other, const Args& args) {
                                   {"--ranks", !args.measured.machine.ranks.empty()},
                                   {"--overlay", !args.overlay.empty()},
                                   {"--tuner", !args.files.tuner.empty()},
-                                  {"--leave-one-out", args.leave_one_out}});
+                                  {"--leave-one-out", args.leave_one_out},
+                                  {"--plot", !args.plot.empty()}});
 }
 
 /// Products have no collectives, either.
@@ -316,9 +320,14 @@ Command add_validate(CLI::App& parent) {
       ->group("Gate");
   add_limit_options(app, args->limits);
   add_output_options(app, args->output);
+  app.add_option("--plot", args->plot, "measured against predicted, a mark per row of the tables, as an SVG picture")
+      ->type_name("FILE")
+      ->group("Output");
   app.footer(
       "Bands: small is below 64 KiB, medium up to 4 MiB, large above. An error is |predicted - measured| / measured:\n"
-      "of a band the median, in brackets the mean; ratio is the median of predicted / measured, below 1 too fast.\n"
+      "of a table's band the median, in brackets the mean, and of how many rows; ratio is the median of predicted / "
+      "measured,\n"
+      "below 1 too fast.\n"
       "Column 'by': system, the machine's file lists the table's system or is named so; gpu, the likest machine that "
       "is\n"
       "described; derived, that one with the sidecar's GPUs, NVLinks and NICs put in; option, --topology.\n"
@@ -329,6 +338,7 @@ Command add_validate(CLI::App& parent) {
       "  collcast validate\n"
       "  collcast validate --library ideal\n"
       "  collcast validate --leave-one-out\n"
+      "  collcast validate --plot measured-predicted.svg\n"
       "  collcast validate --measured my.log --topology dgx-h100\n"
       "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
       "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
@@ -341,7 +351,7 @@ Command add_validate(CLI::App& parent) {
   const CLI::Option* inference = app.get_option("--inference");
   return [args, training, kernels, inference](const Session& session) {
     args->measured.machine.overlay = args->overlay;
-    args->measured.machine.outputs = {args->output.file};
+    args->measured.machine.outputs = {args->output.file, args->plot};
     Diagnostics errors;
     const Patience patience(args->limits, errors);
     if (!errors.empty()) return refuse(session, errors);

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 
 #include "collcast/base/text.hpp"
 #include "collcast/exchange/nccl_files.hpp"
@@ -112,7 +113,9 @@ class Reading {
                             {"allgather", K::all_gather},
                             {"reducescatter", K::reduce_scatter}}});
     out.least = number(fields[1], "min_bytes", 0).value_or(0);
-    out.most = number(fields[2], "max_bytes", 0).value_or(out.least);
+    // The example reads it by strtoull, of which -1 is the largest number.
+    out.most = fields[2].text == "-1" ? std::numeric_limits<std::int64_t>::max()
+                                      : number(fields[2], "max_bytes", 0).value_or(out.least);
     if (out.most < out.least)
       error(fields[2].column, fmt::format("max_bytes is {}, min_bytes {}", out.most, out.least),
             "such a rule never matches");

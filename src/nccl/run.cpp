@@ -70,7 +70,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
 Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan, true);
   const Chunks cut = tree_chunks(c, size, plan);
-  const int levels = floor_log2(c.nodes);
+  const int levels = tree_levels(c.nodes);
   const double inside = c.ranks_per_node - 1;
   const double most = tree_rate(c, plan), threads = tree_threads(plan.protocol);
   Load data = longest({{cut.chunk / (threads * l.channel), "channels"},

@@ -261,37 +261,186 @@ bool fits_switch(const System& system, int channels, std::size_t gpus, double sp
   return at_one_gpu * speed <= system.nvlink_speed + slack;
 }
 
-/// Channels through the nearest NICs, as many on each: booked on the NIC and on the way to its GPU with most left.
-Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const Nearest& near, bool nvlink,
-                       double speed) {
-  std::map<int, double> room;  // by GPU
-  Rings out;
+/// Which NIC and GPU a channel comes in by.
+struct Entry {
+  int nic = 0, gpu = 0;
+};
+
+/// One after the other on each of the nearest NICs, and again while they have room: booked on the NIC and on the way to
+/// its GPU with most left [search.cc: ncclTopoSearchRecNet begins at the channel's number].
+std::vector<Entry> entries(const System& system, const Nearest& near, double speed) {
+  std::map<int, double> nics, ports;
   for (const auto& [nic, ways] : near.gpus) {
-    for (double left = std::min(system.nic_speed, at_nic(system, nic, &System::Edge::speed));
-         left >= speed - slack && out.count < most_channels; left -= speed) {
-      int taken = -1;
-      double most = -1;
-      for (const Nearest::Gpu& one : ways) {
-        const double has = room.emplace(one.gpu, one.speed).first->second;
-        if (has > most + slack) {
-          most = has;
-          taken = one.gpu;
-        }
-      }
-      if (most < speed - slack) break;
-      room[taken] -= speed;
-      std::vector<int> order;
-      const auto at = std::find(gpus.begin(), gpus.end(), taken);
-      order.insert(order.end(), at, gpus.end());
-      order.insert(order.end(), gpus.begin(), at);
-      out.order.push_back(std::move(order));
-      ++out.count;
+    nics[nic] = std::min(system.nic_speed, at_nic(system, nic, &System::Edge::speed));
+    for (const Nearest::Gpu& one : ways) ports.emplace(one.gpu, one.speed);
+  }
+  std::vector<Entry> out;
+  for (std::size_t before = 1; out.size() != before;) {
+    before = out.size();
+    for (const auto& [nic, ways] : near.gpus) {
+      if (nics[nic] < speed - slack || static_cast<int>(out.size()) == most_channels) continue;
+      const auto taken = std::max_element(ways.begin(), ways.end(), [&](const Nearest::Gpu& a, const Nearest::Gpu& b) {
+        return ports[a.gpu] < ports[b.gpu] - slack;
+      });
+      if (ports[taken->gpu] < speed - slack) continue;
+      nics[nic] -= speed;
+      ports[taken->gpu] -= speed;
+      out.push_back({nic, taken->gpu});
     }
   }
-  if (gpus.size() > 1 && nvlink && system.nvswitch) {
-    while (out.count > 0 && !fits_switch(system, out.count, gpus.size(), speed)) --out.count;
-  } else if (gpus.size() > 1) {
-    out.count = std::min(out.count, rings(system, gpus, speed).count);
+  return out;
+}
+
+/// Paths over straight NVLinks, one per channel, through all GPUs; every channel books its speed on each link that it
+/// takes. Depth first over all channels together: a channel whose links an earlier one took makes that one try others.
+class Paths {
+ public:
+  /// Where a path ends. Trees end at any GPU. A ring goes on to a NIC with room beside its last GPU: to the one that it
+  /// came in by, where that has another GPU, or, across, to any.
+  enum class End { anywhere, home, across };
+  Paths(const System& system, const std::vector<int>& gpus, const Nearest& near, End end)
+      : gpus_(gpus), near_(near), end_(end), links_(system.nvlinks), left_(system.nvlinks) {
+    for (const auto& [nic, ways] : near.gpus) {
+      nics_[nic] = std::min(system.nic_speed, at_nic(system, nic, &System::Edge::speed));
+      for (const Nearest::Gpu& one : ways) ports_.emplace(one.gpu, one.speed);
+    }
+  }
+
+  /// As many as were found before the steps were spent; `inside` is booked on NVLinks, `between` on NICs.
+  std::vector<std::vector<int>> find(std::vector<Entry> entries, double inside, double between) {
+    entries_ = std::move(entries);
+    inside_ = inside;
+    between_ = between;
+    next_channel();
+    return best_;
+  }
+
+ private:
+  bool next_channel() {
+    if (done_.size() > best_.size()) best_ = done_;
+    if (done_.size() == entries_.size()) return true;
+    const Entry& entry = entries_[done_.size()];
+    std::vector<int> starts{entry.gpu};
+    for (const Nearest::Gpu& one : near_.gpus.at(entry.nic))
+      if (one.gpu != entry.gpu) starts.push_back(one.gpu);
+    for (const int start : starts) {
+      std::vector<int> path{start};
+      if (go_on(path)) return true;
+    }
+    return false;
+  }
+
+  double& left(int a, int b) { return left_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; }
+
+  /// Wider links first, then those with most left.
+  std::vector<int> neighbours(const std::vector<int>& path) {
+    std::vector<int> out;
+    const int at = path.back();
+    for (const int gpu : gpus_)
+      if (std::find(path.begin(), path.end(), gpu) == path.end() && left(at, gpu) >= inside_ - slack)
+        out.push_back(gpu);
+    const std::vector<double>& wide = links_[static_cast<std::size_t>(at)];
+    std::stable_sort(out.begin(), out.end(), [&](int a, int b) {
+      const double x = wide[static_cast<std::size_t>(a)], y = wide[static_cast<std::size_t>(b)];
+      return x > y || (x == y && left(at, a) > left(at, b));
+    });
+    return out;
+  }
+
+  bool go_on(std::vector<int>& path) {
+    if (--steps_ < 0) return false;
+    if (path.size() == gpus_.size()) return go_out(path);
+    const int at = path.back();
+    for (const int gpu : neighbours(path)) {
+      left(at, gpu) -= inside_;
+      path.push_back(gpu);
+      const bool all = go_on(path);
+      path.pop_back();
+      left(at, gpu) += inside_;
+      if (all) return true;
+    }
+    return false;
+  }
+
+  bool go_out(const std::vector<int>& path) {
+    if (end_ == End::anywhere) return keep(path);
+    const int came_by = entries_[done_.size()].nic;
+    const bool stays = end_ == End::home && near_.gpus.at(came_by).size() > 1;
+    for (auto& [nic, room] : nics_) {
+      const std::vector<Nearest::Gpu>& beside = near_.gpus.at(nic);
+      if ((stays && nic != came_by) || room < between_ - slack) continue;
+      if (std::none_of(beside.begin(), beside.end(), [&](const auto& one) { return one.gpu == path.back(); })) continue;
+      double& port = ports_.at(path.back());
+      if (port < between_ - slack) continue;
+      room -= between_;
+      port -= between_;
+      const bool all = keep(path);
+      room += between_;
+      port += between_;
+      if (all) return true;
+    }
+    return false;
+  }
+
+  bool keep(const std::vector<int>& path) {
+    done_.push_back(path);
+    const bool all = next_channel();
+    done_.pop_back();
+    return all;
+  }
+
+  const std::vector<int>& gpus_;
+  const Nearest& near_;
+  End end_;
+  const std::vector<std::vector<double>>& links_;
+  std::vector<std::vector<double>> left_;
+  std::map<int, double> nics_, ports_;  ///< outwards: left on each, and on the way to it from a GPU
+  std::vector<Entry> entries_;
+  double inside_ = 0, between_ = 0;
+  int steps_ = 20'000;
+  std::vector<std::vector<int>> done_, best_;
+};
+
+/// The most channels that straight NVLinks have room for; those that end where they began first.
+Rings channels_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
+  const std::vector<Entry> all = entries(system, near, speed);
+  std::vector<std::vector<int>> found;
+  for (const Paths::End end : {Paths::End::home, Paths::End::across}) {
+    if (found.size() == all.size()) break;
+    auto other = Paths(system, gpus, near, end).find(all, speed, speed);
+    if (other.size() > found.size()) found = std::move(other);
+  }
+  const int count = static_cast<int>(found.size());
+  return {count, std::move(found)};
+}
+
+/// The GPUs in their order from the one that each channel comes in by.
+Rings channels_in_order(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
+  Rings out;
+  for (const Entry& entry : entries(system, near, speed)) {
+    std::vector<int> order;
+    const auto at = std::find(gpus.begin(), gpus.end(), entry.gpu);
+    order.insert(order.end(), at, gpus.end());
+    order.insert(order.end(), gpus.begin(), at);
+    out.order.push_back(std::move(order));
+    ++out.count;
+  }
+  return out;
+}
+
+/// Channels through the nearest NICs.
+Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const Nearest& near, bool nvlink,
+                       double speed) {
+  Rings out;
+  if (gpus.size() > 1 && nvlink && !system.nvswitch) {
+    out = channels_over_nvlinks(system, gpus, near, speed);
+  } else {
+    out = channels_in_order(system, gpus, near, speed);
+    if (gpus.size() > 1 && nvlink) {
+      while (out.count > 0 && !fits_switch(system, out.count, gpus.size(), speed)) --out.count;
+    } else if (gpus.size() > 1) {
+      out.count = std::min(out.count, rings(system, gpus, speed).count);
+    }
   }
   const int nics = static_cast<int>(near.gpus.size());
   if (out.count > nics) out.count -= out.count % nics;
@@ -316,22 +465,37 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   out.p2p_nic_rate = rate_of_nics(system, near, out.p2p_nics);
   // Trees: the speed inside is raised to twice that of the NICs where the links allow it.
   double inside = best.speed;
-  if (out.nvlink || gpus.size() == 1) {
+  const bool straight = gpus.size() > 1 && out.nvlink && !system.nvswitch;
+  std::vector<std::vector<int>> tree_order = best.rings.order;
+  if (straight) {
+    std::vector<Entry> all = entries(system, near, best.speed);
+    if (static_cast<int>(all.size()) > best.rings.count) all.resize(static_cast<std::size_t>(best.rings.count));
+    for (const double speed : list) {
+      if (speed > 2 * best.speed + slack || speed <= best.speed + slack) continue;
+      auto found = Paths(system, gpus, near, Paths::End::anywhere).find(all, speed, best.speed);
+      if (static_cast<int>(found.size()) < best.rings.count) continue;
+      inside = speed;
+      tree_order = std::move(found);
+      break;
+    }
+  } else if (out.nvlink || gpus.size() == 1) {
     for (const double speed : list) {
       if (speed > 2 * best.speed + slack) continue;
-      const bool fits = gpus.size() == 1  ? true
-                        : system.nvswitch ? fits_switch(system, best.rings.count, gpus.size(), speed)
-                                          : best.rings.count * speed <= system.nvlink_speed + slack;
-      if (!fits) continue;
+      if (gpus.size() > 1 && !fits_switch(system, best.rings.count, gpus.size(), speed)) continue;
       inside = std::max(speed, best.speed);
       break;
     }
   }
-  inside /= double_channels(system, best);
+  const double times = double_channels(system, best);
+  inside /= times;
   out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, near.type, best.rings.order};
   out.tree = out.ring;
   out.tree.pattern = 1;
   out.tree.inside = of(inside);
+  if (straight) {
+    out.tree.order = tree_order;
+    if (times > 1) out.tree.order.insert(out.tree.order.end(), tree_order.begin(), tree_order.end());
+  }
   if (has_nvls(system, gpus)) {
     const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
     const double within = nvls_speed(system, list, heads);

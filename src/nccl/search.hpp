@@ -7,7 +7,9 @@
 //
 // What NCCL does by backtracking under a time limit is counted here: behind a switch every ring fits until a GPU's
 // links are full; over straight NVLinks rings are found by depth-first search, wider links first; over PCIe the GPUs
-// stand in their order. Across nodes a channel enters and leaves by NICs at the least distance from the GPUs.
+// stand in their order. Across nodes a channel enters and leaves by NICs at the least distance from the GPUs; over
+// straight NVLinks the paths of all channels between them are searched together, and end beside the NIC that they began
+// at where they can (crossNic 0).
 #pragma once
 
 #include "nccl/system.hpp"

@@ -14,6 +14,9 @@ inline tuned::Generation generation(const Communicator& c) { return tuned::gener
 /// Column of tuned::PerScale.
 inline std::size_t scale_of(const Communicator& c) { return c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2; }
 inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1; }
+/// From the root of NCCL's binary trees over nodes down to the farthest leaf: 3 nodes are 0, 2, 1. NCCL's tuning, and
+/// how it cuts chunks, goes by the logarithm rounded down; NVLS trees here, too, whose fitted times go with it.
+inline int tree_levels(int nodes) { return nodes < 2 ? 0 : floor_log2(nodes - 1) + 1; }
 
 /// NCCL's belief of size over time, without the trees' factor of the size, by its newest constants that are known here.
 Bandwidth todays_bandwidth(const Communicator&, CollectiveKind, Algorithm, Protocol);

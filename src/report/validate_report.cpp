@@ -11,6 +11,7 @@
 #include "collcast/report/validate_document.hpp"
 #include "report/document.hpp"
 #include "report/errors.hpp"
+#include "report/validate_parts.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -32,53 +33,23 @@ Band band_of(Bytes size) {
   return size <= Bytes(4 << 20) ? Band::medium : Band::large;
 }
 
+std::string_view band_text(Band band) {
+  switch (band) {
+    case Band::small:
+      return "below 64 KiB";
+    case Band::medium:
+      return "to 4 MiB";
+    case Band::large:
+      break;
+  }
+  return "above";
+}
+
 double Deviation::ape() const { return std::abs((predicted - measured) / measured); }
 
 namespace {
 
 std::size_t index(Band band) { return static_cast<std::size_t>(band); }
-
-bool is_healthy(const ScoredTable& table) { return table.healthy != "no"; }
-
-/// Which tables are pooled.
-struct Pool {
-  std::string collective;  ///< empty: all
-  bool healthy = true;
-  NodeCount nodes = NodeCount::any;
-  bool has(const ScoredTable& table) const {
-    if (is_healthy(table) != healthy || (!collective.empty() && table.collective != collective)) return false;
-    return nodes == NodeCount::any || (table.nodes > 1) == (nodes == NodeCount::several);
-  }
-};
-
-/// Rows of these tables in a band.
-BandError pooled(const ValidateReport& report, const Pool& pool, Band band, int& tables) {
-  std::vector<Deviation> rows;
-  tables = 0;
-  for (const ScoredTable& table : report.tables) {
-    if (!pool.has(table)) continue;
-    const std::size_t before = rows.size();
-    std::copy_if(table.rows.begin(), table.rows.end(), std::back_inserter(rows),
-                 [&](const Deviation& row) { return band_of(row.size) == band; });
-    if (rows.size() > before) ++tables;
-  }
-  return band_error(rows);
-}
-
-/// Whether they are sound, the one or the other.
-bool every_source_says(const ValidateReport& report, const Pool& pool) {
-  return std::ranges::none_of(report.tables,
-                              [&](const ScoredTable& table) { return pool.has(table) && table.healthy == "unknown"; });
-}
-
-std::vector<std::string> collectives(const ValidateReport& report) {
-  std::set<std::string> present;
-  for (const ScoredTable& table : report.tables) present.insert(table.collective);
-  std::vector<std::string> out;
-  for (const std::string& name : collective_names())
-    if (present.count(name) > 0) out.push_back(name);
-  return out;
-}
 
 Json error_json(const BandError& error) {
   Json out;
@@ -182,7 +153,10 @@ Json document_json(const ValidateReport& report) {
     add_row("summary", row, {{"collective", row.collective.empty() ? "all" : row.collective}});
   out["summary_by_nodes"] = Json::array();
   for (const SummaryRow& row : summary_by_nodes(report))
-    add_row("summary_by_nodes", row, {{"nodes", row.nodes == NodeCount::one ? "one" : "several"}});
+    add_row("summary_by_nodes", row, {{"nodes", to_string(row.nodes)}});
+  out["summary_by_collective_and_nodes"] = Json::array();
+  for (const SummaryRow& row : summary_by_collective_and_nodes(report))
+    add_row("summary_by_collective_and_nodes", row, {{"collective", row.collective}, {"nodes", to_string(row.nodes)}});
   out["unscored"] = Json::array();
   for (const UnscoredTable& table : report.unscored) out["unscored"].push_back({{"id", table.id}, {"why", table.why}});
   out["budgets"] = Json::array();
@@ -199,18 +173,11 @@ Json document_json(const ValidateReport& report) {
   return out;
 }
 
-std::string error_text(const BandError& error) {
-  return error.n == 0 ? "-" : fmt::format("{} ({})", percent(error.median_ape), percent(error.mean_ape));
-}
-
-std::string pooled_text(const BandError& error) {
-  return error.n == 0
-             ? "-"
-             : fmt::format("{} ({}, {})", percent(error.median_ape), percent(error.mean_ape), percent(error.p90_ape));
-}
-
-std::string ratio_text(const BandError& error) {
-  return error.n == 0 ? "-" : fmt::format("{:.2f}", error.median_ratio);
+/// "12.3% (11.2%) of 14": how many rows; with the 90th percentile where there is room.
+std::string error_text(const BandError& error, bool wide) {
+  if (error.n == 0) return "-";
+  const std::string p90 = wide ? fmt::format(", {}", percent(error.p90_ape)) : "";
+  return fmt::format("{} ({}{}) of {}", percent(error.median_ape), percent(error.mean_ape), p90, error.n);
 }
 
 bool any_spread(const ValidateReport& report) {
@@ -222,48 +189,7 @@ bool any_spread(const ValidateReport& report) {
 
 std::vector<Column> band_columns() {
   std::vector<Column> out;
-  for (const char* title : {"below 64 KiB", "to 4 MiB", "above"}) out.push_back({title, "", Align::right});
-  return out;
-}
-
-Table summary_table(const ValidateReport& report, bool healthy) {
-  Table out;
-  out.title = healthy
-                  ? "error of the rows by size: median (mean, 90th percentile); median ratio of predicted to measured"
-                  : "the same over set-ups that their own source calls broken";
-  out.columns = {{"collective", "", Align::left}, {"tables", "", Align::right}, {"rows", "", Align::right}};
-  const std::vector<Column> columns = band_columns();
-  out.columns.insert(out.columns.end(), columns.begin(), columns.end());
-  for (const char* title : {"ratio below", "ratio to 4 MiB", "ratio above"})
-    out.columns.push_back({title, "", Align::right});
-  std::vector<std::pair<std::string, Pool>> pools;
-  for (const std::string& name : collectives(report)) pools.push_back({name, {name, healthy, NodeCount::any}});
-  pools.push_back({"all", {{}, healthy, NodeCount::any}});
-  const auto some = [&](NodeCount nodes) {
-    const Pool pool{{}, healthy, nodes};
-    return std::any_of(report.tables.begin(), report.tables.end(), [&](const ScoredTable& t) { return pool.has(t); });
-  };
-  if (some(NodeCount::one) && some(NodeCount::several)) {
-    pools.push_back({"all, one node", {{}, healthy, NodeCount::one}});
-    pools.push_back({"all, several nodes", {{}, healthy, NodeCount::several}});
-  }
-  for (const auto& one : pools) {
-    const Pool& pool = one.second;
-    std::array<BandError, 3> errors{};
-    int rows = 0;
-    for (const Band band : bands) {
-      int tables_of_band = 0;
-      errors[index(band)] = pooled(report, pool, band, tables_of_band);
-      rows += errors[index(band)].n;
-    }
-    if (rows == 0) continue;
-    const auto tables =
-        std::count_if(report.tables.begin(), report.tables.end(), [&](const ScoredTable& t) { return pool.has(t); });
-    std::vector<std::string> cells{one.first, fmt::format("{}", tables), fmt::format("{}", rows)};
-    for (const BandError& error : errors) cells.push_back(pooled_text(error));
-    for (const BandError& error : errors) cells.push_back(ratio_text(error));
-    out.rows.push_back(std::move(cells));
-  }
+  for (const Band band : bands) out.push_back({std::string(band_text(band)), "", Align::right});
   return out;
 }
 
@@ -283,7 +209,7 @@ Table tables_table(const ValidateReport& report, const std::vector<const ScoredT
     std::vector<std::string> cells{table->id, table->healthy,
                                    table->topology + (table->calibrated ? ", calibrated" : ""), table->matched_by,
                                    fmt::format("{}x{}", table->nodes, table->ranks / std::max(1, table->nodes))};
-    for (const BandError& error : table->errors) cells.push_back(error_text(error));
+    for (const BandError& error : table->errors) cells.push_back(error_text(error, report.every_table));
     if (spread) {
       std::vector<double> all;
       for (const Deviation& row : table->rows)
@@ -367,46 +293,6 @@ BandError band_error(const std::vector<Deviation>& rows) {
   return out;
 }
 
-std::vector<SummaryRow> summary(const ValidateReport& report) {
-  std::vector<SummaryRow> out;
-  std::vector<std::string> names = collectives(report);
-  names.emplace_back();
-  for (const bool healthy : {true, false})
-    for (const std::string& name : names)
-      for (const Band band : bands) {
-        SummaryRow row{name, healthy, band, NodeCount::any, 0, {}, true};
-        const Pool pool{name, healthy, NodeCount::any};
-        row.error = pooled(report, pool, band, row.tables);
-        row.known = every_source_says(report, pool);
-        if (row.error.n > 0) out.push_back(row);
-      }
-  return out;
-}
-
-std::vector<SummaryRow> summary_by_nodes(const ValidateReport& report) {
-  std::vector<SummaryRow> out;
-  for (const bool healthy : {true, false})
-    for (const NodeCount nodes : {NodeCount::one, NodeCount::several})
-      for (const Band band : bands) {
-        const Pool pool{{}, healthy, nodes};
-        SummaryRow row{{}, healthy, band, nodes, 0, {}, true};
-        row.error = pooled(report, pool, band, row.tables);
-        row.known = every_source_says(report, pool);
-        if (row.error.n > 0) out.push_back(row);
-      }
-  return out;
-}
-
-std::vector<BudgetOutcome> outcomes(const ValidateReport& report, const std::vector<Budget>& budgets) {
-  std::vector<BudgetOutcome> out;
-  for (const Budget& budget : budgets) {
-    int tables = 0;
-    const BandError error = pooled(report, {budget.collective, true, NodeCount::any}, budget.band, tables);
-    out.push_back({budget, error.n, error.median_ape});
-  }
-  return out;
-}
-
 std::string budget_text(const BudgetOutcome& outcome) {
   const Budget& budget = outcome.budget;
   const std::string what =
@@ -464,8 +350,11 @@ Page page(const ValidateReport& report) {
   const std::vector<const ScoredTable*> shown = shown_tables(report);
   if (!shown.empty()) {
     Table tables = tables_table(report, shown);
-    tables.title = shown.size() == report.tables.size() ? "every table: median (mean)"
-                                                        : "the tables that are farthest off: median (mean)";
+    tables.title = fmt::format("{}: median (mean{}) of rows",
+                               shown.size() < report.tables.size()         ? "the tables that are farthest off"
+                               : report.tables.size() > most_on_a_terminal ? "every table, the farthest off first"
+                                                                           : "every table",
+                               report.every_table ? ", 90th percentile" : "");
     out.blocks.push_back(std::move(tables));
   }
   if (Table faults = faults_table(report); !faults.rows.empty()) {

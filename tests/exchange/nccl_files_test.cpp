@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <limits>
 #include <memory>
 
 #include "collcast/nccl/run.hpp"
@@ -191,6 +192,11 @@ TEST_CASE("what the example tuner would pass over in silence is an error at its 
   CHECK(tuner_errors("allreduce,9,1,ring,simple,1,1,1\n") == Errors{"t:1:13: max_bytes is 1, min_bytes 9"});
   CHECK(tuner_errors("allreduce,0,1," + std::string(300, 'r')) == Errors{"t:1:256: the line is too long"});
   CHECK(tuner_errors(std::string("a\0b", 3)) == Errors{"t:1:2: control character 0x00 at offset 1 in a text file"});
+  // strtoull makes the largest number of -1.
+  const auto open = exchange::read_tuner_table("allreduce,0,-1,ring,simple,1,1,1\n", "t");
+  REQUIRE(open.ok());
+  CHECK(open->rules.front().most == std::numeric_limits<std::int64_t>::max());
+  CHECK(tuner_errors("allreduce,0,-2,ring,simple,1,1,1\n") == Errors{"t:1:13: max_bytes is '-2'"});
   // A spreadsheet's head and CRLF are fine.
   CHECK(tuner_errors("collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks\r\nreduce,0,1,ring,"
                      "ll,-1,-1,-1\r\n")

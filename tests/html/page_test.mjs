@@ -34,6 +34,8 @@ before(async () => {
   const validated = validation();
   validated.tables[1].id = hostile;
   writeFileSync(path.join(folder, 'hostile-validate.json'), JSON.stringify(validated));
+  collcast('validate', '--measured', path.join(tables, 'a100-cw-1x8-all_reduce.csv'), path.join(tables, 'polaris-2x4-nccl2.18-env4-all_gather.csv'),
+    '--plot', 'plot.svg', '--output', 'plotted.json');
   collcast('report', ...inputs, '--output', file);
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
 });
@@ -212,6 +214,34 @@ test('on a narrow screen nothing sticks out', async () => {
 
 test('the same inputs give the same page', () => {
   const first = readFileSync(file);
+  collcast('validate', '--measured', path.join(tables, 'a100-cw-1x8-all_reduce.csv'), path.join(tables, 'polaris-2x4-nccl2.18-env4-all_gather.csv'),
+    '--plot', 'plot.svg', '--output', 'plotted.json');
   collcast('report', ...inputs, '--output', file);
   assert.ok(first.equals(readFileSync(file)));
+});
+
+test('the picture of validate --plot is drawn, in its frames, on light pages and on dark ones', async () => {
+  for (const colorScheme of ['light', 'dark']) {
+    const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, colorScheme });
+    const page = await context.newPage();
+    await page.goto(pathToFileURL(path.join(folder, 'plot.svg')).href);
+    const seen = await page.evaluate(() => {
+      const colour = (selector, of) => getComputedStyle(document.querySelector(selector))[of];
+      const box = (element) => element.getBoundingClientRect();
+      return { ground: colour('.ground', 'fill'), ink: colour('text', 'fill'), mark: colour('.all_reduce', 'stroke'),
+        heads: [...document.querySelectorAll('.head')].map((head) => head.textContent),
+        panels: [...document.querySelectorAll('g')].map((panel) => {
+          const frame = box(panel.querySelector('.frame'));
+          return [...panel.querySelectorAll('.mark')].map((mark) => {
+            const of = box(mark);
+            return of.left >= frame.left - 4 && of.right <= frame.right + 4 && of.top >= frame.top - 4 && of.bottom <= frame.bottom + 4 && of.width > 50;
+          });
+        }) };
+    });
+    assert.deepEqual(seen.heads.slice(1), ['one node', 'several nodes']);
+    assert.deepEqual(seen.panels, [[true], [true]]);
+    assert.ok(contrast(seen.ground, seen.ink) >= 7, `${seen.ground} ${seen.ink}`);
+    assert.ok(contrast(seen.ground, seen.mark) >= 3, `${seen.ground} ${seen.mark}`);
+    await context.close();
+  }
 });

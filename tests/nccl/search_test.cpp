@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <map>
 #include <set>
 
 #include "machines.hpp"
@@ -103,6 +104,45 @@ TEST_CASE("meshes of straight NVLinks") {
   SECTION("the same with 6 links of 20.6") { CHECK(is(test::communicator("snellius-h100", 1).ring, {12, 30, 30})); }
   SECTION("two V100 with two links: 40 on one channel, doubled") {
     CHECK(is(test::communicator("abci-v100", 1, 2).ring, {2, 20, 20}));
+  }
+}
+
+TEST_CASE("across nodes the channels of a mesh share out its links and come back to their NIC") {
+  // DGX-1: 4 NICs at 12 (PCIe 3), two GPUs beside each; NVLinks of 20 and 40. Rings book 12: one channel on a single
+  // link, three on a double. Trees at 24 would have the ring of double links to themselves twice, at 20 all four fit.
+  const Communicator c = test::communicator("dgx1-v100", 2);
+  CHECK(is(c.ring, {4, 12, 12}));
+  CHECK(is(c.tree, {4, 20, 12}));
+  const auto doubles = std::set<std::set<int>>{{0, 3}, {0, 4}, {1, 2}, {1, 5}, {2, 3}, {4, 7}, {5, 6}, {6, 7}};
+  const auto singles = std::set<std::set<int>>{{0, 1}, {0, 2}, {1, 3}, {2, 6}, {3, 7}, {4, 5}, {4, 6}, {5, 7}};
+  const auto count_within = [&](const Graph& graph, double speed) {
+    std::map<std::pair<int, int>, double> booked;
+    for (const auto& order : graph.order) {
+      CHECK(std::set<int>(order.begin(), order.end()).size() == 8);
+      for (std::size_t i = 0; i + 1 < order.size(); ++i) booked[{order[i], order[i + 1]}] += speed;
+    }
+    for (const auto& [link, sum] : booked)
+      CHECK(sum <= (doubles.count({link.first, link.second}) > 0   ? 40
+                    : singles.count({link.first, link.second}) > 0 ? 20
+                                                                   : 0));
+  };
+  count_within(c.ring, 12);
+  count_within(c.tree, 20);
+  std::set<int> nics;
+  for (const auto& order : c.ring.order) {
+    CHECK(order.front() / 2 == order.back() / 2);  // GPUs 0 and 1 are beside NIC 0
+    nics.insert(order.front() / 2);
+  }
+  CHECK(nics.size() == 4);
+  // One GPU beside each NIC: a ring leaves by another NIC, each by its own.
+  for (const char* name : {"snellius-h100", "gh200"}) {
+    std::set<int> first, last;
+    for (const auto& order : test::communicator(name, 2).ring.order) {
+      first.insert(order.front());
+      last.insert(order.back());
+    }
+    CHECK(first.size() == 4);
+    CHECK(last.size() == 4);
   }
 }
 

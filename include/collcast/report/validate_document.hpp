@@ -109,6 +109,7 @@ struct ValidateReport {
 
 /// How many nodes a table was measured on.
 enum class NodeCount { any, one, several };
+std::string_view to_string(NodeCount);
 
 /// Over the rows of all tables of a collective (empty: of all) that are healthy, or that are not.
 struct SummaryRow {
@@ -123,6 +124,8 @@ struct SummaryRow {
 std::vector<SummaryRow> summary(const ValidateReport&);
 /// All collectives, one node and several apart.
 std::vector<SummaryRow> summary_by_nodes(const ValidateReport&);
+/// Both apart.
+std::vector<SummaryRow> summary_by_collective_and_nodes(const ValidateReport&);
 /// The budgets against healthy tables.
 std::vector<BudgetOutcome> outcomes(const ValidateReport&, const std::vector<Budget>&);
 std::string budget_text(const BudgetOutcome&);
@@ -130,5 +133,9 @@ std::string budget_text(const BudgetOutcome&);
 std::string json(const ValidateReport&);
 Table csv(const ValidateReport&);
 Page page(const ValidateReport&);
+
+/// Measured against predicted, a mark per row, as an SVG picture: one node and several beside each other, a colour per
+/// collective, lines where a forecast is right and 20 % off. Legible on a light page and on a dark one.
+std::string plot(const ValidateReport&);
 
 }  // namespace collcast

@@ -1,0 +1,151 @@
+// Rows of many tables as one figure: by collective, number of nodes and band, sound set-ups and broken ones apart.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "report/validate_parts.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+bool is_healthy(const ScoredTable& table) { return table.healthy != "no"; }
+
+std::string_view to_string(NodeCount nodes) {
+  switch (nodes) {
+    case NodeCount::one:
+      return "one";
+    case NodeCount::several:
+      return "several";
+    case NodeCount::any:
+      break;
+  }
+  return "any";
+}
+
+namespace {
+
+/// Which tables are pooled.
+struct Pool {
+  std::string collective;  ///< empty: all
+  bool healthy = true;
+  NodeCount nodes = NodeCount::any;
+  bool has(const ScoredTable& table) const {
+    if (is_healthy(table) != healthy || (!collective.empty() && table.collective != collective)) return false;
+    return nodes == NodeCount::any || (table.nodes > 1) == (nodes == NodeCount::several);
+  }
+};
+
+/// Rows of these tables in a band.
+BandError pooled(const ValidateReport& report, const Pool& pool, Band band, int& tables) {
+  std::vector<Deviation> rows;
+  tables = 0;
+  for (const ScoredTable& table : report.tables) {
+    if (!pool.has(table)) continue;
+    const std::size_t before = rows.size();
+    std::copy_if(table.rows.begin(), table.rows.end(), std::back_inserter(rows),
+                 [&](const Deviation& row) { return band_of(row.size) == band; });
+    if (rows.size() > before) ++tables;
+  }
+  return band_error(rows);
+}
+
+/// Whether they are sound, the one or the other.
+bool every_source_says(const ValidateReport& report, const Pool& pool) {
+  return std::ranges::none_of(report.tables,
+                              [&](const ScoredTable& table) { return pool.has(table) && table.healthy == "unknown"; });
+}
+
+/// Of every pool the bands that have rows.
+std::vector<SummaryRow> rows_of(const ValidateReport& report, const std::vector<Pool>& pools) {
+  std::vector<SummaryRow> out;
+  for (const Pool& pool : pools)
+    for (const Band band : bands) {
+      SummaryRow row{pool.collective, pool.healthy, band, pool.nodes, 0, {}, true};
+      row.error = pooled(report, pool, band, row.tables);
+      row.known = every_source_says(report, pool);
+      if (row.error.n > 0) out.push_back(row);
+    }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> collectives(const ValidateReport& report) {
+  std::set<std::string> present;
+  for (const ScoredTable& table : report.tables) present.insert(table.collective);
+  std::vector<std::string> out;
+  for (const std::string& name : collective_names())
+    if (present.count(name) > 0) out.push_back(name);
+  return out;
+}
+
+std::vector<SummaryRow> summary(const ValidateReport& report) {
+  std::vector<std::string> names = collectives(report);
+  names.emplace_back();
+  std::vector<Pool> pools;
+  for (const bool healthy : {true, false})
+    for (const std::string& name : names) pools.push_back({name, healthy, NodeCount::any});
+  return rows_of(report, pools);
+}
+
+std::vector<SummaryRow> summary_by_nodes(const ValidateReport& report) {
+  std::vector<Pool> pools;
+  for (const bool healthy : {true, false})
+    for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({{}, healthy, nodes});
+  return rows_of(report, pools);
+}
+
+std::vector<SummaryRow> summary_by_collective_and_nodes(const ValidateReport& report) {
+  std::vector<Pool> pools;
+  for (const bool healthy : {true, false})
+    for (const std::string& name : collectives(report))
+      for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({name, healthy, nodes});
+  return rows_of(report, pools);
+}
+
+std::vector<BudgetOutcome> outcomes(const ValidateReport& report, const std::vector<Budget>& budgets) {
+  std::vector<BudgetOutcome> out;
+  for (const Budget& budget : budgets) {
+    int tables = 0;
+    const BandError error = pooled(report, {budget.collective, true, NodeCount::any}, budget.band, tables);
+    out.push_back({budget, error.n, error.median_ape});
+  }
+  return out;
+}
+
+Table summary_table(const ValidateReport& report, bool healthy) {
+  Table out;
+  out.title = healthy ? "absolute error of the rows by size; ratio: median of predicted over measured"
+                      : "the same over set-ups that their own source calls broken";
+  out.columns = {{"collective", "", Align::left}, {"nodes", "", Align::left},
+                 {"size", "", Align::left},       {"tables", "", Align::right},
+                 {"rows", "", Align::right},      {"median", "", Align::right},
+                 {"mean", "", Align::right},      {"90th percentile", "", Align::right},
+                 {"ratio", "", Align::right}};
+  const auto has = [&](const Pool& pool) {
+    return std::any_of(report.tables.begin(), report.tables.end(), [&](const ScoredTable& t) { return pool.has(t); });
+  };
+  // All together first, where that is more than one of the others.
+  std::vector<Pool> pools, parts;
+  const std::vector<std::string> names = collectives(report);
+  for (const std::string& name : names)
+    for (const NodeCount nodes : {NodeCount::one, NodeCount::several})
+      if (const Pool pool{name, healthy, nodes}; has(pool)) parts.push_back(pool);
+  const bool both = has({{}, healthy, NodeCount::one}) && has({{}, healthy, NodeCount::several});
+  if (parts.size() > 1) pools.push_back({{}, healthy, NodeCount::any});
+  if (both && parts.size() > 2)
+    for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({{}, healthy, nodes});
+  pools.insert(pools.end(), parts.begin(), parts.end());
+  for (const SummaryRow& row : rows_of(report, pools)) {
+    const BandError& error = row.error;
+    out.rows.push_back({row.collective.empty() ? "all" : row.collective, std::string(to_string(row.nodes)),
+                        std::string(band_text(row.band)), fmt::format("{}", row.tables), fmt::format("{}", error.n),
+                        percent(error.median_ape), percent(error.mean_ape), percent(error.p90_ape),
+                        fmt::format("{:.2f}", error.median_ratio)});
+  }
+  return out;
+}
+
+}  // namespace collcast
