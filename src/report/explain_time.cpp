@@ -329,7 +329,17 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
           fmt::format("1F1B: the {} stages {} to {} set the pace", n, p.first, p.last)};
 }
 
+Term delayed_term(const GradientTerms& g) {
+  return {"exposed gradients",
+          "max(buckets - step so far, 0)",
+          fmt::format("max({} - {}, 0)", format_seconds(g.buckets), format_seconds(g.left)),
+          g.exposed().count(),
+          "s",
+          "delayed: the gradients of the step before are exchanged from the begin of this one on, and applied at its end"};
+}
+
 Term gradients_term(const GradientTerms& g) {
+  if (g.delayed) return delayed_term(g);
   std::string formula = g.times > 1 ? "m max(buckets - backward left, 0)" : "max(buckets - backward left - ahead, 0)";
   std::string numbers =
       g.times > 1 ? fmt::format("{} x max({} - {}, 0)", g.times, format_seconds(g.buckets), format_seconds(g.left))
@@ -432,7 +442,7 @@ Section closed_form_section(const StepReport& report) {
     out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));
   else if (exchanges || form.gradients.tied > Seconds{})
     out.terms.push_back(gradients_term(form.gradients));
-  if (in.options.optimizer)
+  if (in.options.optimizer || form.optimizer > Seconds{})
     out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",
                          fmt::format("{} + {}", format_seconds(form.optimizer), format_seconds(form.gather)),
                          (form.optimizer + form.gather).count(), "s", gather_source(in, form.update_stage)});
