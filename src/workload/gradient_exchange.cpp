@@ -143,10 +143,10 @@ std::vector<Operation> compression_operations(const StepInputs& in, int stage) {
   if (!(all.matrices > 0)) return ops;
   const Volume products(d * (all.compressed + all.rows + all.columns));
   const Flops flops(2 * c.rank * all.compressed);
-  memory("orthogonal P and Q", d * all.orthogonal, all.orthogonal_kernels);
-  for (const char* name : {"P = M Q", "Q = M' P", "M = P Q'"})
+  memory("powersgd orthogonal", d * all.orthogonal, all.orthogonal_kernels);
+  for (const char* name : {"powersgd P", "powersgd Q", "powersgd restore"})
     ops.push_back(timer.core_gemm(name, flops, products, all.matrices));
-  memory("uncompressed gradients", 4 * d * (all.gradients - all.compressed), 2);
+  memory("powersgd others", 4 * d * (all.gradients - all.compressed), 2);
   return ops;
 }
 

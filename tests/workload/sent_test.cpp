@@ -226,15 +226,15 @@ TEST_CASE("PowerSGD of rank 2 sends the sums of rows and columns of the matrices
   CHECK(count == 3 * buckets);
   const auto& ops = r.stage.optimizer;
   CHECK(time_of(ops, "error feedback").count() == Approx(8 * 4 * (matrices + vectors) / 1e12));
-  for (const char* product : {"P = M Q", "Q = M' P", "M = P Q'"})
+  for (const char* product : {"powersgd P", "powersgd Q", "powersgd restore"})
     CHECK(named(ops, product).time.count() == Approx(4 * (matrices + 2 * rows + 2 * columns) / 1e12));
   // Two columns of each: 3 passes over each, and 6 over the second behind the first.
-  CHECK(named(ops, "orthogonal P and Q").time.count() == Approx(4 * (rows + columns) * (2 * 3 + 6) / 1e12));
+  CHECK(named(ops, "powersgd orthogonal").time.count() == Approx(4 * (rows + columns) * (2 * 3 + 6) / 1e12));
   CHECK(r.memory.gradient_copies.value() ==
         std::int64_t(4 * (matrices + vectors) + 4 * (2 * rows + 2 * columns)));
   // A kernel of 1 us each: 7 r - 4 for each P and Q.
   in.kernels.memory_bound.overhead = Seconds(1e-6);
-  CHECK((named(compression_operations(in, 0), "orthogonal P and Q").time - named(ops, "orthogonal P and Q").time)
+  CHECK((named(compression_operations(in, 0), "powersgd orthogonal").time - named(ops, "powersgd orthogonal").time)
             .count() == Approx(34 * 2 * 10 * 1e-6));
   // Of what becomes smaller by less than asked for nothing is compressed.
   c.min_rate = 1e6;
