@@ -485,14 +485,14 @@ void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use,
   const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
   const Communicators of = communicators(in.layout, gpus_per_node);
   const bool copies = use.gradient_copies > Bytes(0);
-  out.terms.push_back({"allocated",
-                       fmt::format("parameters + gradients + optimizer + activations + buffers{}",
-                                   copies ? " + gradient copies" : ""),
-                       fmt::format("{} + {} + {} + {} + {}{}", format_bytes(volume(use.parameters)),
-                                   format_bytes(volume(use.gradients)), format_bytes(volume(use.optimizer)),
-                                   format_bytes(volume(use.activations)), format_bytes(volume(use.buffers)),
-                                   copies ? " + " + format_bytes(volume(use.gradient_copies)) : std::string()),
-                       value(use.allocated()), "B", "tensors of the step"});
+  out.terms.push_back(
+      {"allocated",
+       fmt::format("parameters + gradients + optimizer + activations + buffers{}", copies ? " + gradient copies" : ""),
+       fmt::format("{} + {} + {} + {} + {}{}", format_bytes(volume(use.parameters)),
+                   format_bytes(volume(use.gradients)), format_bytes(volume(use.optimizer)),
+                   format_bytes(volume(use.activations)), format_bytes(volume(use.buffers)),
+                   copies ? " + " + format_bytes(volume(use.gradient_copies)) : std::string()),
+       value(use.allocated()), "B", "tensors of the step"});
   out.terms.push_back({"fragments", "allocated / allocated of reserved - allocated",
                        fmt::format("{0} / {1} - {0}", format_bytes(volume(use.allocated())), allocated_of_reserved),
                        value(use.fragments), "B", "SimuMax's share of what the allocator reserves"});

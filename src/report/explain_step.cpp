@@ -206,8 +206,8 @@ ExplainReport explain(const StepReport& report) {
     if (Table sent = sent_table(*report.inputs, r.stage.stage); !sent.rows.empty()) {
       Section section;
       section.title = std::exchange(sent.title, {});
-      section.text.push_back({"casts and compression move bytes of memory, formulas: docs/steps.md#what-is-sent",
-                              Paragraph::Tone::plain});
+      section.text.push_back(
+          {"casts and compression move bytes of memory, formulas: docs/steps.md#what-is-sent", Paragraph::Tone::plain});
       section.tables.push_back(std::move(sent));
       out.sections.push_back(std::move(section));
     }

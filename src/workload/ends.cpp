@@ -6,8 +6,8 @@
 // 16-bit gradient; rows of logits that are no multiple of 8 bytes long feed tensor cores badly (kernels.hpp). Adam on
 // fp32 state reads gradient, master and moments and writes master, moments and the 16-bit weight: 26 + g bytes per
 // locally owned parameter; the norm pass reads its gradient once more (g); the whole gradient buffer is zeroed (g; with
-// ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer. Before them what compressing gradients
-// takes (gradient_exchange.hpp), behind them the cast of weights that are gathered in fp8 (wire.hpp).
+// ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer. Before them what compressing
+// gradients takes (gradient_exchange.hpp), behind them the cast of weights that are gathered in fp8 (wire.hpp).
 #include <cmath>
 #include <utility>
 

@@ -1,8 +1,8 @@
 // What replicas send of their gradients: all of it as it is kept, in a narrower format, or compressed.
 //
-// Gradients of g bytes are cast to s before they are sent and back, g + s bytes a parameter each by memory-bound kernels,
-// with ZeRO back only what the rank keeps of the sum (PyTorch's fp16_compress_hook and bf16_compress_hook, FSDP2's reduce_dtype, Megatron-LM without
-// grad_reduce_in_fp32). With d = min(g, s):
+// Gradients of g bytes are cast to s before they are sent and back, g + s bytes a parameter each by memory-bound
+// kernels, with ZeRO back only what the rank keeps of the sum (PyTorch's fp16_compress_hook and bf16_compress_hook,
+// FSDP2's reduce_dtype, Megatron-LM without grad_reduce_in_fp32). With d = min(g, s):
 //
 // PowerSGD (Vogels et al. 2019, arXiv 1905.13727; PyTorch's powerSGD_hook) sends for each n x m matrix M of a bucket P
 // and Q of rank r, d r n and d r m bytes, where (n + m) r min_rate < n m, and all else as it is: three all-reduces a
@@ -16,10 +16,10 @@
 // ratio: g/ratio bytes, and kernels that move as many bytes as the scenario says.
 //
 // Kernels run behind the exchange, before the optimizer, and hide nothing: PyTorch's hook waits for the device in the
-// end, and kernels beside the backward would slow it by as much (Agarwal et al., MLSys 2022, "On the utility of gradient
-// compression in distributed training systems"). A bucket has its share of the stage's P, Q and the rest, whatever
-// matrices are in it. With ZeRO-2 and 3 gradients are cast behind every micro-batch's backward (share.hpp). Left out:
-// the first steps, which PyTorch does not compress.
+// end, and kernels beside the backward would slow it by as much (Agarwal et al., MLSys 2022, "On the utility of
+// gradient compression in distributed training systems"). A bucket has its share of the stage's P, Q and the rest,
+// whatever matrices are in it. With ZeRO-2 and 3 gradients are cast behind every micro-batch's backward (share.hpp).
+// Left out: the first steps, which PyTorch does not compress.
 #pragma once
 
 #include <array>
@@ -39,11 +39,11 @@ class GradientExchange {
   std::array<double, 3> sent(double kept) const;
 
   bool of_experts = false;
-  double gradients = 0;                            ///< of the rank
-  double compressed = 0;                           ///< of them in matrices that are, so many
+  double gradients = 0;   ///< of the rank
+  double compressed = 0;  ///< of them in matrices that are, so many
   double matrices = 0;
-  double rows = 0, columns = 0;                    ///< n and m, each times its matrix's rank
-  double orthogonal = 0, orthogonal_kernels = 0;   ///< elements moved to orthogonalise P and Q
+  double rows = 0, columns = 0;                   ///< n and m, each times its matrix's rank
+  double orthogonal = 0, orthogonal_kernels = 0;  ///< elements moved to orthogonalise P and Q
 
  private:
   bool low_rank_ = false;

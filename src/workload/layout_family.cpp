@@ -462,8 +462,7 @@ class LayoutFamily::State {
   Seconds expert_reduction(const StageKind& kind, double kept) {
     Seconds time{};
     if (!experts_exchange()) return time;
-    const CollectiveKind reduces =
-        in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+    const CollectiveKind reduces = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     for (const double bytes : kind.expert_gradients.sent(kept))
       if (bytes > 0) time += price(kind.expert_dp, reduces, bytes);
     return time;

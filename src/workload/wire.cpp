@@ -66,8 +66,8 @@ class Wire {
     if (!format || is_as_computed(*format)) return bytes;
     const double elements = bytes > 0 ? bytes / w_ : share_.tokens * share_.hidden, share = elements / tp_;
     const bool scatters = kind == CollectiveKind::reduce_scatter;
-    add(gathers ? "tp gather" : "tp reduction", *format,
-        {gathers ? share : elements, scatters ? share : elements}, gathers, before, behind);
+    add(gathers ? "tp gather" : "tp reduction", *format, {gathers ? share : elements, scatters ? share : elements},
+        gathers, before, behind);
     return wire_bytes(*format, formats_.scale_block) * elements;
   }
 

@@ -1,9 +1,9 @@
 // What is sent in another format than it is computed in, and the kernels that cast it.
 //
 // Activations of a layer (TP's gathers and reductions, experts' dispatch and combine), w bytes an element as computed,
-// are sent in s: fp8 1 + 4/B, an fp32 scale for B elements (DeepSeek-V3, arXiv 2412.19437, section 3.3.3: 1 x 128 tiles,
-// dispatch in fp8 forward and backward, combine in bf16); bf16 and fp16 2, fp32 4. N elements are cast by a memory-bound
-// kernel, (w + s) N bytes:
+// are sent in s: fp8 1 + 4/B, an fp32 scale for B elements (DeepSeek-V3, arXiv 2412.19437, section 3.3.3: 1 x 128
+// tiles, dispatch in fp8 forward and backward, combine in bf16); bf16 and fp16 2, fp32 4. N elements are cast by a
+// memory-bound kernel, (w + s) N bytes:
 //   all-gather          the rank's N/t before, all N behind
 //   reduce-scatter      all N before, N/t behind; all-reduce N both times
 //   dispatch            the rank's rows before they are copied, T' h; behind it what has come, N

@@ -100,7 +100,8 @@ TEST_CASE("a dispatch in fp8 has a byte an element and a scale for 128 of them; 
   CHECK(bytes_of(usual, "ep alltoall") == 8 * 2 * 4 * 8.0 * (1 << 20));
   // (1 + 4/128) of 4 Mi elements is 4.125 MiB.
   CHECK(bytes_of(fp8, "ep alltoall") == 8 * 2 * 2 * (8.0 + 4.125) * (1 << 20));
-  // Casts move 2 + 1.03125 bytes: of 2048 x 1024 elements before a dispatch, of the 2 x 2048 x 1024 that come behind it.
+  // Casts move 2 + 1.03125 bytes: of 2048 x 1024 elements before a dispatch, of the 2 x 2048 x 1024 that come behind
+  // it.
   const double bytes = 3.03125 * 2048 * 1024;
   CHECK(time_of(fp8.operations.forward, "dispatch cast to fp8").count() == Approx(bytes / 1e12));
   CHECK(time_of(fp8.operations.forward, "dispatch cast from fp8").count() == Approx(2 * bytes / 1e12));
@@ -230,8 +231,7 @@ TEST_CASE("PowerSGD of rank 2 sends the sums of rows and columns of the matrices
     CHECK(named(ops, product).time.count() == Approx(4 * (matrices + 2 * rows + 2 * columns) / 1e12));
   // Two columns of each: 3 passes over each, and 6 over the second behind the first.
   CHECK(named(ops, "powersgd orthogonal").time.count() == Approx(4 * (rows + columns) * (2 * 3 + 6) / 1e12));
-  CHECK(r.memory.gradient_copies.value() ==
-        std::int64_t(4 * (matrices + vectors) + 4 * (2 * rows + 2 * columns)));
+  CHECK(r.memory.gradient_copies.value() == std::int64_t(4 * (matrices + vectors) + 4 * (2 * rows + 2 * columns)));
   // A kernel of 1 us each: 7 r - 4 for each P and Q.
   in.kernels.memory_bound.overhead = Seconds(1e-6);
   CHECK((named(compression_operations(in, 0), "powersgd orthogonal").time - named(ops, "powersgd orthogonal").time)
@@ -274,8 +274,7 @@ TEST_CASE("delayed, a step of one stage is the longer of computing and its gradi
       const StepPlan plan = planned(in, priced(10e-6, rate));
       const StagePlan& stage = plan.stages.front();
       const Seconds computing = plan.micro_batches * (stage.time().forward + stage.time().backward);
-      const Seconds expected =
-          std::max(computing, sum_of_buckets(stage)) + stage.optimizer_time() + stage.gather;
+      const Seconds expected = std::max(computing, sum_of_buckets(stage)) + stage.optimizer_time() + stage.gather;
       CHECK(estimate_step(plan).total.count() == Approx(expected.count()).epsilon(1e-12));
       // Each of the operations is rounded up to a picosecond.
       CHECK(simulated(plan).count() == Approx(expected.count()).margin(1e-9));
@@ -293,8 +292,7 @@ TEST_CASE("delayed gradients take a copy, and with a pipeline hide under all of 
   const StepResult delayed = forecast_on_two(in, Method::both);
   CHECK(usual.closed_form.gradients.exposed() > Seconds{});
   CHECK(delayed.closed_form.gradients.exposed() == Seconds{});
-  CHECK(delayed.estimate.count() ==
-        Approx((usual.estimate - usual.closed_form.gradients.exposed()).count()));
+  CHECK(delayed.estimate.count() == Approx((usual.estimate - usual.closed_form.gradients.exposed()).count()));
   CHECK(delayed.simulate->count() == Approx(delayed.estimate.count()).epsilon(1e-9));
   CHECK(delayed.breakdown.dp_exposed == Seconds{});
   CHECK(delayed.breakdown.total().count() == Approx(delayed.step.count()));
@@ -369,13 +367,13 @@ TEST_CASE("what cannot be is refused, with what would do") {
   in = replicas(8);
   in.options.zero = 3;
   in.options.delayed_all_reduce = true;
-  CHECK(refused(in) ==
-        "delayed_all_reduce needs gradients that are whole on each rank; zero 3 splits them after every micro-batch; use "
-        "zero 0 or 1");
+  CHECK(
+      refused(in) ==
+      "delayed_all_reduce needs gradients that are whole on each rank; zero 3 splits them after every micro-batch; use "
+      "zero 0 or 1");
   in.options.zero = 0;
   in.options.overlap_dp = false;
-  CHECK(refused(in) ==
-        "delayed_all_reduce hides gradients; overlap_dp false hides none; leave out one of them");
+  CHECK(refused(in) == "delayed_all_reduce hides gradients; overlap_dp false hides none; leave out one of them");
   for (const double ratio : {0.5, 0.0}) {
     in = replicas(8);
     in.options.compression.ratio = ratio;
@@ -392,7 +390,8 @@ TEST_CASE("what has no effect on a layout is warned about") {
   const auto warned = [&](const std::string& text) {
     return std::count(said.begin(), said.end(), "training." + text) == 1;
   };
-  CHECK(warned("communication.tp_gather has no effect: without sequence parallelism and tp above 1 nothing is gathered"));
+  CHECK(
+      warned("communication.tp_gather has no effect: without sequence parallelism and tp above 1 nothing is gathered"));
   CHECK(warned("communication.gradients has no effect: nobody has the same parameters"));
   CHECK(warned("delayed_all_reduce has no effect: nobody has the same parameters"));
 }
@@ -454,8 +453,7 @@ TEST_CASE("the shipped gradients: bytes, kernels and delay as worked out by hand
   const double sent = 4 * (4 * (rows + columns) + 24 * 2 * 2048 + 2048);
   const StepResult low_rank = shipped("powersgd");
   CHECK(bytes_of(low_rank, "dp all_reduce") == Approx(sent).epsilon(1e-3));
-  CHECK(low_rank.memory.gradient_copies.value() ==
-        std::int64_t(4 * gradients + 4 * 4 * (rows + columns)));
+  CHECK(low_rank.memory.gradient_copies.value() == std::int64_t(4 * gradients + 4 * 4 * (rows + columns)));
   CHECK(bytes_of(shipped("powersgd-bf16"), "dp all_reduce") == Approx(sent / 2).epsilon(1e-3));
   CHECK(bytes_of(shipped("one-bit"), "dp all_reduce") == Approx(4 * gradients / 32).epsilon(1e-5));
   CHECK(exposed(shipped("no-overlap")).count() == Approx(in_all(usual).count()));

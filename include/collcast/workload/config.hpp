@@ -190,11 +190,11 @@ std::string_view to_string(WireFormat);
 
 /// What is sent in a narrower format than it is computed in, or kept in; nothing: as it is.
 struct CommunicationFormats {
-  std::optional<WireFormat> tp_gather, tp_reduce;      ///< activations of layers, and their gradients
-  std::optional<WireFormat> ep_dispatch, ep_combine;   ///< rows on their way to the experts, and back
-  std::optional<WireFormat> parameters;                ///< weights of layers that ZeRO gathers
-  std::optional<WireFormat> gradients;                 ///< of weights
-  int scale_block = 128;                               ///< elements of an activation in fp8 that share a scale of fp32
+  std::optional<WireFormat> tp_gather, tp_reduce;     ///< activations of layers, and their gradients
+  std::optional<WireFormat> ep_dispatch, ep_combine;  ///< rows on their way to the experts, and back
+  std::optional<WireFormat> parameters;               ///< weights of layers that ZeRO gathers
+  std::optional<WireFormat> gradients;                ///< of weights
+  int scale_block = 128;                              ///< elements of an activation in fp8 that share a scale of fp32
   friend bool operator==(const CommunicationFormats&, const CommunicationFormats&) = default;
 };
 
@@ -206,11 +206,11 @@ std::string_view to_string(CompressionMethod);
 /// Of the gradients that replicas exchange, and of them in the format in which they are sent.
 struct GradientCompression {
   CompressionMethod method = CompressionMethod::none;
-  int rank = 1;                  ///< PowerSGD
-  double min_rate = 2;           ///< PowerSGD: matrices that become smaller by less go as they are
-  double ratio = 1;              ///< of bytes kept to bytes sent
-  double moved = 0;              ///< ratio: bytes read and written for each gradient, to compress it and to restore it
-  bool error_feedback = false;   ///< what was lost is kept, and added to the gradients of the next step
+  int rank = 1;                 ///< PowerSGD
+  double min_rate = 2;          ///< PowerSGD: matrices that become smaller by less go as they are
+  double ratio = 1;             ///< of bytes kept to bytes sent
+  double moved = 0;             ///< ratio: bytes read and written for each gradient, to compress it and to restore it
+  bool error_feedback = false;  ///< what was lost is kept, and added to the gradients of the next step
 };
 
 struct TrainingOptions {
