@@ -103,6 +103,7 @@ constexpr std::array memory_keys{MemoryKey{"parameters_bytes", &MemoryUse::param
                                  MemoryKey{"kv_cache_bytes", &MemoryUse::kv_cache},
                                  MemoryKey{"gradients_bytes", &MemoryUse::gradients},
                                  MemoryKey{"optimizer_bytes", &MemoryUse::optimizer},
+                                 MemoryKey{"gradient_copies_bytes", &MemoryUse::gradient_copies},
                                  MemoryKey{"activations_bytes", &MemoryUse::activations},
                                  MemoryKey{"buffers_bytes", &MemoryUse::buffers},
                                  MemoryKey{"framework_bytes", &MemoryUse::framework},
@@ -136,6 +137,7 @@ Json memory_json(const MemoryUse& m) {
            {"capacity_bytes", m.capacity.value()},
            {"breaks", breaking_key(m)},
            {"stage", m.stage}};
+  if (m.gradient_copies > Bytes(0)) out["gradient_copies_bytes"] = m.gradient_copies.value();
   if (m.kv_cache > Bytes(0)) out["kv_cache_bytes"] = m.kv_cache.value();
   return out;
 }

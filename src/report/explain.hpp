@@ -19,6 +19,11 @@ Section stage_section(const StepReport&);
 Section closed_form_section(const StepReport&);
 Section step_section(const StepReport&);
 
+// --- gradients and gathered weights: explain_exchange.cpp ---
+Term gradients_term(const GradientTerms&);
+/// ZeRO-3.
+Term sharding_term(const ShardingTerms&, bool overlap);
+
 // --- a machine that is not as described: explain_faults.cpp ---
 Section faults_section(const StepReport&);
 /// Whether the machine is the same all the step long, so that its parts are multiples of what a micro-batch takes.

@@ -435,6 +435,22 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
        formula.empty() ? "nothing is recomputed, and no logits on this stage" : "once, not per micro-batch"});
 }
 
+/// What delaying and compressing gradients takes.
+void add_gradient_copies(Section& out, const MemoryTerms& terms, const MemoryUse& use) {
+  std::string formula, numbers;
+  const auto add = [&](const char* name, Volume value) {
+    if (!(value > Volume{})) return;
+    formula += (formula.empty() ? "" : " + ") + std::string(name);
+    numbers += (numbers.empty() ? "" : " + ") + format_bytes(value);
+  };
+  add("gradients of the step before", terms.stale);
+  add("error feedback", terms.error_feedback);
+  add("P and Q of low rank", terms.low_rank);
+  if (!formula.empty())
+    out.terms.push_back({"gradient copies", formula, numbers, static_cast<double>(use.gradient_copies.value()), "B",
+                         "whole on each rank, beside the gradients that are summed up"});
+}
+
 /// Bytes of each parameter, and of how many ranks this one has a part.
 Term state_term(const char* name, double bytes, const MemoryTerms& terms, int shares, int from, const ParallelLayout& l,
                 Bytes value, std::string source) {
@@ -468,11 +484,15 @@ std::string optimizer_source(const StepInputs& in, const MemoryTerms& terms) {
 void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use, int gpus_per_node) {
   const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
   const Communicators of = communicators(in.layout, gpus_per_node);
-  out.terms.push_back({"allocated", "parameters + gradients + optimizer + activations + buffers",
-                       fmt::format("{} + {} + {} + {} + {}", format_bytes(volume(use.parameters)),
-                                   format_bytes(volume(use.gradients)), format_bytes(volume(use.optimizer)),
-                                   format_bytes(volume(use.activations)), format_bytes(volume(use.buffers))),
-                       value(use.allocated()), "B", "tensors of the step"});
+  const bool copies = use.gradient_copies > Bytes(0);
+  out.terms.push_back(
+      {"allocated",
+       fmt::format("parameters + gradients + optimizer + activations + buffers{}", copies ? " + gradient copies" : ""),
+       fmt::format("{} + {} + {} + {} + {}{}", format_bytes(volume(use.parameters)),
+                   format_bytes(volume(use.gradients)), format_bytes(volume(use.optimizer)),
+                   format_bytes(volume(use.activations)), format_bytes(volume(use.buffers)),
+                   copies ? " + " + format_bytes(volume(use.gradient_copies)) : std::string()),
+       value(use.allocated()), "B", "tensors of the step"});
   out.terms.push_back({"fragments", "allocated / allocated of reserved - allocated",
                        fmt::format("{0} / {1} - {0}", format_bytes(volume(use.allocated())), allocated_of_reserved),
                        value(use.fragments), "B", "SimuMax's share of what the allocator reserves"});
@@ -503,6 +523,7 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
   out.terms.push_back(in_flight_term(in, terms));
   out.terms.push_back(activations_term(in, terms, use));
   add_buffers(out, in, terms, use);
+  add_gradient_copies(out, terms, use);
   add_runtime_terms(out, in, use, gpus_per_node);
   out.terms.push_back(
       {"peak", "allocated + fragments + NCCL's buffers + CUDA context",

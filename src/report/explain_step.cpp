@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/gemm_time.hpp"
 #include "report/explain.hpp"
+#include "report/sent.hpp"
 
 namespace collcast {
 
@@ -200,6 +202,15 @@ ExplainReport explain(const StepReport& report) {
     out.sections.push_back(layer_section(report));
   }
   if (!r.collectives.empty()) out.sections.push_back(collectives_section(report));
+  if (report.inputs)
+    if (Table sent = sent_table(*report.inputs, r.stage.stage); !sent.rows.empty()) {
+      Section section;
+      section.title = std::exchange(sent.title, {});
+      section.text.push_back(
+          {"casts and compression move bytes of memory, formulas: docs/steps.md#what-is-sent", Paragraph::Tone::plain});
+      section.tables.push_back(std::move(sent));
+      out.sections.push_back(std::move(section));
+    }
   if (report.inputs) {
     out.sections.push_back(stage_section(report));
     out.sections.push_back(closed_form_section(report));

@@ -329,54 +329,6 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
           fmt::format("1F1B: the {} stages {} to {} set the pace", n, p.first, p.last)};
 }
 
-Term gradients_term(const GradientTerms& g) {
-  std::string formula = g.times > 1 ? "m max(buckets - backward left, 0)" : "max(buckets - backward left - ahead, 0)";
-  std::string numbers =
-      g.times > 1 ? fmt::format("{} x max({} - {}, 0)", g.times, format_seconds(g.buckets), format_seconds(g.left))
-                  : fmt::format("max({} - {} - {}, 0)", format_seconds(g.buckets), format_seconds(g.left),
-                                format_seconds(g.ahead));
-  if (g.tied > Seconds{}) {
-    formula += " + tied embedding";
-    numbers += fmt::format(" + {}", format_seconds(g.tied));
-  }
-  if (g.times > 1)
-    return {"exposed gradients",
-            formula,
-            numbers,
-            g.exposed().count(),
-            "s",
-            "ZeRO-2, after every micro-batch: the buckets from the one that decides, and the backward left when that "
-            "one is full"};
-  return {
-      "exposed gradients",
-      formula,
-      numbers,
-      g.exposed().count(),
-      "s",
-      fmt::format("stage {} is last: its buckets from the one that decides, its backward left when that one is full, "
-                  "and by how much it ends before stage 0",
-                  g.stage)};
-}
-
-}  // namespace
-
-namespace {
-
-/// ZeRO-3.
-Term sharding_term(const ShardingTerms& s, bool overlap) {
-  const char* source =
-      overlap ? "ZeRO-3: the next unit's weights are gathered and the last one's gradients reduced beside each pass"
-              : "ZeRO-3 without overlap: every gather and reduction";
-  return {"exposed sharding",
-          overlap ? "m (first gather + sum(max(beside - pass, 0)) + last reduction)" : "m sum(gathers + reductions)",
-          overlap ? fmt::format("{} x ({} + {} + {})", s.times, format_seconds(s.first), format_seconds(s.waits),
-                                format_seconds(s.last))
-                  : fmt::format("{} x {}", s.times, format_seconds(s.waits)),
-          s.exposed().count(),
-          "s",
-          source};
-}
-
 std::string gather_source(const StepInputs& in, int stage) {
   if (in.options.zero == 3) return "weights are gathered in the passes";
   return fmt::format("stage {} is last; the gather belongs to ZeRO-{}", stage, std::max(in.options.zero, 1));
@@ -432,7 +384,7 @@ Section closed_form_section(const StepReport& report) {
     out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));
   else if (exchanges || form.gradients.tied > Seconds{})
     out.terms.push_back(gradients_term(form.gradients));
-  if (in.options.optimizer)
+  if (in.options.optimizer || form.optimizer > Seconds{})
     out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",
                          fmt::format("{} + {}", format_seconds(form.optimizer), format_seconds(form.gather)),
                          (form.optimizer + form.gather).count(), "s", gather_source(in, form.update_stage)});

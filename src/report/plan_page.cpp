@@ -255,7 +255,8 @@ void add_why(Page& out, const Why& why) {
            difference(static_cast<double>(own_size.value()), static_cast<double>(best_size.value()))});
     };
     for (const MemoryPart& part : memory_parts)
-      if (part.size != &MemoryUse::kv_cache && part.size != &MemoryUse::framework)
+      if (part.size != &MemoryUse::kv_cache && part.size != &MemoryUse::framework &&
+          (part.size != &MemoryUse::gradient_copies || own.*part.size + best.*part.size > Bytes(0)))
         row(part.name, own.*part.size, best.*part.size);
     row("peak", own.peak(), best.peak());
     memory.rows.push_back({"capacity", gibibytes(own.capacity), gibibytes(best.capacity), ""});

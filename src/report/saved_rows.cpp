@@ -74,8 +74,8 @@ void add_step_terms(const SavedValue& value, SavedRow& row) {
   const SavedValue breakdown = value.object("breakdown");
   for (const char* key : breakdown_keys) add_terms(breakdown, "step_s", {key}, row);
   add_terms(value.object("memory"), "peak_bytes",
-            {"parameters_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "buffers_bytes",
-             "kv_cache_bytes", "fragments_bytes", "nccl_bytes", "context_bytes"},
+            {"parameters_bytes", "gradients_bytes", "gradient_copies_bytes", "optimizer_bytes", "activations_bytes",
+             "buffers_bytes", "kv_cache_bytes", "fragments_bytes", "nccl_bytes", "context_bytes"},
             row);
 }
 

@@ -12,6 +12,7 @@
 #include "report/faults.hpp"
 #include "report/gates.hpp"
 #include "report/metrics.hpp"
+#include "report/sent.hpp"
 #include "report/unfolded.hpp"
 #include "report/wording.hpp"
 
@@ -44,6 +45,37 @@ Json efficiency_json(const std::map<std::string, KernelEfficiency>& table, const
 /// As scenarios write it: 0 is auto.
 Json count_json(int count) { return count == 0 ? Json("auto") : Json(count); }
 
+/// What is sent otherwise than as it is: what the scenario says of it.
+void add_communication(Json& options, const TrainingOptions& o) {
+  const CommunicationFormats& f = o.communication;
+  if (f != CommunicationFormats{}) {
+    Json formats;
+    const auto put = [&](const char* key, std::optional<WireFormat> format) {
+      if (format) formats[key] = to_string(*format);
+    };
+    put("tp_gather", f.tp_gather);
+    put("tp_reduce", f.tp_reduce);
+    put("ep_dispatch", f.ep_dispatch);
+    put("ep_combine", f.ep_combine);
+    put("parameters", f.parameters);
+    put("gradients", f.gradients);
+    formats["scale_block"] = f.scale_block;
+    options["communication"] = formats;
+  }
+  if (const GradientCompression& c = o.compression; c.method != CompressionMethod::none) {
+    Json compression{{"method", to_string(c.method)}, {"error_feedback", c.error_feedback}};
+    if (c.method == CompressionMethod::powersgd) {
+      compression["rank"] = c.rank;
+      compression["min_rate"] = c.min_rate;
+    } else {
+      compression["ratio"] = c.ratio;
+      compression["moved_bytes"] = c.moved;
+    }
+    options["gradient_compression"] = compression;
+  }
+  if (o.delayed_all_reduce) options["delayed_all_reduce"] = true;
+}
+
 /// What is trained at once, and how.
 void add_training(Json& out, const StepInputs& in) {
   out["batch"] = {{"sequence", in.batch.sequence},
@@ -66,6 +98,7 @@ void add_training(Json& out, const StepInputs& in) {
     out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
   if (!in.options.fuse_accumulation) out["options"]["gradient_accumulation_fusion"] = false;
   if (in.layout.tp > 1) out["options"]["overlap_tp"] = to_string(in.options.overlap_tp);
+  add_communication(out["options"], in.options);
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   if (in.model.experts.count > 0) {
     out["options"]["overlap_ep"] = in.options.overlap_ep;
@@ -291,6 +324,8 @@ Json document_json(const StepReport& report) {
   }
   out["collectives"] = Json::array();
   for (const CollectiveCost& c : r.collectives) out["collectives"].push_back(collective_json(c));
+  if (trains)
+    if (Json sent = sent_json(*report.inputs, r.stage.stage); !sent.empty()) out["sent_otherwise"] = std::move(sent);
   out["critical_path"] = path_json(r.critical_path);
   out["operations"] = {{"forward", operations_json(r.operations.forward)},
                        {"backward", operations_json(r.operations.backward)},

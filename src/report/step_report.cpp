@@ -12,6 +12,7 @@
 #include "report/faults.hpp"
 #include "report/gates.hpp"
 #include "report/metrics.hpp"
+#include "report/sent.hpp"
 #include "report/unfolded.hpp"
 #include "report/wording.hpp"
 
@@ -282,6 +283,7 @@ Table memory_table(const MemoryUse& m) {
   const bool serves = m.kv_cache > Bytes(0);
   const auto concerns = [&](Bytes MemoryUse::*size) {
     if (size == &MemoryUse::framework) return false;
+    if (size == &MemoryUse::gradient_copies) return m.gradient_copies > Bytes(0);
     if (size == &MemoryUse::kv_cache) return serves;
     return !serves || (size != &MemoryUse::gradients && size != &MemoryUse::optimizer);
   };
@@ -481,6 +483,9 @@ Page page(const StepReport& report) {
         "exposed is more than the total where a stage also waits for messages of other stages", Paragraph::Tone::note});
   if (r.critical_path && !r.critical_path->runs.empty()) out.blocks.push_back(path_table(*r.critical_path));
   if (report.inputs) out.blocks.push_back(memory_table(r.memory));
+  if (report.inputs)
+    if (Table sent = sent_table(*report.inputs, r.stage.stage); !sent.rows.empty())
+      out.blocks.push_back(std::move(sent));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));
   if (report.machine.calibrated)

@@ -262,6 +262,56 @@ Batch read_batch(Reader& reader, const Node& node, const ParallelLayout& layout)
   return b;
 }
 
+namespace {
+
+constexpr std::initializer_list<WireFormat> wire_formats{WireFormat::fp8, WireFormat::bf16, WireFormat::fp16,
+                                                         WireFormat::fp32};
+
+void read_communication(Reader& reader, const Node& node, CommunicationFormats& f) {
+  Object o(reader, node, "training.communication");
+  const auto read = [&](const char* key, std::optional<WireFormat>& to, std::initializer_list<WireFormat> words) {
+    if (WireFormat format{}; o.optional(key, format, as_word<WireFormat>(words))) to = format;
+  };
+  read("tp_gather", f.tp_gather, wire_formats);
+  read("tp_reduce", f.tp_reduce, wire_formats);
+  read("ep_dispatch", f.ep_dispatch, wire_formats);
+  read("ep_combine", f.ep_combine, wire_formats);
+  read("parameters", f.parameters, wire_formats);
+  read("gradients", f.gradients, {WireFormat::bf16, WireFormat::fp16, WireFormat::fp32});
+  o.optional("scale_block", f.scale_block, AsCount{1, 1'000'000});
+  o.finish();
+}
+
+void read_compression(Reader& reader, const Node& node, GradientCompression& c) {
+  Object o(reader, node, "training.gradient_compression");
+  const bool has_method = o.optional(
+      "method", c.method,
+      as_word<CompressionMethod>({CompressionMethod::none, CompressionMethod::powersgd, CompressionMethod::ratio}));
+  o.optional("rank", c.rank, AsCount{1, 10'000});
+  o.optional("min_rate", c.min_rate, AsNumber{0, 1'000'000});
+  const bool has_ratio = o.optional("ratio", c.ratio, AsNumber{1, 1'000'000});
+  o.optional("moved", c.moved, AsNumber{0, 10'000});
+  const bool has_feedback = o.optional("error_feedback", c.error_feedback, AsTruth{});
+  o.finish();
+  // PyTorch's hook has it on unless told otherwise.
+  if (!has_feedback) c.error_feedback = c.method == CompressionMethod::powersgd;
+  const auto only = [&](const char* key, const char* method, bool fits) {
+    if (!o.has(key) || fits || !reader.origins().good("training.gradient_compression.method")) return;
+    reader.error({reader.origins().of(fmt::format("training.gradient_compression.{}", key)),
+                  fmt::format("training.gradient_compression.{} is of method {}", key, method),
+                  has_method ? "leave it out, or choose that method" : fmt::format("add method: {}", method)});
+  };
+  for (const char* key : {"rank", "min_rate"}) only(key, "powersgd", c.method == CompressionMethod::powersgd);
+  for (const char* key : {"ratio", "moved"}) only(key, "ratio", c.method == CompressionMethod::ratio);
+  only("error_feedback", "powersgd or ratio", c.method != CompressionMethod::none);
+  if (c.method == CompressionMethod::ratio && !has_ratio && !o.has("ratio"))
+    reader.error({reader.origins().of("training.gradient_compression.method"),
+                  "training.gradient_compression.method ratio needs a ratio",
+                  "add ratio: bytes kept over bytes sent, such as 4"});
+}
+
+}  // namespace
+
 TrainingOptions read_training(Reader& reader, const Node& node) {
   TrainingOptions t;
   Object o(reader, node, "training");
@@ -282,6 +332,9 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("overlap_ep", t.overlap_ep, AsTruth{});
   o.optional("expert_imbalance", t.expert_imbalance, AsNumber{1, 1'000});
   o.optional("moe_capacity_factor", t.moe_capacity_factor, AsNumber{0, 1'000, true});
+  read_communication(reader, o.section("communication"), t.communication);
+  read_compression(reader, o.section("gradient_compression"), t.compression);
+  o.optional("delayed_all_reduce", t.delayed_all_reduce, AsTruth{});
   o.optional("optimizer", t.optimizer, AsTruth{});
   o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});
   o.finish();

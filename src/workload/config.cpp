@@ -11,6 +11,34 @@ double expert_load(const TrainingOptions& options, const ParallelLayout& layout)
   return options.moe_capacity_factor > 0 ? std::min(busiest, options.moe_capacity_factor) : busiest;
 }
 
+std::string_view to_string(WireFormat format) {
+  switch (format) {
+    case WireFormat::fp8:
+      return "fp8";
+    case WireFormat::bf16:
+      return "bf16";
+    case WireFormat::fp16:
+      return "fp16";
+    case WireFormat::fp32:
+      return "fp32";
+  }
+  check(false, "a known format");
+  return {};
+}
+
+std::string_view to_string(CompressionMethod method) {
+  switch (method) {
+    case CompressionMethod::none:
+      return "none";
+    case CompressionMethod::powersgd:
+      return "powersgd";
+    case CompressionMethod::ratio:
+      return "ratio";
+  }
+  check(false, "a known compression");
+  return {};
+}
+
 std::string_view to_string(ContextExchange exchange) {
   switch (exchange) {
     case ContextExchange::ring:

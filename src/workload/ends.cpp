@@ -6,12 +6,16 @@
 // 16-bit gradient; rows of logits that are no multiple of 8 bytes long feed tensor cores badly (kernels.hpp). Adam on
 // fp32 state reads gradient, master and moments and writes master, moments and the 16-bit weight: 26 + g bytes per
 // locally owned parameter; the norm pass reads its gradient once more (g); the whole gradient buffer is zeroed (g; with
-// ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer.
+// ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer. Before them what compressing
+// gradients takes (gradient_exchange.hpp), behind them the cast of weights that are gathered in fp8 (wire.hpp).
 #include <cmath>
 #include <utility>
 
+#include "workload/gradient_exchange.hpp"
 #include "workload/parameters.hpp"
+#include "workload/plan.hpp"
 #include "workload/share.hpp"
+#include "workload/wire.hpp"
 
 namespace collcast::workload {
 
@@ -119,16 +123,22 @@ Segments head_segments(const StepInputs& in) {
 }
 
 std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
-  if (!in.options.optimizer) return {};
+  std::vector<Operation> ops = compression_operations(in, stage);
+  if (!in.options.optimizer) return ops;
   const KernelTimer timer(in);
   const double g = in.options.gradient_bytes;
   const RankParameters parameters = stage_parameters(in, stage);
   const double held = parameters.total(), apart = in.layout.experts_apart() ? parameters.experts : 0;
   const double part = (held - apart) / in.layout.shards() + (apart > 0 ? apart / in.layout.expert_replicas() : 0);
   const double owned = in.options.zero >= 1 ? part : held;
-  return {timer.memory("gradient norm", Volume(g * owned)),
-          timer.memory("adam", Volume((g + timer.precision().adam) * owned)),
-          timer.memory("zero gradients", Volume(g * (in.options.zero >= 2 ? part : held)))};
+  ops.push_back(timer.memory("gradient norm", Volume(g * owned)));
+  ops.push_back(timer.memory("adam", Volume((g + timer.precision().adam) * owned)));
+  ops.push_back(timer.memory("zero gradients", Volume(g * (in.options.zero >= 2 ? part : held))));
+  const double weight = timer.precision().activation, sent = gathered_weight_bytes(in, true);
+  if (sent < weight && sharding_stage(in) >= 1 && in.options.zero < 3)
+    ops.push_back(timer.memory("weights cast to " + std::string(to_string(*in.options.communication.parameters)),
+                               Volume((weight + sent) * part)));
+  return ops;
 }
 
 }  // namespace collcast::workload

@@ -116,6 +116,25 @@ Pipeline add_pipeline(const StepPlan& plan, ClosedForm& form) {
   return pipeline;
 }
 
+/// The gradients of the step before, exchanged from the begin of this one on.
+GradientTerms delayed_gradients(const StepPlan& plan, Seconds computing) {
+  GradientTerms longest;
+  longest.delayed = true;
+  longest.left = computing;
+  Seconds ends{}, tied{};
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    Seconds sum{};
+    for (const Bucket& bucket : plan.stages[i].buckets) sum += bucket.time;
+    if (i == 0 || i + 1 == plan.stages.size()) ends = std::max(ends, sum);
+    tied = std::max(tied, plan.stages[i].tied_embedding);
+    if (sum <= longest.buckets) continue;
+    longest.buckets = sum;
+    longest.stage = static_cast<int>(i);
+  }
+  longest.buckets = std::max(longest.buckets, tied > Seconds{} ? ends + tied : ends);
+  return longest;
+}
+
 /// When the gradients of every stage are exchanged, after the end of the pipeline.
 GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) {
   GradientTerms longest, end;
@@ -146,7 +165,9 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) 
 
 StepEstimate estimate_step(const StepPlan& plan) {
   StepEstimate e;
-  e.terms.gradients = exposed_gradients(plan, add_pipeline(plan, e.terms));
+  const Pipeline pipeline = add_pipeline(plan, e.terms);
+  e.terms.gradients =
+      plan.delayed ? delayed_gradients(plan, pipeline.terms.total()) : exposed_gradients(plan, pipeline);
   if (plan.zero == 3) {
     e.terms.sharding = sharding_terms(sharded_passes(plan.stages.front(), plan.reshard), plan.overlap_dp);
     e.terms.sharding.times = plan.micro_batches;

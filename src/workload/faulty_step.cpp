@@ -207,7 +207,9 @@ Diagnostics add_simulation_of_classes(FaultyStep& out, const std::vector<Classed
   out.effect.slowest =
       plain ? slowest_class(plan, plan.plan.slowest()) : busiest_class(plan, plan.plan.slowest(), out.effect.classes);
   result.breakdown = out.effect.classes[out.effect.slowest].breakdown;
-  tell_messages_from_bubble(result.breakdown, estimate_step(plan.plan).terms.transfers);
+  const ClosedForm form = estimate_step(plan.plan).terms;
+  tell_delayed_from_bubble(result.breakdown, plan.plan, form);
+  tell_messages_from_bubble(result.breakdown, form.transfers);
   result.simulated_operations = static_cast<std::int64_t>(run->run.ops.size());
   result.ranks = out.effect.ranks;
   result.classes = static_cast<int>(out.effect.classes.size());

@@ -111,7 +111,9 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
   result.simulate = to_seconds(run->finish);
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
   result.breakdown = break_down(spelled.schedule, *run, spelled.of_class[plan.slowest()]);
-  tell_messages_from_bubble(result.breakdown, estimate_step(plan).terms.transfers);
+  const ClosedForm form = estimate_step(plan).terms;
+  tell_delayed_from_bubble(result.breakdown, plan, form);
+  tell_messages_from_bubble(result.breakdown, form.transfers);
   result.critical_path = critical_path_of(spelled.schedule, *run, spelled.places);
   if (timeline) *timeline = {std::move(spelled.schedule), std::move(run).value()};
   return {};
@@ -169,6 +171,13 @@ void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
   const Seconds idle = parts.pp_exposed + parts.bubble;
   parts.pp_exposed = std::min(idle, messages_add);
   parts.bubble = idle - parts.pp_exposed;
+}
+
+void tell_delayed_from_bubble(Breakdown& parts, const StepPlan& plan, const ClosedForm& form) {
+  if (!plan.delayed || plan.stages.size() == 1) return;
+  const Seconds idle = parts.dp_exposed + parts.bubble;
+  parts.dp_exposed = std::min(idle, form.gradients.exposed() + form.gather);
+  parts.bubble = idle - parts.dp_exposed;
 }
 
 Diagnostics check_operations(double operations, const Location& where, Bytes memory) {

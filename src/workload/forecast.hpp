@@ -30,6 +30,8 @@ void add_stage(StepResult&, const StepPlan&);
 /// Waiting for the pipeline is idle time on the rank, whatever it waits for. What messages add to the pipeline is PP
 /// exposed, as in the closed form, also where another boundary's are slow; the rest is the bubble.
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add);
+/// Delayed gradients that are exchanged while a rank waits for others are none that it waits for.
+void tell_delayed_from_bubble(Breakdown& parts, const StepPlan&, const ClosedForm&);
 
 /// A timeline that would not fit, in what anybody simulates or in so much memory.
 Diagnostics check_operations(double operations, const Location&, Bytes memory);

@@ -83,9 +83,9 @@ Operation KernelTimer::grouped(std::string name, Flops flops, Volume bytes, doub
                     kernel);
 }
 
-Operation KernelTimer::core_gemm(std::string name, Flops flops, Volume bytes) const {
+Operation KernelTimer::core_gemm(std::string name, Flops flops, Volume bytes, double kernels) const {
   return timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.core},
-               entry(inputs_.kernels.gemm, precision_.core), entry(inputs_.gpu.peak, precision_.core));
+               entry(inputs_.kernels.gemm, precision_.core), entry(inputs_.gpu.peak, precision_.core), kernels);
 }
 
 Operation KernelTimer::unaligned_gemm(std::string name, Flops flops, Volume bytes) const {
@@ -108,8 +108,8 @@ Operation KernelTimer::cached_attention(std::string name, Flops flops, Volume by
                entry(inputs_.gpu.peak, precision_.core));
 }
 
-Operation KernelTimer::memory(std::string name, Volume bytes) const {
-  return timed({std::move(name), OperationKind::memory, {}, bytes, {}, {}}, inputs_.kernels.memory_bound, {});
+Operation KernelTimer::memory(std::string name, Volume bytes, double kernels) const {
+  return timed({std::move(name), OperationKind::memory, {}, bytes, {}, {}}, inputs_.kernels.memory_bound, {}, kernels);
 }
 
 }  // namespace collcast::workload

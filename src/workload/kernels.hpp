@@ -32,7 +32,8 @@ class KernelTimer {
   /// `aligned`: rows of the logits are a multiple of 8 bytes long. Else tensor cores are fed in pieces of 2 or 4 bytes,
   /// at a quarter of the peak (docs/steps.md, "Kernels").
   Operation logits(std::string name, GemmPass, const GemmShape&, Volume, bool aligned = true) const;
-  Operation core_gemm(std::string name, Flops, Volume) const;  ///< GEMMs of unfused attention
+  /// GEMMs of unfused attention; several kernels one after the other have an overhead each.
+  Operation core_gemm(std::string name, Flops, Volume, double kernels = 1) const;
   /// The same where rows of the operands are no multiple of 16 bytes long: tensor cores cannot be fed, and vector units
   /// compute at their fp32 rate (NVIDIA, Matrix multiplication background user's guide, "Requirements to use tensor
   /// cores"; docs/steps.md).
@@ -40,7 +41,8 @@ class KernelTimer {
   Operation flash(std::string name, Flops, Volume) const;  ///< fused attention
   /// Attention of a few queries to many kept keys and values: it streams them as a memory-bound kernel does.
   Operation cached_attention(std::string name, Flops, Volume) const;
-  Operation memory(std::string name, Volume) const;  ///< element-wise, norms, optimizer
+  /// Element-wise, norms, optimizer.
+  Operation memory(std::string name, Volume, double kernels = 1) const;
 
  private:
   Operation gemm(std::string name, const std::string& precision, GemmPass, const GemmShape&, Volume) const;

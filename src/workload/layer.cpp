@@ -42,6 +42,7 @@
 #include "workload/attention_core.hpp"
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
+#include "workload/wire.hpp"
 
 namespace collcast::workload {
 
@@ -108,6 +109,8 @@ class Layer {
     Segments segments{forward(Category::forward), {}, weights()};
     if (in_.options.recompute == Recompute::full) segments.backward = forward(Category::recompute);
     for (Segment& s : backward()) segments.backward.push_back(std::move(s));
+    put_on_wire(in_, timer_, segments);
+    cast_gathered_weights(in_, timer_, with_experts_, segments);
     return segments;
   }
 
@@ -316,10 +319,15 @@ class Layer {
     expert_down_ = {"experts down", share_.expert, share_.hidden};
   }
 
-  /// Dispatch, or combine: between ranks that have other experts.
+  /// Dispatch: between ranks that have other experts.
   std::optional<ExpertExchange> all_to_all() const {
     if (in_.layout.ep == 1) return std::nullopt;
     return ExpertExchange{false, CollectiveKind::alltoall, dispatch_bytes(in_)};
+  }
+  std::optional<ExpertExchange> combine() const {
+    std::optional<ExpertExchange> back = all_to_all();
+    if (back) back->combines = true;
+    return back;
   }
   /// Ranks that share an expert compute the rows of all of them.
   std::optional<ExpertExchange> within_expert(CollectiveKind kind) const {
@@ -334,7 +342,7 @@ class Layer {
     };
     return {segment("experts gather", {}, within_expert(CollectiveKind::all_gather)),
             segment("experts scatter", ops, within_expert(CollectiveKind::reduce_scatter)),
-            segment("experts combine", {}, all_to_all())};
+            segment("experts combine", {}, combine())};
   }
 
   /// Of a server's ranks that have the same tokens: no exchange, and one sum of what all experts give.

@@ -13,10 +13,12 @@
 #include "collcast/evaluate/symmetry.hpp"
 #include "collcast/workload/search.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/gradient_exchange.hpp"
 #include "workload/kernels.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/segments.hpp"
+#include "workload/wire.hpp"
 
 namespace collcast {
 
@@ -83,7 +85,8 @@ struct Kernels {
   std::array<UnitSums, unit_kinds> units;
 };
 
-bool same_kernels(const LayoutChoice& a, const LayoutChoice& b) {
+bool same_kernels(const LayoutChoice& a, const LayoutChoice& b, const TrainingOptions& options) {
+  if (casts_depend_on_zero(options) && a.zero != b.zero) return false;
   return a.micro_batch == b.micro_batch && a.sequence_parallel == b.sequence_parallel && a.recompute == b.recompute;
 }
 
@@ -119,6 +122,7 @@ struct StageKind {
     double rest = 0;                 ///< bytes of it; 0: there is none
   };
   Buckets buckets, expert_buckets;
+  GradientExchange gradients, expert_gradients;
   std::array<Seconds, 4> optimizer{};  ///< by ZeRO stage
   std::array<Seconds, unit_kinds> forward_compute{}, forward_tp{}, backward_compute{}, backward_tp{};
   std::array<Seconds, unit_kinds> forward_cp{}, backward_cp{};  ///< exposed
@@ -137,6 +141,7 @@ class LayoutFamily::State {
     plan_.overlap_dp = in_.options.overlap_dp;
     plan_.overlap_pp = in_.options.overlap_pp;
     plan_.reshard = in_.options.reshard_after_forward;
+    plan_.delayed = in_.options.delayed_all_reduce;
     const int stages = in_.layout.pp;
     for (int i = 0; i < stages; ++i) add_stage(fabric, i);
     const int boundaries = plan_.goes_round() ? stages : stages - 1;
@@ -218,6 +223,8 @@ class LayoutFamily::State {
       if (std::ranges::find(kind.layers, layer, &StageKind::Layer::kind) != kind.layers.end())
         kind.units.push_back(layer);
     if (kind.has_head) kind.units.push_back(UnitKind::head);
+    kind.gradients = GradientExchange(in_, kind.stage, false);
+    kind.expert_gradients = GradientExchange(in_, kind.stage, true);
     if (in_.layout.replicas() > 1) kind.buckets = buckets_of(kind.stage, &UnitParameters::own);
     if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
       kind.expert_buckets = buckets_of(kind.stage, &UnitParameters::experts);
@@ -291,7 +298,7 @@ class LayoutFamily::State {
 
   const Kernels& kernels(const LayoutChoice& choice) {
     for (auto w = kernels_.rbegin(); w != kernels_.rend(); ++w)
-      if (same_kernels(w->choice, choice)) return *w;
+      if (same_kernels(w->choice, choice, in_.options)) return *w;
     kernels_.push_back({choice, {}});
     if (expert_layers(in_.model) < in_.model.layers)
       kernels_.back().units[at(UnitKind::layer)] = sums(layer_segments(in_, false));
@@ -432,8 +439,14 @@ class LayoutFamily::State {
     stage.optimizer[0].time = kind.optimizer[static_cast<std::size_t>(in_.options.zero)];
   }
 
-  /// Summed over the replicas, and with ZeRO split over the shards.
-  Seconds reduction(const StageKind& kind, double bytes) {
+  /// Of gradients, so many as kept: summed over the replicas, and with ZeRO split over the shards.
+  Seconds reduction(const StageKind& kind, double kept) {
+    Seconds time{};
+    for (const double bytes : kind.gradients.sent(kept))
+      if (bytes > 0) time += reduction_of_sent(kind, bytes);
+    return time;
+  }
+  Seconds reduction_of_sent(const StageKind& kind, double bytes) {
     if (in_.options.zero == 0) return price(kind.dp, CollectiveKind::all_reduce, bytes);
     Seconds time{};
     if (in_.layout.shards() > 1) time += price(kind.shards, CollectiveKind::reduce_scatter, bytes);
@@ -446,10 +459,13 @@ class LayoutFamily::State {
   }
   /// The same of experts that go their own way.
   bool experts_exchange() const { return in_.layout.experts_apart() && in_.layout.expert_replicas() > 1; }
-  Seconds expert_reduction(const StageKind& kind, double bytes) {
-    if (!experts_exchange() || !(bytes > 0)) return {};
-    return price(kind.expert_dp, in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter,
-                 bytes);
+  Seconds expert_reduction(const StageKind& kind, double kept) {
+    Seconds time{};
+    if (!experts_exchange()) return time;
+    const CollectiveKind reduces = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+    for (const double bytes : kind.expert_gradients.sent(kept))
+      if (bytes > 0) time += price(kind.expert_dp, reduces, bytes);
+    return time;
   }
   Seconds expert_gather(const StageKind& kind, double bytes) {
     return experts_exchange() && bytes > 0 ? price(kind.expert_dp, CollectiveKind::all_gather, bytes) : Seconds{};
@@ -460,10 +476,10 @@ class LayoutFamily::State {
     StagePlan& stage = plan_.stages.front();
     stage.buckets.clear();
     stage.gather = {};
-    const double weight = KernelTimer(in_).precision().activation;
     const std::vector<UnitParameters> parameters = unit_parameters(in_, kind.stage);
     for (std::size_t u = 0; u < stage.units.size(); ++u) {
       UnitWork& unit = stage.works[stage.units[u].work];
+      const double weight = gathered_weight_bytes(in_, is_layer(stage.units[u].kind));
       const double g = in_.options.gradient_bytes;
       unit.gather = gather(kind, weight * parameters[u].used) + expert_gather(kind, weight * parameters[u].experts);
       unit.reduce = reduction(kind, g * parameters[u].own) + expert_reduction(kind, g * parameters[u].experts);

@@ -6,10 +6,12 @@
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
 #include "workload/automatic_order.hpp"
+#include "workload/gradient_exchange.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/share.hpp"
+#include "workload/wire.hpp"
 
 namespace collcast::workload {
 
@@ -144,8 +146,10 @@ bool any_stage_may_be_fullest(const StepInputs& in) {
   return stages_differ(in) || goes_in_v(in.layout.schedule) || is_own(in.layout.schedule);
 }
 
-/// Weights, gradients and optimizer.
-double state_bytes(const MemoryTerms& terms) { return terms.weights() + terms.gradients() + terms.optimizer(); }
+/// Weights, gradients with their copies, and optimizer.
+double state_bytes(const MemoryTerms& terms) {
+  return terms.weights() + terms.gradients() + terms.optimizer() + terms.gradient_copies().value();
+}
 
 /// Of a stage's units one after the other as many as `together`, where that is most.
 double largest(const std::vector<UnitParameters>& units, double (UnitParameters::*size)() const, std::size_t together) {
@@ -179,6 +183,17 @@ void put_layer(const StepInputs& in, const Share& share, bool with_experts, Acti
   if (in.options.recompute == Recompute::selective) recomputed = std::max(recomputed, all - layer.total());
 }
 
+/// In the place of parameters their bytes, of layers those in which they are gathered: the units between the ends.
+std::vector<UnitParameters> bytes_as_gathered(const StepInputs& in, int stage, std::vector<UnitParameters> units) {
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool embedding = u == 0 && has_embedding(in, stage), head = u + 1 == units.size() && has_head(in, stage);
+    const double each = gathered_weight_bytes(in, !embedding && !head);
+    units[u].used *= each;
+    units[u].experts *= each;
+  }
+  return units;
+}
+
 /// What of a sharded state is whole for a time.
 void put_whole(const StepInputs& in, MemoryTerms& terms) {
   const int zero = in.options.zero;
@@ -195,6 +210,11 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
   terms.gathered =
       Volume(terms.weight_bytes * (in.options.reshard_after_forward ? largest(units, &UnitParameters::read, together)
                                                                     : terms.parameters.total()));
+  if (in.options.communication.parameters && products_read_gathered(in)) {
+    const std::vector<UnitParameters> sent = bytes_as_gathered(in, terms.stage, units);
+    const std::size_t all_units = in.options.reshard_after_forward ? together : sent.size();
+    terms.gathered = Volume(largest(sent, &UnitParameters::read, all_units));
+  }
   terms.unreduced = Volume(terms.gradient_bytes * largest(units, &UnitParameters::all, together));
 }
 
@@ -241,6 +261,10 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
     terms.expert_shares = in.layout.expert_replicas();
   }
   workload::put_whole(in, terms);
+  const workload::GradientCopies copies = workload::gradient_copies(in, stage);
+  terms.stale = Volume(copies.stale);
+  terms.error_feedback = Volume(copies.error);
+  terms.low_rank = Volume(copies.low_rank);
   terms.tokens = share.tokens;
   terms.rows = share.rows;
   if (terms.parameters.layers > 0) workload::put_layer(in, share, false, terms.layer, terms.recomputed);
@@ -293,6 +317,7 @@ MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node) {
   use.optimizer = workload::whole(terms.optimizer());
   use.activations = workload::whole(terms.activations().value());
   use.buffers = workload::whole(terms.buffers().value());
+  use.gradient_copies = workload::whole(terms.gradient_copies().value());
   use.capacity = in.gpu.memory;
   add_runtime(use, in.layout, gpus_per_node);
   return use;

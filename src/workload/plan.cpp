@@ -6,10 +6,12 @@
 #include <optional>
 #include <utility>
 
+#include "workload/gradient_exchange.hpp"
 #include "workload/kernels.hpp"
 #include "workload/parameters.hpp"
 #include "workload/segments.hpp"
 #include "workload/share.hpp"
+#include "workload/wire.hpp"
 
 namespace collcast::workload {
 
@@ -41,11 +43,15 @@ Priced operator*(int times, Priced one) {
 class StagePricing {
  public:
   StagePricing(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage)
-      : in_(in), fabric_(fabric), time_(&time), rank_(first_of(in, stage)), asked_by_(rank_) {}
+      : in_(in), fabric_(fabric), time_(&time), rank_(first_of(in, stage)), asked_by_(rank_) {
+    take_exchanges(stage);
+  }
   /// Of a rank whose collectives are known, in the order in which they are asked for.
   StagePricing(const StepInputs& in, const Fabric& fabric, int stage, Rank rank,
                const std::vector<CollectiveCost>& known)
-      : in_(in), fabric_(fabric), known_(&known), rank_(first_of(in, stage)), asked_by_(rank) {}
+      : in_(in), fabric_(fabric), known_(&known), rank_(first_of(in, stage)), asked_by_(rank) {
+    take_exchanges(stage);
+  }
 
   Rank rank() const { return asked_by_; }
 
@@ -61,8 +67,14 @@ class StagePricing {
                ? price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp")
                : price(Dimension::ep, exchange.kind, groups_along(Dimension::ep), exchange.bytes, times);
   }
-  /// Gradients: summed over the replicas, and with ZeRO split over the shards.
-  Priced reduce(double bytes, std::int64_t times) {
+  /// Gradients, so many as kept: summed over the replicas, and with ZeRO split over the shards.
+  Priced reduce(double kept, std::int64_t times) {
+    return each_sent(gradients_, kept, [&](double bytes) { return reduce_sent(bytes, times); });
+  }
+  Priced reduce_experts(double kept, std::int64_t times) {
+    return each_sent(expert_gradients_, kept, [&](double bytes) { return reduce_experts_sent(bytes, times); });
+  }
+  Priced reduce_sent(double bytes, std::int64_t times) {
     if (in_.options.zero == 0) return price(Dimension::dp, CollectiveKind::all_reduce, replica_group, bytes, times);
     const Priced scatter = price(Dimension::dp, CollectiveKind::reduce_scatter, shard_group, bytes, times);
     return scatter + price(Dimension::dp, CollectiveKind::all_reduce, shard_copies, bytes / in_.layout.shards(), times);
@@ -72,7 +84,7 @@ class StagePricing {
     return price(Dimension::dp, CollectiveKind::all_gather, shard_group, bytes, times);
   }
   /// The same of experts, among the ranks that have the same ones.
-  Priced reduce_experts(double bytes, std::int64_t times) {
+  Priced reduce_experts_sent(double bytes, std::int64_t times) {
     const CollectiveKind kind = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     return price(Dimension::dp, kind, expert_replica_group, bytes, times, "expert dp");
   }
@@ -96,6 +108,20 @@ class StagePricing {
   Diagnostics errors;
 
  private:
+  void take_exchanges(int stage) {
+    if (in_.serving) return;
+    gradients_ = GradientExchange(in_, stage, false);
+    expert_gradients_ = GradientExchange(in_, stage, true);
+  }
+
+  template <class Reduce>
+  static Priced each_sent(const GradientExchange& exchange, double kept, Reduce reduce) {
+    Priced all;
+    for (const double bytes : exchange.sent(kept))
+      if (bytes > 0 || kept <= 0) all = all + reduce(bytes);
+    return all;
+  }
+
   /// `of`: whose collective it is, if not the dimension's.
   Priced price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times,
                std::string of = {}) {
@@ -145,6 +171,7 @@ class StagePricing {
   const CollectiveTime* time_ = nullptr;
   const std::vector<CollectiveCost>* known_ = nullptr;
   Rank rank_, asked_by_;
+  GradientExchange gradients_, expert_gradients_;
 };
 
 class StageMaker {
@@ -334,10 +361,10 @@ class StageMaker {
   }
 
   void add_unit_exchanges() {
-    const double weight = KernelTimer(in_).precision().activation;
     const std::vector<UnitParameters> parameters = unit_parameters(in_, stage_);
     for (std::size_t u = 0; u < plan_.units.size(); ++u) {
       UnitWork& unit = plan_.works[plan_.units[u].work];
+      const double weight = gathered_weight_bytes(in_, is_layer(plan_.units[u].kind));
       const double g = in_.options.gradient_bytes;
       const std::int64_t gathers = unit_gathers(in_, u + 1 == plan_.units.size());
       put(pricing_.gather(weight * parameters[u].used, gathers) +
@@ -466,13 +493,16 @@ double tied_bytes(const StepInputs& in) {
 
 double gathered_bytes(const StepInputs& in, int stage) {
   const RankParameters held = stage_parameters(in, stage);
-  const double apart = in.layout.experts_apart() ? held.experts : 0;
-  return KernelTimer(in).precision().activation * (held.total() - apart);
+  const double apart = in.layout.experts_apart() ? held.experts : 0, all = held.total() - apart;
+  if (!in.options.communication.parameters) return KernelTimer(in).precision().activation * all;
+  const ParameterTerms terms = parameter_terms(in, stage);
+  const double ends = terms.embedding + terms.output + terms.positions + terms.final_norm;
+  return gathered_weight_bytes(in, false) * ends + gathered_weight_bytes(in, true) * (all - ends);
 }
 
 double gathered_expert_bytes(const StepInputs& in, int stage) {
   if (!in.layout.experts_apart()) return 0;
-  return KernelTimer(in).precision().activation * stage_parameters(in, stage).experts;
+  return gathered_weight_bytes(in, true) * stage_parameters(in, stage).experts;
 }
 
 int sharding_stage(const StepInputs& in) {
@@ -514,6 +544,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   plan.overlap_pp = in.options.overlap_pp;
   plan.zero = sharding_stage(in);
   plan.reshard = in.options.reshard_after_forward;
+  plan.delayed = in.options.delayed_all_reduce;
   Diagnostics errors;
   for (int stage = 0; stage < in.layout.pp; ++stage) {
     StagePricing pricing(in, fabric, time, stage);

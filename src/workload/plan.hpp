@@ -92,6 +92,7 @@ struct UnitWork {
 
 /// Units of a stage in forward order; equal layers share their work.
 enum class UnitKind { embedding, layer, head, expert_layer };
+constexpr bool is_layer(UnitKind kind) { return kind == UnitKind::layer || kind == UnitKind::expert_layer; }
 struct Unit {
   UnitKind kind = UnitKind::layer;
   std::string label;  ///< "L5", "embedding", "head"
@@ -132,8 +133,9 @@ struct StepPlan {
   int micro_batches = 1;  ///< that pass each unit: with DualPipe those of one way, half of the pipeline's
   int chunks = 1;         ///< of a stage's units; interleaved, V
   bool overlap_dp = true, overlap_pp = true;
-  int zero = 0;         ///< from 2 on gradients are reduced after every micro-batch
-  bool reshard = true;  ///< ZeRO-3: weights are gathered for the forward and again for the backward
+  int zero = 0;          ///< from 2 on gradients are reduced after every micro-batch
+  bool reshard = true;   ///< ZeRO-3: weights are gathered for the forward and again for the backward
+  bool delayed = false;  ///< the gradients that are exchanged are those of the step before
   std::vector<StagePlan> stages;
   std::vector<Seconds> transfer;  ///< a message from stage i to i + 1 and back, and where the model goes round also
                                   ///< from the last to the first

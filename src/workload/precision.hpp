@@ -4,7 +4,8 @@
 // meets them; and int4, weights alone of four bits with a scale of two bytes for 32 (0.5625 bytes), computed in bf16.
 //
 // fp8 training keeps activations, attention, logits and the loss in 16 bit and runs the linear layers of
-// the transformer blocks in fp8 (Transformer Engine's recipe). Casting kernels are left out.
+// the transformer blocks in fp8 (Transformer Engine's recipe). Casts are left out but those around what is sent in fp8
+// (wire.hpp).
 #pragma once
 
 #include <optional>

@@ -14,6 +14,7 @@ struct ExpertExchange {
   bool within_expert = false;  ///< of the expert's TP ranks, else of the EP group
   CollectiveKind kind = CollectiveKind::alltoall;
   double bytes = 0;
+  bool combines = false;  ///< of the EP group: rows on their way back
 };
 
 /// A collective of the TP group that runs beside kernels.
@@ -64,7 +65,7 @@ Segments embedding_segments(const StepInputs&);
 Segments head_segments(const StepInputs&);
 inline constexpr int loss_reductions = 3;  ///< maximum, sum of exponentials, target logit (Megatron-LM)
 
-/// Gradient norm, Adam and zeroing on one rank of `stage`.
+/// Compression of gradients, gradient norm, Adam and zeroing on one rank of `stage`.
 std::vector<Operation> optimizer_operations(const StepInputs&, int stage);
 
 }  // namespace collcast::workload

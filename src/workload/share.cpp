@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "workload/gradient_exchange.hpp"
 #include "workload/parameters.hpp"
 
 namespace collcast::workload {
@@ -72,9 +73,15 @@ TpCollectives::TpCollectives(const ParallelLayout& layout) {
 }
 
 std::vector<Operation> gradient_accumulation(const StepInputs& in, const KernelTimer& timer, double parameters) {
-  if (in.options.fuse_accumulation || !(parameters > 0)) return {};
-  const double bytes = timer.precision().activation + 2.0 * in.options.gradient_bytes;
-  return {timer.memory("gradient accumulation", Volume(bytes * parameters))};
+  if (!(parameters > 0)) return {};
+  std::vector<Operation> ops;
+  const double kept = in.options.gradient_bytes;
+  if (!in.options.fuse_accumulation)
+    ops.push_back(
+        timer.memory("gradient accumulation", Volume((timer.precision().activation + 2 * kept) * parameters)));
+  if (const double casts = cast_bytes(in, false); casts > 0 && in.options.zero >= 2 && exchanges_gradients(in))
+    ops.push_back(timer.memory("gradient casts", Volume(casts * parameters)));
+  return ops;
 }
 
 std::vector<Segment> column_backward(const StepInputs& in, ColumnBackward of) {

@@ -63,8 +63,10 @@ struct TpCollectives {
   explicit TpCollectives(const ParallelLayout&);
 };
 
-/// Without fused accumulation new gradients of so many parameters, which a backward has left in 16 bit, are added to
-/// what is summed up over the micro-batches: read, read, write. One kernel stands for that of each parameter tensor.
+/// What is done with the gradients of so many parameters behind every backward. Without fused accumulation new ones
+/// which a backward has left in 16 bit, are added to what is summed up over the micro-batches: read, read, write. With
+/// ZeRO-2 and 3 they are cast to the format in which they are reduced, and back. One kernel stands for that of each
+/// parameter tensor.
 std::vector<Operation> gradient_accumulation(const StepInputs&, const KernelTimer&, double parameters);
 
 /// The backward of column-parallel matrices, behind `first`: with sequence parallelism their input is gathered once

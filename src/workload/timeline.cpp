@@ -362,6 +362,7 @@ class Spelling {
       for (const Join& join : all_.stages[i].dp) {
         const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).buckets[b].time; });
         const auto waits = [&](std::size_t c) {
+          if (plan_.delayed) return std::vector<After>{};
           return after({plan_.overlap_dp ? states_[c].unit_done[unit] : states_[c].last});
         };
         const OpId op =

@@ -5,6 +5,9 @@
 #include <cstdio>
 
 #include "collcast/base/units.hpp"
+#include "workload/gradient_exchange.hpp"
+#include "workload/plan.hpp"
+#include "workload/share.hpp"
 
 namespace collcast::workload {
 
@@ -28,6 +31,8 @@ std::string activation_remedies(const StepInputs& in) {
 std::string remedy(const StepInputs& in, Bytes MemoryUse::*part) {
   const bool sharded = in.options.zero >= 1 || in.layout.dp == 1;
   if (part == &MemoryUse::gradients && in.options.gradient_bytes > 2) return "gradient_bytes: 2, more tp or pp";
+  if (part == &MemoryUse::gradient_copies)
+    return in.options.delayed_all_reduce ? "delayed_all_reduce: false" : "error_feedback: false";
   if (part == &MemoryUse::optimizer) return sharded ? "more tp, pp or dp" : "zero: 1";
   if (part == &MemoryUse::activations) return activation_remedies(in);
   if (part == &MemoryUse::buffers) return "a smaller micro_batch, more tp";
@@ -76,9 +81,33 @@ std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double rat
 
 }  // namespace
 
+namespace {
+
+/// What the scenario asks for in vain.
+void add_unused(const StepInputs& in, std::vector<std::string>& list) {
+  const CommunicationFormats& f = in.options.communication;
+  const auto none = [&](bool asked, const std::string& key, const char* why) {
+    if (asked) list.push_back("training." + key + " has no effect: " + why);
+  };
+  none(f.tp_gather && TpCollectives(in.layout).gather == std::nullopt, "communication.tp_gather",
+       "without sequence parallelism and tp above 1 nothing is gathered");
+  none(f.tp_reduce && in.layout.tp == 1, "communication.tp_reduce", "tp is 1");
+  none((f.ep_dispatch || f.ep_combine) && in.layout.ep == 1 && in.model.experts.count > 0,
+       "communication.ep_dispatch and ep_combine", "ep is 1");
+  none(f.parameters && sharding_stage(in) == 0, "communication.parameters", "no weights are gathered");
+  const bool alone = !exchanges_gradients(in);
+  const char* no_replicas = "nobody has the same parameters";
+  none(f.gradients && alone, "communication.gradients", no_replicas);
+  none(in.options.compression.method != CompressionMethod::none && alone, "gradient_compression", no_replicas);
+  none(in.options.delayed_all_reduce && alone, "delayed_all_reduce", no_replicas);
+}
+
+}  // namespace
+
 std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result) {
   std::vector<std::string> list;
   if (!result.memory.fits()) list.push_back(memory_warning(in, result.memory));
+  if (!in.serving) add_unused(in, list);
   // Below 2, communication that is not hidden takes more than a third of the layer.
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
     list.push_back(

@@ -123,6 +123,9 @@ training:
   overlap_ep: true
   expert_imbalance: 1.2
   moe_capacity_factor: 1.5
+  communication: {tp_gather: fp8, tp_reduce: bf16, ep_dispatch: fp8, ep_combine: fp16, parameters: bf16, gradients: bf16, scale_block: 128}
+  gradient_compression: {method: ratio, ratio: 4, moved: 8, error_feedback: true}
+  delayed_all_reduce: true
   optimizer: true
   embedding_and_logits: true
 search:
@@ -188,6 +191,7 @@ name: from-config
 topology: dgx-h100
 model: {config: models/llama3-8b/config.json}
 batch: {sequence: 2048, global_batch: 8}
+training: {gradient_compression: {method: powersgd, rank: 2, min_rate: 2}}
 )";
 
 const char* const tasks = R"(

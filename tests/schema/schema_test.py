@@ -35,6 +35,10 @@ VALIDATORS = {name: jsonschema.Draft7Validator(schema) for name, schema in SCHEM
 FILES = ["topology", "kernels", "overlay", "scenario", "schedule"]
 ONE_LAYOUT = ("collcast plan llama3-70b-64xh100 --tp 8 --micro-batch 1 --recompute none "
               "--sequence-parallel true --zero 1 --simulate 1")
+WIRE = ("--set training.precision=fp8 --set training.communication.tp_gather=fp8 --set training.communication.tp_reduce=fp8 "
+        "--set training.communication.ep_dispatch=fp8 --set training.communication.ep_combine=fp8 "
+        "--set training.communication.parameters=fp8 --set training.communication.gradients=bf16 "
+        "--set training.gradient_compression.method=ratio --set training.gradient_compression.ratio=4")
 PAIRS = "--topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size 1MiB"
 
 JSON_STEP = "collcast step llama3-8b-8xh100 --format json --method estimate 2>/dev/null"
@@ -94,6 +98,10 @@ COMMANDS = [
              "--set layout.dp_shard=2"),
     ("step", "collcast step mixtral-8x7b-64xh100 --what-if skewed"),
     ("step", "collcast step deepseek-v3-2048xh800 --method estimate"),
+    ("step", "collcast step gpt-1b-gradients-16xa100 --what-if powersgd-bf16 --set training.delayed_all_reduce=true --method estimate"),
+    ("step", f"collcast step mixtral-8x7b-64xh100 --what-if split-experts --method estimate {WIRE}"),
+    ("plan", f"collcast plan mixtral-8x7b-64xh100 --tp 2 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --zero 1 --sequence-parallel true --simulate 0 --set layout.etp=1 {WIRE}"),
+    ("plan", f"{ONE_LAYOUT} --pp 4 --zero 0 --set training.gradient_compression.method=powersgd --set training.delayed_all_reduce=true"),
     ("plan", "collcast plan mixtral-8x7b-64xh100 --tp 1 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --simulate 0"),
     ("plan", "collcast plan deepseek-v3-2048xh800 --tp 1 --pp 16 --ep 64 --recompute none --micro-batch 1 --zero 1 "
              "--simulate 0"),

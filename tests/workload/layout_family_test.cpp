@@ -121,6 +121,24 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   }
 }
 
+TEST_CASE("so it is for what is sent in other formats, compressed or delayed") {
+  const Fabric fabric = cluster(2);
+  StepInputs in = small(16);
+  CommunicationFormats& f = in.options.communication;
+  f.tp_gather = f.tp_reduce = WireFormat::fp8;
+  f.gradients = WireFormat::bf16;
+  f.parameters = WireFormat::fp8;
+  in.options.precision = "fp8";
+  compare_all(in, 16, fabric);
+  in.options.delayed_all_reduce = true;
+  in.options.overlap_tp = TpOverlap::backward;
+  in.model.tied_embeddings = true;
+  compare_all(in, 8, fabric);
+  in.options.compression.method = CompressionMethod::powersgd;
+  in.options.compression.rank = 2;
+  compare_all(in, 8, fabric);
+}
+
 TEST_CASE("so it is of uneven chunks that go round the stages") {
   const Fabric fabric = cluster(2);
   const CollectiveTime time = memoized(step_prices(fabric, {}));

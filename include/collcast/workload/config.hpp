@@ -184,6 +184,35 @@ struct Serving {
   }
 };
 
+/// Number formats of what is sent.
+enum class WireFormat { fp8, bf16, fp16, fp32 };
+std::string_view to_string(WireFormat);
+
+/// What is sent in a narrower format than it is computed in, or kept in; nothing: as it is.
+struct CommunicationFormats {
+  std::optional<WireFormat> tp_gather, tp_reduce;     ///< activations of layers, and their gradients
+  std::optional<WireFormat> ep_dispatch, ep_combine;  ///< rows on their way to the experts, and back
+  std::optional<WireFormat> parameters;               ///< weights of layers that ZeRO gathers
+  std::optional<WireFormat> gradients;                ///< of weights
+  int scale_block = 128;                              ///< elements of an activation in fp8 that share a scale of fp32
+  friend bool operator==(const CommunicationFormats&, const CommunicationFormats&) = default;
+};
+
+/// PowerSGD: matrices by two of a low rank each (Vogels et al. 2019; PyTorch's powerSGD_hook). ratio: as many times
+/// fewer bytes, by kernels that move so many bytes for each gradient.
+enum class CompressionMethod { none, powersgd, ratio };
+std::string_view to_string(CompressionMethod);
+
+/// Of the gradients that replicas exchange, and of them in the format in which they are sent.
+struct GradientCompression {
+  CompressionMethod method = CompressionMethod::none;
+  int rank = 1;                 ///< PowerSGD
+  double min_rate = 2;          ///< PowerSGD: matrices that become smaller by less go as they are
+  double ratio = 1;             ///< of bytes kept to bytes sent
+  double moved = 0;             ///< ratio: bytes read and written for each gradient, to compress it and to restore it
+  bool error_feedback = false;  ///< what was lost is kept, and added to the gradients of the next step
+};
+
 struct TrainingOptions {
   std::string precision = "bf16";  ///< of GEMMs and activations: a key of GpuSpec::peak
   Recompute recompute = Recompute::none;
@@ -204,6 +233,9 @@ struct TrainingOptions {
   bool embedding_and_logits = true;             ///< false: transformer layers only (layer benchmarks)
   double expert_imbalance = 1;                  ///< tokens of the busiest expert-parallel rank over the mean
   double moe_capacity_factor = 0;               ///< tokens that an expert takes at most, over the mean; 0: all of them
+  CommunicationFormats communication = {};
+  GradientCompression compression = {};
+  bool delayed_all_reduce = false;  ///< gradients are exchanged under the next step, whose optimizer applies them
 };
 
 /// What TrainingOptions::precision can be.

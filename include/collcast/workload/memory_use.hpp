@@ -25,12 +25,13 @@ struct StepInputs;
 struct MemoryUse {  ///< of one rank, bytes
   int stage = 0;
   Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{};
-  Bytes kv_cache{};   ///< inference: at the last token
-  Bytes framework{};  ///< published steps: what their framework allocates besides
+  Bytes gradient_copies{};  ///< delayed ones, error feedback of compression and its matrices of low rank
+  Bytes kv_cache{};         ///< inference: at the last token
+  Bytes framework{};        ///< published steps: what their framework allocates besides
   Bytes fragments{};
   Bytes nccl{}, context{};  ///< outside the allocator
   Bytes capacity{};         ///< that CUDA has to give
-  Bytes state() const { return parameters + gradients + optimizer; }
+  Bytes state() const { return parameters + gradients + gradient_copies + optimizer; }
   Bytes allocated() const { return state() + activations + buffers + kv_cache + framework; }
   Bytes reserved() const { return allocated() + fragments; }
   Bytes peak() const { return reserved() + nccl + context; }
@@ -42,12 +43,17 @@ struct MemoryPart {
   Bytes MemoryUse::*size;
 };
 /// In the order of tables.
-inline constexpr std::array memory_parts{
-    MemoryPart{"parameters", &MemoryUse::parameters},   MemoryPart{"KV cache", &MemoryUse::kv_cache},
-    MemoryPart{"gradients", &MemoryUse::gradients},     MemoryPart{"optimizer state", &MemoryUse::optimizer},
-    MemoryPart{"activations", &MemoryUse::activations}, MemoryPart{"buffers", &MemoryUse::buffers},
-    MemoryPart{"framework", &MemoryUse::framework},     MemoryPart{"fragments", &MemoryUse::fragments},
-    MemoryPart{"NCCL's buffers", &MemoryUse::nccl},     MemoryPart{"CUDA context", &MemoryUse::context}};
+inline constexpr std::array memory_parts{MemoryPart{"parameters", &MemoryUse::parameters},
+                                         MemoryPart{"KV cache", &MemoryUse::kv_cache},
+                                         MemoryPart{"gradients", &MemoryUse::gradients},
+                                         MemoryPart{"optimizer state", &MemoryUse::optimizer},
+                                         MemoryPart{"gradient copies", &MemoryUse::gradient_copies},
+                                         MemoryPart{"activations", &MemoryUse::activations},
+                                         MemoryPart{"buffers", &MemoryUse::buffers},
+                                         MemoryPart{"framework", &MemoryUse::framework},
+                                         MemoryPart{"fragments", &MemoryUse::fragments},
+                                         MemoryPart{"NCCL's buffers", &MemoryUse::nccl},
+                                         MemoryPart{"CUDA context", &MemoryUse::context}};
 
 /// The part with which the sum passes the capacity: what is there before the step comes first, NCCL's and CUDA's, then
 /// the others as tables have them. Of a rank that does not fit.

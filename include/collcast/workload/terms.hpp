@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "collcast/base/quantity.hpp"
@@ -75,6 +76,9 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume logits{};          ///< of the one micro-batch at the loss
   Volume gathered{};        ///< weights that are whole for a time, with ZeRO-3
   Volume unreduced{};       ///< gradients before they are split, with ZeRO-2 and 3
+  Volume stale{};           ///< gradients of the step before, on their way to the other replicas
+  Volume error_feedback{};  ///< what compression lost of them
+  Volume low_rank{};        ///< PowerSGD's P and Q
   /// Bytes of the rank's part of the weights, the gradients, the optimizer.
   double weights() const { return state(weight_bytes, weight_shares, zero >= 3); }
   double gradients() const { return state(gradient_bytes, gradient_shares, zero >= 2); }
@@ -91,6 +95,7 @@ struct MemoryTerms {  ///< of one rank of a stage
              expert_layer.weights * (c.expert_layers * c.waiting);
     return sum;
   }
+  Volume gradient_copies() const { return stale + error_feedback + low_rank; }
   Volume buffers() const { return recomputed + logits + probabilities + gathered + unreduced; }
 };
 MemoryTerms memory_terms(const StepInputs&, int stage);
@@ -106,6 +111,16 @@ struct FlopTerms {  ///< of the forward pass of one sample through the whole mod
   Flops hardware() const { return model() + Flops(samples * (3 * copies + recomputed)); }
 };
 FlopTerms flop_terms(const StepInputs&);
+
+/// What a rank sends in another format or compressed, beside what it would be, and the kernels that this takes.
+struct SentOtherwise {
+  std::string what;  ///< "TP gathers in fp8"
+  std::string per;   ///< "a layer and micro-batch", "a step"
+  Volume as_is{}, sent{};
+  Seconds kernels{};
+};
+/// Of a training step's rank of that stage; empty where all is sent as it is.
+std::vector<SentOtherwise> sent_otherwise(const StepInputs&, int stage);
 
 /// The pipeline from its first forward to its last backward. F, B and C are a stage's forward and backward and a
 /// transfer of one micro-batch; blocking transfers are in F and B instead of C.
@@ -123,7 +138,8 @@ struct PipelineTerms {
   Seconds total() const { return work + 2 * transfers + rest + order; }
 };
 
-/// From the end of the pipeline until every gradient is exchanged, as the last stage to finish sees it.
+/// From the end of the pipeline until every gradient is exchanged, as the last stage to finish sees it. Delayed: those
+/// of the step before, of which `left` is then all of the pipeline.
 struct GradientTerms {
   int stage = 0;
   Seconds buckets{};  ///< its buckets from the deciding one on
@@ -131,6 +147,7 @@ struct GradientTerms {
   Seconds ahead{};    ///< by which its last backward ends before the pipeline
   Seconds tied{};     ///< tied embedding's gradients
   int times = 1;      ///< ZeRO-2: after every micro-batch
+  bool delayed = false;
   Seconds exposed() const;
 };
 

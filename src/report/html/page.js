@@ -155,9 +155,10 @@ function memoryAgainstCapacity() {
   const text = (v) => bytes(v * 2 ** 30);
   const keys = ['parameters_bytes', 'gradients_bytes', 'optimizer_bytes', 'activations_bytes', 'buffers_bytes',
     'fragments_bytes', 'nccl_bytes', 'context_bytes'];
+  if (rows.some((row) => row.memory.gradient_copies_bytes)) keys.push('gradient_copies_bytes');
   for (const row of rows) row.parts = Object.fromEntries(keys.map((key) => [key, gib(row.memory[key] || 0)]));
   stacked('memory', 'Memory against capacity', 'of the fullest rank; the bar across is what the GPU has', rows, keys,
-    (key) => palette[keys.indexOf(key)], text, { axisLabel: { formatter: '{value} GiB' } },
+    (key) => palette[keys.indexOf(key)] || partColours.other_s, text, { axisLabel: { formatter: '{value} GiB' } },
     [(t) => ({ type: 'scatter', name: 'capacity', symbol: 'rect', symbolSize: [3, 26], itemStyle: { color: t.ink }, z: 5,
       data: rows.map((row, i) => (number(row.memory.capacity_bytes) ? [gib(row.memory.capacity_bytes), i] : null)).filter(Boolean),
       tooltip: { formatter: (p) => `${shortened(rows[p.value[1]].name, 60)}\ncapacity: ${text(p.value[0])}` } })]);
