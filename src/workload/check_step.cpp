@@ -231,13 +231,14 @@ class Check {
             "use order: tp-cp-ep-dp-pp, or etp " + std::to_string(l.tp));
       return spread(0);
     }
-    if (m.experts.ffn % l.expert_tp() != 0)
+    const int stage = l.order == RankOrder::tp_pp_dp ? l.dp * l.tp : l.tp * l.cp * l.dp;
+    if (m.experts.ffn % l.expert_tp() != 0) {
       wrong(
           {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
           etp + " does not divide the width of an expert, " + std::to_string(m.experts.ffn) + seen("model.experts.ffn"),
           "use etp " + nearest_divisors(m.experts.ffn, l.expert_tp()));
-    const int stage = l.order == RankOrder::tp_pp_dp ? l.dp * l.tp : l.tp * l.cp * l.dp;
-    if (stage % l.expert_tp() != 0) {
+      spread(0);
+    } else if (stage % l.expert_tp() != 0) {
       wrong({"layout.etp", "layout.tp", "layout.dp"},
             etp + " does not divide the " + std::to_string(stage) + " ranks of a stage" + seen("layout.dp"),
             "use etp " + nearest_divisors(stage, l.expert_tp()));

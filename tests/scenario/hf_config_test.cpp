@@ -211,8 +211,8 @@ TEST_CASE("Falcon: key and value heads by the decoder, plain MLP, one matrix for
   small["num_hidden_layers"] = "32";
   const TransformerConfig m = parse_hf_config(json_of(small), "config.json").value();
   CHECK((m.kv_heads == 1 && m.head_dim == 64 && m.ffn == 4 * 4544 && m.tied_embeddings));
-  // transformers counts 6,921,720,704, where the last norm has a bias.
-  CHECK(parameter_count(m) == 6'921'720'704. - 4544);
+  // transformers counts 6,921,720,704, where norms have biases: one a layer, and the last.
+  CHECK(parameter_count(m) == 6'921'720'704. - 33 * 4544);
   small["multi_query"] = "false";
   CHECK(parse_hf_config(json_of(small), "config.json").value().kv_heads == 71);
   CHECK(parse_hf_config(json_of(with(without(small, "architectures"), "model_type", "\"falcon\"")), "config.json")
@@ -456,17 +456,20 @@ TEST_CASE("two wrong fields are two diagnostics") {
 TEST_CASE("another architecture is named, with what is supported and what is missing") {
   const auto m = parse_hf_config("{\"architectures\": [\"BloomForCausalLM\"], \"hidden_size\": 64, \"vocab_size\": 9}",
                                  "config.json");
-  CHECK(to_text(m.errors()) ==
-        "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
-        "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
-        "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, NemotronForCausalLM, MixtralForCausalLM, "
-        "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
-        "DeepseekV2ForCausalLM, "
-        "DeepseekV3ForCausalLM, GPT2LMHeadModel, "
-        "GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it lacks: "
-        "num_hidden_layers, "
-        "num_attention_heads, "
-        "intermediate_size\n");
+  CHECK(
+      to_text(m.errors()) ==
+      "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
+      "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Phi3ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
+      "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
+      "NemotronForCausalLM, MixtralForCausalLM, "
+      "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
+      "DeepseekV2ForCausalLM, "
+      "DeepseekV3ForCausalLM, GPT2LMHeadModel, "
+      "GPTJForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it "
+      "lacks: "
+      "num_hidden_layers, "
+      "num_attention_heads, "
+      "intermediate_size\n");
   CHECK(parse_hf_config("{}", "config.json").errors().at(0).message == "required key 'architectures' is missing");
   CHECK(parse_hf_config("{\"architectures\": []}", "config.json").errors().at(0).message ==
         "required key 'architectures' is missing");

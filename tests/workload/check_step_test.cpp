@@ -520,7 +520,7 @@ TEST_CASE("where several of a written layout do not go together, a layout that w
   in.layout.tp = 4, in.layout.pp = 2;
   CHECK(check_step(in, 16, origins).empty());
   // One error alone has its hint; a model that is wrong has none; nobody has written what a plan tries.
-  in.layout.pp = 3;
+  in.layout.pp = 3, in.layout.dp = 1;
   CHECK(hint().find("nearest layout") == std::string::npos);
   in.layout.tp = 3;
   CHECK(check_step(in, 16, Origins()).back().hint.find("nearest layout") == std::string::npos);
