@@ -121,7 +121,7 @@ TEST_CASE("one error of each kind, in the model, the layout, the batch and the m
   CHECK(has(text, "s.yaml:6:14: error: tp 3 does not divide heads 32 (s.yaml:5:42)\n    hint: use tp 2 or 4"));
   CHECK(has(text, "s.yaml:6:14: error: expert tp 3 does not divide the width of an expert, 1024"));
   CHECK(has(text, "s.yaml:6:21: error: pp 4 does not divide layers 30 (s.yaml:5:17)\n    hint: use pp 3 or 5"));
-  CHECK(has(text, "s.yaml:6:35: error: ep 4 does not divide the 10 experts (s.yaml:5:103)"));
+  CHECK(has(text, "s.yaml:6:36: error: ep 4 does not divide the 10 experts (s.yaml:5:103)"));
   CHECK(has(text, "s.yaml:6:21: error: tp 3 x pp 4 needs 12 GPUs, the machine has 8 (s.yaml:4:8)"));
   CHECK(has(text, "s.yaml:7:19: error: batch.sequence is '0'"));
   CHECK(has(text, "error: global_batch 7 is not a multiple of micro_batch 2"));
