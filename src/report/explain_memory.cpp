@@ -86,7 +86,8 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
                          fmt::format("{} x {} x {} / {}", matrices, m.hidden, m.ffn, tp), p.mlp, "",
                          fmt::format("{}; {}", m.gated_mlp ? "up, gate and down" : "up and down", shared)});
   if (p.router > 0) add_expert_parameters(out, in, p);
-  out.terms.push_back({"norms of a layer", m.biases ? "4 h" : "2 h", fmt::format("{} x {}", m.biases ? 4 : 2, m.hidden),
+  const int vectors = (m.parallel_mlp.norms == 1 ? 1 : 2) * (m.biases ? 2 : 1);
+  out.terms.push_back({"norms of a layer", fmt::format("{} h", vectors), fmt::format("{} x {}", vectors, m.hidden),
                        p.norms, "", "whole on every TP rank"});
   if (!m.biases) return;
   if (m.latent.kv_rank > 0 || p.router > 0) {
@@ -183,13 +184,17 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
                    in.layout.cp > 1 ? " / CP" : "", exact(terms.tokens), exact(terms.rows),
                    in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
        Paragraph::Tone::plain});
-  const auto add = [&](const char* name, std::string formula, std::string numbers, Volume value, const char* source) {
+  const auto add = [&](const char* name, std::string formula, std::string numbers, Volume value, std::string source) {
     if (value > Volume{})
       out.terms.push_back({name, std::move(formula), std::move(numbers), value.value(), "B", source});
   };
-  add("norms and residuals", dropout ? "T' h (4 w + 2)" : "T' h 4 w",
-      fmt::format("{} x {} x (4 x {}{})", rows(in), m.hidden, w, dropout ? " + 2" : ""), a.norms,
-      dropout ? "input and output of both norms, two dropout masks" : "input and output of both norms");
+  const int norms = m.parallel_mlp.norms, tensors = norms > 0 ? norms + 1 : 4;
+  const std::string of_norms = norms == 0   ? "input and output of both norms"
+                               : norms == 1 ? "input and output of the one norm"
+                                            : "the one input of both norms, and their outputs";
+  add("norms and residuals", dropout ? fmt::format("T' h ({} w + 2)", tensors) : fmt::format("T' h {} w", tensors),
+      fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w, dropout ? " + 2" : ""), a.norms,
+      of_norms + (dropout ? ", two dropout masks" : ""));
   const int widths = m.gated_mlp ? 3 : 2;
   if (m.latent.kv_rank > 0) {
     const LatentAttention& l = m.latent;

@@ -68,6 +68,17 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
     out.terms.push_back({"attention core", "4 L a s^2 d",
                          fmt::format("4 x {} x {} x {} x {} x {}", m.layers, m.heads, s, s, m.head_dim), f.core, "FLOP",
                          whole});
+  if (const int windowed = windowed_layers(m); windowed > 0) {
+    Term& core = out.terms.back();
+    core.formula += " (L - Lw + Lw seen / all) / L";
+    core.numbers +=
+        fmt::format(" x ({} - {} + {} x {} / {}) / {}", m.layers, windowed, windowed,
+                    format_count(causal_keys(0, s, m.window.tokens)), format_count(causal_keys(0, s)), m.layers);
+    core.source = fmt::format(
+        "whole matrices also where attention is causal; of layers with a window of {} tokens the "
+        "share of a causal layer's keys that their queries see",
+        m.window.tokens);
+  }
   if (f.logits > 0)
     out.terms.push_back({"logits", "2 s h V", fmt::format("2 x {} x {} x {}", s, m.hidden, m.vocab), f.logits, "FLOP",
                          "forward of one sample"});

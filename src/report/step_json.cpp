@@ -141,6 +141,14 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   if (const LatentAttention& a = in.model.latent; a.kv_rank > 0)
     out["model"]["mla"] = {
         {"q_rank", a.q_rank}, {"kv_rank", a.kv_rank}, {"nope", a.nope}, {"rope", a.rope}, {"value", a.value}};
+  if (const SlidingWindow& w = in.model.window; w.tokens > 0)
+    out["model"]["window"] = {{"tokens", w.tokens},
+                              {"full_every", w.full_every},
+                              {"full_first", w.full_first},
+                              {"full_at", w.full_at},
+                              {"layers", windowed_layers(in.model)}};
+  if (const ParallelMlp& p = in.model.parallel_mlp; p.norms > 0)
+    out["model"]["parallel_mlp"] = {{"norms", p.norms}, {"one_reduce", p.one_reduce}};
   out["layout"] = {{"tp", in.layout.tp},
                    {"pp", in.layout.pp},
                    {"dp", in.layout.dp},
@@ -166,6 +174,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                         {"precision", in.options.precision},
                         {"kv_element_bytes", s->kv_bytes},
                         {"batching", to_string(s->batching)}};
+    if (in.model.window.tokens > 0) out["inference"]["kv_window"] = s->kv_window;
     if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
   } else {
     add_training(out, in);

@@ -44,6 +44,10 @@ std::string inputs_text(const StepInputs& in) {
   std::string active;
   if (in.model.experts.count > 0)
     active = fmt::format(", {} of a token", format_count(active_parameter_count(in.model)));
+  const int windowed = windowed_layers(in.model);
+  if (windowed > 0)
+    active +=
+        fmt::format(", windows of {} tokens in {} of {} layers", in.model.window.tokens, windowed, in.model.layers);
   std::string out = fmt::format("{} ({} parameters{}) as {}; ", in.model.name, format_count(parameter_count(in.model)),
                                 active, degrees);
   const bool in_flight = in.serving && in.serving->batching == Batching::continuous;
@@ -159,8 +163,15 @@ Table summary_table(const StepReport& report) {
   return out;
 }
 
-Table layer_table(const LayerTimes& layer) {
-  Table out{"one layer, one micro-batch",
+/// Where some layers have a window and others do not, those are shown.
+std::string layer_title(const StepInputs& in) {
+  const int windowed = windowed_layers(in.model);
+  const bool mixed = windowed > 0 && windowed < in.model.layers;
+  return std::string("one layer") + (mixed ? " that attends to all tokens" : "") + ", one micro-batch";
+}
+
+Table layer_table(const StepInputs& in, const LayerTimes& layer) {
+  Table out{layer_title(in),
             {{"", "", Align::left}, {"", "", Align::right}},
             {{"forward", format_seconds(layer.forward)},
              {"backward", format_seconds(layer.backward)},
@@ -402,8 +413,8 @@ Table phases_table(const StepReport& report) {
   return out;
 }
 
-Table layers_table(const InferenceResult& s) {
-  return {"one layer, one micro-batch",
+Table layers_table(const StepInputs& in, const InferenceResult& s) {
+  return {layer_title(in),
           {{"", "", Align::left}, {"prompts", "", Align::right}, {"a token each", "", Align::right}},
           {{"kernels and communication", format_seconds(s.prefill.layer), format_seconds(s.decode.layer)},
            {"of which TP and EP", format_seconds(s.prefill.layer_comm), format_seconds(s.decode.layer_comm)}}};
@@ -432,7 +443,7 @@ void add_serving(Page& out, const StepReport& report) {
   out.blocks.push_back(serving_table(report));
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   out.blocks.push_back(phases_table(report));
-  out.blocks.push_back(layers_table(s));
+  out.blocks.push_back(layers_table(*report.inputs, s));
   out.blocks.push_back(memory_table(report.result.memory));
   if (!s.prefill.collectives.empty()) {
     out.blocks.push_back(
@@ -474,7 +485,7 @@ Page page(const StepReport& report) {
   out.blocks.push_back(summary_table(report));
   if (report.faults) add_effect(out, *report.faults, r);
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
-  if (report.inputs) out.blocks.push_back(layer_table(r.layer));
+  if (report.inputs) out.blocks.push_back(layer_table(*report.inputs, r.layer));
   out.blocks.push_back(breakdown_table(report));
   if (report.unfolded) out.blocks.push_back(unfolded_table(*report.unfolded, r));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));

@@ -43,9 +43,10 @@ struct Machine {
   TopologySpec spec;
   Origins origins;
 };
-/// `prefix` stands before the settings' paths where the user wrote them, and before those of the origins.
-Result<Machine> load_topology(const Request&, const SearchPath&, const std::vector<Setting>&,
-                              const std::string& prefix);
+/// `prefix` stands before the settings' paths where the user wrote them, and before those of the origins. Of a file
+/// that has errors `as_far` gets what could be read.
+Result<Machine> load_topology(const Request&, const SearchPath&, const std::vector<Setting>&, const std::string& prefix,
+                              Machine* as_far = nullptr);
 Result<KernelModel> load_kernels(const Request&, const SearchPath&);
 
 /// parse_hf_config, with the places of what it gives ("model.layers" and so on), and keys that are probably misspelt.

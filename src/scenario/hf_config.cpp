@@ -3,10 +3,10 @@
 // The Llama family (Llama, Mistral, Qwen2, Qwen3, Gemma) shares one set of keys, to which mixtures of experts (Mixtral,
 // MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2, GPT-NeoX, Falcon and MPT
 // have their own. Defaults are those of the transformers library, because config.json leaves them out. Other keys are
-// not looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out with a
-// warning: sliding windows, and that attention and MLP read the same input. Left out: Qwen2's biases on Q, K, V
-// (counted as none), Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases of the router and its layers that
-// predict a second token, gpt-oss' biases, Gemma 2's and 3's norms behind attention and MLP and caps of logits.
+// not looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out: Qwen2's
+// biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases of the router and its
+// layers that predict a second token, gpt-oss' biases and sinks, Gemma 2's and 3's norms behind attention and MLP and
+// caps of logits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@ namespace {
 using input::AsCount;
 using input::AsList;
 using input::AsNumber;
+using input::AsText;
 using input::AsTruth;
 using input::Entry;
 using input::Node;
@@ -59,6 +60,13 @@ TransformerConfig read_family(Object& o, const LlamaFamily& family) {
 TransformerConfig read_llama(Object& o) { return read_family(o, {}); }
 TransformerConfig read_mistral(Object& o) { return read_family(o, {.states_kv_heads = true}); }
 TransformerConfig read_qwen3(Object& o) { return read_family(o, {.states_kv_heads = true, .states_head_dim = true}); }
+/// Attention and MLP read the output of one norm; each sums up by itself over TP ranks (vLLM,
+/// vllm/model_executor/models/commandr.py).
+TransformerConfig read_cohere(Object& o) {
+  TransformerConfig m = read_family(o, {.tied = true});
+  m.parallel_mlp = {1, false};
+  return m;
+}
 TransformerConfig read_gemma(Object& o) {
   return read_family(o, {.states_kv_heads = true, .states_head_dim = true, .tied = true});
 }
@@ -144,10 +152,30 @@ TransformerConfig read_gpt2(Object& o) {
   return m;
 }
 
-/// LayerNorm, plain MLP, rotary positions.
-TransformerConfig read_gpt_neox(Object& o) {
+/// LayerNorm, plain MLP, rotary positions; attention and MLP read the output of one norm, and the TP ranks sum up once
+/// (mesh-transformer-jax, mesh_transformer/layers.py: one psum of both).
+TransformerConfig read_gptj(Object& o) {
   TransformerConfig m;
   m.biases = true;
+  m.parallel_mlp = {1, true};
+  o.required("n_layer", m.layers, AsCount{});
+  o.required("n_embd", m.hidden, AsCount{});
+  o.required("n_head", m.heads, AsCount{});
+  o.required("vocab_size", m.vocab, AsCount{});
+  o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
+  o.optional("resid_pdrop", m.dropout, dropout);
+  if (!o.optional("n_inner", m.ffn, AsCount{}) && m.hidden > 0) m.ffn = 4 * m.hidden;
+  return m;
+}
+
+/// LayerNorm, plain MLP, rotary positions; by default attention and MLP read the same input, each through a norm of its
+/// own, and the TP ranks sum up once (GPT-NeoX library, megatron/model/transformer.py: gpt_j_residual).
+TransformerConfig read_gpt_neox(Object& o) {
+  TransformerConfig m;
+  bool beside = true;
+  m.biases = true;
+  o.optional("use_parallel_residual", beside, AsTruth{});
+  m.parallel_mlp.norms = beside ? 2 : 0;
   o.required("num_hidden_layers", m.layers, AsCount{});
   o.required("hidden_size", m.hidden, AsCount{});
   o.required("num_attention_heads", m.heads, AsCount{});
@@ -159,10 +187,16 @@ TransformerConfig read_gpt_neox(Object& o) {
 }
 
 /// LayerNorm, plain MLP, tied embeddings; one key and value head for all queries before the decoder of Falcon 40B,
-/// which states how many. ALiBi or rotary positions: neither has weights.
+/// which states how many. ALiBi or rotary positions: neither has weights. Attention and MLP read the same input through
+/// one norm, in the new decoder through two unless it says otherwise; the TP ranks sum up once (vLLM,
+/// vllm/model_executor/models/falcon.py: reduce_row_parallel_results).
 TransformerConfig read_falcon(Object& o) {
   TransformerConfig m;
   m.tied_embeddings = true;
+  bool beside = true;
+  int norms = 0;
+  o.optional("parallel_attn", beside, AsTruth{});
+  o.optional("num_ln_in_parallel_attn", norms, AsCount{1, 2});
   bool states_kv_heads = false, shares_kv_head = true;
   o.required("num_hidden_layers", m.layers, AsCount{});
   o.required("hidden_size", m.hidden, AsCount{});
@@ -172,6 +206,10 @@ TransformerConfig read_falcon(Object& o) {
   o.optional("multi_query", shares_kv_head, AsTruth{});
   o.optional("num_kv_heads", m.kv_heads, AsCount{});
   if (!states_kv_heads && shares_kv_head) m.kv_heads = 1;
+  if (states_kv_heads)
+    m.parallel_mlp.norms = norms > 0 ? norms : 2;
+  else if (beside)
+    m.parallel_mlp.norms = 1;
   o.optional("bias", m.biases, AsTruth{});
   o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
   o.optional("hidden_dropout", m.dropout, dropout);
@@ -230,55 +268,108 @@ void warn_of_experts(Reader& reader, const Node& tree, const TransformerConfig& 
   }
 }
 
+/// Which layers of an architecture see the last `sliding_window` tokens only, as transformers' configurations say where
+/// the file has no `layer_types`.
+struct Windows {
+  int tokens = 0;      ///< where the file leaves them out; a null says that there are none
+  int full_every = 0;  ///< of so many layers the last sees all tokens; 0: none does
+  bool asked = false;  ///< only with `use_sliding_window`, and from layer `max_window_layers` on (Qwen)
+  bool any = false;    ///< the architecture may have windows
+};
+constexpr Windows no_windows{}, all_layers{4096, 0, false, true}, if_stated{0, 0, false, true},
+    alternating{4096, 2, false, true}, one_in_four{4096, 4, false, true}, one_in_six{4096, 6, false, true},
+    short_alternating{128, 2, false, true}, if_asked{4096, 0, true, true};
+
 struct Architecture {
   std::string name;
   std::string model_type;
   TransformerConfig (*read)(Object&);
-  bool has_windows = false;       ///< some layers or all see the last `sliding_window` tokens only
-  const char* side_by_side = "";  ///< key (true by default): attention and MLP of a layer read the same input
+  Windows windows = no_windows;
 };
 
 std::vector<Architecture> supported() {
   return {{"LlamaForCausalLM", "llama", read_llama},
-          {"MistralForCausalLM", "mistral", read_mistral, true},
-          {"Qwen2ForCausalLM", "qwen2", read_mistral},
-          {"Qwen3ForCausalLM", "qwen3", read_qwen3},
+          {"MistralForCausalLM", "mistral", read_mistral, all_layers},
+          {"Phi3ForCausalLM", "phi3", read_llama, if_stated},
+          {"Qwen2ForCausalLM", "qwen2", read_mistral, if_asked},
+          {"Qwen3ForCausalLM", "qwen3", read_qwen3, if_asked},
           {"GemmaForCausalLM", "gemma", read_gemma},
-          {"Gemma2ForCausalLM", "gemma2", read_gemma, true},
-          {"Gemma3ForCausalLM", "gemma3_text", read_gemma, true},
+          {"Gemma2ForCausalLM", "gemma2", read_gemma, alternating},
+          {"Gemma3ForCausalLM", "gemma3_text", read_gemma, one_in_six},
+          {"CohereForCausalLM", "cohere", read_cohere},
+          {"Cohere2ForCausalLM", "cohere2", read_cohere, one_in_four},
           {"NemotronForCausalLM", "nemotron", read_nemotron},
-          {"MixtralForCausalLM", "mixtral", read_mixtral},
+          {"MixtralForCausalLM", "mixtral", read_mixtral, if_stated},
           {"MiniMaxM2ForCausalLM", "minimax_m2", read_mixtral_with_heads},
-          {"GptOssForCausalLM", "gpt_oss", read_mixtral_with_heads, true},
+          {"GptOssForCausalLM", "gpt_oss", read_mixtral_with_heads, short_alternating},
           {"Grok1ModelForCausalLM", "grok-1", read_grok},
-          {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe},
-          {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe},
+          {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe, if_asked},
+          {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe, if_asked},
           {"DeepseekV2ForCausalLM", "deepseek_v2", read_deepseek},
           {"DeepseekV3ForCausalLM", "deepseek_v3", read_deepseek},
           {"GPT2LMHeadModel", "gpt2", read_gpt2},
-          {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox, false, "use_parallel_residual"},
-          {"FalconForCausalLM", "falcon", read_falcon, false, "parallel_attn"},
+          {"GPTJForCausalLM", "gptj", read_gptj},
+          {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox},
+          {"FalconForCausalLM", "falcon", read_falcon},
           {"MPTForCausalLM", "mpt", read_mpt}};
 }
 
-/// What is taken as another architecture's, where that is worth a forecast.
-void warn_of_what_is_left_out(Reader& reader, const Node& tree, const Architecture& architecture) {
-  const auto scalar = [&](const char* key) {
-    const Node* node = tree.find(key);
-    return node != nullptr && node->kind == Node::Kind::scalar ? node : nullptr;
-  };
-  const Node* window = architecture.has_windows ? scalar("sliding_window") : nullptr;
-  if (window != nullptr)
-    reader.warn({window->at.location(),
-                 fmt::format("the sliding window of {} tokens is not modelled", shown(window->text)),
-                 "every layer attends to all tokens: forecasts of longer sequences are too slow"});
-  const std::string key = architecture.side_by_side;
-  if (key.empty()) return;
-  const Node* stated = scalar(key.c_str());
-  if (stated != nullptr && stated->text == "false") return;
-  reader.warn({(stated != nullptr ? *stated : tree).at.location(),
-               fmt::format("attention and MLP side by side ({}) are not modelled", key),
-               "they are taken one after the other: with TP that is an exchange more for each layer and direction"});
+/// The layers that `layer_types` says see all tokens, as a pattern where there is one.
+void put_types(const std::vector<std::string>& types, SlidingWindow& window) {
+  std::vector<int> full;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (types[i] != "sliding_attention") full.push_back(static_cast<int>(i));
+  if (full.size() == types.size()) window.tokens = 0;
+  if (full.empty() || window.tokens == 0) return;
+  const auto every = static_cast<std::size_t>(full.front()) + 1;
+  bool pattern = full.size() == types.size() / every;
+  for (std::size_t i = 0; i < full.size() && pattern; ++i)
+    pattern = static_cast<std::size_t>(full[i]) + 1 == (i + 1) * every;
+  if (pattern)
+    window.full_every = static_cast<int>(every);
+  else
+    window.full_at = full;
+}
+
+/// Sliding windows, where the architecture has them.
+void read_windows(Reader& reader, Object& o, const Windows& windows, TransformerConfig& m) {
+  if (!windows.any) return;
+  SlidingWindow w;
+  w.tokens = o.node().find("sliding_window") == nullptr ? windows.tokens : 0;
+  // These are near each other, and an absent one is no slip of another.
+  o.allow({"sliding_window", "use_sliding_window", "sliding_window_pattern", "_sliding_window_pattern",
+           "max_window_layers", "layer_types"});
+  bool asked = !windows.asked;
+  int first = 28;
+  std::vector<std::string> types;
+  o.optional("sliding_window", w.tokens, AsCount{});
+  o.optional("use_sliding_window", asked, AsTruth{});
+  if (windows.asked) {
+    o.optional("max_window_layers", first, AsCount{0, input::max_count});
+    w.full_first = first;
+  }
+  const bool typed = o.optional("layer_types", types, AsList<AsText, std::string>{{}});
+  int every = windows.full_every;
+  for (const char* key : {"sliding_window_pattern", "_sliding_window_pattern"})
+    if (windows.full_every > 0) o.optional(key, every, AsCount{});
+  if (!asked || w.tokens == 0 || w.full_first >= std::max(m.layers, 1)) return;
+  w.full_every = every;
+  if (typed) {
+    const Node& at = *o.node().find("layer_types");
+    if (reader.ok() && static_cast<int>(types.size()) != m.layers)
+      reader.error({at.at.location(),
+                    fmt::format("layer_types names {} layers, num_hidden_layers {}", types.size(), m.layers),
+                    "expected one word for each layer"});
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      if (types[i] == "sliding_attention" || types[i] == "full_attention") continue;
+      reader.warn({at.items[i].at.location(), fmt::format("'{}' is not modelled", shown(types[i])),
+                   "the layer is taken as one whose queries meet all keys"});
+      break;
+    }
+    w.full_first = w.full_every = 0;
+    put_types(types, w);
+  }
+  if (w.tokens > 0) m.window = w;
 }
 
 std::vector<std::string> supported_names() {
@@ -347,6 +438,11 @@ void note_places(const Node& tree, Origins& origins) {
       {"mla.nope", {"qk_nope_head_dim"}},
       {"mla.rope", {"qk_rope_head_dim"}},
       {"mla.value", {"v_head_dim"}},
+      {"window", {"sliding_window"}},
+      {"window.tokens", {"sliding_window"}},
+      {"window.full_every", {"sliding_window_pattern", "_sliding_window_pattern", "sliding_window"}},
+      {"window.full_first", {"max_window_layers", "sliding_window"}},
+      {"parallel_mlp", {"use_parallel_residual", "parallel_attn", "new_decoder_architecture"}},
       {"dropout", {"resid_pdrop", "hidden_dropout"}}};
   for (const auto& [ours, theirs] : keys) {
     const auto has = [&](const char* key) {
@@ -396,8 +492,8 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   }
   know_other_names(o);
   TransformerConfig model = architecture->read(o);
+  read_windows(reader, o, architecture->windows, model);
   warn_of_experts(reader, *tree, model);
-  warn_of_what_is_left_out(reader, *tree, *architecture);
   model.name = model_name(file, *architecture);
   complete_heads(reader, *tree, model);
   if (!reader.ok()) return reader.take();

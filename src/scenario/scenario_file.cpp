@@ -94,7 +94,7 @@ void read_compute(Reader& reader, const TopologySpec& topology, const Location& 
   step.gpu = topology.gpu;
   if (topology.gpu.model.empty() || topology.gpu.kernels.empty()) {
     const char* lacks = topology.gpu.model.empty() ? "describes no GPU" : "names no kernel table (gpu.kernels)";
-    reader.spoil("topology");
+    reader.spoil("topology.gpu");
     return reader.error({asked_by, fmt::format("machine '{}' {}, which a training step needs", topology.name, lacks),
                          "choose another machine, or describe measured work as 'tasks'"});
   }
@@ -102,7 +102,7 @@ void read_compute(Reader& reader, const TopologySpec& topology, const Location& 
   if (kernels) {
     step.kernels = *kernels;
   } else {
-    reader.spoil("topology");
+    reader.spoil("topology.gpu");
     reader.error(kernels.errors());
   }
 }
@@ -114,9 +114,13 @@ Location of_option(const std::string& option, const std::string& value) {
 
 void read_machine(Reader& reader, const Request& topology, const SearchPath& search,
                   const std::vector<Setting>& settings, Scenario& scenario) {
-  const Result<Machine> loaded = load_topology(topology, search, settings, "topology.");
+  Machine as_far;
+  const Result<Machine> loaded = load_topology(topology, search, settings, "topology.", &as_far);
   if (!loaded) {
-    reader.spoil("topology");
+    // How many GPUs a node has may be known all the same; nothing else of such a machine is used.
+    reader.spoil(as_far.spec.devices.empty() ? "topology" : "topology.gpu");
+    scenario.topology.devices = as_far.spec.devices;
+    scenario.origins.add(as_far.origins);
     return reader.error(loaded.errors());
   }
   scenario.topology = loaded->spec;

@@ -92,6 +92,22 @@ void read_latent(Reader& reader, const Node& node, LatentAttention& a) {
   o.finish();
 }
 
+void read_window(Reader& reader, const Node& node, SlidingWindow& w) {
+  Object o(reader, node, "model.window");
+  o.optional("tokens", w.tokens, AsCount{0, max_count});
+  o.optional("full_every", w.full_every, AsCount{0, max_count});
+  o.optional("full_first", w.full_first, AsCount{0, max_count});
+  o.optional("full_at", w.full_at, AsList<AsCount, int>{{0, max_count}});
+  o.finish();
+}
+
+void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
+  Object o(reader, node, "model.parallel_mlp");
+  o.optional("norms", p.norms, AsCount{0, 2});
+  o.optional("one_reduce", p.one_reduce, AsTruth{});
+  o.finish();
+}
+
 }  // namespace
 
 TransformerConfig read_model(Reader& reader, const Node& node, const std::string& folder,
@@ -134,6 +150,8 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   o.optional("dropout", m.dropout, AsNumber{0, 1, false, true});
   read_experts(reader, o.section("experts"), m.experts);
   read_latent(reader, o.section("mla"), m.latent);
+  read_window(reader, o.section("window"), m.window);
+  read_parallel_mlp(reader, o.section("parallel_mlp"), m.parallel_mlp);
   o.finish();
   // Every head has keys and values of its own, out of the small rank.
   if (m.latent.kv_rank > 0 && !o.has("kv_heads")) m.kv_heads = m.heads;
@@ -354,6 +372,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   o.optional("precision", options.precision, AsWord<std::string>{serving_precisions(), serving_precisions()});
   const bool kept =
       o.optional("kv_precision", s.kv_bytes, AsWord<double>{{"bf16", "fp16", "fp8", "fp32"}, {2, 2, 1, 4}});
+  o.optional("kv_window", s.kv_window, AsTruth{});
   o.optional("expert_imbalance", options.expert_imbalance, AsNumber{1, 1'000});
   o.optional("batching", s.batching, as_word<Batching>({Batching::at_once, Batching::continuous}));
   o.finish();

@@ -80,7 +80,7 @@ Result<Tree> load_tree(const std::string& file, const Location& asked_by, const 
 }
 
 Result<Machine> read(Tree&& loaded, const std::string& file, const std::vector<Setting>& settings,
-                     const std::string& prefix) {
+                     const std::string& prefix, Machine* as_far = nullptr) {
   auto& [tree, below, files] = loaded;
   Reader reader(prefix);
   reader.reads(files);
@@ -97,6 +97,7 @@ Result<Machine> read(Tree&& loaded, const std::string& file, const std::vector<S
     reader.error(extends->at, "'extends' cannot be set", "choose the machine by its name instead");
   if (!reader.ok()) {
     if (below.empty()) reader.error(check_known_parts(spec));
+    if (as_far != nullptr) *as_far = {std::move(spec), reader.origins()};
     return reader.take();
   }
   return Machine{std::move(spec), reader.origins()};
@@ -110,12 +111,12 @@ Result<TopologySpec> only_spec(Result<Machine> machine) {
 }  // namespace
 
 Result<Machine> load_topology(const Request& request, const SearchPath& search, const std::vector<Setting>& settings,
-                              const std::string& prefix) {
+                              const std::string& prefix, Machine* as_far) {
   const Result<std::string> file = find_file(request, search.topologies, "machine");
   if (!file) return file.errors();
   Result<Tree> loaded = load_tree(*file, request.where, search, {});
   if (!loaded) return loaded.errors();
-  return read(std::move(loaded).value(), *file, settings, prefix);
+  return read(std::move(loaded).value(), *file, settings, prefix, as_far);
 }
 
 }  // namespace collcast::input

@@ -19,6 +19,9 @@
 //            the same; the core has all tokens of a/(t c) heads, and where there are fewer KV heads than ranks copies
 // Inference: new tokens attend to the keys and values of those before them, which are read from memory: over_cache.
 // Full attention matrices are computed by unfused kernels, half of them (causal) by flash.
+// Sliding window of W tokens: flash computes min(position, W) keys for each query, unfused kernels mask the rest of the
+// full matrix. Left out: the tiles at both ends of the window, which are computed whole (128 x 128 or so: a window of
+// 128 costs up to twice). A ring sends all keys and values all the same. A server reads and keeps W of them.
 #include "workload/attention_core.hpp"
 
 #include <algorithm>
@@ -28,12 +31,21 @@
 
 namespace collcast::workload {
 
-AttentionCore::AttentionCore(const StepInputs& in, const KernelTimer& timer, const Share& share)
-    : in_(in), timer_(timer), share_(share), w_(timer.precision().activation) {}
+AttentionCore::AttentionCore(const StepInputs& in, const KernelTimer& timer, const Share& share, bool windowed)
+    : in_(in),
+      timer_(timer),
+      share_(share),
+      w_(timer.precision().activation),
+      window_(windowed ? in.model.window.tokens : 0) {}
+
+bool AttentionCore::cuts_keys() const {
+  return window_ > 0 && window_ < in_.batch.context + std::int64_t{in_.batch.sequence};
+}
 
 /// Of products with queries or keys, and with values or their gradients.
 Flops AttentionCore::flash_flops(double of_keys, double of_values) const {
   const double s = in_.batch.sequence, kept = in_.batch.context, products = of_keys + of_values * share_.of_values;
+  if (cuts_keys()) return share_.core * (products * causal_keys(kept, s, window_) / (s * (s + kept)));
   return share_.core * (products * (in_.model.causal ? (2 * kept + s + 1) / (2 * (s + kept)) : 1.0));
 }
 /// Of two products of keys or of values one.
@@ -110,7 +122,8 @@ std::vector<Segment> AttentionCore::backward() const {
 /// read once. Latent attention keeps vectors of its small rank, the same for all heads, and multiplies queries and
 /// output by the matrices that would expand them (DeepSeek-V2, section 2.1.3: absorbed).
 Operation AttentionCore::over_cache() const {
-  const double kept = in_.batch.context + in_.batch.sequence, b = in_.batch.micro_batch;
+  const double all = in_.batch.context + in_.batch.sequence, b = in_.batch.micro_batch;
+  const double kept = cuts_keys() ? std::min(all, window_ + in_.batch.sequence - 1.0) : all;
   const double of_keys = in_.serving->kv_bytes * b * kept;
   if (in_.model.latent.kv_rank == 0)
     return timer_.cached_attention(

@@ -14,7 +14,7 @@ namespace collcast::workload {
 class AttentionCore {
  public:
   /// Inputs, timer and share must outlive it.
-  AttentionCore(const StepInputs&, const KernelTimer&, const Share&);
+  AttentionCore(const StepInputs&, const KernelTimer&, const Share&, bool windowed = false);
 
   /// With an all-to-all of `exchange` bytes behind it (0: none).
   std::vector<Segment> forward(Category, double exchange) const;
@@ -30,6 +30,7 @@ class AttentionCore {
   bool ring() const { return in_.layout.cp > 1 && in_.layout.cp_exchange == ContextExchange::ring; }
   bool ulysses() const { return in_.layout.cp > 1 && in_.layout.cp_exchange == ContextExchange::ulysses; }
   Operation memory(std::string name, double bytes) const { return timer_.memory(std::move(name), Volume(bytes)); }
+  bool cuts_keys() const;
   Flops flash_flops(double of_keys, double of_values) const;
   Operation core_gemm(const char* name, bool of_values) const;
   Operation flash(const std::string& name, bool backward) const;
@@ -46,7 +47,8 @@ class AttentionCore {
   const StepInputs& in_;
   const KernelTimer& timer_;
   const Share& share_;
-  double w_;  ///< bytes of an element
+  double w_;    ///< bytes of an element
+  int window_;  ///< tokens; 0: queries meet all keys before them
 };
 
 }  // namespace collcast::workload

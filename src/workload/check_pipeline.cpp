@@ -184,8 +184,9 @@ class PipelineCheck {
 }  // namespace
 
 void Misfits::wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
-  if (std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return origins.good(path); }))
-    found.push_back({origins.of(paths.front()), std::move(message), std::move(hint)});
+  if (!std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return origins.good(path); })) return;
+  found.push_back({origins.of(paths.front()), std::move(message), std::move(hint)});
+  blamed.push_back(paths.front());
 }
 
 std::string Misfits::seen(const std::string& path) const {

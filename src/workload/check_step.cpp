@@ -29,12 +29,16 @@ using workload::nearest_divisors;
 class Check {
  public:
   Check(const StepInputs& in, int ranks, const Origins& origins)
-      : in_(in), ranks_(ranks), origins_(origins), misfits_{in, origins, {}} {}
+      : in_(in), ranks_(ranks), origins_(origins), misfits_{in, origins} {}
 
-  Diagnostics run() {
+  /// Values by themselves, which the rest divides by.
+  const workload::Misfits& values() {
     sizes();
-    // The rest divides by these.
-    if (!misfits_.found.empty()) return misfits_.found;
+    return misfits_;
+  }
+
+  /// Values that are good by themselves, held to each other.
+  const workload::Misfits& together() {
     tensor_parallel();
     experts();
     workload::check_pipeline(misfits_);
@@ -50,7 +54,7 @@ class Check {
       communication();
     }
     kernels();
-    return misfits_.found;
+    return misfits_;
   }
 
  private:
@@ -91,6 +95,8 @@ class Check {
       wrong({"layout.etp"}, "etp is " + std::to_string(l.etp), "expected at least 1, or 0 for as many as tp");
     expert_sizes();
     latent_sizes();
+    window();
+    beside();
     if (in_.options.bucket < Bytes(1))
       wrong({"training.bucket"}, "the gradient bucket is empty", "expected a size such as 40MB");
     if (in_.options.gradient_bytes != 2 && in_.options.gradient_bytes != 4)
@@ -169,6 +175,37 @@ class Check {
             "leave out kv_heads and head_dim");
   }
 
+  void window() {
+    const TransformerConfig& m = in_.model;
+    const SlidingWindow& w = m.window;
+    for (const auto& [name, value] :
+         {std::pair{"tokens", w.tokens}, {"full_every", w.full_every}, {"full_first", w.full_first}})
+      if (value < 0)
+        wrong({std::string("model.window.") + name}, std::string(name) + " is " + std::to_string(value),
+              "expected at least 0");
+    if (w.tokens == 0 && (w.full_every > 0 || w.full_first > 0 || !w.full_at.empty()))
+      wrong({"model.window.tokens", "model.window"}, "a sliding window says how many tokens it has",
+            "give model.window.tokens");
+    if (w.tokens > 0 && !m.causal)
+      wrong({"model.window.tokens", "model.causal"},
+            "a sliding window of " + std::to_string(w.tokens) + " tokens is modelled of causal attention" +
+                seen("model.causal"),
+            "use causal: true, or no window");
+    if (in_.serving && !in_.serving->kv_window && w.tokens == 0)
+      wrong({"inference.kv_window", "model"}, "kv_window has no effect on a model without a sliding window",
+            "leave it out");
+  }
+
+  void beside() {
+    const TransformerConfig& m = in_.model;
+    if (m.parallel_mlp.norms < 0 || m.parallel_mlp.norms > 2)
+      wrong({"model.parallel_mlp.norms"}, "norms is " + std::to_string(m.parallel_mlp.norms),
+            "expected 1 or 2, or 0: the MLP comes after attention");
+    if (m.parallel_mlp.norms > 0 && m.experts.count > 0)
+      wrong({"model.parallel_mlp.norms", "model.parallel_mlp", "model.experts.count"},
+            "experts beside attention are not modelled" + seen("model.experts.count"), "use norms 0");
+  }
+
   static std::string number(double value) { return format_count(value); }
 
   /// Ranks that all have the same tokens have every expert between them.
@@ -196,22 +233,23 @@ class Check {
       wrong({"layout.etp", "layout.tp", "layout.order"},
             "etp " + std::to_string(l.etp) + " has no place in the order tp-pp-dp" + seen("layout.order"),
             "use order: tp-cp-ep-dp-pp, or etp " + std::to_string(l.tp));
-      return;
+      return spread(0);
     }
+    const int stage = l.order == RankOrder::tp_pp_dp ? l.dp * l.tp : l.tp * l.cp * l.dp;
     if (m.experts.ffn % l.expert_tp() != 0) {
       wrong(
           {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
           etp + " does not divide the width of an expert, " + std::to_string(m.experts.ffn) + seen("model.experts.ffn"),
           "use etp " + nearest_divisors(m.experts.ffn, l.expert_tp()));
-      return;
-    }
-    const int stage = l.order == RankOrder::tp_pp_dp ? l.dp * l.tp : l.tp * l.cp * l.dp;
-    if (stage % l.expert_tp() != 0)
+      spread(0);
+    } else if (stage % l.expert_tp() != 0) {
       wrong({"layout.etp", "layout.tp", "layout.dp"},
             etp + " does not divide the " + std::to_string(stage) + " ranks of a stage" + seen("layout.dp"),
             "use etp " + nearest_divisors(stage, l.expert_tp()));
-    else
+      spread(0);
+    } else {
       spread(stage / l.expert_tp());
+    }
     if (l.dp_shard > 0 && l.experts_apart() && in_.options.zero > 0)
       wrong({"layout.dp_shard", "layout.ep"},
             "dp_shard is not modelled for experts that " + ep + seen("layout.ep") + " or " + etp +
@@ -219,7 +257,7 @@ class Check {
             "leave out dp_shard");
   }
 
-  /// Experts over `ranks`: whole ones on each, and whole EP groups.
+  /// Experts over `ranks`: whole ones on each, and whole EP groups. Of 0 ranks nothing is known.
   void spread(int ranks) {
     const int count = in_.model.experts.count, ep = in_.layout.ep;
     std::string misfits;
@@ -456,10 +494,10 @@ class Check {
     const std::string there =
         " GPUs, the machine has " + std::to_string(ranks_) + seen(origins_.knows("nodes") ? "nodes" : "topology");
     if (replica > ranks_)
-      wrong({l.tp >= l.pp ? "layout.tp" : "layout.pp", "layout.tp", "layout.pp", "nodes", "topology"},
+      wrong({l.tp >= l.pp ? "layout.tp" : "layout.pp", "layout.tp", "layout.pp", "nodes", "topology.devices"},
             degrees + " needs " + std::to_string(replica) + there, "use a smaller tp or pp, or more nodes");
     else if (l.dp > ranks_ / replica)
-      wrong({"layout.dp", "layout.tp", "layout.pp", "nodes", "topology"},
+      wrong({"layout.dp", "layout.tp", "layout.pp", "nodes", "topology.devices"},
             degrees + " x dp " + std::to_string(l.dp) + " needs " + std::to_string(replica * l.dp) + there,
             "use dp " + std::to_string(ranks_ / replica) + ", or more nodes");
   }
@@ -593,7 +631,29 @@ class Check {
 }  // namespace
 
 Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins) {
-  return Check(in, ranks_available, origins).run();
+  const workload::Misfits values = Check(in, ranks_available, origins).values();
+  if (values.found.empty()) {
+    const workload::Misfits together = Check(in, ranks_available, origins).together();
+    Diagnostics found = together.found;
+    // Each hint is of one value; where several are wrong, of the layout as a person has written it, all of them go
+    // together in a layout that works.
+    const auto of_layout = [](const std::string& path) {
+      return path.starts_with("layout.") || path.starts_with("batch.");
+    };
+    const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
+                         origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
+    if (found.size() < 2 || !written || !std::all_of(together.blamed.begin(), together.blamed.end(), of_layout))
+      return found;
+    if (const std::string nearest = workload::nearest_layout(in, ranks_available); !nearest.empty())
+      found.back().hint += "; the nearest layout that works: " + nearest;
+    return found;
+  }
+  Origins known = origins;
+  for (const std::string& path : values.blamed) known.spoil(path);
+  const StepInputs mended = workload::mended(in);
+  Diagnostics found = values.found;
+  append(found, Check(mended, ranks_available, known).together().found);
+  return found;
 }
 
 }  // namespace collcast

@@ -27,9 +27,7 @@ namespace {
 using namespace workload;
 
 LayerTimes layer_times(const StagePlan& stage) {
-  const Unit* layer = nullptr;
-  for (const Unit& u : stage.units)
-    if (u.kind == UnitKind::expert_layer || (u.kind == UnitKind::layer && layer == nullptr)) layer = &u;
+  const Unit* layer = shown_layer(stage);
   check(layer != nullptr, "a stage with a layer");
   const UnitWork& work = stage.work(*layer);
   LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}, {}};
@@ -43,8 +41,9 @@ LayerTimes layer_times(const StagePlan& stage) {
 }
 
 std::string name_of(const Unit& unit) {
-  if (unit.kind == UnitKind::layer) return "layer";
-  return unit.kind == UnitKind::expert_layer ? "expert layer" : unit.label;
+  if (!is_layer(unit.kind)) return unit.label;
+  const bool experts = unit.kind == UnitKind::expert_layer || unit.kind == UnitKind::windowed_expert_layer;
+  return std::string(is_windowed(unit.kind) ? "windowed " : "") + (experts ? "expert layer" : "layer");
 }
 
 void add_memory(StepResult& result, const StepInputs& in, const Fabric& fabric) {
@@ -127,10 +126,7 @@ namespace {
 
 /// The stage itself, or one with layers where it has none: in a V the first may have the ends of the model only.
 const StagePlan& with_layers(const StepPlan& plan, std::size_t stage) {
-  const auto has_layers = [](const StagePlan& s) {
-    return std::any_of(s.units.begin(), s.units.end(),
-                       [](const Unit& u) { return u.kind == UnitKind::layer || u.kind == UnitKind::expert_layer; });
-  };
+  const auto has_layers = [](const StagePlan& s) { return shown_layer(s) != nullptr; };
   if (has_layers(plan.stages[stage])) return plan.stages[stage];
   const auto other = std::find_if(plan.stages.begin(), plan.stages.end(), has_layers);
   check(other != plan.stages.end(), "some stage has a layer");

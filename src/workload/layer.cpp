@@ -57,14 +57,14 @@ void extend(std::vector<T>& to, const std::vector<T>& more) {
 
 class Layer {
  public:
-  Layer(const StepInputs& in, bool with_experts)
+  Layer(const StepInputs& in, LayerKind kind)
       : in_(in),
-        with_experts_(with_experts),
+        with_experts_(kind.experts),
         latent_(in.model.latent.kv_rank > 0),
         timer_(in),
         share_(in),
         linear_(in, timer_, share_),
-        core_(in, timer_, share_),
+        core_(in, timer_, share_, kind.windowed),
         tp_(in.layout),
         w_(timer_.precision().activation),
         qkv_{"qkv", share_.hidden, share_.query + 2 * share_.key},
@@ -85,9 +85,14 @@ class Layer {
   /// gathers the input of the column-parallel matrices once more for their weight gradients.
   std::vector<Segment> backward() const {
     std::vector<Segment> all = with_experts_ ? experts_backward() : mlp_backward();
-    Operations between{norm_backward("mlp norm"), branch_sum("attention residual")};
+    Operations between;
+    if (has_mlp_norm()) between.push_back(norm_backward("mlp norm"));
+    between.push_back(branch_sum("attention residual"));
     extend(between, residual_backward("attention residual"));
-    extend(all, row_backward("mlp norm", between, "projection", projection_));
+    if (one_reduce())
+      all.push_back({"projection", Category::backward, joined_projection_backward(between), std::nullopt});
+    else
+      extend(all, row_backward("mlp norm", between, "projection", projection_));
     all.back().all_to_all_bytes = core_.output_exchange();
     if (in_.options.recompute == Recompute::selective) extend(all, core_.forward(Category::recompute, 0));
     extend(all, core_.backward());
@@ -179,7 +184,9 @@ class Layer {
     }
     all.push_back({"attention heads", category, before, std::nullopt, 0, 0, core_.query_exchange()});
     extend(all, core_.forward(category, core_.output_exchange()));
-    if (rings())
+    if (one_reduce())
+      all.push_back({"attention", category, {linear_.forward(projection_)}, std::nullopt});
+    else if (rings())
       extend(all, reduced_in_ring("attention", category, linear_.forward(projection_, rows_of_piece())));
     else
       all.push_back({"attention", category, {linear_.forward(projection_)}, tp_.reduce});
@@ -237,17 +244,34 @@ class Layer {
     return ops;
   }
 
-  // --- the MLP ---
+  // --- the MLP, behind attention or beside it ---
+
+  bool has_mlp_norm() const { return in_.model.parallel_mlp.norms != 1; }
+  /// What attention and MLP give is summed up over the TP ranks together, and its gradient gathered for both.
+  bool one_reduce() const {
+    return in_.model.parallel_mlp.norms > 0 && in_.model.parallel_mlp.one_reduce && in_.layout.tp > 1;
+  }
+  Operations joined_projection_backward(Operations between) const {
+    extend(between, linear_backward(projection_, 0));
+    return between;
+  }
 
   std::vector<Segment> mlp_forward(Category category) const {
-    const Operations mlp{linear_.forward(up_), activation_forward("activation", share_.tokens, share_.ffn),
-                         linear_.forward(down_)};
-    const Operations norm{residual_forward("attention residual"), norm_forward("mlp norm")};
+    Operations mlp{linear_.forward(up_), activation_forward("activation", share_.tokens, share_.ffn),
+                   linear_.forward(down_)};
+    Operations norm;
+    // What attention gives is added to the ranks' own parts of what the MLP does, or to the residual.
+    if (one_reduce())
+      mlp.push_back(memory("branches sum", 3 * w_ * share_.tokens * share_.hidden));
+    else
+      norm.push_back(residual_forward("attention residual"));
+    if (has_mlp_norm()) norm.push_back(norm_forward("mlp norm"));
     const Segment residual{"residual", category, {residual_forward("mlp residual")}, std::nullopt};
     if (!rings()) return {{"mlp norm", category, norm, tp_.gather}, {"mlp", category, mlp, tp_.reduce}, residual};
     std::vector<Segment> all{{"mlp norm", category, norm, std::nullopt}};
     extend(all, gathered_in_ring("mlp up", category, linear_.forward(up_, rows_of_piece())));
     all.push_back({"mlp", category, {mlp[1]}, std::nullopt});
+    if (one_reduce()) all.push_back({"branches", category, {mlp.back()}, std::nullopt});
     extend(all, reduced_in_ring("mlp", category, linear_.forward(down_, rows_of_piece())));
     all.push_back(residual);
     return all;
@@ -536,7 +560,7 @@ Seconds beside_collective(const KernelModel& model, Seconds kernels, Seconds col
   return std::min(kernels / rate, kernels + (1 - rate) * collective);
 }
 
-Segments layer_segments(const StepInputs& in, bool with_experts) { return Layer(in, with_experts).all(); }
+Segments layer_segments(const StepInputs& in, LayerKind kind) { return Layer(in, kind).all(); }
 
 double dispatch_bytes(const StepInputs& in) {
   const Share share(in);
@@ -548,7 +572,7 @@ double dispatch_bytes(const StepInputs& in) {
 namespace collcast {
 
 LayerOperations layer_operations(const StepInputs& in) {
-  const workload::Segments segments = workload::layer_segments(in, expert_layers(in.model) > 0);
+  const workload::Segments segments = workload::layer_segments(in, workload::shown_kind(in.model));
   LayerOperations all;
   const auto extend = [](std::vector<Operation>& to, const workload::Segment& s) {
     to.insert(to.end(), s.operations.begin(), s.operations.end());

@@ -76,7 +76,8 @@ PassSums sums(const std::vector<Segment>& segments) {
 }
 UnitSums sums(const Segments& s) { return {sums(s.forward), sums(s.backward), sums(s.weights)}; }
 
-constexpr std::size_t unit_kinds = 4;
+constexpr std::size_t unit_kinds = 6;
+constexpr std::array layer_kinds{LayerKind{}, LayerKind{true, false}, LayerKind{false, true}, LayerKind{true, true}};
 constexpr std::size_t at(UnitKind kind) { return static_cast<std::size_t>(kind); }
 
 /// What depends on micro-batch, sequence parallelism and recomputation alone.
@@ -108,7 +109,7 @@ struct StageKind {
   std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
   std::size_t ep = 0, expert_tp = 0, expert_dp = 0;
   struct Layer {
-    UnitKind kind = UnitKind::layer;  ///< with an MLP or with experts
+    UnitKind kind = UnitKind::layer;
     int chunk = 0;
     friend bool operator==(const Layer&, const Layer&) = default;
   };
@@ -188,8 +189,7 @@ class LayoutFamily::State {
     if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
       kind.expert_dp = site(fabric, expert_replica_group, rank);
     for (const StageLayer& layer : layers_of_stage(in_, stage))
-      kind.layers.push_back(
-          {has_experts(in_.model, layer.number) ? UnitKind::expert_layer : UnitKind::layer, layer.chunk});
+      kind.layers.push_back({unit_of(kind_of_layer(in_.model, layer.number)), layer.chunk});
     kind.has_embedding = has_embedding(in_, stage);
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
@@ -219,9 +219,9 @@ class LayoutFamily::State {
 
   void add_units(StageKind& kind) {
     if (kind.has_embedding) kind.units.push_back(UnitKind::embedding);
-    for (const UnitKind layer : {UnitKind::layer, UnitKind::expert_layer})
-      if (std::ranges::find(kind.layers, layer, &StageKind::Layer::kind) != kind.layers.end())
-        kind.units.push_back(layer);
+    for (const LayerKind layer : layer_kinds)
+      if (std::ranges::find(kind.layers, unit_of(layer), &StageKind::Layer::kind) != kind.layers.end())
+        kind.units.push_back(unit_of(layer));
     if (kind.has_head) kind.units.push_back(UnitKind::head);
     kind.gradients = GradientExchange(in_, kind.stage, false);
     kind.expert_gradients = GradientExchange(in_, kind.stage, true);
@@ -300,10 +300,10 @@ class LayoutFamily::State {
     for (auto w = kernels_.rbegin(); w != kernels_.rend(); ++w)
       if (same_kernels(w->choice, choice, in_.options)) return *w;
     kernels_.push_back({choice, {}});
-    if (expert_layers(in_.model) < in_.model.layers)
-      kernels_.back().units[at(UnitKind::layer)] = sums(layer_segments(in_, false));
-    if (in_.model.experts.count > 0)
-      kernels_.back().units[at(UnitKind::expert_layer)] = sums(layer_segments(in_, true));
+    for (const LayerKind layer : layer_kinds)
+      if (std::ranges::any_of(
+              kinds_, [&](const StageKind& k) { return std::ranges::find(k.units, unit_of(layer)) != k.units.end(); }))
+        kernels_.back().units[at(unit_of(layer))] = sums(layer_segments(in_, layer));
     if (in_.options.embedding_and_logits) {
       kernels_.back().units[at(UnitKind::embedding)] = sums(embedding_segments(in_));
       kernels_.back().units[at(UnitKind::head)] = sums(head_segments(in_));

@@ -21,6 +21,9 @@ double rows_of_latent(const StepInputs& in, const Share& share) {
   return in.model.latent.q_rank > 0 ? share.rows : share.tokens;
 }
 
+/// Inputs and outputs of a layer's norms: those beside each other have one input.
+int norm_tensors(const TransformerConfig& m) { return m.parallel_mlp.norms == 0 ? 4 : m.parallel_mlp.norms + 1; }
+
 ActivationTerms activations_with(const StepInputs& in, Recompute recompute, bool with_experts) {
   const Share share(in);
   const double w = KernelTimer(in).precision().activation;
@@ -30,7 +33,7 @@ ActivationTerms activations_with(const StepInputs& in, Recompute recompute, bool
     kept.input = Volume(w * share.rows * share.hidden);
     return kept;
   }
-  kept.norms = Volume(share.rows * share.hidden * (4 * w + (dropout ? 2 : 0)));
+  kept.norms = Volume(share.rows * share.hidden * (norm_tensors(in.model) * w + (dropout ? 2 : 0)));
   kept.projections = Volume(w * share.tokens * (share.query + share.output + share.key + share.value));
   if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * (2 * share.latent - in.model.latent.rope));
   const double widths = in.model.gated_mlp ? 3 : 2;
@@ -167,7 +170,9 @@ Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts)
   const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
   const double widths = in.model.gated_mlp ? 3 : 2;
   const double attention = s.tokens * (s.query + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
-  if (!with_experts) return Volume(w * (4 * rows + attention + s.tokens * s.ffn * widths));
+  // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
+  const int tensors = norm_tensors(in.model);
+  if (!with_experts) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));
   return Volume(w *
                 (4 * rows + attention + s.tokens * s.shared * widths + s.taken * (2 * s.hidden + s.expert * widths)));
 }

@@ -12,13 +12,21 @@ namespace collcast::workload {
 struct Misfits {
   const StepInputs& in;
   const Origins& origins;
-  Diagnostics found;
+  Diagnostics found = {};
+  std::vector<std::string> blamed = {};  ///< of each the first path
 
   /// `paths` are the values that do not go together; the first is the one that the hint tells to change.
   void wrong(const std::vector<std::string>& paths, std::string message, std::string hint);
   /// " (place)" of another value that the wrong one does not go with, if it was written anywhere.
   std::string seen(const std::string& path) const;
 };
+
+/// The same inputs with values in the place of those that are wrong by themselves, so that the rest can be held to each
+/// other; what was wrong is said already, and nothing is said of it again where origins know it as spoiled.
+StepInputs mended(const StepInputs&);
+
+/// The layout next to this one that check_step accepts on so many ranks, in words; empty where none is found nearby.
+std::string nearest_layout(const StepInputs&, int ranks);
 
 /// Stages and chunks among the layers; with a schedule of one's own also those that it is for.
 void check_pipeline(Misfits&);

@@ -17,7 +17,7 @@ LayerParameters attention_terms(const TransformerConfig& m, int tp) {
   const double h = m.hidden, d = m.head_dim, a = m.heads;
   const double k = static_cast<double>(kv_heads_per_rank(m, tp)) * tp;  // with copies
   LayerParameters p;
-  p.norms = 2 * norm_parameters(m);
+  p.norms = (m.parallel_mlp.norms == 1 ? 1 : 2) * norm_parameters(m);
   if (m.latent.kv_rank > 0) {
     const double q = m.latent.q_rank, kv = m.latent.kv_rank, rope = m.latent.rope, nope = m.latent.nope;
     const double queries = (q > 0 ? q : h) * a * m.key_dim();
@@ -60,6 +60,17 @@ LayerParameters expert_layer_terms(const TransformerConfig& m, const ParallelLay
 RankParameters rank_parameters(const LayerParameters& p) { return {p.sharded(), p.replicated(), p.experts}; }
 
 }  // namespace
+
+LayerKind kind_of_layer(const TransformerConfig& m, int layer) { return {has_experts(m, layer), has_window(m, layer)}; }
+
+LayerKind shown_kind(const TransformerConfig& m) {
+  LayerKind shown{false, true};
+  for (int layer = 0; layer < m.layers; ++layer) {
+    const LayerKind kind = kind_of_layer(m, layer);
+    if (kind.experts > shown.experts || (kind.experts == shown.experts && !kind.windowed)) shown = kind;
+  }
+  return shown;
+}
 
 int kv_heads_per_rank(const TransformerConfig& m, int tp) { return std::max(1, m.kv_heads / tp); }
 
@@ -248,6 +259,9 @@ FlopTerms flop_terms(const StepInputs& in) {
     flops.copies = m.layers * s * 4 * h *
                    (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
   flops.core = m.layers * 2 * a * s * s * (m.key_dim() + m.value_dim());
+  // No discount for causal attention; of a window what it leaves of a causal layer.
+  if (const int windowed = windowed_layers(m); windowed > 0)
+    flops.core *= (m.layers - windowed + windowed * causal_keys(0, s, m.window.tokens) / causal_keys(0, s)) / m.layers;
   if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
   if (in.options.recompute == Recompute::selective) flops.recomputed = flops.core;
   if (in.options.recompute == Recompute::full) flops.recomputed = flops.linear + flops.copies + flops.core;
@@ -265,6 +279,25 @@ int expert_layers(const TransformerConfig& m) {
   if (m.experts.count > 0)
     for (int layer = 0; layer < m.layers; ++layer) count += has_experts(m, layer) ? 1 : 0;
   return count;
+}
+
+bool has_window(const TransformerConfig& m, int layer) {
+  const SlidingWindow& w = m.window;
+  return w.tokens > 0 && layer >= w.full_first && (w.full_every == 0 || (layer + 1) % w.full_every != 0) &&
+         std::find(w.full_at.begin(), w.full_at.end(), layer) == w.full_at.end();
+}
+
+int windowed_layers(const TransformerConfig& m) {
+  int count = 0;
+  if (m.window.tokens > 0)
+    for (int layer = 0; layer < m.layers; ++layer) count += has_window(m, layer) ? 1 : 0;
+  return count;
+}
+
+double causal_keys(double kept, double tokens, int window) {
+  // Those of the first queries, which the window does not cut, and of the others.
+  const double whole = window == 0 ? tokens : std::clamp(window - kept, 0.0, tokens);
+  return whole * kept + whole * (whole + 1) / 2 + (tokens - whole) * window;
 }
 
 double parameter_count(const TransformerConfig& m) {

@@ -35,6 +35,16 @@ struct RankParameters {
 /// of each, make of them, and one all-reduce sums that up.
 bool replicates_tokens(const StepInputs&);
 
+/// What sets a layer apart from others of its model.
+struct LayerKind {
+  bool experts = false;   ///< instead of an MLP
+  bool windowed = false;  ///< queries meet the keys of a sliding window only
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+LayerKind kind_of_layer(const TransformerConfig&, int layer);
+/// The kind that stands for a model's layers where one is shown: with experts before without, all keys before a window.
+LayerKind shown_kind(const TransformerConfig&);
+
 /// Of a layer with an MLP, and with experts.
 RankParameters layer_parameters(const TransformerConfig&, int tp);
 RankParameters expert_layer_parameters(const TransformerConfig&, const ParallelLayout&);

@@ -1,7 +1,6 @@
 #include "workload/plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -211,20 +210,20 @@ class StageMaker {
       plan_.units.push_back({UnitKind::embedding, "embedding", plan_.works.size(), 0});
       plan_.works.push_back(work(embedding_segments(in_), 1));
     }
-    // Layers that are alike share their work: of those with an MLP and those with experts.
-    std::array<std::optional<std::size_t>, 2> known;
+    // Layers that are alike share their work.
+    std::vector<std::pair<LayerKind, std::size_t>> known;
     for (const StageLayer& layer : layers) {
-      const bool experts = has_experts(in_.model, layer.number);
-      std::optional<std::size_t>& of_kind = known[experts ? 1 : 0];
-      const bool is_new = !of_kind;
-      if (is_new) of_kind = plan_.works.size();
-      plan_.units.push_back({experts ? UnitKind::expert_layer : UnitKind::layer, "L" + std::to_string(layer.number),
-                             *of_kind, layer.chunk});
+      const LayerKind kind = kind_of_layer(in_.model, layer.number);
+      const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == kind; });
+      const bool is_new = found == known.end();
+      const std::size_t of_kind = is_new ? plan_.works.size() : found->second;
+      plan_.units.push_back({unit_of(kind), "L" + std::to_string(layer.number), of_kind, layer.chunk});
       if (!is_new) continue;
+      known.emplace_back(kind, of_kind);
       const auto alike = std::count_if(layers.begin(), layers.end(), [&](const StageLayer& other) {
-        return has_experts(in_.model, other.number) == experts;
+        return kind_of_layer(in_.model, other.number) == kind;
       });
-      plan_.works.push_back(work(layer_segments(in_, experts), static_cast<int>(alike)));
+      plan_.works.push_back(work(layer_segments(in_, kind), static_cast<int>(alike)));
     }
     if (has_head(in_, stage_)) {
       plan_.units.push_back({UnitKind::head, "head", plan_.works.size(), in_.layout.chunks() - 1});

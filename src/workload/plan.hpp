@@ -16,6 +16,7 @@
 
 #include "collcast/workload/step.hpp"
 #include "workload/order_walk.hpp"
+#include "workload/parameters.hpp"
 
 namespace collcast::workload {
 
@@ -91,8 +92,12 @@ struct UnitWork {
 };
 
 /// Units of a stage in forward order; equal layers share their work.
-enum class UnitKind { embedding, layer, head, expert_layer };
-constexpr bool is_layer(UnitKind kind) { return kind == UnitKind::layer || kind == UnitKind::expert_layer; }
+enum class UnitKind { embedding, layer, head, expert_layer, windowed_layer, windowed_expert_layer };
+UnitKind unit_of(LayerKind);
+constexpr bool is_layer(UnitKind kind) { return kind != UnitKind::embedding && kind != UnitKind::head; }
+constexpr bool is_windowed(UnitKind kind) {
+  return kind == UnitKind::windowed_layer || kind == UnitKind::windowed_expert_layer;
+}
 struct Unit {
   UnitKind kind = UnitKind::layer;
   std::string label;  ///< "L5", "embedding", "head"
@@ -127,6 +132,9 @@ struct StagePlan {
   Seconds ep_time() const;       ///< and between experts, as far as nothing hides it
   Seconds optimizer_time() const;
 };
+
+/// The layer of a stage that is shown for all (parameters.hpp: shown_kind); nothing: it has none.
+const Unit* shown_layer(const StagePlan&);
 
 struct StepPlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;

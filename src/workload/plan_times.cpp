@@ -1,4 +1,4 @@
-// What the parts of a plan take, and what its stages do turn by turn.
+// What the parts of a plan are and take, and what its stages do turn by turn.
 #include "workload/automatic_order.hpp"
 #include "workload/memory.hpp"
 #include "workload/plan.hpp"
@@ -25,6 +25,18 @@ void add(const UnitWork& work, StageTime& to) {
 }
 
 }  // namespace
+
+UnitKind unit_of(LayerKind kind) {
+  if (kind.experts) return kind.windowed ? UnitKind::windowed_expert_layer : UnitKind::expert_layer;
+  return kind.windowed ? UnitKind::windowed_layer : UnitKind::layer;
+}
+
+const Unit* shown_layer(const StagePlan& stage) {
+  for (const LayerKind kind : {LayerKind{true, false}, LayerKind{true, true}, LayerKind{}, LayerKind{false, true}})
+    for (const Unit& u : stage.units)
+      if (u.kind == unit_of(kind)) return &u;
+  return nullptr;
+}
 
 Seconds length(const std::vector<Stretch>& pass) {
   Seconds total{};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collcast/workload/step.hpp"
+#include "workload/parameters.hpp"
 
 namespace collcast::workload {
 
@@ -57,7 +58,7 @@ Seconds beside_collective(const KernelModel&, Seconds kernels, Seconds collectiv
 /// so that only the pass as a whole can be too short for it.
 Seconds launch_wait(const StepInputs&, Launches, Seconds busy);
 
-Segments layer_segments(const StepInputs&, bool with_experts = false);
+Segments layer_segments(const StepInputs&, LayerKind = {});
 /// Bytes of dispatch, and of combine, for one micro-batch: w T' K h, on the busiest rank.
 double dispatch_bytes(const StepInputs&);
 Segments embedding_segments(const StepInputs&);

@@ -44,11 +44,18 @@ ServingTimes without_messages(ServingTimes t) {
   return t;
 }
 
-int layers_in(const StagePlan& stage) {
-  return static_cast<int>(std::count_if(stage.units.begin(), stage.units.end(), [](const Unit& u) {
-    return u.kind == UnitKind::layer || u.kind == UnitKind::expert_layer;
-  }));
-}
+/// By how much a layer takes longer than with the shortest context: with all keys, and with those of a window.
+struct Longer {
+  Seconds of_full{}, of_windowed{};
+  bool any() const { return of_full != Seconds{} || of_windowed != Seconds{}; }
+  Seconds of(UnitKind kind) const { return is_windowed(kind) ? of_windowed : of_full; }
+  Seconds of(const StagePlan& stage) const {
+    int full = 0, windowed = 0;
+    for (const Unit& u : stage.units)
+      if (is_layer(u.kind)) ++(is_windowed(u.kind) ? windowed : full);
+    return full * of_full + windowed * of_windowed;
+  }
+};
 
 ServingTimes times_of(const StepPlan& plan, Seconds back) {
   ServingTimes t{{}, plan.transfer, back, plan.micro_batches};
@@ -89,30 +96,40 @@ Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const Collecti
 /// By how much a layer takes longer with `context` than with the prompts alone.
 class Growth {
  public:
-  explicit Growth(const StepInputs& in)
-      : pass_(token_pass(in, in.serving->prompt_tokens)), first_(core(in.serving->prompt_tokens)) {}
-  Seconds at(int context) { return core(context) - first_; }
+  explicit Growth(const StepInputs& in) : pass_(token_pass(in, in.serving->prompt_tokens)) {
+    for (int layer = 0; layer < in.model.layers; ++layer) (has_window(in.model, layer) ? windowed_ : full_) = true;
+    first_ = cores(in.serving->prompt_tokens);
+  }
+  Longer at(int context) {
+    const Longer now = cores(context);
+    return {now.of_full - first_.of_full, now.of_windowed - first_.of_windowed};
+  }
 
  private:
-  Seconds core(int context) {
+  Longer cores(int context) {
+    return {full_ ? core(context, false) : Seconds{}, windowed_ ? core(context, true) : Seconds{}};
+  }
+  Seconds core(int context, bool windowed) {
     pass_.batch.context = context;
     const KernelTimer timer(pass_);
     const Share share(pass_);
-    return AttentionCore(pass_, timer, share).forward(Category::forward, 0).front().operations.front().time;
+    return AttentionCore(pass_, timer, share, windowed).forward(Category::forward, 0).front().operations.front().time;
   }
   StepInputs pass_;
-  Seconds first_;
+  bool full_ = false, windowed_ = false;
+  Longer first_;
 };
 
-ServingTimes grown(const Priced& p, Seconds growth) {
+ServingTimes grown(const Priced& p, const Longer& growth) {
   ServingTimes t = times_of(p.tokens, p.back);
-  for (std::size_t i = 0; i < t.stage.size(); ++i) t.stage[i] += layers_in(p.tokens.stages[i]) * growth;
+  for (std::size_t i = 0; i < t.stage.size(); ++i) t.stage[i] += growth.of(p.tokens.stages[i]);
   return t;
 }
 
 /// The tokens behind the first: their mean, exactly summed; the first and the last of them; what messages add.
 struct Tokens {
-  Seconds mean{}, first{}, last{}, messages{}, growth{};
+  Seconds mean{}, first{}, last{}, messages{};
+  Longer growth{};
 };
 Tokens tokens_of(const StepInputs& in, const Priced& p) {
   Growth growth(in);
@@ -120,23 +137,25 @@ Tokens tokens_of(const StepInputs& in, const Priced& p) {
   Tokens out;
   Seconds sum{}, bare{};
   for (int k = 0; k < count; ++k) {
-    const Seconds more = growth.at(in.serving->prompt_tokens + k);
+    const Longer more = growth.at(in.serving->prompt_tokens + k);
     const ServingTimes times = grown(p, more);
     const Seconds one = token_time(times);
     sum += one;
     bare += token_time(without_messages(times));
-    out.growth += more;
+    out.growth.of_full += more.of_full;
+    out.growth.of_windowed += more.of_windowed;
     if (k == 0) out.first = one;
     out.last = one;
   }
   out.mean = sum / count;
   out.messages = out.mean - bare / count;
-  out.growth /= count;
+  out.growth.of_full /= count;
+  out.growth.of_windowed /= count;
   return out;
 }
 
 /// The most work, of prompts and tokens together.
-std::size_t busiest(const StepInputs& in, const Priced& p, Seconds growth) {
+std::size_t busiest(const StepInputs& in, const Priced& p, const Longer& growth) {
   std::size_t stage = 0;
   Seconds most{};
   const ServingTimes prompts = times_of(p.prompts, {}), tokens = grown(p, growth);
@@ -151,10 +170,10 @@ std::size_t busiest(const StepInputs& in, const Priced& p, Seconds growth) {
 }
 
 /// On one stage; what is idle is the bubble, but for what messages add.
-Breakdown breakdown_of(const StagePlan& stage, int micro_batches, Seconds growth, Seconds whole_time,
+Breakdown breakdown_of(const StagePlan& stage, int micro_batches, const Longer& growth, Seconds whole_time,
                        Seconds messages) {
   Breakdown b;
-  b.compute = micro_batches * (stage.compute_time() + layers_in(stage) * growth);
+  b.compute = micro_batches * (stage.compute_time() + growth.of(stage));
   b.tp_exposed = micro_batches * stage.tp_time();
   b.ep_exposed = micro_batches * stage.ep_time();
   b.bubble = std::max(whole_time - b.compute - b.tp_exposed - b.ep_exposed, Seconds{});
@@ -175,9 +194,7 @@ Breakdown sum_of(const Breakdown& a, const Breakdown& b, double times) {
 }
 
 void add_layer(ServingPhase& phase, const StagePlan& stage, const StepInputs& pass) {
-  const Unit* layer = nullptr;
-  for (const Unit& u : stage.units)
-    if (u.kind == UnitKind::expert_layer || (u.kind == UnitKind::layer && layer == nullptr)) layer = &u;
+  const Unit* layer = shown_layer(stage);
   check(layer != nullptr, "every stage has a layer");
   const UnitWork& work = stage.work(*layer);
   phase.layer = work.forward_time();
@@ -202,7 +219,7 @@ class Rounds {
   void meet() { ready_.assign(ready_.size(), last_); }
 
   /// All micro-batches once through all stages, each after its own round before.
-  void go(const StepPlan& plan, Seconds growth, Seconds back, const std::string& what) {
+  void go(const StepPlan& plan, const Longer& growth, Seconds back, const std::string& what) {
     for (std::size_t m = 0; m < ready_.size(); ++m) {
       std::optional<OpId> before = ready_[m];
       for (std::size_t i = 0; i < plan.stages.size(); ++i) {
@@ -223,12 +240,12 @@ class Rounds {
     const After after{before.value_or(OpId(0))};
     return schedule.add(stream, work, before ? std::span(&after, 1) : std::span<const After>(), label);
   }
-  OpId through(const StagePlan& stage, StreamId stream, Seconds growth, const std::string& what,
+  OpId through(const StagePlan& stage, StreamId stream, const Longer& growth, const std::string& what,
                std::optional<OpId> before) {
     for (const Unit& unit : stage.units) {
-      bool grows = growth != Seconds{} && (unit.kind == UnitKind::layer || unit.kind == UnitKind::expert_layer);
+      bool grows = growth.any() && is_layer(unit.kind);
       for (const Stretch& s : stage.work(unit).forward) {
-        const Seconds time = s.time + (grows && s.computes() ? growth : Seconds{});
+        const Seconds time = s.time + (grows && s.computes() ? growth.of(unit.kind) : Seconds{});
         if (s.computes()) grows = false;
         const Label label{what + " " + unit.label + " " + s.name, std::string(to_string(s.category))};
         before = s.computes() ? put(stream, Compute{stage.rank, time}, before, label)
@@ -277,7 +294,7 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
 
   const auto at = [&](int token) -> Result<Seconds> {
     if (token == 0) return first;
-    const Seconds more = growth.at(in.serving->prompt_tokens + token);
+    const Longer more = growth.at(in.serving->prompt_tokens + token);
     Rounds later;
     later.start(p.tokens);
     later.go(p.tokens, more, p.back, "token");
@@ -412,8 +429,11 @@ Needs needs(const StepInputs& in, int stage) {
   }
   const LatentAttention& latent = in.model.latent;
   const double of_token = latent.kv_rank > 0 ? latent.kv_rank + latent.rope : share.key + share.value;
-  out.kept = in.serving->kv_bytes * of_token * in.serving->batch * in.serving->kept_tokens() *
-             static_cast<double>(layers.size());
+  const double kept = in.serving->kept_tokens(), in_window = std::min<double>(kept, in.model.window.tokens);
+  double tokens_of_layers = 0;
+  for (const StageLayer& layer : layers)
+    tokens_of_layers += in.serving->kv_window && has_window(in.model, layer.number) ? in_window : kept;
+  out.kept = in.serving->kv_bytes * of_token * in.serving->batch * tokens_of_layers;
   for (const StepInputs& pass : {prompts, tokens}) add_pass(out, in, pass, layers, stage);
   return out;
 }

@@ -211,8 +211,8 @@ TEST_CASE("Falcon: key and value heads by the decoder, plain MLP, one matrix for
   small["num_hidden_layers"] = "32";
   const TransformerConfig m = parse_hf_config(json_of(small), "config.json").value();
   CHECK((m.kv_heads == 1 && m.head_dim == 64 && m.ffn == 4 * 4544 && m.tied_embeddings));
-  // transformers counts 6,921,720,704, where the last norm has a bias.
-  CHECK(parameter_count(m) == 6'921'720'704. - 4544);
+  // transformers counts 6,921,720,704, where norms have biases: one a layer, and the last.
+  CHECK(parameter_count(m) == 6'921'720'704. - 33 * 4544);
   small["multi_query"] = "false";
   CHECK(parse_hf_config(json_of(small), "config.json").value().kv_heads == 71);
   CHECK(parse_hf_config(json_of(with(without(small, "architectures"), "model_type", "\"falcon\"")), "config.json")
@@ -327,26 +327,125 @@ TEST_CASE("fields that published files have beside ours are no slips of ours") {
   CHECK(warnings(old).empty());
 }
 
-TEST_CASE("what of an architecture is not modelled is warned of where it is said") {
-  const Fields windows = with(llama, "sliding_window", "4096");
-  CHECK(warnings(windows).empty());
-  for (const char* name : {"MistralForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"}) {
-    const Fields fields = with(windows, "architectures", "[\"" + std::string(name) + "\"]");
-    const Diagnostics found = warnings(fields);
-    REQUIRE(found.size() == 1);
-    CHECK(found[0].message == "the sliding window of 4096 tokens is not modelled");
-    CHECK(found[0].where.line == line_of(fields, "sliding_window"));
-    CHECK(warnings(with(fields, "sliding_window", "null")).empty());
+namespace {
+
+SlidingWindow window_of(const Fields& fields, const std::string& architecture) {
+  const auto m = parse_hf_config(json_of(with(fields, "architectures", "[\"" + architecture + "\"]")), "config.json");
+  if (!m) FAIL(to_text(m.errors()));
+  return m->window;
+}
+ParallelMlp parallel_mlp_of(const Fields& fields) {
+  const auto m = parse_hf_config(json_of(fields), "config.json");
+  if (!m) FAIL(to_text(m.errors()));
+  CHECK(warnings(fields).empty());
+  return m->parallel_mlp;
+}
+
+}  // namespace
+
+TEST_CASE("sliding windows are of the layers that the architecture says") {
+  const Fields windows = with(llama, "sliding_window", "1000");
+  struct Expected {
+    const char* architecture;
+    int left_out, every;  ///< tokens where the file says nothing
+  };
+  for (const auto& [name, left_out, every] : {Expected{"MistralForCausalLM", 4096, 0},
+                                              {"Gemma2ForCausalLM", 4096, 2},
+                                              {"Gemma3ForCausalLM", 4096, 6},
+                                              {"Phi3ForCausalLM", 0, 0},
+                                              {"Cohere2ForCausalLM", 4096, 4}}) {
+    INFO(name);
+    CHECK(window_of(windows, name).tokens == 1000);
+    CHECK(window_of(windows, name).full_every == every);
+    CHECK(window_of(llama, name).tokens == left_out);
+    CHECK(window_of(with(llama, "sliding_window", "null"), name).tokens == 0);
   }
-  CHECK(warnings(with(falcon, "parallel_attn", "false")).empty());
-  const Fields stated = with(falcon, "parallel_attn", "true");
-  const Diagnostics beside = warnings(stated);
-  REQUIRE(beside.size() == 1);
-  CHECK(beside[0].message == "attention and MLP side by side (parallel_attn) are not modelled");
-  CHECK(beside[0].where.line == line_of(stated, "parallel_attn"));
-  CHECK(warnings(falcon).size() == 1);  // the default is true
-  CHECK(warnings(neox).size() == 1);
-  CHECK(warnings(with(neox, "use_parallel_residual", "false")).empty());
+  for (const char* name : {"LlamaForCausalLM", "NemotronForCausalLM", "CohereForCausalLM"})
+    CHECK(window_of(windows, name).tokens == 0);
+  CHECK(window_of(with(windows, "sliding_window_pattern", "3"), "Gemma3ForCausalLM").full_every == 3);
+  CHECK(window_of(with(windows, "_sliding_window_pattern", "5"), "Gemma3ForCausalLM").full_every == 5);
+}
+
+TEST_CASE("Qwen's windows are asked for, and begin behind some layers") {
+  for (const char* name : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    const Fields fields = with(llama, "sliding_window", "1000");
+    CHECK(window_of(fields, name).tokens == 0);
+    CHECK(window_of(with(fields, "use_sliding_window", "false"), name).tokens == 0);
+    const Fields asked = with(fields, "use_sliding_window", "true");
+    CHECK(window_of(asked, name).tokens == 1000);
+    CHECK(window_of(asked, name).full_first == 28);
+    CHECK(window_of(with(asked, "max_window_layers", "20"), name).full_first == 20);
+    CHECK(window_of(with(asked, "max_window_layers", "32"), name).tokens == 0);
+  }
+}
+
+TEST_CASE("layer_types say it layer by layer, and a pattern among them is found") {
+  const auto types = [](const std::vector<int>& full, int layers = 32) {
+    std::string text = "[";
+    for (int i = 0; i < layers; ++i)
+      text += std::string(i > 0 ? ", " : "") +
+              (std::find(full.begin(), full.end(), i) != full.end() ? "\"full_attention\"" : "\"sliding_attention\"");
+    return text + "]";
+  };
+  const Fields windows = with(llama, "sliding_window", "1000");
+  const auto read = [&](const std::vector<int>& full) {
+    return window_of(with(windows, "layer_types", types(full)), "Gemma2ForCausalLM");
+  };
+  CHECK(read({7, 15, 23, 31}).full_every == 8);
+  CHECK(read({7, 15, 23, 31}).full_at.empty());
+  CHECK(read({4, 9, 14, 19, 24, 29}).full_every == 5);
+  CHECK(read({}).full_every == 0);
+  CHECK(read({}).tokens == 1000);
+  CHECK(read({0, 5}).full_at == std::vector<int>{0, 5});
+  std::vector<int> all(32);
+  for (int i = 0; i < 32; ++i) all[static_cast<std::size_t>(i)] = i;
+  CHECK(read(all).tokens == 0);
+  // Bad: another number of layers, another kind, no list.
+  const Fields gemma2 = with(windows, "architectures", "[\"Gemma2ForCausalLM\"]");
+  const auto short_list = parse_hf_config(json_of(with(gemma2, "layer_types", types({1}, 3))), "config.json");
+  REQUIRE(short_list.errors().size() == 1);
+  CHECK(short_list.errors()[0].message == "layer_types names 3 layers, num_hidden_layers 32");
+  CHECK(short_list.errors()[0].where.line == line_of(with(gemma2, "layer_types", ""), "layer_types"));
+  std::string other = types({});
+  other.replace(1, 19, "\"linear_attention\"");
+  const Diagnostics found = warnings(with(gemma2, "layer_types", other));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].message == "'linear_attention' is not modelled");
+  CHECK_FALSE(parse_hf_config(json_of(with(gemma2, "layer_types", "3")), "config.json").ok());
+  CHECK_FALSE(parse_hf_config(json_of(with(gemma2, "sliding_window", "-1")), "config.json").ok());
+  CHECK_FALSE(parse_hf_config(json_of(with(gemma2, "sliding_window_pattern", "0")), "config.json").ok());
+}
+
+TEST_CASE("attention and MLP that read the same input") {
+  CHECK(parallel_mlp_of(llama).norms == 0);
+  CHECK(parallel_mlp_of(neox).norms == 2);
+  CHECK(parallel_mlp_of(neox).one_reduce);
+  CHECK(parallel_mlp_of(with(neox, "use_parallel_residual", "false")).norms == 0);
+  // `falcon` has the new decoder (Falcon 40B); the older one has one norm (7B).
+  CHECK(parallel_mlp_of(falcon).norms == 2);
+  CHECK(parallel_mlp_of(with(falcon, "num_ln_in_parallel_attn", "1")).norms == 1);
+  const Fields old = without(without(falcon, "new_decoder_architecture"), "num_kv_heads");
+  CHECK(parallel_mlp_of(old).norms == 1);
+  CHECK(parallel_mlp_of(with(old, "parallel_attn", "false")).norms == 0);
+  const ParallelMlp cohere = parallel_mlp_of(with(llama, "architectures", "[\"CohereForCausalLM\"]"));
+  CHECK(cohere.norms == 1);
+  CHECK_FALSE(cohere.one_reduce);
+}
+
+TEST_CASE("GPT-J: one norm, rotary positions") {
+  const Fields gptj{{"architectures", "[\"GPTJForCausalLM\"]"},
+                    {"n_embd", "4096"},
+                    {"n_head", "16"},
+                    {"n_layer", "28"},
+                    {"n_positions", "2048"},
+                    {"vocab_size", "50400"}};
+  const auto m = parse_hf_config(json_of(gptj), "config.json");
+  REQUIRE(m.ok());
+  CHECK(m->parallel_mlp.norms == 1);
+  CHECK(m->learned_positions == 0);
+  CHECK(m->ffn == 4 * 4096);
+  CHECK(parameter_count(*m) == Approx(6.05e9).epsilon(0.01));  // GPT-J 6B, its model card
+  CHECK_FALSE(parse_hf_config(json_of(without(gptj, "n_head")), "config.json").ok());
 }
 
 TEST_CASE("two wrong fields are two diagnostics") {
@@ -357,17 +456,20 @@ TEST_CASE("two wrong fields are two diagnostics") {
 TEST_CASE("another architecture is named, with what is supported and what is missing") {
   const auto m = parse_hf_config("{\"architectures\": [\"BloomForCausalLM\"], \"hidden_size\": 64, \"vocab_size\": 9}",
                                  "config.json");
-  CHECK(to_text(m.errors()) ==
-        "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
-        "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
-        "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, NemotronForCausalLM, MixtralForCausalLM, "
-        "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
-        "DeepseekV2ForCausalLM, "
-        "DeepseekV3ForCausalLM, GPT2LMHeadModel, "
-        "GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it lacks: "
-        "num_hidden_layers, "
-        "num_attention_heads, "
-        "intermediate_size\n");
+  CHECK(
+      to_text(m.errors()) ==
+      "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
+      "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Phi3ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
+      "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
+      "NemotronForCausalLM, MixtralForCausalLM, "
+      "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
+      "DeepseekV2ForCausalLM, "
+      "DeepseekV3ForCausalLM, GPT2LMHeadModel, "
+      "GPTJForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it "
+      "lacks: "
+      "num_hidden_layers, "
+      "num_attention_heads, "
+      "intermediate_size\n");
   CHECK(parse_hf_config("{}", "config.json").errors().at(0).message == "required key 'architectures' is missing");
   CHECK(parse_hf_config("{\"architectures\": []}", "config.json").errors().at(0).message ==
         "required key 'architectures' is missing");

@@ -103,6 +103,8 @@ model:
   dropout: 0.1
   experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1}
   mla: {q_rank: 256, kv_rank: 128, nope: 48, rope: 16, value: 64}
+  window: {tokens: 512, full_every: 2, full_first: 1, full_at: [2]}
+  parallel_mlp: {norms: 0, one_reduce: false}
 layout: {tp: 8, pp: 1, dp: 1, cp: 1, ep: 1, etp: 8, cp_exchange: ring, dp_shard: 1, order: tp-pp-dp, sequence_parallel: true, uneven_stages: true, schedule: 1f1b, vpp: 1}
 batch: {sequence: 2048, micro_batch: 1, global_batch: 8}
 training:
@@ -168,7 +170,7 @@ const char* const served = R"(
 schema: collcast.scenario.v1
 name: served
 topology: dgx-a100
-model: {layers: 4, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000, experts: {count: 8, top_k: 2, ffn: 2048}}
+model: {layers: 4, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000, experts: {count: 8, top_k: 2, ffn: 2048}, window: {tokens: 256}}
 layout: {tp: 2, pp: 2, dp: 2, ep: 2, sequence_parallel: true}
 inference:
   batch: 8
@@ -177,6 +179,7 @@ inference:
   microbatches: 2
   precision: fp16
   kv_precision: fp8
+  kv_window: false
   expert_imbalance: 1.2
   batching: static
 gates:

@@ -106,3 +106,38 @@ TEST_CASE("a variant whose name is none is still named where its settings are wr
         "    hint: expected a name of letters, digits, '-', '_' and '.'\n"
         "s.yaml:6:30: error: what_if 'a b': unknown path 'layout.tq'\n    hint: did you mean 'layout.tp'?\n");
 }
+
+TEST_CASE("one error of each kind, in the model, the layout, the batch and the machine, is said in one run") {
+  const std::string text = errors_of(
+      "nodes: 1\n"
+      "model: {layers: 30, hidden: 4096, heads: 32, kv_heads: 5, ffn: 14336, vocab: 128256, experts: {count: 10, "
+      "top_k: 20, ffn: 1024}}\n"
+      "layout: {tp: 3, pp: 4, dp: 16, ep: 4, sequence_parallel: true}\n"
+      "batch: {sequence: 0, micro_batch: 2, global_batch: 7}\n"
+      "training: {precision: bf15}\n");
+  INFO(text);
+  CHECK(has(text, "s.yaml:5:56: error: model.kv_heads 5 does not divide model.heads 32 (s.yaml:5:42)"));
+  CHECK(has(text, "s.yaml:5:114: error: a token cannot go to 20 of 10 experts (s.yaml:5:103)"));
+  CHECK(has(text, "s.yaml:6:14: error: tp 3 does not divide heads 32 (s.yaml:5:42)\n    hint: use tp 2 or 4"));
+  CHECK(has(text, "s.yaml:6:14: error: expert tp 3 does not divide the width of an expert, 1024"));
+  CHECK(has(text, "s.yaml:6:21: error: pp 4 does not divide layers 30 (s.yaml:5:17)\n    hint: use pp 3 or 5"));
+  CHECK(has(text, "s.yaml:6:36: error: ep 4 does not divide the 10 experts (s.yaml:5:103)"));
+  CHECK(has(text, "s.yaml:6:21: error: tp 3 x pp 4 needs 12 GPUs, the machine has 8 (s.yaml:4:8)"));
+  CHECK(has(text, "s.yaml:7:19: error: batch.sequence is '0'"));
+  CHECK(has(text, "error: global_batch 7 is not a multiple of micro_batch 2"));
+  CHECK(has(text, "s.yaml:8:23: error: training.precision is 'bf15'"));
+}
+
+TEST_CASE("a machine without memory does not hide a layout that is too large for it") {
+  ScenarioOptions options;
+  options.search = samples::shipped();
+  options.overrides = {{"topology.gpu.memory", "0GB", {}, {}}};
+  const std::string text =
+      to_text(parse_scenario(head + "nodes: 2\nmodel: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
+                                    "layout: {tp: 4, dp: 8}\nbatch: {sequence: 128, global_batch: 8}\n",
+                             "s.yaml", options)
+                  .errors());
+  INFO(text);
+  CHECK(has(text, "gpu.memory is '0GB'\n    hint: expected more than 0"));
+  CHECK(has(text, "s.yaml:6:21: error: tp 4 x pp 1 x dp 8 needs 32 GPUs, the machine has 16 (s.yaml:4:8)"));
+}

@@ -491,3 +491,37 @@ TEST_CASE("independent mistakes are found together") {
   in.options.precision = "int3";
   CHECK(checked(in, 4).size() == 4);
 }
+
+TEST_CASE("what is wrong by itself does not hide what does not go together") {
+  StepInputs in = inputs(small_model(), layout(3, 3, 1), 1024, 8);
+  in.model.experts = {8, 9, 512, 0, false, 0, 1, 0, {}};
+  in.options.gradient_bytes = 3;
+  in.layout.ep = 5;
+  in.layout.sequence_parallel = true;
+  const std::string text = to_text(check_step(in, 8, Origins()));
+  INFO(text);
+  for (const char* part : {"a token cannot go to 9 of 8 experts", "gradient_bytes is 3",
+                           "tp 3 does not divide heads 16", "ep 5 does not divide the 8 experts",
+                           "pp 3 does not divide layers 8", "tp 3 x pp 3 needs 9 GPUs, the machine has 8"})
+    CHECK(text.find(part) != std::string::npos);
+  // Nothing is said of a value by which another one's error is known.
+  in.model.kv_heads = 0;
+  CHECK(to_text(check_step(in, 8, Origins())).find("kv_heads 0 is") == std::string::npos);
+}
+
+TEST_CASE("where several of a written layout do not go together, a layout that works is named") {
+  Origins origins;
+  origins.set("layout.tp", {"s.yaml", 1, 1});
+  StepInputs in = inputs(small_model(), layout(3, 3, 2), 1024, 8);
+  const auto hint = [&] { return check_step(in, 16, origins).back().hint; };
+  INFO(hint());
+  // 16 heads, 8 layers: 2 is nearer to 3 than 4 is on no scale but that of differences; of ratios 4 is.
+  CHECK(hint().find("; the nearest layout that works: tp 4, pp 2, dp 2") != std::string::npos);
+  in.layout.tp = 4, in.layout.pp = 2;
+  CHECK(check_step(in, 16, origins).empty());
+  // One error alone has its hint; a model that is wrong has none; nobody has written what a plan tries.
+  in.layout.pp = 3, in.layout.dp = 1;
+  CHECK(hint().find("nearest layout") == std::string::npos);
+  in.layout.tp = 3;
+  CHECK(check_step(in, 16, Origins()).back().hint.find("nearest layout") == std::string::npos);
+}

@@ -239,7 +239,8 @@ TEST_CASE("the kernels of a forward are the FLOPs that MFU counts, but for the c
   const double tokens = 2 * 2048;
   double kernels = 0;
   for (const bool experts : {false, true})
-    for (const Segment& s : layer_segments(in, experts).forward) kernels += (experts ? 6 : 2) * flops(s.operations);
+    for (const Segment& s : layer_segments(in, {experts, false}).forward)
+      kernels += (experts ? 6 : 2) * flops(s.operations);
   CHECK(kernels == Approx(2 * flop_terms(in).forward()).epsilon(1e-12));
   // 2 x (parameters of the matrices that a token passes), and the core 2 a s (96 + 64) for each.
   const double passed = active_parameter_count(in.model) - 2.0 * 32000 * 1024 - 1024 - 8 * (2 * 1024 + 384 + 128);
@@ -376,7 +377,7 @@ TEST_CASE("TP gathers the small ranks of latent attention instead of hidden stat
   StepInputs in = spread(small_deepseek(), 2, 2);
   const auto bytes = [&] {
     std::set<double> seen;
-    const Segments segments = layer_segments(in, true);
+    const Segments segments = layer_segments(in, {true, false});
     for (const std::vector<Segment>* list : {&segments.forward, &segments.backward})
       for (const Segment& s : *list)
         if (s.then && s.then_bytes > 0) seen.insert(s.then_bytes);

@@ -248,7 +248,8 @@ TEST_CASE("requests in flight wait for prompts as a scheduler that is run reques
   for (const auto& [requests, output] :
        {std::pair{1, 2}, {1, 50}, {2, 2}, {2, 17}, {8, 33}, {64, 2}, {64, 129}, {128, 33}}) {
     const int iterations = output - 1;
-    const workload::PromptShares law = workload::prompt_shares({requests, 100, output, 1, 2, Batching::continuous});
+    const workload::PromptShares law =
+        workload::prompt_shares({requests, 100, output, 1, 2, true, Batching::continuous});
     constexpr double token = 0.25;
     double ttft = 0, tpot = 0;
     constexpr int runs = 2000;
@@ -300,7 +301,7 @@ TEST_CASE("a single request in flight is a batch of one") {
   in.layout.pp = 2;
   CHECK(wrong(in).find("pp 2 is not modelled with batching continuous") != std::string::npos);
   in.layout.pp = 1;
-  in.serving = {4, 64, 9, 2, 2, Batching::continuous};
+  in.serving = {4, 64, 9, 2, 2, true, Batching::continuous};
   CHECK(wrong(in).find("microbatches 2 cut a batch") != std::string::npos);
 }
 

@@ -37,6 +37,20 @@ struct LatentAttention {
   int value = 0;           ///< of a head's value
 };
 
+/// Layers whose queries meet the last `tokens` keys only, their own among them (sliding-window attention).
+struct SlidingWindow {
+  int tokens = 0;                 ///< 0: every layer attends to all tokens
+  int full_first = 0;             ///< the first so many layers attend to all of them (Qwen's max_window_layers)
+  int full_every = 0;             ///< of so many layers the last does (Gemma 2 and gpt-oss 2, Gemma 3 6); 0: none
+  std::vector<int> full_at = {};  ///< layers that do besides
+};
+
+/// Attention and MLP of a layer that read the same input and add to it at once (GPT-J, GPT-NeoX, PaLM, Falcon).
+struct ParallelMlp {
+  int norms = 0;           ///< before them: one for both, or one for each; 0: one after the other
+  bool one_reduce = true;  ///< what both give is summed up over the TP ranks together
+};
+
 /// A decoder-only transformer (MHA, GQA, MQA or latent attention; plain or gated MLP, or experts).
 struct TransformerConfig {
   std::string name;
@@ -55,6 +69,8 @@ struct TransformerConfig {
   double dropout = 0.0;       ///< > 0 keeps dropout masks (1 byte per element)
   Experts experts = {};
   LatentAttention latent = {};
+  SlidingWindow window = {};
+  ParallelMlp parallel_mlp = {};
 
   /// Elements of a head's query and key, and of its value.
   int key_dim() const { return latent.kv_rank > 0 ? latent.nope + latent.rope : head_dim; }
@@ -64,6 +80,12 @@ struct TransformerConfig {
 bool has_experts(const TransformerConfig&, int layer);
 /// Layers that have them.
 int expert_layers(const TransformerConfig&);
+/// Whether the queries of a layer (from 0) meet those of a sliding window only.
+bool has_window(const TransformerConfig&, int layer);
+/// Layers where they do.
+int windowed_layers(const TransformerConfig&);
+/// Keys that `tokens` queries behind `kept` tokens meet together, of each head: causal, min(position, window) each.
+double causal_keys(double kept, double tokens, int window = 0);
 /// Of the whole model, replicas not counted.
 double parameter_count(const TransformerConfig&);
 /// Of these, what one token passes: of each layer's experts only the ones it is sent to.
@@ -176,6 +198,7 @@ struct Serving {
   int output_tokens = 0;  ///< of each sequence; the first of them comes with the prompt
   int micro_batches = 1;  ///< that the batch is cut into, to keep the stages of a pipeline busy
   double kv_bytes = 2;    ///< of an element of the kept keys and values
+  bool kv_window = true;  ///< layers with a sliding window keep those of its tokens only
   Batching batching = Batching::at_once;
   /// Tokens of a sequence whose keys and values are kept: in the end, as the last one is no more attended to; of
   /// requests in flight, which are anywhere in their answers, the mean.

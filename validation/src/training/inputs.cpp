@@ -200,6 +200,8 @@ class Reading {
     m.dropout = habits_.dropout;
     if (row_.experts.value_or(0) > 0) experts(m.experts);
     if (row_.kv_lora) latent(m);
+    // huggingface.co/openai/gpt-oss-120b, config.json: sliding_window 128, layer_types sliding and full by turns.
+    if (m.name.starts_with("gpt-oss")) m.window = {128, 0, 2, {}};
   }
 
   void experts(Experts& e) {
@@ -213,7 +215,6 @@ class Reading {
       assume("one layer without experts, as SimuMax's script cuts DeepSeek-V3");
       e.dense_layers = 1;
     }
-    if (row_.model_id.starts_with("gpt-oss")) assume("every layer attends to all tokens, none in a sliding window");
     if (row_.notes.find("MTP") == std::string::npos && row_.model_id == "deepseek-v3" && row_.layers == 61)
       assume("the layer that predicts a second token is left out");
   }

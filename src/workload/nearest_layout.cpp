@@ -1,0 +1,123 @@
+// Inputs of a step that are wrong, mended: values that are wrong by themselves, and a layout in which several do not
+// fit.
+//
+// The nearest layout is the one of least distance among those next to it: sum over tp, pp, dp, cp and ep of how far the
+// degree is from what was asked, |log of the ratio|; degrees that divide what they split come into question, the rest
+// of the layout stays. Left out: other micro-batches, schedules and orders.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "workload/misfits.hpp"
+#include "workload/parameters.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+double distance(int asked, int degree) { return std::abs(std::log(static_cast<double>(degree) / asked)); }
+
+/// Divisors of `n`, and what was asked where `any` will do, nearest first.
+std::vector<int> degrees(std::int64_t n, int asked, bool any = false) {
+  constexpr std::size_t most = 8;
+  std::vector<int> out;
+  for (std::int64_t d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    out.push_back(static_cast<int>(d));
+    if (d != n / d && n / d <= std::numeric_limits<int>::max()) out.push_back(static_cast<int>(n / d));
+  }
+  if (any || out.empty()) out.push_back(asked);
+  std::sort(out.begin(), out.end());
+  std::stable_sort(out.begin(), out.end(), [&](int a, int b) { return distance(asked, a) < distance(asked, b); });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
+struct Choice {
+  int tp, pp, dp, cp, ep;
+  double far;
+};
+
+}  // namespace
+
+StepInputs mended(const StepInputs& in) {
+  constexpr int most_layers = 10'000;
+  StepInputs out = in;
+  TransformerConfig& m = out.model;
+  ParallelLayout& l = out.layout;
+  for (int* value : {&m.layers, &m.hidden, &m.heads, &m.kv_heads, &m.head_dim, &m.ffn, &m.vocab, &l.tp, &l.pp, &l.dp,
+                     &l.vpp, &l.cp, &l.ep, &out.batch.sequence, &out.batch.micro_batch, &out.batch.global_batch})
+    *value = std::max(*value, 1);
+  m.layers = std::min(m.layers, most_layers);
+  l.etp = std::max(l.etp, 0);
+  l.dp_shard = std::max(l.dp_shard, 0);
+  if (!(m.dropout >= 0 && m.dropout < 1)) m.dropout = 0;
+  m.window = {};
+  m.parallel_mlp = {};
+  Experts& e = m.experts;
+  if (e.count > 0) {
+    e.ffn = std::max(e.ffn, 1);
+    e.every = std::max(e.every, 1);
+    e.top_k = std::clamp(e.top_k, 1, e.count);
+    if (expert_layers(m) == 0) e = {e.count, e.top_k, e.ffn, e.shared_ffn};
+  } else {
+    e = {};
+    l.ep = 1;
+    l.etp = 0;
+  }
+  LatentAttention& a = m.latent;
+  if (a.kv_rank > 0) {
+    for (int* value : {&a.nope, &a.rope, &a.value}) *value = std::max(*value, 1);
+    m.kv_heads = m.heads;
+    m.head_dim = a.nope + a.rope;
+  } else {
+    a = {};
+  }
+  TrainingOptions& o = out.options;
+  const TrainingOptions usual;
+  if (o.bucket < Bytes(1)) o.bucket = usual.bucket;
+  if (o.gradient_bytes != 2 && o.gradient_bytes != 4) o.gradient_bytes = usual.gradient_bytes;
+  o.zero = std::clamp(o.zero, 0, 3);
+  if (!(o.expert_imbalance >= 1)) o.expert_imbalance = 1;
+  if (!(o.moe_capacity_factor >= 0)) o.moe_capacity_factor = 0;
+  return out;
+}
+
+std::string nearest_layout(const StepInputs& in, int ranks) {
+  constexpr std::size_t most_checks = 2'000;
+  const ParallelLayout& l = in.layout;
+  const bool serves = in.serving.has_value();
+  const int samples = serves ? 0 : in.batch.global_batch / std::max(in.batch.micro_batch, 1);
+  std::vector<Choice> choices;
+  for (const int tp : degrees(in.model.heads, l.tp))
+    for (const int pp : degrees(in.model.layers, l.pp, l.uneven_stages))
+      for (const int dp : serves ? degrees(l.dp, l.dp) : degrees(std::max(samples, 1), l.dp))
+        for (const int cp : l.cp > 1 ? degrees(in.batch.sequence, l.cp) : std::vector<int>{1})
+          for (const int ep : in.model.experts.count > 0 ? degrees(in.model.experts.count, l.ep) : std::vector<int>{1})
+            if (std::int64_t{tp} * pp * cp <= ranks / dp)
+              choices.push_back({tp, pp, dp, cp, ep,
+                                 distance(l.tp, tp) + distance(l.pp, pp) + distance(l.dp, dp) + distance(l.cp, cp) +
+                                     distance(l.ep, ep)});
+  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.far < b.far; });
+  if (choices.size() > most_checks) choices.resize(most_checks);
+  StepInputs other = in;
+  for (const Choice& c : choices) {
+    other.layout.tp = c.tp;
+    other.layout.pp = c.pp;
+    other.layout.dp = c.dp;
+    other.layout.cp = c.cp;
+    other.layout.ep = c.ep;
+    if (!check_step(other, ranks, {}).empty()) continue;
+    std::string text = "tp " + std::to_string(c.tp) + ", pp " + std::to_string(c.pp) + ", dp " + std::to_string(c.dp);
+    if (l.cp > 1) text += ", cp " + std::to_string(c.cp);
+    if (l.ep > 1) text += ", ep " + std::to_string(c.ep);
+    return text;
+  }
+  return {};
+}
+
+}  // namespace collcast::workload
