@@ -306,8 +306,8 @@ void read_compression(Reader& reader, const Node& node, GradientCompression& c) 
       "method", c.method,
       as_word<CompressionMethod>({CompressionMethod::none, CompressionMethod::powersgd, CompressionMethod::ratio}));
   o.optional("rank", c.rank, AsCount{1, 10'000});
-  o.optional("min_rate", c.min_rate, AsNumber{0, 1'000'000});
-  const bool has_ratio = o.optional("ratio", c.ratio, AsNumber{1, 1'000'000});
+  o.optional("min_rate", c.min_rate, AsNumber{0, 10'000});
+  const bool has_ratio = o.optional("ratio", c.ratio, AsNumber{1, 10'000});
   o.optional("moved", c.moved, AsNumber{0, 10'000});
   const bool has_feedback = o.optional("error_feedback", c.error_feedback, AsTruth{});
   o.finish();

@@ -60,6 +60,8 @@ void add_layer(const StepInputs& in, std::vector<SentOtherwise>& out) {
     Format format;
     double LayerSums::*bytes;
   };
+  const CommunicationFormats& f = in.options.communication;
+  if (!f.tp_gather && !f.tp_reduce && !f.ep_dispatch && !f.ep_combine) return;
   const LayerSums usual = sums(as_is(in));
   for (const Row& row : {Row{"TP gathers", &CommunicationFormats::tp_gather, &LayerSums::gathers},
                          {"TP reductions", &CommunicationFormats::tp_reduce, &LayerSums::reductions},

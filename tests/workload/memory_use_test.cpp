@@ -85,7 +85,7 @@ TEST_CASE("the part that breaks the limit: NCCL and context first, then as table
   };
   Bytes sum;
   for (const char* name : {"NCCL's buffers", "CUDA context", "parameters", "KV cache", "gradients", "optimizer state",
-                           "activations", "buffers", "framework", "fragments"}) {
+                           "gradient copies", "activations", "buffers", "framework", "fragments"}) {
     sum = sum + size(name);
     // One byte less than the parts so far: this one is too much; as many: the next.
     use.capacity = sum - Bytes(1);
