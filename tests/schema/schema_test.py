@@ -101,7 +101,7 @@ COMMANDS = [
     ("step", "collcast step gpt-1b-gradients-16xa100 --what-if powersgd-bf16 --set training.delayed_all_reduce=true --method estimate"),
     ("step", f"collcast step mixtral-8x7b-64xh100 --what-if split-experts --method estimate {WIRE}"),
     ("plan", f"collcast plan mixtral-8x7b-64xh100 --tp 2 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --zero 1 --sequence-parallel true --simulate 0 --set layout.etp=1 {WIRE}"),
-    ("plan", f"{ONE_LAYOUT} --pp 4 --zero 0 --set training.gradient_compression.method=powersgd --set training.delayed_all_reduce=true"),
+    ("plan", f"{ONE_LAYOUT.replace('zero 1', 'zero 0')} --pp 4 --set training.gradient_compression.method=powersgd --set training.delayed_all_reduce=true"),
     ("plan", "collcast plan mixtral-8x7b-64xh100 --tp 1 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --simulate 0"),
     ("plan", "collcast plan deepseek-v3-2048xh800 --tp 1 --pp 16 --ep 64 --recompute none --micro-batch 1 --zero 1 "
              "--simulate 0"),
