@@ -22,7 +22,9 @@ namespace {
 
 constexpr int bar_width = 40;
 
-std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.1f}%", 100 * part / whole) : "-"; }
+std::string percent_of(double part, double whole) {
+  return whole > 0 ? fmt::format("{:.1f}%", 100 * part / whole) : "-";
+}
 
 std::string bar(double part, double whole) {
   if (!(whole > 0) || !(part > 0)) return "";
@@ -209,7 +211,7 @@ Table breakdown_table(const StepReport& report) {
   for (const auto& [name, time] : parts) {
     // Less than a billionth of the step is the rounding of sums.
     if (!(std::abs(time.count()) > 1e-9 * step)) continue;
-    out.rows.push_back({name, format_seconds(time), percent(time.count(), step), bar(time.count(), step)});
+    out.rows.push_back({name, format_seconds(time), percent_of(time.count(), step), bar(time.count(), step)});
   }
   out.rows.push_back({"step", format_seconds(r.step), "100.0%", ""});
   return out;
@@ -229,7 +231,7 @@ std::string shares_text(const PathTimes& t) {
   std::string out;
   for (const auto& [name, time] : parts) {
     if (time / t.total() >= 0.0005)
-      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", percent(time.count(), t.total().count()), name);
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", percent_of(time.count(), t.total().count()), name);
   }
   return out;
 }
@@ -248,7 +250,7 @@ Table path_table(const CriticalPath& path) {
                                   ? fmt::format("stage {}", run.first_stage)
                                   : fmt::format("stages {} ... {}", run.first_stage, run.last_stage);
     out.rows.push_back({where, run.what, fmt::format("{}", run.times), format_seconds(run.time.total()),
-                        percent(run.time.total().count(), all)});
+                        percent_of(run.time.total().count(), all)});
   }
   return out;
 }
@@ -289,7 +291,7 @@ Table memory_table(const MemoryUse& m) {
   const auto capacity = static_cast<double>(m.capacity.value());
   const auto row = [&](const char* name, Bytes bytes) {
     const auto size = static_cast<double>(bytes.value());
-    out.rows.push_back({name, gigabytes(bytes), percent(size, capacity), bar(size, capacity)});
+    out.rows.push_back({name, gigabytes(bytes), percent_of(size, capacity), bar(size, capacity)});
   };
   const bool serves = m.kv_cache > Bytes(0);
   const auto concerns = [&](Bytes MemoryUse::*size) {
@@ -399,8 +401,8 @@ Table phases_table(const StepReport& report) {
     const auto shown = [](Seconds time, double all) {
       return format_seconds(time.count() > 1e-6 * all ? time : Seconds{});
     };
-    out.rows.push_back({name, shown(prefill, ttft), percent(prefill.count(), ttft), shown(decode, tpot),
-                        percent(decode.count(), tpot), bar(decode.count(), tpot)});
+    out.rows.push_back({name, shown(prefill, ttft), percent_of(prefill.count(), ttft), shown(decode, tpot),
+                        percent_of(decode.count(), tpot), bar(decode.count(), tpot)});
   };
   const Breakdown &a = s.prefill.breakdown, &b = s.decode.breakdown;
   row("compute", a.compute, b.compute);
