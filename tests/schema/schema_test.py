@@ -52,7 +52,12 @@ TOO_LARGE = "validation/data/nccl-tests/aic-a100-sxm-n8-nccl2.27.3-all_gather.cs
 OTHER = "--overlay tests/golden/inputs/other-overlay.yaml"
 
 # (schema, command): every command in every shape that its document can take.
+WINDOW = ("--set model.window.tokens=1024 --set model.window.full_every=2 --set model.window.full_first=1 "
+          "--set 'model.window.full_at=[4]' --set model.parallel_mlp.norms=1 --set model.parallel_mlp.one_reduce=true")
 COMMANDS = [
+    ("step", f"collcast step llama3-8b-8xh100 --method estimate {WINDOW}"),
+    ("step", "collcast step llama3-70b-inference-8xh100 --set model.window.tokens=512 --set inference.kv_window=false"),
+    ("plan", f"{ONE_LAYOUT} --pp 8 {WINDOW}"),
     ("step", "collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%' --fault 'node: 0, compute: 90%' --fault 'gpu: 2, jitter: 5%, compute: 90%' --seeds 2"),
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 8:4KiB:x8"),
     ("collective", "collcast collective broadcast --topology ring --size 1MiB --algorithm ring --chunks-curve"),
