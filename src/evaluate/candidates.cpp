@@ -147,6 +147,15 @@ int channels_for(const Fabric& fabric, const CollectiveRequest& request, const A
   return std::max(1, std::min(fabric.nics_per_node(), ranks_on_least_used_node(fabric, request.group)));
 }
 
+/// Messages that all begin at once and that nobody waits for share a link for as long in one piece as in many: of an
+/// every-to-every among nodes of one GPU, say, no other number of chunks need be looked at.
+bool chunks_matter(const std::vector<Pattern>& patterns) {
+  for (const Pattern& pattern : patterns)
+    for (const Lane& lane : pattern.lanes)
+      if (lane.phases.size() > 1 || (!lane.phases.empty() && lane.phases.front().flow != Flow::concurrent)) return true;
+  return false;
+}
+
 const AlgorithmInfo* find_info(const std::string& name) {
   for (const AlgorithmInfo& info : algorithms())
     if (info.name == name) return &info;
@@ -162,10 +171,10 @@ Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& reque
   if (!patterns) return patterns.errors();
   Candidate out;
   out.options = std::move(options);
-  out.choose_chunks = policy.chunks == 0 && info->chunked;
   out.kind = request.kind;
   out.size = request.size;
   out.patterns = std::move(patterns).value();
+  out.choose_chunks = policy.chunks == 0 && info->chunked && chunks_matter(out.patterns);
   out.work = work(fabric, out.patterns);
   if (Diagnostics wrong = too_much(out, request); !wrong.empty()) return wrong;
   if (out.work <= much_work) out.patterns = that_meet_the_first(fabric, std::move(out.patterns));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "agreement/answers.hpp"
+#include "collcast/evaluate/prepared.hpp"
 #include "support/small_fabrics.hpp"
 
 using namespace collcast;
@@ -110,6 +111,27 @@ TEST_CASE("auto chunks are the smallest power of two within 1 % of the limit") {
   // Without latency chunks do nothing for a circulating ring, and nothing for direct.
   CHECK(choose(ring, request(all_reduce, 8, 1 << 30), {"ring", 0, 1}).value().front().options.chunks == 1);
   CHECK(choose(ring, request(all_reduce, 8, 1 << 30), {"direct", 0, 1}).value().front().options.chunks == 1);
+}
+
+TEST_CASE("where all messages begin at once one number of chunks is looked at") {
+  // hierarchical among 256 nodes of one GPU: 256 * 255 messages at once. A closed form looks at each twice and asks
+  // every 2^15 whether to go on: three times. Blocks of 1 MiB can be in 13 numbers of chunks, five of which are tried
+  // where it matters.
+  const Fabric fabric = star_fabric(256, bandwidth, Seconds(1e-6));
+  const CollectiveRequest exchange = request(alltoall, 256, 256 << 20);
+  const auto of = [](int chunks) { return CollectivePolicy{.algorithm = "hierarchical", .chunks = chunks}; };
+  int asked = 0;
+  const GoesOn count([&asked] { return ++asked > 0; });
+  const PreparedCollective any = PreparedCollective::make(fabric, exchange, of(0)).value();
+  const Choice best = any.fastest(exchange.size, count).value();
+  CHECK(asked == 2 * 256 * 255 / (1 << 15));
+  CHECK(best.options.chunks == 1);
+  // No number of them is better: (k-1)N/(k beta) + 2 alpha of the switch's two links.
+  const double t = 255.0 / 256 * (256 << 20) / 10e9 + 2e-6;
+  for (const int chunks : {1, 2, 64, 4096}) {
+    const PreparedCollective named = PreparedCollective::make(fabric, exchange, of(chunks)).value();
+    CHECK(named.fastest(exchange.size).estimate.total.count() == Approx(t).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("the chunk curve falls from one chunk to 4096") {
