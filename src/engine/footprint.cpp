@@ -37,15 +37,17 @@ PhaseSize size_of(const Phase& phase, int positions) {
   return size;
 }
 
-/// Links of the routes of some hundred positions of a phase, on average.
+/// Links of the routes of some hundred positions of a phase, on average; of each another hop, as the first of an
+/// every-to-every goes next door and the others round half a ring.
 double links_of_a_route(const Fabric& fabric, const Pattern& pattern, const Lane& lane, const Phase& phase) {
   constexpr int most = 256;
   double links = 0, hops = 0;
   std::vector<LinkId> route;
   for (Position v = 0; v < pattern.size(); v += std::max(1, pattern.size() / most)) {
-    if (phase.shape->sends(phase, v) == 0) continue;
+    const std::int64_t sends = phase.shape->sends(phase, v);
+    if (sends == 0) continue;
     route.clear();
-    const Hop hop = phase.shape->send(phase, v, 0);
+    const Hop hop = phase.shape->send(phase, v, static_cast<int>(sends * v / pattern.size()));
     fabric.route(pattern.rank(lane, v), pattern.rank(lane, hop.peer), lane.route_lane, route);
     links += static_cast<double>(std::bit_ceil(route.size()));  // as blocks are
     ++hops;
@@ -94,7 +96,7 @@ struct Costs {
   }
 };
 
-/// The same, but for routes that nobody looks at and that are longer than most.
+/// The same, but for routes that nobody looks at and that are longer than most; not of a torus.
 RunSize at_most(const Pattern& pattern) {
   constexpr double links_of_a_long_route = 64;
   RunSize size;
@@ -155,7 +157,7 @@ std::optional<Diagnostic> lacks_memory(const Fabric& fabric, std::span<const Pat
   double bound = static_cast<double>(fabric.links().size()) * costs.link;
   for (const Pattern& pattern : patterns)
     bound += costs.of(at_most(pattern)) + static_cast<double>(recurrence_footprint(pattern).value());
-  if (whole(1.5 * bound) <= room) return std::nullopt;
+  if (!std::holds_alternative<TorusNetwork>(fabric.spec().network) && whole(1.5 * bound) <= room) return std::nullopt;
   const bool by_recurrence = patterns.size() == 1 && has_recurrence(fabric, patterns.front());
   // Half as much again where vectors are about to grow.
   const Bytes counted = by_recurrence ? recurrence_footprint(patterns.front()) : footprint(fabric, patterns);

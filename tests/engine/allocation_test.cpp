@@ -88,6 +88,21 @@ TEST_CASE("what a simulation takes is known before it, to a half") {
   }
 }
 
+TEST_CASE("an every-to-every round a ring is counted with all links that its messages cross") {
+  // 256 * 255 messages at once, each over (2(1 + ... + 127) + 128) / 255 = 64 links; the first of each rank over one.
+  // Lists of links grow by doubling, so that up to twice what is in them may be taken.
+  const Fabric ring = ring_fabric(256, gb_per_s(10), Seconds(1e-6));
+  const Pattern pattern = pattern_of(256, {phase_of(everyone_shape, Flow::concurrent, 256)}, Volume(1e4));
+  const std::size_t before = count_most_bytes_from_now();
+  REQUIRE(simulate(ring, pattern).ok());
+  const double taken = static_cast<double>(counted_memory().most_bytes - before);
+  const double expected = static_cast<double>(footprint(ring, {&pattern, 1}).value());
+  CHECK(taken < 2.5 * expected);
+  CHECK(expected < 1.5 * taken);
+  CHECK(lacks_memory(ring, {&pattern, 1}, Bytes(static_cast<std::int64_t>(taken / 2))));
+  CHECK_FALSE(lacks_memory(ring, {&pattern, 1}, Bytes(static_cast<std::int64_t>(2 * taken))));
+}
+
 namespace {
 
 /// Groups of two that swap and compute in turn, `turns` times, and reduce among four beside it at the end.
