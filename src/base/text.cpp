@@ -42,6 +42,12 @@ bool is_control(unsigned byte) { return (byte < 0x20 && byte != '\n' && byte != 
 }  // namespace
 
 Diagnostics check_encoding(std::string_view text, const std::string& file) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    return {{{file, 1, 1},
+             "the file is UTF-16 text, as '>' of Windows PowerShell writes it",
+             "expected UTF-8: iconv -f UTF-16 -t UTF-8, or 'Out-File -Encoding utf8' instead of '>'"}};
+  if (text.starts_with("\x1F\x8B"))
+    return {{{file, 1, 1}, "the file is compressed (gzip)", "expected text: gzip -dc gives it back"}};
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = character_length(text, i);
     if (length == 0)

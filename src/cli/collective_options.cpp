@@ -432,10 +432,14 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
 }
 
 std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion& q, const CollectiveRow& row) {
-  const std::optional<Seconds> time = row.time();
+  return interval_of(q, row.size, row.time());
+}
+
+std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion& q, Bytes size,
+                                                   std::optional<Seconds> time) {
   if (!q.calibration || q.concurrent || !time) return std::nullopt;
   for (const Calibration::Residual& residual : q.calibration->residuals)
-    if (residual.band == to_string(band_of(row.size)) && residual.high > 0)
+    if (residual.band == to_string(band_of(size)) && residual.high > 0)
       return CollectiveRow::Interval{*time * residual.low, *time * residual.high};
   return std::nullopt;
 }
@@ -464,9 +468,13 @@ std::vector<std::string> beyond(const Calibration::Range& range, const Collectiv
 void add_calibration_notes(const CollectiveQuestion& q, CollectiveReport& report) {
   if (!q.calibration) return;
   report.notes.push_back(calibrated_text(report.machine, q.base_latency()));
-  if (!q.calibration->range) return;
-  if (const auto what = beyond(*q.calibration->range, q); !what.empty())
-    report.notes.push_back(fmt::format("beyond what the calibration was fitted to: {}", fmt::join(what, "; ")));
+  if (std::string beyond = beyond_calibration(q); !beyond.empty()) report.notes.push_back(std::move(beyond));
+}
+
+std::string beyond_calibration(const CollectiveQuestion& q) {
+  if (!q.calibration || !q.calibration->range) return {};
+  const std::vector<std::string> what = beyond(*q.calibration->range, q);
+  return what.empty() ? "" : fmt::format("beyond what the calibration was fitted to: {}", fmt::join(what, "; "));
 }
 
 GoesOn CollectiveQuestion::closed_forms_go_on() const {

@@ -101,8 +101,11 @@ std::optional<Method> parse_method(const std::string&, Diagnostics& errors);
 
 /// Where 8 of 10 measurements like this row's were, by the calibration; nothing where it does not say.
 std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion&, const CollectiveRow&);
+std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion&, Bytes, std::optional<Seconds> time);
 /// That the machine is calibrated, and what of the rows is beyond what the calibration has seen.
 void add_calibration_notes(const CollectiveQuestion&, CollectiveReport&);
+/// In which way what is asked is beyond what the calibration has seen; empty: in none, or there is no calibration.
+std::string beyond_calibration(const CollectiveQuestion&);
 
 /// Number of nodes that a group is on.
 int nodes_of(const Fabric&, const Group&);

@@ -109,6 +109,24 @@ void tell_why_not(const CollectiveQuestion& q, const Diagnostics& why_not, const
     report.sections.front().text.push_back({"not simulated: " + why_not.front().message, Paragraph::Tone::note});
 }
 
+/// What the calibration says of the time that was explained: between what measurements of such sizes were, and whether
+/// it has seen any.
+void add_interval(const CollectiveQuestion& q, ExplainReport& report) {
+  std::optional<Seconds> estimate, simulated;
+  for (const Section& section : report.sections)
+    for (const Term& term : section.terms) {
+      if (term.name == "estimate") estimate = Seconds(term.value);
+      if (term.name == "simulation") simulated = Seconds(term.value);
+    }
+  std::vector<Paragraph>& text = report.sections.back().text;
+  if (const auto within = interval_of(q, q.sizes.front(), simulated ? simulated : estimate))
+    text.push_back({fmt::format("8 of 10 measurements of such sizes are within {} .. {}, by the calibration",
+                                format_seconds(within->low), format_seconds(within->high)),
+                    Paragraph::Tone::note});
+  if (std::string beyond = beyond_calibration(q); !beyond.empty())
+    text.push_back({std::move(beyond), Paragraph::Tone::note});
+}
+
 Exit explain_collective(const Args& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -138,6 +156,7 @@ Exit explain_collective(const Args& args, const Session& session) {
     Result<ExplainReport> explained = explain(q.fabric, *communicator, request, q.nccl_algorithm);
     if (!explained) return refuse(session, explained.errors());
     ExplainReport report = std::move(explained).value();
+    add_interval(q, report);
     report.said = warn(session, q.warnings);
     return deliver(session, report, format, args.output);
   }
@@ -157,6 +176,7 @@ Exit explain_collective(const Args& args, const Session& session) {
   const auto curve = chunk_curve(q.fabric, request, choices->front().options);
   ExplainReport report = explain(q.fabric, request, *choices, q.concurrent ? first.simulate : first.simulate_alone,
                                  curve, q.base_latency());
+  add_interval(q, report);
   Diagnostics warnings = q.warnings;
   append(warnings, fine_chunks(args.collective.chunks, {{q.sizes.front(), &choices->front().pattern}}));
   report.said = warn(session, warnings);

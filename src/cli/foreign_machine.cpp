@@ -49,6 +49,8 @@ Result<ForeignNode> read_foreign(const ImportArgs& args, std::optional<MachineFo
     return Diagnostic{
         {args.file, 1, 1}, "the file is empty", "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints"};
   if (!format)
+    if (Diagnostics wrong = check_encoding(*text, args.file); !wrong.empty()) return wrong;
+  if (!format)
     return Diagnostic{{args.file, 1, 1},
                       "this is no description of a machine that is known",
                       "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints; --from nccl-xml or "

@@ -138,12 +138,13 @@ std::vector<std::string> places(const MeasuredArgs& args, const Session& session
 }
 
 /// Rows without a usable time, of each file the first few.
-Diagnostics few_of_each_file(const Diagnostics& rows) {
-  constexpr int most = 10;
+Diagnostics few_of_each_file(const Diagnostics& rows, const std::map<std::string, std::size_t>& more) {
+  constexpr std::size_t most = 10;
   Diagnostics out;
-  std::map<std::string, int> seen;
+  std::map<std::string, std::size_t> seen;
   for (const Diagnostic& row : rows)
     if (++seen[row.where.file] <= most) out.push_back(row);
+  for (const auto& [file, count] : more) seen[file] += count;
   for (const auto& [file, count] : seen)
     if (count > most)
       out.push_back({{file}, fmt::format("{} more rows without a usable time are left out", count - most), ""});
@@ -214,10 +215,11 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
     append(all.warnings, readings.warnings);
     append(all.unread, readings.unread);
     append(all.untimed, readings.untimed);
+    all.more_untimed.merge(readings.more_untimed);
   }
   for (const Diagnostic& reason : all.unread)
     all.warnings.push_back({reason.where, reason.message + ": the file is left out", reason.hint});
-  const Diagnostics untimed = few_of_each_file(all.untimed);
+  const Diagnostics untimed = few_of_each_file(all.untimed, all.more_untimed);
   append(all.warnings, untimed);
   append(all.unread, untimed);
   for (const Diagnostic& warning : all.warnings)

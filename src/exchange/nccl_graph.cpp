@@ -19,6 +19,7 @@ namespace collcast::exchange {
 namespace {
 
 constexpr int most_channels = 64;
+constexpr double least_speed = 1e-3, most_speed = 1e6;  // GB/s of a channel; the slowest that NCCL looks for is 0.12
 constexpr std::uint64_t most_devices = 1024;
 
 const std::vector<std::string>& path_words() {
@@ -88,13 +89,13 @@ std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
     e.error("pattern", fmt::format("graph {} has pattern {}", out.id, *pattern),
             "expected 4 (ring) for graph 0, 1 to 3 (trees) for 1, 5 (NVLS) for 3");
   const auto count = e.required_integer("nchannels", 0, most_channels);
-  const auto speed = [&](const char* name) { return Bandwidth(e.number(name, 0).value_or(0) * 1e9); };
+  std::optional<double> inside, between;  // GB/s
   for (const char* name : {"speedintra", "speedinter"})
     if (!e.has(name)) xml.error(e.place(), fmt::format("<graph> has no '{}'", name), "expected GB/s of a channel");
   out.graph = {static_cast<int>(pattern.value_or(4)),
                static_cast<int>(count.value_or(0)),
-               speed("speedintra"),
-               speed("speedinter"),
+               Bandwidth((inside = e.number("speedintra", 0)).value_or(0) * 1e9),
+               Bandwidth((between = e.number("speedinter", 0)).value_or(0) * 1e9),
                path_of(e, "typeintra"),
                path_of(e, "typeinter"),
                {}};
@@ -113,8 +114,12 @@ std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
             "expected as many");
   if (leaving > 0 && leaving < out.graph.order.size())
     xml.error(e.place(), "some channels leave the node and some do not", "expected <net> in all or none");
-  if (count.value_or(0) > 0 && out.graph.inside.value() <= 0 && out.id != 3)
-    e.error("speedintra", "speedintra is 0", "expected GB/s of a channel");
+  // NVLS states none inside, a graph of one node none between.
+  const auto is_speed = [](double gb) { return gb >= least_speed && gb <= most_speed; };
+  if (count.value_or(0) > 0 && inside && !is_speed(*inside) && (out.id != 3 || *inside > 0))
+    e.error("speedintra", fmt::format("speedintra is {:g}", *inside), "expected GB/s of a channel");
+  if (between && !is_speed(*between) && *between > 0)
+    e.error("speedinter", fmt::format("speedinter is {:g}", *between), "expected GB/s of a channel");
   out.nics = static_cast<int>(nics.size());
   if (out.id == 2 || out.id == 4) {
     xml.warn("a graph of CollNet is not read", out.where, "no forecast has CollNet");

@@ -109,6 +109,11 @@ class Reading {
   std::vector<Cpu> system() {
     Element root = xml_.root();
     const auto version = root.integer("version", 1);
+    if (!version && !root.has("version"))
+      xml_.warn("<system> has no version", root.place(), "NCCL reads version 1 and nothing else; it is taken for that");
+    if (version && *version > 2)
+      xml_.warn(fmt::format("version of <system> is {}", *version), root.place_of("version"),
+                "version 1 is known, and it is read as that");
     if (version == 2) root.error("version", "version is 2: RCCL's, of AMD GPUs", "expected a file of NCCL, version 1");
     root.finish();
     std::vector<Cpu> out;
@@ -120,6 +125,13 @@ class Reading {
   }
 
  private:
+  /// A number that one element of a kind has; what is none has been said and is not held against others.
+  std::int64_t once(Element& e, const char* attribute, std::int64_t least, Once& seen) {
+    const auto value = e.required_integer(attribute, least);
+    if (value) seen.see(xml_, std::to_string(*value), e.place_of(attribute));
+    return value.value_or(0);
+  }
+
   CpuFamily family_of(Element& e, std::string& said) {
     const std::string arch = e.text("arch"), vendor = e.text("vendor");
     const auto family = e.integer("familyid", 0), model = e.integer("modelid", 0);
@@ -142,8 +154,7 @@ class Reading {
 
   Cpu cpu(Element& e) {
     Cpu out;
-    out.numa = e.required_integer("numaid", -1).value_or(0);
-    numas_.see(xml_, std::to_string(out.numa), e.place_of("numaid"));
+    out.numa = once(e, "numaid", -1, numas_);
     out.family = family_of(e, out.said);
     hosts_.insert(e.text("host_hash"));
     e.ignore({"affinity"});
@@ -200,7 +211,11 @@ class Reading {
     e.finish();
     for (Element& child : e.children({"pci", "gpu", "nic", "pcilink"})) {
       if (child.name() == "pci") out.children.push_back(pci(child));
-      if (child.name() == "gpu") out.gpu = gpu(child);
+      if (child.name() == "gpu" && out.gpu)
+        xml_.error(child.place(), fmt::format("PCI device '{}' has a second <gpu>", shown(out.busid)),
+                   "expected one: a GPU is a device");
+      else if (child.name() == "gpu")
+        out.gpu = gpu(child);
       if (child.name() == "nic") nets(child, out.nets);
       if (child.name() == "pcilink")
         xml_.warn("<pcilink> is not read", child.place(), "peer links between PCIe switches are left out");
@@ -213,8 +228,7 @@ class Reading {
 
   Gpu gpu(Element& e) {
     Gpu out;
-    out.dev = e.required_integer("dev", 0).value_or(0);
-    devices_.see(xml_, std::to_string(out.dev), e.place_of("dev"));
+    out.dev = once(e, "dev", 0, devices_);
     out.sm = e.required_integer("sm", 30, 999).value_or(0);
     if (const auto rank = e.integer("rank", -1); rank && *rank >= 0)
       ranks_.see(xml_, std::to_string(*rank), e.place_of("rank"));
@@ -239,8 +253,7 @@ class Reading {
     for (Element& child : e.children({"net"})) {
       Net net;
       net.where = child.place();
-      net.dev = child.required_integer("dev", 0).value_or(0);
-      nets_.see(xml_, std::to_string(net.dev), child.place_of("dev"));
+      net.dev = once(child, "dev", 0, nets_);
       const auto speed = child.integer("speed", -1);  // Mb/s
       if (speed && *speed <= 0)
         xml_.warn("a NIC's speed is not known", child.place_of("speed"),

@@ -98,6 +98,7 @@ struct Table {
   std::vector<Row> rows;
   std::vector<std::vector<Cell>> cells;
   Location where;
+  std::optional<Location> second;  ///< of a table behind the first, which is not read
 };
 
 class Reading {
@@ -110,7 +111,9 @@ class Reading {
     while (start < text_.size()) {
       const std::size_t end = std::min(text_.find('\n', start), text_.size());
       ++line_;
-      if (!take(words_of(std::string_view(text_).substr(start, end - start)))) break;
+      const std::vector<Word> words = words_of(std::string_view(text_).substr(start, end - start));
+      if (ended_ && is_header(words) && !out_.second) out_.second = {file_, line_, words[0].column};
+      ended_ = ended_ || !take(words);
       start = end + 1;
     }
     if (out_.names.empty())
@@ -126,12 +129,15 @@ class Reading {
     if (errors_.size() < 100) errors_.push_back({{file_, line, column}, std::move(message), std::move(hint)});
   }
 
+  static bool is_header(const std::vector<Word>& words) {
+    return !words.empty() && words[0].text == "GPU0" && (words.size() == 1 || !cell_of(words[1].text));
+  }
+
   /// False at the end of the table.
   bool take(const std::vector<Word>& words) {
     if (words.empty()) return true;
     if (out_.names.empty()) {
-      const bool is_header = words[0].text == "GPU0" && (words.size() == 1 || !cell_of(words[1].text));
-      if (is_header) header(words);
+      if (is_header(words)) header(words);
       return true;
     }
     if (words[0].text == "Legend:") return false;
@@ -208,6 +214,7 @@ class Reading {
   Diagnostics& errors_;
   Table out_;
   int line_ = 0;
+  bool ended_ = false;
 };
 
 /// Sets of devices that grow together.
@@ -371,12 +378,15 @@ Result<ForeignNode> read_nvidia_smi(std::string_view text, const std::string& fi
     return Diagnostic{{file},
                       fmt::format("{} bytes are too many", text.size()),
                       fmt::format("files are read up to {} MiB", max_file_bytes >> 20)};
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark, as PowerShell writes it
   const std::string plain = without_escapes(text);
   if (Diagnostics wrong = check_encoding(plain, file); !wrong.empty()) return wrong;
   Diagnostics errors;
   ForeignNode out;
   const Table table = Reading(plain, file, errors).table();
   if (!errors.empty()) return errors;
+  if (table.second)
+    out.warnings.push_back({*table.second, "a second table is not read", "expected the output of one node"});
   out.file = shown(std::filesystem::path(file).filename().string());
   out.format = "nvidia-smi topo -m";
   out.where = out.gpu_where = table.where;

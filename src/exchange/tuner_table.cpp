@@ -96,7 +96,8 @@ class Reading {
     const auto value = number(field, what, -1);
     if (!value || *value == -1) return std::nullopt;
     if (*value == 0 || *value > std::numeric_limits<int>::max())
-      error(field.column, fmt::format("{} is '{}'", what, shown(field.text)), "expected 1 or more, or -1 for any");
+      error(field.column, fmt::format("{} is '{}'", what, shown(field.text)),
+            fmt::format("expected 1 to {}, or -1 for any", std::numeric_limits<int>::max()));
     return static_cast<int>(*value);
   }
 

@@ -17,6 +17,8 @@ namespace {
 constexpr int deepest = 64;
 constexpr std::size_t most_elements = 400'000;
 constexpr std::size_t most_errors = 100;
+constexpr std::size_t most_attributes = 64;  // of one element; those of NCCL and MSCCL have a dozen
+constexpr std::size_t most_kinds = 50;       // of warnings
 
 /// Offset of an attribute's value in the tag that begins at `at`, or of the tag.
 std::size_t value_of(std::string_view text, std::size_t at, std::string_view attribute) {
@@ -85,10 +87,16 @@ class Inspector : public pugi::xml_tree_walker {
       return false;
     }
     std::set<std::string_view> seen;
-    for (const pugi::xml_attribute& attribute : node.attributes())
+    for (const pugi::xml_attribute& attribute : node.attributes()) {
+      if (seen.size() >= most_attributes) {
+        errors_.push_back({where(node), fmt::format("<{}> has too many attributes", shown(node.name())),
+                           fmt::format("up to {} are read", most_attributes)});
+        break;
+      }
       if (!seen.insert(attribute.name()).second)
         errors_.push_back({where(node), fmt::format("<{}> has '{}' twice", shown(node.name()), shown(attribute.name())),
                            "leave out one"});
+    }
     return errors_.size() < most_errors;
   }
 
@@ -101,13 +109,21 @@ class Inspector : public pugi::xml_tree_walker {
   std::size_t elements_ = 0;
 };
 
+bool is_text(const pugi::xml_node& node) { return node.type() == pugi::node_pcdata || node.type() == pugi::node_cdata; }
+
 Diagnostics check_roots(const pugi::xml_document& document, const LineStarts& lines, const std::string& file,
                         const std::string& root, const std::string& what) {
   Diagnostics out;
   int roots = 0;
   for (const pugi::xml_node& node : document.children()) {
-    if (node.type() != pugi::node_element) continue;
     const Location where = lines.place_at(offset_of(node), file);
+    if (is_text(node)) {
+      const std::string_view text = node.value();
+      const std::size_t blanks = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+      out.push_back({lines.place_at(offset_of(node) + blanks, file), fmt::format("text outside of <{}>", root),
+                     "expected nothing before and behind it"});
+    }
+    if (node.type() != pugi::node_element) continue;
     if (++roots > 1)
       out.push_back({where, fmt::format("a second root element <{}>", shown(node.name())), "a file has one"});
     else if (root != node.name())
@@ -134,14 +150,16 @@ Result<std::unique_ptr<XmlFile>> XmlFile::parse(std::string_view text, const std
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   out->text_ = text;
   out->lines_ = LineStarts(out->text_);
-  constexpr unsigned how = pugi::parse_default | pugi::parse_doctype;
+  // As a fragment, or text around the root would be dropped without a word.
+  constexpr unsigned how = pugi::parse_default | pugi::parse_doctype | pugi::parse_fragment;
   const pugi::xml_parse_result result =
       out->document_.load_buffer(out->text_.data(), out->text_.size(), how, pugi::encoding_utf8);
-  if (!result) {
-    const bool is_xml = text.find('<') != std::string_view::npos;
-    return Diagnostic{place_at(text, is_xml ? static_cast<std::size_t>(result.offset) : 0, file),
-                      is_xml ? parse_message(result.status) : "this is not XML",
-                      fmt::format("expected {}; is the file cut off?", what)};
+  if (!result || !out->document_.document_element()) {
+    const bool is_xml = text[text.find_first_not_of(" \t\r\n")] == '<';
+    return Diagnostic{
+        place_at(text, is_xml ? static_cast<std::size_t>(result.offset) : 0, file),
+        is_xml ? parse_message(result ? pugi::status_no_document_element : result.status) : "this is not XML",
+        fmt::format("expected {}; is the file cut off?", what)};
   }
   Inspector inspector(out->lines_, file);
   out->document_.traverse(inspector);
@@ -158,7 +176,9 @@ void XmlFile::error(Location where, std::string message, std::string hint) {
 }
 
 void XmlFile::warn(const std::string& kind, const Location& where, std::string hint) {
-  Counted& counted = counted_[kind];
+  const bool is_new = counted_.count(kind) == 0;
+  // Kinds that a file makes up as it goes on are no news after so many.
+  Counted& counted = counted_[is_new && counted_.size() >= most_kinds ? "more that is not read" : kind];
   if (counted.count++ == 0) {
     counted.first = where;
     counted.hint = std::move(hint);
@@ -253,7 +273,7 @@ void Element::ignore(std::initializer_list<const char*> attributes) {
 std::vector<Element> Element::children(std::initializer_list<const char*> names) {
   std::vector<Element> out;
   for (const pugi::xml_node& child : node_.children()) {
-    if (child.type() == pugi::node_pcdata) {
+    if (is_text(child)) {
       file_->warn(fmt::format("text inside <{}> is not read", name()), place(), "everything stands in attributes");
       continue;
     }

@@ -32,7 +32,8 @@ class XmlFile {
   const std::string& name() const { return name_; }
 
   void error(Location where, std::string message, std::string hint);
-  /// What is read on over; things of one kind are counted, the first has its place told.
+  /// What is read on over; things of one kind are counted, the first has its place told. There are so many kinds, and
+  /// one for the rest.
   void warn(const std::string& kind, const Location& where, std::string hint);
   const Diagnostics& errors() const { return errors_; }
   Diagnostics warnings() const;

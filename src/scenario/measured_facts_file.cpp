@@ -116,6 +116,7 @@ Result<MeasuredFacts> parse_measured_facts(std::string_view text, std::string_vi
   const Result<input::Node> tree = input::parse_yaml(text, std::string(file_name));
   if (!tree) return tree.errors();
   input::Reader reader;
+  reader.error(repeated_keys(*tree));
   MeasuredFacts facts = input::read_measured_facts(reader, *tree);
   if (!reader.ok()) return reader.take();
   return facts;

@@ -80,6 +80,9 @@ std::vector<Calibration::Residual> read_residuals(Reader& reader, const Node& no
     r.required("after", residual.after, AsNumber{0, 1e9});
     r.optional("low", residual.low, AsNumber{0, 1e9});
     r.optional("high", residual.high, AsNumber{0, 1e9});
+    if (residual.low > residual.high)
+      reader.error(one->at, fmt::format("{}.low is above its high", o.path_of(band)),
+                   "expected the lower end of the interval first");
     r.finish();
     out.push_back(residual);
   }
@@ -105,6 +108,10 @@ Calibration::Range read_range(Reader& reader, const Node& node, const std::strin
   o.required("least_ranks", out.least_ranks, AsCount{});
   o.required("most_ranks", out.most_ranks, AsCount{});
   o.required("collectives", out.collectives, AsList<AsText, std::string>{});
+  for (const auto& [name, wrong] : {std::pair("size", out.most_size.value() > 0 && out.least_size > out.most_size),
+                                    std::pair("ranks", out.most_ranks > 0 && out.least_ranks > out.most_ranks)})
+    if (wrong)
+      reader.error(node.at, fmt::format("{0}.least_{1} is above its most_{1}", path, name), "exchange the two");
   o.finish();
   return out;
 }
@@ -171,6 +178,7 @@ Result<Overlay> parse_overlay(std::string_view text, std::string_view file_name)
   const Result<input::Node> tree = input::parse_yaml(text, file);
   if (!tree) return tree.errors();
   input::Reader reader;
+  reader.error(repeated_keys(*tree));
   Overlay overlay = input::read_overlay(reader, *tree, file);
   if (!reader.ok()) return reader.take();
   return overlay;

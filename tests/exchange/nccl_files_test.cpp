@@ -122,6 +122,17 @@ TEST_CASE("what is no graph of NCCL is refused at its place") {
         Errors{"g:2:12: id of <graph> is '7'", "g:2:38: nchannels of <graph> is '-1'",
                "g:2:1: <graph> has no 'speedinter'", "g:2:54: speedintra of <graph> is 'nan'",
                "g:2:70: typeintra is 'NVX'", "g:2:1: <graph> has no 'typeinter'"});
+  // One mistake, one error.
+  std::string negative = ring2;
+  negative.replace(negative.find("speedintra=\"20\""), 15, "speedintra=\"-2\"");
+  CHECK(graph_errors(graph_of(negative, channel2)) == Errors{"g:2:66: speedintra of <graph> is '-2'"});
+  for (const std::string speed : {"1e-300", "1e300", "0"}) {
+    std::string odd = ring2;
+    odd.replace(odd.find("speedintra=\"20\"") + 12, 2, speed);
+    const Errors errors = graph_errors(graph_of(odd, channel2));
+    REQUIRE(errors.size() == 1);
+    CHECK_THAT(errors[0], Catch::Contains("g:2:66: speedintra is "));
+  }
   const std::string two = graph_of(ring2, channel2);
   CHECK(graph_errors("<graphs>" + two.substr(two.find("<graph "), two.find("</graphs>") - two.find("<graph ")) +
                      two.substr(two.find("<graph "), two.find("</graphs>") - two.find("<graph ")) + "</graphs>") ==

@@ -1,6 +1,7 @@
 // NCCL's topology XML in: the files that vendors publish, and every way a file can be wrong.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <random>
 
 #include "samples.hpp"
@@ -209,6 +210,49 @@ TEST_CASE("attributes and elements that nobody knows are counted, and the rest i
   CHECK(messages(node.warnings) ==
         Errors{"f:4:58: <fan> inside <pci> is not read",
                "f:3:52: attribute 'colour' of <pci> is not read (2 times, this is the first)"});
+}
+
+TEST_CASE("attributes and kinds of warnings without end are refused or summed up") {
+  std::string attributes;
+  for (int i = 0; i < 100'000; ++i) attributes += " a" + std::to_string(i) + "=\"1\"";
+  CHECK(errors_of("<system version=\"1\"" + attributes + "/>") == Errors{"f:1:1: <system> has too many attributes"});
+  std::string fans = "<pci busid=\"0000:01:00.0\" class=\"0x030200\"/>";
+  for (int i = 0; i < 1000; ++i) fans += "<fan" + std::to_string(i) + "/>";
+  const auto node = node_of(system_of(fans));
+  CHECK(node.warnings.size() == 51);  // fifty kinds, and the rest
+  CHECK(std::any_of(node.warnings.begin(), node.warnings.end(), [](const Diagnostic& warning) {
+    return warning.message.find("more that is not read (950 times") == 0;
+  }));
+}
+
+TEST_CASE("text around and within elements is not passed over in silence") {
+  const std::string whole =
+      "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>";
+  CHECK(errors_of(whole).empty());
+  CHECK(errors_of(whole + "\nKilled\n") == Errors{"f:2:1: text outside of <system>"});
+  CHECK(errors_of("<!-- a --> b " + whole) == Errors{"f:1:12: text outside of <system>"});
+  CHECK(errors_of("Usage: all_reduce_perf <options>\n") == Errors{"f:1:1: this is not XML"});
+  std::string within = whole;
+  within.insert(within.find("<cpu"), "<![CDATA[ <gpu/> ]]>");
+  CHECK(messages(node_of(within).warnings) == Errors{"f:1:1: text inside <system> is not read"});
+}
+
+TEST_CASE("versions that NCCL would not read are said") {
+  const std::string whole = "><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>";
+  CHECK(node_of("<system version=\"1\"" + whole).warnings.empty());
+  CHECK(messages(node_of("<system version=\"9\"" + whole).warnings) == Errors{"f:1:18: version of <system> is 9"});
+  CHECK(messages(node_of("<system" + whole).warnings) == Errors{"f:1:1: <system> has no version"});
+}
+
+TEST_CASE("a device has one <gpu>, and a number that is none is not held against others") {
+  const std::string two = gpu(0);
+  std::string twice = two;
+  twice.insert(twice.find("</pci>"), "<gpu dev=\"7\" sm=\"80\" rank=\"7\" gdr=\"1\"/>");
+  REQUIRE(errors_of(system_of(twice)).size() == 1);
+  CHECK_THAT(errors_of(system_of(twice)).front(), Catch::Contains("has a second <gpu>"));
+  std::string negative = gpu(1);
+  negative.replace(negative.find("dev=\"1\""), 7, "dev=\"-1\"");
+  CHECK(errors_of(system_of(two + negative)).size() == 1);  // -1, and not GPU 0 once more
 }
 
 TEST_CASE("a file cut off anywhere is an error with a place or a whole machine, never half of one") {

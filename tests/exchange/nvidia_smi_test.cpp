@@ -103,7 +103,16 @@ TEST_CASE("escape codes, a prompt above, a legend below and rows of NICs that ar
   CHECK(way_up(node, node.gpus[1].up) == "c0");
 }
 
+TEST_CASE("a byte order mark does not matter, a second table is said") {
+  const std::string table = "GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n\nLegend:\n  X = Self\n";
+  CHECK(node_of("\xEF\xBB\xBF" + table).gpus.size() == 2);
+  CHECK(messages(node_of(table + "\n" + table).warnings) == Errors{"f:8:1: a second table is not read"});
+}
+
 TEST_CASE("what is no such table is refused at its place") {
+  CHECK(errors_of("\xFF\xFEG\0P\0") ==
+        Errors{"f:1:1: the file is UTF-16 text, as '>' of Windows PowerShell writes it"});
+  CHECK(errors_of("\x1F\x8B\x08") == Errors{"f:1:1: the file is compressed (gzip)"});
   CHECK(errors_of("hello\n") == Errors{"f:1:1: there is no table of 'nvidia-smi topo -m' in this file"});
   CHECK(errors_of("  GPU0 GPU1\nGPU0 X PIX\n") == Errors{"f:1:3: there is no row of GPU1"});
   CHECK(errors_of("  GPU0 GPU1\nGPU0 X\nGPU1 PIX X\n") == Errors{"f:2:6: the row of GPU0 has 1 of 2 cells"});

@@ -490,6 +490,34 @@ TEST_CASE("more bandwidth or less latency never makes a run slower") {
   }
 }
 
+TEST_CASE("on any machine no collective's plan is slower with more bandwidth or less latency") {
+  struct Machine {
+    const char* name;
+    int nodes;
+  };
+  for (const auto& [name, nodes] : {Machine{"dgx-a100", 2}, Machine{"dgx1-v100", 1}, Machine{"gb200-nvl72", 2},
+                                    Machine{"pcie-a100", 1}, Machine{"aws-p5", 4}, Machine{"dgx-b200", 1}}) {
+    const Communicator before = test::communicator(name, nodes);
+    for (const double factor : {1.01, 1.5, 10.0}) {
+      Communicator nics = before, gpus = before, nearer = before;
+      nics.nic_rate = before.nic_rate * factor;
+      nics.p2p_nic_rate = before.p2p_nic_rate * factor;
+      gpus.gpu_rate = before.gpu_rate * factor;
+      nearer.network_latency = before.network_latency / factor;
+      for (const CollectiveKind kind : kinds)
+        for (std::int64_t size = 8; size <= (std::int64_t{1} << 33); size *= 16) {
+          INFO(to_string(kind) << " of " << size << " B on " << nodes << " x " << name << ", factor " << factor);
+          const auto plan = nccl::plan(before, kind, Bytes(size));
+          REQUIRE(plan.ok());
+          const Seconds most = nccl::run(before, kind, Bytes(size), *plan).time() * (1 + 1e-12);
+          CHECK(nccl::run(nics, kind, Bytes(size), *plan).time() <= most);
+          CHECK(nccl::run(gpus, kind, Bytes(size), *plan).time() <= most);
+          CHECK(nccl::run(nearer, kind, Bytes(size), *plan).time() <= most);
+        }
+    }
+  }
+}
+
 TEST_CASE("with one plan more bytes never take less time") {
   const Communicator c = test::communicator("dgx-h100", 2);
   for (const Plan& plan : {Plan{false, Algorithm::ring, Protocol::simple, 16, 512, {}},

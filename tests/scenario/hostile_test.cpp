@@ -61,11 +61,11 @@ TEST_CASE("a byte order mark and Windows line ends are fine") {
 
 TEST_CASE("bytes that are not UTF-8 are placed") {
   check_error("schema: x\nname: \xFFoo\n", 2, 7, "byte 0xFF at offset 16 is not UTF-8");
-  check_error("name: \xC0\xAF\n", 1, 7, "byte 0xC0 at offset 6 is not UTF-8");             // overlong '/'
-  check_error("name: \xED\xA0\x80\n", 1, 7, "byte 0xED at offset 6 is not UTF-8");         // surrogate
-  check_error("name: \xF4\x90\x80\x80\n", 1, 7, "byte 0xF4 at offset 6 is not UTF-8");     // above U+10FFFF
-  check_error("name: \xE2\x82", 1, 7, "byte 0xE2 at offset 6 is not UTF-8");               // cut off
-  check_error(std::string("\xFF\xFEn\0", 4), 1, 1, "byte 0xFF at offset 0 is not UTF-8");  // UTF-16
+  check_error("name: \xC0\xAF\n", 1, 7, "byte 0xC0 at offset 6 is not UTF-8");          // overlong '/'
+  check_error("name: \xED\xA0\x80\n", 1, 7, "byte 0xED at offset 6 is not UTF-8");      // surrogate
+  check_error("name: \xF4\x90\x80\x80\n", 1, 7, "byte 0xF4 at offset 6 is not UTF-8");  // above U+10FFFF
+  check_error("name: \xE2\x82", 1, 7, "byte 0xE2 at offset 6 is not UTF-8");            // cut off
+  check_error(std::string("\xFF\xFEn\0", 4), 1, 1, "the file is UTF-16 text, as '>' of Windows PowerShell writes it");
   CHECK(parse_topology(good + "title: \"\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80\"\n", "f.yaml").ok());
 }
 

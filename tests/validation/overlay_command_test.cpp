@@ -263,7 +263,12 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
   CHECK(
       page.find("beyond what the calibration was fitted to: all_reduce (it has seen all_gather); sizes outside 8 B to "
                 "1 MiB; ranks outside 2 to 8") != std::string::npos);
-  CHECK(bench.run("explain " + command + " --overlay n.yaml").out.find("launch 2, network 0.5") != std::string::npos);
+  const std::string explained = bench.run("explain " + command + " --overlay n.yaml").out;
+  CHECK(explained.find("launch 2, network 0.5") != std::string::npos);
+  CHECK(explained.find("8 of 10 measurements of such sizes are within ") != std::string::npos);
+  CHECK(explained.find("beyond what the calibration was fitted to: all_reduce (it has seen all_gather)") !=
+        std::string::npos);
+  CHECK(bench.run("explain " + command).out.find("8 of 10") == std::string::npos);
   // Each library has its own; nobody names one: the overlay's.
   CHECK(bench.document("collective all_reduce --topology dgx-h100 --overlay o.yaml")["rows"][0]["library"] == "ideal");
   const Outcome other = bench.run("collective all_reduce --topology dgx-h100 --library ideal --overlay n.yaml");

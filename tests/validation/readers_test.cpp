@@ -89,6 +89,54 @@ TEST_CASE("a row without a time is left out and listed by its line; the others a
         "t.log:9:18: the time is '0.00': this row is left out");
 }
 
+TEST_CASE("rows that are left out are kept in bounded number, and all counted") {
+  std::string rows = heading + "all_reduce,8,2,0,0,0\n", log = devices + new_heading + "8 2 float sum -1 9.5 0 0 0\n";
+  std::string wrong = log;
+  for (int i = 0; i < 5000; ++i) {
+    rows += "all_reduce,8,nan,0,0,0\n";
+    log += "8 2 float sum -1 nan 0 0 0\n";
+    wrong += "8 2 float sum -1 9.5 0 0 3\n";
+  }
+  const auto table = csv_of(rows), text = log_of(log + ending), bad = log_of(wrong + ending);
+  REQUIRE(table.ok());
+  CHECK(table->untimed.size() == most_left_out);
+  CHECK(table->more_untimed.at("t.csv") == 5000 - most_left_out);
+  REQUIRE(text.ok());
+  CHECK(text->untimed.size() == most_left_out);
+  CHECK(text->more_untimed.at("t.log") == 5000 - most_left_out);
+  REQUIRE(bad.ok());
+  CHECK(bad->warnings.size() == 11);  // ten with their places, and a number
+  CHECK(bad->warnings.back().message == "4990 more rows with wrong results are left out");
+}
+
+TEST_CASE("a time below a nanosecond is none") {
+  const auto read = csv_of(heading + "all_reduce,8,1e-300,0,0,0\nall_reduce,8,0.05,0,0,0\n");
+  REQUIRE(read.ok());
+  CHECK(read->untimed.size() == 1);
+  CHECK(read->tables.at(0).points.size() == 1);
+}
+
+TEST_CASE("a column of a table is there once") {
+  CHECK(first_error(csv_of("collective,size_bytes,time_us,time_us,inplace\nall_reduce,8,1,2,0\n")) ==
+        "t.csv:1:31: the column time_us is there twice");
+  CHECK(csv_of("collective,size_bytes,time_us,inplace,a,a\nall_reduce,8,1,0,x,x\n").ok());  // nobody reads those
+}
+
+TEST_CASE("a test that says that its results were wrong is believed") {
+  std::string failed = ending;
+  failed.replace(failed.find("0 OK"), 4, "5 FAILED");
+  const auto log = log_of(devices + new_heading + "8 2 float sum -1 9.5 0 0 0\n" + failed);
+  REQUIRE(log.ok());
+  REQUIRE(log->warnings.size() == 1);
+  CHECK(to_text(log->warnings[0].where) == "t.log:10:1");
+  std::string whole = json_log(json_row);
+  whole.insert(whole.size() - 1, R"(,"out_of_bounds":{"count":5,"okay":"false"})");
+  const auto json = json_of(whole);
+  REQUIRE(json.ok());
+  REQUIRE(json->warnings.size() == 1);
+  CHECK(json->warnings[0].message == "the test says that its results were wrong");
+}
+
 TEST_CASE("a table that is none says what it lacks") {
   CHECK(first_error(csv_of("")) == "t.csv:1:1: the file is empty");
   CHECK(first_error(csv_of("a,b,c\n")) ==
@@ -152,6 +200,10 @@ TEST_CASE("a sidecar's mistakes are errors at their places, all at once") {
   CHECK(to_text(facts.errors()[2].where) == "t.yaml:4:10");
   CHECK(to_text(facts.errors()[3].where) == "t.yaml:5:9");
   CHECK_FALSE(parse_measured_facts("collective: all_reduce\n", "t.yaml").ok());
+  const auto twice = parse_measured_facts("id: a\ncollective: all_reduce\nnodes: 1\nnranks: 2\nnodes: 4\n", "t.yaml");
+  REQUIRE(twice.errors().size() == 1);
+  CHECK(to_text(twice.errors()[0].where) == "t.yaml:5:1");
+  CHECK(twice.errors()[0].message == "key 'nodes' is given twice");
 }
 
 TEST_CASE("the JSON of nccl-tests gives rows, ranks of all processes and the collective") {
@@ -228,6 +280,36 @@ TEST_CASE("broken JSON says where; a run that died keeps its rows") {
         std::string::npos);
   CHECK(first_error(json_of("{\"a\":" + std::string(100, '['))).find("too deeply nested") != std::string::npos);
   CHECK(first_error(json_of("{\"a\": \"\xff\"}")).find("this is not JSON") != std::string::npos);
+}
+
+TEST_CASE("nothing stands in JSON twice, behind its end or in the place of a number unseen") {
+  const std::string whole = json_log(json_row);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string out = whole;
+    out.replace(out.find(from), from.size(), to);
+    return json_of(out);
+  };
+  CHECK(first_error(with("\"size\":1024", "\"size\":1024,\"size\":8")).find("the size of a result is there twice") !=
+        std::string::npos);
+  CHECK(
+      first_error(with("\"time\":10.500000", "\"time\":10.5,\"time\":1")).find("the time of a result is there twice") !=
+      std::string::npos);
+  CHECK(first_error(with("\"time\":10.500000", "\"time\":[1]")).find("the time is a list") != std::string::npos);
+  CHECK(first_error(with("\"size\":1024", "\"size\":{}")).find("the size is a map") != std::string::npos);
+  std::string again = whole;
+  again.insert(again.size() - 1, ",\"results\":[]");
+  CHECK(first_error(json_of(again)).find("'results' is there twice") != std::string::npos);
+  CHECK(first_error(json_of(whole + "\n" + whole)).find("t.json:3:1: this is not JSON") == 0);
+  // A zero byte is no end.
+  for (const std::string& behind : {std::string("\0more", 5), std::string("\n\0", 2), std::string("srun: Killed\n")}) {
+    const auto read = json_of(whole + behind);
+    REQUIRE(read.ok());
+    REQUIRE(read->warnings.size() == 1);
+    CHECK(read->warnings[0].message == "what stands behind the JSON is not read");
+    CHECK(read->tables.at(0).facts.complete);
+  }
+  const auto twice = json_of(json_log(json_row, R"({"rank":0,"hostname":"n1"},{"rank":0,"hostname":"n2"})"));
+  CHECK(twice.value().tables.at(0).facts.doubt == "it lists rank 0 twice");
 }
 
 TEST_CASE("JSON beyond its limit is refused while it is read") {

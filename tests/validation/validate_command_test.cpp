@@ -352,6 +352,7 @@ TEST_CASE("budgets: met, missed by how much, and exit 1") {
   const Folder folder;
   const std::string ideal = "--library ideal --measured ";
   CHECK(validate(folder, ideal + one_table + " --budget 'large=95%'").exit == 0);
+  CHECK(validate(folder, ideal + one_table + " --max-median-ape 'all_reduce.small=1%'").exit == 1);
   const auto missed = validate(folder, ideal + one_table + " --budget 'large=95%,all_reduce.small=1%'");
   CHECK(missed.exit == 1);
   // Said once: by the page that is read, else on the error stream.

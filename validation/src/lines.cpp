@@ -118,6 +118,25 @@ Diagnostic untimed(Location where, std::string_view time) {
           "too short for the test's digits, or the test has none; more iterations per row (-n) help"};
 }
 
+void leave_out(Readings& from, Diagnostic row) {
+  if (from.untimed.size() < most_left_out)
+    from.untimed.push_back(std::move(row));
+  else
+    ++from.more_untimed[row.where.file];
+}
+
+void WrongResults::add(Readings& to, Location where, std::string_view how_many) {
+  if (++count_ <= most_said_)
+    to.warnings.push_back({std::move(where), fmt::format("{}results were wrong: this row is left out", how_many),
+                           "the run itself is broken"});
+}
+
+void WrongResults::finish(Readings& to, const std::string& file) const {
+  if (count_ > most_said_)
+    to.warnings.push_back(
+        {{file}, fmt::format("{} more rows with wrong results are left out", count_ - most_said_), ""});
+}
+
 std::string printable(std::string_view text) {
   constexpr std::size_t longest = 60;
   std::string out;

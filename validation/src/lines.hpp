@@ -11,6 +11,8 @@
 
 namespace collcast {
 
+struct Readings;
+
 /// A word of a line and the column that it begins at (from 1).
 struct Word {
   std::string_view text;
@@ -66,6 +68,21 @@ class Complaints {
 
 /// Of a row that is left out because its time is none.
 Diagnostic untimed(Location where, std::string_view time);
+
+/// Takes `row` among those that are left out.
+void leave_out(Readings& from, Diagnostic row);
+
+/// Rows whose results were wrong: of the first few the places, then how many more.
+class WrongResults {
+ public:
+  void add(Readings& to, Location where, std::string_view how_many);
+  void finish(Readings& to, const std::string& file) const;
+  bool any() const { return count_ > 0; }
+
+ private:
+  static constexpr std::size_t most_said_ = 10;
+  std::size_t count_ = 0;
+};
 
 /// For messages: cut, and without what is not printable.
 std::string printable(std::string_view);

@@ -193,6 +193,7 @@ void append(Readings& to, Readings from) {
   append(to.warnings, from.warnings);
   append(to.unread, from.unread);
   append(to.untimed, from.untimed);
+  to.more_untimed.merge(from.more_untimed);
 }
 
 Result<Readings> load_folder(const std::string& folder, const Location& asked_by) {

@@ -12,6 +12,7 @@
 #include <istream>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
@@ -55,7 +56,8 @@ class SourceIterator {
   using reference = char;
 
   explicit SourceIterator(Source* source = nullptr) : source_(source) {}
-  char operator*() const { return static_cast<char>(source_->current); }
+  /// To the parser a zero byte is the end, and what stands behind one would go unread.
+  char operator*() const { return source_->current == 0 ? '\x01' : static_cast<char>(source_->current); }
   SourceIterator& operator++() {
     source_->step();
     return *this;
@@ -75,7 +77,7 @@ struct ResultRow {
   struct Placement {
     std::optional<Seconds> time;
     std::string time_text, algbw, busbw;
-    bool wrong = false;
+    bool wrong = false, has_time = false;
   } out_of_place, in_place;
 };
 
@@ -86,6 +88,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   Readings out;
   Complaints complaints;
   bool cut_off = false;
+  WrongResults wrong_results;
 
   bool null() override { return value({}, {}); }
   bool boolean(bool) override { return value({}, {}); }
@@ -99,17 +102,20 @@ class JsonReader : public nlohmann::json_sax<json> {
       row_ = {};
       untimed_.clear();
     }
-    return open({});
+    return not_a_value("a map") && open({});
   }
   bool start_array(std::size_t) override {
-    if (is("results")) has_results_ = true;
-    return open("[]");
+    if (is("results")) {
+      if (has_results_) return twice("'results'");
+      has_results_ = true;
+    }
+    return not_a_value("a list") && open("[]");
   }
   bool end_object() override {
     path_.pop_back();
     if (is("results", "[]")) finish_row();
     close();
-    return true;
+    return complaints.empty();
   }
   bool end_array() override {
     path_.pop_back();
@@ -122,18 +128,21 @@ class JsonReader : public nlohmann::json_sax<json> {
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) override {
     const std::string what = e.what();
+    const Location where = here();
+    const bool is_whole = path_.empty() && has_results_;
     if (source_.bytes >= most_json_bytes) {
-      complaints.add(here(), fmt::format("more than {} MiB of JSON", most_json_bytes >> 20), "is this one test's?");
-    } else if (source_.at_end() && ends_early(what)) {
+      complaints.add(where, fmt::format("more than {} MiB of JSON", most_json_bytes >> 20), "is this one test's?");
+    } else if (!is_whole && source_.at_end() && ends_early(what)) {
       cut_off = true;
-    } else {
+    } else if ((is_whole || !table_.points.empty()) && !more_results_follow()) {
       // As a job dies, others write behind what it left; a list that goes on is broken in its middle.
-      const Location where = here();
-      if (!table_.points.empty() && !more_results_follow()) {
+      if (is_whole) {
+        out.warnings.push_back({where, "what stands behind the JSON is not read", ""});
+      } else {
         cut_off = true;
         cut_at_ = where;
-        return false;
       }
+    } else {
       const std::size_t tail = what.find("syntax error");
       complaints.add(where, "this is not JSON: " + printable(tail == std::string::npos ? what : what.substr(tail)),
                      "check quotes, commas and brackets here and just above");
@@ -157,7 +166,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       evidence_.highest = *ranks_.rbegin();
     }
     f.complete = !cut_off && !lacking_;
-    f.doubt = doubt_of_ranks(f, evidence_);
+    f.doubt = repeated_ ? fmt::format("it lists rank {} twice", *repeated_) : doubt_of_ranks(f, evidence_);
     return std::move(table_);
   }
 
@@ -204,17 +213,21 @@ class JsonReader : public nlohmann::json_sax<json> {
       if (const std::string_view test = test_named_in(text); !test.empty()) table_.facts.collective = std::string(test);
     } else if (is("nccl_version")) {
       if (const auto code = read_whole(text)) table_.facts.nccl_version = nccl_version_text(*code);
+    } else if (is("out_of_bounds", "okay")) {
+      if (text == "false" && !wrong_results.any())
+        out.warnings.push_back({here(), "the test says that its results were wrong", "the run itself is broken"});
     } else if (is("config", "nthreads")) {
       threads_ = read_whole(text).value_or(0);
     } else if (is("config", "ngpus")) {
       gpus_ = read_whole(text).value_or(0);
     } else if (is("config", "devices", "[]", "rank")) {
-      if (const auto rank = read_whole(text); rank && *rank >= 0) ranks_.insert(*rank);
+      if (const auto rank = read_whole(text); rank && *rank >= 0 && !ranks_.insert(*rank).second) repeated_ = *rank;
     } else if (is("config", "devices", "[]", "hostname")) {
       hosts_.insert(text);
     } else if (is("config", "devices", "[]", "device_info")) {
       table_.facts.gpu = text;
     } else if (is("results", "[]", "size")) {
+      if (row_.size) return twice("the size of a result");
       row_.size = read_size(text);
       if (!row_.size) wrong("size", text, "expected a whole number of bytes, from 0 to 2^62");
     } else if (is("results", "[]", "type")) {
@@ -230,6 +243,10 @@ class JsonReader : public nlohmann::json_sax<json> {
   void placement(ResultRow::Placement& p, std::string_view name, const std::string& text,
                  std::optional<double> number) {
     if (is("results", "[]", name, "time") || is("results", "[]", name, "cpu_time")) {
+      if (std::exchange(p.has_time, true)) {
+        twice("the time of a result");
+        return;
+      }
       p.time = read_microseconds(text);
       p.time_text = text;
       if (!p.time && (text.empty() || is_no_time(text)))
@@ -245,6 +262,19 @@ class JsonReader : public nlohmann::json_sax<json> {
     }
   }
 
+  bool twice(const char* what) {
+    complaints.add(here(), fmt::format("{} is there twice", what), "leave out one");
+    return false;
+  }
+  /// False where a list or a map stands in the place of a number.
+  bool not_a_value(const char* what) {
+    const bool time = path_.size() == 4 && path_[0] == "results" && (path_[3] == "time" || path_[3] == "cpu_time") &&
+                      (path_[2] == "out_of_place" || path_[2] == "in_place");
+    if (!time && !is("results", "[]", "size")) return true;
+    complaints.add(here(), fmt::format("the {} is {}", path_.back(), what), "expected a number");
+    return false;
+  }
+
   void wrong(const char* what, const std::string& text, const char* expected) {
     complaints.add(here(), fmt::format("the {} is '{}'", what, printable(text)), expected);
   }
@@ -254,12 +284,12 @@ class JsonReader : public nlohmann::json_sax<json> {
       if (!p.time || *row_.size == Bytes(0)) return;
       if (auto contradiction = rate_contradiction(here(), *row_.size, p.time_text, "us", p.algbw)) {
         lacking_ = true;
-        out.untimed.push_back(std::move(*contradiction));
+        leave_out(out, std::move(*contradiction));
         return;
       }
       lacking_ = lacking_ || p.wrong;
       if (p.wrong)
-        out.warnings.push_back({here(), "results were wrong: this row is left out", "the run itself is broken"});
+        wrong_results.add(out, here(), "");
       else
         table_.points.push_back({*row_.size, *p.time, in_place, std::nullopt});
       evidence_.add(read_rates(p.algbw, p.busbw));
@@ -270,7 +300,7 @@ class JsonReader : public nlohmann::json_sax<json> {
     }
     if (*row_.size > Bytes(0)) {
       lacking_ = lacking_ || !untimed_.empty();
-      append(out.untimed, untimed_);
+      for (Diagnostic& row : untimed_) leave_out(out, std::move(row));
     }
     if (table_.facts.datatype.empty()) table_.facts.datatype = row_.type;
     keep(row_.out_of_place, false);
@@ -284,6 +314,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   Diagnostics untimed_;  ///< of the row
   MeasuredTable table_;
   std::set<int> ranks_;
+  std::optional<int> repeated_;  ///< a rank that is listed twice
   RankEvidence evidence_;
   std::optional<Location> cut_at_;
   std::set<std::string> hosts_;
@@ -301,6 +332,7 @@ Result<Readings> read_nccl_tests_json(std::istream& in, const std::string& file)
   JsonReader reader(source, file);
   json::sax_parse(SourceIterator(&source), SourceIterator(), &reader);
   if (!reader.complaints.empty()) return reader.complaints.take();
+  reader.wrong_results.finish(reader.out, file);
   MeasuredTable table = reader.take_table();
   if (table.points.empty()) {
     if (!reader.out.untimed.empty()) return reader.out.untimed;

@@ -82,7 +82,10 @@ class LogReader {
     text.remove_prefix(skipped);
     const std::size_t first = text.find_first_not_of(" \t");
     if (first == std::string_view::npos) return;
-    if (text[first] == '#') return comment(text.substr(first + 1));
+    if (text[first] == '#') {
+      comment(text.substr(first + 1));
+      return says_wrong(lines, text);
+    }
     const std::vector<Word> row = words(text);
     if (row.empty()) return;  // carriage returns and form feeds are blanks too
     if (row.size() >= 3 && is_type(row[2].text)) {
@@ -92,7 +95,7 @@ class LogReader {
     // The end as it was before 2.0.
     if (is_end(text)) {
       complete_ = true;
-      return;
+      return says_wrong(lines, text);
     }
     // A log that breaks off within a row.
     if (!lines.ended() && in_rows_ && all_digits(row[0].text)) return cut_off(lines);
@@ -102,6 +105,7 @@ class LogReader {
   Result<Readings> finish(const Lines& lines) {
     end_of_odd_row();
     finish_test(lines);
+    wrong_results_.finish(out_, file_);
     if (complaints_.empty() && lines.number() == 0) complaints_.add({file_, 1, 1}, "the file is empty", "");
     if (complaints_.empty() && out_.tables.empty() && !out_.untimed.empty()) complaints_.add(out_.untimed);
     if (!complaints_.empty()) return complaints_.take();
@@ -114,6 +118,14 @@ class LogReader {
  private:
   static bool is_end(std::string_view text) {
     return text.find("Out of bounds") != std::string_view::npos || text.find("Avg bus") != std::string_view::npos;
+  }
+
+  /// "# Out of bounds values : 5 FAILED".
+  void says_wrong(const Lines& lines, std::string_view text) {
+    if (text.find("Out of bounds") == std::string_view::npos || text.find("FAILED") == std::string_view::npos) return;
+    if (wrong_results_.any()) return;  // said at its rows
+    out_.warnings.push_back(
+        {lines.at(1 + skipped_), "the test says that its results were wrong", "the run itself is broken"});
   }
 
   void comment(std::string_view text) {
@@ -158,7 +170,7 @@ class LogReader {
     if (!test_.points.empty()) begin_test(true);
     devices_seen_ = true;
     const auto rank = read_whole(w[1].text);
-    if (rank) ranks_.insert(*rank);
+    if (rank && *rank >= 0) ranks_.insert(*rank);
     std::string process;
     for (std::size_t i = 2; i + 1 < w.size(); ++i) {
       if (w[i].text == "Pid" || w[i].text == "on") process += " " + std::string(w[i + 1].text);
@@ -256,7 +268,7 @@ class LogReader {
     if (!time && is_no_time(word.text)) {
       if (size == Bytes(0)) return;
       lacking_ = true;
-      out_.untimed.push_back(untimed(where, word.text));
+      leave_out(out_, untimed(where, word.text));
       return;
     }
     if (!time) {
@@ -269,16 +281,14 @@ class LogReader {
     const Word& errors = row[first + 3 < row.size() ? first + 3 : row.size() - 1];
     if (heading_.counts_wrong && errors.text != "N/A" && errors.text != "0") {
       lacking_ = true;
-      out_.warnings.push_back({lines.at(errors.column + skipped_),
-                               fmt::format("{} results were wrong: this row is left out", printable(errors.text)),
-                               "the run itself is broken"});
+      wrong_results_.add(out_, lines.at(errors.column + skipped_), printable(errors.text) + " ");
       return;
     }
     if (size == Bytes(0)) return;
     if (first + 1 < row.size()) {
       if (auto contradiction = rate_contradiction(where, size, word.text, unit, row[first + 1].text)) {
         lacking_ = true;
-        out_.untimed.push_back(std::move(*contradiction));
+        leave_out(out_, std::move(*contradiction));
         return;
       }
     }
@@ -352,6 +362,7 @@ class LogReader {
   std::set<std::string> hosts_, processes_;
   int gpus_of_process_ = 0;  ///< 0: not said
   RankEvidence evidence_;
+  WrongResults wrong_results_;
   std::string gpu_, kind_, nccl_version_;
   bool devices_seen_ = false, complete_ = false, in_rows_ = false, warned_ = false;
   bool lacking_ = false;  ///< a row of the test was left out

@@ -43,6 +43,14 @@ std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints) 
     if (found == titles.end()) return std::nullopt;
     return static_cast<std::size_t>(found - titles.begin());
   };
+  for (auto title = titles.begin(); title != titles.end(); ++title) {
+    const bool read = title->text == "algbw_gbps" || title->text == "busbw_gbps" ||
+                      std::find(needed.begin(), needed.end(), title->text) != needed.end();
+    const auto same = [&](const Word& other) { return other.text == title->text; };
+    if (read && std::any_of(titles.begin(), title, same))
+      complaints.add(lines.at(title->column), fmt::format("the column {} is there twice", title->text),
+                     "leave out one");
+  }
   out.algbw = column("algbw_gbps");
   out.busbw = column("busbw_gbps");
   if (missing.empty()) return out;
@@ -85,14 +93,14 @@ class Rows {
     const std::string kind(row[columns.at[collective]].text);
     if (no_time && size && good_place && *size > Bytes(0)) {
       lacking_.insert(kind);
-      out.untimed.push_back(untimed(lines.at(time_word.column), time_word.text));
+      leave_out(out, untimed(lines.at(time_word.column), time_word.text));
     }
     if (!size || !time || !good_place || *size == Bytes(0)) return;
     if (columns.algbw) {
       const Location where = lines.at(time_word.column);
       if (auto contradiction = rate_contradiction(where, *size, time_word.text, "us", row[*columns.algbw].text)) {
         lacking_.insert(kind);
-        out.untimed.push_back(std::move(*contradiction));
+        leave_out(out, std::move(*contradiction));
         return;
       }
     }

@@ -26,15 +26,22 @@ std::optional<Bytes> read_size(std::string_view text) {
   return Bytes(*value);
 }
 
+namespace {
+
+/// A nanosecond, below which no call of a collective is and no test prints: what is there is none or a damaged line.
+constexpr double least_microseconds = 1e-3;
+
+}  // namespace
+
 std::optional<Seconds> read_microseconds(std::string_view text) {
   const auto value = whole_text<double>(text);
-  if (!value || !std::isfinite(*value) || !(*value > 0) || *value > 1e12) return std::nullopt;
+  if (!value || !std::isfinite(*value) || *value < least_microseconds || *value > 1e12) return std::nullopt;
   return Seconds(*value * 1e-6);
 }
 
 bool is_no_time(std::string_view text) {
   const auto value = whole_text<double>(text);
-  return value && (*value == 0 || !std::isfinite(*value));
+  return value && ((*value >= 0 && *value < least_microseconds) || !std::isfinite(*value));
 }
 
 std::optional<int> read_whole(std::string_view text) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,7 +37,8 @@ struct Readings {
   std::vector<MeasuredTable> tables;
   Diagnostics warnings;  ///< what was left out, and where
   Diagnostics untimed;   ///< rows without a time (0, nan), or with one that contradicts their algbw, which are left out
-  Diagnostics unread;    ///< of each file of a folder that cannot be read, the first reason
+  std::map<std::string, std::size_t> more_untimed;  ///< by file, those beyond `most_left_out`
+  Diagnostics unread;                               ///< of each file of a folder that cannot be read, the first reason
 };
 
 enum class MeasuredFormat { csv, text, json };
@@ -46,6 +48,8 @@ std::optional<MeasuredFormat> measured_format(std::string_view beginning);
 
 /// No file has more rows (a line of a log is two), no line more characters, no JSON more bytes.
 inline constexpr std::size_t most_measured_rows = 2'000'000;
+/// Of rows that are left out, so many of a file are kept with their places; the rest is a number.
+inline constexpr std::size_t most_left_out = 100;
 inline constexpr std::size_t longest_line = std::size_t{1} << 20;
 inline constexpr std::size_t most_json_bytes = std::size_t{64} << 20;
 
