@@ -23,7 +23,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct CalibrateArgs {
   MeasuredArgs measured;
   std::string library, format;
   std::vector<std::string> files;
@@ -37,7 +37,7 @@ struct Places {
   Format on_stdout = Format::table;
 };
 
-Places parse_places(const Args& args, Diagnostics& errors) {
+Places parse_places(const CalibrateArgs& args, Diagnostics& errors) {
   Places out;
   for (const std::string& file : args.files) {
     const std::string suffix = lower_suffix(file);
@@ -80,7 +80,7 @@ std::string marked(const std::string& overlay, const std::string& partial) {
   return partial.empty() ? overlay : fmt::format("# {}\n{}", partial, overlay);
 }
 
-Exit run_calibrate(const Args& args, const Session& session) {
+Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
   Diagnostics errors;
   const Patience patience(args.limits, errors);
   const Places places = parse_places(args, errors);
@@ -115,7 +115,7 @@ Exit run_calibrate(const Args& args, const Session& session) {
 }  // namespace
 
 Command add_calibrate(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<CalibrateArgs>();
   CLI::App& app = *parent.add_subcommand("calibrate", "fit latency and efficiency of machines to measured tables");
   add_measured_options(app, args->measured);
   app.add_option("--library", args->library,

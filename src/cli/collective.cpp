@@ -22,7 +22,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct CommandArgs {
   CollectiveArgs collective;
   LimitArgs limits;
   bool chunks_curve = false;
@@ -302,7 +302,7 @@ Exit finish(const Session& session, const Patience& patience, CollectiveReport r
 }
 
 /// CSV has a row per time; what else was asked for is in the other formats.
-void warn_of_csv(const Args& args, Format format, Diagnostics& warnings) {
+void warn_of_csv(const CommandArgs& args, Format format, Diagnostics& warnings) {
   if (format != Format::csv) return;
   for (const auto& [option, given] : {std::pair("--links", args.links), std::pair("--chunks-curve", args.chunks_curve)})
     if (given)
@@ -310,7 +310,7 @@ void warn_of_csv(const Args& args, Format format, Diagnostics& warnings) {
                           "expected --format table, json or markdown"});
 }
 
-Exit run_collective(const Args& args, const Session& session) {
+Exit run_collective(const CommandArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
@@ -417,7 +417,7 @@ Exit run_collective(const Args& args, const Session& session) {
 }  // namespace
 
 Command add_collective(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<CommandArgs>();
   CLI::App& app =
       *parent.add_subcommand("collective", "time of one collective over sizes, by formula and by simulation");
   add_collective_options(app, args->collective);

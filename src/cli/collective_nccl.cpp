@@ -34,7 +34,7 @@ CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, s
 }
 
 /// Without --method, simulations of more messages are left out: about a second each.
-constexpr std::int64_t most_messages_unasked = 100'000;
+constexpr std::int64_t most_nccl_messages_unasked = 100'000;
 
 /// What has no simulation, and why.
 struct Unsimulated {
@@ -44,7 +44,7 @@ struct Unsimulated {
 };
 
 /// Rows as they are priced, and why some have no simulation.
-struct Pricing {
+struct NcclPricing {
   const CollectiveQuestion& q;
   Progress& progress;
   EngineOptions engine;  ///< whose watch tells the progress
@@ -56,10 +56,10 @@ struct Pricing {
 
 bool is_quick(const nccl::Program& program) {
   const std::int64_t less = program.less ? traffic(*program.less).messages : 0;
-  return traffic(program.pattern).messages + less <= most_messages_unasked;
+  return traffic(program.pattern).messages + less <= most_nccl_messages_unasked;
 }
 
-void leave_unsimulated(Pricing& pricing, const CollectiveRow& row, const Diagnostic& why) {
+void leave_unsimulated(NcclPricing& pricing, const CollectiveRow& row, const Diagnostic& why) {
   auto& all = pricing.unsimulated;
   auto same = std::find_if(all.begin(), all.end(), [&](const Unsimulated& one) {
     return one.algorithm == row.algorithm && one.why.message == why.message;
@@ -69,7 +69,8 @@ void leave_unsimulated(Pricing& pricing, const CollectiveRow& row, const Diagnos
 }
 
 /// The simulated time, where there is one.
-Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow& row) {
+Diagnostics simulate_row(NcclPricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan,
+                         CollectiveRow& row) {
   const CollectiveQuestion& q = pricing.q;
   if (q.is_over()) {
     pricing.partial = true;
@@ -100,7 +101,7 @@ Diagnostics simulate_row(Pricing& pricing, const nccl::Communicator& c, const nc
 }
 
 /// The row with what was asked for of closed form and simulation.
-Diagnostics add(Pricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow row) {
+Diagnostics add(NcclPricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow row) {
   const CollectiveQuestion& q = pricing.q;
   if (q.simulate && c.ranks > 1 && row.size > Bytes(0)) {
     if (Diagnostics errors = simulate_row(pricing, c, plan, row); !errors.empty()) return errors;
@@ -146,7 +147,7 @@ std::optional<CollectiveRow::RunnerUp> next_best(const CollectiveQuestion& q, co
 }
 
 /// Every algorithm and protocol that is available, the fastest forecast first.
-Diagnostics add_all(Pricing& pricing, const nccl::Communicator& c, std::size_t group, Bytes size,
+Diagnostics add_all(NcclPricing& pricing, const nccl::Communicator& c, std::size_t group, Bytes size,
                     CollectiveReport& report) {
   const CollectiveQuestion& q = pricing.q;
   std::vector<std::pair<CollectiveRow, nccl::Plan>> ranked;
@@ -180,7 +181,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
   if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
   nccl::Communicators communicators;
   Progress progress(session, q.sizes.size() * q.groups.size());
-  Pricing pricing{q, progress, q.engine};
+  NcclPricing pricing{q, progress, q.engine};
   if (q.patience != nullptr) pricing.engine.watch = q.patience->watch(&progress);
   std::map<int, std::vector<std::string>> by_rule;  // sizes, by line of the tuner's file
   for (const Bytes size : q.sizes) {
@@ -226,9 +227,9 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
     for (const Unsimulated& one : pricing.unsimulated)
       report.notes.push_back(fmt::format("not simulated: {}: {}", one.algorithm, one.why.message));
   if (pricing.left_out > 0)
-    report.notes.push_back(
-        fmt::format("{} of {} simulations left out, of more than {} messages each; --method both insists",
-                    pricing.left_out, report.rows.size(), format_count(static_cast<double>(most_messages_unasked))));
+    report.notes.push_back(fmt::format(
+        "{} of {} simulations left out, of more than {} messages each; --method both insists", pricing.left_out,
+        report.rows.size(), format_count(static_cast<double>(most_nccl_messages_unasked))));
   report.notes.push_back(q.simulate ? "chunks are those that a channel moves one after the other"
                                     : "the closed form alone; --method both simulates the channels as well. Chunks are "
                                       "those that a channel moves one after the other");

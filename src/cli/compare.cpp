@@ -18,7 +18,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct CompareArgs {
   std::string base, now;
   std::vector<std::string> tolerances;
   TargetArgs output;
@@ -92,7 +92,7 @@ std::string text_of(const Comparison& comparison, TargetFormat format, TextStyle
   return out.str();
 }
 
-Exit run_compare(const Args& args, const Session& session) {
+Exit run_compare(const CompareArgs& args, const Session& session) {
   Diagnostics errors;
   const std::vector<Target> targets = parse_targets(args.output, false, errors);
   const Tolerances tolerances = parse_tolerances(args.tolerances, errors);
@@ -126,7 +126,7 @@ Exit run_compare(const Args& args, const Session& session) {
 }  // namespace
 
 Command add_compare(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<CompareArgs>();
   CLI::App& app =
       *parent.add_subcommand("compare", "two JSON results against tolerances: what moved, and by which term");
   app.add_option("BASE", args->base, "a JSON result, '-' for standard input, or a folder of them")

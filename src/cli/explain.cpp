@@ -20,7 +20,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct ExplainArgs {
   CollectiveArgs collective;
   ScenarioArgs scenario;
   LimitArgs limits;
@@ -28,7 +28,7 @@ struct Args {
 };
 
 /// Larger ones are explained by the closed form alone.
-constexpr std::int64_t most_messages = 100'000'000;
+constexpr std::int64_t most_explained_messages = 100'000'000;
 
 /// What each group runs: its own choice, or that of the first if all run at once.
 Result<std::vector<Pattern>> patterns_of(const CollectiveQuestion& q, const Choice& first) {
@@ -87,12 +87,12 @@ Answers answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns
     const std::vector<Estimate> estimates = estimate(q.fabric, std::span<const Pattern>(patterns));
     for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].estimate = estimates[g].total;
   }
-  if (q.simulate && !q.method_given && messages > most_messages)
-    out.why_not = {
-        {{},
-         fmt::format("{} messages, more than {} that are stepped one by one unasked; --method both insists",
-                     format_count(static_cast<double>(messages)), format_count(static_cast<double>(most_messages))),
-         ""}};
+  if (q.simulate && !q.method_given && messages > most_explained_messages)
+    out.why_not = {{{},
+                    fmt::format("{} messages, more than {} that are stepped one by one unasked; --method both insists",
+                                format_count(static_cast<double>(messages)),
+                                format_count(static_cast<double>(most_explained_messages))),
+                    ""}};
   else if (q.simulate)
     out.why_not = simulate_groups(q, patterns, out);
   add_base_latency(q, out);
@@ -127,7 +127,7 @@ void add_interval(const CollectiveQuestion& q, ExplainReport& report) {
     text.push_back({std::move(beyond), Paragraph::Tone::note});
 }
 
-Exit explain_collective(const Args& args, const Session& session) {
+Exit explain_collective(const ExplainArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
@@ -189,7 +189,7 @@ Exit explain_collective(const Args& args, const Session& session) {
   return patience.exit(deliver(session, report, format, args.output));
 }
 
-Exit explain_step(const Args& args, const Session& session) {
+Exit explain_step(const ExplainArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const Patience patience(args.limits, errors);
@@ -207,7 +207,7 @@ Exit explain_step(const Args& args, const Session& session) {
 }  // namespace
 
 Command add_explain(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<ExplainArgs>();
   args->collective.size = "64MiB";
   CLI::App& app = *parent.add_subcommand("explain", "the formula, the numbers put into it and their source");
   app.require_subcommand(1);

@@ -16,7 +16,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct GroupsArgs {
   std::string tp = "1", pp = "1", dp = "1", cp = "1", ep = "1", etp;
   std::string order = "tp-pp-dp";
   std::string rank;
@@ -44,7 +44,7 @@ void check_experts(const ParallelLayout& l, Diagnostics& errors) {
                       "expert groups are parts of a stage"});
 }
 
-std::optional<ParallelLayout> parse_layout(const Args& args, Diagnostics& errors) {
+std::optional<ParallelLayout> parse_layout(const GroupsArgs& args, Diagnostics& errors) {
   const std::size_t before = errors.size();
   ParallelLayout layout;
   std::int64_t world = 1;
@@ -93,7 +93,7 @@ void check_machine_options(const MachineOptions& machine, const std::optional<Pa
                       "the layout says how many there are: remove --ranks"});
 }
 
-Exit run_groups(const Args& args, const Session& session) {
+Exit run_groups(const GroupsArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto layout = parse_layout(args, errors);
@@ -128,7 +128,7 @@ Exit run_groups(const Args& args, const Session& session) {
 }  // namespace
 
 Command add_groups(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<GroupsArgs>();
   CLI::App& app =
       *parent.add_subcommand("groups", "process groups of a rank or of the world, and what their traffic crosses");
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {

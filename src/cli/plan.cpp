@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* all_variants = "all";
 
-struct Args {
+struct PlanArgs {
   ScenarioArgs scenario;
   SpaceArgs space;
   std::string simulate = "8", top, threads, why;
@@ -38,7 +38,7 @@ struct Numbers {
   PlanOptions options;
 };
 
-Numbers parse_numbers(const Args& args, Diagnostics& errors) {
+Numbers parse_numbers(const PlanArgs& args, Diagnostics& errors) {
   Numbers n;
   if (!args.top.empty()) n.rows = parse_count("--top", args.top, 1, errors);
   if (!args.threads.empty()) n.options.threads = parse_count("--threads", args.threads, 1, errors).value_or(1);
@@ -73,7 +73,7 @@ int gpus_of_job(const Scenario& scenario, int per_node) {
   return (scenario.nodes == 0 || scenario.placement.random) && world > 1 ? world : 0;
 }
 
-Result<Question> understand(const Args& args, const std::string& what_if, const Session& session,
+Result<Question> understand(const PlanArgs& args, const std::string& what_if, const Session& session,
                             bool overlay_may_lack = false) {
   ScenarioArgs asked = args.scenario;
   asked.what_if = what_if;
@@ -174,7 +174,7 @@ Diagnostics new_warnings(const Scenario& variant, const Scenario& base) {
 
 /// Plans every variant of the scenario beside the base. One that runs on a machine which the overlay does not know is
 /// planned without it, and said to be.
-Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session& session, const Question& base,
+Diagnostics add_variants(const PlanArgs& args, const Numbers& numbers, const Session& session, const Question& base,
                          PlanReport& report) {
   report.variants.push_back(variant_of("", base, report.result));
   for (const std::string& name : base.scenario.what_if) {
@@ -205,7 +205,7 @@ Diagnostics add_variants(const Args& args, const Numbers& numbers, const Session
   return {};
 }
 
-Exit run_plan(const Args& args, const Session& session) {
+Exit run_plan(const PlanArgs& args, const Session& session) {
   Diagnostics errors;
   const Patience patience(args.limits, errors);
   const Format format = parse_format(args.output, errors);
@@ -258,7 +258,7 @@ Exit run_plan(const Args& args, const Session& session) {
 }  // namespace
 
 Command add_plan(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<PlanArgs>();
   CLI::App& app = *parent.add_subcommand("plan", "layouts ranked, the Pareto set, what was rejected and why");
   add_scenario_options(app, args->scenario);
   add_list_option(app, args->list);

@@ -23,7 +23,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct ReportArgs {
   std::vector<std::string> inputs;
   std::string what_if, method;
   LimitArgs limits;
@@ -106,7 +106,7 @@ void add_forecast(const ScenarioArgs& args, const Session& session, const Patien
                                 simulated ? timeline_chart(timeline.schedule, timeline.timeline) : TimelineChart()});
 }
 
-void add_scenario(const Args& args, const std::string& input, const Session& session, const Patience& patience,
+void add_scenario(const ReportArgs& args, const std::string& input, const Session& session, const Patience& patience,
                   Collected& out) {
   ScenarioArgs scenario;
   scenario.scenario = input;
@@ -166,7 +166,7 @@ Exit say_lacking(const Session& session, const std::string& what) {
                          "install nodejs and npm, configure and build again; the other formats work"}});
 }
 
-Exit run_report(const Args& args, const Session& session) {
+Exit run_report(const ReportArgs& args, const Session& session) {
   Collected all;
   Diagnostics& errors = all.errors;
   const Patience patience(args.limits, errors);
@@ -212,7 +212,7 @@ Exit run_report(const Args& args, const Session& session) {
 }  // namespace
 
 Command add_report(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<ReportArgs>();
   CLI::App& app = *parent.add_subcommand("report", "results on one page: HTML with charts, Markdown, JSON, CSV, JUnit");
   app.add_option("INPUT", args->inputs,
                  "scenarios, by name or file, that are forecast now; JSON results (.json), folders of them, '-'")

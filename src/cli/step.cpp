@@ -18,7 +18,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct StepArgs {
   ScenarioArgs scenario;
   LimitArgs limits;
   std::string trace, schedule;
@@ -26,7 +26,7 @@ struct Args {
   OutputOptions output;
 };
 
-Exit run_step(const Args& args, const Session& session) {
+Exit run_step(const StepArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   if (!args.trace.empty() && args.scenario.method == "estimate")
@@ -69,7 +69,7 @@ Exit run_step(const Args& args, const Session& session) {
 }  // namespace
 
 Command add_step(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<StepArgs>();
   CLI::App& app =
       *parent.add_subcommand("step", "one training step, or a batch of inference: times, what is exposed, memory, MFU");
   add_scenario_options(app, args->scenario);

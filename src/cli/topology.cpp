@@ -19,7 +19,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct TopologyArgs {
   MachineOptions machine;  ///< `topology` is the positional
   bool nccl = false;
   std::string graph;  ///< to compare NCCL's channels with
@@ -28,7 +28,7 @@ struct Args {
   ExportArgs exported;
 };
 
-Exit run_list(const Args& args, const Session& session) {
+Exit run_list(const TopologyArgs& args, const Session& session) {
   Diagnostics errors, unread;
   const Format format = parse_format(args.output, errors);
   TopologyListing listing;
@@ -80,7 +80,7 @@ std::vector<std::string> compared_graphs(const nccl::Communicator& own, const nc
   return out;
 }
 
-Exit run_show(const Args& args, const Session& session) {
+Exit run_show(const TopologyArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
@@ -105,7 +105,7 @@ Exit run_show(const Args& args, const Session& session) {
 }
 
 /// All that a machine is read from, as far as it could be, and where `errors` are.
-std::vector<std::string> files_read(const Args& args, const Session& session, const Diagnostics& errors) {
+std::vector<std::string> files_read(const TopologyArgs& args, const Session& session, const Diagnostics& errors) {
   std::vector<std::string> out{args.machine.topology};
   for (const Diagnostic& error : errors) out.push_back(error.where.file);
   if (const auto unset = load_topology(args.machine.topology, session.search))
@@ -122,7 +122,7 @@ Diagnostics misnamed(const TopologySpec& spec) {
            fmt::format("commands and lists know it by its file: '{}'", file.stem().string())}};
 }
 
-Exit run_check(const Args& args, const Session& session) {
+Exit run_check(const TopologyArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   if (!errors.empty()) return refuse(session, errors);
@@ -166,7 +166,7 @@ void add_target(CLI::App& app, MachineOptions& machine, const char* name) {
 }  // namespace
 
 Command add_topology(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<TopologyArgs>();
   CLI::App& app = *parent.add_subcommand("topology", "machines: list, show, check, import, export");
   app.require_subcommand(1);
   CLI::App* list = app.add_subcommand("list", "the shipped machines");

@@ -25,7 +25,7 @@ namespace collcast::cli {
 
 namespace {
 
-struct Args {
+struct ValidateArgs {
   MeasuredArgs measured;
   std::string library, method = "estimate";
   std::vector<std::string> env;
@@ -55,7 +55,8 @@ bool calibrates_any(const Overlay& overlay, const Machines& machines, Library li
 }
 
 /// --library, else the one whose options are given, else what the tables' machines run, or what the overlay is of.
-Library library_of(const Args& args, const Session& session, std::optional<Measured>& measured, Diagnostics& errors) {
+Library library_of(const ValidateArgs& args, const Session& session, std::optional<Measured>& measured,
+                   Diagnostics& errors) {
   const LibraryClues clues{parse_library(args.library, errors), args.method == "simulate",
                            !args.env.empty() || !args.files.tuner.empty()};
   Library usual = measured ? usual_library(measured->tables, measured->machines) : Library::ideal;
@@ -89,7 +90,8 @@ std::string textbook_text(Measured& measured) {
 }
 
 /// Machines that the overlay names are calibrated from here on.
-void apply_overlay(const Args& args, Library library, const Session& session, Measured& measured, Diagnostics& errors) {
+void apply_overlay(const ValidateArgs& args, Library library, const Session& session, Measured& measured,
+                   Diagnostics& errors) {
   const Location where = typed("--overlay", args.overlay);
   Result<Overlay> overlay = read_overlay(args.overlay, session);
   if (!overlay) {
@@ -107,7 +109,7 @@ void apply_overlay(const Args& args, Library library, const Session& session, Me
 }
 
 /// An overlay that calibrates no machine of any table, as other commands refuse it.
-Diagnostics unused_overlay(const Args& args, const ValidateReport& report) {
+Diagnostics unused_overlay(const ValidateArgs& args, const ValidateReport& report) {
   if (args.overlay.empty()) return {};
   std::vector<std::string> machines;
   for (const ScoringMachine& machine : report.machines) {
@@ -129,7 +131,7 @@ void add_unread(const Diagnostics& unread, ValidateReport& report) {
 }
 
 /// What has no meaning beside --leave-one-out, which fits and predicts by itself.
-Diagnostics misfits_of_leave_one_out(const Args& args, const std::vector<nccl::Setting>& settings,
+Diagnostics misfits_of_leave_one_out(const ValidateArgs& args, const std::vector<nccl::Setting>& settings,
                                      std::optional<std::size_t> method) {
   Diagnostics out;
   const auto refuse = [&](bool given, const char* option) {
@@ -145,7 +147,7 @@ Diagnostics misfits_of_leave_one_out(const Args& args, const std::vector<nccl::S
 }
 
 /// With the progress on a terminal.
-ValidateReport scored(const Args& args, Measured& measured, Library library, const Prediction& predict,
+ValidateReport scored(const ValidateArgs& args, Measured& measured, Library library, const Prediction& predict,
                       const Patience& patience, const Session& session) {
   PhasesProgress progress(session);
   const Telling tell = std::ref(progress);
@@ -155,7 +157,7 @@ ValidateReport scored(const Args& args, Measured& measured, Library library, con
              : validate(measured.tables, measured.machines, predict, measured.statistic, tell, goes_on);
 }
 
-Exit run_validate(const Args& args, const Patience& patience, const Session& session) {
+Exit run_validate(const ValidateArgs& args, const Patience& patience, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   Diagnostics wrong_tables;
@@ -219,7 +221,7 @@ Diagnostics no_effect_beside(const char* other, std::initializer_list<std::pair<
 }
 
 /// What is of tables of collectives only.
-Diagnostics misfits_beside(const char* other, const Args& args) {
+Diagnostics misfits_beside(const char* other, const ValidateArgs& args) {
   return no_effect_beside(other, {{"--measured", !args.measured.measured.empty()},
                                   {"--collective", !args.measured.collective.empty()},
                                   {"--part", !args.measured.part.empty()},
@@ -233,7 +235,7 @@ Diagnostics misfits_beside(const char* other, const Args& args) {
 }
 
 /// Products have no collectives, either.
-Diagnostics misfits_of_kernels(const Args& args, bool training) {
+Diagnostics misfits_of_kernels(const ValidateArgs& args, bool training) {
   Diagnostics out = misfits_beside("--kernels", args);
   append(out, no_effect_beside("--kernels", {{"--training", training},
                                              {"--library", !args.library.empty()},
@@ -242,7 +244,7 @@ Diagnostics misfits_of_kernels(const Args& args, bool training) {
   return out;
 }
 
-Exit run_of_kernels(const Args& args, bool training, const Session& session) {
+Exit run_of_kernels(const ValidateArgs& args, bool training, const Session& session) {
   if (const Diagnostics wrong = misfits_of_kernels(args, training); !wrong.empty()) return refuse(session, wrong);
   std::vector<std::string> paths = args.kernels;
   std::erase(paths, std::string());
@@ -250,7 +252,7 @@ Exit run_of_kernels(const Args& args, bool training, const Session& session) {
 }
 
 /// The closed form is a server's only one.
-Diagnostics misfits_of_inference(const Args& args, bool training, bool kernels) {
+Diagnostics misfits_of_inference(const ValidateArgs& args, bool training, bool kernels) {
   Diagnostics out = misfits_beside("--inference", args);
   append(out,
          no_effect_beside("--inference",
@@ -258,7 +260,8 @@ Diagnostics misfits_of_inference(const Args& args, bool training, bool kernels) 
   return out;
 }
 
-Exit run_of_inference(const Args& args, bool training, bool kernels, const Patience& patience, const Session& session) {
+Exit run_of_inference(const ValidateArgs& args, bool training, bool kernels, const Patience& patience,
+                      const Session& session) {
   if (const Diagnostics wrong = misfits_of_inference(args, training, kernels); !wrong.empty())
     return refuse(session, wrong);
   std::vector<std::string> paths = args.inference;
@@ -267,7 +270,7 @@ Exit run_of_inference(const Args& args, bool training, bool kernels, const Patie
       {std::move(paths), args.library, args.env, args.budgets, args.measured.machine, args.output}, patience, session);
 }
 
-Exit run_of_training(const Args& args, const Patience& patience, const Session& session) {
+Exit run_of_training(const ValidateArgs& args, const Patience& patience, const Session& session) {
   if (const Diagnostics wrong = misfits_beside("--training", args); !wrong.empty()) return refuse(session, wrong);
   std::vector<std::string> paths = args.training;
   std::erase(paths, std::string());
@@ -279,7 +282,7 @@ Exit run_of_training(const Args& args, const Patience& patience, const Session& 
 }  // namespace
 
 Command add_validate(CLI::App& parent) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<ValidateArgs>();
   CLI::App& app = *parent.add_subcommand("validate", "predictions against measured tables, per table and size band");
   add_measured_options(app, args->measured);
   app.add_option("--training", args->training,

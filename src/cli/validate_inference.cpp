@@ -29,8 +29,8 @@ std::vector<std::string> shipped_models(const Session& session) {
   return out;
 }
 
-std::optional<InferenceBudget> parse_budget(std::string_view text, const Location& where, const InferenceReport& report,
-                                            Diagnostics& errors) {
+std::optional<InferenceBudget> parse_serving_budget(std::string_view text, const Location& where,
+                                                    const InferenceReport& report, Diagnostics& errors) {
   RowBudgetWords words{{"ttft", "tpot"},
                        {},
                        "figure",
@@ -85,8 +85,8 @@ Exit run_validate_inference(const InferenceArgs& args, const Patience& patience,
     report.warnings.push_back(patience.tell_partial(
         session, reached_text(report.rows.size() + report.unscored.size(), report.not_reached, "rows"),
         is_page_read(args.output, format)));
-  return exit_of(conclude<InferenceBudget>(report, args.budgets, parse_budget, format, args.output, session), is_part,
-                 !args.budgets.empty(), patience, session);
+  return exit_of(conclude<InferenceBudget>(report, args.budgets, parse_serving_budget, format, args.output, session),
+                 is_part, !args.budgets.empty(), patience, session);
 }
 
 }  // namespace collcast::cli

@@ -24,8 +24,8 @@ std::vector<std::string> places(const KernelArgs& args, const Session& session) 
   return out;
 }
 
-std::optional<KernelBudget> parse_budget(std::string_view text, const Location& where, const KernelReport& report,
-                                         Diagnostics& errors) {
+std::optional<KernelBudget> parse_kernel_budget(std::string_view text, const Location& where,
+                                                const KernelReport& report, Diagnostics& errors) {
   RowBudgetWords words{
       {}, {}, "system", "precision", "expected [SYSTEM.]PRECISION=PERCENT, such as all=4% or h100_sxm.bf16=5%"};
   for (const KernelDeviation& row : report.rows) {
@@ -64,7 +64,7 @@ Exit run_validate_kernels(const KernelArgs& args, const Session& session) {
 
   KernelReport report = validate_kernels(*tables, *known);
   if (report.rows.empty()) return refuse(session, nothing_scored(report));
-  return conclude<KernelBudget>(report, args.budgets, parse_budget, format, args.output, session);
+  return conclude<KernelBudget>(report, args.budgets, parse_kernel_budget, format, args.output, session);
 }
 
 }  // namespace collcast::cli

@@ -23,8 +23,8 @@ std::vector<std::string> places(const TrainingArgs& args, const Session& session
 }
 
 /// Behind the figure, if one is named: "calibrated.all=5%", "memory.dgxc.A=3%".
-std::optional<TrainingBudget> parse_budget(std::string_view text, Location where, const TrainingReport& report,
-                                           Diagnostics& errors) {
+std::optional<TrainingBudget> parse_training_budget(std::string_view text, Location where, const TrainingReport& report,
+                                                    Diagnostics& errors) {
   TrainingBudget out;
   for (const auto& [name, figure] : {std::pair("calibrated.", TrainingBudget::Figure::calibrated),
                                      std::pair("memory.", TrainingBudget::Figure::memory)}) {
@@ -89,8 +89,8 @@ Exit run_validate_training(const TrainingArgs& args, const Patience& patience, c
     report.warnings.push_back(patience.tell_partial(
         session, reached_text(report.rows.size() + report.unscored.size(), report.not_reached, "rows"),
         is_page_read(args.output, format)));
-  return exit_of(conclude<TrainingBudget>(report, args.budgets, parse_budget, format, args.output, session), is_part,
-                 !args.budgets.empty(), patience, session);
+  return exit_of(conclude<TrainingBudget>(report, args.budgets, parse_training_budget, format, args.output, session),
+                 is_part, !args.budgets.empty(), patience, session);
 }
 
 }  // namespace collcast::cli

@@ -10,13 +10,13 @@ using Errors = std::vector<std::string>;
 
 namespace {
 
-ForeignNode node_of(const std::string& text) {
+ForeignNode smi_node(const std::string& text) {
   const auto node = exchange::read_nvidia_smi(text, "f");
   INFO(to_text(node.errors()));
   REQUIRE(node.ok());
   return *node;
 }
-Errors errors_of(const std::string& text) { return messages(exchange::read_nvidia_smi(text, "f").errors()); }
+Errors smi_errors(const std::string& text) { return messages(exchange::read_nvidia_smi(text, "f").errors()); }
 
 /// Switches and sockets on the way up.
 std::string way_up(const ForeignNode& node, exchange::Up up) {
@@ -38,7 +38,7 @@ TEST_CASE("a table of eight A100 with four NICs is the shipped machine of that w
 }
 
 TEST_CASE("every cell is a place in the tree") {
-  const ForeignNode node = node_of(
+  const ForeignNode node = smi_node(
       "      GPU0 GPU1 GPU2 GPU3 mlx5_0\n"
       "GPU0   X   PIX  PXB  SYS  SYS\n"
       "GPU1  PIX   X   PXB  SYS  SYS\n"
@@ -55,21 +55,21 @@ TEST_CASE("every cell is a place in the tree") {
 }
 
 TEST_CASE("NODE is one socket, SOC is the old name of SYS") {
-  const ForeignNode node = node_of("     GPU0 GPU1 GPU2\nGPU0 X NODE SOC\nGPU1 NODE X SOC\nGPU2 SOC SOC X\n");
+  const ForeignNode node = smi_node("     GPU0 GPU1 GPU2\nGPU0 X NODE SOC\nGPU1 NODE X SOC\nGPU2 SOC SOC X\n");
   CHECK(node.sockets == 2);
   CHECK(node.gpus[0].up == node.gpus[1].up);
 }
 
 TEST_CASE("affinity columns tell the sockets of GPUs that NVLink joins") {
   const std::string rows = "GPU0 X NV4 NV4 0-15 0\nGPU1 NV4 X NV4 16-31 1\nGPU2 NV4 NV4 X 16-31 1\n";
-  const ForeignNode node = node_of("     GPU0 GPU1 GPU2 CPU Affinity NUMA Affinity\n" + rows);
+  const ForeignNode node = smi_node("     GPU0 GPU1 GPU2 CPU Affinity NUMA Affinity\n" + rows);
   CHECK(node.sockets == 2);
   CHECK(node.gpus[1].up == node.gpus[2].up);
   CHECK(node.nvlinks.shape == exchange::Nvlinks::Shape::straight);
   CHECK(node.nvlinks.counts == std::vector<std::vector<int>>{{0, 4, 4}, {4, 0, 4}, {4, 4, 0}});
   // N/A is none: then nothing is known, which is said.
   const ForeignNode unsaid =
-      node_of("     GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X NV4 N/A N/A\nGPU1 NV4 X N/A N/A\n");
+      smi_node("     GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X NV4 N/A N/A\nGPU1 NV4 X N/A N/A\n");
   CHECK(unsaid.sockets == 1);
   REQUIRE(unsaid.warnings.size() == 1);
   CHECK(unsaid.warnings[0].message == "the table does not say on which socket its GPUs are");
@@ -85,15 +85,15 @@ TEST_CASE("more NVLinks between all pairs than a GPU has lead to NVSwitches") {
     }
     return out + "\n";
   };
-  CHECK(node_of(table(8, "NV18")).nvlinks.shape == exchange::Nvlinks::Shape::to_switch);
-  CHECK(node_of(table(8, "NV18")).nvlinks.links == 18);
-  CHECK(node_of(table(16, "NV6")).nvlinks.shape == exchange::Nvlinks::Shape::to_switch);
-  CHECK(node_of(table(4, "NV6")).nvlinks.shape == exchange::Nvlinks::Shape::straight);  // 3 x 6 = 18 links of an H100
-  CHECK(node_of(table(4, "SYS")).nvlinks.shape == exchange::Nvlinks::Shape::none);
+  CHECK(smi_node(table(8, "NV18")).nvlinks.shape == exchange::Nvlinks::Shape::to_switch);
+  CHECK(smi_node(table(8, "NV18")).nvlinks.links == 18);
+  CHECK(smi_node(table(16, "NV6")).nvlinks.shape == exchange::Nvlinks::Shape::to_switch);
+  CHECK(smi_node(table(4, "NV6")).nvlinks.shape == exchange::Nvlinks::Shape::straight);  // 3 x 6 = 18 links of an H100
+  CHECK(smi_node(table(4, "SYS")).nvlinks.shape == exchange::Nvlinks::Shape::none);
 }
 
 TEST_CASE("escape codes, a prompt above, a legend below and rows of NICs that are missing do not matter") {
-  const ForeignNode node = node_of(
+  const ForeignNode node = smi_node(
       "$ nvidia-smi topo -m\n\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\x1b[0m\nGPU0\t X \tPHB\tPIX\t0-7\nGPU1\tPHB\t X "
       "\tPHB\t0-7\n\n"
       "Legend:\n  X    = Self\n  NV#  = anything\n\nNIC Legend:\n\n  NIC0: mlx5_0\n");
@@ -105,27 +105,27 @@ TEST_CASE("escape codes, a prompt above, a legend below and rows of NICs that ar
 
 TEST_CASE("a byte order mark does not matter, a second table is said") {
   const std::string table = "GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n\nLegend:\n  X = Self\n";
-  CHECK(node_of("\xEF\xBB\xBF" + table).gpus.size() == 2);
-  CHECK(messages(node_of(table + "\n" + table).warnings) == Errors{"f:8:1: a second table is not read"});
+  CHECK(smi_node("\xEF\xBB\xBF" + table).gpus.size() == 2);
+  CHECK(messages(smi_node(table + "\n" + table).warnings) == Errors{"f:8:1: a second table is not read"});
 }
 
 TEST_CASE("what is no such table is refused at its place") {
-  CHECK(errors_of("\xFF\xFEG\0P\0") ==
+  CHECK(smi_errors("\xFF\xFEG\0P\0") ==
         Errors{"f:1:1: the file is UTF-16 text, as '>' of Windows PowerShell writes it"});
-  CHECK(errors_of("\x1F\x8B\x08") == Errors{"f:1:1: the file is compressed (gzip)"});
-  CHECK(errors_of("hello\n") == Errors{"f:1:1: there is no table of 'nvidia-smi topo -m' in this file"});
-  CHECK(errors_of("  GPU0 GPU1\nGPU0 X PIX\n") == Errors{"f:1:3: there is no row of GPU1"});
-  CHECK(errors_of("  GPU0 GPU1\nGPU0 X\nGPU1 PIX X\n") == Errors{"f:2:6: the row of GPU0 has 1 of 2 cells"});
-  CHECK(errors_of("  GPU0 GPU1\nGPU0 X PIK\nGPU1 PIX X\n") == Errors{"f:2:8: 'PIK' between GPU0 and GPU1"});
-  CHECK(errors_of("  GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\nGPU1 PIX X\n") == Errors{"f:4:1: a second row of GPU1"});
-  CHECK(errors_of("  GPU0 GPU0\nGPU0 X PIX\n") == Errors{"f:1:8: 'GPU0' is there twice"});
-  CHECK(errors_of("  GPU0 GPU1\nGPU0 PIX PIX\nGPU1 X X\n") ==
+  CHECK(smi_errors("\x1F\x8B\x08") == Errors{"f:1:1: the file is compressed (gzip)"});
+  CHECK(smi_errors("hello\n") == Errors{"f:1:1: there is no table of 'nvidia-smi topo -m' in this file"});
+  CHECK(smi_errors("  GPU0 GPU1\nGPU0 X PIX\n") == Errors{"f:1:3: there is no row of GPU1"});
+  CHECK(smi_errors("  GPU0 GPU1\nGPU0 X\nGPU1 PIX X\n") == Errors{"f:2:6: the row of GPU0 has 1 of 2 cells"});
+  CHECK(smi_errors("  GPU0 GPU1\nGPU0 X PIK\nGPU1 PIX X\n") == Errors{"f:2:8: 'PIK' between GPU0 and GPU1"});
+  CHECK(smi_errors("  GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\nGPU1 PIX X\n") == Errors{"f:4:1: a second row of GPU1"});
+  CHECK(smi_errors("  GPU0 GPU0\nGPU0 X PIX\n") == Errors{"f:1:8: 'GPU0' is there twice"});
+  CHECK(smi_errors("  GPU0 GPU1\nGPU0 PIX PIX\nGPU1 X X\n") ==
         Errors{"f:2:6: 'PIX' between GPU0 and GPU0", "f:3:6: 'X' between GPU1 and GPU0"});
-  CHECK(errors_of("  GPU0 NIC0\nGPU0 X NV2\nNIC0 NV2 X\n") ==
+  CHECK(smi_errors("  GPU0 NIC0\nGPU0 X NV2\nNIC0 NV2 X\n") ==
         Errors{"f:2:8: 'NV2' between GPU0 and NIC0", "f:3:6: 'NV2' between NIC0 and GPU0"});
-  CHECK(errors_of("  GPU0 GPU1\nGPU0 X NV-2\nGPU1 NV99999999999 X\n").size() == 2);
-  CHECK(errors_of("  GPU0\nGPU0 X\nGPU9 X\n") == Errors{"f:3:1: a row of 'GPU9', which the first line does not name"});
-  CHECK(errors_of("  GPU0\nGPU0 \xff\n").front() == "f:2:6: byte 0xFF at offset 12 is not UTF-8");
+  CHECK(smi_errors("  GPU0 GPU1\nGPU0 X NV-2\nGPU1 NV99999999999 X\n").size() == 2);
+  CHECK(smi_errors("  GPU0\nGPU0 X\nGPU9 X\n") == Errors{"f:3:1: a row of 'GPU9', which the first line does not name"});
+  CHECK(smi_errors("  GPU0\nGPU0 \xff\n").front() == "f:2:6: byte 0xFF at offset 12 is not UTF-8");
 }
 
 TEST_CASE("a table cut off anywhere is an error or has all of its GPUs") {
@@ -141,8 +141,8 @@ TEST_CASE("a table cut off anywhere is an error or has all of its GPUs") {
 }
 
 TEST_CASE("cells that are no tree are said") {
-  const ForeignNode unlike = node_of("  GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n");
+  const ForeignNode unlike = smi_node("  GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n");
   CHECK(messages(unlike.warnings) == Errors{"f:3:6: GPU0 and GPU1 are apart otherwise than in the other's row"});
-  const ForeignNode far = node_of("  GPU0 GPU1 GPU2\nGPU0 X PIX SYS\nGPU1 PIX X PIX\nGPU2 SYS PIX X\n");
+  const ForeignNode far = smi_node("  GPU0 GPU1 GPU2\nGPU0 X PIX SYS\nGPU1 PIX X PIX\nGPU2 SYS PIX X\n");
   CHECK(messages(far.warnings) == Errors{"f:2:12: GPU0 and GPU2 are SYS apart, though others put them on one socket"});
 }

@@ -16,9 +16,9 @@ using nccl::Run;
 namespace {
 
 constexpr CollectiveKind all_reduce = CollectiveKind::all_reduce;
-constexpr std::array kinds{CollectiveKind::broadcast,  CollectiveKind::reduce,         CollectiveKind::all_reduce,
-                           CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::alltoall,
-                           CollectiveKind::gather,     CollectiveKind::scatter,        CollectiveKind::sendrecv};
+constexpr std::array run_kinds{CollectiveKind::broadcast,  CollectiveKind::reduce,         CollectiveKind::all_reduce,
+                               CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::alltoall,
+                               CollectiveKind::gather,     CollectiveKind::scatter,        CollectiveKind::sendrecv};
 
 Run ran(const Communicator& c, CollectiveKind kind, std::int64_t size, Algorithm a, Protocol p) {
   return nccl::run(c, kind, Bytes(size), test::planned_as(c, kind, Bytes(size), a, p));
@@ -286,7 +286,7 @@ TEST_CASE("a host's time is seen where the GPUs are done before, and not beside 
   const Communicator plain = test::communicator("dgx-h100", 2);
   Communicator slow = plain;
   slow.factors.host = 50 / nccl::fitted::host;
-  for (const CollectiveKind kind : kinds) {
+  for (const CollectiveKind kind : run_kinds) {
     for (std::int64_t size = 8; size <= 1 << 30; size *= 8) {
       const auto best = nccl::plan(plain, kind, Bytes(size));
       REQUIRE(best);
@@ -359,7 +359,7 @@ TEST_CASE("every kind runs at every size on every shipped machine, in finite tim
       const Fabric fabric = test::built(entry.name, nodes);
       if (fabric.rank_count() < 2) continue;
       const Communicator c = test::communicator(entry.name, nodes);
-      for (const CollectiveKind kind : kinds) {
+      for (const CollectiveKind kind : run_kinds) {
         for (const std::int64_t size :
              {std::int64_t{1}, std::int64_t{4096}, std::int64_t{1} << 20, std::int64_t{1} << 34}) {
           INFO(entry.name << " " << nodes << " " << to_string(kind) << " " << size);
@@ -421,7 +421,7 @@ TEST_CASE("a NIC moves no more than PCIe between it and its GPUs") {
     CHECK(wider.nic_rate == c.nic_rate);
     CHECK(c.ring.channels * c.ring.between.value() <= c.nics * c.nic_rate.value());
     CHECK_FALSE(at(machine, per_node, "50Gb/s").nics_by_pcie);
-    for (const CollectiveKind kind : kinds) {
+    for (const CollectiveKind kind : run_kinds) {
       INFO(to_string(kind));
       const Run run = ran(c, kind, std::int64_t{1} << 32);
       CHECK(ran(wider, kind, std::int64_t{1} << 32).time() == run.time());
@@ -504,7 +504,7 @@ TEST_CASE("on any machine no collective's plan is slower with more bandwidth or 
       nics.p2p_nic_rate = before.p2p_nic_rate * factor;
       gpus.gpu_rate = before.gpu_rate * factor;
       nearer.network_latency = before.network_latency / factor;
-      for (const CollectiveKind kind : kinds)
+      for (const CollectiveKind kind : run_kinds)
         for (std::int64_t size = 8; size <= (std::int64_t{1} << 33); size *= 16) {
           INFO(to_string(kind) << " of " << size << " B on " << nodes << " x " << name << ", factor " << factor);
           const auto plan = nccl::plan(before, kind, Bytes(size));

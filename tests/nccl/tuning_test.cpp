@@ -32,14 +32,14 @@ std::string refusal(const Communicator& c, CollectiveKind kind, std::optional<Al
   return plan.errors().front().message;
 }
 
-constexpr CollectiveKind all_reduce = CollectiveKind::all_reduce;
+constexpr CollectiveKind reduce_all = CollectiveKind::all_reduce;
 
 }  // namespace
 
 TEST_CASE("two ranks on two nodes: 16.8, 16.6 and 36.4 us, as NCCL's TUNING log prints them") {
   const Communicator c = test::communicator("dgx-h100", 2, 1);
   const auto latency = [&](Algorithm a, Protocol p) {
-    return test::us(candidate(c, all_reduce, Bytes(8), a, p).latency);
+    return test::us(candidate(c, reduce_all, Bytes(8), a, p).latency);
   };
   CHECK(latency(Algorithm::tree, Protocol::ll) == Approx(16.8));  // 6.8 + 2 lg 2 x 5.0
   CHECK(latency(Algorithm::ring, Protocol::ll) ==
@@ -52,21 +52,21 @@ TEST_CASE("one box of H100: latencies and bandwidths by hand") {
   const Communicator c = test::communicator("dgx-h100", 1);
   const Bytes size(std::int64_t{1} << 30);
   // 14 steps of 0.6 after 6.6; 141 GB/s in all, of which 8/14 is size over time.
-  const Candidate ll = candidate(c, all_reduce, size, Algorithm::ring, Protocol::ll);
+  const Candidate ll = candidate(c, reduce_all, size, Algorithm::ring, Protocol::ll);
   CHECK(test::us(ll.latency) == Approx(6.6 + 14 * 0.6));
   CHECK(ll.bandwidth.value() == Approx(141e9 * 8 / 14));
   // 0.92 x 360 is below 12 x 36.7.
-  const Candidate ll128 = candidate(c, all_reduce, size, Algorithm::ring, Protocol::ll128);
+  const Candidate ll128 = candidate(c, reduce_all, size, Algorithm::ring, Protocol::ll128);
   CHECK(ll128.bandwidth.value() == Approx(0.92 * 360e9 * 8 / 14));
   CHECK(test::us(ll128.latency) == Approx(14 + 14 * 1.9));
   // 40 x 0.85 x 7/8 x 2 of 8 channels; no base latency, a hop of 25.
-  const Candidate nvls = candidate(c, all_reduce, size, Algorithm::nvls, Protocol::simple);
+  const Candidate nvls = candidate(c, reduce_all, size, Algorithm::nvls, Protocol::simple);
   CHECK(nvls.bandwidth.value() == Approx(8 * 40e9 * 0.85 * 7 / 8 * 2 * 8 / 14));
   CHECK(test::us(nvls.latency) == Approx(25));
   // All_gather: half the steps, half the traffic of NVLS.
   CHECK(candidate(c, CollectiveKind::all_gather, size, Algorithm::nvls, Protocol::simple).bandwidth.value() ==
         Approx(8 * 40e9 * 0.85 * 7 / 8 * 7 / 8 * 8 / 7));
-  CHECK(planned(c, all_reduce, size).algorithm == Algorithm::nvls);
+  CHECK(planned(c, reduce_all, size).algorithm == Algorithm::nvls);
 }
 
 TEST_CASE("older versions choose by their own constants") {
@@ -76,7 +76,7 @@ TEST_CASE("older versions choose by their own constants") {
     return test::communicator(machine, nodes, per_node, environment);
   };
   const auto latency = [&](int version, Algorithm a, Protocol p) {
-    return test::us(candidate(of("dgx-h100", 2, 1, version), all_reduce, Bytes(8), a, p).latency);
+    return test::us(candidate(of("dgx-h100", 2, 1, version), reduce_all, Bytes(8), a, p).latency);
   };
   // Two ranks on two nodes. 2.8: 4.4 + 2 x 5.0 and 3.6 + 2 x 2.7; Simple 2 x 28, 8.4 + 2 x 9.6.
   CHECK(latency(20804, Algorithm::tree, Protocol::ll) == Approx(14.4));
@@ -95,16 +95,16 @@ TEST_CASE("older versions choose by their own constants") {
   }
   // Eight A100 in 2.8: LL a quarter of 240 GB/s, a third of it where nothing is reduced; LL128 16.9 and 18.3 of 12.
   const auto rate = [&](int version, CollectiveKind kind, Protocol p) {
-    const double per_step = kind == all_reduce ? 14.0 / 8 : 7.0 / 8;
+    const double per_step = kind == reduce_all ? 14.0 / 8 : 7.0 / 8;
     return candidate(of("dgx-a100", 1, 0, version), kind, Bytes(1 << 20), Algorithm::ring, p).bandwidth.value() *
            per_step / 1e9;
   };
-  CHECK(rate(20804, all_reduce, Protocol::ll) == Approx(235.0 / 4));
+  CHECK(rate(20804, reduce_all, Protocol::ll) == Approx(235.0 / 4));
   CHECK(rate(20804, CollectiveKind::all_gather, Protocol::ll) == Approx(235.0 / 3));
-  CHECK(rate(20804, all_reduce, Protocol::ll128) == Approx(12 * 16.9));
+  CHECK(rate(20804, reduce_all, Protocol::ll128) == Approx(12 * 16.9));
   CHECK(rate(20804, CollectiveKind::all_gather, Protocol::ll128) == Approx(0.92 * 235));
-  CHECK(rate(22003, all_reduce, Protocol::ll) == Approx(87.7));
-  CHECK(rate(22003, all_reduce, Protocol::ll128) == Approx(0.92 * 240));
+  CHECK(rate(22003, reduce_all, Protocol::ll) == Approx(87.7));
+  CHECK(rate(22003, reduce_all, Protocol::ll128) == Approx(0.92 * 240));
 }
 
 TEST_CASE("on Blackwell LL128 is not taken since 2.29") {
@@ -112,17 +112,17 @@ TEST_CASE("on Blackwell LL128 is not taken since 2.29") {
     nccl::Environment environment;
     environment.version = version;
     const Communicator b200 = test::communicator("dgx-b200", 1, 0, environment);
-    const Candidate one = candidate(b200, all_reduce, Bytes(16 << 20), Algorithm::ring, Protocol::ll128);
+    const Candidate one = candidate(b200, reduce_all, Bytes(16 << 20), Algorithm::ring, Protocol::ll128);
     CHECK(one.available == (version < 22900));
     const Communicator h100 = test::communicator("dgx-h100", 1, 0, environment);
-    CHECK(candidate(h100, all_reduce, Bytes(16 << 20), Algorithm::ring, Protocol::ll128).available);
+    CHECK(candidate(h100, reduce_all, Bytes(16 << 20), Algorithm::ring, Protocol::ll128).available);
   }
 }
 
 TEST_CASE("the trees' factor follows the size") {
   const Communicator c = test::communicator("dgx-h100", 2);
   const auto bandwidth = [&](std::int64_t size) {
-    return candidate(c, all_reduce, Bytes(size), Algorithm::tree, Protocol::simple).bandwidth.value();
+    return candidate(c, reduce_all, Bytes(size), Algorithm::tree, Protocol::simple).bandwidth.value();
   };
   const double whole = bandwidth(std::int64_t{1} << 30);  // beyond 512 MiB: 1
   CHECK(whole == Approx(0.5 * 8 * 41.4e9));               // two nodes: 8 x min(0.92 x 48, 41.4)
@@ -139,7 +139,7 @@ TEST_CASE("the host's processor decides on LL across nodes and on what a step co
   const Communicator intel = nccl::connect(intel_fabric, group).value(), amd = nccl::connect(amd_fabric, group).value();
   const Bytes size(1 << 20);
   const auto ring_ll = [&](const Communicator& c) {
-    return candidate(c, all_reduce, size, Algorithm::ring, Protocol::ll);
+    return candidate(c, reduce_all, size, Algorithm::ring, Protocol::ll);
   };
   CHECK(ring_ll(intel).bandwidth.value() == Approx(39e9 * 16 / 30));  // Volta's row for Intel
   CHECK(ring_ll(amd).bandwidth.value() == Approx(22.5e9 * 16 / 30));  // Ampere's for others
@@ -151,7 +151,7 @@ TEST_CASE("the host's processor decides on LL across nodes and on what a step co
 TEST_CASE("rings of Simple over several nodes have a plateau") {
   const Communicator c = test::communicator("dgx-a100", 2);
   const auto latency = [&](std::int64_t size) {
-    return test::us(candidate(c, all_reduce, Bytes(size), Algorithm::ring, Protocol::simple).latency);
+    return test::us(candidate(c, reduce_all, Bytes(size), Algorithm::ring, Protocol::simple).latency);
   };
   const std::int64_t from = 64LL * c.channels * c.ranks;
   CHECK(latency(from - 1) == Approx(8.4 + 28 * 6.0 + 2 * 14));  // AMD: 2 us a step, three times for Simple
@@ -165,19 +165,19 @@ TEST_CASE("what is not available says why") {
     CHECK_FALSE(one.available);
     return one.reason;
   };
-  CHECK(why(a100, all_reduce, Algorithm::nvls_tree, Protocol::simple) ==
+  CHECK(why(a100, reduce_all, Algorithm::nvls_tree, Protocol::simple) ==
         "needs Hopper or newer on an NVSwitch, and two GPUs on the node");
-  CHECK(why(a100, all_reduce, Algorithm::pat, Protocol::simple) == "pat does no all_reduce");
+  CHECK(why(a100, reduce_all, Algorithm::pat, Protocol::simple) == "pat does no all_reduce");
   CHECK(why(a100, CollectiveKind::broadcast, Algorithm::tree, Protocol::ll) == "tree does no broadcast");
   CHECK(why(a100, CollectiveKind::all_gather, Algorithm::pat, Protocol::simple) == "needs one rank per node");
-  CHECK(why(a100, all_reduce, Algorithm::nvls, Protocol::ll) == "nvls has Simple only");
+  CHECK(why(a100, reduce_all, Algorithm::nvls, Protocol::ll) == "nvls has Simple only");
   const Communicator h100 = test::communicator("dgx-h100", 2);
-  CHECK(why(h100, all_reduce, Algorithm::nvls, Protocol::simple) == "across nodes it needs a reduction in the network");
-  CHECK(why(test::communicator("dgx-h100", 1), all_reduce, Algorithm::nvls_tree, Protocol::simple) ==
+  CHECK(why(h100, reduce_all, Algorithm::nvls, Protocol::simple) == "across nodes it needs a reduction in the network");
+  CHECK(why(test::communicator("dgx-h100", 1), reduce_all, Algorithm::nvls_tree, Protocol::simple) ==
         "needs several nodes");
-  CHECK(why(test::communicator("polaris", 2), all_reduce, Algorithm::ring, Protocol::ll128) ==
+  CHECK(why(test::communicator("polaris", 2), reduce_all, Algorithm::ring, Protocol::ll128) ==
         "LL128 needs NICs no farther than PXB, these are PHB");
-  CHECK(why(test::communicator("l40s-pcie", 1), all_reduce, Algorithm::ring, Protocol::ll128) ==
+  CHECK(why(test::communicator("l40s-pcie", 1), reduce_all, Algorithm::ring, Protocol::ll128) ==
         "LL128 needs NVLink inside the node");
   CHECK(candidate(test::communicator("dgx-h100", 4, 1), CollectiveKind::all_gather, Bytes(1 << 20), Algorithm::pat,
                   Protocol::simple)
@@ -191,27 +191,27 @@ TEST_CASE("a calibration without LL128 leaves LL and Simple, unless NCCL_PROTO i
   for (std::int64_t size = 8; size <= (std::int64_t{1} << 32); size *= 2)
     for (const CollectiveKind kind : {all_reduce, CollectiveKind::all_gather, CollectiveKind::broadcast})
       CHECK(planned(c, kind, Bytes(size)).protocol != Protocol::ll128);
-  CHECK(candidate(c, all_reduce, Bytes(1 << 20), Algorithm::ring, Protocol::ll128).reason ==
+  CHECK(candidate(c, reduce_all, Bytes(1 << 20), Algorithm::ring, Protocol::ll128).reason ==
         "LL128 is not taken, by the machine's calibration");
   c.environment = test::environment({{"NCCL_PROTO", "LL128"}});
-  CHECK(planned(c, all_reduce, Bytes(1 << 20)).protocol == Protocol::ll128);
+  CHECK(planned(c, reduce_all, Bytes(1 << 20)).protocol == Protocol::ll128);
 }
 
 TEST_CASE("small sizes take fewer channels and threads") {
   const Communicator c = test::communicator("dgx-h100", 1);
   // LL of a ring among 8: 512 threads x 64 bytes a channel = 32 KiB.
-  CHECK(planned(c, all_reduce, Bytes(8)).channels == 1);
-  CHECK(planned(c, all_reduce, Bytes(8)).threads == 64);
+  CHECK(planned(c, reduce_all, Bytes(8)).channels == 1);
+  CHECK(planned(c, reduce_all, Bytes(8)).threads == 64);
   const auto ring_ll = [&](std::int64_t size) {
-    return test::planned_as(c, all_reduce, Bytes(size), Algorithm::ring, Protocol::ll);
+    return test::planned_as(c, reduce_all, Bytes(size), Algorithm::ring, Protocol::ll);
   };
   CHECK(ring_ll(64 << 10).channels == 2);
   CHECK(ring_ll(64 << 10).threads == 512);
   CHECK(ring_ll(32 * 23 << 10).channels == 23);
   CHECK(ring_ll(1 << 20).channels == 24);
-  CHECK(nccl::plan(c, all_reduce, Bytes(1 << 10), Algorithm::nvls).value().channels == 16);
+  CHECK(nccl::plan(c, reduce_all, Bytes(1 << 10), Algorithm::nvls).value().channels == 16);
   // The largest sizes take all: 2 * 2^62 bytes are more than 2^31 times 16 KiB.
-  CHECK(test::planned_as(c, all_reduce, Bytes(std::int64_t{1} << 62), Algorithm::ring, Protocol::simple).channels ==
+  CHECK(test::planned_as(c, reduce_all, Bytes(std::int64_t{1} << 62), Algorithm::ring, Protocol::simple).channels ==
         24);
 }
 
@@ -235,11 +235,11 @@ TEST_CASE("variables narrow the choice") {
     const Plan plan = planned(c, kind, Bytes(std::int64_t{1} << 30));
     return std::string(to_string(plan.algorithm)) + " " + std::string(to_string(plan.protocol));
   };
-  CHECK(taken({}, all_reduce) == "nvls Simple");
-  CHECK(taken({{"NCCL_ALGO", "Ring"}}, all_reduce) == "ring Simple");
-  CHECK(taken({{"NCCL_ALGO", "^NVLS"}, {"NCCL_PROTO", "LL128"}}, all_reduce) == "ring LL128");
-  CHECK(taken({{"NCCL_ALGO", "allreduce:tree;allgather:ring"}}, all_reduce) == "tree Simple");
-  CHECK(taken({{"NCCL_NVLS_ENABLE", "0"}}, all_reduce) == "ring Simple");
+  CHECK(taken({}, reduce_all) == "nvls Simple");
+  CHECK(taken({{"NCCL_ALGO", "Ring"}}, reduce_all) == "ring Simple");
+  CHECK(taken({{"NCCL_ALGO", "^NVLS"}, {"NCCL_PROTO", "LL128"}}, reduce_all) == "ring LL128");
+  CHECK(taken({{"NCCL_ALGO", "allreduce:tree;allgather:ring"}}, reduce_all) == "tree Simple");
+  CHECK(taken({{"NCCL_NVLS_ENABLE", "0"}}, reduce_all) == "ring Simple");
   const Communicator few = test::communicator("dgx-h100", 1, 0, test::environment({{"NCCL_MAX_NCHANNELS", "4"}}));
   CHECK(few.channels == 4);
   CHECK(test::communicator("dgx-h100", 1, 0, test::environment({{"NCCL_MIN_NCHANNELS", "32"}})).channels == 32);
@@ -247,8 +247,8 @@ TEST_CASE("variables narrow the choice") {
 
 TEST_CASE("a choice that cannot be run is refused, with what could be") {
   const Communicator tree = test::communicator("dgx-a100", 1, 0, test::environment({{"NCCL_ALGO", "NVLS"}}));
-  CHECK(refusal(tree, all_reduce) ==
-        "NCCL_ALGO and NCCL_PROTO leave nothing that can be run for all_reduce of 8 ranks on 1 node: needs Hopper or "
+  CHECK(refusal(tree, reduce_all) ==
+        "NCCL_ALGO and NCCL_PROTO leave nothing that can be run for reduce_all of 8 ranks on 1 node: needs Hopper or "
         "newer on an NVSwitch, and two GPUs on the node");
   const Communicator plain = test::communicator("dgx-a100", 1);
   CHECK(refusal(plain, CollectiveKind::broadcast, Algorithm::tree) ==

@@ -12,11 +12,11 @@
 #include "report/wording.hpp"
 
 using namespace collcast;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-Json step_document(double step_s = 10) {
+OrderedJson step_document(double step_s = 10) {
   return {{"schema", "collcast.step.v1"},
           {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
           {"scenario", "s"},
@@ -31,8 +31,9 @@ Json step_document(double step_s = 10) {
           {"inputs", {{"layout", {{"tp", 8}}}}}};
 }
 
-Json collective_document(const std::vector<std::pair<std::string, double>>& algorithms) {
-  Json out{{"schema", "collcast.collective.v1"}, {"machine", {{"topology", "ring"}}}, {"rows", Json::array()}};
+OrderedJson collective_document(const std::vector<std::pair<std::string, double>>& algorithms) {
+  OrderedJson out{
+      {"schema", "collcast.collective.v1"}, {"machine", {{"topology", "ring"}}}, {"rows", OrderedJson::array()}};
   for (const auto& [algorithm, time] : algorithms) {
     out["rows"].push_back({{"collective", "all_reduce"},
                            {"algorithm", algorithm},
@@ -43,9 +44,9 @@ Json collective_document(const std::vector<std::pair<std::string, double>>& algo
   return out;
 }
 
-SavedResult saved(const Json& document) { return read_saved(document.dump(), "f.json").value().front(); }
+SavedResult saved(const OrderedJson& document) { return read_saved(document.dump(), "f.json").value().front(); }
 
-Comparison compared(const Json& base, const Json& now, const Tolerances& tolerances = {}) {
+Comparison compared(const OrderedJson& base, const OrderedJson& now, const Tolerances& tolerances = {}) {
   return compare({{"s", saved(base)}}, {{"s", saved(now)}}, tolerances).value();
 }
 
@@ -71,7 +72,7 @@ std::string markdown(const Comparison& c) {
 }  // namespace
 
 TEST_CASE("a document is no worse than itself") {
-  for (const Json& document : {step_document(), collective_document({{"ring", 1e-3}, {"tree", 2e-3}})}) {
+  for (const OrderedJson& document : {step_document(), collective_document({{"ring", 1e-3}, {"tree", 2e-3}})}) {
     const Comparison c = compared(document, document);
     CHECK(c.kept());
     CHECK(c.count(Finding::within) > 0);
@@ -97,7 +98,7 @@ TEST_CASE("a step is worse beyond its tolerance, better where it got faster, and
 }
 
 TEST_CASE("a rate is worse where it falls") {
-  Json slower = step_document(), faster = step_document();
+  OrderedJson slower = step_document(), faster = step_document();
   slower["mfu"] = 0.45;
   faster["mfu"] = 0.55;
   CHECK(figure(compared(step_document(), slower), "mfu").finding == Finding::worse);
@@ -105,7 +106,7 @@ TEST_CASE("a rate is worse where it falls") {
 }
 
 TEST_CASE("a job that no longer fits is worse, whatever else stays, and one that fits again is better") {
-  Json fits = step_document(), does_not = step_document();
+  OrderedJson fits = step_document(), does_not = step_document();
   fits["memory"]["capacity_bytes"] = 10;     // of 10 that are needed
   does_not["memory"]["capacity_bytes"] = 9;  // one short
   const Comparison lost = compared(fits, does_not);
@@ -120,15 +121,15 @@ TEST_CASE("a job that no longer fits is worse, whatever else stays, and one that
 }
 
 TEST_CASE("a figure without a direction is told and breaks nothing") {
-  Json other = step_document();
+  OrderedJson other = step_document();
   other["hfu"] = 0.9;
   const Comparison c = compared(step_document(), other);
   CHECK(figure(c, "hfu").finding == Finding::changed);
   CHECK(c.kept());
   // Its tolerance is "any" in every format: nothing in JSON and CSV.
-  const Json document = Json::parse(json(c));
+  const OrderedJson document = OrderedJson::parse(json(c));
   int without = 0;
-  for (const Json& f : document["results"][0]["rows"][0]["figures"]) {
+  for (const OrderedJson& f : document["results"][0]["rows"][0]["figures"]) {
     const bool gated = f["better"] != "neither";
     CHECK(f["tolerance"].is_null() == !gated);
     CHECK(f["tolerance_is_relative"].is_null() == !gated);
@@ -141,7 +142,7 @@ TEST_CASE("a figure without a direction is told and breaks nothing") {
 }
 
 TEST_CASE("the terms that moved explain a figure, the most first, and sum to its change") {
-  Json now = step_document(12);  // TP exposed from 1 to 3
+  OrderedJson now = step_document(12);  // TP exposed from 1 to 3
   now["breakdown"]["bubble_s"] = 1.5;
   now["step_s"] = 12.5;
   const FigureChange change = figure(compared(step_document(10), now), "step_s");
@@ -154,7 +155,7 @@ TEST_CASE("the terms that moved explain a figure, the most first, and sum to its
 }
 
 TEST_CASE("inputs that differ are listed") {
-  Json now = step_document();
+  OrderedJson now = step_document();
   now["inputs"]["layout"]["tp"] = 4;
   now["inputs"]["layout"]["pp"] = 2;
   const Comparison c = compared(step_document(), now);
@@ -166,7 +167,7 @@ TEST_CASE("inputs that differ are listed") {
 }
 
 TEST_CASE("a document that does not list its inputs has no digest of them") {
-  Json silent = step_document();
+  OrderedJson silent = step_document();
   silent.erase("inputs");
   const Comparison c = compared(silent, step_document());
   CHECK(c.results.at(0).base_digest.empty());
@@ -174,14 +175,14 @@ TEST_CASE("a document that does not list its inputs has no digest of them") {
 }
 
 TEST_CASE("inputs that an older document does not list are no inputs that differ") {
-  Json older = step_document();
+  OrderedJson older = step_document();
   older.erase("inputs");
   CHECK(compared(older, step_document()).results.at(0).facts.empty());
   CHECK(compared(step_document(), older).results.at(0).facts.empty());
 }
 
 TEST_CASE("two scenarios that are compared under one name are said to be two") {
-  Json other = step_document();
+  OrderedJson other = step_document();
   other["scenario"] = "t";
   const Comparison c = compared(step_document(), other);
   const auto& facts = c.results.at(0).facts;
@@ -196,25 +197,25 @@ TEST_CASE("a result, a row or a figure that is gone breaks the comparison; one t
   CHECK(compare({a}, {a, b}, {}).value().kept());
   CHECK(compare({a}, {a, b}, {}).value().count(Finding::added) == 1);
 
-  const Json one = collective_document({{"ring", 1e-3}});
-  Json two = one;
+  const OrderedJson one = collective_document({{"ring", 1e-3}});
+  OrderedJson two = one;
   two["rows"].push_back(one["rows"][0]);
   two["rows"][1]["size_bytes"] = 2097152;
   CHECK(compared(two, one).count(Finding::missing) == 1);
   CHECK(compared(one, two).count(Finding::added) == 1);
 
-  Json without = step_document();
+  OrderedJson without = step_document();
   without["mfu"] = nullptr;
   CHECK(figure(compared(step_document(), without), "mfu").finding == Finding::missing);
   CHECK(figure(compared(without, step_document()), "mfu").finding == Finding::added);
 }
 
 TEST_CASE("a method that was not run is no missing figure while the other method's time is compared") {
-  Json both = collective_document({{"ring", 1e-3}});
+  OrderedJson both = collective_document({{"ring", 1e-3}});
   both["rows"][0]["estimate_s"] = 1e-3;
   both["rows"][0]["simulate_s"] = 1.1e-3;
   for (const auto& [left_out, kept] : {std::pair{"simulate_s", "estimate_s"}, std::pair{"estimate_s", "simulate_s"}}) {
-    Json one = both;
+    OrderedJson one = both;
     one["rows"][0][left_out] = nullptr;
     CHECK(figure(compared(both, one), left_out).finding == Finding::changed);
     CHECK(compared(both, one).count(Finding::missing) == 0);
@@ -243,8 +244,8 @@ struct Way {
 };
 
 /// A sweep of library nccl, at one size, over the ways that NCCL was left.
-Json sweep(const std::vector<Way>& ways, const std::string& asked) {
-  Json out = collective_document({});
+OrderedJson sweep(const std::vector<Way>& ways, const std::string& asked) {
+  OrderedJson out = collective_document({});
   out["inputs"] = {{"algorithm", asked}};
   for (const Way& way : ways)
     out["rows"].push_back({{"collective", "all_reduce"},
@@ -285,7 +286,7 @@ TEST_CASE("of a sweep over ways each pairs with itself, whichever subset another
 TEST_CASE(
     "the library is said where it differs, once, whether a document has it among its inputs or in its rows alone") {
   const auto by = [](const char* library, bool in_inputs) {
-    Json out = sweep({{"ring", "LL", 1e-3}}, "auto");
+    OrderedJson out = sweep({{"ring", "LL", 1e-3}}, "auto");
     out["rows"][0]["library"] = library;
     if (in_inputs) out["inputs"]["library"] = library;
     if (library == std::string("nccl")) out["inputs"]["environment"] = "";  // without a variable: no difference
@@ -304,17 +305,17 @@ TEST_CASE(
 
 TEST_CASE("terms explain a change only where both sides have them and they sum to it") {
   const auto phases = [](double time, const std::vector<double>& parts) {
-    Json out = collective_document({{"ring", time}});
-    out["rows"][0]["phases"] = Json::array();
+    OrderedJson out = collective_document({{"ring", time}});
+    out["rows"][0]["phases"] = OrderedJson::array();
     for (const double part : parts) out["rows"][0]["phases"].push_back({{"shape", "ring"}, {"time_s", part}});
     return out;
   };
-  const Json of_two = phases(3e-3, {1e-3, 2e-3}), longer = phases(5e-3, {1e-3, 4e-3}), none = phases(5e-3, {});
+  const OrderedJson of_two = phases(3e-3, {1e-3, 2e-3}), longer = phases(5e-3, {1e-3, 4e-3}), none = phases(5e-3, {});
   CHECK(figure(compared(of_two, longer), "estimate_s").terms.size() == 1);
   CHECK(figure(compared(of_two, none), "estimate_s").terms.empty());
   CHECK(figure(compared(none, of_two), "estimate_s").terms.empty());
   // A step whose parts do not make it up, as a file that was edited may have.
-  Json edited = step_document(12);
+  OrderedJson edited = step_document(12);
   edited["step_s"] = 13;
   CHECK(figure(compared(step_document(10), step_document(12)), "step_s").terms.size() == 1);
   CHECK(figure(compared(step_document(10), edited), "step_s").terms.empty());
@@ -329,11 +330,11 @@ TEST_CASE("what was chosen pairs by size, whatever algorithm and protocol it is"
 }
 
 TEST_CASE("a row of a list that was cut may leave it") {
-  Json plan{{"schema", "collcast.plan.v1"}, {"feasible", 3}, {"ranked", Json::array()}};
+  OrderedJson plan{{"schema", "collcast.plan.v1"}, {"feasible", 3}, {"ranked", OrderedJson::array()}};
   for (int tp : {1, 2})
     plan["ranked"].push_back(
         {{"tp", tp}, {"pp", 1}, {"dp", 1}, {"step_s", 1.0 * tp}, {"peak_bytes", 10}, {"mfu", 0.5}});
-  Json shorter = plan;
+  OrderedJson shorter = plan;
   shorter["ranked"].erase(1);
   CHECK(compared(plan, shorter).kept());
   // Whole, and --top 1 of the same: neither way is a layout gone, nor one come.
@@ -350,11 +351,11 @@ TEST_CASE("a row of a list that was cut may leave it") {
 
 TEST_CASE("errors of a validation are held by percentage points") {
   const auto document = [](double ape) {
-    return Json{
+    return OrderedJson{
         {"schema", "collcast.validate.v1"},
         {"tables", {{{"id", "t"}, {"bands", {{"large", {{"n", 3}, {"mean_ape", ape}, {"median_ape", 0.02}}}}}}}},
         {"summary", {{"all_reduce", {{"large", {{"n", 3}, {"mean_ape", ape}}}}}}},
-        {"unscored", Json::array()}};
+        {"unscored", OrderedJson::array()}};
   };
   CHECK(compared(document(0.05), document(0.059)).kept());
   const Comparison worse = compared(document(0.05), document(0.061));
@@ -383,7 +384,7 @@ TEST_CASE("a tolerance that is none says what was expected") {
 
 TEST_CASE("names that mean something to a browser, a table, a terminal or a spreadsheet stay text") {
   const std::string name = "=<script>alert(1)</script>|a\nb\x1b[31m`c`![x](http://e)]]>\"";
-  Json base = step_document(), now = step_document(20);
+  OrderedJson base = step_document(), now = step_document(20);
   base["scenario"] = now["scenario"] = name;
   now["inputs"]["layout"]["tp"] = name;
   const SavedResult b = saved(base), n = saved(now);
@@ -407,7 +408,7 @@ TEST_CASE("names that mean something to a browser, a table, a terminal or a spre
   CHECK(text.str().find("a\nb") == std::string::npos);
   write_csv(rows, csv(c));
   CHECK(rows.str().find("\n\"'=") != std::string::npos);  // a spreadsheet sees text
-  CHECK(Json::parse(json(c)).at("results").at(0).at("name").get<std::string>().find('\n') == std::string::npos);
+  CHECK(OrderedJson::parse(json(c)).at("results").at(0).at("name").get<std::string>().find('\n') == std::string::npos);
   pugi::xml_document xml;
   REQUIRE(xml.load_string(junit(c).c_str()));
   const std::string suite = xml.child("testsuites").child("testsuite").attribute("name").value();

@@ -23,7 +23,7 @@ TopologySpec ring_spec() {
   return spec;
 }
 
-std::string text(const Page& page) {
+std::string page_text(const Page& page) {
   std::ostringstream out;
   write_text(out, page);
   return out.str();
@@ -125,7 +125,7 @@ TEST_CASE("a simulation that moved nothing names no busiest link") {
   Choice choice = ring_choice();
   choice.estimate.phases[0].busiest = LinkId(0);
   const CollectiveRequest request{CollectiveKind::all_gather, Group::strided(Rank(0), 1, 4), Bytes(0), 0, {}};
-  CHECK(text(page(explain(*fabric, request, {choice}, std::nullopt, {}))).find("by load = ") == std::string::npos);
+  CHECK(page_text(page(explain(*fabric, request, {choice}, std::nullopt, {}))).find("by load = ") == std::string::npos);
 }
 
 TEST_CASE("links that several groups use are listed with their number and each one's share") {
@@ -178,7 +178,7 @@ TEST_CASE("the link that ends last is named with its bytes, and the larger term 
   phase.by_load = phase.time = Seconds(802e-6);
   choice.estimate.shared = true;
   const CollectiveRequest request{CollectiveKind::all_gather, Group::strided(Rank(0), 1, 4), Bytes(4'000'000), 0, {}};
-  const std::string shown = text(page(explain(*fabric, request, {choice}, std::nullopt, {})));
+  const std::string shown = page_text(page(explain(*fabric, request, {choice}, std::nullopt, {})));
   CHECK(shown.find(fabric->link_name(LinkId(0))) != std::string::npos);
   CHECK(shown.find("the load of the link that ends last counts") != std::string::npos);
   CHECK(shown.find("approximate: transfers share links") != std::string::npos);
@@ -186,7 +186,7 @@ TEST_CASE("the link that ends last is named with its bytes, and the larger term 
   for (const double bit : {-1e-15, 0., 1e-15}) {
     choice.estimate.phases[0].by_load = choice.estimate.phases[0].by_rounds * (1 + bit);
     choice.estimate.phases[0].time = choice.estimate.phases[0].by_rounds;
-    const std::string tied = text(page(explain(*fabric, request, {choice}, std::nullopt, {})));
+    const std::string tied = page_text(page(explain(*fabric, request, {choice}, std::nullopt, {})));
     CHECK(tied.find("rounds and load come to the same") != std::string::npos);
   }
 }
@@ -221,7 +221,7 @@ TEST_CASE("a step's explanation lists kernels with their roofline terms and sums
   CHECK(term(doc, "bubble").at("value").get<double>() == Approx(2e-3));
   CHECK(term(doc, "step").at("value").get<double>() == Approx(1e-2));
   // 1 GFLOP at half of 100 TFLOP/s is 20 us; 1 MB at 0.8 TB/s is 1.25 us; 5 us of overhead makes 25 us.
-  CHECK(text(page(explained)).find("20 us      1.25 us  25 us  compute") != std::string::npos);
+  CHECK(page_text(page(explained)).find("20 us      1.25 us  25 us  compute") != std::string::npos);
   // All ranks, the stages and both ends, within the node: 9.1875 MiB x 3 x 72.
   CHECK(term(doc, "NCCL's buffers").at("numbers") == "9.188 MiB x (3 x 72 + 0 x 32)");
   CHECK(term(doc, "NCCL's buffers").at("value").get<double>() == 9.1875 * 0x1p20 * 3 * 72);
@@ -251,9 +251,9 @@ TEST_CASE("the slowest hop is the one that sets the rate once links are shared")
     return explain(*fabric, request, *choices, std::nullopt, {});
   };
   const ExplainReport alone = explained({});
-  CHECK(text(page(alone)).find("slowest route, rank 0 -> rank 1") != std::string::npos);
+  CHECK(page_text(page(alone)).find("slowest route, rank 0 -> rank 1") != std::string::npos);
   const ExplainReport shared = explained({Group::listed({Rank(2), Rank(5)}), Group::listed({Rank(3), Rank(6)})});
-  CHECK(text(page(shared)).find("slowest route, rank 1 -> rank 4") != std::string::npos);
+  CHECK(page_text(page(shared)).find("slowest route, rank 1 -> rank 4") != std::string::npos);
   const Json doc = Json::parse(json(shared));
   CHECK(term(doc, "beta").at("value").get<double>() == Approx(20e9 / 3));
   CHECK(term(doc, "beta").at("numbers") == "20 GB/s / 3");

@@ -41,7 +41,7 @@ std::vector<int> arithmetic(int first, int step, int count) {
   return out;
 }
 
-std::string text(const Page& page) {
+std::string machine_text(const Page& page) {
   std::ostringstream out;
   write_text(out, page);
   return out.str();
@@ -60,7 +60,7 @@ TEST_CASE("the groups of GPU 0 in 512 as TP 8 x PP 8 x DP 8") {
   CHECK(row.at("dp") == arithmetic(0, 64, 8));  // TP x PP apart
   CHECK(row.at("cp") == arithmetic(0, 1, 1));
   CHECK(row.at("ep") == arithmetic(0, 1, 1));
-  CHECK(text(page(reference_groups())).find("0  0-7       0, 8 … 56       0, 64 … 448\n") != std::string::npos);
+  CHECK(machine_text(page(reference_groups())).find("0  0-7       0, 8 … 56       0, 64 … 448\n") != std::string::npos);
 }
 
 TEST_CASE("every rank is in each of its own groups") {
@@ -113,7 +113,7 @@ TEST_CASE("a machine is described with its links, its sources and examples of pa
   // 0 -> 1 in the node, 0 -> 4 one node on, 0 -> 7 the far end.
   REQUIRE(doc.at("paths").size() == 3);
   CHECK(doc.at("paths").at(1).at("links").size() == 6);
-  CHECK(text(page(report)).find("source: made up") != std::string::npos);
+  CHECK(machine_text(page(report)).find("source: made up") != std::string::npos);
 }
 
 TEST_CASE("the digest of a machine follows its numbers, not its file's place") {
@@ -131,7 +131,7 @@ TEST_CASE("a check says ok with counts, or lists every error") {
   const Result<Fabric> fabric = Fabric::build(two_nodes_of_four());
   REQUIRE(fabric.ok());
   const CheckReport good{"pair", describe(*fabric), {}};
-  CHECK(text(page(good)) == "ok: pair, 2 nodes, 8 ranks, 24 directed links\n");
+  CHECK(machine_text(page(good)) == "ok: pair, 2 nodes, 8 ranks, 24 directed links\n");
   CHECK(Json::parse(json(good)).at("ok") == true);
 
   const CheckReport bad{"x", std::nullopt, {{{"x.yaml", 3, 7}, "unknown key 'nodse'", "did you mean 'nodes'?"}}};
@@ -148,7 +148,7 @@ TEST_CASE("the list of machines has a row each") {
   CHECK(doc.at("schema") == "collcast.topologies.v1");
   CHECK(doc.at("rows").size() == 2);
   CHECK(doc.at("rows").at(0).at("gpu").is_null());
-  CHECK(text(page(listing)).find("dgx   A100") != std::string::npos);
+  CHECK(machine_text(page(listing)).find("dgx   A100") != std::string::npos);
 }
 
 TEST_CASE("names that are no UTF-8 do not break a document") {

@@ -11,11 +11,11 @@
 #include "collcast/report/documents.hpp"
 
 using namespace collcast;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-Json step(const std::string& name, bool kept) {
+OrderedJson step(const std::string& name, bool kept) {
   return {
       {"schema", "collcast.step.v1"},
       {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
@@ -29,9 +29,9 @@ Json step(const std::string& name, bool kept) {
       {"gates", {{{"figure", "step_s"}, {"bound", "max"}, {"limit", kept ? 12 : 8}, {"value", 10}, {"kept", kept}}}}};
 }
 
-Overview overview(const std::vector<Json>& documents) {
+Overview overview(const std::vector<OrderedJson>& documents) {
   Overview out;
-  for (const Json& document : documents) {
+  for (const OrderedJson& document : documents) {
     const SavedResult saved = read_saved(document.dump(), "f.json").value().front();
     out.items.push_back({NamedResult(saved.name, saved), {}});
   }
@@ -50,18 +50,18 @@ TEST_CASE("the verdict comes first and counts the gates") {
   CHECK(markdown(overview({step("a", true), step("b", true)}))
             .starts_with("## report passed: 2 gates on 2 results, none broken\n"));
   CHECK(markdown(overview({step("a", true), step("b", false)})).starts_with("## report FAILED: 1 of 2 gates broken\n"));
-  Json without = step("a", true);
-  without["gates"] = Json::array();
+  OrderedJson without = step("a", true);
+  without["gates"] = OrderedJson::array();
   CHECK(markdown(overview({without})).starts_with("## report on 1 result: no gates\n"));
 }
 
 TEST_CASE("a job that does not fit its GPUs breaks a gate that nobody has to state") {
-  Json large = step("large", true);
+  OrderedJson large = step("large", true);
   large["memory"] = {{"peak_bytes", 90}, {"capacity_bytes", 80}};
   const Overview o = overview({large});
   CHECK(o.broken() == 1);
   CHECK(markdown(o).find("over_capacity_bytes") != std::string::npos);
-  Json variant = large;
+  OrderedJson variant = large;
   variant["what_if"] = "half-the-cluster";
   CHECK(overview({variant}).broken() == 0);
   large["memory"]["capacity_bytes"] = 90;
@@ -69,21 +69,21 @@ TEST_CASE("a job that does not fit its GPUs breaks a gate that nobody has to sta
 }
 
 TEST_CASE("tables that are far slower than their forecast are on the page, in Markdown and HTML") {
-  const Json fault = {{"cause", "gdr"}, {"evidence", "small fine, <large> slow"}, {"look_first", "peermem"}};
-  const Json table = {{"id", "t"},
-                      {"topology", "dgx-a100"},
-                      {"bands", {{"large", {{"n", 3}, {"mean_ape", 0.5}, {"median_ape", 0.5}}}}},
-                      {"faults", {fault, {{"cause", "rails"}, {"evidence", "e"}, {"look_first", "l"}}}}};
-  Json document = {{"schema", "collcast.validate.v1"},
-                   {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
-                   {"tables", {table}},
-                   {"summary", Json::array()},
-                   {"unscored", Json::array()}};
+  const OrderedJson fault = {{"cause", "gdr"}, {"evidence", "small fine, <large> slow"}, {"look_first", "peermem"}};
+  const OrderedJson table = {{"id", "t"},
+                             {"topology", "dgx-a100"},
+                             {"bands", {{"large", {{"n", 3}, {"mean_ape", 0.5}, {"median_ape", 0.5}}}}},
+                             {"faults", {fault, {{"cause", "rails"}, {"evidence", "e"}, {"look_first", "l"}}}}};
+  OrderedJson document = {{"schema", "collcast.validate.v1"},
+                          {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
+                          {"tables", {table}},
+                          {"summary", OrderedJson::array()},
+                          {"unscored", OrderedJson::array()}};
   const Overview o = overview({document});
   CHECK(markdown(o).find("| t | gdr (small fine, ") != std::string::npos);
   CHECK(markdown(o).find("slow), else rails |") != std::string::npos);
   CHECK(html(o).find("gdr (small fine, &lt;large&gt; slow), else rails") != std::string::npos);
-  document["tables"][0]["faults"] = Json::array();
+  document["tables"][0]["faults"] = OrderedJson::array();
   CHECK(markdown(overview({document})).find("far slower") == std::string::npos);
   document["tables"][0].erase("faults");  // of an older version
   CHECK(markdown(overview({document})).find("far slower") == std::string::npos);
@@ -97,10 +97,10 @@ TEST_CASE("broken gates stand above kept ones, with value, limit and margin") {
 }
 
 TEST_CASE("steps, plans and collectives say by which library") {
-  Json nccl = step("a", true), plan{{"schema", "collcast.plan.v1"}, {"scenario", "p"}, {"library", "ideal"}};
+  OrderedJson nccl = step("a", true), plan{{"schema", "collcast.plan.v1"}, {"scenario", "p"}, {"library", "ideal"}};
   nccl["library"] = "nccl";
   plan["ranked"] = {{{"tp", 1}, {"step_s", 1.0}, {"peak_bytes", 10}, {"mfu", 0.5}}};
-  const Json sweep{
+  const OrderedJson sweep{
       {"schema", "collcast.collective.v1"},
       {"machine", {{"topology", "m"}}},
       {"rows", {{{"collective", "broadcast"}, {"library", "nccl"}, {"size_bytes", 1024}, {"estimate_s", 1e-3}}}}};
@@ -112,7 +112,7 @@ TEST_CASE("steps, plans and collectives say by which library") {
 }
 
 TEST_CASE("layouts of a plan that were not simulated are marked, and the CSV says of each by which method") {
-  Json plan{{"schema", "collcast.plan.v1"}, {"scenario", "p"}, {"library", "ideal"}};
+  OrderedJson plan{{"schema", "collcast.plan.v1"}, {"scenario", "p"}, {"library", "ideal"}};
   plan["ranked"] = {{{"tp", 1}, {"step_s", 1.0}, {"estimate_s", 2.0}, {"simulate_s", 1.0}, {"peak_bytes", 10}},
                     {{"tp", 2}, {"step_s", 3.0}, {"estimate_s", 3.0}, {"simulate_s", nullptr}, {"peak_bytes", 10}}};
   const std::string text = markdown(overview({plan}));
@@ -131,7 +131,8 @@ TEST_CASE("layouts of a plan that were not simulated are marked, and the CSV say
 }
 
 TEST_CASE("a sweep that was stopped is said to be partial") {
-  Json sweep{{"schema", "collcast.collective.v1"}, {"machine", {{"topology", "m"}}}, {"rows", Json::array()}};
+  OrderedJson sweep{
+      {"schema", "collcast.collective.v1"}, {"machine", {{"topology", "m"}}}, {"rows", OrderedJson::array()}};
   CHECK(markdown(overview({sweep})).find("partial") == std::string::npos);
   sweep["partial"] = false;
   CHECK(markdown(overview({sweep})).find("partial") == std::string::npos);
@@ -141,7 +142,7 @@ TEST_CASE("a sweep that was stopped is said to be partial") {
 
 TEST_CASE("the JSON holds the documents as they were, and is read back as their results") {
   const Overview o = overview({step("a", true), step("b", false)});
-  const Json document = Json::parse(json(o));
+  const OrderedJson document = OrderedJson::parse(json(o));
   CHECK(document.at("schema") == "collcast.report.v1");
   CHECK(document.at("kept") == false);
   CHECK(document.at("results").at(1) == step("b", false));
@@ -187,14 +188,14 @@ TEST_CASE("CSV has a line per figure, with its gate") {
 TEST_CASE("every result says what wrote it and what it was made from") {
   const std::string text = markdown(overview({step("a", true)}));
   CHECK(text.find("| a | collcast.step.v1 | collcast 0.1.0 | fnv1a64:1 | fnv1a64:") != std::string::npos);
-  Json other = step("a", true);
+  OrderedJson other = step("a", true);
   other["inputs"]["batch"] = 7;
   CHECK(overview({step("a", true)}).items[0].result.result.digest != overview({other}).items[0].result.result.digest);
 }
 
 TEST_CASE("a page escapes names in its text and in its data") {
   if (!html_lacks().empty()) return;  // this build has none; tests/html tests the others in a browser
-  Json bad = step("</script><script>alert(1)</script>", true);
+  OrderedJson bad = step("</script><script>alert(1)</script>", true);
   bad["title"] = "<!-- <b> & \"";
   bad["inputs"]["</script>"] = "</ScRiPt>";
   const std::string text = html(overview({bad}));

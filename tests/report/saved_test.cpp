@@ -16,7 +16,7 @@ std::string errors_of(const std::string& text) {
   return read ? "" : to_text(read.errors());
 }
 
-const std::string step =
+const std::string saved_step =
     "{\"schema\": \"collcast.step.v1\",\n \"scenario\": \"s\",\n \"step_s\": 1,\n"
     " \"gates\": [{\"figure\": \"step_s\", \"bound\": \"max\", \"limit\": 2, \"value\": 1, \"kept\": true}]}";
 
@@ -49,10 +49,10 @@ TEST_CASE("a step that this tool writes is read back with its figures, terms and
 }
 
 TEST_CASE("a document that ends early is named as such wherever it was cut") {
-  CHECK(errors_of(step) == "");
-  for (std::size_t length = 1; length < step.size(); ++length) {
+  CHECK(errors_of(saved_step) == "");
+  for (std::size_t length = 1; length < saved_step.size(); ++length) {
     INFO(length);
-    const std::string said = errors_of(step.substr(0, length));
+    const std::string said = errors_of(saved_step.substr(0, length));
     CHECK(said.find("f.json:") == 0);
     CHECK(said.find("ends before it is complete") != std::string::npos);
   }
@@ -69,15 +69,15 @@ TEST_CASE("what is wrong has its place") {
       {"[1, 2]", "f.json:1:1: error: this is no result of collcast"},
       {"{\"version\": \"2.17\"}", "f.json:1:1: error: this is no result of collcast"},
       {"{\"schema\":\n \"collcast.step.v2\"}", "f.json:2:2: error: 'collcast.step.v2' is nothing that can be compared"},
-      {replaced(step, "\"step_s\": 1,", "\"step_s\": \"fast\","), "f.json:3:12: error: step_s is no number"},
-      {replaced(step, "\"step_s\": 1,", "\"step_s\": -1,"), "f.json:3:12: error: step_s is -1"},
-      {replaced(step, "\"step_s\": 1,", "\"inputs\": {}, \"step_s\": 0,"), "f.json:3:26: error: step_s is 0"},
-      {replaced(step, "\"step_s\": 1,", ""), "f.json:1:1: error: 'step_s' is missing"},
-      {replaced(step, "\"s\"", "7"), "f.json:2:14: error: scenario is no text"},
-      {replaced(step, "\"limit\": 2", "\"limit\": []"), "f.json:4:58: error: gates.0.limit is no number"},
-      {replaced(step, "[{", "[5, {"), "f.json:4:12: error: gates.0 is no object"},
-      {replaced(step, "[{\"figure\": \"step_s\", \"bound\": \"max\", \"limit\": 2, \"value\": 1, \"kept\": true}]",
-                "{}"),
+      {replaced(saved_step, "\"step_s\": 1,", "\"step_s\": \"fast\","), "f.json:3:12: error: step_s is no number"},
+      {replaced(saved_step, "\"step_s\": 1,", "\"step_s\": -1,"), "f.json:3:12: error: step_s is -1"},
+      {replaced(saved_step, "\"step_s\": 1,", "\"inputs\": {}, \"step_s\": 0,"), "f.json:3:26: error: step_s is 0"},
+      {replaced(saved_step, "\"step_s\": 1,", ""), "f.json:1:1: error: 'step_s' is missing"},
+      {replaced(saved_step, "\"s\"", "7"), "f.json:2:14: error: scenario is no text"},
+      {replaced(saved_step, "\"limit\": 2", "\"limit\": []"), "f.json:4:58: error: gates.0.limit is no number"},
+      {replaced(saved_step, "[{", "[5, {"), "f.json:4:12: error: gates.0 is no object"},
+      {replaced(saved_step,
+                "[{\"figure\": \"step_s\", \"bound\": \"max\", \"limit\": 2, \"value\": 1, \"kept\": true}]", "{}"),
        "f.json:4:11: error: gates is no list"},
       {std::string(100, '[') + std::string(100, ']'), "f.json:1:65: error: too deeply nested"},
       {"{\"schema\": \"collcast.report.v1\", \"results\": []}", "f.json:1:1: error: the report holds no results"},
@@ -109,7 +109,7 @@ TEST_CASE("a name is cut between characters, and holds nothing that a format can
 }
 
 TEST_CASE("two mistakes are two errors") {
-  std::string text = replaced(step, "\"step_s\": 1,", "\"step_s\": true,");
+  std::string text = replaced(saved_step, "\"step_s\": 1,", "\"step_s\": true,");
   text = replaced(text, "\"limit\": 2", "\"limit\": null");
   CHECK(read_saved(text, "f.json").errors().size() == 2);
 }

@@ -40,7 +40,7 @@ StepReport model_report() {
   return report;
 }
 
-std::string text(const Page& page) {
+std::string step_text(const Page& page) {
   std::ostringstream out;
   write_text(out, page);
   return out.str();
@@ -76,7 +76,7 @@ TEST_CASE("a step says how many GPUs its job has of how many") {
   report.machine.gpu = "GB200";
   CHECK(Json::parse(json(report)).at("gpus") == 4);
   CHECK(Json::parse(json(report)).at("machine").at("ranks") == 72);
-  CHECK(text(page(report)).find("on 4 of the 72 GPUs of " + report.machine.topology + " (1 node)") !=
+  CHECK(step_text(page(report)).find("on 4 of the 72 GPUs of " + report.machine.topology + " (1 node)") !=
         std::string::npos);
   CHECK(Json::parse(json(task_report())).at("gpus").is_null());
 }
@@ -105,36 +105,36 @@ TEST_CASE("a graph of measured tasks has no library, a model's step says its own
   StepReport tasks = task_report(), model = model_report();
   tasks.machine.library = model.machine.library = "nccl";
   CHECK(Json::parse(json(tasks)).at("library").is_null());
-  CHECK(text(page(tasks)).find("nccl") == std::string::npos);
+  CHECK(step_text(page(tasks)).find("nccl") == std::string::npos);
   CHECK(Json::parse(json(explain(tasks))).at("library").is_null());
-  CHECK(text(page(explain(tasks))).find("library") == std::string::npos);
+  CHECK(step_text(page(explain(tasks))).find("library") == std::string::npos);
   CHECK(Json::parse(json(model)).at("library") == "nccl");
-  CHECK(text(page(model)).find("of dgx-a100 (1 node), library nccl\n") != std::string::npos);
+  CHECK(step_text(page(model)).find("of dgx-a100 (1 node), library nccl\n") != std::string::npos);
 }
 
 TEST_CASE("NCCL's collectives by closed form are said, and agreement is not, where there are any") {
   StepReport report = model_report();
   report.machine.library = "nccl";
-  CHECK(text(page(report)).find("note: library nccl") == std::string::npos);
-  CHECK(text(page(report)).find("they agree") != std::string::npos);
+  CHECK(step_text(page(report)).find("note: library nccl") == std::string::npos);
+  CHECK(step_text(page(report)).find("they agree") != std::string::npos);
   report.result.collectives = {{Dimension::tp, "tp all_gather", {}, "ring", Seconds(1e-3), 5}};
-  CHECK(text(page(report)).find("note: library nccl") != std::string::npos);
+  CHECK(step_text(page(report)).find("note: library nccl") != std::string::npos);
   // Both have the same times of collectives from one place: that they agree would be nothing to boast of.
-  CHECK(text(page(report)).find("they agree") == std::string::npos);
-  CHECK(text(page(report)).find("collectives by closed form in both") != std::string::npos);
+  CHECK(step_text(page(report)).find("they agree") == std::string::npos);
+  CHECK(step_text(page(report)).find("collectives by closed form in both") != std::string::npos);
   report.result.simulate = report.result.estimate * 1.25;
-  CHECK(text(page(report)).find("simulation +25%") != std::string::npos);
+  CHECK(step_text(page(report)).find("simulation +25%") != std::string::npos);
   report.result.simulate = report.result.estimate;
   report.machine.library = "ideal";
-  CHECK(text(page(report)).find("they agree") != std::string::npos);
-  CHECK(text(page(report)).find("note: library nccl") == std::string::npos);
+  CHECK(step_text(page(report)).find("they agree") != std::string::npos);
+  CHECK(step_text(page(report)).find("note: library nccl") == std::string::npos);
 }
 
 TEST_CASE("a step that was not simulated says so with null") {
   StepReport report = model_report();
   report.result.simulate.reset();
   CHECK(Json::parse(json(report)).at("simulate_s").is_null());
-  CHECK(text(page(report)).find("closed form") != std::string::npos);
+  CHECK(step_text(page(report)).find("closed form") != std::string::npos);
 }
 
 TEST_CASE("communication that is not exposed is hidden") {
@@ -152,13 +152,14 @@ TEST_CASE("communication that is not exposed is hidden") {
 
 TEST_CASE("bars are in proportion to the parts") {
   // 80 of 95 ms of 40 characters is 33.7, so 34; 15 of 95 is 6.3, so 6.
-  const std::string shown = text(page(task_report()));
+  const std::string shown = step_text(page(task_report()));
   CHECK(shown.find("84.2%  " + std::string(34, '#') + "\n") != std::string::npos);
   CHECK(shown.find("15.8%  " + std::string(6, '#') + "\n") != std::string::npos);
 }
 
 TEST_CASE("memory is shown against the capacity") {
-  CHECK(text(page(model_report())).find("peak                   1.00       25.0%  ##########\n") != std::string::npos);
+  CHECK(step_text(page(model_report())).find("peak                   1.00       25.0%  ##########\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("the CSV of a step is its keys and values") {
@@ -171,15 +172,15 @@ TEST_CASE("the CSV of a step is its keys and values") {
 TEST_CASE("kernels are listed when asked for") {
   StepReport report = model_report();
   report.result.operations.forward = {{"qkv", OperationKind::gemm, Flops(2e9), Volume(1024), Seconds(1e-6), "compute"}};
-  CHECK(text(page(report)).find("qkv") == std::string::npos);
+  CHECK(step_text(page(report)).find("qkv") == std::string::npos);
   report.list_operations = true;
-  CHECK(text(page(report)).find("forward  qkv      2 G  1 KiB  1 us  compute") != std::string::npos);
+  CHECK(step_text(page(report)).find("forward  qkv      2 G  1 KiB  1 us  compute") != std::string::npos);
 }
 
 TEST_CASE("a path of no length has no table") {
   StepReport report = task_report();
   report.result.critical_path = CriticalPath{};
-  CHECK(text(page(report)).find("critical path") == std::string::npos);
+  CHECK(step_text(page(report)).find("critical path") == std::string::npos);
 }
 
 TEST_CASE("the critical path is shown by kind and by run, and is null without a simulation") {
@@ -195,18 +196,18 @@ TEST_CASE("the critical path is shown by kind and by run, and is null without a 
   CHECK(doc.at("by_stage").at(0).at("tp_s") == 15e-3);
   CHECK(doc.at("runs").at(0).at("what") == "F mb0, send on");
   CHECK(doc.at("runs").at(0).at("time_s") == 9.5e-3);
-  const std::string shown = text(page(report));
+  const std::string shown = step_text(page(report));
   CHECK(shown.find("critical path of the simulation: 84.2% compute, 15.8% TP\n") != std::string::npos);
   CHECK(shown.find("stages 0 ... 2  F mb0, send on      3  9.5 ms  10.0%\n") != std::string::npos);  // of 95 ms
 }
 
 TEST_CASE("with several pipeline stages the tables say of which one they are") {
   StepReport report = model_report();
-  CHECK(text(page(report)).find("slowest stage") == std::string::npos);
+  CHECK(step_text(page(report)).find("slowest stage") == std::string::npos);
   report.inputs->layout.pp = 4;
   report.result.stage.stage = 3;
   report.result.collectives = {{Dimension::pp, "pp sendrecv", {}, "direct", Seconds(1e-3), 5}};
-  const std::string shown = text(page(report));
+  const std::string shown = step_text(page(report));
   for (const char* title :
        {"where the time goes", "communication of a rank, hidden and exposed", "collectives, per rank and step"})
     CHECK(shown.find(std::string(title) + ", of the slowest stage (stage 3)\n") != std::string::npos);
