@@ -18,11 +18,11 @@ using namespace collcast;
 
 namespace {
 
-const SearchPath derived_from{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
-                              {},
-                              {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
+                             {},
+                             {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
 
-std::vector<TopologySpec> described() { return Machines::shipped(derived_from).value().specs(); }
+std::vector<TopologySpec> described() { return Machines::shipped(source_tree).value().specs(); }
 
 MeasuredFacts facts(const std::string& gpu, const std::string& nvlink, const std::string& nics, int nodes,
                     int gpus_per_node) {
@@ -259,7 +259,7 @@ TEST_CASE("of machines that are equally likely the vendor's is taken, else one w
   const MeasuredFacts of = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "unknown count x 400Gb/s class", 2, 8);
   CHECK(derived(of).derivation.base == "dgx-h100");
   const auto as = [](const char* name, double latency) {
-    TopologySpec spec = load_topology("dgx-h100", derived_from).value();
+    TopologySpec spec = load_topology("dgx-h100", source_tree).value();
     spec.name = spec.title = name;
     std::get<LeafSpineNetwork>(spec.network).latency = Seconds(latency);
     return spec;
@@ -293,7 +293,7 @@ TEST_CASE("from every machine any number of GPUs and NICs makes one that NCCL ru
       for (const int nics : {1, 3, 8}) {
         const MeasuredFacts of = facts(spec.gpu.model, "", fmt::format("{}x RoCE 200Gb/s", nics), 2, gpus);
         INFO(spec.name << ", " << gpus << " GPUs, " << nics << " NICs");
-        const auto out = derive_machine({spec, load_topology("h100-roce", derived_from).value()}, of, gpus);
+        const auto out = derive_machine({spec, load_topology("h100-roce", source_tree).value()}, of, gpus);
         INFO((out ? std::string() : out.errors().front().message));
         REQUIRE(out.ok());
         CHECK(priced(out->spec, of) > 0);
@@ -303,7 +303,7 @@ TEST_CASE("from every machine any number of GPUs and NICs makes one that NCCL ru
 
 namespace {
 
-struct TableErrors {
+struct Errors {
   std::map<std::string, double> of_table;  ///< median error
   std::vector<double> one[3], several[3];  ///< rows by band
   int unscored = 0, derived = 0;
@@ -316,7 +316,7 @@ double middle(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void add(TableErrors& out, const ValidateReport& report) {
+void add(Errors& out, const ValidateReport& report) {
   out.unscored += static_cast<int>(report.unscored.size());
   for (const UnscoredTable& table : report.unscored) out.reasons.push_back(table.id + ": " + table.why);
   for (const ScoredTable& table : report.tables) {
@@ -327,13 +327,13 @@ void add(TableErrors& out, const ValidateReport& report) {
   }
 }
 
-TableErrors errors_of(const std::vector<MeasuredTable>& tables, Machines machines) {
-  TableErrors out;
+Errors errors_of(const std::vector<MeasuredTable>& tables, Machines machines) {
+  Errors out;
   add(out, validate(tables, machines, memoized(nccl_prediction()), Statistic::mean));
   return out;
 }
 
-std::string text(const TableErrors& e) {
+std::string text(const Errors& e) {
   return fmt::format("one node {:.1f} {:.1f} {:.1f}, several {:.1f} {:.1f} {:.1f}, {} derived, {} not scored",
                      100 * middle(e.one[0]), 100 * middle(e.one[1]), 100 * middle(e.one[2]), 100 * middle(e.several[0]),
                      100 * middle(e.several[1]), 100 * middle(e.several[2]), e.derived, e.unscored);
@@ -342,14 +342,14 @@ std::string text(const TableErrors& e) {
 }  // namespace
 
 TEST_CASE("shipped tables whose system is forgotten are forecast nearly as well as under its name") {
-  const std::vector<MeasuredTable> named = load_measured(derived_from.measured.front(), {"test"})->tables;
+  const std::vector<MeasuredTable> named = load_measured(source_tree.measured.front(), {"test"})->tables;
   std::vector<MeasuredTable> forgotten = named;
   for (MeasuredTable& table : forgotten) table.facts.system = "unknown";
-  const Machines all = Machines::shipped(derived_from).value();
-  const TableErrors known = errors_of(named, all), unknown = errors_of(forgotten, all);
+  const Machines all = Machines::shipped(source_tree).value();
+  const Errors known = errors_of(named, all), unknown = errors_of(forgotten, all);
 
   // The same without the description of its own machine: what is left is other machines' and the sidecar.
-  TableErrors alone;
+  Errors alone;
   std::set<std::string> systems;
   for (const MeasuredTable& table : named) systems.insert(table.facts.system);
   for (const std::string& system : systems) {

@@ -12,11 +12,11 @@ using namespace collcast;
 
 namespace {
 
-const SearchPath measured_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
-                               {},
-                               {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
+                             {},
+                             {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
 
-TopologySpec machine(const std::string& name) { return load_topology(name, measured_tree).value(); }
+TopologySpec machine(const std::string& name) { return load_topology(name, source_tree).value(); }
 
 MeasuredFacts facts(const std::string& collective, int nodes, int ranks) {
   MeasuredFacts out;
@@ -139,8 +139,8 @@ TEST_CASE("all pairs slow beside rings that are sound is the fabric") {
 }
 
 TEST_CASE("shipped set-ups that are broken are flagged with their cause, sound ones seldom") {
-  const std::vector<MeasuredTable> tables = load_measured(measured_tree.measured.front(), {"test"})->tables;
-  Machines all = Machines::shipped(measured_tree).value();
+  const std::vector<MeasuredTable> tables = load_measured(source_tree.measured.front(), {"test"})->tables;
+  Machines all = Machines::shipped(source_tree).value();
   ValidateReport report = validate(tables, all, memoized(nccl_prediction()), Statistic::mean);
   find_faults(report, tables, all);
   std::map<std::string, std::string> first;

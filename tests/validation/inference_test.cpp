@@ -40,7 +40,7 @@ ServedModels models() {
   return std::move(out).value();
 }
 
-const std::string serving_heading =
+const std::string heading =
     "row_id,source,backend,model,system,precision,mode,isl,osl,concurrency,batch_size,tp,pp,attention_dp,moe_tp,moe_ep,"
     "prefill,decode,ttft_ms,tpot_ms\n";
 
@@ -50,7 +50,7 @@ Result<InferenceTables> read(const std::string& text) {
 }
 
 InferenceRow row(const std::string& line) {
-  const Result<InferenceTables> tables = read(serving_heading + line + "\n");
+  const Result<InferenceTables> tables = read(heading + line + "\n");
   REQUIRE(to_text(tables.errors()) == "");
   return tables->rows.at(0);
 }
@@ -68,7 +68,7 @@ std::string why_not(const std::string& line) {
 }
 
 InferenceReport report_of(const std::string& lines) {
-  const Result<InferenceTables> tables = read(serving_heading + lines);
+  const Result<InferenceTables> tables = read(heading + lines);
   REQUIRE(to_text(tables.errors()) == "");
   return validate_inference(*tables, models(), machines(), {});
 }

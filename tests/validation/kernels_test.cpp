@@ -9,15 +9,15 @@ using namespace collcast;
 
 namespace {
 
-const SearchPath& kernel_machines_path() {
+const SearchPath& shipped() {
   static const SearchPath path{{COLLCAST_SOURCE_DIR "/topologies"}, {}};
   return path;
 }
 
-TrainingMachines kernel_machines() {
-  Result<Machines> all = Machines::kernel_machines_path(kernel_machines_path());
+TrainingMachines machines() {
+  Result<Machines> all = Machines::shipped(shipped());
   REQUIRE(all);
-  Result<TrainingMachines> out = TrainingMachines::load(all->specs(), kernel_machines_path());
+  Result<TrainingMachines> out = TrainingMachines::load(all->specs(), shipped());
   REQUIRE(out);
   return std::move(out).value();
 }
@@ -25,7 +25,7 @@ TrainingMachines kernel_machines() {
 KernelReport report_of(const std::string& table) {
   const Result<std::vector<GemmRow>> rows = parse_gemm_table(table, "t.csv");
   REQUIRE(to_text(rows.errors()) == "");
-  return validate_kernels({{{"t.csv", *rows}}, {}}, kernel_machines());
+  return validate_kernels({{{"t.csv", *rows}}, {}}, machines());
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ KernelReport report_of(const std::string& table) {
 TEST_CASE("products that were not measured are foreseen to 4 % (median) and 12 % (90th percentile)") {
   const auto tables = load_kernel_tables({COLLCAST_SOURCE_DIR "/topologies/kernels"}, {"test"});
   REQUIRE(to_text(tables.errors()) == "");
-  const KernelReport report = validate_kernels(*tables, kernel_machines());
+  const KernelReport report = validate_kernels(*tables, machines());
   CHECK(report.unscored.empty());
   for (const KernelSummaryRow& row : summary(report)) {
     CAPTURE(row.source_id, row.precision, row.time.median_ape, row.time.p90_ape);

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string loopback_data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
+const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
 const std::string measurement = " --measured t.csv --statistic median ";
 
 struct Errors {
@@ -24,7 +24,7 @@ struct Errors {
 };
 
 Errors errors_of(const Folder& folder, const std::string& options) {
-  const auto run = run_shell(loopback_data + "collcast validate" + options + " --format json", folder.path());
+  const auto run = run_shell(data + "collcast validate" + options + " --format json", folder.path());
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
   const json table = json::parse(run.out)["tables"][0];
@@ -47,14 +47,14 @@ Errors errors_of(const Folder& folder, const std::string& options) {
 
 TEST_CASE("measure, calibrate on half of the sizes, validate on the other half") {
   const Folder folder;
-  const auto measured = run_shell(loopback_data +
+  const auto measured = run_shell(data +
                                       "collcast measure all_reduce --backend gloo --ranks 4 --size 1KiB:16MiB:x2 "
                                       "--warmup 3 --repetitions 21 --date 2026-01-02 --output t.csv",
                                   folder.path());
   CAPTURE(measured.err);
   REQUIRE(measured.exit == 0);
   const auto fitted =
-      run_shell(loopback_data + "collcast calibrate" + measurement + "--part 1/2 --output o.yaml", folder.path());
+      run_shell(data + "collcast calibrate" + measurement + "--part 1/2 --output o.yaml", folder.path());
   CAPTURE(fitted.err);
   REQUIRE(fitted.exit == 0);
   const Errors before = errors_of(folder, measurement + "--part 2/2"),
@@ -69,9 +69,7 @@ TEST_CASE("recorded tables of a quiet host: calibrated on half of the sizes, wit
   const Folder folder;
   const std::string recorded = " --measured " + std::string(COLLCAST_SOURCE_DIR) +
                                "/validation/data/gloo-loopback/gloo-loopback-1x2-all_reduce.csv --statistic median ";
-  REQUIRE(
-      run_shell(loopback_data + "collcast calibrate" + recorded + "--part 1/2 --output o.yaml", folder.path()).exit ==
-      0);
+  REQUIRE(run_shell(data + "collcast calibrate" + recorded + "--part 1/2 --output o.yaml", folder.path()).exit == 0);
   CHECK(errors_of(folder, recorded + "--part 2/2").median_ape > 0.8);
   CHECK(errors_of(folder, recorded + "--part 2/2 --overlay o.yaml").median_ape < 0.15);
 }

@@ -9,9 +9,9 @@ using namespace collcast;
 
 namespace {
 
-const SearchPath shipped_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
-                              {},
-                              {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
+                             {},
+                             {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
 
 MeasuredTable table(const std::string& system, const std::string& gpu, int nodes, int ranks, int gpus_per_node) {
   MeasuredTable out;
@@ -26,7 +26,7 @@ MeasuredTable table(const std::string& system, const std::string& gpu, int nodes
 }
 
 Machines machines() {
-  Result<Machines> out = Machines::shipped(shipped_tree);
+  Result<Machines> out = Machines::shipped(source_tree);
   REQUIRE(out.ok());
   return std::move(out).value();
 }
@@ -41,7 +41,7 @@ std::vector<std::uint32_t> ranks(const PlacedTable& place) {
 
 TEST_CASE("every shipped table is on a machine that lists its system") {
   Machines all = machines();
-  const auto read = load_measured(shipped_tree.measured.front(), {"command line"});
+  const auto read = load_measured(source_tree.measured.front(), {"command line"});
   REQUIRE(read.ok());
   CHECK(read->warnings.empty());
   CHECK(read->tables.size() == 189);
@@ -125,7 +125,7 @@ TEST_CASE("a machine that is a guess, or that has other GPUs, is remarked on") {
   REQUIRE(named.ok());
   CHECK(named->remark.empty());
 
-  Machines only = Machines::only(load_topology("dgx-h100", shipped_tree).value());
+  Machines only = Machines::only(load_topology("dgx-h100", source_tree).value());
   const auto remark = [&](const std::string& gpu) { return only.place(table("", gpu, 1, 8, 8)).value().remark; };
   CHECK(remark("Tesla V100-SXM2-16GB") == "measured on 'Tesla V100-SXM2-16GB', dgx-h100 has 'H100-SXM5-80GB'");
   CHECK_FALSE(remark("NVIDIA H100 PCIe").empty());
@@ -134,7 +134,7 @@ TEST_CASE("a machine that is a guess, or that has other GPUs, is remarked on") {
 }
 
 TEST_CASE("the algorithm that a table names is forecast under our name, or it is said that auto is") {
-  Machines only = Machines::only(load_topology("dgx-h100", shipped_tree).value());
+  Machines only = Machines::only(load_topology("dgx-h100", source_tree).value());
   const auto placed = [&](const std::string& collective, const std::string& algorithm) {
     MeasuredTable one = table("", "", 1, 8, 8);
     one.facts.collective = collective;
@@ -208,7 +208,7 @@ TEST_CASE("what keeps a table from being placed is said") {
 }
 
 TEST_CASE("ranks of one host each have an endpoint of a teaching machine") {
-  const auto star = load_topology("star", shipped_tree);
+  const auto star = load_topology("star", source_tree);
   REQUIRE(star.ok());
   Machines only = Machines::only(*star);
   MeasuredTable loopback = table("laptop", "none", 1, 4, 4);

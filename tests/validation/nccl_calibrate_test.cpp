@@ -9,10 +9,10 @@ using namespace collcast;
 
 namespace {
 
-const SearchPath nccl_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}};
+const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}};
 
 TopologySpec dgx_h100() {
-  Result<TopologySpec> spec = load_topology("dgx-h100", nccl_tree);
+  Result<TopologySpec> spec = load_topology("dgx-h100", source_tree);
   REQUIRE(spec.ok());
   return std::move(spec).value();
 }

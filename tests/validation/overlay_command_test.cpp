@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string overlay_data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
+const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
 // Half the rate and twice the latency of NVLink, and 20 us in front.
 const std::string overlay =
     "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-h100\n"
@@ -19,9 +19,7 @@ const std::string overlay =
 
 struct Bench {
   Bench() { folder.write("o.yaml", overlay); }
-  Outcome run(const std::string& command) const {
-    return run_shell(overlay_data + "collcast " + command, folder.path());
-  }
+  Outcome run(const std::string& command) const { return run_shell(data + "collcast " + command, folder.path()); }
   json document(const std::string& command) const {
     const Outcome out = run(command + " --format json");
     INFO(out.err);
@@ -284,7 +282,7 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
 
 TEST_CASE("validate leaves one table out, and says with what that has no meaning") {
   const Bench bench;
-  const std::string tables = overlay_data.substr(0, 0) + "validate --library nccl --leave-one-out --measured " +
+  const std::string tables = data.substr(0, 0) + "validate --library nccl --leave-one-out --measured " +
                              std::string(COLLCAST_SOURCE_DIR) +
                              "/validation/data/nccl-tests/aic-b300-sxm-n2-nccl2.29.2-";
   const json two = bench.document(tables + "all_reduce.csv " + tables.substr(tables.find(" /") + 1) + "all_gather.csv");

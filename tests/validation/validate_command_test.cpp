@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string command_data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
+const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
 const std::string tables = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests/";
 const std::string one_table = tables + "a100-cw-1x8-all_reduce.csv";
 const std::string log_text =
@@ -24,7 +24,7 @@ const std::string log_text =
     "# Out of bounds values : 0 OK\n";
 
 Outcome validate(const Folder& folder, const std::string& options) {
-  return run_shell(command_data + "collcast validate " + options, folder.path());
+  return run_shell(data + "collcast validate " + options, folder.path());
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscore
 TEST_CASE("a table of an unknown system says on which machine it is and how that was found") {
   const Folder folder;
   const auto run =
-      run_shell(command_data + "cp " + tables +
+      run_shell(data + "cp " + tables +
                     "p5-efa-2x8-nccl2.22.3-all_reduce.csv t.csv && sed -e 's/^system:.*/system: unknown/' -e " +
                     "'s/^nics_per_node:.*/nics_per_node: 4x IB HDR 200Gb\\/s/' " + tables +
                     "p5-efa-2x8-nccl2.22.3-all_reduce.yaml > t.yaml && collcast validate --library nccl --measured "
@@ -125,11 +125,11 @@ TEST_CASE("a table of an unknown system says on which machine it is and how that
   CHECK(doc["warnings"].dump().find("is derived from gcp-a3-high") != std::string::npos);
   // What is fitted to such a machine is put in again, by the name that it was given.
   const auto fitted =
-      run_shell(command_data + "collcast calibrate --library nccl --measured t.csv --output o.yaml", folder.path());
+      run_shell(data + "collcast calibrate --library nccl --measured t.csv --output o.yaml", folder.path());
   INFO(fitted.err);
   REQUIRE(fitted.exit == 0);
   const auto again = run_shell(
-      command_data + "collcast validate --library nccl --measured t.csv --overlay o.yaml --format json", folder.path());
+      data + "collcast validate --library nccl --measured t.csv --overlay o.yaml --format json", folder.path());
   INFO(again.err);
   REQUIRE(again.exit == 0);
   const json calibrated = json::parse(again.out);
@@ -140,7 +140,7 @@ TEST_CASE("a table of an unknown system says on which machine it is and how that
 TEST_CASE("a device that is read without end is refused at once") {
   const Folder folder;
   for (const std::string device : {"/dev/zero", "/dev/urandom"}) {
-    const auto run = run_shell(command_data + "timeout 60 collcast validate --measured " + device, folder.path());
+    const auto run = run_shell(data + "timeout 60 collcast validate --measured " + device, folder.path());
     INFO(run.err);
     CHECK(run.exit == 2);
     CHECK(run.err.starts_with(device + ":"));  // a random first line may be text
@@ -219,8 +219,7 @@ TEST_CASE("a row without a time is listed as not scored with its line, the rest 
   CHECK(doc["unscored"][0]["id"] == "all_reduce.log");
   CHECK(doc["unscored"][0]["why"] == "the time is '0.00': this row is left out (line 5)");
   CHECK(doc["unscored"][1]["why"] == "the time is 'nan': this row is left out (line 5)");
-  CHECK(run_shell(command_data + "collcast calibrate --measured all_reduce.log --topology dgx-h100", folder.path())
-            .exit == 0);
+  CHECK(run_shell(data + "collcast calibrate --measured all_reduce.log --topology dgx-h100", folder.path()).exit == 0);
   std::string many = log_text;
   for (int i = 0; i < 30; ++i)
     many.insert(many.find("1024 256"), "512 128 float sum -1 0.00 0.08 0.08 0 7.1 0.08 0.08 0\n");
@@ -238,7 +237,7 @@ TEST_CASE("a table that --part leaves no row of is named: alone an error, beside
   const std::string why = "no row is in part 2/2: it has 1 size";
   for (const std::string command : {"validate ", "calibrate "}) {
     const auto run = [&](const std::string& options) {
-      return run_shell(command_data + "collcast " + command + options, folder.path());
+      return run_shell(data + "collcast " + command + options, folder.path());
     };
     const auto refused = run(alone);
     INFO(command << refused.err);
@@ -276,7 +275,7 @@ TEST_CASE("validate and calibrate say how a machine was found, and warn of guess
   folder.write("all_reduce.log", log_text);
   for (const std::string command : {"validate", "calibrate"}) {
     const auto run = [&](const std::string& options) {
-      return run_shell(command_data + "collcast " + command + " --measured all_reduce.log " + options, folder.path());
+      return run_shell(data + "collcast " + command + " --measured all_reduce.log " + options, folder.path());
     };
     const json guessed = json::parse(run("--format json").out);
     // The log's one row is fewer than what is fitted to it, which calibrate says too.
@@ -299,8 +298,7 @@ TEST_CASE("standard input and pipes are read like files") {
   const json file = json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
   const std::string options = " --topology dgx-h100 --collective all_reduce --format json";
   for (const std::string source : {"--measured - < all_reduce.log", "--measured <(cat all_reduce.log)"}) {
-    const auto run =
-        run_shell(command_data + "bash -c 'collcast validate " + options + " " + source + "'", folder.path());
+    const auto run = run_shell(data + "bash -c 'collcast validate " + options + " " + source + "'", folder.path());
     INFO(run.err);
     REQUIRE(run.exit == 0);
     json piped = json::parse(run.out);
