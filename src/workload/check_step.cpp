@@ -11,7 +11,6 @@
 #include "workload/misfits.hpp"
 #include "workload/parameters.hpp"
 #include "workload/precision.hpp"
-#include "workload/wire.hpp"
 
 namespace collcast {
 
@@ -51,7 +50,7 @@ class Check {
     machine();
     if (!in_.serving) {
       buckets();
-      communication();
+      workload::check_communication(misfits_);
     }
     kernels();
     return misfits_;
@@ -515,79 +514,6 @@ class Check {
             "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
                 " of gradients into more than 10000 pieces",
             "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / most) + 1)) + " or more");
-  }
-
-  /// What is sent in another format, compressed or delayed.
-  void communication() {
-    const TrainingOptions& o = in_.options;
-    const CommunicationFormats& f = o.communication;
-    const auto precision = workload::training_precision(o.precision);
-    const auto not_wider = [&](const char* key, std::optional<WireFormat> format, double as_is, const char* of) {
-      if (format && workload::wire_bytes(*format, 0) > as_is)
-        wrong({"training.communication." + std::string(key)},
-              std::string(key) + " " + std::string(to_string(*format)) + " is wider than " + of + ", of " +
-                  number(as_is) + " bytes",
-              as_is > 2 ? "leave it out, or use bf16, fp16 or fp8" : "leave it out, or use fp8");
-    };
-    if (precision) {
-      const double w = precision->activation;
-      not_wider("tp_gather", f.tp_gather, w, "an activation");
-      not_wider("tp_reduce", f.tp_reduce, w, "an activation");
-      not_wider("ep_dispatch", f.ep_dispatch, w, "an activation");
-      not_wider("ep_combine", f.ep_combine, w, "an activation");
-      not_wider("parameters", f.parameters, w, "a weight");
-    }
-    if (f.gradients && workload::wire_bytes(*f.gradients, 0) > o.gradient_bytes)
-      wrong({"training.communication.gradients"},
-            "gradients " + std::string(to_string(*f.gradients)) + " is wider than they are kept, in " +
-                std::to_string(o.gradient_bytes) + " bytes" + seen("training.gradient_bytes"),
-            "leave it out, or use gradient_bytes: 4");
-    if (f.gradients == WireFormat::fp8)
-      wrong({"training.communication.gradients"}, "gradients are not summed in fp8",
-            "expected bf16, fp16 or fp32; or gradient_compression with a ratio");
-    if (f.scale_block < 1)
-      wrong({"training.communication.scale_block"}, "scale_block is " + std::to_string(f.scale_block),
-            "expected at least 1");
-    for (const auto& [key, format] : {std::pair{"ep_dispatch", f.ep_dispatch}, {"ep_combine", f.ep_combine}})
-      if (format && in_.model.experts.count == 0)
-        wrong({"training.communication." + std::string(key), "model"},
-              std::string(key) + " has no effect on a dense model", "leave it out");
-    if (f.parameters && precision && (o.zero == 1 || o.zero == 2) && !workload::products_read_gathered(in_) &&
-        workload::wire_bytes(*f.parameters, 0) < precision->activation)
-      wrong({"training.communication.parameters", "training.precision"},
-            "updated weights gathered in " + std::string(to_string(*f.parameters)) +
-                " would stay so, and products in " + o.precision + seen("training.precision") + " do not read that",
-            "use precision: fp8 with parameters: fp8, or zero: 3, which casts them back for each pass");
-    compression();
-    if (!o.delayed_all_reduce) return;
-    const std::vector<std::string> here{"training.delayed_all_reduce", "training"};
-    if (o.zero >= 2)
-      wrong(here,
-            "delayed_all_reduce needs gradients that are whole on each rank; zero " + std::to_string(o.zero) +
-                seen("training.zero") + " splits them after every micro-batch",
-            "use zero 0 or 1");
-    if (!o.overlap_dp)
-      wrong(here, "delayed_all_reduce hides gradients; overlap_dp false" + seen("training.overlap_dp") + " hides none",
-            "leave out one of them");
-  }
-
-  void compression() {
-    const GradientCompression& c = in_.options.compression;
-    const std::string at = "training.gradient_compression.";
-    if (c.rank < 1) wrong({at + "rank"}, "rank is " + std::to_string(c.rank), "expected at least 1");
-    if (!(c.min_rate >= 0)) wrong({at + "min_rate"}, "min_rate is " + number(c.min_rate), "expected at least 0");
-    if (!(c.ratio >= 1))
-      wrong({at + "ratio"}, "ratio is " + number(c.ratio), "expected at least 1: bytes kept over bytes sent");
-    if (!(c.moved >= 0)) wrong({at + "moved"}, "moved is " + number(c.moved), "expected at least 0 bytes");
-    if (c.method == CompressionMethod::none) return;
-    const std::string method(to_string(c.method));
-    const int most = c.method == CompressionMethod::powersgd ? 0 : 1;
-    if (in_.options.zero > most)
-      wrong({at + "method", "training.gradient_compression", "training.zero"},
-            "compression " + method + " is of gradients that are whole on each rank" +
-                (most == 0 ? " and all-reduced" : " for the step") + "; zero is " + std::to_string(in_.options.zero) +
-                seen("training.zero"),
-            most == 0 ? "use zero 0, as DDP's powerSGD_hook does" : "use zero 0 or 1");
   }
 
   template <class Map>

@@ -28,6 +28,8 @@ StepInputs mended(const StepInputs&);
 /// The layout next to this one that check_step accepts on so many ranks, in words; empty where none is found nearby.
 std::string nearest_layout(const StepInputs&, int ranks);
 
+/// What is sent in another format, compressed or delayed.
+void check_communication(Misfits&);
 /// Stages and chunks among the layers; with a schedule of one's own also those that it is for.
 void check_pipeline(Misfits&);
 /// `count` micro-batches of `samples` over all replicas are those of one's own schedule.
