@@ -206,6 +206,7 @@ class Check {
   }
 
   static std::string number(double value) { return format_count(value); }
+  std::string order() const { return std::string(to_string(in_.layout.order)); }
 
   /// Ranks that all have the same tokens have every expert between them.
   void replicated_experts() {
@@ -228,13 +229,13 @@ class Check {
             "experts with tp " + std::to_string(l.tp) + seen("layout.tp") + " need sequence parallelism",
             "use sequence_parallel: true, as Megatron does, or tp 1");
     const std::string ep = "ep " + std::to_string(l.ep), etp = "expert tp " + std::to_string(l.expert_tp());
-    if (l.order == RankOrder::tp_pp_dp && l.expert_tp() != l.tp) {
+    if (l.order != RankOrder::tp_cp_ep_dp_pp && l.expert_tp() != l.tp) {
       wrong({"layout.etp", "layout.tp", "layout.order"},
-            "etp " + std::to_string(l.etp) + " has no place in the order tp-pp-dp" + seen("layout.order"),
+            "etp " + std::to_string(l.etp) + " has no place in the order " + order() + seen("layout.order"),
             "use order: tp-cp-ep-dp-pp, or etp " + std::to_string(l.tp));
       return spread(0);
     }
-    const int stage = l.order == RankOrder::tp_pp_dp ? l.dp * l.tp : l.tp * l.cp * l.dp;
+    const int stage = l.order == RankOrder::tp_cp_ep_dp_pp ? l.tp * l.cp * l.dp : l.dp * l.tp;
     if (m.experts.ffn % l.expert_tp() != 0) {
       wrong(
           {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
@@ -318,7 +319,7 @@ class Check {
     if (l.cp == 1) return;
     const std::string cp = "cp " + std::to_string(l.cp);
     if (l.order != RankOrder::tp_cp_ep_dp_pp)
-      wrong({"layout.cp", "layout.order"}, cp + " has no place in the order tp-pp-dp" + seen("layout.order"),
+      wrong({"layout.cp", "layout.order"}, cp + " has no place in the order " + order() + seen("layout.order"),
             "use order: tp-cp-ep-dp-pp");
     if (in_.options.attention != Attention::flash)
       wrong({"layout.cp", "training.attention"}, cp + " needs flash attention" + seen("training.attention"),
