@@ -493,6 +493,7 @@ class Check {
                                 (l.cp > 1 ? " x cp " + std::to_string(l.cp) : std::string());
     const std::string there =
         " GPUs, the machine has " + std::to_string(ranks_) + seen(origins_.knows("nodes") ? "nodes" : "topology");
+    const std::size_t before = misfits_.found.size();
     if (replica > ranks_)
       wrong({l.tp >= l.pp ? "layout.tp" : "layout.pp", "layout.tp", "layout.pp", "nodes", "topology.devices"},
             degrees + " needs " + std::to_string(replica) + there, "use a smaller tp or pp, or more nodes");
@@ -500,6 +501,7 @@ class Check {
       wrong({"layout.dp", "layout.tp", "layout.pp", "nodes", "topology.devices"},
             degrees + " x dp " + std::to_string(l.dp) + " needs " + std::to_string(replica * l.dp) + there,
             "use dp " + std::to_string(ranks_ / replica) + ", or more nodes");
+    misfits_.too_large = misfits_.found.size() > before;
   }
 
   /// A bucket is an operation of the timeline: no more of them than a person could mean. ZeRO-3 has none: it gathers
@@ -557,29 +559,25 @@ class Check {
 
 }  // namespace
 
+namespace workload {
+
+bool goes_together(const StepInputs& in, int ranks, const Origins& origins) {
+  return Check(in, ranks, origins).values().found.empty() && Check(in, ranks, origins).together().found.empty();
+}
+
+}  // namespace workload
+
 Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins) {
   const workload::Misfits values = Check(in, ranks_available, origins).values();
-  if (values.found.empty()) {
-    const workload::Misfits together = Check(in, ranks_available, origins).together();
-    Diagnostics found = together.found;
-    // Each hint is of one value; where several are wrong, of the layout as a person has written it, all of them go
-    // together in a layout that works.
-    const auto of_layout = [](const std::string& path) {
-      return path.starts_with("layout.") || path.starts_with("batch.");
-    };
-    const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
-                         origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
-    if (found.size() < 2 || !written || !std::all_of(together.blamed.begin(), together.blamed.end(), of_layout))
-      return found;
-    if (const std::string nearest = workload::nearest_layout(in, ranks_available); !nearest.empty())
-      found.back().hint += "; the nearest layout that works: " + nearest;
-    return found;
-  }
   Origins known = origins;
   for (const std::string& path : values.blamed) known.spoil(path);
-  const StepInputs mended = workload::mended(in);
+  const StepInputs mended = values.found.empty() ? in : workload::mended(in);
+  workload::Misfits together = Check(mended, ranks_available, known).together();
+  const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
+                       origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
+  if (written) workload::name_nearest(mended, ranks_available, known, known.all_good(), together);
   Diagnostics found = values.found;
-  append(found, Check(mended, ranks_available, known).together().found);
+  append(found, together.found);
   return found;
 }
 
