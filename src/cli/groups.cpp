@@ -28,14 +28,15 @@ constexpr std::int64_t most_ranks = 1 << 20;
 /// Of all ranks' groups together, as text 60 MB; all of them in memory are ten times that.
 constexpr std::int64_t most_members = 10'000'000;
 
-/// The experts of a stage cut its ranks anew; in the order tp-pp-dp only along DP.
+/// The experts of a stage cut its ranks anew; in other orders than tp-cp-ep-dp-pp only along DP.
 void check_experts(const ParallelLayout& l, Diagnostics& errors) {
-  if (l.order == RankOrder::tp_pp_dp && l.expert_tp() != l.tp)
-    errors.push_back({command_line, fmt::format("--etp: {} has no place in the order tp-pp-dp", l.etp),
+  if (l.order != RankOrder::tp_cp_ep_dp_pp && l.expert_tp() != l.tp)
+    errors.push_back({command_line, fmt::format("--etp: {} has no place in the order {}", l.etp, to_string(l.order)),
                       fmt::format("expected --order tp-cp-ep-dp-pp, or --etp {}", l.tp)});
-  else if (l.order == RankOrder::tp_pp_dp && l.dp % l.ep != 0)
-    errors.push_back({command_line, fmt::format("--ep: {} does not divide --dp {}", l.ep, l.dp),
-                      "in the order tp-pp-dp expert groups are parts of data-parallel groups"});
+  else if (l.order != RankOrder::tp_cp_ep_dp_pp && l.dp % l.ep != 0)
+    errors.push_back(
+        {command_line, fmt::format("--ep: {} does not divide --dp {}", l.ep, l.dp),
+         fmt::format("in the order {} expert groups are parts of data-parallel groups", to_string(l.order))});
   else if (l.tp * l.cp * l.dp % l.expert_tp() != 0 || l.tp * l.cp * l.dp / l.expert_tp() % l.ep != 0)
     errors.push_back({command_line,
                       fmt::format("--ep: {} x expert TP {} does not divide the {} ranks of a stage, --tp {} x --cp {} "
@@ -59,13 +60,14 @@ std::optional<ParallelLayout> parse_layout(const GroupsArgs& args, Diagnostics& 
   degree("--cp", args.cp, layout.cp);
   degree("--ep", args.ep, layout.ep);
   if (!args.etp.empty()) degree("--etp", args.etp, layout.etp);
-  const auto order = parse_word("--order", args.order, {"tp-pp-dp", "tp-cp-ep-dp-pp"}, errors);
-  if (order) layout.order = *order == 0 ? RankOrder::tp_pp_dp : RankOrder::tp_cp_ep_dp_pp;
+  const auto order = parse_word("--order", args.order, {"tp-pp-dp", "tp-cp-ep-dp-pp", "dp-pp-tp"}, errors);
+  if (order) layout.order = static_cast<RankOrder>(*order);
   if (world > most_ranks)
     errors.push_back(
         {command_line, fmt::format("the layout has more than {} ranks", most_ranks), "expected smaller degrees"});
-  if (layout.cp > 1 && layout.order == RankOrder::tp_pp_dp)
-    errors.push_back({command_line, "--cp has no place in the order tp-pp-dp", "expected --order tp-cp-ep-dp-pp"});
+  if (layout.cp > 1 && layout.order != RankOrder::tp_cp_ep_dp_pp)
+    errors.push_back({command_line, fmt::format("--cp has no place in the order {}", to_string(layout.order)),
+                      "expected --order tp-cp-ep-dp-pp"});
   else if (errors.size() == before)
     check_experts(layout, errors);
   if (errors.size() > before) return std::nullopt;
@@ -140,7 +142,7 @@ Command add_groups(CLI::App& parent) {
   option("--cp", args->cp, "N", "context-parallel degree (default: 1)");
   option("--ep", args->ep, "N", "expert-parallel degree; EP x ETP divides TP x CP x DP (default: 1)");
   option("--etp", args->etp, "N", "ranks that each expert is split over (default: as TP)");
-  option("--order", args->order, "ORDER", "tp-pp-dp or tp-cp-ep-dp-pp, fastest first (default: tp-pp-dp)");
+  option("--order", args->order, "ORDER", "tp-pp-dp, tp-cp-ep-dp-pp or dp-pp-tp, fastest first (default: tp-pp-dp)");
   option("--rank", args->rank, "R", "only the groups of this rank");
   add_machine_options(app, args->machine);
   add_output_options(app, args->output);

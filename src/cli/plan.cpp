@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
+#include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
@@ -26,7 +28,7 @@ struct PlanArgs {
   ScenarioArgs scenario;
   SpaceArgs space;
   std::string simulate = "8", top, threads, why;
-  bool why_given = false;
+  bool why_given = false, simulate_given = false;
   bool list = false;
   LimitArgs limits;
   OutputOptions output;
@@ -38,11 +40,25 @@ struct Numbers {
   PlanOptions options;
 };
 
+/// How many of the best: with one method alone none, or all that fit.
+int to_simulate(const PlanArgs& args, Diagnostics& errors) {
+  const int asked = parse_count("--simulate", args.simulate, 0, errors).value_or(0);
+  const auto method = parse_method(args.scenario.method, errors);
+  if (!method || *method == Method::both) return asked;
+  const bool none = *method == Method::estimate;
+  if (args.simulate_given && !(none && asked == 0))
+    errors.push_back({typed("--simulate", args.simulate),
+                      fmt::format("--simulate {} has no effect on --method {}", args.simulate, args.scenario.method),
+                      none ? "the closed form alone ranks; expected --method both"
+                           : "all that fit are simulated; expected --method both"});
+  return none ? 0 : std::numeric_limits<int>::max();
+}
+
 Numbers parse_numbers(const PlanArgs& args, Diagnostics& errors) {
   Numbers n;
   if (!args.top.empty()) n.rows = parse_count("--top", args.top, 1, errors);
   if (!args.threads.empty()) n.options.threads = parse_count("--threads", args.threads, 1, errors).value_or(1);
-  n.options.simulate = parse_count("--simulate", args.simulate, 0, errors).value_or(0);
+  n.options.simulate = to_simulate(args, errors);
   constexpr int most_threads = 1024;
   if (n.options.threads > most_threads)
     errors.push_back({command_line, fmt::format("--threads: {} threads", n.options.threads),
@@ -262,8 +278,9 @@ Command add_plan(CLI::App& parent) {
   CLI::App& app = *parent.add_subcommand("plan", "layouts ranked, the Pareto set, what was rejected and why");
   add_scenario_options(app, args->scenario);
   add_list_option(app, args->list);
-  // A plan has its own: --simulate.
-  app.remove_option(app.get_option("--method"));
+  app.get_option("--method")
+      ->description(
+          "estimate: rank by closed form; both: and simulate the best K; simulate: all that fit (default: both)");
   app.get_option("--what-if")->description("a variant of the scenario; all: the best layout of each");
   add_space_options(app, args->space);
   add_fault_option(app, args->scenario.faults,
@@ -274,7 +291,8 @@ Command add_plan(CLI::App& parent) {
   option("--ranks", args->scenario.ranks, "K",
          "plan for the first K GPUs, as --set ranks=K (default: the scenario's, else all of its nodes)", "Machine");
   option("--gpus", args->scenario.gpus, "K", "the same as --ranks", "Machine");
-  option("--simulate", args->simulate, "K", "simulate the best K by closed form (default: 8)", "Model");
+  option("--simulate", args->simulate, "K", "with --method both: simulate the best K by closed form (default: 8)",
+         "Model");
   option("--threads", args->threads, "N", "(default: all cores; the result does not depend on it)", "Model");
   option("--top", args->top, "N", "rows of the ranking (default: 10 for people, all in JSON and CSV)", "Output");
   option("--why", args->why, "LAYOUT", "compare one layout with the best: its number, or tp=16,pp=4,micro_batch=1",
@@ -286,11 +304,13 @@ Command add_plan(CLI::App& parent) {
       "  collcast plan llama3-70b-64xh100\n"
       "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --why tp=8,pp=4\n"
       "  collcast plan llama3-70b-64xh100 --what-if all\n"
+      "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --method simulate\n"
       "  collcast plan llama3-70b-straggler-64xh100 --fault 'gpu: 12, compute: 80%'\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file};
     args->why_given = app.count("--why") > 0;
+    args->simulate_given = app.count("--simulate") > 0;
     return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_plan(*args, session);
   };
 }

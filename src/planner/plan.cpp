@@ -382,6 +382,8 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
     const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
   });
+  if (std::ranges::all_of(plan.ranked, [](const PlannedLayout& p) { return p.simulate.has_value(); }))
+    plan.pareto = pareto_of(plan.ranked);
   for (PlannedLayout& p : plan.pareto) {
     const auto twin = std::ranges::find(plan.ranked, p.choice, &PlannedLayout::choice);
     p = *twin;

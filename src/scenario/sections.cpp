@@ -232,7 +232,8 @@ ParallelLayout read_layout(Reader& reader, const Node& node, const std::string& 
   o.optional("dp", l.dp, AsCount{});
   o.optional("ep", l.ep, AsCount{});
   o.optional("etp", l.etp, AsCount{});
-  o.optional("order", l.order, as_word<RankOrder>({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp}));
+  o.optional("order", l.order,
+             as_word<RankOrder>({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp}));
   o.optional("sequence_parallel", l.sequence_parallel, AsTruth{});
   o.optional("uneven_stages", l.uneven_stages, AsTruth{});
   if (serves) {

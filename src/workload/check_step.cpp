@@ -11,7 +11,6 @@
 #include "workload/misfits.hpp"
 #include "workload/parameters.hpp"
 #include "workload/precision.hpp"
-#include "workload/wire.hpp"
 
 namespace collcast {
 
@@ -51,7 +50,7 @@ class Check {
     machine();
     if (!in_.serving) {
       buckets();
-      communication();
+      workload::check_communication(misfits_);
     }
     kernels();
     return misfits_;
@@ -207,6 +206,7 @@ class Check {
   }
 
   static std::string number(double value) { return format_count(value); }
+  std::string order() const { return std::string(to_string(in_.layout.order)); }
 
   /// Ranks that all have the same tokens have every expert between them.
   void replicated_experts() {
@@ -229,13 +229,13 @@ class Check {
             "experts with tp " + std::to_string(l.tp) + seen("layout.tp") + " need sequence parallelism",
             "use sequence_parallel: true, as Megatron does, or tp 1");
     const std::string ep = "ep " + std::to_string(l.ep), etp = "expert tp " + std::to_string(l.expert_tp());
-    if (l.order == RankOrder::tp_pp_dp && l.expert_tp() != l.tp) {
+    if (l.order != RankOrder::tp_cp_ep_dp_pp && l.expert_tp() != l.tp) {
       wrong({"layout.etp", "layout.tp", "layout.order"},
-            "etp " + std::to_string(l.etp) + " has no place in the order tp-pp-dp" + seen("layout.order"),
+            "etp " + std::to_string(l.etp) + " has no place in the order " + order() + seen("layout.order"),
             "use order: tp-cp-ep-dp-pp, or etp " + std::to_string(l.tp));
       return spread(0);
     }
-    const int stage = l.order == RankOrder::tp_pp_dp ? l.dp * l.tp : l.tp * l.cp * l.dp;
+    const int stage = l.order == RankOrder::tp_cp_ep_dp_pp ? l.tp * l.cp * l.dp : l.dp * l.tp;
     if (m.experts.ffn % l.expert_tp() != 0) {
       wrong(
           {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
@@ -319,7 +319,7 @@ class Check {
     if (l.cp == 1) return;
     const std::string cp = "cp " + std::to_string(l.cp);
     if (l.order != RankOrder::tp_cp_ep_dp_pp)
-      wrong({"layout.cp", "layout.order"}, cp + " has no place in the order tp-pp-dp" + seen("layout.order"),
+      wrong({"layout.cp", "layout.order"}, cp + " has no place in the order " + order() + seen("layout.order"),
             "use order: tp-cp-ep-dp-pp");
     if (in_.options.attention != Attention::flash)
       wrong({"layout.cp", "training.attention"}, cp + " needs flash attention" + seen("training.attention"),
@@ -493,6 +493,7 @@ class Check {
                                 (l.cp > 1 ? " x cp " + std::to_string(l.cp) : std::string());
     const std::string there =
         " GPUs, the machine has " + std::to_string(ranks_) + seen(origins_.knows("nodes") ? "nodes" : "topology");
+    const std::size_t before = misfits_.found.size();
     if (replica > ranks_)
       wrong({l.tp >= l.pp ? "layout.tp" : "layout.pp", "layout.tp", "layout.pp", "nodes", "topology.devices"},
             degrees + " needs " + std::to_string(replica) + there, "use a smaller tp or pp, or more nodes");
@@ -500,6 +501,7 @@ class Check {
       wrong({"layout.dp", "layout.tp", "layout.pp", "nodes", "topology.devices"},
             degrees + " x dp " + std::to_string(l.dp) + " needs " + std::to_string(replica * l.dp) + there,
             "use dp " + std::to_string(ranks_ / replica) + ", or more nodes");
+    misfits_.too_large = misfits_.found.size() > before;
   }
 
   /// A bucket is an operation of the timeline: no more of them than a person could mean. ZeRO-3 has none: it gathers
@@ -515,79 +517,6 @@ class Check {
             "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
                 " of gradients into more than 10000 pieces",
             "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / most) + 1)) + " or more");
-  }
-
-  /// What is sent in another format, compressed or delayed.
-  void communication() {
-    const TrainingOptions& o = in_.options;
-    const CommunicationFormats& f = o.communication;
-    const auto precision = workload::training_precision(o.precision);
-    const auto not_wider = [&](const char* key, std::optional<WireFormat> format, double as_is, const char* of) {
-      if (format && workload::wire_bytes(*format, 0) > as_is)
-        wrong({"training.communication." + std::string(key)},
-              std::string(key) + " " + std::string(to_string(*format)) + " is wider than " + of + ", of " +
-                  number(as_is) + " bytes",
-              as_is > 2 ? "leave it out, or use bf16, fp16 or fp8" : "leave it out, or use fp8");
-    };
-    if (precision) {
-      const double w = precision->activation;
-      not_wider("tp_gather", f.tp_gather, w, "an activation");
-      not_wider("tp_reduce", f.tp_reduce, w, "an activation");
-      not_wider("ep_dispatch", f.ep_dispatch, w, "an activation");
-      not_wider("ep_combine", f.ep_combine, w, "an activation");
-      not_wider("parameters", f.parameters, w, "a weight");
-    }
-    if (f.gradients && workload::wire_bytes(*f.gradients, 0) > o.gradient_bytes)
-      wrong({"training.communication.gradients"},
-            "gradients " + std::string(to_string(*f.gradients)) + " is wider than they are kept, in " +
-                std::to_string(o.gradient_bytes) + " bytes" + seen("training.gradient_bytes"),
-            "leave it out, or use gradient_bytes: 4");
-    if (f.gradients == WireFormat::fp8)
-      wrong({"training.communication.gradients"}, "gradients are not summed in fp8",
-            "expected bf16, fp16 or fp32; or gradient_compression with a ratio");
-    if (f.scale_block < 1)
-      wrong({"training.communication.scale_block"}, "scale_block is " + std::to_string(f.scale_block),
-            "expected at least 1");
-    for (const auto& [key, format] : {std::pair{"ep_dispatch", f.ep_dispatch}, {"ep_combine", f.ep_combine}})
-      if (format && in_.model.experts.count == 0)
-        wrong({"training.communication." + std::string(key), "model"},
-              std::string(key) + " has no effect on a dense model", "leave it out");
-    if (f.parameters && precision && (o.zero == 1 || o.zero == 2) && !workload::products_read_gathered(in_) &&
-        workload::wire_bytes(*f.parameters, 0) < precision->activation)
-      wrong({"training.communication.parameters", "training.precision"},
-            "updated weights gathered in " + std::string(to_string(*f.parameters)) +
-                " would stay so, and products in " + o.precision + seen("training.precision") + " do not read that",
-            "use precision: fp8 with parameters: fp8, or zero: 3, which casts them back for each pass");
-    compression();
-    if (!o.delayed_all_reduce) return;
-    const std::vector<std::string> here{"training.delayed_all_reduce", "training"};
-    if (o.zero >= 2)
-      wrong(here,
-            "delayed_all_reduce needs gradients that are whole on each rank; zero " + std::to_string(o.zero) +
-                seen("training.zero") + " splits them after every micro-batch",
-            "use zero 0 or 1");
-    if (!o.overlap_dp)
-      wrong(here, "delayed_all_reduce hides gradients; overlap_dp false" + seen("training.overlap_dp") + " hides none",
-            "leave out one of them");
-  }
-
-  void compression() {
-    const GradientCompression& c = in_.options.compression;
-    const std::string at = "training.gradient_compression.";
-    if (c.rank < 1) wrong({at + "rank"}, "rank is " + std::to_string(c.rank), "expected at least 1");
-    if (!(c.min_rate >= 0)) wrong({at + "min_rate"}, "min_rate is " + number(c.min_rate), "expected at least 0");
-    if (!(c.ratio >= 1))
-      wrong({at + "ratio"}, "ratio is " + number(c.ratio), "expected at least 1: bytes kept over bytes sent");
-    if (!(c.moved >= 0)) wrong({at + "moved"}, "moved is " + number(c.moved), "expected at least 0 bytes");
-    if (c.method == CompressionMethod::none) return;
-    const std::string method(to_string(c.method));
-    const int most = c.method == CompressionMethod::powersgd ? 0 : 1;
-    if (in_.options.zero > most)
-      wrong({at + "method", "training.gradient_compression", "training.zero"},
-            "compression " + method + " is of gradients that are whole on each rank" +
-                (most == 0 ? " and all-reduced" : " for the step") + "; zero is " + std::to_string(in_.options.zero) +
-                seen("training.zero"),
-            most == 0 ? "use zero 0, as DDP's powerSGD_hook does" : "use zero 0 or 1");
   }
 
   template <class Map>
@@ -630,29 +559,25 @@ class Check {
 
 }  // namespace
 
+namespace workload {
+
+bool goes_together(const StepInputs& in, int ranks, const Origins& origins) {
+  return Check(in, ranks, origins).values().found.empty() && Check(in, ranks, origins).together().found.empty();
+}
+
+}  // namespace workload
+
 Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins) {
   const workload::Misfits values = Check(in, ranks_available, origins).values();
-  if (values.found.empty()) {
-    const workload::Misfits together = Check(in, ranks_available, origins).together();
-    Diagnostics found = together.found;
-    // Each hint is of one value; where several are wrong, of the layout as a person has written it, all of them go
-    // together in a layout that works.
-    const auto of_layout = [](const std::string& path) {
-      return path.starts_with("layout.") || path.starts_with("batch.");
-    };
-    const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
-                         origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
-    if (found.size() < 2 || !written || !std::all_of(together.blamed.begin(), together.blamed.end(), of_layout))
-      return found;
-    if (const std::string nearest = workload::nearest_layout(in, ranks_available); !nearest.empty())
-      found.back().hint += "; the nearest layout that works: " + nearest;
-    return found;
-  }
   Origins known = origins;
   for (const std::string& path : values.blamed) known.spoil(path);
-  const StepInputs mended = workload::mended(in);
+  const StepInputs mended = values.found.empty() ? in : workload::mended(in);
+  workload::Misfits together = Check(mended, ranks_available, known).together();
+  const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
+                       origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
+  if (written) workload::name_nearest(mended, ranks_available, known, known.all_good(), together);
   Diagnostics found = values.found;
-  append(found, Check(mended, ranks_available, known).together().found);
+  append(found, together.found);
   return found;
 }
 

@@ -56,6 +56,8 @@ std::string_view to_string(RankOrder order) {
       return "tp-pp-dp";
     case RankOrder::tp_cp_ep_dp_pp:
       return "tp-cp-ep-dp-pp";
+    case RankOrder::dp_pp_tp:
+      return "dp-pp-tp";
   }
   check(false, "a known rank order");
   return {};

@@ -21,6 +21,7 @@ struct Digits {
 
 Digits digits(const ParallelLayout& l) {
   if (l.order == RankOrder::tp_pp_dp) return {{1, l.tp}, {l.tp, l.cp}, {l.tp * l.cp, l.pp}, {l.tp * l.cp * l.pp, l.dp}};
+  if (l.order == RankOrder::dp_pp_tp) return {{l.cp * l.dp * l.pp, l.tp}, {1, l.cp}, {l.cp * l.dp, l.pp}, {l.cp, l.dp}};
   return {{1, l.tp}, {l.tp, l.cp}, {l.tp * l.cp * l.dp, l.pp}, {l.tp * l.cp, l.dp}};
 }
 
@@ -32,8 +33,8 @@ ExpertDigits expert_digits(const ParallelLayout& l) {
   const int etp = l.expert_tp();
   if (l.order == RankOrder::tp_cp_ep_dp_pp)
     return {{1, etp}, {etp, l.ep}, {etp * l.ep, l.expert_replicas() / l.twins()}};
-  const int stride = digits(l).dp.stride;
-  return {{1, etp}, {stride, l.ep}, {stride * l.ep, l.dp / l.ep}};
+  const Digits d = digits(l);
+  return {{d.tp.stride, etp}, {d.dp.stride, l.ep}, {d.dp.stride * l.ep, l.dp / l.ep}};
 }
 
 Group along(Rank rank, const Digit& digit) {

@@ -12,10 +12,16 @@ Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
   if (l.world() == 1) return out;
   // Neighbours of a group are as far apart as all that varies faster; a group reaches over its neighbours' distance.
   const int inner = l.tp * l.cp;
-  const bool stages_first = l.order == RankOrder::tp_pp_dp;
-  const int replicas_apart = stages_first ? inner * l.pp : inner, stages_apart = stages_first ? inner : inner * l.dp;
+  const bool tp_last = l.order == RankOrder::dp_pp_tp, stages_first = l.order == RankOrder::tp_pp_dp;
+  const int tp_reach = tp_last ? l.world() : l.tp,
+            replicas_apart = tp_last        ? 1
+                             : stages_first ? inner * l.pp
+                                            : inner,
+            stages_apart = tp_last        ? l.dp
+                           : stages_first ? inner
+                                          : inner * l.dp;
   add(l.world());
-  if (l.tp > 1) add(l.tp);
+  if (l.tp > 1) add(tp_reach);
   if (l.cp > 1) add(inner);
   if (l.ep > 1) add(replicas_apart * l.ep);
   // With DualPipe that of replicas reaches over the stages that hold the same slices.
@@ -24,7 +30,8 @@ Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
   else if (l.dp > 1)
     add(replicas_apart * l.dp);
   // Stages, those of both ends, and each replica of the model.
-  if (l.pp > 1) add(stages_apart * l.pp, l.tp > 1 ? 3 : 2);
+  if (l.pp > 1) add(stages_apart * l.pp, l.tp > 1 && !tp_last ? 3 : 2);
+  if (l.pp > 1 && l.tp > 1 && tp_last) add(l.world());
   return out;
 }
 

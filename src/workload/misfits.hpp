@@ -14,6 +14,7 @@ struct Misfits {
   const Origins& origins;
   Diagnostics found = {};
   std::vector<std::string> blamed = {};  ///< of each the first path
+  bool too_large = false;                ///< one of them is that the machine has fewer GPUs
 
   /// `paths` are the values that do not go together; the first is the one that the hint tells to change.
   void wrong(const std::vector<std::string>& paths, std::string message, std::string hint);
@@ -25,9 +26,16 @@ struct Misfits {
 /// other; what was wrong is said already, and nothing is said of it again where origins know it as spoiled.
 StepInputs mended(const StepInputs&);
 
-/// The layout next to this one that check_step accepts on so many ranks, in words; empty where none is found nearby.
-std::string nearest_layout(const StepInputs&, int ranks);
+/// Whether check_step accepts it on so many ranks, of what could be read.
+bool goes_together(const StepInputs&, int ranks, const Origins&);
 
+/// Each hint is of one value. Where several are wrong of the layout, or it is too large, the last of these hints names
+/// the layout next to it in which all go together; what else is wrong, here or (`alone` false) elsewhere, is no reason
+/// against it.
+void name_nearest(const StepInputs&, int ranks, Origins known, bool alone, Misfits&);
+
+/// What is sent in another format, compressed or delayed.
+void check_communication(Misfits&);
 /// Stages and chunks among the layers; with a schedule of one's own also those that it is for.
 void check_pipeline(Misfits&);
 /// `count` micro-batches of `samples` over all replicas are those of one's own schedule.

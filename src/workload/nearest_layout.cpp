@@ -3,7 +3,8 @@
 //
 // The nearest layout is the one of least distance among those next to it: sum over tp, pp, dp, cp and ep of how far the
 // degree is from what was asked, |log of the ratio|; degrees that divide what they split come into question, the rest
-// of the layout stays. Left out: other micro-batches, schedules and orders.
+// of the layout stays. Of what could not be read nothing is known: there the divisors of the degree itself come into
+// question. Left out: other micro-batches, schedules and orders.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -41,6 +42,45 @@ struct Choice {
   int tp, pp, dp, cp, ep;
   double far;
 };
+
+/// In words; empty where none is found nearby.
+std::string nearest_layout(const StepInputs& in, int ranks, const Origins& origins) {
+  constexpr std::size_t most_checks = 2'000;
+  const ParallelLayout& l = in.layout;
+  const bool serves = in.serving.has_value();
+  const int samples = serves ? 0 : in.batch.global_batch / std::max(in.batch.micro_batch, 1);
+  const bool good_batch = origins.good("batch.global_batch") && origins.good("batch.micro_batch");
+  const auto split = [&](bool good, int n, int asked, bool any = false) {
+    return good ? degrees(std::max(n, 1), asked, any) : degrees(asked, asked);
+  };
+  std::vector<Choice> choices;
+  for (const int tp : split(origins.good("model.heads"), in.model.heads, l.tp))
+    for (const int pp : split(origins.good("model.layers"), in.model.layers, l.pp, l.uneven_stages))
+      for (const int dp : split(good_batch && !serves, samples, l.dp))
+        for (const int cp : split(origins.good("batch.sequence") && l.cp > 1, in.batch.sequence, l.cp))
+          for (const int ep :
+               split(origins.good("model.experts.count") && in.model.experts.count > 0, in.model.experts.count, l.ep))
+            if (std::int64_t{tp} * pp * cp <= ranks / dp)
+              choices.push_back({tp, pp, dp, cp, ep,
+                                 distance(l.tp, tp) + distance(l.pp, pp) + distance(l.dp, dp) + distance(l.cp, cp) +
+                                     distance(l.ep, ep)});
+  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.far < b.far; });
+  if (choices.size() > most_checks) choices.resize(most_checks);
+  StepInputs other = in;
+  for (const Choice& c : choices) {
+    other.layout.tp = c.tp;
+    other.layout.pp = c.pp;
+    other.layout.dp = c.dp;
+    other.layout.cp = c.cp;
+    other.layout.ep = c.ep;
+    if (!goes_together(other, ranks, origins)) continue;
+    std::string text = "tp " + std::to_string(c.tp) + ", pp " + std::to_string(c.pp) + ", dp " + std::to_string(c.dp);
+    if (l.cp > 1) text += ", cp " + std::to_string(c.cp);
+    if (l.ep > 1) text += ", ep " + std::to_string(c.ep);
+    return text;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -87,37 +127,25 @@ StepInputs mended(const StepInputs& in) {
   return out;
 }
 
-std::string nearest_layout(const StepInputs& in, int ranks) {
-  constexpr std::size_t most_checks = 2'000;
-  const ParallelLayout& l = in.layout;
-  const bool serves = in.serving.has_value();
-  const int samples = serves ? 0 : in.batch.global_batch / std::max(in.batch.micro_batch, 1);
-  std::vector<Choice> choices;
-  for (const int tp : degrees(in.model.heads, l.tp))
-    for (const int pp : degrees(in.model.layers, l.pp, l.uneven_stages))
-      for (const int dp : serves ? degrees(l.dp, l.dp) : degrees(std::max(samples, 1), l.dp))
-        for (const int cp : l.cp > 1 ? degrees(in.batch.sequence, l.cp) : std::vector<int>{1})
-          for (const int ep : in.model.experts.count > 0 ? degrees(in.model.experts.count, l.ep) : std::vector<int>{1})
-            if (std::int64_t{tp} * pp * cp <= ranks / dp)
-              choices.push_back({tp, pp, dp, cp, ep,
-                                 distance(l.tp, tp) + distance(l.pp, pp) + distance(l.dp, dp) + distance(l.cp, cp) +
-                                     distance(l.ep, ep)});
-  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.far < b.far; });
-  if (choices.size() > most_checks) choices.resize(most_checks);
-  StepInputs other = in;
-  for (const Choice& c : choices) {
-    other.layout.tp = c.tp;
-    other.layout.pp = c.pp;
-    other.layout.dp = c.dp;
-    other.layout.cp = c.cp;
-    other.layout.ep = c.ep;
-    if (!check_step(other, ranks, {}).empty()) continue;
-    std::string text = "tp " + std::to_string(c.tp) + ", pp " + std::to_string(c.pp) + ", dp " + std::to_string(c.dp);
-    if (l.cp > 1) text += ", cp " + std::to_string(c.cp);
-    if (l.ep > 1) text += ", ep " + std::to_string(c.ep);
-    return text;
+void name_nearest(const StepInputs& in, int ranks, Origins known, bool alone, Misfits& misfits) {
+  const auto of_layout = [](const std::string& path) {
+    return path.starts_with("layout.") || path.starts_with("batch.");
+  };
+  std::size_t count = 0, last = 0;
+  for (std::size_t i = 0; i < misfits.blamed.size(); ++i) {
+    if (!of_layout(misfits.blamed[i])) {
+      known.spoil(misfits.blamed[i]);
+      alone = false;
+      continue;
+    }
+    ++count;
+    last = i;
   }
-  return {};
+  if (count == 0 || (count == 1 && !misfits.too_large)) return;
+  const std::string nearest = nearest_layout(in, ranks, known);
+  if (nearest.empty()) return;
+  misfits.found[last].hint +=
+      "; the nearest layout that works" + std::string(alone ? "" : " but for the other errors") + ": " + nearest;
 }
 
 }  // namespace collcast::workload

@@ -243,6 +243,52 @@ TEST_CASE("--list says which scenarios and variants there are, each with its lin
   CHECK(plan_of("--list --format csv").out.starts_with("scenario,what_if,title\n"));
 }
 
+TEST_CASE("--method says how layouts are ranked") {
+  const std::string eight = "llama3-70b-64xh100 --tp 4,8 --recompute none --library ideal --format json ";
+  const auto ranked = [&](const std::string& words) {
+    const Called called = plan_of(eight + words);
+    INFO(called.err);
+    REQUIRE(called.exit == 0);
+    return Json::parse(called.out);
+  };
+  const Json by_form = ranked("--method estimate"), best = ranked("--method both --simulate 3"),
+             all = ranked("--method simulate");
+  REQUIRE(by_form.at("feasible") > 3);
+  for (const Json& row : by_form.at("ranked")) {
+    CHECK(row.at("method") == "estimate");
+    CHECK(row.at("simulate_s").is_null());
+    CHECK(row.at("step_s") == row.at("estimate_s"));
+  }
+  CHECK(by_form == ranked("--simulate 0"));
+  CHECK(by_form == ranked("--method estimate --simulate 0"));
+  CHECK(ranked("") == ranked("--method both"));
+  int simulated = 0;
+  for (const Json& row : best.at("ranked")) simulated += row.at("method") == "simulate" ? 1 : 0;
+  CHECK(simulated == 3);
+  double last = 0;
+  for (const Json& row : all.at("ranked")) {
+    CHECK(row.at("method") == "simulate");
+    CHECK(row.at("step_s") == row.at("simulate_s"));
+    CHECK(row.at("step_s").get<double>() >= last);
+    last = row.at("step_s").get<double>();
+  }
+  // The Pareto set is of what ranks: fastest first, and each smaller than those before.
+  for (const Json& row : all.at("pareto")) CHECK(row.at("method") == "simulate");
+  CHECK(all.at("pareto").at(0).at("step_s") == all.at("ranked").at(0).at("step_s"));
+}
+
+TEST_CASE("--method of one kind and --simulate of another are refused where they are typed") {
+  const Called none = plan_of("llama3-70b-64xh100 --method estimate --simulate 4");
+  CHECK(none.exit == 2);
+  CHECK_THAT(none.err, Contains("--simulate 4:1:12: error: --simulate 4 has no effect on --method estimate") &&
+                           Contains("expected --method both"));
+  const Called all = plan_of("llama3-70b-64xh100 --method simulate --simulate 4 --top x");
+  CHECK(all.exit == 2);
+  CHECK_THAT(all.err, Contains("--simulate 4 has no effect on --method simulate") &&
+                          Contains("all that fit are simulated") && Contains("--top"));
+  CHECK_THAT(plan_of("llama3-70b-64xh100 --method simulat").err, Contains("did you mean 'simulate'?"));
+}
+
 TEST_CASE("--why asks for one layout: none, or a degree given twice, is a slip") {
   const Called twice = call("plan llama3-8b-8xh100 --why tp=4,tp=8");
   CHECK(twice.exit == 2);

@@ -126,6 +126,20 @@ TEST_CASE("one error of each kind, in the model, the layout, the batch and the m
   CHECK(has(text, "s.yaml:7:19: error: batch.sequence is '0'"));
   CHECK(has(text, "error: global_batch 7 is not a multiple of micro_batch 2"));
   CHECK(has(text, "s.yaml:8:23: error: training.precision is 'bf15'"));
+  // 32 heads, 30 layers, 10 experts, 8 GPUs, and 7 samples in micro-batches of 2, which no dp makes whole.
+  CHECK_FALSE(has(text, "nearest layout"));
+}
+
+TEST_CASE("a layout that works is named beside errors of form") {
+  const std::string text = errors_of(
+      "nodes: 2\n"
+      "model: {layers: 30, hidden: 4096, heads: 32, ffn: 14336, vocab: 32000}\n"
+      "layout: {tp: 3, pp: 4, dp: 16, sequence_parallel: true}\n"
+      "batch: {sequence: 0, global_batch: 100}\n");
+  INFO(text);
+  CHECK(has(text, "s.yaml:7:19: error: batch.sequence is '0'"));
+  // 3/2, 2 and 4 times less, a product of 12; tp 1, pp 3 and dp 5, which fits as well, is 3, 4/3 and 16/5, 12.8.
+  CHECK(has(text, "; the nearest layout that works but for the other errors: tp 2, pp 2, dp 4"));
 }
 
 TEST_CASE("a machine without memory does not hide a layout that is too large for it") {

@@ -19,10 +19,10 @@ std::vector<std::uint32_t> values(const Group& group) {
   return result;
 }
 
-/// Every layout of degrees 1 to 4 in each dimension, in both orders.
+/// Every layout of degrees 1 to 4 in each dimension, in all orders.
 template <class Use>
 void every_small_layout(Use use) {
-  for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp})
+  for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp})
     for (int tp = 1; tp <= 4; ++tp)
       for (int pp = 1; pp <= 4; ++pp)
         for (int dp = 1; dp <= 4; ++dp)
@@ -55,7 +55,22 @@ TEST_CASE("512 GPUs in Megatron's order: replicas are neighbours, stages are 64 
   CHECK(values(g.pp) == std::vector<std::uint32_t>{0, 64, 128, 192, 256, 320, 384, 448});
 }
 
-TEST_CASE("coordinates and ranks are a bijection, in both orders") {
+TEST_CASE("512 GPUs with TP strewn: replicas are neighbours, TP ranks are 64 apart") {
+  ParallelLayout l = layout(8, 8, 8);
+  l.order = RankOrder::dp_pp_tp;
+  const RankGroups g = groups_of(l, Rank(0));
+  // rank = dp + 8 (pp + 8 tp)
+  CHECK(values(g.dp) == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(values(g.pp) == std::vector<std::uint32_t>{0, 8, 16, 24, 32, 40, 48, 56});
+  CHECK(values(g.tp) == std::vector<std::uint32_t>{0, 64, 128, 192, 256, 320, 384, 448});
+  // Experts are spread over neighbours in DP, and each is split over the TP ranks.
+  l.ep = 4;
+  CHECK(values(groups_of(l, Rank(0)).ep) == std::vector<std::uint32_t>{0, 1, 2, 3});
+  CHECK(values(expert_tp_group(l, Rank(1))) == std::vector<std::uint32_t>{1, 65, 129, 193, 257, 321, 385, 449});
+  CHECK(values(expert_replica_group(l, Rank(1))) == std::vector<std::uint32_t>{1, 5});
+}
+
+TEST_CASE("coordinates and ranks are a bijection, in all orders") {
   every_small_layout([](const ParallelLayout& l) {
     for (int r = 0; r < l.world(); ++r) {
       const Rank rank(static_cast<std::uint32_t>(r));

@@ -48,6 +48,10 @@ TEST_CASE("a rank has a communicator of each group that it talks in, and the pip
   far.order = RankOrder::tp_pp_dp;
   CHECK(of(far, 8).within == 4);  // TP, the pipeline's
   CHECK(of(far, 8).across == 2);
+  // TP ranks 8 apart, replicas of a stage neighbours: DP and stages within, TP, the replica and all ranks across.
+  far.order = RankOrder::dp_pp_tp;
+  CHECK(of(far, 8).within == 3);
+  CHECK(of(far, 8).across == 3);
   // A node that is a rack.
   CHECK(of(layout(8, 4, 2), 64).within == 6);
 }

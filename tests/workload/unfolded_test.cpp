@@ -31,7 +31,7 @@ StepWithUnfolded unfolded(const StepInputs& in, const Fabric& fabric, const Coll
 
 ParallelLayout random_layout(Dice& dice) {
   ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 1, 2, 4}), dice.pick({1, 2, 3, 4}));
-  l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp});
+  l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp});
   l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
   if (l.pp > 1)
     l.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,

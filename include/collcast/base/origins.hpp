@@ -25,6 +25,7 @@ class Origins {
   void spoil(std::string path) { spoiled_.insert(std::move(path)); }
   /// False if the value, something in it or something around it could not be read.
   bool good(std::string_view path) const;
+  bool all_good() const { return spoiled_.empty(); }
 
   /// Of the value, else of the nearest thing around it, else of the whole.
   const Location& of(std::string_view path) const;

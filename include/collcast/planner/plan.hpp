@@ -83,8 +83,9 @@ struct PlanResult {
   std::int64_t feasible = 0;   ///< of these, with a cost
   std::vector<PlannedLayout>
       ranked;  ///< all feasible: the simulated ones by simulation, then the others by closed form; if partial by time
-  std::vector<PlannedLayout> pareto;  ///< faster or smaller than any other by closed form; fastest first
-  std::vector<Rejection> rejected;    ///< most frequent first
+  /// Faster or smaller than any other by closed form, or by simulation where all were simulated; fastest first.
+  std::vector<PlannedLayout> pareto;
+  std::vector<Rejection> rejected;  ///< most frequent first
   std::optional<SmallestRejected> smallest;
   std::optional<Unsimulated> unsimulated;  ///< none where all were, or nothing but the end of the search kept them
   bool partial = false;                    ///< stopped before the end

@@ -94,7 +94,7 @@ double active_parameter_count(const TransformerConfig&);
 /// How the ranks of a context-parallel group attend to each other's tokens: keys and values go round (with as much
 /// work for each rank under a causal mask), or heads are exchanged for tokens (DeepSpeed-Ulysses).
 enum class ContextExchange { ring, ulysses };
-enum class RankOrder { tp_pp_dp, tp_cp_ep_dp_pp };
+enum class RankOrder { tp_pp_dp, tp_cp_ep_dp_pp, dp_pp_tp };
 /// The last four are a user's own (own_schedule.hpp): with whole backwards or such without weight gradients, round the
 /// stages or in a V.
 enum class PipelineSchedule {

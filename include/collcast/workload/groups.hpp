@@ -1,4 +1,4 @@
-// Process groups: which ranks talk to which, in either rank order.
+// Process groups: which ranks talk to which, in each rank order.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,8 @@ struct Coordinates {
 };
 /// tp-pp-dp: rank = tp + TP*(pp + PP*dp), experts are spread over neighbours in dp. tp-cp-ep-dp-pp (Megatron): rank =
 /// tp + TP*(cp + CP*(dp + DP*pp)); experts cut the ranks of a stage anew, as etp + ETP*(ep + EP*replica of the
-/// experts), so that with etp = tp an EP group is neighbours in CP and then DP.
+/// experts), so that with etp = tp an EP group is neighbours in CP and then DP. dp-pp-tp: rank = dp + DP*(pp + PP*tp),
+/// as far apart as a TP group can be: what a launcher gives that deals ranks out to the nodes in turn.
 Coordinates coordinates(const ParallelLayout&, Rank);
 Rank rank_at(const ParallelLayout&, const Coordinates&);
 
