@@ -107,6 +107,11 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
     std::move(ranked.begin(), ranked.end(), std::back_inserter(cases));
     if (!errors.empty()) break;
   }
+  if (cases.empty() && errors.empty())
+    for (const AlgorithmInfo& info : algorithms())
+      for (const auto& [name, why] : report.skipped)
+        if (name == info.name && std::find(info.kinds.begin(), info.kinds.end(), q.kind) != info.kinds.end())
+          errors.push_back({command_line, fmt::format("{}: {}", name, why), "no algorithm of this collective is left"});
   return cases;
 }
 
@@ -383,6 +388,7 @@ Exit run_collective(const CommandArgs& args, const Session& session) {
 
   int left_out = 0;
   std::vector<std::string> have_no_room;
+  Diagnostics failed;  // the first simulation that did, where nothing else was asked for
   Progress progress(session, cases.size());
   question->engine.watch = patience.watch(&progress);
   for (const Case& c : cases) {
@@ -397,13 +403,17 @@ Exit run_collective(const CommandArgs& args, const Session& session) {
     const Bytes needed = q.simulate && quick && has_limit ? memory_of(q, c, args.links) : Bytes();
     const bool fits = !has_limit || needed <= patience.room();
     if (!fits) (q.method_given ? have_no_room : report.notes).push_back(too_large(c, needed, patience.room()).message);
-    if (errors = price_as_far(q, c, q.simulate && quick && fits, report); !errors.empty())
-      return refuse(session, errors);
+    if (errors = price_as_far(q, c, q.simulate && quick && fits, report); !errors.empty()) {
+      if (q.estimate) return refuse(session, errors);
+      report.notes.push_back(not_simulated(c.chosen.front().options.algorithm, c.size, errors));
+      if (failed.empty()) failed = std::move(errors);
+    }
     if (!args.chunks_curve) continue;
     const Choice& choice = c.chosen.front();
     report.curves.push_back({choice.options.algorithm, c.size, choice.pattern.chunks,
                              chunk_curve(q.fabric, q.request(0, c.size), choice.options)});
   }
+  if (report.rows.empty() && !failed.empty()) return refuse(session, failed);
   add_calibration_notes(q, report);
   if (left_out > 0)
     report.notes.push_back(fmt::format(

@@ -111,11 +111,26 @@ TEST_CASE("a simulation beyond its clock of 106 days leaves the closed form, and
   CHECK(doc["rows"][1]["simulate_s"].is_null());
   CHECK(doc["rows"][1]["estimate_s"] == Json::parse(call(ring + "--method estimate").out)["rows"][1]["estimate_s"]);
   CHECK_THAT(doc["notes"].dump(), Contains("4 EiB: not simulated") && Contains("106 days"));
-  // Where only the simulation is asked for there is nothing to print in its place.
-  const Called nothing = call(ring + "--method simulate");
+  // Where only the simulation is asked for there is nothing to print in its place: its row is missing, or all is.
+  const Called simulated = call(ring + "--method simulate");
+  CHECK(simulated.exit == 0);
+  const Json one = Json::parse(simulated.out);
+  REQUIRE(one["rows"].size() == 1);
+  CHECK(one["rows"][0]["simulate_s"] == doc["rows"][0]["simulate_s"]);
+  CHECK_THAT(one["notes"].dump(), Contains("4 EiB: not simulated") && Contains("106 days"));
+  const Called nothing = call("collective all_reduce --topology ring --ranks 4 --size 4EiB --method simulate");
   CHECK(nothing.exit == 2);
   CHECK(nothing.out.empty());
   CHECK_THAT(nothing.err, Contains("106 days"));
+}
+
+TEST_CASE("where no algorithm is left each says why") {
+  // 65,536 ranks have 2^32 blocks for each other, which are numbered with 32 bits.
+  const Called called = call("collective alltoall --topology star --ranks 65536 --algorithm all --method estimate");
+  CHECK(called.exit == 2);
+  CHECK(called.out.empty());
+  CHECK_THAT(called.err, Contains("naive: ") && Contains("hierarchical: ") && Contains("too many blocks to number"));
+  CHECK_THAT(called.err, !Contains("does not do"));  // nobody expects a ring
 }
 
 TEST_CASE("limits that are none are told, and too little memory ends with 3") {
