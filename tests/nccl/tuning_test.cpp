@@ -248,7 +248,7 @@ TEST_CASE("variables narrow the choice") {
 TEST_CASE("a choice that cannot be run is refused, with what could be") {
   const Communicator tree = test::communicator("dgx-a100", 1, 0, test::environment({{"NCCL_ALGO", "NVLS"}}));
   CHECK(refusal(tree, reduce_all) ==
-        "NCCL_ALGO and NCCL_PROTO leave nothing that can be run for reduce_all of 8 ranks on 1 node: needs Hopper or "
+        "NCCL_ALGO and NCCL_PROTO leave nothing that can be run for all_reduce of 8 ranks on 1 node: needs Hopper or "
         "newer on an NVSwitch, and two GPUs on the node");
   const Communicator plain = test::communicator("dgx-a100", 1);
   CHECK(refusal(plain, CollectiveKind::broadcast, Algorithm::tree) ==
