@@ -55,6 +55,16 @@ CollectiveTime by_nccl(const Fabric& fabric, nccl::Environment environment) {
   };
 }
 
+CollectiveTime by_nccl(const Fabric& fabric, const CollectivePolicy& policy) {
+  CollectiveTime price = by_nccl(fabric, policy.environment);
+  if (policy.stretch == CollectivePolicy{}.stretch) return price;
+  return [price = std::move(price), policy](const CollectiveRequest& request) -> Result<Seconds> {
+    const Result<Seconds> time = price(request);
+    if (!time) return time.errors();
+    return policy.stretched(request.size, *time);
+  };
+}
+
 Result<Seconds> simulate(const nccl::Program& program, const EngineOptions& options) {
   const Result<Timeline> all = simulate(program.machine, program.pattern, options);
   if (!all) return all.errors();

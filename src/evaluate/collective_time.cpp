@@ -47,17 +47,17 @@ RequestKey key_of_groups(const CollectiveRequest& request) {
 }
 
 CollectiveTime by_estimate(const Fabric& fabric, CollectivePolicy policy) {
-  if (policy.library == Library::nccl) return by_nccl(fabric, std::move(policy.environment));
+  if (policy.library == Library::nccl) return by_nccl(fabric, policy);
   return [&fabric, policy = std::move(policy)](const CollectiveRequest& request) -> Result<Seconds> {
     if (takes_no_time(request)) return Seconds(0);
     const auto choice = fastest(fabric, request, policy);
     if (!choice) return choice.errors();
-    return choice->estimate.total + policy.base_latency;
+    return policy.stretched(request.size, choice->estimate.total + policy.base_latency);
   };
 }
 
 CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, EngineOptions engine) {
-  if (policy.library == Library::nccl) return by_nccl(fabric, std::move(policy.environment));
+  if (policy.library == Library::nccl) return by_nccl(fabric, policy);
   return [&fabric, policy = std::move(policy),
           engine = std::move(engine)](const CollectiveRequest& request) -> Result<Seconds> {
     if (takes_no_time(request)) return Seconds(0);
@@ -65,7 +65,7 @@ CollectiveTime by_simulation(const Fabric& fabric, CollectivePolicy policy, Engi
     if (!choice) return choice.errors();
     const Result<Seconds> time = simulated_beside(fabric, request, choice->options, engine);
     if (!time) return time.errors();
-    return *time + policy.base_latency;
+    return policy.stretched(request.size, *time + policy.base_latency);
   };
 }
 

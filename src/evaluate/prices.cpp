@@ -34,7 +34,7 @@ CollectiveRequest resized(CollectiveRequest request, Bytes size) {
 
 Prices::Prices(const Fabric& fabric, CollectivePolicy policy, EngineOptions engine, GoesOn goes_on)
     : fabric_(fabric), policy_(std::move(policy)), engine_(std::move(engine)), goes_on_(std::move(goes_on)) {
-  if (policy_.library == Library::nccl) by_nccl_ = memoized(by_nccl(fabric_, policy_.environment));
+  if (policy_.library == Library::nccl) by_nccl_ = memoized(by_nccl(fabric_, policy_));
 }
 
 const Fabric& Prices::machine(const Asked& asked) {
@@ -110,7 +110,7 @@ Result<Seconds> Prices::estimate(const CollectiveRequest& request) {
   if (takes_no_time(request)) return Seconds(0);
   const Result<Known*> known = this->known(request);
   if (!known) return known.errors();
-  return (*known)->estimate + policy_.base_latency;
+  return policy_.stretched(request.size, (*known)->estimate + policy_.base_latency);
 }
 
 Result<Seconds> Prices::simulate(const CollectiveRequest& request) {
@@ -131,7 +131,7 @@ Result<Seconds> Prices::simulate(const CollectiveRequest& request) {
     if (!time) return time.errors();
     of.simulated = *time;
   }
-  return *of.simulated + policy_.base_latency;
+  return policy_.stretched(request.size, *of.simulated + policy_.base_latency);
 }
 
 Result<CollectiveOptions> Prices::options(const CollectiveRequest& request) {

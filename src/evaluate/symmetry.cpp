@@ -85,7 +85,7 @@ class PreparedAtFront {
   Result<Seconds> time(const PreparedCollective& prepared, Bytes size) const {
     const Result<Choice> choice = prepared.fastest(size, goes_on_);
     if (!choice) return choice.errors();
-    return choice->estimate.total + policy_.base_latency;
+    return policy_.stretched(size, choice->estimate.total + policy_.base_latency);
   }
 
   std::optional<PreparedCollective> find(const RequestKey& key) {
@@ -126,7 +126,7 @@ CollectiveRequest moved_to_front(const Fabric& fabric, const CollectiveRequest& 
 }
 
 CollectiveTime by_estimate_at_front(const Fabric& fabric, CollectivePolicy policy, GoesOn goes_on) {
-  if (policy.library == Library::nccl) return by_nccl(fabric, std::move(policy.environment));
+  if (policy.library == Library::nccl) return by_nccl(fabric, policy);
   return [prepared = std::make_shared<PreparedAtFront>(fabric, std::move(policy), std::move(goes_on))](
              const CollectiveRequest& request) { return (*prepared)(request); };
 }

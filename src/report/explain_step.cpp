@@ -193,6 +193,8 @@ ExplainReport explain(const StepReport& report) {
                              report.collectives.base_latency.count(),
                              "s",
                              "of the calibration, in front of every collective"});
+    if (std::optional<std::string> text = interval_text(report))
+      machine.text.push_back({std::move(*text), Paragraph::Tone::note});
     out.sections.push_back(std::move(machine));
   }
   const StepResult& r = report.result;

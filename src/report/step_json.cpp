@@ -287,6 +287,15 @@ void add_inference(Json& out, const InferenceResult& r) {
   out["inference"]["decode"]["last_token_s"] = r.last_token.count();
 }
 
+void add_interval(Json& out, const StepReport& report) {
+  const auto put = [&](const char* name, const std::optional<StepReport::Interval>& span) {
+    if (span) out["interval"][name] = {{"low_s", span->low.count()}, {"high_s", span->high.count()}};
+  };
+  put("step", report.interval);
+  put("ttft", report.ttft_interval);
+  put("tpot", report.tpot_interval);
+}
+
 Json document_json(const StepReport& report) {
   const StepResult& r = report.result;
   const bool has_model = report.inputs.has_value();
@@ -307,6 +316,7 @@ Json document_json(const StepReport& report) {
       trains, {{"model_flops_per_s_per_gpu", r.model_flops_per_gpu.value()}, {"mfu", r.mfu}, {"hfu", r.hfu}}));
   out["micro_batches"] = has_model ? Json(r.micro_batches) : Json();
   if (r.inference) add_inference(out, *r.inference);
+  add_interval(out, report);
   out["layer"] = null_unless(trains, {{"forward_s", r.layer.forward.count()},
                                       {"backward_s", r.layer.backward.count()},
                                       {"tp_comm_s", r.layer.tp_comm.count()},

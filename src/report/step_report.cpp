@@ -456,6 +456,8 @@ void add_serving(Page& out, const StepReport& report) {
   if (report.machine.calibrated)
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
+  if (std::optional<std::string> text = interval_text(report))
+    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
   out.blocks.push_back(
       Paragraph{in_flight(report) ? not_modelled_in_flight : not_modelled_of_serving, Paragraph::Tone::note});
@@ -464,6 +466,18 @@ void add_serving(Page& out, const StepReport& report) {
 }
 
 }  // namespace
+
+std::optional<std::string> interval_text(const StepReport& report) {
+  if (!report.interval) return std::nullopt;
+  const auto between = [](const StepReport::Interval& span) {
+    return fmt::format("{} .. {}", format_seconds(span.low), format_seconds(span.high));
+  };
+  std::string out =
+      "with all collectives as far from the forecast as 8 of 10 measurements were at most, by the "
+      "calibration, ";
+  if (!report.ttft_interval || !report.tpot_interval) return out + "the step takes " + between(*report.interval);
+  return out + fmt::format("TTFT is {} and TPOT {}", between(*report.ttft_interval), between(*report.tpot_interval));
+}
 
 Page page(const StepReport& report) {
   const StepResult& r = report.result;
@@ -504,6 +518,8 @@ Page page(const StepReport& report) {
   if (report.machine.calibrated)
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
+  if (std::optional<std::string> text = interval_text(report))
+    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
   if (report.faults) {
     const std::vector<MachineFault>& faults = report.faults->machine.faults;

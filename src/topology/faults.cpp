@@ -236,7 +236,8 @@ Diagnostics check_ways(const Fabric& fabric, const Fabric& faulty, std::span<con
   });
   if (failed == faults.end()) return {};
   const CutOff cut = cut_off(faulty, samples(fabric, faulty));
-  constexpr const char* hint = "no other way is left; let a slow link stand for it, or describe the machine without these ranks";
+  constexpr const char* hint =
+      "no other way is left; let a slow link stand for it, or describe the machine without these ranks";
   if (!cut.entirely.empty()) {
     constexpr std::size_t most = 16;
     std::vector<int> named(cut.entirely.begin(),

@@ -14,6 +14,9 @@ namespace collcast {
 /// there are. May be asked by several threads at once.
 CollectiveTime by_nccl(const Fabric&, nccl::Environment = {});
 
+/// The same with the policy's environment, stretched as it says.
+CollectiveTime by_nccl(const Fabric&, const CollectivePolicy&);
+
 /// The simulated time of a program.
 Result<Seconds> simulate(const nccl::Program&, const EngineOptions& = {});
 

@@ -4,6 +4,7 @@
 // keys are errors. docs/formats.md describes the files.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,6 +87,11 @@ struct Scenario {
   std::vector<MachineFault> faults;  ///< of the machine that its step runs on
   Placement placement;               ///< of its nodes there
   CollectivePolicy collectives;
+  /// By a calibration: between which multiples of the forecast 8 of 10 measurements were, as CollectivePolicy::stretch.
+  struct Spread {
+    std::array<double, 3> low{1, 1, 1}, high{1, 1, 1};
+  };
+  std::optional<Spread> spread = {};
   bool library_stated = false;  ///< in the file or a setting; else collectives has what people run on the machine
   Sharing sharing = Sharing::max_min;
   Origins origins;                    ///< of every value read, those of the machine under "topology."

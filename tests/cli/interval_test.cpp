@@ -1,0 +1,76 @@
+// Between what a step is on a calibrated machine.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.hpp"
+
+using namespace collcast::test;
+using Catch::Contains;
+
+namespace {
+
+std::string overlay(const std::string& machine, const std::string& residuals) {
+  return "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: " + machine +
+         "\n    library: nccl\n    factors: {launch: 1}\n" + residuals;
+}
+const std::string spread =
+    "    median_error:\n"
+    "      small: {rows: 9, before: 0.2, after: 0.1, low: 0.75, high: 1.5}\n"
+    "      medium: {rows: 9, before: 0.2, after: 0.1, low: 0.75, high: 1.5}\n"
+    "      large: {rows: 9, before: 0.2, after: 0.1, low: 0.5, high: 2}\n";
+
+nlohmann::json step(const Folder& folder, const std::string& words) {
+  const Outcome run = run_shell("collcast step " + words + " --overlay o.yaml --format json", folder.path());
+  INFO(run.err);
+  REQUIRE(run.exit == 0);
+  return nlohmann::json::parse(run.out);
+}
+
+}  // namespace
+
+TEST_CASE("a step on a calibrated machine is between that with all collectives short and with all long") {
+  const Folder folder;
+  folder.write("o.yaml", overlay("dgx-a100", spread));
+  // Nothing of TP is beside anything, and its messages are large, 2 B x 2048 x 4 x 6144 = 96 MiB: half of its time
+  // less, or once more of it.
+  const nlohmann::json doc = step(folder, "korthikanti-22b-layer --what-if exposed");
+  const double exposed = doc["breakdown"]["tp_exposed_s"], whole = doc["step_s"];
+  REQUIRE(exposed > 0.01 * whole);
+  CHECK(doc["interval"]["step"]["low_s"].get<double>() == Approx(whole - 0.5 * exposed).epsilon(1e-9));
+  CHECK(doc["interval"]["step"]["high_s"].get<double>() == Approx(whole + exposed).epsilon(1e-9));
+  CHECK_FALSE(doc["interval"].contains("ttft"));
+  const std::string page = run_shell("collcast step korthikanti-22b-layer --overlay o.yaml", folder.path()).out +
+                           run_shell("collcast explain step korthikanti-22b-layer --overlay o.yaml", folder.path()).out;
+  CHECK_THAT(page, Contains("8 of 10 measurements") && Contains("the step takes "));
+}
+
+TEST_CASE("library ideal's prices have the interval behind the calibration's base latency") {
+  const Folder folder;
+  folder.write("o.yaml",
+               "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-a100\n"
+               "    base_latency: 20us\n    latency_scale: 1\n    efficiency: {nvlink: 1, pcie: 1, network: 1}\n" +
+                   spread);
+  const nlohmann::json doc = step(folder, "korthikanti-22b-layer --what-if exposed --library ideal --method estimate");
+  const double exposed = doc["breakdown"]["tp_exposed_s"], whole = doc["step_s"];
+  CHECK(doc["interval"]["step"]["low_s"].get<double>() == Approx(whole - 0.5 * exposed).epsilon(1e-9));
+  CHECK(doc["interval"]["step"]["high_s"].get<double>() == Approx(whole + exposed).epsilon(1e-9));
+}
+
+TEST_CASE("of a batch that is served both of its times have an interval") {
+  const Folder folder;
+  folder.write("o.yaml", overlay("dgx-h100", spread));
+  const nlohmann::json doc = step(folder, "llama3-70b-inference-8xh100");
+  for (const char* time : {"ttft", "tpot"}) {
+    INFO(time);
+    const nlohmann::json& span = doc["interval"][time];
+    const double is = doc[std::string(time) + "_s"];
+    CHECK(span["low_s"].get<double>() < is);
+    CHECK(span["high_s"].get<double>() > is);
+  }
+}
+
+TEST_CASE("an overlay that does not say how far measurements were gives no interval") {
+  const Folder folder;
+  folder.write("o.yaml", overlay("dgx-a100", ""));
+  CHECK_FALSE(step(folder, "korthikanti-22b-layer").contains("interval"));
+}
