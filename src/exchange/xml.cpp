@@ -143,11 +143,11 @@ Result<std::unique_ptr<XmlFile>> XmlFile::parse(std::string_view text, const std
                       fmt::format("{} bytes are too many", text.size()),
                       fmt::format("files are read up to {} MiB", max_file_bytes >> 20)};
   if (Diagnostics wrong = check_encoding(text, file); !wrong.empty()) return wrong;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
     return Diagnostic{{file, 1, 1}, "the file is empty", fmt::format("expected {}", what)};
   auto out = std::make_unique<XmlFile>();
   out->name_ = file;
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   out->text_ = text;
   out->lines_ = LineStarts(out->text_);
   // As a fragment, or text around the root would be dropped without a word.

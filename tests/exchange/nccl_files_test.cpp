@@ -110,6 +110,7 @@ TEST_CASE("device numbers are hexadecimal") {
 
 TEST_CASE("what is no graph of NCCL is refused at its place") {
   CHECK(graph_errors("") == Errors{"g:1:1: the file is empty"});
+  CHECK(graph_errors("\xEF\xBB\xBF \n") == Errors{"g:1:1: the file is empty"});  // but for a byte order mark
   CHECK(graph_errors("<system/>") == Errors{"g:1:1: the root element is <system>"});
   CHECK(graph_errors("<graphs version=\"1\"/>") ==
         Errors{"g:1:1: there is no graph of rings, trees or NVLS in this file"});

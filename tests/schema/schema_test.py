@@ -75,6 +75,7 @@ COMMANDS = [
     ("step", "collcast step korthikanti-22b-layer --method simulate --chunks 4 --channels 2"),
     ("step", "collcast step overlap-175b-layer"),
     ("step", "collcast step llama3-70b-inference-8xh100"),
+    ("step", "collcast step llama3-70b-inference-8xh100 --method estimate --overlay nccl-tests"),
     ("step", "collcast step llama3-70b-inference-8xh100 --set model.experts.count=8 --set model.experts.top_k=2 --set model.experts.ffn=7168 --set layout.sequence_parallel=true --method estimate"),
     ("step", "collcast step llama3-8b-8xh100 --library ideal --fault 'gpu: 3, compute: 80%, from: 1s, until: 2s' --fault 'link: node0.gpu1 -> node0.nvswitch0, bandwidth: 50%' --fault 'link: node0.gpu2, bandwidth: 40GB/s, added_latency: 1us'"),
     ("step", "collcast step llama3-70b-straggler-64xh100 --what-if dead-nic --method estimate"),
