@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 
 #include "cli/collective_msccl.hpp"
 #include "cli/collective_nccl.hpp"
@@ -270,6 +271,11 @@ Diagnostic too_large(const Case& c, Bytes needed, Bytes room) {
   return lacks_memory(fmt::format("{} at {}", c.chosen.front().options.algorithm, format_bytes(c.size)), needed, room);
 }
 
+std::string ran_out_of_memory(const Case& c, Bytes room) {
+  return fmt::format("to simulate {} at {} takes more memory than the {} that there is room for",
+                     c.chosen.front().options.algorithm, format_bytes(c.size), format_bytes(room));
+}
+
 /// The same as far as the patience and the simulation's clock last: beyond them the closed form alone, and nothing
 /// where that was not asked for.
 Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simulated, CollectiveReport& report) {
@@ -403,7 +409,16 @@ Exit run_collective(const CommandArgs& args, const Session& session) {
     const Bytes needed = q.simulate && quick && has_limit ? memory_of(q, c, args.links) : Bytes();
     const bool fits = !has_limit || needed <= patience.room();
     if (!fits) (q.method_given ? have_no_room : report.notes).push_back(too_large(c, needed, patience.room()).message);
-    if (errors = price_as_far(q, c, q.simulate && quick && fits, report); !errors.empty()) {
+    const std::size_t rows = report.rows.size();
+    try {
+      errors = price_as_far(q, c, q.simulate && quick && fits, report);
+    } catch (const std::bad_alloc&) {  // lists have grown beyond what was expected of them
+      if (!q.estimate) throw;
+      report.rows.resize(rows);
+      (q.method_given ? have_no_room : report.notes).push_back(ran_out_of_memory(c, patience.room()));
+      errors = price(q, c, false, report);
+    }
+    if (!errors.empty()) {
       if (q.estimate) return refuse(session, errors);
       report.notes.push_back(not_simulated(c.chosen.front().options.algorithm, c.size, errors));
       if (failed.empty()) failed = std::move(errors);
