@@ -55,7 +55,7 @@ void Connections::connect(std::uint32_t id, const ConnectionName& name, Volume s
 
 Ticks Connections::alone(std::uint32_t id) {
   Ticks& alone = connections_[id].alone;
-  if (alone == Connection::unknown) alone = time_message(bandwidth(id), Volume(routes_[id].size)).alone;
+  if (alone == Connection::unknown) alone = time_alone(bandwidth(id), Volume(routes_[id].size));
   return alone;
 }
 

@@ -1,9 +1,9 @@
 // Connections: who sends over which links, in a slab that is reused.
 //
 // An explicit transfer has a connection for its one message, an exchange has one for all
-// messages of a hop. Route, latency, bandwidth and the time a message takes alone are worked out once,
-// when it is connected; each message then only sets it going again. A connection that is opened anew between the ranks
-// it joined before keeps its route.
+// messages of a hop. Route, latency and bandwidth are worked out once, when it is connected, the time a message takes
+// alone when it is first asked for; each message then only sets it going again. A connection that is opened anew
+// between the ranks it joined before keeps its route.
 #pragma once
 
 #include <cstdint>

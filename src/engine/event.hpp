@@ -10,8 +10,8 @@ namespace collcast::engine {
 enum class EventKind : std::uint8_t {
   left,      ///< index: connection. The last byte of its message has left the sender
   arrived,   ///< index: counter of an exchange. One more message is there
-  finished,  ///< index: operation
-  ready      ///< index: operation. All that it waits for is over
+  finished,  ///< index: operation; of programs a rank's stream, or behind these a group
+  ready      ///< index: operation, or a rank's stream. All that it waits for is over
 };
 
 /// What happens at an instant that is known.

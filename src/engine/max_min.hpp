@@ -1,8 +1,8 @@
 // Links shared max-min fairly by all flows at once.
 //
 // A flow none of whose links another connection has, now or at any other time, is on no list: it takes the time worked
-// out when it was connected. It is listed when another one gets a link of its own. A flow that is alone on all its
-// links runs at its bandwidth and takes the time worked out when it was connected. Where flows meet, rates follow from
+// out once for its connection. It is listed when another one gets a link of its own. A flow that is alone on all its
+// links runs at its bandwidth and takes that time, too. Where flows meet, rates follow from
 // the levels of their links (levels.hpp), which are settled once at the end of an instant, from the links that gained
 // or lost a flow on. Where flows of several priorities meet, or where a change reaches so far that this is not worth
 // it, everything that can be reached from those links through flows on common links is solved from nothing

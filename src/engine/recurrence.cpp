@@ -133,13 +133,13 @@ bool Evaluation::wire(const Lane& lane, int lane_index, int phase_index) {
     const int hops = phase.shape->sends(phase, v);
     const int connections = phase.flow == Flow::circulating ? std::min(hops, 1) : hops;
     for (int j = 0; j < connections; ++j) {
-      Wire w{v, j, phase.shape->send(phase, v, j)};
+      Wire w{v, phase.shape->send(phase, v, j)};
       route_.clear();
       fabric_.route(pattern_.rank(lane, v), pattern_.rank(lane, w.hop.peer), lane.route_lane, route_);
       if (route_.empty() && pattern_.rank(lane, v) != pattern_.rank(lane, w.hop.peer)) return false;
       if (!exclusive_.claim(route_, {lane_index, v, phase_index, one_by_one ? 0 : j})) return false;
       const engine::RouteTiming timing = engine::time_route(fabric_.links(), route_);
-      w.alone = engine::time_message(timing.bandwidth, pattern_.message(lane, w.hop)).alone;
+      w.alone = engine::time_alone(timing.bandwidth, pattern_.message(lane, w.hop));
       w.latency = timing.latency;
       const double messages = static_cast<double>(pattern_.chunks) * (phase.flow == Flow::circulating ? hops : 1);
       longest_ += messages * (static_cast<double>(w.alone) + static_cast<double>(w.latency));

@@ -26,16 +26,10 @@ inline RouteTiming time_route(std::span<const Link> links, std::span<const LinkI
   return timing;
 }
 
-struct MessageTiming {
-  Grains to_move = 0;  ///< until the last byte has left
-  Ticks alone = 0;     ///< how long that takes
-};
-
-/// At a rate, in bytes per second; infinite where there is no link.
-inline MessageTiming time_message(double bandwidth, Volume size) {
-  if (std::isinf(bandwidth)) return {};
-  const Grains all = to_move(size.value());
-  return {all, ticks_to_move(all, grains_per_tick(bandwidth))};
+/// Until the last byte has left, at a rate in bytes per second; infinite where there is no link.
+inline Ticks time_alone(double bandwidth, Volume size) {
+  if (std::isinf(bandwidth)) return 0;
+  return ticks_to_move(to_move(size.value()), grains_per_tick(bandwidth));
 }
 
 }  // namespace collcast::engine

@@ -14,7 +14,8 @@ inline constexpr std::int64_t ask_every = 1 << 13;
 inline constexpr std::size_t ask_within = 1 << 10;
 
 /// `Links` is how links are shared: MaxMinLinks, FifoLinks or UnsharedLinks. `Work` is what is to be done: Operations
-/// of a Schedule, or ProgramRanks. Where Links knows connections that are apart, these run without it.
+/// of a Schedule, OnePattern, FoldedPatterns, ProgramRanks or SpelledThreads. Where Links knows connections that are
+/// apart, these run without it.
 template <class Links, class Work>
 class Run {
  public:

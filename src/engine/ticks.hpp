@@ -15,6 +15,5 @@ inline constexpr Ticks never = std::numeric_limits<Ticks>::max();
 
 constexpr Ticks later(Ticks now, Ticks delay) { return delay >= never - now ? never : now + delay; }
 constexpr Ticks ticks(Seconds s) { return to_picoseconds(s).count(); }
-constexpr double seconds(Ticks t) { return to_seconds(Picoseconds(t)).count(); }
 
 }  // namespace collcast::engine

@@ -6,10 +6,9 @@
 
 namespace collcast::engine {
 
-/// One hop with its times; `left` and `chunk` advance as the phase is evaluated.
+/// One hop with its times; `left` advances as the phase is evaluated.
 struct Wire {
   Position from = 0;
-  int index = 0;
   Hop hop;
   Ticks alone = 0, latency = 0;
   Ticks left = 0;

@@ -39,7 +39,7 @@ TEST_CASE("the number of allocations does not grow with the number of messages")
     const Cost many = cost_of(fabric, pattern_of(8, {ring_phase(8, 4000)}, Volume(1e4)), sharing);
     CHECK(few.messages == 2 * 8 * 4);
     CHECK(many.messages == 2 * 8 * 4000);
-    // Longer times use a few more buckets of the queue (64 in all), each grown in a few steps.
+    // Longer times use a few more buckets of the queue (32 of each digit), each grown in a few steps.
     CHECK(many.allocations < few.allocations + 100);
   }
 }

@@ -197,11 +197,9 @@ TEST_CASE("a pattern that does not match is told as it is without folding, of wh
   pattern.lanes[0].order = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10};
   const Fabric fabric = star_fabric(16, Bandwidth(1e9), Seconds(1e-6));
   REQUIRE(messages_stepped_folded(fabric, {&pattern, 1}) == 2);
-  const auto folded = simulate_folded(fabric, {&pattern, 1});
-  if (folded) {
-    REQUIRE_FALSE(folded->ok());
-    CHECK(to_text(folded->errors()) == to_text(simulate(fabric, pattern).errors()));
-  }
+  // So few that fail are left to the plain run, whose words then count.
+  CHECK_FALSE(simulate_folded(fabric, {&pattern, 1}));
+  CHECK_FALSE(simulate(fabric, pattern).ok());
   pattern.chunks = 1 << 20;  // 32 M messages
   const auto many = simulate_folded(fabric, {&pattern, 1});
   REQUIRE(many);

@@ -78,8 +78,9 @@ struct Timeline {
   EngineCounters counters;
 };
 
-/// Fails (naming the operation) when a time exceeds the clock's 106 days, and when its watch ends it; never ends with
-/// work left over.
+/// Fails, naming the operation, when a time exceeds the clock's 106 days, when no links join the ranks of a message,
+/// when the sends and receives of a pattern do not match, and when a rank has more than 2^32 messages in a phase; and
+/// when its watch ends it. Never ends with work left over.
 Result<Timeline> simulate(const Fabric&, const Schedule&, const EngineOptions& = {});
 
 /// One pattern alone from time 0.
@@ -89,9 +90,11 @@ Result<Timeline> simulate(const Fabric&, const Pattern&, const EngineOptions& = 
 /// where a thread waits for what does not come, or a message is received by nobody.
 Result<Timeline> simulate(const Fabric&, const SpelledOut&, const EngineOptions& = {});
 
-/// The longest dependency chain, without contention: a lower bound of every simulation.
+/// The longest dependency chain, without contention: a lower bound of every simulation. The end of the clock where the
+/// run without contention fails.
 SimTime critical_path(const Fabric&, const Schedule&);
-/// Its operations, first to last.
+/// The chain of operations that ended last in a timeline (with contention, if that had any), first to last; through an
+/// exchange by the participant that was ready last.
 std::vector<OpId> critical_operations(const Schedule&, const Timeline&);
 
 struct FlowDemand {
