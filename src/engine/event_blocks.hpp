@@ -65,8 +65,12 @@ class EventBlocks {
   static constexpr std::uint32_t per_slab = 64;
   using Slab = std::array<Event, std::size_t{per_block} * per_slab>;
 
-  Event* at(std::uint32_t block) { return slabs_[block / per_slab]->data() + block % per_slab * per_block; }
-  const Event* at(std::uint32_t block) const { return slabs_[block / per_slab]->data() + block % per_slab * per_block; }
+  Event* at(std::uint32_t block) {
+    return slabs_[block / per_slab]->data() + std::size_t{block % per_slab} * per_block;
+  }
+  const Event* at(std::uint32_t block) const {
+    return slabs_[block / per_slab]->data() + std::size_t{block % per_slab} * per_block;
+  }
 
   std::uint32_t take() {
     if (free_ == none) add_slab();

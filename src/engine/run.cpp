@@ -263,7 +263,7 @@ std::optional<Result<FoldedRun>> simulate_folded(const Fabric& fabric, std::span
     return Result<FoldedRun>(std::move(errors));
   }
   return Result<FoldedRun>(
-      {std::move(run->finish), fold->messages, run->counters.messages, fold->positions, fold->classes});
+      {run->finish, fold->messages, run->counters.messages, fold->positions, fold->classes});
 }
 
 std::optional<std::int64_t> messages_stepped_folded(const Fabric& fabric, std::span<const Pattern> patterns,
