@@ -262,8 +262,7 @@ std::optional<Result<FoldedRun>> simulate_folded(const Fabric& fabric, std::span
       for (Diagnostic& error : errors) error.message += " (each rank that is named stands for all that do the same)";
     return Result<FoldedRun>(std::move(errors));
   }
-  return Result<FoldedRun>(
-      {run->finish, fold->messages, run->counters.messages, fold->positions, fold->classes});
+  return Result<FoldedRun>({run->finish, fold->messages, run->counters.messages, fold->positions, fold->classes});
 }
 
 std::optional<std::int64_t> messages_stepped_folded(const Fabric& fabric, std::span<const Pattern> patterns,

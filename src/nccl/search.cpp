@@ -231,7 +231,7 @@ Nearest nearest_nics(const System& system, const std::vector<int>& gpus) {
 
 /// Of a NIC's own links together, mostly one: its slot. GPUs that are on the network themselves have none.
 double at_nic(const System& system, int nic, double System::Edge::*of) {
-  const auto device = static_cast<std::size_t>(system.first_nic + nic);
+  const std::size_t device = static_cast<std::size_t>(system.first_nic) + static_cast<std::size_t>(nic);
   if (system.kinds[device] != DeviceKind::nic) return system.nic_speed;
   double sum = 0;
   for (const System::Edge& edge : system.edges[device]) sum += edge.*of;
