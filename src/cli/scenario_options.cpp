@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <array>
 #include <iostream>
 #include <sstream>
 #include <tuple>
@@ -12,10 +11,10 @@
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/step_interval.hpp"
 #include "cli/values.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/engine/footprint.hpp"
-#include "collcast/report/validate_document.hpp"
 
 namespace collcast::cli {
 
@@ -211,18 +210,7 @@ void calibrate(const ScenarioArgs& args, const Session& session, Scenario& scena
   append(scenario.warnings, overlay_warnings(args.overlay, *by, scenario.topology, scenario.machine));
   scenario.topology = calibrated(std::move(scenario.topology), *by);
   scenario.collectives.base_latency = by->base_latency;
-  Scenario::Spread spread;
-  bool says_any = false;
-  for (const Calibration::Residual& residual : by->residuals) {
-    if (!(residual.high > 0)) continue;
-    for (const Band band : bands)
-      if (residual.band == to_string(band)) {
-        spread.low[static_cast<std::size_t>(band)] = residual.low;
-        spread.high[static_cast<std::size_t>(band)] = residual.high;
-        says_any = true;
-      }
-  }
-  if (says_any) scenario.spread = spread;
+  scenario.spread = spread_of(*by);
 }
 
 /// What cannot be unfolded, as far as options and the kind of scenario say it.
@@ -331,34 +319,6 @@ Result<StepResult> forecast_mean(const Scenario& scenario, const Fabric& fabric,
   Result<StepResult> result = forecast(mean, fabric, Method::estimate, nullptr, {}, 1, effect, goes_on, known);
   if (effect) effect->machine.faults = scenario.faults;
   return result;
-}
-
-/// By closed form, as parts of what the report has.
-void add_interval(const Scenario& scenario, const Fabric& fabric, const GoesOn& goes_on, StepReport& report) {
-  if (!scenario.spread || !scenario.step) return;
-  std::array<std::optional<StepResult>, 2> ends;
-  for (const bool is_high : {false, true}) {
-    Scenario end = scenario;
-    end.collectives.stretch = is_high ? scenario.spread->high : scenario.spread->low;
-    std::optional<FaultEffect> effect;
-    Result<StepResult> result = forecast_mean(end, fabric, effect, goes_on);
-    if (!result) return;
-    ends[is_high ? 1 : 0] = std::move(result).value();
-  }
-  const auto between = [&](Seconds has, Seconds estimate, Seconds low, Seconds high) {
-    const double scale = has / estimate;
-    return StepReport::Interval{low * scale, high * scale};
-  };
-  const StepResult& r = report.result;
-  report.interval = between(r.step, r.estimate, ends[0]->estimate, ends[1]->estimate);
-  if (!r.inference) return;
-  const auto phase = [&](ServingPhase InferenceResult::*of) {
-    const ServingPhase& has = (*r.inference).*of;
-    return between(has.time(), has.estimate, ((*ends[0]->inference).*of).estimate,
-                   ((*ends[1]->inference).*of).estimate);
-  };
-  report.ttft_interval = phase(&InferenceResult::prefill);
-  report.tpot_interval = phase(&InferenceResult::decode);
 }
 
 }  // namespace
@@ -595,7 +555,13 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     say(session, {text});
   }
   report.result = std::move(result).value();
-  add_interval(scenario, *fabric, patience.goes_on(), report);
+  add_interval(
+      scenario,
+      [&](const Scenario& end) {
+        std::optional<FaultEffect> ignored;
+        return forecast_mean(end, *fabric, ignored, patience.goes_on());
+      },
+      report);
   report.gates = check_gates(scenario.gates, report.result);
   report.machine_options = machine_options(scenario, *fabric, session);
   if (!args.overlay.empty()) report.machine_options += " --overlay " + shell_word(args.overlay);

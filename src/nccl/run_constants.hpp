@@ -5,6 +5,8 @@
 // size band on one node and on several is least, as they are and with each table left out of its system's calibration;
 // rounded. docs/validation.md has the errors, also of machines without a file of their own. Times are microseconds,
 // rates GB/s; protocols in the order LL, LL128, Simple.
+#pragma once
+
 #include <array>
 
 namespace collcast::nccl::fitted {

@@ -28,10 +28,7 @@ std::string_view to_string(Band band) {
   return "large";
 }
 
-Band band_of(Bytes size) {
-  if (size < Bytes(64 << 10)) return Band::small;
-  return size <= Bytes(4 << 20) ? Band::medium : Band::large;
-}
+Band band_of(Bytes size) { return bands[size_band(size)]; }
 
 std::string_view band_text(Band band) {
   switch (band) {

@@ -67,4 +67,17 @@ nccl::Plan planned_as(const nccl::Communicator& c, CollectiveKind kind, Bytes si
   throw std::logic_error("NCCL's table has every algorithm and protocol");
 }
 
+nccl::Run ran(const nccl::Communicator& c, CollectiveKind kind, std::int64_t bytes, nccl::Algorithm algorithm,
+              nccl::Protocol protocol) {
+  return nccl::run(c, kind, Bytes(bytes), planned_as(c, kind, Bytes(bytes), algorithm, protocol));
+}
+
+nccl::Run ran(const nccl::Communicator& c, CollectiveKind kind, std::int64_t bytes,
+              std::optional<nccl::Algorithm> algorithm) {
+  const auto plan = nccl::plan(c, kind, Bytes(bytes), algorithm);
+  INFO(to_text(plan.errors()));
+  REQUIRE(plan.ok());
+  return nccl::run(c, kind, Bytes(bytes), *plan);
+}
+
 }  // namespace collcast::test

@@ -1,6 +1,8 @@
 // Shipped machines and communicators on them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,5 +23,8 @@ nccl::Environment environment(const std::vector<std::pair<std::string, std::stri
 double us(Seconds);
 /// What NCCL would run if this were taken; it is available.
 nccl::Plan planned_as(const nccl::Communicator&, CollectiveKind, Bytes, nccl::Algorithm, nccl::Protocol);
+/// So many bytes by closed form, as that plan, or as NCCL would run them (with one algorithm alone).
+nccl::Run ran(const nccl::Communicator&, CollectiveKind, std::int64_t bytes, nccl::Algorithm, nccl::Protocol);
+nccl::Run ran(const nccl::Communicator&, CollectiveKind, std::int64_t bytes, std::optional<nccl::Algorithm> = {});
 
 }  // namespace collcast::test

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <span>
@@ -16,25 +16,27 @@
 
 namespace collcast {
 
+/// The sizes that errors are told apart by: 0 below 64 KiB, 1 to 4 MiB, 2 above.
+constexpr std::size_t size_band(Bytes size) {
+  if (size < Bytes(64 << 10)) return 0;
+  return size <= Bytes(4 << 20) ? 1 : 2;
+}
+
 /// How collectives are run when nobody names the algorithm each time.
 struct CollectivePolicy {
-  std::string algorithm = "auto";  ///< or a name of algorithms(); auto: the fastest closed form
-  int chunks = 0;                  ///< 0: the smallest power of two within 1 % of the most (4096, or one per byte)
-  int channels = 0;                ///< 0: one per NIC of a node for groups across nodes, if that helps the algorithm
-  Seconds base_latency{};          ///< of a calibration: in front of every collective that by_... prices
-  /// What becomes of that price, of either library, by size: below 64 KiB, to 4 MiB, above. Not 1 where it is asked
-  /// what a step takes if all collectives are as far from their forecasts as a calibration has seen some.
-  std::array<double, 3> stretch{1, 1, 1};
+  std::string algorithm = "auto";    ///< or a name of algorithms(); auto: the fastest closed form
+  int chunks = 0;                    ///< 0: the smallest power of two within 1 % of the most (4096, or one per byte)
+  int channels = 0;                  ///< 0: one per NIC of a node for groups across nodes, if that helps the algorithm
+  Seconds base_latency{};            ///< of a calibration: in front of every collective that by_... prices
   Library library = Library::ideal;  ///< nccl: the above does not count, by_... answer as by_nccl does
   nccl::Environment environment{};   ///< of library nccl
+  /// What becomes of a price of either library, by size_band(). Not 1 where it is asked what a step takes if all
+  /// collectives are as far from their forecasts as a calibration has seen some.
+  std::array<double, 3> stretch{1, 1, 1};
 
   /// Whether anything is fixed that only library ideal leaves to its user.
   bool names_algorithm() const { return algorithm != "auto" || chunks > 0 || channels > 0; }
-  Seconds stretched(Bytes size, Seconds price) const {
-    constexpr std::int64_t kib = 1024;
-    const std::size_t band = size.value() < 64 * kib ? 0 : size.value() <= 4096 * kib ? 1 : 2;
-    return price * stretch[band];
-  }
+  Seconds stretched(Bytes size, Seconds price) const { return price * stretch[size_band(size)]; }
 };
 
 struct Choice {

@@ -1,0 +1,23 @@
+// Between what a step is on a calibrated machine.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "collcast/report/documents.hpp"
+#include "collcast/scenario/overlay.hpp"
+
+namespace collcast::cli {
+
+/// Between which multiples of the forecast 8 of 10 measurements were, by size; 1 where the calibration has seen none.
+/// Nothing where it does not say.
+std::optional<Scenario::Spread> spread_of(const Calibration&);
+
+/// A step by closed form, of means.
+using MeanStep = std::function<Result<StepResult>(const Scenario&)>;
+
+/// Works the step out with all collectives as short, and as long, as the scenario's spread has them, and scales what
+/// the report has by that. Nothing is added where there is no spread, or where that is ended.
+void add_interval(const Scenario&, const MeanStep&, StepReport&);
+
+}  // namespace collcast::cli
