@@ -262,7 +262,7 @@ Bytes memory_of(const CollectiveQuestion& q, const Case& c, bool links) {
   if (q.concurrent) return footprint(q.fabric, all);
   Bytes most{};
   for (const Pattern& pattern : all)
-    most = std::max(most, !links && has_recurrence(q.fabric, pattern) ? recurrence_footprint(pattern)
+    most = std::max(most, !links && has_recurrence(q.fabric, pattern) ? recurrence_footprint(q.fabric, pattern)
                                                                       : footprint(q.fabric, {&pattern, 1}));
   return most;
 }

@@ -27,11 +27,9 @@ Counts count(std::span<const Pattern> patterns) {
       all.phases = std::max(all.phases, static_cast<double>(lane.phases.size()));
       for (const Phase& phase : lane.phases)
         for (Position v = 0; v < pattern.size(); ++v) {
-          const int sends = phase.shape->sends(phase, v);
-          const bool circulates = phase.flow == Flow::circulating;
-          const int different = circulates ? std::min(sends, 1) : sends;
-          all.hops += different;
-          if (circulates) all.circulating += different;
+          const int ways = phase.ways(v);
+          all.hops += ways;
+          if (phase.flow == Flow::circulating) all.circulating += ways;
           if (phase.flow == Flow::forwarding) all.slots += phase.shape->receives(phase, v);
         }
     }

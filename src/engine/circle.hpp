@@ -51,6 +51,11 @@ class Circle {
     return static_cast<std::int64_t>((messages_ - stepped) * ring);
   }
 
+  /// What it takes: the rows, those kept, and the flat arrays that they are worked out from.
+  static constexpr double bytes_per_wire(int chunks) {
+    return 2.0 * sizeof(Wire*) + (2.0 * chunks + 1 + 2) * sizeof(Ticks);
+  }
+
  private:
   Ticks* row(std::size_t n) { return left_.data() + (n - moved_) % (chunks_ + 1) * wires_.size(); }
 

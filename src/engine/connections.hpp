@@ -11,7 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "collcast/engine/engine.hpp"
+#include "collcast/base/quantity.hpp"
+#include "collcast/schedule/traffic_class.hpp"
+#include "collcast/topology/fabric.hpp"
 #include "engine/block_pool.hpp"
 #include "engine/progress.hpp"
 

@@ -135,7 +135,7 @@ void Exchanges::open_phase(std::uint32_t id) {
 
 void Exchanges::open_hops(std::uint32_t id, std::uint32_t hops) {
   Walker& walker = walkers_[id];
-  if (walker.kind == Flow::circulating || walker.kind == Flow::sequential) {
+  if (sends_in_turn(walker.kind)) {
     walker.first_hop = open_hop(id, 0);
     send_in_turn(id);
     return;

@@ -18,7 +18,10 @@
 #include <string>
 #include <vector>
 
-#include "collcast/engine/engine.hpp"
+#include "collcast/base/diagnostic.hpp"
+#include "collcast/schedule/pattern.hpp"
+#include "collcast/schedule/traffic_class.hpp"
+#include "collcast/topology/fabric.hpp"
 #include "engine/agenda.hpp"
 #include "engine/block_pool.hpp"
 #include "engine/connections.hpp"

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "collcast/engine/engine.hpp"
+#include "collcast/topology/fabric.hpp"
 #include "engine/agenda.hpp"
 #include "engine/block_pool.hpp"
 #include "engine/connections.hpp"

@@ -10,14 +10,17 @@ namespace {
 
 using Colour = std::uint64_t;
 
-constexpr std::int64_t fewest_positions = 16;
-constexpr std::size_t fewest_a_class = 4;
-constexpr std::size_t most_sends = std::size_t{1} << 20;  ///< that are looked at
+// None of these changes a result, only whether folding is tried.
+constexpr std::int64_t fewest_positions = 16;             ///< fewer are simulated in microseconds
+constexpr std::size_t fewest_a_class = 4;                 ///< on average: refinement costs some messages a send
+constexpr std::size_t most_sends = std::size_t{1} << 20;  ///< that are looked at: within a second, 80 MB
 /// From so many on a send must be of so many messages, or looking at it costs what simulating it does.
 constexpr std::size_t many_sends = std::size_t{1} << 16;
 constexpr std::int64_t fewest_messages_a_send = 4;
 constexpr std::size_t bytes_a_send = 80;  ///< with a route of two links
-constexpr int most_rounds = 64;           ///< of refinement
+/// Of refinement. A colour travels one hop a round: what needs more is a long line, whose ends make all its positions
+/// differ in the end.
+constexpr int most_rounds = 64;
 
 /// One step of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
 Colour mixed(Colour a, Colour b) {
@@ -75,19 +78,13 @@ class Partition {
     return true;
   }
 
-  /// What one position sends in a phase as far as it is looked at: of a circulating phase, the first.
-  static int ways(const Phase& phase, Position v) {
-    const int sends = phase.shape->sends(phase, v);
-    return phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
-  }
-
   /// Before any is looked at, so that it costs nothing where there are too many; no further than that.
   void count_sends() {
     for (const Pattern& pattern : patterns_)
       for (const Lane& lane : pattern.lanes)
         for (const Phase& phase : lane.phases)
           for (Position v = 0; v < pattern.size() && count_ <= most_sends; ++v) {
-            count_ += static_cast<std::size_t>(ways(phase, v));
+            count_ += static_cast<std::size_t>(phase.ways(v));
             messages_ += std::int64_t{phase.shape->sends(phase, v)} * pattern.chunks;
           }
   }
@@ -104,7 +101,7 @@ class Partition {
       const Phase& phase = lane.phases[p];
       const int sends = phase.shape->sends(phase, v);
       colour = mixed(mixed(colour, static_cast<Colour>(sends)), static_cast<Colour>(phase.shape->receives(phase, v)));
-      for (int hop = 0; hop < ways(phase, v); ++hop) {
+      for (int hop = 0; hop < phase.ways(v); ++hop) {
         read(pattern, lane, v, base, p, hop);
         if (phase.flow == Flow::circulating) sends_.back().times = sends;
       }

@@ -9,9 +9,12 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/engine/engine.hpp"
+#include "engine/circle.hpp"
 #include "engine/connections.hpp"
 #include "engine/event.hpp"
 #include "engine/exchanges.hpp"
+#include "engine/exclusive_links.hpp"
+#include "engine/forwarding.hpp"
 #include "engine/max_min.hpp"
 #include "engine/shared_links.hpp"
 
@@ -30,8 +33,7 @@ PhaseSize size_of(const Phase& phase, int positions) {
   PhaseSize size;
   for (Position v = 0; v < positions; ++v) {
     const int sends = phase.shape->sends(phase, v), receives = phase.shape->receives(phase, v);
-    const bool one_by_one = phase.flow == Flow::circulating || phase.flow == Flow::sequential;
-    size.connections += one_by_one ? std::min(sends, 1) : sends;
+    size.connections += sends_in_turn(phase.flow) ? std::min(sends, 1) : sends;
     size.counters += phase.flow == Flow::forwarding ? receives : 1;
   }
   return size;
@@ -116,6 +118,19 @@ RunSize at_most(const Pattern& pattern) {
 
 Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
+double bytes_of(const Fabric& fabric, std::span<const Pattern> patterns, const Costs& costs) {
+  double bytes = static_cast<double>(fabric.links().size()) * costs.link;
+  for (const Pattern& pattern : patterns) bytes += costs.of(size_of(fabric, pattern));
+  return bytes;
+}
+
+/// At most, as vectors grow: half as much again, and two and a half times the lists of links, which are doubled.
+Bytes at_most(const Fabric& fabric, std::span<const Pattern> patterns) {
+  Costs costs(false);
+  costs.crossing *= 2.5 / 1.5;
+  return whole(1.5 * bytes_of(fabric, patterns, costs));
+}
+
 /// Of the set's collectives, the one that takes most, by kind of group. One that no group of the kind runs has no
 /// pattern of it.
 double largest(const Fabric& fabric, const Programs& all, std::uint32_t set, std::size_t kind, const Costs& costs) {
@@ -130,18 +145,27 @@ double largest(const Fabric& fabric, const Programs& all, std::uint32_t set, std
 
 Bytes footprint(const Fabric& fabric, std::span<const Pattern> patterns) {
   const Costs costs(patterns.size() == 1 && has_recurrence(fabric, patterns.front()));
-  double bytes = static_cast<double>(fabric.links().size()) * costs.link;
-  for (const Pattern& pattern : patterns) bytes += costs.of(size_of(fabric, pattern));
-  return whole(bytes);
+  return whole(bytes_of(fabric, patterns, costs));
 }
 
-Bytes recurrence_footprint(const Pattern& pattern) {
-  double bytes = 0;
+Bytes recurrence_footprint(const Fabric& fabric, const Pattern& pattern) {
+  double most = 0;
   for (const Lane& lane : pattern.lanes)
-    for (const Phase& phase : lane.phases)
-      if (phase.flow == Flow::circulating)
-        bytes = std::max(bytes, (2.0 * pattern.chunks + 1) * pattern.size() * sizeof(Ticks));
-  return whole(bytes);
+    for (const Phase& phase : lane.phases) {
+      double wires = 0, receives = 0;
+      for (Position v = 0; v < pattern.size(); ++v) {
+        wires += phase.ways(v);
+        receives += phase.shape->receives(phase, v);
+      }
+      double bytes = wires * sizeof(Wire);
+      if (phase.flow == Flow::circulating) bytes += wires * Circle::bytes_per_wire(pattern.chunks);
+      if (phase.flow == Flow::forwarding)
+        bytes += wires * Forwarding::bytes_per_wire + receives * Forwarding::bytes_per_receive +
+                 pattern.size() * static_cast<double>(Forwarding::bytes_per_position);
+      most = std::max(most, bytes);
+    }
+  const double entries = 2.0 * pattern.size() * sizeof(Ticks);
+  return whole(static_cast<double>(fabric.links().size()) * sizeof(LinkUser) + entries + most);
 }
 
 Diagnostic lacks_memory(const std::string& what, Bytes needed, Bytes room) {
@@ -156,12 +180,10 @@ std::optional<Diagnostic> lacks_memory(const Fabric& fabric, std::span<const Pat
   const Costs costs(false);
   double bound = static_cast<double>(fabric.links().size()) * costs.link;
   for (const Pattern& pattern : patterns)
-    bound += costs.of(at_most(pattern)) + static_cast<double>(recurrence_footprint(pattern).value());
-  if (!std::holds_alternative<TorusNetwork>(fabric.spec().network) && whole(1.5 * bound) <= room) return std::nullopt;
+    bound += costs.of(at_most(pattern)) + static_cast<double>(recurrence_footprint(fabric, pattern).value());
+  if (!std::holds_alternative<TorusNetwork>(fabric.spec().network) && whole(2.5 * bound) <= room) return std::nullopt;
   const bool by_recurrence = patterns.size() == 1 && has_recurrence(fabric, patterns.front());
-  // Half as much again where vectors are about to grow.
-  const Bytes counted = by_recurrence ? recurrence_footprint(patterns.front()) : footprint(fabric, patterns);
-  const Bytes needed = by_recurrence ? counted : counted + Bytes(counted.value() / 2);
+  const Bytes needed = by_recurrence ? recurrence_footprint(fabric, patterns.front()) : at_most(fabric, patterns);
   if (needed <= room) return std::nullopt;
   const std::string among = std::to_string(patterns.front().size()) + " ranks";
   return lacks_memory(patterns.front().algorithm + " among " + among +

@@ -28,6 +28,11 @@ class Forwarding {
     }
   }
 
+  /// What it takes beside the wires.
+  static constexpr std::size_t bytes_per_wire = sizeof(std::size_t) + sizeof(Ticks),
+                               bytes_per_receive = sizeof(Ticks) + sizeof(std::size_t),
+                               bytes_per_position = sizeof(std::size_t) + sizeof(Ticks) + sizeof(std::size_t);
+
   void step() {
     turn_ = entry_;
     before_.clear();

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "collcast/engine/engine.hpp"
+#include "collcast/topology/fabric.hpp"
 #include "engine/agenda.hpp"
 #include "engine/connections.hpp"
 #include "engine/levels.hpp"
@@ -84,7 +84,8 @@ class MaxMinLinks {
     std::uint64_t weights = 0;
     double per_weight = 0;
   };
-  static constexpr int most_weights = 8;  ///< pools of one link
+  /// Pools of one link: looking for a flow's is a walk along them. With more, levels do it.
+  static constexpr int most_weights = 8;
 
   void begin();
   void join(std::uint32_t flow);

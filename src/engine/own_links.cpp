@@ -55,14 +55,11 @@ class Claims {
   void group(std::uint32_t number, const Pattern& pattern, std::uint32_t shift) {
     for (const Lane& lane : pattern.lanes)
       for (const Phase& phase : lane.phases)
-        for (Position v = 0; v < pattern.size(); ++v) {
-          const int sends = phase.shape->sends(phase, v);
-          const int ways = phase.flow == Flow::circulating ? std::min(sends, 1) : sends;  // all to one peer
-          for (int hop = 0; hop < ways; ++hop) {
+        for (Position v = 0; v < pattern.size(); ++v)
+          for (int hop = 0, ways = phase.ways(v); hop < ways; ++hop) {
             const auto rank = [&](Position at) { return Rank(pattern.rank(lane, at).value() + shift); };
             claim(rank(v), rank(phase.shape->send(phase, v, hop).peer), lane.route_lane, number);
           }
-        }
   }
   void single(Rank from, Rank to) { claim(from, to, 0, many); }
 

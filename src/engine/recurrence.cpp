@@ -102,16 +102,13 @@ bool Evaluation::goes_on(std::int64_t messages, Ticks time) {
 bool Evaluation::is_apart_from(const Pattern& other) {
   for (const Lane& lane : other.lanes)
     for (const Phase& phase : lane.phases)
-      for (Position v = 0; v < other.size(); ++v) {
-        const int hops = phase.shape->sends(phase, v);
-        const int connections = phase.flow == Flow::circulating ? std::min(hops, 1) : hops;
-        for (int j = 0; j < connections; ++j) {
+      for (Position v = 0; v < other.size(); ++v)
+        for (int j = 0, ways = phase.ways(v); j < ways; ++j) {
           const Position peer = phase.shape->send(phase, v, j).peer;
           route_.clear();
           fabric_.route(other.rank(lane, v), other.rank(lane, peer), lane.route_lane, route_);
           if (!exclusive_.is_free(route_)) return false;
         }
-      }
   return true;
 }
 
@@ -127,17 +124,15 @@ bool Evaluation::is_possible() {
 
 bool Evaluation::wire(const Lane& lane, int lane_index, int phase_index) {
   const Phase& phase = lane.phases[static_cast<std::size_t>(phase_index)];
-  const bool one_by_one = phase.flow == Flow::circulating || phase.flow == Flow::sequential;
   wires_.clear();
   for (Position v = 0; v < pattern_.size(); ++v) {
     const int hops = phase.shape->sends(phase, v);
-    const int connections = phase.flow == Flow::circulating ? std::min(hops, 1) : hops;
-    for (int j = 0; j < connections; ++j) {
+    for (int j = 0, ways = phase.ways(v); j < ways; ++j) {
       Wire w{v, phase.shape->send(phase, v, j)};
       route_.clear();
       fabric_.route(pattern_.rank(lane, v), pattern_.rank(lane, w.hop.peer), lane.route_lane, route_);
       if (route_.empty() && pattern_.rank(lane, v) != pattern_.rank(lane, w.hop.peer)) return false;
-      if (!exclusive_.claim(route_, {lane_index, v, phase_index, one_by_one ? 0 : j})) return false;
+      if (!exclusive_.claim(route_, {lane_index, v, phase_index, sends_in_turn(phase.flow) ? 0 : j})) return false;
       const engine::RouteTiming timing = engine::time_route(fabric_.links(), route_);
       w.alone = engine::time_alone(timing.bandwidth, pattern_.message(lane, w.hop));
       w.latency = timing.latency;

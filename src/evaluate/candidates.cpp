@@ -36,8 +36,7 @@ std::int64_t each_hop(const Pattern& pattern, std::int64_t stride, Visit visit) 
   for (const Lane& lane : pattern.lanes)
     for (const Phase& phase : lane.phases)
       for (Position v = 0; v < pattern.size(); ++v) {
-        const int sends = phase.shape->sends(phase, v);
-        const int hops = phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
+        const int hops = phase.ways(v);
         for (std::int64_t j = (stride - count % stride) % stride; j < hops; j += stride)
           visit(lane, v, phase.shape->send(phase, v, static_cast<int>(j)));
         count += hops;

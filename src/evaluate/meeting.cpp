@@ -25,16 +25,13 @@ class Joined {
   void add(const Pattern& pattern, std::size_t number) {
     for (const Lane& lane : pattern.lanes)
       for (const Phase& phase : lane.phases)
-        for (Position v = 0; v < pattern.size(); ++v) {
-          const int sends = phase.shape->sends(phase, v);
-          const int peers = phase.flow == Flow::circulating ? std::min(sends, 1) : sends;
-          for (int j = 0; j < peers; ++j) {
+        for (Position v = 0; v < pattern.size(); ++v)
+          for (int j = 0, ways = phase.ways(v); j < ways; ++j) {
             route_.clear();
             fabric_.route(pattern.rank(lane, v), pattern.rank(lane, phase.shape->send(phase, v, j).peer),
                           lane.route_lane, route_);
             for (const LinkId link : route_) cross(link, number);
           }
-        }
   }
 
   std::size_t first_of(std::size_t number) const {

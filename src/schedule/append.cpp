@@ -50,10 +50,9 @@ class PhaseMessages {
   /// What chunk i of the hop waits for; `chunks` in all.
   std::vector<After> before(const Send& send, int i, int chunks, OpId entry, std::optional<OpId> previous_chunk) const {
     std::vector<After> after;
-    const bool in_a_row = flow_ == Flow::circulating || flow_ == Flow::sequential;
     if (previous_chunk) after.push_back({*previous_chunk, Until::left});
     if (send.index > 0 && flow_ == Flow::forwarding) after.push_back({sent(send.from, send.index - 1, i), Until::left});
-    if (send.index > 0 && in_a_row && i == 0)
+    if (send.index > 0 && sends_in_turn(flow_) && i == 0)
       after.push_back({sent(send.from, send.index - 1, chunks - 1), Until::left});
     if (flow_ == Flow::circulating && send.index > 0) after.push_back({received(send.from, send.index - 1, i)});
     if (flow_ == Flow::forwarding)

@@ -19,8 +19,9 @@ namespace collcast {
 /// where vectors are just about to grow, or have. The work of asking every position once per phase.
 Bytes footprint(const Fabric&, std::span<const Pattern>);
 
-/// And where a recurrence answers instead (engine.hpp): two rows of times for each chunk that circulates.
-Bytes recurrence_footprint(const Pattern&);
+/// And where a recurrence answers instead (engine.hpp), to a half likewise: who has each link, the hops of a phase, and
+/// two rows of times for each chunk that circulates.
+Bytes recurrence_footprint(const Fabric&, const Pattern&);
 
 /// Errors that are none of the input, but of the machine that this runs on: their place.
 inline constexpr std::string_view memory_place = "memory";

@@ -44,6 +44,9 @@ using Position = int;
 
 enum class Flow : std::uint8_t { circulating, forwarding, sequential, concurrent };
 
+/// Whether a position's next hop begins when the one before has left, so that one is under way at a time.
+constexpr bool sends_in_turn(Flow flow) { return flow == Flow::circulating || flow == Flow::sequential; }
+
 /// One send of a position.
 struct Hop {
   int round = 0;      ///< rounds order the hops of a phase; a round's hops happen side by side
@@ -83,6 +86,13 @@ struct Phase {
   int stride = 1;
   int width = 1;     ///< blocks per unit that the shape counts in
   int argument = 0;  ///< the shape's own parameter (a distance, a direction, a root ...)
+
+  /// How many of a position's hops differ: all of them, but those of a circulating phase go one way and are alike, so
+  /// that the first stands for the others.
+  int ways(Position v) const {
+    const int sends = shape->sends(*this, v);
+    return flow == Flow::circulating && sends > 1 ? 1 : sends;
+  }
 
   int index(Position v) const { return (v / stride) % members; }
   Position at(Position v, int index) const { return v + (index - this->index(v)) * stride; }
