@@ -27,7 +27,7 @@ double tflops(const Json& doc) { return of(doc, "/model_flops_per_s_per_gpu") / 
 TEST_CASE("512 GPUs as TP 8 x PP 8 x DP 8: the groups of GPU 0") {
   const Json doc = Json::parse(call("groups --tp 8 --pp 8 --dp 8 --rank 0 --format json").out).at("rows").at(0);
   // rank = tp + 8 (pp + 8 dp)
-  for (int i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     CHECK(doc.at("tp").at(i) == i);
     CHECK(doc.at("pp").at(i) == 8 * i);
     CHECK(doc.at("dp").at(i) == 64 * i);

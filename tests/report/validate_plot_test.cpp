@@ -102,7 +102,8 @@ TEST_CASE("a mark stands where measured and predicted say, equal ones once") {
 TEST_CASE("a picture has the panels that have rows") {
   ValidateReport report = report_of_four();
   report.tables.resize(1);
-  const auto panels = picture(report).child("svg").children("g");
+  const pugi::xml_document document = picture(report);
+  const auto panels = document.child("svg").children("g");
   CHECK(std::distance(panels.begin(), panels.end()) == 1);
   report.tables.clear();
   CHECK(picture(report).child("svg").child("g").empty());
