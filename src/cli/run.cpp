@@ -128,6 +128,21 @@ Exit lacking_memory(const Session& session) {
                          "name; nothing was written"}});
 }
 
+/// --memory-limit is the process's while a command runs, and what it was before afterwards.
+class MemoryLimitAsBefore {
+ public:
+  MemoryLimitAsBefore() : known_(::getrlimit(RLIMIT_DATA, &limit_) == 0) {}
+  ~MemoryLimitAsBefore() {
+    if (known_) ::setrlimit(RLIMIT_DATA, &limit_);
+  }
+  MemoryLimitAsBefore(const MemoryLimitAsBefore&) = delete;
+  MemoryLimitAsBefore& operator=(const MemoryLimitAsBefore&) = delete;
+
+ private:
+  rlimit limit_{};
+  bool known_;
+};
+
 }  // namespace
 
 Exit run(int argc, const char* const* argv, const Session& session) {
@@ -164,6 +179,7 @@ Exit run(int argc, const char* const* argv, const Session& session) {
   } catch (const CLI::ParseError& error) {
     return refuse(session, usage_errors(app, error));
   }
+  const MemoryLimitAsBefore limit;
   const auto chosen = std::find(names.begin(), names.end(), app.get_subcommands().front()->get_name());
   try {
     return commands[static_cast<std::size_t>(chosen - names.begin())](session);

@@ -92,17 +92,17 @@ TEST_CASE("closed forms that need more memory than there is are refused before t
   CHECK_THAT(doc["not_applicable"].dump(), Contains("of memory, more than"));
 }
 
-TEST_CASE("a simulation that takes more memory than was expected of it leaves the closed form") {
+TEST_CASE("lists of links that double as they grow are asked for before a simulation, which leaves the closed form") {
   if (sanitized) return;
-  // Routes of up to 301 links, each in lists that double as they grow: about 255 MiB are expected, and more are taken.
+  // Routes of up to 150 links, 75 on average, of 301 x 300 messages at once: 163 MiB of lists, two and a half times that
+  // while they double, less what other limits than 320 MiB would have had room for.
   const Outcome run = run_shell(
       "collcast collective alltoall --topology ring --ranks 301 --algorithm direct --size 1MiB --method both "
       "--memory-limit 320MiB --format json",
       std::filesystem::current_path());
   CHECK(run.exit == 0);
-  CHECK_THAT(run.err, Contains("takes more memory than the ") && Contains("the closed form alone"));
   const Json doc = Json::parse(run.out);
-  CHECK(doc["partial"] == true);
+  CHECK_THAT(doc["notes"].dump(), Contains("not simulated: to simulate direct among 301 ranks takes about 406"));
   REQUIRE(doc["rows"].size() == 1);
   CHECK(doc["rows"][0]["estimate_s"].get<double>() > 0);
   CHECK(doc["rows"][0]["simulate_s"].is_null());
