@@ -176,13 +176,16 @@ double ring_gpu(const Limits& l, double hops, const Plan& plan) {
   return hops / (hops / l.gpu + 1 / (l.own_copy * plan.channels));
 }
 
-Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
+Load ring_links(const Limits& l, double hops, double chunk, const Plan& plan) {
   const double moved = hops * chunk, all = moved * plan.channels;
   // A NIC sends on while the threads copy what came last.
   return longest({{moved / ring_channel(l, hops), "channels"},
                   {all / ring_gpu(l, hops, plan), l.gpu_name},
-                  {all / l.nics, l.nics_name},
-                  {hops * through_network(l, chunk), "messages"}});
+                  {all / l.nics, l.nics_name}});
+}
+
+Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
+  return longest({ring_links(l, hops, chunk, plan), {hops * through_network(l, chunk), "messages"}});
 }
 
 double until_first_round(const Limits& l, double latency, double hops, double bytes, double gaps, int slices) {

@@ -80,7 +80,9 @@ Loops loops_of(const Communicator&, Bytes size, const Plan&);
 
 /// Pieces of a ring's chunk that go on one by one.
 inline int ring_slices(Protocol p) { return p == Protocol::simple ? 2 : 1; }
-/// The data's time of a loop with chunks of `chunk` bytes.
+/// What threads, links and NICs take for a loop with chunks of `chunk` bytes.
+Load ring_links(const Limits&, double hops, double chunk, const Plan&);
+/// The data's time of that loop: the same, or that of a proxy's lines of LL.
 Load ring_load(const Limits&, double hops, double chunk, const Plan&);
 /// What a channel's threads and a GPU's links reach of their rates, as the copy of what came last follows.
 double ring_channel(const Limits&, double hops);

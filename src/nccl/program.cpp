@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <variant>
 
 #include "collcast/collective/in_order_tree.hpp"
@@ -20,12 +21,14 @@ constexpr std::int64_t most_messages = 20'000'000;
 /// What the machine carries for a run; bytes of payload per second, seconds.
 struct Rates {
   double drive = 0;             ///< of a channel's threads on what they send; 0: they do not bound it
+  double between = 0;           ///< of a tree's channel, to each other node; 0: as inside the node, together
   double port = unlimited;      ///< of a GPU's links together, each direction
   double nic = unlimited;       ///< of one
   double nvlink = 1, pcie = 1;  ///< reached of what the machine's file says
   double hop = 0;               ///< from GPU to GPU in a node
   double beyond = 0;            ///< of a hop between nodes, beyond that and the network's own latency
   double network = 1;           ///< factor on the network's latency
+  double most_network = 0;      ///< seconds from NIC to NIC: what the spines of a longer way add is left out
 };
 
 /// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,
@@ -59,7 +62,9 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
           network.latency = network.latency * r.network;
         }
         if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>)
-          network.spine_latency = network.spine_latency * r.network;
+          // A ring leaves a node beside the NIC that it came in by, and stays on its rail; routes here cross over.
+          network.spine_latency = std::min(network.spine_latency * r.network,
+                                           Seconds(std::max(0.0, r.most_network / 2 - network.latency.count())));
       },
       spec.network);
   return spec;
@@ -127,6 +132,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   if (c.nodes > 1) {
     out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
     out.network = c.factors.network_hop;
+    out.most_network = c.factors.network_hop * c.network_latency.count();
     out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - out.hop;
   }
   return out;
@@ -142,7 +148,8 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
   if (!machine) return machine.errors();
   const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
   return Program{rates.drive > 0
-                     ? machine->with_drives(q.plan.channels, Bandwidth(rates.drive), std::max(1, graph.channels))
+                     ? machine->with_drives(q.plan.channels, Bandwidth(rates.drive), std::max(1, graph.channels),
+                                            rates.between > 0 ? std::optional(Bandwidth(rates.between)) : std::nullopt)
                      : *machine,
                  std::move(pattern),
                  {},
@@ -193,7 +200,12 @@ Result<Program> ring_program(const Question& q) {
   Rates rates = rates_of(q, reached, longest);
   rates.drive = ring_channel(l, hops.all);
   const double gaps = message_gaps(q.c, q.plan, hops.all, longest);
-  if (gaps > 0) rates.nic = std::min(rates.nic, hops.all * longest / gaps * channels_of_a_nic(q.c, q.plan));
+  if (gaps > 0) {
+    // Messages wait for each other's posts; the way of one is no longer for it.
+    const double each = channels_of_a_nic(q.c, q.plan) * longest, before = each / rates.nic;
+    rates.nic = std::min(rates.nic, hops.all * each / gaps);
+    rates.beyond -= each / rates.nic - before;
+  }
   const double latency = (hops.all - hops.out) * l.hop + hops.out * l.network_hop;
   const double bytes = ring_load(l, hops.all, longest, q.plan).seconds;
   const double first = until_first_round(l, latency, hops.all, bytes, gaps, slices);
@@ -226,6 +238,13 @@ Result<Program> chain_program(const Question& q) {
   return program;
 }
 
+/// Of a chunk whose lines go on one by one: KiBs, of which a node's GPUs hide all but one. Fewer where there are many
+/// chunks, whose number hides the same, so that they stay a simulation of a tenth of a second.
+int pieces_of(double chunk, double messages) {
+  constexpr double most = 16, most_in_all = 90'000;
+  return static_cast<int>(std::clamp(std::min(chunk / 1024, most_in_all / messages), 1.0, most));
+}
+
 Result<Program> tree_program(const Question& q) {
   const Limits l = limits(q.c, q.plan, true);
   const Chunks cut = tree_chunks(q.c, q.size, q.plan);
@@ -234,8 +253,11 @@ Result<Program> tree_program(const Question& q) {
     return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "a tree over them is not simulated"};
   const std::vector<int> second = second_tree_order(q.c.nodes);
   const bool by_line = q.plan.protocol != Protocol::simple;
-  // Pieces that go on one by one inside a node; a NIC's message is the whole chunk.
-  const int pieces = by_line && q.c.nodes == 1 ? std::clamp(static_cast<int>(cut.chunk / 1024), 1, 16) : 1;
+  // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
+  const double sends = tree_messages(q.c);
+  // A GPU of the chain sends up and down.
+  const double drive = 2 * tree_threads(q.plan.protocol) * l.channel;
+  const int pieces = by_line ? pieces_of(cut.chunk, 2 * cut.count * q.plan.channels * q.c.ranks) : 1;
   Pattern pattern{"tree", q.group, static_cast<int>(cut.count) * pieces, {}};
   for (int channel = 0; channel < q.plan.channels; ++channel) {
     Lane lane;
@@ -249,11 +271,8 @@ Result<Program> tree_program(const Question& q) {
     pattern.lanes.push_back(std::move(lane));
   }
   Rates rates = rates_of(q, l, cut.chunk);
-  // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
-  const double sends = tree_messages(q.c);
   const double most = sends * tree_rate(q.c, q.plan);
-  // A head with two below it sends four times what it holds, with one operation up and one down.
-  rates.drive = std::clamp(q.c.nodes, 2, 4) * tree_threads(q.plan.protocol) * l.channel;
+  rates.drive = drive;
   rates.port = q.c.nodes == 1 ? std::min(most, l.gpu) : unlimited;
   if (by_line) {
     // What a GPU's threads take for the piece is not seen at each of a chain's GPUs.
@@ -262,9 +281,12 @@ Result<Program> tree_program(const Question& q) {
     rates.hop = streamed;
   }
   if (q.c.nodes > 1) {
-    const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk;
-    rates.nic =
-        std::min({most / q.c.nics, sends * each / through_network(l, cut.chunk), each / message_gap(q.c, q.plan)});
+    const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
+    rates.nic = std::min(most / q.c.nics, each / message_gap(q.c, q.plan));
+    // A head's operation down the tree writes to all below it at once; a proxy looks through each one's lines.
+    rates.between = std::min(tree_threads(q.plan.protocol) * l.channel, cut.chunk / lines);
+    // A NIC's message is the whole chunk, whose lines a proxy has looked through: it goes when the last piece is there.
+    if (by_line) rates.beyond += cut.chunk / l.channel + lines * (1 - 1.0 / pieces);
   }
   return assembled(q, rates, std::move(pattern), l.start);
 }
@@ -288,6 +310,7 @@ Result<Program> exchange_program(const Question& q) {
     rates.nic = e.nics / ranks;
     if (p.gaps > 0) rates.nic = std::min(rates.nic, e.nic_bytes / ranks / p.gaps);
     rates.network = c.factors.network_hop;
+    rates.most_network = c.factors.network_hop * c.network_latency.count();
     rates.beyond = p.latency_between - c.factors.network_hop * c.network_latency.count();
   }
   return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside + p.last_piece);

@@ -47,9 +47,9 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const auto loop_of = [&](double chunk) {
     const Load bytes = ring_load(l, hops, chunk, plan);
     const double gaps = message_gaps(c, plan, hops, chunk);
-    return Loop{
-        longest({bytes, {gaps, "messages"}}), bytes.seconds, gaps,
-        latency - (hops - out) * within_hop(l, chunk) + bytes.seconds / slices + out * through_network(l, chunk)};
+    return Loop{longest({bytes, {gaps, "messages"}}), bytes.seconds, gaps,
+                latency - (hops - out) * within_hop(l, chunk) + ring_links(l, hops, chunk, plan).seconds / slices +
+                    out * through_network(l, chunk)};
   };
   const auto [most, full, rest] = loops_of(c, size, plan);
   const Loop large = loop_of(most), last = loop_of(rest);

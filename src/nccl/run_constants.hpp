@@ -20,7 +20,7 @@ inline constexpr std::array<double, 3> start{0, 1.3, 5.6};
 
 /// Of LL's first pass, 8 bytes of each thread, what a hop inside the node has already, and one through a NIC.
 inline constexpr double ll_within_hop = 0.5;
-inline constexpr double ll_within_network_hop = 0.4;
+inline constexpr double ll_within_network_hop = 0.1;
 
 /// A chain's block under LL with few threads: from one pass to the next, by generation; one system each of V100 and
 /// A100, newer ones as these.

@@ -107,15 +107,21 @@ Fabric Fabric::with_links(std::vector<Link> links) const {
   if (fails) other.detours = std::make_shared<topology::Detours>(other.node, other.network, other.nodes, other.links);
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
-Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes) const {
+Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes, std::optional<Bandwidth> between_nodes) const {
   check(layout_->drives == 0, "a fabric has drives once");
   check(lanes > 0 && routed_lanes > 0 && rate.value() > 0, "drives have a number and a rate");
   Layout other = *layout_;
-  other.drives = lanes;
+  other.drives_of_lane = between_nodes ? 1 + Layout::ways_between : 1;
+  other.drives = lanes * other.drives_of_lane;
   other.as_built = false;
   other.routed_lanes = routed_lanes;
   const auto count = static_cast<std::size_t>(lanes) * static_cast<std::size_t>(rank_count());
-  other.links.insert(other.links.end(), count, Link{rate, Seconds(0), LinkKind::direct});
+  other.links.reserve(other.links.size() + count * static_cast<std::size_t>(other.drives_of_lane));
+  for (std::size_t i = 0; i < count; ++i) {
+    other.links.push_back({rate, Seconds(0), LinkKind::direct});
+    if (between_nodes)
+      other.links.insert(other.links.end(), Layout::ways_between, Link{*between_nodes, Seconds(0), LinkKind::direct});
+  }
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
 
@@ -219,7 +225,7 @@ std::string Fabric::link_name(LinkId link) const {
     return fmt::format("{}, lane {}",
                        topology::device_name(layout_->spec, layout_->node, static_cast<int>(node_of(rank).value()),
                                              layout_->node.endpoints.first + static_cast<int>(local)),
-                       drive % layout_->drives);
+                       drive % layout_->drives / layout_->drives_of_lane);
   }
   const auto [from, to] = layout_->ends(link);
   return layout_->name(from) + " -> " + layout_->name(to);

@@ -19,6 +19,7 @@ struct Fabric::Layout {
   topology::Network network;
   std::vector<Link> links;  ///< of the nodes, of the network, then the drives
   int drives = 0;           ///< of a rank: links that only its own lanes use, one after the other
+  int drives_of_lane = 1;   ///< of those: one, or one inside the node and others for other nodes
   int routed_lanes = 0;     ///< with drives: that ways are chosen for
   std::shared_ptr<const topology::Detours> detours = nullptr;  ///< where cables have failed
   std::shared_ptr<const topology::Part> part = nullptr;        ///< of which machine these are some nodes
@@ -37,6 +38,16 @@ struct Fabric::Layout {
     const int there = (*placement)[rank.value() / per_node];
     return Rank(static_cast<std::uint32_t>(there) * per_node + rank.value() % per_node);
   }
+  LinkId drive(Rank from, Rank to, int lane) const {
+    const auto per_node = static_cast<std::uint32_t>(node.endpoints.count);
+    const std::uint32_t other = to.value() / per_node;
+    // In a binary tree neighbours are powers of two away: parent and both children are distinct modulo 5.
+    const int of_lane =
+        drives_of_lane == 1 || from.value() / per_node == other ? 0 : 1 + static_cast<int>(other % ways_between);
+    const std::int64_t number = lane % (drives / drives_of_lane) * drives_of_lane + of_lane;
+    return LinkId(static_cast<std::uint32_t>(first_drive() + std::int64_t{from.value()} * drives + number));
+  }
+  static constexpr int ways_between = 5;
   int whole_nodes() const { return part ? part->of_nodes : nodes; }
   int in_whole(int in_part) const { return part ? part->nodes[static_cast<std::size_t>(in_part)] : in_part; }
   /// Where a link starts and where it ends, in the whole machine.
@@ -65,8 +76,7 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
   from = on_machine(from);
   to = on_machine(to);
   if (drives > 0) {
-    visit(LinkId(
-        static_cast<std::uint32_t>(first_drive() + static_cast<std::int64_t>(from.value()) * drives + lane % drives)));
+    visit(drive(from, to, lane));
     lane %= routed_lanes;
   }
   if (detours != nullptr) {
