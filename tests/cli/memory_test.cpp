@@ -94,8 +94,7 @@ TEST_CASE("closed forms that need more memory than there is are refused before t
 
 TEST_CASE("lists of links that double as they grow are asked for before a simulation, which leaves the closed form") {
   if (sanitized) return;
-  // Routes of up to 150 links, 75 on average, of 301 x 300 messages at once: 163 MiB of lists, two and a half times that
-  // while they double, less what other limits than 320 MiB would have had room for.
+  // Routes of 75 links on average, of 301 x 300 messages at once, in lists that double as they grow.
   const Outcome run = run_shell(
       "collcast collective alltoall --topology ring --ranks 301 --algorithm direct --size 1MiB --method both "
       "--memory-limit 320MiB --format json",
