@@ -76,6 +76,9 @@ constexpr std::ptrdiff_t experts_column = 4;
 /// What a layout takes on the machine as described, after what it takes.
 constexpr std::ptrdiff_t described_column = 9;
 bool has_described_ranks(const PlanReport& report) { return !report.inputs.machine.as_described(); }
+bool has_ranked_intervals(const PlanReport& report) {
+  return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.interval.has_value(); });
+}
 bool has_ep(const PlanReport& report) {
   return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.ep > 1; });
 }
@@ -88,6 +91,7 @@ bool has_chunks(const PlanReport& report) {
 
 std::vector<Column> columns(const PlanReport& report) {
   std::vector<Column> out = layout_columns;
+  if (has_ranked_intervals(report)) out.insert(out.begin() + described_column, {"8 of 10", "", Align::left});
   if (has_described_ranks(report))
     out.insert(out.begin() + described_column, {{"without", "", Align::right}, {"more", "", Align::right}});
   if (has_ep(report)) out.insert(out.begin() + experts_column, {"EP", "", Align::right});
@@ -118,6 +122,10 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
                                gibibytes(p.memory.peak()),
                                gibibytes(p.headroom()),
                                where_it_goes(p)};
+  if (has_ranked_intervals(report))
+    out.insert(out.begin() + described_column,
+               p.interval ? fmt::format("{} .. {}", format_seconds(p.interval->low), format_seconds(p.interval->high))
+                          : std::string());
   if (p.described)
     out.insert(out.begin() + described_column,
                {format_seconds(p.described->step()), difference(p.step().count(), p.described->step().count())});
@@ -157,6 +165,22 @@ std::string ranked_by(const MachineState& machine) {
   return out + " (docs/planning.md).";
 }
 
+/// Which layout is the best with collectives as short, and as long, as they may be, of the simulated if there are any.
+std::string best_at_the_ends(const PlanResult& r) {
+  const bool simulated = r.ranked.front().simulate.has_value();
+  const auto best = [&](Seconds PlannedLayout::Interval::*end) {
+    std::size_t least = 0;
+    for (std::size_t i = 1; i < r.ranked.size(); ++i)
+      if (r.ranked[i].simulate.has_value() == simulated && r.ranked[i].interval &&
+          (*r.ranked[i].interval).*end < (*r.ranked[least].interval).*end)
+        least = i;
+    return least + 1;
+  };
+  const std::size_t low = best(&PlannedLayout::Interval::low), high = best(&PlannedLayout::Interval::high);
+  if (low == 1 && high == 1) return "The best is the best at either end, too.";
+  return fmt::format("With all as short number {} would be the best, with all as long number {}.", low, high);
+}
+
 void add_ranking(Page& out, const PlanReport& report) {
   const PlanResult& r = report.result;
   const std::size_t count = std::min(report.rows.value_or(rows_for_people), r.ranked.size());
@@ -174,6 +198,12 @@ void add_ranking(Page& out, const PlanReport& report) {
     out.blocks.push_back(Paragraph{best_as_described(r, report.inputs.machine), Paragraph::Tone::plain});
     out.blocks.push_back(Paragraph{ranked_by(report.inputs.machine), Paragraph::Tone::note});
   }
+  if (has_ranked_intervals(report))
+    out.blocks.push_back(Paragraph{
+        "8 of 10: the step with all collectives as far from the forecast as 8 of 10 measurements were at most, by the "
+        "calibration. " +
+            best_at_the_ends(r),
+        Paragraph::Tone::note});
   for (const PlannedLayout& p : r.pareto) closed_form = closed_form || !p.simulate;
   if (closed_form) out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});
   Table pareto{"Pareto set: no other layout is both faster and smaller", columns(report), {}};

@@ -32,6 +32,7 @@ Json planned_json(const PlannedLayout& p, const ParallelLayout& base) {
   out["method"] = p.simulate ? "simulate" : "estimate";
   out["estimate_s"] = p.estimate.count();
   out["simulate_s"] = number(p.simulate);
+  if (p.interval) out["interval"] = {{"low_s", p.interval->low.count()}, {"high_s", p.interval->high.count()}};
   out["tokens_per_s_per_gpu"] = p.rates.tokens_per_s_per_gpu;
   out["mfu"] = p.rates.mfu;
   out["hfu"] = p.rates.hfu;
@@ -165,6 +166,7 @@ Json blank_row(const PlanReport& report) {
            {"nodes", nullptr}, {"gpus", nullptr},    {"rank", nullptr}};
   PlannedLayout blank;
   if (has_described(report)) blank.described.emplace();
+  if (has_intervals(report)) blank.interval.emplace();
   flatten(planned_json(blank, report.inputs.base.layout), "", row);
   row["objections"] = nullptr;
   row["partial"] = nullptr;
@@ -228,6 +230,11 @@ bool has_described(const PlanReport& report) {
   return !report.inputs.machine.as_described() || std::ranges::any_of(report.variants, [](const PlanVariant& v) {
     return v.best && v.best->described.has_value();
   });
+}
+
+bool has_intervals(const PlanReport& report) {
+  return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.interval.has_value(); }) ||
+         std::ranges::any_of(report.variants, [](const PlanVariant& v) { return v.best && v.best->interval; });
 }
 
 std::string json(const PlanReport& report) { return text(document_json(report)); }

@@ -69,6 +69,35 @@ TEST_CASE("of a batch that is served both of its times have an interval") {
   }
 }
 
+TEST_CASE("a plan's layouts have the intervals that their steps have, and say which is the best at either end") {
+  const Folder folder;
+  folder.write("o.yaml", overlay("dgx-h100", spread));
+  const std::string plan =
+      "collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --sequence-parallel true --zero 1 --micro-batch 1 "
+      "--simulate 2 --overlay o.yaml";
+  const nlohmann::json doc = nlohmann::json::parse(run_shell(plan + " --format json", folder.path()).out);
+  REQUIRE(doc["ranked"].size() > 2);
+  int compared = 0;
+  for (const nlohmann::json& layout : doc["ranked"]) {
+    const double is = layout["step_s"], low = layout["interval"]["low_s"], high = layout["interval"]["high_s"];
+    CHECK(low < is);
+    CHECK(high > is);
+    if (layout["tp"] != 8 || layout["pp"] != 4) continue;  // the scenario's own layout
+    ++compared;
+    const nlohmann::json own =
+        step(folder, "llama3-70b-64xh100 --method estimate --set training.zero=1")["interval"]["step"];
+    const double scale = is / layout["estimate_s"].get<double>();
+    CHECK(low == Approx(scale * own["low_s"].get<double>()).epsilon(1e-9));
+    CHECK(high == Approx(scale * own["high_s"].get<double>()).epsilon(1e-9));
+  }
+  CHECK(compared == 1);
+  CHECK_THAT(run_shell(plan, folder.path()).out,
+             Contains("8 of 10") && (Contains("best at either end") || Contains("would be the best")));
+  CHECK_THAT(run_shell(plan + " --format csv", folder.path()).out, Contains(",interval.low_s,interval.high_s,"));
+  folder.write("o.yaml", overlay("dgx-h100", ""));
+  CHECK(run_shell(plan + " --format json", folder.path()).out.find("interval") == std::string::npos);
+}
+
 TEST_CASE("an overlay that does not say how far measurements were gives no interval") {
   const Folder folder;
   folder.write("o.yaml", overlay("dgx-a100", ""));

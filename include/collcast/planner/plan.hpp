@@ -56,6 +56,12 @@ struct PlannedLayout {
   MemoryUse memory;
   StepRates rates;
   std::optional<LayoutAsDescribed> described = {};  ///< where the machine is not; simulated where this is
+  /// Between what step() is with all collectives as short, or as long, as a calibration has seen them; plan() leaves it
+  /// out.
+  struct Interval {
+    Seconds low{}, high{};
+  };
+  std::optional<Interval> interval = {};
 
   Seconds step() const { return simulate ? *simulate : estimate; }
   Bytes headroom() const { return memory.capacity - memory.peak(); }

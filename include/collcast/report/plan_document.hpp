@@ -34,6 +34,8 @@ struct PlanReport {
 
 /// Whether any layout stands beside itself on the machine as described.
 bool has_described(const PlanReport&);
+/// Whether any layout of it says between what its step is.
+bool has_intervals(const PlanReport&);
 
 /// What a partial result lacks, for people.
 std::string partial_text(const PlanReport&);
