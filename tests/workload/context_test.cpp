@@ -24,13 +24,6 @@ StepInputs split(int cp, ContextExchange exchange, int tp = 1, int dp = 2) {
   return in;
 }
 
-const CollectiveCost& cost(const StagePlan& stage, const std::string& name) {
-  for (const CollectiveCost& c : stage.collectives)
-    if (c.name == name) return c;
-  FAIL("no " << name);
-  throw 0;
-}
-
 }  // namespace
 
 TEST_CASE("the ranks of a CP group compute together what one computes alone") {

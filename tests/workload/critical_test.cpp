@@ -10,21 +10,6 @@ using namespace collcast::test;
 
 namespace {
 
-const Fabric& four_nodes() {
-  static const Fabric fabric = cluster(4);
-  return fabric;
-}
-
-StepResult forecast(const StepInputs& in) {
-  Result<StepResult> result = forecast_step(in, four_nodes(), {}, Method::simulate);
-  if (!result) FAIL(to_text(result.errors()));
-  return std::move(result).value();
-}
-
-StepInputs small(int tp, int pp, int dp, int micro_batches) {
-  return inputs(small_model(), layout(tp, pp, dp), 1024, micro_batches);
-}
-
 /// "0-2 x3 F mb0, send on".
 std::string shown(const PathRun& run) {
   return std::to_string(run.first_stage) + "-" + std::to_string(run.last_stage) + " x" + std::to_string(run.times) +
@@ -67,7 +52,7 @@ TEST_CASE("the parts of the path sum to the simulated step, by kind, by stage an
           in.options.embedding_and_logits = ends;
           in.options.overlap_dp = in.options.overlap_pp = overlap;
           in.options.zero = overlap ? 1 : 0;
-          const StepResult r = forecast(in);
+          const StepResult r = forecast(in, four_nodes(), Method::simulate);
           REQUIRE(r.critical_path);
           const CriticalPath& path = *r.critical_path;
           CHECK(path.time.total().count() == Approx(r.simulate->count()).epsilon(1e-12));
@@ -82,7 +67,7 @@ TEST_CASE("the parts of the path sum to the simulated step, by kind, by stage an
 }
 
 TEST_CASE("a rank on its own is on the path all the time") {
-  const StepResult r = forecast(small(8, 1, 1, 4));
+  const StepResult r = forecast(small_step(8, 1, 1, 4), four_nodes(), Method::simulate);
   CHECK(r.critical_path->time.compute.count() == Approx(r.breakdown.compute.count()).epsilon(1e-12));
   CHECK(r.critical_path->time.tp.count() == Approx(r.breakdown.tp_exposed.count()).epsilon(1e-12));
   CHECK(shown(*r.critical_path) == std::vector<std::string>{"0-0 x1 F mb0 ... mb3, B mb0 ... mb3, optimizer"});
@@ -90,7 +75,7 @@ TEST_CASE("a rank on its own is on the path all the time") {
 
 TEST_CASE("a slower last stage: fill the pipeline, work there, drain it, wait for the gradients") {
   // Logits make the last of four stages the slowest.
-  const StepResult r = forecast(small(1, 4, 2, 8));
+  const StepResult r = forecast(small_step(1, 4, 2, 8), four_nodes(), Method::simulate);
   CHECK(shown(*r.critical_path)[0] == "0-2 x3 F mb0, send on");
   CHECK(shown(*r.critical_path)[1] == "3-3 x1 F mb0 ... mb7, B mb0 ... mb7, send back");
   CHECK(shown(*r.critical_path)[2] == "2-1 x2 B mb7, send back");
@@ -99,7 +84,7 @@ TEST_CASE("a slower last stage: fill the pipeline, work there, drain it, wait fo
 }
 
 TEST_CASE("an estimate has no timeline, hence no path") {
-  const Result<StepResult> r = forecast_step(small(1, 2, 1, 4), four_nodes(), {}, Method::estimate);
+  const Result<StepResult> r = forecast_step(small_step(1, 2, 1, 4), four_nodes(), {}, Method::estimate);
   REQUIRE(r.ok());
   CHECK_FALSE(r->critical_path);
 }

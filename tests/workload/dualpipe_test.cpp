@@ -40,9 +40,6 @@ StepInputs as_v(StepInputs in) {
   return in;
 }
 
-/// Each of the operations, which the longest chain has some of, is rounded up by less than a picosecond.
-double rounding(const StepPlan& plan) { return 1e-12 * static_cast<double>(spell_out(plan).schedule.size()); }
-
 }  // namespace
 
 TEST_CASE("a micro-batch of DualPipe goes from the end that it comes from to the other, and back") {

@@ -20,10 +20,7 @@ using namespace collcast::workload;
 
 namespace {
 
-constexpr PipelineSchedule dual = PipelineSchedule::dualpipe_v;
-
-/// Each of the operations, which the longest chain has some of, is rounded up by less than a picosecond.
-double rounding(const StepPlan& plan) { return 1e-12 * static_cast<double>(spell_out(plan).schedule.size()); }
+constexpr PipelineSchedule dual_v = PipelineSchedule::dualpipe_v;
 
 }  // namespace
 
@@ -31,7 +28,7 @@ TEST_CASE("DualPipeV on two stages and five micro-batches, turn by turn") {
   // F(B): together; b: without its weight gradients.
   const auto text = [](int stage) {
     std::string out;
-    for (const Turn& t : stage_order(dual, 2, stage, 5, 2))
+    for (const Turn& t : stage_order(dual_v, 2, stage, 5, 2))
       out += (t.weights    ? "W"
               : t.backward ? (t.whole ? "B" : "b")
                            : "F") +
@@ -75,7 +72,7 @@ TEST_CASE("the bubble of DualPipeV is that of DeepSeek: (PP/2 - 1) (F&B + B - 3W
     // Of a chunk.
     const double f = between(1e-3, 4e-3), b = between(1e-3, 4e-3), w = between(5e-4, 2e-3);
     const StepPlan plan =
-        plan_of_chunks(dual, equal_halves(p, {Seconds(2 * f), Seconds(2 * b), Seconds(2 * w)}, {}), m);
+        plan_of_chunks(dual_v, equal_halves(p, {Seconds(2 * f), Seconds(2 * b), Seconds(2 * w)}, {}), m);
     CAPTURE(n, p, m, f, b, w);
     // PP: slices of the model, two a stage.
     const double whole = b + w, together = f + whole;
@@ -95,7 +92,7 @@ TEST_CASE("whole plans under DualPipeV, with experts whose exchange runs beside 
   int cases = 0, with_experts = 0;
   while (cases < 80) {
     StepInputs in = inputs(small_model(), layout(1 << dice(2), 1 << dice(3), 1 << dice(3)), 512, 1 + dice(20));
-    in.layout.schedule = dual;
+    in.layout.schedule = dual_v;
     in.layout.order = RankOrder::tp_cp_ep_dp_pp;
     in.layout.sequence_parallel = in.layout.tp > 1;
     in.model.layers = 2 + 2 * dice(12);
@@ -114,7 +111,7 @@ TEST_CASE("whole plans under DualPipeV, with experts whose exchange runs beside 
 
 TEST_CASE("every stage of DualPipeV holds p + 1/2 micro-batches, and what waits for its weights") {
   StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 32);
-  in.layout.schedule = dual;
+  in.layout.schedule = dual_v;
   in.model.layers = 16;
   for (int stage = 0; stage < 4; ++stage) {
     const MemoryTerms terms = memory_terms(in, stage);
@@ -141,7 +138,7 @@ TEST_CASE("DualPipeV hides the exchange of experts beside weight gradients too, 
       return planned(in, priced(1e-6, rate));
     };
     const StepPlan of_1f1b = planned_with(PipelineSchedule::one_f_one_b), of_h1 = planned_with(PipelineSchedule::zb_h1),
-                   of_dual = planned_with(dual);
+                   of_dual = planned_with(dual_v);
     CAPTURE(rate);
     // A layer's: a whole backward takes max(computing, exchange), and so does 1F1B's.
     const UnitWork& work = of_dual.stages[0].works[0];

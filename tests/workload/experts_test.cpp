@@ -51,24 +51,18 @@ StepInputs spread(TransformerConfig model, int ep, int tp = 1, int dp = 4, int e
   return in;
 }
 
-const CollectiveCost* cost(const StagePlan& stage, const std::string& name) {
+const CollectiveCost* find_cost(const StagePlan& stage, const std::string& name) {
   for (const CollectiveCost& c : stage.collectives)
     if (c.name == name) return &c;
   return nullptr;
 }
 
-Result<TransformerConfig> shipped(const std::string& name) {
+Result<TransformerConfig> shipped_model(const std::string& name) {
   const std::string file = std::string(COLLCAST_SOURCE_DIR) + "/scenarios/models/" + name + "/config.json";
   std::ifstream in(file);
   std::stringstream text;
   text << in.rdbuf();
   return parse_hf_config(text.str(), file);
-}
-
-std::vector<std::uint32_t> values(const Group& group) {
-  std::vector<std::uint32_t> result;
-  for (const Rank r : group.ranks()) result.push_back(r.value());
-  return result;
 }
 
 }  // namespace
@@ -115,7 +109,7 @@ TEST_CASE("shipped models have the parameters that their makers publish") {
                              {"qwen3-30b-a3b", 30.5, 3.3, 0, 0.06},
                              {"qwen3-235b-a22b", 235, 22, 0, 0.5}}) {
     INFO(p.name);
-    const auto m = shipped(p.name);
+    const auto m = shipped_model(p.name);
     INFO(to_text(m.errors()));
     REQUIRE(m.ok());
     CHECK(m->name == p.name);
@@ -125,8 +119,8 @@ TEST_CASE("shipped models have the parameters that their makers publish") {
 }
 
 TEST_CASE("Mixtral 8x7B has its 46,702,792,704 parameters to the last, 12,879,925,248 of them for a token") {
-  CHECK(parameter_count(shipped("mixtral-8x7b").value()) == 46'702'792'704.0);
-  CHECK(active_parameter_count(shipped("mixtral-8x7b").value()) == 12'879'925'248.0);
+  CHECK(parameter_count(shipped_model("mixtral-8x7b").value()) == 46'702'792'704.0);
+  CHECK(active_parameter_count(shipped_model("mixtral-8x7b").value()) == 12'879'925'248.0);
 }
 
 TEST_CASE("ranks hold the model's experts once for each replica of them") {
@@ -255,7 +249,7 @@ TEST_CASE("a token's hidden state goes to each of its experts and back, forward 
       const StepPlan plan = planned(in, priced(0));
       const StagePlan& stage = plan.stages[0];
       CAPTURE(tp, ep);
-      const CollectiveCost* exchange = cost(stage, "ep alltoall");
+      const CollectiveCost* exchange = find_cost(stage, "ep alltoall");
       REQUIRE((exchange != nullptr) == (ep > 1));
       // Each of tp ranks sends the tokens that it has; 4 a layer and micro-batch.
       if (exchange != nullptr) {
@@ -265,7 +259,7 @@ TEST_CASE("a token's hidden state goes to each of its experts and back, forward 
       }
       // Expert TP as TP: what the ranks of an expert have taken goes to all of them, and its sum back.
       for (const char* name : {"expert tp all_gather", "expert tp reduce_scatter"}) {
-        const CollectiveCost* within = cost(stage, name);
+        const CollectiveCost* within = find_cost(stage, name);
         REQUIRE((within != nullptr) == (tp > 1));
         if (within == nullptr) continue;
         CHECK(static_cast<double>(within->request.size.value()) == w * tokens * k * h);
@@ -281,7 +275,7 @@ TEST_CASE("full recomputation sends tokens again, selective and none do not") {
     StepInputs in = spread(small_experts(), 4);
     in.options.recompute = recompute;
     in.options.attention = Attention::unfused;
-    CHECK(cost(planned(in, priced(0)).stages[0], "ep alltoall")->count ==
+    CHECK(find_cost(planned(in, priced(0)).stages[0], "ep alltoall")->count ==
           (recompute == Recompute::full ? 6 : 4) * 8 * 2);
   }
 }
@@ -318,8 +312,8 @@ TEST_CASE("gradients of experts are reduced among the ranks that have the same, 
       const RankParameters held = stage_parameters(in, 0);
       const StagePlan stage = planned(in, priced(0)).stages[0];
       const std::string kind = zero == 0 ? "all_reduce" : "reduce_scatter";
-      const CollectiveCost* all = cost(stage, "dp " + kind);
-      const CollectiveCost* experts = cost(stage, "expert dp " + kind);
+      const CollectiveCost* all = find_cost(stage, "dp " + kind);
+      const CollectiveCost* experts = find_cost(stage, "expert dp " + kind);
       REQUIRE(all != nullptr);
       CHECK(all->request.group.size() == 8);
       const double apart = ep > 1 ? held.experts : 0;

@@ -21,8 +21,8 @@ MachineFault slow_link(const std::string& link, double share) {
   return {fault, {"f", 1, 1}};
 }
 
-FaultyStep forecast(const StepInputs& in, const Fabric& fabric, const std::vector<MachineFault>& faults,
-                    Method method) {
+FaultyStep forecast_faulty(const StepInputs& in, const Fabric& fabric, const std::vector<MachineFault>& faults,
+                           Method method) {
   Result<FaultyStep> step = forecast_faulty_step(in, fabric, faults, {}, method);
   INFO(to_text(step.errors()));
   REQUIRE(step.ok());

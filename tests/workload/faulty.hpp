@@ -16,7 +16,7 @@ MachineFault slow_gpu(int gpu, double compute);
 MachineFault slow_link(const std::string& link, double share);
 
 /// Of what must be sound.
-FaultyStep forecast(const StepInputs&, const Fabric&, const std::vector<MachineFault>&, Method = Method::both);
+FaultyStep forecast_faulty(const StepInputs&, const Fabric&, const std::vector<MachineFault>&, Method = Method::both);
 std::vector<workload::ClassedPlan> classed(const StepInputs&, const std::vector<workload::FaultyMachine>& periods,
                                            const CollectiveTime&, workload::Fold);
 workload::ClassedPlan classed(const StepInputs&, const workload::FaultyMachine&, const CollectiveTime&, workload::Fold);

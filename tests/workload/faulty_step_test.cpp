@@ -89,7 +89,7 @@ TEST_CASE("the fast replica waits for gradients what the slow one computes longe
   const Fabric fabric = cluster(1);
   StepInputs in = inputs(small_model(), layout(2, 1, 2), 512, 2);
   in.options.overlap_dp = false;
-  const FaultyStep step = forecast(in, fabric, {slow_gpu(3, 0.5)});
+  const FaultyStep step = forecast_faulty(in, fabric, {slow_gpu(3, 0.5)});
   // Ranks 0 and 1 are the fast replica, 1 with the gradients of 3; 2 waits for its mate 3 at every TP collective.
   REQUIRE(step.effect.classes.size() == 4);
   const RankClassTimes &fast = step.effect.classes[1], &mate = step.effect.classes[2], &slow = step.effect.classes[3];
@@ -124,19 +124,19 @@ TEST_CASE("a slow GPU costs no less than none and no more than all slow, whereve
       in.options.launch = Seconds(launch);
       std::vector<MachineFault> all;
       for (int gpu = 0; gpu < 16; ++gpu) all.push_back(slow_gpu(gpu, 0.7));
-      const FaultyStep most = forecast(in, fabric, all);
+      const FaultyStep most = forecast_faulty(in, fabric, all);
       CHECK(most.effect.classes.size() == 2);
       Sample sample(5);
       for (int gpu = 0; gpu < 16; ++gpu) {
         if (!sample.takes()) continue;
-        const FaultyStep one = forecast(in, fabric, {slow_gpu(gpu, 0.7)});
+        const FaultyStep one = forecast_faulty(in, fabric, {slow_gpu(gpu, 0.7)});
         CAPTURE(gpu, overlap, launch);
         CHECK(one.result.step >= one.effect.step);
         CHECK(one.result.estimate >= one.effect.estimate);
         CHECK(one.result.step <= most.result.step);
         CHECK(one.result.estimate <= most.result.estimate);
         // Whose replica it is does not matter, and neither does its place in the TP group.
-        CHECK(one.result.step == forecast(in, fabric, {slow_gpu(gpu % 4 / 2 * 2, 0.7)}).result.step);
+        CHECK(one.result.step == forecast_faulty(in, fabric, {slow_gpu(gpu % 4 / 2 * 2, 0.7)}).result.step);
       }
     }
   }
@@ -147,9 +147,9 @@ TEST_CASE("a closed form that has all replicas as slow as the slowest is no less
   StepInputs in = inputs(small_model(), layout(2, 2, 4), 512, 1);
   // One slow GPU: the closed form is as near as without it. Two in different stages of different replicas: a bound. One
   // micro-batch takes 2 / 0.7 by it, where each pipeline has one slow stage: 1 / 0.7 + 1, by a sixth less.
-  const FaultyStep one = forecast(in, fabric, {slow_gpu(0, 0.7)});
+  const FaultyStep one = forecast_faulty(in, fabric, {slow_gpu(0, 0.7)});
   CHECK(one.result.estimate.count() == Approx(one.result.step.count()).epsilon(0.01));
-  const FaultyStep two = forecast(in, fabric, {slow_gpu(0, 0.7), slow_gpu(6, 0.7)});
+  const FaultyStep two = forecast_faulty(in, fabric, {slow_gpu(0, 0.7), slow_gpu(6, 0.7)});
   CHECK(two.result.estimate.count() > 1.05 * two.result.step.count());
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("a factor of one, a GPU that has no part in the job and a link that no
   REQUIRE(healthy.ok());
   for (const MachineFault& fault :
        {slow_gpu(3, 1), slow_gpu(12, 0.5), slow_link("node1.nic3", 0.1), slow_link("node0.nic3", 1)}) {
-    const FaultyStep step = forecast(in, fabric, {fault});
+    const FaultyStep step = forecast_faulty(in, fabric, {fault});
     INFO(to_text(fault));
     CHECK(step.result.step == healthy->step);
     CHECK(step.result.estimate == healthy->estimate);
@@ -181,15 +181,15 @@ TEST_CASE("a slow link costs the groups that use it, and the more the slower it 
   const Fabric fabric = cluster(4);
   StepInputs in = inputs(small_model(), layout(8, 1, 4), 512, 2);
   in.options.overlap_dp = false;
-  Seconds before = forecast(in, fabric, {}).result.step;
+  Seconds before = forecast_faulty(in, fabric, {}).result.step;
   for (const double share : {0.9, 0.5, 0.1, 0.01}) {
-    const FaultyStep step = forecast(in, fabric, {slow_link("node2.nic5", share)});
+    const FaultyStep step = forecast_faulty(in, fabric, {slow_link("node2.nic5", share)});
     CAPTURE(share);
     CHECK(step.result.step > before);
     before = step.result.step;
   }
   // NVLink of one GPU: the TP group of its node alone is slower, and the others wait for its gradients.
-  const FaultyStep nvlink = forecast(in, fabric, {slow_link("node2.gpu5 -> node2.nvswitch0", 0.25)});
+  const FaultyStep nvlink = forecast_faulty(in, fabric, {slow_link("node2.gpu5 -> node2.nvswitch0", 0.25)});
   CHECK(nvlink.result.step > nvlink.effect.step);
   REQUIRE(nvlink.effect.classes.size() == 2);
   CHECK(nvlink.effect.classes[1].first == Rank(16));
@@ -206,7 +206,7 @@ TEST_CASE("a GPU without NVLink goes over its NIC, and one without any link is r
     fault.failed = true;
     return std::vector<MachineFault>{{fault, {"f", 3, 5}}};
   };
-  const FaultyStep step = forecast(in, fabric, failed("node1.gpu2 <-> node1.nvswitch0"));
+  const FaultyStep step = forecast_faulty(in, fabric, failed("node1.gpu2 <-> node1.nvswitch0"));
   CHECK(step.result.step > step.effect.step);
   const auto refusal = [&](const std::string& link) {
     const Result<FaultyStep> cut = forecast_faulty_step(in, fabric, failed(link), {}, Method::both);

@@ -13,12 +13,6 @@ using namespace collcast::test;
 
 namespace {
 
-std::vector<std::uint32_t> values(const Group& group) {
-  std::vector<std::uint32_t> result;
-  for (const Rank r : group.ranks()) result.push_back(r.value());
-  return result;
-}
-
 /// Every layout of degrees 1 to 4 in each dimension, in all orders.
 template <class Use>
 void every_small_layout(Use use) {

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <utility>
+
 namespace collcast::test {
 
 namespace {
@@ -91,6 +93,10 @@ ParallelLayout layout(int tp, int pp, int dp) {
   return l;
 }
 
+StepInputs small_step(int tp, int pp, int dp, int micro_batches) {
+  return inputs(small_model(), layout(tp, pp, dp), 1024, micro_batches);
+}
+
 void draw_options(StepInputs& in, bool with_experts, const std::function<int(int)>& dice) {
   if (with_experts) {
     in.model.experts.count = 8;
@@ -122,11 +128,40 @@ Fabric cluster(int nodes, double speed) {
   return std::move(fabric).value();
 }
 
+const Fabric& four_nodes() {
+  static const Fabric fabric = cluster(4);
+  return fabric;
+}
+
+StepResult forecast(const StepInputs& in, const Fabric& fabric, Method method) {
+  Result<StepResult> result = forecast_step(in, fabric, {}, method);
+  if (!result) FAIL(to_text(result.errors()));
+  return std::move(result).value();
+}
+
+StepResult forecast_on_two(const StepInputs& in, Method method) {
+  static const Fabric fabric = cluster(2);
+  return forecast(in, fabric, method);
+}
+
+CollectivePolicy rings(int chunks) {
+  CollectivePolicy policy;
+  policy.algorithm = "ring";
+  policy.chunks = chunks;
+  return policy;
+}
+
 const Operation& named(const std::vector<Operation>& operations, const std::string& name) {
   for (const Operation& op : operations)
     if (op.name == name) return op;
   FAIL("no operation is called " << name);
   throw 0;
+}
+
+std::vector<std::uint32_t> values(const Group& group) {
+  std::vector<std::uint32_t> result;
+  for (const Rank r : group.ranks()) result.push_back(r.value());
+  return result;
 }
 
 }  // namespace collcast::test

@@ -1,7 +1,10 @@
 // Models, a GPU of round numbers and a small cluster for the tests of the workload layer.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "collcast/topology/fabric.hpp"
 #include "collcast/workload/step.hpp"
@@ -26,14 +29,28 @@ StepInputs inputs(TransformerConfig model, ParallelLayout layout, int sequence, 
 /// tp x pp x dp in tp-pp-dp order.
 ParallelLayout layout(int tp, int pp, int dp);
 
+/// 1024 tokens of small_model on tp x pp x dp.
+StepInputs small_step(int tp, int pp, int dp, int micro_batches = 8);
+
 /// ZeRO to 1, recomputation, overlap and, if there are any, experts as `dice` draws them: dice(n) is 0 ... n-1.
 void draw_options(StepInputs&, bool with_experts, const std::function<int(int)>& dice);
 
 /// Nodes of 8 GPUs on an NVSwitch (300 GB/s, 250 ns), a NIC per GPU (25 GB/s, 300 ns), one network switch;
 /// all bandwidths times `speed`.
 Fabric cluster(int nodes, double speed = 1.0);
+const Fabric& four_nodes();
+
+/// Of inputs that must be sound, by what collectives take on `fabric`.
+StepResult forecast(const StepInputs&, const Fabric& fabric, Method = Method::both);
+/// On two nodes of eight.
+StepResult forecast_on_two(const StepInputs&, Method = Method::estimate);
+/// A ring on links of one kind: all its participants are through together.
+CollectivePolicy rings(int chunks = 1);
+
+inline constexpr double mib = 1024.0 * 1024, gib = 1024 * mib;
 
 /// The operation called `name`; fails the test if there is none.
 const Operation& named(const std::vector<Operation>&, const std::string& name);
+std::vector<std::uint32_t> values(const Group&);
 
 }  // namespace collcast::test

@@ -202,7 +202,7 @@ TEST_CASE("every operation of every rank draws for itself") {
 TEST_CASE("jitter of 0 % is none, one seed is one step, and another is another") {
   const Fabric fabric = cluster(2);
   const StepInputs in = inputs(small_model(), layout(2, 2, 4), 512, 4);
-  const FaultyStep healthy = forecast(in, fabric, {});
+  const FaultyStep healthy = forecast_faulty(in, fabric, {});
   for (const JitterShape shape : shapes) {
     CAPTURE(to_string(shape));
     const FaultyStep none = drawn(in, fabric, {jitter_of(Gpus::all(), 0, 1, shape)});
@@ -306,7 +306,7 @@ TEST_CASE("jitter costs a step, the more the wider it is and the more ranks meet
 TEST_CASE("jitter may begin and end, too") {
   const Fabric fabric = cluster(2);
   const StepInputs in = inputs(small_model(), layout(2, 2, 4), 512, 4);
-  const Seconds healthy = forecast(in, fabric, {}).result.step;
+  const Seconds healthy = forecast_faulty(in, fabric, {}).result.step;
   MachineFault late = jitter_of(Gpus::all(), 0.2), half = late, early = late;
   late.from = healthy;
   half.from = 0.5 * healthy;

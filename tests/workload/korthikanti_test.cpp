@@ -12,12 +12,12 @@ using namespace collcast::test;
 
 namespace {
 
-SearchPath shipped() { return {{COLLCAST_SOURCE_DIR "/topologies"}, {}}; }
+SearchPath shipped_machines() { return {{COLLCAST_SOURCE_DIR "/topologies"}, {}}; }
 
 LayerTimes layer(bool sequence_parallel, Recompute recompute, Method method, Library library = Library::ideal) {
-  const Result<TopologySpec> spec = load_topology("dgx-a100", shipped());
+  const Result<TopologySpec> spec = load_topology("dgx-a100", shipped_machines());
   if (!spec) FAIL(to_text(spec.errors()));
-  const Result<KernelModel> kernels = load_kernels(spec->gpu.kernels, shipped());
+  const Result<KernelModel> kernels = load_kernels(spec->gpu.kernels, shipped_machines());
   if (!kernels) FAIL(to_text(kernels.errors()));
   const Result<Fabric> fabric = Fabric::build(*spec, 1);
   if (!fabric) FAIL(to_text(fabric.errors()));

@@ -12,7 +12,7 @@ using namespace collcast::test;
 
 namespace {
 
-Flops flops(const std::vector<Operation>& operations) {
+Flops flops_of_all(const std::vector<Operation>& operations) {
   Flops sum{};
   for (const Operation& op : operations) sum += op.flops;
   return sum;
@@ -59,8 +59,8 @@ TEST_CASE("heads whose rows are no multiple of 16 bytes are computed without ten
 TEST_CASE("a GPT layer computes 24 T h^2 + 4 b a s^2 d forward and twice that backward") {
   const double T = 2 * 2048, h = 6144, core = 4.0 * 2 * 64 * 2048 * 2048 * 96;
   const LayerOperations ops = layer_operations(gpt_layer(1));
-  CHECK(flops(ops.forward).value() == Approx(24 * T * h * h + core).epsilon(1e-12));
-  CHECK(flops(ops.backward).value() == Approx(2 * (24 * T * h * h + core)).epsilon(1e-12));
+  CHECK(flops_of_all(ops.forward).value() == Approx(24 * T * h * h + core).epsilon(1e-12));
+  CHECK(flops_of_all(ops.backward).value() == Approx(2 * (24 * T * h * h + core)).epsilon(1e-12));
   CHECK(ops.recompute.empty());
 }
 
@@ -68,9 +68,9 @@ TEST_CASE("the FLOPs of all layers and the head are the model's, without the cau
   StepInputs in = gpt_layer(4);
   const LayerOperations ops = layer_operations(in);
   const auto head = workload::head_segments(in);
-  double sum = in.model.layers * (flops(ops.forward) + flops(ops.backward)).value();
+  double sum = in.model.layers * (flops_of_all(ops.forward) + flops_of_all(ops.backward)).value();
   for (const auto* segments : {&head.forward, &head.backward})
-    for (const workload::Segment& s : *segments) sum += flops(s.operations).value();
+    for (const workload::Segment& s : *segments) sum += flops_of_all(s.operations).value();
   // One micro-batch is the global batch; every rank of 4 does a quarter.
   CHECK(4 * sum == Approx(workload::model_flops(in).value()).epsilon(1e-12));
 }
@@ -222,7 +222,7 @@ TEST_CASE("TP divides all but norms and residuals, sequence parallelism divides 
   const auto bytes = [](const LayerOperations& ops, const char* name) {
     return named(ops.forward, name).bytes.value();
   };
-  CHECK(flops(eight.forward).value() == Approx(flops(one.forward).value() / 8));
+  CHECK(flops_of_all(eight.forward).value() == Approx(flops_of_all(one.forward).value() / 8));
   CHECK(bytes(eight, "softmax") == Approx(bytes(one, "softmax") / 8));
   for (const char* name : {"attention norm", "mlp norm", "attention residual", "mlp residual"}) {
     CHECK(bytes(eight, name) == bytes(one, name));

@@ -15,8 +15,8 @@ using namespace collcast::workload;
 
 namespace {
 
-MachineFault jitter_of(const std::string& link, double spread, int seed = 1,
-                       JitterShape shape = JitterShape::lognormal) {
+MachineFault link_jitter(const std::string& link, double spread, int seed = 1,
+                         JitterShape shape = JitterShape::lognormal) {
   LinkFault fault;
   fault.link = link;
   fault.jitter = Jitter{spread, shape, seed};
@@ -49,27 +49,27 @@ double mean(const std::vector<Seconds>& draws) {
 
 TEST_CASE("jitter of a link that is nobody's bottleneck, or of 0 %, leaves the step as it is to the picosecond") {
   const StepInputs in = two_replicas();
-  const FaultyStep still = drawn(in, {jitter_of("node0.nic3", 0)});
+  const FaultyStep still = drawn(in, {link_jitter("node0.nic3", 0)});
   CHECK(still.result.simulate == still.effect.simulate);
   CHECK_FALSE(still.effect.jitter.has_value());
   // One replica: nothing leaves the node.
   StepInputs alone = in;
   alone.layout.dp = 1;
   alone.batch.global_batch /= 2;
-  const FaultyStep inside = drawn(alone, {jitter_of("node0.nic3", 0.3)}, 3);
+  const FaultyStep inside = drawn(alone, {link_jitter("node0.nic3", 0.3)}, 3);
   for (const Seconds draw : inside.effect.jitter->draws) CHECK(draw == *inside.effect.simulate);
 }
 
 TEST_CASE("one seed of a link's jitter is one step, another is another, and the name of the link counts") {
   const StepInputs in = two_replicas();
   const auto step = [&](const char* link, int seed) {
-    return *drawn(in, {jitter_of(link, 0.2, seed)}).result.simulate;
+    return *drawn(in, {link_jitter(link, 0.2, seed)}).result.simulate;
   };
   CHECK(step("node0.nic3", 7) == step("node0.nic3", 7));
   CHECK(step("node0.nic3", 7) != step("node0.nic3", 8));
   CHECK(step("node0.nic3", 7) != step("node0.nic4", 7));
   // The second draw is that of the next seed.
-  CHECK(drawn(in, {jitter_of("node0.nic3", 0.2, 7)}, 2).effect.jitter->draws[1] == step("node0.nic3", 8));
+  CHECK(drawn(in, {link_jitter("node0.nic3", 0.2, 7)}, 2).effect.jitter->draws[1] == step("node0.nic3", 8));
 }
 
 TEST_CASE("a link's jitter costs a step on average, the more the wider it is, and never makes more than it is worth") {
@@ -79,7 +79,7 @@ TEST_CASE("a link's jitter costs a step on average, the more the wider it is, an
   const StepInputs in = two_replicas();
   double before = 0;
   for (const double spread : {0.05, 0.2, 0.4}) {
-    const FaultyStep step = drawn(in, {jitter_of("node0.nic3", spread, 1, JitterShape::normal)}, 20);
+    const FaultyStep step = drawn(in, {link_jitter("node0.nic3", spread, 1, JitterShape::normal)}, 20);
     const double cost = mean(step.effect.jitter->draws) - step.effect.jitter->without.count();
     CHECK(step.effect.jitter->without == *step.effect.simulate);
     CHECK(cost > before);
@@ -92,14 +92,14 @@ TEST_CASE("a link's jitter costs a step on average, the more the wider it is, an
 
 TEST_CASE("a link's draws are the same beside another fault, and hold only while it does") {
   const StepInputs in = two_replicas();
-  MachineFault late = jitter_of("node0.nic3", 0.3, 7);
+  MachineFault late = link_jitter("node0.nic3", 0.3, 7);
   late.from = Seconds(1000);
   const FaultyStep over = drawn(in, {late});
   CHECK(over.result.simulate == over.effect.simulate);
   // A slow GPU of the other replica does not change what the NIC draws: the step with both is no shorter than with
   // each.
-  const Seconds jitter = *drawn(in, {jitter_of("node0.nic3", 0.3, 7)}).result.simulate;
-  const Seconds both = *drawn(in, {jitter_of("node0.nic3", 0.3, 7), slow_gpu(12, 0.8)}).result.simulate;
+  const Seconds jitter = *drawn(in, {link_jitter("node0.nic3", 0.3, 7)}).result.simulate;
+  const Seconds both = *drawn(in, {link_jitter("node0.nic3", 0.3, 7), slow_gpu(12, 0.8)}).result.simulate;
   CHECK(both >= jitter);
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("a watch that ends the first draw leaves the step without the jitter, 
   const StepInputs in = two_replicas();
   CollectivePolicy policy;
   policy.library = Library::ideal;
-  const MachineState machine{{jitter_of("node0.nic3", 0.3)}};
+  const MachineState machine{{link_jitter("node0.nic3", 0.3)}};
   bool has_partial = false;
   const Seconds without = *drawn(in, machine.faults).effect.simulate;
   for (int after = 0; after < 4000 && !has_partial; ++after) {

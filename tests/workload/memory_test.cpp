@@ -11,8 +11,6 @@ using namespace collcast::workload;
 
 namespace {
 
-constexpr double mib = 1024.0 * 1024, gib = 1024 * mib;
-
 double gibibytes(Bytes b) { return static_cast<double>(b.value()) / gib; }
 
 /// The 22B layer: s 2048, b 4, h 6144, a 64.

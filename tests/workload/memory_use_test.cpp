@@ -12,8 +12,6 @@ using namespace collcast::test;
 
 namespace {
 
-constexpr double mib = 0x1p20;
-
 double bytes(Bytes b) { return static_cast<double>(b.value()); }
 
 Communicators of(ParallelLayout l, int gpus_per_node) { return communicators(l, gpus_per_node); }

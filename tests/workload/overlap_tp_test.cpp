@@ -11,13 +11,6 @@ using namespace collcast::test;
 
 namespace {
 
-StepResult forecast(const StepInputs& in, Method method = Method::estimate) {
-  static const Fabric fabric = cluster(2);
-  Result<StepResult> result = forecast_step(in, fabric, {}, method);
-  if (!result) FAIL(to_text(result.errors()));
-  return std::move(result).value();
-}
-
 StepInputs layers_only(bool sequence_parallel) {
   StepInputs in = inputs(small_model(), layout(4, 1, 1), 1024, 1);
   in.layout.sequence_parallel = sequence_parallel;
@@ -57,9 +50,9 @@ TEST_CASE("kernels go at the rate that a collective leaves them until it is over
 
 TEST_CASE("the backward hides the reduction of a gradient under the product of weights, as far as that goes") {
   StepInputs in = layers_only(false);
-  const StepResult none = forecast(in);
+  const StepResult none = forecast_on_two(in);
   in.options.overlap_tp = TpOverlap::backward;
-  const StepResult hidden = forecast(in);
+  const StepResult hidden = forecast_on_two(in);
   const double reduction = collective(none, "tp all_reduce").count();
   const double saved = std::min(reduction, sum_of(none, {"qkv weight gradient"})) +
                        std::min(reduction, sum_of(none, {"mlp up+gate weight gradient"}));
@@ -72,9 +65,9 @@ TEST_CASE("the backward hides the reduction of a gradient under the product of w
 
 TEST_CASE("with sequence parallelism the gather of inputs runs under the gradients of inputs, too") {
   StepInputs in = layers_only(true);
-  const StepResult none = forecast(in);
+  const StepResult none = forecast_on_two(in);
   in.options.overlap_tp = TpOverlap::backward;
-  const StepResult hidden = forecast(in);
+  const StepResult hidden = forecast_on_two(in);
   const double gather = collective(none, "tp all_gather").count();
   const double scatter = collective(none, "tp reduce_scatter").count();
   double saved = 0;
@@ -87,9 +80,9 @@ TEST_CASE("with sequence parallelism the gather of inputs runs under the gradien
 
 TEST_CASE("a ring leaves a piece of each product exposed, or messages that are longer than the other pieces") {
   StepInputs in = layers_only(true);
-  const StepResult none = forecast(in);
+  const StepResult none = forecast_on_two(in);
   in.options.overlap_tp = TpOverlap::ring;
-  const StepResult ring = forecast(in);
+  const StepResult ring = forecast_on_two(in);
   const double gather = collective(none, "tp all_gather").count();
   const double scatter = collective(none, "tp reduce_scatter").count();
   double saved = 0;
@@ -103,7 +96,8 @@ TEST_CASE("a ring leaves a piece of each product exposed, or messages that are l
   in.kernels.gemm.at("bf16").overhead = Seconds(1e-3);
   StepInputs whole = in;
   whole.options.overlap_tp = TpOverlap::none;
-  CHECK(forecast(in).layer.forward > forecast(whole).layer.forward);  // 16 launches of 1 ms in the place of 4
+  CHECK(forecast_on_two(in).layer.forward >
+        forecast_on_two(whole).layer.forward);  // 16 launches of 1 ms in the place of 4
 }
 
 TEST_CASE("more overlap is never slower where kernels have no overhead and keep their rate, by formula and timeline") {
@@ -111,25 +105,25 @@ TEST_CASE("more overlap is never slower where kernels have no overhead and keep 
     for (const Method method : {Method::estimate, Method::simulate}) {
       StepInputs in = inputs(small_model(), layout(4, 2, 2), 1024, 4);
       in.layout.sequence_parallel = sequence_parallel;
-      const Seconds none = forecast(in, method).step;
+      const Seconds none = forecast_on_two(in, method).step;
       in.options.overlap_tp = TpOverlap::backward;
-      const Seconds backward = forecast(in, method).step;
+      const Seconds backward = forecast_on_two(in, method).step;
       CHECK(backward < none);
       in.kernels.beside_collectives = 0.5;
-      CHECK(forecast(in, method).step >= backward);
+      CHECK(forecast_on_two(in, method).step >= backward);
     }
 }
 
 TEST_CASE("there is nothing to hide with TP 1, nor for a backward that leaves its weight gradients out") {
   StepInputs in = inputs(small_model(), layout(1, 2, 4), 1024, 4);
-  const Seconds none = forecast(in).step;
+  const Seconds none = forecast_on_two(in).step;
   in.options.overlap_tp = TpOverlap::ring;
-  CHECK(forecast(in).step == none);
+  CHECK(forecast_on_two(in).step == none);
   in = inputs(small_model(), layout(4, 2, 1), 1024, 4);
   in.layout.schedule = PipelineSchedule::zb_h1;
-  const Seconds split = forecast(in).step;
+  const Seconds split = forecast_on_two(in).step;
   in.options.overlap_tp = TpOverlap::backward;
-  CHECK(forecast(in).step == split);
+  CHECK(forecast_on_two(in).step == split);
 }
 
 TEST_CASE("formula and timeline agree on steps that hide TP") {
@@ -143,7 +137,7 @@ TEST_CASE("formula and timeline agree on steps that hide TP") {
         in.options.recompute = Recompute::full;
         in.options.fuse_accumulation = false;
         in.kernels.beside_collectives = 0.8;
-        const StepResult r = forecast(in, Method::both);
+        const StepResult r = forecast_on_two(in, Method::both);
         CHECK(r.simulate->count() == Approx(r.estimate.count()).epsilon(0.01));
         CHECK(r.breakdown.total().count() == Approx(r.step.count()).epsilon(1e-9));
       }
@@ -162,9 +156,9 @@ TEST_CASE("rings need what sequence parallelism gathers") {
 
 TEST_CASE("without fused accumulation each parameter's gradient is read, its sum read and written, per micro-batch") {
   StepInputs in = layers_only(false);
-  const StepResult fused = forecast(in);
+  const StepResult fused = forecast_on_two(in);
   in.options.fuse_accumulation = false;
-  const StepResult apart = forecast(in);
+  const StepResult apart = forecast_on_two(in);
   // 16-bit gradients into sums of 32 bit: 2 + 4 + 4 bytes for each parameter of the layer on this rank, at 1 TB/s.
   const double parameters = parameter_terms(in, 0).layer.total();
   CHECK(named(apart.operations.backward, "gradient accumulation").time.count() == Approx(10 * parameters / 1e12));

@@ -140,13 +140,13 @@ TEST_CASE("from 0 s on is all along, from the step's end on never, and later is 
     in.options.launch = Seconds(launch);
     for (const MachineFault& fault : {slow_gpu(6, 0.6), slow_link("node0.nic3", 0.1)}) {
       INFO(to_text(fault) << ", launch " << launch);
-      const FaultyStep always = forecast(in, fabric, {fault});
-      const FaultyStep healthy = forecast(in, fabric, {});
+      const FaultyStep always = forecast_faulty(in, fabric, {fault});
+      const FaultyStep healthy = forecast_faulty(in, fabric, {});
       REQUIRE(always.result.step > healthy.result.step);
-      const FaultyStep from_0 = forecast(in, fabric, {between(fault, Seconds{})});
+      const FaultyStep from_0 = forecast_faulty(in, fabric, {between(fault, Seconds{})});
       CHECK(from_0.result.step == always.result.step);
       CHECK(from_0.result.estimate == always.result.estimate);
-      const FaultyStep late = forecast(in, fabric, {between(fault, healthy.result.step)});
+      const FaultyStep late = forecast_faulty(in, fabric, {between(fault, healthy.result.step)});
       CHECK(late.result.step == healthy.result.step);
       CHECK(late.result.estimate == healthy.result.estimate);
       CHECK(late.result.breakdown.compute == healthy.result.breakdown.compute);
@@ -159,7 +159,7 @@ TEST_CASE("from 0 s on is all along, from the step's end on never, and later is 
       Seconds ended = always.result.step;
       for (int tenth = 1; tenth <= 10; ++tenth) {
         const Seconds time = 0.1 * tenth * healthy.result.step;
-        const FaultyStep step = forecast(in, fabric, {between(fault, time)});
+        const FaultyStep step = forecast_faulty(in, fabric, {between(fault, time)});
         CAPTURE(tenth);
         CHECK(step.result.step <= before + slack);
         CHECK(step.result.step >= healthy.result.step);
@@ -167,7 +167,8 @@ TEST_CASE("from 0 s on is all along, from the step's end on never, and later is 
         before = step.result.step;
         estimate = step.result.estimate;
         // And one that ends earlier costs no more.
-        const FaultyStep gone = forecast(in, fabric, {between(fault, Seconds{}, 1.1 * always.result.step - time)});
+        const FaultyStep gone =
+            forecast_faulty(in, fabric, {between(fault, Seconds{}, 1.1 * always.result.step - time)});
         CHECK(gone.result.step <= ended + slack);
         ended = gone.result.step;
         for (const RankClassTimes& one : step.effect.classes)
@@ -180,10 +181,10 @@ TEST_CASE("from 0 s on is all along, from the step's end on never, and later is 
 TEST_CASE("the slower a fault is that begins in the middle, the longer the step") {
   const Fabric fabric = cluster(2);
   const StepInputs in = inputs(small_model(), layout(2, 2, 4), 512, 4);
-  const Seconds middle = 0.5 * forecast(in, fabric, {}).result.step;
+  const Seconds middle = 0.5 * forecast_faulty(in, fabric, {}).result.step;
   Seconds before{};
   for (const double left : {1.0, 0.9, 0.7, 0.5, 0.2}) {
-    const FaultyStep step = forecast(in, fabric, {between(slow_gpu(5, left), middle)});
+    const FaultyStep step = forecast_faulty(in, fabric, {between(slow_gpu(5, left), middle)});
     CAPTURE(left);
     CHECK(step.result.step > before);
     before = step.result.step;
@@ -194,26 +195,26 @@ TEST_CASE("a GPU alone that slows down at t takes t, and the rest of its work at
   // One GPU of which nothing waits: T s of work at the pace 1, then (T - t) / 0.5.
   const Fabric fabric = cluster(1);
   const StepInputs in = inputs(small_model(), layout(1, 1, 1), 512, 2);
-  const FaultyStep step = forecast(in, fabric, {between(slow_gpu(0, 0.5), Seconds(1e-3))});
+  const FaultyStep step = forecast_faulty(in, fabric, {between(slow_gpu(0, 0.5), Seconds(1e-3))});
   const Seconds whole = step.effect.step;
   REQUIRE(whole > Seconds(2e-3));
   const double rounding = 1e-12 * static_cast<double>(step.result.simulated_operations);
   CHECK(step.result.step.count() == Approx((Seconds(1e-3) + 2 * (whole - Seconds(1e-3))).count()).margin(rounding));
   CHECK(step.result.estimate.count() == Approx(step.result.step.count()).margin(rounding));
   // For half a millisecond: a quarter of one is lost.
-  const FaultyStep passing = forecast(in, fabric, {between(slow_gpu(0, 0.5), Seconds(1e-3), Seconds(1.5e-3))});
+  const FaultyStep passing = forecast_faulty(in, fabric, {between(slow_gpu(0, 0.5), Seconds(1e-3), Seconds(1.5e-3))});
   CHECK(passing.result.step.count() == Approx((whole + Seconds(0.25e-3)).count()).margin(rounding));
 }
 
 TEST_CASE("what faults do does not depend on their order, and what is wrong with one is said once") {
   const Fabric fabric = cluster(2);
   const StepInputs in = inputs(small_model(), layout(2, 2, 4), 512, 4);
-  const Seconds t = 0.3 * forecast(in, fabric, {}).result.step;
+  const Seconds t = 0.3 * forecast_faulty(in, fabric, {}).result.step;
   std::vector<MachineFault> faults{between(slow_gpu(5, 0.8), t), between(slow_gpu(2, 0.7), 0.5 * t, 2 * t),
                                    between(slow_link("node0.nic3", 0.2), t, 3 * t)};
-  const FaultyStep one = forecast(in, fabric, faults);
+  const FaultyStep one = forecast_faulty(in, fabric, faults);
   std::reverse(faults.begin(), faults.end());
-  const FaultyStep other = forecast(in, fabric, faults);
+  const FaultyStep other = forecast_faulty(in, fabric, faults);
   CHECK(one.result.step == other.result.step);
   CHECK(one.result.estimate == other.result.estimate);
   CHECK(one.result.breakdown.bubble == other.result.breakdown.bubble);

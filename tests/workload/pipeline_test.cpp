@@ -16,7 +16,8 @@ using namespace collcast::workload;
 namespace {
 
 /// With the same transfer at every boundary.
-StepPlan stages(PipelineSchedule schedule, const std::vector<StageTime>& times, Seconds transfer, int micro_batches) {
+StepPlan evenly_joined(PipelineSchedule schedule, const std::vector<StageTime>& times, Seconds transfer,
+                       int micro_batches) {
   return test::stages(schedule, times, std::vector<Seconds>(times.size() - 1, transfer), micro_batches);
 }
 
@@ -25,8 +26,9 @@ StepPlan with_transfers(StepPlan plan, const std::vector<Seconds>& transfer) {
   return plan;
 }
 
-StepPlan equal_stages(PipelineSchedule schedule, double f, double b, double c, int p, int m) {
-  return stages(schedule, std::vector<StageTime>(static_cast<std::size_t>(p), {Seconds(f), Seconds(b)}), Seconds(c), m);
+StepPlan alike_stages(PipelineSchedule schedule, double f, double b, double c, int p, int m) {
+  return evenly_joined(schedule, std::vector<StageTime>(static_cast<std::size_t>(p), {Seconds(f), Seconds(b)}),
+                       Seconds(c), m);
 }
 
 }  // namespace
@@ -69,7 +71,7 @@ TEST_CASE("bubble rates of 1F1B as published by Qi et al., from formula and time
        {Row{18.513, 18.086, 9.331, 0.626, 8, 32, .1985}, Row{11.307, 11.254, 8.101, 0.379, 16, 64, .2082},
         Row{10.419, 10.207, 7.715, 0.408, 32, 96, .2646}, Row{10.408, 10.204, 7.703, 0.408, 32, 128, .2168}}) {
     const StepPlan plan =
-        equal_stages(PipelineSchedule::one_f_one_b, r.f * 1e-3, (r.b + r.w) * 1e-3, r.c * 1e-3, r.p, r.m);
+        alike_stages(PipelineSchedule::one_f_one_b, r.f * 1e-3, (r.b + r.w) * 1e-3, r.c * 1e-3, r.p, r.m);
     const double work = r.m * (r.f + r.b + r.w) * 1e-3;
     CHECK(1 - work / estimate_step(plan).total.count() == Approx(r.rate).margin(1e-4));
     CHECK(1 - work / simulated(plan).count() == Approx(r.rate).margin(1e-4));
@@ -84,10 +86,10 @@ TEST_CASE("equal stages: the formula is m(F+B) + (p-1)(F+B) and its transfers, t
         const double ideal = (m + p - 1) * (f + b);
         // floor((m + p - 2) / p) round trips of the steady state find their message already there.
         const double fifo = ideal + 2 * c * ((p - 1) + (m - 1) - (m + p - 2) / p);
-        const StepPlan one = equal_stages(PipelineSchedule::one_f_one_b, f, b, c, p, m);
+        const StepPlan one = alike_stages(PipelineSchedule::one_f_one_b, f, b, c, p, m);
         CHECK(estimate_step(one).total.count() == Approx(fifo).epsilon(1e-12));
         CHECK(simulated(one).count() == Approx(fifo).epsilon(1e-9));
-        const StepPlan gpipe = equal_stages(PipelineSchedule::gpipe, f, b, c, p, m);
+        const StepPlan gpipe = alike_stages(PipelineSchedule::gpipe, f, b, c, p, m);
         CHECK(estimate_step(gpipe).total.count() == Approx(ideal + 2 * c * (p - 1)).epsilon(1e-12));
         CHECK(simulated(gpipe).count() == Approx(ideal + 2 * c * (p - 1)).epsilon(1e-9));
       }
@@ -113,7 +115,7 @@ TEST_CASE("unequal stages and transfers: the closed form is the timeline") {
     for (const Seconds c : transfer) slow += c > Seconds(3000e-6) ? 1 : 0;
     for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
       CAPTURE(i, p, m, most, static_cast<int>(schedule));
-      const StepPlan plan = with_transfers(stages(schedule, times, Seconds{}, m), transfer);
+      const StepPlan plan = with_transfers(evenly_joined(schedule, times, Seconds{}, m), transfer);
       CHECK(estimate_step(plan).total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
     }
   }
@@ -140,7 +142,7 @@ TEST_CASE("gradients behind unequal stages and transfers: the closed form is the
     for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
       for (const bool blocking : {false, true}) {
         CAPTURE(i, p, m, most, static_cast<int>(schedule), blocking);
-        StepPlan plan = with_transfers(stages(schedule, times, Seconds{}, m), transfer);
+        StepPlan plan = with_transfers(evenly_joined(schedule, times, Seconds{}, m), transfer);
         plan.overlap_pp = !blocking;
         plan.overlap_dp = i % 5 > 0;
         for (StagePlan& stage : plan.stages) stage.buckets = {{0, Seconds(between(0, 30000) * 1e-6)}};
@@ -160,7 +162,7 @@ TEST_CASE("what holds the backward up on its way to stage 0 hides gradients behi
   // stage 1 at 1 + 4 + 2 x 4 + 1 + 3 x 1 = 17 ms at the latest, and the link passes three of them: stage 0 ends 4 + 1 +
   // 2 x 3 ms later, where the way alone is 4 + 1 ms. 9 ms of buckets are hidden.
   const std::vector<StageTime> times(2, {Seconds(1e-3), Seconds(1e-3)});
-  StepPlan plan = with_transfers(stages(PipelineSchedule::gpipe, times, Seconds{}, 3), {Seconds(4e-3)});
+  StepPlan plan = with_transfers(evenly_joined(PipelineSchedule::gpipe, times, Seconds{}, 3), {Seconds(4e-3)});
   const Seconds without = estimate_step(plan).total;
   plan.stages[1].buckets = {{0, Seconds(9e-3)}};
   CHECK(estimate_step(plan).total.count() == Approx(without.count()));
@@ -174,7 +176,7 @@ TEST_CASE("one slow boundary of many, few micro-batches: the formula alone is fa
   std::vector<Seconds> transfer(15, Seconds(0.05e-3));
   for (const std::size_t i : {3U, 7U, 11U}) transfer[i] = Seconds(8e-3);
   const std::vector<StageTime> times(16, {Seconds(1e-3), Seconds(2e-3)});
-  const StepPlan plan = with_transfers(stages(PipelineSchedule::one_f_one_b, times, Seconds{}, 8), transfer);
+  const StepPlan plan = with_transfers(evenly_joined(PipelineSchedule::one_f_one_b, times, Seconds{}, 8), transfer);
   const StepEstimate estimate = estimate_step(plan);
   CHECK(estimate.total.count() == Approx(simulated(plan).count()).epsilon(1e-9));
   CHECK(estimate.terms.pipeline.order > 0.05 * estimate.total);
@@ -184,7 +186,7 @@ TEST_CASE("blocking transfers are never faster than asynchronous ones") {
   for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
     for (const int p : {1, 2, 5})
       for (const int m : {1, 4, 9}) {
-        StepPlan plan = equal_stages(schedule, 2e-3, 3e-3, 0.5e-3, p, m);
+        StepPlan plan = alike_stages(schedule, 2e-3, 3e-3, 0.5e-3, p, m);
         const Seconds free = simulated(plan), free_formula = estimate_step(plan).total;
         plan.overlap_pp = false;
         CHECK(simulated(plan) >= free);

@@ -40,13 +40,6 @@ Fabric leaves(int hosts, int per_leaf, double oversubscription) {
   return std::move(fabric).value();
 }
 
-CollectivePolicy rings() {
-  CollectivePolicy policy;
-  policy.algorithm = "ring";
-  policy.chunks = 1;
-  return policy;
-}
-
 MachineState on_nodes(std::vector<int> nodes, std::vector<MachineFault> faults = {}) {
   return {std::move(faults), {std::move(nodes), false, 1, {"f", 2, 2}}};
 }
@@ -58,8 +51,8 @@ FaultyStep placed(const StepInputs& in, const Fabric& fabric, const MachineState
   return std::move(step).value();
 }
 
-StepWithUnfolded unfolded(const StepInputs& in, const Fabric& fabric, const MachineState& state,
-                          Sharing sharing = Sharing::max_min) {
+StepWithUnfolded unfolded_on(const StepInputs& in, const Fabric& fabric, const MachineState& state,
+                             Sharing sharing = Sharing::max_min) {
   Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, state, rings(), nullptr, {sharing, {}});
   INFO(to_text(step.errors()));
   REQUIRE(step.ok());
@@ -150,9 +143,9 @@ TEST_CASE("unfolded, slow GPUs on links of their own are the folded step to the 
     CAPTURE(tp, pp, dp);
     for (const double speed : {0.5, 0.9}) {
       const StepWithUnfolded all =
-          unfolded(in, star, MachineState({{GpuFault{Gpus::all(), speed}, {"f", 1, 1}}}), Sharing::none);
+          unfolded_on(in, star, MachineState({{GpuFault{Gpus::all(), speed}, {"f", 1, 1}}}), Sharing::none);
       CHECK(to_picoseconds(all.unfolded->step) == to_picoseconds(*all.result.simulate));
-      const StepWithUnfolded one = unfolded(in, star, MachineState({slow_gpu(3, speed)}), Sharing::none);
+      const StepWithUnfolded one = unfolded_on(in, star, MachineState({slow_gpu(3, speed)}), Sharing::none);
       CHECK(one.unfolded->step > one.effect->step);
       // What a ring passes on before its last member comes is done by then: a TP group that waits for a slow GPU takes
       // less after it than the folded step has it. No less than the slow GPU's kernels.
@@ -165,10 +158,11 @@ TEST_CASE("unfolded, slow GPUs on links of their own are the folded step to the 
 TEST_CASE("unfolded, a slow link and other nodes are slower as the folded step is") {
   const StepInputs in = inputs(small_model(), layout(1, 2, 4), 512, 8);
   const Fabric tree = leaves(8, 4, 8);
-  const StepWithUnfolded good = unfolded(in, tree, on_nodes({0, 4, 1, 5, 2, 6, 3, 7})), plain = unfolded(in, tree, {});
+  const StepWithUnfolded good = unfolded_on(in, tree, on_nodes({0, 4, 1, 5, 2, 6, 3, 7})),
+                         plain = unfolded_on(in, tree, {});
   CHECK(good.unfolded->step < plain.unfolded->step);
   CHECK(!plain.effect);
-  const StepWithUnfolded slow = unfolded(in, tree, MachineState({slow_link("host2", 0.1)}));
+  const StepWithUnfolded slow = unfolded_on(in, tree, MachineState({slow_link("host2", 0.1)}));
   CHECK(slow.unfolded->step > plain.unfolded->step);
   CHECK(slow.effect->step == plain.result.step);
 }

@@ -15,13 +15,8 @@ using namespace collcast::workload;
 
 namespace {
 
-/// 10 us and 100 GB/s whatever the collective.
-Result<Seconds> priced(const CollectiveRequest& request) {
-  return Seconds(10e-6 + static_cast<double>(request.size.value()) / 100e9);
-}
-
-StepPlan planned(const StepInputs& in, const Fabric& fabric) {
-  Result<StepPlan> plan = make_plan(in, fabric, priced);
+StepPlan planned_on(const StepInputs& in, const Fabric& fabric) {
+  Result<StepPlan> plan = make_plan(in, fabric, priced(10e-6));
   REQUIRE(plan.ok());
   return std::move(plan).value();
 }
@@ -43,13 +38,6 @@ std::vector<std::uint32_t> firsts(const std::vector<Group>& groups) {
   return ranks;
 }
 
-const CollectiveCost& cost(const StagePlan& stage, const std::string& name) {
-  const auto found = std::find_if(stage.collectives.begin(), stage.collectives.end(),
-                                  [&](const CollectiveCost& c) { return c.name == name; });
-  REQUIRE(found != stage.collectives.end());
-  return *found;
-}
-
 }  // namespace
 
 TEST_CASE("equal stages: the formula and the timeline of whole steps agree") {
@@ -64,7 +52,7 @@ TEST_CASE("equal stages: the formula and the timeline of whole steps agree") {
           in.options.embedding_and_logits = false;
           in.options.overlap_dp = overlap;
           in.options.zero = zero;
-          const StepPlan plan = planned(in, fabric);
+          const StepPlan plan = planned_on(in, fabric);
           CHECK(estimate_step(plan).total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-6));
         }
 }
@@ -73,7 +61,7 @@ TEST_CASE("embedding and head: formula and timeline are within 1 %") {
   const Fabric fabric = cluster(4);
   for (const ParallelLayout& l : {layout(1, 1, 1), layout(2, 4, 2), layout(1, 8, 4), layout(8, 2, 2)})
     for (const int micro_batches : {4, 8, 32}) {
-      const StepPlan plan = planned(inputs(small_model(), l, 1024, micro_batches), fabric);
+      const StepPlan plan = planned_on(inputs(small_model(), l, 1024, micro_batches), fabric);
       CHECK(estimate_step(plan).total.count() == Approx(simulated(plan, fabric).count()).epsilon(0.01));
     }
 }
@@ -82,7 +70,7 @@ TEST_CASE("TP collectives of a step: how many of what size") {
   const Fabric fabric = cluster(1);
   // 2 x 1024 tokens x 1024 x 2 bytes = 4 MiB; 8 layers x 4, one after the embedding, one before the head's
   // backward; 4 micro-batches. The loss: 3 x 2048 fp32 values.
-  StepPlan plan = planned(inputs(small_model(), layout(8, 1, 1), 1024, 4), fabric);
+  StepPlan plan = planned_on(inputs(small_model(), layout(8, 1, 1), 1024, 4), fabric);
   const std::vector<CollectiveCost>& costs = plan.stages[0].collectives;
   REQUIRE(costs.size() == 2);
   CHECK(costs[0].name == "tp all_reduce");
@@ -93,7 +81,7 @@ TEST_CASE("TP collectives of a step: how many of what size") {
 
   StepInputs in = inputs(small_model(), layout(8, 1, 1), 1024, 4);
   in.layout.sequence_parallel = true;
-  plan = planned(in, fabric);
+  plan = planned_on(in, fabric);
   // Gathers: 2 + 4 per layer, after the embedding's gradient, before the logits both ways. Scatters: 2 + 2 per
   // layer, after the embedding and the logits' gradient.
   CHECK(cost(plan.stages[0], "tp all_gather").count == 4 * (8 * 6 + 3));
@@ -101,7 +89,7 @@ TEST_CASE("TP collectives of a step: how many of what size") {
 }
 
 TEST_CASE("a stage at an end sends each micro-batch once, one in between twice") {
-  const StepPlan plan = planned(inputs(small_model(), layout(1, 4, 1), 1024, 6), cluster(1));
+  const StepPlan plan = planned_on(inputs(small_model(), layout(1, 4, 1), 1024, 6), cluster(1));
   for (const auto& [stage, count] : {std::pair{0, 6}, std::pair{1, 12}, std::pair{2, 12}, std::pair{3, 6}}) {
     const CollectiveCost& c = cost(plan.stages[static_cast<std::size_t>(stage)], "pp sendrecv");
     CHECK(c.count == count);
@@ -113,7 +101,7 @@ TEST_CASE("gradient buckets cover the parameters, full ones first, in the order 
   const Fabric fabric = cluster(2);
   StepInputs in = inputs(small_model(), layout(4, 1, 4), 1024, 2);
   in.options.bucket = Bytes(10'000'000);
-  const StepPlan plan = planned(in, fabric);
+  const StepPlan plan = planned_on(in, fabric);
   const StagePlan& stage = plan.stages[0];
   const double total = 4 * stage_parameters(in, 0).total();
   const auto full = static_cast<std::size_t>(total / 1e7);
@@ -137,9 +125,9 @@ TEST_CASE("exposed gradients: the last bucket, or what the backward pass has no 
   const double gradients = 4 * 8 * layer_parameters(in.model, 8).total();
   // One bucket per layer: each is exchanged while the next layer's backward runs.
   in.options.bucket = Bytes(static_cast<std::int64_t>(gradients / 8));
-  const auto exposed = [&] { return estimate_step(planned(in, fabric)).breakdown.dp_exposed.count(); };
+  const auto exposed = [&] { return estimate_step(planned_on(in, fabric)).breakdown.dp_exposed.count(); };
   const double one = 10e-6 + gradients / 8 / 100e9;
-  const double layer = planned(in, fabric).stages[0].works[0].backward_time().count();
+  const double layer = planned_on(in, fabric).stages[0].works[0].backward_time().count();
   REQUIRE(one < layer);
   CHECK(exposed() == Approx(one).epsilon(1e-6));
   // A single bucket is ready only at the end.
@@ -156,7 +144,7 @@ TEST_CASE("a distributed optimizer scatters gradients and gathers parameters") {
   StepInputs in = inputs(small_model(), layout(4, 1, 4), 1024, 2);
   in.options.zero = 1;
   in.options.bucket = Bytes(1'000'000'000'000);
-  const StepPlan plan = planned(in, fabric);
+  const StepPlan plan = planned_on(in, fabric);
   const double held = stage_parameters(in, 0).total();
   CHECK(static_cast<double>(cost(plan.stages[0], "dp reduce_scatter").request.size.value()) == Approx(4 * held));
   CHECK(static_cast<double>(cost(plan.stages[0], "dp all_gather").request.size.value()) == Approx(2 * held));
@@ -167,7 +155,7 @@ TEST_CASE("tied embeddings on two stages are summed between them, on one they ar
   const Fabric fabric = cluster(1);
   StepInputs in = inputs(small_model(), layout(2, 4, 1), 1024, 4);
   in.model.tied_embeddings = true;
-  const StepPlan plan = planned(in, fabric);
+  const StepPlan plan = planned_on(in, fabric);
   const CollectiveCost& tied = cost(plan.stages[0], "embedding all_reduce");
   CHECK(tied.request.size == Bytes(4 * 16000 * 1024));
   CHECK(tied.request.group.ranks() == std::vector<Rank>{Rank(0), Rank(6)});
@@ -176,7 +164,7 @@ TEST_CASE("tied embeddings on two stages are summed between them, on one they ar
   REQUIRE(tied.request.alongside.size() == 1);
   CHECK(tied.request.alongside[0].ranks() == std::vector<Rank>{Rank(1), Rank(7)});
   in.layout = layout(2, 1, 4);
-  const StepPlan alone = planned(in, fabric);
+  const StepPlan alone = planned_on(in, fabric);
   for (const CollectiveCost& c : alone.stages[0].collectives) CHECK(c.name != "embedding all_reduce");
 }
 
@@ -213,7 +201,7 @@ TEST_CASE("a stage's messages: one per TP rank, beside all of the boundary on th
 }
 
 TEST_CASE("a plan lists its messages with the pairs that send at once") {
-  const StepPlan plan = planned(inputs(small_model(), layout(4, 2, 1), 1024, 4), cluster(1));
+  const StepPlan plan = planned_on(inputs(small_model(), layout(4, 2, 1), 1024, 4), cluster(1));
   for (const StagePlan& stage : plan.stages) {
     const CollectiveCost& c = cost(stage, "pp sendrecv");
     CHECK(c.dimension == Dimension::pp);
@@ -245,7 +233,7 @@ TEST_CASE("a failed price is the plan's failure") {
 TEST_CASE("a step that is spelled out asks whether to go on turn by turn, and is the same if it may") {
   const Fabric fabric = cluster(1);
   const StepInputs in = inputs(small_model(), layout(2, 2, 2), 1024, 8);
-  const ClassedPlan plan = as_classes(planned(in, fabric));
+  const ClassedPlan plan = as_classes(planned_on(in, fabric));
   int asked = 0;
   const auto spelled = spell_out(plan, [&](const EngineProgress&) { return ++asked > 0; });
   REQUIRE(spelled);
@@ -258,7 +246,7 @@ TEST_CASE("the timeline names what runs, on which stream, for a trace") {
   const Fabric fabric = cluster(1);
   StepInputs in = inputs(small_model(), layout(2, 2, 2), 1024, 4);
   in.options.recompute = Recompute::full;
-  const StepSchedule spelled = spell_out(planned(in, fabric));
+  const StepSchedule spelled = spell_out(planned_on(in, fabric));
   std::vector<std::string> seen;
   for (std::uint32_t i = 0; i < spelled.schedule.size(); ++i) {
     const OpId op(i);

@@ -19,14 +19,6 @@ using namespace collcast::workload;
 
 namespace {
 
-StepResult forecast_on_two(const StepInputs& in, Method method = Method::estimate) {
-  static const Fabric fabric = cluster(2);
-  Result<StepResult> result = forecast_step(in, fabric, {}, method);
-  INFO(to_text(result.errors()));
-  REQUIRE(result.ok());
-  return std::move(result).value();
-}
-
 StepInputs replicas(int dp, int micro_batches = 2) {
   StepInputs in = inputs(small_model(), layout(1, 1, dp), 1024, micro_batches);
   in.options.bucket = Bytes(100'000'000);
@@ -399,7 +391,7 @@ TEST_CASE("what has no effect on a layout is warned about") {
 
 namespace {
 
-StepResult shipped(const std::string& what_if) {
+StepResult gradients_of_16(const std::string& what_if) {
   ScenarioOptions options;
   options.search = {{COLLCAST_SOURCE_DIR "/topologies"}, {COLLCAST_SOURCE_DIR "/scenarios"}};
   options.what_if = what_if;
@@ -429,20 +421,20 @@ Seconds in_all(const StepResult& r) {
 TEST_CASE("the shipped gradients: bytes, kernels and delay as worked out by hand") {
   // 24 layers of 12 x 2048^2 + 2 x 2048 and 50368 x 2048 (tied), and the last norm: 1.3113 billion fp32 gradients.
   const double gradients = 24 * (12 * 2048.0 * 2048 + 2 * 2048) + 50368 * 2048.0 + 2048;
-  const StepResult usual = shipped("");
+  const StepResult usual = gradients_of_16("");
   CHECK(bytes_of(usual, "dp all_reduce") == Approx(4 * gradients).epsilon(1e-6));
   // A ring of 16 sends 30/16 of that through each port of 12.5 GB/s: 0.787 s, and latencies.
   CHECK(in_all(usual).count() == Approx(30.0 / 16 * 4 * gradients / 12.5e9).epsilon(0.05));
   const auto exposed = [](const StepResult& r) { return r.closed_form.gradients.exposed(); };
   const auto computing = [](const StepResult& r) { return r.closed_form.pipeline.total(); };
   // Delayed: only what is longer than the step's computing.
-  const StepResult delayed = shipped("delayed");
+  const StepResult delayed = gradients_of_16("delayed");
   CHECK(exposed(delayed).count() == Approx((in_all(usual) - computing(usual)).count()));
   CHECK(delayed.estimate.count() ==
         Approx((std::max(computing(usual), in_all(usual)) + usual.closed_form.optimizer).count()));
   CHECK(delayed.memory.gradient_copies.value() == std::int64_t(4 * gradients));
   // Half the bytes fit under it: 0.39 s.
-  const StepResult both = shipped("delayed-bf16");
+  const StepResult both = gradients_of_16("delayed-bf16");
   CHECK(exposed(both) == Seconds{});
   CHECK(both.estimate.count() == Approx((computing(usual) + both.closed_form.optimizer).count()));
   // Casts: 2 x (4 + 2) bytes each, at 0.8 of 1935 GB/s, and 3 us.
@@ -452,10 +444,10 @@ TEST_CASE("the shipped gradients: bytes, kernels and delay as worked out by hand
   // (3 x 2048 + 8192) + 50368, columns 24 x (6144 + 2048 + 8192 + 2048) + 2048; vectors 24 x 2 x 2048 + 2048.
   const double rows = 24 * (3 * 2048.0 + 8192) + 50368, columns = 24 * (6144.0 + 2048 + 8192 + 2048) + 2048;
   const double sent = 4 * (4 * (rows + columns) + 24 * 2 * 2048 + 2048);
-  const StepResult low_rank = shipped("powersgd");
+  const StepResult low_rank = gradients_of_16("powersgd");
   CHECK(bytes_of(low_rank, "dp all_reduce") == Approx(sent).epsilon(1e-3));
   CHECK(low_rank.memory.gradient_copies.value() == std::int64_t(4 * gradients + 4 * 4 * (rows + columns)));
-  CHECK(bytes_of(shipped("powersgd-bf16"), "dp all_reduce") == Approx(sent / 2).epsilon(1e-3));
-  CHECK(bytes_of(shipped("one-bit"), "dp all_reduce") == Approx(4 * gradients / 32).epsilon(1e-5));
-  CHECK(exposed(shipped("no-overlap")).count() == Approx(in_all(usual).count()));
+  CHECK(bytes_of(gradients_of_16("powersgd-bf16"), "dp all_reduce") == Approx(sent / 2).epsilon(1e-3));
+  CHECK(bytes_of(gradients_of_16("one-bit"), "dp all_reduce") == Approx(4 * gradients / 32).epsilon(1e-5));
+  CHECK(exposed(gradients_of_16("no-overlap")).count() == Approx(in_all(usual).count()));
 }

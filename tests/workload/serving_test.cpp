@@ -20,17 +20,6 @@ StepInputs served(TransformerConfig model, ParallelLayout layout, Serving servin
   return in;
 }
 
-StepResult forecast(const StepInputs& in, const Fabric& fabric, Method method = Method::both) {
-  Result<StepResult> result = forecast_step(in, fabric, {}, method);
-  if (!result) FAIL(to_text(result.errors()));
-  return std::move(result).value();
-}
-
-const Fabric& nodes() {
-  static const Fabric fabric = cluster(4);
-  return fabric;
-}
-
 std::string wrong(const StepInputs& in) { return to_text(check_step(in, 32, Origins())); }
 
 }  // namespace
@@ -38,7 +27,7 @@ std::string wrong(const StepInputs& in) { return to_text(check_step(in, 32, Orig
 TEST_CASE("the cache of a rank is its keys and values of every token but the last") {
   // 4 of 8 layers, 8 KV heads / TP 2 of 64 elements, keys and values, 6 sequences, 100 + 20 - 1 tokens, 2 bytes.
   const StepInputs in = served(small_model(), layout(2, 2, 1), {6, 100, 20, 2, 2});
-  const StepResult r = forecast(in, nodes(), Method::estimate);
+  const StepResult r = forecast(in, four_nodes(), Method::estimate);
   CHECK(r.memory.kv_cache == Bytes(4 * 2 * 4 * 64 * 6 * 119 * 2));
   // A layer: qkv 1024 x 32 x 64, projection 1024 x 1024, MLP 3 x 1024 x 4096, halved; two norms. The head's stage has
   // 32000 x 1024 / 2 and a norm besides.
@@ -54,7 +43,7 @@ TEST_CASE("the cache of a rank is its keys and values of every token but the las
 
 TEST_CASE("a token reads every weight once, and the cache") {
   const StepInputs in = served(small_model(), layout(1, 1, 1), {3, 100, 2, 1, 2});
-  const auto ops = forecast(in, nodes(), Method::estimate).inference->decode.operations;
+  const auto ops = forecast(in, four_nodes(), Method::estimate).inference->decode.operations;
   // 2 FLOPs for each of 3 rows and each weight.
   CHECK(named(ops, "qkv").flops.value() == 2.0 * 3 * 1024 * 32 * 64);
   CHECK(named(ops, "qkv").bytes.value() == 2.0 * (3 * 1024 + 1024 * 32 * 64 + 3 * 32 * 64));
@@ -71,7 +60,7 @@ TEST_CASE("kept keys and values of latent attention are one vector of the small 
   m.latent = {0, 64, 48, 16, 64};
   m.head_dim = 64;
   const StepInputs in = served(m, layout(2, 1, 1), {3, 100, 11, 1, 2});
-  const StepResult r = forecast(in, nodes(), Method::estimate);
+  const StepResult r = forecast(in, four_nodes(), Method::estimate);
   CHECK(r.memory.kv_cache == Bytes(8 * (64 + 16) * 3 * 110 * 2));
   // 8 heads of a rank: products with 80 elements of a key and 64 of a value, over 101 tokens.
   CHECK(named(r.inference->decode.operations, "attention over the cache").flops.value() ==
@@ -80,7 +69,7 @@ TEST_CASE("kept keys and values of latent attention are one vector of the small 
 
 TEST_CASE("prompts are a forward pass with logits of the last tokens alone") {
   StepInputs in = served(small_model(), layout(1, 1, 1), {2, 256, 2, 1, 2});
-  const StepResult r = forecast(in, nodes(), Method::estimate);
+  const StepResult r = forecast(in, four_nodes(), Method::estimate);
   StepInputs trained = in;
   trained.serving.reset();
   trained.batch.global_batch = 2;
@@ -95,7 +84,7 @@ TEST_CASE("prompts are a forward pass with logits of the last tokens alone") {
 }
 
 TEST_CASE("alone on a GPU nothing is communicated and nothing idle") {
-  const StepResult r = forecast(served(small_model(), layout(1, 1, 1), {4, 64, 8, 1, 2}), nodes());
+  const StepResult r = forecast(served(small_model(), layout(1, 1, 1), {4, 64, 8, 1, 2}), four_nodes());
   for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode}) {
     CHECK(phase->collectives.empty());
     CHECK(phase->breakdown.compute.count() == Approx(phase->time().count()));
@@ -106,7 +95,8 @@ TEST_CASE("alone on a GPU nothing is communicated and nothing idle") {
 TEST_CASE("shares sum to TTFT, to TPOT and to the whole, and none is negative") {
   for (const Method method : {Method::estimate, Method::simulate, Method::both})
     for (const auto& [tp, pp, cut] : {std::tuple{8, 1, 1}, {2, 4, 1}, {2, 4, 4}, {1, 8, 8}, {4, 2, 8}}) {
-      const StepResult r = forecast(served(small_model(), layout(tp, pp, 1), {8, 128, 16, cut, 2}), nodes(), method);
+      const StepResult r =
+          forecast(served(small_model(), layout(tp, pp, 1), {8, 128, 16, cut, 2}), four_nodes(), method);
       for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode}) {
         const Breakdown& b = phase->breakdown;
         CHECK(b.total().count() == Approx(phase->time().count()).epsilon(1e-9));
@@ -123,7 +113,8 @@ TEST_CASE("shares sum to TTFT, to TPOT and to the whole, and none is negative") 
 
 TEST_CASE("more sequences, longer prompts and longer answers never take less time for a token") {
   const auto tpot = [](Serving s) {
-    return forecast(served(small_model(), layout(2, 2, 1), s), nodes(), Method::estimate).inference->decode.estimate;
+    return forecast(served(small_model(), layout(2, 2, 1), s), four_nodes(), Method::estimate)
+        .inference->decode.estimate;
   };
   Seconds before{};
   for (const int batch : {2, 4, 16, 64, 256}) {
@@ -143,15 +134,15 @@ TEST_CASE("more sequences, longer prompts and longer answers never take less tim
 TEST_CASE("TPOT is the mean over tokens, each with a context of one more") {
   // Two tokens behind the first: with contexts of 64 and 65.
   const auto decode = [](int prompt, int output) {
-    return forecast(served(small_model(), layout(2, 2, 1), {4, prompt, output, 2, 2}), nodes(), Method::estimate)
+    return forecast(served(small_model(), layout(2, 2, 1), {4, prompt, output, 2, 2}), four_nodes(), Method::estimate)
         .inference->decode.estimate.count();
   };
   CHECK(decode(64, 3) == Approx((decode(64, 2) + decode(65, 2)) / 2).epsilon(1e-12));
 }
 
 TEST_CASE("tokens per second are the sequences of all replicas over TPOT") {
-  const StepResult one = forecast(served(small_model(), layout(2, 1, 1), {4, 64, 8, 1, 2}), nodes());
-  const StepResult four = forecast(served(small_model(), layout(2, 1, 4), {4, 64, 8, 1, 2}), nodes());
+  const StepResult one = forecast(served(small_model(), layout(2, 1, 1), {4, 64, 8, 1, 2}), four_nodes());
+  const StepResult four = forecast(served(small_model(), layout(2, 1, 4), {4, 64, 8, 1, 2}), four_nodes());
   CHECK(one.inference->tokens_per_s == Approx(4 / one.inference->decode.time().count()));
   CHECK(four.inference->tokens_per_s == Approx(4 * one.inference->tokens_per_s).epsilon(1e-6));
   CHECK(four.tokens_per_s_per_gpu == Approx(one.tokens_per_s_per_gpu).epsilon(1e-6));
@@ -190,7 +181,7 @@ TEST_CASE("closed form and simulation agree whatever the layout, the batch and t
     const StepInputs in = served(model, l, {cut * 8, prompt, pick({2, 3, 4, 17, 200}), cut, 2});
     INFO("case " << i << ": tp " << l.tp << " pp " << l.pp << " ep " << l.ep << " cut " << cut << " prompt "
                  << in.serving->prompt_tokens << " output " << in.serving->output_tokens);
-    const Result<StepResult> run = forecast_step(in, nodes(), {}, Method::both);
+    const Result<StepResult> run = forecast_step(in, four_nodes(), {}, Method::both);
     REQUIRE(to_text(run.errors()) == "");
     const InferenceResult& r = *run->inference;
     // Collectives: the closed form of those in each other's way is not exact (tests/agreement).
@@ -272,7 +263,8 @@ TEST_CASE("a server of requests in flight has a prompt's time alone and a token'
   StepInputs flowing = fixed, alone = fixed;
   flowing.serving->batching = Batching::continuous;
   alone.serving->batch = 1;
-  const StepResult together = forecast(fixed, nodes()), one = forecast(alone, nodes()), r = forecast(flowing, nodes());
+  const StepResult together = forecast(fixed, four_nodes()), one = forecast(alone, four_nodes()),
+                   r = forecast(flowing, four_nodes());
   const double prompt = one.inference->prefill.time().count(), token = together.inference->decode.time().count();
   // 15 others, 32 turns: 15/64 of a prompt before it; 15 - 15/64 of them over 32 tokens.
   CHECK(r.inference->prefill.time().count() == Approx((1 + 15.0 / 64) * prompt));
@@ -288,14 +280,14 @@ TEST_CASE("a server of requests in flight has a prompt's time alone and a token'
   const StepInputs at_once = served(small_model(), layout(2, 1, 1), {1024, 8, 33, 1, 2});
   StepInputs many = at_once;
   many.serving->batching = Batching::continuous;
-  CHECK(forecast(many, nodes()).memory.buffers == forecast(at_once, nodes()).memory.buffers);
+  CHECK(forecast(many, four_nodes()).memory.buffers == forecast(at_once, four_nodes()).memory.buffers);
 }
 
 TEST_CASE("a single request in flight is a batch of one") {
   StepInputs in = served(small_model(), layout(2, 1, 1), {1, 64, 9, 1, 2});
-  const StepResult fixed = forecast(in, nodes());
+  const StepResult fixed = forecast(in, four_nodes());
   in.serving->batching = Batching::continuous;
-  const StepResult flowing = forecast(in, nodes());
+  const StepResult flowing = forecast(in, four_nodes());
   CHECK(flowing.inference->prefill.time() == fixed.inference->prefill.time());
   CHECK(flowing.inference->decode.time() == fixed.inference->decode.time());
   in.layout.pp = 2;
@@ -313,7 +305,7 @@ TEST_CASE("experts of ranks that have the same tokens exchange nothing but one s
     l.order = RankOrder::tp_cp_ep_dp_pp;
     l.ep = ep;
     l.etp = etp;
-    return forecast(served(m, l, {16, 64, 4, 1, 2}), nodes());
+    return forecast(served(m, l, {16, 64, 4, 1, 2}), four_nodes());
   };
   for (const auto& [ep, etp] : {std::pair{1, 4}, {4, 1}, {2, 2}}) {
     const StepResult r = layer(ep, etp);
@@ -344,7 +336,7 @@ TEST_CASE("weights of four bits are read so, and int4's are computed in bf16") {
     in.options.precision = precision;
     in.gpu.peak["fp4"] = FlopRate(4 * in.gpu.peak.at("bf16").value());
     in.kernels.gemm["fp4"] = in.kernels.gemm.at("bf16");
-    return forecast(in, nodes(), Method::estimate);
+    return forecast(in, four_nodes(), Method::estimate);
   };
   const StepResult two = token("bf16"), half = token("fp4"), weights = token("int4");
   const auto qkv = [](const StepResult& r) { return named(r.inference->decode.operations, "qkv"); };
@@ -368,7 +360,7 @@ TEST_CASE("what launching a product by itself takes is no part of a token's, and
     in.gpu.peak["fp8"] = in.gpu.peak.at("bf16");
     in.kernels.gemm["fp8"] = in.kernels.gemm.at("bf16");
     in.kernels.gemm["fp8"].overhead += Seconds(overhead);
-    const StepResult r = forecast(in, nodes(), Method::estimate);
+    const StepResult r = forecast(in, four_nodes(), Method::estimate);
     return std::pair(named(r.inference->prefill.operations, "qkv").time,
                      named(r.inference->decode.operations, "qkv").time);
   };
@@ -383,23 +375,23 @@ TEST_CASE("all experts of a server's rank have one overhead") {
   const auto experts = [&](Seconds overhead) {
     StepInputs in = served(m, layout(1, 1, 1), {16, 64, 4, 1, 2});
     in.kernels.gemm["bf16"].overhead = overhead;
-    return named(forecast(in, nodes(), Method::estimate).inference->decode.operations, "experts down").time;
+    return named(forecast(in, four_nodes(), Method::estimate).inference->decode.operations, "experts down").time;
   };
   CHECK((experts(Seconds(5e-6)) - experts(Seconds(1e-6))).count() == Approx(4e-6));
 }
 
 TEST_CASE("half the bytes of keys and values are half of the cache, and no slower") {
   Serving s{8, 2000, 16, 1, 2};
-  const StepResult two = forecast(served(small_model(), layout(2, 1, 1), s), nodes(), Method::estimate);
+  const StepResult two = forecast(served(small_model(), layout(2, 1, 1), s), four_nodes(), Method::estimate);
   s.kv_bytes = 1;
-  const StepResult one = forecast(served(small_model(), layout(2, 1, 1), s), nodes(), Method::estimate);
+  const StepResult one = forecast(served(small_model(), layout(2, 1, 1), s), four_nodes(), Method::estimate);
   CHECK(2 * one.memory.kv_cache.value() == two.memory.kv_cache.value());
   CHECK(one.inference->decode.estimate < two.inference->decode.estimate);
 }
 
 TEST_CASE("what does not fit is warned about, with a batch that would") {
   const StepResult r =
-      forecast(served(llama_70b(80), layout(8, 1, 1), {1024, 8000, 192, 1, 2}), nodes(), Method::estimate);
+      forecast(served(llama_70b(80), layout(8, 1, 1), {1024, 8000, 192, 1, 2}), four_nodes(), Method::estimate);
   REQUIRE(r.memory.peak() > r.memory.capacity);
   REQUIRE(r.warnings.size() == 1);
   CHECK_THAT(r.warnings[0], Catch::Contains("for keys and values; what breaks the limit: KV cache: "));

@@ -18,12 +18,6 @@ using namespace collcast::workload;
 namespace {
 
 Result<Seconds> free_of_charge(const CollectiveRequest&) { return Seconds{}; }
-/// 10 us and 100 GB/s whatever the collective.
-Result<Seconds> by_size(const CollectiveRequest& request) {
-  return Seconds(10e-6 + static_cast<double>(request.size.value()) / 100e9);
-}
-
-StepPlan planned(const StepInputs& in) { return test::planned(in, by_size); }
 
 StepInputs sharded(int zero, int dp, int micro_batches = 2) {
   StepInputs in = inputs(small_model(), layout(1, 1, dp), 1024, micro_batches);
@@ -42,9 +36,9 @@ double sent(const StepPlan& plan) {
   return bytes;
 }
 
-class Dice {
+class PlanDice {
  public:
-  explicit Dice(unsigned seed) : random_(seed) {}
+  explicit PlanDice(unsigned seed) : random_(seed) {}
   int up_to(int most) { return static_cast<int>(random_() % static_cast<unsigned>(most)); }
   Seconds time(double most) { return Seconds(most * up_to(1000) / 1000); }
 
@@ -53,7 +47,7 @@ class Dice {
 };
 
 /// Units of random times on one stage.
-StepPlan random_plan(Dice& dice, Seconds compute, Seconds exchange) {
+StepPlan random_plan(PlanDice& dice, Seconds compute, Seconds exchange) {
   StepPlan plan;
   plan.zero = 3;
   plan.micro_batches = 1 + dice.up_to(4);
@@ -77,7 +71,7 @@ StepPlan random_plan(Dice& dice, Seconds compute, Seconds exchange) {
 }  // namespace
 
 TEST_CASE("ZeRO-3: the closed form is the timeline, whatever covers what") {
-  Dice dice(7);
+  PlanDice dice(7);
   for (int i = 0; i < 400; ++i) {
     const double exchange = std::array{1e-3, 10e-3, 100e-3}[static_cast<std::size_t>(dice.up_to(3))];
     const StepPlan plan = random_plan(dice, Seconds(10e-3), Seconds(exchange));
@@ -90,7 +84,7 @@ TEST_CASE("ZeRO-3: the closed form is the timeline, whatever covers what") {
 }
 
 TEST_CASE("where computing covers the exchange only the first gather and the last reduction show") {
-  Dice dice(3);
+  PlanDice dice(3);
   StepPlan plan = random_plan(dice, Seconds(1), Seconds(1e-6));
   plan.overlap_dp = true;
   const UnitWork& first = plan.stages[0].work(plan.stages[0].units.front());

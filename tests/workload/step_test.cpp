@@ -11,25 +11,10 @@ using namespace collcast::test;
 
 namespace {
 
-StepResult forecast(const StepInputs& in, const Fabric& fabric, Method method = Method::both) {
-  Result<StepResult> result = forecast_step(in, fabric, {}, method);
-  if (!result) FAIL(to_text(result.errors()));
-  return std::move(result).value();
-}
-
-const Fabric& four_nodes() {
-  static const Fabric fabric = cluster(4);
-  return fabric;
-}
-
-StepInputs small(int tp, int pp, int dp, int micro_batches = 8) {
-  return inputs(small_model(), layout(tp, pp, dp), 1024, micro_batches);
-}
-
 /// Layouts that use every kind of group, inside nodes and across.
 std::vector<StepInputs> variety() {
-  std::vector<StepInputs> list{small(1, 1, 1), small(8, 1, 1), small(1, 8, 1), small(1, 1, 8),
-                               small(2, 2, 2), small(8, 2, 2), small(4, 2, 4), small(2, 8, 2)};
+  std::vector<StepInputs> list{small_step(1, 1, 1), small_step(8, 1, 1), small_step(1, 8, 1), small_step(1, 1, 8),
+                               small_step(2, 2, 2), small_step(8, 2, 2), small_step(4, 2, 4), small_step(2, 8, 2)};
   for (std::size_t i = 0; i < list.size(); ++i) {
     list[i].layout.sequence_parallel = i % 2 == 1;
     list[i].layout.schedule = i % 3 == 1 ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b;
@@ -102,7 +87,7 @@ TEST_CASE("formula and simulation of a step agree to 1 %") {
 
 TEST_CASE("TP 1 has no TP time, PP 1 no bubble, DP 1 no gradient exchange") {
   for (const Method method : {Method::estimate, Method::simulate}) {
-    const StepResult alone = forecast(small(1, 1, 1), four_nodes(), method);
+    const StepResult alone = forecast(small_step(1, 1, 1), four_nodes(), method);
     CHECK(alone.breakdown.tp_exposed == Seconds{});
     CHECK(alone.layer.tp_comm == Seconds{});
     CHECK(alone.breakdown.pp_exposed == Seconds{});
@@ -111,16 +96,16 @@ TEST_CASE("TP 1 has no TP time, PP 1 no bubble, DP 1 no gradient exchange") {
     CHECK(alone.collectives.empty());
     CHECK(alone.compute_to_communication == 0);
 
-    CHECK(forecast(small(8, 1, 1), four_nodes(), method).breakdown.tp_exposed > Seconds{});
-    CHECK(forecast(small(1, 4, 1), four_nodes(), method).breakdown.bubble > Seconds{});
-    CHECK(forecast(small(1, 1, 4), four_nodes(), method).breakdown.dp_exposed > Seconds{});
+    CHECK(forecast(small_step(8, 1, 1), four_nodes(), method).breakdown.tp_exposed > Seconds{});
+    CHECK(forecast(small_step(1, 4, 1), four_nodes(), method).breakdown.bubble > Seconds{});
+    CHECK(forecast(small_step(1, 1, 4), four_nodes(), method).breakdown.dp_exposed > Seconds{});
   }
 }
 
 TEST_CASE("both methods say of the same waiting what is PP exposed and what is bubble") {
   for (const double rate : {1.0, 0.01})  // of the links: messages hidden or nearly so, and messages that set the pace
     for (const int pp : {2, 4}) {
-      const StepInputs in = small(1, pp, 1);
+      const StepInputs in = small_step(1, pp, 1);
       const Breakdown a = forecast(in, cluster(4, rate), Method::estimate).breakdown;
       const Breakdown b = forecast(in, cluster(4, rate), Method::simulate).breakdown;
       CAPTURE(rate, pp);
@@ -152,7 +137,7 @@ TEST_CASE("overlap is never slower than none") {
 }
 
 TEST_CASE("ZeRO-1 on one replica costs what no sharding costs") {
-  StepInputs in = small(2, 2, 1);
+  StepInputs in = small_step(2, 2, 1);
   const StepResult plain = forecast(in, four_nodes());
   in.options.zero = 1;
   const StepResult sharded = forecast(in, four_nodes());
@@ -161,7 +146,7 @@ TEST_CASE("ZeRO-1 on one replica costs what no sharding costs") {
 }
 
 TEST_CASE("recomputation buys memory with time") {
-  StepInputs in = small(2, 2, 2);
+  StepInputs in = small_step(2, 2, 2);
   in.options.attention = Attention::unfused;
   const StepResult none = forecast(in, four_nodes());
   in.options.recompute = Recompute::selective;
@@ -177,7 +162,7 @@ TEST_CASE("recomputation buys memory with time") {
 }
 
 TEST_CASE("rates are the work over the time") {
-  const StepInputs in = small(2, 2, 2);
+  const StepInputs in = small_step(2, 2, 2);
   const StepResult r = forecast(in, four_nodes());
   // 2 sequences x 8 micro-batches x 2 replicas of 1024 tokens, on 8 GPUs.
   CHECK(r.micro_batches == 8);
@@ -187,7 +172,7 @@ TEST_CASE("rates are the work over the time") {
 }
 
 TEST_CASE("the layer's times are its kernels and its collectives") {
-  const StepInputs in = small(8, 1, 1);
+  const StepInputs in = small_step(8, 1, 1);
   const StepResult r = forecast(in, four_nodes(), Method::estimate);
   Seconds kernels{};
   for (const auto* list : {&r.operations.forward, &r.operations.backward})
@@ -199,7 +184,7 @@ TEST_CASE("the layer's times are its kernels and its collectives") {
 }
 
 TEST_CASE("collectives are listed with the algorithm that was priced") {
-  for (const CollectiveCost& c : forecast(small(4, 2, 4), four_nodes()).collectives) {
+  for (const CollectiveCost& c : forecast(small_step(4, 2, 4), four_nodes()).collectives) {
     CHECK_FALSE(c.algorithm.empty());
     CHECK(c.time > Seconds{});
     CHECK(c.count > 0);
@@ -209,14 +194,14 @@ TEST_CASE("collectives are listed with the algorithm that was priced") {
 TEST_CASE("an algorithm asked for is for collectives; messages between stages go straight") {
   CollectivePolicy policy;
   policy.algorithm = "ring";
-  const Result<StepResult> r = forecast_step(small(4, 2, 2), four_nodes(), policy, Method::both);
+  const Result<StepResult> r = forecast_step(small_step(4, 2, 2), four_nodes(), policy, Method::both);
   REQUIRE(r.ok());
   for (const CollectiveCost& c : r->collectives)
     CHECK(c.algorithm == (c.dimension == Dimension::pp ? "direct" : "ring"));
 }
 
 TEST_CASE("TP across nodes is warned about, with the size that stays inside") {
-  StepInputs in = small(16, 1, 1);
+  StepInputs in = small_step(16, 1, 1);
   in.model.kv_heads = 16;
   in.gpu.peak["bf16"] = FlopRate(1000e12);
   in.gpu.memory_bandwidth = Bandwidth(10e12);
@@ -237,7 +222,7 @@ TEST_CASE("a step that does not fit says what is largest and what would help") {
   StepInputs in = inputs(llama_70b(12), layout(1, 1, 2), 1024, 2);
   CHECK_THAT(warning(in), Catch::Contains("what breaks the limit is also the largest part, optimizer state") &&
                               Catch::Contains("zero: 1 would help"));
-  in = small(1, 1, 1);
+  in = small_step(1, 1, 1);
   in.gpu.memory = Bytes(10'000'000'000);
   in.batch.micro_batch = in.batch.global_batch = 16;
   CHECK_THAT(warning(in), Catch::Contains("activations") && Catch::Contains("recompute: full") &&
@@ -245,7 +230,7 @@ TEST_CASE("a step that does not fit says what is largest and what would help") {
 }
 
 TEST_CASE("fewer micro-batches than stages, and recomputation that gains nothing, are warned about") {
-  StepInputs in = small(1, 8, 1, 4);
+  StepInputs in = small_step(1, 8, 1, 4);
   in.options.recompute = Recompute::selective;
   const StepResult r = forecast(in, four_nodes(), Method::estimate);
   CHECK(std::count_if(r.warnings.begin(), r.warnings.end(), [](const std::string& w) {
@@ -255,15 +240,15 @@ TEST_CASE("fewer micro-batches than stages, and recomputation that gains nothing
 }
 
 TEST_CASE("what does not fit together, and an algorithm that does not exist, are refused") {
-  StepInputs in = small(3, 1, 1);
+  StepInputs in = small_step(3, 1, 1);
   CHECK_FALSE(forecast_step(in, four_nodes(), {}, Method::estimate).ok());
   CollectivePolicy policy;
   policy.algorithm = "no-such";
-  CHECK_FALSE(forecast_step(small(2, 1, 1), four_nodes(), policy, Method::estimate).ok());
+  CHECK_FALSE(forecast_step(small_step(2, 1, 1), four_nodes(), policy, Method::estimate).ok());
 }
 
 TEST_CASE("a timeline that would not fit in memory is refused, its closed form is not") {
-  StepInputs in = small(1, 1, 1, 1'000'000);
+  StepInputs in = small_step(1, 1, 1, 1'000'000);
   const Result<StepResult> both = forecast_step(in, four_nodes(), {}, Method::both);
   REQUIRE_FALSE(both.ok());
   CHECK_THAT(both.errors()[0].hint, Catch::Contains("--method estimate"));
@@ -272,8 +257,8 @@ TEST_CASE("a timeline that would not fit in memory is refused, its closed form i
 
 TEST_CASE("equal inputs give equal results and timelines") {
   StepTimeline first, second;
-  const Result<StepResult> a = forecast_step(small(2, 2, 2), four_nodes(), {}, Method::simulate, &first);
-  const Result<StepResult> b = forecast_step(small(2, 2, 2), four_nodes(), {}, Method::simulate, &second);
+  const Result<StepResult> a = forecast_step(small_step(2, 2, 2), four_nodes(), {}, Method::simulate, &first);
+  const Result<StepResult> b = forecast_step(small_step(2, 2, 2), four_nodes(), {}, Method::simulate, &second);
   REQUIRE((a.ok() && b.ok()));
   CHECK(a->step == b->step);
   CHECK(first.schedule.size() == second.schedule.size());
@@ -291,7 +276,7 @@ TEST_CASE("every category is called by its name, and nothing else is one") {
 
 TEST_CASE("a step says which stage its breakdown and collectives are of: the one with the most work") {
   // The logits are the last stage's; without them the stages are equal, and the first of equals counts.
-  StepInputs in = small(1, 4, 1);
+  StepInputs in = small_step(1, 4, 1);
   CHECK(forecast(in, four_nodes()).stage.stage == 3);
   in.options.embedding_and_logits = false;
   CHECK(forecast(in, four_nodes()).stage.stage == 0);

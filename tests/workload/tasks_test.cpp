@@ -28,7 +28,7 @@ TaskGraph layer_175b(bool overlap) {
           overlap};
 }
 
-StepResult forecast(const TaskGraph& graph) {
+StepResult forecast_of(const TaskGraph& graph) {
   Result<StepResult> result = forecast_tasks(graph, cluster(1));
   if (!result) FAIL(to_text(result.errors()));
   return std::move(result).value();
@@ -37,7 +37,7 @@ StepResult forecast(const TaskGraph& graph) {
 }  // namespace
 
 TEST_CASE("80 ms of computing and 40 ms of communication: 120 ms one after the other") {
-  const StepResult r = forecast(layer_175b(false));
+  const StepResult r = forecast_of(layer_175b(false));
   CHECK(r.step.count() == Approx(0.120).epsilon(1e-9));
   CHECK(r.estimate.count() == Approx(0.120).epsilon(1e-9));
   CHECK(r.breakdown.compute.count() == Approx(0.080));
@@ -46,7 +46,7 @@ TEST_CASE("80 ms of computing and 40 ms of communication: 120 ms one after the o
 }
 
 TEST_CASE("with overlap 95 ms: the TP all-reduces stay exposed, the buckets are hidden") {
-  const StepResult r = forecast(layer_175b(true));
+  const StepResult r = forecast_of(layer_175b(true));
   CHECK(r.step.count() == Approx(0.095).epsilon(1e-9));
   CHECK(r.estimate.count() == Approx(0.095).epsilon(1e-9));
   CHECK(r.breakdown.compute.count() == Approx(0.080));
@@ -63,7 +63,7 @@ TEST_CASE("time without any task running is the bubble, computing hides the rest
                          {"p", "pp", ms(3), {"a"}, Category::pp},
                          {"o", "compute", ms(1), {"p"}, Category::optimizer}},
                         true};
-  const Breakdown b = forecast(graph).breakdown;
+  const Breakdown b = forecast_of(graph).breakdown;
   CHECK(b.compute.count() == Approx(2e-3));
   CHECK(b.tp_exposed.count() == Approx(2e-3));  // 2-4 ms, before pp
   CHECK(b.pp_exposed.count() == Approx(1e-3));  // 4-5 ms
@@ -72,11 +72,11 @@ TEST_CASE("time without any task running is the bubble, computing hides the rest
 
 TEST_CASE("tasks of one stream run in the order in which they are written") {
   const TaskGraph graph{{{"long", "tp", ms(5), {}, Category::tp}, {"short", "tp", ms(1), {}, Category::tp}}, true};
-  CHECK(forecast(graph).step.count() == Approx(6e-3));
+  CHECK(forecast_of(graph).step.count() == Approx(6e-3));
 }
 
 TEST_CASE("tasks that overlap are never slower than tasks in a row") {
-  CHECK(forecast(layer_175b(true)).step <= forecast(layer_175b(false)).step);
+  CHECK(forecast_of(layer_175b(true)).step <= forecast_of(layer_175b(false)).step);
 }
 
 TEST_CASE("mistakes in a task graph are found together") {

@@ -28,6 +28,17 @@ workload::StepPlan planned(const StepInputs& in, const CollectiveTime& time) {
   return std::move(plan).value();
 }
 
+const CollectiveCost& cost(const workload::StagePlan& stage, const std::string& name) {
+  for (const CollectiveCost& c : stage.collectives)
+    if (c.name == name) return c;
+  FAIL("no " << name);
+  throw 0;
+}
+
+double rounding(const workload::StepPlan& plan) {
+  return 1e-12 * static_cast<double>(workload::spell_out(plan).schedule.size());
+}
+
 double flops(const std::vector<Operation>& operations) {
   return std::accumulate(operations.begin(), operations.end(), 0.0,
                          [](double sum, const Operation& op) { return sum + op.flops.value(); });

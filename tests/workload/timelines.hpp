@@ -1,6 +1,7 @@
 // Plans of given times, and the simulated timeline of a step's plan.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "collcast/engine/engine.hpp"
@@ -11,8 +12,12 @@ namespace collcast::test {
 
 /// A latency and a rate in bytes per second, whatever the collective.
 CollectiveTime priced(double latency, double rate = 100e9);
-/// Of inputs that must be sound, on cluster(8).
-workload::StepPlan planned(const StepInputs&, const CollectiveTime&);
+/// Of inputs that must be sound, on cluster(8); 10 us and 100 GB/s whatever the collective.
+workload::StepPlan planned(const StepInputs&, const CollectiveTime& = priced(10e-6));
+/// The stage's collective called `name`; fails the test if there is none.
+const CollectiveCost& cost(const workload::StagePlan&, const std::string& name);
+/// Each of the operations, which the longest chain has some of, is rounded up by less than a picosecond.
+double rounding(const workload::StepPlan&);
 double flops(const std::vector<Operation>&);
 
 /// Stages of one unit each; weight gradients are a part of their own where they take time. `transfer` by boundary.

@@ -29,7 +29,7 @@ StepWithUnfolded unfolded(const StepInputs& in, const Fabric& fabric, const Coll
   return std::move(step).value();
 }
 
-ParallelLayout random_layout(Dice& dice) {
+ParallelLayout unfoldable_layout(Dice& dice) {
   ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 1, 2, 4}), dice.pick({1, 2, 3, 4}));
   l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp});
   l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
@@ -41,8 +41,8 @@ ParallelLayout random_layout(Dice& dice) {
   return l;
 }
 
-StepInputs random_inputs(Dice& dice) {
-  const ParallelLayout l = random_layout(dice);
+StepInputs unfoldable_inputs(Dice& dice) {
+  const ParallelLayout l = unfoldable_layout(dice);
   StepInputs in = inputs(small_model(), l, 256, 4 * dice.pick({1, 2}));
   in.options.zero = l.pp == 1 ? dice.roll(4) : dice.roll(2);
   in.options.overlap_dp = dice.roll(2) == 0;
@@ -64,14 +64,6 @@ StepInputs random_inputs(Dice& dice) {
   return in;
 }
 
-/// A ring on links of one kind: all its participants are through together.
-CollectivePolicy rings(int chunks = 1) {
-  CollectivePolicy policy;
-  policy.algorithm = "ring";
-  policy.chunks = chunks;
-  return policy;
-}
-
 /// Direct exchanges do alltoall as well, and end together too.
 CollectivePolicy in_step(const StepInputs& in) {
   CollectivePolicy policy = rings();
@@ -87,7 +79,7 @@ void for_random_inputs(int rounds, int ranks, Law law) {
   Sample sample(5);
   int tried = 0;
   for (int round = 0; round < rounds; ++round) {
-    const StepInputs in = random_inputs(dice);
+    const StepInputs in = unfoldable_inputs(dice);
     if (in.layout.world() > ranks || !check_step(in, ranks, {}).empty() || !sample.takes()) continue;
     ++tried;
     CAPTURE(seed, round, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep, in.options.zero,

@@ -26,11 +26,7 @@ StepInputs beside(int norms, bool one_reduce, int tp, bool sequence_parallel = f
   return in;
 }
 
-StepResult forecast(const StepInputs& in, Method method = Method::both) {
-  Result<StepResult> result = forecast_step(in, cluster(2), {}, method);
-  if (!result) FAIL(to_text(result.errors()));
-  return std::move(result).value();
-}
+StepResult both_ways_on_two(const StepInputs& in) { return forecast_on_two(in, Method::both); }
 
 bool has_kernel(const std::vector<Operation>& ops, const std::string& name) {
   return std::any_of(ops.begin(), ops.end(), [&](const Operation& op) { return op.name == name; });
@@ -87,8 +83,8 @@ TEST_CASE("a windowed layer's core has the work of the keys in its window") {
 
 TEST_CASE("a window as long as the sequence changes nothing") {
   for (const int tokens : {1024, 1025, 1'000'000}) {
-    const StepResult a = forecast(windowed({}, layout(2, 2, 2))),
-                     b = forecast(windowed({tokens, 0, 2, {}}, layout(2, 2, 2)));
+    const StepResult a = both_ways_on_two(windowed({}, layout(2, 2, 2))),
+                     b = both_ways_on_two(windowed({tokens, 0, 2, {}}, layout(2, 2, 2)));
     CHECK(a.estimate == b.estimate);
     CHECK(*a.simulate == *b.simulate);
     CHECK(a.mfu == b.mfu);
@@ -100,7 +96,7 @@ TEST_CASE("each stage has the layers that it has: a mix that differs is no avera
   const auto bare = [](SlidingWindow window) {
     StepInputs in = windowed(std::move(window), layout(1, 2, 1));
     in.options.embedding_and_logits = false;
-    return forecast(in);
+    return both_ways_on_two(in);
   };
   const StepResult r = bare({64, 4, 0, {}});
   const StepInputs full = windowed({}, layout(1, 1, 1)), cut = windowed({64, 0, 0, {}}, layout(1, 1, 1));
@@ -126,7 +122,7 @@ TEST_CASE("a family of layouts prices windowed layers as a forecast does") {
       const auto quick = family.estimate(choice);
       put(choice, in);
       REQUIRE(quick.ok());
-      CHECK(quick->step.count() == Approx(forecast(in, Method::estimate).step.count()).epsilon(1e-12));
+      CHECK(quick->step.count() == Approx(forecast_on_two(in).step.count()).epsilon(1e-12));
     }
 }
 
@@ -145,20 +141,20 @@ TEST_CASE("a server keeps and reads a window's tokens, and a longer answer costs
   in.model.window = {256, 0, 2, {}};
   // Keys and values of 8 heads of 64 elements, 3 sequences: 4 layers of 1100 tokens, 4 of 256.
   const std::int64_t of_token = 2 * 8 * 64 * 2 * 3;
-  const StepResult r = forecast(in);
+  const StepResult r = both_ways_on_two(in);
   CHECK(r.memory.kv_cache == Bytes(of_token * 4 * (1100 + 256)));
   in.serving->kv_window = false;
-  CHECK(forecast(in).memory.kv_cache == Bytes(of_token * 8 * 1100));
+  CHECK(both_ways_on_two(in).memory.kv_cache == Bytes(of_token * 8 * 1100));
   in.serving->kv_window = true;
   in.model.window.full_every = 0;
-  const StepResult windows = forecast(in);
+  const StepResult windows = both_ways_on_two(in);
   CHECK(windows.inference->first_token == windows.inference->last_token);
   const Operation core = named(windows.inference->decode.operations, "attention over the cache");
   CHECK(core.bytes.value() == 2. * 3 * 2 * 16 * 64 + 2. * 3 * 256 * 2 * 8 * 64);
   CHECK(windows.inference->decode.simulate.value().count() ==
         Approx(windows.inference->decode.estimate.count()).epsilon(1e-6));
   in.model.window = {};
-  CHECK(forecast(in).inference->last_token > windows.inference->last_token);
+  CHECK(both_ways_on_two(in).inference->last_token > windows.inference->last_token);
 }
 
 TEST_CASE("a window is of some tokens, and of causal attention") {
@@ -179,18 +175,19 @@ TEST_CASE("attention and MLP beside each other have one norm or two, and one sum
   CHECK_FALSE(has_kernel(layer_operations(beside(1, true, 2)).backward, "mlp norm gradient"));
   CHECK(parameter_count(beside(1, true, 2).model) == parameter_count(beside(0, true, 2).model) - 8 * 1024);
   // 8 layers, 2 micro-batches: forward 2 or 1, backward 2 all the same; besides the embedding's and the loss's.
-  const std::int64_t apart = calls(forecast(beside(0, true, 2)), "tp all_reduce");
-  CHECK(calls(forecast(beside(1, true, 2)), "tp all_reduce") == apart - 16);
-  CHECK(calls(forecast(beside(2, true, 2)), "tp all_reduce") == apart - 16);
-  CHECK(calls(forecast(beside(2, false, 2)), "tp all_reduce") == apart);
+  const std::int64_t apart = calls(both_ways_on_two(beside(0, true, 2)), "tp all_reduce");
+  CHECK(calls(both_ways_on_two(beside(1, true, 2)), "tp all_reduce") == apart - 16);
+  CHECK(calls(both_ways_on_two(beside(2, true, 2)), "tp all_reduce") == apart - 16);
+  CHECK(calls(both_ways_on_two(beside(2, false, 2)), "tp all_reduce") == apart);
   // With sequence parallelism the sum is scattered once, and its gradient gathered once.
-  const StepResult scattered = forecast(beside(1, true, 2, true)), both = forecast(beside(0, true, 2, true));
+  const StepResult scattered = both_ways_on_two(beside(1, true, 2, true)),
+                   both = both_ways_on_two(beside(0, true, 2, true));
   CHECK(calls(scattered, "tp reduce_scatter") == calls(both, "tp reduce_scatter") - 16);
   CHECK(calls(scattered, "tp all_gather") == calls(both, "tp all_gather") - 16);
   // Without TP nothing is summed up, and no kernel has more to do.
-  CHECK(forecast(beside(2, true, 1)).step == forecast(beside(2, false, 1)).step);
-  CHECK(forecast(beside(2, true, 1)).step == forecast(beside(0, true, 1)).step);
-  CHECK(forecast(beside(1, true, 1)).step < forecast(beside(2, true, 1)).step);
+  CHECK(both_ways_on_two(beside(2, true, 1)).step == both_ways_on_two(beside(2, false, 1)).step);
+  CHECK(both_ways_on_two(beside(2, true, 1)).step == both_ways_on_two(beside(0, true, 1)).step);
+  CHECK(both_ways_on_two(beside(1, true, 1)).step < both_ways_on_two(beside(2, true, 1)).step);
 }
 
 TEST_CASE("norms beside each other have one input to keep") {
@@ -213,13 +210,13 @@ TEST_CASE("beside each other goes with every way to run TP and pipelines") {
         in.batch.global_batch = 16;
         in.layout.schedule = schedule;
         in.options.overlap_tp = overlap;
-        const StepResult r = forecast(in);
+        const StepResult r = both_ways_on_two(in);
         CHECK(r.simulate->count() == Approx(r.estimate.count()).epsilon(1e-2));
         LayoutFamily family(in, fabric, prices);
         const auto quick =
             family.estimate({2, 2, 1, in.batch.micro_batch, true, in.options.recompute, in.options.zero});
         REQUIRE(quick.ok());
-        CHECK(quick->step.count() == Approx(forecast(in, Method::estimate).step.count()).epsilon(1e-12));
+        CHECK(quick->step.count() == Approx(forecast_on_two(in).step.count()).epsilon(1e-12));
       }
   StepInputs in = beside(1, true, 1);
   in.model.experts = {8, 2, 512, 0, false, 0, 1, 0, {}};

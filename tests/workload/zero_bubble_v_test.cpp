@@ -24,7 +24,7 @@ using namespace collcast::workload;
 
 namespace {
 
-constexpr PipelineSchedule v = PipelineSchedule::zb_v, h1 = PipelineSchedule::zb_h1;
+constexpr PipelineSchedule v = PipelineSchedule::zb_v, beside_v = PipelineSchedule::zb_h1;
 
 /// Chunks of a micro-batch that a stage's order holds at once: forwards without backward, and without weight gradients.
 std::pair<int, int> most_held(int p, int stage, int m) {
@@ -37,9 +37,6 @@ std::pair<int, int> most_held(int p, int stage, int m) {
   }
   return {most_held, most};
 }
-
-/// Each of the operations, which the longest chain has some of, is rounded up by less than a picosecond.
-double rounding(const StepPlan& plan) { return 1e-12 * static_cast<double>(spell_out(plan).schedule.size()); }
 
 StepInputs v_inputs(int tp, int pp, int micro_batches) {
   StepInputs in = inputs(small_model(), layout(tp, pp, 1), 1024, micro_batches);
@@ -184,7 +181,7 @@ TEST_CASE("the bubble of V is smaller than that of ZB-H1 and 1F1B, which hold as
           const StageTime time{Seconds(f), Seconds(b), Seconds(w)};
           const auto bubble = [&](const StepPlan& plan) { return (simulated(plan) - m * time.whole()).count(); };
           const double of_v = bubble(plan_of_chunks(v, equal_halves(p, time, Seconds(c)), m));
-          const double of_h1 = bubble(equal_stages(h1, time, Seconds(c), p, m));
+          const double of_h1 = bubble(equal_stages(beside_v, time, Seconds(c), p, m));
           const StageTime whole{time.forward, time.backward + time.weights};
           const double of_1f1b = bubble(equal_stages(PipelineSchedule::one_f_one_b, whole, Seconds(c), p, m));
           CHECK(of_v < of_1f1b);
@@ -386,7 +383,7 @@ TEST_CASE("whole steps under V: both methods agree, a shorter bubble than H1's, 
       // Equal stages.
       in.options.embedding_and_logits = false;
       const StepResult one = forecast_step(in, fabric, {}, Method::both).value();
-      in.layout.schedule = h1;
+      in.layout.schedule = beside_v;
       const StepResult split = forecast_step(in, fabric, {}, Method::both).value();
       in.layout.schedule = v;
       REQUIRE(check_step(in, fabric.rank_count(), {}).empty());
