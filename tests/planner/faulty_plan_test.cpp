@@ -12,10 +12,10 @@ using namespace collcast::test;
 
 namespace {
 
-const Location here{"test"};
+const Location in_test{"test"};
 
 /// 8 layers of GQA for 16 GPUs with memory for all layouts.
-PlanInputs small(MachineState machine = {}) {
+PlanInputs small_on(MachineState machine = {}) {
   PlanInputs in;
   in.base = inputs(small_model(), layout(1, 1, 1), 1024, 1);
   in.base.batch.global_batch = 32;
@@ -27,18 +27,18 @@ PlanInputs small(MachineState machine = {}) {
   return in;
 }
 
-PlanResult planned(const PlanInputs& in, const Fabric& fabric, PlanOptions options = {1, 4}) {
-  Result<PlanResult> result = plan(in, fabric, options, here);
+PlanResult planned_on(const PlanInputs& in, const Fabric& fabric, PlanOptions options = {1, 4}) {
+  Result<PlanResult> result = plan(in, fabric, options, in_test);
   if (!result) FAIL(to_text(result.errors()));
   return std::move(result).value();
 }
 
-MachineFault slow_gpu(Gpus gpus, double compute) { return {GpuFault{gpus, compute, {}}, here}; }
+MachineFault slow_gpu(Gpus gpus, double compute) { return {GpuFault{gpus, compute, {}}, in_test}; }
 MachineFault slow_link(std::string link, double share) {
   LinkFault fault;
   fault.link = std::move(link);
   fault.share = share;
-  return {fault, here};
+  return {fault, in_test};
 }
 
 const PlannedLayout& of(const PlanResult& p, const LayoutChoice& choice) {
@@ -65,10 +65,11 @@ void check_same(const PlanResult& a, const PlanResult& b) {
 
 TEST_CASE("faults that change nothing rank layouts as a plan without them does, to the last bit") {
   const Fabric fabric = cluster(2);
-  const PlanResult without = planned(small(), fabric);
+  const PlanResult without = planned_on(small_on(), fabric);
   REQUIRE(without.ranked.size() > 20);
   for (const PlannedLayout& l : without.ranked) CHECK_FALSE(l.described.has_value());
-  PlanResult with = planned(small({{slow_gpu(3, 1), slow_gpu(Gpus::all(), 1), slow_link("node0.nic1", 1)}}), fabric);
+  PlanResult with =
+      planned_on(small_on({{slow_gpu(3, 1), slow_gpu(Gpus::all(), 1), slow_link("node0.nic1", 1)}}), fabric);
   for (PlannedLayout& l : with.ranked) {
     REQUIRE(l.described.has_value());
     CHECK(l.described->estimate == l.estimate);
@@ -80,14 +81,14 @@ TEST_CASE("faults that change nothing rank layouts as a plan without them does, 
 
 TEST_CASE("a fault never makes a layout faster, whichever it is, and beside it stands what the layout takes without") {
   const Fabric fabric = cluster(2);
-  const PlanResult without = planned(small(), fabric, {1, 0});
+  const PlanResult without = planned_on(small_on(), fabric, {1, 0});
   std::mt19937 dice(20261125);
   for (int round = 0; round < 6; ++round) {
     std::vector<MachineFault> faults;
     if (round % 3 != 1) faults.push_back(slow_gpu(static_cast<int>(dice() % 16), 0.5 + 0.1 * (round % 4)));
     if (round % 3 != 0) faults.push_back(slow_link("node1.nic" + std::to_string(dice() % 8), 0.25));
     if (round == 5) faults.back().from = Seconds(0.01);
-    const PlanResult with = planned(small({faults}), fabric);
+    const PlanResult with = planned_on(small_on({faults}), fabric);
     REQUIRE(with.ranked.size() == without.ranked.size());
     for (const PlannedLayout& l : with.ranked) {
       REQUIRE(l.described.has_value());
@@ -106,10 +107,10 @@ TEST_CASE("each layout of a plan with faults is what forecasting it with them gi
   const std::vector<MachineState> machines{{{slow_gpu(5, 0.8)}},
                                            {{slow_link("node0.gpu2 <-> node0.nvswitch0", 0.3)}},
                                            {{late, slow_gpu(0, 0.9)}},
-                                           {{}, Placement{{1, 0}, false, 1, here}}};
+                                           {{}, Placement{{1, 0}, false, 1, in_test}}};
   for (const MachineState& machine : machines) {
-    const PlanInputs in = small(machine);
-    const PlanResult p = planned(in, fabric);
+    const PlanInputs in = small_on(machine);
+    const PlanResult p = planned_on(in, fabric);
     for (const PlannedLayout& l : p.ranked) {
       StepInputs step = in.base;
       put(l.choice, step);
@@ -128,7 +129,7 @@ TEST_CASE("a slow GPU beside seven in a TP group costs all eight, alone in its r
   // Half the speed doubles the kernels of the whole TP group: the most that a layout can lose to it, and the least is
   // more than nothing, as all replicas wait for its gradients.
   const Fabric fabric = cluster(2);
-  const PlanResult p = planned(small({{slow_gpu(0, 0.5)}}), fabric, {1, 0});
+  const PlanResult p = planned_on(small_on({{slow_gpu(0, 0.5)}}), fabric, {1, 0});
   for (const PlannedLayout& l : p.ranked) {
     CHECK(l.estimate > l.described->estimate);
     CHECK(l.estimate.count() <= 2 * l.described->estimate.count() * (1 + 1e-12));
@@ -137,18 +138,18 @@ TEST_CASE("a slow GPU beside seven in a TP group costs all eight, alone in its r
 
 TEST_CASE("a plan with faults does not depend on the number of threads") {
   const Fabric fabric = cluster(2);
-  const PlanInputs in = small({{slow_gpu(5, 0.8), slow_link("node0.nic3", 0.5)}});
-  check_same(planned(in, fabric, {1, 6}), planned(in, fabric, {3, 6}));
+  const PlanInputs in = small_on({{slow_gpu(5, 0.8), slow_link("node0.nic3", 0.5)}});
+  check_same(planned_on(in, fabric, {1, 6}), planned_on(in, fabric, {3, 6}));
 }
 
 TEST_CASE("a plan with faults that is stopped has both times of each layout that it lists") {
   const Fabric fabric = cluster(2);
-  const PlanInputs in = small({{slow_gpu(5, 0.8)}});
+  const PlanInputs in = small_on({{slow_gpu(5, 0.8)}});
   for (const int after : {1, 20, 200, 2000}) {
     PlanOptions options{1, 4};
     int asked = 0;
     options.stop = [&] { return ++asked > after; };
-    const PlanResult p = planned(in, fabric, options);
+    const PlanResult p = planned_on(in, fabric, options);
     for (const PlannedLayout& l : p.ranked) {
       REQUIRE(l.described.has_value());
       CHECK(l.estimate >= l.described->estimate);
@@ -160,14 +161,14 @@ TEST_CASE("a plan with faults that is stopped has both times of each layout that
 TEST_CASE(
     "a fault that is not of the machine is an error of the plan, and jitter that is too much leaves closed forms") {
   const Fabric fabric = cluster(2);
-  const Result<PlanResult> wrong = plan(small({{slow_gpu(16, 0.8)}}), fabric, {1, 0}, here);
+  const Result<PlanResult> wrong = plan(small_on({{slow_gpu(16, 0.8)}}), fabric, {1, 0}, in_test);
   REQUIRE_FALSE(wrong.ok());
   CHECK(wrong.errors().front().message.find("16") != std::string::npos);
 
   MachineFault jitter = slow_gpu(Gpus::all(), 1);
   std::get<GpuFault>(jitter.what).jitter = Jitter{0.03, JitterShape::lognormal, 7};
-  const PlanInputs in = small({{jitter}});
-  const PlanResult p = planned(in, fabric, {1, 2});
+  const PlanInputs in = small_on({{jitter}});
+  const PlanResult p = planned_on(in, fabric, {1, 2});
   for (const PlannedLayout& l : p.ranked) {
     CHECK(l.estimate == l.described->estimate);  // of means
     if (l.simulate) CHECK(*l.simulate > *l.described->simulate);
@@ -177,8 +178,8 @@ TEST_CASE(
 
 TEST_CASE("why a layout is slower is told of the machine as it is") {
   const Fabric fabric = cluster(2);
-  const PlanInputs in = small({{slow_gpu(0, 0.5)}});
-  const PlanResult p = planned(in, fabric, {1, 0});
+  const PlanInputs in = small_on({{slow_gpu(0, 0.5)}});
+  const PlanResult p = planned_on(in, fabric, {1, 0});
   const Why w = why(in, fabric, p.ranked.back().choice, p.ranked).value();
   CHECK(w.best.step->count() == Approx(p.ranked.front().estimate.count()).epsilon(1e-12));
   CHECK(w.asked.step->count() == Approx(p.ranked.back().estimate.count()).epsilon(1e-12));

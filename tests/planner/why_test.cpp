@@ -10,7 +10,7 @@ using namespace collcast::test;
 
 namespace {
 
-PlanInputs small() {
+PlanInputs nearly_full() {
   PlanInputs in;
   in.base = inputs(small_model(), layout(1, 1, 1), 1024, 1);
   in.base.batch.global_batch = 32;
@@ -21,7 +21,7 @@ PlanInputs small() {
 
 struct Planned {
   Fabric fabric = cluster(2);
-  PlanInputs in = small();
+  PlanInputs in = nearly_full();
   PlanResult result = plan(in, fabric, {1, 0}, Location{"test"}).value();
 };
 
