@@ -14,23 +14,23 @@ using namespace collcast::msccl;
 
 namespace {
 
-std::string first_error(const Algorithm& a, Bytes size = Bytes(1024), int root = 0) {
+std::string first_error(const msccl::Algorithm& a, Bytes size = Bytes(1024), int root = 0) {
   const auto proof = prove(a, size, root);
   return proof ? std::string() : proof.errors().front().message;
 }
 
-Step& step_of(Algorithm& a, int gpu, int block, int step) {
+Step& step_of(msccl::Algorithm& a, int gpu, int block, int step) {
   return a.gpus[static_cast<std::size_t>(gpu)]
       .blocks[static_cast<std::size_t>(block)]
       .steps[static_cast<std::size_t>(step)];
 }
 
-std::vector<Algorithm> samples() {
+std::vector<msccl::Algorithm> samples() {
   return {test::msccl_ring_all_gather(4), test::msccl_ring_all_reduce(4), test::msccl_ring_all_reduce(3, 2),
           test::msccl_chain_broadcast(4, 2), test::msccl_direct_alltoall(4)};
 }
 
-std::vector<StepRef> steps_of(const Algorithm& a) {
+std::vector<StepRef> steps_of(const msccl::Algorithm& a) {
   std::vector<StepRef> out;
   for (int g = 0; g < static_cast<int>(a.gpus.size()); ++g) {
     const auto& blocks = a.gpus[static_cast<std::size_t>(g)].blocks;
@@ -44,9 +44,9 @@ std::vector<StepRef> steps_of(const Algorithm& a) {
 /// The sample with one step changed, for every step.
 template <class Change>
 void each_changed(const Change& change) {
-  for (const Algorithm& sample : samples())
+  for (const msccl::Algorithm& sample : samples())
     for (const StepRef& ref : steps_of(sample)) {
-      Algorithm changed = sample;
+      msccl::Algorithm changed = sample;
       if (!change(changed, ref)) continue;
       INFO(sample.name << " " << to_string(sample.kind) << ", rank " << ref.gpu << " block " << ref.block << " step "
                        << ref.step);
@@ -67,13 +67,13 @@ TEST_CASE("rings, chains and every-to-every are proved for any number of ranks")
 }
 
 TEST_CASE("the proof's order has every step once, after what it waits for") {
-  for (const Algorithm& a : samples()) {
+  for (const msccl::Algorithm& a : samples()) {
     const auto order = prove(a, Bytes(64));
     REQUIRE(order.ok());
     CHECK(order->size() == steps_of(a).size());
     std::set<std::tuple<int, int, int>> done;
     for (const StepRef& ref : *order) {
-      Algorithm copy = a;
+      msccl::Algorithm copy = a;
       const Step& step = step_of(copy, ref.gpu, ref.block, ref.step);
       CHECK((ref.step == 0 || done.contains({ref.gpu, ref.block, ref.step - 1})));
       CHECK((step.after_block < 0 || done.contains({ref.gpu, step.after_block, step.after_step})));
@@ -83,7 +83,7 @@ TEST_CASE("the proof's order has every step once, after what it waits for") {
 }
 
 TEST_CASE("a step left out is refused") {
-  each_changed([](Algorithm& a, const StepRef& ref) {
+  each_changed([](msccl::Algorithm& a, const StepRef& ref) {
     auto& steps = a.gpus[static_cast<std::size_t>(ref.gpu)].blocks[static_cast<std::size_t>(ref.block)].steps;
     steps.erase(steps.begin() + ref.step);
     return true;
@@ -91,7 +91,7 @@ TEST_CASE("a step left out is refused") {
 }
 
 TEST_CASE("a step that becomes a wait is refused") {
-  each_changed([](Algorithm& a, const StepRef& ref) {
+  each_changed([](msccl::Algorithm& a, const StepRef& ref) {
     step_of(a, ref.gpu, ref.block, ref.step).kind = StepKind::nop;
     return true;
   });
@@ -99,7 +99,7 @@ TEST_CASE("a step that becomes a wait is refused") {
 
 TEST_CASE("a step that reads or writes another chunk is refused") {
   for (const bool source : {true, false})
-    each_changed([&](Algorithm& a, const StepRef& ref) {
+    each_changed([&](msccl::Algorithm& a, const StepRef& ref) {
       Step& step = step_of(a, ref.gpu, ref.block, ref.step);
       using enum StepKind;
       const bool reads = step.kind == send || step.kind == copy || reduces(step.kind);
@@ -114,7 +114,7 @@ TEST_CASE("a step that reads or writes another chunk is refused") {
 }
 
 TEST_CASE("sums that become copies, and copies that become sums, are refused") {
-  each_changed([](Algorithm& a, const StepRef& ref) {
+  each_changed([](msccl::Algorithm& a, const StepRef& ref) {
     Step& step = step_of(a, ref.gpu, ref.block, ref.step);
     using enum StepKind;
     if (step.kind == receive_reduce_send || step.kind == receive_reduce_copy_send)
@@ -128,21 +128,21 @@ TEST_CASE("sums that become copies, and copies that become sums, are refused") {
 }
 
 TEST_CASE("without the wait for what it sends on, nothing orders a chain's thread blocks") {
-  Algorithm a = test::msccl_chain_broadcast(4, 2);
+  msccl::Algorithm a = test::msccl_chain_broadcast(4, 2);
   step_of(a, 1, 1, 1).after_block = -1;
   step_of(a, 1, 1, 1).where = {"a.xml", 7, 3};
   const auto proof = prove(a, Bytes(64));
   REQUIRE_FALSE(proof.ok());
   CHECK(to_text(proof.errors()).find("a.xml:7:3: error: rank 1, thread block 1, step 1 ") == 0);
   // The later wait alone orders the earlier chunk too.
-  Algorithm b = test::msccl_chain_broadcast(4, 2);
+  msccl::Algorithm b = test::msccl_chain_broadcast(4, 2);
   step_of(b, 1, 1, 0).after_step = 1;
   CHECK(prove(b, Bytes(64)).ok());
 }
 
 TEST_CASE("an order by messages over other ranks counts") {
   // Rank 0 sends its chunk, rank 1 answers, and only then another thread block of rank 0 overwrites it.
-  Algorithm a = test::msccl_direct_alltoall(2);
+  msccl::Algorithm a = test::msccl_direct_alltoall(2);
   REQUIRE(prove(a, Bytes(64)).ok());
   Gpu& gpu = a.gpus[0];
   gpu.scratch = 1;
@@ -155,7 +155,7 @@ TEST_CASE("an order by messages over other ranks counts") {
 }
 
 TEST_CASE("what a rank lacks is said with its bytes") {
-  Algorithm a = test::msccl_ring_all_gather(4);
+  msccl::Algorithm a = test::msccl_ring_all_gather(4);
   for (Gpu& gpu : a.gpus) gpu.blocks[0].steps.erase(gpu.blocks[0].steps.begin());  // the copy of its own chunk
   const auto proof = prove(a, Bytes(1000));
   REQUIRE_FALSE(proof.ok());
@@ -164,45 +164,47 @@ TEST_CASE("what a rank lacks is said with its bytes") {
 }
 
 TEST_CASE("waits in a circle and messages for nobody are named") {
-  Algorithm a = test::msccl_chain_broadcast(3, 1);
+  msccl::Algorithm a = test::msccl_chain_broadcast(3, 1);
   step_of(a, 1, 0, 0).after_block = 1, step_of(a, 1, 0, 0).after_step = 0;
   CHECK(first_error(a) == "rank 1, thread block 0, step 0 never runs: it waits for step 0 of thread block 1");
-  Algorithm b = test::msccl_chain_broadcast(2, 2);
+  msccl::Algorithm b = test::msccl_chain_broadcast(2, 2);
   b.gpus[1].blocks[0].steps.pop_back();
   CHECK(first_error(b) == "rank 0 sends this to rank 1 on channel 0 and nobody receives it");
-  Algorithm c = test::msccl_chain_broadcast(2, 2);
+  msccl::Algorithm c = test::msccl_chain_broadcast(2, 2);
   step_of(c, 0, 0, 0).count = 2;
   CHECK(first_error(c) == "rank 1, thread block 0, step 0 receives 1 chunks, and rank 0 sends 2");
 }
 
 TEST_CASE("peers, waits and chunks that are not there are refused before anything runs") {
   const auto changed = [](auto change) {
-    Algorithm a = test::msccl_ring_all_reduce(3);
+    msccl::Algorithm a = test::msccl_ring_all_reduce(3);
     change(a);
     return first_error(a);
   };
-  CHECK(changed([](Algorithm& a) { a.gpus[0].blocks[0].send = 0; }) == "send of a thread block of rank 0 is 0");
-  CHECK(changed([](Algorithm& a) { a.gpus[0].blocks[0].receive = 3; }) == "recv of a thread block of rank 0 is 3");
-  CHECK(changed([](Algorithm& a) { a.gpus[0].blocks[0].send = -1; }) == "'s' in a thread block without send");
-  CHECK(changed([](Algorithm& a) { a.gpus[0].blocks[0].receive = -1; }) == "'rrs' in a thread block without recv");
-  CHECK(changed([](Algorithm& a) { a.gpus[0].blocks.push_back(a.gpus[0].blocks[0]); }) ==
+  CHECK(changed([](msccl::Algorithm& a) { a.gpus[0].blocks[0].send = 0; }) == "send of a thread block of rank 0 is 0");
+  CHECK(changed([](msccl::Algorithm& a) { a.gpus[0].blocks[0].receive = 3; }) ==
+        "recv of a thread block of rank 0 is 3");
+  CHECK(changed([](msccl::Algorithm& a) { a.gpus[0].blocks[0].send = -1; }) == "'s' in a thread block without send");
+  CHECK(changed([](msccl::Algorithm& a) { a.gpus[0].blocks[0].receive = -1; }) ==
+        "'rrs' in a thread block without recv");
+  CHECK(changed([](msccl::Algorithm& a) { a.gpus[0].blocks.push_back(a.gpus[0].blocks[0]); }) ==
         "send 1 on channel 0 twice in rank 0");
-  CHECK(changed([](Algorithm& a) { step_of(a, 0, 0, 0).source.offset = 3; }) ==
+  CHECK(changed([](msccl::Algorithm& a) { step_of(a, 0, 0, 0).source.offset = 3; }) ==
         "srcoff 3 with cnt 1 is outside the input buffer");
-  CHECK(changed([](Algorithm& a) { step_of(a, 0, 0, 3).destination.offset = -1; }) ==
+  CHECK(changed([](msccl::Algorithm& a) { step_of(a, 0, 0, 3).destination.offset = -1; }) ==
         "dstoff -1 with cnt 1 is outside the input buffer");
-  CHECK(changed([](Algorithm& a) { step_of(a, 0, 0, 0).after_block = 1; }) ==
+  CHECK(changed([](msccl::Algorithm& a) { step_of(a, 0, 0, 0).after_block = 1; }) ==
         "depid is 1, and the rank has 1 thread blocks");
-  CHECK(changed([](Algorithm& a) { step_of(a, 0, 0, 0).after_block = 0, step_of(a, 0, 0, 0).after_step = 9; }) ==
+  CHECK(changed([](msccl::Algorithm& a) { step_of(a, 0, 0, 0).after_block = 0, step_of(a, 0, 0, 0).after_step = 9; }) ==
         "deps is 9, and thread block 0 has 5 steps");
-  CHECK(changed([](Algorithm& a) { a.kind = CollectiveKind::all_gather, a.chunks = 4; }) ==
+  CHECK(changed([](msccl::Algorithm& a) { a.kind = CollectiveKind::all_gather, a.chunks = 4; }) ==
         "4 chunks are no multiple of the 3 parts that all_gather has");
   CHECK(first_error(test::msccl_chain_broadcast(3, 1), Bytes(8), 3) == "root 3 is not among 3 ranks");
   CHECK_FALSE(first_error(test::msccl_chain_broadcast(3, 1), Bytes(8), 1).empty());
 }
 
 TEST_CASE("bytes that are sent are the collective's, whatever the loops") {
-  const auto sent = [](const Algorithm& a, int loops) {
+  const auto sent = [](const msccl::Algorithm& a, int loops) {
     REQUIRE(prove(a, Bytes(1 << 20)).ok());
     const SpelledOut all =
         spell_out(a, Group::strided(Rank(0), 1, static_cast<int>(a.gpus.size())), Bytes(1 << 20), loops);
@@ -220,7 +222,7 @@ TEST_CASE("bytes that are sent are the collective's, whatever the loops") {
 }
 
 TEST_CASE("a proof is ended from outside, and says how far it was") {
-  const Algorithm a = test::msccl_ring_all_reduce(40);
+  const msccl::Algorithm a = test::msccl_ring_all_reduce(40);
   std::size_t asked = 0;
   const auto order = prove(a, Bytes(1024), 0, [&](std::size_t steps) { return ++asked, steps < 2048; });
   REQUIRE_FALSE(order.ok());
