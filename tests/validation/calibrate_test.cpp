@@ -7,14 +7,15 @@
 #include <cmath>
 #include <sstream>
 
+#include "shipped.hpp"
+
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
 
-const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}};
-
 TopologySpec spec_of(const std::string& name) {
-  Result<TopologySpec> spec = load_topology(name, source_tree);
+  Result<TopologySpec> spec = load_topology(name, machine_files);
   REQUIRE(spec.ok());
   return std::move(spec).value();
 }

@@ -11,16 +11,14 @@
 
 #include "collcast/nccl/communicator.hpp"
 #include "collcast/validation/validate.hpp"
+#include "shipped.hpp"
 #include "src/gpu_name.hpp"
 #include "src/hardware_words.hpp"
 
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
-
-const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
-                             {},
-                             {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
 
 std::vector<TopologySpec> described() { return Machines::shipped(source_tree).value().specs(); }
 

@@ -6,15 +6,13 @@
 #include <map>
 
 #include "collcast/validation/validate.hpp"
+#include "shipped.hpp"
 #include "src/derive_machine.hpp"
 
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
-
-const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
-                             {},
-                             {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
 
 TopologySpec machine(const std::string& name) { return load_topology(name, source_tree).value(); }
 

@@ -11,6 +11,7 @@
 #include "../cli/process.hpp"
 #include "../support/sample.hpp"
 #include "collcast/validation/machines.hpp"
+#include "shipped.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -24,7 +25,7 @@ const SearchPath& shipped() {
   return path;
 }
 
-TrainingMachines machines() {
+TrainingMachines serving_machines() {
   Result<Machines> all = Machines::shipped(shipped());
   REQUIRE(all);
   Result<TrainingMachines> out = TrainingMachines::load(all->specs(), shipped());
@@ -40,17 +41,17 @@ ServedModels models() {
   return std::move(out).value();
 }
 
-const std::string heading =
+const std::string serving_heading =
     "row_id,source,backend,model,system,precision,mode,isl,osl,concurrency,batch_size,tp,pp,attention_dp,moe_tp,moe_ep,"
     "prefill,decode,ttft_ms,tpot_ms\n";
 
-Result<InferenceTables> read(const std::string& text) {
+Result<InferenceTables> read_serving(const std::string& text) {
   std::istringstream in(text);
   return read_inference_csv(in, "t.csv");
 }
 
 InferenceRow row(const std::string& line) {
-  const Result<InferenceTables> tables = read(heading + line + "\n");
+  const Result<InferenceTables> tables = read_serving(serving_heading + line + "\n");
   REQUIRE(to_text(tables.errors()) == "");
   return tables->rows.at(0);
 }
@@ -68,17 +69,15 @@ std::string why_not(const std::string& line) {
 }
 
 InferenceReport report_of(const std::string& lines) {
-  const Result<InferenceTables> tables = read(heading + lines);
+  const Result<InferenceTables> tables = read_serving(serving_heading + lines);
   REQUIRE(to_text(tables.errors()) == "");
-  return validate_inference(*tables, models(), machines(), {});
+  return validate_inference(*tables, models(), serving_machines(), {});
 }
-
-const std::string data = "export COLLCAST_DATA=" + root + "; ";
 
 }  // namespace
 
 TEST_CASE("every bad cell of a table of servers is said at its place, all at once") {
-  const Result<InferenceTables> tables = read(
+  const Result<InferenceTables> tables = read_serving(
       "row_id,model,system,isl,osl,tpot_ms,decode,mode,colour\n"
       "a,m,h100_sxm,many,128,0,tp_size=x/moe=2/8,agg,red\n"
       ",m,h100_sxm,1024,128,5,,both,red\n"
@@ -92,11 +91,11 @@ TEST_CASE("every bad cell of a table of servers is said at its place, all at onc
     CAPTURE(part, said);
     CHECK(said.find(part) != std::string::npos);
   }
-  const Result<InferenceTables> fine = read("row_id,model,system,isl,osl,tpot_ms,colour\na,m,s,1,2,5,red\n");
+  const Result<InferenceTables> fine = read_serving("row_id,model,system,isl,osl,tpot_ms,colour\na,m,s,1,2,5,red\n");
   REQUIRE(to_text(fine.errors()) == "");
   REQUIRE(fine->warnings.size() == 1);
   CHECK(to_text(fine->warnings).find("t.csv:1:37") != std::string::npos);
-  CHECK(read("a,b\n1,2\n").errors().at(0).message == "this is no table of measured servers");
+  CHECK(read_serving("a,b\n1,2\n").errors().at(0).message == "this is no table of measured servers");
 }
 
 TEST_CASE("a row's words are requests in flight on its layout") {
@@ -185,7 +184,7 @@ TEST_CASE("a row is scored by what step forecasts of the same inputs") {
                "model: {config: models/llama3-8b/config.json}\n"
                "inference: {batch: 8, prompt_tokens: 1024, output_tokens: 128, batching: continuous}\n");
   const Outcome outcome =
-      run_shell(data + "collcast step one.yaml --method estimate --library ideal --format json", folder.path());
+      run_shell(with_data + "collcast step one.yaml --method estimate --library ideal --format json", folder.path());
   REQUIRE(outcome.err == "");
   const auto document = nlohmann::json::parse(outcome.out);
   CHECK(report.rows.at(0).predicted_ttft->count() == Approx(document["ttft_s"].get<double>()).epsilon(1e-9));
@@ -219,7 +218,7 @@ TEST_CASE("the command scores the shipped servers, lists every other one, and ho
   const std::size_t rows = put_rows(folder.path());
   CHECK((sanitized ? rows > 100 : rows == 3218));
   const std::string validate = "collcast validate --inference rows.csv";
-  const Outcome outcome = run_shell(data + validate + " --format json", folder.path());
+  const Outcome outcome = run_shell(with_data + validate + " --format json", folder.path());
   REQUIRE(outcome.err == "");
   REQUIRE(outcome.exit == 0);
   const auto document = nlohmann::json::parse(outcome.out);
@@ -235,10 +234,10 @@ TEST_CASE("the command scores the shipped servers, lists every other one, and ho
   for (const auto& row : document["summary"])
     if (row["by"] == "backend") of_backends += row["n"].get<std::size_t>() + row["unscored"].get<std::size_t>();
   CHECK(of_backends == rows);
-  CHECK(run_shell(data + validate + " --format json", folder.path()).out == outcome.out);
+  CHECK(run_shell(with_data + validate + " --format json", folder.path()).out == outcome.out);
 
   const auto budget = [&](const std::string& text) {
-    return run_shell(data + validate + " --budget '" + text + "' --format csv", folder.path());
+    return run_shell(with_data + validate + " --budget '" + text + "' --format csv", folder.path());
   };
   CHECK(budget("tpot.all=1%,ttft.vllm=500%").exit == 1);
   CHECK(budget("tpot.all=1%").err.find("budget tpot.all: missed") != std::string::npos);
@@ -247,5 +246,5 @@ TEST_CASE("the command scores the shipped servers, lists every other one, and ho
   CHECK(wrong.exit == 2);
   CHECK(wrong.err.find("did you mean 'h100_sxm'") != std::string::npos);
   CHECK(wrong.err.find("unknown figure 'speed'") != std::string::npos);
-  CHECK(run_shell(data + "collcast validate --inference --kernels", folder.path()).exit == 2);
+  CHECK(run_shell(with_data + "collcast validate --inference --kernels", folder.path()).exit == 2);
 }

@@ -3,29 +3,17 @@
 
 #include <catch2/catch.hpp>
 
-#include "collcast/validation/machines.hpp"
+#include "training_rows.hpp"
 
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
 
-const SearchPath& shipped() {
-  static const SearchPath path{{COLLCAST_SOURCE_DIR "/topologies"}, {}};
-  return path;
-}
-
-TrainingMachines machines() {
-  Result<Machines> all = Machines::shipped(shipped());
-  REQUIRE(all);
-  Result<TrainingMachines> out = TrainingMachines::load(all->specs(), shipped());
-  REQUIRE(out);
-  return std::move(out).value();
-}
-
-KernelReport report_of(const std::string& table) {
+KernelReport kernel_report(const std::string& table) {
   const Result<std::vector<GemmRow>> rows = parse_gemm_table(table, "t.csv");
   REQUIRE(to_text(rows.errors()) == "");
-  return validate_kernels({{{"t.csv", *rows}}, {}}, machines());
+  return validate_kernels({{{"t.csv", *rows}}, {}}, training_machines());
 }
 
 }  // namespace
@@ -33,7 +21,7 @@ KernelReport report_of(const std::string& table) {
 TEST_CASE("products that were not measured are foreseen to 4 % (median) and 12 % (90th percentile)") {
   const auto tables = load_kernel_tables({COLLCAST_SOURCE_DIR "/topologies/kernels"}, {"test"});
   REQUIRE(to_text(tables.errors()) == "");
-  const KernelReport report = validate_kernels(*tables, machines());
+  const KernelReport report = validate_kernels(*tables, training_machines());
   CHECK(report.unscored.empty());
   for (const KernelSummaryRow& row : summary(report)) {
     CAPTURE(row.source_id, row.precision, row.time.median_ape, row.time.p90_ape);
@@ -49,8 +37,8 @@ TEST_CASE("products that were not measured are foreseen to 4 % (median) and 12 %
 
 TEST_CASE("a product is never scored by itself") {
   // The table's own row, and the same with another time: what is foreseen does not move with it.
-  const KernelReport own = report_of("system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,0.2\n"),
-                     other = report_of("system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,2\n");
+  const KernelReport own = kernel_report("system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,0.2\n"),
+                     other = kernel_report("system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,2\n");
   REQUIRE(own.rows.size() == 1);
   CHECK(own.rows[0].predicted == other.rows[0].predicted);
   CHECK(own.rows[0].interpolated);
@@ -61,7 +49,7 @@ TEST_CASE("a product is never scored by itself") {
 }
 
 TEST_CASE("what cannot be forecast is counted with its reason") {
-  const KernelReport report = report_of(
+  const KernelReport report = kernel_report(
       "system,dtype,m,n,k,latency_ms\nmi300x,bfloat16,64,512,512,1\nmi300x,fp8,64,512,512,1\na100_sxm,fp8,64,512,512,"
       "1\n"
       "a100_sxm,bfloat16,64,512,512,0.01\n");

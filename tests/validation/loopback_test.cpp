@@ -10,30 +10,30 @@
 #include <algorithm>
 
 #include "cli/process.hpp"
+#include "shipped.hpp"
 
 using namespace collcast::test;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 namespace {
 
-const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
 const std::string measurement = " --measured t.csv --statistic median ";
 
-struct Errors {
+struct BandErrors {
   double median_ape = 0, spread = 0;
 };
 
-Errors errors_of(const Folder& folder, const std::string& options) {
-  const auto run = run_shell(data + "collcast validate" + options + " --format json", folder.path());
+BandErrors band_errors(const Folder& folder, const std::string& options) {
+  const auto run = run_shell(with_data + "collcast validate" + options + " --format json", folder.path());
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
-  const json table = json::parse(run.out)["tables"][0];
+  const Json table = Json::parse(run.out)["tables"][0];
   CHECK(table["topology"] == "loopback");
   CHECK(table["matched_by"] == "system");
-  Errors out;
+  BandErrors out;
   int rows = 0;
   for (const char* name : {"small", "medium", "large"}) {
-    const json& band = table["bands"][name];
+    const Json& band = table["bands"][name];
     const int n = band["n"];
     if (n == 0) continue;
     rows += n;
@@ -47,18 +47,18 @@ Errors errors_of(const Folder& folder, const std::string& options) {
 
 TEST_CASE("measure, calibrate on half of the sizes, validate on the other half") {
   const Folder folder;
-  const auto measured = run_shell(data +
+  const auto measured = run_shell(with_data +
                                       "collcast measure all_reduce --backend gloo --ranks 4 --size 1KiB:16MiB:x2 "
                                       "--warmup 3 --repetitions 21 --date 2026-01-02 --output t.csv",
                                   folder.path());
   CAPTURE(measured.err);
   REQUIRE(measured.exit == 0);
   const auto fitted =
-      run_shell(data + "collcast calibrate" + measurement + "--part 1/2 --output o.yaml", folder.path());
+      run_shell(with_data + "collcast calibrate" + measurement + "--part 1/2 --output o.yaml", folder.path());
   CAPTURE(fitted.err);
   REQUIRE(fitted.exit == 0);
-  const Errors before = errors_of(folder, measurement + "--part 2/2"),
-               after = errors_of(folder, measurement + "--part 2/2 --overlay o.yaml");
+  const BandErrors before = band_errors(folder, measurement + "--part 2/2"),
+                   after = band_errors(folder, measurement + "--part 2/2 --overlay o.yaml");
   WARN("median error " << after.median_ape * 100 << " % (before: " << before.median_ape * 100 << " %), spread "
                        << after.spread * 100 << " %");
   CHECK(after.median_ape <= std::max(0.15, after.spread));
@@ -69,7 +69,8 @@ TEST_CASE("recorded tables of a quiet host: calibrated on half of the sizes, wit
   const Folder folder;
   const std::string recorded = " --measured " + std::string(COLLCAST_SOURCE_DIR) +
                                "/validation/data/gloo-loopback/gloo-loopback-1x2-all_reduce.csv --statistic median ";
-  REQUIRE(run_shell(data + "collcast calibrate" + recorded + "--part 1/2 --output o.yaml", folder.path()).exit == 0);
-  CHECK(errors_of(folder, recorded + "--part 2/2").median_ape > 0.8);
-  CHECK(errors_of(folder, recorded + "--part 2/2 --overlay o.yaml").median_ape < 0.15);
+  REQUIRE(run_shell(with_data + "collcast calibrate" + recorded + "--part 1/2 --output o.yaml", folder.path()).exit ==
+          0);
+  CHECK(band_errors(folder, recorded + "--part 2/2").median_ape > 0.8);
+  CHECK(band_errors(folder, recorded + "--part 2/2 --overlay o.yaml").median_ape < 0.15);
 }

@@ -5,13 +5,12 @@
 
 #include <set>
 
+#include "shipped.hpp"
+
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
-
-const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"},
-                             {},
-                             {std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests"}};
 
 MeasuredTable table(const std::string& system, const std::string& gpu, int nodes, int ranks, int gpus_per_node) {
   MeasuredTable out;

@@ -4,15 +4,15 @@
 #include <algorithm>
 
 #include "collcast/validation/calibrate.hpp"
+#include "shipped.hpp"
 
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
 
-const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}};
-
 TopologySpec dgx_h100() {
-  Result<TopologySpec> spec = load_topology("dgx-h100", source_tree);
+  Result<TopologySpec> spec = load_topology("dgx-h100", machine_files);
   REQUIRE(spec.ok());
   return std::move(spec).value();
 }

@@ -2,8 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include "collcast/validation/validate.hpp"
+#include "shipped.hpp"
 
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
 
@@ -20,14 +22,14 @@ MeasuredTable table(std::vector<std::pair<std::string, std::string>> environment
   return out;
 }
 
-Machines machines() {
-  Result<Machines> out = Machines::shipped({{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}});
+Machines nccl_machines() {
+  Result<Machines> out = Machines::shipped(machine_files);
   REQUIRE(out.ok());
   return std::move(out).value();
 }
 
 std::string algorithm(const MeasuredTable& one, std::vector<nccl::Setting> given = {}) {
-  Machines all = machines();
+  Machines all = nccl_machines();
   const ValidateReport report = validate({one}, all, memoized(nccl_prediction(std::move(given))), Statistic::mean);
   if (report.tables.empty()) return report.unscored.front().why;
   return report.tables.front().algorithms.front();
@@ -43,7 +45,7 @@ TEST_CASE("a table is scored with the variables that it was measured with") {
 }
 
 TEST_CASE("tables of one machine with other variables are not mixed up") {
-  Machines all = machines();
+  Machines all = nccl_machines();
   const std::vector<MeasuredTable> both{table({}), table({{"NCCL_PROTO", "LL128"}})};
   const ValidateReport report = validate(both, all, memoized(nccl_prediction()), Statistic::mean);
   REQUIRE(report.tables.size() == 2);
@@ -52,7 +54,7 @@ TEST_CASE("tables of one machine with other variables are not mixed up") {
 }
 
 TEST_CASE("a table's version of NCCL counts, where it is one") {
-  Machines all = machines();
+  Machines all = nccl_machines();
   const auto version = [&](const std::string& text) {
     MeasuredTable one = table({});
     one.facts.nccl_version = text;
@@ -73,7 +75,7 @@ TEST_CASE("a table's version of NCCL counts, where it is one") {
 }
 
 TEST_CASE("what NCCL would not understand in a sidecar is passed over and said, other programs' variables are not") {
-  Machines all = machines();
+  Machines all = nccl_machines();
   const MeasuredTable one = table({{"NCCL_PROTO", "LLL"}, {"OMP_NUM_THREADS", "4"}, {"NCCL_DEBUG", "INFO"}});
   const auto place = all.place(one);
   REQUIRE(place.ok());
@@ -98,7 +100,7 @@ TEST_CASE("a sidecar's variables are read") {
 }
 
 TEST_CASE("one node and several are summed up apart") {
-  Machines all = machines();
+  Machines all = nccl_machines();
   MeasuredTable two = table({});
   two.facts.nodes = 2;
   two.facts.ranks = 16;

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "cli/process.hpp"
+#include "shipped.hpp"
 
 using namespace collcast::test;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 namespace {
 
-const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
 // Half the rate and twice the latency of NVLink, and 20 us in front.
 const std::string overlay =
     "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-h100\n"
@@ -19,12 +19,12 @@ const std::string overlay =
 
 struct Bench {
   Bench() { folder.write("o.yaml", overlay); }
-  Outcome run(const std::string& command) const { return run_shell(data + "collcast " + command, folder.path()); }
-  json document(const std::string& command) const {
+  Outcome run(const std::string& command) const { return run_shell(with_data + "collcast " + command, folder.path()); }
+  Json document(const std::string& command) const {
     const Outcome out = run(command + " --format json");
     INFO(out.err);
     REQUIRE_FALSE(out.out.empty());
-    return json::parse(out.out);
+    return Json::parse(out.out);
   }
   Folder folder;
 };
@@ -35,7 +35,7 @@ TEST_CASE("a step's collectives run on calibrated links and begin with the base 
   const Bench bench;
   for (const std::string method : {"estimate", "simulate"}) {
     const std::string step = "step llama3-8b-8xh100 --algorithm ring --chunks 1 --method " + method;
-    const json plain = bench.document(step), fitted = bench.document(step + " --overlay o.yaml");
+    const Json plain = bench.document(step), fitted = bench.document(step + " --overlay o.yaml");
     CHECK(plain["machine"]["calibrated"] == false);
     CHECK(fitted["machine"]["calibrated"] == true);
     CHECK(fitted["machine"]["digest"] != plain["machine"]["digest"]);
@@ -54,10 +54,10 @@ TEST_CASE("a step's collectives run on calibrated links and begin with the base 
 TEST_CASE("a plan ranks by calibrated times: its best layout costs what the step of it does") {
   const Bench bench;
   const std::string layout = "llama3-8b-8xh100 --overlay o.yaml";
-  const json plan = bench.document(
+  const Json plan = bench.document(
       "plan " + layout + " --tp 2 --pp 1 --dp 4 --micro-batch 1 --sequence-parallel true --recompute none --zero 1");
   CHECK(plan["machine"]["calibrated"] == true);
-  const json step = bench.document("step " + layout);
+  const Json step = bench.document("step " + layout);
   REQUIRE(plan["ranked"].size() == 1);
   CHECK(plan["ranked"][0]["estimate_s"].get<double>() == Approx(step["estimate_s"].get<double>()));
   CHECK(plan["ranked"][0]["step_s"].get<double>() == Approx(step["step_s"].get<double>()));
@@ -70,13 +70,13 @@ TEST_CASE("of several variants the one on another machine is planned as describe
   const std::string plan =
       "plan llama3-70b-64xh100 --overlay o.yaml --tp 8 --pp 4 --micro-batch 1 --sequence-parallel "
       "true --recompute none --zero 1 --simulate 0 --what-if ";
-  const json all = bench.document(plan + "all");
+  const Json all = bench.document(plan + "all");
   const std::string note =
       "what_if 'nvl72' runs on gb200-nvl72, which the overlay does not calibrate: its figures are "
       "those of the data sheet";
-  CHECK(all["notes"] == json::array({note}));
+  CHECK(all["notes"] == Json::array({note}));
   int racks = 0;
-  for (const json& variant : all["variants"]) {
+  for (const Json& variant : all["variants"]) {
     const bool rack = variant["what_if"] == "nvl72";
     CHECK(variant["machine"]["calibrated"] == !rack);
     if (rack) CHECK_FALSE(variant["best"].is_null());
@@ -97,14 +97,14 @@ TEST_CASE("of several variants the one on another machine is planned as describe
 TEST_CASE("explain takes the overlay, and its totals are those of the forecast") {
   const Bench bench;
   const std::string what = "collective all_reduce --topology dgx-h100 --size 1MiB --algorithm ring --overlay o.yaml";
-  const json row = bench.document(what)["rows"][0];
+  const Json row = bench.document(what)["rows"][0];
   const Outcome explained = bench.run("explain " + what);
   REQUIRE(explained.exit == 0);
   CHECK(explained.out.find("dgx-h100, calibrated: ring") != std::string::npos);
   CHECK(explained.out.find("base latency = 20 us") != std::string::npos);
-  const json document = bench.document("explain " + what);
+  const Json document = bench.document("explain " + what);
   int compared = 0;
-  for (const json& term : document["terms"]) {
+  for (const Json& term : document["terms"]) {
     const bool estimated = term["name"] == "estimate";
     if (term["section"] != "total" || !(estimated || term["name"] == "simulation")) continue;
     CHECK(term["value"].get<double>() == Approx(row[estimated ? "estimate_s" : "simulate_s"].get<double>()));
@@ -142,8 +142,8 @@ TEST_CASE("an overlay keeps the description that it was fitted on, and warns whe
     const Outcome out = bench.run(command + " --overlay fit.yaml --format json");
     REQUIRE(out.exit == 0);
     CHECK(out.err.find(both) != std::string::npos);
-    const json warnings = json::parse(out.out)["warnings"];
-    const auto says = [&](const json& w) { return w.get<std::string>().find(both) != std::string::npos; };
+    const Json warnings = Json::parse(out.out)["warnings"];
+    const auto says = [&](const Json& w) { return w.get<std::string>().find(both) != std::string::npos; };
     CHECK(std::count_if(warnings.begin(), warnings.end(), says) == 1);
     // The commands that an explanation gives carry it on as it was typed.
     if (!command.starts_with("explain step")) CHECK(out.out.find("fit.yaml") == std::string::npos);
@@ -178,16 +178,16 @@ TEST_CASE("calibrated or not is said by explain, on a report's page, and by comp
     REQUIRE(bench.run(command + " --output plain.json").exit == 0);
     // Slower links may break a gate of the scenario; the document is there.
     REQUIRE(bench.run(command + " --output fitted.json --overlay o.yaml").exit <= 1);
-    const json changes = json::parse(bench.run("compare plain.json fitted.json --format json").out)["results"][0];
+    const Json changes = Json::parse(bench.run("compare plain.json fitted.json --format json").out)["results"][0];
     const std::string before = changes["base_inputs_digest"], after = changes["new_inputs_digest"];
     CHECK(before.starts_with("fnv1a64:"));
     CHECK(after.starts_with("fnv1a64:"));
     CHECK(before != after);
-    const auto told = [&](const json& f) {
+    const auto told = [&](const Json& f) {
       return f["name"].get<std::string>().ends_with("calibrated") && f["base"] == "false" && f["new"] == "true";
     };
     CHECK(std::count_if(changes["inputs"].begin(), changes["inputs"].end(), told) == 1);
-    CHECK(json::parse(bench.run("compare plain.json plain.json --format json").out)["results"][0]["inputs"].empty());
+    CHECK(Json::parse(bench.run("compare plain.json plain.json --format json").out)["results"][0]["inputs"].empty());
     const std::string page = bench.run("report fitted.json").out;
     CHECK(page.find(command == plan ? "plan of llama3-8b-8xh100, calibrated: best layout" : "dgx-h100, calibrated") !=
           std::string::npos);
@@ -207,11 +207,11 @@ TEST_CASE("calibrate writes what each file's suffix says: YAML is the overlay, o
   CHECK(three.exit == 0);
   CHECK(three.out.empty());
   CHECK(bench.folder.read("fit.yaml").find("schema: collcast.overlay.v1") != std::string::npos);
-  CHECK(json::parse(bench.folder.read("fit.JSON"))["schema"] == "collcast.calibrate.v1");
+  CHECK(Json::parse(bench.folder.read("fit.JSON"))["schema"] == "collcast.calibrate.v1");
   CHECK(bench.folder.read("fit.csv").starts_with("topology,"));
   // The overlay alone leaves the report on standard output, in the format asked for.
   const Outcome shown = bench.run(calibrate + "--output other.yml --format json");
-  CHECK(json::parse(shown.out)["schema"] == "collcast.calibrate.v1");
+  CHECK(Json::parse(shown.out)["schema"] == "collcast.calibrate.v1");
   CHECK(bench.folder.read("other.yml") == bench.folder.read("fit.yaml"));
   const Outcome html = bench.run(calibrate + "--output fit.html");
   CHECK(html.exit == 2);
@@ -248,7 +248,7 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
       "    fitted_to: {least_size: 8B, most_size: 1MiB, least_ranks: 2, most_ranks: 8, collectives: [all_gather]}\n"
       "    median_error:\n      large: {rows: 9, before: 0.3, after: 0.1, low: 0.75, high: 1.5}\n");
   const std::string command = "collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --size 64MiB";
-  const json plain = bench.document(command), fitted = bench.document(command + " --overlay n.yaml");
+  const Json plain = bench.document(command), fitted = bench.document(command + " --overlay n.yaml");
   const double time = fitted["rows"][0]["estimate_s"];
   CHECK(plain["rows"][0]["interval_low_s"].is_null());
   CHECK(time > 1.4 * plain["rows"][0]["estimate_s"].get<double>());
@@ -282,10 +282,10 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
 
 TEST_CASE("validate leaves one table out, and says with what that has no meaning") {
   const Bench bench;
-  const std::string tables = data.substr(0, 0) + "validate --library nccl --leave-one-out --measured " +
+  const std::string tables = with_data.substr(0, 0) + "validate --library nccl --leave-one-out --measured " +
                              std::string(COLLCAST_SOURCE_DIR) +
                              "/validation/data/nccl-tests/aic-b300-sxm-n2-nccl2.29.2-";
-  const json two = bench.document(tables + "all_reduce.csv " + tables.substr(tables.find(" /") + 1) + "all_gather.csv");
+  const Json two = bench.document(tables + "all_reduce.csv " + tables.substr(tables.find(" /") + 1) + "all_gather.csv");
   CHECK(two["tables"].size() == 2);
   CHECK(two["tables"][0]["calibrated"] == true);
   CHECK(two["inputs"]["leave_one_out"] == true);

@@ -11,16 +11,16 @@ using namespace collcast;
 
 namespace {
 
-const std::string heading = "row_id,source_id,tier,gpu,gpus,gbs,iter_s,notes\n";
+const std::string training_heading = "row_id,source_id,tier,gpu,gpus,gbs,iter_s,notes\n";
 
-Result<TrainingTables> read(const std::string& text) {
+Result<TrainingTables> read_training(const std::string& text) {
   std::istringstream in(text);
   return read_training_csv(in, "t.csv");
 }
 
 /// "file:line:column: message" of every error.
 std::vector<std::string> errors_of(const std::string& text) {
-  const Result<TrainingTables> result = read(text);
+  const Result<TrainingTables> result = read_training(text);
   REQUIRE_FALSE(result.ok());
   std::vector<std::string> out;
   for (const Diagnostic& error : result.errors()) out.push_back(to_text(error.where) + ": " + error.message);
@@ -32,7 +32,8 @@ using Lines = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("a row of a training table: numbers, texts and what nobody states") {
-  const Result<TrainingTables> tables = read(heading + "r1,s,A,H100-SXM5-80GB,64,128,1.5,\"a, \"\"b\"\"\"\n");
+  const Result<TrainingTables> tables =
+      read_training(training_heading + "r1,s,A,H100-SXM5-80GB,64,128,1.5,\"a, \"\"b\"\"\"\n");
   REQUIRE(tables.ok());
   REQUIRE(tables->rows.size() == 1);
   const TrainingRow& row = tables->rows.front();
@@ -46,24 +47,25 @@ TEST_CASE("a row of a training table: numbers, texts and what nobody states") {
 }
 
 TEST_CASE("every bad cell of a training table is an error at its place") {
-  CHECK(errors_of(heading + "r1,s,A,H100,x,0,-1,\nr2,,A,H100,64,1.5,nan,\n") ==
+  CHECK(errors_of(training_heading + "r1,s,A,H100,x,0,-1,\nr2,,A,H100,64,1.5,nan,\n") ==
         Lines{"t.csv:2:13: gpus is 'x'", "t.csv:2:15: gbs is '0'", "t.csv:2:17: iter_s is '-1'",
               "t.csv:3:15: gbs is '1.5'", "t.csv:3:19: iter_s is 'nan'", "t.csv:3:1: source_id is empty"});
-  CHECK(errors_of(heading + "r1,s,A,H100,64,1,0,\n") == Lines{"t.csv:2:1: iter_s is '0'"});
+  CHECK(errors_of(training_heading + "r1,s,A,H100,64,1,0,\n") == Lines{"t.csv:2:1: iter_s is '0'"});
 }
 
 TEST_CASE("lines of a training table that are none") {
-  CHECK(errors_of(heading + "r1,s,A\n") == Lines{"t.csv:2:1: 3 cells in a table of 8 columns"});
-  CHECK(errors_of(heading + "r1,s,A,H100,64,1,1,\"open\n") ==
+  CHECK(errors_of(training_heading + "r1,s,A\n") == Lines{"t.csv:2:1: 3 cells in a table of 8 columns"});
+  CHECK(errors_of(training_heading + "r1,s,A,H100,64,1,1,\"open\n") ==
         Lines{"t.csv:2:20: a quoted cell that does not end before the next comma"});
   CHECK(errors_of("a,b\n1,2\n") == Lines{"t.csv:1:1: this is no table of training steps"});
   CHECK(errors_of("") == Lines{"t.csv:1:1: this is no table of training steps"});
   CHECK(errors_of("row_id,source_id,gpu,gpus,gbs,gbs\n") == Lines{"t.csv:1:31: the column 'gbs' is there twice"});
-  CHECK(errors_of(heading + "r,s,A,H100,1,1,1,\nr,s,A,H100,1,1,1,\n") == Lines{"t.csv:3:1: row_id 'r' is there twice"});
+  CHECK(errors_of(training_heading + "r,s,A,H100,1,1,1,\nr,s,A,H100,1,1,1,\n") ==
+        Lines{"t.csv:3:1: row_id 'r' is there twice"});
 }
 
 TEST_CASE("an unknown column of a training table is a warning with the nearest name") {
-  const Result<TrainingTables> tables = read("row_id,source_id,gpu,gpus,gbs,iter_ms\nr,s,H100,8,8,3\n");
+  const Result<TrainingTables> tables = read_training("row_id,source_id,gpu,gpus,gbs,iter_ms\nr,s,H100,8,8,3\n");
   REQUIRE(tables.ok());
   REQUIRE(tables->warnings.size() == 1);
   CHECK(to_text(tables->warnings.front().where) == "t.csv:1:31");

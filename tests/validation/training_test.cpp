@@ -39,7 +39,7 @@ TrainingDeviation deviation(const std::string& configuration, double measured, d
 
 const std::string command =
     "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; collcast validate --training ";
-const std::string data = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/training/";
+const std::string training_data = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/training/";
 
 }  // namespace
 
@@ -351,7 +351,7 @@ TEST_CASE("a summary: tiers apart, memory, out of memory and rows without a scal
 TEST_CASE("validate --training: every shipped row is scored or has its reason, the same twice") {
   const Folder folder;
   const auto first = run_shell(command + "--format json", folder.path());
-  const auto second = run_shell(command + data + " --format json", folder.path());
+  const auto second = run_shell(command + training_data + " --format json", folder.path());
   REQUIRE(first.exit == 0);
   CHECK(first.out == second.out);
   const Json doc = Json::parse(first.out);
@@ -399,7 +399,7 @@ TEST_CASE("validate --training: memory of the shipped rows in parts that sum up,
 
 TEST_CASE("validate --training: budgets by tier, wrong ones with their place, options of tables refused") {
   const Folder folder;
-  const std::string file = data + "vtrain_multi.csv ";
+  const std::string file = training_data + "vtrain_multi.csv ";
   CHECK(run_shell(command + file + "--budget vtrain-multi.A=99%", folder.path()).exit == 0);
   const auto missed = run_shell(command + file + "--format csv --budget calibrated.A=0.001%", folder.path());
   CHECK(missed.exit == 1);

@@ -6,13 +6,13 @@
 #include <filesystem>
 
 #include "cli/process.hpp"
+#include "shipped.hpp"
 
 using namespace collcast::test;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 namespace {
 
-const std::string data = "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; ";
 const std::string tables = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests/";
 const std::string one_table = tables + "a100-cw-1x8-all_reduce.csv";
 const std::string log_text =
@@ -24,7 +24,7 @@ const std::string log_text =
     "# Out of bounds values : 0 OK\n";
 
 Outcome validate(const Folder& folder, const std::string& options) {
-  return run_shell(data + "collcast validate " + options, folder.path());
+  return run_shell(with_data + "collcast validate " + options, folder.path());
 }
 
 }  // namespace
@@ -39,9 +39,9 @@ TEST_CASE("what is missing of a measurement is in the document, too") {
         validate(folder, "--measured logs/" + file + " --topology dgx-h100 --collective all_reduce --format json");
     INFO(outcome.err);
     REQUIRE(outcome.exit == 0);
-    const json doc = json::parse(outcome.out);
+    const Json doc = Json::parse(outcome.out);
     std::string warnings;
-    for (const json& warning : doc["warnings"]) warnings += warning.get<std::string>() + "\n";
+    for (const Json& warning : doc["warnings"]) warnings += warning.get<std::string>() + "\n";
     CHECK(warnings.find("logs/") == std::string::npos);
     return std::pair(doc["tables"][0]["complete"].get<bool>(), warnings);
   };
@@ -70,10 +70,10 @@ TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscore
   const auto first = validate(folder, options), second = validate(folder, options);
   REQUIRE(first.exit == 0);
   CHECK(first.out == second.out);
-  const json doc = json::parse(first.out);
+  const Json doc = Json::parse(first.out);
   CHECK(doc["schema"] == "collcast.validate.v1");
   REQUIRE(doc["tables"].size() == 2);
-  const json& table = doc["tables"][0];
+  const Json& table = doc["tables"][0];
   CHECK(table["id"] == "a100-cw-1x8-all_reduce");
   CHECK(table["healthy"] == "yes");
   CHECK(table["topology"] == "dgx-a100");
@@ -87,7 +87,7 @@ TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscore
   CHECK(rows == 46);
   REQUIRE(table["rows"].size() == 46);
   double large = 0;
-  for (const json& row : table["rows"]) {
+  for (const Json& row : table["rows"]) {
     const double measured = row["measured_s"], predicted = row["predicted_s"];
     CHECK(row["ape"].get<double>() == Approx(std::abs(predicted - measured) / measured));
     if (row["size_bytes"] > 4 << 20) large += row["ape"].get<double>() / table["bands"]["large"]["n"].get<int>();
@@ -108,7 +108,7 @@ TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscore
 TEST_CASE("a table of an unknown system says on which machine it is and how that was found") {
   const Folder folder;
   const auto run =
-      run_shell(data + "cp " + tables +
+      run_shell(with_data + "cp " + tables +
                     "p5-efa-2x8-nccl2.22.3-all_reduce.csv t.csv && sed -e 's/^system:.*/system: unknown/' -e " +
                     "'s/^nics_per_node:.*/nics_per_node: 4x IB HDR 200Gb\\/s/' " + tables +
                     "p5-efa-2x8-nccl2.22.3-all_reduce.yaml > t.yaml && collcast validate --library nccl --measured "
@@ -116,8 +116,8 @@ TEST_CASE("a table of an unknown system says on which machine it is and how that
                 folder.path());
   INFO(run.err);
   REQUIRE(run.exit == 0);
-  const json doc = json::parse(run.out);
-  const json& table = doc["tables"][0];
+  const Json doc = Json::parse(run.out);
+  const Json& table = doc["tables"][0];
   CHECK(table["matched_by"] == "derived");
   CHECK(table["derived"]["from"] == "gcp-a3-high");
   CHECK(table["derived"]["changed"].dump().find("infiniband (nics_per_node)") != std::string::npos);
@@ -125,14 +125,14 @@ TEST_CASE("a table of an unknown system says on which machine it is and how that
   CHECK(doc["warnings"].dump().find("is derived from gcp-a3-high") != std::string::npos);
   // What is fitted to such a machine is put in again, by the name that it was given.
   const auto fitted =
-      run_shell(data + "collcast calibrate --library nccl --measured t.csv --output o.yaml", folder.path());
+      run_shell(with_data + "collcast calibrate --library nccl --measured t.csv --output o.yaml", folder.path());
   INFO(fitted.err);
   REQUIRE(fitted.exit == 0);
   const auto again = run_shell(
-      data + "collcast validate --library nccl --measured t.csv --overlay o.yaml --format json", folder.path());
+      with_data + "collcast validate --library nccl --measured t.csv --overlay o.yaml --format json", folder.path());
   INFO(again.err);
   REQUIRE(again.exit == 0);
-  const json calibrated = json::parse(again.out);
+  const Json calibrated = Json::parse(again.out);
   CHECK(calibrated["tables"][0]["topology"] == table["topology"]);
   CHECK(calibrated["tables"][0]["calibrated"] == true);
 }
@@ -140,7 +140,7 @@ TEST_CASE("a table of an unknown system says on which machine it is and how that
 TEST_CASE("a device that is read without end is refused at once") {
   const Folder folder;
   for (const std::string device : {"/dev/zero", "/dev/urandom"}) {
-    const auto run = run_shell(data + "timeout 60 collcast validate --measured " + device, folder.path());
+    const auto run = run_shell(with_data + "timeout 60 collcast validate --measured " + device, folder.path());
     INFO(run.err);
     CHECK(run.exit == 2);
     CHECK(run.err.starts_with(device + ":"));  // a random first line may be text
@@ -152,7 +152,7 @@ TEST_CASE("a log of one's own is scored on a machine that is named") {
   folder.write("all_reduce.log", log_text);
   const auto run = validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json");
   REQUIRE(run.exit == 0);
-  const json table = json::parse(run.out)["tables"][0];
+  const Json table = Json::parse(run.out)["tables"][0];
   CHECK(table["topology"] == "dgx-h100");
   CHECK(table["ranks"] == 2);
   CHECK(table["bands"]["small"]["n"] == 2);
@@ -187,7 +187,7 @@ TEST_CASE("an option that every table contradicts is an error that names both; o
   REQUIRE(some.exit == 0);
   CHECK(some.err.find("warning: --ranks 4, but table 'all_reduce' says 2: what a table says counts") !=
         std::string::npos);
-  const json tables_read = json::parse(some.out)["tables"];
+  const Json tables_read = Json::parse(some.out)["tables"];
   CHECK(tables_read[0]["ranks"] == 2);
   CHECK(tables_read[1]["ranks"] == 4);
 }
@@ -202,7 +202,7 @@ TEST_CASE("a log that lost a line of a rank is refused, and scored with --ranks"
   CHECK(refused.err.find("it lists 2 ranks, but rank 2 is one of them") != std::string::npos);
   const auto told = validate(folder, "--measured all_reduce.log --topology dgx-h100 --ranks 3 --format json");
   REQUIRE(told.exit == 0);
-  CHECK(json::parse(told.out)["tables"][0]["ranks"] == 3);
+  CHECK(Json::parse(told.out)["tables"][0]["ranks"] == 3);
 }
 
 TEST_CASE("a row without a time is listed as not scored with its line, the rest is scored") {
@@ -213,18 +213,19 @@ TEST_CASE("a row without a time is listed as not scored with its line, the rest 
   const auto run = validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json");
   REQUIRE(run.exit == 0);
   CHECK(run.err.find("all_reduce.log:5:22: warning: the time is '0.00': this row is left out") != std::string::npos);
-  const json doc = json::parse(run.out);
+  const Json doc = Json::parse(run.out);
   CHECK(doc["tables"][0]["rows"].size() == 2);
   REQUIRE(doc["unscored"].size() == 2);
   CHECK(doc["unscored"][0]["id"] == "all_reduce.log");
   CHECK(doc["unscored"][0]["why"] == "the time is '0.00': this row is left out (line 5)");
   CHECK(doc["unscored"][1]["why"] == "the time is 'nan': this row is left out (line 5)");
-  CHECK(run_shell(data + "collcast calibrate --measured all_reduce.log --topology dgx-h100", folder.path()).exit == 0);
+  CHECK(run_shell(with_data + "collcast calibrate --measured all_reduce.log --topology dgx-h100", folder.path()).exit ==
+        0);
   std::string many = log_text;
   for (int i = 0; i < 30; ++i)
     many.insert(many.find("1024 256"), "512 128 float sum -1 0.00 0.08 0.08 0 7.1 0.08 0.08 0\n");
   folder.write("all_reduce.log", many);
-  const json few = json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
+  const Json few = Json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
   REQUIRE(few["unscored"].size() == 11);
   CHECK(few["unscored"][10]["why"] == "20 more rows without a usable time are left out");
 }
@@ -237,7 +238,7 @@ TEST_CASE("a table that --part leaves no row of is named: alone an error, beside
   const std::string why = "no row is in part 2/2: it has 1 size";
   for (const std::string command : {"validate ", "calibrate "}) {
     const auto run = [&](const std::string& options) {
-      return run_shell(data + "collcast " + command + options, folder.path());
+      return run_shell(with_data + "collcast " + command + options, folder.path());
     };
     const auto refused = run(alone);
     INFO(command << refused.err);
@@ -246,7 +247,7 @@ TEST_CASE("a table that --part leaves no row of is named: alone an error, beside
     CHECK(refused.err.find("--part 2/2:1:8: error: table 'all_reduce': " + why) != std::string::npos);
     const auto beside = run(both);
     REQUIRE(beside.exit == 0);
-    const json left_out = json::parse(beside.out)[command == "validate " ? "unscored" : "unused"];
+    const Json left_out = Json::parse(beside.out)[command == "validate " ? "unscored" : "unused"];
     REQUIRE(left_out.size() == 1);
     CHECK(left_out[0]["id"] == "all_reduce");
     CHECK(left_out[0]["why"] == why);
@@ -275,33 +276,33 @@ TEST_CASE("validate and calibrate say how a machine was found, and warn of guess
   folder.write("all_reduce.log", log_text);
   for (const std::string command : {"validate", "calibrate"}) {
     const auto run = [&](const std::string& options) {
-      return run_shell(data + "collcast " + command + " --measured all_reduce.log " + options, folder.path());
+      return run_shell(with_data + "collcast " + command + " --measured all_reduce.log " + options, folder.path());
     };
-    const json guessed = json::parse(run("--format json").out);
+    const Json guessed = Json::parse(run("--format json").out);
     // The log's one row is fewer than what is fitted to it, which calibrate says too.
     REQUIRE(guessed["warnings"].size() == (command == "calibrate" ? 2 : 1));
     const std::string text = guessed["warnings"][0];
     CHECK(text.find("all_reduce: ") == 0);
     CHECK(text.find("is a guess by the GPU 'NVIDIA H100 80GB HBM3'") != std::string::npos);
     CHECK(run("").out.find("warning: " + text) != std::string::npos);
-    const json other = json::parse(run("--topology dgx-a100 --format json").out);
+    const Json other = Json::parse(run("--topology dgx-a100 --format json").out);
     CHECK(other["warnings"][0] == "all_reduce: measured on 'NVIDIA H100 80GB HBM3', dgx-a100 has 'A100-SXM4-80GB'");
-    CHECK(json::parse(run("--topology dgx-h100 --format json").out)["warnings"].size() ==
+    CHECK(Json::parse(run("--topology dgx-h100 --format json").out)["warnings"].size() ==
           (command == "calibrate" ? 1 : 0));
-    if (command == "calibrate") CHECK(guessed["machines"][0]["matched_by"] == json::array({"gpu"}));
+    if (command == "calibrate") CHECK(guessed["machines"][0]["matched_by"] == Json::array({"gpu"}));
   }
 }
 
 TEST_CASE("standard input and pipes are read like files") {
   const Folder folder;
   folder.write("all_reduce.log", log_text);
-  const json file = json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
+  const Json file = Json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
   const std::string options = " --topology dgx-h100 --collective all_reduce --format json";
   for (const std::string source : {"--measured - < all_reduce.log", "--measured <(cat all_reduce.log)"}) {
-    const auto run = run_shell(data + "bash -c 'collcast validate " + options + " " + source + "'", folder.path());
+    const auto run = run_shell(with_data + "bash -c 'collcast validate " + options + " " + source + "'", folder.path());
     INFO(run.err);
     REQUIRE(run.exit == 0);
-    json piped = json::parse(run.out);
+    Json piped = Json::parse(run.out);
     piped["tables"][0]["id"] = file["tables"][0]["id"];
     CHECK(piped["tables"] == file["tables"]);
   }
@@ -370,12 +371,12 @@ TEST_CASE("a summary of set-ups whose health nobody tells does not call them sou
   const Folder folder;
   folder.write("all_reduce.log", log_text);
   const auto summary = [&](const std::string& tables_read) {
-    return json::parse(
+    return Json::parse(
         validate(folder, "--measured " + tables_read + " --topology dgx-a100 --format json").out)["summary"];
   };
-  for (const json& row : summary("all_reduce.log")) CHECK(row["healthy"].is_null());
-  for (const json& row : summary(one_table)) CHECK(row["healthy"] == true);
-  for (const json& row : summary(one_table + " all_reduce.log")) CHECK(row["healthy"].is_null());
+  for (const Json& row : summary("all_reduce.log")) CHECK(row["healthy"].is_null());
+  for (const Json& row : summary(one_table)) CHECK(row["healthy"] == true);
+  for (const Json& row : summary(one_table + " all_reduce.log")) CHECK(row["healthy"].is_null());
 }
 
 TEST_CASE("a malformed budget is an error at its place") {
@@ -415,7 +416,7 @@ TEST_CASE("a bad file of a folder is listed with its reason and takes nothing fr
   folder.write("logs/empty.log", "");
   const auto run = validate(folder, "--measured logs --format json");
   REQUIRE(run.exit == 0);
-  const json document = json::parse(run.out);
+  const Json document = Json::parse(run.out);
   CHECK(document["tables"].size() == 1);
   REQUIRE(document["unscored"].size() == 1);
   CHECK(document["unscored"][0]["id"] == "empty.log");
