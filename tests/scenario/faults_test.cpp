@@ -21,8 +21,8 @@ const std::string sick = healthy +
                          "  worse: {set: {faults.0.compute: 50%}}\n"
                          "  other: {set: {faults: [{link: node0.gpu1 <-> node0.nvswitch0, bandwidth: 100GB/s}]}}\n";
 
-Result<Scenario> parse(const std::string& text, const std::string& what_if = "",
-                       const std::vector<std::string>& faults = {}) {
+Result<Scenario> parse_faulty(const std::string& text, const std::string& what_if = "",
+                              const std::vector<std::string>& faults = {}) {
   ScenarioOptions options;
   options.search = samples::shipped();
   options.what_if = what_if;
@@ -33,30 +33,30 @@ Result<Scenario> parse(const std::string& text, const std::string& what_if = "",
 }  // namespace
 
 TEST_CASE("faults come from the file, a variant's take their place, and --fault adds to either") {
-  CHECK(parse(healthy).value().faults.empty());
-  const Scenario base = parse(sick).value();
+  CHECK(parse_faulty(healthy).value().faults.empty());
+  const Scenario base = parse_faulty(sick).value();
   REQUIRE(base.faults.size() == 1);
   REQUIRE(base.faults[0].gpu() != nullptr);
   CHECK(*base.faults[0].gpu() == GpuFault{3, 0.8});
   CHECK(base.faults[0].where.line == 6);
   CHECK(base.faults[0].where.column == 16);  // of the number
-  CHECK(parse(sick, "well").value().faults.empty());
-  CHECK(parse(sick, "worse").value().faults[0].gpu()->compute == 0.5);
-  const Scenario other = parse(sick, "other").value();
+  CHECK(parse_faulty(sick, "well").value().faults.empty());
+  CHECK(parse_faulty(sick, "worse").value().faults[0].gpu()->compute == 0.5);
+  const Scenario other = parse_faulty(sick, "other").value();
   REQUIRE(other.faults.size() == 1);
   REQUIRE(other.faults[0].link() != nullptr);
   CHECK(other.faults[0].link()->link == "node0.gpu1 <-> node0.nvswitch0");
   CHECK(other.faults[0].link()->bandwidth == Bandwidth(100e9));
 
-  const Scenario more = parse(sick, "", {"gpu: 5, compute: 90%", "{link: node0.nic0, failed: true}"}).value();
+  const Scenario more = parse_faulty(sick, "", {"gpu: 5, compute: 90%", "{link: node0.nic0, failed: true}"}).value();
   REQUIRE(more.faults.size() == 3);
   CHECK(*more.faults[1].gpu() == GpuFault{5, 0.9});
   CHECK(more.faults[2].link()->failed);
-  CHECK(parse(healthy, "", {"gpu: 5, compute: 90%"}).value().faults.size() == 1);
+  CHECK(parse_faulty(healthy, "", {"gpu: 5, compute: 90%"}).value().faults.size() == 1);
 }
 
 TEST_CASE("a fault of the command line is placed in what was typed") {
-  const Result<Scenario> wrong = parse(sick, "", {"gpu: 5, compute: 90", "gpu: 5, compute: 90%, link: x"});
+  const Result<Scenario> wrong = parse_faulty(sick, "", {"gpu: 5, compute: 90", "gpu: 5, compute: 90%, link: x"});
   REQUIRE(!wrong.ok());
   const std::string text = to_text(wrong.errors());
   CHECK(text.find("--fault gpu: 5, compute: 90:1:26: error: faults.1.compute is '90'") != std::string::npos);
@@ -65,24 +65,25 @@ TEST_CASE("a fault of the command line is placed in what was typed") {
 }
 
 TEST_CASE("a colon without a blank behind it is pointed at, in files and on the command line") {
-  const std::string text = to_text(parse(healthy, "", {"gpu:12, compute: 90%"}).errors());
+  const std::string text = to_text(parse_faulty(healthy, "", {"gpu:12, compute: 90%"}).errors());
   CHECK_THAT(text, Contains("--fault gpu:12, compute: 90%:1:9: error: unknown key 'gpu:12' in faults.0\n"
                             "    hint: did you mean 'gpu: 12'? a blank follows the colon\n"));
   // The key has a dot of its own.
-  CHECK_THAT(to_text(parse(healthy, "", {"link:node0.nic1, failed: true"}).errors()),
+  CHECK_THAT(to_text(parse_faulty(healthy, "", {"link:node0.nic1, failed: true"}).errors()),
              Contains("unknown key 'link:node0.nic1' in faults.0") && Contains("did you mean 'link: node0.nic1'?"));
 }
 
 TEST_CASE("a fault holds from a time on and until another, which have units and come one after the other") {
-  const MachineFault fault = parse(healthy, "", {"gpu: 5, compute: 90%, from: 10ms, until: 1s"}).value().faults[0];
+  const MachineFault fault =
+      parse_faulty(healthy, "", {"gpu: 5, compute: 90%, from: 10ms, until: 1s"}).value().faults[0];
   CHECK(fault.from == Seconds(10e-3));
   CHECK(fault.until == Seconds(1));
   CHECK(!fault.holds_at(Seconds(9.9e-3)));
   CHECK(fault.holds_at(Seconds(10e-3)));
   CHECK(!fault.holds_at(Seconds(1)));
   CHECK(fault.comes_or_goes());
-  CHECK(!parse(healthy, "", {"gpu: 5, compute: 90%, from: 0s"}).value().faults[0].comes_or_goes());
-  const auto refusal = [](const std::string& text) { return to_text(parse(healthy, "", {text}).errors()); };
+  CHECK(!parse_faulty(healthy, "", {"gpu: 5, compute: 90%, from: 0s"}).value().faults[0].comes_or_goes());
+  const auto refusal = [](const std::string& text) { return to_text(parse_faulty(healthy, "", {text}).errors()); };
   const auto at = [](const std::string& text, int column, const std::string& what) {
     return "--fault " + text + ":1:" + std::to_string(column) + ": error: faults.0." + what;
   };
@@ -100,14 +101,14 @@ TEST_CASE("a fault holds from a time on and until another, which have units and 
 }
 
 TEST_CASE("a fault is of one GPU, of a range, of all or of nodes, and may jitter") {
-  const auto gpu = [](const std::string& text) { return *parse(healthy, "", {text}).value().faults[0].gpu(); };
+  const auto gpu = [](const std::string& text) { return *parse_faulty(healthy, "", {text}).value().faults[0].gpu(); };
   CHECK(gpu("gpu: 3-5, compute: 90%") == GpuFault{{3, 5}, 0.9});
   CHECK(gpu("gpu: all, compute: 90%") == GpuFault{Gpus::all(), 0.9});
   CHECK(gpu("node: 0, compute: 90%") == GpuFault{{0, 0, true}, 0.9});
   CHECK(gpu("node: 0-1, jitter: 3%") == GpuFault{{0, 1, true}, 1, Jitter{0.03, JitterShape::lognormal, 1}});
   CHECK(gpu("gpu: 2, compute: 90%, jitter: 0%, distribution: exponential, seed: 9") ==
         GpuFault{2, 0.9, Jitter{0, JitterShape::exponential, 9}});
-  const auto refusal = [](const std::string& text) { return to_text(parse(healthy, "", {text}).errors()); };
+  const auto refusal = [](const std::string& text) { return to_text(parse_faulty(healthy, "", {text}).errors()); };
   for (const auto& [text, column, what] :
        {std::tuple("gpu: 5-3, compute: 90%", 14, "faults.0.gpu is '5-3'"),
         {"node: all, jitter: 3%", 15, "faults.0.node is 'all'"},
@@ -138,18 +139,18 @@ TEST_CASE("faults stand alone, too, as those of a collective") {
 }
 
 TEST_CASE("a placement is a list of nodes or random, with its place") {
-  CHECK(!parse(healthy).value().placement.any());
-  const Scenario listed = parse(healthy + "placement: {nodes: [1, 0]}\n").value();
+  CHECK(!parse_faulty(healthy).value().placement.any());
+  const Scenario listed = parse_faulty(healthy + "placement: {nodes: [1, 0]}\n").value();
   CHECK(listed.placement.nodes == std::vector<int>{1, 0});
   CHECK(listed.placement.any());
   CHECK(listed.placement.where.line == 6);
   CHECK(listed.placement.where.column == 20);
-  const Scenario random = parse(healthy + "placement: {nodes: random, seed: 7}\n").value();
+  const Scenario random = parse_faulty(healthy + "placement: {nodes: random, seed: 7}\n").value();
   CHECK(random.placement.random);
   CHECK(random.placement.seed == 7);
 
   const auto error = [](const std::string& placement) {
-    const Result<Scenario> wrong = parse(healthy + "placement: " + placement + "\n");
+    const Result<Scenario> wrong = parse_faulty(healthy + "placement: " + placement + "\n");
     REQUIRE(!wrong.ok());
     return to_text(wrong.errors());
   };

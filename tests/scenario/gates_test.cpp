@@ -7,12 +7,11 @@ using namespace collcast;
 
 namespace {
 
-const std::string head = "schema: collcast.scenario.v1\nname: s\ntopology: dgx-a100\n";
-const std::string model =
+const std::string model_and_batch =
     "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\nbatch: {sequence: 128, global_batch: 8}\n";
 const std::string tasks = "tasks: {list: [{name: a, stream: compute, duration: 1s, category: compute}]}\n";
 
-Result<Scenario> parse(const std::string& text, const std::string& what_if = "", const std::string& set = "") {
+Result<Scenario> parse_gated(const std::string& text, const std::string& what_if = "", const std::string& set = "") {
   ScenarioOptions o;
   o.search = samples::shipped();
   o.what_if = what_if;
@@ -23,10 +22,10 @@ Result<Scenario> parse(const std::string& text, const std::string& what_if = "",
 }  // namespace
 
 TEST_CASE("limits arrive in the unit of their figure, with their place") {
-  const auto gates =
-      parse(head + model + "gates:\n  step_s: {max: 16 s}\n  mfu: {min: 40 %}\n  peak_bytes: {max: 76GiB}\n")
-          .value()
-          .gates;
+  const auto gates = parse_gated(samples::head + model_and_batch +
+                                 "gates:\n  step_s: {max: 16 s}\n  mfu: {min: 40 %}\n  peak_bytes: {max: 76GiB}\n")
+                         .value()
+                         .gates;
   REQUIRE(gates.size() == 3);
   CHECK((gates[0].figure == "step_s" && gates[0].limit == 16));
   CHECK((gates[1].figure == "mfu" && gates[1].limit == 0.4));
@@ -36,22 +35,26 @@ TEST_CASE("limits arrive in the unit of their figure, with their place") {
 
 TEST_CASE("figures of training and of inference have gates in scenarios of their own") {
   const std::string served =
-      model.substr(0, model.find("batch:")) + "inference: {prompt_tokens: 8, output_tokens: 8}\n";
+      model_and_batch.substr(0, model_and_batch.find("batch:")) + "inference: {prompt_tokens: 8, output_tokens: 8}\n";
   const auto gates =
-      parse(head + served + "gates: {ttft_s: {max: 1s}, tokens_per_s: {min: 5tokens/s}}\n").value().gates;
+      parse_gated(samples::head + served + "gates: {ttft_s: {max: 1s}, tokens_per_s: {min: 5tokens/s}}\n")
+          .value()
+          .gates;
   REQUIRE(gates.size() == 2);
   CHECK((gates[0].figure == "ttft_s" && gates[0].limit == 1));
   CHECK((gates[1].figure == "tokens_per_s" && gates[1].limit == 5));
-  CHECK(to_text(parse(head + served + "gates: {mfu: {min: 1%}}\n").errors()).find("'gates.mfu' has no meaning here") !=
-        std::string::npos);
-  CHECK(to_text(parse(head + model + "gates: {tpot_s: {max: 1s}}\n").errors()).find("not of 'inference'") !=
-        std::string::npos);
+  CHECK(to_text(parse_gated(samples::head + served + "gates: {mfu: {min: 1%}}\n").errors())
+            .find("'gates.mfu' has no meaning here") != std::string::npos);
+  CHECK(to_text(parse_gated(samples::head + model_and_batch + "gates: {tpot_s: {max: 1s}}\n").errors())
+            .find("not of 'inference'") != std::string::npos);
 }
 
-TEST_CASE("a scenario without gates has none") { CHECK(parse(head + model).value().gates.empty()); }
+TEST_CASE("a scenario without gates has none") {
+  CHECK(parse_gated(samples::head + model_and_batch).value().gates.empty());
+}
 
 TEST_CASE("a limit from the wrong side is a misspelt key") {
-  const auto wrong = parse(head + model + "gates: {step_s: {min: 16s}, mfu: {max: 40%}}\n");
+  const auto wrong = parse_gated(samples::head + model_and_batch + "gates: {step_s: {min: 16s}, mfu: {max: 40%}}\n");
   const std::string said = to_text(wrong.errors());
   CHECK(said.find("unknown key 'min' in gates.step_s") != std::string::npos);
   CHECK(said.find("required key 'max' is missing in gates.step_s") != std::string::npos);
@@ -59,17 +62,18 @@ TEST_CASE("a limit from the wrong side is a misspelt key") {
 }
 
 TEST_CASE("what needs a model has no gate on measured tasks") {
-  CHECK(parse(head + tasks + "gates: {step_s: {max: 2s}, bubble_s: {max: 1s}}\n").value().gates.size() == 2);
-  const std::string said = to_text(parse(head + tasks + "gates: {mfu: {min: 40%}}\n").errors());
+  CHECK(parse_gated(samples::head + tasks + "gates: {step_s: {max: 2s}, bubble_s: {max: 1s}}\n").value().gates.size() ==
+        2);
+  const std::string said = to_text(parse_gated(samples::head + tasks + "gates: {mfu: {min: 40%}}\n").errors());
   CHECK(said.find("s.yaml:5:9: error: 'gates.mfu' has no meaning here") == 0);
 }
 
 TEST_CASE("a variant and --set change a limit") {
-  const std::string text =
-      head + model + "gates: {step_s: {max: 16s}}\nwhat_if: {slow: {set: {gates.step_s.max: 20s}}}\n";
-  CHECK(parse(text, "slow").value().gates.at(0).limit == 20);
-  CHECK(parse(text, "", "gates.step_s.max=5s").value().gates.at(0).limit == 5);
-  CHECK(parse(text, "", "gates.mfu.min=50%").value().gates.size() == 2);
-  CHECK(to_text(parse(text, "", "gates.step.max=5s").errors()).find("did you mean 'gates.step_s.max'?") !=
+  const std::string text = samples::head + model_and_batch +
+                           "gates: {step_s: {max: 16s}}\nwhat_if: {slow: {set: {gates.step_s.max: 20s}}}\n";
+  CHECK(parse_gated(text, "slow").value().gates.at(0).limit == 20);
+  CHECK(parse_gated(text, "", "gates.step_s.max=5s").value().gates.at(0).limit == 5);
+  CHECK(parse_gated(text, "", "gates.mfu.min=50%").value().gates.size() == 2);
+  CHECK(to_text(parse_gated(text, "", "gates.step.max=5s").errors()).find("did you mean 'gates.step_s.max'?") !=
         std::string::npos);
 }

@@ -19,7 +19,7 @@ Result<TopologySpec> with(const std::vector<std::string>& settings) {
 }
 
 /// The only error: its message, then its hint.
-std::pair<std::string, std::string> error_of(const std::string& setting) {
+std::pair<std::string, std::string> setting_error(const std::string& setting) {
   const auto spec = with({setting});
   REQUIRE(spec.errors().size() == 1);
   CHECK(spec.errors()[0].where.file == "--set " + setting);
@@ -71,32 +71,32 @@ TEST_CASE("the last of two overrides of one path counts") {
 }
 
 TEST_CASE("an unknown path is answered with the nearest one") {
-  CHECK(error_of("netwrok.link.bandwidth=1GB/s") ==
+  CHECK(setting_error("netwrok.link.bandwidth=1GB/s") ==
         std::pair<std::string, std::string>("unknown path 'netwrok.link.bandwidth'",
                                             "did you mean 'network.link.bandwidth'?"));
-  CHECK(error_of("node.devices.gpu.cuont=4").second == "did you mean 'node.devices.gpu.count'?");
-  CHECK(error_of("link.bandwidth=1GB/s").second == "did you mean 'network.link.bandwidth'?");
+  CHECK(setting_error("node.devices.gpu.cuont=4").second == "did you mean 'node.devices.gpu.count'?");
+  CHECK(setting_error("link.bandwidth=1GB/s").second == "did you mean 'network.link.bandwidth'?");
   // The section that two paths share makes nothing alike.
-  CHECK(error_of("nodes.zzz=1").second == "docs/formats.md lists the keys; a path joins them with dots");
-  CHECK(error_of("nodes.mix=1").second == "did you mean 'nodes.max'?");
+  CHECK(setting_error("nodes.zzz=1").second == "docs/formats.md lists the keys; a path joins them with dots");
+  CHECK(setting_error("nodes.mix=1").second == "did you mean 'nodes.max'?");
   // A key of a map that is set is told as in a file.
-  CHECK(error_of("nodes={defualt: 4}").first == "unknown key 'defualt' in nodes");
-  CHECK(error_of("xyzzy=1").second == "docs/formats.md lists the keys; a path joins them with dots");
+  CHECK(setting_error("nodes={defualt: 4}").first == "unknown key 'defualt' in nodes");
+  CHECK(setting_error("xyzzy=1").second == "docs/formats.md lists the keys; a path joins them with dots");
 }
 
 TEST_CASE("a bad value is reported like one in a file") {
-  CHECK(error_of("nodes.default=many").first == "nodes.default is 'many'");
-  CHECK(error_of("network.link.bandwidth=5").first == "network.link.bandwidth is '5'");
-  CHECK(error_of("network.link.bandwidth=a: b: c").first.find("value of 'network.link.bandwidth': this is not YAML") ==
-        0);
-  CHECK(error_of("network.link.bandwidth=&a 5").first.find("value of 'network.link.bandwidth': anchors") == 0);
+  CHECK(setting_error("nodes.default=many").first == "nodes.default is 'many'");
+  CHECK(setting_error("network.link.bandwidth=5").first == "network.link.bandwidth is '5'");
+  CHECK(setting_error("network.link.bandwidth=a: b: c")
+            .first.find("value of 'network.link.bandwidth': this is not YAML") == 0);
+  CHECK(setting_error("network.link.bandwidth=&a 5").first.find("value of 'network.link.bandwidth': anchors") == 0);
 }
 
 TEST_CASE("a path that cannot be followed says where it ends") {
-  CHECK(error_of("name.x=1").first == "path 'name.x': nothing can be set below a single value");
-  CHECK(error_of("node.links.7.latency=1us").first == "path 'node.links.7.latency': the list has no element '7'");
-  CHECK(error_of("nodes..default=1").first == "path 'nodes..default' has an empty part");
-  CHECK(error_of("extends=ring").first == "'extends' cannot be set");
+  CHECK(setting_error("name.x=1").first == "path 'name.x': nothing can be set below a single value");
+  CHECK(setting_error("node.links.7.latency=1us").first == "path 'node.links.7.latency': the list has no element '7'");
+  CHECK(setting_error("nodes..default=1").first == "path 'nodes..default' has an empty part");
+  CHECK(setting_error("extends=ring").first == "'extends' cannot be set");
 }
 
 TEST_CASE("two bad overrides are two diagnostics") {

@@ -22,6 +22,9 @@ struct Sample {
 };
 std::vector<Sample> all();
 
+/// What a scenario begins with.
+inline const std::string head = "schema: collcast.scenario.v1\nname: s\ntopology: dgx-a100\n";
+
 /// The shipped machines and scenarios of this checkout.
 SearchPath shipped();
 

@@ -10,7 +10,6 @@ using namespace collcast;
 
 namespace {
 
-const std::string head = "schema: collcast.scenario.v1\nname: s\ntopology: dgx-a100\n";
 const std::string model = "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n";
 const std::string batch = "batch: {sequence: 128, global_batch: 8}\n";
 
@@ -29,12 +28,12 @@ std::string errors_of(const std::string& text, const ScenarioOptions& o = option
   return scenario ? "" : to_text(scenario.errors());
 }
 /// A scenario of one-line tasks.
-std::string tasks_of(const std::string& lines) { return head + "tasks:\n  list:\n" + lines; }
+std::string tasks_of(const std::string& lines) { return samples::head + "tasks:\n  list:\n" + lines; }
 
 }  // namespace
 
 TEST_CASE("a step has defaults where the file is silent") {
-  const Scenario s = parse(head + model + batch).value();
+  const Scenario s = parse(samples::head + model + batch).value();
   REQUIRE(s.step);
   CHECK_FALSE(s.tasks);
   CHECK(s.nodes == 0);
@@ -53,7 +52,7 @@ TEST_CASE("a step has defaults where the file is silent") {
 
 TEST_CASE("every section arrives") {
   const Scenario s =
-      parse(head + "nodes: 3\n" + model +
+      parse(samples::head + "nodes: 3\n" + model +
             "layout: {tp: 2, pp: 3, dp: 4, order: tp-cp-ep-dp-pp, sequence_parallel: true, uneven_stages: true, "
             "schedule: gpipe}\n"
             "batch: {sequence: 256, micro_batch: 2, global_batch: 16}\n"
@@ -86,7 +85,7 @@ TEST_CASE("every section arrives") {
 }
 
 TEST_CASE("weights are counts by dimension, of links that are shared") {
-  const std::string of = head + model + batch + "collectives: {library: ideal, ";
+  const std::string of = samples::head + model + batch + "collectives: {library: ideal, ";
   const Scenario s = parse(of + "weights: {tp: 4, dp: 1}, priorities: [pp]}\n").value();
   CHECK(s.step->traffic(Dimension::tp) == TrafficClass(1, 4));
   CHECK(s.step->traffic(Dimension::pp) == TrafficClass(0, 1));
@@ -98,7 +97,7 @@ TEST_CASE("weights are counts by dimension, of links that are shared") {
 }
 
 TEST_CASE("priorities name dimensions, each once, of a step whose messages are simulated") {
-  const auto wrong = [](const std::string& rest) { return to_text(parse(head + model + rest).errors()); };
+  const auto wrong = [](const std::string& rest) { return to_text(parse(samples::head + model + rest).errors()); };
   const std::string trained = batch + "collectives: {library: ideal, priorities: ";
   CHECK_THAT(wrong(trained + "[tp, dp, tp]}\n"),
              Contains("'collectives.priorities' names 'tp' again") && Contains("expected each dimension once"));
@@ -113,14 +112,15 @@ TEST_CASE("priorities name dimensions, each once, of a step whose messages are s
 
 TEST_CASE("an interleaved schedule arrives with its chunks") {
   const Scenario s =
-      parse(head + model + batch + "layout: {pp: 2, schedule: interleaved, vpp: 2}\nsearch: {vpp: [1, 2]}\n").value();
+      parse(samples::head + model + batch + "layout: {pp: 2, schedule: interleaved, vpp: 2}\nsearch: {vpp: [1, 2]}\n")
+          .value();
   CHECK(s.step->layout.schedule == PipelineSchedule::interleaved);
   CHECK(s.step->layout.vpp == 2);
   CHECK(s.search.vpp == std::vector<int>{1, 2});
 }
 
 TEST_CASE("sharded data parallelism arrives with its shards") {
-  const Scenario s = parse(head + model + batch +
+  const Scenario s = parse(samples::head + model + batch +
                            "layout: {dp: 8, dp_shard: 4}\ntraining: {zero: 3, reshard_after_forward: false}\n"
                            "search: {zero: [0, 1, 2, 3]}\n")
                          .value();
@@ -130,14 +130,15 @@ TEST_CASE("sharded data parallelism arrives with its shards") {
 }
 
 TEST_CASE("a model comes from its config.json, and keys beside it replace its values") {
-  const Scenario s = parse(head + batch + "model: {config: models/llama3-8b/config.json, layers: 4}\n").value();
+  const Scenario s =
+      parse(samples::head + batch + "model: {config: models/llama3-8b/config.json, layers: 4}\n").value();
   CHECK(s.step->model.name == "llama3-8b");
   CHECK(s.step->model.layers == 4);
   CHECK(s.step->model.hidden == 4096);
   CHECK(s.step->model.kv_heads == 8);
   // 2048 / 16 heads: the size of a head follows unless it is given.
   const Scenario smaller =
-      parse(head + batch + "model: {config: models/llama3-8b/config.json, hidden: 2048, heads: 16}\n").value();
+      parse(samples::head + batch + "model: {config: models/llama3-8b/config.json, hidden: 2048, heads: 16}\n").value();
   CHECK(smaller.step->model.head_dim == 128);
   CHECK(smaller.step->model.kv_heads == 8);
 }
@@ -148,9 +149,10 @@ TEST_CASE("config.json is looked for beside the scenario first") {
       "models/llama3-8b/config.json",
       R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
                   "intermediate_size": 128, "vocab_size": 100})");
-  const std::string file = folder.file("mine.yaml", head + batch + "model: {config: models/llama3-8b/config.json}\n");
+  const std::string file =
+      folder.file("mine.yaml", samples::head + batch + "model: {config: models/llama3-8b/config.json}\n");
   CHECK(load_scenario(file, options()).value().step->model.hidden == 64);
-  CHECK(errors_of(head + batch + "model: {config: models/none/config.json}\n")
+  CHECK(errors_of(samples::head + batch + "model: {config: models/none/config.json}\n")
             .find("s.yaml:5:17: error: file 'models/none/config.json' does not exist") == 0);
 }
 
@@ -169,20 +171,22 @@ TEST_CASE("errors of scenario, machine and config.json come together") {
 }
 
 TEST_CASE("degrees and samples whose products overflow are refused") {
-  CHECK(errors_of(head + model + batch + "layout: {tp: 10000000, pp: 10000000, dp: 10000000}\n")
+  CHECK(errors_of(samples::head + model + batch + "layout: {tp: 10000000, pp: 10000000, dp: 10000000}\n")
             .find("are too many ranks") != std::string::npos);
-  CHECK(errors_of(head + model + batch + "layout: {tp: 1, pp: 4000, dp: 4000}\n").find("are too many ranks") !=
+  CHECK(errors_of(samples::head + model + batch + "layout: {tp: 1, pp: 4000, dp: 4000}\n").find("are too many ranks") !=
         std::string::npos);
-  CHECK(errors_of(head + model + "batch: {sequence: 10000000, micro_batch: 100000, global_batch: 1}\n")
+  CHECK(errors_of(samples::head + model + "batch: {sequence: 10000000, micro_batch: 100000, global_batch: 1}\n")
             .find("are too many tokens") != std::string::npos);
-  CHECK(errors_of(head + model + "layout: {dp: 10000000}\nbatch: {sequence: 1, micro_batch: 1000, global_batch: 1}\n")
+  CHECK(errors_of(samples::head + model +
+                  "layout: {dp: 10000000}\nbatch: {sequence: 1, micro_batch: 1000, global_batch: 1}\n")
             .find("are too many samples") != std::string::npos);
 }
 
 TEST_CASE("a model whose heads do not divide is refused") {
-  CHECK(errors_of(head + batch + "model: {layers: 8, hidden: 1000, heads: 16, ffn: 4096, vocab: 1000}\n")
+  CHECK(errors_of(samples::head + batch + "model: {layers: 8, hidden: 1000, heads: 16, ffn: 4096, vocab: 1000}\n")
             .find("model.hidden 1000 is not a multiple of model.heads 16") != std::string::npos);
-  CHECK(errors_of(head + batch + "model: {layers: 8, hidden: 1024, heads: 16, kv_heads: 5, ffn: 4096, vocab: 1000}\n")
+  CHECK(errors_of(samples::head + batch +
+                  "model: {layers: 8, hidden: 1024, heads: 16, kv_heads: 5, ffn: 4096, vocab: 1000}\n")
             .find("model.kv_heads 5 does not divide model.heads 16 (s.yaml:5:41)") != std::string::npos);
 }
 
@@ -191,8 +195,8 @@ TEST_CASE("a step needs a machine with a GPU and its kernel table") {
   REQUIRE(s.errors().size() == 1);
   CHECK(s.errors()[0].message == "machine 'ethernet-hosts' describes no GPU, which a training step needs");
   CHECK(s.errors()[0].where.line == 3);
-  CHECK(errors_of(head + model + batch, options({"topology.gpu.kernels=a10"})).find("there is no kernel table 'a10'") !=
-        std::string::npos);
+  CHECK(errors_of(samples::head + model + batch, options({"topology.gpu.kernels=a10"}))
+            .find("there is no kernel table 'a10'") != std::string::npos);
 }
 
 TEST_CASE("a kernel table beside the user's own machine is found") {
@@ -235,7 +239,7 @@ TEST_CASE("waiting for a later, the same or no task, and a name twice, are error
         std::string::npos);
   CHECK(errors_of(tasks_of("    - {name: a" + rest + "}\n    - {name: a" + rest + "}\n"))
             .find("s.yaml:7:7: error: task 'a' is described twice") != std::string::npos);
-  CHECK(errors_of(head + "tasks: {list: []}\n").find("tasks.list is empty") != std::string::npos);
+  CHECK(errors_of(samples::head + "tasks: {list: []}\n").find("tasks.list is empty") != std::string::npos);
 }
 
 TEST_CASE("a scenario is either a step or tasks") {
@@ -245,7 +249,7 @@ TEST_CASE("a scenario is either a step or tasks") {
 }
 
 TEST_CASE("a variant changes the scenario and its machine") {
-  const std::string text = head + model + batch +
+  const std::string text = samples::head + model + batch +
                            "what_if:\n  wide: {title: \"More TP\", set: {layout.tp: 4, "
                            "topology.network.link.bandwidth: 800Gb/s}}\n  deep: {set: {layout.pp: 2}}\n";
   const Scenario base = parse(text).value();
@@ -260,7 +264,7 @@ TEST_CASE("a variant changes the scenario and its machine") {
 
 TEST_CASE("a variant that nobody chose is still checked") {
   const std::string text =
-      errors_of(head + model + batch +
+      errors_of(samples::head + model + batch +
                 "what_if:\n  bad:\n    set:\n      layuot.tp: 4\n      topology.network.link.bandwidth: fast\n");
   CHECK(text.find("s.yaml:9:7: error: what_if 'bad': unknown path 'layuot.tp'\n    hint: did you mean 'layout.tp'?") ==
         0);
@@ -268,22 +272,23 @@ TEST_CASE("a variant that nobody chose is still checked") {
 }
 
 TEST_CASE("an unknown variant is answered with the nearest one") {
-  const std::string text = head + model + batch + "what_if: {wide: {set: {layout.tp: 4}}}\n";
+  const std::string text = samples::head + model + batch + "what_if: {wide: {set: {layout.tp: 4}}}\n";
   CHECK(errors_of(text, options({}, "wied")) ==
         "s.yaml:6:10: error: there is no what_if 'wied'\n    hint: did you mean 'wide'? expected one of: wide\n");
-  CHECK(errors_of(head + model + batch, options({}, "x")).find("this scenario has none") != std::string::npos);
+  CHECK(errors_of(samples::head + model + batch, options({}, "x")).find("this scenario has none") != std::string::npos);
 }
 
 TEST_CASE("what_if itself cannot be set, and an unknown machine path names the topology") {
-  CHECK(errors_of(head + model + batch, options({"what_if.a=1"})).find("'what_if' cannot be set") != std::string::npos);
-  CHECK(errors_of(head + model + batch, options({"topology.netwrok.spines=1"}))
+  CHECK(errors_of(samples::head + model + batch, options({"what_if.a=1"})).find("'what_if' cannot be set") !=
+        std::string::npos);
+  CHECK(errors_of(samples::head + model + batch, options({"topology.netwrok.spines=1"}))
             .find("--set topology.netwrok.spines=1:1:16: error: unknown path 'topology.netwrok.spines'\n    hint: did "
                   "you mean "
                   "'topology.network.spines'?") == 0);
 }
 
 TEST_CASE("the default number of nodes cannot be set for a step, which does not look at it") {
-  CHECK(errors_of(head + model + batch, options({"topology.nodes.default=4"})) ==
+  CHECK(errors_of(samples::head + model + batch, options({"topology.nodes.default=4"})) ==
         "--set topology.nodes.default=4:1:7: error: 'topology.nodes.default' has no effect on a step\n"
         "    hint: set 'nodes' (--nodes), or leave it to the layout\n");
   const std::string tasks = tasks_of("    - {name: a, stream: compute, duration: 2ms, category: compute}\n");
@@ -301,16 +306,17 @@ TEST_CASE("the command line may name another machine and number of nodes") {
   ScenarioOptions o = options();
   o.topology = "dgx-h100";
   o.overrides.push_back({"nodes", "5", {"--nodes 5", 1, 1}, {"--nodes 5", 1, 9}});
-  const Scenario s = parse(head + model + batch, o).value();
+  const Scenario s = parse(samples::head + model + batch, o).value();
   CHECK(s.topology.name == "dgx-h100");
   CHECK(s.step->gpu.model == "H100-SXM5-80GB");
   CHECK(s.nodes == 5);
   o.topology = "nowhere";
-  CHECK(errors_of(head + model + batch, o).find("--topology nowhere:1:12: error: there is no machine 'nowhere'") == 0);
+  CHECK(errors_of(samples::head + model + batch, o)
+            .find("--topology nowhere:1:12: error: there is no machine 'nowhere'") == 0);
 }
 
 TEST_CASE("an unknown algorithm is answered with the known ones") {
-  const std::string text = errors_of(head + model + batch + "collectives: {algorithm: rnig}\n");
+  const std::string text = errors_of(samples::head + model + batch + "collectives: {algorithm: rnig}\n");
   CHECK(text.find("s.yaml:6:26: error: collectives.algorithm is 'rnig'\n    hint: did you mean 'ring'? expected one "
                   "of: auto, ") == 0);
 }

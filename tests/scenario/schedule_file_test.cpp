@@ -12,9 +12,9 @@ using namespace collcast;
 
 namespace {
 
-const std::string head = "schema: collcast.schedule.v1\nname: mine\n";
+const std::string schedule_head = "schema: collcast.schedule.v1\nname: mine\n";
 
-std::string errors_of(const std::string& text, const std::string& file = "o.yaml") {
+std::string schedule_errors(const std::string& text, const std::string& file = "o.yaml") {
   const Result<OwnSchedule> read = parse_schedule(text, file);
   return read ? "" : to_text(read.errors());
 }
@@ -56,7 +56,7 @@ OwnSchedule one_by_one(int stages, int chunks, bool in_v, int micro_batches, boo
 
 TEST_CASE("a schedule's file says what each stage does") {
   const OwnSchedule own =
-      parse_schedule(head +
+      parse_schedule(schedule_head +
                          "title: \"Zero bubble, and one pair\"\nmicro_batches: 3\nchunks: 1\nplacement: "
                          "loop\nstages:\n  - [F0, F1, B0, W0, F2+BW1,\n     B2, W2]\n  - [F0, B0, F1, B1, "
                          "F2, B2, W0, W1, W2]\n",
@@ -80,7 +80,8 @@ TEST_CASE("a schedule's file says what each stage does") {
   CHECK(own.orders[0] == first);
   // Two chunks a stage in a V; without weight gradients of their own all backwards are whole, however written.
   const OwnSchedule v =
-      parse_schedule(head + "micro_batches: 1\nplacement: v\nstages: [[F0, F0.1, B0.1, BW0]]\n", "o.yaml").value();
+      parse_schedule(schedule_head + "micro_batches: 1\nplacement: v\nstages: [[F0, F0.1, B0.1, BW0]]\n", "o.yaml")
+          .value();
   CHECK(v.kind() == PipelineSchedule::own_v);
   CHECK(v.chunks == 2);
   CHECK_FALSE(v.has_whole());
@@ -125,7 +126,7 @@ TEST_CASE("both forms of a schedule are read back as they were written") {
 }
 
 TEST_CASE("what is no turn is told with its place, all of them at once") {
-  CHECK(errors_of(head + "micro_batches: 1\nstages:\n  - [F0, G0, B]\n  - [F0.x, F0+F1, [B0]]\n") ==
+  CHECK(schedule_errors(schedule_head + "micro_batches: 1\nstages:\n  - [F0, G0, B]\n  - [F0.x, F0+F1, [B0]]\n") ==
         "o.yaml:5:10: error: stages.0.1 is 'G0'\n"
         "    hint: expected a turn: F0, B0 or W0 (micro-batch 0), in chunk 1 F0.1, F4+B2 together, or BW0\n"
         "o.yaml:5:14: error: stages.0.2 is 'B'\n"
@@ -136,44 +137,45 @@ TEST_CASE("what is no turn is told with its place, all of them at once") {
         "    hint: expected a turn: F0, B0 or W0 (micro-batch 0), in chunk 1 F0.1, F4+B2 together, or BW0\n"
         "o.yaml:6:19: error: stages.1.2 is a list\n"
         "    hint: expected a turn: F0, B0 or W0 (micro-batch 0), in chunk 1 F0.1, F4+B2 together, or BW0\n");
-  CHECK(errors_of(head + "micro_batches: 1\nstages: []\n").find("o.yaml:4:9: error: stages is empty") !=
+  CHECK(schedule_errors(schedule_head + "micro_batches: 1\nstages: []\n").find("o.yaml:4:9: error: stages is empty") !=
         std::string::npos);
-  CHECK(errors_of(head + "micro_batches: 1\nplacement: v\nchunks: 3\nstages: [[F0]]\n")
+  CHECK(schedule_errors(schedule_head + "micro_batches: 1\nplacement: v\nchunks: 3\nstages: [[F0]]\n")
             .find("o.yaml:5:9: error: chunks is 3, and placement v has two a stage") != std::string::npos);
 }
 
 TEST_CASE("what is wrong with an order is told at its turn") {
-  CHECK(errors_of(head + "micro_batches: 2\nstages:\n  - [F0, B0, F1, B1]\n  - [F0, F1,\n     B0, B1]\n") ==
+  CHECK(schedule_errors(schedule_head +
+                        "micro_batches: 2\nstages:\n  - [F0, B0, F1, B1]\n  - [F0, F1,\n     B0, B1]\n") ==
         "o.yaml:5:10: error: no stage can go on: stage 0 at B0 waits for B0 of stage 1, stage 1 at F1 waits for F1 of "
         "stage 0\n    hint: move B0 of stage 1 (o.yaml:7:6) in front of its F1\n");
-  CHECK(errors_of(head + "micro_batches: 1\nstages:\n  - [F0]\n").find("o.yaml:5:5: error: stage 0 never does B0") !=
-        std::string::npos);
+  CHECK(schedule_errors(schedule_head + "micro_batches: 1\nstages:\n  - [F0]\n")
+            .find("o.yaml:5:5: error: stage 0 never does B0") != std::string::npos);
 }
 
 TEST_CASE("rows that are none of PyTorch's are told with row and column") {
-  CHECK(errors_of("0F0,0X0,0B0\n1SEND_F0,0F-1\n", "o.csv") ==
+  CHECK(schedule_errors("0F0,0X0,0B0\n1SEND_F0,0F-1\n", "o.csv") ==
         "o.csv:1:5: error: '0X0' is no action\n"
         "    hint: expected stage, F, I, W or B, and micro-batch, such as 2F0; two together as (0F4;7B0)OVERLAP_F_B\n"
         "o.csv:2:1: error: '1SEND_F0' is no action\n"
         "    hint: messages and gathers are the forecast's own: expected the compute_only form\n"
         "o.csv:2:10: error: '0F-1' is no action\n"
         "    hint: expected stage, F, I, W or B, and micro-batch, such as 2F0; two together as (0F4;7B0)OVERLAP_F_B\n");
-  CHECK(errors_of("", "o.csv").find("o.csv:1:1: error: the file is empty") != std::string::npos);
-  CHECK(errors_of("0F0,0B0\n2F0,2B0\n", "o.csv").find("o.csv:2:1: error: 3 stages of the model on 2 ranks") !=
+  CHECK(schedule_errors("", "o.csv").find("o.csv:1:1: error: the file is empty") != std::string::npos);
+  CHECK(schedule_errors("0F0,0B0\n2F0,2B0\n", "o.csv").find("o.csv:2:1: error: 3 stages of the model on 2 ranks") !=
         std::string::npos);
-  CHECK(errors_of("0F0,0B0\n0F0,1B0\n", "o.csv").find("o.csv:2:1: error: stage 0 of the model on rank 1") !=
+  CHECK(schedule_errors("0F0,0B0\n0F0,1B0\n", "o.csv").find("o.csv:2:1: error: stage 0 of the model on rank 1") !=
         std::string::npos);
-  CHECK(errors_of("0F0,0B0\n1F0,1B0,1B0\n", "o.csv").find("o.csv:2:9: error: stage 1, B0 is there already") !=
+  CHECK(schedule_errors("0F0,0B0\n1F0,1B0,1B0\n", "o.csv").find("o.csv:2:9: error: stage 1, B0 is there already") !=
         std::string::npos);
-  CHECK(errors_of("0F0,\"0B0\n", "o.csv").find("o.csv:1:5: error: a quoted cell") != std::string::npos);
+  CHECK(schedule_errors("0F0,\"0B0\n", "o.csv").find("o.csv:1:5: error: a quoted cell") != std::string::npos);
 }
 
 TEST_CASE("a scenario names a schedule beside it, the command line one from where a person is") {
   const Folder folder("schedule");
-  folder.file("orders/two.yaml", head + "micro_batches: 2\nstages: [[F0, F1, B0, B1], [F0, B0, F1, B1]]\n");
-  folder.file("orders/bad.yaml", head + "micro_batches: 2\nstages: [[F0, F1, B0, B1], [F0, B0, F1, B2]]\n");
+  folder.file("orders/two.yaml", schedule_head + "micro_batches: 2\nstages: [[F0, F1, B0, B1], [F0, B0, F1, B1]]\n");
+  folder.file("orders/bad.yaml", schedule_head + "micro_batches: 2\nstages: [[F0, F1, B0, B1], [F0, B0, F1, B2]]\n");
   folder.file("orders/chunks.yaml",
-              head + "micro_batches: 1\nchunks: 2\nstages: [[F0, F0.1, B0.1, B0], [F0, F0.1, B0.1, B0]]\n");
+              schedule_head + "micro_batches: 1\nchunks: 2\nstages: [[F0, F0.1, B0.1, B0], [F0, F0.1, B0.1, B0]]\n");
   const auto load = [&](const std::string& schedule, const std::vector<std::string>& sets = {}) {
     const std::string file = folder.file(
         "s.yaml",

@@ -7,12 +7,10 @@ using namespace collcast;
 
 namespace {
 
-const std::string head = "schema: collcast.scenario.v1\nname: s\ntopology: dgx-a100\n";
-
-std::string errors_of(const std::string& text) {
+std::string errors_together(const std::string& text) {
   ScenarioOptions options;
   options.search = samples::shipped();
-  return to_text(parse_scenario(head + text, "s.yaml", options).errors());
+  return to_text(parse_scenario(samples::head + text, "s.yaml", options).errors());
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -20,7 +18,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 }  // namespace
 
 TEST_CASE("a wrong unit and degrees that do not divide are said together") {
-  const std::string text = errors_of(
+  const std::string text = errors_together(
       "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000, dropout: 5s}\n"
       "layout: {tp: 3, pp: 3}\n"
       "batch: {sequence: 128, global_batch: 8}\n"
@@ -37,7 +35,7 @@ TEST_CASE("a wrong unit and degrees that do not divide are said together") {
 TEST_CASE("what depends on a value that could not be read is not judged") {
   // ffn and micro_batch cannot be read: neither tp against ffn nor the batch is judged, and the hint for tp is one that
   // 16 heads allow.
-  const std::string text = errors_of(
+  const std::string text = errors_together(
       "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4k, vocab: 1000}\n"
       "layout: {tp: 3}\n"
       "batch: {sequence: 128, global_batch: 7, micro_batch: two}\n");
@@ -48,19 +46,19 @@ TEST_CASE("what depends on a value that could not be read is not judged") {
   CHECK(has(text, "model.ffn is '4k'"));
   CHECK(has(text, "batch.micro_batch is 'two'"));
   // A missing model leaves nothing to divide.
-  CHECK(errors_of("layout: {tp: 3, pp: 5}\nbatch: {sequence: 128, global_batch: 8}\n") ==
+  CHECK(errors_together("layout: {tp: 3, pp: 5}\nbatch: {sequence: 128, global_batch: 8}\n") ==
         "s.yaml:1:1: error: required key 'model' is missing\n    hint: expected a map of keys and values\n");
 }
 
 TEST_CASE("a config.json that is not there does not hide the keys beside it") {
   const std::string text =
-      errors_of("model: {config: none.json, layres: 4}\nbatch: {sequence: 128, global_batch: 8}\n");
+      errors_together("model: {config: none.json, layres: 4}\nbatch: {sequence: 128, global_batch: 8}\n");
   CHECK(has(text, "file 'none.json' does not exist"));
   CHECK(has(text, "s.yaml:4:28: error: unknown key 'layres' in model"));
 }
 
 TEST_CASE("tasks that wait for nothing, names twice and wrong units are said together") {
-  const std::string text = errors_of(
+  const std::string text = errors_together(
       "tasks:\n  list:\n"
       "    - {name: a, stream: compute, duration: 10, category: compute}\n"
       "    - {name: a, stream: compute, duration: 1ms, category: compute, after: [b]}\n");
@@ -69,14 +67,14 @@ TEST_CASE("tasks that wait for nothing, names twice and wrong units are said tog
   CHECK(has(text, "s.yaml:7:7: error: task 'a' is described twice"));
   CHECK(has(text, "s.yaml:7:76: error: task 'a' waits for 'b', which does not exist"));
   // 'b' may be the task whose name cannot be read.
-  CHECK_FALSE(has(errors_of("tasks:\n  list:\n"
-                            "    - {name: b/, stream: compute, duration: 1ms, category: compute}\n"
-                            "    - {name: a, stream: compute, duration: 1ms, category: compute, after: [b]}\n"),
+  CHECK_FALSE(has(errors_together("tasks:\n  list:\n"
+                                  "    - {name: b/, stream: compute, duration: 1ms, category: compute}\n"
+                                  "    - {name: a, stream: compute, duration: 1ms, category: compute, after: [b]}\n"),
                   "does not exist"));
 }
 
 TEST_CASE("a task cannot wait for itself, nor for one below it") {
-  const std::string text = errors_of(
+  const std::string text = errors_together(
       "tasks:\n  list:\n"
       "    - {name: a, stream: compute, duration: 1ms, category: compute, after: [a, b]}\n"
       "    - {name: b, stream: compute, duration: 1ms, category: compute}\n");
@@ -86,7 +84,7 @@ TEST_CASE("a task cannot wait for itself, nor for one below it") {
 }
 
 TEST_CASE("a variant's errors are said beside those of the scenario, and those of the scenario once") {
-  const std::string text = errors_of(
+  const std::string text = errors_together(
       "titel: x\n"
       "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
       "batch: {sequence: 128, global_batch: 8}\n"
@@ -99,16 +97,16 @@ TEST_CASE("a variant's errors are said beside those of the scenario, and those o
 }
 
 TEST_CASE("a variant whose name is none is still named where its settings are wrong") {
-  CHECK(errors_of("model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
-                  "batch: {sequence: 128, global_batch: 8}\n"
-                  "what_if: {a b: {set: {layout.tq: 2}}}\n") ==
+  CHECK(errors_together("model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
+                        "batch: {sequence: 128, global_batch: 8}\n"
+                        "what_if: {a b: {set: {layout.tq: 2}}}\n") ==
         "s.yaml:6:11: error: what_if is 'a b'\n"
         "    hint: expected a name of letters, digits, '-', '_' and '.'\n"
         "s.yaml:6:30: error: what_if 'a b': unknown path 'layout.tq'\n    hint: did you mean 'layout.tp'?\n");
 }
 
 TEST_CASE("one error of each kind, in the model, the layout, the batch and the machine, is said in one run") {
-  const std::string text = errors_of(
+  const std::string text = errors_together(
       "nodes: 1\n"
       "model: {layers: 30, hidden: 4096, heads: 32, kv_heads: 5, ffn: 14336, vocab: 128256, experts: {count: 10, "
       "top_k: 20, ffn: 1024}}\n"
@@ -131,7 +129,7 @@ TEST_CASE("one error of each kind, in the model, the layout, the batch and the m
 }
 
 TEST_CASE("a layout that works is named beside errors of form") {
-  const std::string text = errors_of(
+  const std::string text = errors_together(
       "nodes: 2\n"
       "model: {layers: 30, hidden: 4096, heads: 32, ffn: 14336, vocab: 32000}\n"
       "layout: {tp: 3, pp: 4, dp: 16, sequence_parallel: true}\n"
@@ -146,11 +144,11 @@ TEST_CASE("a machine without memory does not hide a layout that is too large for
   ScenarioOptions options;
   options.search = samples::shipped();
   options.overrides = {{"topology.gpu.memory", "0GB", {}, {}}};
-  const std::string text =
-      to_text(parse_scenario(head + "nodes: 2\nmodel: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
-                                    "layout: {tp: 4, dp: 8}\nbatch: {sequence: 128, global_batch: 8}\n",
-                             "s.yaml", options)
-                  .errors());
+  const std::string text = to_text(
+      parse_scenario(samples::head + "nodes: 2\nmodel: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000}\n"
+                                     "layout: {tp: 4, dp: 8}\nbatch: {sequence: 128, global_batch: 8}\n",
+                     "s.yaml", options)
+          .errors());
   INFO(text);
   CHECK(has(text, "gpu.memory is '0GB'\n    hint: expected more than 0"));
   CHECK(has(text, "s.yaml:6:21: error: tp 4 x pp 1 x dp 8 needs 32 GPUs, the machine has 16 (s.yaml:4:8)"));

@@ -12,16 +12,16 @@ using namespace collcast;
 
 namespace {
 
-const std::string head = "schema: collcast.topology.v1\nname: m\nnode: {devices: {host: {kind: host}}}\n";
+const std::string machine_head = "schema: collcast.topology.v1\nname: m\nnode: {devices: {host: {kind: host}}}\n";
 
-std::string errors_of(const std::string& text) {
+std::string machine_errors(const std::string& text) {
   const Result<TopologySpec> spec = parse_topology(text, "m.yaml");
   return spec ? "" : to_text(spec.errors());
 }
 
 NetworkSpec network_of(const std::string& lines) {
   return parse_topology(
-             head + "network: {attach: host, source: s, link: {bandwidth: 8Gb/s, latency: 3us}, " + lines + "}",
+             machine_head + "network: {attach: host, source: s, link: {bandwidth: 8Gb/s, latency: 3us}, " + lines + "}",
              "m.yaml")
       .value()
       .network;
@@ -86,8 +86,8 @@ TEST_CASE("each kind of network becomes its description") {
 }
 
 TEST_CASE("a key of another kind of network is refused with the kind it belongs to") {
-  const std::string text = errors_of(
-      head +
+  const std::string text = machine_errors(
+      machine_head +
       "network:\n  kind: star\n  attach: host\n  source: s\n  spines: 4\n  link: {bandwidth: 1GB/s, latency: 0s}\n");
   CHECK(text ==
         "m.yaml:8:3: error: 'network.spines' has no meaning here: it belongs to a leaf_spine network\n    hint: remove "
@@ -95,8 +95,9 @@ TEST_CASE("a key of another kind of network is refused with the kind it belongs 
 }
 
 TEST_CASE("a kind of network that is not known hides no other mistake in it") {
-  CHECK(errors_of(head + "network: {kind: leafspine, attach: host, link: {bandwidth: 8Gb/s, latency: 3, extra: 1}, "
-                         "nodes_per_leaf: 0, oversubscription: 0}\n") ==
+  CHECK(machine_errors(machine_head +
+                       "network: {kind: leafspine, attach: host, link: {bandwidth: 8Gb/s, latency: 3, extra: 1}, "
+                       "nodes_per_leaf: 0, oversubscription: 0}\n") ==
         "m.yaml:4:17: error: network.kind is 'leafspine'\n"
         "    hint: did you mean 'leaf_spine'? expected one of: none, star, ring, mesh, torus, leaf_spine\n"
         "m.yaml:4:76: error: network.link.latency is '3'\n"
@@ -111,7 +112,7 @@ TEST_CASE("a kind of network that is not known hides no other mistake in it") {
 
 TEST_CASE("what a base's network of another kind leaves behind is not the user's to remove") {
   const Folder folder("extends-network");
-  folder.file("base.yaml", head +
+  folder.file("base.yaml", machine_head +
                                "network:\n  kind: leaf_spine\n  attach: host\n  source: s\n  nodes_per_leaf: 4\n"
                                "  link: {bandwidth: 1GB/s, latency: 0s}\n");
   const std::string child = folder.file(
@@ -127,15 +128,15 @@ TEST_CASE("what a base's network of another kind leaves behind is not the user's
 }
 
 TEST_CASE("a unit in the wrong case is offered in the right one") {
-  const std::string text = errors_of(
-      head + "network:\n  kind: star\n  attach: host\n  source: s\n  link: {bandwidth: 1gb/s, latency: 1NS}\n");
+  const std::string text = machine_errors(
+      machine_head + "network:\n  kind: star\n  attach: host\n  source: s\n  link: {bandwidth: 1gb/s, latency: 1NS}\n");
   CHECK(text.find("did you mean 'GB/s' or 'Gb/s'?") != std::string::npos);
   CHECK(text.find("did you mean 'ns'?") != std::string::npos);
 }
 
 TEST_CASE("a control character that a quoted text escapes is refused like a raw one") {
   for (const std::string control : {"\\u001b", "\\x7F", "\\u009b"}) {
-    const std::string text = errors_of(head + "title: \"mi" + control + "[31mne\"\n");
+    const std::string text = machine_errors(machine_head + "title: \"mi" + control + "[31mne\"\n");
     INFO(text);
     CHECK(text.find("expected a line of text without control characters") != std::string::npos);
     CHECK(text.find('\x1b') == std::string::npos);
@@ -154,14 +155,14 @@ TEST_CASE("two mistakes are two diagnostics, in the order of the file") {
 }
 
 TEST_CASE("a file of another kind is told by its schema, without further noise") {
-  CHECK(errors_of("schema: collcast.scenario.v1\nname: x\nlayout: {tp: 8}\n") ==
+  CHECK(machine_errors("schema: collcast.scenario.v1\nname: x\nlayout: {tp: 8}\n") ==
         "m.yaml:1:9: error: schema is 'collcast.scenario.v1': this file is a scenario\n"
         "    hint: expected a machine (collcast.topology.v1); 'collcast step FILE' reads it\n");
-  CHECK(errors_of("schema: collcast.kernels.v1\nname: x\n") ==
+  CHECK(machine_errors("schema: collcast.kernels.v1\nname: x\n") ==
         "m.yaml:1:9: error: schema is 'collcast.kernels.v1': this file is a kernel table\n"
         "    hint: expected a machine (collcast.topology.v1); 'collcast topology check' reads it with a machine that "
         "names it\n");
-  CHECK(errors_of("schema: collcast.topologie.v1\nname: x\n") ==
+  CHECK(machine_errors("schema: collcast.topologie.v1\nname: x\n") ==
         "m.yaml:1:9: error: schema is 'collcast.topologie.v1'\n"
         "    hint: did you mean 'collcast.topology.v1'? expected one of: collcast.topology.v1\n");
 }
@@ -231,7 +232,7 @@ TEST_CASE("an error in an extended file is reported there") {
 
 TEST_CASE("an error in an extended file says who extends it, down the whole chain") {
   const Folder folder("extends-who");
-  const std::string base = folder.file("base.yaml", head + "nodes: {default: 0}\n");
+  const std::string base = folder.file("base.yaml", machine_head + "nodes: {default: 0}\n");
   const std::string middle =
       folder.file("middle.yaml", "schema: collcast.topology.v1\nname: b\nextends: ./base.yaml\n");
   const std::string child =
@@ -347,7 +348,7 @@ TEST_CASE("a name that is not there is answered with the nearest one") {
 
 TEST_CASE("the first folder of the search path wins") {
   const Folder mine("mine");
-  mine.file("ring.yaml", head);
+  mine.file("ring.yaml", machine_head);
   SearchPath search = samples::shipped();
   search.topologies.insert(search.topologies.begin(), mine.path());
   CHECK(load_topology("ring", search).value().name == "m");
@@ -362,7 +363,7 @@ TEST_CASE("the first folder of the search path wins") {
 }
 
 TEST_CASE("errors of form do not hide names that no group has, nor wirings that do not fit") {
-  const std::string text = errors_of(
+  const std::string text = machine_errors(
       "schema: collcast.topology.v1\n"
       "name: m\n"
       "node:\n"
@@ -390,10 +391,10 @@ TEST_CASE("errors of form do not hide names that no group has, nor wirings that 
 
 TEST_CASE("a misspelt key of a container is one slip: what it holds is not missed elsewhere") {
   const auto text = [](const std::string& node, const std::string& devices) {
-    return errors_of("schema: collcast.topology.v1\nname: m\n" + node + ":\n  " + devices +
-                     ": {gpu: {kind: gpu, count: 2}, sw: {kind: nvswitch}}\n"
-                     "  links: [{from: gpu, to: sw, kind: nvlink, bandwidth: 1GB/s, latency: 1us, source: s}]\n"
-                     "network: {kind: star, attach: gpu, link: {bandwidth: 1GB/s, latency: 1us}, source: s}\n");
+    return machine_errors("schema: collcast.topology.v1\nname: m\n" + node + ":\n  " + devices +
+                          ": {gpu: {kind: gpu, count: 2}, sw: {kind: nvswitch}}\n"
+                          "  links: [{from: gpu, to: sw, kind: nvlink, bandwidth: 1GB/s, latency: 1us, source: s}]\n"
+                          "network: {kind: star, attach: gpu, link: {bandwidth: 1GB/s, latency: 1us}, source: s}\n");
   };
   CHECK(text("node", "devices").empty());
   CHECK(text("node", "device") ==
@@ -405,10 +406,10 @@ TEST_CASE("a misspelt key of a container is one slip: what it holds is not misse
 }
 
 TEST_CASE("a key that is there already is not what a misspelt one means") {
-  const std::string said =
-      errors_of("schema: collcast.topology.v1\nname: m\nnodes: {default: 2}\nnodee: {devices: {host: {kind: host}}}\n");
+  const std::string said = machine_errors(
+      "schema: collcast.topology.v1\nname: m\nnodes: {default: 2}\nnodee: {devices: {host: {kind: host}}}\n");
   CHECK(said.find("unknown key 'nodee'\n    hint: did you mean 'node'?") != std::string::npos);
   // 'node' and 'nodes' are as near: the one that is required.
-  CHECK(errors_of("schema: collcast.topology.v1\nname: m\nnodee: {devices: {host: {kind: host}}}\n")
+  CHECK(machine_errors("schema: collcast.topology.v1\nname: m\nnodee: {devices: {host: {kind: host}}}\n")
             .find("unknown key 'nodee'\n    hint: did you mean 'node'?") != std::string::npos);
 }
