@@ -51,7 +51,7 @@ Fabric two_boxes_with_one_nic() {
   return Fabric::build(spec, 2).value();
 }
 
-CollectiveRequest all_reduce(Group group, std::int64_t bytes) {
+CollectiveRequest all_reduce_of(Group group, std::int64_t bytes) {
   return {CollectiveKind::all_reduce, std::move(group), Bytes(bytes), 0, {}};
 }
 
@@ -65,25 +65,25 @@ TEST_CASE("by_nccl answers with the run of what NCCL plans") {
   for (const std::int64_t size : {std::int64_t{8}, std::int64_t{1} << 20, std::int64_t{1} << 30}) {
     const nccl::Plan plan = nccl::plan(c, CollectiveKind::all_reduce, Bytes(size)).value();
     const Seconds expected = nccl::run(c, CollectiveKind::all_reduce, Bytes(size), plan).time();
-    CHECK(time(all_reduce(eight, size)).value() == expected);
-    CHECK(time(all_reduce(eight, size)).value() == expected);
+    CHECK(time(all_reduce_of(eight, size)).value() == expected);
+    CHECK(time(all_reduce_of(eight, size)).value() == expected);
   }
-  CHECK(time(all_reduce(Group::strided(Rank(0), 1, 2), 8)).value() < time(all_reduce(eight, 8)).value());
+  CHECK(time(all_reduce_of(Group::strided(Rank(0), 1, 2), 8)).value() < time(all_reduce_of(eight, 8)).value());
 }
 
 TEST_CASE("by_nccl follows its variables") {
   const Fabric fabric = box();
   const std::vector<nccl::Setting> settings{{"NCCL_ALGO", "ring", {}}, {"NCCL_PROTO", "simple", {}}};
   const CollectiveTime ring = by_nccl(fabric, nccl::read_environment(settings).value());
-  const CollectiveRequest request = all_reduce(Group::strided(Rank(0), 1, 8), 8);
+  const CollectiveRequest request = all_reduce_of(Group::strided(Rank(0), 1, 8), 8);
   CHECK(ring(request).value() > by_nccl(fabric)(request).value());
 }
 
 TEST_CASE("one rank and no bytes take no time") {
   const Fabric fabric = box();
   const CollectiveTime time = by_nccl(fabric);
-  CHECK(time(all_reduce(Group::strided(Rank(0), 1, 1), 8)).value() == Seconds(0));
-  CHECK(time(all_reduce(Group::strided(Rank(0), 1, 8), 0)).value() == Seconds(0));
+  CHECK(time(all_reduce_of(Group::strided(Rank(0), 1, 1), 8)).value() == Seconds(0));
+  CHECK(time(all_reduce_of(Group::strided(Rank(0), 1, 8), 0)).value() == Seconds(0));
 }
 
 TEST_CASE("groups at once share a node's NICs, and nothing inside a node") {
@@ -91,17 +91,17 @@ TEST_CASE("groups at once share a node's NICs, and nothing inside a node") {
   const CollectiveTime time = by_nccl(fabric);
   const std::int64_t gib = std::int64_t{1} << 30;
   const auto pair = [](std::uint32_t first) { return Group::strided(Rank(first), 4, 2); };
-  CollectiveRequest request = all_reduce(pair(0), gib);
+  CollectiveRequest request = all_reduce_of(pair(0), gib);
   const double alone = time(request).value().count();
   request.alongside = {pair(1), pair(2), pair(3)};
   // Two ranks send N each; four pairs share 25 GB/s, of which 0.975 are reached. What a run takes beside its data is
   // less than a hundredth of it. Alone a pair is bound by its channels.
   CHECK(time(request).value().count() == Approx(4.0 * gib / (0.975 * 25e9)).epsilon(0.01));
   CHECK(alone < time(request).value().count() / 2);
-  CollectiveRequest inside = all_reduce(Group::strided(Rank(0), 1, 2), gib);
+  CollectiveRequest inside = all_reduce_of(Group::strided(Rank(0), 1, 2), gib);
   const Seconds two = time(inside).value();
   inside.alongside = {Group::strided(Rank(2), 1, 2), pair(0)};
   CHECK(time(inside).value() == two);
   // Wherever a group sits, it takes the same.
-  CHECK(time(all_reduce(Group::strided(Rank(4), 1, 2), gib)).value() == two);
+  CHECK(time(all_reduce_of(Group::strided(Rank(4), 1, 2), gib)).value() == two);
 }
