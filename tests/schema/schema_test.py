@@ -84,6 +84,7 @@ COMMANDS = [
     ("collective", f"collcast collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
     ("explain", f"collcast explain collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
     ("plan", "collcast plan llama3-8b-8xh100 --library nccl --env NCCL_PROTO=Simple --simulate 0 --set training.launch_backward=1us --set training.gradient_accumulation_fusion=false"),
+    ("plan", "collcast plan llama3-8b-8xh100 --simulate 0 --overlay nccl-tests"),
     ("plan", "collcast plan llama3-8b-8xh100 --library ideal --simulate 0 --set 'collectives.priorities=[tp, dp]' --set collectives.weights.tp=2"),
     ("plan", f"collcast plan gpt3-plan-64xa100 --tp 8 --pp 8 --micro-batch 1 --recompute full --simulate 0 {OTHER}"),
     ("step", "collcast step overlap-175b-layer --what-if serial --method estimate"),
