@@ -99,7 +99,7 @@ struct Costs {
 };
 
 /// The same, but for routes that nobody looks at and that are longer than most; not of a torus.
-RunSize at_most(const Pattern& pattern) {
+RunSize with_long_routes(const Pattern& pattern) {
   constexpr double links_of_a_long_route = 64;
   RunSize size;
   for (const Lane& lane : pattern.lanes) {
@@ -180,10 +180,12 @@ std::optional<Diagnostic> lacks_memory(const Fabric& fabric, std::span<const Pat
   const Costs costs(false);
   double bound = static_cast<double>(fabric.links().size()) * costs.link;
   for (const Pattern& pattern : patterns)
-    bound += costs.of(at_most(pattern)) + static_cast<double>(recurrence_footprint(fabric, pattern).value());
+    bound += costs.of(with_long_routes(pattern)) + static_cast<double>(recurrence_footprint(fabric, pattern).value());
   if (!std::holds_alternative<TorusNetwork>(fabric.spec().network) && whole(2.5 * bound) <= room) return std::nullopt;
   const bool by_recurrence = patterns.size() == 1 && has_recurrence(fabric, patterns.front());
-  const Bytes needed = by_recurrence ? recurrence_footprint(fabric, patterns.front()) : at_most(fabric, patterns);
+  const Bytes needed = by_recurrence
+                           ? whole(1.5 * static_cast<double>(recurrence_footprint(fabric, patterns.front()).value()))
+                           : at_most(fabric, patterns);
   if (needed <= room) return std::nullopt;
   const std::string among = std::to_string(patterns.front().size()) + " ranks";
   return lacks_memory(patterns.front().algorithm + " among " + among +
