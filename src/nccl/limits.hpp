@@ -109,8 +109,8 @@ double most_across_nodes(const Communicator&, Protocol);
 /// NCCL's own limit of a tree, one direction, and no more than the NICs carry.
 double tree_rate(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and
-/// is a leaf of the other.
-inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : 2; }
+/// is a leaf of the other. Of three nodes it has one below it.
+inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : c.nodes == 3 ? 1.5 : 2; }
 /// Of an NVLS tree: seconds of a hop between nodes, what it reaches of NCCL's number, and seconds that one chunk of
 /// each head and channel takes as a NIC's messages.
 double nvls_tree_hop(const Communicator&);

@@ -22,13 +22,14 @@ constexpr std::int64_t most_messages = 20'000'000;
 struct Rates {
   double drive = 0;             ///< of a channel's threads on what they send; 0: they do not bound it
   double between = 0;           ///< of a tree's channel, to each other node; 0: as inside the node, together
+  int ways = 1;                 ///< with that: modulo which no node sends to two of the same number
   double port = unlimited;      ///< of a GPU's links together, each direction
   double nic = unlimited;       ///< of one
   double nvlink = 1, pcie = 1;  ///< reached of what the machine's file says
   double hop = 0;               ///< from GPU to GPU in a node
   double beyond = 0;            ///< of a hop between nodes, beyond that and the network's own latency
   double network = 1;           ///< factor on the network's latency
-  double most_network = 0;      ///< seconds from NIC to NIC: what the spines of a longer way add is left out
+  double way = 0;               ///< seconds from NIC to NIC that the closed form counts: a longer way is cut to it
 };
 
 /// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,
@@ -62,9 +63,10 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
           network.latency = network.latency * r.network;
         }
         if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>)
-          // A ring leaves a node beside the NIC that it came in by, and stays on its rail; routes here cross over.
-          network.spine_latency = std::min(network.spine_latency * r.network,
-                                           Seconds(std::max(0.0, r.most_network / 2 - network.latency.count())));
+          // NCCL leaves a node beside the NIC of the rail that it sends on (PXN); routes here cross over to it by a
+          // spine, whose latency is not on NCCL's way.
+          network.spine_latency =
+              std::min(network.spine_latency * r.network, Seconds(std::max(0.0, r.way / 2 - network.latency.count())));
       },
       spec.network);
   return spec;
@@ -77,9 +79,23 @@ class Orders {
     std::map<NodeId, std::map<int, int>> nodes;
     for (int i = 0; i < group.size(); ++i)
       nodes[fabric.node_of(group[i])][static_cast<int>(group[i].value()) % fabric.ranks_per_node()] = i;
-    for (auto& [node, gpus] : nodes) nodes_.push_back(std::move(gpus));
+    for (auto& [node, gpus] : nodes) {
+      numbers_.push_back(node);
+      nodes_.push_back(std::move(gpus));
+    }
   }
   int nodes() const { return static_cast<int>(nodes_.size()); }
+  /// Of the machine.
+  std::vector<int> numbers() const {
+    std::vector<int> out;
+    for (const NodeId node : numbers_) out.push_back(static_cast<int>(node.value()));
+    return out;
+  }
+  std::vector<int> numbers(const std::vector<int>& order) const {
+    std::vector<int> out;
+    for (const int i : order) out.push_back(static_cast<int>(numbers_[static_cast<std::size_t>(i)].value()));
+    return out;
+  }
   bool equal() const {
     return std::all_of(nodes_.begin(), nodes_.end(),
                        [&](const std::map<int, int>& gpus) { return gpus.size() == nodes_.front().size(); });
@@ -105,6 +121,7 @@ class Orders {
   }
 
  private:
+  std::vector<NodeId> numbers_;            ///< of the machine, by node of the group
   std::vector<std::map<int, int>> nodes_;  ///< GPU of the node -> group index
 };
 
@@ -132,7 +149,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   if (c.nodes > 1) {
     out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
     out.network = c.factors.network_hop;
-    out.most_network = c.factors.network_hop * c.network_latency.count();
+    out.way = c.factors.network_hop * c.network_latency.count();
     out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - out.hop;
   }
   return out;
@@ -149,7 +166,9 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
   const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
   return Program{rates.drive > 0
                      ? machine->with_drives(q.plan.channels, Bandwidth(rates.drive), std::max(1, graph.channels),
-                                            rates.between > 0 ? std::optional(Bandwidth(rates.between)) : std::nullopt)
+                                            rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
+                                                                    Bandwidth(rates.between), rates.ways})
+                                                              : std::nullopt)
                      : *machine,
                  std::move(pattern),
                  {},
@@ -204,7 +223,7 @@ Result<Program> ring_program(const Question& q) {
     // Messages wait for each other's posts; the way of one is no longer for it.
     const double each = channels_of_a_nic(q.c, q.plan) * longest, before = each / rates.nic;
     rates.nic = std::min(rates.nic, hops.all * each / gaps);
-    rates.beyond -= each / rates.nic - before;
+    rates.beyond -= (each / rates.nic - before) / slices;
   }
   const double latency = (hops.all - hops.out) * l.hop + hops.out * l.network_hop;
   const double bytes = ring_load(l, hops.all, longest, q.plan).seconds;
@@ -239,10 +258,32 @@ Result<Program> chain_program(const Question& q) {
 }
 
 /// Of a chunk whose lines go on one by one: KiBs, of which a node's GPUs hide all but one. Fewer where there are many
-/// chunks, whose number hides the same, so that they stay a simulation of a tenth of a second.
-int pieces_of(double chunk, double messages) {
+/// chunks over several nodes, whose number hides the same, so that they stay a simulation of a tenth of a second.
+int pieces_of(double chunk, double messages, int nodes) {
   constexpr double most = 16, most_in_all = 90'000;
-  return static_cast<int>(std::clamp(std::min(chunk / 1024, most_in_all / messages), 1.0, most));
+  const double wanted = nodes == 1 ? chunk / 1024 : std::min(chunk / 1024, most_in_all / messages);
+  return static_cast<int>(std::clamp(wanted, 1.0, most));
+}
+
+/// The smallest number modulo which the nodes that any one sends to, its parent and children in a tree over `order`,
+/// are all different.
+int ways_between(const std::vector<std::vector<int>>& orders) {
+  const auto meets = [](const std::vector<int>& order, int ways) {
+    const int m = static_cast<int>(order.size());
+    for (int x = 0; x < m; ++x) {
+      std::vector<int> peers;
+      if (x > 0) peers.push_back(InOrderTree::parent(m, x));
+      for (int j = 0; j < InOrderTree::children(m, x); ++j) peers.push_back(InOrderTree::child(m, x, j));
+      for (std::size_t a = 0; a < peers.size(); ++a)
+        for (std::size_t b = a + 1; b < peers.size(); ++b)
+          if (order[static_cast<std::size_t>(peers[a])] % ways == order[static_cast<std::size_t>(peers[b])] % ways)
+            return true;
+    }
+    return false;
+  };
+  int ways = 1;
+  while (std::any_of(orders.begin(), orders.end(), [&](const auto& order) { return meets(order, ways); })) ++ways;
+  return ways;
 }
 
 Result<Program> tree_program(const Question& q) {
@@ -257,7 +298,7 @@ Result<Program> tree_program(const Question& q) {
   const double sends = tree_messages(q.c);
   // A GPU of the chain sends up and down.
   const double drive = 2 * tree_threads(q.plan.protocol) * l.channel;
-  const int pieces = by_line ? pieces_of(cut.chunk, 2 * cut.count * q.plan.channels * q.c.ranks) : 1;
+  const int pieces = by_line ? pieces_of(cut.chunk, 2 * cut.count * q.plan.channels * q.c.ranks, q.c.nodes) : 1;
   Pattern pattern{"tree", q.group, static_cast<int>(cut.count) * pieces, {}};
   for (int channel = 0; channel < q.plan.channels; ++channel) {
     Lane lane;
@@ -282,9 +323,15 @@ Result<Program> tree_program(const Question& q) {
   }
   if (q.c.nodes > 1) {
     const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
-    rates.nic = std::min(most / q.c.nics, each / message_gap(q.c, q.plan));
+    rates.nic = most / q.c.nics;
+    if (const double posts = each / message_gap(q.c, q.plan); posts < rates.nic) {
+      // Messages wait for each other's posts; the way of one is no longer for it, but for once.
+      rates.beyond -= (each / posts - each / rates.nic) * (1 - 1.0 / (2 * tree_levels(q.c.nodes)));
+      rates.nic = posts;
+    }
     // A head's operation down the tree writes to all below it at once; a proxy looks through each one's lines.
     rates.between = std::min(tree_threads(q.plan.protocol) * l.channel, cut.chunk / lines);
+    rates.ways = ways_between({orders.numbers(), orders.numbers(second)});
     // A NIC's message is the whole chunk, whose lines a proxy has looked through: it goes when the last piece is there.
     if (by_line) rates.beyond += cut.chunk / l.channel + lines * (1 - 1.0 / pieces);
   }
@@ -310,7 +357,7 @@ Result<Program> exchange_program(const Question& q) {
     rates.nic = e.nics / ranks;
     if (p.gaps > 0) rates.nic = std::min(rates.nic, e.nic_bytes / ranks / p.gaps);
     rates.network = c.factors.network_hop;
-    rates.most_network = c.factors.network_hop * c.network_latency.count();
+    rates.way = c.factors.network_hop * c.network_latency.count();
     rates.beyond = p.latency_between - c.factors.network_hop * c.network_latency.count();
   }
   return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside + p.last_piece);

@@ -107,11 +107,14 @@ Fabric Fabric::with_links(std::vector<Link> links) const {
   if (fails) other.detours = std::make_shared<topology::Detours>(other.node, other.network, other.nodes, other.links);
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
-Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes, std::optional<Bandwidth> between_nodes) const {
+Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes,
+                           std::optional<DrivesBetweenNodes> between_nodes) const {
   check(layout_->drives == 0, "a fabric has drives once");
   check(lanes > 0 && routed_lanes > 0 && rate.value() > 0, "drives have a number and a rate");
   Layout other = *layout_;
-  other.drives_of_lane = between_nodes ? 1 + Layout::ways_between : 1;
+  check(!between_nodes || (between_nodes->ways > 0 && between_nodes->rate.value() > 0),
+        "drives between nodes have a number and a rate");
+  other.drives_of_lane = between_nodes ? 1 + between_nodes->ways : 1;
   other.drives = lanes * other.drives_of_lane;
   other.as_built = false;
   other.routed_lanes = routed_lanes;
@@ -120,7 +123,8 @@ Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes, std::opt
   for (std::size_t i = 0; i < count; ++i) {
     other.links.push_back({rate, Seconds(0), LinkKind::direct});
     if (between_nodes)
-      other.links.insert(other.links.end(), Layout::ways_between, Link{*between_nodes, Seconds(0), LinkKind::direct});
+      other.links.insert(other.links.end(), static_cast<std::size_t>(between_nodes->ways),
+                         Link{between_nodes->rate, Seconds(0), LinkKind::direct});
   }
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
@@ -222,10 +226,12 @@ std::string Fabric::link_name(LinkId link) const {
   if (const std::int64_t drive = link.value() - layout_->first_drive(); drive >= 0) {
     const Rank rank(static_cast<std::uint32_t>(drive / layout_->drives));
     const auto local = rank.value() % static_cast<std::uint32_t>(ranks_per_node());
-    return fmt::format("{}, lane {}",
+    const std::int64_t of_lane = drive % layout_->drives_of_lane;
+    return fmt::format("{}, lane {}{}",
                        topology::device_name(layout_->spec, layout_->node, static_cast<int>(node_of(rank).value()),
                                              layout_->node.endpoints.first + static_cast<int>(local)),
-                       drive % layout_->drives / layout_->drives_of_lane);
+                       drive % layout_->drives / layout_->drives_of_lane,
+                       of_lane == 0 ? std::string() : fmt::format(" to other nodes, way {}", of_lane - 1));
   }
   const auto [from, to] = layout_->ends(link);
   return layout_->name(from) + " -> " + layout_->name(to);

@@ -41,13 +41,11 @@ struct Fabric::Layout {
   LinkId drive(Rank from, Rank to, int lane) const {
     const auto per_node = static_cast<std::uint32_t>(node.endpoints.count);
     const std::uint32_t other = to.value() / per_node;
-    // In a binary tree neighbours are powers of two away: parent and both children are distinct modulo 5.
-    const int of_lane =
-        drives_of_lane == 1 || from.value() / per_node == other ? 0 : 1 + static_cast<int>(other % ways_between);
+    const auto ways = static_cast<std::uint32_t>(drives_of_lane - 1);
+    const int of_lane = ways == 0 || from.value() / per_node == other ? 0 : 1 + static_cast<int>(other % ways);
     const std::int64_t number = lane % (drives / drives_of_lane) * drives_of_lane + of_lane;
     return LinkId(static_cast<std::uint32_t>(first_drive() + std::int64_t{from.value()} * drives + number));
   }
-  static constexpr int ways_between = 5;
   int whole_nodes() const { return part ? part->of_nodes : nodes; }
   int in_whole(int in_part) const { return part ? part->nodes[static_cast<std::size_t>(in_part)] : in_part; }
   /// Where a link starts and where it ends, in the whole machine.

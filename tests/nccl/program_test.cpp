@@ -160,7 +160,8 @@ TEST_CASE("closed form and simulation rank algorithms and protocols alike: what 
             if (b.closed < eighth * a.closed) continue;
             ++compared;
             INFO(a.what << " before " << b.what);
-            CHECK(a.simulated < 1.02 * b.simulated);  // hardly ever a tie
+            // One of them nearly ties: on four DGX A100 2 MiB by ring LL128 and by tree LL.
+            CHECK(a.simulated < 1.02 * b.simulated);
           }
         const auto closed = [](const Both& a, const Both& b) { return a.closed < b.closed; };
         const auto simulated = [](const Both& a, const Both& b) { return a.simulated < b.simulated; };
@@ -169,6 +170,27 @@ TEST_CASE("closed form and simulation rank algorithms and protocols alike: what 
       }
     }
   CHECK(compared > 600);
+}
+
+TEST_CASE("trees of LL over 2 to 24 nodes, near or strewn, are near their closed form") {
+  const auto deviation = [](int nodes, int stride) {
+    const Fabric fabric = test::built("dgx-h100", nodes * stride);
+    std::vector<Rank> ranks;
+    for (int node = 0; node < nodes; ++node)
+      for (int gpu = 0; gpu < 8; ++gpu) ranks.emplace_back(static_cast<std::uint32_t>(8 * stride * node + gpu));
+    const Group group = Group::listed(std::move(ranks));
+    const Communicator c = *nccl::connect(fabric, group);
+    const Bytes size(std::int64_t{16} << 20);
+    const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, size, Algorithm::tree, Protocol::ll);
+    const auto program = nccl::program(fabric, group, c, CollectiveKind::all_reduce, size, plan);
+    REQUIRE(program.ok());
+    return simulate(*program)->count() / nccl::run(c, CollectiveKind::all_reduce, size, plan).time().count() - 1;
+  };
+  for (int nodes = 2; nodes <= 24; ++nodes) {
+    INFO(nodes << " nodes: " << deviation(nodes, 1));
+    CHECK(std::abs(deviation(nodes, 1)) < 0.15);
+  }
+  for (const int stride : {3, 5}) CHECK(deviation(4, stride) == Approx(deviation(4, 1)).margin(0.02));
 }
 
 TEST_CASE("NCCL's tree reduces and broadcasts: proved for up to nine nodes of up to nine ranks") {

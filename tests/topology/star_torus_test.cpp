@@ -163,19 +163,23 @@ TEST_CASE("drives come first on a way, each lane's own, and leave the rest as it
   CHECK(none.empty());
 }
 
-TEST_CASE("drives between nodes are apart: a head's, its parent's and its children's in a binary tree of nodes") {
+TEST_CASE("drives between nodes are apart by the number of the node that is sent to") {
   const Fabric fabric = build(teaching(star()), 16);
-  const Fabric driven = fabric.with_drives(2, gb_per_s(8), 2, gb_per_s(2));
+  const Fabric driven = fabric.with_drives(2, gb_per_s(8), 2, Fabric::DrivesBetweenNodes{gb_per_s(2), 5});
   CHECK(driven.links().size() == fabric.links().size() + 16 * 2 * 6);  // one inside, five to others
   CHECK(driven.path(Rank(8), Rank(4)).bandwidth == gb_per_s(2));
   for (const int lane : {0, 1}) {
     std::set<LinkId> drives;
-    for (const std::uint32_t to : {0U, 4U, 12U}) {  // node 8 of the tree over 16: its parent and its children
+    for (const std::uint32_t to : {0U, 4U, 12U}) {  // 0, 4 and 2 modulo 5
       std::vector<LinkId> way;
       driven.route(Rank(8), Rank(to), lane, way);
       drives.insert(way.front());
-      CHECK(driven.link_name(way.front()) == "host8, lane " + std::to_string(lane));
+      CHECK(driven.link_name(way.front()) ==
+            "host8, lane " + std::to_string(lane) + " to other nodes, way " + std::to_string(to % 5));
     }
     CHECK(drives.size() == 3);
+    std::vector<LinkId> way;
+    driven.route(Rank(8), Rank(9), lane, way);  // 4 modulo 5, as 4 is
+    CHECK(drives.contains(way.front()));
   }
 }

@@ -60,10 +60,15 @@ class Fabric {
 
   /// The same machine where each rank has `lanes` drives: what it sends on a lane passes the lane's own link first, of
   /// this rate and no latency, such as the threads of a channel. Lanes beyond begin again; the way behind the drive is
-  /// that of lane modulo `routed_lanes`. With `between_nodes` a lane has further ones, of that rate, for what goes to
-  /// other nodes: to those of one number modulo 5 the same. Ids follow those of the other links, by rank, then by lane.
+  /// that of lane modulo `routed_lanes`. With `between_nodes` a lane has `ways` further ones, of that rate, for what
+  /// goes to other nodes: the same to nodes whose numbers are equal modulo `ways`. Ids follow those of the other links,
+  /// by rank, then by lane.
+  struct DrivesBetweenNodes {
+    Bandwidth rate{};
+    int ways = 1;
+  };
   Fabric with_drives(int lanes, Bandwidth rate, int routed_lanes,
-                     std::optional<Bandwidth> between_nodes = std::nullopt) const;
+                     std::optional<DrivesBetweenNodes> between_nodes = std::nullopt) const;
 
   /// The same machine for a job that has its nodes in another order: the job's node i is the machine's nodes[i], each
   /// named once, and further ones are those that are left, in their order. Ranks are the job's from then on; links keep
