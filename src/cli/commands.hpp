@@ -20,6 +20,8 @@ Command add_groups(CLI::App& parent);
 Command add_topology(CLI::App& parent);
 Command add_explain(CLI::App& parent);
 Command add_measure(CLI::App& parent);
+/// `measure kernels`, of add_measure.
+Command add_measure_kernels(CLI::App& measure);
 Command add_backends(CLI::App& parent);
 Command add_validate(CLI::App& parent);
 Command add_calibrate(CLI::App& parent);

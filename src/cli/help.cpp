@@ -43,10 +43,10 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI:
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
   const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
+  const auto arguments = app->get_options([](const CLI::Option* o) { return o->get_positional(); });
   std::string out = "Usage: " + name;
-  if (has_commands) return out + " COMMAND [OPTIONS]\n";
-  for (const CLI::Option* option : app->get_options([](const CLI::Option* o) { return o->get_positional(); }))
-    out += " " + option->get_name(true, false);
+  if (has_commands && arguments.empty()) return out + " COMMAND [OPTIONS]\n";
+  for (const CLI::Option* option : arguments) out += " " + option->get_name(true, false);
   return out + " [OPTIONS]\n";
 }
 

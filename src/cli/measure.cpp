@@ -1,4 +1,4 @@
-// collcast measure: run collectives here, time them, and write tables.
+// collcast measure: run collectives here, time them, and write tables; and kernels (measure_kernels.cpp).
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -125,7 +125,7 @@ Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_
 Command add_measure(CLI::App& parent) {
   const auto args = std::make_shared<MeasureArgs>();
   CLI::App& app =
-      *parent.add_subcommand("measure", "run collectives here, check their results, and write measured tables");
+      *parent.add_subcommand("measure", "run collectives or kernels here, check results, and write measured tables");
   add_measure_options(app, *args);
   add_output_options(app, args->output);
   app.get_option("--output")
@@ -137,8 +137,11 @@ Command add_measure(CLI::App& parent) {
       "  collcast measure all --backend gloo --ranks 2 --output measured/\n"
       "  collcast measure all_reduce --backend nccl --size 8:16GiB:x2 --output all_reduce.csv\n"
       "  torchrun --nproc-per-node 8 --no-python collcast measure all_gather --backend nccl --output all_gather.csv\n"
-      "  srun collcast measure all_reduce --backend gloo --rendezvous node1:29500");
-  return [args](const Session& session) {
+      "  srun collcast measure all_reduce --backend gloo --rendezvous node1:29500\n"
+      "  collcast measure kernels gemm --output gemm.csv");
+  const Command kernels = add_measure_kernels(app);
+  return [args, &app, kernels](const Session& session) {
+    if (app.got_subcommand("kernels")) return kernels(session);
     bool library_busy = false;
     const Exit exit = run_measure(*args, session, library_busy);
     if (library_busy) {

@@ -4,8 +4,10 @@
 // queued it, as NCCL's definitions say. Several ranks only in one process. FAKE_GPUS is how many devices there
 // are (default 4). Faults on request: FAKE_WRONG=ELEMENT spoils that element of rank 1's output, FAKE_HANG never
 // finishes, FAKE_ERROR reports a lost peer, FAKE_ALONE waits for peers forever. Misuse aborts: communicators that
-// are left behind or destroyed while they hang, static destructors while ranks connect. The test loads it as
-// libcuda.so.1 and libnccl.so.2.
+// are left behind or destroyed while they hang, static destructors while ranks connect. For kernels: with FAKE_CLOCK
+// the device's clock stands still but for what runs there, products at 100 TFLOP/s and 1 TB/s for copies (both ways)
+// and fills; FAKE_MEMORY=BYTES is all that may be allocated; a product whose sizes and strides do not fit each other
+// aborts. The test loads it as libcuda.so.1, libnccl.so.2 and libcublas.so.13.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -84,8 +86,9 @@ struct State {
   int depth = 0;
   std::map<ncclComm_t, std::pair<Work, CUstream>> messages;  ///< of the open group
   int next_id = 0;
-  int communicators = 0;           ///< neither destroyed nor aborted
-  std::atomic<int> connecting{0};  ///< threads inside ncclCommInitRank
+  std::chrono::duration<double> busy{};  ///< with kernels, by the device's clock
+  int communicators = 0;                 ///< neither destroyed nor aborted
+  std::atomic<int> connecting{0};        ///< threads inside ncclCommInitRank
 
   ~State() {
     if (communicators > 0 || connecting > 0) std::abort();
@@ -278,6 +281,11 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
 CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
 CUresult cuMemAlloc(CUdeviceptr* at, std::size_t bytes) {
+  if (const char* most = std::getenv("FAKE_MEMORY")) {
+    std::size_t all = bytes;
+    for (const auto& [address, block] : state().memory) all += block.size();
+    if (all > std::strtoull(most, nullptr, 10)) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   std::vector<std::byte> block(bytes);
   *at = reinterpret_cast<CUdeviceptr>(block.data());
   state().memory[*at] = std::move(block);
@@ -290,6 +298,16 @@ CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
 }
 CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  state().busy += std::chrono::duration<double>(2 * static_cast<double>(bytes) / 1e12);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream) {
+  std::memset(reinterpret_cast<void*>(to), value, bytes);
+  state().busy += std::chrono::duration<double>(static_cast<double>(bytes) / 1e12);
   return CUDA_SUCCESS;
 }
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
@@ -335,9 +353,14 @@ CUresult cuEventCreate(CUevent* event, unsigned) {
   return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream) {
-  event->at = std::chrono::steady_clock::now();
+  if (std::getenv("FAKE_CLOCK") != nullptr)
+    event->at = std::chrono::steady_clock::time_point(
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(state().busy));
+  else
+    event->at = std::chrono::steady_clock::now();
   return CUDA_SUCCESS;
 }
+CUresult cuEventSynchronize(CUevent) { return CUDA_SUCCESS; }
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   *milliseconds = std::chrono::duration<float, std::milli>(end->at - start->at).count();
   return CUDA_SUCCESS;
@@ -420,5 +443,44 @@ ncclResult_t ncclSend(const void* at, std::size_t count, ncclDataType_t type, in
 ncclResult_t ncclRecv(void* at, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   return message(comm, stream, false, peer, at, count * width(type));
+}
+
+int cublasCreate_v2(void** handle) {
+  static int only = 0;
+  *handle = &only;
+  return 0;
+}
+int cublasDestroy_v2(void*) { return 0; }
+int cublasSetStream_v2(void*, CUstream) { return 0; }
+int cublasGetVersion_v2(void*, int* version) {
+  *version = 120804;
+  return 0;
+}
+int cublasGemmStridedBatchedEx(void*, int a_form, int b_form, int m, int n, int k, const void*, const void* a,
+                               int a_type, int lda, long long a_stride, const void* b, int b_type, int ldb,
+                               long long b_stride, const void*, void* c, int c_type, int ldc, long long c_stride,
+                               int count, int compute, int) {
+  // A transposed and B as it is, columns first: k rows of each, m rows of C.
+  const bool fits = a_form == 1 && b_form == 0 && lda == k && ldb == k && ldc == m && a_type == b_type &&
+                    b_type == c_type && (a_type == 2 || a_type == 14) && compute == 68;
+  const auto bytes_at = [](const void* at) { return state().memory.at(reinterpret_cast<CUdeviceptr>(at)).size(); };
+  const auto all = static_cast<std::size_t>(count);
+  const std::size_t sizes[3] = {static_cast<std::size_t>(m) * static_cast<std::size_t>(k),
+                                static_cast<std::size_t>(n) * static_cast<std::size_t>(k),
+                                static_cast<std::size_t>(m) * static_cast<std::size_t>(n)};
+  const bool in_memory =
+      bytes_at(a) == 2 * all * sizes[0] && bytes_at(b) == 2 * all * sizes[1] && bytes_at(c) == 2 * all * sizes[2];
+  const bool apart =
+      count == 1 || (a_stride == static_cast<long long>(sizes[0]) && b_stride == static_cast<long long>(sizes[1]) &&
+                     c_stride == static_cast<long long>(sizes[2]));
+  if (!fits || !in_memory || !apart) std::abort();
+  state().busy += std::chrono::duration<double>(2.0 * count * static_cast<double>(m) * n * k / 100e12);
+  return 0;
+}
+int cublasGemmEx(void* handle, int a_form, int b_form, int m, int n, int k, const void* alpha, const void* a,
+                 int a_type, int lda, const void* b, int b_type, int ldb, const void* beta, void* c, int c_type,
+                 int ldc, int compute, int algorithm) {
+  return cublasGemmStridedBatchedEx(handle, a_form, b_form, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta,
+                                    c, c_type, ldc, 0, 1, compute, algorithm);
 }
 }

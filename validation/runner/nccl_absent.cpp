@@ -1,4 +1,5 @@
 // NCCL where it is not built in: what to do about it.
+#include "collcast/runner/kernels.hpp"
 #include "runner/communicator.hpp"
 
 namespace collcast::runner {
@@ -14,3 +15,17 @@ Backend nccl_backend() {
 }
 
 }  // namespace collcast::runner
+
+namespace collcast {
+
+MeasureOutcome measure_kernels(const KernelsPlan&, const KernelsSink&) {
+  MeasureOutcome out;
+  out.ending = Ending::lacking;
+  out.problems = {
+      "kernels of GPUs are not built in: build where CMake finds cuda.h and nccl.h (CUDA toolkit and libnccl-dev), "
+      "with "
+      "-DCOLLCAST_WITH_NCCL=ON"};
+  return out;
+}
+
+}  // namespace collcast

@@ -48,6 +48,8 @@ void find_functions(Opened& library, CudaFunctions& f) {
   COLLCAST_FIND(f.free, cuMemFree);
   COLLCAST_FIND(f.copy_in, cuMemcpyHtoD);
   COLLCAST_FIND(f.copy_out, cuMemcpyDtoH);
+  COLLCAST_FIND(f.copy, cuMemcpyDtoDAsync);
+  COLLCAST_FIND(f.fill, cuMemsetD8Async);
   COLLCAST_FIND(f.create_stream, cuStreamCreate);
   COLLCAST_FIND(f.query_stream, cuStreamQuery);
   COLLCAST_FIND(f.begin_capture, cuStreamBeginCapture);
@@ -58,6 +60,7 @@ void find_functions(Opened& library, CudaFunctions& f) {
   COLLCAST_FIND(f.destroy_graph, cuGraphDestroy);
   COLLCAST_FIND(f.create_event, cuEventCreate);
   COLLCAST_FIND(f.record, cuEventRecord);
+  COLLCAST_FIND(f.wait, cuEventSynchronize);
   library.find(f.elapsed, "cuEventElapsedTime");
 }
 
@@ -93,8 +96,8 @@ std::string error_text(const CudaFunctions& cuda, CUresult result) {
 
 }  // namespace
 
-NvidiaLibraries open_nvidia_libraries() {
-  NvidiaLibraries out;
+NvidiaDriver open_nvidia_driver() {
+  NvidiaDriver out;
   Opened driver("libcuda.so.1", out.lacking, "no NVIDIA driver here; it comes with the driver of a GPU");
   if (driver.is_open()) find_functions(driver, out.cuda);
   if (driver.is_open() && out.lacking.empty()) {
@@ -106,6 +109,15 @@ NvidiaLibraries open_nvidia_libraries() {
       out.lacking.emplace_back("no NVIDIA GPU: the driver sees no device");
     }
   }
+  return out;
+}
+
+NvidiaLibraries open_nvidia_libraries() {
+  const NvidiaDriver driver = open_nvidia_driver();
+  NvidiaLibraries out;
+  out.cuda = driver.cuda;
+  out.devices = driver.devices;
+  out.lacking = driver.lacking;
   Opened library(
       "libnccl.so.2", out.lacking,
       "NCCL is not installed where the loader looks; install libnccl2 or name its folder in LD_LIBRARY_PATH");

@@ -29,6 +29,8 @@ struct CudaFunctions {
   decltype(&cuMemFree) free = nullptr;
   decltype(&cuMemcpyHtoD) copy_in = nullptr;
   decltype(&cuMemcpyDtoH) copy_out = nullptr;
+  decltype(&cuMemcpyDtoDAsync) copy = nullptr;  ///< on the device
+  decltype(&cuMemsetD8Async) fill = nullptr;
   decltype(&cuStreamCreate) create_stream = nullptr;
   decltype(&cuStreamQuery) query_stream = nullptr;
   decltype(&cuStreamBeginCapture) begin_capture = nullptr;
@@ -39,6 +41,7 @@ struct CudaFunctions {
   decltype(&cuGraphDestroy) destroy_graph = nullptr;
   decltype(&cuEventCreate) create_event = nullptr;
   decltype(&cuEventRecord) record = nullptr;
+  decltype(&cuEventSynchronize) wait = nullptr;
   /// By hand: newer headers rename it to a version that older drivers lack.
   CUresult (*elapsed)(float* milliseconds, CUevent start, CUevent end) = nullptr;
 };
@@ -70,6 +73,13 @@ struct NvidiaLibraries {
   int nccl_version = 0;              ///< as ncclGetVersion codes it
   std::vector<std::string> lacking;  ///< where not empty, the rest may not be called
 };
+/// The driver alone, initialised.
+struct NvidiaDriver {
+  CudaFunctions cuda;
+  int devices = 0;
+  std::vector<std::string> lacking;  ///< as NvidiaLibraries'
+};
+NvidiaDriver open_nvidia_driver();
 /// Opens both and initialises the driver. After this the process must not fork ranks: CUDA does not survive it.
 NvidiaLibraries open_nvidia_libraries();
 

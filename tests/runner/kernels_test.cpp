@@ -1,0 +1,112 @@
+// Kernels of a GPU: what is asked of cuBLAS and the driver, against those that only the test has (fake_nvidia.cpp),
+// whose clock says 100 TFLOP/s and 1 TB/s. Real GPUs are no part of this.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "cli/process.hpp"
+
+using namespace collcast::test;
+using Catch::Contains;
+using Json = nlohmann::json;
+
+#ifdef COLLCAST_HAS_NCCL
+
+namespace {
+
+Outcome with_fakes(const std::string& words, const Folder& folder, const std::string& more = "") {
+  return run_shell("LD_LIBRARY_PATH='" COLLCAST_FAKES "' FAKE_CLOCK=1 FAKE_MEMORY=536870912 " + more +
+                       " collcast measure kernels " + words,
+                   folder.path());
+}
+
+/// Of Llama-3 8B's and 70B's layers, two models, four numbers of tokens, four degrees, four products, those whose
+/// operands of two bytes take 512 MiB at most.
+int products_that_fit() {
+  int out = 0;
+  for (const auto& [hidden, mlp, qkv] : {std::tuple(4096LL, 14336LL, 6144LL), std::tuple(8192LL, 28672LL, 10240LL)})
+    for (const long long m : {1024, 2048, 4096, 8192})
+      for (const long long tp : {1, 2, 4, 8})
+        for (const auto& [n, k] : {std::pair(qkv / tp, hidden), std::pair(hidden, hidden / tp),
+                                   std::pair(2 * mlp / tp, hidden), std::pair(hidden, mlp / tp)})
+          out += 2 * (m * k + n * k + m * n) <= 512LL << 20;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("products, their batches, copies and fills are timed as the device's clock says") {
+  const Folder folder;
+  const Outcome run = with_fakes("--repetitions 3 --format json", folder);
+  INFO(run.err);
+  REQUIRE(run.exit == 0);
+  const Json doc = Json::parse(run.out);
+  CHECK(doc["system"]["device"] == "Fake GPU");
+  CHECK(doc["system"]["library"] == "cuBLAS 12.8.4");
+  CHECK(doc["complete"] == true);
+  std::map<std::string, int> seen;
+  for (const Json& row : doc["rows"]) {
+    const std::string kernel = row["kernel"];
+    ++seen[kernel];
+    const double median = row["median_s"];
+    if (kernel == "gemm" || kernel == "attention") {
+      const double flops =
+          2.0 * row["batch"].get<double>() * row["m"].get<double>() * row["n"].get<double>() * row["k"].get<double>();
+      CHECK(median == Approx(flops / 100e12).epsilon(1e-3));
+      CHECK(row["product_flops_per_s"].get<double>() == Approx(100e12).epsilon(1e-3));
+    } else {
+      CHECK(median == Approx((kernel == "copy" ? 2 : 1) * row["bytes"].get<double>() / 1e12).epsilon(1e-3));
+      CHECK(row["moved_bytes_per_s"].get<double>() == Approx(1e12).epsilon(1e-3));
+    }
+    CHECK(row["min_s"].get<double>() <= median);
+  }
+  CHECK(seen["gemm"] == products_that_fit());
+  // 1 MiB to 256 MiB by four, of which a GPU of 512 MiB holds two, and 1 GiB not once.
+  CHECK(seen["copy"] == 5);
+  CHECK(seen["fill"] == 5);
+  CHECK_THAT(doc["notes"].dump(), Contains("copy of 1 GiB is left out: it does not fit the GPU's memory"));
+}
+
+TEST_CASE("a table of products is read by validate, and its shapes are measured again") {
+  const Folder folder;
+  const Outcome first = with_fakes("gemm --repetitions 1 --dtype float16 --system h200_sxm --output first.csv", folder);
+  INFO(first.err);
+  REQUIRE(first.exit == 0);
+  const Outcome again = with_fakes("gemm --repetitions 1 --shapes first.csv --format csv", folder);
+  INFO(again.err);
+  REQUIRE(again.exit == 0);
+  CHECK_THAT(again.out, Contains("system,device,dtype,m,n,k,latency_ms"));
+  CHECK(std::count(again.out.begin(), again.out.end(), '\n') == 1 + products_that_fit());  // and the heading
+
+  const Outcome scored = run_shell("collcast validate --kernels first.csv --format json", folder.path());
+  INFO(scored.err);
+  REQUIRE(scored.exit == 0);
+  CHECK_THAT(scored.out, Contains("fp16"));
+}
+
+TEST_CASE("what cannot be measured says why: exit 3 without a GPU, 2 for words that make no sense") {
+  const Folder folder;
+  const Outcome none = with_fakes("gemm", folder, "FAKE_GPUS=0");
+  CHECK(none.exit == 3);
+  CHECK_THAT(none.err, Contains("no usable NVIDIA GPU"));
+  const Outcome ninth = with_fakes("gemm --device 9", folder);
+  CHECK(ninth.exit == 3);
+  CHECK_THAT(ninth.err, Contains("there is no GPU 9: 4 here"));
+  const Outcome small = with_fakes("memory", folder, "FAKE_MEMORY=1000");
+  CHECK(small.exit == 1);
+  CHECK_THAT(small.err, Contains("nothing was measured"));
+  folder.write("none.csv", "a,b\n1,2\n");
+  const Outcome wrong = with_fakes("memory --dtype double --shapes none.csv --repetitions 0", folder);
+  CHECK(wrong.exit == 2);
+  CHECK_THAT(wrong.err,
+             Contains("'double'") && Contains("--shapes has no meaning for memory") && Contains("--repetitions"));
+  const Outcome shapes = with_fakes("gemm --shapes none.csv", folder);
+  CHECK(shapes.exit == 2);
+  CHECK_THAT(shapes.err, Contains("none.csv:1"));
+}
+
+#endif
