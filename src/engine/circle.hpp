@@ -53,7 +53,7 @@ class Circle {
 
   /// What it takes: the rows, those kept, and the flat arrays that they are worked out from.
   static constexpr double bytes_per_wire(int chunks) {
-    return 2.0 * sizeof(Wire*) + (2.0 * chunks + 1 + 2) * sizeof(Ticks);
+    return 2.0 * sizeof(void*) + (2.0 * chunks + 1 + 2) * sizeof(Ticks);
   }
 
  private:
