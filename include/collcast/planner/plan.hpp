@@ -48,6 +48,11 @@ struct LayoutAsDescribed {
   Seconds step() const { return simulate ? *simulate : estimate; }
 };
 
+/// Between what a step is with all collectives as short, or as long, as a calibration has seen them.
+struct LayoutInterval {
+  Seconds low{}, high{};
+};
+
 struct PlannedLayout {
   LayoutChoice choice;
   Seconds estimate{};
@@ -56,11 +61,8 @@ struct PlannedLayout {
   MemoryUse memory;
   StepRates rates;
   std::optional<LayoutAsDescribed> described = {};  ///< where the machine is not; simulated where this is
-  /// Between what step() is with all collectives as short, or as long, as a calibration has seen them; plan() leaves it
-  /// out.
-  struct Interval {
-    Seconds low{}, high{};
-  };
+  /// Between what step() is; plan() leaves it out.
+  using Interval = LayoutInterval;
   std::optional<Interval> interval = {};
 
   Seconds step() const { return simulate ? *simulate : estimate; }
