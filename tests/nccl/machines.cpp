@@ -4,6 +4,9 @@
 
 #include <stdexcept>
 
+#include "collcast/evaluate/by_nccl.hpp"
+#include "collcast/nccl/program.hpp"
+
 namespace collcast::test {
 
 const SearchPath& source_tree() {
@@ -78,6 +81,16 @@ nccl::Run ran(const nccl::Communicator& c, CollectiveKind kind, std::int64_t byt
   INFO(to_text(plan.errors()));
   REQUIRE(plan.ok());
   return nccl::run(c, kind, Bytes(bytes), *plan);
+}
+
+Seconds simulated(const Fabric& fabric, const nccl::Communicator& c, CollectiveKind kind, Bytes size,
+                  const nccl::Plan& plan) {
+  const auto program = nccl::program(fabric, Group::strided(Rank(0), 1, c.ranks), c, kind, size, plan);
+  INFO(to_text(program.errors()));
+  REQUIRE(program.ok());
+  const auto time = simulate(*program);
+  REQUIRE(time.ok());
+  return *time;
 }
 
 }  // namespace collcast::test

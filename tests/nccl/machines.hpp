@@ -27,4 +27,7 @@ nccl::Plan planned_as(const nccl::Communicator&, CollectiveKind, Bytes, nccl::Al
 nccl::Run ran(const nccl::Communicator&, CollectiveKind, std::int64_t bytes, nccl::Algorithm, nccl::Protocol);
 nccl::Run ran(const nccl::Communicator&, CollectiveKind, std::int64_t bytes, std::optional<nccl::Algorithm> = {});
 
+/// That plan's simulation, which it has, among the machine's first ranks.
+Seconds simulated(const Fabric&, const nccl::Communicator&, CollectiveKind, Bytes, const nccl::Plan&);
+
 }  // namespace collcast::test

@@ -16,21 +16,13 @@ using nccl::Algorithm;
 using nccl::Communicator;
 using nccl::Plan;
 using nccl::Protocol;
+using test::simulated;
 
 namespace {
 
 constexpr std::array kinds{CollectiveKind::broadcast,      CollectiveKind::reduce,   CollectiveKind::all_reduce,
                            CollectiveKind::all_gather,     CollectiveKind::alltoall, CollectiveKind::gather,
                            CollectiveKind::reduce_scatter, CollectiveKind::scatter,  CollectiveKind::sendrecv};
-
-Seconds simulated(const Fabric& fabric, const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  const auto program = nccl::program(fabric, Group::strided(Rank(0), 1, c.ranks), c, kind, size, plan);
-  INFO(to_text(program.errors()));
-  REQUIRE(program.ok());
-  const auto time = simulate(*program);
-  REQUIRE(time.ok());
-  return *time;
-}
 
 bool has_simulation(const Plan& plan) {
   return plan.point_to_point || plan.algorithm == Algorithm::ring || plan.algorithm == Algorithm::tree;
@@ -164,9 +156,9 @@ TEST_CASE("closed form and simulation rank algorithms and protocols alike: what 
             CHECK(a.simulated < 1.02 * b.simulated);
           }
         const auto closed = [](const Both& a, const Both& b) { return a.closed < b.closed; };
-        const auto simulated = [](const Both& a, const Both& b) { return a.simulated < b.simulated; };
+        const auto by_simulation = [](const Both& a, const Both& b) { return a.simulated < b.simulated; };
         CHECK(std::min_element(all.begin(), all.end(), closed)->simulated <
-              eighth * std::min_element(all.begin(), all.end(), simulated)->simulated);
+              eighth * std::min_element(all.begin(), all.end(), by_simulation)->simulated);
       }
     }
   CHECK(compared > 600);
