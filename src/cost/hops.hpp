@@ -81,9 +81,7 @@ class Hops {
             hop.latency, hop.bandwidth};
   }
   /// Hops of a position that differ.
-  int different(const Stage& stage, const Cell& cell) const {
-    return stage.phase.flow == Flow::circulating && cell.sends > 1 ? 1 : cell.sends;
-  }
+  int different(const Stage& stage, const Cell& cell) const { return different_hops(stage.phase.flow, cell.sends); }
 
  private:
   struct Kept {

@@ -80,22 +80,13 @@ class Orders {
     for (int i = 0; i < group.size(); ++i)
       nodes[fabric.node_of(group[i])][static_cast<int>(group[i].value()) % fabric.ranks_per_node()] = i;
     for (auto& [node, gpus] : nodes) {
-      numbers_.push_back(node);
+      numbers_.push_back(static_cast<int>(node.value()));
       nodes_.push_back(std::move(gpus));
     }
   }
   int nodes() const { return static_cast<int>(nodes_.size()); }
-  /// Of the machine.
-  std::vector<int> numbers() const {
-    std::vector<int> out;
-    for (const NodeId node : numbers_) out.push_back(static_cast<int>(node.value()));
-    return out;
-  }
-  std::vector<int> numbers(const std::vector<int>& order) const {
-    std::vector<int> out;
-    for (const int i : order) out.push_back(static_cast<int>(numbers_[static_cast<std::size_t>(i)].value()));
-    return out;
-  }
+  /// The machine's numbers of the group's nodes.
+  const std::vector<int>& numbers() const { return numbers_; }
   bool equal() const {
     return std::all_of(nodes_.begin(), nodes_.end(),
                        [&](const std::map<int, int>& gpus) { return gpus.size() == nodes_.front().size(); });
@@ -121,7 +112,7 @@ class Orders {
   }
 
  private:
-  std::vector<NodeId> numbers_;            ///< of the machine, by node of the group
+  std::vector<int> numbers_;
   std::vector<std::map<int, int>> nodes_;  ///< GPU of the node -> group index
 };
 
@@ -265,9 +256,11 @@ int pieces_of(double chunk, double messages, int nodes) {
   return static_cast<int>(std::clamp(wanted, 1.0, most));
 }
 
-/// The smallest number modulo which the nodes that any one sends to, its parent and children in a tree over `order`,
-/// are all different.
-int ways_between(const std::vector<std::vector<int>>& orders) {
+/// The smallest number modulo which the `numbers` of the nodes that any one sends to, its parent and children in the
+/// tree over them as they are and in the one over `second`, are all different.
+int ways_between(const std::vector<int>& numbers, const std::vector<int>& second) {
+  std::vector<int> other;
+  for (const int node : second) other.push_back(numbers[static_cast<std::size_t>(node)]);
   const auto meets = [](const std::vector<int>& order, int ways) {
     const int m = static_cast<int>(order.size());
     for (int x = 0; x < m; ++x) {
@@ -282,7 +275,7 @@ int ways_between(const std::vector<std::vector<int>>& orders) {
     return false;
   };
   int ways = 1;
-  while (std::any_of(orders.begin(), orders.end(), [&](const auto& order) { return meets(order, ways); })) ++ways;
+  while (meets(numbers, ways) || meets(other, ways)) ++ways;
   return ways;
 }
 
@@ -331,7 +324,7 @@ Result<Program> tree_program(const Question& q) {
     }
     // A head's operation down the tree writes to all below it at once; a proxy looks through each one's lines.
     rates.between = std::min(tree_threads(q.plan.protocol) * l.channel, cut.chunk / lines);
-    rates.ways = ways_between({orders.numbers(), orders.numbers(second)});
+    rates.ways = ways_between(orders.numbers(), second);
     // A NIC's message is the whole chunk, whose lines a proxy has looked through: it goes when the last piece is there.
     if (by_line) rates.beyond += cut.chunk / l.channel + lines * (1 - 1.0 / pieces);
   }

@@ -12,11 +12,8 @@ namespace collcast {
 
 namespace {
 
-bool is_product(const KernelCase& what) { return what.kind == KernelKind::gemm || what.kind == KernelKind::attention; }
-constexpr double bytes_of_element = 2;  // of both types
-
 std::optional<double> flops_per_s(const MeasuredKernel& row) {
-  if (!is_product(row.what)) return std::nullopt;
+  if (!row.what.is_product()) return std::nullopt;
   return row.what.flops() / row.median.count();
 }
 double bytes_per_s(const MeasuredKernel& row) { return row.what.moved().value() / row.median.count(); }
@@ -41,15 +38,22 @@ double KernelCase::flops() const {
   return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
 
+std::array<std::int64_t, 3> KernelCase::operands() const {
+  constexpr std::int64_t bytes_of_element = 2;  // of both types
+  if (kind == KernelKind::copy) return {bytes.value(), bytes.value(), 0};
+  if (kind == KernelKind::fill) return {bytes.value(), 0, 0};
+  const std::int64_t each = bytes_of_element * batch;
+  return {each * m * k, each * k * n, each * m * n};
+}
+
 Volume KernelCase::moved() const {
-  if (kind == KernelKind::copy) return Volume(2.0 * static_cast<double>(bytes.value()));
-  if (kind == KernelKind::fill) return Volume(static_cast<double>(bytes.value()));
-  const auto rows = static_cast<double>(m), columns = static_cast<double>(n), inner = static_cast<double>(k);
-  return Volume(bytes_of_element * static_cast<double>(batch) * (rows * inner + inner * columns + rows * columns));
+  double sum = 0;
+  for (const std::int64_t operand : operands()) sum += static_cast<double>(operand);
+  return Volume(sum);
 }
 
 std::string KernelCase::text() const {
-  if (!is_product(*this)) return fmt::format("{} of {}", to_string(kind), format_bytes(bytes));
+  if (!is_product()) return fmt::format("{} of {}", to_string(kind), format_bytes(bytes));
   const std::string shape = fmt::format("{} {} x {} x {}", dtype, m, n, k);
   return batch > 1 ? fmt::format("{} products of {}", batch, shape) : fmt::format("product of {}", shape);
 }
@@ -65,7 +69,7 @@ std::string json(const KernelsMeasured& report) {
   out["rows"] = Json::array();
   for (const MeasuredKernel& row : report.rows) {
     const KernelCase& c = row.what;
-    const bool product = is_product(c);
+    const bool product = c.is_product();
     out["rows"].push_back({{"kernel", to_string(c.kind)},
                            {"dtype", product ? Json(c.dtype) : Json()},
                            {"batch", product ? Json(c.batch) : Json()},
@@ -101,8 +105,8 @@ Table csv(const KernelsMeasured& report) {
     if (products)
       for (const std::int64_t of : {c.m, c.n, c.k}) cells.push_back(fmt::format("{}", of));
     else
-      cells.insert(cells.end(), {to_string(c.kind), is_product(c) ? fmt::format("{}x{}x{}x{}", c.batch, c.m, c.n, c.k)
-                                                                  : fmt::format("{}", c.bytes.value())});
+      cells.insert(cells.end(), {to_string(c.kind), c.is_product() ? fmt::format("{}x{}x{}x{}", c.batch, c.m, c.n, c.k)
+                                                                   : fmt::format("{}", c.bytes.value())});
     const auto flops = flops_per_s(row);
     cells.insert(
         cells.end(),

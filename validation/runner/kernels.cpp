@@ -45,7 +45,6 @@ struct Cublas {
 
 /// cudaDataType_t.
 int cuda_type(const std::string& dtype) { return dtype == "bfloat16" ? 14 : 2; }
-constexpr std::int64_t bytes_of_element = 2;  // of both types
 
 Cublas open_cublas() {
   void* library = nullptr;
@@ -141,13 +140,8 @@ class Gpu {
   }
 
   bool allocate(const KernelCase& what) {
-    const bool product = what.kind == KernelKind::gemm || what.kind == KernelKind::attention;
-    const std::int64_t sizes[3] = {product ? what.batch * what.m * what.k * bytes_of_element : what.bytes.value(),
-                                   product                         ? what.batch * what.k * what.n * bytes_of_element
-                                   : what.kind == KernelKind::copy ? what.bytes.value()
-                                                                   : 0,
-                                   product ? what.batch * what.m * what.n * bytes_of_element : 0};
-    for (int i = 0; i < 3; ++i) {
+    const auto sizes = what.operands();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (sizes[i] == 0) continue;
       const CUresult result = c_.allocate(&operands_[i], static_cast<std::size_t>(sizes[i]));
       if (result == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -222,7 +216,7 @@ void run(const KernelsPlan& plan, const KernelsSink& sink, MeasureOutcome& outco
   KernelsMeasured system;
   system.device = gpu.name();
   system.driver = runner::nvidia_driver_version();
-  if (std::any_of(plan.cases.begin(), plan.cases.end(), [](const KernelCase& what) { return !what.dtype.empty(); }))
+  if (std::any_of(plan.cases.begin(), plan.cases.end(), [](const KernelCase& what) { return what.is_product(); }))
     system.library = gpu.use_cublas();
   sink.system(system);
   for (const KernelCase& what : plan.cases) {

@@ -61,9 +61,7 @@ struct PlannedLayout {
   MemoryUse memory;
   StepRates rates;
   std::optional<LayoutAsDescribed> described = {};  ///< where the machine is not; simulated where this is
-  /// Between what step() is; plan() leaves it out.
-  using Interval = LayoutInterval;
-  std::optional<Interval> interval = {};
+  std::optional<LayoutInterval> interval = {};      ///< of step(); plan() leaves it out
 
   Seconds step() const { return simulate ? *simulate : estimate; }
   Bytes headroom() const { return memory.capacity - memory.peak(); }

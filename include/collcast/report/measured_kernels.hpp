@@ -1,6 +1,7 @@
 // collcast.kerneltimes.v1: what kernels took on the GPU here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,8 +26,11 @@ struct KernelCase {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   Bytes bytes{};  ///< of copy and fill
 
+  bool is_product() const { return kind == KernelKind::gemm || kind == KernelKind::attention; }
   double flops() const;  ///< 2 * batch * m * n * k
-  Volume moved() const;  ///< through the GPU's memory, each operand once
+  /// Bytes of A, B and C; of the source and the target of a copy; of what is filled. 0: there is none.
+  std::array<std::int64_t, 3> operands() const;
+  Volume moved() const;  ///< through the GPU's memory: each operand once
   std::string text() const;
 };
 

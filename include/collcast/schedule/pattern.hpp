@@ -47,6 +47,10 @@ enum class Flow : std::uint8_t { circulating, forwarding, sequential, concurrent
 /// Whether a position's next hop begins when the one before has left, so that one is under way at a time.
 constexpr bool sends_in_turn(Flow flow) { return flow == Flow::circulating || flow == Flow::sequential; }
 
+/// How many of a position's hops differ, of `sends` in a phase: all of them, but those of a circulating phase go one
+/// way and are alike, so that the first stands for the others.
+constexpr int different_hops(Flow flow, int sends) { return flow == Flow::circulating && sends > 1 ? 1 : sends; }
+
 /// One send of a position.
 struct Hop {
   int round = 0;      ///< rounds order the hops of a phase; a round's hops happen side by side
@@ -87,12 +91,8 @@ struct Phase {
   int width = 1;     ///< blocks per unit that the shape counts in
   int argument = 0;  ///< the shape's own parameter (a distance, a direction, a root ...)
 
-  /// How many of a position's hops differ: all of them, but those of a circulating phase go one way and are alike, so
-  /// that the first stands for the others.
-  int ways(Position v) const {
-    const int sends = shape->sends(*this, v);
-    return flow == Flow::circulating && sends > 1 ? 1 : sends;
-  }
+  /// different_hops of the position.
+  int ways(Position v) const { return different_hops(flow, shape->sends(*this, v)); }
 
   int index(Position v) const { return (v / stride) % members; }
   Position at(Position v, int index) const { return v + (index - this->index(v)) * stride; }

@@ -58,15 +58,15 @@ class Fabric {
   /// way.
   Fabric with_links(std::vector<Link> links) const;
 
-  /// The same machine where each rank has `lanes` drives: what it sends on a lane passes the lane's own link first, of
-  /// this rate and no latency, such as the threads of a channel. Lanes beyond begin again; the way behind the drive is
-  /// that of lane modulo `routed_lanes`. With `between_nodes` a lane has `ways` further ones, of that rate, for what
-  /// goes to other nodes: the same to nodes whose numbers are equal modulo `ways`. Ids follow those of the other links,
-  /// by rank, then by lane.
+  /// Of each lane, the drives for other nodes: the same one for nodes whose numbers are equal modulo `ways`.
   struct DrivesBetweenNodes {
     Bandwidth rate{};
     int ways = 1;
   };
+  /// The same machine where each rank has `lanes` drives: what it sends on a lane passes the lane's own link first, of
+  /// this rate and no latency, such as the threads of a channel. Lanes beyond begin again; the way behind the drive is
+  /// that of lane modulo `routed_lanes`. With `between_nodes` what goes to other nodes passes those instead. Ids follow
+  /// those of the other links, by rank, then by lane.
   Fabric with_drives(int lanes, Bandwidth rate, int routed_lanes,
                      std::optional<DrivesBetweenNodes> between_nodes = std::nullopt) const;
 
