@@ -207,6 +207,10 @@ std::string format_seconds(Seconds s) {
   return scale_to(s.count(), units);
 }
 
+std::string format_range(const TimeRange& range) {
+  return format_seconds(range.low) + " .. " + format_seconds(range.high);
+}
+
 std::string format_flop_rate(FlopRate r) {
   constexpr std::array units{Unit{"FLOP/s", 1}, Unit{"GFLOP/s", giga}, Unit{"TFLOP/s", tera}, Unit{"PFLOP/s", peta}};
   return scale_to(r.value(), units);

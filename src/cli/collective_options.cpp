@@ -431,16 +431,15 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   return out;
 }
 
-std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion& q, const CollectiveRow& row) {
+std::optional<TimeRange> interval_of(const CollectiveQuestion& q, const CollectiveRow& row) {
   return interval_of(q, row.size, row.time());
 }
 
-std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion& q, Bytes size,
-                                                   std::optional<Seconds> time) {
+std::optional<TimeRange> interval_of(const CollectiveQuestion& q, Bytes size, std::optional<Seconds> time) {
   if (!q.calibration || q.concurrent || !time) return std::nullopt;
   for (const Calibration::Residual& residual : q.calibration->residuals)
     if (residual.band == to_string(band_of(size)) && residual.high > 0)
-      return CollectiveRow::Interval{*time * residual.low, *time * residual.high};
+      return TimeRange{*time * residual.low, *time * residual.high};
   return std::nullopt;
 }
 

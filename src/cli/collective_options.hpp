@@ -100,8 +100,8 @@ std::vector<nccl::Setting> parse_env(const std::vector<std::string>&, std::optio
 std::optional<Method> parse_method(const std::string&, Diagnostics& errors);
 
 /// Where 8 of 10 measurements like this row's were, by the calibration; nothing where it does not say.
-std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion&, const CollectiveRow&);
-std::optional<CollectiveRow::Interval> interval_of(const CollectiveQuestion&, Bytes, std::optional<Seconds> time);
+std::optional<TimeRange> interval_of(const CollectiveQuestion&, const CollectiveRow&);
+std::optional<TimeRange> interval_of(const CollectiveQuestion&, Bytes, std::optional<Seconds> time);
 /// That the machine is calibrated, and what of the rows is beyond what the calibration has seen.
 void add_calibration_notes(const CollectiveQuestion&, CollectiveReport&);
 /// In which way what is asked is beyond what the calibration has seen; empty: in none, or there is no calibration.

@@ -120,9 +120,9 @@ void add_interval(const CollectiveQuestion& q, ExplainReport& report) {
     }
   std::vector<Paragraph>& text = report.sections.back().text;
   if (const auto within = interval_of(q, q.sizes.front(), simulated ? simulated : estimate))
-    text.push_back({fmt::format("8 of 10 measurements of such sizes are within {} .. {}, by the calibration",
-                                format_seconds(within->low), format_seconds(within->high)),
-                    Paragraph::Tone::note});
+    text.push_back(
+        {fmt::format("8 of 10 measurements of such sizes are within {}, by the calibration", format_range(*within)),
+         Paragraph::Tone::note});
   if (std::string beyond = beyond_calibration(q); !beyond.empty())
     text.push_back({std::move(beyond), Paragraph::Tone::note});
 }

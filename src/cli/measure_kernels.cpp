@@ -11,6 +11,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/measure_options.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/values.hpp"
@@ -25,7 +26,6 @@ namespace {
 
 const std::vector<std::string> kernel_words{"gemm", "attention", "memory", "all"};
 const std::vector<std::string> dtypes{"bfloat16", "float16"};
-constexpr int most_kernel_repetitions = 100'000;
 
 struct KernelsArgs {
   std::string kernels = "all", dtype = "bfloat16", shapes, device = "0", warmup = "3", repetitions = "20",
@@ -110,11 +110,8 @@ KernelsPlan understand(const KernelsArgs& args, Diagnostics& errors) {
   const auto kernels = parse_word("KERNEL", args.kernels, kernel_words, errors);
   const auto dtype = parse_word("--dtype", args.dtype, dtypes, errors);
   plan.device = parse_count("--device", args.device, 0, errors).value_or(0);
-  plan.warmup = parse_count("--warmup", args.warmup, 0, errors).value_or(0);
-  plan.repetitions = parse_count("--repetitions", args.repetitions, 1, errors).value_or(1);
-  if (plan.repetitions > most_kernel_repetitions || plan.warmup > most_kernel_repetitions)
-    errors.push_back(
-        {command_line, fmt::format("more than {} repetitions", most_kernel_repetitions), "expected fewer"});
+  plan.warmup = parse_repetitions("--warmup", args.warmup, 0, errors);
+  plan.repetitions = parse_repetitions("--repetitions", args.repetitions, 1, errors);
   if (!args.shapes.empty() && args.kernels != "gemm")
     errors.push_back({typed("--shapes", args.shapes), fmt::format("--shapes has no meaning for {}", args.kernels),
                       "they are of products: expected 'collcast measure kernels gemm'"});

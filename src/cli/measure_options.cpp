@@ -15,7 +15,6 @@ namespace collcast::cli {
 
 namespace {
 
-constexpr int most_repetitions = 100'000;
 constexpr int most_launched = 1024;
 
 const BackendEntry::Kind* find_kind(const BackendEntry& entry, CollectiveKind kind) {
@@ -137,6 +136,14 @@ std::string command_of(const MeasureArgs& args, const MeasureQuestion& q) {
 
 }  // namespace
 
+int parse_repetitions(const char* option, const std::string& text, int least, Diagnostics& errors) {
+  constexpr int most = 100'000;
+  const int read = parse_count(option, text, least, errors).value_or(least);
+  if (read > most)
+    errors.push_back({typed(option, text), fmt::format("more than {} repetitions", most), "expected fewer"});
+  return read;
+}
+
 void add_measure_options(CLI::App& app, MeasureArgs& args) {
   app.add_option("KIND", args.kinds, "all_reduce, or all_reduce,broadcast, or all")->type_name("");
   const auto option = [&](const char* group, const char* name, std::string& value, const char* type, const char* text) {
@@ -192,10 +199,8 @@ std::optional<MeasureQuestion> understand(const MeasureArgs& args, const Session
   q.plan.datatype = args.datatype;
   q.plan.algorithm = args.algorithm;
   check_algorithm(q.plan, entry, errors);
-  q.plan.warmup = parse_count("--warmup", args.warmup, 0, errors).value_or(0);
-  q.plan.repetitions = parse_count("--repetitions", args.repetitions, 1, errors).value_or(1);
-  if (q.plan.repetitions > most_repetitions || q.plan.warmup > most_repetitions)
-    errors.push_back({command_line, fmt::format("more than {} repetitions", most_repetitions), "expected fewer"});
+  q.plan.warmup = parse_repetitions("--warmup", args.warmup, 0, errors);
+  q.plan.repetitions = parse_repetitions("--repetitions", args.repetitions, 1, errors);
   q.plan.calls = args.calls.empty() ? entry.default_calls : parse_count("--calls", args.calls, 1, errors).value_or(1);
   q.plan.timeout = parse_timeout(args.timeout, errors);
   q.plan.graph = args.graph;

@@ -28,6 +28,8 @@ struct MeasureArgs {
   OutputOptions output;
 };
 void add_measure_options(CLI::App&, MeasureArgs&);
+/// From `least` to a hundred thousand.
+int parse_repetitions(const char* option, const std::string& text, int least, Diagnostics& errors);
 
 /// A measurement that can be tried: everything is one of the words that the backend knows.
 struct MeasureQuestion {

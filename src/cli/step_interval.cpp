@@ -28,7 +28,7 @@ void add_interval(const Scenario& scenario, const MeanStep& mean, StepReport& re
   if (!high) return;
   const auto between = [](Seconds has, Seconds estimate, Seconds shortest, Seconds longest) {
     const double scale = has / estimate;
-    return StepReport::Interval{shortest * scale, longest * scale};
+    return TimeRange{shortest * scale, longest * scale};
   };
   const StepResult& r = report.result;
   report.interval = between(r.step, r.estimate, low->estimate, high->estimate);

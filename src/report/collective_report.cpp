@@ -194,7 +194,7 @@ std::string slowdown_text(const CollectiveRow& row) {
 
 std::string interval_text(const CollectiveRow& row) {
   if (!row.interval) return "-";
-  return fmt::format("{} .. {}", format_seconds(row.interval->low), format_seconds(row.interval->high));
+  return format_range(*row.interval);
 }
 
 Table rows_table(const CollectiveReport& report) {

@@ -62,6 +62,7 @@ Json number(std::optional<Seconds> seconds) {
   if (!seconds) return nullptr;
   return seconds->count();
 }
+Json range_json(const TimeRange& range) { return {{"low_s", range.low.count()}, {"high_s", range.high.count()}}; }
 
 Json ranks(const Group& group) {
   Json out = Json::array();

@@ -22,6 +22,7 @@ Json document(std::string_view schema);
 std::string text(const Json&);
 
 Json number(std::optional<Seconds>);
+Json range_json(const TimeRange&);
 Json ranks(const Group&);
 Json machine(const MachineSummary&);
 /// All that a step's forecast depends on beside its machine.

@@ -123,9 +123,7 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
                                gibibytes(p.headroom()),
                                where_it_goes(p)};
   if (has_ranked_intervals(report))
-    out.insert(out.begin() + described_column,
-               p.interval ? fmt::format("{} .. {}", format_seconds(p.interval->low), format_seconds(p.interval->high))
-                          : std::string());
+    out.insert(out.begin() + described_column, p.interval ? format_range(*p.interval) : std::string());
   if (p.described)
     out.insert(out.begin() + described_column,
                {format_seconds(p.described->step()), difference(p.step().count(), p.described->step().count())});
@@ -168,7 +166,7 @@ std::string ranked_by(const MachineState& machine) {
 /// Which layout is the best with collectives as short, and as long, as they may be, of the simulated if there are any.
 std::string best_at_the_ends(const PlanResult& r) {
   const bool simulated = r.ranked.front().simulate.has_value();
-  const auto best = [&](Seconds LayoutInterval::*end) {
+  const auto best = [&](Seconds TimeRange::*end) {
     std::size_t least = 0;
     for (std::size_t i = 1; i < r.ranked.size(); ++i)
       if (r.ranked[i].simulate.has_value() == simulated && r.ranked[i].interval &&
@@ -176,7 +174,7 @@ std::string best_at_the_ends(const PlanResult& r) {
         least = i;
     return least + 1;
   };
-  const std::size_t low = best(&LayoutInterval::low), high = best(&LayoutInterval::high);
+  const std::size_t low = best(&TimeRange::low), high = best(&TimeRange::high);
   if (low == 1 && high == 1) return "The best is the best at either end, too.";
   return fmt::format("With all as short number {} would be the best, with all as long number {}.", low, high);
 }

@@ -32,7 +32,7 @@ Json planned_json(const PlannedLayout& p, const ParallelLayout& base) {
   out["method"] = p.simulate ? "simulate" : "estimate";
   out["estimate_s"] = p.estimate.count();
   out["simulate_s"] = number(p.simulate);
-  if (p.interval) out["interval"] = {{"low_s", p.interval->low.count()}, {"high_s", p.interval->high.count()}};
+  if (p.interval) out["interval"] = range_json(*p.interval);
   out["tokens_per_s_per_gpu"] = p.rates.tokens_per_s_per_gpu;
   out["mfu"] = p.rates.mfu;
   out["hfu"] = p.rates.hfu;

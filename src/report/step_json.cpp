@@ -288,8 +288,8 @@ void add_inference(Json& out, const InferenceResult& r) {
 }
 
 void add_interval(Json& out, const StepReport& report) {
-  const auto put = [&](const char* name, const std::optional<StepReport::Interval>& span) {
-    if (span) out["interval"][name] = {{"low_s", span->low.count()}, {"high_s", span->high.count()}};
+  const auto put = [&](const char* name, const std::optional<TimeRange>& span) {
+    if (span) out["interval"][name] = range_json(*span);
   };
   put("step", report.interval);
   put("ttft", report.ttft_interval);

@@ -469,14 +469,12 @@ void add_serving(Page& out, const StepReport& report) {
 
 std::optional<std::string> interval_text(const StepReport& report) {
   if (!report.interval) return std::nullopt;
-  const auto between = [](const StepReport::Interval& span) {
-    return fmt::format("{} .. {}", format_seconds(span.low), format_seconds(span.high));
-  };
   std::string out =
       "with all collectives as far from the forecast as 8 of 10 measurements were at most, by the "
       "calibration, ";
-  if (!report.ttft_interval || !report.tpot_interval) return out + "the step takes " + between(*report.interval);
-  return out + fmt::format("TTFT is {} and TPOT {}", between(*report.ttft_interval), between(*report.tpot_interval));
+  if (!report.ttft_interval || !report.tpot_interval) return out + "the step takes " + format_range(*report.interval);
+  return out + fmt::format("TTFT is {} and TPOT {}", format_range(*report.ttft_interval),
+                           format_range(*report.tpot_interval));
 }
 
 Page page(const StepReport& report) {

@@ -87,4 +87,9 @@ constexpr Picoseconds to_picoseconds(Seconds s) {
   return Picoseconds(whole + 1);
 }
 
+/// From the shortest that a time may be to the longest.
+struct TimeRange {
+  Seconds low{}, high{};
+};
+
 }  // namespace collcast

@@ -33,11 +33,12 @@ Parsed<double> parse_percent(std::string_view text);
 /// > 0: tokens/s.
 Parsed<double> parse_token_rate(std::string_view text);
 
-std::string format_bytes(Bytes);          ///< 1 GiB, 256 KiB, 1000 B: binary, exact where whole
-std::string format_bytes(Volume);         ///< 1.50 GiB
-std::string format_bandwidth(Bandwidth);  ///< 300 GB/s
-std::string format_seconds(Seconds);      ///< 12.3 us: four significant digits
-std::string format_flop_rate(FlopRate);   ///< 312 TFLOP/s
-std::string format_count(double);         ///< 70.6 G, 1.25 M
+std::string format_bytes(Bytes);             ///< 1 GiB, 256 KiB, 1000 B: binary, exact where whole
+std::string format_bytes(Volume);            ///< 1.50 GiB
+std::string format_bandwidth(Bandwidth);     ///< 300 GB/s
+std::string format_seconds(Seconds);         ///< 12.3 us: four significant digits
+std::string format_range(const TimeRange&);  ///< 12.3 us .. 14.1 us
+std::string format_flop_rate(FlopRate);      ///< 312 TFLOP/s
+std::string format_count(double);            ///< 70.6 G, 1.25 M
 
 }  // namespace collcast

@@ -48,11 +48,6 @@ struct LayoutAsDescribed {
   Seconds step() const { return simulate ? *simulate : estimate; }
 };
 
-/// Between what a step is with all collectives as short, or as long, as a calibration has seen them.
-struct LayoutInterval {
-  Seconds low{}, high{};
-};
-
 struct PlannedLayout {
   LayoutChoice choice;
   Seconds estimate{};
@@ -61,7 +56,8 @@ struct PlannedLayout {
   MemoryUse memory;
   StepRates rates;
   std::optional<LayoutAsDescribed> described = {};  ///< where the machine is not; simulated where this is
-  std::optional<LayoutInterval> interval = {};      ///< of step(); plan() leaves it out
+  /// Of step(), with all collectives as short, or as long, as a calibration has seen them; plan() leaves it out.
+  std::optional<TimeRange> interval = {};
 
   Seconds step() const { return simulate ? *simulate : estimate; }
   Bytes headroom() const { return memory.capacity - memory.peak(); }

@@ -89,10 +89,7 @@ struct CollectiveRow {
   };
   std::optional<RunnerUp> runner_up;  ///< next best of `auto`
   /// Between these 8 of 10 measurements of this band of sizes were, by the machine's calibration.
-  struct Interval {
-    Seconds low{}, high{};
-  };
-  std::optional<Interval> interval = {};
+  std::optional<TimeRange> interval = {};
 
   /// The simulated time if there is one, else the estimate.
   std::optional<Seconds> time() const { return simulate ? simulate : estimate; }
@@ -150,10 +147,7 @@ struct StepReport {
   std::optional<UnfoldedStep> unfolded = {};  ///< every rank for itself, if asked for
   /// On a calibrated machine that knows how far measurements were from forecasts: with all collectives as short, or as
   /// long, as 8 of 10 were. Of the step; of a batch that is served also of its two times.
-  struct Interval {
-    Seconds low{}, high{};
-  };
-  std::optional<Interval> interval = {}, ttft_interval = {}, tpot_interval = {};
+  std::optional<TimeRange> interval = {}, ttft_interval = {}, tpot_interval = {};
 };
 /// "with all collectives as far from the forecast as 8 of 10 measurements were, the step takes 1 s .. 2 s"
 std::optional<std::string> interval_text(const StepReport&);
