@@ -185,3 +185,32 @@ TEST_CASE("a table left out is scored by the others of its system, and by nothin
   CHECK(report.unscored[0].why == "no other table of its system to fit to");
   CHECK(report.unscored[1].id == "broken");
 }
+
+TEST_CASE("tables of another setting of the network say little of one left out, and a calibration warns of it") {
+  const NcclFactors as_they_are;
+  const MeasuredTable a = table_of(as_they_are, "a", "all_gather", 4),
+                      b = table_of(as_they_are, "b", "reduce_scatter", 4);
+  const auto slow_with = [&](const char* name, const char* value) {
+    std::vector<MeasuredTable> out{a, b, table_of(as_they_are, "slow", "all_gather", 2, 2.0),
+                                   table_of(as_they_are, "slow too", "reduce_scatter", 2, 2.0)};
+    for (std::size_t i = 2; i < out.size(); ++i) out[i].facts.environment = {{name, value}};
+    return out;
+  };
+  const auto small_error = [](const std::vector<MeasuredTable>& tables) {
+    Machines machines = Machines::only(dgx_h100());
+    return leave_one_out(tables, machines, Library::nccl, Statistic::mean).tables.at(0).errors.at(0).median_ape;
+  };
+  // What NCCL itself follows is no other setting of the network.
+  const double alike = small_error(slow_with("NCCL_NVLS_ENABLE", "0"));
+  CHECK(alike > 0.1);
+  CHECK(small_error(slow_with("FI_CXI_RX_MATCH_MODE", "software")) < alike / 2);
+  const auto warnings = [](const std::vector<MeasuredTable>& tables) {
+    Machines machines = Machines::only(dgx_h100());
+    return calibrate(tables, machines, Statistic::mean, Library::nccl)->report.warnings;
+  };
+  CHECK(warnings(slow_with("NCCL_NVLS_ENABLE", "0")).empty());
+  REQUIRE(warnings(slow_with("FI_PROVIDER", "efa")).size() == 1);
+  CHECK(warnings(slow_with("FI_PROVIDER", "efa"))[0] ==
+        "'dgx-h100': its tables were measured with 2 settings of the network (FI_PROVIDER), and the calibration is "
+        "between them; fit the tables of one apart for a closer one");
+}

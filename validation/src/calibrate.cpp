@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -13,8 +14,30 @@ namespace collcast {
 
 namespace {
 
+/// A table whose network was set up otherwise counts that much for the one that is left out: matching messages in
+/// software (FI_CXI_RX_MATCH_MODE) takes Polaris' small sizes twice as long. Anything from 0.05 to 0.5 does as well.
+constexpr double weight_of_another_network = 0.2;
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// Of the variables that were set those of the network's software, whose effect no forecast follows.
+Variables of_network(const Variables& all) {
+  constexpr std::array<std::string_view, 6> prefixes{"FI_",      "OFI_NCCL_", "UCX_",
+                                                     "NCCL_NET", "NCCL_IB_",  "NCCL_SOCKET_"};
+  Variables out;
+  std::ranges::copy_if(all, std::back_inserter(out), [&](const auto& variable) {
+    return std::ranges::any_of(prefixes, [&](std::string_view p) { return variable.first.starts_with(p); });
+  });
+  std::ranges::sort(out);
+  return out;
+}
+
+bool is_same_network(const PlacedTable& a, const PlacedTable& b) {
+  return of_network(a.table->facts.environment) == of_network(b.table->facts.environment);
+}
+
 /// At most so many sizes of a table, evenly over all of them.
-std::vector<FitRow> rows_of(const PlacedTable& place, Statistic statistic, std::size_t most) {
+std::vector<FitRow> rows_of(const PlacedTable& place, Statistic statistic, std::size_t most, double weight) {
   std::vector<MeasuredPoint> points = place.table->points;
   std::stable_sort(points.begin(), points.end(),
                    [](const MeasuredPoint& a, const MeasuredPoint& b) { return a.size < b.size; });
@@ -26,7 +49,7 @@ std::vector<FitRow> rows_of(const PlacedTable& place, Statistic statistic, std::
   for (std::size_t i = 0; i < count; ++i) taken.insert(sizes[count == 1 ? 0 : i * (sizes.size() - 1) / (count - 1)]);
   std::vector<FitRow> out;
   for (const MeasuredPoint& point : points)
-    if (taken.count(point.size) > 0) out.push_back({&place, point.size, time_of(point, statistic)});
+    if (taken.count(point.size) > 0) out.push_back({&place, point.size, time_of(point, statistic), weight});
   return out;
 }
 
@@ -95,13 +118,15 @@ Prediction prediction_of(Library library) {
   return library == Library::nccl ? nccl_prediction() : ideal_prediction(false);
 }
 
-/// One machine's calibration by some of its tables.
+/// One machine's calibration by some of its tables; if it is for one table, those of another network count less.
 Calibration fitted(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic,
-                   CalibrateReport::Machine& machine, const GoesOn& goes_on) {
+                   CalibrateReport::Machine& machine, const GoesOn& goes_on, const PlacedTable* wanted = nullptr) {
   const bool is_nccl = library == Library::nccl;
   std::vector<FitRow> rows;
   for (const PlacedTable* place : places) {
-    const std::vector<FitRow> more = rows_of(*place, statistic, is_nccl ? most_measured_rows : most_sizes_of_a_fit);
+    const bool other = wanted != nullptr && !is_same_network(*wanted, *place);
+    const std::vector<FitRow> more = rows_of(*place, statistic, is_nccl ? most_measured_rows : most_sizes_of_a_fit,
+                                             other ? weight_of_another_network : 1);
     rows.insert(rows.end(), more.begin(), more.end());
   }
   const TopologySpec& spec = places.front()->fabric->spec();
@@ -129,7 +154,7 @@ ValidateReport scored_by_others(const std::vector<const PlacedTable*>& places, L
     for (const PlacedTable* place : places)
       if (place != left_out) others.push_back(place);
     CalibrateReport::Machine unread;
-    const Calibration by = fitted(others, library, statistic, unread, goes_on);
+    const Calibration by = fitted(others, library, statistic, unread, goes_on, left_out);
     if (is_over(goes_on)) break;
     ValidateReport one = scored({left_out}, &by, library, statistic);
     out.tables.push_back(std::move(one.tables.front()));
@@ -146,6 +171,24 @@ void measure(const std::vector<const PlacedTable*>& places, const Calibration& b
   machine.after = errors_of(after);
   machine.unseen = by.library == Library::nccl && places.size() > 1;
   machine.interval = intervals_of(machine.unseen ? scored_by_others(places, by.library, statistic, goes_on) : after);
+}
+
+/// "'polaris': its tables were measured with 2 settings of ..."; empty: all with the same.
+std::string settings_remark(const std::string& machine, const std::vector<const PlacedTable*>& places) {
+  std::set<Variables> settings;
+  for (const PlacedTable* place : places) settings.insert(of_network(place->table->facts.environment));
+  if (settings.size() < 2) return {};
+  std::set<std::string> names;
+  for (const Variables& one : settings)
+    for (const auto& variable : one)
+      if (std::ranges::any_of(
+              settings, [&](const Variables& other) { return std::ranges::find(other, variable) == other.end(); }))
+        names.insert(variable.first);
+  return fmt::format(
+      "'{}': its tables were measured with {} settings of the network ({}), and the calibration is between them; fit "
+      "the "
+      "tables of one apart for a closer one",
+      machine, settings.size(), fmt::join(names, ", "));
 }
 
 /// The table on its machine, or why a fit cannot use it.
@@ -208,6 +251,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     machine.latency_scale = calibration.latency_scale;
     machine.efficiency = calibration.efficiency;
     machine.nccl = calibration.nccl;
+    if (std::string remark = settings_remark(name, places); !remark.empty())
+      out.report.warnings.push_back(std::move(remark));
     calibration.tables = machine.tables;
     calibration.description = digest(places.front()->fabric->spec());
     calibration.set = machines.set();
@@ -217,7 +262,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     out.report.machines.push_back(std::move(machine));
   }
   if (out.report.machines.empty()) return ended;
-  out.report.warnings = remarks.texts();
+  const std::vector<std::string> more = remarks.texts();
+  out.report.warnings.insert(out.report.warnings.begin(), more.begin(), more.end());
   out.overlay.fitted_by = fmt::format("collcast {}", tool_version());
   return out;
 }

@@ -61,6 +61,7 @@ struct NcclTable {
     nccl::Plan plan;
   };
   std::vector<Row> rows;
+  double weight = 1;
 };
 
 std::vector<NcclTable> nccl_tables(const std::vector<FitRow>& rows, bool takes_ll128) {
@@ -71,7 +72,7 @@ std::vector<NcclTable> nccl_tables(const std::vector<FitRow>& rows, bool takes_l
     if (&place != last) {
       Result<nccl::Communicator> c = connect(*place.fabric, place.group, place.environment);
       check(c.ok(), "a table that was priced is priced again");
-      out.push_back({place.kind, std::move(c).value(), {}});
+      out.push_back({place.kind, std::move(c).value(), {}, row.weight});
       out.back().communicator.factors.takes_ll128 = takes_ll128;
       last = &place;
     }
@@ -106,8 +107,8 @@ double loss_of(std::vector<NcclTable>& tables, const NcclFactors& factors, doubl
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] == 0) continue;
-      sum += of_band[i] / std::sqrt(rows[i]);
-      weights += std::sqrt(rows[i]);
+      sum += table.weight * of_band[i] / std::sqrt(rows[i]);
+      weights += table.weight * std::sqrt(rows[i]);
     }
   }
   return sum / weights;
@@ -124,7 +125,9 @@ struct Fitted {
 
 Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
   const bool takes_ll128 = tables.empty() || tables.front().communicator.factors.takes_ll128;
-  const double prior = prior_of_a_table / std::sqrt(static_cast<double>(tables.size()));
+  double counted = 0;
+  for (const NcclTable& table : tables) counted += table.weight;
+  const double prior = prior_of_a_table / std::sqrt(counted);
   double full = 1e6;  // for now every error counts in full
   const auto factors = [&](const Point& x) {
     NcclFactors out = factors_at(x);
