@@ -88,10 +88,6 @@ double nvls_tree_hop(const Communicator& c) {
   return c.factors.network_hop * (ll + c.network_latency.count()) + c.factors.simple_network_hop * beyond;
 }
 
-double nvls_tree_efficiency(const Communicator& c) {
-  return c.nodes == 2 && generation(c) == tuned::Generation::hopper ? fitted::nvls_tree_of_two_hopper : 1;
-}
-
 double nvls_tree_messages(const Communicator& c, const Plan& plan) {
   const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / std::max(1, c.nics);
   return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;
@@ -146,12 +142,22 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
   return {all, c.nodes == 1 ? 0 : std::min(all, rounds * c.nodes)};
 }
 
+namespace {
+
+bool over_host(const Communicator& c) { return c.ring.type_between >= PathType::phb; }
+
+/// Channels whose messages wait for each other.
+double channels_in_line(const Communicator& c, const Plan& plan) {
+  return over_host(c) ? plan.channels : channels_of_a_nic(c, plan);
+}
+
+}  // namespace
+
 double message_gap(const Communicator& c, const Plan& plan) {
   if (c.nodes == 1) return 0;
-  const bool over_host = c.ring.type_between >= PathType::phb;
-  const double one = over_host ? fitted::message_gap_over_host : fitted::message_gap;
-  const double channels = over_host ? plan.channels : channels_of_a_nic(c, plan);
-  return us * c.factors.message_gap * one * (plan.protocol == Protocol::ll ? fitted::ll_message : 1) * channels;
+  const double one = over_host(c) ? fitted::message_gap_over_host : fitted::message_gap;
+  return us * c.factors.message_gap * one * (plan.protocol == Protocol::ll ? fitted::ll_message : 1) *
+         channels_in_line(c, plan);
 }
 
 double message_gaps(const Communicator& c, const Plan& plan, double hops, double chunk) {
@@ -188,10 +194,14 @@ Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
   return longest({ring_links(l, hops, chunk, plan), {hops * through_network(l, chunk), "messages"}});
 }
 
-double until_first_round(const Limits& l, double latency, double hops, double bytes, double gaps, int slices) {
+double until_first_round(const Communicator& c, const Plan& plan, const Limits& l, double latency, double hops,
+                         double bytes, double gaps) {
+  const int slices = ring_slices(plan.protocol);
   const double until = std::min(l.first_round * latency, bytes * (1 - 1.0 / slices)) +
                        (slices > 1 ? fitted::first_slice * bytes / (hops * slices) : 0);
-  return std::max(0.0, until - std::max(0.0, gaps - bytes));
+  // Where all channels of a node wait for each other, the last one's first message goes after all the others'.
+  const double last_in_line = over_host(c) ? message_gap(c, plan) * (1 - 1 / channels_in_line(c, plan)) : 0;
+  return std::max(0.0, until - std::max(0.0, gaps - bytes)) + last_in_line;
 }
 
 Chunks chain_chunks(const Communicator& c, Bytes size, const Plan& plan) {
@@ -218,7 +228,9 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   const double speed = (c.nodes <= 2 ? c.tree.inside : c.tree.between).value();
   const double per_channel = 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)];
   // Half of NCCL's number, which counts both directions, is the algorithm's.
-  double most = 0.5 * fitted::tree_efficiency * c.tree.channels * std::min(0.92 * speed, per_channel);
+  const bool two_new = c.nodes == 2 && generation(c) >= tuned::Generation::hopper;
+  double most = 0.5 * (two_new ? fitted::tree_efficiency_of_two : fitted::tree_efficiency) * c.tree.channels *
+                std::min(0.92 * speed, per_channel);
   most *= link_factor(c, plan.protocol);
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (plan.protocol == Protocol::ll) most /= 3.8;
@@ -232,7 +244,9 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   const double reached = fitted::p2p_nic_efficiency * c.factors.network, nic = c.nic_rate.value() * reached;
   if (kind == CollectiveKind::sendrecv) {
     const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);
-    const double to_peer = std::min(nic, channels * fitted::p2p_network_channel * 1e9);
+    // With several ranks on a node a NIC either sends or receives.
+    const double one_way = per_node > 1 ? fitted::nic_efficiency / fitted::p2p_nic_efficiency : 1;
+    const double to_peer = std::min(nic * one_way, channels * fitted::p2p_network_channel * 1e9);
     return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0};
   }
   const double part = bytes / c.ranks;

@@ -11,7 +11,6 @@
 
 namespace collcast::nccl {
 
-inline constexpr double unlimited = 1e18;
 inline constexpr double us = 1e-6;
 
 /// What the rate of a node's NICs is called.
@@ -88,9 +87,11 @@ Load ring_load(const Limits&, double hops, double chunk, const Plan&);
 double ring_channel(const Limits&, double hops);
 double ring_gpu(const Limits&, double hops, const Plan&);
 /// Seconds before a ring's loops run on without gaps: until the first chunk has come round, or the first slice where
-/// that is sooner, and what the first slice of a hop takes. `bytes`: the first loop's ring_load; where its `gaps` are
-/// longer, what they leave idle hides as much.
-double until_first_round(const Limits&, double latency, double hops, double bytes, double gaps, int slices);
+/// that is sooner, what the first slice of a hop takes, and, over the host's bridge, until the last channel's first
+/// message is posted. `bytes`: the first loop's ring_load; where its `gaps` are longer, what they leave idle hides as
+/// much.
+double until_first_round(const Communicator&, const Plan&, const Limits&, double latency, double hops, double bytes,
+                         double gaps);
 
 /// Of a channel's data.
 struct Chunks {
@@ -111,10 +112,9 @@ double tree_rate(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and
 /// is a leaf of the other. Of three nodes it has one below it.
 inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : c.nodes == 3 ? 1.5 : 2; }
-/// Of an NVLS tree: seconds of a hop between nodes, what it reaches of NCCL's number, and seconds that one chunk of
-/// each head and channel takes as a NIC's messages.
+/// Of an NVLS tree: seconds of a hop between nodes, and seconds that one chunk of each head and channel takes as a
+/// NIC's messages.
 double nvls_tree_hop(const Communicator&);
-double nvls_tree_efficiency(const Communicator&);
 double nvls_tree_messages(const Communicator&, const Plan&);
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);

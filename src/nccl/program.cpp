@@ -218,7 +218,7 @@ Result<Program> ring_program(const Question& q) {
   }
   const double latency = (hops.all - hops.out) * l.hop + hops.out * l.network_hop;
   const double bytes = ring_load(l, hops.all, longest, q.plan).seconds;
-  const double first = until_first_round(l, latency, hops.all, bytes, gaps, slices);
+  const double first = until_first_round(q.c, q.plan, l, latency, hops.all, bytes, gaps);
   return assembled(q, rates, std::move(pattern), l.start + first);
 }
 

@@ -62,7 +62,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   if (full > 0) add(large, full);
   if (rest > 0) add(last, 1);
   const Loop& first = full > 0 ? large : last;
-  waits += until_first_round(l, latency, hops, first.bytes, first.gaps, slices);
+  waits += until_first_round(c, plan, l, latency, hops, first.bytes, first.gaps);
   return finished(l.start, waits, data, full > 0 ? most : rest, full + (rest > 0 ? 1 : 0));
 }
 
@@ -101,15 +101,17 @@ double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
 
 /// Multicast in the switch at the rate that NCCL's tuning has for it today, after a loop's data has filled the pipe.
 Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  const Bandwidth tuned = todays_bandwidth(c, kind, plan.algorithm, plan.protocol);
-  check(tuned.value() > 0, "a plan is of NCCL's table");
+  const NvlsRates rates = todays_nvls_rates(c, kind, plan.algorithm);
+  check(rates.heads > 0, "a plan is of NCCL's table");
   const bool tree = plan.algorithm == Algorithm::nvls_tree;
   const double bytes = static_cast<double>(size.value());
-  const double believed = tuned.value() * (tree ? c.factors.network * nvls_tree_efficiency(c) : c.factors.simple);
+  const double heads = rates.heads * c.factors.simple, between = rates.between * c.factors.network;
+  const double believed = std::min(heads, between);
   const double together = plan.channels * c.nvls->channels;
   const double chunk = tree ? nvls_tree_chunk(c, bytes, together) : 128 << 10;
   const double loop = chunk * together;
-  const Load full = longest({{loop / believed, tree ? "NIC" : "NVLink"},
+  const Load full = longest({{loop / heads, "NVLink"},
+                             {loop / between, "NIC"},
                              {tree ? loop / most_across_nodes(c, plan.protocol) : 0, nics_name(c)},
                              {tree ? nvls_tree_messages(c, plan) : 0, "messages"}});
   const double filling = std::min(bytes, loop) / believed;

@@ -69,6 +69,9 @@ inline constexpr double p2p_nic_efficiency = 0.88;
 inline constexpr double pcie_efficiency = 0.8;
 /// Of NCCL's own cap on trees.
 inline constexpr double tree_efficiency = 0.65;
+/// The same of two nodes, where no node has two below it, from Hopper on: Alps' GH200 add 64 MiB in 0.83 ms, 81 GB/s of
+/// 83. Not of Ampere: a step of TP 16 over two nodes of A100 (vTrain's 3.6B model) has 47 GB/s, as 0.65 says.
+inline constexpr double tree_efficiency_of_two = 0.98;
 /// Payload of LL in a NIC's rate: half, less what flags cost.
 inline constexpr double ll_nic_payload = 0.45;
 /// A proxy looks through every line of LL for its flag before it posts: per channel.
@@ -93,9 +96,9 @@ inline constexpr double nvls_fill = 0.85;
 /// The same of its tree over nodes: per level and direction, of which what is beyond LL's hop is Simple's; per level.
 inline constexpr double nvls_tree_hop = 8.8;
 inline constexpr double nvls_tree_fill = 3.9;
-/// Of NCCL's cap between two nodes of Hopper, which is below what the multicast inside has: 246 GB/s, where p5 and an
-/// H200 cluster have 264 and 256.
-inline constexpr double nvls_tree_of_two_hopper = 1.03;
+/// Over more than two nodes NCCL's cap on a head counts for so many at most: 20 racks of GB200, whose search finds 32
+/// heads, reach 217 GB/s, half of what one and two racks do. Boxes have eight.
+inline constexpr double most_nvls_tree_heads = 10;
 /// A chunk's message. Hidden over InfiniBand (10 nodes of H100: chunks of 64 KiB take 1.1 us or less); over EFA they
 /// take 4.7 us, and a calibration says so.
 inline constexpr double nvls_tree_message_gap = 1.0;

@@ -10,6 +10,8 @@
 
 namespace collcast::nccl {
 
+inline constexpr double unlimited = 1e18;
+
 inline tuned::Generation generation(const Communicator& c) { return tuned::generation_of(c.compute_capability); }
 /// Column of tuned::PerScale.
 inline std::size_t scale_of(const Communicator& c) { return c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2; }
@@ -18,8 +20,13 @@ inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static
 /// how it cuts chunks, goes by the logarithm rounded down; NVLS trees here, too, whose fitted times go with it.
 inline int tree_levels(int nodes) { return nodes < 2 ? 0 : floor_log2(nodes - 1) + 1; }
 
-/// NCCL's belief of size over time, without the trees' factor of the size, by its newest constants that are known here.
-Bandwidth todays_bandwidth(const Communicator&, CollectiveKind, Algorithm, Protocol);
+/// Of NVLS and its tree, size over time by the newest constants of NCCL that are known here, bytes per second: what
+/// heads take in and hand out inside their node, and what NICs are booked for; of more than two nodes no more than
+/// NCCL's cap, which between two it has below what they reach.
+struct NvlsRates {
+  double heads = 0, between = 0;
+};
+NvlsRates todays_nvls_rates(const Communicator&, CollectiveKind, Algorithm);
 
 /// All channels pass the GPUs in one order, as NCCL's search prefers: not where they enter nodes by different NICs, nor
 /// over straight NVLinks.

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "nccl/run_constants.hpp"
 #include "nccl/terms.hpp"
 
 namespace collcast::nccl {
@@ -97,15 +98,22 @@ int ring_steps(CollectiveKind kind, int ranks) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? ranks : ranks - 1;
 }
 
-/// Of one channel of NVLS: what heads take in and hand out, and the NICs.
-double nvls_per_channel(const Communicator& c, CollectiveKind kind, Algorithm a) {
+/// Of one channel of NVLS: what heads take in and hand out.
+double nvls_inside(const Communicator& c, CollectiveKind kind) {
   const Graph& graph = *c.nvls;
   const double heads = graph.channels, per_node = c.ranks_per_node;
-  double inside = gb(graph.inside) * tuned::nvls_efficiency[at(generation(c))] * (heads - 1) / heads;
-  inside *= kind == CollectiveKind::all_reduce ? 2 : (per_node - 1) / per_node;
-  if (a == Algorithm::nvls) return inside;
-  const double between = gb(graph.between) * (c.nodes == 2 ? 2 : 1);
-  return std::min({inside, between, tuned::nvls_tree_per_channel[at(generation(c))][scale_of(c)]});
+  const double inside = gb(graph.inside) * tuned::nvls_efficiency[at(generation(c))] * (heads - 1) / heads;
+  return inside * (kind == CollectiveKind::all_reduce ? 2 : (per_node - 1) / per_node);
+}
+
+/// The same of a tree's way over NICs.
+double nvls_between(const Communicator& c) { return gb(c.nvls->between) * (c.nodes == 2 ? 2 : 1); }
+
+double nvls_tree_cap(const Communicator& c) { return tuned::nvls_tree_per_channel[at(generation(c))][scale_of(c)]; }
+
+double nvls_per_channel(const Communicator& c, CollectiveKind kind, Algorithm a) {
+  const double inside = nvls_inside(c, kind);
+  return a == Algorithm::nvls ? inside : std::min({inside, nvls_between(c), nvls_tree_cap(c)});
 }
 
 /// The same before 2.23: 5/6 of the slower of inside and between, the whole of two nodes' and half of others' NICs.
@@ -340,8 +348,17 @@ bool is_point_to_point(CollectiveKind kind) {
          kind == CollectiveKind::scatter;
 }
 
-Bandwidth todays_bandwidth(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
-  return Bandwidth(bandwidth_of(c, kind, a, p, Version{}) * 1e9);
+NvlsRates todays_nvls_rates(const Communicator& c, CollectiveKind kind, Algorithm a) {
+  const double channels = 1e9 * c.nvls->channels * c.ranks / ring_steps(kind, c.ranks);
+  NvlsRates out{channels * nvls_inside(c, kind), unlimited};
+  if (a == Algorithm::nvls_tree) {
+    out.between = channels * nvls_between(c);
+    if (c.nodes > 2) {
+      const double share = std::min(1.0, fitted::most_nvls_tree_heads / c.nvls->channels);
+      out.between = std::min(out.between, share * channels * nvls_tree_cap(c));
+    }
+  }
+  return out;
 }
 
 std::vector<Candidate> tuning_table(const Communicator& c, CollectiveKind kind, Bytes size) {

@@ -200,6 +200,62 @@ TEST_CASE("the tree of NVLS goes no faster than its NICs' messages follow one an
   CHECK(run(32).bound == "messages");
 }
 
+TEST_CASE("the tree of NVLS is as fast as its heads on two nodes, and has NCCL's cap on a few heads beyond") {
+  const std::int64_t size = std::int64_t{16} << 30;
+  const auto data = [&](const Communicator& c) {
+    return ran(c, all_reduce, size, Algorithm::nvls_tree, Protocol::simple).data.count();
+  };
+  // Eight heads of Hopper: 40 GB/s x 0.85 x 7/8 x 2 of a bus of 16 ranks, above NCCL's cap of 57.7 for two nodes.
+  const double bytes = static_cast<double>(size), heads = 8 * 40e9 * 0.85 * 7 / 8 * 2;
+  CHECK(data(test::communicator("dgx-h100", 2)) == Approx(bytes * 30 / 16 / heads));
+  CHECK(data(test::communicator("dgx-h100", 4)) == Approx(bytes * 62 / 32 / (8 * 45.5e9)));
+  // A rack has 32 heads, of which a tree beyond two racks keeps ten busy.
+  const double cap = nccl::fitted::most_nvls_tree_heads * 43.8e9;
+  CHECK(data(test::communicator("gb200-nvl72", 3)) == Approx(bytes * 2 * 215 / 216 / cap));
+  CHECK(data(test::communicator("gb200-nvl72", 2)) < 0.6 * data(test::communicator("gb200-nvl72", 3)));
+  // A calibration's factors: of links the heads', of NICs the way between.
+  Communicator two = test::communicator("dgx-h100", 2), four = test::communicator("dgx-h100", 4);
+  const double before = data(two), before_of_four = data(four);
+  two.factors.simple = 0.5;
+  four.factors.network = 0.5;
+  CHECK(data(two) == Approx(2 * before));
+  CHECK(data(four) == Approx(2 * before_of_four));
+}
+
+TEST_CASE("a pair's NICs carry one way only where a node has other ranks between") {
+  // A network of a quarter of its rate bounds both pairs: both ways at once with one rank on a node, else one way.
+  Communicator alone = test::communicator("dgx-h100", 2, 1), among = test::communicator("dgx-h100", 2);
+  alone.factors.network = among.factors.network = 0.25;
+  const std::int64_t size = std::int64_t{1} << 30;
+  const Run both = ran(alone, CollectiveKind::sendrecv, size), one = ran(among, CollectiveKind::sendrecv, size);
+  const double nic = 0.25 * 50e9, bytes = static_cast<double>(size);
+  CHECK(both.data.count() == Approx(bytes / (nic * nccl::fitted::p2p_nic_efficiency)));
+  CHECK(one.data.count() == Approx(bytes / (nic * nccl::fitted::nic_efficiency)));
+}
+
+TEST_CASE("from Hopper on a large tree of two nodes is nearer to NCCL's number than one whose nodes branch") {
+  const Communicator two = test::communicator("gh200", 2), four = test::communicator("gh200", 4);
+  const auto rate = [](const Communicator& c) {
+    return static_cast<double>(1 << 30) / ran(c, all_reduce, 1 << 30, Algorithm::tree, Protocol::simple).data.count();
+  };
+  // Four channels of NCCL's cap, inside and between, half of them the algorithm's.
+  CHECK(rate(two) == Approx(0.5 * nccl::fitted::tree_efficiency_of_two * 4 * 41.4e9));
+  CHECK(rate(four) == Approx(0.5 * nccl::fitted::tree_efficiency * 4 * 0.92 * 24e9));
+  CHECK(rate(test::communicator("dgx-a100", 2)) == Approx(0.5 * nccl::fitted::tree_efficiency * 8 * 23.6e9));
+}
+
+TEST_CASE("over the host's bridge a ring's last channel waits for the messages of the others once") {
+  const Communicator c = test::communicator("polaris", 2);
+  Plan plan = test::planned_as(c, CollectiveKind::all_gather, Bytes(512), Algorithm::ring, Protocol::ll);
+  const auto time = [&](int channels) {
+    plan.channels = channels;
+    return test::us(nccl::run(c, CollectiveKind::all_gather, Bytes(512 * channels), plan).time());
+  };
+  const double each = nccl::fitted::message_gap_over_host * nccl::fitted::ll_message + nccl::fitted::channel_start;
+  CHECK(time(2) - time(1) == Approx(each).epsilon(1e-3));
+  CHECK(time(4) - time(1) == Approx(3 * each).epsilon(1e-3));
+}
+
 TEST_CASE("a calibration's factors on hops under Simple and on gaps between messages act where they say") {
   const Communicator before = test::communicator("dgx-h100", 4);
   Communicator far = before, gaps = before, more_gaps = before;

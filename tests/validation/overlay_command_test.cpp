@@ -244,7 +244,7 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
       "n.yaml",
       "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-h100\n    library: "
       "nccl\n"
-      "    factors: {launch: 2, network: 0.5}\n"
+      "    factors: {launch: 2, network: 0.25}\n"
       "    fitted_to: {least_size: 8B, most_size: 1MiB, least_ranks: 2, most_ranks: 8, collectives: [all_gather]}\n"
       "    median_error:\n      large: {rows: 9, before: 0.3, after: 0.1, low: 0.75, high: 1.5}\n");
   const std::string command = "collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --size 64MiB";
@@ -258,13 +258,13 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
   CHECK(fitted["machine"]["digest"] != plain["machine"]["digest"]);
   const std::string page = bench.run(command + " --overlay n.yaml").out;
   CHECK(page.find("8 of 10 within") != std::string::npos);
-  CHECK(page.find("calibrated: of what library nccl takes for all machines, launch 2, network 0.5") !=
+  CHECK(page.find("calibrated: of what library nccl takes for all machines, launch 2, network 0.25") !=
         std::string::npos);
   CHECK(
       page.find("beyond what the calibration was fitted to: all_reduce (it has seen all_gather); sizes outside 8 B to "
                 "1 MiB; ranks outside 2 to 8") != std::string::npos);
   const std::string explained = bench.run("explain " + command + " --overlay n.yaml").out;
-  CHECK(explained.find("launch 2, network 0.5") != std::string::npos);
+  CHECK(explained.find("launch 2, network 0.25") != std::string::npos);
   CHECK(explained.find("8 of 10 measurements of such sizes are within ") != std::string::npos);
   CHECK(explained.find("beyond what the calibration was fitted to: all_reduce (it has seen all_gather)") !=
         std::string::npos);
