@@ -32,6 +32,7 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   values.link_bandwidth = args.link_bandwidth;
   values.link_latency = args.link_latency;
   out.overrides = parse_overrides(values, "topology.", errors);
+  out.overrides.insert(out.overrides.end(), args.swept.begin(), args.swept.end());
   for (const auto& [option, path, value] :
        {std::tuple<const char*, const char*, const std::string&>{"--nodes", "nodes", args.nodes},
         {"--ranks", "ranks", args.ranks},
@@ -333,7 +334,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
-  option("--what-if", args.what_if, "NAME", "a variant of the scenario", "Scenario");
+  option("--what-if", args.what_if, "NAME", "a variant of the scenario (of 'step' also all: each beside the scenario)",
+         "Scenario");
   app.add_option(
          "--set", args.sets,
          "change one value for this run, such as layout.tp=4 or topology.network.link.bandwidth=800Gb/s (repeatable)")
@@ -434,6 +436,9 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
         {scenario.origins.of(scenario.step->priorities.empty() ? "collectives.weights" : "collectives.priorities"),
          "priorities and weights have no effect here: collectives are timed one by one",
          "'collcast step --unfolded' has messages that meet"});
+  if (!args.sweeps && !scenario.sweep.empty())
+    scenario.warnings.push_back({scenario.sweep.front().where, "the scenario's sweep has no effect here",
+                                 "'collcast step' runs it, and --set sets one of its points"});
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
   if (!args.library.empty()) scenario.origins.set("collectives.library", typed("--library", args.library));
   return scenario;

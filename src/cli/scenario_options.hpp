@@ -21,11 +21,13 @@ struct ScenarioArgs {
   /// What that was, as it is read once.
   std::shared_ptr<std::optional<std::string>> piped = std::make_shared<std::optional<std::string>>();
   std::string what_if;
+  bool sweeps = false;                       ///< the command runs what the scenario's file sweeps
   std::string topology, nodes, ranks, gpus;  ///< instead of the scenario's; gpus is another word for ranks
   std::string link_bandwidth, link_latency;
   std::string overlay;            ///< a calibration to put in; empty: none
   bool overlay_may_lack = false;  ///< a machine that the overlay does not name stays as it is described
   std::vector<std::string> sets;
+  std::vector<Override> swept;              ///< of one point of a sweep
   std::string algorithm, chunks, channels;  ///< empty: the scenario's
   std::string method, sharing, library;
   std::vector<std::string> env;      ///< NAME=VALUE, of library nccl

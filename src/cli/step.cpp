@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/scenario_list.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/sweep.hpp"
 #include "cli/values.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/report/trace.hpp"
@@ -21,18 +22,35 @@ namespace {
 struct StepArgs {
   ScenarioArgs scenario;
   LimitArgs limits;
+  std::vector<std::string> sweeps;
   std::string trace, schedule;
   bool operations = false, list = false;
   OutputOptions output;
 };
 
+/// What is of one step, and has no place where there are several.
+Diagnostics check_alone(const StepArgs& args) {
+  Diagnostics wrong;
+  for (const auto& [option, given] : {std::pair<const char*, bool>{"--trace", !args.trace.empty()},
+                                      {"--write-schedule", !args.schedule.empty()},
+                                      {"--operations", args.operations},
+                                      {"--unfolded", args.scenario.unfolded}})
+    if (given)
+      wrong.push_back({command_line, fmt::format("{} is of one step, and a sweep has several", option),
+                       "expected --set of the swept paths, or the step without the option"});
+  return wrong;
+}
+
 Exit run_step(const StepArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
+  const Sweep sweep = sweep_of(args.sweeps, args.scenario, session, errors);
+  if (!sweep.empty()) append(errors, check_alone(args));
   if (!args.trace.empty() && args.scenario.method == "estimate")
     errors.push_back({command_line, "--trace needs a simulated timeline", "expected --method simulate or both"});
   const Patience patience(args.limits, errors);
   if (!errors.empty()) return refuse(session, errors);
+  if (!sweep.empty()) return run_sweep(args.scenario, sweep, patience, format, args.output, session);
   StepTimeline timeline;
   OwnSchedule order;
   Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, patience,
@@ -85,6 +103,12 @@ Command add_step(CLI::App& parent) {
                "beside the step, every rank of it for itself and every collective message by message, in one "
                "simulation; of library ideal")
       ->group("Model");
+  app.add_option("--sweep", args->sweeps,
+                 "the step with each of several values, side by side: V1,V2 ... or a range of whole numbers "
+                 "FIRST:LAST:xK or FIRST:LAST:+K (repeatable: all combinations); instead of the scenario's own sweep")
+      ->type_name("PATH=VALUES")
+      ->allow_extra_args(false)
+      ->group("Scenario");
   add_list_option(app, args->list);
   app.add_flag("--operations", args->operations, "list the kernels of a layer")->group("Output");
   app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
@@ -109,13 +133,17 @@ Command add_step(CLI::App& parent) {
       "  collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 20\n"
       "  collcast step llama3-70b-64xh100 --unfolded --chunks 1\n"
       "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
+      "  collcast step llama3-70b-inference-8xh100 --sweep inference.batch=1:256:x4 --sweep layout.tp=4,8\n"
+      "  collcast step llama3-70b-64xh100 --sweep topology.network.link.bandwidth=100Gb/s,200Gb/s,400Gb/s\n"
+      "  collcast step gpt3-512gpu --what-if all\n"
       "Ctrl-C and --time-limit print what is known by then, marked partial.\n"
-      "Limits under 'gates' in the scenario are checked: a broken one exits with 1.\n"
+      "Limits under 'gates' in the scenario are checked: a broken one exits with 1; of a sweep none is.\n"
       "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
       "  collcast explain step llama3-70b-64xh100");
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file, args->trace, args->schedule};
     args->scenario.must_simulate = !args->trace.empty();
+    args->scenario.sweeps = true;
     return args->list ? run_list(app, args->scenario.scenario, args->output, session) : run_step(*args, session);
   };
 }

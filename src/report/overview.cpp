@@ -331,6 +331,9 @@ Page page(const Overview& o) {
   }
   add_if_any(gates_table(o), out);
   add_if_any(steps_table(o), out);
+  add_if_any(figures_table(o, "collcast.sweep.v1", "sweeps",
+                           {"step_s", "tokens_per_s_per_gpu", "mfu", "ttft_s", "tpot_s", "tokens_per_s", "peak_bytes"}),
+             out);
   add_plans(o, out);
   add_if_any(
       figures_table(o, "collcast.collective.v1", "collectives", {"estimate_s", "simulate_s", "busbw_bytes_per_s"}),

@@ -138,7 +138,8 @@ struct Reads {
   const char* schema;
   void (*rows)(const SavedValue&, SavedResult&);
 };
-constexpr std::array<Reads, 4> readers{{{"collcast.step.v1", read_step_rows},
+constexpr std::array<Reads, 5> readers{{{"collcast.step.v1", read_step_rows},
+                                        {"collcast.sweep.v1", read_sweep_rows},
                                         {"collcast.collective.v1", read_collective_rows},
                                         {"collcast.plan.v1", read_plan_rows},
                                         {"collcast.validate.v1", read_validate_rows}}};

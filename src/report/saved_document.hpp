@@ -56,6 +56,7 @@ class SavedValue {
 
 /// Puts the rows, facts, gates and warnings of a document into a result; one function per schema.
 void read_step_rows(const SavedValue&, SavedResult&);
+void read_sweep_rows(const SavedValue&, SavedResult&);
 void read_collective_rows(const SavedValue&, SavedResult&);
 void read_plan_rows(const SavedValue&, SavedResult&);
 void read_validate_rows(const SavedValue&, SavedResult&);

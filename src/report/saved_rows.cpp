@@ -86,6 +86,14 @@ std::optional<double> over_capacity(const SavedValue& memory) {
   return std::max(0.0, *peak - *capacity);
 }
 
+/// Rows of one name get a number.
+void tell_apart(std::vector<SavedRow>& rows) {
+  std::map<std::string, int> seen;
+  for (SavedRow& row : rows) {
+    if (const int times = ++seen[row.name]; times > 1) row.name += fmt::format(" ({})", times);
+  }
+}
+
 void add_warnings(const SavedValue& value, SavedResult& out) {
   if (value.has("warnings") && value.json()["warnings"].is_array()) {
     for (const Json& warning : value.json()["warnings"]) out.warnings.push_back(scalar_text(warning));
@@ -93,6 +101,28 @@ void add_warnings(const SavedValue& value, SavedResult& out) {
 }
 
 }  // namespace
+
+void read_sweep_rows(const SavedValue& value, SavedResult& out) {
+  out.name = "sweep of " + value.text("scenario");
+  out.title = value.text("title");
+  for (const SavedValue& from : value.list("rows")) {
+    if (!from.has("step_s")) continue;  // a point that could not be
+    SavedRow row;
+    for (const auto& [path, set] : from.object("values").json().items())
+      row.name += fmt::format("{}{}={}", row.name.empty() ? "" : ", ", harmless(path, text_length),
+                              set.is_null() ? "as it is" : scalar_text(set));
+    add_figures(from, {"step_s", "tokens_per_s_per_gpu", "mfu", "ttft_s", "tpot_s", "tokens_per_s"}, row);
+    std::erase_if(row.figures, [](const auto& figure) { return !figure.value; });
+    if (from.has("memory")) add_figures(from.object("memory"), {"peak_bytes"}, row);
+    if (!from.has("tpot_s")) add_step_terms(from, row);
+    out.rows.push_back(std::move(row));
+  }
+  tell_apart(out.rows);
+  add_common_facts(value, {"scenario", "axes", "partial"}, out.facts);
+  add_warnings(value, out);
+  if (value.has("partial") && value.json()["partial"] == true)
+    out.warnings.push_back("partial: it was stopped before every point was done");
+}
 
 void read_step_rows(const SavedValue& value, SavedResult& out) {
   out.name = variant_name(value);
@@ -161,14 +191,6 @@ bool by_way(const SavedValue& document, const std::vector<SavedValue>& rows, boo
   std::set<std::string> seen;
   return std::any_of(rows.begin(), rows.end(),
                      [&](const SavedValue& row) { return !seen.insert(collective_name(row, groups)).second; });
-}
-
-/// Rows of one name get a number.
-void tell_apart(std::vector<SavedRow>& rows) {
-  std::map<std::string, int> seen;
-  for (SavedRow& row : rows) {
-    if (const int times = ++seen[row.name]; times > 1) row.name += fmt::format(" ({})", times);
-  }
 }
 
 }  // namespace

@@ -88,5 +88,6 @@ struct Variant {
   std::vector<Setting> settings;
 };
 std::vector<Variant> read_variants(Reader&, const Node& what_if);
+std::vector<SweepAxis> read_sweep(Reader&, const Node& sweep);
 
 }  // namespace collcast::input

@@ -208,7 +208,7 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
     }
   }
   scenario.gates = read_gates(reader, o.section("gates"), scenario.step);
-  o.optional_map("what_if");  // read before settings were applied
+  for (const char* key : {"what_if", "sweep"}) o.optional_map(key);  // read before settings were applied
   o.finish();
   reader.finish();
 
@@ -227,24 +227,6 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
 }
 
 namespace {
-
-/// As one line of YAML.
-std::string flow_text(const Node& node) {
-  std::vector<std::string> parts;
-  switch (node.kind) {
-    case Node::Kind::null:
-      return "null";
-    case Node::Kind::scalar:
-      return node.quoted ? fmt::format("\"{}\"", node.text) : node.text;
-    case Node::Kind::list:
-      for (const Node& item : node.items) parts.push_back(flow_text(item));
-      return fmt::format("[{}]", fmt::join(parts, ", "));
-    case Node::Kind::map:
-      for (const Entry& entry : node.entries) parts.push_back(entry.key + ": " + flow_text(entry.value));
-      return fmt::format("{{{}}}", fmt::join(parts, ", "));
-  }
-  return "";
-}
 
 /// Those of the command line come after the file's.
 void add_faults(Reader& reader, Node& tree, const std::vector<std::string>& texts) {
@@ -282,6 +264,8 @@ Result<Scenario> read_with(Node tree, const std::string& file, const ScenarioOpt
                              "set 'nodes' (--nodes), or leave it to the layout"});
     } else if (setting.path == "what_if" || setting.path.starts_with("what_if.")) {
       misplaced.push_back({setting.where, "'what_if' cannot be set", "set the paths themselves"});
+    } else if (setting.path == "sweep" || setting.path.starts_with("sweep.")) {
+      misplaced.push_back({setting.where, "'sweep' cannot be set", "expected --sweep of 'collcast step'"});
     } else {
       apply(tree, setting, misplaced);
     }
@@ -355,6 +339,8 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file_nam
   reader.error(repeated_keys(*tree));
   std::vector<input::Variant> variants;
   if (const input::Node* what_if = tree->find("what_if")) variants = input::read_variants(reader, *what_if);
+  std::vector<SweepAxis> sweep;
+  if (const input::Node* axes = tree->find("sweep")) sweep = input::read_sweep(reader, *axes);
   const std::vector<input::Setting> settings = input::chosen_settings(reader, *tree, options, variants);
   Result<Scenario> scenario = input::read_with(*tree, file, options, settings);
   const Diagnostics errors = scenario.errors();
@@ -365,6 +351,7 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file_nam
   Scenario chosen = std::move(scenario).value();
   for (const input::Variant& variant : variants) chosen.what_if.push_back(variant.name);
   for (const input::Setting& setting : settings) chosen.settings.push_back(setting.path);
+  chosen.sweep = std::move(sweep);
   return chosen;
 }
 

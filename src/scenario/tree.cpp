@@ -143,4 +143,21 @@ void apply(Node& root, const Setting& setting, Diagnostics& errors) {
   *target = std::move(value);
 }
 
+std::string flow_text(const Node& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return node.quoted ? fmt::format("\"{}\"", node.text) : node.text;
+    case Node::Kind::list:
+      for (const Node& item : node.items) parts.push_back(flow_text(item));
+      return fmt::format("[{}]", fmt::join(parts, ", "));
+    case Node::Kind::map:
+      for (const Entry& entry : node.entries) parts.push_back(entry.key + ": " + flow_text(entry.value));
+      return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  return "";
+}
+
 }  // namespace collcast::input

@@ -47,6 +47,9 @@ struct Entry {
   Node value;
 };
 
+/// As one line of YAML.
+std::string flow_text(const Node&);
+
 /// Keys given again, anywhere in a tree. An error, but one behind which the file can be read on.
 Diagnostics repeated_keys(const Node&);
 

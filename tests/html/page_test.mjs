@@ -14,10 +14,10 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const folder = mkdtempSync(path.join(tmpdir(), 'collcast-page-'));
 const file = path.join(folder, 'page.html');
 const hostile = '<script>window.ran = 1</script><img src=x onerror="window.ran = 1">';
-const kinds = ['breakdown', 'memory', 'timeline', 'collective-time', 'collective-busbw', 'plan', 'validate-bands',
+const kinds = ['breakdown', 'memory', 'timeline', 'collective-time', 'collective-busbw', 'plan', 'sweep', 'validate-bands',
   'measured-predicted'];
 const tables = path.join(here, '..', '..', 'validation', 'data', 'nccl-tests');
-const inputs = ['llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'plan.json', 'hostile-validate.json'];
+const inputs = ['llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'points.json', 'variants.json', 'plan.json', 'hostile-validate.json'];
 const validation = () => JSON.parse(readFileSync(path.join(folder, 'validate.json'), 'utf8'));
 let browser;
 
@@ -29,6 +29,11 @@ before(async () => {
   writeFileSync(path.join(folder, 'hostile.json'), JSON.stringify({ ...step, scenario: hostile, title: `</title>${hostile}` }));
   collcast('collective', 'all_reduce', '--topology', 'dgx-h100', '--algorithm', 'all', '--size', '1KiB:64MiB:x8', '--output', 'sweep.json');
   collcast('plan', 'llama3-8b-8xh100', '--simulate', '0', '--output', 'plan.json');
+  collcast('step', 'llama3-70b-batches-8xh100', '--method', 'estimate', '--output', 'points.json');
+  collcast('step', 'gpt3-512gpu', '--what-if', 'all', '--method', 'estimate', '--output', 'variants.json');
+  const variants = JSON.parse(readFileSync(path.join(folder, 'variants.json'), 'utf8'));
+  variants.rows[1].values.what_if = hostile;
+  writeFileSync(path.join(folder, 'variants.json'), JSON.stringify(variants));
   collcast('validate', '--measured', path.join(tables, 'a100-cw-1x8-all_reduce.csv'), path.join(tables, '2080ti-1x2-nop2p-reduce.csv'),
     '--output', 'validate.json');
   const validated = validation();
@@ -77,6 +82,17 @@ const colours = (page) => page.evaluate(() => {
   return { ink: style(document.body).color, paper: style(document.body).backgroundColor,
     panel: style(document.querySelector('figure')).backgroundColor,
     chart: style(document.querySelector('figure svg text')).fill };
+});
+
+test('a sweep is a line over its numbers for each of the rest, or a bar for each point', async () => {
+  const { page, close } = await open();
+  const points = page.locator('figure[data-chart="sweep"]').filter({ hasText: 'llama3-70b-batches-8xh100' });
+  assert.match(await points.locator('figcaption').textContent(), /time per output token over inference\.batch/);
+  const words = await points.locator('svg text').allTextContents();
+  for (const name of ['inference.prompt_tokens=2048', 'inference.prompt_tokens=16384']) assert.ok(words.includes(name), words.join('|'));
+  const variants = page.locator('figure[data-chart="sweep"]').filter({ hasText: 'gpt3-512gpu' });
+  assert.match(await variants.locator('figcaption').textContent(), /where the time goes/);
+  await close();
 });
 
 test('every kind of chart is drawn, without an error and without a request', async () => {

@@ -160,6 +160,9 @@ gates:
   ep_exposed_s: {max: 500ms}
   dp_exposed_s: {max: 500ms}
   bubble_s: {max: 1s}
+sweep:
+  layout.tp: [2, 4]
+  batch.micro_batch: 1:2:x2
 what_if:
   wide:
     title: "More tensor parallelism"
@@ -245,6 +248,7 @@ Reading scenario_of(const std::string& text) {
     ScenarioOptions options;
     options.search = shipped();
     if (const input::Node* what_if = tree.find("what_if")) input::read_variants(r, *what_if);
+    if (const input::Node* sweep = tree.find("sweep")) input::read_sweep(r, *sweep);
     input::read_scenario(r, tree, "f.yaml", options, {});
   });
 }

@@ -92,7 +92,7 @@ TEST_CASE("a variant's errors are said beside those of the scenario, and those o
       "  a: {set: {layout.tq: 2}}\n");
   CHECK(text ==
         "s.yaml:4:1: error: unknown key 'titel'\n    hint: did you mean 'title'? expected one of: title, nodes, "
-        "collectives, tasks, ranks, inference, layout, training, search, faults, placement, gates\n"
+        "collectives, tasks, ranks, inference, layout, training, search, faults, placement, gates, sweep\n"
         "s.yaml:8:20: error: what_if 'a': unknown path 'layout.tq'\n    hint: did you mean 'layout.tp'?\n");
 }
 

@@ -61,6 +61,7 @@ SCENARIOS = {
                   "hfu": {"min": "0.5%"}, "tp_exposed_s": {"max": "10s"}, "pp_exposed_s": {"max": "10s"},
                   "cp_exposed_s": {"max": "10s"}, "ep_exposed_s": {"max": "10s"}, "dp_exposed_s": {"max": "10s"},
                   "bubble_s": {"max": "10s"}},
+        "sweep": {"layout.tp": [1, 2], "batch.micro_batch": "1:4:x2"},
         "what_if": {"slower": {"title": "half the rate", "set": {"topology.gpu.memory_bandwidth": "1TB/s"}}},
     },
 }

@@ -13,6 +13,7 @@
 
 #include "collcast/base/origins.hpp"
 #include "collcast/evaluate/evaluate.hpp"
+#include "collcast/scenario/sweep.hpp"
 #include "collcast/topology/faults.hpp"
 #include "collcast/topology/placement.hpp"
 #include "collcast/topology/spec.hpp"
@@ -97,6 +98,7 @@ struct Scenario {
   Origins origins;                    ///< of every value read, those of the machine under "topology."
   std::vector<std::string> what_if;   ///< names of the variants
   std::vector<std::string> settings;  ///< paths that the variant and the overrides set
+  std::vector<SweepAxis> sweep = {};  ///< what the file wants the step run with
   Diagnostics warnings;               ///< what is probably a slip in its files
   std::string schedule_file;          ///< of a schedule of one's own
   std::vector<Override> machine;      ///< what the variant and the overrides set in the topology's file

@@ -141,9 +141,8 @@ function whereTheTimeGoes() {
   const rows = steps.map((item) => ({ parts: item.document.breakdown,
     name: libraries.length > 1 ? withLibrary(item.name, item.document) : item.name }));
   if (rows.length === 0) return;
-  const keys = Object.keys(partColours).filter((key) => rows.some((row) => row.parts[key] > 1e-9 * row.parts.compute_s));
   stacked('breakdown', 'Where the time goes', `one step of the slowest stage; exposed: communication that computing waits for${remark}`,
-    rows, keys, (key) => partColours[key], seconds, { axisLabel: { formatter: seconds } });
+    rows, breakdownKeys(rows), (key) => partColours[key], seconds, { axisLabel: { formatter: seconds } });
 }
 
 function memoryAgainstCapacity() {
@@ -237,6 +236,40 @@ function collectiveCurves(item) {
   if (rates.length > 0) curve('collective-busbw', `Bus bandwidth over size: ${withLibrary(item.name, item.document)}`, '', rates, rate);
 }
 
+// --- sweeps ---
+
+const breakdownKeys = (rows) => Object.keys(partColours).filter((key) => rows.some((row) => row.parts[key] > 1e-9 * row.parts.compute_s));
+
+// Over the last axis of numbers, a line for each of what else differs; with no such axis where the time goes, a row per point.
+function sweepChart(item) {
+  const rows = array(item.document.rows).filter((row) => number(row.step_s) && row.values);
+  const axes = array(item.document.axes).map(String);
+  const valueOf = (row, axis) => Number.parseFloat(row.values[axis]);
+  const numbers = (axis) => rows.every((row) => number(valueOf(row, axis))) && new Set(rows.map((row) => valueOf(row, axis))).size > 1;
+  const x = axes.filter(numbers).pop();
+  const nameOf = (row, but) => axes.filter((axis) => axis !== but).map((axis) => `${axis}=${row.values[axis] ?? 'as it is'}`).join(', ');
+  const title = `Sweep of ${String(item.document.scenario)}`;
+  if (x === undefined) {
+    const parts = rows.filter((row) => row.breakdown).map((row) => ({ name: nameOf(row), parts: row.breakdown }));
+    if (parts.length > 0)
+      stacked('sweep', title, 'where the time goes', parts, breakdownKeys(parts), (key) => partColours[key], seconds, { axisLabel: { formatter: seconds } });
+    return;
+  }
+  const served = rows.some((row) => number(row.tpot_s));
+  const key = served ? 'tpot_s' : 'step_s';
+  const lines = [...new Set(rows.map((row) => nameOf(row, x)))];
+  const all = rows.map((row) => valueOf(row, x));
+  const log = Math.min(...all) > 0 && Math.max(...all) >= 8 * Math.min(...all);
+  add('sweep', title, `${served ? 'time per output token' : 'step'} over ${x}`, 340, (t, narrow) => ({
+    grid: { left: narrow ? 66 : 84, right: 28, top: 40, bottom: 46 },
+    xAxis: { type: log ? 'log' : 'value', ...(log ? { logBase: 2 } : {}), name: x, nameLocation: 'middle', nameGap: 28 },
+    yAxis: { type: 'value', axisLabel: { formatter: seconds } },
+    tooltip: { trigger: 'item', formatter: (p) => `${shortened(p.seriesName, 60)}\n${x}=${p.value[0]}: ${seconds(p.value[1])}` },
+    series: lines.map((name, i) => ({ type: 'line', name: name || key, symbolSize: 6, color: palette[i % palette.length],
+      data: rows.filter((row) => nameOf(row, x) === name).map((row) => [valueOf(row, x), row[key]]).sort((a, b) => a[0] - b[0]) })),
+  }));
+}
+
 // --- plans ---
 
 function planScatter(item) {
@@ -310,6 +343,7 @@ function measuredAgainstPredicted(item) {
 whereTheTimeGoes();
 memoryAgainstCapacity();
 of('collcast.collective.v1').forEach(collectiveCurves);
+of('collcast.sweep.v1').forEach(sweepChart);
 of('collcast.plan.v1').forEach(planScatter);
 for (const item of of('collcast.validate.v1')) {
   measuredAgainstPredicted(item);

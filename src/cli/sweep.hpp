@@ -1,0 +1,25 @@
+// A step at several points: --sweep, the sweep of a scenario's file, and --what-if all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/output.hpp"
+#include "cli/scenario_options.hpp"
+
+namespace collcast::cli {
+
+/// What a step is run with, one after the other.
+struct Sweep {
+  std::vector<SweepAxis> axes;
+  std::vector<std::string> variants;  ///< of the scenario, for all of which it is run as well as for itself
+  bool empty() const { return axes.empty() && variants.empty(); }
+};
+
+/// `sweeps` as given to --sweep, instead of the file's; a path that --set or the variant sets stays as they say.
+Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs&, const Session&, Diagnostics& errors);
+
+/// Every point's step; points that cannot be are told with the reason.
+Exit run_sweep(const ScenarioArgs&, const Sweep&, const Patience&, Format, const OutputOptions&, const Session&);
+
+}  // namespace collcast::cli

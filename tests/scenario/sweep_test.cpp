@@ -1,0 +1,83 @@
+// Sweeps: what --sweep and a scenario's own say, and what is wrong in them, at its place.
+#include <catch2/catch.hpp>
+
+#include "collcast/scenario/scenario.hpp"
+
+using namespace collcast;
+using Values = std::vector<std::string>;
+
+namespace {
+
+Values values(const std::string& text) { return parse_sweep_values(text).value(); }
+
+std::string wrong(const std::string& text) {
+  const auto read = parse_sweep_values(text);
+  REQUIRE_FALSE(read.ok());
+  return read.errors().front().message;
+}
+
+Result<Scenario> with_sweep(const std::string& sweep, const ScenarioOptions& options = {}) {
+  return parse_scenario("schema: collcast.scenario.v1\nname: s\ntopology: none\ntasks: {list: []}\n" + sweep, "s.yaml",
+                        options);
+}
+
+}  // namespace
+
+TEST_CASE("a sweep's values: lists, ranges that multiply or add up to their end, and one value") {
+  CHECK(values("1,2,8") == Values{"1", "2", "8"});
+  CHECK(values("100Gb/s, 400Gb/s") == Values{"100Gb/s", "400Gb/s"});
+  CHECK(values("1:64:x4") == Values{"1", "4", "16", "64"});
+  CHECK(values("1:65:x4") == Values{"1", "4", "16", "64"});
+  CHECK(values("3:3:x2") == Values{"3"});
+  CHECK(values("0:10:+5") == Values{"0", "5", "10"});
+  CHECK(values("8") == Values{"8"});
+  CHECK(values("zb-h1,dualpipe") == Values{"zb-h1", "dualpipe"});
+  // Commas inside lists, maps and quotes are of one value.
+  CHECK(values("[1, 2],[3, 4]") == Values{"[1, 2]", "[3, 4]"});
+  CHECK(values("{a: 1, b: 2},x") == Values{"{a: 1, b: 2}", "x"});
+  CHECK(values("\"a,b\",'c,d'") == Values{"\"a,b\"", "'c,d'"});
+  // A range at the end of what a number holds ends there.
+  CHECK(values("4503599627370496:9007199254740992:x2").size() == 2);
+}
+
+TEST_CASE("ranges that are none, or never end") {
+  CHECK(wrong("8:1:x2") == "'8:1:x2' ends before it begins");
+  CHECK(wrong("1:8:x1") == "'1:8:x1' does not go on");
+  CHECK(wrong("0:8:x2") == "'0:8:x2' does not go on");
+  CHECK(wrong("1:8:+0") == "'1:8:+0' does not go on");
+  CHECK(wrong("1:8:2") == "'1:8:2' is no range of values");
+  CHECK(wrong("1:8") == "'1:8' is no range of values");
+  CHECK(wrong("1:8:x") == "'1:8:x' is no range of values");
+  CHECK(wrong("1:2:3:x2") == "'1:2:3:x2' is no range of values");
+  CHECK(wrong("1:99999999999999999999:x2") == "'1:99999999999999999999:x2' is no range of values");
+  CHECK(wrong("1:2000:+1") == "'1:2000:+1' has too many values");
+  CHECK(wrong("1,,2") == "'1,,2' has an empty value");
+  CHECK(wrong("") == "'' has an empty value");
+}
+
+TEST_CASE("--sweep's places are in what was typed") {
+  const auto axis = parse_sweep("layout.tp=1:8:x2");
+  REQUIRE(axis.ok());
+  CHECK(axis->path == "layout.tp");
+  CHECK(axis->values == Values{"1", "2", "4", "8"});
+  CHECK(to_text(parse_sweep("layout.tp").errors()).find("--sweep layout.tp:1:18: error: 'layout.tp' has no '='") == 0);
+  CHECK(to_text(parse_sweep("=1").errors()).find("--sweep =1:1:9: error: '=1' names no path") == 0);
+  CHECK(to_text(parse_sweep("a=8:1:x2").errors()).find("--sweep a=8:1:x2:1:11: error: '8:1:x2' ends before") == 0);
+}
+
+TEST_CASE("a scenario's sweep is read with its errors, all at once") {
+  const auto text = [](const std::string& sweep) { return to_text(with_sweep(sweep).errors()); };
+  const std::string all = text("sweep: {layout.tp: [], layout.pp: 4:1:x2, layout.dp: {a: 1}}\n");
+  CHECK(all.find("s.yaml:5:20: error: sweep.layout.tp has no values") != std::string::npos);
+  CHECK(all.find("s.yaml:5:35: error: '4:1:x2' ends before it begins") != std::string::npos);
+  CHECK(all.find("error: sweep.layout.dp") != std::string::npos);
+  CHECK(text("sweep: {layout.tp: [1, [2, 3]]}\n").find("s.yaml:5:24: error: sweep.layout.tp") != std::string::npos);
+  CHECK(text("sweep: {}\n").find("s.yaml:5:8: error: sweep") != std::string::npos);
+  CHECK(text("sweep: 3\n").find("s.yaml:5:8: error: sweep") != std::string::npos);
+  CHECK(text("sweep: {a: 1:400:+1, b: 1:3:+1}\n").find("error: the sweep has more than 1000 points") !=
+        std::string::npos);
+  ScenarioOptions sets;
+  sets.overrides = {{"sweep.layout.tp", "4", {"--set sweep.layout.tp=4", 1, 7}, {}}};
+  CHECK(to_text(with_sweep("", sets).errors()).find("--set sweep.layout.tp=4:1:7: error: 'sweep' cannot be set") !=
+        std::string::npos);
+}
