@@ -228,8 +228,8 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   const double speed = (c.nodes <= 2 ? c.tree.inside : c.tree.between).value();
   const double per_channel = 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)];
   // Half of NCCL's number, which counts both directions, is the algorithm's.
-  const bool two_new = c.nodes == 2 && generation(c) >= tuned::Generation::hopper;
-  double most = 0.5 * (two_new ? fitted::tree_efficiency_of_two : fitted::tree_efficiency) * c.tree.channels *
+  const bool as_seen = c.nodes == 2 && plan.protocol == Protocol::simple && generation(c) >= tuned::Generation::hopper;
+  double most = 0.5 * (as_seen ? fitted::tree_efficiency_of_two : fitted::tree_efficiency) * c.tree.channels *
                 std::min(0.92 * speed, per_channel);
   most *= link_factor(c, plan.protocol);
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
@@ -244,9 +244,10 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   const double reached = fitted::p2p_nic_efficiency * c.factors.network, nic = c.nic_rate.value() * reached;
   if (kind == CollectiveKind::sendrecv) {
     const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);
-    // With several ranks on a node a NIC either sends or receives.
-    const double one_way = per_node > 1 ? fitted::nic_efficiency / fitted::p2p_nic_efficiency : 1;
-    const double to_peer = std::min(nic * one_way, channels * fitted::p2p_network_channel * 1e9);
+    // Of several ranks on a node the first receives and the last sends: each NIC one way, where they have one each.
+    const bool one_way = per_node > 1 && c.p2p_nics > 1 && !over_host(c);
+    const double more = one_way ? fitted::nic_efficiency / fitted::p2p_nic_efficiency : 1;
+    const double to_peer = std::min(nic * more, channels * fitted::p2p_network_channel * 1e9);
     return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0};
   }
   const double part = bytes / c.ranks;

@@ -69,8 +69,9 @@ inline constexpr double p2p_nic_efficiency = 0.88;
 inline constexpr double pcie_efficiency = 0.8;
 /// Of NCCL's own cap on trees.
 inline constexpr double tree_efficiency = 0.65;
-/// The same of two nodes, where no node has two below it, from Hopper on: Alps' GH200 add 64 MiB in 0.83 ms, 81 GB/s of
-/// 83. Not of Ampere: a step of TP 16 over two nodes of A100 (vTrain's 3.6B model) has 47 GB/s, as 0.65 says.
+/// The same of Simple between two nodes from Hopper on; rests on one system: Alps' GH200 add 64 MiB in 0.83 ms, 81 GB/s
+/// of 83. Not of Ampere: a step of TP 16 over two nodes of A100 (vTrain's 3.6B model) has 47 GB/s, as 0.65 says; of
+/// three nodes nothing is known.
 inline constexpr double tree_efficiency_of_two = 0.98;
 /// Payload of LL in a NIC's rate: half, less what flags cost.
 inline constexpr double ll_nic_payload = 0.45;
@@ -97,7 +98,7 @@ inline constexpr double nvls_fill = 0.85;
 inline constexpr double nvls_tree_hop = 8.8;
 inline constexpr double nvls_tree_fill = 3.9;
 /// Over more than two nodes NCCL's cap on a head counts for so many at most: 20 racks of GB200, whose search finds 32
-/// heads, reach 217 GB/s, half of what one and two racks do. Boxes have eight.
+/// heads, reach 217 GB/s, half of what one and two racks do. Rests on that one system; boxes have eight heads.
 inline constexpr double most_nvls_tree_heads = 10;
 /// A chunk's message. Hidden over InfiniBand (10 nodes of H100: chunks of 64 KiB take 1.1 us or less); over EFA they
 /// take 4.7 us, and a calibration says so.

@@ -231,6 +231,13 @@ TEST_CASE("a pair's NICs carry one way only where a node has other ranks between
   const double nic = 0.25 * 50e9, bytes = static_cast<double>(size);
   CHECK(both.data.count() == Approx(bytes / (nic * nccl::fitted::p2p_nic_efficiency)));
   CHECK(one.data.count() == Approx(bytes / (nic * nccl::fitted::nic_efficiency)));
+  // Where the node's only NIC does both, or the host's bridge is between, more ranks change nothing.
+  for (const char* machine : {"aws-p3dn", "polaris"}) {
+    Communicator lone = test::communicator(machine, 2, 1), crowd = test::communicator(machine, 2);
+    lone.factors.network = crowd.factors.network = 0.25;
+    CHECK(ran(crowd, CollectiveKind::sendrecv, size).data.count() >=
+          Approx(ran(lone, CollectiveKind::sendrecv, size).data.count()));
+  }
 }
 
 TEST_CASE("from Hopper on a large tree of two nodes is nearer to NCCL's number than one whose nodes branch") {
