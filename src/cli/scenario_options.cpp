@@ -12,7 +12,9 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/step_interval.hpp"
+#include "cli/step_measured.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/engine/footprint.hpp"
 
@@ -43,6 +45,8 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
         {"--channels", "collectives.channels", args.channels},
         {"--sharing", "collectives.sharing", args.sharing}})
     check_contradiction(option, value, path, out.overrides, errors);
+  // Over what is set this option goes, but a row of a sweep is called by what it sets.
+  check_contradiction("--library", args.library, "collectives.library", args.swept, errors);
   if (!args.ranks.empty() && !args.gpus.empty())
     errors.push_back({command_line, "--ranks and --gpus are the same option", "expected one of the two"});
   // From here on a number of the command line is a setting like any other.
@@ -334,8 +338,7 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
-  option("--what-if", args.what_if, "NAME", "a variant of the scenario (of 'step' also all: each beside the scenario)",
-         "Scenario");
+  option("--what-if", args.what_if, "NAME", "a variant of the scenario", "Scenario");
   app.add_option(
          "--set", args.sets,
          "change one value for this run, such as layout.tp=4 or topology.network.link.bandwidth=800Gb/s (repeatable)")
@@ -475,14 +478,32 @@ Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
            fmt::format("use nodes {}, or fewer ranks", needed)}};
 }
 
+namespace {
+
+/// Above 0; 0 where it is not given.
+Seconds parse_measured(const std::string& text, Diagnostics& errors) {
+  if (text.empty()) return {};
+  const Parsed<Seconds> read = parse_seconds(text);
+  if (read.ok && read.value > Seconds{}) return read.value;
+  errors.push_back({typed("--measured", text), fmt::format("'{}' is no time that a step takes", shown(text)),
+                    "expected a time above 0, such as 17.2s"});
+  return {};
+}
+
+}  // namespace
+
 Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline,
                             const Patience& patience, OwnSchedule* order) {
   Diagnostics errors;
   const auto method = parse_method(args.method, errors);
   const int draws = args.seeds.empty() ? 1 : parse_count("--seeds", args.seeds, 1, errors, most_draws).value_or(1);
+  const Seconds measured = parse_measured(args.measured, errors);
   Result<Scenario> loaded = load(args, session, std::move(errors));
   if (!loaded) return loaded.errors();
   Scenario scenario = std::move(loaded).value();
+  if (!args.measured.empty() && (!scenario.step || scenario.step->serving))
+    return Diagnostic{typed("--measured", args.measured), "--measured is the time of a training step",
+                      "expected a scenario with a model and a batch, or no --measured"};
   if (scenario.step) append(scenario.warnings, idle_gpus(scenario, scenario.step->layout.world()));
   if (order != nullptr && (!scenario.step || scenario.step->serving))
     return Diagnostic{command_line, "--write-schedule has no effect on a scenario without a pipeline that trains",
@@ -560,13 +581,12 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     say(session, {text});
   }
   report.result = std::move(result).value();
-  add_interval(
-      scenario,
-      [&](const Scenario& end) {
-        std::optional<FaultEffect> ignored;
-        return forecast_mean(end, *fabric, ignored, patience.goes_on());
-      },
-      report);
+  const MeanStep mean = [&](const Scenario& other) {
+    std::optional<FaultEffect> ignored;
+    return forecast_mean(other, *fabric, ignored, patience.goes_on());
+  };
+  add_interval(scenario, mean, report);
+  if (measured > Seconds{}) add_measured(scenario, measured, mean, report);
   report.gates = check_gates(scenario.gates, report.result);
   report.machine_options = machine_options(scenario, *fabric, session);
   if (!args.overlay.empty()) report.machine_options += " --overlay " + shell_word(args.overlay);

@@ -34,6 +34,7 @@ struct ScenarioArgs {
   std::vector<std::string> faults;   ///< "gpu: 12, compute: 80%"
   bool must_simulate = false;        ///< the closed form alone is no answer
   bool unfolded = false;             ///< a step of every rank for itself, beside the folded one
+  std::string measured;              ///< what a step took that somebody ran
   std::string seeds;                 ///< draws of the jitter among them; empty: one
   std::vector<std::string> outputs;  ///< that may be none of the files the scenario is read from
 };

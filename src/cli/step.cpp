@@ -34,6 +34,7 @@ Diagnostics check_alone(const StepArgs& args) {
   for (const auto& [option, given] : {std::pair<const char*, bool>{"--trace", !args.trace.empty()},
                                       {"--write-schedule", !args.schedule.empty()},
                                       {"--operations", args.operations},
+                                      {"--measured", !args.scenario.measured.empty()},
                                       {"--unfolded", args.scenario.unfolded}})
     if (given)
       wrong.push_back({command_line, fmt::format("{} is of one step, and a sweep has several", option),
@@ -91,6 +92,7 @@ Command add_step(CLI::App& parent) {
   CLI::App& app =
       *parent.add_subcommand("step", "one training step, or a batch of inference: times, what is exposed, memory, MFU");
   add_scenario_options(app, args->scenario);
+  app.get_option("--what-if")->description("a variant of the scenario; or all, each beside the scenario as it is");
   add_fault_option(
       app, args->scenario.faults,
       "a GPU that computes slowly or unevenly, or a link that is slow or has failed, in the words of the scenario's "
@@ -99,6 +101,11 @@ Command add_step(CLI::App& parent) {
                  "draws of the faults' jitter: as given, and with all seeds 1, 2 ... higher (default: 1)")
       ->type_name("N")
       ->group("Machine");
+  app.add_option("--measured", args->scenario.measured,
+                 "what the step took where it was run: how far the forecast is, and the one scale of all kernels "
+                 "(topology.gpu.kernel_scale) with which it would be that")
+      ->type_name("TIME")
+      ->group("Model");
   app.add_flag("--unfolded", args->scenario.unfolded,
                "beside the step, every rank of it for itself and every collective message by message, in one "
                "simulation; of library ideal")
@@ -131,6 +138,7 @@ Command add_step(CLI::App& parent) {
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
       "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 2s'\n"
       "  collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 20\n"
+      "  collcast step llama3-70b-64xh100 --measured 18.1s\n"
       "  collcast step llama3-70b-64xh100 --unfolded --chunks 1\n"
       "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
       "  collcast step llama3-70b-inference-8xh100 --sweep inference.batch=1:256:x4 --sweep layout.tp=4,8\n"

@@ -62,8 +62,10 @@ std::string measured_text(const StepInputs& in, const LayerOperations& operation
 Section kernels_section(const StepInputs& in, const LayerOperations& operations) {
   Section out;
   out.title = "kernels of one layer, one micro-batch";
-  out.text.push_back({"time = overhead + max(FLOP / (efficiency x peak), bytes / (efficiency x memory bandwidth))",
-                      Paragraph::Tone::plain});
+  std::string formula = "overhead + max(FLOP / (efficiency x peak), bytes / (efficiency x memory bandwidth))";
+  if (in.gpu.kernel_scale != 1)
+    formula = fmt::format("{:.4g} x ({}), the machine's gpu.kernel_scale", in.gpu.kernel_scale, formula);
+  out.text.push_back({"time = " + formula, Paragraph::Tone::plain});
   Table rates{"rooflines",
               {{"kernels", "", Align::left},
                {"overhead", "", Align::right},

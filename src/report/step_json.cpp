@@ -191,6 +191,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   const std::string core = core_precision(in.options);
   Json kernels;
   kernels["name"] = in.kernels.name;
+  if (in.gpu.kernel_scale != 1) kernels["scale"] = in.gpu.kernel_scale;
   kernels["gemm"] = efficiency_json(in.kernels.gemm, linear_precision(in.options));
   kernels["measured_gemm"] = Json();
   if (const auto found = in.kernels.measured_gemm.find(linear_precision(in.options));
@@ -317,6 +318,10 @@ Json document_json(const StepReport& report) {
   out["micro_batches"] = has_model ? Json(r.micro_batches) : Json();
   if (r.inference) add_inference(out, *r.inference);
   add_interval(out, report);
+  if (const auto& measured = report.measured)
+    out["measured"] = {{"step_s", measured->time.count()},
+                       {"error", r.step / measured->time - 1},
+                       {"kernel_scale", measured->kernel_scale ? Json(*measured->kernel_scale) : Json()}};
   out["layer"] = null_unless(trains, {{"forward_s", r.layer.forward.count()},
                                       {"backward_s", r.layer.backward.count()},
                                       {"tp_comm_s", r.layer.tp_comm.count()},

@@ -157,6 +157,13 @@ Table summary_table(const StepReport& report) {
     row("unfolded", format_seconds(unfolded->step),
         difference.empty() ? "every rank for itself: as the step time" : "every rank for itself: " + difference);
   }
+  if (const auto& measured = report.measured) {
+    std::string remark = "forecast " + relative_text(measured->time.count(), r.step.count());
+    remark += measured->kernel_scale
+                  ? fmt::format("; as measured with --set topology.gpu.kernel_scale={:.4f}", *measured->kernel_scale)
+                  : "; no scale of its kernels from 0.1 to 10 makes it that";
+    row("measured", format_seconds(measured->time), remark);
+  }
   if (!report.inputs) return out;
   row("tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu));
   row("model FLOP/s per GPU", format_flop_rate(r.model_flops_per_gpu));
@@ -327,21 +334,29 @@ Table collectives_table(const StepReport& report, const std::vector<CollectiveCo
   return out;
 }
 
+/// Which level of what is known of kernels a time is of.
+std::string level_text(const Operation& op) {
+  return op.measured_ratio > 0 ? fmt::format("roofline x {:.3f}, as measured", op.measured_ratio) : "roofline";
+}
+
 void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations) {
   for (const Operation& op : operations) {
-    out.rows.push_back(
-        {pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes), format_seconds(op.time), op.bound});
+    out.rows.push_back({pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes), format_seconds(op.time),
+                        op.bound, level_text(op)});
   }
 }
 
-Table operations_table(const LayerOperations& operations) {
-  Table out{"kernels of one layer, one micro-batch",
+Table operations_table(const StepInputs& in, const LayerOperations& operations) {
+  const double scale = in.gpu.kernel_scale;
+  Table out{fmt::format("kernels of one layer, one micro-batch{}",
+                        scale == 1 ? std::string() : fmt::format("; all times x {:.4g} (gpu.kernel_scale)", scale)),
             {{"pass", "", Align::left},
              {"kernel", "", Align::left},
              {"FLOP", "", Align::right},
              {"moved", "", Align::right},
              {"time", "", Align::right},
-             {"bound by", "", Align::left}},
+             {"bound by", "", Align::left},
+             {"level", "", Align::left}},
             {}};
   append_operations(out, "forward", operations.forward);
   append_operations(out, "backward", operations.backward);
@@ -422,8 +437,8 @@ Table layers_table(const StepInputs& in, const InferenceResult& s) {
            {"of which TP and EP", format_seconds(s.prefill.layer_comm), format_seconds(s.decode.layer_comm)}}};
 }
 
-Table serving_operations(const InferenceResult& s) {
-  Table out = operations_table({});
+Table serving_operations(const StepInputs& in, const InferenceResult& s) {
+  Table out = operations_table(in, {});
   append_operations(out, "prompts", s.prefill.operations);
   append_operations(out, "a token", s.decode.operations);
   return out;
@@ -452,7 +467,7 @@ void add_serving(Page& out, const StepReport& report) {
         collectives_table(report, s.prefill.collectives, in_flight(report) ? "prompt" : "batch of prompts"));
     out.blocks.push_back(collectives_table(report, s.decode.collectives, "token of the batch"));
   }
-  if (report.list_operations) out.blocks.push_back(serving_operations(s));
+  if (report.list_operations) out.blocks.push_back(serving_operations(*report.inputs, s));
   if (report.machine.calibrated)
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
@@ -512,7 +527,7 @@ Page page(const StepReport& report) {
     if (Table sent = sent_table(*report.inputs, r.stage.stage); !sent.rows.empty())
       out.blocks.push_back(std::move(sent));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
-  if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(r.operations));
+  if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(*report.inputs, r.operations));
   if (report.machine.calibrated)
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});

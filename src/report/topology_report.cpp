@@ -84,6 +84,7 @@ Json spec_json(const TopologySpec& spec) {
     gpu["peak_flops_per_s"] = Json::object();
     for (const auto& [precision, rate] : spec.gpu.peak) gpu["peak_flops_per_s"][precision] = rate.value();
     gpu["kernels"] = spec.gpu.kernels;
+    if (spec.gpu.kernel_scale != 1) gpu["kernel_scale"] = spec.gpu.kernel_scale;
     gpu["source"] = spec.gpu.source;
   }
   out["gpu"] = gpu;

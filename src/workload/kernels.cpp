@@ -27,7 +27,7 @@ KernelTimer::KernelTimer(const StepInputs& inputs) : inputs_(inputs) {
 Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopRate peak, double kernels) const {
   Roofline time = roofline(kernel, peak, inputs_.gpu.memory_bandwidth, op.flops, op.bytes);
   time.overhead *= kernels;
-  op.time = time.total();
+  op.time = inputs_.gpu.kernel_scale * time.total();
   op.bound = time.overhead > std::max(time.compute, time.memory) ? "overhead"
              : time.memory > time.compute                        ? "memory"
                                                                  : "compute";
@@ -37,7 +37,9 @@ Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopR
 Operation KernelTimer::from_graph(Operation op, const KernelEfficiency& kernel) const {
   if (!replayed()) return op;
   const Seconds overhead = std::min(kernel.overhead, entry(inputs_.kernels.gemm, precision_.core).overhead);
-  op.time = std::max(op.time - (kernel.overhead - overhead), overhead + op.bytes / inputs_.gpu.memory_bandwidth);
+  const double scale = inputs_.gpu.kernel_scale;
+  op.time = std::max(op.time - scale * (kernel.overhead - overhead),
+                     scale * (overhead + op.bytes / inputs_.gpu.memory_bandwidth));
   return op;
 }
 

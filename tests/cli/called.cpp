@@ -1,5 +1,7 @@
 #include "cli/called.hpp"
 
+#include <catch2/catch.hpp>
+
 #include <sstream>
 #include <vector>
 
@@ -18,6 +20,13 @@ Called call(const std::string& words) {
   const cli::Session session{out, err, {}, false, cli::data_search_path(COLLCAST_SOURCE_DIR, "")};
   const cli::Exit exit = cli::run(static_cast<int>(argv.size()), argv.data(), session);
   return {static_cast<int>(exit), out.str(), err.str()};
+}
+
+nlohmann::json document_of(const std::string& words) {
+  const Called called = call(words + " --format json");
+  INFO(words << "\n" << called.err);
+  REQUIRE(called.exit == 0);
+  return nlohmann::json::parse(called.out);
 }
 
 }  // namespace collcast::test

@@ -1,6 +1,8 @@
 // Commands called in this process, their streams kept.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 
 namespace collcast::test {
@@ -12,5 +14,7 @@ struct Called {
 
 /// `words` as after "collcast", separated by blanks; shipped files are the source tree's, nothing is a terminal.
 Called call(const std::string& words);
+/// The JSON of a command that has to succeed.
+nlohmann::json document_of(const std::string& words);
 
 }  // namespace collcast::test

@@ -104,4 +104,4 @@ ON_SCHEDULE = {"schema": "collcast.scenario.v1", "name": "on-schedule", "topolog
 
 # A machine that names the kernel table `asked`, for `topology check` to read it.
 GPU = {"model": "sample", "memory": "1GB", "memory_bandwidth": "1GB/s", "peak": {"bf16": "1TFLOP/s"},
-       "kernels": "asked", "source": "a sample"}
+       "kernels": "asked", "kernel_scale": 1.25, "source": "a sample"}

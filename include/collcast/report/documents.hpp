@@ -148,6 +148,13 @@ struct StepReport {
   /// On a calibrated machine that knows how far measurements were from forecasts: with all collectives as short, or as
   /// long, as 8 of 10 were. Of the step; of a batch that is served also of its two times.
   std::optional<TimeRange> interval = {}, ttft_interval = {}, tpot_interval = {};
+  /// What somebody measured of it, and the machine's gpu.kernel_scale with which the forecast would be that; nothing
+  /// where no scale from 0.1 to 10 would.
+  struct Measured {
+    Seconds time{};
+    std::optional<double> kernel_scale;
+  };
+  std::optional<Measured> measured = {};
 };
 /// "with all collectives as far from the forecast as 8 of 10 measurements were, the step takes 1 s .. 2 s"
 std::optional<std::string> interval_text(const StepReport&);
