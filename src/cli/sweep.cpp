@@ -8,6 +8,7 @@
 
 #include "cli/progress.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/text.hpp"
 #include "collcast/report/sweep_document.hpp"
 
 namespace collcast::cli {
@@ -16,12 +17,10 @@ namespace {
 
 constexpr const char* all_variants = "all";
 
-/// The scenario as it is, or with the variant that was asked for; nothing where the command will say what is wrong.
-std::optional<Scenario> base_of(ScenarioArgs args, const Session& session) {
-  if (args.what_if == all_variants) args.what_if.clear();
-  Result<Scenario> loaded = load(args, session, {});
-  if (!loaded) return std::nullopt;
-  return std::move(loaded).value();
+/// The scenario as it is, or with a variant.
+Result<Scenario> base_of(ScenarioArgs args, const std::string& variant, const Session& session) {
+  args.what_if = variant == all_variants ? std::string() : variant;
+  return load(args, session, {});
 }
 
 bool has(const std::vector<std::string>& list, const std::string& word) {
@@ -47,27 +46,27 @@ std::vector<Point> points_of(const ScenarioArgs& args, const Sweep& sweep) {
   for (const SweepAxis& axis : sweep.axes) {
     std::vector<Point> more;
     for (const Point& point : out)
-      for (std::size_t i = 0; i < axis.values.size(); ++i) {
+      for (const SweepValue& value : axis.values) {
         more.push_back(point);
-        more.back().values.push_back(axis.values[i]);
-        more.back().args.swept.push_back({axis.path, axis.values[i], axis.where, axis.places[i]});
+        more.back().values.push_back(value.label);
+        more.back().args.swept.push_back({axis.path, value.yaml, axis.where, value.where});
       }
     out = std::move(more);
   }
   return out;
 }
 
-/// "what is wrong: what would be right", and of how many errors it is the first; without the folders of the files that
-/// it names, as in all documents.
+/// "what is wrong: what would be right", and of how many errors it is the first; the scenario's files by their names
+/// alone, as in all documents.
 std::string reason_of(const Diagnostics& errors, const Scenario& base) {
   const Diagnostic& first = errors.front();
   std::string out = first.message;
   if (!first.hint.empty()) out += ": " + first.hint;
   if (errors.size() > 1) out += fmt::format("; {} more error{}", errors.size() - 1, errors.size() == 2 ? "" : "s");
-  for (const std::string& file : {base.file, base.topology.file}) {
-    const std::string folder = file.substr(0, file.rfind('/') + 1);
-    for (std::size_t at = out.find(folder); !folder.empty() && at != std::string::npos; at = out.find(folder))
-      out.erase(at, folder.size());
+  for (const std::string& file : {base.file, base.topology.file, base.origins.of("model.hidden").file}) {
+    const std::size_t folder = file.rfind('/') + 1;  // 0: none
+    if (folder == 0 || folder == file.size()) continue;
+    for (std::size_t at = out.find(file); at != std::string::npos; at = out.find(file, at + 1)) out.erase(at, folder);
   }
   return out;
 }
@@ -89,6 +88,38 @@ void add_said(const std::vector<std::string>& more, std::vector<std::string>& sa
 
 }  // namespace
 
+namespace {
+
+/// A path that the command line or a variant sets, and that is swept or is within what is swept, or the other way
+/// round.
+const std::string* set_beside(const SweepAxis& axis, const Scenario& scenario) {
+  const auto found =
+      std::ranges::find_if(scenario.settings, [&](const std::string& path) { return paths_meet(path, axis.path); });
+  return found == scenario.settings.end() ? nullptr : &*found;
+}
+
+/// The variants, of which none sets what is swept.
+std::vector<std::string> variants_of(const ScenarioArgs& args, const Scenario& base, const Sweep& sweep,
+                                     const Session& session, Diagnostics& errors) {
+  if (args.what_if != all_variants || has(base.what_if, all_variants)) return {};
+  if (base.what_if.empty())
+    errors.push_back({typed("--what-if", args.what_if), "this scenario has no variants", "expected no --what-if"});
+  for (const std::string& variant : base.what_if) {
+    if (sweep.axes.empty()) break;
+    const Result<Scenario> varied = base_of(args, variant, session);
+    if (!varied) continue;  // a row that says why
+    for (const SweepAxis& axis : sweep.axes)
+      if (const std::string* path = set_beside(axis, *varied))
+        errors.push_back({axis.where,
+                          fmt::format("'{}' is swept, and the variant '{}' sets '{}'", shown(axis.path), shown(variant),
+                                      shown(*path)),
+                          "expected --what-if of one variant, or another sweep (--sweep)"});
+  }
+  return base.what_if;
+}
+
+}  // namespace
+
 Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args, const Session& session,
                Diagnostics& errors) {
   Sweep out;
@@ -100,17 +131,23 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
       append(errors, axis.errors());
   }
   append(errors, check_sweep(out.axes));
-  const std::optional<Scenario> base = errors.empty() ? base_of(args, session) : std::nullopt;
-  if (!base) return out;
+  if (!errors.empty()) return out;
+  const Result<Scenario> base = base_of(args, args.what_if, session);
+  if (!base) {
+    // A step alone says itself what is wrong.
+    if (!sweeps.empty() || args.what_if == all_variants) append(errors, base.errors());
+    return out;
+  }
   for (const SweepAxis& axis : out.axes)
-    if (has(base->settings, axis.path))
-      errors.push_back({axis.where, fmt::format("'{}' is set and swept", axis.path), "expected one of the two"});
+    if (const std::string* path = set_beside(axis, *base))
+      errors.push_back({axis.where,
+                        *path == axis.path ? fmt::format("'{}' is set and swept", shown(axis.path))
+                                           : fmt::format("'{}' is swept, and '{}' set", shown(axis.path), shown(*path)),
+                        "expected one of the two"});
   if (sweeps.empty())
     for (const SweepAxis& axis : base->sweep)
-      if (!has(base->settings, axis.path)) out.axes.push_back(axis);
-  if (args.what_if == all_variants && !has(base->what_if, all_variants)) out.variants = base->what_if;
-  if (args.what_if == all_variants && base->what_if.empty())
-    errors.push_back({typed("--what-if", args.what_if), "this scenario has no variants", "expected none"});
+      if (set_beside(axis, *base) == nullptr) out.axes.push_back(axis);
+  out.variants = variants_of(args, *base, out, session, errors);
   if (collcast::points_of(out.axes) * (out.variants.size() + 1) > most_sweep_points && errors.empty())
     errors.push_back({command_line, fmt::format("variants and sweep have more than {} points", most_sweep_points),
                       "expected fewer values"});
@@ -120,12 +157,15 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
 Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& patience, Format format,
                const OutputOptions& output, const Session& session) {
   SweepReport report;
-  const Scenario base = base_of(args, session).value_or(Scenario{});
+  Result<Scenario> loaded = base_of(args, args.what_if, session);
+  if (!loaded) return refuse(session, loaded.errors());
+  const Scenario base = std::move(loaded).value();
+  if (!base.gates.empty()) report.said.push_back("the scenario's gates are not checked in a sweep");
   report.scenario = base.name;
   report.title = base.title;
   if (sweep.variants.empty() && !args.what_if.empty()) report.title += fmt::format(", what if {}", args.what_if);
   if (!sweep.variants.empty()) report.axes.emplace_back("what_if");
-  for (const SweepAxis& axis : sweep.axes) report.axes.push_back(axis.path);
+  for (const SweepAxis& axis : sweep.axes) report.axes.push_back(shown(axis.path));
   const std::vector<Point> points = points_of(args, sweep);
   Diagnostics wrong;
   std::size_t ran = 0;

@@ -108,6 +108,7 @@ void read_sweep_rows(const SavedValue& value, SavedResult& out) {
   for (const SavedValue& from : value.list("rows")) {
     if (!from.has("step_s")) continue;  // a point that could not be
     SavedRow row;
+    row.name = from.has("values") ? std::string() : std::string("point");
     for (const auto& [path, set] : from.object("values").json().items())
       row.name += fmt::format("{}{}={}", row.name.empty() ? "" : ", ", harmless(path, text_length),
                               set.is_null() ? "as it is" : scalar_text(set));
@@ -115,10 +116,11 @@ void read_sweep_rows(const SavedValue& value, SavedResult& out) {
     std::erase_if(row.figures, [](const auto& figure) { return !figure.value; });
     if (from.has("memory")) add_figures(from.object("memory"), {"peak_bytes"}, row);
     if (!from.has("tpot_s")) add_step_terms(from, row);
+    add_common_facts(from, {"topology", "machine_digest", "library", "inputs_digest"}, row.facts);
     out.rows.push_back(std::move(row));
   }
   tell_apart(out.rows);
-  add_common_facts(value, {"scenario", "axes", "partial"}, out.facts);
+  add_common_facts(value, {"scenario", "machine", "library", "partial"}, out.facts);
   add_warnings(value, out);
   if (value.has("partial") && value.json()["partial"] == true)
     out.warnings.push_back("partial: it was stopped before every point was done");

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "collcast/base/units.hpp"
@@ -59,7 +61,9 @@ bool of_other_sizes(const SweepReport& report) {
   return sizes.size() > 1;
 }
 
-std::string step_time(const Row& row) { return format_seconds(row.step->result.step); }
+std::string step_time(const Row& row) {
+  return format_seconds(row.step->result.step) + (row.step->partial ? " *" : "");
+}
 std::string per_gpu(const Row& row) { return figure_text(row.step->result.tokens_per_s_per_gpu); }
 std::string peak(const Row& row) {
   return fmt::format("{:.2f}", static_cast<double>(row.step->result.memory.peak().value()) / (1 << 30));
@@ -169,33 +173,98 @@ Table refused_table(const SweepReport& report) {
   return out;
 }
 
-/// The row that fits with the least of something; nothing where none fits.
-const Row* least(const SweepReport& report, double (*of)(const StepResult&)) {
-  const Row* out = nullptr;
+/// Whether rows can be held against each other: the same model does as much for each request, or as many tokens.
+bool is_alike(const SweepReport& report, bool (*same)(const StepInputs&, const StepInputs&)) {
+  const Row* first = nullptr;
+  for (const Row& row : report.rows) {
+    if (!row.step) continue;
+    if (first == nullptr) first = &row;
+    if (row.step->inputs.has_value() != first->step->inputs.has_value()) return false;
+    if (row.step->inputs && !same(*first->step->inputs, *row.step->inputs)) return false;
+  }
+  return true;
+}
+
+bool same_model(const StepInputs& a, const StepInputs& b) {
+  return a.model.name == b.model.name && parameter_count(a.model) == parameter_count(b.model) &&
+         a.model.layers == b.model.layers && a.batch.sequence == b.batch.sequence;
+}
+bool same_requests(const StepInputs& a, const StepInputs& b) {
+  return a.serving && b.serving && a.serving->prompt_tokens == b.serving->prompt_tokens &&
+         a.serving->output_tokens == b.serving->output_tokens;
+}
+bool same_work(const StepInputs& a, const StepInputs& b) {
+  return a.batch.global_batch == b.batch.global_batch && a.layout.world() == b.layout.world();
+}
+
+/// "shortest step: layout.tp=8 (17.2 s)": the row that fits, wholly worked out, with the least of something, and how
+/// many are as good; empty where none fits or all are alike.
+std::string best_row(const SweepReport& report, const char* what, double (*of)(const StepResult&),
+                     std::string (*shown)(const Row&)) {
+  constexpr double tie = 1e-6;
+  const Row* best = nullptr;
+  std::size_t able = 0, ties = 0;
+  for (const Row& row : report.rows) {
+    if (!row.step || !fits(row) || row.step->partial) continue;
+    ++able;
+    if (best == nullptr || of(row.step->result) < of(best->step->result)) best = &row;
+  }
+  if (best == nullptr) return {};
   for (const Row& row : report.rows)
-    if (row.step && fits(row) && (out == nullptr || of(row.step->result) < of(out->step->result))) out = &row;
+    if (row.step && fits(row) && !row.step->partial &&
+        of(row.step->result) - of(best->step->result) <= tie * std::abs(of(best->step->result)))
+      ++ties;
+  if (ties == able) return {};
+  std::string out = fmt::format("{}: {} ({})", what, name_of(report, *best), shown(*best));
+  if (ties > 1) out += fmt::format(" and {} more", ties - 1);
   return out;
 }
 
+double least_tokens(const StepResult& r) { return -r.tokens_per_s_per_gpu; }
+
 std::string best_text(const SweepReport& report) {
-  if (std::ranges::any_of(report.rows, serves)) {
-    const Row* most = least(report, [](const StepResult& r) { return -r.inference->tokens_per_s; });
-    const Row* quickest = least(report, [](const StepResult& r) { return r.inference->decode.time().count(); });
-    if (most == nullptr) return "none of them fits the GPUs' memory";
-    return fmt::format("of those that fit, most tokens/s: {} ({}); shortest TPOT: {} ({})", name_of(report, *most),
-                       figure_text(most->step->result.inference->tokens_per_s), name_of(report, *quickest),
-                       format_seconds(quickest->step->result.inference->decode.time()));
+  const bool served = std::ranges::any_of(report.rows, serves);
+  if (!is_alike(report, same_model) || (served && !is_alike(report, same_requests))) return {};
+  std::vector<std::string> parts;
+  const auto add = [&](std::string part) {
+    if (!part.empty()) parts.push_back(std::move(part));
+  };
+  if (served) {
+    if (of_other_sizes(report))
+      add(best_row(report, "most tokens/s per GPU", least_tokens, per_gpu));
+    else
+      add(best_row(
+          report, "most tokens/s", [](const StepResult& r) { return -r.inference->tokens_per_s; },
+          [](const Row& row) { return figure_text(row.step->result.inference->tokens_per_s); }));
+    add(best_row(
+        report, "shortest TPOT", [](const StepResult& r) { return r.inference->decode.time().count(); },
+        [](const Row& row) { return format_seconds(row.step->result.inference->decode.time()); }));
+  } else if (is_alike(report, same_work)) {
+    add(best_row(
+        report, "shortest step", [](const StepResult& r) { return r.step.count(); }, step_time));
+  } else {
+    add(best_row(report, "most tokens/s per GPU", least_tokens, per_gpu));
   }
-  if (of_other_sizes(report)) {
-    const Row* most = least(report, [](const StepResult& r) { return -r.tokens_per_s_per_gpu; });
-    if (most == nullptr) return "none of them fits the GPUs' memory";
-    return fmt::format("of those that fit, most tokens/s per GPU: {} ({} on {})", name_of(report, *most),
-                       per_gpu(*most), gpus(*most) == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus(*most)));
-  }
-  const Row* shortest = least(report, [](const StepResult& r) { return r.step.count(); });
-  if (shortest == nullptr) return "none of them fits the GPUs' memory";
-  return fmt::format("{}shortest step: {} ({})", trains(*shortest) ? "of those that fit, " : "",
-                     name_of(report, *shortest), format_seconds(shortest->step->result.step));
+  if (parts.empty()) return {};
+  const bool has_memory = std::ranges::any_of(report.rows, [](const Row& row) { return row.step && row.step->inputs; });
+  return fmt::format("{}{}", has_memory ? "of those that fit, " : "", fmt::join(parts, "; "));
+}
+
+/// What all rows say alike; nothing where they differ.
+std::optional<std::string> common(const SweepReport& report, std::string (*of)(const StepReport&)) {
+  std::set<std::string> all;
+  for (const Row& row : report.rows)
+    if (row.step) all.insert(of(*row.step));
+  return all.size() == 1 ? std::optional(*all.begin()) : std::nullopt;
+}
+std::string library_of(const StepReport& step) { return step.inputs ? step.machine.library : std::string(); }
+std::string machine_of(const StepReport& step) { return machine(step.machine).dump(); }
+std::string machine_text(const StepReport& step) {
+  return gpus_text(step.inputs ? step.inputs->layout.world() : step.machine.ranks, step.machine);
+}
+std::string where_text(const StepReport& step) {
+  const std::string library = library_of(step);
+  return fmt::format("on {}{}", machine_text(step), library.empty() ? "" : ", library " + library);
 }
 
 Json row_json(const SweepReport& report, const Row& row) {
@@ -207,6 +276,11 @@ Json row_json(const SweepReport& report, const Row& row) {
   const StepResult& r = step.result;
   const auto where = [](bool there, Json value) { return there ? value : Json(); };
   const bool ran = row.step.has_value(), has_model = ran && step.inputs;
+  out["topology"] = where(ran, step.machine.topology);
+  out["machine_digest"] = where(ran, machine(step.machine)["digest"]);
+  out["library"] = where(has_model, library_of(step));
+  out["inputs_digest"] =
+      where(has_model, has_model ? digest(inputs_json(*step.inputs, step.collectives, step.sharing)) : std::string());
   out["step_s"] = where(ran, r.step.count());
   out["estimate_s"] = where(ran, r.estimate.count());
   out["simulate_s"] = number(r.simulate);
@@ -229,6 +303,10 @@ Json document_json(const SweepReport& report) {
   out["scenario"] = report.scenario;
   out["title"] = report.title;
   out["axes"] = report.axes;
+  const auto first = std::ranges::find_if(report.rows, [](const Row& row) { return row.step.has_value(); });
+  out["machine"] = first != report.rows.end() && common(report, machine_of) ? machine(first->step->machine) : Json();
+  const std::optional<std::string> library = common(report, library_of);
+  out["library"] = library && !library->empty() ? Json(*library) : Json();
   out["rows"] = Json::array();
   for (const Row& row : report.rows) out["rows"].push_back(row_json(report, row));
   out["partial"] = report.partial;
@@ -247,8 +325,8 @@ Table csv(const SweepReport& report) {
     Json row = Json::object();
     for (const auto& [path, value] : from["values"].items())
       row[csv_name(path)] = value.is_null() ? Json() : Json(csv_name(value.get<std::string>()));
-    for (const char* figure : {"step_s", "estimate_s", "simulate_s", "ttft_s", "tpot_s", "tokens_per_s",
-                               "tokens_per_s_per_gpu", "mfu", "gpus", "partial", "reason"})
+    for (const char* figure : {"topology", "library", "step_s", "estimate_s", "simulate_s", "ttft_s", "tpot_s",
+                               "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "gpus", "partial", "reason"})
       row[figure] = from[figure];
     const auto add = [&](const char* part, const std::string& key) {
       row[fmt::format("{}.{}", part, key)] = from[part].is_null() ? Json() : from[part][key];
@@ -263,18 +341,21 @@ Table csv(const SweepReport& report) {
 Page page(const SweepReport& report) {
   Page out;
   out.title = report.title.empty() ? report.scenario : fmt::format("{}: {}", report.scenario, report.title);
+  const auto note = [&](const char* text) { out.blocks.push_back(Paragraph{text, Paragraph::Tone::note}); };
+  const auto any = [&](bool (*is)(const Row&)) { return std::ranges::any_of(report.rows, is); };
+  if (std::optional<std::string> where = common(report, where_text))
+    out.blocks.push_back(Paragraph{std::move(*where), Paragraph::Tone::plain});
   Table ran = rows_table(report), refused = refused_table(report);
-  if (!ran.rows.empty()) {
-    out.blocks.push_back(std::move(ran));
-    out.blocks.push_back(Paragraph{best_text(report), Paragraph::Tone::plain});
-  }
+  if (!ran.rows.empty()) out.blocks.push_back(std::move(ran));
+  if (std::string best = best_text(report); !best.empty())
+    out.blocks.push_back(Paragraph{std::move(best), Paragraph::Tone::plain});
   if (!refused.rows.empty()) out.blocks.push_back(std::move(refused));
-  if (std::ranges::any_of(report.rows, [](const Row& row) { return row.step && !fits(row); }))
-    out.blocks.push_back(Paragraph{"!: more than the GPU has", Paragraph::Tone::note});
-  out.blocks.push_back(Paragraph{
-      "communication: what nothing hides, as a share of the step, or of TPOT; each row is what 'collcast step' says "
-      "with --set of its values (--what-if of its variant), which has all its parts and limits",
-      Paragraph::Tone::note});
+  if (any([](const Row& row) { return row.step && !fits(row); })) note("!: more than the GPU has");
+  if (any([](const Row& row) { return row.step && row.step->partial; })) note("*: the closed form alone");
+  if (any(serves) || any(trains)) note("communication: what nothing hides, as a share of the step, or of TPOT");
+  note(
+      "each row is what 'collcast step' says with --set of its values (--what-if of its variant), which has all its "
+      "parts, warnings and limits");
   return out;
 }
 

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
@@ -25,9 +27,11 @@ std::optional<std::int64_t> whole(std::string_view text) {
   return out;
 }
 
-Result<std::vector<std::string>> range(std::string_view text) {
+Result<std::vector<SweepValue>> range(std::string_view text, const Location& where) {
   const std::size_t first_end = text.find(':'), last_end = text.find(':', first_end + 1);
-  const auto wrong = [&](const char* what) { return Diagnostic{{}, fmt::format("'{}' {}", text, what), range_hint}; };
+  const auto wrong = [&](const char* what) {
+    return Diagnostic{where, fmt::format("'{}' {}", text, what), range_hint};
+  };
   if (last_end == std::string_view::npos || last_end + 2 >= text.size()) return wrong("is no range of values");
   const char by = text[last_end + 1];
   const auto first = whole(text.substr(0, first_end)),
@@ -36,35 +40,57 @@ Result<std::vector<std::string>> range(std::string_view text) {
   if ((by != 'x' && by != '+') || !first || !last || !step) return wrong("is no range of values");
   if (*last < *first) return wrong("ends before it begins");
   if (by == 'x' ? *step < 2 || *first < 1 : *step < 1) return wrong("does not go on");
-  std::vector<std::string> out;
+  std::vector<SweepValue> out;
   for (std::int64_t value = *first; value <= *last; value = by == 'x' ? value * *step : value + *step) {
     if (out.size() == most_sweep_points) return wrong("has too many values");
-    out.push_back(std::to_string(value));
+    out.push_back({std::to_string(value), std::to_string(value), where});
     if (by == 'x' && value > *last / *step) break;
   }
   return out;
 }
 
-/// Commas inside brackets and quotes part nothing.
-std::vector<std::string> listed(std::string_view text) {
-  std::vector<std::string> out(1);
+/// Blanks around it do not count.
+SweepValue value_of(std::string_view text, Location where) {
+  while (!text.empty() && text.front() == ' ') {
+    text.remove_prefix(1);
+    ++where.column;
+  }
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return {std::string(text), shown(text), std::move(where)};
+}
+
+/// Commas inside brackets, and inside quotes at the beginning of a value, part nothing.
+std::vector<SweepValue> listed(std::string_view text, const Location& where) {
+  std::vector<SweepValue> out;
+  std::size_t begin = 0;
   int depth = 0;
   char quote = 0;
-  for (const char c : text) {
+  bool began = false;
+  const auto end_at = [&](std::size_t end) {
+    Location at = where;
+    at.column += static_cast<int>(begin);
+    out.push_back(value_of(text.substr(begin, end - begin), std::move(at)));
+    begin = end + 1;
+    began = false;
+    depth = 0;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (quote != 0) {
       if (c == quote) quote = 0;
-    } else if (c == '"' || c == '\'') {
+    } else if ((c == '"' || c == '\'') && !began) {
       quote = c;
     } else if (c == '[' || c == '{') {
       ++depth;
     } else if (c == ']' || c == '}') {
-      --depth;
+      depth = std::max(0, depth - 1);
     } else if (c == ',' && depth == 0) {
-      out.emplace_back();
+      end_at(i);
       continue;
     }
-    if (c != ' ' || !out.back().empty()) out.back() += c;
+    began = began || (c != ' ' && depth == 0 && quote == 0);
   }
+  end_at(text.size());
   return out;
 }
 
@@ -85,24 +111,39 @@ std::size_t points_of(const std::vector<SweepAxis>& axes) {
   return out;
 }
 
+bool paths_meet(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  return b.substr(0, a.size()) == a && (b.size() == a.size() || b[a.size()] == '.');
+}
+
 Diagnostics check_sweep(const std::vector<SweepAxis>& axes) {
   Diagnostics out;
-  std::set<std::string> paths;
-  for (const SweepAxis& axis : axes)
-    if (!paths.insert(axis.path).second)
-      out.push_back({axis.where, fmt::format("'{}' is swept twice", axis.path), "expected all its values in one"});
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (paths_meet(axes[i].path, axes[j].path))
+        out.push_back({axes[i].where,
+                       axes[i].path == axes[j].path
+                           ? fmt::format("'{}' is swept twice", shown(axes[i].path))
+                           : fmt::format("'{}' is swept, and '{}', too", shown(axes[i].path), shown(axes[j].path)),
+                       "expected all its values in one"});
+    std::set<std::string> seen;
+    for (const SweepValue& value : axes[i].values)
+      if (!seen.insert(value.yaml).second)
+        out.push_back({value.where, fmt::format("value '{}' is there twice", value.label), "leave one out"});
+  }
   if (points_of(axes) > most_sweep_points)
     out.push_back({axes.front().where, fmt::format("the sweep has more than {} points", most_sweep_points),
                    "expected fewer values"});
   return out;
 }
 
-Result<std::vector<std::string>> parse_sweep_values(std::string_view text) {
-  if (looks_like_range(text)) return range(text);
-  std::vector<std::string> out = listed(text);
-  for (const std::string& value : out)
-    if (value.empty())
-      return Diagnostic{{}, fmt::format("'{}' has an empty value", shown(text)), "expected V1,V2 ... or a range"};
+Result<std::vector<SweepValue>> parse_sweep_values(std::string_view text, const Location& where) {
+  if (looks_like_range(text)) return range(text, where);
+  std::vector<SweepValue> out = listed(text, where);
+  for (const SweepValue& value : out)
+    if (value.yaml.empty())
+      return Diagnostic{value.where, fmt::format("'{}' has an empty value", shown(text)),
+                        "expected V1,V2 ... or a range"};
   return out;
 }
 
@@ -115,14 +156,9 @@ Result<SweepAxis> parse_sweep(std::string_view text) {
   if (equals == std::string_view::npos)
     return Diagnostic{at(text.size()), fmt::format("'{}' has no '=' and sweeps nothing", shown(text)), hint};
   if (equals == 0) return Diagnostic{at(0), fmt::format("'{}' names no path", shown(text)), hint};
-  Result<std::vector<std::string>> values = parse_sweep_values(text.substr(equals + 1));
-  if (!values) {
-    Diagnostic wrong = values.errors().front();
-    wrong.where = at(equals + 1);
-    return wrong;
-  }
-  const std::vector<Location> places(values->size(), at(equals + 1));
-  return SweepAxis{std::string(text.substr(0, equals)), std::move(values).value(), at(0), places};
+  Result<std::vector<SweepValue>> values = parse_sweep_values(text.substr(equals + 1), at(equals + 1));
+  if (!values) return values.errors();
+  return SweepAxis{std::string(text.substr(0, equals)), std::move(values).value(), at(0)};
 }
 
 namespace input {
@@ -138,21 +174,17 @@ std::vector<SweepAxis> read_sweep(Reader& reader, const Node& sweep) {
     const std::string path = "sweep." + entry.key;
     if (entry.value.kind == Node::Kind::list) {
       for (const Node& value : entry.value.items) {
-        if (value.kind == Node::Kind::scalar) {
-          axis.values.push_back(flow_text(value));
-          axis.places.push_back(value.at.location());
-        } else {
+        if (value.kind == Node::Kind::scalar)
+          axis.values.push_back({flow_text(value), shown(value.text), value.at.location()});
+        else
           mismatch(reader, value, path, "one value each");
-        }
       }
     } else if (entry.value.kind == Node::Kind::scalar) {
-      Result<std::vector<std::string>> values = parse_sweep_values(entry.value.text);
-      if (values) {
+      Result<std::vector<SweepValue>> values = parse_sweep_values(entry.value.text, entry.value.at.location());
+      if (values)
         axis.values = std::move(values).value();
-        axis.places.assign(axis.values.size(), entry.value.at.location());
-      } else {
-        reader.error(entry.value.at, values.errors().front().message, values.errors().front().hint);
-      }
+      else
+        reader.error(values.errors());
     } else {
       mismatch(reader, entry.value, path, "a list of values, or a range such as 1:64:x2");
     }

@@ -143,13 +143,32 @@ void apply(Node& root, const Setting& setting, Diagnostics& errors) {
   *target = std::move(value);
 }
 
+namespace {
+
+/// As YAML writes any text on one line.
+std::string double_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02X}", byte);
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
 std::string flow_text(const Node& node) {
   std::vector<std::string> parts;
   switch (node.kind) {
     case Node::Kind::null:
       return "null";
     case Node::Kind::scalar:
-      return node.quoted ? fmt::format("\"{}\"", node.text) : node.text;
+      return node.quoted ? double_quoted(node.text) : node.text;
     case Node::Kind::list:
       for (const Node& item : node.items) parts.push_back(flow_text(item));
       return fmt::format("[{}]", fmt::join(parts, ", "));

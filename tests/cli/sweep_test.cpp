@@ -12,22 +12,11 @@ using namespace collcast::test;
 using Json = nlohmann::json;
 using Catch::Contains;
 
-namespace {
-
-Json document(const std::string& command) {
-  const Called called = call(command + " --format json");
-  CAPTURE(command, called.err);
-  REQUIRE(called.exit == 0);
-  return Json::parse(called.out);
-}
-
-}  // namespace
-
 TEST_CASE("each row of a sweep is what the step says with its values set") {
   for (const std::string step : {"step llama3-70b-64xh100", "step llama3-70b-inference-8xh100 --method estimate"}) {
     const bool serves = step.find("inference") != std::string::npos;
     const std::string batch = serves ? "inference.batch" : "batch.micro_batch";
-    const Json sweep = document(step + " --sweep " + batch + "=1:4:x2 --sweep layout.tp=4,8");
+    const Json sweep = document_of(step + " --sweep " + batch + "=1:4:x2 --sweep layout.tp=4,8");
     CHECK(sweep["schema"] == "collcast.sweep.v1");
     CHECK(sweep["axes"] == Json({batch, "layout.tp"}));
     REQUIRE(sweep["rows"].size() == 6);
@@ -55,31 +44,38 @@ TEST_CASE("each row of a sweep is what the step says with its values set") {
 
 TEST_CASE("a scenario's own sweep is run, unless --sweep or --set says otherwise") {
   const std::string step = "step llama3-70b-batches-8xh100 --method estimate";
-  CHECK(document(step)["rows"].size() == 10);
-  const Json other = document(step + " --sweep layout.tp=4,8");
+  CHECK(document_of(step)["rows"].size() == 10);
+  const Json other = document_of(step + " --sweep layout.tp=4,8");
   CHECK(other["axes"] == Json({"layout.tp"}));
-  const Json fixed = document(step + " --set inference.prompt_tokens=512");
+  const Json fixed = document_of(step + " --set inference.prompt_tokens=512");
   CHECK(fixed["axes"] == Json({"inference.batch"}));
-  CHECK(document(step + " --set inference.prompt_tokens=512 --set inference.batch=2")["schema"] == "collcast.step.v1");
+  CHECK(document_of(step + " --set inference.prompt_tokens=512 --set inference.batch=2")["schema"] ==
+        "collcast.step.v1");
   // Elsewhere it has no effect, and that is said.
   CHECK_THAT(call("report --method estimate llama3-70b-batches-8xh100").err,
              Contains("warning: the scenario's sweep has no effect here"));
 }
 
 TEST_CASE("all variants stand beside the scenario as it is") {
-  const Json all = document("step gpt3-512gpu --what-if all --method estimate");
+  const Json all = document_of("step gpt3-512gpu --what-if all --method estimate");
   CHECK(all["axes"] == Json({"what_if"}));
   REQUIRE(all["rows"].size() == 5);
   CHECK(all["rows"][0]["values"]["what_if"].is_null());
-  CHECK(all["rows"][0]["step_s"] == document("step gpt3-512gpu --method estimate")["step_s"]);
+  CHECK(all["rows"][0]["step_s"] == document_of("step gpt3-512gpu --method estimate")["step_s"]);
   for (std::size_t i = 1; i < 5; ++i) {
     const std::string variant = all["rows"][i]["values"]["what_if"];
-    CHECK(all["rows"][i]["step_s"] == document("step gpt3-512gpu --method estimate --what-if " + variant)["step_s"]);
+    CHECK(all["rows"][i]["step_s"] == document_of("step gpt3-512gpu --method estimate --what-if " + variant)["step_s"]);
   }
   const std::string page = call("step gpt3-512gpu --what-if all --method estimate").out;
   CHECK_THAT(page, Contains("as it is") && Contains("difference") && Contains("tp-across-nodes"));
-  CHECK(document("step gpt3-512gpu --what-if all --sweep layout.dp=4,8 --method estimate")["rows"].size() == 10);
-  CHECK_THAT(call("step llama3-70b-batches-8xh100 --what-if all").err, Contains("this scenario has no variants"));
+  CHECK(document_of("step gpt3-512gpu --what-if all --sweep layout.dp=4,8 --method estimate")["rows"].size() == 10);
+  const Folder folder;
+  folder.write("s.yaml",
+               "schema: collcast.scenario.v1\nname: s\ntopology: ring\n"
+               "tasks: {list: [{name: a, stream: c, duration: 1ms, category: compute}]}\n");
+  const std::string file = (folder.path() / "s.yaml").string();
+  CHECK_THAT(call("step " + file + " --what-if all").err, Contains("this scenario has no variants"));
+  CHECK(document_of("step " + file + " --sweep tasks.list.0.duration=1ms,2ms")["rows"][1]["step_s"] == 0.002);
 }
 
 TEST_CASE("points that cannot be are told with the reason; where none can, that is the error") {
@@ -118,15 +114,66 @@ TEST_CASE("a sweep whose time is over says what is done") {
   const Called none = call("step llama3-70b-64xh100 --sweep layout.tp=4,8 --time-limit 1ns");
   CHECK(none.exit == 2);
   CHECK_THAT(none.err, Contains("no point of the sweep was done"));
-  // Seconds of points, of which some are done in a quarter of one.
-  const Called some =
-      call("step llama3-70b-64xh100 --sweep batch.global_batch=128:30000:+128 --time-limit 250ms --format json");
-  if (some.exit == 0) {
-    const Json doc = Json::parse(some.out);
-    CHECK(doc["partial"] == true);
-    CHECK(doc["rows"].size() < 234);
-    CHECK_THAT(some.err, Contains("of 234 points are done"));
+  // Minutes of points: with more and more time some are done, and never all.
+  Called some;
+  for (const std::string limit : {"300ms", "1s", "3s", "9s"}) {
+    some =
+        call("step llama3-405b-16384xh100 --sweep batch.global_batch=4096:4000000:+4096 --format json --time-limit " +
+             limit);
+    if (some.exit == 0) break;
   }
+  REQUIRE(some.exit == 0);
+  const Json doc = Json::parse(some.out);
+  CHECK(doc["partial"] == true);
+  CHECK(doc["rows"].size() < 900);
+  CHECK_THAT(some.err, Contains("of 976 points are done"));
+}
+
+TEST_CASE("variants and sweeps that set the same are refused, and so is what is set beside") {
+  const Called variant = call("step llama3-70b-64xh100 --what-if all --sweep nodes=8,16");
+  CHECK(variant.exit == 2);
+  CHECK_THAT(variant.err, Contains("'nodes' is swept, and the variant 'half-cluster' sets 'nodes'"));
+  const Folder folder;
+  const auto shell = [&](const std::string& words) { return run_shell("collcast step " + words, folder.path()); };
+  CHECK_THAT(shell("llama3-70b-64xh100 --sweep 'layout={tp: 8},{tp: 4}' --set layout.tp=2").err,
+             Contains("error: 'layout' is swept, and 'layout.tp' set"));
+  const Called library = call("step llama3-70b-64xh100 --sweep collectives.library=nccl,ideal --library nccl");
+  CHECK_THAT(library.out + library.err, Contains("'ideal' contradicts --library nccl"));
+  const Json both = document_of("step llama3-70b-64xh100 --method estimate --sweep collectives.library=nccl,ideal");
+  CHECK(both["library"].is_null());
+  CHECK(both["rows"][0]["library"] == "nccl");
+  CHECK(both["rows"][1]["library"] == "ideal");
+  CHECK(both["rows"][0]["step_s"] != both["rows"][1]["step_s"]);
+  // A file's sweep gives way to --set on what it is within.
+  const Outcome whole = shell(
+      "llama3-70b-batches-8xh100 --set 'inference={batch: 4, prompt_tokens: 77, output_tokens: 5}' --format json");
+  CHECK(Json::parse(whole.out)["schema"] == "collcast.step.v1");
+}
+
+TEST_CASE("the best is told where rows can be held against each other, and of what") {
+  const auto page = [](const std::string& words) { return call("step " + words + " --method estimate").out; };
+  CHECK_THAT(page("llama3-70b-64xh100 --sweep layout.pp=2,4"), Contains("tokens/s per GPU: ") || Contains("step: "));
+  CHECK_THAT(page("llama3-70b-64xh100 --sweep batch.global_batch=64,512"),
+             Contains("most tokens/s per GPU: batch.global_batch=512"));
+  CHECK_THAT(page("llama3-70b-64xh100 --sweep model.layers=40,80"), !Contains("of those that fit"));
+  CHECK_THAT(page("llama3-70b-64xh100 --sweep title=a,b"), !Contains("of those that fit"));
+  CHECK_THAT(page("llama3-70b-inference-8xh100 --sweep layout.tp=4,8"), Contains("most tokens/s per GPU: layout.tp=4"));
+  CHECK_THAT(page("llama3-70b-inference-8xh100 --sweep inference.batch=4,8"),
+             Contains("most tokens/s: inference.batch=8"));
+  CHECK_THAT(page("llama3-70b-batches-8xh100"), !Contains("of those that fit"));
+}
+
+TEST_CASE("what a stranger writes is shown, not sent to the terminal") {
+  const Called called = call("step llama3-70b-64xh100 --method estimate --sweep title=\x1b[31m,b");
+  CHECK(called.out.find('\x1b') == std::string::npos);
+  CHECK(called.err.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("gates are not checked in a sweep, and that is said") {
+  const Called called =
+      call("step llama3-8b-8xh100 --method estimate --set gates.step_s.max=1ms --sweep batch.micro_batch=1,2");
+  CHECK(called.exit == 0);
+  CHECK_THAT(called.err, Contains("the scenario's gates are not checked in a sweep"));
 }
 
 TEST_CASE("sweeps are compared and reported point by point, and read as CSV") {
@@ -140,7 +187,19 @@ TEST_CASE("sweeps are compared and reported point by point, and read as CSV") {
   CHECK(slower.exit == 1);
   CHECK_THAT(slower.out, Contains("layout.tp=8") && Contains("layout.tp=4") && !Contains("layout.tp=3"));
   CHECK_THAT(call("report " + path("a.json") + " --format markdown").out, Contains("layout.tp=8"));
+  REQUIRE(call(step + " --library ideal --output " + path("c.json")).exit == 0);
+  CHECK_THAT(call("compare " + path("a.json") + " " + path("c.json")).out, Contains("library") && Contains("ideal"));
+  // Damaged by hand: what is of the wrong kind is an error at its place, what is missing is no crash.
+  folder.write("axes.json", R"({"schema": "collcast.sweep.v1", "tool": {"version": "1"}, "scenario": "s", "title": "t",
+    "rows": [{"step_s": "x", "values": {"a": "1"}}, 3, {"values": []}]})");
+  const Called damaged = call("report " + path("axes.json"));
+  CHECK(damaged.exit == 2);
+  CHECK_THAT(damaged.err, Contains("axes.json:2:25: error"));
+  folder.write("bare.json", R"({"schema": "collcast.sweep.v1", "tool": {"version": "1"}, "scenario": "s", "title": "t",
+    "rows": [{"step_s": 1}, {"step_s": 2}]})");
+  CHECK_THAT(call("report " + path("bare.json")).out + call("report " + path("bare.json")).err,
+             Contains("point") || Contains("error"));
   const std::string csv = call(step + " --format csv").out;
-  CHECK(csv.find("layout.tp,step_s,estimate_s,simulate_s,") == 0);
+  CHECK(csv.find("layout.tp,topology,library,step_s,estimate_s,simulate_s,") == 0);
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
 }

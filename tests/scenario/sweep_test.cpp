@@ -8,7 +8,14 @@ using Values = std::vector<std::string>;
 
 namespace {
 
-Values values(const std::string& text) { return parse_sweep_values(text).value(); }
+Values values(const std::string& text) {
+  Values out;
+  for (const SweepValue& value : parse_sweep_values(text).value()) {
+    CHECK(value.label == value.yaml);
+    out.push_back(value.yaml);
+  }
+  return out;
+}
 
 std::string wrong(const std::string& text) {
   const auto read = parse_sweep_values(text);
@@ -36,6 +43,9 @@ TEST_CASE("a sweep's values: lists, ranges that multiply or add up to their end,
   CHECK(values("[1, 2],[3, 4]") == Values{"[1, 2]", "[3, 4]"});
   CHECK(values("{a: 1, b: 2},x") == Values{"{a: 1, b: 2}", "x"});
   CHECK(values("\"a,b\",'c,d'") == Values{"\"a,b\"", "'c,d'"});
+  CHECK(values(" 4 , 8 ") == Values{"4", "8"});
+  // Elsewhere they are letters.
+  CHECK(values("a],b,it's,c") == Values{"a]", "b", "it's", "c"});
   // A range at the end of what a number holds ends there.
   CHECK(values("4503599627370496:9007199254740992:x2").size() == 2);
 }
@@ -55,11 +65,46 @@ TEST_CASE("ranges that are none, or never end") {
   CHECK(wrong("") == "'' has an empty value");
 }
 
+TEST_CASE("paths that meet, and values that are there twice") {
+  CHECK(paths_meet("layout", "layout"));
+  CHECK(paths_meet("layout", "layout.tp"));
+  CHECK(paths_meet("layout.tp", "layout"));
+  CHECK_FALSE(paths_meet("layout.tp", "layout.tpp"));
+  CHECK_FALSE(paths_meet("layout.tp", "layout.pp"));
+  const auto wrong_of = [](const std::vector<std::string>& texts) {
+    std::vector<SweepAxis> axes;
+    for (const std::string& text : texts) axes.push_back(parse_sweep(text).value());
+    return to_text(check_sweep(axes));
+  };
+  CHECK(wrong_of({"layout.tp=1,2", "layout.pp=1,2"}).empty());
+  CHECK(wrong_of({"a=1,2,1"}).find("--sweep a=1,2,1:1:15: error: value '1' is there twice") == 0);
+  CHECK(wrong_of({"layout={tp: 1}", "layout.tp=2"}).find("'layout.tp' is swept, and 'layout', too") !=
+        std::string::npos);
+}
+
+TEST_CASE("a value in quotes is called by its text, and set as it is") {
+  const auto scenario = parse_scenario(
+      "schema: collcast.scenario.v1\nname: s\ntopology: ring\n"
+      "tasks: {list: [{name: a, stream: c, duration: 1ms, category: compute}]}\n"
+      "sweep: {title: [\"a\\\"b\", \"x\\\\y\", \"new\\nline\"]}\n",
+      "s.yaml", {{{COLLCAST_SOURCE_DIR "/topologies"}, {}}, {}, {}, {}});
+  REQUIRE(scenario.ok());
+  const std::vector<SweepValue>& titles = scenario->sweep.at(0).values;
+  CHECK(titles.at(0).label == "a\"b");
+  CHECK(titles.at(0).yaml == "\"a\\\"b\"");
+  CHECK(titles.at(1).yaml == "\"x\\\\y\"");
+  CHECK(titles.at(2).yaml == "\"new\\x0Aline\"");
+  CHECK(titles.at(2).label.find('\n') == std::string::npos);
+}
+
 TEST_CASE("--sweep's places are in what was typed") {
   const auto axis = parse_sweep("layout.tp=1:8:x2");
   REQUIRE(axis.ok());
   CHECK(axis->path == "layout.tp");
-  CHECK(axis->values == Values{"1", "2", "4", "8"});
+  CHECK(axis->values.size() == 4);
+  CHECK(to_text(axis->where) == "--sweep layout.tp=1:8:x2:1:9");
+  CHECK(to_text(axis->values.at(3).where) == "--sweep layout.tp=1:8:x2:1:19");
+  CHECK(to_text(parse_sweep("a=1, 22,3")->values.at(1).where) == "--sweep a=1, 22,3:1:14");
   CHECK(to_text(parse_sweep("layout.tp").errors()).find("--sweep layout.tp:1:18: error: 'layout.tp' has no '='") == 0);
   CHECK(to_text(parse_sweep("=1").errors()).find("--sweep =1:1:9: error: '=1' names no path") == 0);
   CHECK(to_text(parse_sweep("a=8:1:x2").errors()).find("--sweep a=8:1:x2:1:11: error: '8:1:x2' ends before") == 0);
