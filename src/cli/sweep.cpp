@@ -58,12 +58,12 @@ std::vector<Point> points_of(const ScenarioArgs& args, const Sweep& sweep) {
 
 /// "what is wrong: what would be right", and of how many errors it is the first; the scenario's files by their names
 /// alone, as in all documents.
-std::string reason_of(const Diagnostics& errors, const Scenario& base) {
+std::string reason_of(const Diagnostics& errors, const std::vector<std::string>& files) {
   const Diagnostic& first = errors.front();
   std::string out = first.message;
   if (!first.hint.empty()) out += ": " + first.hint;
   if (errors.size() > 1) out += fmt::format("; {} more error{}", errors.size() - 1, errors.size() == 2 ? "" : "s");
-  for (const std::string& file : {base.file, base.topology.file, base.origins.of("model.hidden").file}) {
+  for (const std::string& file : files) {
     const std::size_t folder = file.rfind('/') + 1;  // 0: none
     if (folder == 0 || folder == file.size()) continue;
     for (std::size_t at = out.find(file); at != std::string::npos; at = out.find(file, at + 1)) out.erase(at, folder);
@@ -86,10 +86,6 @@ void add_said(const std::vector<std::string>& more, std::vector<std::string>& sa
     if (!has(said, text)) said.push_back(text);
 }
 
-}  // namespace
-
-namespace {
-
 /// A path that the command line or a variant sets, and that is swept or is within what is swept, or the other way
 /// round.
 const std::string* set_beside(const SweepAxis& axis, const Scenario& scenario) {
@@ -104,8 +100,8 @@ std::vector<std::string> variants_of(const ScenarioArgs& args, const Scenario& b
   if (args.what_if != all_variants || has(base.what_if, all_variants)) return {};
   if (base.what_if.empty())
     errors.push_back({typed("--what-if", args.what_if), "this scenario has no variants", "expected no --what-if"});
+  if (sweep.axes.empty()) return base.what_if;
   for (const std::string& variant : base.what_if) {
-    if (sweep.axes.empty()) break;
     const Result<Scenario> varied = base_of(args, variant, session);
     if (!varied) continue;  // a row that says why
     for (const SweepAxis& axis : sweep.axes)
@@ -148,6 +144,11 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
     for (const SweepAxis& axis : base->sweep)
       if (set_beside(axis, *base) == nullptr) out.axes.push_back(axis);
   out.variants = variants_of(args, *base, out, session, errors);
+  out.scenario = base->name;
+  out.title = base->title;
+  if (out.variants.empty() && !args.what_if.empty()) out.title += fmt::format(", what if {}", args.what_if);
+  out.files = {base->file, base->topology.file, base->origins.of("model.hidden").file};
+  out.has_gates = !base->gates.empty();
   if (collcast::points_of(out.axes) * (out.variants.size() + 1) > most_sweep_points && errors.empty())
     errors.push_back({command_line, fmt::format("variants and sweep have more than {} points", most_sweep_points),
                       "expected fewer values"});
@@ -157,13 +158,9 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
 Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& patience, Format format,
                const OutputOptions& output, const Session& session) {
   SweepReport report;
-  Result<Scenario> loaded = base_of(args, args.what_if, session);
-  if (!loaded) return refuse(session, loaded.errors());
-  const Scenario base = std::move(loaded).value();
-  if (!base.gates.empty()) report.said.push_back("the scenario's gates are not checked in a sweep");
-  report.scenario = base.name;
-  report.title = base.title;
-  if (sweep.variants.empty() && !args.what_if.empty()) report.title += fmt::format(", what if {}", args.what_if);
+  if (sweep.has_gates) report.said.push_back("the scenario's gates are not checked in a sweep");
+  report.scenario = sweep.scenario;
+  report.title = sweep.title;
   if (!sweep.variants.empty()) report.axes.emplace_back("what_if");
   for (const SweepAxis& axis : sweep.axes) report.axes.push_back(shown(axis.path));
   const std::vector<Point> points = points_of(args, sweep);
@@ -180,7 +177,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
       Result<StepReport> step = forecast(point.args, quiet, nullptr, patience);
       if (!step && patience.has_ended_work()) break;
       if (!step && wrong.empty()) wrong = errors_at(point, report.axes, step.errors());
-      report.rows.push_back({point.values, std::nullopt, step ? std::string() : reason_of(step.errors(), base)});
+      report.rows.push_back({point.values, std::nullopt, step ? std::string() : reason_of(step.errors(), sweep.files)});
       if (!step) continue;
       ++ran;
       report.partial = report.partial || step->partial;

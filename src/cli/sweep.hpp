@@ -13,6 +13,9 @@ namespace collcast::cli {
 struct Sweep {
   std::vector<SweepAxis> axes;
   std::vector<std::string> variants;  ///< of the scenario, for all of which it is run as well as for itself
+  std::string scenario, title;        ///< what it is of
+  std::vector<std::string> files;     ///< that its errors may name
+  bool has_gates = false;
   bool empty() const { return axes.empty() && variants.empty(); }
 };
 

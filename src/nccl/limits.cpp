@@ -88,6 +88,12 @@ double nvls_tree_hop(const Communicator& c) {
   return c.factors.network_hop * (ll + c.network_latency.count()) + c.factors.simple_network_hop * beyond;
 }
 
+double nvls_tree_network(const Communicator& c, const NvlsRates& rates) {
+  if (c.nodes == 2) return rates.booked * c.factors.network;
+  const double share = std::min(1.0, fitted::most_nvls_tree_heads / c.nvls->channels);
+  return std::min(rates.booked, share * rates.cap) * c.factors.network;
+}
+
 double nvls_tree_messages(const Communicator& c, const Plan& plan) {
   const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / std::max(1, c.nics);
   return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;

@@ -105,7 +105,7 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   check(rates.heads > 0, "a plan is of NCCL's table");
   const bool tree = plan.algorithm == Algorithm::nvls_tree;
   const double bytes = static_cast<double>(size.value());
-  const double heads = rates.heads * c.factors.simple, between = rates.between * c.factors.network;
+  const double heads = rates.heads * c.factors.simple, between = nvls_tree_network(c, rates);
   const double believed = std::min(heads, between);
   const double together = plan.channels * c.nvls->channels;
   const double chunk = tree ? nvls_tree_chunk(c, bytes, together) : 128 << 10;

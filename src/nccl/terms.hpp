@@ -21,10 +21,9 @@ inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static
 inline int tree_levels(int nodes) { return nodes < 2 ? 0 : floor_log2(nodes - 1) + 1; }
 
 /// Of NVLS and its tree, size over time by the newest constants of NCCL that are known here, bytes per second: what
-/// heads take in and hand out inside their node, and what NICs are booked for; of more than two nodes no more than
-/// NCCL's cap, which between two it has below what they reach.
+/// heads take in and hand out inside their node, and of a tree what NICs are booked for, and NCCL's cap.
 struct NvlsRates {
-  double heads = 0, between = 0;
+  double heads = 0, booked = 0, cap = 0;
 };
 NvlsRates todays_nvls_rates(const Communicator&, CollectiveKind, Algorithm);
 

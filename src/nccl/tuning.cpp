@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 
-#include "nccl/run_constants.hpp"
 #include "nccl/terms.hpp"
 
 namespace collcast::nccl {
@@ -350,13 +349,10 @@ bool is_point_to_point(CollectiveKind kind) {
 
 NvlsRates todays_nvls_rates(const Communicator& c, CollectiveKind kind, Algorithm a) {
   const double channels = 1e9 * c.nvls->channels * c.ranks / ring_steps(kind, c.ranks);
-  NvlsRates out{channels * nvls_inside(c, kind), unlimited};
+  NvlsRates out{channels * nvls_inside(c, kind), unlimited, unlimited};
   if (a == Algorithm::nvls_tree) {
-    out.between = channels * nvls_between(c);
-    if (c.nodes > 2) {
-      const double share = std::min(1.0, fitted::most_nvls_tree_heads / c.nvls->channels);
-      out.between = std::min(out.between, share * channels * nvls_tree_cap(c));
-    }
+    out.booked = channels * nvls_between(c);
+    out.cap = channels * nvls_tree_cap(c);
   }
   return out;
 }

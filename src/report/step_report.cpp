@@ -161,7 +161,8 @@ Table summary_table(const StepReport& report) {
     std::string remark = "forecast " + relative_text(measured->time.count(), r.step.count());
     remark += measured->kernel_scale
                   ? fmt::format("; as measured with --set topology.gpu.kernel_scale={:.4f}", *measured->kernel_scale)
-                  : "; no scale of its kernels from 0.1 to 10 makes it that";
+                  : fmt::format("; no scale of its kernels from {} to {} makes it that", least_kernel_scale,
+                                most_kernel_scale);
     row("measured", format_seconds(measured->time), remark);
   }
   if (!report.inputs) return out;

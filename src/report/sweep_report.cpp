@@ -23,10 +23,7 @@ const char* const variants = "what_if";
 
 bool serves(const Row& row) { return row.step && row.step->result.inference; }
 bool trains(const Row& row) { return row.step && row.step->inputs && !serves(row); }
-bool fits(const Row& row) {
-  const MemoryUse& memory = row.step->result.memory;
-  return !row.step->inputs || memory.peak() <= memory.capacity;
-}
+bool fits(const Row& row) { return !row.step->inputs || row.step->result.memory.fits(); }
 
 std::string value_of(const SweepReport& report, const Row& row, std::size_t axis) {
   const std::string& value = row.values[axis];
@@ -61,9 +58,11 @@ bool of_other_sizes(const SweepReport& report) {
   return sizes.size() > 1;
 }
 
-std::string step_time(const Row& row) {
-  return format_seconds(row.step->result.step) + (row.step->partial ? " *" : "");
-}
+/// With a mark where there was no time for the simulation.
+std::string time_of(const Row& row, Seconds time) { return format_seconds(time) + (row.step->partial ? " *" : ""); }
+std::string step_time(const Row& row) { return time_of(row, row.step->result.step); }
+std::string tpot(const Row& row) { return time_of(row, row.step->result.inference->decode.time()); }
+std::string tokens(const Row& row) { return figure_text(row.step->result.inference->tokens_per_s); }
 std::string per_gpu(const Row& row) { return figure_text(row.step->result.tokens_per_s_per_gpu); }
 std::string peak(const Row& row) {
   return fmt::format("{:.2f}", static_cast<double>(row.step->result.memory.peak().value()) / (1 << 30));
@@ -84,8 +83,8 @@ const std::vector<Told> training_columns{
     {"of the GPU", of_the_gpu}};
 const std::vector<Told> serving_columns{
     {"TTFT", [](const Row& row) { return format_seconds(row.step->result.inference->prefill.time()); }},
-    {"TPOT", [](const Row& row) { return format_seconds(row.step->result.inference->decode.time()); }},
-    {"output tokens/s", [](const Row& row) { return figure_text(row.step->result.inference->tokens_per_s); }},
+    {"TPOT", tpot},
+    {"output tokens/s", tokens},
     {"per GPU", per_gpu},
     {"communication",
      [](const Row& row) {
@@ -202,19 +201,15 @@ bool same_work(const StepInputs& a, const StepInputs& b) {
 std::string best_row(const SweepReport& report, const char* what, double (*of)(const StepResult&),
                      std::string (*shown)(const Row&)) {
   constexpr double tie = 1e-6;
-  const Row* best = nullptr;
-  std::size_t able = 0, ties = 0;
-  for (const Row& row : report.rows) {
-    if (!row.step || !fits(row) || row.step->partial) continue;
-    ++able;
-    if (best == nullptr || of(row.step->result) < of(best->step->result)) best = &row;
-  }
-  if (best == nullptr) return {};
+  std::vector<const Row*> able;
   for (const Row& row : report.rows)
-    if (row.step && fits(row) && !row.step->partial &&
-        of(row.step->result) - of(best->step->result) <= tie * std::abs(of(best->step->result)))
-      ++ties;
-  if (ties == able) return {};
+    if (row.step && fits(row) && !row.step->partial) able.push_back(&row);
+  if (able.empty()) return {};
+  const auto value = [&](const Row* row) { return of(row->step->result); };
+  const Row* best = *std::ranges::min_element(able, {}, value);
+  const auto ties = static_cast<std::size_t>(std::ranges::count_if(
+      able, [&](const Row* row) { return value(row) - value(best) <= tie * std::abs(value(best)); }));
+  if (ties == able.size()) return {};
   std::string out = fmt::format("{}: {} ({})", what, name_of(report, *best), shown(*best));
   if (ties > 1) out += fmt::format(" and {} more", ties - 1);
   return out;
@@ -234,11 +229,9 @@ std::string best_text(const SweepReport& report) {
       add(best_row(report, "most tokens/s per GPU", least_tokens, per_gpu));
     else
       add(best_row(
-          report, "most tokens/s", [](const StepResult& r) { return -r.inference->tokens_per_s; },
-          [](const Row& row) { return figure_text(row.step->result.inference->tokens_per_s); }));
+          report, "most tokens/s", [](const StepResult& r) { return -r.inference->tokens_per_s; }, tokens));
     add(best_row(
-        report, "shortest TPOT", [](const StepResult& r) { return r.inference->decode.time().count(); },
-        [](const Row& row) { return format_seconds(row.step->result.inference->decode.time()); }));
+        report, "shortest TPOT", [](const StepResult& r) { return r.inference->decode.time().count(); }, tpot));
   } else if (is_alike(report, same_work)) {
     add(best_row(
         report, "shortest step", [](const StepResult& r) { return r.step.count(); }, step_time));
@@ -259,42 +252,45 @@ std::optional<std::string> common(const SweepReport& report, std::string (*of)(c
 }
 std::string library_of(const StepReport& step) { return step.inputs ? step.machine.library : std::string(); }
 std::string machine_of(const StepReport& step) { return machine(step.machine).dump(); }
-std::string machine_text(const StepReport& step) {
-  return gpus_text(step.inputs ? step.inputs->layout.world() : step.machine.ranks, step.machine);
-}
 std::string where_text(const StepReport& step) {
+  const int gpus = step.inputs ? step.inputs->layout.world() : step.machine.ranks;
   const std::string library = library_of(step);
-  return fmt::format("on {}{}", machine_text(step), library.empty() ? "" : ", library " + library);
+  return fmt::format("on {}{}", gpus_text(gpus, step.machine), library.empty() ? "" : ", library " + library);
 }
 
 Json row_json(const SweepReport& report, const Row& row) {
   Json out{{"values", Json::object()}};
   for (std::size_t i = 0; i < report.axes.size(); ++i)
     out["values"][report.axes[i]] = row.values[i].empty() ? Json() : Json(row.values[i]);
-  const StepReport blank{};
-  const StepReport& step = row.step ? *row.step : blank;
+  for (const char* key :
+       {"topology", "machine_digest", "library", "inputs_digest", "step_s", "estimate_s", "simulate_s", "ttft_s",
+        "tpot_s", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "gpus", "breakdown", "memory"})
+    out[key] = nullptr;
+  out["partial"] = row.step && row.step->partial;
+  out["warnings"] = row.step ? row.step->result.warnings : std::vector<std::string>{};
+  out["reason"] = row.step ? Json() : Json(row.reason);
+  if (!row.step) return out;
+  const StepReport& step = *row.step;
   const StepResult& r = step.result;
-  const auto where = [](bool there, Json value) { return there ? value : Json(); };
-  const bool ran = row.step.has_value(), has_model = ran && step.inputs;
-  out["topology"] = where(ran, step.machine.topology);
-  out["machine_digest"] = where(ran, machine(step.machine)["digest"]);
-  out["library"] = where(has_model, library_of(step));
-  out["inputs_digest"] =
-      where(has_model, has_model ? digest(inputs_json(*step.inputs, step.collectives, step.sharing)) : std::string());
-  out["step_s"] = where(ran, r.step.count());
-  out["estimate_s"] = where(ran, r.estimate.count());
+  out["topology"] = step.machine.topology;
+  out["machine_digest"] = step.machine.digest;
+  out["step_s"] = r.step.count();
+  out["estimate_s"] = r.estimate.count();
   out["simulate_s"] = number(r.simulate);
-  out["ttft_s"] = where(serves(row), serves(row) ? r.inference->prefill.time().count() : 0);
-  out["tpot_s"] = where(serves(row), serves(row) ? r.inference->decode.time().count() : 0);
-  out["tokens_per_s"] = where(serves(row), serves(row) ? r.inference->tokens_per_s : 0);
-  out["tokens_per_s_per_gpu"] = where(has_model, r.tokens_per_s_per_gpu);
-  out["mfu"] = where(trains(row), r.mfu);
-  out["gpus"] = where(has_model, has_model ? step.inputs->layout.world() : 0);
-  out["breakdown"] = where(ran, breakdown_json(serves(row) ? r.inference->decode.breakdown : r.breakdown));
-  out["memory"] = where(has_model, memory_json(r.memory));
-  out["partial"] = step.partial;
-  out["warnings"] = r.warnings;
-  out["reason"] = where(!ran, row.reason);
+  out["breakdown"] = breakdown_json(r.inference ? r.inference->decode.breakdown : r.breakdown);
+  if (!step.inputs) return out;
+  out["library"] = step.machine.library;
+  out["inputs_digest"] = digest(inputs_json(*step.inputs, step.collectives, step.sharing));
+  out["tokens_per_s_per_gpu"] = r.tokens_per_s_per_gpu;
+  out["gpus"] = gpus(row);
+  out["memory"] = memory_json(r.memory);
+  if (!r.inference) {
+    out["mfu"] = r.mfu;
+    return out;
+  }
+  out["ttft_s"] = r.inference->prefill.time().count();
+  out["tpot_s"] = r.inference->decode.time().count();
+  out["tokens_per_s"] = r.inference->tokens_per_s;
   return out;
 }
 

@@ -22,7 +22,7 @@ GpuSpec read_gpu(Reader& reader, const Node& node) {
   o.required("memory", gpu.memory, AsBytes{});
   o.required("memory_bandwidth", gpu.memory_bandwidth, AsBandwidth{});
   if (o.optional("kernels", gpu.kernels, AsName{})) gpu.kernels_where = node.find("kernels")->at.location();
-  o.optional("kernel_scale", gpu.kernel_scale, AsNumber{0.1, 10});
+  o.optional("kernel_scale", gpu.kernel_scale, AsNumber{least_kernel_scale, most_kernel_scale});
   o.required("source", gpu.source, AsText{});
   if (const Node* peak = o.required_map("peak")) {
     Object rates(reader, *peak, "gpu.peak");

@@ -75,12 +75,13 @@ class IdealRows {
   double loss(const Point& x) const {
     const Calibration by = ideal_at(spec_.name, x);
     BuiltMachines built(spec_, by);
-    double sum = 0;
+    double sum = 0, weights = 0;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const Seconds predicted = priced(built, rows_[i], policies_[i]).estimate.total + by.base_latency;
-      sum += std::abs(std::log(predicted / rows_[i].measured));
+      sum += rows_[i].weight * std::abs(std::log(predicted / rows_[i].measured));
+      weights += rows_[i].weight;
     }
-    return sum / static_cast<double>(rows_.size());
+    return sum / weights;
   }
 
  private:

@@ -12,7 +12,7 @@ struct FitRow {
   const PlacedTable* place = nullptr;
   Bytes size{};
   Seconds measured{};
-  double weight = 1;
+  double weight = 1;  ///< beside the others
 };
 
 /// The best calibration of the machine; `report` receives what it took and which parameters were found. Once `goes_on`

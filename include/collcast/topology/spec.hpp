@@ -38,8 +38,9 @@ struct GpuSpec {
   std::string source;                    ///< where these numbers come from
   std::string kernels;                   ///< name of the kernel-efficiency table (topologies/kernels/)
   Location kernels_where;
-  double kernel_scale = 1;  ///< of the time of each kernel; fitted to steps of one's own, 0.1 to 10
+  double kernel_scale = 1;  ///< of the time of each kernel; fitted to steps of one's own
 };
+inline constexpr double least_kernel_scale = 0.1, most_kernel_scale = 10;
 
 /// Processors of a node's sockets, as far as communication libraries tell them apart: each word stands for its
 /// generation and those up to the next word.
