@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -25,10 +26,10 @@ namespace collcast::cli {
 namespace {
 
 const std::vector<std::string> kernel_words{"gemm", "attention", "memory", "all"};
-const std::vector<std::string> dtypes{"bfloat16", "float16"};
+const std::vector<std::string> dtypes{"bfloat16", "float16", "fp8"};
 
 struct KernelsArgs {
-  std::string kernels = "all", dtype = "bfloat16", shapes, device = "0", warmup = "3", repetitions = "20",
+  std::string kernels = "all", dtype, shapes, device = "0", warmup = "3", repetitions = "20",
               system = "unknown";
   OutputOptions output;
 };
@@ -79,8 +80,9 @@ std::vector<KernelCase> memory_kernels() {
   return out;
 }
 
-/// The products of a table, each shape once, whatever type it has there.
-std::vector<KernelCase> products_of_file(const std::string& file, const std::string& dtype, Diagnostics& errors) {
+/// The products of a table, each once: of the types that it has them in, or each shape in `dtype`.
+std::vector<KernelCase> products_of_file(const std::string& file, const std::optional<std::string>& dtype,
+                                         std::vector<std::string>& notes, Diagnostics& errors) {
   const Result<std::string> text = read_file(file, typed("--shapes", file));
   if (!text) {
     append(errors, text.errors());
@@ -92,38 +94,51 @@ std::vector<KernelCase> products_of_file(const std::string& file, const std::str
     return {};
   }
   std::vector<KernelCase> out;
-  std::set<std::tuple<double, double, double>> seen;
-  for (const GemmRow& row : *rows)
-    if (seen.emplace(row.shape.m, row.shape.n, row.shape.k).second)
+  std::set<std::tuple<std::string, double, double, double>> seen;
+  std::map<std::string, int> passed_over;
+  for (const GemmRow& row : *rows) {
+    const std::string type = dtype.value_or(row.dtype);
+    if (std::find(dtypes.begin(), dtypes.end(), type) == dtypes.end())
+      ++passed_over[type];
+    else if (seen.emplace(type, row.shape.m, row.shape.n, row.shape.k).second)
       out.push_back({KernelKind::gemm,
-                     dtype,
+                     type,
                      static_cast<std::int64_t>(row.shape.m),
                      static_cast<std::int64_t>(row.shape.n),
                      static_cast<std::int64_t>(row.shape.k),
                      1,
                      {}});
+  }
+  for (const auto& [type, count] : passed_over)
+    notes.push_back(fmt::format("{} rows of {} are left out: products of {} can be measured", count, type,
+                                fmt::join(dtypes, ", ")));
   return out;
 }
 
-KernelsPlan understand(const KernelsArgs& args, Diagnostics& errors) {
+KernelsPlan understand(const KernelsArgs& args, std::vector<std::string>& notes, Diagnostics& errors) {
   KernelsPlan plan;
   const auto kernels = parse_word("KERNEL", args.kernels, kernel_words, errors);
-  const auto dtype = parse_word("--dtype", args.dtype, dtypes, errors);
+  const std::optional<std::string> asked = args.dtype.empty() ? std::nullopt : std::optional(args.dtype);
+  const std::string dtype = asked.value_or("bfloat16");
+  const bool known = parse_word("--dtype", dtype, dtypes, errors).has_value();
   plan.device = parse_count("--device", args.device, 0, errors).value_or(0);
   plan.warmup = parse_repetitions("--warmup", args.warmup, 0, errors);
   plan.repetitions = parse_repetitions("--repetitions", args.repetitions, 1, errors);
   if (!args.shapes.empty() && args.kernels != "gemm")
     errors.push_back({typed("--shapes", args.shapes), fmt::format("--shapes has no meaning for {}", args.kernels),
                       "they are of products: expected 'collcast measure kernels gemm'"});
-  if (!kernels || !dtype) return plan;
+  if (kernels && dtype == "fp8" && args.kernels != "gemm")
+    errors.push_back({typed("--dtype", "fp8"), fmt::format("--dtype fp8 has no meaning for {}", args.kernels),
+                      "single products alone are measured in it: expected 'collcast measure kernels gemm'"});
+  if (!kernels || !known || !errors.empty()) return plan;
   const std::string& word = kernel_words[*kernels];
   const bool all = word == "all";
   const auto add = [&](std::vector<KernelCase> cases) {
     plan.cases.insert(plan.cases.end(), cases.begin(), cases.end());
   };
   if (all || word == "gemm")
-    add(args.shapes.empty() ? layer_products(args.dtype) : products_of_file(args.shapes, args.dtype, errors));
-  if (all || word == "attention") add(attention_products(args.dtype));
+    add(args.shapes.empty() ? layer_products(dtype) : products_of_file(args.shapes, asked, notes, errors));
+  if (all || word == "attention") add(attention_products(dtype));
   if (all || word == "memory") add(memory_kernels());
   return plan;
 }
@@ -131,10 +146,11 @@ KernelsPlan understand(const KernelsArgs& args, Diagnostics& errors) {
 Exit run_kernels(const KernelsArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
-  const KernelsPlan plan = understand(args, errors);
+  KernelsMeasured report;
+  std::vector<std::string> notes;
+  const KernelsPlan plan = understand(args, notes, errors);
   if (!errors.empty()) return refuse(session, errors);
 
-  KernelsMeasured report;
   std::optional<Progress> progress(std::in_place, session, plan.cases.size());
   KernelsSink sink;
   sink.system = [&](const KernelsMeasured& system) { report = system; };
@@ -148,11 +164,9 @@ Exit run_kernels(const KernelsArgs& args, const Session& session) {
   const MeasureOutcome outcome = measure_kernels(plan, sink);
   progress.reset();
   report.system = args.system;
+  report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   report.complete = outcome.ending == Ending::finished;
   report.problems = outcome.problems;
-  if (!report.rows.empty())
-    report.notes.emplace_back(
-        "operands are zeros: a GPU that its power limits runs a training step's products more slowly");
 
   for (const std::string& problem : outcome.problems)
     session.err << to_text({{{outcome.ending == Ending::lacking ? "this machine" : "measurement"}, problem, {}}})
@@ -180,7 +194,7 @@ Command add_measure_kernels(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
     app.add_option(name, value, text)->type_name(type);
   };
-  option("--dtype", args->dtype, "TYPE", "bfloat16 or float16, of products (default: bfloat16)");
+  option("--dtype", args->dtype, "TYPE", "bfloat16, float16 or fp8 (gemm), of products (default: bfloat16, or as FILE.csv has them)");
   option("--shapes", args->shapes, "FILE.csv",
          "gemm: the shapes of a kernel table (default: layers of Llama-3 8B and 70B at TP 1 to 8)");
   option("--device", args->device, "I", "number of the GPU (default: 0)");

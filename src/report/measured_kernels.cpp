@@ -39,11 +39,10 @@ double KernelCase::flops() const {
 }
 
 std::array<std::int64_t, 3> KernelCase::operands() const {
-  constexpr std::int64_t bytes_of_element = 2;  // of both types
   if (kind == KernelKind::copy) return {bytes.value(), bytes.value(), 0};
   if (kind == KernelKind::fill) return {bytes.value(), 0, 0};
-  const std::int64_t each = bytes_of_element * batch;
-  return {each * m * k, each * k * n, each * m * n};
+  const std::int64_t operand = (dtype == "fp8" ? 1 : 2) * batch, result = 2 * batch;
+  return {operand * m * k, operand * k * n, result * m * n};
 }
 
 Volume KernelCase::moved() const {

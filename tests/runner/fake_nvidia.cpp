@@ -5,12 +5,14 @@
 // are (default 4). Faults on request: FAKE_WRONG=ELEMENT spoils that element of rank 1's output, FAKE_HANG never
 // finishes, FAKE_ERROR reports a lost peer, FAKE_ALONE waits for peers forever. Misuse aborts: communicators that
 // are left behind or destroyed while they hang, static destructors while ranks connect. For kernels: with FAKE_CLOCK
-// the device's clock stands still but for what runs there, products at 100 TFLOP/s and 1 TB/s for copies (both ways)
-// and fills; FAKE_MEMORY=BYTES is all that may be allocated; a product whose sizes and strides do not fit each other
-// aborts. The test loads it as libcuda.so.1, libnccl.so.2 and libcublas.so.13.
+// the device's clock stands still but for what runs there, products at 100 TFLOP/s (of fp8 200) and 1 TB/s for copies
+// (both ways) and fills; FAKE_NO_FP8 finds no algorithm for fp8; FAKE_MEMORY=BYTES is all that may be allocated; a product whose sizes and strides do not fit each other
+// aborts. The test loads it as libcuda.so.1, libnccl.so.2, libcublas.so.13 and
+// libcublasLt.so.13.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <cuda.h>
@@ -46,6 +48,14 @@ struct Work {
 };
 
 struct World;
+
+/// A matrix of cuBLASLt.
+struct Layout {
+  int type = 0;
+  std::uint64_t rows = 0, columns = 0;
+  std::int64_t ld = 0;
+};
+int descriptors = 0;  ///< of cuBLASLt, alive
 
 }  // namespace
 
@@ -482,5 +492,88 @@ int cublasGemmEx(void* handle, int a_form, int b_form, int m, int n, int k, cons
                  int ldc, int compute, int algorithm) {
   return cublasGemmStridedBatchedEx(handle, a_form, b_form, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta,
                                     c, c_type, ldc, 0, 1, compute, algorithm);
+}
+
+// cuBLASLt: descriptors remember what they were told, and are counted; a product must be what they describe.
+int cublasLtMatmulDescCreate(void** description, int compute, int scale) {
+  if (compute != 68 || scale != 0) std::abort();
+  ++descriptors;
+  *description = new std::map<int, int>;
+  return 0;
+}
+int cublasLtMatmulDescDestroy(void* description) {
+  --descriptors;
+  delete static_cast<std::map<int, int>*>(description);
+  return 0;
+}
+int cublasLtMatmulDescSetAttribute(void* description, int attribute, const void* value, std::size_t bytes) {
+  int number = 0;
+  std::memcpy(&number, value, bytes);
+  (*static_cast<std::map<int, int>*>(description))[attribute] = number;
+  return 0;
+}
+int cublasLtMatrixLayoutCreate(void** layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t ld) {
+  ++descriptors;
+  *layout = new Layout{type, rows, columns, ld};
+  return 0;
+}
+int cublasLtMatrixLayoutDestroy(void* layout) {
+  --descriptors;
+  delete static_cast<Layout*>(layout);
+  return 0;
+}
+int cublasLtMatmulPreferenceCreate(void** preference) {
+  ++descriptors;
+  *preference = new std::size_t{0};
+  return 0;
+}
+int cublasLtMatmulPreferenceDestroy(void* preference) {
+  --descriptors;
+  delete static_cast<std::size_t*>(preference);
+  return 0;
+}
+int cublasLtMatmulPreferenceSetAttribute(void* preference, int attribute, const void* value, std::size_t bytes) {
+  if (attribute != 1 || bytes != sizeof(std::size_t)) std::abort();
+  std::memcpy(preference, value, bytes);
+  return 0;
+}
+int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void* preference, int asked, void* result,
+                                   int* returned) {
+  // An algorithm of 64 bytes, its workspace, whether it will do, its waves, four words more.
+  std::memset(result, 0, 96 * static_cast<std::size_t>(asked));
+  std::memcpy(result, preference, sizeof(std::size_t));  // the algorithm's first word: what it may use
+  *returned = std::getenv("FAKE_NO_FP8") == nullptr ? 1 : 0;
+  return *returned == 1 ? 0 : 15;
+}
+int cublasLtMatmul(void*, void* description, const void*, const void* a, void* a_layout, const void* b, void* b_layout,
+                   const void*, const void* c, void* c_layout, void* d, void* d_layout, const void* algorithm,
+                   void* workspace, std::size_t workspace_bytes, CUstream) {
+  auto& told = *static_cast<std::map<int, int>*>(description);
+  const Layout &la = *static_cast<Layout*>(a_layout), &lb = *static_cast<Layout*>(b_layout),
+               &lc = *static_cast<Layout*>(c_layout);
+  const std::uint64_t n = la.columns, m = lb.columns, k = la.rows;
+  const auto bytes_at = [](const void* at) { return state().memory.at(reinterpret_cast<CUdeviceptr>(at)).size(); };
+  const auto random = [](const void* at) {  // both signs, nothing that is no number or zero
+    const auto& bytes = state().memory.at(reinterpret_cast<CUdeviceptr>(at));
+    bool negative = false, positive = false, fine = true;
+    for (const std::byte byte : bytes) {
+      const auto bits = std::to_integer<unsigned>(byte);
+      ((bits & 0x80U) != 0 ? negative : positive) = true;
+      fine = fine && (bits & 0x7fU) != 0x7fU && (bits & 0x7fU) != 0;
+    }
+    return negative && positive && fine;
+  };
+  const bool fits = told[3] == 1 && told[4] == 0 && told[25] == 1 && la.type == 28 && lb.type == 28 && lc.type == 14 &&
+                    lb.rows == k && lc.rows == n && lc.columns == m && la.ld == static_cast<std::int64_t>(k) &&
+                    lb.ld == la.ld && lc.ld == static_cast<std::int64_t>(n) && c == d && c_layout == d_layout &&
+                    n % 16 == 0 && k % 16 == 0;
+  std::size_t may = 0;
+  std::memcpy(&may, algorithm, sizeof may);
+  const bool in_memory = bytes_at(a) == n * k && bytes_at(b) == m * k && bytes_at(d) == 2 * m * n &&
+                         workspace_bytes == may && bytes_at(workspace) == may && descriptors == 5;
+  if (!fits || !in_memory || !random(a) || !random(b)) std::abort();
+  state().busy += std::chrono::duration<double>(2.0 * static_cast<double>(m) * static_cast<double>(n) *
+                                                static_cast<double>(k) / 200e12);
+  return 0;
 }
 }

@@ -88,6 +88,36 @@ TEST_CASE("a table of products is read by validate, and its shapes are measured 
   CHECK_THAT(scored.out, Contains("fp16"));
 }
 
+TEST_CASE("products of fp8 are cuBLASLt's, of whole 16 bytes, and a table's are measured in its own types") {
+  const Folder folder;
+  folder.write("shapes.csv",
+               "dtype,m,n,k,latency_ms\nfp8,33,64,128,1\nfp8,33,64,128,2\nbfloat16,33,64,128,1\nfp8,32,60,128,1\n"
+               "nvfp4,32,64,128,1\nfp8,2048,4096,4096,1\n");
+  const Outcome mixed = with_fakes("gemm --repetitions 1 --shapes shapes.csv --system h200_sxm --format json", folder);
+  INFO(mixed.err);
+  REQUIRE(mixed.exit == 0);
+  const Json doc = Json::parse(mixed.out);
+  REQUIRE(doc["rows"].size() == 3);
+  CHECK(doc["rows"][0]["dtype"] == "fp8");
+  CHECK(doc["rows"][0]["m"] == 33);
+  CHECK(doc["rows"][1]["dtype"] == "bfloat16");
+  CHECK(doc["rows"][2]["product_flops_per_s"].get<double>() == Approx(200e12).epsilon(1e-3));
+  // one byte an element of the operands, two of the result
+  CHECK(doc["rows"][2]["moved_bytes_per_s"].get<double>() * doc["rows"][2]["median_s"].get<double>() ==
+        Approx(2048.0 * 4096 + 4096.0 * 4096 + 2 * 2048.0 * 4096));
+  CHECK_THAT(doc["notes"].dump(), Contains("fp8 32 x 60 x 128 is left out: products of fp8 take n and k that 16 divides") &&
+                                      Contains("1 rows of nvfp4 are left out"));
+
+  const Outcome all = with_fakes("gemm --repetitions 1 --shapes shapes.csv --dtype fp8 --format csv", folder);
+  CHECK(std::count(all.out.begin(), all.out.end(), '\n') == 1 + 3);  // 33x64x128 once, nvfp4's shape too
+  const Outcome none = with_fakes("gemm --repetitions 1 --dtype fp8", folder, "FAKE_NO_FP8=1");
+  CHECK(none.exit == 1);
+  CHECK_THAT(none.err, Contains("cuBLAS has no algorithm for it on this GPU") && Contains("nothing was measured"));
+  const Outcome attention = with_fakes("attention --dtype fp8", folder);
+  CHECK(attention.exit == 2);
+  CHECK_THAT(attention.err, Contains("--dtype fp8 has no meaning for attention"));
+}
+
 TEST_CASE("what cannot be measured says why: exit 3 without a GPU, 2 for words that make no sense") {
   const Folder folder;
   const Outcome none = with_fakes("gemm", folder, "FAKE_GPUS=0");

@@ -1,19 +1,23 @@
 // Single kernels on one GPU: products by cuBLAS, copies and fills by the driver.
 //
 // A repetition is some calls back to back between two events; enough of them that the GPU's clock, half a microsecond
-// fine, is a thousandth of it. Operands are zeros, so that no value overflows: a GPU that is limited by its power runs
-// them faster than a training step's, which a note says.
+// fine, is a thousandth of it. Operands of products are pseudo-random: multiplying zeros takes less power, and a GPU
+// that its power limits runs them faster than any training step's.
 #include "collcast/runner/kernels.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <dlfcn.h>
-#include <utility>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <random>
+#include <vector>
 
 #include "collcast/base/units.hpp"
 #include "runner/communicator.hpp"
+#include "runner/cublas.hpp"
 #include "runner/machine.hpp"
 #include "runner/nccl_library.hpp"
 
@@ -24,54 +28,30 @@ namespace {
 using runner::Broken;
 using runner::CudaFunctions;
 
-/// cuBLAS by its own ABI, whose header the build need not have (cublas_api.h, library_types.h; CUDA 11 to 13).
-struct Cublas {
-  using Handle = void*;
-  static constexpr int success = 0, plain = 0, transposed = 1, any_algorithm = -1;
-  static constexpr int in_float32 = 68;  ///< CUBLAS_COMPUTE_32F
-
-  int (*create)(Handle*) = nullptr;
-  int (*destroy)(Handle) = nullptr;
-  int (*set_stream)(Handle, CUstream) = nullptr;
-  int (*version)(Handle, int*) = nullptr;
-  int (*gemm)(Handle, int a_form, int b_form, int m, int n, int k, const void* alpha, const void* a, int a_type,
-              int lda, const void* b, int b_type, int ldb, const void* beta, void* c, int c_type, int ldc, int compute,
-              int algorithm) = nullptr;
-  int (*batched_gemm)(Handle, int a_form, int b_form, int m, int n, int k, const void* alpha, const void* a, int a_type,
-                      int lda, long long a_stride, const void* b, int b_type, int ldb, long long b_stride,
-                      const void* beta, void* c, int c_type, int ldc, long long c_stride, int count, int compute,
-                      int algorithm) = nullptr;
-};
-
-/// cudaDataType_t.
-int cuda_type(const std::string& dtype) { return dtype == "bfloat16" ? 14 : 2; }
-
-Cublas open_cublas() {
-  void* library = nullptr;
-  for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"})
-    if (library == nullptr) library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    throw Broken(
-        "libcublas.so.13, .12 and .11 cannot be opened: cuBLAS is not installed where the loader looks; install "
-        "libcublas of the CUDA toolkit or name its folder in LD_LIBRARY_PATH",
-        Ending::lacking);
-  Cublas out;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-    if (function == nullptr) throw Broken(fmt::format("cuBLAS is too old: it has no {}", name), Ending::lacking);
+/// Numbers that products are taken of, as they lie in memory: pseudo-random, of magnitude 1/8 to 2 and both signs (fp8:
+/// to 1), so that sums of any length stay finite and the multipliers' bits change as a training step's do.
+std::vector<std::byte> pseudo_random(const std::string& dtype) {
+  constexpr std::size_t bytes = std::size_t{1} << 20U;
+  std::vector<std::byte> out(bytes);
+  std::mt19937 dice(20261126);  // NOLINT(cert-msc51-cpp): the same on every machine
+  const auto put = [&](std::size_t i, unsigned value) {
+    out[i] = static_cast<std::byte>(value & 0xffU);
+    out[i + 1] = static_cast<std::byte>(value >> 8U);
   };
-  find(out.create, "cublasCreate_v2");
-  find(out.destroy, "cublasDestroy_v2");
-  find(out.set_stream, "cublasSetStream_v2");
-  find(out.version, "cublasGetVersion_v2");
-  find(out.gemm, "cublasGemmEx");
-  find(out.batched_gemm, "cublasGemmStridedBatchedEx");
+  if (dtype == "fp8") {  // sign, four bits of exponent (bias 7), three of fraction
+    for (std::byte& value : out) {
+      const auto bits = static_cast<unsigned>(dice());
+      value = static_cast<std::byte>((bits & 0x87U) | ((4U + (bits >> 8U) % 3U) << 3U));
+    }
+    return out;
+  }
+  for (std::size_t i = 0; i < bytes; i += 2) {
+    const auto bits = static_cast<unsigned>(dice());
+    const unsigned step = (bits >> 16U) % 4U;  // 2^-3 to 2^0
+    // bfloat16: eight bits of exponent (bias 127), seven of fraction; float16: five (bias 15), ten
+    put(i, dtype == "bfloat16" ? (bits & 0x807fU) | ((124U + step) << 7U) : (bits & 0x83ffU) | ((12U + step) << 10U));
+  }
   return out;
-}
-
-/// 120804 -> 12.8.4.
-std::string cublas_version_text(int code) {
-  return fmt::format("cuBLAS {}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
 /// One GPU with a stream, its clock, and what a kernel works on.
@@ -86,10 +66,7 @@ class Gpu {
     cuda(c_.create_event(&start_, CU_EVENT_DEFAULT), "an event");
     cuda(c_.create_event(&stop_, CU_EVENT_DEFAULT), "an event");
   }
-  ~Gpu() {
-    release();
-    if (handle_ != nullptr) blas_.destroy(handle_);
-  }
+  ~Gpu() { release(); }
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
@@ -98,20 +75,25 @@ class Gpu {
     cuda(c_.device_name(text, sizeof text, device_), "the device's name");
     return text;
   }
-  /// "cuBLAS 12.8.4".
+  /// Its version.
   std::string use_cublas() {
-    blas_ = open_cublas();
-    blas(blas_.create(&handle_), "cublasCreate");
-    blas(blas_.set_stream(handle_, stream_), "cublasSetStream");
-    int version = 0;
-    blas(blas_.version(handle_, &version), "cublasGetVersion");
-    return cublas_version_text(version);
+    blas_.emplace(stream_);
+    return blas_->version();
   }
 
-  /// Nothing where its operands do not fit the GPU's memory.
-  std::optional<MeasuredKernel> measure(const KernelCase& what) {
+  /// Why it was not measured, in `why`: its operands do not fit the GPU's memory, cuBLAS has no such product.
+  std::optional<MeasuredKernel> measure(const KernelCase& what, std::string& why) {
     release();
-    if (!allocate(what)) return std::nullopt;
+    if (what.is_product()) why = blas_->objection(what);
+    if (!why.empty()) return std::nullopt;
+    if (!allocate(what)) {
+      why = "it does not fit the GPU's memory";
+      return std::nullopt;
+    }
+    if (what.is_product() && !blas_->prepare(what)) {
+      why = "cuBLAS has no algorithm for it on this GPU";
+      return std::nullopt;
+    }
     for (int i = 0; i < std::max(1, plan_.warmup); ++i) call(what);
     const double once = seconds_of(what, 1);
     // A thousand times the clock's half a microsecond, no more than a thousand calls.
@@ -126,37 +108,47 @@ class Gpu {
   }
 
  private:
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are integers, cuBLAS' pointers
-  static void* at(CUdeviceptr p) { return reinterpret_cast<void*>(p); }
-
   void cuda(CUresult result, const char* what) const {
     if (result == CUDA_SUCCESS) return;
     const char* text = nullptr;
     c_.error_string(result, &text);
     throw Broken(fmt::format("CUDA: {}: {}", what, text == nullptr ? "unknown error" : text));
   }
-  static void blas(int status, const char* what) {
-    if (status != Cublas::success) throw Broken(fmt::format("cuBLAS: {}: status {}", what, status));
-  }
 
   bool allocate(const KernelCase& what) {
-    const auto sizes = what.operands();
+    const auto operands = what.operands();
+    std::vector<std::int64_t> sizes(operands.begin(), operands.end());
+    sizes.push_back(what.dtype == "fp8" ? static_cast<std::int64_t>(runner::Cublas::workspace_bytes()) : 0);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (sizes[i] == 0) continue;
-      const CUresult result = c_.allocate(&operands_[i], static_cast<std::size_t>(sizes[i]));
+      const auto bytes = static_cast<std::size_t>(sizes[i]);
+      const CUresult result = c_.allocate(&memory_[i], bytes);
       if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         release();
         return false;
       }
       cuda(result, "allocating GPU memory");
-      cuda(c_.fill(operands_[i], 0, static_cast<std::size_t>(sizes[i]), stream_), "filling GPU memory");
+      if (what.is_product() && i < 2)
+        randomize(memory_[i], bytes, what.dtype);
+      else
+        cuda(c_.fill(memory_[i], 0, bytes, stream_), "filling GPU memory");
     }
     return true;
   }
+  /// The pattern once from here, then over and over, each time as much as there is already.
+  void randomize(CUdeviceptr to, std::size_t bytes, const std::string& dtype) {
+    auto& pattern = patterns_[dtype];
+    if (pattern.empty()) pattern = pseudo_random(dtype);
+    std::size_t done = std::min(bytes, pattern.size());
+    cuda(c_.copy_in(to, pattern.data(), done), "filling GPU memory");
+    cuda(c_.synchronize(), "filling GPU memory");
+    for (; done < bytes; done += std::min(done, bytes - done))
+      cuda(c_.copy(to + done, to, std::min(done, bytes - done), stream_), "filling GPU memory");
+  }
   void release() {
-    for (CUdeviceptr& operand : operands_) {
-      if (operand != 0) c_.free(operand);
-      operand = 0;
+    for (CUdeviceptr& piece : memory_) {
+      if (piece != 0) c_.free(piece);
+      piece = 0;
     }
   }
 
@@ -174,37 +166,24 @@ class Gpu {
     const auto bytes = static_cast<std::size_t>(what.bytes.value());
     switch (what.kind) {
       case KernelKind::copy:
-        return cuda(c_.copy(operands_[1], operands_[0], bytes, stream_), "a copy");
+        return cuda(c_.copy(memory_[1], memory_[0], bytes, stream_), "a copy");
       case KernelKind::fill:
-        return cuda(c_.fill(operands_[0], 0, bytes, stream_), "a fill");
+        return cuda(c_.fill(memory_[0], 0, bytes, stream_), "a fill");
       case KernelKind::gemm:
       case KernelKind::attention:
         break;
     }
-    // Rows of C[m, n] = A[m, k] B[n, k]^T one after the other are columns of its transpose, B A^T, to cuBLAS.
-    const float one = 1, zero = 0;
-    const int m = static_cast<int>(what.m), n = static_cast<int>(what.n), k = static_cast<int>(what.k);
-    const int type = cuda_type(what.dtype);
-    if (what.batch == 1)
-      return blas(blas_.gemm(handle_, Cublas::transposed, Cublas::plain, n, m, k, &one, at(operands_[1]), type, k,
-                             at(operands_[0]), type, k, &zero, at(operands_[2]), type, n, Cublas::in_float32,
-                             Cublas::any_algorithm),
-                  "cublasGemmEx");
-    blas(
-        blas_.batched_gemm(handle_, Cublas::transposed, Cublas::plain, n, m, k, &one, at(operands_[1]), type, k,
-                           what.n * what.k, at(operands_[0]), type, k, what.m * what.k, &zero, at(operands_[2]), type,
-                           n, what.m * what.n, static_cast<int>(what.batch), Cublas::in_float32, Cublas::any_algorithm),
-        "cublasGemmStridedBatchedEx");
+    blas_->multiply(what, memory_[0], memory_[1], memory_[2], memory_[3]);
   }
 
   const KernelsPlan& plan_;
   CudaFunctions c_;
-  Cublas blas_;
-  Cublas::Handle handle_ = nullptr;
+  std::optional<runner::Cublas> blas_;
+  std::map<std::string, std::vector<std::byte>> patterns_;  ///< by dtype
   CUdevice device_ = 0;
   CUstream stream_ = nullptr;
   CUevent start_ = nullptr, stop_ = nullptr;
-  CUdeviceptr operands_[3] = {};  ///< A, B and C; source and target; what is filled
+  CUdeviceptr memory_[4] = {};  ///< A, B, C and what cuBLAS works in; source and target; what is filled
 };
 
 void run(const KernelsPlan& plan, const KernelsSink& sink, MeasureOutcome& outcome) {
@@ -221,9 +200,10 @@ void run(const KernelsPlan& plan, const KernelsSink& sink, MeasureOutcome& outco
   sink.system(system);
   for (const KernelCase& what : plan.cases) {
     sink.begin(what);
-    const std::optional<MeasuredKernel> row = gpu.measure(what);
+    std::string why;
+    const std::optional<MeasuredKernel> row = gpu.measure(what, why);
     if (!row) {
-      sink.note(fmt::format("{} is left out: it does not fit the GPU's memory", what.text()));
+      sink.note(fmt::format("{} is left out: {}", what.text(), why));
       continue;
     }
     if (sink.row(*row)) continue;

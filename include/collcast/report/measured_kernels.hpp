@@ -22,7 +22,7 @@ const char* to_string(KernelKind);
 
 struct KernelCase {
   KernelKind kind = KernelKind::gemm;
-  std::string dtype;  ///< bfloat16 or float16; of copy and fill none
+  std::string dtype;  ///< bfloat16, float16 or fp8 (E4M3 operands, a bfloat16 result); of copy and fill none
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   Bytes bytes{};  ///< of copy and fill
 
