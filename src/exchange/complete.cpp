@@ -318,6 +318,9 @@ class Completion {
     spec().network_source =
         fmt::format("Rate of a NIC: {}. Shape and latency as {}: {}", said, like_.name, like_.network_source);
     remark(fmt::format("Network between nodes, its shape and latencies: {}.", like_.name));
+    spec().plugin = like_.plugin;
+    if (node_.nic_latency) spec().plugin.latency = *node_.nic_latency;
+    if (node_.gpudirect) spec().plugin.gpudirect = *node_.gpudirect;
   }
 
   void host() {

@@ -4,7 +4,8 @@
 // `net`, if anything has; a file without any `gpu` is the skeleton of a virtual machine, where classes tell devices
 // apart.
 //
-// Left out: PCIe peer links between switches, NVLinks to processors, which GPU can reach which NIC by GPUDirect.
+// Left out: PCIe peer links between switches, NVLinks to processors; where one GPU or NIC has no GPUDirect RDMA, none
+// has.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +30,8 @@ constexpr double nic_without_pci = 5000;    // GB/s; LOC_BW of NCCL's topo.h
 struct Net {
   std::int64_t dev = 0;
   Bandwidth rate{};
+  std::optional<Seconds> latency;
+  std::optional<bool> gpudirect;
   Location where;
 };
 
@@ -43,6 +46,7 @@ struct Gpu {
   std::int64_t dev = 0, sm = 0;
   std::vector<Nvlink> nvlinks;
   Bandwidth c2c{};
+  std::optional<bool> gpudirect;
 };
 
 enum class Class { unknown, bridge, gpu, nic, nvswitch, other };
@@ -232,7 +236,8 @@ class Reading {
     out.sm = e.required_integer("sm", 30, 999).value_or(0);
     if (const auto rank = e.integer("rank", -1); rank && *rank >= 0)
       ranks_.see(xml_, std::to_string(*rank), e.place_of("rank"));
-    e.ignore({"gdr", "arch", "gcn"});
+    if (const auto gdr = e.integer("gdr", 0)) out.gpudirect = *gdr != 0;
+    e.ignore({"arch", "gcn"});
     e.finish();
     for (Element& child : e.children({"nvlink", "c2c"})) {
       if (child.name() == "nvlink") {
@@ -259,8 +264,9 @@ class Reading {
         xml_.warn("a NIC's speed is not known", child.place_of("speed"),
                   "NCCL counts 10 Gb/s for it, and so it is here");
       net.rate = Bandwidth((speed && *speed > 0 ? static_cast<double>(*speed) : 10'000) * 125e3);
-      child.number("latency", 0);
-      child.ignore({"name", "port", "guid", "maxconn", "gdr", "coll", "keep", "net", "gin", "numa_node"});
+      if (const auto latency = child.number("latency", 0)) net.latency = Seconds(*latency * 1e-6);
+      if (const auto gdr = child.integer("gdr", 0)) net.gpudirect = *gdr != 0;
+      child.ignore({"name", "port", "guid", "maxconn", "coll", "keep", "net", "gin", "numa_node"});
       child.finish();
       out.push_back(net);
     }
@@ -446,6 +452,7 @@ void add_gpus(XmlFile& xml, const Found& found, ForeignNode& out) {
     if (device.identity >> 48 == 0x10de)
       models.insert(gpu_model_of(static_cast<unsigned>(device.identity >> 32 & 0xffff)));
     if (!device.gpu) continue;
+    if (device.gpu->gpudirect) out.gpudirect = out.gpudirect.value_or(true) && *device.gpu->gpudirect;
     const int sm = static_cast<int>(device.gpu->sm);
     if (out.compute_capability && *out.compute_capability != sm)
       xml.warn("GPUs of unlike compute capability", device.where, "the lowest counts, as in NCCL");
@@ -464,6 +471,8 @@ void add_nics(XmlFile& xml, const Found& found, ForeignNode& out) {
   std::sort(nets.begin(), nets.end(), [](const auto& a, const auto& b) { return a.net->dev < b.net->dev; });
   std::set<const Pci*> adapters;
   for (const Found::NetAt& net : nets) {
+    if (net.net->latency) out.nic_latency = std::max(out.nic_latency.value_or(Seconds()), *net.net->latency);
+    if (net.net->gpudirect) out.gpudirect = out.gpudirect.value_or(true) && *net.net->gpudirect;
     if (net.device != nullptr)
       out.nics.push_back(attached(*net.device, net.up));
     else

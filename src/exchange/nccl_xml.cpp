@@ -238,10 +238,10 @@ class Writing {
     net.append_attribute("dev") = one.number;
     net.append_attribute("speed") = std::llround(rate.value() / 125e3);
     net.append_attribute("port") = 1;
-    net.append_attribute("latency") = "0.000000";
+    net.append_attribute("latency") = fmt::format("{:f}", spec_.plugin.latency.count() * 1e6).c_str();
     net.append_attribute("guid") = fmt::format("0x{:x}", one.number + 1).c_str();
     net.append_attribute("maxconn") = 131072;
-    net.append_attribute("gdr") = 1;
+    net.append_attribute("gdr") = spec_.plugin.gpudirect ? 1 : 0;
   }
 
   struct Nvlink {

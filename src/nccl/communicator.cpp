@@ -98,7 +98,7 @@ void slowest(Found& into, const Found& other) {
 
 int running_channels(const Communicator& c) {
   int channels = 2 * c.ring.channels;
-  const bool once_more = c.compute_capability >= 90 && c.nodes > 1 && c.tree.inside.value() > 45e9 && channels < 16;
+  const bool once_more = c.compute_capability >= 90 && c.nodes > 1 && c.ring.inside.value() > 45e9 && channels < 16;
   if (once_more) channels *= 2;
   channels = std::min(channels, most_running_channels);
   if (c.environment.max_channels) channels = std::min(channels, *c.environment.max_channels);
@@ -106,11 +106,13 @@ int running_channels(const Communicator& c) {
   return channels;
 }
 
-/// A power of two for the channels. On Hopper and newer all 32: pairs among 10 and 40 H100, one and four on a node with
+/// A power of two for the channels, as 2.28.9 prints on an H200 (tests/nccl/asked). On Hopper and newer all 32 since
+/// 2.29: pairs among 10 and 40 H100, one and four on a node with
 /// 4 and 16 channels, reach the rate of two channels to a peer, those among 80 of one (public sendrecv runs of 2.29).
 int p2p_channels(const Communicator& c) {
-  constexpr int most = 32;
-  if (c.compute_capability >= 90) return most;
+  constexpr int most = 32, first_with_all = 22900;
+  const int version = c.environment.version;
+  if (c.compute_capability >= 90 && (version == 0 || version >= first_with_all)) return most;
   return std::min(most, static_cast<int>(std::bit_ceil(static_cast<unsigned>(c.channels))));
 }
 
@@ -219,7 +221,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   if (!capability)
     return cannot(fmt::format("the compute capability of '{}' ({}) is not known", spec.gpu.model, spec.name),
                   "expected a gpu.model that begins with the name of a chip, such as H100 or RTX-4090");
-  const System system = system_of(spec, *capability, environment.peer_access);
+  const System system = system_of(spec, *capability, environment);
   const auto nodes = by_node(fabric, group);
   Communicator out;
   out.ranks = group.size();
@@ -229,6 +231,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.cpu = system.cpu;
   out.nvswitch = system.nvswitch;
   out.factors = spec.nccl;
+  out.plugin_latency = spec.plugin.latency;
   out.environment = environment;
   std::set<std::vector<int>> unlike;
   for (const auto& [node, gpus] : nodes) unlike.insert(gpus);

@@ -13,8 +13,7 @@ namespace collcast::nccl {
 namespace {
 
 /// Known to NCCL, of no consequence here; the first are those that one would expect to matter.
-constexpr std::array without_effect{"NCCL_NET_GDR_LEVEL",
-                                    "NCCL_NET_GDR_READ",
+constexpr std::array without_effect{"NCCL_NET_GDR_READ",
                                     "NCCL_CROSS_NIC",
                                     "NCCL_P2P_LEVEL",
                                     "NCCL_P2P_PXN_LEVEL",
@@ -93,14 +92,14 @@ constexpr std::array without_effect{"NCCL_NET_GDR_LEVEL",
                                     "NCCL_GDRCOPY_ENABLE",
                                     "NCCL_FASTRAK_ENABLE",
                                     "NCCL_LL128_C2C",
-                                    "NCCL_PAT_ENABLE",
                                     "NCCL_CGA_CLUSTER_SIZE",
                                     "NCCL_WARN_ENABLE_DEBUG_INFO"};
 
-constexpr std::array with_effect{"NCCL_ALGO",       "NCCL_PROTO",          "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
-                                 "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS",     "NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",
-                                 "NCCL_NTHREADS",   "NCCL_LL128_NTHREADS", "NCCL_NVLS_ENABLE",   "NCCL_P2P_DISABLE",
-                                 "NCCL_BUFFSIZE",   "NCCL_LL_BUFFSIZE",    "NCCL_LL128_BUFFSIZE"};
+constexpr std::array with_effect{
+    "NCCL_ALGO",        "NCCL_PROTO",        "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS",
+    "NCCL_MAX_NRINGS",  "NCCL_MIN_CTAS",     "NCCL_MAX_CTAS",      "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
+    "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE",  "NCCL_BUFFSIZE",      "NCCL_LL_BUFFSIZE",   "NCCL_LL128_BUFFSIZE",
+    "NCCL_PAT_ENABLE",  "NCCL_NET_GDR_LEVEL"};
 
 constexpr std::array algorithm_words{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
 /// As NCCL_ALGO spells them.
@@ -211,6 +210,20 @@ std::optional<std::int64_t> read_number(const Setting& setting, std::int64_t lea
   return std::nullopt;
 }
 
+/// A kind of path by its name, or by its number in the order of older versions [src/graph/paths.cc].
+void read_level(const Setting& setting, PathType& into, Diagnostics& errors) {
+  constexpr std::array levels{PathType::loc, PathType::pix, PathType::pxb, PathType::phb, PathType::sys, PathType::sys};
+  if (const auto number = whole(setting.value); number && *number >= 0) {
+    into = levels[std::min<std::size_t>(static_cast<std::size_t>(*number), levels.size() - 1)];
+    return;
+  }
+  const auto named = parse_path_type(setting.value);
+  if (named && std::find(levels.begin(), levels.end(), *named) != levels.end())
+    into = *named;
+  else
+    errors.push_back(wrong(setting, "no such level", "expected LOC, PIX, PXB, PHB or SYS, or 0 to 4"));
+}
+
 constexpr int most_channels = 64;
 constexpr std::int64_t least_buffer = 64 << 10, most_buffer = std::int64_t{1} << 30;
 
@@ -236,6 +249,10 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
     count(out.ll128_threads, 160, 640, 32);
   } else if (name == "NCCL_NVLS_ENABLE") {
     if (const auto value = read_number(setting, 0, 2, 1, errors)) out.nvls = *value != 0;
+  } else if (name == "NCCL_PAT_ENABLE") {
+    if (const auto value = read_number(setting, 0, 2, 1, errors)) out.pat = *value != 0;
+  } else if (name == "NCCL_NET_GDR_LEVEL") {
+    read_level(setting, out.gpudirect_level, errors);
   } else if (name == "NCCL_P2P_DISABLE") {
     if (const auto value = read_number(setting, 0, 1, 1, errors)) out.peer_access = *value == 0;
   } else if (name == "NCCL_BUFFSIZE") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -83,7 +84,16 @@ std::optional<Way> way_between(const System& system, int a, int b) {
   return way(system, system.first_gpu + a, system.first_gpu + b);
 }
 
-/// GPUs in their order over PCIe. Through an Intel root complex a flow between GPUs books 6/5 of its speed.
+/// What a flow that begins at a GPU books on PCIe for each GB/s: through an Intel root complex more than it moves
+/// [search.cc, followPath; of ways that cross none but one processor].
+double pcie_booked(const System& system, PathType type) {
+  return type == PathType::phb && is_intel(system.cpu) ? 1.2 : 1;
+}
+
+/// What a flow from a NIC books besides on the way out of the GPU that it goes to, before Ampere [followPath].
+double booked_back(const System& system) { return system.compute_capability < 80 ? 0.125 : 0; }
+
+/// GPUs in their order over PCIe.
 Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double speed) {
   std::map<std::pair<int, int>, double> left;
   for (std::size_t device = 0; device < system.edges.size(); ++device)
@@ -93,9 +103,8 @@ Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
       if (!hop) return {};
-      const bool by_cpu = hop->type == PathType::phb || hop->type == PathType::sys;
       for (std::size_t h = 0; h < hop->hops.size(); ++h) {
-        const double booked = by_cpu && is_intel(system.cpu) && hop->kinds[h] == LinkKind::pcie ? speed * 1.2 : speed;
+        const double booked = hop->kinds[h] == LinkKind::pcie ? speed * pcie_booked(system, hop->type) : speed;
         double& room = left[hop->hops[h]];
         if (room < booked - slack) return out;
         room -= booked;
@@ -211,19 +220,57 @@ struct Nearest {
   struct Gpu {
     int gpu = 0;
     double speed = 0, rate = 0;  ///< of the way: as NCCL counts it, by the data sheet
+    std::optional<int> by_host;  ///< of Nearest::links: data pass it up to the host, and again down
+  };
+  struct Link {
+    std::pair<int, int> hop;
+    double speed = 0, rate = 0;
   };
   PathType type = PathType::dis;
   std::map<int, std::vector<Gpu>> gpus;  ///< by NIC
+  std::vector<Link> links;               ///< of switches to processors, where there is no GPUDirect RDMA
 };
+
+/// Without GPUDirect RDMA: where the ways of GPU and NIC to the host join, which both directions take twice.
+std::optional<Nearest::Link> joined_way(const System& system, int gpu, int nic) {
+  std::optional<Way> of_gpu, of_nic;
+  for (std::size_t device = 0; device < system.kinds.size(); ++device) {
+    if (system.kinds[device] != DeviceKind::cpu) continue;
+    auto a = way(system, gpu, static_cast<int>(device)), b = way(system, nic, static_cast<int>(device));
+    if (!a || !b || (of_gpu && of_gpu->hops.size() <= a->hops.size())) continue;
+    of_gpu = std::move(a);
+    of_nic = std::move(b);
+  }
+  if (!of_gpu) return std::nullopt;
+  for (const auto& hop : of_gpu->hops)
+    if (std::find(of_nic->hops.begin(), of_nic->hops.end(), hop) != of_nic->hops.end())
+      for (const System::Edge& edge : system.edges[static_cast<std::size_t>(hop.first)])
+        if (edge.to == hop.second) return Nearest::Link{hop, edge.speed, edge.rate};
+  return std::nullopt;
+}
+
 Nearest nearest_nics(const System& system, const std::vector<int>& gpus) {
   Nearest out;
   for (int nic = 0; nic < system.nics; ++nic) {
     for (const int gpu : gpus) {
       const auto found = way(system, system.first_nic + nic, system.first_gpu + gpu);
-      if (!found || found->type > out.type) continue;
-      if (found->type < out.type) out.gpus.clear();
-      out.type = found->type;
-      out.gpus[nic].push_back({gpu, found->speed, found->rate});
+      if (!found) continue;
+      const bool by_host = found->type > system.gpudirect && found->type < PathType::p2c;
+      const PathType type = by_host ? PathType::phb : found->type;
+      if (type > out.type) continue;
+      if (type < out.type) {
+        out.gpus.clear();
+        out.links.clear();
+      }
+      out.type = type;
+      Nearest::Gpu& one = out.gpus[nic].emplace_back(Nearest::Gpu{gpu, found->speed, found->rate, {}});
+      if (!by_host) continue;
+      const auto link = joined_way(system, system.first_gpu + gpu, system.first_nic + nic);
+      if (!link) continue;
+      const auto known = std::find_if(out.links.begin(), out.links.end(),
+                                      [&](const Nearest::Link& other) { return other.hop == link->hop; });
+      one.by_host = static_cast<int>(known - out.links.begin());
+      if (known == out.links.end()) out.links.push_back(*link);
     }
   }
   return out;
@@ -236,6 +283,27 @@ double at_nic(const System& system, int nic, double System::Edge::*of) {
   double sum = 0;
   for (const System::Edge& edge : system.edges[device]) sum += edge.*of;
   return sum;
+}
+
+/// GB/s of channels that the nearest NICs, and the ways between them and their GPUs, have room for.
+struct Room {
+  std::map<int, double> nics, ports;  ///< by NIC; by GPU
+  std::vector<double> links;          ///< of Nearest, of a channel in and out
+};
+Room room_of(const System& system, const Nearest& near) {
+  const double booked = pcie_booked(system, near.type);
+  std::set<int> gpus;
+  for (const auto& [nic, ways] : near.gpus)
+    for (const Nearest::Gpu& one : ways) gpus.insert(one.gpu);
+  // A channel of one GPU takes in and hands out by the same port.
+  const double at_port = booked + (gpus.size() == 1 ? booked_back(system) : 0);
+  Room out;
+  for (const auto& [nic, ways] : near.gpus) {
+    out.nics[nic] = std::min(system.nic_speed, at_nic(system, nic, &System::Edge::speed) / booked);
+    for (const Nearest::Gpu& one : ways) out.ports.emplace(one.gpu, one.speed / at_port);
+  }
+  for (const Nearest::Link& link : near.links) out.links.push_back(link.speed / (1 + booked));
+  return out;
 }
 
 /// GB/s that each of `nics` of these moves: no more than its line rate, than its own links, or than its part of the
@@ -252,6 +320,11 @@ double rate_of_nics(const System& system, const Nearest& near, int nics) {
   }
   double together = 0;
   for (const auto& [gpu, port] : ports) together += port;
+  if (!near.links.empty()) {
+    double by_host = 0;
+    for (const Nearest::Link& link : near.links) by_host += link.rate / 2;
+    together = std::min(together, by_host);
+  }
   return std::min(each, together / nics);
 }
 
@@ -269,11 +342,7 @@ struct Entry {
 /// One after the other on each of the nearest NICs, and again while they have room: booked on the NIC and on the way to
 /// its GPU with most left [search.cc: ncclTopoSearchRecNet begins at the channel's number].
 std::vector<Entry> entries(const System& system, const Nearest& near, double speed) {
-  std::map<int, double> nics, ports;
-  for (const auto& [nic, ways] : near.gpus) {
-    nics[nic] = std::min(system.nic_speed, at_nic(system, nic, &System::Edge::speed));
-    for (const Nearest::Gpu& one : ways) ports.emplace(one.gpu, one.speed);
-  }
+  auto [nics, ports, links] = room_of(system, near);
   std::vector<Entry> out;
   for (std::size_t before = 1; out.size() != before;) {
     before = out.size();
@@ -283,6 +352,11 @@ std::vector<Entry> entries(const System& system, const Nearest& near, double spe
         return ports[a.gpu] < ports[b.gpu] - slack;
       });
       if (ports[taken->gpu] < speed - slack) continue;
+      if (taken->by_host) {
+        double& link = links[static_cast<std::size_t>(*taken->by_host)];
+        if (link < speed - slack) continue;
+        link -= speed;
+      }
       nics[nic] -= speed;
       ports[taken->gpu] -= speed;
       out.push_back({nic, taken->gpu});
@@ -299,12 +373,12 @@ class Paths {
   /// came in by, where that has another GPU, or, across, to any.
   enum class End { anywhere, home, across };
   Paths(const System& system, const std::vector<int>& gpus, const Nearest& near, End end)
-      : gpus_(gpus), near_(near), end_(end), links_(system.nvlinks), left_(system.nvlinks) {
-    for (const auto& [nic, ways] : near.gpus) {
-      nics_[nic] = std::min(system.nic_speed, at_nic(system, nic, &System::Edge::speed));
-      for (const Nearest::Gpu& one : ways) ports_.emplace(one.gpu, one.speed);
-    }
-  }
+      : gpus_(gpus),
+        near_(near),
+        end_(end),
+        links_(system.nvlinks),
+        left_(system.nvlinks),
+        room_(room_of(system, near)) {}
 
   /// As many as were found before the steps were spent; `inside` is booked on NVLinks, `between` on NICs.
   std::vector<std::vector<int>> find(std::vector<Entry> entries, double inside, double between) {
@@ -366,11 +440,11 @@ class Paths {
     if (end_ == End::anywhere) return keep(path);
     const int came_by = entries_[done_.size()].nic;
     const bool stays = end_ == End::home && near_.gpus.at(came_by).size() > 1;
-    for (auto& [nic, room] : nics_) {
+    for (auto& [nic, room] : room_.nics) {
       const std::vector<Nearest::Gpu>& beside = near_.gpus.at(nic);
       if ((stays && nic != came_by) || room < between_ - slack) continue;
       if (std::none_of(beside.begin(), beside.end(), [&](const auto& one) { return one.gpu == path.back(); })) continue;
-      double& port = ports_.at(path.back());
+      double& port = room_.ports.at(path.back());
       if (port < between_ - slack) continue;
       room -= between_;
       port -= between_;
@@ -394,7 +468,7 @@ class Paths {
   End end_;
   const std::vector<std::vector<double>>& links_;
   std::vector<std::vector<double>> left_;
-  std::map<int, double> nics_, ports_;  ///< outwards: left on each, and on the way to it from a GPU
+  Room room_;  ///< outwards: left on each NIC, and on the way to it from a GPU
   std::vector<Entry> entries_;
   double inside_ = 0, between_ = 0;
   int steps_ = 20'000;
@@ -463,7 +537,8 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   out.nic_rate = rate_of_nics(system, near, out.nics);
   out.p2p_nics = static_cast<int>(near.gpus.size());
   out.p2p_nic_rate = rate_of_nics(system, near, out.p2p_nics);
-  // Trees: the speed inside is raised to twice that of the NICs where the links allow it.
+  // Trees: as many channels; inside they are raised step by step while the links allow it, until no slower than two
+  // NICs. Over straight NVLinks before channels are doubled, as their ways are found with that.
   double inside = best.speed;
   const bool straight = gpus.size() > 1 && out.nvlink && !system.nvswitch;
   std::vector<std::vector<int>> tree_order = best.rings.order;
@@ -478,19 +553,23 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
       tree_order = std::move(found);
       break;
     }
-  } else if (out.nvlink || gpus.size() == 1) {
-    for (const double speed : list) {
-      if (speed > 2 * best.speed + slack) continue;
-      if (gpus.size() > 1 && !fits_switch(system, best.rings.count, gpus.size(), speed)) continue;
-      inside = std::max(speed, best.speed);
-      break;
-    }
   }
   const double times = double_channels(system, best);
   inside /= times;
+  if (!straight && (out.nvlink || gpus.size() == 1)) {
+    const auto fits = [&](double speed) {
+      return gpus.size() == 1 || fits_switch(system, best.rings.count, gpus.size(), speed);
+    };
+    const auto from = std::find(list.begin(), list.end(), best.speed);
+    for (auto next = from; next != list.end() && next != list.begin() && inside < 2 * best.speed - slack;) {
+      --next;
+      if (!fits(*next)) break;
+      inside = *next;
+    }
+  }
   out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, near.type, best.rings.order};
   out.tree = out.ring;
-  out.tree.pattern = 1;
+  out.tree.pattern = gpus.size() == 1 ? 3 : 1;
   out.tree.inside = of(inside);
   if (straight) {
     out.tree.order = tree_order;

@@ -81,8 +81,10 @@ NvlinkSpeed nvlink_speed(int compute_capability) {
   return speed(20, 25);
 }
 
-System system_of(const TopologySpec& spec, int compute_capability, bool nvlink) {
+System system_of(const TopologySpec& spec, int compute_capability, const Environment& environment) {
+  const bool nvlink = environment.peer_access;
   System out;
+  out.gpudirect = spec.plugin.gpudirect ? environment.gpudirect_level : PathType::loc;
   out.compute_capability = compute_capability;
   out.cpu = spec.host.cpu == CpuFamily::unknown ? CpuFamily::intel_skylake : spec.host.cpu;
   std::map<std::string, std::pair<int, const DeviceGroup*>> groups;

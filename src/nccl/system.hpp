@@ -33,12 +33,13 @@ struct System {
   double nvlink_speed = 0;                   ///< all NVLinks of a GPU
   Bandwidth nvlink_rate{};                   ///< the same by the data sheet
   double nic_speed = 0;
+  PathType gpudirect = PathType::pxb;  ///< NICs that are farther from a GPU move its data by the host; loc: all do
 
   bool has_nvlink() const { return nvlink_speed > 0; }
 };
 
-/// `nvlink`: as if there were none without (NCCL_P2P_DISABLE).
-System system_of(const TopologySpec&, int compute_capability, bool nvlink);
+/// As the variables have it: no NVLink (NCCL_P2P_DISABLE), GPUDirect RDMA (NCCL_NET_GDR_LEVEL).
+System system_of(const TopologySpec&, int compute_capability, const Environment&);
 
 /// Over PCIe and sockets, the fewest hops; nothing where there is no way.
 struct Way {

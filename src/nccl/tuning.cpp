@@ -84,6 +84,7 @@ std::string refusal(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
     if (a == Algorithm::nvls_tree && c.nodes == 1) return "needs several nodes";
     if (c.nvls->channels < 2) return "needs two heads";
   }
+  if (a == Algorithm::pat && !c.environment.pat) return "switched off by NCCL_PAT_ENABLE";
   if (a == Algorithm::pat && (c.ranks_per_node > 1 || c.nodes < 2)) return "needs one rank per node";
   if (p == Protocol::ll128)
     if (std::string why = ll128_refusal(c, kind); !why.empty()) return why;
@@ -153,7 +154,7 @@ double ll_share(const Communicator& c, CollectiveKind kind, const Version& v) {
 /// GB/s of the algorithm: size over time.
 double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, const Version& v) {
   const std::size_t row = at(generation(c)), scale = scale_of(c);
-  const Graph& graph = is_nvls(a) ? *c.nvls : a == Algorithm::tree ? c.tree : c.ring;
+  const Graph& graph = is_nvls(a) ? *c.nvls : a == Algorithm::tree || a == Algorithm::pat ? c.tree : c.ring;
   const double channels = graph.channels;
   if (is_nvls(a) && v.plain_nvls) return channels * plain_nvls_per_channel(c, a);
   double bus = channels * (is_nvls(a) ? nvls_per_channel(c, kind, a) : gb(c.nodes <= 2 ? graph.inside : graph.between));
@@ -172,7 +173,7 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
                      channels * tuned::tree_ll128_per_channel[row][scale]);
   }
   if (a == Algorithm::pat) return bus * 0.75;
-  if (a == Algorithm::tree) return bus * 0.5;
+  if (a == Algorithm::tree) return bus * (graph.pattern == 3 ? 0.85 * 0.5 : 0.5);
   return bus * c.ranks / ring_steps(kind, c.ranks);
 }
 
@@ -205,7 +206,9 @@ double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Proto
   const Hardware inside = c.nvlink ? Hardware::nvlink : Hardware::pcie;
   const double hop_in = hop_of(inside, a, p, v) * (c.nodes > 1 && p == Protocol::ll ? v.ll_hop_between : 1);
   const Algorithm out_by = c.ranks_per_node == 1 && v.tree_hop_alone ? Algorithm::tree : a;
-  const double hop_out = hop_of(Hardware::network, out_by, p, v);
+  // What the plugin says counts once, and for Simple once more: what came must be flushed.
+  const double hop_out =
+      hop_of(Hardware::network, out_by, p, v) + c.plugin_latency.count() * 1e6 * (p == Protocol::simple ? 2 : 1);
   const double base = a == Algorithm::tree   ? v.tree_base[at(p)]
                       : a == Algorithm::ring ? v.ring_base[at(p)]
                                              : tuned::base_latency[at(a)][at(p)];

@@ -119,6 +119,8 @@ Json spec_json(const TopologySpec& spec) {
                               {"latency_s", n.latency.count()}});
   }
   out["network_source"] = spec.network_source;
+  if (spec.plugin != NetworkPlugin())
+    out["network_plugin"] = {{"latency_s", spec.plugin.latency.count()}, {"gpudirect", spec.plugin.gpudirect}};
   return out;
 }
 
@@ -272,6 +274,9 @@ void add_sources(Page& out, const TopologySpec& spec) {
   add(fmt::format("host, {}", to_string(spec.host.cpu)), spec.host.source);
   for (const LinkGroup& link : spec.links) add(fmt::format("{} - {}", link.from, link.to), link.source);
   add("network", spec.network_source);
+  if (spec.plugin != NetworkPlugin())
+    add("NCCL's network plugin", fmt::format("{}a message takes {}", spec.plugin.gpudirect ? "" : "no GPUDirect RDMA, ",
+                                             format_seconds(spec.plugin.latency)));
   for (const std::string& source : spec.sources) add("source", source);
 }
 

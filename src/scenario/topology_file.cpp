@@ -182,6 +182,15 @@ LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& l
   return network;
 }
 
+void read_plugin(Reader& reader, Object& network, NetworkPlugin& plugin) {
+  if (const Node* node = network.optional_map("plugin")) {
+    Object o(reader, *node, "network.plugin");
+    o.optional("latency", plugin.latency, AsTime{});
+    o.optional("gpudirect", plugin.gpudirect, AsTruth{});
+    o.finish();
+  }
+}
+
 /// Which keys belong here depends on the kind; those that are there can be wrong by themselves.
 void read_network_of_no_kind(Reader& reader, Object& o) {
   std::string text;
@@ -190,6 +199,8 @@ void read_network_of_no_kind(Reader& reader, Object& o) {
   o.optional("attach", text, AsName{});
   o.optional("source", text, AsText{});
   if (o.has("link")) read_network_link(reader, o);
+  NetworkPlugin plugin;
+  read_plugin(reader, o, plugin);
   o.optional("dims", grid.dims, grid_dims);
   o.optional("rail_optimized", leaves.rail_optimized, AsTruth{});
   o.optional("nodes_per_leaf", leaves.nodes_per_leaf, AsCount{1, most_nodes});
@@ -212,13 +223,14 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
     o.required("attach", spec.network_devices, AsName{});
     o.required("source", spec.network_source, AsText{});
     const NetworkLink link = read_network_link(reader, o);
+    read_plugin(reader, o, spec.plugin);
     if (kind == NetworkKind::star) spec.network = StarNetwork{link.bandwidth, link.latency};
     if (kind == NetworkKind::leaf_spine) spec.network = read_leaf_spine(reader, o, link);
     if (kind == NetworkKind::ring || kind == NetworkKind::mesh || kind == NetworkKind::torus)
       spec.network = read_grid(o, kind, link);
   }
   if (kind == NetworkKind::none)
-    for (const char* key : {"attach", "link", "source"}) o.refuse(key, "the network is 'none'", "kind");
+    for (const char* key : {"attach", "link", "source", "plugin"}) o.refuse(key, "the network is 'none'", "kind");
   if (kind != NetworkKind::torus && kind != NetworkKind::mesh)
     o.refuse("dims", "it belongs to a torus or a mesh", "kind");
   if (kind != NetworkKind::leaf_spine) {

@@ -146,6 +146,9 @@ std::string topology_text(const TopologySpec& spec, const std::vector<std::strin
   std::visit([&](const auto& network) { WriteNetwork{out}(spec, network); }, spec.network);
   if (!std::holds_alternative<std::monostate>(spec.network))
     out += fmt::format("  source: {}\n", quoted(spec.network_source));
+  if (spec.plugin != NetworkPlugin())
+    out +=
+        fmt::format("  plugin: {{latency: {}, gpudirect: {}}}\n", text_of(spec.plugin.latency), spec.plugin.gpudirect);
   return out;
 }
 

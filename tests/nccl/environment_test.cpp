@@ -40,6 +40,13 @@ TEST_CASE("numbers are read, names without effect are kept") {
                                     {"NCCL_MIN_NRINGS", "4"},
                                     {"NCCL_NVLS_ENABLE", "0"},
                                     {"NCCL_DEBUG", "INFO"}});
+  const auto level = [](const char* word) { return test::environment({{"NCCL_NET_GDR_LEVEL", word}}).gpudirect_level; };
+  CHECK(test::environment({}).gpudirect_level == nccl::PathType::pxb);
+  CHECK(level("LOC") == nccl::PathType::loc);
+  CHECK(level("SYS") == nccl::PathType::sys);
+  CHECK(level("1") == nccl::PathType::pix);
+  CHECK(level("3") == nccl::PathType::phb);
+  CHECK_FALSE(test::environment({{"NCCL_PAT_ENABLE", "0"}}).pat);
   CHECK(e.simple_buffer == Bytes(8 << 20));
   CHECK(e.threads == 256);
   CHECK(e.min_channels == 4);
@@ -54,8 +61,10 @@ TEST_CASE("everything that is wrong is said at once, with the nearest right word
                                     {"NCCL_NTHREADS", "100"},
                                     {"NCCL_MAX_NCHANNELS", "0"},
                                     {"NCCL_BUFSIZE", "1"},
-                                    {"NCCL_LL_BUFFSIZE", "4MiB"}});
-  REQUIRE(errors.size() == 6);
+                                    {"NCCL_LL_BUFFSIZE", "4MiB"},
+                                    {"NCCL_NET_GDR_LEVEL", "NVL"}});
+  REQUIRE(errors.size() == 7);
+  CHECK(errors[6].hint == "expected LOC, PIX, PXB, PHB or SYS, or 0 to 4");
   CHECK(errors[0].message == "NCCL_ALGO=rnig: unknown name 'rnig'");
   CHECK(errors[0].hint.find("did you mean 'ring'?") == 0);
   CHECK(errors[1].message == "NCCL_PROTO=ll,: a name is missing");

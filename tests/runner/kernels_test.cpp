@@ -105,8 +105,9 @@ TEST_CASE("products of fp8 are cuBLASLt's, of whole 16 bytes, and a table's are 
   // one byte an element of the operands, two of the result
   CHECK(doc["rows"][2]["moved_bytes_per_s"].get<double>() * doc["rows"][2]["median_s"].get<double>() ==
         Approx(2048.0 * 4096 + 4096.0 * 4096 + 2 * 2048.0 * 4096));
-  CHECK_THAT(doc["notes"].dump(), Contains("fp8 32 x 60 x 128 is left out: products of fp8 take n and k that 16 divides") &&
-                                      Contains("1 rows of nvfp4 are left out"));
+  CHECK_THAT(doc["notes"].dump(),
+             Contains("fp8 32 x 60 x 128 is left out: products of fp8 take n and k that 16 divides") &&
+                 Contains("1 rows of nvfp4 are left out"));
 
   const Outcome all = with_fakes("gemm --repetitions 1 --shapes shapes.csv --dtype fp8 --format csv", folder);
   CHECK(std::count(all.out.begin(), all.out.end(), '\n') == 1 + 3);  // 33x64x128 once, nvfp4's shape too

@@ -40,6 +40,7 @@ network:
   spines: 2
   oversubscription: 2
   spine_latency: 1us
+  plugin: {latency: 75us, gpudirect: false}
   source: s
 )";
 

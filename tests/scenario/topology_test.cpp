@@ -389,6 +389,30 @@ TEST_CASE("errors of form do not hide names that no group has, nor wirings that 
   CHECK(text.find("m.yaml:10:") == std::string::npos);
 }
 
+TEST_CASE("what NCCL's network plugin says is read, written again, and refused where there is no network") {
+  const std::string machine =
+      "schema: collcast.topology.v1\nname: m\nnode: {devices: {gpu: {kind: gpu, count: 2}, sw: {kind: nvswitch}}, "
+      "links: "
+      "[{from: gpu, to: sw, kind: nvlink, bandwidth: 1GB/s, latency: 1us, source: s}]}\nnetwork:\n";
+  const std::string star = "  kind: star\n  attach: gpu\n  link: {bandwidth: 1GB/s, latency: 1us}\n  source: s\n";
+  const Result<TopologySpec> spec =
+      parse_topology(machine + star + "  plugin: {latency: 75us, gpudirect: false}\n", "m.yaml");
+  INFO(to_text(spec.errors()));
+  REQUIRE(spec.ok());
+  CHECK(spec->plugin == NetworkPlugin{Seconds(75e-6), false});
+  const Result<TopologySpec> again = parse_topology(topology_text(*spec), "again.yaml");
+  REQUIRE(again.ok());
+  CHECK(again->plugin == spec->plugin);
+  CHECK(topology_text(*parse_topology(machine + star, "m.yaml")).find("plugin") == std::string::npos);
+  CHECK(machine_errors(machine + star + "  plugin: {latency: fast, gpudirect: maybe, rdma: true}\n") ==
+        "m.yaml:9:21: error: network.plugin.latency is 'fast'\n"
+        "    hint: expected a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms, up to 1000000s\n"
+        "m.yaml:9:38: error: network.plugin.gpudirect is 'maybe'\n    hint: expected true or false\n"
+        "m.yaml:9:45: error: unknown key 'rdma' in network.plugin\n    hint: expected one of: latency, gpudirect\n");
+  CHECK(machine_errors(machine + "  kind: none\n  plugin: {latency: 1us}\n") ==
+        "m.yaml:6:3: error: 'network.plugin' has no meaning here: the network is 'none'\n    hint: remove it\n");
+}
+
 TEST_CASE("a misspelt key of a container is one slip: what it holds is not missed elsewhere") {
   const auto text = [](const std::string& node, const std::string& devices) {
     return machine_errors("schema: collcast.topology.v1\nname: m\n" + node + ":\n  " + devices +

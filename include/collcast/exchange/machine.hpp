@@ -55,6 +55,8 @@ struct ForeignNode {
   Nvlinks nvlinks;
   Bandwidth nic_rate{};  ///< line rate of one; 0: not said
   std::string nic_said;
+  std::optional<Seconds> nic_latency;  ///< that NCCL's network plugin says
+  std::optional<bool> gpudirect;
   Diagnostics warnings;
 };
 

@@ -37,6 +37,7 @@ struct Communicator {
   int p2p_nics = 0;           ///< of a node that its GPUs have nearest: an all-to-all uses them all
   Bandwidth p2p_nic_rate{};   ///< of one of these
   Seconds network_latency{};  ///< from NIC to NIC
+  Seconds plugin_latency{};   ///< of a message, as NCCL's network plugin says
   Bandwidth gpu_rate{};       ///< NVLink of one GPU; without NVLink 0
   NcclFactors factors{};      ///< of a calibration
   Environment environment{};

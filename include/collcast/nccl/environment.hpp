@@ -56,7 +56,9 @@ struct Environment {
   std::optional<int> threads;                     ///< NCCL_NTHREADS, of Simple
   std::optional<int> ll128_threads;               ///< NCCL_LL128_NTHREADS
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
+  bool pat = true;                                ///< NCCL_PAT_ENABLE
   bool peer_access = true;                        ///< NCCL_P2P_DISABLE is not set
+  PathType gpudirect_level = PathType::pxb;       ///< NCCL_NET_GDR_LEVEL: how far NICs may be for GPUDirect RDMA
   Bytes simple_buffer{4 << 20};                   ///< NCCL_BUFFSIZE, of one connection: eight slots
   Bytes ll_buffer{512 << 10};                     ///< NCCL_LL_BUFFSIZE, of which half is payload
   Bytes ll128_buffer{4'915'200};                  ///< NCCL_LL128_BUFFSIZE, of which 15/16 are payload

@@ -22,7 +22,7 @@ std::optional<PathType> parse_path_type(std::string_view);
 
 /// One pattern of the search: C channels, each with a speed inside and between nodes.
 struct Graph {
-  int pattern = 4;  ///< NCCL's number: 1 balanced tree, 4 ring, 5 NVLS
+  int pattern = 4;  ///< NCCL's number: 1 balanced tree, 3 tree on one GPU, 4 ring, 5 NVLS
   int channels = 0;
   Bandwidth inside{}, between{};
   PathType type_inside = PathType::loc, type_between = PathType::loc;

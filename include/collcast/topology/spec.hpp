@@ -117,6 +117,13 @@ struct LeafSpineNetwork {
 };
 using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
 
+/// What NCCL's network plugin says of the NICs: not how they are, but what NCCL goes by.
+struct NetworkPlugin {
+  Seconds latency{};      ///< of a message; AWS's plugin says 75 us of its EFA adapters, most say 0
+  bool gpudirect = true;  ///< RDMA between NICs and the memory of GPUs near enough; else all data pass the host
+  bool operator==(const NetworkPlugin&) const = default;
+};
+
 /// What measurements of NCCL on a machine say, as factors on what library nccl takes for all machines (docs/nccl.md).
 struct NcclFactors {
   double launch = 1;                     ///< of the start of a collective
@@ -177,6 +184,7 @@ struct TopologySpec {
   std::string network_devices;       ///< device group that the network attaches to
   NetworkSpec network;
   std::string network_source;
+  NetworkPlugin plugin;
   Location where;
   Origins origins;  ///< of each value by its path in the file ("network.attach"); a machine made otherwise has none
 };
