@@ -6,9 +6,9 @@
 // finishes, FAKE_ERROR reports a lost peer, FAKE_ALONE waits for peers forever. Misuse aborts: communicators that
 // are left behind or destroyed while they hang, static destructors while ranks connect. For kernels: with FAKE_CLOCK
 // the device's clock stands still but for what runs there, products at 100 TFLOP/s (of fp8 200) and 1 TB/s for copies
-// (both ways) and fills; FAKE_NO_FP8 finds no algorithm for fp8; FAKE_MEMORY=BYTES is all that may be allocated; a product whose sizes and strides do not fit each other
-// aborts. The test loads it as libcuda.so.1, libnccl.so.2, libcublas.so.13 and
-// libcublasLt.so.13.
+// (both ways) and fills; FAKE_NO_FP8 finds no algorithm for fp8; FAKE_MEMORY=BYTES is all that may be allocated; a
+// product whose sizes and strides do not fit each other aborts. The test loads it as libcuda.so.1, libnccl.so.2,
+// libcublas.so.13 and libcublasLt.so.13.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
