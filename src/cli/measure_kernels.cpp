@@ -29,8 +29,7 @@ const std::vector<std::string> kernel_words{"gemm", "attention", "memory", "all"
 const std::vector<std::string> dtypes{"bfloat16", "float16", "fp8"};
 
 struct KernelsArgs {
-  std::string kernels = "all", dtype, shapes, device = "0", warmup = "3", repetitions = "20",
-              system = "unknown";
+  std::string kernels = "all", dtype, shapes, device = "0", warmup = "3", repetitions = "20", system = "unknown";
   OutputOptions output;
 };
 
@@ -194,7 +193,8 @@ Command add_measure_kernels(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
     app.add_option(name, value, text)->type_name(type);
   };
-  option("--dtype", args->dtype, "TYPE", "bfloat16, float16 or fp8 (gemm), of products (default: bfloat16, or as FILE.csv has them)");
+  option("--dtype", args->dtype, "TYPE",
+         "bfloat16, float16 or fp8 (gemm), of products (default: bfloat16, or as FILE.csv has them)");
   option("--shapes", args->shapes, "FILE.csv",
          "gemm: the shapes of a kernel table (default: layers of Llama-3 8B and 70B at TP 1 to 8)");
   option("--device", args->device, "I", "number of the GPU (default: 0)");

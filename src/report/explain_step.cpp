@@ -24,7 +24,9 @@ struct Rates {
 
 Rates rates_of(const StepInputs& in, OperationKind kind, const std::string& precision) {
   if (kind == OperationKind::memory) return {in.kernels.memory_bound, {}, in.gpu.memory_bandwidth};
-  const auto& table = kind == OperationKind::gemm ? in.kernels.gemm : in.kernels.attention;
+  const auto& table = kind == OperationKind::gemm        ? in.kernels.gemm
+                      : kind == OperationKind::attention ? in.kernels.attention
+                                                         : in.kernels.attention_gradient;
   const auto efficiency = table.find(precision);
   const auto peak = in.gpu.peak.find(precision);
   check(efficiency != table.end() && peak != in.gpu.peak.end(), "an operation names the precision that timed it");
@@ -37,6 +39,8 @@ std::string_view kind_text(OperationKind kind) {
       return "gemm";
     case OperationKind::attention:
       return "attention";
+    case OperationKind::attention_gradient:
+      return "attention gradient";
     case OperationKind::memory:
       return "memory";
   }
@@ -84,6 +88,11 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
          kind == OperationKind::memory ? "-"
                                        : fmt::format("{:.3g} x {}", r.efficiency.compute, format_flop_rate(r.peak)),
          fmt::format("{:.3g} x {}", r.efficiency.memory, format_bandwidth(r.memory)), r.efficiency.source});
+    if (kind == OperationKind::gemm && r.efficiency.sustained < 1)
+      out.text.push_back(
+          {fmt::format("products of {} have no more than {:.3g} x {} for as long as a step takes ('power'): {}",
+                       precision, r.efficiency.sustained, format_flop_rate(r.peak), r.efficiency.sustained_source),
+           Paragraph::Tone::plain});
   }
   out.tables.push_back(std::move(rates));
   Table table{"operations",

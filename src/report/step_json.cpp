@@ -34,7 +34,9 @@ std::vector<Communication> communication(const StepResult& r) {
 namespace {
 
 Json efficiency_json(const KernelEfficiency& e) {
-  return {{"overhead_s", e.overhead.count()}, {"compute", e.compute}, {"memory", e.memory}, {"source", e.source}};
+  Json out{{"overhead_s", e.overhead.count()}, {"compute", e.compute}, {"memory", e.memory}, {"source", e.source}};
+  if (e.sustained < 1) out["sustained"] = e.sustained;
+  return out;
 }
 
 Json efficiency_json(const std::map<std::string, KernelEfficiency>& table, const std::string& precision) {
@@ -96,6 +98,7 @@ void add_training(Json& out, const StepInputs& in) {
   if (in.options.launch_backward) out["options"]["launch_backward_s"] = in.options.launch_backward->count();
   if (in.options.zero == 3 || !in.options.reshard_after_forward)
     out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
+  if (!in.options.fuse_loss) out["options"]["cross_entropy_loss_fusion"] = false;
   if (!in.options.fuse_accumulation) out["options"]["gradient_accumulation_fusion"] = false;
   if (in.layout.tp > 1) out["options"]["overlap_tp"] = to_string(in.options.overlap_tp);
   add_communication(out["options"], in.options);
@@ -200,6 +203,8 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   kernels["core_precision"] = core;
   kernels["core_gemm"] = efficiency_json(in.kernels.gemm, core);
   kernels["attention"] = efficiency_json(in.kernels.attention, core);
+  if (const Json gradient = efficiency_json(in.kernels.attention_gradient, core); !gradient.is_null())
+    kernels["attention_gradient"] = gradient;
   kernels["memory_bound"] = efficiency_json(in.kernels.memory_bound);
   out["kernels"] = kernels;
   return out;

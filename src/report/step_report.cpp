@@ -337,6 +337,7 @@ Table collectives_table(const StepReport& report, const std::vector<CollectiveCo
 
 /// Which level of what is known of kernels a time is of.
 std::string level_text(const Operation& op) {
+  if (op.bound == "power") return "sustained";
   return op.measured_ratio > 0 ? fmt::format("roofline x {:.3f}, as measured", op.measured_ratio) : "roofline";
 }
 

@@ -92,12 +92,21 @@ void for_precisions(Reader& reader, const Node& node, const std::string& path, c
     reader.error(node.at, fmt::format("{} is empty", path), "expected at least one precision, such as bf16");
 }
 
+void read_sustained(Reader& reader, const Node& node, const std::string& path, KernelEfficiency& kernel) {
+  Object o(reader, node, path);
+  o.required("compute", kernel.sustained, AsNumber{0, 1, true});
+  o.required("source", kernel.sustained_source, AsText{});
+  o.finish();
+}
+
 void read_gemm(Reader& reader, const Node& node, KernelModel& model) {
   GemmFiles files;
   for_precisions(reader, node, "gemm", [&](const std::string& precision, const Node& kernel, const std::string& path) {
     Object o(reader, kernel, path);
     read_rates(o, model.gemm[precision]);
     const Node* measured = o.optional_map("measured");
+    if (const Node* sustained = o.optional_map("sustained"))
+      read_sustained(reader, *sustained, path + ".sustained", model.gemm[precision]);
     o.finish();
     if (measured)
       model.measured_gemm[precision] =
@@ -127,6 +136,11 @@ KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& fi
     for_precisions(reader, *attention, "attention",
                    [&](const std::string& precision, const Node& kernel, const std::string& path) {
                      model.attention[precision] = read_efficiency(reader, kernel, path);
+                   });
+  if (const Node* gradient = o.optional_map("attention_gradient"))
+    for_precisions(reader, *gradient, "attention_gradient",
+                   [&](const std::string& precision, const Node& kernel, const std::string& path) {
+                     model.attention_gradient[precision] = read_efficiency(reader, kernel, path);
                    });
   if (const Node* memory = o.required_map("memory_bound"))
     model.memory_bound = read_efficiency(reader, *memory, "memory_bound");

@@ -87,7 +87,7 @@ Operation AttentionCore::flash_kernel(const std::string& name, bool backward, do
                                       double elements) const {
   const double moved = backward ? 2 : 1;
   const Flops flops = backward ? flash_flops(3, 2) : flash_flops(1, 1);
-  return timer_.flash(name, flops * part, Volume(w_ * tokens * moved * elements + 4 * moved * share_.lse));
+  return timer_.flash(name, flops * part, Volume(w_ * tokens * moved * elements + 4 * moved * share_.lse), backward);
 }
 Segment AttentionCore::ring_segment(Category category, const Operation& block, int blocks, int messages) const {
   return {"attention ring",

@@ -3,11 +3,12 @@
 // Embedding: look-up of T rows of h (each TP rank has V/t rows of the table and fills in zeros), then one TP
 // reduction of w T h; learned positions and dropout after it. Head: final norm, logits 2 T h V/t, loss reading
 // the logits in fp32 three times (12 bytes per logit) and, backward, the saved probabilities once (4) for the
-// 16-bit gradient; rows of logits that are no multiple of 8 bytes long feed tensor cores badly (kernels.hpp). Adam on
-// fp32 state reads gradient, master and moments and writes master, moments and the 16-bit weight: 26 + g bytes per
-// locally owned parameter; the norm pass reads its gradient once more (g); the whole gradient buffer is zeroed (g; with
-// ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer. Before them what compressing
-// gradients takes (gradient_exchange.hpp), behind them the cast of weights that are gathered in fp8 (wire.hpp).
+// 16-bit gradient, or kernel by kernel (unfused_loss); rows of logits that are no multiple of 8 bytes long feed tensor
+// cores badly (kernels.hpp). Adam on fp32 state reads gradient, master and moments and writes master, moments and the
+// 16-bit weight: 26 + g bytes per locally owned parameter; the norm pass reads its gradient once more (g); the whole
+// gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer.
+// Before them what compressing gradients takes (gradient_exchange.hpp), behind them the cast of weights that are
+// gathered in fp8 (wire.hpp).
 #include <cmath>
 #include <utility>
 
@@ -18,6 +19,21 @@
 #include "workload/wire.hpp"
 
 namespace collcast::workload {
+
+namespace {
+
+/// What the loss moves for each logit, and in how many kernels its forward is.
+struct LossBytes {
+  double forward = 0, backward = 0, kernels = 1;
+};
+
+/// Kernel by kernel as Megatron-LM (core/tensor_parallel/cross_entropy.py) and PyTorch run it, in fp32: the copy (w +
+/// 4), the largest (4), the difference (8), its exponential (8), their sum (4), the quotient (8); backward the product
+/// (8) and the copy back (4 + w). On an H100 and an H200 PyTorch's took as long as 46 to 50 bytes at 0.8 of the
+/// memory's rate.
+LossBytes unfused_loss(double w) { return {36 + w, 12 + w, 6}; }
+
+}  // namespace
 
 Segments embedding_segments(const StepInputs& in) {
   const KernelTimer timer(in);
@@ -92,11 +108,15 @@ Segments head_segments(const StepInputs& in) {
     return s;
   }
   const bool aligned = std::fmod(w * v, 8) == 0;
+  const bool fused_loss = in.options.fuse_loss;
+  const LossBytes loss_bytes = fused_loss ? LossBytes{12, 4 + w, 1} : unfused_loss(w);
   const Operation products =
       timer.logits("logits", GemmPass::forward, {T, v, h}, Volume(w * (T * h + h * v + T * v)), aligned);
-  s.forward =
-      joined({{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
-              {"logits", Category::forward, {products, timer.memory("loss", Volume(12 * T * v))}, std::nullopt}});
+  s.forward = joined({{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * w * rows))}, tp.gather},
+                      {"logits",
+                       Category::forward,
+                       {products, timer.memory("loss", Volume(loss_bytes.forward * T * v), loss_bytes.kernels)},
+                       std::nullopt}});
   const bool splits = splits_backward(in.layout.schedule);
   const Operation logits = timer.logits("logits input gradient", GemmPass::input_gradient, {T, h, v},
                                         Volume(w * (T * v + h * v + T * h)), aligned);
@@ -109,11 +129,12 @@ Segments head_segments(const StepInputs& in) {
     s.weights = joined({{"logits input", Category::backward, {}, tp.gather},
                         {"logits weights", Category::backward, {weights}, std::nullopt},
                         {"logits weights", Category::backward, accumulation, std::nullopt}});
-  s.backward = column_backward(in, {"loss",
-                                    {timer.memory("loss gradient", Volume((4 + w) * T * v))},
-                                    "logits",
-                                    {logits},
-                                    splits ? std::vector<Operation>() : std::vector<Operation>{weights}});
+  s.backward =
+      column_backward(in, {"loss",
+                           {timer.memory("loss gradient", Volume(loss_bytes.backward * T * v), fused_loss ? 1 : 2)},
+                           "logits",
+                           {logits},
+                           splits ? std::vector<Operation>() : std::vector<Operation>{weights}});
   s.backward.push_back(
       {"final norm", Category::backward, {timer.memory("final norm gradient", Volume(5 * w * rows))}, std::nullopt});
   if (!splits && !accumulation.empty())

@@ -34,6 +34,15 @@ Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopR
   return op;
 }
 
+Operation KernelTimer::sustained(Operation op, const KernelEfficiency& kernel, FlopRate peak) const {
+  if (kernel.sustained >= 1) return op;
+  const Seconds least = inputs_.gpu.kernel_scale * (kernel.overhead + op.flops / (peak * kernel.sustained));
+  if (op.time >= least) return op;
+  op.time = least;
+  op.bound = "power";
+  return op;
+}
+
 Operation KernelTimer::from_graph(Operation op, const KernelEfficiency& kernel) const {
   if (!replayed()) return op;
   const Seconds overhead = std::min(kernel.overhead, entry(inputs_.kernels.gemm, precision_.core).overhead);
@@ -46,9 +55,10 @@ Operation KernelTimer::from_graph(Operation op, const KernelEfficiency& kernel) 
 Operation KernelTimer::gemm(std::string name, const std::string& precision, GemmPass pass, const GemmShape& shape,
                             Volume bytes) const {
   const KernelEfficiency& kernel = entry(inputs_.kernels.gemm, precision);
+  const FlopRate peak = entry(inputs_.gpu.peak, precision);
   Operation op =
       timed({std::move(name), OperationKind::gemm, Flops(2 * shape.m * shape.n * shape.k), bytes, {}, {}, precision},
-            kernel, entry(inputs_.gpu.peak, precision));
+            kernel, peak);
   const auto tables = inputs_.kernels.measured_gemm.find(precision);
   if (tables != inputs_.kernels.measured_gemm.end() && applies(tables->second, inputs_.gpu, precision)) {
     std::optional<double> ratio = tables->second.ratio(pass, shape);
@@ -60,7 +70,7 @@ Operation KernelTimer::gemm(std::string name, const std::string& precision, Gemm
       op.time *= *ratio;
     }
   }
-  return from_graph(std::move(op), kernel);
+  return from_graph(sustained(std::move(op), kernel, peak), kernel);
 }
 
 Operation KernelTimer::linear(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes) const {
@@ -80,9 +90,10 @@ Operation KernelTimer::logits(std::string name, GemmPass pass, const GemmShape& 
 
 Operation KernelTimer::grouped(std::string name, Flops flops, Volume bytes, double matrices) const {
   const KernelEfficiency& kernel = entry(inputs_.kernels.gemm, precision_.linear);
-  return from_graph(timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.linear}, kernel,
-                          entry(inputs_.gpu.peak, precision_.linear), inputs_.serving ? 1 : matrices),
-                    kernel);
+  const FlopRate peak = entry(inputs_.gpu.peak, precision_.linear);
+  Operation op = timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.linear}, kernel, peak,
+                       inputs_.serving ? 1 : matrices);
+  return from_graph(sustained(std::move(op), kernel, peak), kernel);
 }
 
 Operation KernelTimer::core_gemm(std::string name, Flops flops, Volume bytes, double kernels) const {
@@ -97,9 +108,19 @@ Operation KernelTimer::unaligned_gemm(std::string name, Flops flops, Volume byte
                entry(inputs_.kernels.gemm, precision_.core), vector_rate->second);
 }
 
-Operation KernelTimer::flash(std::string name, Flops flops, Volume bytes) const {
-  return timed({std::move(name), OperationKind::attention, flops, bytes, {}, {}, precision_.core},
-               entry(inputs_.kernels.attention, precision_.core), entry(inputs_.gpu.peak, precision_.core));
+Operation KernelTimer::flash(std::string name, Flops flops, Volume bytes, bool backward) const {
+  const auto& gradients = inputs_.kernels.attention_gradient;
+  const auto own = gradients.find(precision_.core);
+  const bool known = backward && own != gradients.end();
+  return timed({std::move(name),
+                known ? OperationKind::attention_gradient : OperationKind::attention,
+                flops,
+                bytes,
+                {},
+                {},
+                precision_.core},
+               known ? own->second : entry(inputs_.kernels.attention, precision_.core),
+               entry(inputs_.gpu.peak, precision_.core));
 }
 
 Operation KernelTimer::cached_attention(std::string name, Flops flops, Volume bytes) const {

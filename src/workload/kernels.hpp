@@ -1,6 +1,7 @@
 // The time of one kernel: overhead + max(FLOPs / (compute * peak), bytes / (memory * bandwidth)).
 //
-// Peak and bandwidth are the GPU's data sheet, the other three come from measured kernels
+// Products are measured for milliseconds; a step of a second keeps a GPU at its power limit, where its clocks are lower
+// (`sustained`). Peak and bandwidth are the GPU's data sheet, the other three come from measured kernels
 // (topologies/kernels). Quantisation to tiles and waves is left out.
 //
 // A server's tokens are replayed from a graph (CUDA graphs: on by default in vLLM, SGLang and TensorRT-LLM). The fitted
@@ -38,7 +39,7 @@ class KernelTimer {
   /// compute at their fp32 rate (NVIDIA, Matrix multiplication background user's guide, "Requirements to use tensor
   /// cores"; docs/steps.md).
   Operation unaligned_gemm(std::string name, Flops, Volume) const;
-  Operation flash(std::string name, Flops, Volume) const;  ///< fused attention
+  Operation flash(std::string name, Flops, Volume, bool backward) const;  ///< fused attention
   /// Attention of a few queries to many kept keys and values: it streams them as a memory-bound kernel does.
   Operation cached_attention(std::string name, Flops, Volume) const;
   /// Element-wise, norms, optimizer.
@@ -50,6 +51,8 @@ class KernelTimer {
   /// Its time without what launching it by itself takes.
   Operation from_graph(Operation, const KernelEfficiency&) const;
   Operation timed(Operation, const KernelEfficiency&, FlopRate peak, double kernels = 1) const;
+  /// No faster than products run for as long as a step takes: the GPU's power limit.
+  Operation sustained(Operation, const KernelEfficiency&, FlopRate peak) const;
 
   const StepInputs& inputs_;
   Precision precision_;

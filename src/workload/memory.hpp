@@ -28,10 +28,10 @@
 // 2 (p-1-i) + 1 and 2i; of orders that are made for times what these may hold (automatic_order.hpp), the most that is
 // within that; of V at most 2p micro-batches of a chunk each, both together, on every stage; of one's own what its
 // order holds where that is most. Each chunk counts with its own layers. The stage with
-// the head keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss), and input and output of
-// the final norm; the first the dropout mask of the embedding. What CUDA, NCCL and the allocator take besides:
-// memory_use.hpp. Left out: temporaries of a framework's optimizer (validation/src/training/memory.cpp has them for
-// published steps).
+// the head keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss or in place), and input
+// and output of the final norm; the first the dropout mask of the embedding. What CUDA, NCCL and the allocator take
+// besides: memory_use.hpp. Left out: temporaries of a framework's optimizer (validation/src/training/memory.cpp has
+// them for published steps).
 #pragma once
 
 #include "collcast/workload/step.hpp"

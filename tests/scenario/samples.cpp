@@ -62,14 +62,22 @@ schema: collcast.kernels.v1
 name: g1
 sources: ["measured"]
 gemm:
-  bf16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
-  fp16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
-  fp32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
-  tf32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
-  fp8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
-  fp4: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
-  int8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}}
+  bf16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}, sustained: {compute: 0.7, source: s}}
+  fp16: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}, sustained: {compute: 0.7, source: s}}
+  fp32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}, sustained: {compute: 0.7, source: s}}
+  tf32: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}, sustained: {compute: 0.7, source: s}}
+  fp8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}, sustained: {compute: 0.7, source: s}}
+  fp4: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}, sustained: {compute: 0.7, source: s}}
+  int8: {overhead: 5us, compute: 0.8, memory: 0.9, source: s, measured: {file: PRODUCTS, dtype: bfloat16, peak: 312TFLOP/s, memory_bandwidth: 2TB/s}, sustained: {compute: 0.7, source: s}}
 attention:
+  bf16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  tf32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp4: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  int8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+attention_gradient:
   bf16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
   fp16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
   fp32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
@@ -116,6 +124,7 @@ training:
   zero: 1
   reshard_after_forward: true
   gradient_bytes: 2
+  cross_entropy_loss_fusion: false
   gradient_accumulation_fusion: false
   overlap_dp: true
   overlap_tp: ring

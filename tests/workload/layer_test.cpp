@@ -214,6 +214,69 @@ TEST_CASE("a kernel takes its overhead and the longer of computing and moving, a
   CHECK(named(layer_operations(in).forward, "attention norm").bound == "overhead");
 }
 
+TEST_CASE("the backward of fused attention has its own rate where that is known") {
+  StepInputs in = inputs(gpt_22b(), layout(1, 1, 1), 2048, 1);
+  in.options.attention = Attention::flash;
+  const auto core = [&](bool backward) {
+    const LayerOperations all = layer_operations(in);
+    for (const Operation& op : backward ? all.backward : all.forward)
+      if (op.name.starts_with("flash attention")) return op;
+    FAIL("no attention");
+    return Operation{};
+  };
+  const Operation forward = core(false), as_forward = core(true);
+  CHECK(as_forward.kind == OperationKind::attention);
+  const std::string precision = forward.precision;
+  in.kernels.attention_gradient[precision] = {Seconds(1e-4), 0.25, 1, "test"};
+  const Operation own = core(true);
+  CHECK(own.kind == OperationKind::attention_gradient);
+  CHECK(own.flops.value() == Approx(2.5 * forward.flops.value()));
+  CHECK(own.time.count() == Approx(1e-4 + own.flops.value() / (0.25 * in.gpu.peak.at(precision).value())));
+  CHECK(core(false).time == forward.time);
+}
+
+TEST_CASE("products are no faster than the GPU's power lets them be for a whole step") {
+  StepInputs in = inputs(gpt_22b(), layout(1, 1, 1), 2048, 1);
+  const LayerOperations before = layer_operations(in);
+  for (auto& [precision, kernel] : in.kernels.gemm) kernel.sustained = 0.3;
+  const LayerOperations after = layer_operations(in);
+  int limited = 0;
+  for (const auto& [a, b] : {std::pair(&before.forward, &after.forward), std::pair(&before.backward, &after.backward)})
+    for (std::size_t i = 0; i < a->size(); ++i) {
+      const Operation &was = (*a)[i], &is = (*b)[i];
+      INFO(is.name);
+      CHECK(is.time >= was.time);
+      if (is.kind != OperationKind::gemm) CHECK(is.time == was.time);
+      if (is.bound != "power") continue;
+      ++limited;
+      const Seconds least = in.kernels.gemm.at(is.precision).overhead + is.flops / (in.gpu.peak.at(is.precision) * 0.3);
+      CHECK(is.time.count() == Approx(least.count()));
+    }
+  CHECK(limited == 12);
+  for (auto& [precision, kernel] : in.kernels.gemm) kernel.sustained = 1;
+  in.gpu.kernel_scale = 1.5;
+  const Seconds scaled = time(layer_operations(in).forward);
+  CHECK(scaled.count() == Approx(1.5 * time(before.forward).count()));
+}
+
+TEST_CASE("a loss that is not fused moves each logit kernel by kernel") {
+  StepInputs in = inputs(gpt_22b(), layout(2, 1, 1), 2048, 1);
+  const auto moved = [&](const char* name) {
+    const workload::Segments head = workload::head_segments(in);
+    for (const auto* list : {&head.forward, &head.backward})
+      for (const workload::Segment& segment : *list)
+        for (const Operation& op : segment.operations)
+          if (op.name == name) return op.bytes.value();
+    FAIL("no " << name);
+    return 0.0;
+  };
+  const double logits = moved("loss") / 12;
+  CHECK(moved("loss gradient") == Approx(6 * logits));
+  in.options.fuse_loss = false;
+  CHECK(moved("loss") == Approx(38 * logits));
+  CHECK(moved("loss gradient") == Approx(14 * logits));
+}
+
 TEST_CASE("TP divides all but norms and residuals, sequence parallelism divides these too") {
   const LayerOperations one = layer_operations(gpt_layer(1)), eight = layer_operations(gpt_layer(8));
   StepInputs in = gpt_layer(8);

@@ -47,7 +47,7 @@ struct StepInputs {
 /// scenario: "layout.tp", "model.heads", "batch.global_batch", "training.precision", "nodes", "topology".
 Diagnostics check_step(const StepInputs&, int ranks_available, const Origins& origins);
 
-enum class OperationKind { gemm, attention, memory };
+enum class OperationKind { gemm, attention, attention_gradient, memory };
 /// One kernel of one rank for one micro-batch.
 struct Operation {
   std::string name;
@@ -55,7 +55,7 @@ struct Operation {
   Flops flops{};
   Volume bytes{};  ///< moved to and from memory, at least
   Seconds time{};
-  std::string bound;           ///< "compute", "memory" or "overhead": the largest term
+  std::string bound;           ///< "compute", "memory" or "overhead": the largest term; "power"
   std::string precision = {};  ///< whose rate and efficiency counted; empty for memory operations
   /// Of measured products like this one to the roofline above, by which its time was multiplied; 0: there are none.
   double measured_ratio = 0;
