@@ -29,7 +29,8 @@ const std::vector<std::string> kernel_words{"gemm", "attention", "memory", "all"
 const std::vector<std::string> dtypes{"bfloat16", "float16", "fp8"};
 
 struct KernelsArgs {
-  std::string kernels = "all", dtype, shapes, device = "0", warmup = "3", repetitions = "20", system = "unknown";
+  std::optional<std::string> dtype;
+  std::string kernels = "all", shapes, device = "0", warmup = "3", repetitions = "20", system = "unknown";
   OutputOptions output;
 };
 
@@ -108,6 +109,9 @@ std::vector<KernelCase> products_of_file(const std::string& file, const std::opt
                      1,
                      {}});
   }
+  if (out.empty())
+    errors.push_back({typed("--shapes", file), fmt::format("no product of {} can be measured", file),
+                      fmt::format("expected rows of {}", fmt::join(dtypes, ", "))});
   for (const auto& [type, count] : passed_over)
     notes.push_back(fmt::format("{} rows of {} are left out: products of {} can be measured", count, type,
                                 fmt::join(dtypes, ", ")));
@@ -117,8 +121,7 @@ std::vector<KernelCase> products_of_file(const std::string& file, const std::opt
 KernelsPlan understand(const KernelsArgs& args, std::vector<std::string>& notes, Diagnostics& errors) {
   KernelsPlan plan;
   const auto kernels = parse_word("KERNEL", args.kernels, kernel_words, errors);
-  const std::optional<std::string> asked = args.dtype.empty() ? std::nullopt : std::optional(args.dtype);
-  const std::string dtype = asked.value_or("bfloat16");
+  const std::string dtype = args.dtype.value_or("bfloat16");
   const bool known = parse_word("--dtype", dtype, dtypes, errors).has_value();
   plan.device = parse_count("--device", args.device, 0, errors).value_or(0);
   plan.warmup = parse_repetitions("--warmup", args.warmup, 0, errors);
@@ -129,14 +132,14 @@ KernelsPlan understand(const KernelsArgs& args, std::vector<std::string>& notes,
   if (kernels && dtype == "fp8" && args.kernels != "gemm")
     errors.push_back({typed("--dtype", "fp8"), fmt::format("--dtype fp8 has no meaning for {}", args.kernels),
                       "single products alone are measured in it: expected 'collcast measure kernels gemm'"});
-  if (!kernels || !known || !errors.empty()) return plan;
+  if (!kernels || !known) return plan;
   const std::string& word = kernel_words[*kernels];
   const bool all = word == "all";
   const auto add = [&](std::vector<KernelCase> cases) {
     plan.cases.insert(plan.cases.end(), cases.begin(), cases.end());
   };
   if (all || word == "gemm")
-    add(args.shapes.empty() ? layer_products(dtype) : products_of_file(args.shapes, asked, notes, errors));
+    add(args.shapes.empty() ? layer_products(dtype) : products_of_file(args.shapes, args.dtype, notes, errors));
   if (all || word == "attention") add(attention_products(dtype));
   if (all || word == "memory") add(memory_kernels());
   return plan;
@@ -193,8 +196,9 @@ Command add_measure_kernels(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
     app.add_option(name, value, text)->type_name(type);
   };
-  option("--dtype", args->dtype, "TYPE",
-         "bfloat16, float16 or fp8 (gemm), of products (default: bfloat16, or as FILE.csv has them)");
+  app.add_option("--dtype", args->dtype,
+                 "bfloat16, float16 or fp8 (gemm), of products (default: bfloat16, or as FILE.csv has them)")
+      ->type_name("TYPE");
   option("--shapes", args->shapes, "FILE.csv",
          "gemm: the shapes of a kernel table (default: layers of Llama-3 8B and 70B at TP 1 to 8)");
   option("--device", args->device, "I", "number of the GPU (default: 0)");

@@ -106,9 +106,9 @@ int running_channels(const Communicator& c) {
   return channels;
 }
 
-/// A power of two for the channels, as 2.28.9 prints on an H200 (tests/nccl/asked). On Hopper and newer all 32 since
-/// 2.29: pairs among 10 and 40 H100, one and four on a node with
-/// 4 and 16 channels, reach the rate of two channels to a peer, those among 80 of one (public sendrecv runs of 2.29).
+/// A power of two for the channels, as 2.28.9 prints on an H200 (tests/exchange/asked). On Hopper and newer all 32
+/// since 2.29: pairs among 10 and 40 H100, one and four on a node with 4 and 16 channels, reach the rate of two
+/// channels to a peer, those among 80 of one (public sendrecv runs).
 int p2p_channels(const Communicator& c) {
   constexpr int most = 32, first_with_all = 22900;
   const int version = c.environment.version;

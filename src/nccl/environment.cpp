@@ -213,15 +213,15 @@ std::optional<std::int64_t> read_number(const Setting& setting, std::int64_t lea
 /// A kind of path by its name, or by its number in the order of older versions [src/graph/paths.cc].
 void read_level(const Setting& setting, PathType& into, Diagnostics& errors) {
   constexpr std::array levels{PathType::loc, PathType::pix, PathType::pxb, PathType::phb, PathType::sys, PathType::sys};
-  if (const auto number = whole(setting.value); number && *number >= 0) {
-    into = levels[std::min<std::size_t>(static_cast<std::size_t>(*number), levels.size() - 1)];
-    return;
-  }
+  const auto number = whole(setting.value);
   const auto named = parse_path_type(setting.value);
-  if (named && std::find(levels.begin(), levels.end(), *named) != levels.end())
+  if (number && *number >= 0 && *number < static_cast<std::int64_t>(levels.size()))
+    into = levels[static_cast<std::size_t>(*number)];
+  else if (named && *named <= PathType::sys)
     into = *named;
   else
-    errors.push_back(wrong(setting, "no such level", "expected LOC, PIX, PXB, PHB or SYS, or 0 to 4"));
+    errors.push_back(
+        wrong(setting, "no such level", "expected LOC, PIX, PXB, PHB or SYS (or another path's name), or 0 to 5"));
 }
 
 constexpr int most_channels = 64;

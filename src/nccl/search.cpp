@@ -342,23 +342,23 @@ struct Entry {
 /// One after the other on each of the nearest NICs, and again while they have room: booked on the NIC and on the way to
 /// its GPU with most left [search.cc: ncclTopoSearchRecNet begins at the channel's number].
 std::vector<Entry> entries(const System& system, const Nearest& near, double speed) {
-  auto [nics, ports, links] = room_of(system, near);
+  Room room = room_of(system, near);
   std::vector<Entry> out;
   for (std::size_t before = 1; out.size() != before;) {
     before = out.size();
     for (const auto& [nic, ways] : near.gpus) {
-      if (nics[nic] < speed - slack || static_cast<int>(out.size()) == most_channels) continue;
+      if (room.nics[nic] < speed - slack || static_cast<int>(out.size()) == most_channels) continue;
       const auto taken = std::max_element(ways.begin(), ways.end(), [&](const Nearest::Gpu& a, const Nearest::Gpu& b) {
-        return ports[a.gpu] < ports[b.gpu] - slack;
+        return room.ports[a.gpu] < room.ports[b.gpu] - slack;
       });
-      if (ports[taken->gpu] < speed - slack) continue;
+      if (room.ports[taken->gpu] < speed - slack) continue;
       if (taken->by_host) {
-        double& link = links[static_cast<std::size_t>(*taken->by_host)];
+        double& link = room.links[static_cast<std::size_t>(*taken->by_host)];
         if (link < speed - slack) continue;
         link -= speed;
       }
-      nics[nic] -= speed;
-      ports[taken->gpu] -= speed;
+      room.nics[nic] -= speed;
+      room.ports[taken->gpu] -= speed;
       out.push_back({nic, taken->gpu});
     }
   }

@@ -173,7 +173,7 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
                      channels * tuned::tree_ll128_per_channel[row][scale]);
   }
   if (a == Algorithm::pat) return bus * 0.75;
-  if (a == Algorithm::tree) return bus * (graph.pattern == 3 ? 0.85 * 0.5 : 0.5);
+  if (a == Algorithm::tree) return bus * (graph.pattern == 3 ? v.tree_of_one_gpu * 0.5 : 0.5);
   return bus * c.ranks / ring_steps(kind, c.ranks);
 }
 
@@ -201,14 +201,19 @@ double hop_of(Hardware hardware, Algorithm a, Protocol p, const Version& v) {
   return tuned::hop_latency[at(hardware)][at(a)][at(p)];
 }
 
+/// A hop between nodes with what the network's plugin says of a message; under Simple what came must be flushed, too.
+double with_plugin(const Communicator& c, Protocol p, double hop, const Version& v) {
+  const double said = c.plugin_latency.count() * 1e6;
+  if (said <= 0 || v.plugin == Version::Plugin::silent) return hop;
+  return v.plugin == Version::Plugin::replaces ? said : hop + said * (p == Protocol::simple ? 2 : 1);
+}
+
 /// Microseconds before the first byte counts.
 double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, const Version& v) {
   const Hardware inside = c.nvlink ? Hardware::nvlink : Hardware::pcie;
   const double hop_in = hop_of(inside, a, p, v) * (c.nodes > 1 && p == Protocol::ll ? v.ll_hop_between : 1);
   const Algorithm out_by = c.ranks_per_node == 1 && v.tree_hop_alone ? Algorithm::tree : a;
-  // What the plugin says counts once, and for Simple once more: what came must be flushed.
-  const double hop_out =
-      hop_of(Hardware::network, out_by, p, v) + c.plugin_latency.count() * 1e6 * (p == Protocol::simple ? 2 : 1);
+  const double hop_out = with_plugin(c, p, hop_of(Hardware::network, out_by, p, v), v);
   const double base = a == Algorithm::tree   ? v.tree_base[at(p)]
                       : a == Algorithm::ring ? v.ring_base[at(p)]
                                              : tuned::base_latency[at(a)][at(p)];

@@ -68,6 +68,9 @@ struct Version {
   bool plateau_by_chunk = true;    ///< from 64 bytes of a channel's chunk on; else from 4 KiB per rank on
   double plateau_of_new = 1.4;     ///< the plateau's factor from Ampere on
   bool plain_nvls = false;         ///< 5/6 of the slower of inside and between
+  double tree_of_one_gpu = 0.85;   ///< of a tree whose nodes have one GPU (pattern 3)
+  /// What the network's plugin says of a message: added, under Simple twice; in the network's place; not asked yet.
+  enum class Plugin { adds, replaces, silent } plugin = Plugin::adds;
 };
 
 /// `version` as NCCL counts it; 0, one that is not known, counts as a current one, and so do those before 2.5, which
@@ -85,6 +88,7 @@ inline Version version_of(int version) {
   out.plain_nvls = true;
   for (PerProtocol& hop : out.tree_hop) hop[2] = 28;
   if (version >= 21900) return out;
+  out.plugin = version >= 21200 ? Version::Plugin::replaces : Version::Plugin::silent;
   out.ll_share = 1.0 / 4;
   out.ll_share_of_copies = 1.0 / 3;
   for (std::size_t g = 2; g < 4; ++g) out.ll[g] = out.ll[1];
@@ -92,6 +96,7 @@ inline Version version_of(int version) {
     out.tree_hop[0][2] = 4, out.tree_hop[1][2] = 6, out.tree_hop[2][2] = 14;
     return out;
   }
+  out.tree_of_one_gpu = 1;
   out.tree_base = {4.4, 4.4, 0};
   out.ring_base = {3.6, 10.0, 8.4};
   out.tree_hop[0][0] = 0.52;

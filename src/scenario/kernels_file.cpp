@@ -97,6 +97,11 @@ void read_sustained(Reader& reader, const Node& node, const std::string& path, K
   o.required("compute", kernel.sustained, AsNumber{0, 1, true});
   o.required("source", kernel.sustained_source, AsText{});
   o.finish();
+  if (reader.good(path + ".compute") && kernel.sustained > kernel.compute)
+    reader.error(
+        node.at,
+        fmt::format("{}.compute is {}, more than the {} of single products", path, kernel.sustained, kernel.compute),
+        "expected no more than its 'compute', or none");
 }
 
 void read_gemm(Reader& reader, const Node& node, KernelModel& model) {
@@ -141,6 +146,10 @@ KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& fi
     for_precisions(reader, *gradient, "attention_gradient",
                    [&](const std::string& precision, const Node& kernel, const std::string& path) {
                      model.attention_gradient[precision] = read_efficiency(reader, kernel, path);
+                     if (model.attention.count(precision) == 0)
+                       reader.error(kernel.at,
+                                    fmt::format("{} has no forward: there is no attention.{}", path, precision),
+                                    "expected both, or attention alone");
                    });
   if (const Node* memory = o.required_map("memory_bound"))
     model.memory_bound = read_efficiency(reader, *memory, "memory_bound");

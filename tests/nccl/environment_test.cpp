@@ -46,6 +46,7 @@ TEST_CASE("numbers are read, names without effect are kept") {
   CHECK(level("SYS") == nccl::PathType::sys);
   CHECK(level("1") == nccl::PathType::pix);
   CHECK(level("3") == nccl::PathType::phb);
+  CHECK(level("PXN") == nccl::PathType::pxn);
   CHECK_FALSE(test::environment({{"NCCL_PAT_ENABLE", "0"}}).pat);
   CHECK(e.simple_buffer == Bytes(8 << 20));
   CHECK(e.threads == 256);
@@ -62,9 +63,9 @@ TEST_CASE("everything that is wrong is said at once, with the nearest right word
                                     {"NCCL_MAX_NCHANNELS", "0"},
                                     {"NCCL_BUFSIZE", "1"},
                                     {"NCCL_LL_BUFFSIZE", "4MiB"},
-                                    {"NCCL_NET_GDR_LEVEL", "NVL"}});
+                                    {"NCCL_NET_GDR_LEVEL", "6"}});
   REQUIRE(errors.size() == 7);
-  CHECK(errors[6].hint == "expected LOC, PIX, PXB, PHB or SYS, or 0 to 4");
+  CHECK(errors[6].hint == "expected LOC, PIX, PXB, PHB or SYS (or another path's name), or 0 to 5");
   CHECK(errors[0].message == "NCCL_ALGO=rnig: unknown name 'rnig'");
   CHECK(errors[0].hint.find("did you mean 'ring'?") == 0);
   CHECK(errors[1].message == "NCCL_PROTO=ll,: a name is missing");

@@ -114,6 +114,13 @@ TEST_CASE("products of fp8 are cuBLASLt's, of whole 16 bytes, and a table's are 
   const Outcome none = with_fakes("gemm --repetitions 1 --dtype fp8", folder, "FAKE_NO_FP8=1");
   CHECK(none.exit == 1);
   CHECK_THAT(none.err, Contains("cuBLAS has no algorithm for it on this GPU") && Contains("nothing was measured"));
+  folder.write("four.csv", "dtype,m,n,k,latency_ms\nnvfp4,32,64,128,1\n");
+  const Outcome both = with_fakes("gemm --shapes four.csv --dtype '' --repetitions 0", folder);
+  CHECK(both.exit == 2);
+  CHECK_THAT(both.err, Contains("--repetitions") && Contains("--dtype"));
+  const Outcome four = with_fakes("gemm --shapes four.csv --repetitions 0", folder);
+  CHECK(four.exit == 2);
+  CHECK_THAT(four.err, Contains("--repetitions") && Contains("no product of four.csv can be measured"));
   const Outcome attention = with_fakes("attention --dtype fp8", folder);
   CHECK(attention.exit == 2);
   CHECK_THAT(attention.err, Contains("--dtype fp8 has no meaning for attention"));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <dlfcn.h>
+#include <string>
 #include <type_traits>
 
 #include "runner/communicator.hpp"
@@ -28,12 +29,7 @@ struct Heuristic {
   int reserved[4];
 };
 
-void* open_one(std::initializer_list<const char*> names) {
-  void* library = nullptr;
-  for (const char* name : names)
-    if (library == nullptr) library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  return library;
-}
+void* opened(const std::string& name) { return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); }
 
 void check(int status, const char* what) {
   if (status != success) throw Broken(fmt::format("cuBLAS: {}: status {}", what, status));
@@ -59,6 +55,7 @@ struct Cublas::Functions {
                       int algorithm) = nullptr;
 
   // cuBLASLt, whose handle cuBLAS' own stands for. Opened with the first product of fp8.
+  int major = 0;  ///< of the library that was found
   bool has_lt = false;
   int (*describe)(void** description, int compute, int scale_type) = nullptr;
   int (*forget)(void* description) = nullptr;
@@ -81,7 +78,9 @@ struct Cublas::Functions {
   }
 
   Functions() {
-    void* library = open_one({"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"});
+    void* library = nullptr;
+    for (int one = 13; one >= 11 && library == nullptr; --one)
+      if (library = opened(fmt::format("libcublas.so.{}", one)); library != nullptr) major = one;
     if (library == nullptr)
       throw Broken(
           "libcublas.so.13, .12 and .11 cannot be opened: cuBLAS is not installed where the loader looks; install "
@@ -97,9 +96,10 @@ struct Cublas::Functions {
 
   void open_lt() {
     if (has_lt) return;
-    void* library = open_one({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"});
+    const std::string name = fmt::format("libcublasLt.so.{}", major);
+    void* library = opened(name);
     if (library == nullptr)
-      throw Broken("libcublasLt.so.13, .12 and .11 cannot be opened: products of fp8 need it beside cuBLAS",
+      throw Broken(fmt::format("{} cannot be opened: products of fp8 need it beside libcublas.so.{}", name, major),
                    Ending::lacking);
     find(describe, library, "cublasLtMatmulDescCreate");
     find(forget, library, "cublasLtMatmulDescDestroy");
@@ -122,7 +122,8 @@ struct Cublas::Fp8Product {
   Heuristic chosen{};
   bool found = false;
 
-  Fp8Product(const Functions& functions, void* handle, const KernelCase& what) : f(functions) {
+  explicit Fp8Product(const Functions& functions) : f(functions) {}
+  void choose(void* handle, const KernelCase& what) {
     const auto m = static_cast<std::uint64_t>(what.m), n = static_cast<std::uint64_t>(what.n),
                k = static_cast<std::uint64_t>(what.k);
     check(f.describe(&description, in_float32, float32), "cublasLtMatmulDescCreate");
@@ -180,7 +181,8 @@ bool Cublas::prepare(const KernelCase& what) {
   fp8_.reset();
   if (what.dtype != "fp8") return true;
   f_->open_lt();
-  fp8_ = std::make_unique<Fp8Product>(*f_, handle_, what);
+  fp8_ = std::make_unique<Fp8Product>(*f_);
+  fp8_->choose(handle_, what);
   return fp8_->found;
 }
 

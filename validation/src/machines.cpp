@@ -108,7 +108,7 @@ int version_of(std::string_view text) {
 nccl::Environment environment_of(const MeasuredFacts& facts, std::string& remark) {
   std::vector<nccl::Setting> settings;
   for (const auto& [name, value] : facts.environment) {
-    if (!name.starts_with("NCCL_")) continue;  // another program's
+    if (!name.starts_with("NCCL_") || value == "unknown") continue;  // another program's; not stated
     const nccl::Setting one{name, value, {}};
     if (nccl::read_environment(std::span(&one, 1)))
       settings.push_back(one);

@@ -119,7 +119,7 @@ using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, Leaf
 
 /// What NCCL's network plugin says of the NICs: not how they are, but what NCCL goes by.
 struct NetworkPlugin {
-  Seconds latency{};      ///< of a message; AWS's plugin says 75 us of its EFA adapters, most say 0
+  Seconds latency{};      ///< of a message; AWS's plugin says 75 us on p4d and p5, most say 0
   bool gpudirect = true;  ///< RDMA between NICs and the memory of GPUs near enough; else all data pass the host
   bool operator==(const NetworkPlugin&) const = default;
 };
