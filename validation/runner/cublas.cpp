@@ -66,10 +66,10 @@ struct Cublas::Functions {
   int (*forget_preference)(void* preference) = nullptr;
   int (*set_preference)(void* preference, int attribute, const void* value, std::size_t bytes) = nullptr;
   int (*choose)(Handle, void* description, void* a, void* b, void* c, void* d, void* preference, int asked,
-                Heuristic* results, int* returned) = nullptr;
+                void* results, int* returned) = nullptr;  ///< Heuristic
   int (*multiply)(Handle, void* description, const void* alpha, const void* a, void* a_layout, const void* b,
                   void* b_layout, const void* beta, const void* c, void* c_layout, void* d, void* d_layout,
-                  const std::uint64_t* algorithm, void* workspace, std::size_t workspace_bytes, CUstream) = nullptr;
+                  const void* algorithm, void* workspace, std::size_t workspace_bytes, CUstream) = nullptr;
 
   template <class Function>
   static void find(Function& function, void* library, const char* name) {
