@@ -124,7 +124,7 @@ TEST_CASE(
   const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
   std::set<PipelineSchedule> seen;
   int cases = 0;
-  while (cases < 120) {
+  while (cases < 160) {
     StepInputs in = inputs(small_model(), layout(1 << dice(2), 1 << dice(3), 1 << dice(2)), 512, 1 + dice(12));
     in.layout.schedule = fixed[static_cast<std::size_t>(dice(static_cast<int>(fixed.size())))];
     in.layout.order = RankOrder::tp_cp_ep_dp_pp;
