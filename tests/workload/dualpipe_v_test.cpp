@@ -97,6 +97,7 @@ TEST_CASE("whole plans under DualPipeV, with experts whose exchange runs beside 
     in.layout.sequence_parallel = in.layout.tp > 1;
     in.model.layers = 2 + 2 * dice(12);
     draw_options(in, dice(2) == 0, dice);
+    in.options.fuse_loss = dice(2) == 0;
     if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
     ++cases;
     with_experts += in.model.experts.count > 0 ? 1 : 0;

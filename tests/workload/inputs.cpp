@@ -111,7 +111,6 @@ void draw_options(StepInputs& in, bool with_experts, const std::function<int(int
   in.options.overlap_pp = dice(3) > 0;
   in.options.overlap_tp = dice(2) == 0 ? TpOverlap::none : TpOverlap::backward;
   in.options.fuse_accumulation = dice(2) == 0;
-  in.options.fuse_loss = dice(2) == 0;
 }
 
 Fabric cluster(int nodes, double speed) {

@@ -302,6 +302,7 @@ TEST_CASE("formula and timeline agree on steps that send otherwise, whatever the
     in.layout.sequence_parallel = tp > 1;
     const bool with_experts = dice(2) == 0;
     draw_options(in, with_experts, dice);
+    in.options.fuse_loss = dice(2) == 0;
     if (in.layout.dp < in.layout.ep) in.layout.ep = 1;
     in.options.zero = pp == 1 ? dice(4) : dice(2);
     CommunicationFormats& f = in.options.communication;
