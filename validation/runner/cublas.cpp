@@ -154,7 +154,10 @@ struct Cublas::Fp8Product {
 
 Cublas::Cublas(CUstream stream) : f_(std::make_unique<Functions>()), stream_(stream) {
   check(f_->create(&handle_), "cublasCreate");
-  check(f_->set_stream(handle_, stream), "cublasSetStream");
+  if (const int status = f_->set_stream(handle_, stream); status != 0) {
+    f_->destroy(handle_);
+    check(status, "cublasSetStream");
+  }
 }
 
 Cublas::~Cublas() {
