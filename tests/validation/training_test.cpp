@@ -407,7 +407,7 @@ TEST_CASE("validate --training: memory of the shipped rows in parts that sum up,
     if (all["source_id"] != "all" || all["tier"] != "A") continue;
     CHECK(all["memory"]["n"] == 119);
     CHECK(all["memory"]["median_ape"].get<double>() < 0.02);
-    CHECK(all["memory"]["mean_ape"].get<double>() < 0.0305);  // in one of 119 rows the model's vocabulary matters
+    CHECK(all["memory"]["mean_ape"].get<double>() < 0.03);
     CHECK(all["oom"]["measured"] == 3);
     CHECK(all["oom"]["flagged"] == 2);  // the third needs less than rows that ran
     CHECK(all["oom"]["flagged_but_ran"].get<int>() <= 7);
