@@ -258,8 +258,9 @@ class Reading {
       return unpadded / tp * tp;
     }
     if (row_.vocab) return padded(*row_.vocab);
-    // Zero bubble's models have the sizes of their names (14.63 and 28.28 billion) with 32,000 rows, not with these. That
-    // waits for the memory of the head's gradients under ZB-2p, without which one row's forecast is then 8 % too low.
+    // Zero bubble's models have the sizes of their names (14.63 and 28.28 billion) with 32,000 rows, not with these.
+    // That waits for the memory of the head's gradients under ZB-2p, without which one row's forecast is then 8 % too
+    // low.
     if (!row_.model_id.starts_with("gpt-")) return needed(row_.vocab, "vocab");
     assume(fmt::format("vocab not stated: {}", gpt2));
     return gpt2;
