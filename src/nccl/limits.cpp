@@ -230,17 +230,36 @@ Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {
   return {count, of_channel(size, plan) / count};
 }
 
+namespace {
+
+/// One tree channel's, as NCCL books it from its search, and the cap that it sets itself; bytes per second.
+struct TreeChannel {
+  double booked = 0, cap = 0;
+};
+TreeChannel tree_channel(const Communicator& c) {
+  return {0.92 * (c.nodes <= 2 ? c.tree.inside : c.tree.between).value(),
+          1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
+}
+
+}  // namespace
+
 double tree_rate(const Communicator& c, const Plan& plan) {
-  const double speed = (c.nodes <= 2 ? c.tree.inside : c.tree.between).value();
-  const double per_channel = 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)];
+  const TreeChannel channel = tree_channel(c);
   // Half of NCCL's number, which counts both directions, is the algorithm's.
   const bool as_seen = c.nodes == 2 && plan.protocol == Protocol::simple && generation(c) >= tuned::Generation::hopper;
   double most = 0.5 * (as_seen ? fitted::tree_efficiency_of_two : fitted::tree_efficiency) * c.tree.channels *
-                std::min(0.92 * speed, per_channel);
+                std::min(channel.booked, channel.cap);
   most *= link_factor(c, plan.protocol);
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (plan.protocol == Protocol::ll) most /= 3.8;
   return std::min(most, most_across_nodes(c, plan.protocol));
+}
+
+const char* tree_rate_name(const Communicator& c, const Plan& plan) {
+  if (c.nodes > 1 && tree_rate(c, plan) >= most_across_nodes(c, plan.protocol)) return nics_name(c);
+  if (const TreeChannel channel = tree_channel(c); channel.cap < channel.booked)
+    return "NCCL's cap on a tree's channel";
+  return c.nodes == 1 ? (c.nvlink ? "NVLink" : "PCIe") : "NIC";
 }
 
 double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }

@@ -109,6 +109,8 @@ double most_across_nodes(const Communicator&, Protocol);
 
 /// NCCL's own limit of a tree, one direction, and no more than the NICs carry.
 double tree_rate(const Communicator&, const Plan&);
+/// What holds that rate: NCCL's cap on a tree's channel, or the links that its search booked.
+const char* tree_rate_name(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and
 /// is a leaf of the other. Of three nodes it has one below it.
 inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : c.nodes == 3 ? 1.5 : 2; }

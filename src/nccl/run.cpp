@@ -74,9 +74,7 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const double inside = c.ranks_per_node - 1;
   const double most = tree_rate(c, plan), threads = tree_threads(plan.protocol);
   Load data = longest({{cut.chunk / (threads * l.channel), "channels"},
-                       {cut.chunk * plan.channels / most, c.nodes == 1                                  ? l.gpu_name
-                                                          : most >= most_across_nodes(c, plan.protocol) ? l.nics_name
-                                                                                                        : "NIC"},
+                       {cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
                        {tree_sends(c) * cut.chunk * plan.channels / l.gpu, l.gpu_name},
                        {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"},
                        {tree_messages(c) * message_gap(c, plan), "messages"}});

@@ -104,10 +104,11 @@ TEST_CASE("under library nccl it is said where faster NICs would not be used, an
   const auto estimate = [](const std::string& words) {
     return value(Json::parse(call(words + " --format json").out), "run", "estimate");
   };
-  // A pair of GPUs has two channels; 4 GPUs to a node have as many NICs to fill.
+  // A pair of GPUs has two channels; NCCL's cap on a tree's channel is below its NIC's share; a ring fills its NICs.
   const std::string all = " --topology dgx-h100 --nodes 2 --size 1GiB --library nccl";
-  for (const auto& [question, unused] :
-       {std::pair("sendrecv --group 0,8", true), {"all_gather --group 0,8,1,9", false}}) {
+  for (const auto& [question, unused] : {std::pair("sendrecv --group 0,8", true),
+                                         {"all_reduce --group 0,8,1,9", true},
+                                         {"all_gather --group 0,8,1,9", false}}) {
     const std::string words = std::string("explain collective ") + question + all;
     INFO(words);
     CHECK((call(words).out.find("NICs of twice the rate would change nothing") != std::string::npos) == unused);
