@@ -176,7 +176,9 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
   for (const Diagnostic& d : check_before_memory(step, in.gpus)) found.push_back(d.message);
   if (!found.empty()) return found;
   if (!check_memory(step, {}).empty()) return {memory_beyond_count};
-  if (const char* objection = memory_objection(peak_memory(step, gpus_per_node))) return {objection};
+  // What an order that is made for times holds is known with the times.
+  const bool made = made_for_times(step.layout.schedule);
+  if (const char* objection = made ? nullptr : memory_objection(peak_memory(step, gpus_per_node))) return {objection};
   for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
   return found;
 }

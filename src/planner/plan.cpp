@@ -177,6 +177,15 @@ class FamilySearch {
     return *known;
   }
 
+  /// Whether the layout needs more memory than there is, which is counted.
+  bool refuses(const LayoutChoice& choice, const MemoryUse& memory) {
+    const char* objection = memory_objection(memory);
+    if (objection == nullptr) return false;
+    ++result_.rejected[objection];
+    keep_smaller(result_.smallest, {choice, memory});
+    return true;
+  }
+
   /// False where it was stopped before its prices were known.
   bool weigh(const LayoutChoice& choice, std::size_t v, Desk& desk) {
     put(choice, step_);
@@ -184,33 +193,35 @@ class FamilySearch {
       ++result_.rejected[memory_beyond_count];
       return true;
     }
-    const MemoryUse memory = peak_memory(step_, fabric_.ranks_per_node());
-    if (const char* objection = memory_objection(memory)) {
-      ++result_.rejected[objection];
-      keep_smaller(result_.smallest, {choice, memory});
-      return true;
-    }
+    // What an order that is made for times holds is known with the times.
+    const bool made = made_for_times(step_.layout.schedule);
+    MemoryUse memory = made ? MemoryUse() : peak_memory(step_, fabric_.ranks_per_node());
+    if (!made && refuses(choice, memory)) return true;
     if (const std::string& objection = cut(v); !objection.empty()) {
       ++result_.rejected[objection];
       return true;
     }
     const auto forms = closed_forms_.try_emplace(choice.vpp, step_, fabric_, prices_).first;
-    const Result<LayoutEstimate> cost = forms->second.estimate(choice);
+    Result<LayoutEstimate> cost = forms->second.estimate(choice);
     if (!cost) {
       if (desk.stopped()) return false;
       ++result_.rejected[cost.errors().front().message];
       return true;
     }
     PlannedLayout layout{choice, cost->step, {}, cost->breakdown, memory, {}};
+    Orders order = std::move(cost->made);
     if (faulty_ != nullptr) {
-      const Result<FaultyEstimate> both = faulty_->local().estimate(step_);
+      Result<FaultyEstimate> both = faulty_->local().estimate(step_);
       if (!both) {
         if (desk.stopped()) return false;
         ++result_.rejected[both.errors().front().message];
         return true;
       }
       add_faults(*both, layout);
+      order = std::move(both->as_it_is.made);
     }
+    if (made) layout.memory = peak_memory(step_, fabric_.ranks_per_node(), order);
+    if (made && refuses(choice, layout.memory)) return true;
     layout.rates = rates(step_, layout.estimate);
     result_.feasible.push_back(std::move(layout));
     return true;

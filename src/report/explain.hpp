@@ -10,7 +10,7 @@
 namespace collcast {
 
 // --- memory and FLOPs: explain_memory.cpp, explain_rates.cpp ---
-std::vector<Section> memory_sections(const StepInputs&, const MemoryUse&, int gpus_per_node);
+std::vector<Section> memory_sections(const StepInputs&, const StepResult&, int gpus_per_node);
 Section rates_section(const StepInputs&, const StepResult&);
 
 // --- time: explain_time.cpp ---

@@ -289,8 +289,8 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
             {},
             static_cast<double>(terms.in_flight),
             "",
-            fmt::format("forwards without their backward; with what waits the most that the order may hold: {} "
-                        "micro-batches, or one that waits",
+            fmt::format("forwards without their backward, where the order made for these times holds most; it may hold "
+                        "{} micro-batches, or one that waits",
                         in.layout.schedule == PipelineSchedule::zb_2p ? "2 PP" : "PP")};
   if (splits_backward(in.layout.schedule))
     return {"micro-batches in flight",
@@ -376,6 +376,8 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
   };
   add(terms.first_in_flight, "first chunk in flight x dropout mask of the embedding (T' h)", terms.embedding_mask);
   add(terms.last_in_flight, "last chunk in flight x final norm (2 w T' h)", terms.final_norm);
+  add(terms.last_waiting, "last chunk waiting x head's input and the logits' gradient (w (T' h + T V / TP))",
+      terms.head_weights);
   add(terms.last_in_flight - 1, "(last chunk in flight - 1) x the loss's probabilities (4 T V / TP)",
       terms.probabilities);
   return {"activations", formula,
@@ -412,6 +414,10 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
     formula += " + waiting x layers of the stage x kept for weight gradients (w (4 T' h + T (2a + 2k) d / TP + MLP))";
     numbers += fmt::format(" + {} x {} x {}", terms.waiting, stage_layers_text(in, terms.parameters.layers),
                            format_bytes(terms.layer.weights));
+  }
+  if (terms.waiting > 0 && terms.head_weights > Volume{}) {
+    formula += " + waiting x head's input and the logits' gradient (w (T' h + T V / TP))";
+    numbers += fmt::format(" + {} x {}", terms.waiting, format_bytes(terms.head_weights));
   }
   if (terms.in_flight > 1 && terms.probabilities > Volume{}) {
     formula += " + (in flight - 1) x the loss's probabilities (4 T V / TP)";
@@ -540,8 +546,9 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
 
 }  // namespace
 
-std::vector<Section> memory_sections(const StepInputs& in, const MemoryUse& use, int gpus_per_node) {
-  const MemoryTerms terms = memory_terms(in, use.stage);
+std::vector<Section> memory_sections(const StepInputs& in, const StepResult& result, int gpus_per_node) {
+  const MemoryUse& use = result.memory;
+  const MemoryTerms terms = memory_terms(in, use.stage, result.made);
   return {parameters_section(in, terms), activations_section(in, terms), items_section(in, terms, use, gpus_per_node)};
 }
 

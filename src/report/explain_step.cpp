@@ -231,7 +231,7 @@ ExplainReport explain(const StepReport& report) {
   out.sections.push_back(step_section(report));
   if (report.inputs) {
     out.sections.push_back(rates_section(*report.inputs, r));
-    for (Section& section : memory_sections(*report.inputs, r.memory, report.machine.ranks / report.machine.nodes))
+    for (Section& section : memory_sections(*report.inputs, r, report.machine.ranks / report.machine.nodes))
       out.sections.push_back(std::move(section));
   }
   return out;

@@ -67,7 +67,9 @@ Result<FaultyEstimate> FaultyLayouts::estimate(const StepInputs& in) {
   if (!plans) return plans.errors();
   const StepEstimate before = estimate_step(*described);
   const PacedEstimate after = paced_estimate(*plans, periods);
-  return FaultyEstimate{{before.total, before.breakdown}, {after.total, after.breakdown}};
+  const StepPlan& worst = (*plans)[worst_period(*plans, periods, after.total)].plan;
+  return FaultyEstimate{{before.total, before.breakdown, described->made()},
+                        {after.total, after.breakdown, worst.made()}};
 }
 
 }  // namespace collcast

@@ -48,7 +48,7 @@ std::string name_of(const Unit& unit) {
 
 void add_memory(StepResult& result, const StepInputs& in, const Fabric& fabric) {
   for (int stage = 0; stage < in.layout.pp; ++stage)
-    result.memory_by_stage.push_back(stage_memory(in, stage, fabric.ranks_per_node()));
+    result.memory_by_stage.push_back(stage_memory(in, stage, fabric.ranks_per_node(), result.made));
   result.memory = *std::max_element(result.memory_by_stage.begin(), result.memory_by_stage.end(),
                                     [](const MemoryUse& a, const MemoryUse& b) { return a.peak() < b.peak(); });
 }
@@ -161,6 +161,7 @@ void add_stage(StepResult& result, const StepPlan& plan) {
   result.layer = layer_times(with_layers(plan, stage));
   result.collectives = plan.stages[stage].collectives;
   result.stage = stage_terms(plan.stages[stage], static_cast<int>(stage));
+  result.made = plan.made();
 }
 
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {

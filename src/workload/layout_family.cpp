@@ -157,7 +157,7 @@ class LayoutFamily::State {
     fill(choice);
     if (!errors_.empty()) return std::exchange(errors_, {});
     const StepEstimate e = estimate_step(plan_);
-    return LayoutEstimate{e.total, e.breakdown};
+    return LayoutEstimate{e.total, e.breakdown, plan_.made()};
   }
 
  private:

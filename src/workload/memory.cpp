@@ -59,6 +59,7 @@ void put(const Held& held, MemoryTerms& terms) {
   }
   terms.first_in_flight = held.front().in_flight;
   terms.last_in_flight = held.back().in_flight;
+  terms.last_waiting = held.back().waiting;
 }
 
 /// The layers of each chunk of a stage, nothing held.
@@ -91,16 +92,17 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
     const Turn turn = order.turn(stage, n);
     now[static_cast<std::size_t>(turn.chunk)].in_flight += turn.backward ? -1 : 1;
     put(now, terms);
-    if (turn.backward || terms.activations() <= most) continue;
-    most = terms.activations();
+    if (turn.backward || terms.with_loss() <= most) continue;
+    most = terms.with_loss();
     fullest = now;
   }
   put(fullest, terms);
 }
 
 /// The order of a stage, as far as what it holds goes up.
-std::vector<Turn> order_of(const StepInputs& in, int stage) {
+std::vector<Turn> order_of(const StepInputs& in, int stage, const Orders& made) {
   const PipelineSchedule schedule = in.layout.schedule;
+  if (!made.empty()) return made[static_cast<std::size_t>(stage)];
   if (is_own(schedule)) return in.layout.own->orders[static_cast<std::size_t>(stage)];
   const int pp = in.layout.pp, m = in.batch.passes(in.layout);
   // From 2p on a V goes through the same again and again.
@@ -108,23 +110,23 @@ std::vector<Turn> order_of(const StepInputs& in, int stage) {
 }
 
 /// The same for zero bubble, with what waits for its weight gradients, and for one's own schedule.
-void put_fullest_of_turns(const StepInputs& in, int stage, MemoryTerms& terms) {
+void put_fullest_of_turns(const StepInputs& in, int stage, const Orders& made, MemoryTerms& terms) {
   const bool splits = splits_backward(in.layout.schedule);
   Held now = chunks_of(in, stage), fullest = now;
   Volume most{-1};
-  for (const Turn& turn : order_of(in, stage)) {
+  for (const Turn& turn : order_of(in, stage, made)) {
     MemoryTerms::Chunk& of = now[static_cast<std::size_t>(turn.chunk)];
     of.in_flight += turn.weights ? 0 : turn.backward ? -1 : 1;
     of.waiting += turn.weights ? -1 : splits && turn.backward && !turn.whole ? 1 : 0;
     put(now, terms);
-    if (terms.activations() <= most) continue;
-    most = terms.activations();
+    if (terms.with_loss() <= most) continue;
+    most = terms.with_loss();
     fullest = now;
   }
   put(fullest, terms);
 }
 
-/// The same for an order that is made for times, of which only is known what it may hold.
+/// The same for an order that is made for times, as long as only is known what it may hold.
 void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
   const int m = in.batch.passes(in.layout), pp = in.layout.pp;
   const int in_flight = most_in_flight(in.layout.schedule, pp, stage, m);
@@ -136,8 +138,8 @@ void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
     const double room = share > 0 ? std::floor((most - held) / share + 1e-9) : m;
     const int waiting = static_cast<int>(std::clamp<double>(room, held < in_flight ? 1 : 0, m - held));
     put_held(in, stage, held, waiting, terms);
-    if (terms.activations() <= largest) continue;
-    largest = terms.activations();
+    if (terms.with_loss() <= largest) continue;
+    largest = terms.with_loss();
     fullest = held;
     waiting_there = waiting;
   }
@@ -146,7 +148,8 @@ void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
 
 /// Whether what is held most need not be on the first or the last stage.
 bool any_stage_may_be_fullest(const StepInputs& in) {
-  return stages_differ(in) || goes_in_v(in.layout.schedule) || is_own(in.layout.schedule);
+  return stages_differ(in) || goes_in_v(in.layout.schedule) || is_own(in.layout.schedule) ||
+         made_for_times(in.layout.schedule);
 }
 
 /// Weights, gradients with their copies, and optimizer.
@@ -245,7 +248,7 @@ int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).
 
 namespace collcast {
 
-MemoryTerms memory_terms(const StepInputs& in, int stage) {
+MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   const workload::Precision precision = workload::KernelTimer(in).precision();
   const workload::Share share(in);
   const double w = precision.activation, rows = share.rows * share.hidden;
@@ -280,17 +283,19 @@ MemoryTerms memory_terms(const StepInputs& in, int stage) {
     terms.final_norm = Volume(2 * w * rows);
     terms.probabilities = Volume(4 * share.tokens * share.vocab);
     terms.logits = Volume(w * share.tokens * share.vocab);
+    if (splits_backward(in.layout.schedule)) terms.head_weights = Volume(w * rows) + terms.logits;
   }
   const int m = in.batch.passes(in.layout);
   const int held = in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);
   if (in.layout.schedule == PipelineSchedule::interleaved)
     workload::put_fullest(in, stage, terms);
-  else if (made_for_times(in.layout.schedule))
+  else if (made_for_times(in.layout.schedule) && made.empty())
     workload::put_most_held(in, stage, terms);
   else if (splits_backward(in.layout.schedule) || is_own(in.layout.schedule))
-    workload::put_fullest_of_turns(in, stage, terms);
+    workload::put_fullest_of_turns(in, stage, made, terms);
   else
     workload::put_held(in, stage, held, 0, terms);
+  if (terms.last_in_flight == 0) terms.logits = terms.probabilities = Volume{};
   return terms;
 }
 
@@ -313,8 +318,8 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
            "expected up to " + format_bytes(Volume(most))}};
 }
 
-MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node) {
-  const MemoryTerms terms = memory_terms(in, stage);
+MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const Orders& made) {
+  const MemoryTerms terms = memory_terms(in, stage, made);
   MemoryUse use;
   use.stage = stage;
   use.parameters = workload::whole(terms.weights());
@@ -328,8 +333,8 @@ MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node) {
   return use;
 }
 
-MemoryUse peak_memory(const StepInputs& in, int gpus_per_node) {
-  const auto at = [&](int stage) { return stage_memory(in, stage, gpus_per_node); };
+MemoryUse peak_memory(const StepInputs& in, int gpus_per_node, const Orders& made) {
+  const auto at = [&](int stage) { return stage_memory(in, stage, gpus_per_node, made); };
   const int last = in.layout.pp - 1;
   // Else a middle stage holds no more of anything than the first: as many layers, as many micro-batches, no embedding.
   const int stride = workload::any_stage_may_be_fullest(in) ? 1 : std::max(last, 1);

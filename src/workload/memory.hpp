@@ -21,17 +21,18 @@
 //                         experts w T f_s g / t; 8 T' E for the router (probabilities and their map, fp32)
 // States of experts: E/e of them, 1/t_e each, split over the ranks that have the same ones.
 // Zero bubble keeps from a backward to its weight gradients the inputs of the matrices and the gradients of their
-// outputs (Qi et al. 2023: 32 of 34 s b h in a GPT layer): w (4 T' h + T (2a + 2k) d/t + T f g/t).
+// outputs (Qi et al. 2023: 32 of 34 s b h in a GPT layer): w (4 T' h + T (2a + 2k) d/t + T f g/t); of the head w (T' h
+// + T V/t) (WeightGradStore in megatron/core/tensor_parallel/layers.py of their fork).
 // In flight: 1F1B min(m, p - i), GPipe m micro-batches; interleaved what its order holds where that is most: up to
 // 2 (p-1-i) + (v-1) p + 1 micro-batches of a chunk each, on the first stage 1 + (p-1)/(p v) times what 1F1B holds;
 // zero bubble likewise, and micro-batches that wait for their weight gradients: of H1 p - i and i, of H2
-// 2 (p-1-i) + 1 and 2i; of orders that are made for times what these may hold (automatic_order.hpp), the most that is
-// within that; of V at most 2p micro-batches of a chunk each, both together, on every stage; of one's own what its
-// order holds where that is most. Each chunk counts with its own layers. The stage with
-// the head keeps the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss or in place), and input
-// and output of the final norm; the first the dropout mask of the embedding. What CUDA, NCCL and the allocator take
-// besides: memory_use.hpp. Left out: temporaries of a framework's optimizer (validation/src/training/memory.cpp has
-// them for published steps).
+// 2 (p-1-i) + 1 and 2i; of orders that are made for times what these hold, before they are known the most that they may
+// (automatic_order.hpp); of V at most 2p micro-batches of a chunk each, both together, on every stage; of one's own
+// what its order holds where that is most. Each chunk counts with its own layers. The stage with the head keeps, while
+// a forward of the last chunk is held, the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss or
+// in place), and input and output of the final norm; the first the dropout mask of the embedding. What CUDA, NCCL and
+// the allocator take besides: memory_use.hpp. Left out: temporaries of a framework's optimizer
+// (validation/src/training/memory.cpp has them for published steps).
 #pragma once
 
 #include "collcast/workload/step.hpp"

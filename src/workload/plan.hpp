@@ -154,6 +154,8 @@ struct StepPlan {
   /// What each stage does, turn by turn.
   Orders orders() const;
   Orders own_orders;  ///< where the schedule alone does not say that; add_orders
+  /// Of a schedule that is made for times; of others nothing.
+  Orders made() const { return made_for_times(schedule) ? own_orders : Orders(); }
 
   /// Times and messages, a chunk for itself.
   ChunkedStages chunked() const;

@@ -86,6 +86,7 @@ const std::vector<std::string> steps{
     "deepseek-v3-2048xh800 --method estimate",
     "deepseek-v3-2048xh800 --set layout.pp=1 --set layout.dp=256 --set layout.tp=8 --set layout.sequence_parallel=true "
     "--set training.recompute=selective --set training.zero=3 --method estimate",
+    "gpt3-512gpu --set layout.schedule=zb-2p --set layout.vpp=1 --method estimate",
     "llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'",
     "llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%' --method estimate",
     "llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 4s, until: 9s' --fault 'gpu: 40, compute: 70%, from: 6s'",

@@ -92,10 +92,15 @@ TEST_CASE("DeepSpeed's buffers at the end of a step take freed blocks that are l
   // Every gradient as fp32, one by one and in one piece.
   CHECK(framework(step_of(row)) == Approx(backward + 2 * largest + 2 * 5e8 + 8 * parameters(step)));
 
-  // Megatron's own optimizer: of unfused attention the scores' addend, 32 heads over TP 2, and a matrix's gradient. The
-  // logits are more than what a layer's backward needs.
+  // Megatron's own optimizer: the logits less their largest, 16 x 2048 tokens and 51,200 rows over TP 2 in fp32, which
+  // with what the step counts is more than a layer's backward needs.
   row.zero = "0";
-  CHECK(framework(step_of(row)) == Approx(2.0 * 16 * 2048 * 2048 * 16 + 2.0 * 3072 * 12288 / 2));
+  CHECK(framework(step_of(row)) == Approx(4.0 * 16 * 2048 * 25600));
+  // Of few rows that backward is more: of unfused attention also the scores' addend, 32 heads over TP 2, and a matrix's
+  // gradient. 6 bytes a logit count already.
+  row.vocab = 1024;
+  CHECK(framework(step_of(row)) ==
+        Approx(backward + 2.0 * 16 * 2048 * 2048 * 16 + 2.0 * 3072 * 12288 / 2 - 6.0 * 16 * 2048 * 512));
 }
 
 TEST_CASE("Megatron: gradients of the last layer's residual and activation function beside all that a stage keeps") {

@@ -105,6 +105,25 @@ TEST_CASE("zero bubble, stages and transfers that differ: the closed form is the
   }
 }
 
+TEST_CASE("the head's weight gradients wait with their input and the logits' gradient") {
+  StepInputs in = inputs(small_model(), layout(2, 4, 1), 512, 12);
+  in.layout.schedule = h1;
+  const MemoryTerms first = memory_terms(in, 0), last = memory_terms(in, 3);
+  const double tokens = 512.0 * in.batch.micro_batch, w = 2;
+  CHECK(first.head_weights == Volume{});
+  CHECK(last.head_weights.value() == w * tokens * (in.model.hidden + in.model.vocab / 2.0));
+  // H1's last stage holds one forward with its loss, and backwards of three that wait.
+  CHECK(last.last_in_flight == 1);
+  CHECK(last.last_waiting == 3);
+  MemoryTerms without = last;
+  without.head_weights = {};
+  CHECK((last.activations() - without.activations()).value() == 3 * last.head_weights.value());
+  in.layout.sequence_parallel = true;  // of the input a half, gathered again when its turn comes
+  CHECK(memory_terms(in, 3).head_weights.value() == w * tokens * (in.model.hidden / 2.0 + in.model.vocab / 2.0));
+  in.layout.schedule = PipelineSchedule::one_f_one_b;
+  CHECK(memory_terms(in, 3).head_weights == Volume{});
+}
+
 TEST_CASE("whole steps under zero bubble do the work of 1F1B, and both methods agree") {
   const Fabric fabric = cluster(4);
   for (const bool sp : {false, true})

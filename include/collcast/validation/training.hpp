@@ -63,8 +63,8 @@ struct MeasuredStep {
 };
 std::optional<MeasuredStep> measured_step(const TrainingRow&, const StepInputs&);
 
-/// Of the stage that allocates most.
-TrainingMemory training_memory(const TrainingStep&, int gpus_per_node);
+/// Of the stage that allocates most; `made` as for memory_terms.
+TrainingMemory training_memory(const TrainingStep&, int gpus_per_node, const Orders& made = {});
 /// What the row's figure counts.
 MemoryMeasure memory_measure(const TrainingRow&);
 /// Nothing where the row states none, or ended for want of it.

@@ -16,6 +16,7 @@
 #include <array>
 
 #include "collcast/base/quantity.hpp"
+#include "collcast/workload/own_schedule.hpp"
 
 namespace collcast {
 
@@ -73,10 +74,10 @@ inline constexpr double allocated_of_reserved = 0.94;
 /// Fragments, NCCL's buffers and the context of what the rank allocates; `kept` of it is taken once and breaks nothing.
 void add_runtime(MemoryUse&, const ParallelLayout&, int gpus_per_node, Bytes kept = {});
 
-/// Of a rank of that stage; `inputs` has passed check_step and check_memory.
-MemoryUse stage_memory(const StepInputs& inputs, int stage, int gpus_per_node);
+/// Of a rank of that stage; `inputs` has passed check_step and check_memory, `made` as for memory_terms.
+MemoryUse stage_memory(const StepInputs& inputs, int stage, int gpus_per_node, const Orders& made = {});
 
 /// Of the stage that needs the most.
-MemoryUse peak_memory(const StepInputs& inputs, int gpus_per_node);
+MemoryUse peak_memory(const StepInputs& inputs, int gpus_per_node, const Orders& made = {});
 
 }  // namespace collcast

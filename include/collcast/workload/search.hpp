@@ -65,6 +65,7 @@ CollectiveTime step_prices(const Fabric&, const CollectivePolicy&, const GoesOn&
 struct LayoutEstimate {
   Seconds step{};
   Breakdown breakdown;
+  Orders made;  ///< of a schedule that is made for times
 };
 
 class LayoutFamily {

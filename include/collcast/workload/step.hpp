@@ -164,6 +164,7 @@ struct StepResult {
   std::vector<std::string> warnings;
   int micro_batches = 0;
   StageTerms stage;                       ///< as priced by the method that counts
+  Orders made;                            ///< of a schedule that is made for times, by that method
   ClosedForm closed_form;                 ///< of `estimate`
   std::int64_t simulated_operations = 0;  ///< of the timeline
   int ranks = 0, classes = 0;  ///< simulated: so many that are alike are simulated once; 0: of tasks, or none

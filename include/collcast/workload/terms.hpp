@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collcast/base/quantity.hpp"
+#include "collcast/workload/own_schedule.hpp"
 
 namespace collcast {
 
@@ -70,7 +71,9 @@ struct MemoryTerms {  ///< of one rank of a stage
   int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
   int first_in_flight = 0;  ///< of these, of the stage's first chunk,
   int last_in_flight = 0;   ///< and of its last; without chunks all of them
+  int last_waiting = 0;     ///< the same of `waiting`
   int waiting = 0;          ///< zero bubble: of forwards those whose weight gradients alone are still to come
+  Volume head_weights{};    ///< zero bubble: the head's input and the logits' gradient, which wait likewise
   Volume probabilities{};   ///< of the loss, per micro-batch; last stage
   Volume recomputed{};      ///< of the one layer that is being recomputed
   Volume logits{};          ///< of the one micro-batch at the loss
@@ -87,7 +90,7 @@ struct MemoryTerms {  ///< of one rank of a stage
     return each * (parameters.total() - apart) / shares + each * apart / (split ? expert_shares : 1);
   }
   Volume activations() const {
-    Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight +
+    Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
                  probabilities * std::max(last_in_flight - 1, 0);
     for (const Chunk& c : of_chunk)
       sum += layer.total() * (c.layers * c.in_flight) + layer.weights * (c.layers * c.waiting) +
@@ -95,10 +98,13 @@ struct MemoryTerms {  ///< of one rank of a stage
              expert_layer.weights * (c.expert_layers * c.waiting);
     return sum;
   }
+  /// The same with the loss where a forward of the model's last chunk is held.
+  Volume with_loss() const { return activations() + (last_in_flight > 0 ? logits + probabilities : Volume{}); }
   Volume gradient_copies() const { return stale + error_feedback + low_rank; }
   Volume buffers() const { return recomputed + logits + probabilities + gathered + unreduced; }
 };
-MemoryTerms memory_terms(const StepInputs&, int stage);
+/// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
+MemoryTerms memory_terms(const StepInputs&, int stage, const Orders& made = {});
 
 struct FlopTerms {  ///< of the forward pass of one sample through the whole model, but for `samples`
   double linear = 0, core = 0, logits = 0;  ///< linear: of the experts those that a token is sent to

@@ -28,6 +28,8 @@
 //     backward    gradients of the residual, with dropout of what is added to it, too, with sequence parallelism once
 //                 more gathered; of what comes out of the MLP's activation function and goes into it, when the output
 //                 itself is free again
+//     loss        kernel by kernel: the logits less their largest beside themselves in fp32, until 2024
+//                 (megatron/core/tensor_parallel/cross_entropy.py)
 //     unfused     the gradient of one matrix in 16 bit, which autograd is given though it is summed up in fp32 already,
 //                 and a buffer of the scores' size that their product takes as its addend
 //
@@ -125,12 +127,16 @@ double of_internevo(const MemoryTerms& terms) {
 double of_megatron(const StepInputs& in, const MemoryTerms& terms) {
   // What a layer of experts needs in its backward is not known.
   if (in.model.experts.count > 0) return 0;
-  const double backward = last_layer_backward(in, terms);
-  const double beyond_loss = std::max(0.0, backward - (terms.logits + terms.probabilities).value());
-  if (in.options.attention != Attention::unfused) return beyond_loss;
-  const double scores = terms.tokens * in.batch.sequence * in.model.heads / in.layout.tp;
-  const double matrix = static_cast<double>(in.model.hidden) * in.model.ffn / in.layout.tp;
-  return beyond_loss + terms.weight_bytes * (scores + matrix);
+  double backward = last_layer_backward(in, terms);
+  if (in.options.attention == Attention::unfused) {
+    const double scores = terms.tokens * in.batch.sequence * in.model.heads / in.layout.tp;
+    const double matrix = static_cast<double>(in.model.hidden) * in.model.ffn / in.layout.tp;
+    backward += terms.weight_bytes * (scores + matrix);
+  }
+  // The loss is over when that backward begins.
+  const double counted = (terms.logits + terms.probabilities).value();
+  const double loss = in.options.fuse_loss ? counted : counted + terms.probabilities.value();
+  return std::max(backward, loss) - counted;
 }
 
 double framework_bytes(const TrainingStep& step, const MemoryTerms& terms) {
@@ -145,9 +151,9 @@ double framework_bytes(const TrainingStep& step, const MemoryTerms& terms) {
 
 Bytes whole_bytes(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
-MemoryUse of_stage(const TrainingStep& step, int stage, int gpus_per_node) {
-  MemoryUse out = stage_memory(step.inputs, stage, gpus_per_node);
-  const MemoryTerms terms = memory_terms(step.inputs, stage);
+MemoryUse of_stage(const TrainingStep& step, int stage, int gpus_per_node, const Orders& made) {
+  MemoryUse out = stage_memory(step.inputs, stage, gpus_per_node, made);
+  const MemoryTerms terms = memory_terms(step.inputs, stage, made);
   out.framework = whole_bytes(framework_bytes(step, terms));
   if (step.framework == Framework::llm_foundry)
     out.buffers = whole_bytes((terms.buffers() - terms.probabilities + terms.logits).value());
@@ -157,10 +163,10 @@ MemoryUse of_stage(const TrainingStep& step, int stage, int gpus_per_node) {
 
 }  // namespace
 
-TrainingMemory training_memory(const TrainingStep& step, int gpus_per_node) {
-  TrainingMemory out{of_stage(step, 0, gpus_per_node), step.measure};
+TrainingMemory training_memory(const TrainingStep& step, int gpus_per_node, const Orders& made) {
+  TrainingMemory out{of_stage(step, 0, gpus_per_node, made), step.measure};
   for (int stage = 1; stage < step.inputs.layout.pp; ++stage)
-    if (const MemoryUse other = of_stage(step, stage, gpus_per_node); other.allocated() > out.use.allocated())
+    if (const MemoryUse other = of_stage(step, stage, gpus_per_node, made); other.allocated() > out.use.allocated())
       out.use = other;
   return out;
 }

@@ -54,6 +54,7 @@ struct Job {
   std::string why;
   Seconds predicted{};
   Breakdown breakdown;
+  Orders made;
   bool reached = true;
 };
 
@@ -135,6 +136,7 @@ void forecast(Job& job, const TrainingQuestion& question) {
     }
     job.predicted = result->step;
     job.breakdown = result->breakdown;
+    job.made = result->made;
     return;
   }
   const CollectiveTime prices = as_run(*job.step, job.machine->prices);
@@ -146,6 +148,7 @@ void forecast(Job& job, const TrainingQuestion& question) {
   }
   job.predicted = estimate->step;
   job.breakdown = estimate->breakdown;
+  job.made = estimate->made;
 }
 
 TrainingDeviation deviation(const Job& job) {
@@ -168,7 +171,7 @@ TrainingDeviation deviation(const Job& job) {
   out.predicted = job.predicted;
   out.breakdown = job.breakdown;
   out.measured_memory = measured_memory(row);
-  out.memory = training_memory(*job.step, job.gpus_per_node);
+  out.memory = training_memory(*job.step, job.gpus_per_node, job.made);
   out.measured_oom = row.out_of_memory();
   out.assumed = job.step->assumed;
   return out;
