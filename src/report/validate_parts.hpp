@@ -18,7 +18,11 @@ std::vector<std::string> collectives(const ValidateReport&);
 /// "below 64 KiB".
 std::string_view band_text(Band);
 
-/// Median, mean, 90th percentile and counts by collective, nodes and band.
-Table summary_table(const ValidateReport&, bool healthy);
+/// By what their sources say of them.
+enum class SetUps { not_broken, sound, broken };
+
+/// Median, mean, 90th percentile and counts by collective, nodes and band; of those that are called sound by nodes
+/// only.
+Table summary_table(const ValidateReport&, SetUps);
 
 }  // namespace collcast

@@ -151,6 +151,9 @@ Json document_json(const ValidateReport& report) {
   out["summary_by_nodes"] = Json::array();
   for (const SummaryRow& row : summary_by_nodes(report))
     add_row("summary_by_nodes", row, {{"nodes", to_string(row.nodes)}});
+  out["summary_of_sound"] = Json::array();
+  for (const SummaryRow& row : summary_of_sound(report))
+    add_row("summary_of_sound", row, {{"nodes", to_string(row.nodes)}});
   out["summary_by_collective_and_nodes"] = Json::array();
   for (const SummaryRow& row : summary_by_collective_and_nodes(report))
     add_row("summary_by_collective_and_nodes", row, {{"collective", row.collective}, {"nodes", to_string(row.nodes)}});
@@ -342,8 +345,12 @@ Page page(const ValidateReport& report) {
     out.blocks.push_back(
         Paragraph{budget_text(budget), budget.met() ? Paragraph::Tone::plain : Paragraph::Tone::warning});
   for (const std::string& warning : report.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
-  if (broken < static_cast<std::int64_t>(report.tables.size())) out.blocks.push_back(summary_table(report, true));
-  if (broken > 0) out.blocks.push_back(summary_table(report, false));
+  const auto sound = std::count_if(report.tables.begin(), report.tables.end(),
+                                   [](const ScoredTable& table) { return table.healthy == "yes"; });
+  const auto all = static_cast<std::int64_t>(report.tables.size());
+  if (broken < all) out.blocks.push_back(summary_table(report, SetUps::not_broken));
+  if (sound > 0 && sound + broken < all) out.blocks.push_back(summary_table(report, SetUps::sound));
+  if (broken > 0) out.blocks.push_back(summary_table(report, SetUps::broken));
   const std::vector<const ScoredTable*> shown = shown_tables(report);
   if (!shown.empty()) {
     Table tables = tables_table(report, shown);

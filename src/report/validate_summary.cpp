@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -26,13 +27,17 @@ std::string_view to_string(NodeCount nodes) {
 
 namespace {
 
+constexpr std::array healthy_and_not{SetUps::not_broken, SetUps::broken};
+
 /// Which tables are pooled.
 struct Pool {
   std::string collective;  ///< empty: all
-  bool healthy = true;
+  SetUps set_ups = SetUps::not_broken;
   NodeCount nodes = NodeCount::any;
   bool has(const ScoredTable& table) const {
-    if (is_healthy(table) != healthy || (!collective.empty() && table.collective != collective)) return false;
+    if (is_healthy(table) != (set_ups != SetUps::broken)) return false;
+    if (set_ups == SetUps::sound && table.healthy != "yes") return false;
+    if (!collective.empty() && table.collective != collective) return false;
     return nodes == NodeCount::any || (table.nodes > 1) == (nodes == NodeCount::several);
   }
 };
@@ -62,7 +67,7 @@ std::vector<SummaryRow> rows_of(const ValidateReport& report, const std::vector<
   std::vector<SummaryRow> out;
   for (const Pool& pool : pools)
     for (const Band band : bands) {
-      SummaryRow row{pool.collective, pool.healthy, band, pool.nodes, 0, {}, true};
+      SummaryRow row{pool.collective, pool.set_ups != SetUps::broken, band, pool.nodes, 0, {}, true};
       row.error = pooled(report, pool, band, row.tables);
       row.known = every_source_says(report, pool);
       if (row.error.n > 0) out.push_back(row);
@@ -85,23 +90,29 @@ std::vector<SummaryRow> summary(const ValidateReport& report) {
   std::vector<std::string> names = collectives(report);
   names.emplace_back();
   std::vector<Pool> pools;
-  for (const bool healthy : {true, false})
-    for (const std::string& name : names) pools.push_back({name, healthy, NodeCount::any});
+  for (const SetUps set_ups : healthy_and_not)
+    for (const std::string& name : names) pools.push_back({name, set_ups, NodeCount::any});
   return rows_of(report, pools);
 }
 
 std::vector<SummaryRow> summary_by_nodes(const ValidateReport& report) {
   std::vector<Pool> pools;
-  for (const bool healthy : {true, false})
-    for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({{}, healthy, nodes});
+  for (const SetUps set_ups : healthy_and_not)
+    for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({{}, set_ups, nodes});
+  return rows_of(report, pools);
+}
+
+std::vector<SummaryRow> summary_of_sound(const ValidateReport& report) {
+  std::vector<Pool> pools;
+  for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({{}, SetUps::sound, nodes});
   return rows_of(report, pools);
 }
 
 std::vector<SummaryRow> summary_by_collective_and_nodes(const ValidateReport& report) {
   std::vector<Pool> pools;
-  for (const bool healthy : {true, false})
+  for (const SetUps set_ups : healthy_and_not)
     for (const std::string& name : collectives(report))
-      for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({name, healthy, nodes});
+      for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({name, set_ups, nodes});
   return rows_of(report, pools);
 }
 
@@ -109,16 +120,19 @@ std::vector<BudgetOutcome> outcomes(const ValidateReport& report, const std::vec
   std::vector<BudgetOutcome> out;
   for (const Budget& budget : budgets) {
     int tables = 0;
-    const BandError error = pooled(report, {budget.collective, true, NodeCount::any}, budget.band, tables);
+    const BandError error =
+        pooled(report, {budget.collective, SetUps::not_broken, NodeCount::any}, budget.band, tables);
     out.push_back({budget, error.n, error.median_ape});
   }
   return out;
 }
 
-Table summary_table(const ValidateReport& report, bool healthy) {
+Table summary_table(const ValidateReport& report, SetUps set_ups) {
   Table out;
-  out.title = healthy ? "absolute error of the rows by size; ratio: median of predicted over measured"
-                      : "the same over set-ups that their own source calls broken";
+  out.title = set_ups == SetUps::not_broken
+                  ? "absolute error of the rows by size; ratio: median of predicted over measured"
+              : set_ups == SetUps::sound ? "of these the set-ups that their own source calls sound"
+                                         : "the same over set-ups that their own source calls broken";
   out.columns = {{"collective", "", Align::left}, {"nodes", "", Align::left},
                  {"size", "", Align::left},       {"tables", "", Align::right},
                  {"rows", "", Align::right},      {"median", "", Align::right},
@@ -132,12 +146,12 @@ Table summary_table(const ValidateReport& report, bool healthy) {
   const std::vector<std::string> names = collectives(report);
   for (const std::string& name : names)
     for (const NodeCount nodes : {NodeCount::one, NodeCount::several})
-      if (const Pool pool{name, healthy, nodes}; has(pool)) parts.push_back(pool);
-  const bool both = has({{}, healthy, NodeCount::one}) && has({{}, healthy, NodeCount::several});
-  if (parts.size() > 1) pools.push_back({{}, healthy, NodeCount::any});
+      if (const Pool pool{name, set_ups, nodes}; has(pool)) parts.push_back(pool);
+  const bool both = has({{}, set_ups, NodeCount::one}) && has({{}, set_ups, NodeCount::several});
+  if (parts.size() > 1) pools.push_back({{}, set_ups, NodeCount::any});
   if (both && parts.size() > 2)
-    for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({{}, healthy, nodes});
-  pools.insert(pools.end(), parts.begin(), parts.end());
+    for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({{}, set_ups, nodes});
+  if (set_ups != SetUps::sound || pools.empty()) pools.insert(pools.end(), parts.begin(), parts.end());
   for (const SummaryRow& row : rows_of(report, pools)) {
     const BandError& error = row.error;
     out.rows.push_back({row.collective.empty() ? "all" : row.collective, std::string(to_string(row.nodes)),

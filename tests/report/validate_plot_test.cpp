@@ -61,6 +61,12 @@ TEST_CASE("figures by collective, nodes and band each have their tables and rows
   CHECK(rows[2].error.median_ape == Approx(0.1));
   CHECK(rows[3].collective == "all_gather");
   CHECK_FALSE(rows[4].healthy);
+  const auto sound = summary_of_sound(report_of_four());
+  REQUIRE(sound.size() == 2);  // the one of two nodes that is not broken is called nothing
+  CHECK(sound[0].nodes == NodeCount::one);
+  CHECK(sound[0].tables == 2);
+  CHECK(sound[0].error.n == 2);
+  CHECK(sound[1].band == Band::large);
   const Page shown = page(report_of_four());
   const Table* first = nullptr;
   for (const auto& block : shown.blocks)

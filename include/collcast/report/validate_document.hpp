@@ -124,6 +124,8 @@ struct SummaryRow {
 std::vector<SummaryRow> summary(const ValidateReport&);
 /// All collectives, one node and several apart.
 std::vector<SummaryRow> summary_by_nodes(const ValidateReport&);
+/// The same of tables whose sources call them sound, without those of which nobody says.
+std::vector<SummaryRow> summary_of_sound(const ValidateReport&);
 /// Both apart.
 std::vector<SummaryRow> summary_by_collective_and_nodes(const ValidateReport&);
 /// The budgets against healthy tables.
