@@ -97,30 +97,54 @@ double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
   return chunk;
 }
 
-/// Multicast in the switch at the rate that NCCL's tuning has for it today, after a loop's data has filled the pipe.
+/// The same within a node [src/enqueue.cc].
+double nvls_chunk(double bytes, double together) {
+  double chunk = fitted::most_nvls_chunk;
+  if (bytes < 64 * together * chunk) chunk = 65536;
+  if (bytes < 8 * together * chunk && chunk > 32768) chunk = 32768;
+  if (bytes < 2 * together * chunk && chunk > 16384) chunk = 16384;
+  return chunk;
+}
+
+double nvls_start_time(const Communicator& c) { return us * c.factors.launch * fitted::launch[row_of(c)]; }
+
+/// Multicast in the switch: what it has to scatter, reduce and gather of a loop's chunks fills a pipe, then flows at
+/// the rate that NCCL's tuning has for it today.
 Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const NvlsRates rates = todays_nvls_rates(c, kind, plan.algorithm);
   check(rates.heads > 0, "a plan is of NCCL's table");
-  const bool tree = plan.algorithm == Algorithm::nvls_tree;
+  const double bytes = static_cast<double>(size.value()), heads = c.nvls->channels, together = plan.channels * heads;
+  const double chunk = nvls_chunk(bytes, together), loop = chunk * together;
+  const double flags =
+      us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * (1 - chunk / fitted::most_nvls_chunk);
+  const double one = loop / (rates.heads * c.factors.simple) + flags, loops = bytes / loop;
+  return finished(nvls_start_time(c),
+                  us * c.factors.hop * fitted::nvls_start + fitted::nvls_fill * std::min(1.0, loops) * one,
+                  {loops * one, "NVLink"}, std::min(chunk, bytes), std::max(1.0, loops));
+}
+
+/// The same in each node, and a tree over the nodes, whose levels fill one after the other.
+Run run_nvls_tree(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
+  const NvlsRates rates = todays_nvls_rates(c, kind, plan.algorithm);
+  check(rates.heads > 0, "a plan is of NCCL's table");
   const double bytes = static_cast<double>(size.value());
   const double heads = rates.heads * c.factors.simple, between = nvls_tree_network(c, rates);
   const double believed = std::min(heads, between);
   const double together = plan.channels * c.nvls->channels;
-  const double chunk = tree ? nvls_tree_chunk(c, bytes, together) : 128 << 10;
+  const double chunk = nvls_tree_chunk(c, bytes, together);
   const double loop = chunk * together;
   const Load full = longest({{loop / heads, "NVLink"},
                              {loop / between, "NIC"},
-                             {tree ? loop / most_across_nodes(c, plan.protocol) : 0, nics_name(c)},
-                             {tree ? nvls_tree_messages(c, plan) : 0, "messages"}});
+                             {loop / most_across_nodes(c, plan.protocol), nics_name(c)},
+                             {nvls_tree_messages(c, plan), "messages"}});
   const double filling = std::min(bytes, loop) / believed;
-  const int levels = tree ? floor_log2(c.nodes) : 0;
-  const double fill = tree ? fitted::nvls_tree_fill * levels : fitted::nvls_fill;
+  const int levels = floor_log2(c.nodes);
   // What waits for messages meanwhile hides as much of the filling.
   const double idle = bytes * (full.seconds / loop - 1 / believed);
-  return finished(
-      us * c.factors.launch * fitted::launch[row_of(c)],
-      us * c.factors.hop * fitted::nvls_start + 2 * levels * nvls_tree_hop(c) + std::max(0.0, fill * filling - idle),
-      {bytes * full.seconds / loop, full.name}, std::min(chunk, bytes), std::max(1.0, bytes / loop));
+  return finished(nvls_start_time(c),
+                  us * c.factors.hop * fitted::nvls_tree_start + 2 * levels * nvls_tree_hop(c) +
+                      std::max(0.0, fitted::nvls_tree_fill * levels * filling - idle),
+                  {bytes * full.seconds / loop, full.name}, std::min(chunk, bytes), std::max(1.0, bytes / loop));
 }
 
 /// One rank per node, log2 of the nodes steps with growing parts.
@@ -149,8 +173,9 @@ Run on_gpus(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& 
     case Algorithm::tree:
       return run_tree(c, size, plan);
     case Algorithm::nvls:
-    case Algorithm::nvls_tree:
       return run_nvls(c, kind, size, plan);
+    case Algorithm::nvls_tree:
+      return run_nvls_tree(c, kind, size, plan);
     case Algorithm::pat:
       return run_pat(c, size, plan);
     case Algorithm::ring:

@@ -91,10 +91,16 @@ inline constexpr double slots = 8;
 /// Hops that a call of a chain waits for its neighbours' kernels under Simple, which write to each other's buffers.
 inline constexpr double chain_hops = 4;
 
-/// NVLS: before the first chunk; how much of one loop's data fills the pipe.
-inline constexpr double nvls_start = 23;
-inline constexpr double nvls_fill = 0.85;
-/// The same of its tree over nodes: per level and direction, of which what is beyond LL's hop is Simple's; per level.
+/// NVLS: before the first chunk; how many loops fill the pipe, of scattering, reducing and gathering; what a loop's
+/// flags take of each head, which is in NCCL's rate for whole chunks and is seen where they are smaller (H100 and B200
+/// of 8 GPUs: a channel's loop of 128, 64, 32 and 16 KiB a head takes 61, 32, 19.5 and 12 us, and 52, 29, 20.5 and 14).
+inline constexpr double nvls_start = 10;
+inline constexpr double nvls_fill = 1.8;
+inline constexpr std::array<double, 4> nvls_flags{0.5, 0.5, 0.5, 0.9};
+inline constexpr double most_nvls_chunk = 131072;
+/// Of its tree over nodes: before the first chunk; per level and direction, of which what is beyond LL's hop is
+/// Simple's; of one loop's data, per level.
+inline constexpr double nvls_tree_start = 23;
 inline constexpr double nvls_tree_hop = 8.8;
 inline constexpr double nvls_tree_fill = 3.9;
 /// Over more than two nodes NCCL's cap on a head counts for so many at most: 20 racks of GB200, whose search finds 32

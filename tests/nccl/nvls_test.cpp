@@ -1,0 +1,127 @@
+// The run of NVLS, in a node and over the tree of nodes: chunks, and what bounds it.
+#include <catch2/catch.hpp>
+
+#include "machines.hpp"
+#include "nccl/run_constants.hpp"
+
+using namespace collcast;
+using nccl::Algorithm;
+using nccl::Communicator;
+using nccl::Protocol;
+using nccl::Run;
+using test::ran;
+
+namespace {
+
+constexpr CollectiveKind summed = CollectiveKind::all_reduce;
+constexpr std::int64_t kib = 1024, mib = 1024 * kib;
+
+Run in_a_box(std::int64_t size, const char* machine = "dgx-h100") {
+  return ran(test::communicator(machine, 1), summed, size, Algorithm::nvls, Protocol::simple);
+}
+
+}  // namespace
+
+TEST_CASE("NVLS takes smaller chunks while there are few for its heads") {
+  // 16 channels of 8 heads: 128 chunks at once, of which 64 whole ones are 1 GiB, 8 halves 64 MiB, 2 quarters 8 MiB.
+  const auto chunk = [](std::int64_t size) { return in_a_box(size).chunk; };
+  CHECK(chunk(1024 * mib) == Volume(128 * kib));
+  CHECK(chunk(1024 * mib - 1) == Volume(64 * kib));
+  CHECK(chunk(64 * mib) == Volume(64 * kib));
+  CHECK(chunk(64 * mib - 1) == Volume(32 * kib));
+  CHECK(chunk(8 * mib) == Volume(32 * kib));
+  CHECK(chunk(8 * mib - 1) == Volume(16 * kib));
+  CHECK(chunk(mib) == Volume(16 * kib));
+  // 24 channels.
+  const auto of_b200 = [](std::int64_t size) { return in_a_box(size, "dgx-b200").chunk; };
+  CHECK(of_b200(1536 * mib) == Volume(128 * kib));
+  CHECK(of_b200(1536 * mib - 1) == Volume(64 * kib));
+}
+
+TEST_CASE("NVLS moves whole chunks at NCCL's rate, and smaller ones as their flags allow") {
+  // 8 heads of 40 GB/s x 0.85 x 7/8 x 2 of a bus of 8 ranks.
+  const double rate = 8 * 40e9 * 0.85 * 7 / 8 * 2 * 8 / 14;
+  const auto data = [](std::int64_t size) { return in_a_box(size).data.count(); };
+  CHECK(data(2048 * mib) == Approx(2048.0 * mib / rate));
+  const double flags = 1e-6 * nccl::fitted::nvls_flags[2] * 8;
+  CHECK(data(512 * mib) == Approx(64 * (8.0 * mib / rate + flags / 2)));
+  CHECK(data(32 * mib) == Approx(8 * (4.0 * mib / rate + flags * 3 / 4)));
+  // What fills the pipe are loops, and no more of one than there is.
+  const auto filling = [&](std::int64_t size) {
+    const Run run = in_a_box(size);
+    return run.latency.count() - 1e-6 * nccl::fitted::nvls_start;
+  };
+  CHECK(filling(512 * mib) == Approx(nccl::fitted::nvls_fill * data(512 * mib) / 64));
+  CHECK(filling(mib) == Approx(nccl::fitted::nvls_fill * data(mib)));
+  // A calibration's factors: of links the rate, of hops flags and start.
+  Communicator c = test::communicator("dgx-h100", 1);
+  c.factors.simple = 0.5;
+  c.factors.hop = 3;
+  const Run slow = ran(c, summed, 512 * mib, Algorithm::nvls, Protocol::simple);
+  CHECK(slow.data.count() == Approx(64 * (8.0 * mib / (rate / 2) + 3 * flags / 2)));
+}
+
+TEST_CASE("the tree of NVLS takes smaller chunks while there are few for its heads") {
+  // 16 channels of 8 heads: 128 chunks at once. 128 KiB from 4 x 16 MiB on, 64 KiB from 8 MiB on, else 32 KiB; from
+  // four nodes on no more than 64 KiB.
+  const auto chunk = [](int nodes, std::int64_t mib) {
+    return ran(test::communicator("dgx-h100", nodes), summed, mib << 20, Algorithm::nvls_tree, Protocol::simple).chunk;
+  };
+  CHECK(chunk(2, 64) == Volume(128 << 10));
+  CHECK(chunk(2, 63) == Volume(64 << 10));
+  CHECK(chunk(2, 8) == Volume(64 << 10));
+  CHECK(chunk(2, 7) == Volume(32 << 10));
+  CHECK(chunk(4, 1024) == Volume(64 << 10));
+  CHECK(chunk(4, 7) == Volume(32 << 10));
+  CHECK(chunk(2, 16384) == Volume(128 << 10));
+}
+
+TEST_CASE("before 2.23 the tree of NVLS takes larger chunks where there are many for its heads") {
+  // 512 KiB from 32 x 64 MiB on, 256 KiB from 16 x 32 MiB on.
+  nccl::Environment environment;
+  environment.version = 22203;
+  const auto chunk = [&](int nodes, std::int64_t mib) {
+    return ran(test::communicator("dgx-h100", nodes, 0, environment), summed, mib << 20, Algorithm::nvls_tree,
+               Protocol::simple)
+        .chunk;
+  };
+  CHECK(chunk(2, 2048) == Volume(512 << 10));
+  CHECK(chunk(2, 2047) == Volume(256 << 10));
+  CHECK(chunk(2, 512) == Volume(256 << 10));
+  CHECK(chunk(2, 511) == Volume(128 << 10));
+  CHECK(chunk(2, 63) == Volume(64 << 10));
+  CHECK(chunk(4, 2048) == Volume(64 << 10));
+}
+
+TEST_CASE("the tree of NVLS goes no faster than its NICs' messages follow one another") {
+  // 16 channels of 8 heads over 8 NICs: 16 messages each for a loop's 8 MiB, in chunks of 64 KiB.
+  Communicator slow = test::communicator("dgx-h100", 2);
+  slow.factors.message_gap = 5;
+  const auto run = [&](std::int64_t mib) {
+    return ran(slow, summed, mib << 20, Algorithm::nvls_tree, Protocol::simple);
+  };
+  CHECK(test::us(run(32).data) == Approx(4 * 16 * 5 * nccl::fitted::nvls_tree_message_gap));
+  CHECK(run(32).bound == "messages");
+}
+
+TEST_CASE("the tree of NVLS is as fast as its heads on two nodes, and has NCCL's cap on a few heads beyond") {
+  const std::int64_t size = std::int64_t{16} << 30;
+  const auto data = [&](const Communicator& c) {
+    return ran(c, summed, size, Algorithm::nvls_tree, Protocol::simple).data.count();
+  };
+  // Eight heads of Hopper: 40 GB/s x 0.85 x 7/8 x 2 of a bus of 16 ranks, above NCCL's cap of 57.7 for two nodes.
+  const double bytes = static_cast<double>(size), heads = 8 * 40e9 * 0.85 * 7 / 8 * 2;
+  CHECK(data(test::communicator("dgx-h100", 2)) == Approx(bytes * 30 / 16 / heads));
+  CHECK(data(test::communicator("dgx-h100", 4)) == Approx(bytes * 62 / 32 / (8 * 45.5e9)));
+  // A rack has 32 heads, of which a tree beyond two racks keeps ten busy.
+  const double cap = nccl::fitted::most_nvls_tree_heads * 43.8e9;
+  CHECK(data(test::communicator("gb200-nvl72", 3)) == Approx(bytes * 2 * 215 / 216 / cap));
+  CHECK(data(test::communicator("gb200-nvl72", 2)) < 0.6 * data(test::communicator("gb200-nvl72", 3)));
+  // A calibration's factors: of links the heads', of NICs the way between.
+  Communicator two = test::communicator("dgx-h100", 2), four = test::communicator("dgx-h100", 4);
+  const double before = data(two), before_of_four = data(four);
+  two.factors.simple = 0.5;
+  four.factors.network = 0.5;
+  CHECK(data(two) == Approx(2 * before));
+  CHECK(data(four) == Approx(2 * before_of_four));
+}
