@@ -166,20 +166,39 @@ Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std:
   return {};
 }
 
-/// Puts a file's graphs in the place of the search's.
-Diagnostics state(Found& found, const GraphFile& file, const std::set<std::vector<int>>& unlike, int nodes) {
+/// Rings and trees run on the same channels, the fewer of both [src/init.cc].
+void align(Graph& ring, Graph& tree) {
+  const int channels = std::min(ring.channels, tree.channels);
+  for (Graph* graph : {&ring, &tree}) {
+    graph->channels = channels;
+    if (graph->order.size() > static_cast<std::size_t>(channels))
+      graph->order.resize(static_cast<std::size_t>(channels));
+  }
+}
+
+/// Puts a file's graphs in the place of the search's; trees that it does not state are searched for beside its rings.
+Diagnostics state(Found& found, const GraphFile& file, const System& system, const std::set<std::vector<int>>& unlike,
+                  int nodes) {
   Diagnostics errors;
+  bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
     for (const std::vector<int>& gpus : unlike)
       if (errors.empty()) errors = unfit(stated, file.name, gpus, nodes);
     if (!errors.empty()) return errors;
-    if (stated.id == 0) found.ring = stated.graph;
-    if (stated.id == 1) found.tree = stated.graph;
+    if (stated.id == 1) {
+      found.tree = stated.graph;
+      states_tree = true;
+    }
     if (stated.id == 3) found.nvls = stated.graph;
     if (stated.id != 0) continue;
+    found.ring = stated.graph;
+    states_ring = true;
     found.nvlink = stated.graph.type_inside == PathType::nvl;
     if (nodes > 1) found.nics = stated.nics;
   }
+  if (states_ring && !states_tree)
+    if (const auto beside = trees(system, *unlike.begin(), nodes, found.ring.channels)) found.tree = *beside;
+  align(found.ring, found.tree);
   return errors;
 }
 
@@ -247,7 +266,8 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
       all = found;
   }
   if (environment.files.graphs)
-    if (Diagnostics wrong = state(*all, *environment.files.graphs, unlike, out.nodes); !wrong.empty()) return wrong;
+    if (Diagnostics wrong = state(*all, *environment.files.graphs, system, unlike, out.nodes); !wrong.empty())
+      return wrong;
   out.ring = all->ring;
   out.tree = all->tree;
   if (environment.nvls) out.nvls = all->nvls;

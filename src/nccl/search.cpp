@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
 
 namespace collcast::nccl {
@@ -15,22 +16,6 @@ namespace {
 
 constexpr int most_channels = 32;  ///< of a search
 constexpr int most_heads = 32;     ///< of NVLS
-
-// Speeds in GB/s that are tried, by generation, inside and between nodes [search.cc, speedArray*].
-constexpr std::array inside_volta{40., 30., 20., 18., 15., 12., 10., 9., 7., 6., 5., 4., 3.};
-constexpr std::array inside_hopper{60., 50., 40., 30., 24., 20., 15., 12., 11., 6., 3.};
-constexpr std::array inside_blackwell{90., 80., 70., 60., 50., 40., 30., 24., 20., 19., 18.};
-constexpr std::array between_volta{48., 30., 28., 24., 20., 18., 15., 12., 10., 9.,
-                                   7.,  6.,  5.,  4.,  3.,  2.4, 1.2, .24, .12};
-constexpr std::array between_hopper{48., 45., 42., 40., 30., 24., 22., 20., 17.5, 15., 12., 6., 3., 2.4, 1.2, .24, .12};
-constexpr std::array between_blackwell{96.,  48., 45.1, 42., 40., 30., 24., 22., 20.,
-                                       17.5, 15., 12.,  6.,  3.,  2.4, 1.2, .24, .12};
-
-std::span<const double> speeds(int compute_capability, bool between) {
-  if (compute_capability >= 100) return between ? std::span<const double>(between_blackwell) : inside_blackwell;
-  if (compute_capability >= 90) return between ? std::span<const double>(between_hopper) : inside_hopper;
-  return between ? std::span<const double>(between_volta) : inside_volta;
-}
 
 constexpr double slack = 1e-9;  ///< of sums of speeds
 
@@ -146,6 +131,14 @@ Best best_of(std::span<const double> list, const Fit& fit) {
   return best;
 }
 
+/// All of them, or exactly so many, where there are as many.
+Rings cut(Rings rings, std::optional<int> exactly) {
+  if (!exactly) return rings;
+  if (rings.count < *exactly) return {};
+  rings.order.resize(static_cast<std::size_t>(*exactly));
+  return {*exactly, std::move(rings.order)};
+}
+
 /// Doubles the channels at half the speed where NCCL does.
 double double_channels(const System& system, Best& best) {
   const bool stays = system.compute_capability > 80 && best.speed < 50 && best.rings.count > 4;
@@ -193,11 +186,11 @@ Graph nvls_graph(const std::vector<int>& gpus, double inside, double between, Pa
   return out;
 }
 
-Found search_inside(const System& system, const std::vector<int>& gpus) {
+Found search_inside(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
   const auto list = speeds(system.compute_capability, false);
   const PathType type = type_inside(system, gpus);
-  Best best = best_of(list, [&](double speed) { return rings(system, gpus, speed); });
-  double_channels(system, best);
+  Best best = best_of(list, [&](double speed) { return cut(rings(system, gpus, speed), exactly); });
+  if (!exactly) double_channels(system, best);
   Found out;
   out.nvlink = type == PathType::nvl;
   out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, PathType::pix, best.rings.order};
@@ -522,7 +515,7 @@ Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const
   return out;
 }
 
-std::optional<Found> search_across(const System& system, const std::vector<int>& gpus) {
+std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
   const auto list = speeds(system.compute_capability, true);
   const PathType type = type_inside(system, gpus);
   Found out;
@@ -530,8 +523,10 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   const Nearest near = nearest_nics(system, gpus);
   if (near.gpus.empty() || type == PathType::dis) return std::nullopt;
   Best best = best_of(list, [&](double speed) {
-    return speed > system.nic_speed + slack ? Rings{} : channels_of_nics(system, gpus, near, out.nvlink, speed);
+    if (speed > system.nic_speed + slack) return Rings{};
+    return cut(channels_of_nics(system, gpus, near, out.nvlink, speed), exactly);
   });
+  if (best.rings.count == 0 && exactly) return std::nullopt;
   if (best.rings.count == 0) best = {list.back(), {1, {gpus}}};
   out.nics = std::min(static_cast<int>(near.gpus.size()), best.rings.count);
   out.nic_rate = rate_of_nics(system, near, out.nics);
@@ -554,7 +549,7 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
       break;
     }
   }
-  const double times = double_channels(system, best);
+  const double times = exactly ? 1 : double_channels(system, best);
   inside /= times;
   if (!straight && (out.nvlink || gpus.size() == 1)) {
     const auto fits = [&](double speed) {
@@ -588,11 +583,17 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
 }  // namespace
 
 std::optional<Found> search(const System& system, const std::vector<int>& gpus, int nodes) {
-  if (nodes > 1) return search_across(system, gpus);
-  Found found = search_inside(system, gpus);
+  if (nodes > 1) return search_across(system, gpus, {});
+  Found found = search_inside(system, gpus, {});
   found.nic_rate = system.nic_speed;
   if (found.ring.channels == 0) return std::nullopt;
   return found;
+}
+
+std::optional<Graph> trees(const System& system, const std::vector<int>& gpus, int nodes, int channels) {
+  const auto found = nodes > 1 ? search_across(system, gpus, channels) : search_inside(system, gpus, channels);
+  if (!found || found->tree.channels == 0) return std::nullopt;
+  return found->tree;
 }
 
 }  // namespace collcast::nccl

@@ -29,4 +29,7 @@ struct Found {
 /// Of `gpus` (numbers in the node, at least one) in one of `nodes` nodes; nothing where nothing joins them.
 std::optional<Found> search(const System&, const std::vector<int>& gpus, int nodes);
 
+/// Trees beside rings that are stated, of which NCCL's search wants exactly as many; nothing where they do not fit.
+std::optional<Graph> trees(const System&, const std::vector<int>& gpus, int nodes, int channels);
+
 }  // namespace collcast::nccl

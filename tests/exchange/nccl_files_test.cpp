@@ -76,7 +76,6 @@ TEST_CASE("NCCL's channels are the file's, doubled as those of a search") {
   const auto c = connected(spec, 1, environment);
   REQUIRE(c.ok());
   CHECK(c->ring.channels == 2);
-  CHECK(c->tree.channels == 4);
   CHECK(c->channels == 4);
   CHECK(connected(spec, 1, {})->ring.channels == 1);  // the search finds one
 
@@ -86,6 +85,40 @@ TEST_CASE("NCCL's channels are the file's, doubled as those of a search") {
   const Group all = Group::strided(Rank(0), 1, 4);
   CHECK(cache.of(*fabric, all, environment)->ring.channels == 2);
   CHECK(cache.of(*fabric, all, {})->ring.channels == 1);
+}
+
+TEST_CASE("rings and trees of a file run on the same channels, the fewer of both") {
+  // The file has two rings and four trees.
+  auto read = exchange::read_nccl_graphs(test::data_file("azure-nc96v4-a100pcie-graph.xml"), "g");
+  REQUIRE(read.ok());
+  const auto c = connected(test::imported("azure-nc96v4-a100pcie-topo.xml", "pcie-a100"), 1,
+                           with_files({}, {std::make_shared<nccl::GraphFile>(read->file), nullptr}));
+  REQUIRE(c.ok());
+  CHECK(c->ring.channels == 2);
+  CHECK(c->tree.channels == 2);
+  CHECK(c->tree.order.size() == 2);
+  // A tree's bandwidth in NCCL's choice is two channels' of 12 GB/s, not four's.
+  for (const nccl::Candidate& one : nccl::tuning_table(*c, CollectiveKind::all_reduce, 64_MiB))
+    if (one.algorithm == nccl::Algorithm::tree && one.protocol == nccl::Protocol::simple)
+      CHECK(one.bandwidth.value() <= 2 * 12e9 * 0.5);
+}
+
+TEST_CASE("trees beside rings of a file are as many as these, as fast as the links then allow") {
+  std::string two = ring2;
+  two.replace(two.find("nchannels=\"1\""), 13, "nchannels=\"2\"");
+  const std::string channel = "<channel><gpu dev=\"0\"/><gpu dev=\"1\"/><gpu dev=\"2\"/><gpu dev=\"3\"/></channel>";
+  const auto read = exchange::read_nccl_graphs(graph_of(two, channel + channel), "g");
+  REQUIRE(read.ok());
+  const Result<Fabric> fabric = Fabric::build(test::shipped_machine("dgx-a100"), 1);
+  REQUIRE(fabric.ok());
+  const auto c = nccl::connect(*fabric, Group::strided(Rank(0), 1, 4),
+                               with_files({}, {std::make_shared<nccl::GraphFile>(read->file), nullptr}));
+  REQUIRE(c.ok());
+  CHECK(c->ring.channels == 2);
+  CHECK(c->tree.channels == 2);
+  // Of 12 NVLinks of 20 GB/s two trees leave 120 GB/s each; the fastest that NCCL tries is 40.
+  CHECK(c->tree.inside == Bandwidth(40e9));
+  CHECK(c->channels == 4);
 }
 
 TEST_CASE("a graph of other GPUs or of another number of nodes is refused where it stands") {
