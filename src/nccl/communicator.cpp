@@ -11,6 +11,7 @@
 #include <set>
 
 #include "nccl/search.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -100,10 +101,10 @@ int running_channels(const Communicator& c) {
   int channels = 2 * c.ring.channels;
   const bool once_more = c.compute_capability >= 90 && c.nodes > 1 && c.ring.inside.value() > 45e9 && channels < 16;
   if (once_more) channels *= 2;
-  channels = std::min(channels, most_running_channels);
-  if (c.environment.max_channels) channels = std::min(channels, *c.environment.max_channels);
-  if (c.environment.min_channels) channels = std::max(channels, *c.environment.min_channels);
-  return channels;
+  const Environment& e = c.environment;
+  channels = std::min({channels, most_running_channels, e.max_channels.value_or(most_running_channels),
+                       e.max_blocks.value_or(most_running_channels)});
+  return std::max({channels, e.min_channels.value_or(1), e.min_blocks.value_or(1)});
 }
 
 /// A power of two for the channels, as 2.28.9 prints on an H200 (tests/exchange/asked). On Hopper and newer all 32
@@ -137,10 +138,12 @@ int p2p_channels_per_peer(const Communicator& c, const System& system, const std
   return std::min(per_peer, c.p2p_channels);
 }
 
-/// 16 on Hopper, 24 on Blackwell in one NVLink domain, else 32 [src/init.cc].
+/// Within what blocks a call may have [src/transport/nvls.cc]; limits on the channels of rings and trees do not count.
 int nvls_channels(const Communicator& c) {
   if (!c.nvls) return 0;
-  return c.compute_capability < 100 ? 16 : c.nodes == 1 ? 24 : 32;
+  const Environment& e = c.environment;
+  const int wanted = e.nvls_channels.value_or(usual_nvls_channels(c));
+  return std::max(e.min_blocks.value_or(1), std::min(e.max_blocks.value_or(most_running_channels), wanted));
 }
 
 /// What keeps a stated graph from being the channels of these GPUs.

@@ -75,7 +75,6 @@ constexpr std::array without_effect{"NCCL_NET_GDR_READ",
                                     "NCCL_SET_STACK_SIZE",
                                     "NCCL_MAX_P2P_NCHANNELS",
                                     "NCCL_MIN_P2P_NCHANNELS",
-                                    "NCCL_NVLS_NCHANNELS",
                                     "NCCL_NVB_DISABLE",
                                     "NCCL_NVLSTREE_MAX_CHUNKSIZE",
                                     "NCCL_PROGRAM",
@@ -96,10 +95,10 @@ constexpr std::array without_effect{"NCCL_NET_GDR_READ",
                                     "NCCL_WARN_ENABLE_DEBUG_INFO"};
 
 constexpr std::array with_effect{
-    "NCCL_ALGO",        "NCCL_PROTO",        "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS",
-    "NCCL_MAX_NRINGS",  "NCCL_MIN_CTAS",     "NCCL_MAX_CTAS",      "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
-    "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE",  "NCCL_BUFFSIZE",      "NCCL_LL_BUFFSIZE",   "NCCL_LL128_BUFFSIZE",
-    "NCCL_PAT_ENABLE",  "NCCL_NET_GDR_LEVEL"};
+    "NCCL_ALGO",        "NCCL_PROTO",         "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS",
+    "NCCL_MAX_NRINGS",  "NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",      "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
+    "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE",   "NCCL_BUFFSIZE",      "NCCL_LL_BUFFSIZE",   "NCCL_LL128_BUFFSIZE",
+    "NCCL_PAT_ENABLE",  "NCCL_NET_GDR_LEVEL", "NCCL_NVLS_NCHANNELS"};
 
 constexpr std::array algorithm_words{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
 /// As NCCL_ALGO spells them.
@@ -239,10 +238,16 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
     read_sets(setting, listed(nccl_words), out.algorithm_sets, errors);
   } else if (name == "NCCL_PROTO") {
     read_sets(setting, {"ll", "ll128", "simple"}, out.protocol_sets, errors);
-  } else if (name == "NCCL_MIN_NCHANNELS" || name == "NCCL_MIN_NRINGS" || name == "NCCL_MIN_CTAS") {
+  } else if (name == "NCCL_MIN_NCHANNELS" || name == "NCCL_MIN_NRINGS") {
     count(out.min_channels, 1, most_channels, 1);
-  } else if (name == "NCCL_MAX_NCHANNELS" || name == "NCCL_MAX_NRINGS" || name == "NCCL_MAX_CTAS") {
+  } else if (name == "NCCL_MAX_NCHANNELS" || name == "NCCL_MAX_NRINGS") {
     count(out.max_channels, 1, most_channels, 1);
+  } else if (name == "NCCL_MIN_CTAS") {
+    count(out.min_blocks, 1, most_channels, 1);
+  } else if (name == "NCCL_MAX_CTAS") {
+    count(out.max_blocks, 1, most_channels, 1);
+  } else if (name == "NCCL_NVLS_NCHANNELS") {
+    count(out.nvls_channels, 1, most_channels, 1);
   } else if (name == "NCCL_NTHREADS") {
     count(out.threads, 64, 512, 32);
   } else if (name == "NCCL_LL128_NTHREADS") {
@@ -329,10 +334,13 @@ Result<Environment> read_environment(std::span<const Setting> settings) {
     out.given.push_back(setting);
     read_one(setting, out, errors);
   }
-  if (out.min_channels && out.max_channels && *out.min_channels > *out.max_channels)
-    errors.push_back({out.given.back().where,
-                      fmt::format("at least {} channels but at most {}", *out.min_channels, *out.max_channels),
-                      "expected NCCL_MIN_NCHANNELS within NCCL_MAX_NCHANNELS"});
+  const auto contradiction = [&](std::optional<int> least, std::optional<int> most, const char* expected) {
+    if (least && most && *least > *most)
+      errors.push_back(
+          {out.given.back().where, fmt::format("at least {} channels but at most {}", *least, *most), expected});
+  };
+  contradiction(out.min_channels, out.max_channels, "expected NCCL_MIN_NCHANNELS within NCCL_MAX_NCHANNELS");
+  contradiction(out.min_blocks, out.max_blocks, "expected NCCL_MIN_CTAS within NCCL_MAX_CTAS");
   if (!errors.empty()) return errors;
   return out;
 }

@@ -106,6 +106,11 @@ double nvls_chunk(double bytes, double together) {
   return chunk;
 }
 
+/// Fewer channels than NCCL takes by itself are no faster each: a guess, as no measurement has fewer.
+double nvls_share(const Communicator& c, const Plan& plan) {
+  return std::min(1.0, static_cast<double>(plan.channels) / usual_nvls_channels(c));
+}
+
 double nvls_start_time(const Communicator& c) { return us * c.factors.launch * fitted::launch[row_of(c)]; }
 
 /// Multicast in the switch: what it has to scatter, reduce and gather of a loop's chunks fills a pipe, then flows at
@@ -117,7 +122,7 @@ Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const double chunk = nvls_chunk(bytes, together), loop = chunk * together;
   const double flags =
       us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * (1 - chunk / fitted::most_nvls_chunk);
-  const double one = loop / (rates.heads * c.factors.simple) + flags, loops = bytes / loop;
+  const double one = loop / (rates.heads * c.factors.simple * nvls_share(c, plan)) + flags, loops = bytes / loop;
   return finished(nvls_start_time(c),
                   us * c.factors.hop * fitted::nvls_start + fitted::nvls_fill * std::min(1.0, loops) * one,
                   {loops * one, "NVLink"}, std::min(chunk, bytes), std::max(1.0, loops));
@@ -128,7 +133,7 @@ Run run_nvls_tree(const Communicator& c, CollectiveKind kind, Bytes size, const 
   const NvlsRates rates = todays_nvls_rates(c, kind, plan.algorithm);
   check(rates.heads > 0, "a plan is of NCCL's table");
   const double bytes = static_cast<double>(size.value());
-  const double heads = rates.heads * c.factors.simple, between = nvls_tree_network(c, rates);
+  const double heads = rates.heads * c.factors.simple * nvls_share(c, plan), between = nvls_tree_network(c, rates);
   const double believed = std::min(heads, between);
   const double together = plan.channels * c.nvls->channels;
   const double chunk = nvls_tree_chunk(c, bytes, together);

@@ -20,6 +20,12 @@ inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static
 /// how it cuts chunks, goes by the logarithm rounded down; NVLS trees here, too, whose fitted times go with it.
 inline int tree_levels(int nodes) { return nodes < 2 ? 0 : floor_log2(nodes - 1) + 1; }
 
+/// Channels of NVLS where no variable says otherwise: 16 on Hopper, 24 on Blackwell in one NVLink domain, else 32
+/// [src/transport/nvls.cc].
+inline int usual_nvls_channels(const Communicator& c) {
+  return c.compute_capability < 100 ? 16 : c.nodes == 1 ? 24 : 32;
+}
+
 /// Of NVLS and its tree, size over time by the newest constants of NCCL that are known here, bytes per second: what
 /// heads take in and hand out inside their node, and of a tree what NICs are booked for, and NCCL's cap.
 struct NvlsRates {

@@ -56,6 +56,25 @@ TEST_CASE("numbers are read, names without effect are kept") {
   CHECK(text_of(e) == "NCCL_BUFFSIZE=8388608 NCCL_NTHREADS=256 NCCL_MIN_NRINGS=4 NCCL_NVLS_ENABLE=0 NCCL_DEBUG=INFO");
 }
 
+TEST_CASE("limits in blocks are of all channels, those in channels not of NVLS") {
+  const auto channels = [](const std::vector<std::pair<std::string, std::string>>& variables, const char* machine,
+                           int nodes = 1) {
+    const auto c = test::communicator(machine, nodes, 0, test::environment(variables));
+    return std::pair(c.channels, c.nvls_channels);
+  };
+  CHECK(channels({}, "dgx-h100") == std::pair(24, 16));
+  CHECK(channels({{"NCCL_MAX_CTAS", "4"}}, "dgx-h100") == std::pair(4, 4));
+  CHECK(channels({{"NCCL_MIN_CTAS", "32"}}, "dgx-h100") == std::pair(32, 32));
+  CHECK(channels({{"NCCL_MAX_NCHANNELS", "4"}}, "dgx-h100") == std::pair(4, 16));
+  CHECK(channels({{"NCCL_MIN_NCHANNELS", "32"}}, "dgx-h100") == std::pair(32, 16));
+  CHECK(channels({{"NCCL_NVLS_NCHANNELS", "8"}}, "dgx-h100") == std::pair(24, 8));
+  CHECK(channels({{"NCCL_NVLS_NCHANNELS", "20"}, {"NCCL_MAX_CTAS", "12"}}, "dgx-b200") == std::pair(12, 12));
+  CHECK(channels({{"NCCL_MAX_CTAS", "28"}}, "dgx-b200", 2).second == 28);
+  // Both are given: the narrower.
+  CHECK(channels({{"NCCL_MAX_CTAS", "12"}, {"NCCL_MAX_NCHANNELS", "20"}}, "dgx-h100") == std::pair(12, 12));
+  CHECK(channels({{"NCCL_MAX_CTAS", "12"}, {"NCCL_MAX_NCHANNELS", "8"}}, "dgx-h100") == std::pair(8, 12));
+}
+
 TEST_CASE("everything that is wrong is said at once, with the nearest right word") {
   const Diagnostics errors = wrong({{"NCCL_ALGO", "rnig"},
                                     {"NCCL_PROTO", "ll,"},
@@ -86,5 +105,8 @@ TEST_CASE("lists by collective name NCCL's collectives") {
 TEST_CASE("what contradicts itself is refused") {
   CHECK(wrong({{"NCCL_MIN_NCHANNELS", "8"}, {"NCCL_MAX_NCHANNELS", "4"}}).front().message ==
         "at least 8 channels but at most 4");
+  CHECK(wrong({{"NCCL_MIN_CTAS", "8"}, {"NCCL_MAX_CTAS", "4"}}).front().hint ==
+        "expected NCCL_MIN_CTAS within NCCL_MAX_CTAS");
+  CHECK(wrong({{"NCCL_NVLS_NCHANNELS", "0"}}).front().hint == "expected a whole number from 1 to 64");
   CHECK(wrong({{"NCCL_ALGO", "ring"}, {"NCCL_ALGO", "tree"}}).front().message == "NCCL_ALGO is given twice");
 }

@@ -61,6 +61,17 @@ TEST_CASE("NVLS moves whole chunks at NCCL's rate, and smaller ones as their fla
   CHECK(slow.data.count() == Approx(64 * (8.0 * mib / (rate / 2) + 3 * flags / 2)));
 }
 
+TEST_CASE("fewer channels of NVLS than NCCL takes by itself move less, more of them no more") {
+  const auto data = [](const char* channels) {
+    const auto c = test::communicator("dgx-h100", 1, 0, test::environment({{"NCCL_NVLS_NCHANNELS", channels}}));
+    return ran(c, summed, 2048 * mib, Algorithm::nvls, Protocol::simple).data.count();
+  };
+  const double usual = data("16");
+  CHECK(usual == Approx(in_a_box(2048 * mib).data.count()));
+  CHECK(data("4") == Approx(4 * usual));
+  CHECK(data("32") == Approx(usual).epsilon(0.1));
+}
+
 TEST_CASE("the tree of NVLS takes smaller chunks while there are few for its heads") {
   // 16 channels of 8 heads: 128 chunks at once. 128 KiB from 4 x 16 MiB on, 64 KiB from 8 MiB on, else 32 KiB; from
   // four nodes on no more than 64 KiB.
