@@ -1,12 +1,11 @@
 #include "nccl/search.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 
+#include "nccl/nearest_nics.hpp"
 #include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
 
@@ -16,8 +15,6 @@ namespace {
 
 constexpr int most_channels = 32;  ///< of a search
 constexpr int most_heads = 32;     ///< of NVLS
-
-constexpr double slack = 1e-9;  ///< of sums of speeds
 
 /// Channels of one speed, and how they run.
 struct Rings {
@@ -68,15 +65,6 @@ Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, dou
 std::optional<Way> way_between(const System& system, int a, int b) {
   return way(system, system.first_gpu + a, system.first_gpu + b);
 }
-
-/// What a flow that begins at a GPU books on PCIe for each GB/s: through an Intel root complex more than it moves
-/// [search.cc, followPath; of ways that cross none but one processor].
-double pcie_booked(const System& system, PathType type) {
-  return type == PathType::phb && is_intel(system.cpu) ? 1.2 : 1;
-}
-
-/// What a flow from a NIC books besides on the way out of the GPU that it goes to, before Ampere [followPath].
-double booked_back(const System& system) { return system.compute_capability < 80 ? 0.125 : 0; }
 
 /// GPUs in their order over PCIe.
 Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double speed) {
@@ -206,119 +194,6 @@ Found search_inside(const System& system, const std::vector<int>& gpus, std::opt
     if (speed > 0) out.nvls = nvls_graph(gpus, speed, speed, PathType::pix);
   }
   return out;
-}
-
-/// NICs that are nearest to any of the GPUs, and how near.
-struct Nearest {
-  struct Gpu {
-    int gpu = 0;
-    double speed = 0, rate = 0;  ///< of the way: as NCCL counts it, by the data sheet
-    std::optional<int> by_host;  ///< of Nearest::links: data pass it up to the host, and again down
-  };
-  struct Link {
-    std::pair<int, int> hop;
-    double speed = 0, rate = 0;
-  };
-  PathType type = PathType::dis;
-  std::map<int, std::vector<Gpu>> gpus;  ///< by NIC
-  std::vector<Link> links;               ///< of switches to processors, where there is no GPUDirect RDMA
-};
-
-/// Without GPUDirect RDMA: where the ways of GPU and NIC to the host join, which both directions take twice.
-std::optional<Nearest::Link> joined_way(const System& system, int gpu, int nic) {
-  std::optional<Way> of_gpu, of_nic;
-  for (std::size_t device = 0; device < system.kinds.size(); ++device) {
-    if (system.kinds[device] != DeviceKind::cpu) continue;
-    auto a = way(system, gpu, static_cast<int>(device)), b = way(system, nic, static_cast<int>(device));
-    if (!a || !b || (of_gpu && of_gpu->hops.size() <= a->hops.size())) continue;
-    of_gpu = std::move(a);
-    of_nic = std::move(b);
-  }
-  if (!of_gpu) return std::nullopt;
-  for (const auto& hop : of_gpu->hops)
-    if (std::find(of_nic->hops.begin(), of_nic->hops.end(), hop) != of_nic->hops.end())
-      for (const System::Edge& edge : system.edges[static_cast<std::size_t>(hop.first)])
-        if (edge.to == hop.second) return Nearest::Link{hop, edge.speed, edge.rate};
-  return std::nullopt;
-}
-
-Nearest nearest_nics(const System& system, const std::vector<int>& gpus) {
-  Nearest out;
-  for (int nic = 0; nic < system.nics; ++nic) {
-    for (const int gpu : gpus) {
-      const auto found = way(system, system.first_nic + nic, system.first_gpu + gpu);
-      if (!found) continue;
-      const bool by_host = found->type > system.gpudirect && found->type < PathType::p2c;
-      const PathType type = by_host ? PathType::phb : found->type;
-      if (type > out.type) continue;
-      if (type < out.type) {
-        out.gpus.clear();
-        out.links.clear();
-      }
-      out.type = type;
-      Nearest::Gpu& one = out.gpus[nic].emplace_back(Nearest::Gpu{gpu, found->speed, found->rate, {}});
-      if (!by_host) continue;
-      const auto link = joined_way(system, system.first_gpu + gpu, system.first_nic + nic);
-      if (!link) continue;
-      const auto known = std::find_if(out.links.begin(), out.links.end(),
-                                      [&](const Nearest::Link& other) { return other.hop == link->hop; });
-      one.by_host = static_cast<int>(known - out.links.begin());
-      if (known == out.links.end()) out.links.push_back(*link);
-    }
-  }
-  return out;
-}
-
-/// Of a NIC's own links together, mostly one: its slot. GPUs that are on the network themselves have none.
-double at_nic(const System& system, int nic, double System::Edge::*of) {
-  const std::size_t device = static_cast<std::size_t>(system.first_nic) + static_cast<std::size_t>(nic);
-  if (system.kinds[device] != DeviceKind::nic) return system.nic_speed;
-  double sum = 0;
-  for (const System::Edge& edge : system.edges[device]) sum += edge.*of;
-  return sum;
-}
-
-/// GB/s of channels that the nearest NICs, and the ways between them and their GPUs, have room for.
-struct Room {
-  std::map<int, double> nics, ports;  ///< by NIC; by GPU
-  std::vector<double> links;          ///< of Nearest, of a channel in and out
-};
-Room room_of(const System& system, const Nearest& near) {
-  const double booked = pcie_booked(system, near.type);
-  std::set<int> gpus;
-  for (const auto& [nic, ways] : near.gpus)
-    for (const Nearest::Gpu& one : ways) gpus.insert(one.gpu);
-  // A channel of one GPU takes in and hands out by the same port.
-  const double at_port = booked + (gpus.size() == 1 ? booked_back(system) : 0);
-  Room out;
-  for (const auto& [nic, ways] : near.gpus) {
-    out.nics[nic] = std::min(system.nic_speed, at_nic(system, nic, &System::Edge::speed) / booked);
-    for (const Nearest::Gpu& one : ways) out.ports.emplace(one.gpu, one.speed / at_port);
-  }
-  for (const Nearest::Link& link : near.links) out.links.push_back(link.speed / (1 + booked));
-  return out;
-}
-
-/// GB/s that each of `nics` of these moves: no more than its line rate, than its own links, or than its part of the
-/// ways to GPUs.
-double rate_of_nics(const System& system, const Nearest& near, int nics) {
-  double each = system.nic_speed;
-  std::map<int, double> ports;
-  for (const auto& [nic, ways] : near.gpus) {
-    each = std::min(each, at_nic(system, nic, &System::Edge::rate));
-    for (const Nearest::Gpu& one : ways) {
-      double& port = ports[one.gpu];
-      port = std::max(port, one.rate);
-    }
-  }
-  double together = 0;
-  for (const auto& [gpu, port] : ports) together += port;
-  if (!near.links.empty()) {
-    double by_host = 0;
-    for (const Nearest::Link& link : near.links) by_host += link.rate / 2;
-    together = std::min(together, by_host);
-  }
-  return std::min(each, together / nics);
 }
 
 /// How many channels of a speed a GPU's links carry when every GPU but a channel's last sends it on.

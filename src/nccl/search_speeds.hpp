@@ -7,6 +7,8 @@
 
 namespace collcast::nccl {
 
+inline constexpr double slack = 1e-9;  ///< of sums of speeds
+
 inline constexpr std::array inside_volta{40., 30., 20., 18., 15., 12., 10., 9., 7., 6., 5., 4., 3.};
 inline constexpr std::array inside_hopper{60., 50., 40., 30., 24., 20., 15., 12., 11., 6., 3.};
 inline constexpr std::array inside_blackwell{90., 80., 70., 60., 50., 40., 30., 24., 20., 19., 18.};

@@ -1,0 +1,48 @@
+// The NICs that a group's GPUs have nearest, and what they and the ways to them have room for: where the search's
+// channels across nodes come in and go out.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "nccl/search_speeds.hpp"
+#include "nccl/system.hpp"
+
+namespace collcast::nccl {
+
+/// What a flow that begins at a GPU books on PCIe for each GB/s: through an Intel root complex more than it moves
+/// [search.cc, followPath; of ways that cross none but one processor].
+double pcie_booked(const System&, PathType);
+
+/// NICs that are nearest to any of the GPUs, and how near.
+struct Nearest {
+  struct Gpu {
+    int gpu = 0;
+    double speed = 0, rate = 0;  ///< of the way: as NCCL counts it, by the data sheet
+    std::optional<int> by_host;  ///< of Nearest::links: data pass it up to the host, and again down
+  };
+  struct Link {
+    std::pair<int, int> hop;
+    double speed = 0, rate = 0;
+  };
+  PathType type = PathType::dis;
+  std::map<int, std::vector<Gpu>> gpus;  ///< by NIC
+  std::vector<Link> links;               ///< of switches to processors, where there is no GPUDirect RDMA
+};
+
+Nearest nearest_nics(const System&, const std::vector<int>& gpus);
+
+/// GB/s of channels that the nearest NICs, and the ways between them and their GPUs, have room for.
+struct Room {
+  std::map<int, double> nics, ports;  ///< by NIC; by GPU
+  std::vector<double> links;          ///< of Nearest, of a channel in and out
+};
+Room room_of(const System&, const Nearest&);
+
+/// GB/s that each of `nics` of these moves: no more than its line rate, than its own links, or than its part of the
+/// ways to GPUs.
+double rate_of_nics(const System&, const Nearest&, int nics);
+
+}  // namespace collcast::nccl
