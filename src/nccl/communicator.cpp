@@ -9,6 +9,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <type_traits>
+#include <variant>
 
 #include "nccl/search.hpp"
 #include "nccl/terms.hpp"
@@ -93,6 +95,8 @@ void slowest(Found& into, const Found& other) {
   into.nvlink = into.nvlink && other.nvlink;
   into.nics = std::min(into.nics, other.nics);
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
+  into.held_by_nics = into.held_by_nics && other.held_by_nics;
+  into.trees_held_by_nics = into.trees_held_by_nics && other.trees_held_by_nics;
   into.p2p_nics = std::min(into.p2p_nics, other.p2p_nics);
   into.p2p_nic_rate = std::min(into.p2p_nic_rate, other.p2p_nic_rate);
 }
@@ -205,6 +209,16 @@ Diagnostics state(Found& found, const GraphFile& file, const System& system, con
   return errors;
 }
 
+TopologySpec with_nics(TopologySpec spec, double factor) {
+  std::visit(
+      [&](auto& network) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>)
+          network.bandwidth = network.bandwidth * factor;
+      },
+      spec.network);
+  return spec;
+}
+
 Diagnostic cannot(std::string why, std::string hint) { return {{}, std::move(why), std::move(hint)}; }
 
 }  // namespace
@@ -234,8 +248,8 @@ std::optional<int> compute_capability(std::string_view gpu_model) {
   return best->capability;
 }
 
-Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& environment) {
-  const TopologySpec& spec = fabric.spec();
+Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& environment, double nics) {
+  const TopologySpec spec = with_nics(fabric.spec(), nics);
   check(group.size() > 0, "a communicator has a rank");
   if (spec.gpu.model.empty())
     return cannot(fmt::format("NCCL runs on NVIDIA GPUs, and {} has none", spec.name), "expected --library ideal");
@@ -283,6 +297,8 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.nic_rate = Bandwidth(all->nic_rate * 1e9);
   out.p2p_nics = all->p2p_nics;
   out.p2p_nic_rate = Bandwidth(all->p2p_nic_rate * 1e9);
+  // NCCL books trees of two nodes by what they have inside.
+  out.trees_held_by_nics = out.nodes == 2 ? all->trees_held_by_nics : all->held_by_nics;
   out.nics_by_pcie = all->nic_rate < system.nic_speed;
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();

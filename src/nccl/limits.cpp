@@ -88,10 +88,22 @@ double nvls_tree_hop(const Communicator& c) {
   return c.factors.network_hop * (ll + c.network_latency.count()) + c.factors.simple_network_hop * beyond;
 }
 
+namespace {
+
+/// Between two nodes there is none.
+double nvls_tree_cap(const Communicator& c, const NvlsRates& rates) {
+  if (c.nodes == 2) return unlimited;
+  return std::min(1.0, fitted::most_nvls_tree_heads / c.nvls->channels) * rates.cap;
+}
+
+}  // namespace
+
 double nvls_tree_network(const Communicator& c, const NvlsRates& rates) {
-  if (c.nodes == 2) return rates.booked * c.factors.network;
-  const double share = std::min(1.0, fitted::most_nvls_tree_heads / c.nvls->channels);
-  return std::min(rates.booked, share * rates.cap) * c.factors.network;
+  return std::min(rates.booked, nvls_tree_cap(c, rates)) * c.factors.network;
+}
+
+const char* nvls_tree_network_name(const Communicator& c, const NvlsRates& rates) {
+  return nvls_tree_cap(c, rates) < rates.booked ? "NCCL's cap on an NVLS tree's head" : nics_name(c);
 }
 
 double nvls_tree_messages(const Communicator& c, const Plan& plan) {
@@ -259,7 +271,8 @@ const char* tree_rate_name(const Communicator& c, const Plan& plan) {
   if (c.nodes > 1 && tree_rate(c, plan) >= most_across_nodes(c, plan.protocol)) return nics_name(c);
   if (const TreeChannel channel = tree_channel(c); channel.cap < channel.booked)
     return "NCCL's cap on a tree's channel";
-  return c.nodes == 1 ? (c.nvlink ? "NVLink" : "PCIe") : "NIC";
+  if (c.nodes > 1 && c.trees_held_by_nics) return nics_name(c);
+  return c.nvlink ? "NVLink" : "PCIe";
 }
 
 double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }

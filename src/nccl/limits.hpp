@@ -117,6 +117,8 @@ inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : c
 /// Of an NVLS tree between its nodes, bytes per second: what NICs are booked for, and beyond two nodes, whose cap is
 /// below what they reach, no more than NCCL's cap on so many heads as it keeps busy.
 double nvls_tree_network(const Communicator&, const NvlsRates&);
+/// What holds that: the NICs or NCCL's cap.
+const char* nvls_tree_network_name(const Communicator&, const NvlsRates&);
 /// Of an NVLS tree: seconds of a hop between nodes, and seconds that one chunk of each head and channel takes as a
 /// NIC's messages.
 double nvls_tree_hop(const Communicator&);

@@ -139,7 +139,7 @@ Run run_nvls_tree(const Communicator& c, CollectiveKind kind, Bytes size, const 
   const double chunk = nvls_tree_chunk(c, bytes, together);
   const double loop = chunk * together;
   const Load full = longest({{loop / heads, "NVLink"},
-                             {loop / between, "NIC"},
+                             {loop / between, nvls_tree_network_name(c, rates)},
                              {loop / most_across_nodes(c, plan.protocol), nics_name(c)},
                              {nvls_tree_messages(c, plan), "messages"}});
   const double filling = std::min(bytes, loop) / believed;

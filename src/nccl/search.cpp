@@ -390,6 +390,17 @@ Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const
   return out;
 }
 
+/// Whether channels through NICs and their ways to GPUs are no more where links inside nodes have all room.
+bool nics_alone_have(const System& system, const Nearest& near, std::span<const double> list, const Best& best) {
+  const int nics = static_cast<int>(near.gpus.size());
+  const Best alone = best_of(list, [&](double speed) {
+    if (speed > system.nic_speed + slack) return Rings{};
+    const int count = static_cast<int>(entries(system, near, speed).size());
+    return Rings{count > nics ? count - count % nics : count, {}};
+  });
+  return alone.product() <= best.product() + slack;
+}
+
 std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
   const auto list = speeds(system.compute_capability, true);
   const PathType type = type_inside(system, gpus);
@@ -403,6 +414,7 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   });
   if (best.rings.count == 0 && exactly) return std::nullopt;
   if (best.rings.count == 0) best = {list.back(), {1, {gpus}}};
+  out.held_by_nics = nics_alone_have(system, near, list, best);
   out.nics = std::min(static_cast<int>(near.gpus.size()), best.rings.count);
   out.nic_rate = rate_of_nics(system, near, out.nics);
   out.p2p_nics = static_cast<int>(near.gpus.size());
@@ -410,6 +422,7 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   // Trees: as many channels; inside they are raised step by step while the links allow it, until no slower than two
   // NICs. Over straight NVLinks before channels are doubled, as their ways are found with that.
   double inside = best.speed;
+  out.trees_held_by_nics = out.held_by_nics;
   const bool straight = gpus.size() > 1 && out.nvlink && !system.nvswitch;
   std::vector<std::vector<int>> tree_order = best.rings.order;
   if (straight) {
@@ -417,8 +430,10 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     if (static_cast<int>(all.size()) > best.rings.count) all.resize(static_cast<std::size_t>(best.rings.count));
     for (const double speed : list) {
       if (speed > 2 * best.speed + slack || speed <= best.speed + slack) continue;
+      out.trees_held_by_nics = false;
       auto found = Paths(system, gpus, near, Paths::End::anywhere).find(all, speed, best.speed);
       if (static_cast<int>(found.size()) < best.rings.count) continue;
+      out.trees_held_by_nics = speed >= largest(list, 2 * best.speed);
       inside = speed;
       tree_order = std::move(found);
       break;
@@ -433,7 +448,8 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     const auto from = std::find(list.begin(), list.end(), best.speed);
     for (auto next = from; next != list.end() && next != list.begin() && inside < 2 * best.speed - slack;) {
       --next;
-      if (!fits(*next)) break;
+      out.trees_held_by_nics = fits(*next);
+      if (!out.trees_held_by_nics) break;
       inside = *next;
     }
   }

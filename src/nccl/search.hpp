@@ -22,8 +22,10 @@ struct Found {
   bool nvlink = false;
   int nics = 0;         ///< that channels use
   double nic_rate = 0;  ///< of each, GB/s: its line rate, or what PCIe carries between NICs and GPUs where that is less
-  int p2p_nics = 0;     ///< that are some GPU's nearest
-  double p2p_nic_rate = 0;  ///< of each of these
+  bool held_by_nics = false;        ///< across nodes: links inside them have room for more than NICs have
+  bool trees_held_by_nics = false;  ///< the same of what trees have inside nodes
+  int p2p_nics = 0;                 ///< that are some GPU's nearest
+  double p2p_nic_rate = 0;          ///< of each of these
 };
 
 /// Of `gpus` (numbers in the node, at least one) in one of `nodes` nodes; nothing where nothing joins them.

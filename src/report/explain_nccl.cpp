@@ -88,20 +88,19 @@ Section table_section(const nccl::Communicator& c, const CollectiveRequest& requ
   return out;
 }
 
-/// Whether NICs of twice the rate would leave a run that is mostly its data's time as it is.
-bool leaves_nics_unused(const nccl::Communicator& c, const CollectiveRequest& request, const nccl::Plan& plan,
-                        const nccl::Run& run) {
+/// Whether NICs of twice the rate, with which NCCL would search and choose anew, would leave a run that is mostly its
+/// data's time as it is.
+bool leaves_nics_unused(const Fabric& fabric, const nccl::Communicator& c, const CollectiveRequest& request,
+                        const nccl::Run& run, std::optional<nccl::Algorithm> only) {
   if (c.nodes == 1 || c.nics_by_pcie || run.data < run.time() * 0.5) return false;
-  // What NCCL believes of trees follows the NICs through its search.
-  const bool believed = plan.algorithm == nccl::Algorithm::tree || plan.algorithm == nccl::Algorithm::nvls_tree;
-  if (!plan.point_to_point && believed && run.bound == "NIC") return false;
-  nccl::Communicator faster = c;
-  faster.nic_rate = c.nic_rate * 2;
-  faster.p2p_nic_rate = c.p2p_nic_rate * 2;
-  return nccl::run(faster, request.kind, request.size, plan).time() > run.time() * 0.99;
+  const auto faster = nccl::connect(fabric, request.group, c.environment, 2);
+  if (!faster) return false;
+  const auto plan = nccl::plan(*faster, request.kind, request.size, only);
+  return plan && nccl::run(*faster, request.kind, request.size, *plan).time() > run.time() * 0.99;
 }
 
-Section run_section(const nccl::Communicator& c, const CollectiveRequest& request, const nccl::Plan& plan) {
+Section run_section(const Fabric& fabric, const nccl::Communicator& c, const CollectiveRequest& request,
+                    const nccl::Plan& plan, std::optional<nccl::Algorithm> only) {
   const nccl::Run run = nccl::run(c, request.kind, request.size, plan);
   Section out;
   const std::string protocol(to_string(plan.protocol));
@@ -129,11 +128,10 @@ Section run_section(const nccl::Communicator& c, const CollectiveRequest& reques
        fmt::format("{} + {} + {}", format_seconds(run.start), format_seconds(run.latency), format_seconds(run.data)),
        time, "s", run_source});
   if (!(time > 0)) return out;
-  if (leaves_nics_unused(c, request, plan, run))
+  if (leaves_nics_unused(fabric, c, request, run, only))
     out.text.push_back(
-        {"NICs of twice the rate would change nothing here: NCCL runs the same channels, and what each of them moves, "
-         "or the "
-         "GPUs' own links, is what holds the data",
+        {"NICs of twice the rate would change nothing here: what NCCL's channels move, or the GPUs' own links, is what "
+         "holds the data",
          Paragraph::Tone::note});
   const double rate = volume(request.size).value() / time, factor = bus_factor(request.kind, request.group.size());
   out.terms.push_back(
@@ -156,7 +154,7 @@ Result<ExplainReport> explain(const Fabric& fabric, const nccl::Communicator& c,
   out.library = "nccl";
   out.sections.push_back(communicator_section(c));
   if (!plan->point_to_point) out.sections.push_back(table_section(c, request, *plan));
-  out.sections.push_back(run_section(c, request, *plan));
+  out.sections.push_back(run_section(fabric, c, request, *plan, only));
   if (fabric.spec().calibrated)
     out.sections.back().text.push_back({calibrated_text(summary(fabric), Seconds(0)), Paragraph::Tone::note});
   return out;

@@ -118,6 +118,34 @@ TEST_CASE("under library nccl it is said where faster NICs would not be used, an
   }
 }
 
+TEST_CASE("of trees across nodes it is said where faster NICs would not be used, and they are not") {
+  struct Case {
+    const char *machine, *doubled;
+    int nodes;
+    const char* algorithm;
+    bool unused;
+  };
+  // NVLinks, PCIe and NCCL's caps hold; of p4d PCIe 3.0, which NCCL counts 12 GB/s, below 100 Gb/s. A slower NIC is
+  // one of more channels where it is faster, in NCCL's own book.
+  for (const Case& one : {Case{"hgx-a800", "400Gb/s", 2, "tree", true},
+                          {"dgx2-v100", "200Gb/s", 2, "tree", true},
+                          {"l40s-pcie", "400Gb/s", 2, "tree", true},
+                          {"aws-p4d", "200Gb/s", 2, "tree", true},
+                          {"dgx-h100", "800Gb/s", 4, "nvls_tree", true},
+                          {"snellius-h100", "400Gb/s", 2, "tree", false},
+                          {"gcp-a3-mega", "400Gb/s", 4, "tree", false},
+                          {"gcp-a3-mega", "400Gb/s", 4, "nvls_tree", false}}) {
+    const std::string words = std::string("explain collective all_reduce --size 4GiB --library nccl --topology ") +
+                              one.machine + " --nodes " + std::to_string(one.nodes) + " --algorithm " + one.algorithm;
+    INFO(words);
+    CHECK((call(words).out.find("NICs of twice the rate would change nothing") != std::string::npos) == one.unused);
+    const auto estimate = [](const std::string& text) {
+      return value(Json::parse(call(text + " --format json").out), "run", "estimate");
+    };
+    CHECK((estimate(words + " --link-bandwidth " + one.doubled) > 0.99 * estimate(words)) == one.unused);
+  }
+}
+
 TEST_CASE("the title says once how many ranks there are") {
   const std::string group = "--topology dgx-h100 --nodes 2 --group 5,15,3,14,0,1,2,10,9 --size 1MiB";
   for (const char* library : {" --library ideal", " --library nccl"}) {

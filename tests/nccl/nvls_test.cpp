@@ -136,3 +136,30 @@ TEST_CASE("the tree of NVLS is as fast as its heads on two nodes, and has NCCL's
   CHECK(data(two) == Approx(2 * before));
   CHECK(data(four) == Approx(2 * before_of_four));
 }
+
+TEST_CASE("what holds a tree of NVLS across nodes is called by its name") {
+  const auto bound = [](const char* machine, int nodes) {
+    return ran(test::communicator(machine, nodes), summed, std::int64_t{4} << 30, Algorithm::nvls_tree,
+               Protocol::simple)
+        .bound;
+  };
+  CHECK(bound("dgx-h100", 2) == "NVLink");
+  CHECK(bound("dgx-h100", 4) == "NCCL's cap on an NVLS tree's head");
+  CHECK(bound("gcp-a3-mega", 2) == "NIC");
+  CHECK(bound("gcp-a3-mega", 4) == "NIC");
+}
+
+TEST_CASE("what holds a tree across nodes is called by its name") {
+  const auto bound = [](const char* machine, int nodes) {
+    return ran(test::communicator(machine, nodes), summed, std::int64_t{1} << 30, Algorithm::tree, Protocol::simple)
+        .bound;
+  };
+  CHECK(bound("dgx-h100", 2) == "NCCL's cap on a tree's channel");
+  // NCCL books what it found inside: eight channels of 20 GB/s fill the 160 of an A800's NVLinks, whatever the NICs.
+  CHECK(bound("hgx-a800", 2) == "NVLink");
+  CHECK(bound("hgx-a800", 4) == "NCCL's cap on a tree's channel");
+  CHECK(bound("dgx2-v100", 2) == "NVLink");
+  CHECK(bound("l40s-pcie", 2) == "PCIe");
+  CHECK(bound("v100-pcie-ethernet", 2) == "NIC");
+  CHECK(bound("gcp-a3-mega", 4) == "NIC");
+}

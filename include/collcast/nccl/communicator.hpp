@@ -31,20 +31,22 @@ struct Communicator {
   int p2p_channels = 0, p2p_channels_per_peer = 0;
 
   // Of the machine's description, for the run.
-  int nics = 0;               ///< of a node that channels use
-  Bandwidth nic_rate{};       ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
-  bool nics_by_pcie = false;  ///< it is PCIe's
-  int p2p_nics = 0;           ///< of a node that its GPUs have nearest: an all-to-all uses them all
-  Bandwidth p2p_nic_rate{};   ///< of one of these
-  Seconds network_latency{};  ///< from NIC to NIC
-  Seconds plugin_latency{};   ///< of a message, as NCCL's network plugin says
-  Bandwidth gpu_rate{};       ///< NVLink of one GPU; without NVLink 0
-  NcclFactors factors{};      ///< of a calibration
+  int nics = 0;                     ///< of a node that channels use
+  Bandwidth nic_rate{};             ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
+  bool nics_by_pcie = false;        ///< it is PCIe's
+  bool trees_held_by_nics = false;  ///< what NCCL books for trees across nodes; else links inside them hold it
+  int p2p_nics = 0;                 ///< of a node that its GPUs have nearest: an all-to-all uses them all
+  Bandwidth p2p_nic_rate{};         ///< of one of these
+  Seconds network_latency{};        ///< from NIC to NIC
+  Seconds plugin_latency{};         ///< of a message, as NCCL's network plugin says
+  Bandwidth gpu_rate{};             ///< NVLink of one GPU; without NVLink 0
+  NcclFactors factors{};            ///< of a calibration
   Environment environment{};
 };
 
-/// Fails where the group is not on NVIDIA GPUs, their compute capability is unknown, or nothing joins them.
-Result<Communicator> connect(const Fabric&, const Group&, const Environment& = {});
+/// Fails where the group is not on NVIDIA GPUs, their compute capability is unknown, or nothing joins them. With NICs
+/// of `nics` times the rate that the machine's have.
+Result<Communicator> connect(const Fabric&, const Group&, const Environment& = {}, double nics = 1);
 
 /// connect()'s answers, kept by fabric, ranks and variables, as a search takes longer than a price. Fabrics must stay
 /// alive. May be asked by several threads at once.

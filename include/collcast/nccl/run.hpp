@@ -20,9 +20,11 @@ namespace collcast::nccl {
 
 struct Run {
   Seconds start{}, latency{}, data{};
-  std::string bound;  ///< what `data` is the time of: "channels", "NVLink", "PCIe", "NIC", "messages"
-  Volume chunk{};     ///< payload that one step moves, at most
-  double loops = 1;   ///< of chunks, on a channel
+  /// What `data` is the time of: "channels", "NVLink", "PCIe", "NIC", "PCIe to the NICs", "messages", or NCCL's own
+  /// number: "NCCL's cap on a tree's channel", "NCCL's cap on an NVLS tree's head".
+  std::string bound;
+  Volume chunk{};    ///< payload that one step moves, at most
+  double loops = 1;  ///< of chunks, on a channel
   Seconds time() const { return start + latency + data; }
 };
 
