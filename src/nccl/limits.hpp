@@ -20,6 +20,8 @@ inline std::size_t row_of(const Communicator& c) { return static_cast<std::size_
 
 /// Payload of one slot: an eighth of the connection's buffer.
 double slot(const Environment&, Protocol);
+/// Of NVLS, of one head and channel, unless a tree takes whole slots [src/transport/nvls.cc].
+inline constexpr double most_nvls_chunk = 131072;
 
 /// The longest of several times, by name.
 struct Load {

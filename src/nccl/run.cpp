@@ -89,9 +89,9 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
 /// Of one head and channel: smaller while there are too few of them for all heads [src/enqueue.cc].
 double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
   const bool whole_slots = c.environment.version > 0 && c.environment.version < fitted::first_small_nvls_tree_chunk;
-  double chunk = c.nodes >= 4 ? 65536 : whole_slots ? slot(c.environment, Protocol::simple) : 131072;
+  double chunk = c.nodes >= 4 ? 65536 : whole_slots ? slot(c.environment, Protocol::simple) : most_nvls_chunk;
   if (chunk > 262144 && bytes < 32 * together * chunk) chunk = 262144;
-  if (chunk > 131072 && bytes < 16 * together * chunk) chunk = 131072;
+  if (chunk > most_nvls_chunk && bytes < 16 * together * chunk) chunk = most_nvls_chunk;
   if (chunk > 65536 && bytes < 4 * together * chunk) chunk = 65536;
   if (chunk > 32768 && bytes < together * chunk) chunk = 32768;
   return chunk;
@@ -99,7 +99,7 @@ double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
 
 /// The same within a node [src/enqueue.cc].
 double nvls_chunk(double bytes, double together) {
-  double chunk = fitted::most_nvls_chunk;
+  double chunk = most_nvls_chunk;
   if (bytes < 64 * together * chunk) chunk = 65536;
   if (bytes < 8 * together * chunk && chunk > 32768) chunk = 32768;
   if (bytes < 2 * together * chunk && chunk > 16384) chunk = 16384;
@@ -114,31 +114,31 @@ double nvls_share(const Communicator& c, const Plan& plan) {
 double nvls_start_time(const Communicator& c) { return us * c.factors.launch * fitted::launch[row_of(c)]; }
 
 /// Multicast in the switch: what it has to scatter, reduce and gather of a loop's chunks fills a pipe, then flows at
-/// the rate that NCCL's tuning has for it today.
+/// the rate that NCCL's tuning has for it today. However little a loop has, every head is signalled.
 Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const NvlsRates rates = todays_nvls_rates(c, kind, plan.algorithm);
-  check(rates.heads > 0, "a plan is of NCCL's table");
+  check(rates.inside > 0, "a plan is of NCCL's table");
   const double bytes = static_cast<double>(size.value()), heads = c.nvls->channels, together = plan.channels * heads;
-  const double chunk = nvls_chunk(bytes, together), loop = chunk * together;
-  const double flags =
-      us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * (1 - chunk / fitted::most_nvls_chunk);
-  const double one = loop / (rates.heads * c.factors.simple * nvls_share(c, plan)) + flags, loops = bytes / loop;
+  const double chunk = nvls_chunk(bytes, together), loop = chunk * together, loops = bytes / loop;
+  const double flags = us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * (1 - chunk / most_nvls_chunk);
+  const double full = loop / (rates.inside * c.factors.simple * nvls_share(c, plan));
   return finished(nvls_start_time(c),
-                  us * c.factors.hop * fitted::nvls_start + fitted::nvls_fill * std::min(1.0, loops) * one,
-                  {loops * one, "NVLink"}, std::min(chunk, bytes), std::max(1.0, loops));
+                  us * c.factors.hop * fitted::nvls_start + fitted::nvls_fill * (std::min(1.0, loops) * full + flags),
+                  {loops * full + std::max(1.0, loops) * flags, "NVLink"}, std::min(chunk, bytes),
+                  std::max(1.0, loops));
 }
 
 /// The same in each node, and a tree over the nodes, whose levels fill one after the other.
 Run run_nvls_tree(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const NvlsRates rates = todays_nvls_rates(c, kind, plan.algorithm);
-  check(rates.heads > 0, "a plan is of NCCL's table");
+  check(rates.inside > 0, "a plan is of NCCL's table");
   const double bytes = static_cast<double>(size.value());
-  const double heads = rates.heads * c.factors.simple * nvls_share(c, plan), between = nvls_tree_network(c, rates);
-  const double believed = std::min(heads, between);
+  const double inside = rates.inside * c.factors.simple * nvls_share(c, plan), between = nvls_tree_network(c, rates);
+  const double believed = std::min(inside, between);
   const double together = plan.channels * c.nvls->channels;
   const double chunk = nvls_tree_chunk(c, bytes, together);
   const double loop = chunk * together;
-  const Load full = longest({{loop / heads, "NVLink"},
+  const Load full = longest({{loop / inside, "NVLink"},
                              {loop / between, nvls_tree_network_name(c, rates)},
                              {loop / most_across_nodes(c, plan.protocol), nics_name(c)},
                              {nvls_tree_messages(c, plan), "messages"}});

@@ -97,7 +97,6 @@ inline constexpr double chain_hops = 4;
 inline constexpr double nvls_start = 10;
 inline constexpr double nvls_fill = 1.8;
 inline constexpr std::array<double, 4> nvls_flags{0.5, 0.5, 0.5, 0.9};
-inline constexpr double most_nvls_chunk = 131072;
 /// Of its tree over nodes: before the first chunk; per level and direction, of which what is beyond LL's hop is
 /// Simple's; of one loop's data, per level.
 inline constexpr double nvls_tree_start = 23;

@@ -29,7 +29,7 @@ inline int usual_nvls_channels(const Communicator& c) {
 /// Of NVLS and its tree, size over time by the newest constants of NCCL that are known here, bytes per second: what
 /// heads take in and hand out inside their node, and of a tree what NICs are booked for, and NCCL's cap.
 struct NvlsRates {
-  double heads = 0, booked = 0, cap = 0;
+  double inside = 0, booked = 0, cap = 0;
 };
 NvlsRates todays_nvls_rates(const Communicator&, CollectiveKind, Algorithm);
 

@@ -46,6 +46,9 @@ TEST_CASE("NVLS moves whole chunks at NCCL's rate, and smaller ones as their fla
   const double flags = 1e-6 * nccl::fitted::nvls_flags[2] * 8;
   CHECK(data(512 * mib) == Approx(64 * (8.0 * mib / rate + flags / 2)));
   CHECK(data(32 * mib) == Approx(8 * (4.0 * mib / rate + flags * 3 / 4)));
+  // Half a loop signals every head once as a whole one does.
+  CHECK(data(mib) == Approx(1.0 * mib / rate + flags * 7 / 8));
+  CHECK(data(mib / 1024) == Approx(1.0 * kib / rate + flags * 7 / 8));
   // What fills the pipe are loops, and no more of one than there is.
   const auto filling = [&](std::int64_t size) {
     const Run run = in_a_box(size);
@@ -59,6 +62,21 @@ TEST_CASE("NVLS moves whole chunks at NCCL's rate, and smaller ones as their fla
   c.factors.hop = 3;
   const Run slow = ran(c, summed, 512 * mib, Algorithm::nvls, Protocol::simple);
   CHECK(slow.data.count() == Approx(64 * (8.0 * mib / (rate / 2) + 3 * flags / 2)));
+}
+
+TEST_CASE("a larger message is quicker where NCCL takes larger chunks for it, as measured on B300") {
+  const auto time = [](std::int64_t size, const char* machine) { return in_a_box(size, machine).time(); };
+  for (const std::int64_t step : {std::int64_t{64}, std::int64_t{1024}}) {
+    INFO(step);
+    CHECK(time(step * mib, "dgx-h100") < time(step * mib - kib, "dgx-h100"));
+  }
+  // The largest step saves what flags take of halves: 1 GiB in 128 loops of 8 MiB.
+  const double saved = test::us(time(1024 * mib - kib, "dgx-h100") - time(1024 * mib, "dgx-h100"));
+  CHECK(saved > 0.7 * 128 * nccl::fitted::nvls_flags[2] * 8 / 2);
+  CHECK(saved < 128 * nccl::fitted::nvls_flags[2] * 8 / 2);
+  // Nowhere else: between steps more bytes never take less.
+  for (std::int64_t size = 16 * kib; size < 8 * mib - kib; size += 64 * kib)
+    CHECK(time(size, "dgx-h100") <= time(size + 64 * kib < 8 * mib ? size + 64 * kib : size, "dgx-h100"));
 }
 
 TEST_CASE("fewer channels of NVLS than NCCL takes by itself move less, more of them no more") {
