@@ -102,6 +102,9 @@ TEST_CASE("a table of an unknown system goes by its GPU, NVLink and nodes") {
   };
   CHECK(topology_of(table("somewhere", "NVIDIA H200", 1, 8, 8)).find("h200") != std::string::npos);
   CHECK(topology_of(table("somewhere", "Tesla V100-SXM3-32GB", 1, 16, 16)) == "dgx2-v100");
+  // Boards of V100 are told apart by their module, where a log says nothing of a node's GPUs as well.
+  CHECK(topology_of(table("somewhere", "Tesla V100-SXM2-32GB", 1, 8, 0)) == "dgx1-v100");
+  CHECK(topology_of(table("somewhere", "Tesla V100-SXM3-32GB", 1, 8, 0)) == "dgx2-v100");
   MeasuredTable pcie = table("", "NVIDIA L40S", 1, 8, 8);
   CHECK(topology_of(pcie) == "l40s-pcie");
   MeasuredTable nvlink_said = pcie;
@@ -116,6 +119,8 @@ TEST_CASE("a machine that is a guess, or that has other GPUs, is remarked on") {
   const auto guessed = all.place(table("somewhere", "Tesla V100-SXM3-32GB", 1, 16, 16));
   REQUIRE(guessed.ok());
   CHECK(guessed->remark == "dgx2-v100 is a guess by the GPU 'Tesla V100-SXM3-32GB'; --topology names the machine");
+  CHECK(all.place(table("somewhere", "Tesla V100-SXM2-32GB", 1, 8, 0))->remark.find("aws-p3dn, dgx1-v100-roce would") !=
+        std::string::npos);
   const auto equals = all.place(table("", "NVIDIA H100 80GB HBM3", 1, 8, 8));
   REQUIRE(equals.ok());
   CHECK(equals->remark.find("dgx-h100 is a guess by the GPU 'NVIDIA H100 80GB HBM3'; aws-p5, azure-ndv5, gcp-a3-high, "

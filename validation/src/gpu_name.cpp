@@ -45,9 +45,10 @@ GpuName parse_gpu(std::string_view name) {
       out.chip += token;
     else if (token.ends_with("gb") && out.memory.empty())
       out.memory = token;
-    else if (token.starts_with("sxm") || token.starts_with("pcie"))
+    else if (token.starts_with("sxm") || token.starts_with("pcie")) {
       out.form = token.substr(0, 3);
-    else if (token == "nvl")
+      if (out.form == "sxm" && token.size() > 3) out.module = token;
+    } else if (token == "nvl")
       out.form = "pci";  // cards, some with bridges
     else if (token.starts_with("hbm3"))
       out.form = "sxm";  // the PCIe cards of that chip have HBM2e
@@ -56,13 +57,15 @@ GpuName parse_gpu(std::string_view name) {
 }
 
 bool same_gpu(const GpuName& a, const GpuName& b) {
-  return !a.chip.empty() && a.chip == b.chip && fits(a.memory, b.memory) && fits(a.form, b.form);
+  return !a.chip.empty() && a.chip == b.chip && fits(a.memory, b.memory) && fits(a.form, b.form) &&
+         fits(a.module, b.module);
 }
 
 bool like_gpu(const GpuName& a, const GpuName& b) {
   if (same_gpu(a, b)) return true;
   const std::optional<int> x = gigabytes(a.memory), y = gigabytes(b.memory);
-  return !a.chip.empty() && a.chip == b.chip && fits(a.form, b.form) && x && y && std::abs(*x - *y) * 10 <= *y;
+  return !a.chip.empty() && a.chip == b.chip && fits(a.form, b.form) && fits(a.module, b.module) && x && y &&
+         std::abs(*x - *y) * 10 <= *y;
 }
 
 }  // namespace collcast

@@ -10,7 +10,9 @@ std::string lower(std::string_view);
 
 /// In small letters; empty where the name has no word on it.
 struct GpuName {
-  std::string chip, memory, form;
+  std::string chip, memory;
+  std::string form;    ///< "sxm" or "pci"
+  std::string module;  ///< "sxm2", where it is numbered: boards of V100 differ by it
 };
 GpuName parse_gpu(std::string_view name);
 /// Whether one can be the other; no word on memory or form fits any.
