@@ -248,3 +248,23 @@ TEST_CASE("rows with wrong results are left out with a warning") {
   REQUIRE(read->warnings.size() == 1);
   CHECK(read->warnings[0].message == "3 results were wrong: this row is left out");
 }
+
+TEST_CASE("a rank that is listed twice is named with its place") {
+  const auto with_again = [](const std::vector<int>& lost) {
+    std::string log = eight_ranks(lost, 1, "97.13 169.98");
+    const std::string line = "#  Rank  2 Group  0 Pid 11 on n1 device  2 [0x07] Tesla V100-SXM2-32GB\n";
+    log.insert(log.find(line), line);
+    return log_of(log).value();
+  };
+  // Beside a rank that is missing nothing can be scored; beside all of them it is odd, and said.
+  const Readings lacking = with_again({3});
+  REQUIRE(lacking.warnings.size() == 1);
+  CHECK(to_text(lacking.warnings[0].where) == "t.log:7:1");
+  CHECK(lacking.warnings[0].message == "rank 2 is listed twice");
+  CHECK(lacking.tables.at(0).facts.doubt ==
+        "it lists 7 ranks, but rank 7 is one of them; rank 2 is listed twice (t.log:7:1)");
+  const Readings whole = with_again({});
+  REQUIRE(whole.warnings.size() == 1);
+  CHECK(whole.warnings[0].message == "rank 2 is listed twice");
+  CHECK(whole.tables.at(0).facts.doubt.empty());
+}

@@ -83,7 +83,7 @@ class LogReader {
     const std::size_t first = text.find_first_not_of(" \t");
     if (first == std::string_view::npos) return;
     if (text[first] == '#') {
-      comment(text.substr(first + 1));
+      comment(lines, text.substr(first + 1));
       return says_wrong(lines, text);
     }
     const std::vector<Word> row = words(text);
@@ -128,14 +128,14 @@ class LogReader {
         {lines.at(1 + skipped_), "the test says that its results were wrong", "the run itself is broken"});
   }
 
-  void comment(std::string_view text) {
+  void comment(const Lines& lines, std::string_view text) {
     const std::vector<Word> w = words(text);
     if (w.empty()) return;
     if (w[0].text == "nThread" || w[0].text == "nThreads" || (w[0].text == "Using" && w.size() > 1 && !devices_seen_)) {
       begin_test(w[0].text != "Using");
       return threads_and_gpus(w);
     }
-    if (w[0].text == "Rank" && w.size() > 6) return device(w);
+    if (w[0].text == "Rank" && w.size() > 6) return device(lines, w);
     if (w[0].text == "size" || w[0].text == "bytes") return heading(w);
     if (is_end(text)) {
       complete_ = true;
@@ -151,6 +151,7 @@ class LogReader {
       hosts_.clear();
       ranks_.clear();
       processes_.clear();
+      repeated_.reset();
       gpu_.clear();
     }
     devices_seen_ = complete_ = in_rows_ = lacking_ = false;
@@ -166,11 +167,13 @@ class LogReader {
   }
 
   /// "Rank 0 [Group 0] Pid 4711 on host device 0 [0x07] Tesla V100".
-  void device(const std::vector<Word>& w) {
+  void device(const Lines& lines, const std::vector<Word>& w) {
     if (!test_.points.empty()) begin_test(true);
     devices_seen_ = true;
     const auto rank = read_whole(w[1].text);
-    if (rank && *rank >= 0) ranks_.insert(*rank);
+    if (rank && *rank >= 0 && !ranks_.insert(*rank).second && !repeated_)
+      repeated_ = {lines.at(1 + skipped_), fmt::format("rank {} is listed twice", *rank),
+                   "are lines of another test among these?"};
     std::string process;
     for (std::size_t i = 2; i + 1 < w.size(); ++i) {
       if (w[i].text == "Pid" || w[i].text == "on") process += " " + std::string(w[i + 1].text);
@@ -337,6 +340,10 @@ class LogReader {
     evidence_.highest = ranks_.empty() ? -1 : *ranks_.rbegin();
     evidence_.gpus_of_processes = static_cast<int>(processes_.size()) * gpus_of_process_;
     f.doubt = doubt_of_ranks(f, evidence_);
+    if (repeated_ && !f.doubt.empty())
+      f.doubt += fmt::format("; {} ({})", repeated_->message, to_text(repeated_->where));
+    if (repeated_) out_.warnings.push_back(*repeated_);
+    repeated_.reset();
     evidence_ = {};
     test_.file = file_;
     out_.tables.push_back(std::move(test_));
@@ -359,6 +366,7 @@ class LogReader {
   MeasuredTable test_;
   TableHead heading_;
   std::set<int> ranks_;
+  std::optional<Diagnostic> repeated_;  ///< the first rank that the test at hand lists twice
   std::set<std::string> hosts_, processes_;
   int gpus_of_process_ = 0;  ///< 0: not said
   RankEvidence evidence_;
