@@ -1,6 +1,9 @@
 // Sidecars of measured tables -> MeasuredFacts.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "collcast/scenario/measured_facts.hpp"
 #include "scenario/parse.hpp"
 #include "scenario/reader.hpp"
@@ -78,6 +81,25 @@ void read_environment(Reader& reader, const Node& node, MeasuredFacts& out) {
   }
 }
 
+/// Keys that sidecars have and no forecast goes by: of published tables, of `collcast measure`.
+constexpr std::array without_use{"units",   "mode", "backend", "library_version",      "driver",    "processor",
+                                 "command", "date", "warmup",  "calls_per_repetition", "cuda_graph"};
+
+/// Those of a map that are neither read nor known to be of no use.
+std::vector<std::string> unknown_keys(const Node& tree) {
+  constexpr std::array read{"id",        "collective",    "nodes",          "nranks",        "system",     "gpu",
+                            "nvlink",    "nics_per_node", "nccl_version",   "dtype",         "source",     "note",
+                            "algorithm", "healthy",       "ranks_per_node", "gpus_per_node", "nvl_domain", "complete",
+                            "env",       "spread"};
+  std::vector<std::string> out;
+  const auto is_in = [](const auto& words, const std::string& key) {
+    return std::find(words.begin(), words.end(), key) != words.end();
+  };
+  for (const Entry& entry : tree.entries)
+    if (!is_in(read, entry.key) && !is_in(without_use, entry.key)) out.push_back(entry.key);
+  return out;
+}
+
 MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   MeasuredFacts out;
   Object o(reader, tree, "");
@@ -105,6 +127,7 @@ MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
     for (std::size_t i = 0; i < spread->items.size(); ++i)
       out.spread.push_back(read_spread(reader, spread->items[i], fmt::format("spread.{}", i)));
   }
+  out.unknown_keys = unknown_keys(tree);
   return out;
 }
 

@@ -309,7 +309,56 @@ TEST_CASE("nothing stands in JSON twice, behind its end or in the place of a num
     CHECK(read->tables.at(0).facts.complete);
   }
   const auto twice = json_of(json_log(json_row, R"({"rank":0,"hostname":"n1"},{"rank":0,"hostname":"n2"})"));
-  CHECK(twice.value().tables.at(0).facts.doubt == "it lists rank 0 twice");
+  CHECK(twice.value().tables.at(0).facts.doubt == "it lists rank 0 twice, again as config.devices[1] (t.json:1:158)");
+}
+
+TEST_CASE("all errors of a JSON file are said at once") {
+  const auto row = [](const std::string& size, const std::string& time) {
+    return R"({"size":)" + size + R"(,"out_of_place":{"time":)" + time + "}}";
+  };
+  const auto read = json_of(json_log(row("8", "1") + ",\n" + row("-64", "1") + ",\n\"lost\",\n" + row("64", "-3") +
+                                     ",\n[1],\n" + row("{}", "1") + ",\n7,\n" + R"({"out_of_place":{"time":1}})"));
+  REQUIRE_FALSE(read.ok());
+  std::vector<std::string> said;
+  for (const Diagnostic& one : read.errors()) said.push_back(std::to_string(one.where.line) + ": " + one.message);
+  CHECK(said == std::vector<std::string>{"3: the size is '-64'", "4: results[2] is 'lost'", "5: the time is '-3'",
+                                         "6: results[4] is a list", "7: the size is a map", "8: results[6] is a number",
+                                         "9: a result without size"});
+}
+
+TEST_CASE("variables of a JSON file are followed as a sidecar's are") {
+  std::string log = json_log(json_row);
+  log.insert(1, R"("env":["PATH=/bin","NCCL_ALGO=Ring","NCCL_ALGO=Tree","FI_PROVIDER=efa","NCCL_VERSION=2.27","X"],)");
+  const auto read = json_of(log);
+  REQUIRE(read.ok());
+  CHECK(read->warnings.empty());
+  CHECK(read->tables.at(0).facts.environment ==
+        std::vector<std::pair<std::string, std::string>>{{"NCCL_ALGO", "Ring"}, {"FI_PROVIDER", "efa"}});
+}
+
+TEST_CASE("what a reader does not know is passed over with one warning that names and counts it") {
+  std::string log = json_log(R"({"size":8,"colour":1,"out_of_place":{"time":1,"colour":2,"tiem":3}})");
+  log.insert(1, R"("enviroment":{"NCCL_ALGO":"Ring"},)");
+  const auto json = json_of(log);
+  REQUIRE(json.ok());
+  REQUIRE(json->warnings.size() == 1);
+  CHECK(to_text(json->warnings[0].where) == "t.json");
+  CHECK(json->warnings[0].message == "3 keys are passed over: 'enviroment', 'colour' and 'tiem'");
+
+  const auto csv = csv_of("collective,size_bytes,a,time_us,b,inplace,c,d,e,f\nall_reduce,8,1,1.5,1,0,1,1,1,1\n");
+  REQUIRE(csv.ok());
+  REQUIRE(csv->warnings.size() == 1);
+  CHECK(to_text(csv->warnings[0].where) == "t.csv:1:1");
+  CHECK(csv->warnings[0].message == "6 columns are passed over: 'a', 'b', 'c', 'd' and 2 more");
+
+  const Folder folder;
+  folder.write("t.csv", heading + "all_reduce,8,1.5,0,0,0\n");
+  folder.write("t.yaml", "id: t\ncollective: all_reduce\nnodes: 1\nnranks: 8\nunits: us\ngpus_per_nod: 8\n");
+  const auto table = load_measured((folder.path() / "t.csv").string(), {"command line"});
+  REQUIRE(table.ok());
+  REQUIRE(table->warnings.size() == 1);
+  CHECK(table->warnings[0].where.file.ends_with("t.yaml"));
+  CHECK(table->warnings[0].message == "one key is passed over: 'gpus_per_nod'");
 }
 
 TEST_CASE("JSON beyond its limit is refused while it is read") {

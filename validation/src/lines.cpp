@@ -137,6 +137,28 @@ void WrongResults::finish(Readings& to, const std::string& file) const {
         {{file}, fmt::format("{} more rows with wrong results are left out", count_ - most_said_), ""});
 }
 
+void PassedOver::add(std::string_view name) {
+  if (names_.size() < most_kept_ && std::find(names_.begin(), names_.end(), name) == names_.end())
+    names_.emplace_back(name);
+}
+void PassedOver::finish(Readings& to, const Location& where, const char* what) const {
+  if (names_.empty()) return;
+  const std::size_t count = names_.size(), named = std::min(count, most_named_);
+  std::string list;
+  for (std::size_t i = 0; i < named; ++i)
+    list += fmt::format("{}'{}'",
+                        i == 0                             ? ""
+                        : i + 1 == named && named == count ? " and "
+                                                           : ", ",
+                        printable(names_[i]));
+  if (named < count) list += fmt::format(" and {}{} more", count == most_kept_ ? "at least " : "", count - named);
+  to.warnings.push_back(
+      {where,
+       fmt::format("{} {}{} {} passed over: {}", count == 1 ? std::string("one") : fmt::format("{}", count), what,
+                   count == 1 ? "" : "s", count == 1 ? "is" : "are", list),
+       "check the spelling: no forecast has a use for them"});
+}
+
 std::string printable(std::string_view text) {
   constexpr std::size_t longest = 60;
   std::string out;

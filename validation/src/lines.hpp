@@ -84,6 +84,17 @@ class WrongResults {
   std::size_t count_ = 0;
 };
 
+/// Names that a file has and that are passed over: one warning says how many there are, and the first few.
+class PassedOver {
+ public:
+  void add(std::string_view name);
+  void finish(Readings& to, const Location& where, const char* what) const;
+
+ private:
+  static constexpr std::size_t most_named_ = 4, most_kept_ = 1000;
+  std::vector<std::string> names_;  ///< each once
+};
+
 /// For messages: cut, and without what is not printable.
 std::string printable(std::string_view);
 

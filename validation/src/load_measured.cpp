@@ -79,7 +79,13 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
     if (!facts) return facts.errors();
     sidecar = std::move(facts).value();
   }
-  return read_table_csv(in, file, sidecar);
+  Result<Readings> out = read_table_csv(in, file, sidecar);
+  if (!out || !sidecar) return out;
+  Readings readings = std::move(out).value();
+  PassedOver unknown;
+  for (const std::string& key : sidecar->unknown_keys) unknown.add(key);
+  unknown.finish(readings, {beside.string()}, "key");
+  return readings;
 }
 
 /// A stream from its beginning, part of which has been read already.

@@ -12,7 +12,9 @@
 #include <istream>
 #include <iterator>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
@@ -70,8 +72,40 @@ class SourceIterator {
   Source* source_;
 };
 
+/// Keys that nccl-tests writes, by the map that they are in (its src/util.cu).
+struct KnownKeys {
+  std::vector<std::string_view> path;  ///< of the map; lists are "[]"
+  std::vector<std::string_view> keys;
+};
+const std::vector<KnownKeys>& known_keys() {
+  static const std::vector<KnownKeys> all{
+      {{},
+       {"version", "start_time", "end_time", "args", "env", "nccl_version", "config", "results", "errors",
+        "out_of_bounds", "bitwise_mismatches", "average_bus_bandwidth"}},
+      {{"config"},
+       {"nthreads", "ngpus", "minimum_bytes", "maximum_bytes", "step_factor", "step_bytes", "warmup_iters",
+        "iterations", "aggregated_iterations", "validation", "bitwise_repeats", "graph", "blocking_collectives",
+        "per_iter_timing", "per_iter_skip", "parallel_init", "devices"}},
+      {{"config", "devices", "[]"}, {"rank", "group", "pid", "hostname", "device", "device_hex", "device_info"}},
+      {{"results", "[]"},
+       {"size", "count", "type", "redop", "root", "out_of_place", "in_place", "out_of_place_per_iter",
+        "in_place_per_iter", "actual_iterations", "experiment_name"}},
+      {{"results", "[]", "out_of_place"}, {"time", "cpu_time", "alg_bw", "bus_bw", "nwrong", "bitwise"}},
+      {{"results", "[]", "in_place"}, {"time", "cpu_time", "alg_bw", "bus_bw", "nwrong", "bitwise"}}};
+  return all;
+}
+
+/// Of the variables that a run had, those that a forecast or a calibration goes by. Images of containers set
+/// NCCL_VERSION.
+bool is_of_nccl(std::string_view name) {
+  constexpr std::array<std::string_view, 4> prefixes{"NCCL_", "FI_", "OFI_NCCL_", "UCX_"};
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return name.starts_with(p); }) &&
+         name != "NCCL_VERSION" && !name.starts_with("NCCL_TESTS_");
+}
+
 /// One element of results[].
 struct ResultRow {
+  bool wrong = false;  ///< an error in it was said
   std::optional<Bytes> size;
   std::string type;
   struct Placement {
@@ -89,6 +123,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   Complaints complaints;
   bool cut_off = false;
   WrongResults wrong_results;
+  PassedOver unknown_keys;
 
   bool null() override { return value({}, {}); }
   bool boolean(bool) override { return value({}, {}); }
@@ -101,21 +136,27 @@ class JsonReader : public nlohmann::json_sax<json> {
     if (is("results", "[]")) {
       row_ = {};
       untimed_.clear();
+      ++rows_;
     }
-    return not_a_value("a map") && open({});
+    if (is("config", "devices", "[]")) ++devices_;
+    not_a_value("a map");
+    return open({});
   }
   bool start_array(std::size_t) override {
     if (is("results")) {
-      if (has_results_) return twice("'results'");
+      if (has_results_) twice("'results'");
       has_results_ = true;
+    } else if (is("results", "[]")) {
+      no_result("a list");
     }
-    return not_a_value("a list") && open("[]");
+    not_a_value("a list");
+    return open("[]");
   }
   bool end_object() override {
     path_.pop_back();
     if (is("results", "[]")) finish_row();
     close();
-    return complaints.empty();
+    return !complaints.too_many();
   }
   bool end_array() override {
     path_.pop_back();
@@ -123,6 +164,11 @@ class JsonReader : public nlohmann::json_sax<json> {
     return true;
   }
   bool key(std::string& name) override {
+    const auto inside = std::span(path_).first(path_.size() - 1);
+    for (const KnownKeys& known : known_keys())
+      if (std::equal(inside.begin(), inside.end(), known.path.begin(), known.path.end()) &&
+          std::find(known.keys.begin(), known.keys.end(), name) == known.keys.end())
+        unknown_keys.add(name);
     path_.back() = name;
     return true;
   }
@@ -166,7 +212,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       evidence_.highest = *ranks_.rbegin();
     }
     f.complete = !cut_off && !lacking_;
-    f.doubt = repeated_ ? fmt::format("it lists rank {} twice", *repeated_) : doubt_of_ranks(f, evidence_);
+    f.doubt = repeated_.empty() ? doubt_of_ranks(f, evidence_) : repeated_;
     return std::move(table_);
   }
 
@@ -209,7 +255,11 @@ class JsonReader : public nlohmann::json_sax<json> {
   }
 
   bool value(const std::string& text, std::optional<double> number) {
-    if (is("args", "[]")) {
+    if (is("results", "[]")) {
+      no_result(number ? "a number" : text.empty() ? "no map" : fmt::format("'{}'", printable(text)));
+    } else if (is("env", "[]")) {
+      variable(text);
+    } else if (is("args", "[]")) {
       if (const std::string_view test = test_named_in(text); !test.empty()) table_.facts.collective = std::string(test);
     } else if (is("nccl_version")) {
       if (const auto code = read_whole(text)) table_.facts.nccl_version = nccl_version_text(*code);
@@ -221,13 +271,15 @@ class JsonReader : public nlohmann::json_sax<json> {
     } else if (is("config", "ngpus")) {
       gpus_ = read_whole(text).value_or(0);
     } else if (is("config", "devices", "[]", "rank")) {
-      if (const auto rank = read_whole(text); rank && *rank >= 0 && !ranks_.insert(*rank).second) repeated_ = *rank;
+      if (const auto rank = read_whole(text); rank && *rank >= 0 && !ranks_.insert(*rank).second && repeated_.empty())
+        repeated_ = fmt::format("it lists rank {} twice, again as config.devices[{}] ({})", *rank, devices_ - 1,
+                                to_text(here()));
     } else if (is("config", "devices", "[]", "hostname")) {
       hosts_.insert(text);
     } else if (is("config", "devices", "[]", "device_info")) {
       table_.facts.gpu = text;
     } else if (is("results", "[]", "size")) {
-      if (row_.size) return twice("the size of a result");
+      if (row_.size) twice("the size of a result");
       row_.size = read_size(text);
       if (!row_.size) wrong("size", text, "expected a whole number of bytes, from 0 to 2^62");
     } else if (is("results", "[]", "type")) {
@@ -237,7 +289,22 @@ class JsonReader : public nlohmann::json_sax<json> {
       placement(row_.in_place, "in_place", text, number);
     }
     close();
-    return complaints.empty();
+    return !complaints.too_many();
+  }
+
+  /// "NCCL_ALGO=Ring"; of one that is there twice the first counts, as in C.
+  void variable(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || !is_of_nccl(text.substr(0, equals))) return;
+    auto& all = table_.facts.environment;
+    const std::string name = text.substr(0, equals);
+    if (std::none_of(all.begin(), all.end(), [&](const auto& other) { return other.first == name; }))
+      all.emplace_back(name, text.substr(equals + 1));
+  }
+  /// What stands among the results and is no map.
+  void no_result(const std::string& what) {
+    complaints.add(here(), fmt::format("results[{}] is {}", rows_++, what),
+                   "expected a map, as nccl-tests -J writes it");
   }
 
   void placement(ResultRow::Placement& p, std::string_view name, const std::string& text,
@@ -262,20 +329,21 @@ class JsonReader : public nlohmann::json_sax<json> {
     }
   }
 
-  bool twice(const char* what) {
+  void twice(const char* what) {
+    row_.wrong = true;
     complaints.add(here(), fmt::format("{} is there twice", what), "leave out one");
-    return false;
   }
-  /// False where a list or a map stands in the place of a number.
-  bool not_a_value(const char* what) {
+  /// A list or a map in the place of a number.
+  void not_a_value(const char* what) {
     const bool time = path_.size() == 4 && path_[0] == "results" && (path_[3] == "time" || path_[3] == "cpu_time") &&
                       (path_[2] == "out_of_place" || path_[2] == "in_place");
-    if (!time && !is("results", "[]", "size")) return true;
+    if (!time && !is("results", "[]", "size")) return;
+    row_.wrong = true;
     complaints.add(here(), fmt::format("the {} is {}", path_.back(), what), "expected a number");
-    return false;
   }
 
   void wrong(const char* what, const std::string& text, const char* expected) {
+    row_.wrong = true;
     complaints.add(here(), fmt::format("the {} is '{}'", what, printable(text)), expected);
   }
 
@@ -294,6 +362,7 @@ class JsonReader : public nlohmann::json_sax<json> {
         table_.points.push_back({*row_.size, *p.time, in_place, std::nullopt});
       evidence_.add(read_rates(p.algbw, p.busbw));
     };
+    if (row_.wrong) return;
     if (!row_.size) {
       complaints.add(here(), "a result without size", "expected what nccl-tests -J writes");
       return;
@@ -314,7 +383,8 @@ class JsonReader : public nlohmann::json_sax<json> {
   Diagnostics untimed_;  ///< of the row
   MeasuredTable table_;
   std::set<int> ranks_;
-  std::optional<int> repeated_;  ///< a rank that is listed twice
+  std::string repeated_;                ///< which rank is listed twice, and where
+  std::size_t rows_ = 0, devices_ = 0;  ///< elements of the lists, with the one at hand
   RankEvidence evidence_;
   std::optional<Location> cut_at_;
   std::set<std::string> hosts_;
@@ -333,6 +403,7 @@ Result<Readings> read_nccl_tests_json(std::istream& in, const std::string& file)
   json::sax_parse(SourceIterator(&source), SourceIterator(), &reader);
   if (!reader.complaints.empty()) return reader.complaints.take();
   reader.wrong_results.finish(reader.out, file);
+  reader.unknown_keys.finish(reader.out, {file}, "key");
   MeasuredTable table = reader.take_table();
   if (table.points.empty()) {
     if (!reader.out.untimed.empty()) return reader.out.untimed;

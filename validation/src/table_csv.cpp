@@ -1,5 +1,5 @@
-// The table format: collective, size_bytes, time_us and inplace in any order of columns; others are passed over, as
-// bandwidths follow from these; where there is algbw_gbps, it is held against size and time.
+// The table format: collective, size_bytes, time_us and inplace in any order of columns; bandwidths follow from these:
+// where there is algbw_gbps, it is held against size and time. Other columns are passed over, with a warning.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Columns {
   std::size_t count = 0;
 };
 
-std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints) {
+std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints, Readings& to) {
   Columns out;
   const std::vector<Word> titles = cells(lines.text());
   out.count = titles.size();
@@ -43,9 +43,11 @@ std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints) 
     if (found == titles.end()) return std::nullopt;
     return static_cast<std::size_t>(found - titles.begin());
   };
+  PassedOver unknown;
   for (auto title = titles.begin(); title != titles.end(); ++title) {
     const bool read = title->text == "algbw_gbps" || title->text == "busbw_gbps" ||
                       std::find(needed.begin(), needed.end(), title->text) != needed.end();
+    if (!read) unknown.add(title->text);
     const auto same = [&](const Word& other) { return other.text == title->text; };
     if (read && std::any_of(titles.begin(), title, same))
       complaints.add(lines.at(title->column), fmt::format("the column {} is there twice", title->text),
@@ -53,7 +55,10 @@ std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints) 
   }
   out.algbw = column("algbw_gbps");
   out.busbw = column("busbw_gbps");
-  if (missing.empty()) return out;
+  if (missing.empty()) {
+    unknown.finish(to, lines.at(1), "column");
+    return out;
+  }
   complaints.add(lines.at(1),
                  fmt::format("the column{} {} {} missing", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
                              missing.size() > 1 ? "are" : "is"),
@@ -167,7 +172,7 @@ Result<Readings> read_table_csv(std::istream& in, const std::string& file,
     }
     if (lines.text().empty()) continue;
     if (!columns) {
-      columns = read_columns(lines, complaints);
+      columns = read_columns(lines, complaints, out);
       if (!columns) return complaints.take();
       continue;
     }

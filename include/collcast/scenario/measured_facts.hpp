@@ -1,5 +1,6 @@
 // What is known of a measured table beside its rows: the YAML sidecar of published nccl-tests results and of
-// `collcast measure`. Keys that this program does not use are passed over, as sidecars come from many hands.
+// `collcast measure`. Keys that this program does not know are passed over, as sidecars come from many hands, and kept
+// by name.
 #pragma once
 
 #include <optional>
@@ -30,6 +31,7 @@ struct MeasuredFacts {
   int gpus_per_node = 0;                                         ///< that a node has
   int nvlink_domain = 0;                                         ///< GPUs that share one NVLink network across nodes
   std::vector<std::pair<std::string, std::string>> environment;  ///< variables that were set, with their values
+  std::vector<std::string> unknown_keys;                         ///< of the sidecar
   std::string doubt;          ///< why `ranks` cannot be right; empty: nothing speaks against it
   std::string contradiction;  ///< why the sidecar that these are from is another table's; empty: it may be this one's
   bool complete = true;       ///< the test finished, and no row was left out as wrong or without a usable time
