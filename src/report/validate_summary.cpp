@@ -35,10 +35,22 @@ struct Pool {
   SetUps set_ups = SetUps::not_broken;
   NodeCount nodes = NodeCount::any;
   bool has(const ScoredTable& table) const {
-    if (is_healthy(table) != (set_ups != SetUps::broken)) return false;
-    if (set_ups == SetUps::sound && table.healthy != "yes") return false;
+    if (!has_set_up(table)) return false;
     if (!collective.empty() && table.collective != collective) return false;
     return nodes == NodeCount::any || (table.nodes > 1) == (nodes == NodeCount::several);
+  }
+
+ private:
+  bool has_set_up(const ScoredTable& table) const {
+    switch (set_ups) {
+      case SetUps::not_broken:
+        return is_healthy(table);
+      case SetUps::sound:
+        return table.healthy == "yes";
+      case SetUps::broken:
+        break;
+    }
+    return !is_healthy(table);
   }
 };
 
@@ -149,7 +161,8 @@ Table summary_table(const ValidateReport& report, SetUps set_ups) {
       if (const Pool pool{name, set_ups, nodes}; has(pool)) parts.push_back(pool);
   const bool both = has({{}, set_ups, NodeCount::one}) && has({{}, set_ups, NodeCount::several});
   if (parts.size() > 1) pools.push_back({{}, set_ups, NodeCount::any});
-  if (both && parts.size() > 2)
+  // Two parts of two numbers of nodes are these figures already, where parts are shown.
+  if (both && (parts.size() > 2 || set_ups == SetUps::sound))
     for (const NodeCount nodes : {NodeCount::one, NodeCount::several}) pools.push_back({{}, set_ups, nodes});
   if (set_ups != SetUps::sound || pools.empty()) pools.insert(pools.end(), parts.begin(), parts.end());
   for (const SummaryRow& row : rows_of(report, pools)) {

@@ -78,6 +78,26 @@ TEST_CASE("figures by collective, nodes and band each have their tables and rows
   CHECK(first->rows.back() == Cells{"all_gather", "one", "below 64 KiB", "1", "1", "10.0%", "10.0%", "10.0%", "0.90"});
 }
 
+TEST_CASE("set-ups that are called sound are summed up by nodes, whatever the number of collectives") {
+  const Bytes small(1024);
+  ValidateReport report;
+  report.library = "nccl";
+  report.tables = {scored_table("all_reduce", "yes", 1, {row_of(small, 1e-5, 1.1e-5)}),
+                   scored_table("all_reduce", "yes", 2, {row_of(small, 1e-5, 1.2e-5)}),
+                   scored_table("all_reduce", "unknown", 2, {row_of(small, 1e-5, 2e-5)})};
+  std::vector<Table> tables;
+  const Page shown = page(report);
+  for (const auto& block : shown.blocks)
+    if (const Table* table = std::get_if<Table>(&block)) tables.push_back(*table);
+  const auto sound = std::find_if(tables.begin(), tables.end(), [](const Table& table) {
+    return table.title == "of these the set-ups that their own source calls sound";
+  });
+  REQUIRE(sound != tables.end());
+  std::vector<std::string> nodes;
+  for (const auto& row : sound->rows) nodes.push_back(row[1] + " " + row[5]);
+  CHECK(nodes == std::vector<std::string>{"any 15.0%", "one 10.0%", "several 20.0%"});
+}
+
 TEST_CASE("a mark stands where measured and predicted say, equal ones once") {
   const pugi::xml_document document = picture(report_of_four());
   const auto panels = document.child("svg").children("g");
