@@ -230,13 +230,21 @@ class Reading {
     return out;
   }
 
+  std::optional<bool> gpudirect(Element& e) {
+    const auto gdr = e.integer("gdr", 0);
+    if (gdr && *gdr > 1)
+      xml_.warn("a gdr that is neither 0 nor 1", e.place_of("gdr"), "it counts as 1: with GPUDirect RDMA");
+    if (!gdr) return std::nullopt;
+    return *gdr != 0;
+  }
+
   Gpu gpu(Element& e) {
     Gpu out;
     out.dev = once(e, "dev", 0, devices_);
     out.sm = e.required_integer("sm", 30, 999).value_or(0);
     if (const auto rank = e.integer("rank", -1); rank && *rank >= 0)
       ranks_.see(xml_, std::to_string(*rank), e.place_of("rank"));
-    if (const auto gdr = e.integer("gdr", 0)) out.gpudirect = *gdr != 0;
+    out.gpudirect = gpudirect(e);
     e.ignore({"arch", "gcn"});
     e.finish();
     for (Element& child : e.children({"nvlink", "c2c"})) {
@@ -267,7 +275,7 @@ class Reading {
       constexpr double most_latency = 1e12;  // us: as long as a time of a machine's file may be
       if (const auto latency = child.number("latency", 0))
         net.latency = Seconds(std::min(*latency, most_latency) * 1e-6);
-      if (const auto gdr = child.integer("gdr", 0)) net.gpudirect = *gdr != 0;
+      net.gpudirect = gpudirect(child);
       child.ignore({"name", "port", "guid", "maxconn", "coll", "keep", "net", "gin", "numa_node"});
       child.finish();
       out.push_back(net);

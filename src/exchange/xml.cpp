@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -109,6 +110,33 @@ class Inspector : public pugi::xml_tree_walker {
   std::size_t elements_ = 0;
 };
 
+/// "&foo;" outside of comments, CDATA and instructions: pugixml leaves it as it stands. A bare '&' of a name is let be.
+Diagnostics undefined_entities(std::string_view text, const LineStarts& lines, const std::string& file) {
+  struct Span {
+    std::string_view begin, end;
+  };
+  constexpr std::array passed{Span{"<!--", "-->"}, Span{"<![CDATA[", "]]>"}, Span{"<?", "?>"}};
+  constexpr std::array<std::string_view, 5> defined{"amp", "lt", "gt", "quot", "apos"};
+  constexpr std::string_view of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-:";
+  Diagnostics out;
+  for (std::size_t i = text.find_first_of("<&"); i != std::string_view::npos && out.size() < most_errors;
+       i = text.find_first_of("<&", i)) {
+    const auto span = std::find_if(passed.begin(), passed.end(),
+                                   [&](const Span& one) { return text.substr(i).starts_with(one.begin); });
+    if (span != passed.end()) {
+      i = std::min(text.find(span->end, i), text.size());
+      continue;
+    }
+    const std::size_t end = text[i] == '&' ? text.find_first_not_of(of_names, i + 1) : std::string_view::npos;
+    const std::string_view name = end == std::string_view::npos ? std::string_view() : text.substr(i + 1, end - i - 1);
+    if (!name.empty() && text[end] == ';' && std::find(defined.begin(), defined.end(), name) == defined.end())
+      out.push_back({lines.place_at(i, file), fmt::format("the entity '&{};' is not defined", shown(std::string(name))),
+                     "expected &amp;, &lt;, &gt;, &quot;, &apos; or a number: &#38;"});
+    ++i;
+  }
+  return out;
+}
+
 bool is_text(const pugi::xml_node& node) { return node.type() == pugi::node_pcdata || node.type() == pugi::node_cdata; }
 
 Diagnostics check_roots(const pugi::xml_document& document, const LineStarts& lines, const std::string& file,
@@ -150,6 +178,9 @@ Result<std::unique_ptr<XmlFile>> XmlFile::parse(std::string_view text, const std
   out->name_ = file;
   out->text_ = text;
   out->lines_ = LineStarts(out->text_);
+  // Where there is a DOCTYPE that is refused, whatever it defines.
+  if (text.find("<!DOCTYPE") == std::string_view::npos)
+    if (Diagnostics wrong = undefined_entities(out->text_, out->lines_, file); !wrong.empty()) return wrong;
   // As a fragment, or text around the root would be dropped without a word.
   constexpr unsigned how = pugi::parse_default | pugi::parse_doctype | pugi::parse_fragment;
   const pugi::xml_parse_result result =

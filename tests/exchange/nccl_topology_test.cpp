@@ -174,9 +174,27 @@ TEST_CASE("entities of one's own are refused, never expanded") {
   const Errors errors = errors_of(bomb);
   REQUIRE(errors.size() == 1);
   CHECK_THAT(errors[0], Catch::EndsWith("a DOCTYPE is not read: no entity is expanded"));
-  // Without one, an entity that nobody declared stays what it is, and is no number.
-  CHECK(errors_of("<system version=\"1\"><cpu numaid=\"&lol;\"/></system>").front() ==
-        "f:1:34: numaid of <cpu> is '&lol;'");
+  // Without one, an entity that nobody declared is an error wherever it stands, but for comments.
+  CHECK(errors_of("<system version=\"1\"><cpu numaid=\"&lol;\"/></system>") ==
+        Errors{"f:1:34: the entity '&lol;' is not defined"});
+  CHECK(errors_of("<system version=\"1\">\n<!-- &a; -->\n<cpu numaid=\"0\" affinity=\"&foo;,&amp;\"/></system>") ==
+        Errors{"f:3:27: the entity '&foo;' is not defined"});
+}
+
+TEST_CASE("a gdr that is neither yes nor no is warned of") {
+  const auto warned = [](const std::string& value) {
+    std::string text = system_of(gpu(0) + gpu(1));
+    text.replace(text.find("gdr=\"1\"") + 5, 1, value);
+    const auto node = exchange::read_nccl_topology(text, "f");
+    REQUIRE(node.ok());
+    const Errors said = messages(node->warnings);
+    return std::count_if(said.begin(), said.end(), [](const std::string& one) {
+      return one.find("a gdr that is neither 0 nor 1") != std::string::npos;
+    });
+  };
+  CHECK(warned("0") == 0);
+  CHECK(warned("1") == 0);
+  CHECK(warned("7") == 1);
 }
 
 TEST_CASE("values that cannot be are errors at the value, all at once") {
