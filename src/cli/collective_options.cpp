@@ -409,6 +409,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                         fmt::format("expected ranks from 0 to {}, or --ranks {}", machine->ranks - 1, needed)});
   }
   if (!errors.empty()) return std::nullopt;
+  append(machine->warnings, warnings(*environment));
   CollectiveQuestion out{*kind,
                          std::move(machine->fabric),
                          std::move(groups),

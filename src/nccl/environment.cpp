@@ -234,7 +234,10 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
   const auto buffer = [&](Bytes& into) {
     if (const auto value = read_number(setting, least_buffer, most_buffer, 1, errors)) into = Bytes(*value);
   };
-  if (name == "NCCL_ALGO") {
+  const bool sockets = name == "NCCL_NET" && lower(setting.value) == "socket";
+  if (sockets || (name == "NCCL_IB_DISABLE" && setting.value != "0")) {
+    out.leave_nics.push_back(setting);
+  } else if (name == "NCCL_ALGO") {
     read_sets(setting, listed(nccl_words), out.algorithm_sets, errors);
   } else if (name == "NCCL_PROTO") {
     read_sets(setting, {"ll", "ll128", "simple"}, out.protocol_sets, errors);
@@ -314,6 +317,18 @@ std::string text_of(const Environment& environment) {
   std::string out;
   for (const Setting& one : environment.given) out += (out.empty() ? "" : " ") + one.name + "=" + one.value;
   if (environment.version > 0) out += fmt::format("{}NCCL {}", out.empty() ? "" : " ", environment.version);
+  return out;
+}
+
+Diagnostics warnings(const Environment& environment) {
+  Diagnostics out;
+  for (const Setting& one : environment.leave_nics)
+    out.push_back(
+        {one.where,
+         fmt::format("{}={}: NCCL would take other ways between nodes; the forecast is of the NICs as the "
+                     "machine's file describes them",
+                     one.name, one.value),
+         "describe the sockets' rate and latency: --link-bandwidth, --link-latency (network.link in a file)"});
   return out;
 }
 

@@ -56,6 +56,20 @@ TEST_CASE("numbers are read, names without effect are kept") {
   CHECK(text_of(e) == "NCCL_BUFFSIZE=8388608 NCCL_NTHREADS=256 NCCL_MIN_NRINGS=4 NCCL_NVLS_ENABLE=0 NCCL_DEBUG=INFO");
 }
 
+TEST_CASE("sockets in place of the described NICs are warned of, with what to do") {
+  const auto said = [](const std::vector<std::pair<std::string, std::string>>& variables) {
+    return warnings(test::environment(variables));
+  };
+  const Diagnostics two = said({{"NCCL_NET", "Socket"}, {"NCCL_IB_DISABLE", "1"}});
+  REQUIRE(two.size() == 2);
+  CHECK(two[0].message ==
+        "NCCL_NET=Socket: NCCL would take other ways between nodes; the forecast is of the NICs as the machine's file "
+        "describes them");
+  CHECK(two[1].hint.find("--link-bandwidth, --link-latency") != std::string::npos);
+  CHECK(said({{"NCCL_NET", "IB"}, {"NCCL_IB_DISABLE", "0"}}).empty());
+  CHECK(test::environment({{"NCCL_NET", "IB"}}).without_effect == std::vector<std::string>{"NCCL_NET"});
+}
+
 TEST_CASE("limits in blocks are of all channels, those in channels not of NVLS") {
   const auto channels = [](const std::vector<std::pair<std::string, std::string>>& variables, const char* machine,
                            int nodes = 1) {

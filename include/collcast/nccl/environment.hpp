@@ -46,6 +46,7 @@ struct Files {
 struct Environment {
   std::vector<Setting> given;               ///< all of them
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
+  std::vector<Setting> leave_nics;          ///< with which nodes are reached otherwise than by the described NICs
 
   /// NCCL_ALGO and NCCL_PROTO, of a collective.
   bool allows(CollectiveKind, Algorithm) const;
@@ -76,6 +77,9 @@ struct Environment {
 
 /// "NCCL_ALGO=RING NCCL_PROTO=LL": as it was given.
 std::string text_of(const Environment&);
+
+/// What no forecast follows, though it matters between nodes: NCCL_NET=Socket, NCCL_IB_DISABLE=1.
+Diagnostics warnings(const Environment&);
 
 /// With the files, which text_of() names too.
 Environment with_files(Environment, const Files&);
