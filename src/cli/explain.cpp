@@ -119,9 +119,11 @@ void add_interval(const CollectiveQuestion& q, ExplainReport& report) {
       if (term.name == "simulation") simulated = Seconds(term.value);
     }
   std::vector<Paragraph>& text = report.sections.back().text;
-  if (const auto within = interval_of(q, q.sizes.front(), simulated ? simulated : estimate))
+  const std::optional<Seconds> time = simulated ? simulated : estimate;
+  if (const auto within = interval_of(q, q.sizes.front(), time))
     text.push_back(
-        {fmt::format("8 of 10 measurements of such sizes are within {}, by the calibration", format_range(*within)),
+        {fmt::format("8 of 10 measurements of such sizes are within {}, by the calibration{}", format_range(*within),
+                     is_outside(*time, within) ? fmt::format("; {}", outside_text) : std::string()),
          Paragraph::Tone::note});
   if (std::string beyond = beyond_calibration(q); !beyond.empty())
     text.push_back({std::move(beyond), Paragraph::Tone::note});

@@ -367,11 +367,27 @@ void add_runner_up_notes(const CollectiveReport& report, std::vector<std::string
 }
 
 /// What people and programs are told beside the figures.
+/// "8 of 10 at 1 KiB and 2 KiB: the forecast itself is outside ..."
+void add_outside_note(const CollectiveReport& report, std::vector<std::string>& notes) {
+  constexpr std::size_t most_named = 4;
+  std::vector<std::string> sizes;
+  for (const CollectiveRow& row : report.rows)
+    if (row.time() && is_outside(*row.time(), row.interval))
+      if (std::string size = size_text(row.size); sizes.empty() || sizes.back() != size)
+        sizes.push_back(std::move(size));
+  if (sizes.empty()) return;
+  const std::size_t more = sizes.size() > most_named ? sizes.size() - most_named : 0;
+  sizes.resize(sizes.size() - more);
+  notes.push_back(fmt::format("8 of 10 at {}{}: {}", fmt::join(sizes, ", "),
+                              more > 0 ? fmt::format(" and {} more", more) : std::string(), outside_text));
+}
+
 std::vector<std::string> all_notes(const CollectiveReport& report) {
   std::vector<std::string> notes;
   add_runner_up_notes(report, notes);
   add_sharing_note(report, notes);
   add_difference_note(report, notes);
+  add_outside_note(report, notes);
   notes.insert(notes.end(), report.notes.begin(), report.notes.end());
   return notes;
 }

@@ -76,6 +76,14 @@ constexpr std::ptrdiff_t experts_column = 4;
 /// What a layout takes on the machine as described, after what it takes.
 constexpr std::ptrdiff_t described_column = 9;
 bool has_described_ranks(const PlanReport& report) { return !report.inputs.machine.as_described(); }
+/// Of how many layouts the forecast itself is outside; empty: of none.
+std::string outside(const PlanResult& r) {
+  const auto count = std::ranges::count_if(
+      r.ranked, [](const PlannedLayout& p) { return p.interval && is_outside(p.step(), p.interval); });
+  return count == 0 ? std::string()
+                    : fmt::format(" In {} of {} {}", count, counted(std::ssize(r.ranked), "layout"), outside_text);
+}
+
 bool has_ranked_intervals(const PlanReport& report) {
   return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.interval.has_value(); });
 }
@@ -200,7 +208,7 @@ void add_ranking(Page& out, const PlanReport& report) {
     out.blocks.push_back(Paragraph{
         "8 of 10: the step with all collectives as far from the forecast as 8 of 10 measurements were at most, by the "
         "calibration. " +
-            best_at_the_ends(r),
+            best_at_the_ends(r) + outside(r),
         Paragraph::Tone::note});
   for (const PlannedLayout& p : r.pareto) closed_form = closed_form || !p.simulate;
   if (closed_form) out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});

@@ -484,14 +484,27 @@ void add_serving(Page& out, const StepReport& report) {
 
 }  // namespace
 
+bool is_outside(Seconds forecast, const std::optional<TimeRange>& range) {
+  constexpr double rounding = 1e-9;
+  return range && (forecast < range->low * (1 - rounding) || forecast > range->high * (1 + rounding));
+}
+
 std::optional<std::string> interval_text(const StepReport& report) {
   if (!report.interval) return std::nullopt;
   std::string out =
       "with all collectives as far from the forecast as 8 of 10 measurements were at most, by the "
       "calibration, ";
-  if (!report.ttft_interval || !report.tpot_interval) return out + "the step takes " + format_range(*report.interval);
-  return out + fmt::format("TTFT is {} and TPOT {}", format_range(*report.ttft_interval),
-                           format_range(*report.tpot_interval));
+  const auto with_remark = [](std::string text, bool outside) {
+    return outside ? fmt::format("{}; {}", text, outside_text) : text;
+  };
+  if (!report.ttft_interval || !report.tpot_interval)
+    return with_remark(out + "the step takes " + format_range(*report.interval),
+                       is_outside(report.result.step, report.interval));
+  const InferenceResult& served = *report.result.inference;
+  return with_remark(out + fmt::format("TTFT is {} and TPOT {}", format_range(*report.ttft_interval),
+                                       format_range(*report.tpot_interval)),
+                     is_outside(served.prefill.time(), report.ttft_interval) ||
+                         is_outside(served.decode.time(), report.tpot_interval));
 }
 
 Page page(const StepReport& report) {

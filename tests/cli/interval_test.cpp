@@ -44,6 +44,33 @@ TEST_CASE("a step on a calibrated machine is between that with all collectives s
   CHECK_THAT(page, Contains("8 of 10 measurements") && Contains("the step takes "));
 }
 
+TEST_CASE("a forecast outside its own interval is said to be, wherever the interval is printed") {
+  const Folder folder;
+  const std::string unheld =
+      "    median_error:\n"
+      "      small: {rows: 9, before: 0.2, after: 0.1, low: 1.5, high: 2}\n"
+      "      medium: {rows: 9, before: 0.2, after: 0.1, low: 1.5, high: 2}\n"
+      "      large: {rows: 9, before: 0.2, after: 0.1, low: 1.5, high: 2}\n";
+  const std::string a100 = " --topology dgx-a100 --size 1MiB", layer = " korthikanti-22b-layer --what-if exposed";
+  const std::string plan = " llama3-8b-8xh100 --tp 2 --pp 1 --dp 4 --micro-batch 1 --recompute none --zero 1";
+  for (const std::string& command : {"collective all_reduce" + a100, "explain collective all_reduce" + a100,
+                                     "step" + layer, "explain step" + layer, "plan" + plan}) {
+    INFO(command);
+    const std::string machine = command.starts_with("plan") ? "dgx-h100" : "dgx-a100";
+    const auto outside = [&](const std::string& residuals) {
+      folder.write("o.yaml", overlay(machine, residuals));
+      const Outcome run = run_shell("collcast " + command + " --overlay o.yaml", folder.path());
+      REQUIRE(run.exit == 0);
+      CHECK(run.out.find("8 of 10") != std::string::npos);
+      return run.out.find(
+                 "the forecast itself is outside: measurements that the calibration had not seen lay elsewhere") !=
+             std::string::npos;
+    };
+    CHECK(outside(unheld));
+    CHECK_FALSE(outside(spread));
+  }
+}
+
 TEST_CASE("library ideal's prices have the interval behind the calibration's base latency") {
   const Folder folder;
   folder.write("o.yaml",
