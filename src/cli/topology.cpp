@@ -71,9 +71,9 @@ std::vector<std::string> compared_graphs(const nccl::Communicator& own, const nc
                                          const nccl::GraphFile& file) {
   std::vector<std::string> out{fmt::format("beside {}:", file.name)};
   for (const nccl::StatedGraph& graph : file.graphs) {
-    if (graph.id == 0) out.push_back(compared_graph("ring", own.ring, stated.ring));
-    if (graph.id == 1) out.push_back(compared_graph("tree", own.tree, stated.tree));
-    if (graph.id == 3 && own.nvls) out.push_back(compared_graph("NVLS", *own.nvls, *stated.nvls));
+    if (graph.id == 0) out.push_back(compared_graph("ring", own.ring, graph.graph));
+    if (graph.id == 1) out.push_back(compared_graph("tree", own.tree, graph.graph));
+    if (graph.id == 3 && own.nvls) out.push_back(compared_graph("NVLS", *own.nvls, graph.graph));
     if (graph.id == 3 && !own.nvls) out.push_back("NVLS: the search has none, the file has");
   }
   out.push_back(fmt::format("coll channels: {} by the search, {} by the file", own.channels, stated.channels));
