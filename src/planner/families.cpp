@@ -133,6 +133,11 @@ const char* memory_objection(const MemoryUse& use) {
                                           : runtime_does_not_fit;
 }
 
+const char* objection_before_times(PipelineSchedule schedule, const MemoryUse& use) {
+  const char* objection = memory_objection(use);
+  return made_for_times(schedule) && objection != state_does_not_fit ? nullptr : objection;
+}
+
 namespace {
 
 /// That tp x pp does not divide, and what would in the place of the degree that is at fault.
@@ -176,9 +181,8 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
   for (const Diagnostic& d : check_before_memory(step, in.gpus)) found.push_back(d.message);
   if (!found.empty()) return found;
   if (!check_memory(step, {}).empty()) return {memory_beyond_count};
-  // What an order that is made for times holds is known with the times.
-  const bool made = made_for_times(step.layout.schedule);
-  if (const char* objection = made ? nullptr : memory_objection(peak_memory(step, gpus_per_node))) return {objection};
+  if (const char* objection = objection_before_times(step.layout.schedule, peak_memory(step, gpus_per_node)))
+    return {objection};
   for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
   return found;
 }

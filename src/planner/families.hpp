@@ -52,6 +52,9 @@ std::vector<std::string> objections(const PlanInputs&, const LayoutChoice&, int 
 Diagnostics check_before_memory(StepInputs& step, int gpus);
 /// Of a layout that divides; nullptr if it fits.
 const char* memory_objection(const MemoryUse&);
+/// The same as long as no times are known: what an order that is made for times holds comes with them, and only the
+/// state counts.
+const char* objection_before_times(PipelineSchedule, const MemoryUse&);
 /// Of one that divides and needs more than can be counted (check_memory).
 inline constexpr const char* memory_beyond_count = "needs more than 1 EiB of memory on a GPU";
 

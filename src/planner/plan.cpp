@@ -145,6 +145,12 @@ class FamilySearch {
     return true;
   }
 
+  /// The scenario's schedule goes with each layout anew: one with chunks is interleaved, and the next without is not.
+  void arrange(const LayoutChoice& choice) {
+    step_.layout.schedule = in_.base.layout.schedule;
+    put(choice, step_);
+  }
+
   /// What there is against tp, pp, sequence parallelism and the v-th vpp before memory is asked; nullptr if nothing.
   const std::string* misfit(LayoutChoice choice, std::size_t v) {
     const std::string* own = misfit_as_it_is(choice, v);
@@ -159,7 +165,7 @@ class FamilySearch {
     std::optional<std::string>& known = misfit_[2 * v + (choice.sequence_parallel ? 1 : 0)];
     // With chunks larger micro-batches may pass, as they are fewer.
     if (!known || (choice.vpp > 1 && !known->empty())) {
-      put(choice, step_);
+      arrange(choice);
       const Diagnostics wrong = check_before_memory(step_, fabric_.rank_count());
       known = wrong.empty() ? std::string() : wrong.front().message;
     }
@@ -177,26 +183,24 @@ class FamilySearch {
     return *known;
   }
 
-  /// Whether the layout needs more memory than there is, which is counted.
-  bool refuses(const LayoutChoice& choice, const MemoryUse& memory) {
-    const char* objection = memory_objection(memory);
-    if (objection == nullptr) return false;
+  /// A layout that needs more memory than there is.
+  void refuse(const char* objection, const LayoutChoice& choice, const MemoryUse& memory) {
     ++result_.rejected[objection];
     keep_smaller(result_.smallest, {choice, memory});
-    return true;
   }
 
   /// False where it was stopped before its prices were known.
   bool weigh(const LayoutChoice& choice, std::size_t v, Desk& desk) {
-    put(choice, step_);
+    arrange(choice);
     if (!check_memory(step_, {}).empty()) {
       ++result_.rejected[memory_beyond_count];
       return true;
     }
-    // What an order that is made for times holds is known with the times.
-    const bool made = made_for_times(step_.layout.schedule);
-    MemoryUse memory = made ? MemoryUse() : peak_memory(step_, fabric_.ranks_per_node());
-    if (!made && refuses(choice, memory)) return true;
+    const MemoryUse memory = peak_memory(step_, fabric_.ranks_per_node());
+    if (const char* objection = objection_before_times(step_.layout.schedule, memory)) {
+      refuse(objection, choice, memory);
+      return true;
+    }
     if (const std::string& objection = cut(v); !objection.empty()) {
       ++result_.rejected[objection];
       return true;
@@ -220,8 +224,11 @@ class FamilySearch {
       add_faults(*both, layout);
       order = std::move(both->as_it_is.made);
     }
-    if (made) layout.memory = peak_memory(step_, fabric_.ranks_per_node(), order);
-    if (made && refuses(choice, layout.memory)) return true;
+    if (!order.empty()) layout.memory = peak_memory(step_, fabric_.ranks_per_node(), order);
+    if (const char* objection = memory_objection(layout.memory)) {
+      refuse(objection, choice, layout.memory);
+      return true;
+    }
     layout.rates = rates(step_, layout.estimate);
     result_.feasible.push_back(std::move(layout));
     return true;
@@ -289,6 +296,7 @@ Diagnostics simulate(const PlanInputs& in, const Fabric& fabric, const EngineOpt
   const auto take = [&](const StepResult& result) {
     layout.simulate = result.simulate;
     layout.breakdown = result.breakdown;
+    layout.memory = result.memory;
     layout.rates = rates(step, layout.step());
   };
   if (in.machine.as_described()) {

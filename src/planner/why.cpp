@@ -50,7 +50,8 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   Result<StepResult> result = by_formula(in, fabric, f.inputs);
   if (!result) return result.errors();
   f.layout.memory = result->memory;
-  if (const char* objection = made_for_times(f.inputs.layout.schedule) ? memory_objection(result->memory) : nullptr)
+  // The objections are those before its times were known.
+  if (const char* objection = memory_objection(result->memory); objection != nullptr && f.layout.objections.empty())
     f.layout.objections.emplace_back(objection);
   f.layout.step = result->step;
   f.layout.breakdown = result->breakdown;

@@ -106,6 +106,27 @@ TEST_CASE("the plan is what forecasting every layout by itself finds") {
   for (std::size_t i = 1; i < p.ranked.size(); ++i) CHECK(p.ranked[i - 1].step() <= p.ranked[i].step());
 }
 
+TEST_CASE("a layout with chunks leaves the scenario's schedule to the next without") {
+  const Fabric fabric = cluster(2);
+  for (const PipelineSchedule schedule : {PipelineSchedule::zb_h2, PipelineSchedule::zb_1p}) {
+    PlanInputs in = small();
+    in.base.layout.schedule = schedule;
+    in.space.vpp = {1, 2};
+    const PlanResult p = planned(in, fabric);
+    int chunked = 0, plain = 0;
+    for (const PlannedLayout& l : p.ranked) {
+      StepInputs step = in.base;
+      put(l.choice, step);
+      const StepResult r = forecast_step(step, fabric, {}, Method::estimate).value();
+      CHECK(l.estimate.count() == Approx(r.step.count()).epsilon(1e-12));
+      CHECK(l.memory.peak() == r.memory.peak());
+      ++(l.choice.vpp > 1 ? chunked : plain);
+    }
+    CHECK(chunked > 3);
+    CHECK(plain > 10);
+  }
+}
+
 TEST_CASE("gradients and weights are split where the scenario does so or is asked to, without pipeline stages") {
   const Fabric fabric = cluster(2);
   PlanInputs in = small();
