@@ -6,6 +6,7 @@
 
 #include "collcast/base/units.hpp"
 #include "workload/gradient_exchange.hpp"
+#include "workload/memory_remedies.hpp"
 #include "workload/plan.hpp"
 #include "workload/share.hpp"
 
@@ -13,52 +14,23 @@ namespace collcast::workload {
 
 namespace {
 
-std::string activation_remedies(const StepInputs& in) {
-  std::string remedies;
-  const auto offer = [&](bool possible, const char* what) {
-    if (possible) remedies += (remedies.empty() ? "" : ", ") + std::string(what);
-  };
-  offer(in.options.attention == Attention::unfused, "attention: flash");
-  offer(in.options.recompute == Recompute::none && in.options.attention == Attention::unfused, "recompute: selective");
-  offer(in.options.recompute != Recompute::full, "recompute: full");
-  offer(in.layout.tp > 1 && !in.layout.sequence_parallel, "sequence_parallel: true");
-  offer(in.batch.micro_batch > 1, "a smaller micro_batch");
-  offer(in.layout.schedule == PipelineSchedule::gpipe && in.layout.pp > 1, "schedule: 1f1b");
-  offer(in.layout.schedule == PipelineSchedule::interleaved, "schedule: 1f1b with vpp 1");
-  return remedies.empty() ? "more tp" : remedies;
-}
-
-std::string remedy(const StepInputs& in, Bytes MemoryUse::*part) {
-  const bool sharded = in.options.zero >= 1 || in.layout.dp == 1;
-  if (part == &MemoryUse::gradients && in.options.gradient_bytes > 2) return "gradient_bytes: 2, more tp or pp";
-  if (part == &MemoryUse::gradient_copies)
-    return in.options.delayed_all_reduce ? "delayed_all_reduce: false" : "error_feedback: false";
-  if (part == &MemoryUse::optimizer) return sharded ? "more tp, pp or dp" : "zero: 1";
-  if (part == &MemoryUse::activations) return activation_remedies(in);
-  if (part == &MemoryUse::buffers) return "a smaller micro_batch, more tp";
-  if (part == &MemoryUse::fragments) return "an allocator with expandable segments";
-  if (part == &MemoryUse::nccl) return "fewer of NCCL's channels";
-  if (part == &MemoryUse::context) return "a GPU with more memory";
-  return "more tp or pp";
-}
-
 std::string named(const MemoryUse& m, const MemoryPart& part) {
   return std::string(part.name) + " (" + format_bytes(volume(m.*part.size)) + ")";
 }
 
 /// The part that goes beyond the limit, and the largest where that is another.
-std::string memory_warning(const StepInputs& in, const MemoryUse& m) {
+std::string memory_warning(const StepInputs& in, const Fabric& fabric, const MemoryUse& m) {
   const MemoryPart& breaks = breaking_part(m);
   const MemoryPart& largest =
       *std::max_element(memory_parts.begin(), memory_parts.end(),
                         [&](const MemoryPart& a, const MemoryPart& b) { return m.*a.size < m.*b.size; });
   const std::string needs = "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) +
                             " of the GPU's " + format_bytes(volume(m.capacity));
-  if (breaks.size == largest.size)
-    return needs + "; what breaks the limit is also the largest part, " + named(m, largest) + ": " +
-           remedy(in, largest.size) + " would help";
-  return needs + "; what breaks the limit: " + named(m, breaks) + ", " + remedy(in, breaks.size) +
-         " would help; largest part: " + named(m, largest) + ", " + remedy(in, largest.size) + " would help";
+  const std::string parts =
+      breaks.size == largest.size
+          ? "; what breaks the limit is also the largest part, " + named(m, largest)
+          : "; what breaks the limit: " + named(m, breaks) + "; largest part: " + named(m, largest);
+  return needs + parts + "; " + what_would_fit(in, fabric);
 }
 
 std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double ratio, bool most_is_ep) {
@@ -89,6 +61,8 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const auto none = [&](bool asked, const std::string& key, const char* why) {
     if (asked) list.push_back("training." + key + " has no effect: " + why);
   };
+  if (in.layout.dp_shard > 0 && in.options.zero == 0)
+    list.push_back("layout.dp_shard has no effect: training.zero is 0, and nothing is split");
   none(f.tp_gather && TpCollectives(in.layout).gather == std::nullopt, "communication.tp_gather",
        "without sequence parallelism and tp above 1 nothing is gathered");
   none(f.tp_reduce && in.layout.tp == 1, "communication.tp_reduce", "tp is 1");
@@ -106,7 +80,7 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
 
 std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result) {
   std::vector<std::string> list;
-  if (!result.memory.fits()) list.push_back(memory_warning(in, result.memory));
+  if (!result.memory.fits()) list.push_back(memory_warning(in, fabric, result.memory));
   if (!in.serving) add_unused(in, list);
   // Below 2, communication that is not hidden takes more than a third of the layer.
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
@@ -121,6 +95,10 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
     list.push_back(
         "schedule interleaved with vpp 1 has the bubble of 1f1b and holds more micro-batches; vpp 2 or more, or "
         "schedule: 1f1b would help");
+  if (in.model.experts.count > 0 && in.options.moe_capacity_factor > 0 && in.options.moe_capacity_factor < 1)
+    list.push_back(
+        "a moe_capacity_factor below 1 drops tokens even where experts are used alike; MFU and HFU count the FLOPs of "
+        "all tokens");
   if (in.options.recompute == Recompute::selective && in.options.attention == Attention::flash)
     list.push_back(
         "selective recomputation gains nothing with flash attention, which keeps no attention matrix; "

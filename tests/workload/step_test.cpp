@@ -211,7 +211,7 @@ TEST_CASE("TP across nodes is warned about, with the size that stays inside") {
   CHECK_THAT(r.warnings[0], Catch::Contains("tp 16 crosses nodes of 8 GPUs: tp 8 or less"));
 }
 
-TEST_CASE("a step that does not fit says what is largest and what would help") {
+TEST_CASE("a step that does not fit says what is largest, and which change would make it fit") {
   const auto warning = [](StepInputs in) {
     const StepResult r = forecast(in, four_nodes(), Method::estimate);
     REQUIRE(r.memory.peak() > r.memory.capacity);
@@ -221,12 +221,21 @@ TEST_CASE("a step that does not fit says what is largest and what would help") {
   // 12.4e9 parameters x 12 bytes of optimizer state = 148 GB.
   StepInputs in = inputs(llama_70b(12), layout(1, 1, 2), 1024, 2);
   CHECK_THAT(warning(in), Catch::Contains("what breaks the limit is also the largest part, optimizer state") &&
-                              Catch::Contains("zero: 1 would help"));
+                              Catch::Contains("not even ") && Catch::Contains("layout.tp: 2, layout.dp: 1"));
   in = small_step(1, 1, 1);
   in.gpu.memory = Bytes(10'000'000'000);
   in.batch.micro_batch = in.batch.global_batch = 16;
-  CHECK_THAT(warning(in), Catch::Contains("activations") && Catch::Contains("recompute: full") &&
-                              Catch::Contains("a smaller micro_batch"));
+  CHECK_THAT(warning(in), Catch::Contains("activations") && Catch::Contains("it fits with batch.micro_batch: 8 (") &&
+                              Catch::Contains(" or training.recompute: full ("));
+  // Two replicas of 1.9e9 parameters: 34 GB of state, a few of activations.
+  in = inputs(llama_70b(1), layout(1, 1, 4), 1024, 2);
+  in.gpu.memory = Bytes(45'000'000'000);
+  const std::string text = warning(in);
+  INFO(text);
+  // What is offered fits, and is no change to the number of GPUs.
+  CHECK_THAT(text, Catch::Contains("it fits with training.zero: 1 ("));
+  in.options.zero = 1;
+  CHECK(forecast(in, four_nodes(), Method::estimate).memory.fits());
 }
 
 TEST_CASE("fewer micro-batches than stages, and recomputation that gains nothing, are warned about") {
