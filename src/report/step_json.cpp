@@ -263,6 +263,7 @@ Json operations_json(const std::vector<Operation>& operations) {
                    {"bytes", op.bytes.value()},
                    {"time_s", op.time.count()},
                    {"bound", op.bound},
+                   {"level", op.level()},
                    {"measured_ratio", op.measured_ratio > 0 ? Json(op.measured_ratio) : Json()}});
   }
   return out;

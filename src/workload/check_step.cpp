@@ -240,7 +240,7 @@ class Check {
       wrong(
           {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
           etp + " does not divide the width of an expert, " + std::to_string(m.experts.ffn) + seen("model.experts.ffn"),
-          "use etp " + nearest_divisors(m.experts.ffn, l.expert_tp()));
+          "use etp " + nearest_divisors(std::gcd(m.experts.ffn, stage), l.expert_tp()));
       spread(0);
     } else if (stage % l.expert_tp() != 0) {
       wrong({"layout.etp", "layout.tp", "layout.dp"},

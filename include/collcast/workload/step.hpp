@@ -59,6 +59,8 @@ struct Operation {
   std::string precision = {};  ///< whose rate and efficiency counted; empty for memory operations
   /// Of measured products like this one to the roofline above, by which its time was multiplied; 0: there are none.
   double measured_ratio = 0;
+  /// Which level of what is known of kernels its time is of: "roofline", "measured" or "sustained".
+  const char* level() const { return bound == "power" ? "sustained" : measured_ratio > 0 ? "measured" : "roofline"; }
 };
 struct LayerOperations {
   std::vector<Operation> forward;
