@@ -140,6 +140,10 @@ Json memory_json(const MemoryUse& m) {
            {"stage", m.stage}};
   if (m.gradient_copies > Bytes(0)) out["gradient_copies_bytes"] = m.gradient_copies.value();
   if (m.kv_cache > Bytes(0)) out["kv_cache_bytes"] = m.kv_cache.value();
+  if (m.by_moment.front() == Bytes(0)) return out;
+  out["moment"] = to_string(m.moment);
+  for (const MemoryMoment moment : memory_moments)
+    out["moments"][std::string(to_string(moment)) + "_bytes"] = m.by_moment[static_cast<std::size_t>(moment)].value();
   return out;
 }
 

@@ -434,13 +434,21 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
     formula += (formula.empty() ? "" : " + ") + std::string(name);
     numbers += (numbers.empty() ? "" : " + ") + format_bytes(value);
   };
-  add(in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
-                                              : "attention core of the layer that is recomputed",
-      terms.recomputed);
-  add("logits (w T V / TP)", terms.logits);
-  add("the loss's probabilities (4 T V / TP)", terms.probabilities);
-  add(in.options.reshard_after_forward ? "weights of the units that are gathered" : "all weights", terms.gathered);
-  add("gradients that are not split yet", terms.unreduced);
+  if (use.moment == MemoryMoment::optimizer) {
+    add("16-bit gradients as fp32 (4 bytes of the rank's part)", terms.buffers_of_optimizer());
+  } else {
+    if (use.moment == MemoryMoment::backward && terms.recomputed > terms.loss()) {
+      add(in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
+                                                  : "attention core of the layer that is recomputed",
+          terms.recomputed);
+    } else if (terms.loss() > Volume{}) {
+      add("logits (w T V / TP)", terms.logits);
+      add("the loss's probabilities (4 T V / TP)", terms.probabilities);
+      add("the logits less their largest, in fp32 (4 T V / TP)", terms.shifted);
+    }
+    add(in.options.reshard_after_forward ? "weights of the units that are gathered" : "all weights", terms.gathered);
+    if (use.moment == MemoryMoment::backward) add("gradients that are not split yet", terms.unreduced);
+  }
   out.terms.push_back(
       {"buffers", formula, numbers, static_cast<double>(use.buffers.value()), "B",
        formula.empty() ? "nothing is recomputed, and no logits on this stage" : "once, not per micro-batch"});
@@ -520,7 +528,12 @@ void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use,
 Section items_section(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use, int gpus_per_node) {
   const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
   Section out;
-  out.title = fmt::format("memory of the fullest rank (stage {})", terms.stage);
+  out.title = fmt::format("memory of the fullest rank (stage {}), {}", terms.stage, moment_text(use.moment));
+  Table moments{"allocated at each moment", {{"moment", "", Align::left}, {"size", "", Align::right}}, {}};
+  for (const MemoryMoment moment : memory_moments)
+    moments.rows.push_back(
+        {std::string(moment_text(moment)), format_bytes(volume(use.by_moment[static_cast<std::size_t>(moment)]))});
+  out.tables.push_back(std::move(moments));
   out.terms.push_back(state_term("parameters", terms.weight_bytes, terms, terms.weight_shares, 3, in.layout,
                                  use.parameters,
                                  fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")));
@@ -532,7 +545,10 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
   else
     out.terms.push_back({"optimizer", {}, {}, 0, "B", "training.optimizer is false"});
   out.terms.push_back(in_flight_term(in, terms));
-  out.terms.push_back(activations_term(in, terms, use));
+  if (use.moment == MemoryMoment::optimizer)
+    out.terms.push_back({"activations", {}, {}, 0, "B", "none are kept at the optimizer's step"});
+  else
+    out.terms.push_back(activations_term(in, terms, use));
   add_buffers(out, in, terms, use);
   add_gradient_copies(out, terms, use);
   add_runtime_terms(out, in, use, gpus_per_node);

@@ -290,7 +290,9 @@ bool waits_for_others(const StepResult& r) {
 std::string gigabytes(Bytes b) { return fmt::format("{:.2f}", static_cast<double>(b.value()) / 0x1p30); }
 
 Table memory_table(const MemoryUse& m) {
-  Table out{fmt::format("memory of the fullest rank (stage {})", m.stage),
+  const bool trains = m.by_moment.front() > Bytes(0);
+  Table out{fmt::format("memory of the fullest rank (stage {}){}", m.stage,
+                        trains ? fmt::format(", {}", moment_text(m.moment)) : std::string()),
             {{"item", "", Align::left},
              {"size", "GiB", Align::right},
              {"of the GPU", "", Align::right},
@@ -335,10 +337,9 @@ Table collectives_table(const StepReport& report, const std::vector<CollectiveCo
   return out;
 }
 
-/// Which level of what is known of kernels a time is of.
 std::string level_text(const Operation& op) {
-  if (op.bound == "power") return "sustained";
-  return op.measured_ratio > 0 ? fmt::format("roofline x {:.3f}, as measured", op.measured_ratio) : "roofline";
+  const std::string_view level = op.level();
+  return level == "measured" ? fmt::format("roofline x {:.3f}, as measured", op.measured_ratio) : std::string(level);
 }
 
 void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations) {

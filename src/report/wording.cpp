@@ -32,6 +32,11 @@ std::string listed_ranks(const Group& group) {
 
 }  // namespace
 
+std::string_view moment_text(MemoryMoment moment) {
+  constexpr std::array texts{"at the end of a forward", "in a backward", "at the optimizer's step"};
+  return texts[static_cast<std::size_t>(moment)];
+}
+
 std::string ranks_text(const Group& group) {
   const bool says_how_many = group.size() <= most_listed || group.is_strided();
   return listed_ranks(group) + (says_how_many ? "" : fmt::format(" ({} ranks)", group.size()));

@@ -8,6 +8,7 @@
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/schedule/group.hpp"
+#include "collcast/workload/memory_use.hpp"
 
 namespace collcast {
 
@@ -34,6 +35,9 @@ std::string ranks_argument(const Group&);
 
 /// By how much `simulated` differs from `estimated`: "+1.9%"; empty where they agree to six digits.
 std::string difference_text(Seconds simulated, Seconds estimated);
+
+/// When a rank holds that: "in a backward".
+std::string_view moment_text(MemoryMoment);
 
 /// Why a curve over chunks has no best point.
 inline constexpr const char* chunks_text =

@@ -1,6 +1,7 @@
 #include "workload/memory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "collcast/base/units.hpp"
@@ -62,6 +63,9 @@ void put(const Held& held, MemoryTerms& terms) {
   terms.last_waiting = held.back().waiting;
 }
 
+/// Of what turns change.
+Volume held_at_once(const MemoryTerms& terms) { return terms.activations() + terms.loss_or_recomputed(); }
+
 /// The layers of each chunk of a stage, nothing held.
 Held chunks_of(const StepInputs& in, int stage) {
   Held chunks(static_cast<std::size_t>(in.layout.chunks()));
@@ -92,8 +96,8 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
     const Turn turn = order.turn(stage, n);
     now[static_cast<std::size_t>(turn.chunk)].in_flight += turn.backward ? -1 : 1;
     put(now, terms);
-    if (turn.backward || terms.with_loss() <= most) continue;
-    most = terms.with_loss();
+    if (turn.backward || held_at_once(terms) <= most) continue;
+    most = held_at_once(terms);
     fullest = now;
   }
   put(fullest, terms);
@@ -119,8 +123,8 @@ void put_fullest_of_turns(const StepInputs& in, int stage, const Orders& made, M
     of.in_flight += turn.weights ? 0 : turn.backward ? -1 : 1;
     of.waiting += turn.weights ? -1 : splits && turn.backward && !turn.whole ? 1 : 0;
     put(now, terms);
-    if (terms.with_loss() <= most) continue;
-    most = terms.with_loss();
+    if (held_at_once(terms) <= most) continue;
+    most = held_at_once(terms);
     fullest = now;
   }
   put(fullest, terms);
@@ -138,8 +142,8 @@ void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
     const double room = share > 0 ? std::floor((most - held) / share + 1e-9) : m;
     const int waiting = static_cast<int>(std::clamp<double>(room, held < in_flight ? 1 : 0, m - held));
     put_held(in, stage, held, waiting, terms);
-    if (terms.with_loss() <= largest) continue;
-    largest = terms.with_loss();
+    if (held_at_once(terms) <= largest) continue;
+    largest = held_at_once(terms);
     fullest = held;
     waiting_there = waiting;
   }
@@ -268,6 +272,8 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
     terms.apart = terms.parameters.experts();
     terms.expert_shares = in.layout.expert_replicas();
   }
+  if (in.options.optimizer && terms.gradient_bytes < 4)
+    terms.copied = terms.state(4, terms.optimizer_shares, terms.zero >= 1);
   workload::put_whole(in, terms);
   const workload::GradientCopies copies = workload::gradient_copies(in, stage);
   terms.stale = Volume(copies.stale);
@@ -283,6 +289,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
     terms.final_norm = Volume(2 * w * rows);
     terms.probabilities = Volume(4 * share.tokens * share.vocab);
     terms.logits = Volume(w * share.tokens * share.vocab);
+    if (!in.options.fuse_loss) terms.shifted = terms.probabilities;
     if (splits_backward(in.layout.schedule)) terms.head_weights = Volume(w * rows) + terms.logits;
   }
   const int m = in.batch.passes(in.layout);
@@ -295,7 +302,6 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
     workload::put_fullest_of_turns(in, stage, made, terms);
   else
     workload::put_held(in, stage, held, 0, terms);
-  if (terms.last_in_flight == 0) terms.logits = terms.probabilities = Volume{};
   return terms;
 }
 
@@ -307,7 +313,8 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
     if (stage > 0 && stage + 1 < in.layout.pp && !workload::any_stage_may_be_fullest(in)) continue;
     const MemoryTerms terms = memory_terms(in, stage);
     states = std::max(states, workload::state_bytes(terms));
-    needed = std::max(needed, workload::state_bytes(terms) + (terms.activations() + terms.buffers()).value());
+    needed =
+        std::max(needed, workload::state_bytes(terms) + (terms.activations() + terms.buffers_of_backward()).value());
   }
   // What a TP group gathers is whole on every rank, however many share the rest.
   needed = std::max(needed, workload::tp_bytes(in));
@@ -325,9 +332,18 @@ MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const
   use.parameters = workload::whole(terms.weights());
   use.gradients = workload::whole(terms.gradients());
   use.optimizer = workload::whole(terms.optimizer());
-  use.activations = workload::whole(terms.activations().value());
-  use.buffers = workload::whole(terms.buffers().value());
   use.gradient_copies = workload::whole(terms.gradient_copies().value());
+  const std::array kept{terms.activations(), terms.activations(), Volume{}};
+  const std::array buffers{terms.buffers_of_forward(), terms.buffers_of_backward(), terms.buffers_of_optimizer()};
+  for (const MemoryMoment moment : memory_moments) {
+    const auto i = static_cast<std::size_t>(moment);
+    const Bytes activations = workload::whole(kept[i].value()), beside = workload::whole(buffers[i].value());
+    use.by_moment[i] = use.state() + activations + beside;
+    if (i > 0 && use.by_moment[i] <= use.allocated()) continue;
+    use.moment = moment;
+    use.activations = activations;
+    use.buffers = beside;
+  }
   use.capacity = in.gpu.memory;
   add_runtime(use, in.layout, gpus_per_node);
   return use;

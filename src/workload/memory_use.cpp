@@ -6,6 +6,19 @@
 
 namespace collcast {
 
+std::string_view to_string(MemoryMoment moment) {
+  switch (moment) {
+    case MemoryMoment::forward:
+      return "forward";
+    case MemoryMoment::backward:
+      return "backward";
+    case MemoryMoment::optimizer:
+      return "optimizer";
+  }
+  check(false, "a known moment");
+  return {};
+}
+
 Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
   Communicators out;
   const auto add = [&](int ranks, int times = 1) { (ranks <= gpus_per_node ? out.within : out.across) += times; };

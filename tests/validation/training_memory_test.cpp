@@ -92,15 +92,19 @@ TEST_CASE("DeepSpeed's buffers at the end of a step take freed blocks that are l
   // Every gradient as fp32, one by one and in one piece.
   CHECK(framework(step_of(row)) == Approx(backward + 2 * largest + 2 * 5e8 + 8 * parameters(step)));
 
-  // Megatron's own optimizer: the logits less their largest, 16 x 2048 tokens and 51,200 rows over TP 2 in fp32, which
-  // with what the step counts is more than a layer's backward needs.
+  // Megatron's own optimizer: the backward of a layer that has been recomputed, with unfused attention also the scores'
+  // addend, 32 heads over TP 2, and a matrix's gradient. The loss is over then: it runs kernel by kernel, and its 16 x
+  // 2048 tokens and 51,200 rows over TP 2 count with 10 bytes each.
   row.zero = "0";
-  CHECK(framework(step_of(row)) == Approx(4.0 * 16 * 2048 * 25600));
-  // Of few rows that backward is more: of unfused attention also the scores' addend, 32 heads over TP 2, and a matrix's
-  // gradient. 6 bytes a logit count already.
+  const double unfused = 2.0 * 16 * 2048 * 2048 * 16 + 2.0 * 3072 * 12288 / 2;
+  const TrainingStep large = step_of(row);
+  const MemoryTerms terms = memory_terms(large.inputs, 0);
+  CHECK(terms.loss().value() == 10.0 * 16 * 2048 * 25600);
+  REQUIRE(terms.recomputed < terms.loss());
+  CHECK(framework(large) == Approx((terms.recomputed - terms.loss()).value() + backward + unfused));
+  // Of few rows the recomputed layer is more than the loss.
   row.vocab = 1024;
-  CHECK(framework(step_of(row)) ==
-        Approx(backward + 2.0 * 16 * 2048 * 2048 * 16 + 2.0 * 3072 * 12288 / 2 - 6.0 * 16 * 2048 * 512));
+  CHECK(framework(step_of(row)) == Approx(backward + unfused));
 }
 
 TEST_CASE("Megatron: gradients of the last layer's residual and activation function beside all that a stage keeps") {
@@ -188,12 +192,11 @@ TEST_CASE("torchtitan's loss: three tensors of fp32 per logit and the block of t
   const TrainingStep step = step_of(torchtitan_row(1));
   const double recomputed = memory_terms(step.inputs, 0).recomputed.value();
   REQUIRE(recomputed < 6 * logits);
-  CHECK(framework(step) == Approx((12 + 2 - 6) * logits - recomputed));  // the step counts 6 bytes per logit
+  CHECK(framework(step) == Approx((12 + 2 - 6) * logits));  // the step counts 6 bytes per logit
 
   // With TP four, and the head's input of all ranks with its gradient.
   const TrainingStep split = step_of(torchtitan_row(8));
-  CHECK(framework(split) ==
-        Approx((16 + 2 - 6) * logits / 8 + 2 * 2.0 * 8192 * 4096 - memory_terms(split.inputs, 0).recomputed.value()));
+  CHECK(framework(split) == Approx((16 + 2 - 6) * logits / 8 + 2 * 2.0 * 8192 * 4096));
 }
 
 TEST_CASE("nanotron keeps the gate's activation, sums gradients up in fp32, and has the logits twice in its loss") {

@@ -114,6 +114,51 @@ TEST_CASE("the parts sum to the peak, and the last stage holds the logits") {
   }
 }
 
+TEST_CASE("a rank's memory at each moment: the loss or a recomputed layer, the optimizer's fp32 copies") {
+  const auto at = [](const MemoryUse& m, MemoryMoment moment) { return m.by_moment[static_cast<std::size_t>(moment)]; };
+  StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 8);
+  in.options.recompute = Recompute::full;
+  const MemoryUse last = stage_memory(in, 3, 8), first = stage_memory(in, 0, 8);
+  const MemoryTerms terms = memory_terms(in, 3);
+  const Bytes logits(1024LL * 32000 * 6), recomputed(static_cast<std::int64_t>(terms.recomputed.value()));
+  REQUIRE(recomputed > Bytes(0));
+  REQUIRE(recomputed < logits);
+  // The last stage has the loss, and no layer beside it; the others have a layer in their backward.
+  CHECK(last.moment == MemoryMoment::forward);
+  CHECK(last.buffers == logits);
+  CHECK(at(last, MemoryMoment::forward) == last.allocated());
+  CHECK(at(last, MemoryMoment::backward) == last.allocated());
+  CHECK(first.moment == MemoryMoment::backward);
+  CHECK(first.buffers == recomputed);
+  CHECK(at(first, MemoryMoment::backward) - at(first, MemoryMoment::forward) == recomputed);
+  // Gradients in 32 bit are no copies; of 16 bit 4 bytes of each parameter, over the replicas with ZeRO 1.
+  CHECK(at(first, MemoryMoment::optimizer) == first.state());
+  in.options.gradient_bytes = 2;
+  const double p = memory_terms(in, 0).parameters.total();
+  const auto copies = [&] {
+    const MemoryUse m = stage_memory(in, 0, 8);
+    return static_cast<double>((at(m, MemoryMoment::optimizer) - m.state()).value());
+  };
+  CHECK(copies() == 4 * p);
+  in.layout.dp = 2;
+  in.batch.global_batch *= 2;
+  in.options.zero = 1;
+  CHECK(copies() == 2 * p);
+  // Of few tokens these are the most, and no activations are there.
+  in.batch.sequence = 16;
+  const MemoryUse step = stage_memory(in, 1, 8);
+  CHECK(step.moment == MemoryMoment::optimizer);
+  CHECK(step.activations == Bytes(0));
+  CHECK(step.allocated() == at(step, MemoryMoment::optimizer));
+}
+
+TEST_CASE("a loss that runs kernel by kernel has the logits once more in fp32") {
+  StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 8);
+  in.options.fuse_loss = false;
+  CHECK(stage_memory(in, 3, 8).buffers == Bytes(1024LL * 32000 * 10));
+  CHECK(stage_memory(in, 2, 8).buffers == Bytes(0));
+}
+
 TEST_CASE("full recomputation needs the working set of one layer besides") {
   StepInputs in = layer_22b(8, false, Recompute::full);
   in.options.embedding_and_logits = false;

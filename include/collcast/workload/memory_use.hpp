@@ -14,6 +14,7 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
 #include "collcast/base/quantity.hpp"
 #include "collcast/workload/own_schedule.hpp"
@@ -23,7 +24,13 @@ namespace collcast {
 struct ParallelLayout;
 struct StepInputs;
 
-struct MemoryUse {  ///< of one rank, bytes
+/// When a training rank may hold most: at the end of a forward, with the loss where the head is; in the backward behind
+/// it; at the optimizer's step, whose 16-bit gradients are copied in fp32 (Megatron-LM, megatron/core/optimizer).
+enum class MemoryMoment { forward, backward, optimizer };
+inline constexpr std::array memory_moments{MemoryMoment::forward, MemoryMoment::backward, MemoryMoment::optimizer};
+std::string_view to_string(MemoryMoment);
+
+struct MemoryUse {  ///< of one rank, bytes; of training at the moment when it holds most
   int stage = 0;
   Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{};
   Bytes gradient_copies{};  ///< delayed ones, error feedback of compression and its matrices of low rank
@@ -32,6 +39,8 @@ struct MemoryUse {  ///< of one rank, bytes
   Bytes fragments{};
   Bytes nccl{}, context{};  ///< outside the allocator
   Bytes capacity{};         ///< that CUDA has to give
+  MemoryMoment moment = MemoryMoment::forward;
+  std::array<Bytes, memory_moments.size()> by_moment{};  ///< training: allocated at each
   Bytes state() const { return parameters + gradients + gradient_copies + optimizer; }
   Bytes allocated() const { return state() + activations + buffers + kv_cache + framework; }
   Bytes reserved() const { return allocated() + fragments; }

@@ -71,14 +71,16 @@ struct MemoryTerms {  ///< of one rank of a stage
   int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
   int first_in_flight = 0;  ///< of these, of the stage's first chunk,
   int last_in_flight = 0;   ///< and of its last; without chunks all of them
-  int last_waiting = 0;     ///< the same of `waiting`
   int waiting = 0;          ///< zero bubble: of forwards those whose weight gradients alone are still to come
+  int last_waiting = 0;     ///< of these, of the stage's last chunk
   Volume head_weights{};    ///< zero bubble: the head's input and the logits' gradient, which wait likewise
   Volume probabilities{};   ///< of the loss, per micro-batch; last stage
   Volume recomputed{};      ///< of the one layer that is being recomputed
   Volume logits{};          ///< of the one micro-batch at the loss
+  Volume shifted{};         ///< the same less their largest, in fp32: of a loss that runs kernel by kernel
   Volume gathered{};        ///< weights that are whole for a time, with ZeRO-3
   Volume unreduced{};       ///< gradients before they are split, with ZeRO-2 and 3
+  double copied = 0;        ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
   Volume stale{};           ///< gradients of the step before, on their way to the other replicas
   Volume error_feedback{};  ///< what compression lost of them
   Volume low_rank{};        ///< PowerSGD's P and Q
@@ -98,10 +100,15 @@ struct MemoryTerms {  ///< of one rank of a stage
              expert_layer.weights * (c.expert_layers * c.waiting);
     return sum;
   }
-  /// The same with the loss where a forward of the model's last chunk is held.
-  Volume with_loss() const { return activations() + (last_in_flight > 0 ? logits + probabilities : Volume{}); }
+  /// Of the micro-batch at the loss, where a forward of the model's last chunk is held.
+  Volume loss() const { return last_in_flight > 0 ? logits + probabilities + shifted : Volume{}; }
+  /// What a backward has at once: the loss is over when a layer is recomputed.
+  Volume loss_or_recomputed() const { return std::max(loss(), recomputed); }
   Volume gradient_copies() const { return stale + error_feedback + low_rank; }
-  Volume buffers() const { return recomputed + logits + probabilities + gathered + unreduced; }
+  /// Beside state and, but for the last, activations: at the end of a forward, in a backward, at the optimizer's step.
+  Volume buffers_of_forward() const { return loss() + gathered; }
+  Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + unreduced; }
+  Volume buffers_of_optimizer() const { return Volume(copied); }
 };
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
 MemoryTerms memory_terms(const StepInputs&, int stage, const Orders& made = {});

@@ -28,8 +28,6 @@
 //     backward    gradients of the residual, with dropout of what is added to it, too, with sequence parallelism once
 //                 more gathered; of what comes out of the MLP's activation function and goes into it, when the output
 //                 itself is free again
-//     loss        kernel by kernel: the logits less their largest beside themselves in fp32, until 2024
-//                 (megatron/core/tensor_parallel/cross_entropy.py)
 //     unfused     the gradient of one matrix in 16 bit, which autograd is given though it is summed up in fp32 already,
 //                 and a buffer of the scores' size that their product takes as its addend
 //
@@ -108,14 +106,14 @@ double of_torchtitan(const StepInputs& in, const MemoryTerms& terms) {
   const bool split = in.layout.tp > 1;
   const double head = split ? 2 * terms.weight_bytes * terms.tokens * in.model.hidden : 0;
   const double loss = ((split ? 16 : 12) + terms.weight_bytes) * logits + head;
-  // What the step counts at this moment beside its states and what is kept.
-  return std::max(0.0, loss - (terms.recomputed + terms.logits + terms.probabilities).value());
+  return std::max(0.0, loss - terms.loss_or_recomputed().value());
 }
 
 double of_nanotron(const StepInputs& in, const MemoryTerms& terms) {
   const double width = terms.weight_bytes * terms.tokens * in.model.ffn / in.layout.tp;
   const bool kept = in.model.gated_mlp && in.options.recompute != Recompute::full;
-  return (kept ? width * terms.parameters.layers / terms.chunks * terms.in_flight : 0) + terms.probabilities.value();
+  return (kept ? width * terms.parameters.layers / terms.chunks * terms.in_flight : 0) +
+         (std::max(terms.loss() + terms.probabilities, terms.recomputed) - terms.loss_or_recomputed()).value();
 }
 
 double of_internevo(const MemoryTerms& terms) {
@@ -133,10 +131,8 @@ double of_megatron(const StepInputs& in, const MemoryTerms& terms) {
     const double matrix = static_cast<double>(in.model.hidden) * in.model.ffn / in.layout.tp;
     backward += terms.weight_bytes * (scores + matrix);
   }
-  // The loss is over when that backward begins.
-  const double counted = (terms.logits + terms.probabilities).value();
-  const double loss = in.options.fuse_loss ? counted : counted + terms.probabilities.value();
-  return std::max(backward, loss) - counted;
+  // The loss is over when that backward begins, and what recomputation brought back of the layer is there.
+  return std::max(terms.recomputed.value() + backward - terms.loss_or_recomputed().value(), 0.0);
 }
 
 double framework_bytes(const TrainingStep& step, const MemoryTerms& terms) {
@@ -155,8 +151,13 @@ MemoryUse of_stage(const TrainingStep& step, int stage, int gpus_per_node, const
   MemoryUse out = stage_memory(step.inputs, stage, gpus_per_node, made);
   const MemoryTerms terms = memory_terms(step.inputs, stage, made);
   out.framework = whole_bytes(framework_bytes(step, terms));
+  // What frameworks allocate beside is of a backward, and of the steps that follow at once.
+  Volume buffers = terms.buffers_of_backward();
   if (step.framework == Framework::llm_foundry)
-    out.buffers = whole_bytes((terms.buffers() - terms.probabilities + terms.logits).value());
+    buffers = std::max(2 * terms.logits, terms.recomputed) + terms.gathered + terms.unreduced;
+  out.activations = whole_bytes(terms.activations().value());
+  out.buffers = whole_bytes(buffers.value());
+  out.by_moment = {};
   add_runtime(out, step.inputs.layout, gpus_per_node);
   return out;
 }
