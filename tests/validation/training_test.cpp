@@ -191,6 +191,23 @@ TEST_CASE("InternEvo sums gradients by all-reduce; groups that share a state are
   CHECK_FALSE(training_step(row, *place).ok());
 }
 
+TEST_CASE("hsdp splits a state over the replicas of a node") {
+  TrainingRow row = gpt_row();
+  row.framework = "fms-fsdp";
+  row.zero = "hsdp";
+  row.tp = 1;
+  row.sp = 0;
+  row.dp = 64;
+  const Result<TrainingPlace> place = training_machines().place(row);
+  REQUIRE(place.ok());
+  const Result<TrainingStep> step = training_step(row, *place);
+  REQUIRE(step.ok());
+  CHECK(step->inputs.options.zero == 3);
+  CHECK(step->inputs.layout.shards() == 8);
+  row.gpus_per_node.reset();
+  CHECK_FALSE(training_step(row, *place).ok());
+}
+
 TEST_CASE("attention runs as fast as the kernels that a framework had") {
   TrainingRow row = gpt_row();
   const auto rate = [&](const std::string& framework) {  // of the peak
@@ -269,7 +286,7 @@ TEST_CASE("what no step can be yet, and what a row does not state, is a reason")
   CHECK(changed([](TrainingRow& r) { r.experts = 8; }) == "not stated: topk");
   CHECK(changed([](TrainingRow& r) { r.task = "lora"; }) == "low-rank adapters (LoRA) are not modelled");
   CHECK(changed([](TrainingRow& r) { r.schedule = "Chimera"; }) == "the schedule Chimera is not modelled");
-  CHECK(changed([](TrainingRow& r) { r.zero = "hsdp"; }) == "the sharding hsdp is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.zero = "hsdp-3"; }) == "the sharding hsdp-3 is not modelled");
   CHECK(changed([](TrainingRow& r) { r.recompute = "some of it"; }) == "the recomputation some of it is not modelled");
   CHECK(changed([](TrainingRow& r) { r.precision = "int4"; }) == "the precision int4 is not modelled");
   CHECK(changed([](TrainingRow& r) { r.dp = 16; }) == "tp 2 x pp 1 x cp 1 x dp 16 are 32 GPUs, not 64");

@@ -10,7 +10,9 @@
 //     weights (fused accumulation in Transformer Engine, module/base.py: get_dummy_wgrad)
 //   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
 //   FSDP in PyTorch: flash attention, no dropout, gradients in bf16; in llm-foundry by the Triton kernels of the first
-//     FlashAttention (attn_impl: triton of its MPT configurations), in torchtitan by PyTorch's, which are the second's
+//     FlashAttention (attn_impl: triton of its MPT configurations), in torchtitan and fms-fsdp by PyTorch's, which are
+//     the second's; "hsdp" splits a state over a node's replicas (torch/distributed/fsdp,
+//     ShardingStrategy.HYBRID_SHARD)
 //   InternEvo: flash attention by the first FlashAttention (version 1.0.5 of its doc/en/install.md and images, read at
 //     commit 1aea101)
 //   PyTorch: rows of tools/measure-step, whose notes say which kernels ran; states are counted in fp32 all the same
@@ -87,7 +89,8 @@ Habits habits_of(const TrainingRow& row) {
     out.fuse_loss = contains(row.notes, "the loss compiled");
     return out;
   }
-  if (framework.starts_with("torchtitan")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::second};
+  if (framework.starts_with("torchtitan") || framework.starts_with("fms-fsdp"))
+    return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::second};
   return {};
 }
 
@@ -428,6 +431,13 @@ class Reading {
     const std::string text = lower(row_.zero);
     if (text.empty()) {
       assume("zero not stated: 0");
+      return;
+    }
+    // PyTorch's HYBRID_SHARD: whole within a node, copies across nodes.
+    if (text == "hsdp") {
+      o.zero = 3;
+      out_.inputs.layout.dp_shard = std::min(needed(row_.gpus_per_node, "gpus_per_node"), out_.inputs.layout.dp);
+      assume(fmt::format("hsdp: split over the {} GPUs of a node", out_.inputs.layout.dp_shard));
       return;
     }
     const auto known = meaning(zero_stages, text);
