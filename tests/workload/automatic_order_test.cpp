@@ -229,6 +229,26 @@ TEST_CASE("whole steps under ZB-1p and ZB-2p: both methods agree, shorter than u
     }
 }
 
+TEST_CASE("what a made order holds, by hand") {
+  StepInputs in = inputs(small_model(), layout(1, 2, 1), 1024, 3);
+  in.layout.schedule = two_p;
+  const Turn f0{false, 0}, f1{false, 1}, f2{false, 2}, b0{true, 0}, b1{true, 1}, b2{true, 2};
+  const auto weights = [](int micro_batch) { return Turn{true, micro_batch, 0, true}; };
+  const Orders made{{f0, f1, f2, b0, weights(0), b1, b2, weights(1), weights(2)},
+                    {f0, b0, f1, b1, f2, b2, weights(0), weights(1), weights(2)}};
+  const MemoryTerms first = memory_terms(in, 0, made), last = memory_terms(in, 1, made);
+  // Three forwards before the first backward; on the last stage the third forward, beside two that wait.
+  CHECK(first.in_flight == 3);
+  CHECK(first.waiting == 0);
+  CHECK(last.in_flight == 1);
+  CHECK(last.waiting == 2);
+  CHECK(last.last_waiting == 2);
+  const double layers = last.parameters.layers;
+  CHECK(last.activations().value() ==
+        Approx((last.layer.total() * layers + last.layer.weights * (2 * layers) + last.final_norm).value() +
+               2 * last.head_weights.value()));
+}
+
 TEST_CASE(
     "memory of orders made for times: what the order holds, never more than it may, on the first stage all of it") {
   const Fabric fabric = cluster(4);
