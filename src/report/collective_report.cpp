@@ -366,8 +366,7 @@ void add_runner_up_notes(const CollectiveReport& report, std::vector<std::string
         fmt::format("{} further ways in which groups pick are in the rows of --format json.", ways.size() - most_told));
 }
 
-/// What people and programs are told beside the figures.
-/// "8 of 10 at 1 KiB and 2 KiB: the forecast itself is outside ..."
+/// "8 of 10 at 1 KiB, 2 KiB: the forecast itself is outside ..."
 void add_outside_note(const CollectiveReport& report, std::vector<std::string>& notes) {
   constexpr std::size_t most_named = 4;
   std::vector<std::string> sizes;
@@ -382,6 +381,7 @@ void add_outside_note(const CollectiveReport& report, std::vector<std::string>& 
                               more > 0 ? fmt::format(" and {} more", more) : std::string(), outside_text));
 }
 
+/// What people and programs are told beside the figures.
 std::vector<std::string> all_notes(const CollectiveReport& report) {
   std::vector<std::string> notes;
   add_runner_up_notes(report, notes);

@@ -544,11 +544,12 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
                                    use.optimizer, optimizer_source(in, terms)));
   else
     out.terms.push_back({"optimizer", {}, {}, 0, "B", "training.optimizer is false"});
-  out.terms.push_back(in_flight_term(in, terms));
-  if (use.moment == MemoryMoment::optimizer)
+  if (use.moment == MemoryMoment::optimizer) {
     out.terms.push_back({"activations", {}, {}, 0, "B", "none are kept at the optimizer's step"});
-  else
+  } else {
+    out.terms.push_back(in_flight_term(in, terms));
     out.terms.push_back(activations_term(in, terms, use));
+  }
   add_buffers(out, in, terms, use);
   add_gradient_copies(out, terms, use);
   add_runtime_terms(out, in, use, gpus_per_node);

@@ -1,4 +1,7 @@
-// Memory of one rank, itemised, at the end of the forward pass of the last micro-batch in flight.
+// Memory of one rank, itemised, at the fullest of three moments: the end of the forward pass of the last micro-batch in
+// flight, with its loss; the backward behind it, with the loss or a layer that is recomputed, whichever is more (so
+// that the first is the fullest where nothing is recomputed or waits to be split); the optimizer's step, without
+// activations, with fp32 copies of 16-bit gradients.
 //
 // States, bytes per parameter: weights w, gradient as chosen, optimizer 12 (8 with fp32 weights), the last over
 // the shards with a distributed optimizer (ZeRO-1), gradients too with ZeRO-2, weights too with ZeRO-3 (Rajbhandari et
@@ -29,9 +32,9 @@
 // 2 (p-1-i) + 1 and 2i; of orders that are made for times what these hold, before they are known the most that they may
 // (automatic_order.hpp); of V at most 2p micro-batches of a chunk each, both together, on every stage; of one's own
 // what its order holds where that is most. Each chunk counts with its own layers. The stage with the head keeps, while
-// a forward of the last chunk is held, the logits in w, and in fp32 for the loss (w + 4 bytes per logit, fused loss or
-// in place), and input and output of the final norm; the first the dropout mask of the embedding. What CUDA, NCCL and
-// the allocator take besides: memory_use.hpp. Left out: temporaries of a framework's optimizer
+// a forward of the last chunk is held, the logits in w, and in fp32 for the loss (w + 4 bytes per logit, w + 8 where it
+// runs kernel by kernel), and input and output of the final norm; the first the dropout mask of the embedding. What
+// CUDA, NCCL and the allocator take besides: memory_use.hpp. Left out: temporaries of a framework's optimizer
 // (validation/src/training/memory.cpp has them for published steps).
 #pragma once
 

@@ -38,7 +38,7 @@ Values both(Values first, const Values& then) {
   return first;
 }
 
-/// Everything that a scenario can say otherwise of the same job, in the order of what it costs.
+/// What a scenario can say otherwise of the same job on the same GPUs, in the order of what it costs.
 class Changes {
  public:
   explicit Changes(const StepInputs& in) : in_(in) {}
@@ -65,6 +65,10 @@ class Changes {
           [](StepInputs& in) { in.options.attention = Attention::flash; });
     offer(in_.layout.tp > 1 && !in_.layout.sequence_parallel, {{"layout.sequence_parallel", "true"}},
           [](StepInputs& in) { in.layout.sequence_parallel = true; });
+    offer(!o.fuse_loss, {{"training.cross_entropy_loss_fusion", "true"}},
+          [](StepInputs& in) { in.options.fuse_loss = true; });
+    offer(o.zero == 3 && !o.reshard_after_forward, {{"training.reshard_after_forward", "true"}},
+          [](StepInputs& in) { in.options.reshard_after_forward = true; });
     for (int zero = o.zero + 1; zero <= 3; ++zero)
       offer(in_.layout.dp > 1, {{"training.zero", std::to_string(zero)}},
             [zero](StepInputs& in) { in.options.zero = zero; });
@@ -75,11 +79,12 @@ class Changes {
           [](StepInputs& in) { in.options.delayed_all_reduce = false; });
     offer(o.gradient_bytes > 2, {{"training.gradient_bytes", "2"}},
           [](StepInputs& in) { in.options.gradient_bytes = 2; });
-    offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, {{"layout.schedule", "1f1b"}},
-          [](StepInputs& in) {
-            in.layout.schedule = PipelineSchedule::one_f_one_b;
-            in.layout.vpp = 1;
-          });
+    Values plain{{"layout.schedule", "1f1b"}};
+    if (in_.layout.vpp > 1) plain.emplace_back("layout.vpp", "1");
+    offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {
+      in.layout.schedule = PipelineSchedule::one_f_one_b;
+      in.layout.vpp = 1;
+    });
     offer(in_.batch.micro_batch > 1, {{"batch.micro_batch", std::to_string(in_.batch.micro_batch / 2)}},
           [](StepInputs& in) { in.batch.micro_batch /= 2; });
     offer(o.recompute == Recompute::none, {{"training.recompute", "selective"}},
@@ -120,7 +125,11 @@ std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric) {
 struct Tried {
   Change change;
   MemoryUse use;
-  std::string text() const { return text_of(change.values) + " (" + format_bytes(volume(use.peak())) + ")"; }
+  /// Of an order that is made for times what it may hold is known here, not what it holds.
+  std::string text() const {
+    const char* at_most = made_for_times(change.in.layout.schedule) ? "at most " : "";
+    return text_of(change.values) + " (" + at_most + format_bytes(volume(use.peak())) + ")";
+  }
 };
 
 /// Those that make it smaller.
@@ -146,10 +155,19 @@ Tried followed_up(Tried first, const Fabric& fabric) {
   return first;
 }
 
-/// The fewest values that together make it fit, else the smallest; nothing where no change makes it smaller.
+/// The fewest values that together make it fit, else the smallest, behind the first changes that alone make it
+/// smallest; nothing where no change makes it smaller.
 std::optional<Tried> by_several(const StepInputs& in, const Fabric& fabric) {
+  constexpr std::ptrdiff_t most_followed_up = 4;
+  // Orders of so many micro-batches take milliseconds to go through.
+  constexpr int most_micro_batches = 4096;
+  std::vector<Tried> firsts = tried(in, fabric);
+  std::ranges::stable_sort(firsts, {}, [](const Tried& t) { return t.use.peak(); });
+  if (in.batch.passes(in.layout) > most_micro_batches)
+    return firsts.empty() ? std::nullopt : std::optional(std::move(firsts.front()));
+  firsts.erase(firsts.begin() + std::min(std::ssize(firsts), most_followed_up), firsts.end());
   std::optional<Tried> best;
-  for (Tried& first : tried(in, fabric)) {
+  for (Tried& first : firsts) {
     Tried one = followed_up(std::move(first), fabric);
     const bool fewer =
         best && one.use.fits() && best->use.fits() && one.change.values.size() < best->change.values.size();
@@ -172,7 +190,7 @@ std::string what_would_fit(const StepInputs& in, const Fabric& fabric) {
     return out;
   }
   const std::optional<Tried> several = by_several(in, fabric);
-  if (several && several->use.fits()) return "no one change is enough; it fits with " + several->text();
+  if (several && several->use.fits()) return "it fits with all of " + several->text();
   const std::string search = "collcast plan looks at all layouts";
   return several ? "not even " + several->text() + " would fit; " + search : "no change makes it smaller; " + search;
 }

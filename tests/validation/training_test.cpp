@@ -204,6 +204,9 @@ TEST_CASE("hsdp splits a state over the replicas of a node") {
   REQUIRE(step.ok());
   CHECK(step->inputs.options.zero == 3);
   CHECK(step->inputs.layout.shards() == 8);
+  row.tp = 2;
+  row.dp = 32;
+  CHECK(training_step(row, *place).value().inputs.layout.shards() == 4);
   row.gpus_per_node.reset();
   CHECK_FALSE(training_step(row, *place).ok());
 }

@@ -236,6 +236,14 @@ TEST_CASE("a step that does not fit says what is largest, and which change would
   CHECK_THAT(text, Catch::Contains("it fits with training.zero: 1 ("));
   in.options.zero = 1;
   CHECK(forecast(in, four_nodes(), Method::estimate).memory.fits());
+  // Without chunks the schedule is another, and both values are said.
+  in = inputs(small_model(), layout(1, 2, 1), 1024, 8);
+  in.model.layers = 8;
+  in.layout.schedule = PipelineSchedule::interleaved;
+  in.layout.vpp = 4;
+  in.options.embedding_and_logits = false;
+  in.gpu.memory = Bytes(stage_memory(in, 0, 8).peak().value() - 1);
+  CHECK_THAT(warning(in), Catch::Contains("layout.schedule: 1f1b, layout.vpp: 1 ("));
 }
 
 TEST_CASE("fewer micro-batches than stages, and recomputation that gains nothing, are warned about") {

@@ -159,9 +159,8 @@ struct StepReport {
 /// Whether a forecast is outside where measurements were by its calibration, and what that means.
 bool is_outside(Seconds forecast, const std::optional<TimeRange>&);
 inline constexpr const char* outside_text =
-    "the forecast itself is outside: measurements that the calibration had not seen lay elsewhere, and its fit does "
-    "not "
-    "hold for these sizes";
+    "the forecast itself is outside: the measurements lay elsewhere, and the calibration's fit does not hold for these "
+    "sizes";
 /// "with all collectives as far from the forecast as 8 of 10 measurements were, the step takes 1 s .. 2 s"
 std::optional<std::string> interval_text(const StepReport&);
 

@@ -436,8 +436,10 @@ class Reading {
     // PyTorch's HYBRID_SHARD: whole within a node, copies across nodes.
     if (text == "hsdp") {
       o.zero = 3;
-      out_.inputs.layout.dp_shard = std::min(needed(row_.gpus_per_node, "gpus_per_node"), out_.inputs.layout.dp);
-      assume(fmt::format("hsdp: split over the {} GPUs of a node", out_.inputs.layout.dp_shard));
+      ParallelLayout& l = out_.inputs.layout;
+      const int of_a_node = std::max(1, needed(row_.gpus_per_node, "gpus_per_node") / (l.tp * l.cp));
+      l.dp_shard = std::min(of_a_node, l.dp);
+      assume(fmt::format("hsdp: split over the {} replicas of a node", l.dp_shard));
       return;
     }
     const auto known = meaning(zero_stages, text);
