@@ -51,8 +51,8 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   if (!result) return result.errors();
   f.layout.memory = result->memory;
   // The objections are those before its times were known.
-  if (const char* objection = memory_objection(result->memory); objection != nullptr && f.layout.objections.empty())
-    f.layout.objections.emplace_back(objection);
+  const char* objection = planner::memory_objection(result->memory);
+  if (objection != nullptr && f.layout.objections.empty()) f.layout.objections.emplace_back(objection);
   f.layout.step = result->step;
   f.layout.breakdown = result->breakdown;
   f.result = std::move(result).value();
