@@ -206,25 +206,24 @@ class FamilySearch {
       return true;
     }
     const auto forms = closed_forms_.try_emplace(choice.vpp, step_, fabric_, prices_).first;
-    Result<LayoutEstimate> cost = forms->second.estimate(choice);
+    const Result<LayoutEstimate> cost = forms->second.estimate(choice);
     if (!cost) {
       if (desk.stopped()) return false;
       ++result_.rejected[cost.errors().front().message];
       return true;
     }
     PlannedLayout layout{choice, cost->step, {}, cost->breakdown, memory, {}};
-    Orders order = std::move(cost->made);
     if (faulty_ != nullptr) {
-      Result<FaultyEstimate> both = faulty_->local().estimate(step_);
+      const Result<FaultyEstimate> both = faulty_->local().estimate(step_);
       if (!both) {
         if (desk.stopped()) return false;
         ++result_.rejected[both.errors().front().message];
         return true;
       }
       add_faults(*both, layout);
-      order = std::move(both->as_it_is.made);
     }
-    if (!order.empty()) layout.memory = peak_memory(step_, fabric_.ranks_per_node(), order);
+    // An order that is made for times is the same with faults.
+    if (!cost->made.empty()) layout.memory = peak_memory(step_, fabric_.ranks_per_node(), cost->made);
     if (const char* objection = memory_objection(layout.memory)) {
       refuse(objection, choice, layout.memory);
       return true;

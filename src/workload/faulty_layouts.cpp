@@ -67,9 +67,7 @@ Result<FaultyEstimate> FaultyLayouts::estimate(const StepInputs& in) {
   if (!plans) return plans.errors();
   const StepEstimate before = estimate_step(*described);
   const PacedEstimate after = paced_estimate(*plans, periods);
-  // An order that is made for times is the same in every period.
-  return FaultyEstimate{{before.total, before.breakdown, described->made()},
-                        {after.total, after.breakdown, described->made()}};
+  return FaultyEstimate{{before.total, before.breakdown, {}}, {after.total, after.breakdown, {}}};
 }
 
 }  // namespace collcast

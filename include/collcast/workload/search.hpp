@@ -65,7 +65,7 @@ CollectiveTime step_prices(const Fabric&, const CollectivePolicy&, const GoesOn&
 struct LayoutEstimate {
   Seconds step{};
   Breakdown breakdown;
-  Orders made;  ///< of a schedule that is made for times
+  Orders made;  ///< of a schedule that is made for times; not of FaultyEstimate, whose order is the healthy one
 };
 
 class LayoutFamily {
