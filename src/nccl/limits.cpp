@@ -83,34 +83,6 @@ double network_hop(const Communicator& c, Protocol p, bool tree) {
 
 }  // namespace
 
-double nvls_tree_hop(const Communicator& c) {
-  const double ll = us * fitted::network_hop[0], beyond = us * fitted::nvls_tree_hop - ll;
-  return c.factors.network_hop * (ll + c.network_latency.count()) + c.factors.simple_network_hop * beyond;
-}
-
-namespace {
-
-/// Between two nodes there is none.
-double nvls_tree_cap(const Communicator& c, const NvlsRates& rates) {
-  if (c.nodes == 2) return unlimited;
-  return std::min(1.0, fitted::most_nvls_tree_heads / c.nvls->channels) * rates.cap;
-}
-
-}  // namespace
-
-double nvls_tree_network(const Communicator& c, const NvlsRates& rates) {
-  return std::min(rates.booked, nvls_tree_cap(c, rates)) * c.factors.network;
-}
-
-const char* nvls_tree_network_name(const Communicator& c, const NvlsRates& rates) {
-  return nvls_tree_cap(c, rates) < rates.booked ? "NCCL's cap on an NVLS tree's head" : nics_name(c);
-}
-
-double nvls_tree_messages(const Communicator& c, const Plan& plan) {
-  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / std::max(1, c.nics);
-  return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;
-}
-
 Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const Protocol p = plan.protocol;
   const std::size_t i = static_cast<std::size_t>(p), g = row_of(c);

@@ -116,15 +116,6 @@ const char* tree_rate_name(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and
 /// is a leaf of the other. Of three nodes it has one below it.
 inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : c.nodes == 3 ? 1.5 : 2; }
-/// Of an NVLS tree between its nodes, bytes per second: what NICs are booked for, and beyond two nodes, whose cap is
-/// below what they reach, no more than NCCL's cap on so many heads as it keeps busy.
-double nvls_tree_network(const Communicator&, const NvlsRates&);
-/// What holds that: the NICs or NCCL's cap.
-const char* nvls_tree_network_name(const Communicator&, const NvlsRates&);
-/// Of an NVLS tree: seconds of a hop between nodes, and seconds that one chunk of each head and channel takes as a
-/// NIC's messages.
-double nvls_tree_hop(const Communicator&);
-double nvls_tree_messages(const Communicator&, const Plan&);
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);
 /// Inside a node, of the GPU that sends most: an inner one of the chain does so up and down.

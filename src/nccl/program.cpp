@@ -1,172 +1,20 @@
 #include "collcast/nccl/program.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
-#include <variant>
+#include <vector>
 
 #include "collcast/collective/in_order_tree.hpp"
-#include "nccl/limits.hpp"
+#include "nccl/channel_machine.hpp"
+#include "nccl/orders.hpp"
+#include "nccl/pat_shape.hpp"
+#include "nccl/switch_program.hpp"
 #include "nccl/tree_shape.hpp"
 
 namespace collcast::nccl {
 
 namespace {
-
-constexpr std::int64_t most_messages = 20'000'000;
-
-/// What the machine carries for a run; bytes of payload per second, seconds.
-struct Rates {
-  double drive = 0;             ///< of a channel's threads on what they send; 0: they do not bound it
-  double between = 0;           ///< of a tree's channel, to each other node; 0: as inside the node, together
-  int ways = 1;                 ///< with that: modulo which no node sends to two of the same number
-  double port = unlimited;      ///< of a GPU's links together, each direction
-  double nic = unlimited;       ///< of one
-  double nvlink = 1, pcie = 1;  ///< reached of what the machine's file says
-  double hop = 0;               ///< from GPU to GPU in a node
-  double beyond = 0;            ///< of a hop between nodes, beyond that and the network's own latency
-  double network = 1;           ///< factor on the network's latency
-  double way = 0;               ///< seconds from NIC to NIC that the closed form counts: a longer way is cut to it
-};
-
-/// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,
-/// on the NICs' own links; everything else in a node has none.
-TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
-  const auto gpus = std::find_if(spec.devices.begin(), spec.devices.end(),
-                                 [](const DeviceGroup& g) { return g.kind == DeviceKind::gpu; });
-  const std::string gpu = gpus->name, port = gpu + "-port", nic = spec.network_devices;
-  const int count = gpus->count;
-  for (LinkGroup& link : spec.links) {
-    const bool of_nic = link.from == nic || link.to == nic;
-    for (std::string* end : {&link.from, &link.to})
-      if (*end == gpu) *end = port;
-    link.bandwidth = link.bandwidth * (link.kind == LinkKind::nvlink ? r.nvlink : r.pcie);
-    link.latency = Seconds(of_nic ? std::max(0.0, r.beyond) / 2 : 0);
-  }
-  spec.devices.push_back({port, DeviceKind::pcie_switch, count, spec.where});
-  spec.links.push_back({gpu,
-                        port,
-                        Wiring::one_to_one,
-                        {},
-                        LinkKind::direct,
-                        Bandwidth(r.port),
-                        Seconds(r.hop / 2),
-                        "what the links of a GPU reach together",
-                        spec.where});
-  std::visit(
-      [&](auto& network) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>) {
-          network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
-          network.latency = network.latency * r.network;
-        }
-        if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>)
-          // NCCL leaves a node beside the NIC of the rail that it sends on (PXN); routes here cross over to it by a
-          // spine, whose latency is not on NCCL's way.
-          network.spine_latency =
-              std::min(network.spine_latency * r.network, Seconds(std::max(0.0, r.way / 2 - network.latency.count())));
-      },
-      spec.network);
-  return spec;
-}
-
-/// Group indices by node, in the order in which a channel's GPUs stand there.
-class Orders {
- public:
-  Orders(const Fabric& fabric, const Group& group) {
-    std::map<NodeId, std::map<int, int>> nodes;
-    for (int i = 0; i < group.size(); ++i)
-      nodes[fabric.node_of(group[i])][static_cast<int>(group[i].value()) % fabric.ranks_per_node()] = i;
-    for (auto& [node, gpus] : nodes) {
-      numbers_.push_back(static_cast<int>(node.value()));
-      nodes_.push_back(std::move(gpus));
-    }
-  }
-  int nodes() const { return static_cast<int>(nodes_.size()); }
-  /// The machine's numbers of the group's nodes.
-  const std::vector<int>& numbers() const { return numbers_; }
-  bool equal() const {
-    return std::all_of(nodes_.begin(), nodes_.end(),
-                       [&](const std::map<int, int>& gpus) { return gpus.size() == nodes_.front().size(); });
-  }
-  /// Of one node: the search's order of a channel where it is of just these GPUs, else ascending.
-  void append(int node, const Graph& graph, int channel, std::vector<int>& out) const {
-    const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
-    if (!graph.order.empty()) {
-      const std::vector<int>& order = graph.order[static_cast<std::size_t>(channel) % graph.order.size()];
-      const bool fits = order.size() == gpus.size() &&
-                        std::all_of(order.begin(), order.end(), [&](int gpu) { return gpus.contains(gpu); });
-      if (fits) {
-        for (const int gpu : order) out.push_back(gpus.at(gpu));
-        return;
-      }
-    }
-    for (const auto& [gpu, index] : gpus) out.push_back(index);
-  }
-  std::vector<int> ring(const Graph& graph, int channel) const {
-    std::vector<int> out;
-    for (int node = 0; node < nodes(); ++node) append(node, graph, channel, out);
-    return out;
-  }
-
- private:
-  std::vector<int> numbers_;
-  std::vector<std::map<int, int>> nodes_;  ///< GPU of the node -> group index
-};
-
-/// What the builders need of the question.
-struct Question {
-  const Fabric& fabric;
-  const Group& group;
-  const Communicator& c;
-  CollectiveKind kind;
-  Bytes size;
-  const Plan& plan;
-  int root;
-  double bytes() const { return static_cast<double>(size.value()); }
-};
-
-/// For a run whose longest message is `chunk`.
-Rates rates_of(const Question& q, const Limits& l, double chunk) {
-  const Communicator& c = q.c;
-  Rates out;
-  const double share = c.nvlink ? l.gpu / c.gpu_rate.value() : 1;
-  out.nvlink = c.ranks_per_node > 1 && c.nvlink ? share : 1;
-  out.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
-  out.port = l.gpu;
-  out.hop = l.hop - within_hop(l, chunk);
-  if (c.nodes > 1) {
-    out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
-    out.network = c.factors.network_hop;
-    out.way = c.factors.network_hop * c.network_latency.count();
-    out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - out.hop;
-  }
-  return out;
-}
-
-Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {
-  if (const Traffic all = traffic(pattern); all.messages > most_messages)
-    return Diagnostic{
-        {},
-        fmt::format("{} messages at {} bytes, and up to {} are simulated", all.messages, q.size.value(), most_messages),
-        "expected a smaller group or size"};
-  const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), rates), q.fabric.nodes());
-  if (!machine) return machine.errors();
-  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
-  return Program{rates.drive > 0
-                     ? machine->with_drives(q.plan.channels, Bandwidth(rates.drive), std::max(1, graph.channels),
-                                            rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
-                                                                    Bandwidth(rates.between), rates.ways})
-                                                              : std::nullopt)
-                     : *machine,
-                 std::move(pattern),
-                 {},
-                 1,
-                 Seconds(start),
-                 Seconds(host_time(q.c))};
-}
 
 /// A lane per channel, of the ideal library's ring or chain in the search's orders.
 Result<Pattern> channels_around(const Question& q, int chunks) {
@@ -331,6 +179,33 @@ Result<Program> tree_program(const Question& q) {
   return assembled(q, rates, std::move(pattern), l.start);
 }
 
+double pat_chunks(const Question& q) {
+  const double part = q.bytes() / q.plan.channels / q.c.ranks;
+  return std::max(1.0, std::ceil(part / slot(q.c.environment, q.plan.protocol)));
+}
+
+/// A lane per channel; a step's message goes when what it has is there, slot by slot.
+Result<Program> pat_program(const Question& q) {
+  const Limits l = limits(q.c, q.plan, true);
+  Pattern pattern{"pat", q.group, static_cast<int>(pat_chunks(q)), {}};
+  for (int channel = 0; channel < q.plan.channels; ++channel) {
+    Lane lane;
+    lane.blocks = q.c.ranks;
+    lane.block = Volume(q.bytes() / q.plan.channels / q.c.ranks);
+    lane.route_lane = channel;
+    lane.phases = {pat_phase(q.kind, q.c.ranks)};
+    pattern.lanes.push_back(std::move(lane));
+  }
+  Rates rates;
+  rates.drive = l.channel / 2;
+  rates.pcie = q.c.nvlink ? 1 : fitted::pcie_efficiency;
+  rates.nic = l.nics / q.c.nics;
+  rates.network = q.c.factors.network_hop;
+  rates.way = q.c.factors.network_hop * q.c.network_latency.count();
+  rates.beyond = l.network_hop - rates.way;
+  return assembled(q, rates, std::move(pattern), l.start);
+}
+
 /// Everything at once; the rank's own part takes its threads only.
 Result<Program> exchange_program(const Question& q) {
   const Communicator& c = q.c;
@@ -358,6 +233,8 @@ Result<Program> exchange_program(const Question& q) {
 
 /// Of a channel: chunks that follow each other, loops of a ring.
 double chunks_in_a_row(const Question& q) {
+  if (q.plan.algorithm == Algorithm::nvls || q.plan.algorithm == Algorithm::nvls_tree) return switch_loops(q);
+  if (q.plan.algorithm == Algorithm::pat) return pat_chunks(q);
   if (q.plan.algorithm == Algorithm::tree) return tree_chunks(q.c, q.size, q.plan).count;
   if (q.kind == CollectiveKind::broadcast || q.kind == CollectiveKind::reduce)
     return chain_chunks(q.c, q.size, q.plan).count;
@@ -378,14 +255,21 @@ Result<Program> program(const Fabric& fabric, const Group& group, const Communic
     return not_simulated("the network of this machine is not attached to NICs");
   const Question q{fabric, group, c, kind, size, plan, root};
   if (plan.point_to_point) return exchange_program(q);
-  if (plan.algorithm == Algorithm::nvls || plan.algorithm == Algorithm::nvls_tree)
-    return not_simulated("NVLS reduces inside the switch, which is on no route");
-  if (plan.algorithm == Algorithm::pat) return not_simulated("PAT is not spelt out");
   // A pattern has a phase or a chunk for each, counted in 31 bits; so many are more messages than anybody waits for.
   constexpr double most_loops = 1 << 21;
   if (chunks_in_a_row(q) * plan.channels > most_loops)
     return not_simulated("more than two million loops of chunks, over all channels");
-  if (plan.algorithm == Algorithm::tree) return tree_program(q);
+  switch (plan.algorithm) {
+    case Algorithm::tree:
+      return tree_program(q);
+    case Algorithm::nvls:
+    case Algorithm::nvls_tree:
+      return switch_program(q);
+    case Algorithm::pat:
+      return pat_program(q);
+    default:
+      break;
+  }
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? chain_program(q) : ring_program(q);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "nccl/limits.hpp"
+#include "nccl/nvls.hpp"
 
 namespace collcast::nccl {
 
@@ -86,70 +87,10 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   return finished(l.start, way, data, cut.chunk, cut.count);
 }
 
-/// Of one head and channel: smaller while there are too few of them for all heads [src/enqueue.cc].
-double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
-  const bool whole_slots = c.environment.version > 0 && c.environment.version < fitted::first_small_nvls_tree_chunk;
-  double chunk = c.nodes >= 4 ? 65536 : whole_slots ? slot(c.environment, Protocol::simple) : most_nvls_chunk;
-  if (chunk > 262144 && bytes < 32 * together * chunk) chunk = 262144;
-  if (chunk > most_nvls_chunk && bytes < 16 * together * chunk) chunk = most_nvls_chunk;
-  if (chunk > 65536 && bytes < 4 * together * chunk) chunk = 65536;
-  if (chunk > 32768 && bytes < together * chunk) chunk = 32768;
-  return chunk;
-}
-
-/// The same within a node [src/enqueue.cc].
-double nvls_chunk(double bytes, double together) {
-  double chunk = most_nvls_chunk;
-  if (bytes < 64 * together * chunk) chunk = 65536;
-  if (bytes < 8 * together * chunk && chunk > 32768) chunk = 32768;
-  if (bytes < 2 * together * chunk && chunk > 16384) chunk = 16384;
-  return chunk;
-}
-
-/// Fewer channels than NCCL takes by itself are no faster each: a guess, as no measurement has fewer.
-double nvls_share(const Communicator& c, const Plan& plan) {
-  return std::min(1.0, static_cast<double>(plan.channels) / usual_nvls_channels(c));
-}
-
-double nvls_start_time(const Communicator& c) { return us * c.factors.launch * fitted::launch[row_of(c)]; }
-
-/// Multicast in the switch: what it has to scatter, reduce and gather of a loop's chunks fills a pipe, then flows at
-/// the rate that NCCL's tuning has for it today. However little a loop has, every head is signalled.
-Run run_nvls(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  const NvlsRates rates = todays_nvls_rates(c, kind, plan.algorithm);
-  check(rates.inside > 0, "a plan is of NCCL's table");
-  const double bytes = static_cast<double>(size.value()), heads = c.nvls->channels, together = plan.channels * heads;
-  const double chunk = nvls_chunk(bytes, together), loop = chunk * together, loops = bytes / loop;
-  const double flags = us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * (1 - chunk / most_nvls_chunk);
-  const double full = loop / (rates.inside * c.factors.simple * nvls_share(c, plan));
-  return finished(nvls_start_time(c),
-                  us * c.factors.hop * fitted::nvls_start + fitted::nvls_fill * (std::min(1.0, loops) * full + flags),
-                  {loops * full + std::max(1.0, loops) * flags, "NVLink"}, std::min(chunk, bytes),
-                  std::max(1.0, loops));
-}
-
-/// The same in each node, and a tree over the nodes, whose levels fill one after the other.
-Run run_nvls_tree(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  const NvlsRates rates = todays_nvls_rates(c, kind, plan.algorithm);
-  check(rates.inside > 0, "a plan is of NCCL's table");
-  const double bytes = static_cast<double>(size.value());
-  const double inside = rates.inside * c.factors.simple * nvls_share(c, plan), between = nvls_tree_network(c, rates);
-  const double believed = std::min(inside, between);
-  const double together = plan.channels * c.nvls->channels;
-  const double chunk = nvls_tree_chunk(c, bytes, together);
-  const double loop = chunk * together;
-  const Load full = longest({{loop / inside, "NVLink"},
-                             {loop / between, nvls_tree_network_name(c, rates)},
-                             {loop / most_across_nodes(c, plan.protocol), nics_name(c)},
-                             {nvls_tree_messages(c, plan), "messages"}});
-  const double filling = std::min(bytes, loop) / believed;
-  const int levels = floor_log2(c.nodes);
-  // What waits for messages meanwhile hides as much of the filling.
-  const double idle = bytes * (full.seconds / loop - 1 / believed);
-  return finished(nvls_start_time(c),
-                  us * c.factors.hop * fitted::nvls_tree_start + 2 * levels * nvls_tree_hop(c) +
-                      std::max(0.0, fitted::nvls_tree_fill * levels * filling - idle),
-                  {bytes * full.seconds / loop, full.name}, std::min(chunk, bytes), std::max(1.0, bytes / loop));
+/// A loop's chunks through the switch and, of several nodes, over the tree between them.
+Run of_nvls(const NvlsRun& r, Bytes size) {
+  return finished(r.start, r.before + 2 * r.levels * r.hop + r.filling, r.data,
+                  std::min(r.chunk, static_cast<double>(size.value())), std::max(1.0, r.loops));
 }
 
 /// One rank per node, log2 of the nodes steps with growing parts.
@@ -178,9 +119,9 @@ Run on_gpus(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& 
     case Algorithm::tree:
       return run_tree(c, size, plan);
     case Algorithm::nvls:
-      return run_nvls(c, kind, size, plan);
+      return of_nvls(nvls_run(c, kind, size, plan), size);
     case Algorithm::nvls_tree:
-      return run_nvls_tree(c, kind, size, plan);
+      return of_nvls(nvls_tree_run(c, kind, size, plan), size);
     case Algorithm::pat:
       return run_pat(c, size, plan);
     case Algorithm::ring:

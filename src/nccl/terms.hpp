@@ -17,7 +17,7 @@ inline tuned::Generation generation(const Communicator& c) { return tuned::gener
 inline std::size_t scale_of(const Communicator& c) { return c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2; }
 inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1; }
 /// From the root of NCCL's binary trees over nodes down to the farthest leaf: 3 nodes are 0, 2, 1. NCCL's tuning, and
-/// how it cuts chunks, goes by the logarithm rounded down; NVLS trees here, too, whose fitted times go with it.
+/// how it cuts chunks, goes by the logarithm rounded down; so does what fills an NVLS tree.
 inline int tree_levels(int nodes) { return nodes < 2 ? 0 : floor_log2(nodes - 1) + 1; }
 
 /// Channels of NVLS where no variable says otherwise: 16 on Hopper, 24 on Blackwell in one NVLink domain, else 32

@@ -50,17 +50,19 @@ TEST_CASE("NCCL is what people run where the GPUs are NVIDIA's, the textbook eve
 }
 
 TEST_CASE("sizes whose simulation NCCL's pick lacks are said and left open, the others have their times") {
-  const std::string simulate = "collective all_reduce --topology dgx-h100 --nodes 2 --method simulate --format json ";
+  // Eight ranks on one node and four on the other.
+  const std::string simulate =
+      "collective all_reduce --topology dgx-h100 --nodes 2 --group 0-11 --method simulate --format json ";
   const Called sweep = call(simulate + "--size 1:64MiB:x64");
   INFO(sweep.err);
   CHECK(sweep.exit == 0);
-  CHECK(sweep.err.find("warning: no simulation of nvls_tree at ") != std::string::npos);
-  CHECK(sweep.err.find(", which NCCL picks there: NVLS reduces inside the switch") != std::string::npos);
+  CHECK(sweep.err.find("warning: no simulation of tree at ") != std::string::npos);
+  CHECK(sweep.err.find(", which NCCL picks there: the group has unlike numbers of ranks") != std::string::npos);
   const Json doc = Json::parse(sweep.out);
   int open = 0;
   for (const Json& row : doc.at("rows")) {
     CHECK(row.at("estimate_s").is_null());
-    CHECK(row.at("simulate_s").is_null() == (row.at("algorithm") == "nvls_tree"));
+    CHECK(row.at("simulate_s").is_null() == (row.at("algorithm") == "tree"));
     open += row.at("simulate_s").is_null() ? 1 : 0;
   }
   CHECK(doc.at("rows").size() == 5);  // 1 B, 64 B, 4 KiB, 256 KiB, 16 MiB
@@ -70,8 +72,9 @@ TEST_CASE("sizes whose simulation NCCL's pick lacks are said and left open, the 
   const Called none = call(simulate + "--size 64MiB");
   CHECK(none.exit == 2);
   CHECK(none.out.empty());
-  CHECK(none.err.find("error: no simulation of nvls_tree at 64 MiB, which NCCL picks there: ") != std::string::npos);
-  CHECK(call(simulate + "--size 64MiB --algorithm nvls_tree").err.find("at 64 MiB: NVLS") != std::string::npos);
+  CHECK(none.err.find("error: no simulation of tree at 64 MiB, which NCCL picks there: ") != std::string::npos);
+  const std::string nvls = call(simulate + "--size 64MiB --algorithm nvls_tree").err;
+  CHECK(nvls.find("no simulation of nvls_tree at 64 MiB: the group has unlike") != std::string::npos);
 }
 
 TEST_CASE("an option of one library means that library, and --library goes before") {

@@ -70,6 +70,18 @@ nccl::Plan planned_as(const nccl::Communicator& c, CollectiveKind kind, Bytes si
   throw std::logic_error("NCCL's table has every algorithm and protocol");
 }
 
+std::vector<std::pair<nccl::Algorithm, nccl::Protocol>> choices(const nccl::Communicator& c, CollectiveKind kind) {
+  using nccl::Algorithm, nccl::Protocol;
+  std::vector<std::pair<Algorithm, Protocol>> out;
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree})
+    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple})
+      if (algorithm == Algorithm::ring || kind == CollectiveKind::all_reduce) out.emplace_back(algorithm, protocol);
+  for (const nccl::Candidate& one : tuning_table(c, kind, Bytes(1)))
+    if (one.available && (one.algorithm == Algorithm::nvls || one.algorithm == Algorithm::nvls_tree))
+      out.emplace_back(one.algorithm, one.protocol);
+  return out;
+}
+
 nccl::Run ran(const nccl::Communicator& c, CollectiveKind kind, std::int64_t bytes, nccl::Algorithm algorithm,
               nccl::Protocol protocol) {
   return nccl::run(c, kind, Bytes(bytes), planned_as(c, kind, Bytes(bytes), algorithm, protocol));

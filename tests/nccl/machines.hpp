@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collcast/nccl/run.hpp"
@@ -23,6 +24,8 @@ nccl::Environment environment(const std::vector<std::pair<std::string, std::stri
 double us(Seconds);
 /// What NCCL would run if this were taken; it is available.
 nccl::Plan planned_as(const nccl::Communicator&, CollectiveKind, Bytes, nccl::Algorithm, nccl::Protocol);
+/// Ring and, of an all_reduce, tree under each protocol, and what NVLS the communicator has.
+std::vector<std::pair<nccl::Algorithm, nccl::Protocol>> choices(const nccl::Communicator&, CollectiveKind);
 /// So many bytes by closed form, as that plan, or as NCCL would run them (with one algorithm alone).
 nccl::Run ran(const nccl::Communicator&, CollectiveKind, std::int64_t bytes, nccl::Algorithm, nccl::Protocol);
 nccl::Run ran(const nccl::Communicator&, CollectiveKind, std::int64_t bytes, std::optional<nccl::Algorithm> = {});

@@ -54,7 +54,7 @@ void rank(const std::vector<TimedBothWays>& all, Spread& out) {
 }  // namespace
 
 // A minute: run by the ctest nccl_spread (preset long).
-TEST_CASE("spread of simulations and closed forms of rings and trees, and how they rank", "[.][spread]") {
+TEST_CASE("spread of simulations and closed forms of rings, trees and NVLS, and how they rank", "[.][spread]") {
   Spread all;
   for (const char* machine : {"dgx-a100", "dgx-h100", "dgx-b200", "aws-p4d"})
     for (const int nodes : {1, 2, 3, 4, 6, 8}) {
@@ -64,18 +64,16 @@ TEST_CASE("spread of simulations and closed forms of rings and trees, and how th
         for (const std::int64_t kib : {0, 1, 16, 64, 256, 512, 1024, 2048, 4096, 16384, 65536}) {
           const Bytes size(kib == 0 ? 8 : kib << 10);
           std::vector<TimedBothWays> choices;
-          for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree})
-            for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
-              if (algorithm == Algorithm::tree && kind != CollectiveKind::all_reduce) continue;
-              const Plan plan = test::planned_as(c, kind, size, algorithm, protocol);
-              choices.push_back({fmt::format("{} {}", to_string(algorithm), to_string(protocol)),
-                                 nccl::run(c, kind, size, plan).time().count(),
-                                 test::simulated(fabric, c, kind, size, plan).count()});
-              const TimedBothWays& last = choices.back();
-              all.deviations.emplace_back(
-                  std::abs(last.simulated / last.closed - 1),
-                  fmt::format("{} x{} {} {} {}", machine, nodes, to_string(kind), last.name, size.value()));
-            }
+          for (const auto& [algorithm, protocol] : test::choices(c, kind)) {
+            const Plan plan = test::planned_as(c, kind, size, algorithm, protocol);
+            choices.push_back({fmt::format("{} {}", to_string(algorithm), to_string(protocol)),
+                               nccl::run(c, kind, size, plan).time().count(),
+                               test::simulated(fabric, c, kind, size, plan).count()});
+            const TimedBothWays& last = choices.back();
+            all.deviations.emplace_back(
+                std::abs(last.simulated / last.closed - 1),
+                fmt::format("{} x{} {} {} {}", machine, nodes, to_string(kind), last.name, size.value()));
+          }
           if (kind == CollectiveKind::all_reduce) rank(choices, all);
         }
     }

@@ -4,9 +4,9 @@
 // source, src/nccl/limits.hpp) as a Pattern on the machine as NCCL's channels see it: what a channel
 // sends passes a drive, the rate of its threads, then the GPU's port, what its links reach together; NICs have the rate
 // that the protocol reaches, and a step's latency is on the way. Rings run loop by loop on the GPU orders of the
-// search, trees in chunks up and down the double tree, sends and receives all at once. What the closed form does not
-// know and the simulation does: which NIC and which links each channel uses, and who shares them. docs/nccl.md says
-// what is left out.
+// search, trees in chunks up and down the double tree, NVLS by way of the switch as further ranks of a node, PAT step
+// by step, sends and receives all at once. What the closed form does not know and the simulation does: which NIC and
+// which links each channel uses, and who shares them. docs/nccl.md says what is left out.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 namespace collcast::nccl {
 
 struct Program {
-  Fabric machine;               ///< ranks as those of the fabric that was asked about
+  Fabric machine;               ///< its ranks are the pattern's; with NVLS every node has further ones, of its switch
   Pattern pattern;              ///< from the first byte on
   std::optional<Pattern> less;  ///< chains: calls overlap, and one takes what pattern has beyond this one, by calls
   int calls = 1;                ///< that pattern has more than `less`
@@ -25,8 +25,8 @@ struct Program {
 };
 
 /// Of a plan for the group that the communicator is of; `root` is an index into it. Fails, with the reason, where there
-/// is no simulation: NVLS reduces inside the switch, PAT is not spelt out, more than twenty million messages, NICs that
-/// are the GPUs themselves. At least two ranks and one byte.
+/// is no simulation: trees over unlike numbers of ranks, more than twenty million messages, NICs that are the GPUs
+/// themselves. At least two ranks and one byte.
 Result<Program> program(const Fabric&, const Group&, const Communicator&, CollectiveKind, Bytes size, const Plan&,
                         int root = 0);
 

@@ -1,0 +1,112 @@
+#include "nccl/channel_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <variant>
+
+namespace collcast::nccl {
+
+namespace {
+
+constexpr std::int64_t most_messages = 20'000'000;
+
+/// Endpoints beside the GPUs, on every NVSwitch, that are never what a run waits for.
+void add_switch_members(TopologySpec& spec, DeviceGroup& gpus, int members, Seconds latency) {
+  for (const DeviceGroup& group : spec.devices) {
+    if (group.kind != DeviceKind::nvswitch) continue;
+    LinkGroup own{gpus.name, group.name,          Wiring::pairs, {}, LinkKind::direct, Bandwidth(unlimited),
+                  latency,   "the switch itself", spec.where};
+    for (int member = 0; member < members; ++member)
+      for (int at = 0; at < group.count; ++at) own.pairs.emplace_back(gpus.count + member, at);
+    spec.links.push_back(std::move(own));
+  }
+  gpus.count += members;
+}
+
+/// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,
+/// on the NICs' own links; everything else in a node has none.
+TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
+  const auto gpus = std::find_if(spec.devices.begin(), spec.devices.end(),
+                                 [](const DeviceGroup& g) { return g.kind == DeviceKind::gpu; });
+  const std::string gpu = gpus->name, port = gpu + "-port", nic = spec.network_devices;
+  const int count = gpus->count;
+  for (LinkGroup& link : spec.links) {
+    const bool of_nic = link.from == nic || link.to == nic;
+    for (std::string* end : {&link.from, &link.to})
+      if (*end == gpu) *end = port;
+    link.bandwidth = link.bandwidth * (link.kind == LinkKind::nvlink ? r.nvlink : r.pcie);
+    link.latency = Seconds(of_nic ? std::max(0.0, r.beyond) / 2 : 0);
+  }
+  LinkGroup ports{gpu,
+                  port,
+                  Wiring::pairs,
+                  {},
+                  LinkKind::direct,
+                  Bandwidth(r.port),
+                  Seconds(r.hop / 2),
+                  "what the links of a GPU reach together",
+                  spec.where};
+  for (int i = 0; i < count; ++i) ports.pairs.emplace_back(i, i);
+  spec.links.push_back(std::move(ports));
+  if (r.switch_members > 0) add_switch_members(spec, *gpus, r.switch_members, Seconds(r.switch_link));
+  spec.devices.push_back({port, DeviceKind::pcie_switch, count, spec.where});
+  std::visit(
+      [&](auto& network) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>) {
+          network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
+          network.latency = network.latency * r.network;
+        }
+        if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>)
+          // NCCL leaves a node beside the NIC of the rail that it sends on (PXN); routes here cross over to it by a
+          // spine, whose latency is not on NCCL's way.
+          network.spine_latency =
+              std::min(network.spine_latency * r.network, Seconds(std::max(0.0, r.way / 2 - network.latency.count())));
+      },
+      spec.network);
+  return spec;
+}
+
+}  // namespace
+
+Rates rates_of(const Question& q, const Limits& l, double chunk) {
+  const Communicator& c = q.c;
+  Rates out;
+  const double share = c.nvlink ? l.gpu / c.gpu_rate.value() : 1;
+  out.nvlink = c.ranks_per_node > 1 && c.nvlink ? share : 1;
+  out.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
+  out.port = l.gpu;
+  out.hop = l.hop - within_hop(l, chunk);
+  if (c.nodes > 1) {
+    out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
+    out.network = c.factors.network_hop;
+    out.way = c.factors.network_hop * c.network_latency.count();
+    out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - out.hop;
+  }
+  return out;
+}
+
+Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {
+  if (const Traffic all = traffic(pattern); all.messages > most_messages)
+    return Diagnostic{
+        {},
+        fmt::format("{} messages at {} bytes, and up to {} are simulated", all.messages, q.size.value(), most_messages),
+        "expected a smaller group or size"};
+  const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), rates), q.fabric.nodes());
+  if (!machine) return machine.errors();
+  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  return Program{rates.drive > 0
+                     ? machine->with_drives(q.plan.channels, Bandwidth(rates.drive), std::max(1, graph.channels),
+                                            rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
+                                                                    Bandwidth(rates.between), rates.ways})
+                                                              : std::nullopt)
+                     : *machine,
+                 std::move(pattern),
+                 {},
+                 1,
+                 Seconds(start),
+                 Seconds(host_time(q.c))};
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,118 @@
+#include "nccl/nvls.hpp"
+
+#include <algorithm>
+
+namespace collcast::nccl {
+
+namespace {
+
+/// Of one head and channel: smaller while there are too few of them for all heads [src/enqueue.cc].
+double nvls_chunk(double bytes, double together) {
+  double chunk = most_nvls_chunk;
+  if (bytes < 64 * together * chunk) chunk = 65536;
+  if (bytes < 8 * together * chunk && chunk > 32768) chunk = 32768;
+  if (bytes < 2 * together * chunk && chunk > 16384) chunk = 16384;
+  return chunk;
+}
+
+/// The same of a tree over nodes [src/enqueue.cc].
+double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
+  const bool whole_slots = c.environment.version > 0 && c.environment.version < fitted::first_small_nvls_tree_chunk;
+  double chunk = c.nodes >= 4 ? 65536 : whole_slots ? slot(c.environment, Protocol::simple) : most_nvls_chunk;
+  if (chunk > 262144 && bytes < 32 * together * chunk) chunk = 262144;
+  if (chunk > most_nvls_chunk && bytes < 16 * together * chunk) chunk = most_nvls_chunk;
+  if (chunk > 65536 && bytes < 4 * together * chunk) chunk = 65536;
+  if (chunk > 32768 && bytes < together * chunk) chunk = 32768;
+  return chunk;
+}
+
+/// Fewer channels than NCCL takes by itself are no faster each: a guess, as no measurement has fewer.
+double nvls_share(const Communicator& c, const Plan& plan) {
+  return std::min(1.0, static_cast<double>(plan.channels) / usual_nvls_channels(c));
+}
+
+double nvls_start_time(const Communicator& c) { return us * c.factors.launch * fitted::launch[row_of(c)]; }
+
+double nvls_tree_hop(const Communicator& c) {
+  const double ll = us * fitted::network_hop[0], beyond = us * fitted::nvls_tree_hop - ll;
+  return c.factors.network_hop * (ll + c.network_latency.count()) + c.factors.simple_network_hop * beyond;
+}
+
+/// What the nodes of a tree reach between them, bytes of payload per second: what NICs are booked for, and beyond two
+/// nodes, whose cap is below what they reach, no more than NCCL's cap on so many heads as it keeps busy.
+struct Between {
+  double rate;
+  const char* name;
+};
+Between nvls_tree_network(const Communicator& c, const NvlsRates& rates) {
+  const double cap =
+      c.nodes == 2 ? unlimited : std::min(1.0, fitted::most_nvls_tree_heads / c.nvls->channels) * rates.cap;
+  return {std::min(rates.booked, cap) * c.factors.network,
+          cap < rates.booked ? "NCCL's cap on an NVLS tree's head" : nics_name(c)};
+}
+
+/// Seconds that one chunk of each head and channel takes as a NIC's messages.
+double nvls_tree_messages(const Communicator& c, const Plan& plan) {
+  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / std::max(1, c.nics);
+  return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;
+}
+
+NvlsRates rates_of(const Communicator& c, CollectiveKind kind, const Plan& plan) {
+  NvlsRates out = todays_nvls_rates(c, kind, plan.algorithm);
+  check(out.inside > 0, "a plan is of NCCL's table");
+  out.inside = out.inside * c.factors.simple * nvls_share(c, plan);
+  return out;
+}
+
+}  // namespace
+
+/// What a node has to scatter, reduce and gather of a loop's chunks fills a pipe, then flows at the rate that NCCL's
+/// tuning has for it today. However little a loop has, every head is signalled.
+NvlsRun nvls_run(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
+  const NvlsRates rates = rates_of(c, kind, plan);
+  const double bytes = static_cast<double>(size.value()), heads = c.nvls->channels, together = plan.channels * heads;
+  const double chunk = nvls_chunk(bytes, together), loop = chunk * together, loops = bytes / loop;
+  const double flags = us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * (1 - chunk / most_nvls_chunk);
+  const double full = loop / rates.inside;
+  NvlsRun out;
+  out.start = nvls_start_time(c);
+  out.before = us * c.factors.hop * fitted::nvls_start;
+  out.filling = fitted::nvls_fill * (std::min(1.0, loops) * full + flags);
+  out.data = {loops * full + std::max(1.0, loops) * flags, "NVLink"};
+  out.chunk = chunk;
+  out.loops = loops;
+  out.inside = out.data.seconds;
+  return out;
+}
+
+/// The same in each node, and a tree over the nodes, whose levels fill one after the other.
+NvlsRun nvls_tree_run(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
+  const NvlsRates rates = rates_of(c, kind, plan);
+  const Between between = nvls_tree_network(c, rates);
+  const double bytes = static_cast<double>(size.value());
+  const double believed = std::min(rates.inside, between.rate);
+  const double together = plan.channels * c.nvls->channels, chunk = nvls_tree_chunk(c, bytes, together);
+  const double loop = chunk * together;
+  const Load network = longest({{loop / between.rate, between.name},
+                                {loop / most_across_nodes(c, plan.protocol), nics_name(c)},
+                                {nvls_tree_messages(c, plan), "messages"}});
+  const Load full = longest({{loop / rates.inside, "NVLink"}, network});
+  NvlsRun out;
+  out.start = nvls_start_time(c);
+  out.before = us * c.factors.hop * fitted::nvls_tree_start;
+  out.loops = bytes / loop;
+  out.levels = tree_levels(c.nodes);
+  // The fitted filling goes with the logarithm that NCCL counts with: on 5 and 10 nodes by a tenth nearer.
+  const int counted = floor_log2(c.nodes);
+  out.hop = nvls_tree_hop(c);
+  // What waits for messages meanwhile hides as much of the filling.
+  const double idle = bytes * (full.seconds / loop - 1 / believed);
+  out.filling = std::max(0.0, fitted::nvls_tree_fill * counted * (std::min(bytes, loop) / believed) - idle);
+  out.data = {bytes * full.seconds / loop, full.name};
+  out.chunk = chunk;
+  out.inside = bytes / rates.inside;
+  out.between = out.loops * network.seconds;
+  return out;
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,117 @@
+#include "nccl/switch_program.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "collcast/collective/in_order_tree.hpp"
+#include "nccl/nvls.hpp"
+#include "nccl/orders.hpp"
+#include "nccl/switch_shape.hpp"
+
+namespace collcast::nccl {
+
+namespace {
+
+/// The group's GPUs, then each node's members of the switch: ranks of the machine that `Rates::switch_members` makes.
+Group with_switches(const Question& q, const Orders& orders) {
+  const int gpus = q.fabric.ranks_per_node(), members = switch_members(q.c.ranks_per_node);
+  const auto rank = [&](int node, int local) {
+    return Rank(static_cast<std::uint32_t>(node * (gpus + members) + local));
+  };
+  std::vector<Rank> out;
+  for (int i = 0; i < q.group.size(); ++i)
+    out.push_back(
+        rank(static_cast<int>(q.fabric.node_of(q.group[i]).value()), static_cast<int>(q.group[i].value()) % gpus));
+  for (const int node : orders.numbers())
+    for (int member = 0; member < members; ++member) out.push_back(rank(node, gpus + member));
+  return Group::listed(std::move(out));
+}
+
+/// A node's GPUs, ascending from the head on and around, then its members of the switch.
+void append_node(const Question& q, const Orders& orders, int node, int head, std::vector<int>& out) {
+  const auto first = static_cast<std::ptrdiff_t>(out.size());
+  orders.append(node, Graph{}, 0, out);
+  const auto gpus = static_cast<std::ptrdiff_t>(out.size()) - first;
+  std::rotate(out.begin() + first, out.begin() + first + head % gpus, out.end());
+  const int members = switch_members(q.c.ranks_per_node);
+  for (int member = 0; member < members; ++member) out.push_back(q.group.size() + node * members + member);
+}
+
+/// Channels are alike: a lane has what all of them move for one head, over several nodes on one of the two trees.
+Pattern heads(const Question& q, const Orders& orders) {
+  const int per_node = q.c.ranks_per_node, trees = q.c.nodes > 1 ? 2 : 1, heads = q.c.nvls->channels;
+  Pattern out{
+      std::string(to_string(q.plan.algorithm)), with_switches(q, orders), static_cast<int>(switch_loops(q)), {}};
+  const std::vector<int> second = second_tree_order(q.c.nodes);
+  for (int head = 0; head < heads; ++head)
+    for (int tree = 0; tree < trees; ++tree) {
+      Lane lane;
+      lane.block = Volume(q.bytes() / heads / trees);
+      lane.route_lane = head;
+      lane.phases = {switch_phase(q.kind, q.c.nodes, per_node)};
+      for (int node = 0; node < q.c.nodes; ++node)
+        append_node(q, orders, tree == 0 ? node : second[static_cast<std::size_t>(node)], head, lane.order);
+      out.lanes.push_back(std::move(lane));
+    }
+  return out;
+}
+
+/// Of the way through a node, in times that a GPU's links take for all data of a loop: the stages one after the other,
+/// and what the busier direction carries; links to and from members of the switch that are passed.
+struct Way {
+  double stages, load;
+  int links;
+};
+Way way_of(CollectiveKind kind, double heads) {
+  const double own = 1 / heads;
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return {1 + own, 1, 4};
+    case CollectiveKind::reduce_scatter:
+      return {1 + own, 1, 2};
+    default:
+      return {2 + 2 * own, 1 + own, 6};
+  }
+}
+
+/// Of a node, those beside its heads.
+double nics_of_heads(const Question& q) {
+  const double nics = q.fabric.nics_per_node(), of_each = nics / q.fabric.ranks_per_node();
+  return std::clamp(std::ceil(q.c.nvls->channels * of_each), 1.0, std::max(1.0, nics));
+}
+
+NvlsRun run_of(const Question& q) {
+  return q.c.nodes > 1 ? nvls_tree_run(q.c, q.kind, q.size, q.plan) : nvls_run(q.c, q.kind, q.size, q.plan);
+}
+
+}  // namespace
+
+double switch_loops(const Question& q) { return std::max(1.0, std::ceil(run_of(q).loops)); }
+
+Result<Program> switch_program(const Question& q) {
+  const Communicator& c = q.c;
+  const Orders orders(q.fabric, q.group);
+  if (!orders.equal())
+    return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "NVLS over them is not simulated"};
+  const bool tree = c.nodes > 1;
+  const NvlsRun run = run_of(q);
+  const Way way = way_of(q.kind, c.nvls->channels);
+  const double share = 1 / std::max(1.0, run.loops);  // a loop of all data
+  Rates rates;
+  rates.switch_members = switch_members(c.ranks_per_node);
+  rates.nvlink = way.load * q.bytes() / run.inside / c.gpu_rate.value();
+  // What fills the pipe are the stages themselves, and the copies before and after, which no link is in use for.
+  double seen = (way.stages / way.load * run.inside - run.data.seconds) * share;
+  if (tree) {
+    const double sends = tree_messages(c);
+    rates.nic = sends * q.bytes() / run.between / nics_of_heads(q);
+    rates.network = c.factors.network_hop;
+    rates.way = c.factors.network_hop * c.network_latency.count();
+    rates.beyond = run.hop - rates.way;
+    seen += 2 * run.levels * run.between / sends * share;
+  }
+  rates.switch_link = std::max(0.0, run.before + run.filling - seen) / way.links;
+  return assembled(q, rates, heads(q, orders), run.start);
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,226 @@
+// NVLS, its tree and PAT as patterns: what they deliver, and that they take about their closed form's time.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "collcast/evaluate/by_nccl.hpp"
+#include "collcast/nccl/program.hpp"
+#include "machines.hpp"
+#include "nccl/pat_shape.hpp"
+#include "nccl/switch_shape.hpp"
+
+using namespace collcast;
+using nccl::Algorithm;
+using nccl::Communicator;
+using nccl::Plan;
+using nccl::Protocol;
+using test::simulated;
+
+namespace {
+
+/// Runs a forwarding phase on sets of contributions, by the rules of pattern.hpp: a hop goes when its first receives
+/// are there, and has what they brought and the sender's own. Members that nothing is due to contribute nothing.
+class Delivery {
+ public:
+  Delivery(const Phase& phase, const std::function<bool(Position)>& contributes) : phase_(phase) {
+    for (Position v = 0; v < phase.members; ++v) {
+      const auto receives = static_cast<std::size_t>(phase.shape->receives(phase, v));
+      arrived_.emplace_back(receives);
+      rounds_.emplace_back(receives, -1);
+      own_.push_back(contributes(v) ? std::set<Position>{v} : std::set<Position>{});
+    }
+    std::vector<int> sent(own_.size());
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (Position v = 0; v < phase.members; ++v)
+        while (sent[at(v)] < phase.shape->sends(phase, v) && goes(v, sent[at(v)])) {
+          send(v, sent[at(v)]++);
+          moved = true;
+        }
+    }
+    for (Position v = 0; v < phase.members; ++v) CHECK(sent[at(v)] == phase.shape->sends(phase, v));
+  }
+
+  /// What has come at last: own and all receives.
+  std::set<Position> has(Position v) const { return first(v, arrived_[at(v)].size()); }
+
+ private:
+  static std::size_t at(Position v) { return static_cast<std::size_t>(v); }
+  bool goes(Position v, int hop) const {
+    const auto& all = arrived_[at(v)];
+    const int after = phase_.shape->send(phase_, v, hop).after;
+    return std::all_of(all.begin(), all.begin() + after, [](const auto& one) { return one.has_value(); });
+  }
+  std::set<Position> first(Position v, std::size_t count) const {
+    std::set<Position> out = own_[at(v)];
+    for (std::size_t i = 0; i < count; ++i) {
+      REQUIRE(arrived_[at(v)][i]);
+      out.insert(arrived_[at(v)][i]->begin(), arrived_[at(v)][i]->end());
+    }
+    return out;
+  }
+  void send(Position v, int hop) {
+    const Hop h = phase_.shape->send(phase_, v, hop);
+    REQUIRE(h.peer >= 0);
+    REQUIRE(h.peer < phase_.members);
+    REQUIRE(h.peer != v);
+    REQUIRE(h.round < phase_.rounds);
+    REQUIRE(static_cast<std::size_t>(h.slot) < arrived_[at(h.peer)].size());
+    CHECK(peers_.insert({v, h.peer}).second);
+    CHECK(!arrived_[at(h.peer)][at(h.slot)]);
+    if (hop > 0) CHECK(h.round >= phase_.shape->send(phase_, v, hop - 1).round);
+    if (h.after > 0) CHECK(rounds_[at(v)][at(h.after - 1)] < h.round);
+    rounds_[at(h.peer)][at(h.slot)] = h.round;
+    const auto& slots = rounds_[at(h.peer)];
+    for (int i = 0; i + 1 < static_cast<int>(slots.size()); ++i)
+      if (slots[at(i)] >= 0 && slots[at(i + 1)] >= 0) CHECK(slots[at(i)] <= slots[at(i + 1)]);
+    arrived_[at(h.peer)][at(h.slot)] = first(v, at(h.after));
+  }
+
+  const Phase& phase_;
+  std::vector<std::vector<std::optional<std::set<Position>>>> arrived_;
+  std::vector<std::vector<int>> rounds_;
+  std::vector<std::set<Position>> own_;
+  std::set<std::pair<Position, Position>> peers_;
+};
+
+double deviation(const Fabric& fabric, const Communicator& c, CollectiveKind kind, Bytes size, Algorithm algorithm) {
+  const Plan plan = test::planned_as(c, kind, size, algorithm, Protocol::simple);
+  return simulated(fabric, c, kind, size, plan) / nccl::run(c, kind, size, plan).time() - 1;
+}
+
+}  // namespace
+
+TEST_CASE("the switch gives every GPU the sum of all: up to nine nodes of up to nine GPUs") {
+  for (int nodes = 1; nodes <= 9; ++nodes)
+    for (int gpus = 2; gpus <= 9; ++gpus) {
+      INFO(nodes << " nodes of " << gpus);
+      const Phase phase = nccl::switch_phase(CollectiveKind::all_reduce, nodes, gpus);
+      const int of_node = gpus + nccl::switch_members(gpus);
+      REQUIRE(phase.members == nodes * of_node);
+      const auto is_gpu = [&](Position v) { return v % of_node < gpus; };
+      const Delivery delivery(phase, is_gpu);
+      for (Position v = 0; v < phase.members; ++v)
+        if (is_gpu(v)) CHECK(delivery.has(v).size() == static_cast<std::size_t>(nodes * gpus));
+    }
+}
+
+TEST_CASE("the switch gives every GPU what the head has, and the head the sum of all") {
+  for (int gpus = 2; gpus <= 9; ++gpus) {
+    INFO(gpus << " GPUs");
+    const Phase gather = nccl::switch_phase(CollectiveKind::all_gather, 1, gpus);
+    const Delivery to_all(gather, [](Position v) { return v == 0; });
+    const Phase scatter = nccl::switch_phase(CollectiveKind::reduce_scatter, 1, gpus);
+    const Delivery to_head(scatter, [&](Position v) { return v < gpus; });
+    for (Position v = 0; v < gpus; ++v) CHECK(to_all.has(v).contains(0));
+    CHECK(to_head.has(0).size() == static_cast<std::size_t>(gpus));
+  }
+}
+
+TEST_CASE("PAT gathers and scatters: proved for 2 to 33 ranks") {
+  for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter})
+    for (int ranks = 2; ranks <= 33; ++ranks)
+      for (const int chunks : {1, 3}) {
+        INFO(to_string(kind) << " of " << ranks << ", " << chunks << " chunks");
+        Lane lane;
+        lane.blocks = ranks;
+        lane.block = Volume(8);
+        lane.phases = {nccl::pat_phase(kind, ranks)};
+        const Pattern pattern{"pat", Group::strided(Rank(0), 1, ranks), chunks, {lane}};
+        const auto objections = prove(pattern, kind);
+        CHECK((objections.empty() ? "" : objections.front()) == std::string());
+        // Everybody sends what all but his own are: no algorithm sends less.
+        CHECK(traffic(pattern).bytes.value() == Approx(8.0 * ranks * (ranks - 1)));
+      }
+}
+
+TEST_CASE("NVLS in a node takes its closed form's time: within 15 percent, small and large sizes within 3 percent") {
+  for (const char* machine : {"dgx-h100", "dgx-h200", "dgx-b200", "dgx-b300"})
+    for (const int gpus : {2, 4, 8}) {
+      const Fabric fabric = test::built(machine, 1);
+      const Communicator c = test::communicator(machine, 1, gpus);
+      for (const CollectiveKind kind :
+           {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter})
+        for (std::int64_t bytes = 8; bytes <= std::int64_t{1} << 33; bytes *= 4) {
+          INFO(machine << " " << gpus << " " << to_string(kind) << " " << bytes);
+          const double by = deviation(fabric, c, kind, Bytes(bytes), Algorithm::nvls);
+          CHECK(std::abs(by) < 0.15);
+          if (bytes < 1 << 20 || bytes >= std::int64_t{1} << 32) CHECK(std::abs(by) < 0.03);
+        }
+    }
+}
+
+TEST_CASE("NVLS trees take their closed form's time within 15 percent, large sizes within 1 percent") {
+  for (const char* machine : {"dgx-h100", "dgx-b200"})
+    for (const int nodes : {2, 3, 5, 8}) {
+      const Fabric fabric = test::built(machine, nodes);
+      const Communicator c = test::communicator(machine, nodes);
+      const auto by = [&](std::int64_t bytes) {
+        INFO(machine << " x" << nodes << " " << bytes);
+        const double out = deviation(fabric, c, CollectiveKind::all_reduce, Bytes(bytes), Algorithm::nvls_tree);
+        CHECK(std::abs(out) < 0.15);
+        return std::abs(out);
+      };
+      for (std::int64_t bytes = 8; bytes <= 128 << 20; bytes *= 16) by(bytes);
+      if (nodes < 5) CHECK(by(std::int64_t{1} << 33) < 0.01);
+    }
+}
+
+TEST_CASE("a rack's 72 GPUs add up under 32 heads within a fifth of the closed form's time") {
+  const Fabric fabric = test::built("gb200-nvl72", 1);
+  const Communicator c = test::communicator("gb200-nvl72", 1);
+  REQUIRE(c.nvls->channels == 32);
+  for (const std::int64_t mib : {1, 16, 128}) {
+    INFO(mib << " MiB");
+    CHECK(std::abs(deviation(fabric, c, CollectiveKind::all_reduce, Bytes(mib << 20), Algorithm::nvls)) < 0.2);
+  }
+}
+
+TEST_CASE("PAT takes its closed form's time within a fifth, and small messages exactly") {
+  for (const int nodes : {2, 3, 4, 7, 8, 16}) {
+    const Fabric fabric = test::built("dgx-h100", nodes);
+    const Communicator c = test::communicator("dgx-h100", nodes, 1);
+    const Group group = Group::strided(Rank(0), 8, nodes);
+    for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter})
+      for (std::int64_t bytes = 1024; bytes <= std::int64_t{1} << 30; bytes *= 32) {
+        INFO(nodes << " nodes, " << to_string(kind) << " " << bytes);
+        const Plan plan = test::planned_as(c, kind, Bytes(bytes), Algorithm::pat, Protocol::simple);
+        const auto program = nccl::program(fabric, group, c, kind, Bytes(bytes), plan);
+        REQUIRE(program.ok());
+        const double by = *simulate(*program) / nccl::run(c, kind, Bytes(bytes), plan).time() - 1;
+        CHECK(std::abs(by) < 0.2);
+        if (bytes <= 1 << 15) CHECK(std::abs(by) < 1e-6);
+      }
+  }
+}
+
+TEST_CASE("slower NVLinks never make a simulation of NVLS faster") {
+  const auto of = [](const char* rate) {
+    const Fabric fabric = test::built("dgx-h100", 1, {std::string("node.links.0.bandwidth=") + rate});
+    const Communicator c = *nccl::connect(fabric, Group::strided(Rank(0), 1, 8));
+    const Bytes size(std::int64_t{64} << 20);
+    const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, size, Algorithm::nvls, Protocol::simple);
+    return simulated(fabric, c, CollectiveKind::all_reduce, size, plan);
+  };
+  CHECK(of("450GB/s") < of("300GB/s"));
+  CHECK(of("300GB/s") < of("150GB/s"));
+}
+
+TEST_CASE("NVLS over unlike numbers of ranks is not simulated, and says so") {
+  const Fabric fabric = test::built("dgx-h100", 2);
+  std::vector<Rank> ranks;
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U, 8U, 9U}) ranks.emplace_back(rank);
+  const Group group = Group::listed(std::move(ranks));
+  const Communicator c = *nccl::connect(fabric, group);
+  const Bytes size(1 << 20);
+  const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, size, Algorithm::nvls_tree, Protocol::simple);
+  const auto program = nccl::program(fabric, group, c, CollectiveKind::all_reduce, size, plan);
+  REQUIRE_FALSE(program.ok());
+  CHECK(program.errors().front().message == "the group has unlike numbers of ranks on its nodes");
+}
