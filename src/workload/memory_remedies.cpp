@@ -72,6 +72,10 @@ class Changes {
     for (int zero = o.zero + 1; zero <= 3; ++zero)
       offer(in_.layout.dp > 1, {{"training.zero", std::to_string(zero)}},
             [zero](StepInputs& in) { in.options.zero = zero; });
+    int shard = in_.layout.dp_shard + 1;
+    while (shard < in_.layout.dp && in_.layout.dp % shard != 0) ++shard;
+    offer(o.zero > 0 && in_.layout.dp_shard > 0 && shard <= in_.layout.dp, {{"layout.dp_shard", std::to_string(shard)}},
+          [shard](StepInputs& in) { in.layout.dp_shard = shard; });
     offer(o.compression.method != CompressionMethod::none && o.compression.error_feedback,
           {{"training.gradient_compression.error_feedback", "false"}},
           [](StepInputs& in) { in.options.compression.error_feedback = false; });

@@ -236,6 +236,13 @@ TEST_CASE("a step that does not fit says what is largest, and which change would
   CHECK_THAT(text, Catch::Contains("it fits with training.zero: 1 ("));
   in.options.zero = 1;
   CHECK(forecast(in, four_nodes(), Method::estimate).memory.fits());
+  // State split over more of the replicas: of 6 over 3 where 2 are too few.
+  in = inputs(llama_70b(1), layout(1, 1, 6), 1024, 2);
+  in.options.zero = 1;
+  in.layout.dp_shard = 3;
+  in.gpu.memory = stage_memory(in, 0, 8).peak();
+  in.layout.dp_shard = 2;
+  CHECK_THAT(warning(in), Catch::Contains("layout.dp_shard: 3 ("));
   // Without chunks the schedule is another, and both values are said.
   in = inputs(small_model(), layout(1, 2, 1), 1024, 8);
   in.model.layers = 8;
