@@ -22,11 +22,26 @@ struct Rates {
   Bandwidth memory{};
 };
 
+const std::map<std::string, KernelEfficiency>& table_of(const KernelModel& kernels, OperationKind kind) {
+  switch (kind) {
+    case OperationKind::grouped_gemm:
+      return kernels.grouped_gemm;
+    case OperationKind::grouped_gemm_gradient:
+      return kernels.grouped_gemm_gradient;
+    case OperationKind::attention:
+      return kernels.attention;
+    case OperationKind::attention_gradient:
+      return kernels.attention_gradient;
+    case OperationKind::gemm:
+    case OperationKind::memory:
+      break;
+  }
+  return kernels.gemm;
+}
+
 Rates rates_of(const StepInputs& in, OperationKind kind, const std::string& precision) {
   if (kind == OperationKind::memory) return {in.kernels.memory_bound, {}, in.gpu.memory_bandwidth};
-  const auto& table = kind == OperationKind::gemm        ? in.kernels.gemm
-                      : kind == OperationKind::attention ? in.kernels.attention
-                                                         : in.kernels.attention_gradient;
+  const auto& table = table_of(in.kernels, kind);
   const auto efficiency = table.find(precision);
   const auto peak = in.gpu.peak.find(precision);
   check(efficiency != table.end() && peak != in.gpu.peak.end(), "an operation names the precision that timed it");
@@ -37,6 +52,10 @@ std::string_view kind_text(OperationKind kind) {
   switch (kind) {
     case OperationKind::gemm:
       return "gemm";
+    case OperationKind::grouped_gemm:
+      return "grouped gemm";
+    case OperationKind::grouped_gemm_gradient:
+      return "grouped gemm gradient";
     case OperationKind::attention:
       return "attention";
     case OperationKind::attention_gradient:

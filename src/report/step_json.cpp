@@ -105,6 +105,7 @@ void add_training(Json& out, const StepInputs& in) {
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   if (in.model.experts.count > 0) {
     out["options"]["overlap_ep"] = in.options.overlap_ep;
+    out["options"]["moe_grouped_gemm"] = in.options.moe_grouped_gemm;
     out["options"]["expert_imbalance"] = in.options.expert_imbalance;
     const double factor = in.options.moe_capacity_factor;
     out["options"]["moe_capacity_factor"] = factor > 0 ? Json(factor) : Json();
@@ -200,6 +201,11 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   if (const auto found = in.kernels.measured_gemm.find(linear_precision(in.options));
       found != in.kernels.measured_gemm.end())
     kernels["measured_gemm"] = {{"table", found->second.name()}, {"products", found->second.products()}};
+  const std::string linear = linear_precision(in.options);
+  if (in.model.experts.count > 0 && in.kernels.grouped_gemm.contains(linear))
+    kernels["grouped_gemm"] = efficiency_json(in.kernels.grouped_gemm, linear);
+  if (in.model.experts.count > 0 && in.kernels.grouped_gemm_gradient.contains(linear))
+    kernels["grouped_gemm_gradient"] = efficiency_json(in.kernels.grouped_gemm_gradient, linear);
   kernels["core_precision"] = core;
   kernels["core_gemm"] = efficiency_json(in.kernels.gemm, core);
   kernels["attention"] = efficiency_json(in.kernels.attention, core);

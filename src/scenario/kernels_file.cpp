@@ -126,6 +126,22 @@ void read_beside(Reader& reader, const Node& node, KernelModel& model) {
   o.finish();
 }
 
+using ByPrecision = std::map<std::string, KernelEfficiency>;
+
+/// `<name>_gradient`, of what `forward` was read for.
+void read_gradient(Reader& reader, Object& o, const std::string& name, const ByPrecision& forward, ByPrecision& out) {
+  const std::string own = name + "_gradient";
+  const Node* gradient = o.optional_map(own.c_str());
+  if (gradient == nullptr) return;
+  for_precisions(reader, *gradient, own.c_str(),
+                 [&](const std::string& precision, const Node& kernel, const std::string& path) {
+                   out[precision] = read_efficiency(reader, kernel, path);
+                   if (!forward.contains(precision))
+                     reader.error(kernel.at, fmt::format("{} has no forward: there is no {}.{}", path, name, precision),
+                                  fmt::format("expected both, or {} alone", name));
+                 });
+}
+
 }  // namespace
 
 KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& file) {
@@ -142,15 +158,13 @@ KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& fi
                    [&](const std::string& precision, const Node& kernel, const std::string& path) {
                      model.attention[precision] = read_efficiency(reader, kernel, path);
                    });
-  if (const Node* gradient = o.optional_map("attention_gradient"))
-    for_precisions(reader, *gradient, "attention_gradient",
+  read_gradient(reader, o, "attention", model.attention, model.attention_gradient);
+  if (const Node* grouped = o.optional_map("grouped_gemm"))
+    for_precisions(reader, *grouped, "grouped_gemm",
                    [&](const std::string& precision, const Node& kernel, const std::string& path) {
-                     model.attention_gradient[precision] = read_efficiency(reader, kernel, path);
-                     if (model.attention.count(precision) == 0)
-                       reader.error(kernel.at,
-                                    fmt::format("{} has no forward: there is no attention.{}", path, precision),
-                                    "expected both, or attention alone");
+                     model.grouped_gemm[precision] = read_efficiency(reader, kernel, path);
                    });
+  read_gradient(reader, o, "grouped_gemm", model.grouped_gemm, model.grouped_gemm_gradient);
   if (const Node* memory = o.required_map("memory_bound"))
     model.memory_bound = read_efficiency(reader, *memory, "memory_bound");
   if (const Node* beside = o.optional_map("beside_collectives")) read_beside(reader, *beside, model);

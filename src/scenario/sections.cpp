@@ -341,6 +341,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("reshard_after_forward", t.reshard_after_forward, AsTruth{});
   o.optional("gradient_bytes", t.gradient_bytes, AsWord<int>{{"4", "2"}, {4, 2}});
   o.optional("cross_entropy_loss_fusion", t.fuse_loss, AsTruth{});
+  o.optional("moe_grouped_gemm", t.moe_grouped_gemm, AsTruth{});
   o.optional("gradient_accumulation_fusion", t.fuse_accumulation, AsTruth{});
   o.optional("overlap_dp", t.overlap_dp, AsTruth{});
   o.optional("bucket", t.bucket, AsBytes{});

@@ -88,11 +88,21 @@ Operation KernelTimer::logits(std::string name, GemmPass pass, const GemmShape& 
       kernel, entry(inputs_.gpu.peak, precision_.core));
 }
 
-Operation KernelTimer::grouped(std::string name, Flops flops, Volume bytes, double matrices) const {
-  const KernelEfficiency& kernel = entry(inputs_.kernels.gemm, precision_.linear);
+Operation KernelTimer::grouped(std::string name, GemmPass pass, Flops flops, Volume bytes, double matrices) const {
+  const KernelModel& kernels = inputs_.kernels;
+  const bool gradient = pass == GemmPass::weight_gradient && kernels.grouped_gemm_gradient.contains(precision_.linear);
+  const bool one = inputs_.serving || inputs_.options.moe_grouped_gemm;
+  const bool known = one && kernels.grouped_gemm.contains(precision_.linear);
+  const OperationKind kind = !known     ? OperationKind::gemm
+                             : gradient ? OperationKind::grouped_gemm_gradient
+                                        : OperationKind::grouped_gemm;
+  const KernelEfficiency& kernel = entry(!known     ? kernels.gemm
+                                         : gradient ? kernels.grouped_gemm_gradient
+                                                    : kernels.grouped_gemm,
+                                         precision_.linear);
   const FlopRate peak = entry(inputs_.gpu.peak, precision_.linear);
-  Operation op = timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision_.linear}, kernel, peak,
-                       inputs_.serving ? 1 : matrices);
+  Operation op = timed({std::move(name), kind, flops, bytes, {}, {}, precision_.linear}, kernel, peak,
+                       known || inputs_.serving ? 1 : matrices);
   return from_graph(sustained(std::move(op), kernel, peak), kernel);
 }
 

@@ -29,7 +29,7 @@ class KernelTimer {
   /// GEMM of a linear layer.
   Operation linear(std::string name, GemmPass, const GemmShape&, Volume) const;
   /// `matrices` of them one after the other, each of its rows: each has its overhead.
-  Operation grouped(std::string name, Flops, Volume, double matrices) const;
+  Operation grouped(std::string name, GemmPass, Flops, Volume, double matrices) const;
   /// `aligned`: rows of the logits are a multiple of 8 bytes long. Else tensor cores are fed in pieces of 2 or 4 bytes,
   /// at a quarter of the peak (docs/steps.md, "Kernels").
   Operation logits(std::string name, GemmPass, const GemmShape&, Volume, bool aligned = true) const;

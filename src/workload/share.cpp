@@ -43,7 +43,7 @@ Share::Share(const StepInputs& in) {
 Operation LinearKernels::timed(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes,
                                double matrices) const {
   if (matrices == 1) return timer_.linear(std::move(name), pass, shape, bytes);
-  return timer_.grouped(std::move(name), Flops(2 * shape.m * shape.n * shape.k), bytes, matrices);
+  return timer_.grouped(std::move(name), pass, Flops(2 * shape.m * shape.n * shape.k), bytes, matrices);
 }
 
 Operation LinearKernels::forward(const Linear& l, double rows, double matrices) const {

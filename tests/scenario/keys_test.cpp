@@ -122,9 +122,9 @@ bool placed(const Diagnostics& errors) {
 
 /// Removing these gives a default that makes another key meaningless, which is said of that key.
 bool default_conflicts(const std::string& path) {
-  return path.starts_with("attention.") || path == "node.links.1.wiring" || path == "network.spines" ||
-         path == "placement.nodes" || path == "training.gradient_compression.method" ||
-         path == "training.gradient_compression.ratio";
+  return path.starts_with("attention.") || path == "grouped_gemm" || path.starts_with("grouped_gemm.") ||
+         path == "node.links.1.wiring" || path == "network.spines" || path == "placement.nodes" ||
+         path == "training.gradient_compression.method" || path == "training.gradient_compression.ratio";
 }
 
 /// Neither required by itself, but one of this and another key.

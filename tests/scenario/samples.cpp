@@ -85,6 +85,22 @@ attention_gradient:
   fp8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
   fp4: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
   int8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+grouped_gemm:
+  bf16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  tf32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp4: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  int8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+grouped_gemm_gradient:
+  bf16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp16: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  tf32: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  fp4: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
+  int8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
 memory_bound: {overhead: 5us, compute: 1, memory: 0.9, source: s}
 beside_collectives: {compute: 0.8, source: s}
 )");

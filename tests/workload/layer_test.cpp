@@ -235,6 +235,45 @@ TEST_CASE("the backward of fused attention has its own rate where that is known"
   CHECK(core(false).time == forward.time);
 }
 
+TEST_CASE("the experts of a rank are one kernel where its times are known, else one each") {
+  StepInputs in = inputs(gpt_22b(), layout(1, 1, 1), 2048, 1);
+  in.model.experts.count = 16;
+  in.model.experts.top_k = 2;
+  in.model.experts.ffn = 1024;
+  const auto find = [&](const char* name) {
+    const LayerOperations all = layer_operations(in);
+    for (const auto* list : {&all.forward, &all.backward})
+      for (const Operation& op : *list)
+        if (op.name == name) return op;
+    FAIL("no " << name);
+    return Operation{};
+  };
+  const auto least = [&](const Operation& op, const KernelEfficiency& kernel) {
+    return std::max(op.flops.value() / (kernel.compute * in.gpu.peak.at(op.precision).value()),
+                    op.bytes.value() / (kernel.memory * in.gpu.memory_bandwidth.value()));
+  };
+  const char *forward = "experts up", *gradient = "experts up weight gradient";
+  const Operation each = find(forward), each_gradient = find(gradient);
+  const KernelEfficiency& gemm = in.kernels.gemm.at(each.precision);
+  CHECK(each.kind == OperationKind::gemm);
+  CHECK(each.time.count() == Approx(16 * gemm.overhead.count() + least(each, gemm)));
+  in.kernels.grouped_gemm[each.precision] = {Seconds(1e-4), 0.5, 0.5, "test"};
+  const Operation one = find(forward);
+  CHECK(one.kind == OperationKind::grouped_gemm);
+  CHECK(one.flops == each.flops);
+  CHECK(one.time.count() == Approx(1e-4 + least(one, in.kernels.grouped_gemm.at(each.precision))));
+  // The weights' gradients as the others, until they have their own.
+  CHECK(find(gradient).kind == OperationKind::grouped_gemm);
+  in.kernels.grouped_gemm_gradient[each.precision] = {Seconds(2e-4), 0.25, 0.5, "test"};
+  const Operation own = find(gradient);
+  CHECK(own.kind == OperationKind::grouped_gemm_gradient);
+  CHECK(own.time.count() == Approx(2e-4 + least(own, in.kernels.grouped_gemm_gradient.at(each.precision))));
+  CHECK(find(forward).time == one.time);
+  in.options.moe_grouped_gemm = false;
+  CHECK(find(forward).time == each.time);
+  CHECK(find(gradient).time == each_gradient.time);
+}
+
 TEST_CASE("products are no faster than the GPU's power lets them be for a whole step") {
   StepInputs in = inputs(gpt_22b(), layout(1, 1, 1), 2048, 1);
   const LayerOperations before = layer_operations(in);

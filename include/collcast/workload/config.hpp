@@ -243,6 +243,7 @@ struct TrainingOptions {
   int zero = 0;  ///< split over the shards, 1: optimizer state, 2: gradients too, 3: weights too (FSDP)
   bool reshard_after_forward = true;  ///< ZeRO-3: weights are gathered again for the backward
   int gradient_bytes = 4;             ///< per parameter, as kept and as reduced (Megatron 4; 2)
+  bool moe_grouped_gemm = true;       ///< the experts of a rank in one kernel, where its times are known; else one each
   bool fuse_loss = true;              ///< the loss reads logits three times; else it is kernels of one operation each
   bool fuse_accumulation = true;  ///< products of weight gradients add to what is summed up; else kernels behind them
   bool overlap_dp = true;         ///< gradient buckets under the last backward, ZeRO-3's gathers beside computing
@@ -298,12 +299,14 @@ struct GemmTables {
 struct KernelModel {
   std::string name;
   std::string file;
-  std::map<std::string, KernelEfficiency> gemm;                ///< per precision
-  std::map<std::string, GemmTables> measured_gemm;             ///< per precision, where there are any
-  std::map<std::string, KernelEfficiency> attention;           ///< flash attention per precision
-  std::map<std::string, KernelEfficiency> attention_gradient;  ///< its backward, where that is known by itself
-  KernelEfficiency memory_bound;                               ///< norm, softmax, activation, optimizer
-  double beside_collectives = 1;                               ///< rate of a kernel while a collective of TP runs
+  std::map<std::string, KernelEfficiency> gemm;                   ///< per precision
+  std::map<std::string, GemmTables> measured_gemm;                ///< per precision, where there are any
+  std::map<std::string, KernelEfficiency> attention;              ///< flash attention per precision
+  std::map<std::string, KernelEfficiency> attention_gradient;     ///< its backward, where that is known by itself
+  std::map<std::string, KernelEfficiency> grouped_gemm;           ///< all experts' products in one kernel
+  std::map<std::string, KernelEfficiency> grouped_gemm_gradient;  ///< of their weights, where that is known by itself
+  KernelEfficiency memory_bound;                                  ///< norm, softmax, activation, optimizer
+  double beside_collectives = 1;                                  ///< rate of a kernel while a collective of TP runs
   std::string beside_source;
 };
 

@@ -47,7 +47,7 @@ struct StepInputs {
 /// scenario: "layout.tp", "model.heads", "batch.global_batch", "training.precision", "nodes", "topology".
 Diagnostics check_step(const StepInputs&, int ranks_available, const Origins& origins);
 
-enum class OperationKind { gemm, attention, attention_gradient, memory };
+enum class OperationKind { gemm, grouped_gemm, grouped_gemm_gradient, attention, attention_gradient, memory };
 /// One kernel of one rank for one micro-batch.
 struct Operation {
   std::string name;
