@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <variant>
 
 #include "collcast/collective/in_order_tree.hpp"
+#include "nccl/channel_orders.hpp"
 #include "nccl/limits.hpp"
 #include "nccl/tree_shape.hpp"
 
@@ -72,50 +72,6 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
   return spec;
 }
 
-/// Group indices by node, in the order in which a channel's GPUs stand there.
-class Orders {
- public:
-  Orders(const Fabric& fabric, const Group& group) {
-    std::map<NodeId, std::map<int, int>> nodes;
-    for (int i = 0; i < group.size(); ++i)
-      nodes[fabric.node_of(group[i])][static_cast<int>(group[i].value()) % fabric.ranks_per_node()] = i;
-    for (auto& [node, gpus] : nodes) {
-      numbers_.push_back(static_cast<int>(node.value()));
-      nodes_.push_back(std::move(gpus));
-    }
-  }
-  int nodes() const { return static_cast<int>(nodes_.size()); }
-  /// The machine's numbers of the group's nodes.
-  const std::vector<int>& numbers() const { return numbers_; }
-  bool equal() const {
-    return std::all_of(nodes_.begin(), nodes_.end(),
-                       [&](const std::map<int, int>& gpus) { return gpus.size() == nodes_.front().size(); });
-  }
-  /// Of one node: the search's order of a channel where it is of just these GPUs, else ascending.
-  void append(int node, const Graph& graph, int channel, std::vector<int>& out) const {
-    const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
-    if (!graph.order.empty()) {
-      const std::vector<int>& order = graph.order[static_cast<std::size_t>(channel) % graph.order.size()];
-      const bool fits = order.size() == gpus.size() &&
-                        std::all_of(order.begin(), order.end(), [&](int gpu) { return gpus.contains(gpu); });
-      if (fits) {
-        for (const int gpu : order) out.push_back(gpus.at(gpu));
-        return;
-      }
-    }
-    for (const auto& [gpu, index] : gpus) out.push_back(index);
-  }
-  std::vector<int> ring(const Graph& graph, int channel) const {
-    std::vector<int> out;
-    for (int node = 0; node < nodes(); ++node) append(node, graph, channel, out);
-    return out;
-  }
-
- private:
-  std::vector<int> numbers_;
-  std::vector<std::map<int, int>> nodes_;  ///< GPU of the node -> group index
-};
-
 /// What the builders need of the question.
 struct Question {
   const Fabric& fabric;
@@ -173,7 +129,7 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
   Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"ring", chunks, q.plan.channels, {}});
   if (!made) return made;
   Pattern pattern = std::move(made).value();
-  const Orders orders(q.fabric, q.group);
+  const ChannelOrders orders(q.fabric, q.group);
   int channel = 0;
   for (Lane& lane : pattern.lanes) {
     lane.order = orders.ring(q.c.ring, channel);
@@ -282,7 +238,7 @@ int ways_between(const std::vector<int>& numbers, const std::vector<int>& second
 Result<Program> tree_program(const Question& q) {
   const Limits l = limits(q.c, q.plan, true);
   const Chunks cut = tree_chunks(q.c, q.size, q.plan);
-  const Orders orders(q.fabric, q.group);
+  const ChannelOrders orders(q.fabric, q.group);
   if (!orders.equal())
     return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "a tree over them is not simulated"};
   const std::vector<int> second = second_tree_order(q.c.nodes);
@@ -300,8 +256,11 @@ Result<Program> tree_program(const Question& q) {
     lane.phases = {tree_phase(q.c.nodes, q.c.ranks_per_node)};
     // The doubled channels have the other tree.
     const bool other = 2 * channel >= q.plan.channels;
-    for (int node = 0; node < q.c.nodes; ++node)
-      orders.append(other ? second[static_cast<std::size_t>(node)] : node, q.c.tree, channel, lane.order);
+    for (int node = 0; node < q.c.nodes; ++node) {
+      const std::vector<int> chain =
+          orders.of_node(other ? second[static_cast<std::size_t>(node)] : node, q.c.tree, channel);
+      lane.order.insert(lane.order.end(), chain.begin(), chain.end());
+    }
     pattern.lanes.push_back(std::move(lane));
   }
   Rates rates = rates_of(q, l, cut.chunk);

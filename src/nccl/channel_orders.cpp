@@ -1,0 +1,47 @@
+#include "nccl/channel_orders.hpp"
+
+#include <algorithm>
+
+namespace collcast::nccl {
+
+ChannelOrders::ChannelOrders(const Fabric& fabric, const Group& group) {
+  std::map<NodeId, std::map<int, int>> nodes;
+  for (int i = 0; i < group.size(); ++i)
+    nodes[fabric.node_of(group[i])][static_cast<int>(group[i].value()) % fabric.ranks_per_node()] = i;
+  for (auto& [node, gpus] : nodes) {
+    numbers_.push_back(static_cast<int>(node.value()));
+    nodes_.push_back(std::move(gpus));
+  }
+}
+
+bool ChannelOrders::equal() const {
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [&](const std::map<int, int>& gpus) { return gpus.size() == nodes_.front().size(); });
+}
+
+std::vector<int> ChannelOrders::of_node(int node, const Graph& graph, int channel) const {
+  const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
+  std::vector<int> out;
+  if (!graph.order.empty()) {
+    const std::vector<int>& order = graph.order[static_cast<std::size_t>(channel) % graph.order.size()];
+    const bool fits = order.size() == gpus.size() &&
+                      std::all_of(order.begin(), order.end(), [&](int gpu) { return gpus.contains(gpu); });
+    if (fits) {
+      for (const int gpu : order) out.push_back(gpus.at(gpu));
+      return out;
+    }
+  }
+  for (const auto& [gpu, index] : gpus) out.push_back(index);
+  return out;
+}
+
+std::vector<int> ChannelOrders::ring(const Graph& graph, int channel) const {
+  std::vector<int> out;
+  for (int node = 0; node < nodes(); ++node) {
+    const std::vector<int> there = of_node(node, graph, channel);
+    out.insert(out.end(), there.begin(), there.end());
+  }
+  return out;
+}
+
+}  // namespace collcast::nccl
