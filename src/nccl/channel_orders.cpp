@@ -4,6 +4,10 @@
 
 namespace collcast::nccl {
 
+bool on_second_tree(const Graph& tree, int channel) { return channel / std::max(1, tree.channels) % 2 == 1; }
+
+int in_second_tree(int nodes, int x) { return nodes % 2 == 0 ? nodes - 1 - x : (x + 1) % nodes; }
+
 ChannelOrders::ChannelOrders(const Fabric& fabric, const Group& group) {
   std::map<NodeId, std::map<int, int>> nodes;
   for (int i = 0; i < group.size(); ++i)
@@ -41,6 +45,12 @@ std::vector<int> ChannelOrders::ring(const Graph& graph, int channel) const {
     const std::vector<int> there = of_node(node, graph, channel);
     out.insert(out.end(), there.begin(), there.end());
   }
+  return out;
+}
+
+std::vector<std::vector<int>> ChannelOrders::tree(const Graph& graph, int channel, bool second) const {
+  std::vector<std::vector<int>> out;
+  for (int x = 0; x < nodes(); ++x) out.push_back(of_node(second ? in_second_tree(nodes(), x) : x, graph, channel));
   return out;
 }
 

@@ -9,6 +9,14 @@
 
 namespace collcast::nccl {
 
+/// Whether a running channel is on the second of the trees over nodes: the search's channels are on the first, their
+/// copies on the second, and so on in turn [src/graph/connect.cc, ncclTopoPostset].
+bool on_second_tree(const Graph& tree, int channel);
+
+/// In place x of the second tree is this one of `nodes` nodes: the first mirrored, or of an odd number shifted by one,
+/// so that it has another root [src/graph/trees.cc, ncclGetDtree].
+int in_second_tree(int nodes, int x);
+
 /// Group indices by node, in the order in which a channel's GPUs stand there.
 class ChannelOrders {
  public:
@@ -23,6 +31,8 @@ class ChannelOrders {
   std::vector<int> of_node(int node, const Graph&, int channel) const;
   /// Node after node.
   std::vector<int> ring(const Graph&, int channel) const;
+  /// The chains of the nodes, in the places that the nodes have in the InOrderTree over them.
+  std::vector<std::vector<int>> tree(const Graph&, int channel, bool second) const;
 
  private:
   std::vector<int> numbers_;
