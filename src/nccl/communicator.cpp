@@ -332,27 +332,4 @@ Result<Communicator> Communicators::of(const Fabric& fabric, const Group& group,
   return known_.emplace(std::move(key), std::move(made)).first->second;
 }
 
-std::vector<std::string> info_lines(const Communicator& c) {
-  std::vector<std::string> out;
-  const auto add = [&](const Graph& graph) {
-    out.push_back(fmt::format("Pattern {}, crossNic 0, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels 1",
-                              graph.pattern, graph.channels, graph.inside.value() / 1e9, graph.between.value() / 1e9,
-                              to_string(graph.type_inside), to_string(graph.type_between)));
-    for (std::size_t channel = 0; channel < graph.order.size(); ++channel) {
-      std::string line = fmt::format("{:2} :", channel);
-      if (c.nodes > 1 && graph.pattern != 5) line += " NET";
-      for (const int gpu : graph.order[channel]) line += fmt::format(" GPU/{}", gpu);
-      if (c.nodes > 1 && graph.pattern != 5) line += " NET";
-      out.push_back(std::move(line));
-    }
-  };
-  add(c.ring);
-  add(c.tree);
-  if (c.nvls) add(*c.nvls);
-  out.push_back(
-      fmt::format("{} coll channels, 0 collnet channels, {} nvls channels, {} p2p channels, {} p2p channels per peer",
-                  c.channels, c.nvls_channels, c.p2p_channels, c.p2p_channels_per_peer));
-  return out;
-}
-
 }  // namespace collcast::nccl
