@@ -1,9 +1,11 @@
 // collcast topology list, show, check, import, export: the machines.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
@@ -12,7 +14,7 @@
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
 #include "cli/values.hpp"
-#include "collcast/nccl/communicator.hpp"
+#include "collcast/nccl/channels.hpp"
 #include "collcast/report/documents.hpp"
 
 namespace collcast::cli {
@@ -23,6 +25,8 @@ struct TopologyArgs {
   MachineOptions machine;  ///< `topology` is the positional
   bool nccl = false;
   std::string graph;  ///< to compare NCCL's channels with
+  std::vector<std::string> env;
+  std::string rank;
   OutputOptions output;
   ImportArgs import;
   ExportArgs exported;
@@ -80,26 +84,60 @@ std::vector<std::string> compared_graphs(const nccl::Communicator& own, const nc
   return out;
 }
 
+/// Options that are about NCCL's channels, without these.
+Diagnostics useless_without_nccl(const TopologyArgs& args) {
+  Diagnostics out;
+  const auto refuse = [&](const char* option, const char* what, bool given) {
+    if (given && !args.nccl)
+      out.push_back({command_line, fmt::format("{} {} NCCL's channels", option, what), "expected --nccl too"});
+  };
+  refuse("--graph", "is compared with", !args.graph.empty());
+  refuse("--env", "is about", !args.env.empty());
+  refuse("--rank", "is about", !args.rank.empty());
+  return out;
+}
+
+/// NCCL's lines, and the channels that run: the file's where there is one.
+Diagnostics add_nccl(const Fabric& fabric, const nccl::Environment& environment, const nccl::Files& files, int rank,
+                     TopologyReport& report) {
+  const Group all = Group::strided(Rank(0), 1, fabric.rank_count());
+  const Result<nccl::Communicator> own = nccl::connect(fabric, all, environment);
+  if (!own) return own.errors();
+  const auto add = [&](const std::vector<std::string>& lines) {
+    report.nccl.insert(report.nccl.end(), lines.begin(), lines.end());
+  };
+  add(graph_lines(*own));
+  std::optional<Result<nccl::Communicator>> stated;
+  if (files.graphs) {
+    stated = nccl::connect(fabric, all, with_files(environment, files));
+    if (!*stated) return stated->errors();
+    add(compared_graphs(*own, **stated, *files.graphs));
+  }
+  const nccl::Communicator& run = stated ? **stated : *own;
+  report.nccl_channels = channels(fabric, all, run);
+  add(channel_lines(run, report.nccl_channels, rank));
+  return {};
+}
+
 Exit run_show(const TopologyArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
   const auto machine = load_machine(args.machine, 0, session, errors);
+  const Result<nccl::Environment> environment = nccl::read_environment(parse_env(args.env, Library::nccl, errors));
+  append(errors, environment.errors());
   const nccl::Files files = read_nccl_files({args.graph, {}}, Library::nccl, session, errors);
-  if (!args.graph.empty() && !args.nccl)
-    errors.push_back({command_line, "--graph is compared with NCCL's channels", "expected --nccl too"});
+  const int ranks = machine ? machine->fabric.rank_count() : 1'000'000'000;
+  const int rank = args.rank.empty() ? 0 : parse_count("--rank", args.rank, 0, errors, ranks - 1).value_or(0);
+  append(errors, useless_without_nccl(args));
   append(errors, check_overwriting({args.machine.topology, args.graph}, {args.output.file}));
   if (!errors.empty()) return refuse(session, errors);
   TopologyReport report = describe(machine->fabric);
   if (args.nccl) {
-    const Group all = Group::strided(Rank(0), 1, machine->fabric.rank_count());
-    const Result<nccl::Communicator> own = nccl::connect(machine->fabric, all);
-    if (!own) return refuse(session, own.errors());
-    report.nccl = info_lines(*own);
-    if (files.graphs) {
-      const Result<nccl::Communicator> stated = nccl::connect(machine->fabric, all, with_files({}, files));
-      if (!stated) return refuse(session, stated.errors());
-      for (const std::string& line : compared_graphs(*own, *stated, *files.graphs)) report.nccl.push_back(line);
-    }
+    warn(session, nccl::warnings(*environment));
+    const Diagnostics wrong = add_nccl(machine->fabric, *environment, files, rank, report);
+    if (!wrong.empty()) return refuse(session, wrong);
+    if (!environment->without_effect.empty())
+      report.nccl.push_back(fmt::format("no effect here: {}", fmt::join(environment->without_effect, ", ")));
   }
   return deliver(session, report, format, args.output);
 }
@@ -174,14 +212,24 @@ Command add_topology(CLI::App& parent) {
   list->footer("Example:\n  collcast topology list");
   CLI::App* show = app.add_subcommand("show", "devices, links, rates and their sources, examples of paths");
   add_target(*show, args->machine, "NAME");
-  show->add_flag("--nccl", args->nccl, "also NCCL's channels and their speeds, as NCCL_DEBUG=INFO prints them")
+  show->add_flag("--nccl", args->nccl,
+                 "also NCCL's channels, their speeds, rings and trees among all ranks, as NCCL_DEBUG=INFO prints them")
       ->group("Machine");
-  show->add_option("--graph", args->graph, "with --nccl: beside the channels of NCCL's graph XML, and what differs")
+  show->add_option("--rank", args->rank, "with --nccl: whose Ring and Trees lines (default: 0)")
+      ->type_name("R")
+      ->group("Machine");
+  show->add_option("--env", args->env, "with --nccl: a variable of NCCL's, such as NCCL_MAX_NCHANNELS=4 (repeatable)")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->group("Machine");
+  show->add_option("--graph", args->graph,
+                   "with --nccl: channels of NCCL's graph XML, which run, and what the search finds otherwise")
       ->type_name("FILE")
       ->group("Machine");
   add_output_options(*show, args->output);
   show->footer(
       "Examples:\n  collcast topology show dgx-h100 --nodes 4\n  collcast topology show dgx-h100 --nodes 4 --nccl\n"
+      "  collcast topology show dgx-h100 --nodes 4 --nccl --rank 9 --env NCCL_MAX_NCHANNELS=4\n"
       "  collcast topology show my-machine.yaml --nccl --graph graph.xml\n"
       "  collcast topology show ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s");
   CLI::App* check = app.add_subcommand("check", "everything that is wrong with a file, or 'ok' and its size");

@@ -53,24 +53,25 @@ std::optional<int> device_of(Element& e) {
   return static_cast<int>(*value);
 }
 
-/// GPUs of a channel; NICs of it are added to `nics`.
-std::vector<int> channel_of(Element& e, std::set<int>& nics, bool& leaves) {
+/// GPUs and NICs of a channel, in the order in which it passes them.
+struct StatedChannel {
+  std::vector<int> gpus, nics;
+};
+StatedChannel channel_of(Element& e) {
   e.finish();
-  std::vector<int> out;
-  leaves = false;
+  StatedChannel out;
   for (Element& child : e.children({"net", "gpu"})) {
     const auto device = device_of(child);
     if (!device) continue;
     if (child.name() == "net") {
-      nics.insert(*device);
-      leaves = true;
-    } else if (std::find(out.begin(), out.end(), *device) != out.end()) {
+      out.nics.push_back(*device);
+    } else if (std::find(out.gpus.begin(), out.gpus.end(), *device) != out.gpus.end()) {
       child.error("dev", fmt::format("GPU {} is twice in one channel", *device), "each GPU once");
     } else {
-      out.push_back(*device);
+      out.gpus.push_back(*device);
     }
   }
-  if (out.empty()) e.file().error(e.place(), "a channel without GPUs", "expected <gpu dev=\"0\"/> and so on");
+  if (out.gpus.empty()) e.file().error(e.place(), "a channel without GPUs", "expected <gpu dev=\"0\"/> and so on");
   return out;
 }
 
@@ -98,17 +99,20 @@ std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
                Bandwidth((between = e.number("speedinter", 0)).value_or(0) * 1e9),
                path_of(e, "typeintra"),
                path_of(e, "typeinter"),
+               {},
                {}};
   e.number("latencyinter", 0);
   e.ignore({"crossnic", "samechannels"});
   e.finish();
   std::set<int> nics;
-  std::size_t leaving = 0;
   for (Element& child : e.children({"channel"})) {
-    bool leaves = false;
-    out.graph.order.push_back(channel_of(child, nics, leaves));
-    leaving += leaves ? 1 : 0;
+    StatedChannel channel = channel_of(child);
+    out.graph.order.push_back(std::move(channel.gpus));
+    if (channel.nics.empty()) continue;
+    nics.insert(channel.nics.begin(), channel.nics.end());
+    out.graph.nics.push_back({channel.nics.front(), channel.nics.back()});
   }
+  const std::size_t leaving = out.graph.nics.size();
   if (count && static_cast<std::size_t>(*count) != out.graph.order.size())
     e.error("nchannels", fmt::format("nchannels is {}, and there are {} channels", *count, out.graph.order.size()),
             "expected as many");

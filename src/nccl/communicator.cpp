@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "nccl/nearest_nics.hpp"
 #include "nccl/search.hpp"
 #include "nccl/terms.hpp"
 
@@ -76,9 +77,15 @@ Seconds network_latency(const Fabric& fabric, const std::map<NodeId, std::vector
   return longest;
 }
 
+void keep_channels(Graph& graph, int channels) {
+  graph.channels = channels;
+  const auto count = static_cast<std::size_t>(channels);
+  if (graph.order.size() > count) graph.order.resize(count);
+  if (graph.nics.size() > count) graph.nics.resize(count);
+}
+
 void slowest(Graph& into, const Graph& other) {
-  if (other.channels < into.channels) into.order.resize(static_cast<std::size_t>(other.channels));
-  into.channels = std::min(into.channels, other.channels);
+  keep_channels(into, std::min(into.channels, other.channels));
   into.inside = std::min(into.inside, other.inside);
   into.between = std::min(into.between, other.between);
   into.type_inside = std::max(into.type_inside, other.type_inside);
@@ -176,10 +183,17 @@ Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std:
 /// Rings and trees run on the same channels, the fewer of both [src/init.cc].
 void align(Graph& ring, Graph& tree) {
   const int channels = std::min(ring.channels, tree.channels);
-  for (Graph* graph : {&ring, &tree}) {
-    graph->channels = channels;
-    if (graph->order.size() > static_cast<std::size_t>(channels))
-      graph->order.resize(static_cast<std::size_t>(channels));
+  for (Graph* graph : {&ring, &tree}) keep_channels(*graph, channels);
+}
+
+/// Files state by which NICs channels go, not what lies between. Trees come and go by their first GPU.
+void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus) {
+  const Nearest near = nearest_nics(system, gpus);
+  for (std::size_t channel = 0; channel < graph.nics.size(); ++channel) {
+    const std::vector<int>& order = graph.order[channel];
+    ChannelNics& nics = graph.nics[channel];
+    nics.way_in = way_to_nic(system, near, order.front(), nics.in);
+    nics.way_out = way_to_nic(system, near, graph.pattern == 4 ? order.back() : order.front(), nics.out);
   }
 }
 
@@ -205,6 +219,7 @@ Diagnostics state(Found& found, const GraphFile& file, const System& system, con
   }
   if (states_ring && !states_tree)
     if (const auto beside = trees(system, *unlike.begin(), nodes, found.ring.channels)) found.tree = *beside;
+  for (Graph* graph : {&found.ring, &found.tree}) find_ways(*graph, system, *unlike.begin());
   align(found.ring, found.tree);
   return errors;
 }
@@ -315,29 +330,6 @@ Result<Communicator> Communicators::of(const Fabric& fabric, const Group& group,
   Result<Communicator> made = connect(fabric, group, environment);
   const std::lock_guard lock(mutex_);
   return known_.emplace(std::move(key), std::move(made)).first->second;
-}
-
-std::vector<std::string> info_lines(const Communicator& c) {
-  std::vector<std::string> out;
-  const auto add = [&](const Graph& graph) {
-    out.push_back(fmt::format("Pattern {}, crossNic 0, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels 1",
-                              graph.pattern, graph.channels, graph.inside.value() / 1e9, graph.between.value() / 1e9,
-                              to_string(graph.type_inside), to_string(graph.type_between)));
-    for (std::size_t channel = 0; channel < graph.order.size(); ++channel) {
-      std::string line = fmt::format("{:2} :", channel);
-      if (c.nodes > 1 && graph.pattern != 5) line += " NET";
-      for (const int gpu : graph.order[channel]) line += fmt::format(" GPU/{}", gpu);
-      if (c.nodes > 1 && graph.pattern != 5) line += " NET";
-      out.push_back(std::move(line));
-    }
-  };
-  add(c.ring);
-  add(c.tree);
-  if (c.nvls) add(*c.nvls);
-  out.push_back(
-      fmt::format("{} coll channels, 0 collnet channels, {} nvls channels, {} p2p channels, {} p2p channels per peer",
-                  c.channels, c.nvls_channels, c.p2p_channels, c.p2p_channels_per_peer));
-  return out;
 }
 
 }  // namespace collcast::nccl

@@ -72,6 +72,24 @@ Nearest nearest_nics(const System& system, const std::vector<int>& gpus) {
   return out;
 }
 
+PathType way_to_nic(const System& system, const Nearest& near, int gpu, int nic) {
+  const auto known = near.gpus.find(nic);
+  const auto beside = [&](const auto& is) {
+    return known != near.gpus.end() && std::any_of(known->second.begin(), known->second.end(), is);
+  };
+  if (beside([&](const Nearest::Gpu& one) { return one.gpu == gpu; })) return near.type;
+  if (nic >= system.nics) return PathType::dis;
+  const auto found = way(system, system.first_gpu + gpu, system.first_nic + nic);
+  const PathType own = found ? found->type : PathType::dis;
+  const bool passed_on = near.type < PathType::pxn && beside([&](const Nearest::Gpu& one) {
+                           const auto& links = system.nvlinks[static_cast<std::size_t>(gpu)];
+                           return system.nvswitch || links[static_cast<std::size_t>(one.gpu)] > 0;
+                         });
+  if (own > PathType::pxn && passed_on) return PathType::pxn;
+  const bool by_host = own > system.gpudirect && own < PathType::p2c;
+  return by_host ? PathType::phb : own;
+}
+
 Room room_of(const System& system, const Nearest& near) {
   const double booked = pcie_booked(system, near.type);
   std::set<int> gpus;

@@ -34,6 +34,10 @@ struct Nearest {
 
 Nearest nearest_nics(const System&, const std::vector<int>& gpus);
 
+/// What lies between a GPU and a NIC: where the host does, and NVLink joins the GPU to one that is beside the NIC, that
+/// one passes data on (PXN) [src/graph/paths.cc, ncclTopoComputePaths].
+PathType way_to_nic(const System&, const Nearest&, int gpu, int nic);
+
 /// GB/s of channels that the nearest NICs, and the ways between them and their GPUs, have room for.
 struct Room {
   std::map<int, double> nics, ports;  ///< by NIC; by GPU

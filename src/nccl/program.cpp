@@ -7,7 +7,7 @@
 
 #include "collcast/collective/in_order_tree.hpp"
 #include "nccl/channel_machine.hpp"
-#include "nccl/orders.hpp"
+#include "nccl/channel_orders.hpp"
 #include "nccl/pat_shape.hpp"
 #include "nccl/switch_program.hpp"
 #include "nccl/tree_shape.hpp"
@@ -21,7 +21,7 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
   Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"ring", chunks, q.plan.channels, {}});
   if (!made) return made;
   Pattern pattern = std::move(made).value();
-  const Orders orders(q.fabric, q.group);
+  const ChannelOrders orders(q.fabric, q.group);
   int channel = 0;
   for (Lane& lane : pattern.lanes) {
     lane.order = orders.ring(q.c.ring, channel);
@@ -104,11 +104,12 @@ int pieces_of(double chunk, double messages, int nodes) {
   return static_cast<int>(std::clamp(wanted, 1.0, most));
 }
 
-/// The smallest number modulo which the `numbers` of the nodes that any one sends to, its parent and children in the
-/// tree over them as they are and in the one over `second`, are all different.
-int ways_between(const std::vector<int>& numbers, const std::vector<int>& second) {
+/// The smallest number modulo which the `numbers` of the nodes that any one sends to, its parent and children in either
+/// tree over them, are all different.
+int ways_between(const std::vector<int>& numbers) {
+  const int nodes = static_cast<int>(numbers.size());
   std::vector<int> other;
-  for (const int node : second) other.push_back(numbers[static_cast<std::size_t>(node)]);
+  for (int x = 0; x < nodes; ++x) other.push_back(numbers[static_cast<std::size_t>(in_second_tree(nodes, x))]);
   const auto meets = [](const std::vector<int>& order, int ways) {
     const int m = static_cast<int>(order.size());
     for (int x = 0; x < m; ++x) {
@@ -130,10 +131,10 @@ int ways_between(const std::vector<int>& numbers, const std::vector<int>& second
 Result<Program> tree_program(const Question& q) {
   const Limits l = limits(q.c, q.plan, true);
   const Chunks cut = tree_chunks(q.c, q.size, q.plan);
-  const Orders orders(q.fabric, q.group);
+  const ChannelOrders orders(q.fabric, q.group);
   if (!orders.equal())
     return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "a tree over them is not simulated"};
-  const std::vector<int> second = second_tree_order(q.c.nodes);
+  const auto second = [&](int channel) { return on_second_tree(q.c.tree, channel); };
   const bool by_line = q.plan.protocol != Protocol::simple;
   // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
   const double sends = tree_messages(q.c);
@@ -146,10 +147,8 @@ Result<Program> tree_program(const Question& q) {
     lane.block = Volume(q.bytes() / q.plan.channels);
     lane.route_lane = channel;
     lane.phases = {tree_phase(q.c.nodes, q.c.ranks_per_node)};
-    // The doubled channels have the other tree.
-    const bool other = 2 * channel >= q.plan.channels;
-    for (int node = 0; node < q.c.nodes; ++node)
-      orders.append(other ? second[static_cast<std::size_t>(node)] : node, q.c.tree, channel, lane.order);
+    for (const std::vector<int>& chain : orders.tree(q.c.tree, channel, second(channel)))
+      lane.order.insert(lane.order.end(), chain.begin(), chain.end());
     pattern.lanes.push_back(std::move(lane));
   }
   Rates rates = rates_of(q, l, cut.chunk);
@@ -172,7 +171,7 @@ Result<Program> tree_program(const Question& q) {
     }
     // A head's operation down the tree writes to all below it at once; a proxy looks through each one's lines.
     rates.between = std::min(tree_threads(q.plan.protocol) * l.channel, cut.chunk / lines);
-    rates.ways = ways_between(orders.numbers(), second);
+    rates.ways = ways_between(orders.numbers());
     // A NIC's message is the whole chunk, whose lines a proxy has looked through: it goes when the last piece is there.
     if (by_line) rates.beyond += cut.chunk / l.channel + lines * (1 - 1.0 / pieces);
   }

@@ -20,6 +20,13 @@ constexpr int most_heads = 32;     ///< of NVLS
 struct Rings {
   int count = 0;
   std::vector<std::vector<int>> order;
+  std::vector<ChannelNics> nics = {};  ///< across nodes
+
+  void keep(int channels) {
+    count = channels;
+    if (order.size() > static_cast<std::size_t>(channels)) order.resize(static_cast<std::size_t>(channels));
+    if (nics.size() > static_cast<std::size_t>(channels)) nics.resize(static_cast<std::size_t>(channels));
+  }
 };
 
 /// One closed round over straight NVLinks that have `speed` left: wider links first, then those with most left.
@@ -123,16 +130,23 @@ Best best_of(std::span<const double> list, const Fit& fit) {
 Rings cut(Rings rings, std::optional<int> exactly) {
   if (!exactly) return rings;
   if (rings.count < *exactly) return {};
-  rings.order.resize(static_cast<std::size_t>(*exactly));
-  return {*exactly, std::move(rings.order)};
+  rings.keep(*exactly);
+  return rings;
+}
+
+/// All of them, and all again.
+template <class T>
+void twice(std::vector<T>& all) {
+  const std::vector<T> once = all;
+  all.insert(all.end(), once.begin(), once.end());
 }
 
 /// Doubles the channels at half the speed where NCCL does.
 double double_channels(const System& system, Best& best) {
   const bool stays = system.compute_capability > 80 && best.speed < 50 && best.rings.count > 4;
   if (best.speed < 25 || stays) return 1;
-  const auto once = best.rings.order;
-  best.rings.order.insert(best.rings.order.end(), once.begin(), once.end());
+  twice(best.rings.order);
+  twice(best.rings.nics);
   best.rings.count *= 2;
   best.speed /= 2;
   return 2;
@@ -169,7 +183,7 @@ bool has_nvls(const System& system, const std::vector<int>& gpus) {
 
 Graph nvls_graph(const std::vector<int>& gpus, double inside, double between, PathType network) {
   const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
-  Graph out{5, heads, of(inside), of(between), PathType::nvl, network, {}};
+  Graph out{5, heads, of(inside), of(between), PathType::nvl, network, {}, {}};
   for (int head = 0; head < heads; ++head) out.order.push_back({gpus[static_cast<std::size_t>(head)]});
   return out;
 }
@@ -181,7 +195,7 @@ Found search_inside(const System& system, const std::vector<int>& gpus, std::opt
   if (!exactly) double_channels(system, best);
   Found out;
   out.nvlink = type == PathType::nvl;
-  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, PathType::pix, best.rings.order};
+  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, PathType::pix, best.rings.order, {}};
   out.tree = out.ring;
   out.tree.pattern = 1;
   // As many trees as rings: behind a switch at a speed of the list, over straight links at the rings'.
@@ -249,7 +263,7 @@ class Paths {
         room_(room_of(system, near)) {}
 
   /// As many as were found before the steps were spent; `inside` is booked on NVLinks, `between` on NICs.
-  std::vector<std::vector<int>> find(std::vector<Entry> entries, double inside, double between) {
+  Rings find(std::vector<Entry> entries, double inside, double between) {
     entries_ = std::move(entries);
     inside_ = inside;
     between_ = between;
@@ -259,9 +273,9 @@ class Paths {
 
  private:
   bool next_channel() {
-    if (done_.size() > best_.size()) best_ = done_;
-    if (done_.size() == entries_.size()) return true;
-    const Entry& entry = entries_[done_.size()];
+    if (done_.count > best_.count) best_ = done_;
+    if (next() == entries_.size()) return true;
+    const Entry& entry = entries_[next()];
     std::vector<int> starts{entry.gpu};
     for (const Nearest::Gpu& one : near_.gpus.at(entry.nic))
       if (one.gpu != entry.gpu) starts.push_back(one.gpu);
@@ -271,6 +285,8 @@ class Paths {
     }
     return false;
   }
+
+  std::size_t next() const { return static_cast<std::size_t>(done_.count); }
 
   double& left(int a, int b) { return left_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; }
 
@@ -305,8 +321,9 @@ class Paths {
   }
 
   bool go_out(const std::vector<int>& path) {
-    if (end_ == End::anywhere) return keep(path);
-    const int came_by = entries_[done_.size()].nic;
+    const int came_by = entries_[next()].nic;
+    // A tree's first GPU sends, too.
+    if (end_ == End::anywhere) return keep(path, {came_by, came_by, near_.type, near_.type});
     const bool stays = end_ == End::home && near_.gpus.at(came_by).size() > 1;
     for (auto& [nic, room] : room_.nics) {
       const std::vector<Nearest::Gpu>& beside = near_.gpus.at(nic);
@@ -316,7 +333,7 @@ class Paths {
       if (port < between_ - slack) continue;
       room -= between_;
       port -= between_;
-      const bool all = keep(path);
+      const bool all = keep(path, {came_by, nic, near_.type, near_.type});
       room += between_;
       port += between_;
       if (all) return true;
@@ -324,10 +341,12 @@ class Paths {
     return false;
   }
 
-  bool keep(const std::vector<int>& path) {
-    done_.push_back(path);
+  bool keep(const std::vector<int>& path, const ChannelNics& nics) {
+    done_.order.push_back(path);
+    done_.nics.push_back(nics);
+    ++done_.count;
     const bool all = next_channel();
-    done_.pop_back();
+    done_.keep(done_.count - 1);
     return all;
   }
 
@@ -340,30 +359,47 @@ class Paths {
   std::vector<Entry> entries_;
   double inside_ = 0, between_ = 0;
   int steps_ = 20'000;
-  std::vector<std::vector<int>> done_, best_;
+  Rings done_, best_;
 };
 
 /// The most channels that straight NVLinks have room for; those that end where they began first.
 Rings channels_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
   const std::vector<Entry> all = entries(system, near, speed);
-  std::vector<std::vector<int>> found;
+  Rings found;
   for (const Paths::End end : {Paths::End::home, Paths::End::across}) {
-    if (found.size() == all.size()) break;
-    auto other = Paths(system, gpus, near, end).find(all, speed, speed);
-    if (other.size() > found.size()) found = std::move(other);
+    if (found.order.size() == all.size()) break;
+    Rings other = Paths(system, gpus, near, end).find(all, speed, speed);
+    if (other.count > found.count) found = std::move(other);
   }
-  const int count = static_cast<int>(found.size());
-  return {count, std::move(found)};
+  return found;
+}
+
+/// By which NIC a channel goes out whose last GPU this is: the one that it came in by where that has several GPUs
+/// beside it, as NCCL's do that find such an order; else one with room left beside the last GPU (crossNic 2), if there
+/// is any.
+ChannelNics going_out(const System& system, const Nearest& near, Room& left, const Entry& entry, int last,
+                      double speed) {
+  std::optional<int> found;
+  if (near.gpus.at(entry.nic).size() > 1) found = entry.nic;
+  for (const auto& [nic, ways] : near.gpus) {
+    const bool beside = std::any_of(ways.begin(), ways.end(), [&](const Nearest::Gpu& one) { return one.gpu == last; });
+    if (!found && beside && left.nics.at(nic) >= speed - slack) found = nic;
+  }
+  const int nic = found.value_or(entry.nic);
+  left.nics.at(nic) -= speed;
+  return {entry.nic, nic, near.type, way_to_nic(system, near, last, nic)};
 }
 
 /// The GPUs in their order from the one that each channel comes in by.
 Rings channels_in_order(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
   Rings out;
+  Room left = room_of(system, near);
   for (const Entry& entry : entries(system, near, speed)) {
     std::vector<int> order;
     const auto at = std::find(gpus.begin(), gpus.end(), entry.gpu);
     order.insert(order.end(), at, gpus.end());
     order.insert(order.end(), gpus.begin(), at);
+    out.nics.push_back(going_out(system, near, left, entry, order.back(), speed));
     out.order.push_back(std::move(order));
     ++out.count;
   }
@@ -385,8 +421,7 @@ Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const
     }
   }
   const int nics = static_cast<int>(near.gpus.size());
-  if (out.count > nics) out.count -= out.count % nics;
-  out.order.resize(static_cast<std::size_t>(out.count));
+  out.keep(out.count > nics ? out.count - out.count % nics : out.count);
   return out;
 }
 
@@ -396,7 +431,7 @@ bool nics_alone_have(const System& system, const Nearest& near, std::span<const 
   const Best alone = best_of(list, [&](double speed) {
     if (speed > system.nic_speed + slack) return Rings{};
     const int count = static_cast<int>(entries(system, near, speed).size());
-    return Rings{count > nics ? count - count % nics : count, {}};
+    return Rings{count > nics ? count - count % nics : count, {}, {}};
   });
   return alone.product() <= best.product() + slack;
 }
@@ -413,7 +448,13 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     return cut(channels_of_nics(system, gpus, near, out.nvlink, speed), exactly);
   });
   if (best.rings.count == 0 && exactly) return std::nullopt;
-  if (best.rings.count == 0) best = {list.back(), {1, {gpus}}};
+  if (best.rings.count == 0) {
+    const int nic = near.gpus.begin()->first;
+    best = {list.back(),
+            {1,
+             {gpus},
+             {{nic, nic, way_to_nic(system, near, gpus.front(), nic), way_to_nic(system, near, gpus.back(), nic)}}}};
+  }
   out.held_by_nics = nics_alone_have(system, near, list, best);
   out.nics = std::min(static_cast<int>(near.gpus.size()), best.rings.count);
   out.nic_rate = rate_of_nics(system, near, out.nics);
@@ -424,18 +465,20 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   double inside = best.speed;
   out.trees_held_by_nics = out.held_by_nics;
   const bool straight = gpus.size() > 1 && out.nvlink && !system.nvswitch;
-  std::vector<std::vector<int>> tree_order = best.rings.order;
+  Rings chains = best.rings;
+  // A tree's first GPU sends, too.
+  for (ChannelNics& one : chains.nics) one = {one.in, one.in, one.way_in, one.way_in};
   if (straight) {
     std::vector<Entry> all = entries(system, near, best.speed);
     if (static_cast<int>(all.size()) > best.rings.count) all.resize(static_cast<std::size_t>(best.rings.count));
     for (const double speed : list) {
       if (speed > 2 * best.speed + slack || speed <= best.speed + slack) continue;
       out.trees_held_by_nics = false;
-      auto found = Paths(system, gpus, near, Paths::End::anywhere).find(all, speed, best.speed);
-      if (static_cast<int>(found.size()) < best.rings.count) continue;
+      Rings found = Paths(system, gpus, near, Paths::End::anywhere).find(all, speed, best.speed);
+      if (found.count < best.rings.count) continue;
       out.trees_held_by_nics = speed >= largest(list, 2 * best.speed);
       inside = speed;
-      tree_order = std::move(found);
+      chains = std::move(found);
       break;
     }
   }
@@ -453,14 +496,16 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
       inside = *next;
     }
   }
-  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, near.type, best.rings.order};
+  if (times > 1) {
+    twice(chains.order);
+    twice(chains.nics);
+  }
+  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, near.type, best.rings.order, best.rings.nics};
   out.tree = out.ring;
   out.tree.pattern = gpus.size() == 1 ? 3 : 1;
   out.tree.inside = of(inside);
-  if (straight) {
-    out.tree.order = tree_order;
-    if (times > 1) out.tree.order.insert(out.tree.order.end(), tree_order.begin(), tree_order.end());
-  }
+  out.tree.order = std::move(chains.order);
+  out.tree.nics = std::move(chains.nics);
   if (has_nvls(system, gpus)) {
     const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
     const double within = nvls_speed(system, list, heads);

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collcast/collective/in_order_tree.hpp"
+#include "nccl/channel_orders.hpp"
 #include "nccl/nvls.hpp"
-#include "nccl/orders.hpp"
 #include "nccl/switch_shape.hpp"
 
 namespace collcast::nccl {
@@ -13,7 +12,7 @@ namespace collcast::nccl {
 namespace {
 
 /// The group's GPUs, then each node's members of the switch: ranks of the machine that `Rates::switch_members` makes.
-Group with_switches(const Question& q, const Orders& orders) {
+Group with_switches(const Question& q, const ChannelOrders& orders) {
   const int gpus = q.fabric.ranks_per_node(), members = switch_members(q.c.ranks_per_node);
   const auto rank = [&](int node, int local) {
     return Rank(static_cast<std::uint32_t>(node * (gpus + members) + local));
@@ -28,21 +27,19 @@ Group with_switches(const Question& q, const Orders& orders) {
 }
 
 /// A node's GPUs, ascending from the head on and around, then its members of the switch.
-void append_node(const Question& q, const Orders& orders, int node, int head, std::vector<int>& out) {
-  const auto first = static_cast<std::ptrdiff_t>(out.size());
-  orders.append(node, Graph{}, 0, out);
-  const auto gpus = static_cast<std::ptrdiff_t>(out.size()) - first;
-  std::rotate(out.begin() + first, out.begin() + first + head % gpus, out.end());
+void append_node(const Question& q, const ChannelOrders& orders, int node, int head, std::vector<int>& out) {
+  std::vector<int> gpus = orders.of_node(node, Graph{}, 0);
+  std::rotate(gpus.begin(), gpus.begin() + head % std::ssize(gpus), gpus.end());
+  out.insert(out.end(), gpus.begin(), gpus.end());
   const int members = switch_members(q.c.ranks_per_node);
   for (int member = 0; member < members; ++member) out.push_back(q.group.size() + node * members + member);
 }
 
 /// Channels are alike: a lane has what all of them move for one head, over several nodes on one of the two trees.
-Pattern heads(const Question& q, const Orders& orders) {
+Pattern heads(const Question& q, const ChannelOrders& orders) {
   const int per_node = q.c.ranks_per_node, trees = q.c.nodes > 1 ? 2 : 1, heads = q.c.nvls->channels;
   Pattern out{
       std::string(to_string(q.plan.algorithm)), with_switches(q, orders), static_cast<int>(switch_loops(q)), {}};
-  const std::vector<int> second = second_tree_order(q.c.nodes);
   for (int head = 0; head < heads; ++head)
     for (int tree = 0; tree < trees; ++tree) {
       Lane lane;
@@ -50,7 +47,7 @@ Pattern heads(const Question& q, const Orders& orders) {
       lane.route_lane = head;
       lane.phases = {switch_phase(q.kind, q.c.nodes, per_node)};
       for (int node = 0; node < q.c.nodes; ++node)
-        append_node(q, orders, tree == 0 ? node : second[static_cast<std::size_t>(node)], head, lane.order);
+        append_node(q, orders, tree == 0 ? node : in_second_tree(q.c.nodes, node), head, lane.order);
       out.lanes.push_back(std::move(lane));
     }
   return out;
@@ -90,7 +87,7 @@ double switch_loops(const Question& q) { return std::max(1.0, std::ceil(run_of(q
 
 Result<Program> switch_program(const Question& q) {
   const Communicator& c = q.c;
-  const Orders orders(q.fabric, q.group);
+  const ChannelOrders orders(q.fabric, q.group);
   if (!orders.equal())
     return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "NVLS over them is not simulated"};
   const bool tree = c.nodes > 1;

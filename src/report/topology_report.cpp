@@ -124,6 +124,16 @@ Json spec_json(const TopologySpec& spec) {
   return out;
 }
 
+Json channels_json(const std::vector<nccl::Channel>& channels) {
+  Json out = Json::array();
+  for (const nccl::Channel& channel : channels) {
+    Json parents = Json::array();
+    for (const nccl::TreePlace& place : channel.tree) parents.push_back(place.up);
+    out.push_back({{"ring", channel.ring}, {"tree", {{"root", channel.root()}, {"parents", std::move(parents)}}}});
+  }
+  return out;
+}
+
 Json document_json(const TopologyReport& report) {
   Json out = document("collcast.machine.v1");
   out["machine"] = machine(report.machine);
@@ -138,6 +148,10 @@ Json document_json(const TopologyReport& report) {
                             {"links", example.links}});
   }
   out["nccl"] = report.nccl;
+  if (!report.nccl.empty()) {
+    out["nccl_channels"] = channels_json(report.nccl_channels.all);
+    out["nvls_heads"] = report.nccl_channels.nvls_heads;
+  }
   return out;
 }
 

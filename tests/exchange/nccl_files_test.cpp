@@ -139,6 +139,21 @@ TEST_CASE("device numbers are hexadecimal") {
   REQUIRE(read.ok());
   CHECK(read->file.graphs[0].graph.order[0] == std::vector<int>{10, 11});
   CHECK(read->file.graphs[0].nics == 2);
+  CHECK(read->file.graphs[0].graph.nics == std::vector<nccl::ChannelNics>{{0, 16}});
+}
+
+TEST_CASE("a file's NICs have the ways that the machine has to them") {
+  // A DGX H100 has NIC i beside GPU i alone: GPU 7 reaches NIC 0 through GPU 0.
+  const std::string gpus =
+      "<gpu dev=\"0\"/><gpu dev=\"1\"/><gpu dev=\"2\"/><gpu dev=\"3\"/><gpu dev=\"4\"/>"
+      "<gpu dev=\"5\"/><gpu dev=\"6\"/><gpu dev=\"7\"/>";
+  const auto read = exchange::read_nccl_graphs(
+      graph_of(ring2, "<channel><net dev=\"0\"/>" + gpus + "<net dev=\"0\"/></channel>"), "g");
+  REQUIRE(read.ok());
+  const nccl::Environment environment = with_files({}, {std::make_shared<nccl::GraphFile>(read->file), nullptr});
+  const auto c = connected(test::shipped_machine("dgx-h100"), 2, environment);
+  REQUIRE(c.ok());
+  CHECK(c->ring.nics == std::vector<nccl::ChannelNics>{{0, 0, nccl::PathType::pix, nccl::PathType::pxn}});
 }
 
 TEST_CASE("what is no graph of NCCL is refused at its place") {

@@ -41,10 +41,13 @@ std::vector<std::string> channels(const TopologySpec& spec, int nodes) {
   const Result<Fabric> fabric = Fabric::build(spec, nodes);
   INFO(spec.name << ": " << to_text(fabric.errors()));
   REQUIRE(fabric.ok());
-  const auto c = nccl::connect(*fabric, Group::strided(Rank(0), 1, fabric->rank_count()));
+  const Group all = Group::strided(Rank(0), 1, fabric->rank_count());
+  const auto c = nccl::connect(*fabric, all);
   INFO(to_text(c.errors()));
   REQUIRE(c.ok());
-  return info_lines(*c);
+  std::vector<std::string> out = graph_lines(*c);
+  for (std::string& line : channel_lines(*c, nccl::channels(*fabric, all, *c), 0)) out.push_back(std::move(line));
+  return out;
 }
 
 std::vector<std::string> messages(const Diagnostics& all) {

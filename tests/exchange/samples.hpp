@@ -4,7 +4,7 @@
 #include <string>
 
 #include "collcast/exchange/machine.hpp"
-#include "collcast/nccl/communicator.hpp"
+#include "collcast/nccl/channels.hpp"
 #include "collcast/scenario/scenario.hpp"
 
 namespace collcast::test {

@@ -195,6 +195,25 @@ TEST_CASE("NCCL's tree reduces and broadcasts: proved for up to nine nodes of up
     }
 }
 
+TEST_CASE("the trees of a tree's channels have the roots that NCCL's have, in turn by the search's channels") {
+  // Logs of two nodes of 8 H100 have rank 0 on top of channel 0's tree and rank 8 on that of channel 8's; of three
+  // nodes rank 0 is below node 1 in the second tree; of four its mirror has node 3 on top [trees.cc].
+  for (const auto& [nodes, other_root] : {std::pair(2, 1), std::pair(3, 1), std::pair(4, 3), std::pair(5, 1)}) {
+    const Communicator c = test::communicator("dgx-h100", nodes);
+    const Bytes size(std::int64_t{64} << 20);
+    const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, size, Algorithm::tree, Protocol::simple);
+    const auto program = nccl::program(test::built("dgx-h100", nodes), Group::strided(Rank(0), 1, 8 * nodes), c,
+                                       CollectiveKind::all_reduce, size, plan);
+    REQUIRE(program.ok());
+    REQUIRE(program->pattern.lanes.size() == 16);
+    for (int channel = 0; channel < 16; ++channel) {
+      INFO(nodes << " nodes, channel " << channel);
+      const int root = program->pattern.lanes[static_cast<std::size_t>(channel)].order.front();
+      CHECK(root == (channel < 8 ? 0 : 8 * other_root) + channel % 8);
+    }
+  }
+}
+
 TEST_CASE("slower NICs never make a simulation faster") {
   const auto of = [](const char* nic_rate) {
     const Fabric fabric = test::built("aws-p4d", 2, {std::string("network.link.bandwidth=") + nic_rate});

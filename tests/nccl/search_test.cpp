@@ -215,11 +215,3 @@ TEST_CASE("peer access switched off leaves PCIe and the host") {
   CHECK_FALSE(c.nvls);
   CHECK(c.ring.type_inside == nccl::PathType::sys);
 }
-
-TEST_CASE("the search is told as NCCL_DEBUG=INFO tells it") {
-  const auto lines = info_lines(test::communicator("dgx-h100", 1));
-  CHECK(lines.front() == "Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type NVL/PIX, sameChannels 1");
-  CHECK(lines[1] == " 0 : GPU/0 GPU/1 GPU/2 GPU/3 GPU/4 GPU/5 GPU/6 GPU/7");
-  CHECK(lines.back() ==
-        "24 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per peer");
-}

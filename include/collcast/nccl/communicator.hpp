@@ -63,7 +63,4 @@ class Communicators {
 /// By the name that a machine's file gives the GPU: 90 for H100; nothing for a name that is not known.
 std::optional<int> compute_capability(std::string_view gpu_model);
 
-/// Channel by channel, as NCCL_DEBUG=INFO prints a search's result.
-std::vector<std::string> info_lines(const Communicator&);
-
 }  // namespace collcast::nccl

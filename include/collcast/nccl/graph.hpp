@@ -20,6 +20,14 @@ enum class PathType { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys, net, dis
 std::string_view to_string(PathType);  ///< "NVL"
 std::optional<PathType> parse_path_type(std::string_view);
 
+/// By which NICs of a node a channel comes in and goes out, numbered in the node, and what lies between them and the
+/// GPU at that end: PXN where data reach the NIC through the GPU beside it.
+struct ChannelNics {
+  int in = 0, out = 0;
+  PathType way_in = PathType::pix, way_out = PathType::pix;
+  bool operator==(const ChannelNics&) const = default;
+};
+
 /// One pattern of the search: C channels, each with a speed inside and between nodes.
 struct Graph {
   int pattern = 4;  ///< NCCL's number: 1 balanced tree, 3 tree on one GPU, 4 ring, 5 NVLS
@@ -27,6 +35,7 @@ struct Graph {
   Bandwidth inside{}, between{};
   PathType type_inside = PathType::loc, type_between = PathType::loc;
   std::vector<std::vector<int>> order;  ///< of the search's channels: GPUs of the first node; NVLS: the head
+  std::vector<ChannelNics> nics;        ///< of these; empty: of one node, of NVLS, or not stated
 };
 
 /// A graph of a file, which NCCL takes instead of its search's.

@@ -14,6 +14,7 @@
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/cost/estimate.hpp"
 #include "collcast/evaluate/evaluate.hpp"
+#include "collcast/nccl/channels.hpp"
 #include "collcast/report/table.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "collcast/workload/faulty_step.hpp"
@@ -201,7 +202,8 @@ struct TopologyReport {
     std::vector<std::string> links;
   };
   std::vector<Example> paths;
-  std::vector<std::string> nccl;  ///< what NCCL's search finds on it, line by line; empty: not asked for
+  std::vector<std::string> nccl;  ///< what NCCL finds on it, line by line; empty: not asked for
+  nccl::Channels nccl_channels;   ///< with these lines: those that run among all its ranks
 };
 TopologyReport describe(const Fabric&);
 

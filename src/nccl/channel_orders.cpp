@@ -1,10 +1,14 @@
-#include "nccl/orders.hpp"
+#include "nccl/channel_orders.hpp"
 
 #include <algorithm>
 
 namespace collcast::nccl {
 
-Orders::Orders(const Fabric& fabric, const Group& group) {
+bool on_second_tree(const Graph& tree, int channel) { return channel / std::max(1, tree.channels) % 2 == 1; }
+
+int in_second_tree(int nodes, int x) { return nodes % 2 == 0 ? nodes - 1 - x : (x + 1) % nodes; }
+
+ChannelOrders::ChannelOrders(const Fabric& fabric, const Group& group) {
   std::map<NodeId, std::map<int, int>> nodes;
   for (int i = 0; i < group.size(); ++i)
     nodes[fabric.node_of(group[i])][static_cast<int>(group[i].value()) % fabric.ranks_per_node()] = i;
@@ -14,28 +18,39 @@ Orders::Orders(const Fabric& fabric, const Group& group) {
   }
 }
 
-bool Orders::equal() const {
+bool ChannelOrders::equal() const {
   return std::all_of(nodes_.begin(), nodes_.end(),
                      [&](const std::map<int, int>& gpus) { return gpus.size() == nodes_.front().size(); });
 }
 
-void Orders::append(int node, const Graph& graph, int channel, std::vector<int>& out) const {
+std::vector<int> ChannelOrders::of_node(int node, const Graph& graph, int channel) const {
   const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
+  std::vector<int> out;
   if (!graph.order.empty()) {
     const std::vector<int>& order = graph.order[static_cast<std::size_t>(channel) % graph.order.size()];
     const bool fits = order.size() == gpus.size() &&
                       std::all_of(order.begin(), order.end(), [&](int gpu) { return gpus.contains(gpu); });
     if (fits) {
       for (const int gpu : order) out.push_back(gpus.at(gpu));
-      return;
+      return out;
     }
   }
   for (const auto& [gpu, index] : gpus) out.push_back(index);
+  return out;
 }
 
-std::vector<int> Orders::ring(const Graph& graph, int channel) const {
+std::vector<int> ChannelOrders::ring(const Graph& graph, int channel) const {
   std::vector<int> out;
-  for (int node = 0; node < nodes(); ++node) append(node, graph, channel, out);
+  for (int node = 0; node < nodes(); ++node) {
+    const std::vector<int> there = of_node(node, graph, channel);
+    out.insert(out.end(), there.begin(), there.end());
+  }
+  return out;
+}
+
+std::vector<std::vector<int>> ChannelOrders::tree(const Graph& graph, int channel, bool second) const {
+  std::vector<std::vector<int>> out;
+  for (int x = 0; x < nodes(); ++x) out.push_back(of_node(second ? in_second_tree(nodes(), x) : x, graph, channel));
   return out;
 }
 

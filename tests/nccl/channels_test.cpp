@@ -1,0 +1,286 @@
+// The channels that run against logs of NCCL's and against the programs that are simulated, and how they are printed.
+#include "collcast/nccl/channels.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "collcast/nccl/program.hpp"
+#include "machines.hpp"
+
+using namespace collcast;
+using nccl::Channel;
+using nccl::Channels;
+using nccl::Communicator;
+using nccl::TreePlace;
+
+namespace {
+
+struct Job {
+  Fabric fabric;
+  Group group;
+  Communicator c;
+  Channels channels;
+};
+Job job(const std::string& machine, int nodes, const std::vector<std::pair<std::string, std::string>>& variables = {}) {
+  Fabric fabric = test::built(machine, nodes);
+  Group group = Group::strided(Rank(0), 1, fabric.rank_count());
+  Communicator c = test::communicator(machine, nodes, 0, test::environment(variables));
+  Channels all = nccl::channels(fabric, group, c);
+  return {std::move(fabric), std::move(group), std::move(c), std::move(all)};
+}
+
+std::vector<std::string> lines_of(const Job& of, int rank = 0) { return channel_lines(of.c, of.channels, rank); }
+
+/// The line that begins so.
+std::string line(const std::vector<std::string>& lines, const std::string& begin) {
+  const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& one) { return one.starts_with(begin); });
+  return found == lines.end() ? "no line begins '" + begin + "'" : *found;
+}
+
+/// "[5] 6/13/-1->5->-1" of a Trees line.
+std::string tree_of(const Job& of, int rank, int channel) {
+  const std::string all = line(lines_of(of, rank), "Trees"), from = "[" + std::to_string(channel) + "] ";
+  const std::size_t at = all.find(from) + from.size();
+  return all.substr(at, all.find(' ', at) - at);
+}
+
+constexpr std::array<std::pair<const char*, int>, 18> jobs{{{"dgx-h100", 1},
+                                                            {"dgx-h100", 2},
+                                                            {"dgx-h100", 3},
+                                                            {"dgx-h100", 4},
+                                                            {"dgx-a100", 1},
+                                                            {"dgx-a100", 2},
+                                                            {"dgx-a100", 4},
+                                                            {"dgx1-v100", 1},
+                                                            {"dgx1-v100", 2},
+                                                            {"dgx1-v100", 4},
+                                                            {"dgx-b200", 1},
+                                                            {"dgx-b200", 2},
+                                                            {"dgx-b200", 4},
+                                                            {"aws-p4d", 3},
+                                                            {"gh200", 5},
+                                                            {"v100-pcie-ethernet", 7},
+                                                            {"polaris", 6},
+                                                            {"l40s-pcie", 2}}};
+
+/// Children of `rank` by TreePlace::down.
+std::multiset<int> below(const TreePlace& place) {
+  std::multiset<int> out(place.down.begin(), place.down.end());
+  out.erase(-1);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every channel's ring is a permutation of the group") {
+  for (const auto& [machine, nodes] : jobs) {
+    const Job one = job(machine, nodes);
+    INFO(machine << " x" << nodes);
+    CHECK(static_cast<int>(one.channels.all.size()) == one.c.channels);
+    std::vector<int> all(static_cast<std::size_t>(one.group.size()));
+    std::iota(all.begin(), all.end(), 0);
+    for (const Channel& channel : one.channels.all)
+      CHECK(std::is_permutation(all.begin(), all.end(), channel.ring.begin(), channel.ring.end()));
+  }
+}
+
+TEST_CASE("a channel's trees over all ranks are one tree, and parents and children name each other") {
+  for (const auto& [machine, nodes] : jobs) {
+    const Job one = job(machine, nodes);
+    INFO(machine << " x" << nodes);
+    for (const Channel& channel : one.channels.all) {
+      REQUIRE(static_cast<int>(channel.tree.size()) == one.group.size());
+      std::vector<std::multiset<int>> children(channel.tree.size());
+      int roots = 0;
+      for (std::size_t rank = 0; rank < channel.tree.size(); ++rank) {
+        const int up = channel.tree[rank].up;
+        roots += up < 0;
+        if (up >= 0) children[static_cast<std::size_t>(up)].insert(static_cast<int>(rank));
+      }
+      CHECK(roots == 1);
+      CHECK(channel.tree[static_cast<std::size_t>(channel.root())].up == -1);
+      for (std::size_t rank = 0; rank < channel.tree.size(); ++rank) CHECK(below(channel.tree[rank]) == children[rank]);
+      // One parent each and one root: a tree where all are reached from it.
+      std::vector<int> reached{channel.root()};
+      for (std::size_t i = 0; i < reached.size() && reached.size() <= channel.tree.size(); ++i)
+        for (const int child : children[static_cast<std::size_t>(reached[i])]) reached.push_back(child);
+      CHECK(reached.size() == channel.tree.size());
+    }
+  }
+}
+
+TEST_CASE("what is printed is what simulated programs send along") {
+  const auto program_of = [](const Job& of, CollectiveKind kind, nccl::Algorithm algorithm) {
+    const Bytes size(std::int64_t{64} << 20);
+    const nccl::Plan plan = test::planned_as(of.c, kind, size, algorithm, nccl::Protocol::simple);
+    REQUIRE(plan.channels == of.c.channels);
+    const auto program = nccl::program(of.fabric, of.group, of.c, kind, size, plan);
+    INFO(to_text(program.errors()));
+    REQUIRE(program.ok());
+    return program->pattern;
+  };
+  for (const auto& [machine, nodes] : jobs) {
+    const Job one = job(machine, nodes);
+    INFO(machine << " x" << nodes);
+    const Pattern rings = program_of(one, CollectiveKind::all_gather, nccl::Algorithm::ring);
+    const Pattern trees = program_of(one, CollectiveKind::all_reduce, nccl::Algorithm::tree);
+    REQUIRE(rings.lanes.size() == one.channels.all.size());
+    REQUIRE(trees.lanes.size() == one.channels.all.size());
+    for (std::size_t number = 0; number < one.channels.all.size(); ++number) {
+      const Channel& channel = one.channels.all[number];
+      for (Position v = 0; v < rings.size(); ++v) {
+        const Lane& lane = rings.lanes[number];
+        const std::size_t at = static_cast<std::size_t>(
+            std::find(channel.ring.begin(), channel.ring.end(), lane.participant(v)) - channel.ring.begin());
+        const Phase& phase = lane.phases.front();
+        CHECK(lane.participant(phase.shape->send(phase, v, 0).peer) == channel.ring[(at + 1) % channel.ring.size()]);
+      }
+      for (Position v = 0; v < trees.size(); ++v) {
+        const Lane& lane = trees.lanes[number];
+        const Phase& phase = lane.phases.front();
+        std::multiset<int> peers;
+        for (int hop = 0; hop < phase.shape->sends(phase, v); ++hop)
+          peers.insert(lane.participant(phase.shape->send(phase, v, hop).peer));
+        const TreePlace& place = channel.tree[static_cast<std::size_t>(lane.participant(v))];
+        std::multiset<int> printed = below(place);
+        if (place.up >= 0) printed.insert(place.up);
+        CHECK(peers == printed);
+      }
+    }
+  }
+}
+
+TEST_CASE("trees of two nodes of 8 H100 as their logs have them") {
+  // Public log of NCCL 2.24 on two nodes with an NIC per GPU: 16 channels, the chain of channel c from GPU c on.
+  const Job two = job("dgx-h100", 2);
+  CHECK(two.c.channels == 16);
+  for (const auto& [rank, channel, text] :
+       {std::tuple(5, 0, "6/-1/-1->5->4"), std::tuple(5, 5, "6/13/-1->5->-1"), std::tuple(5, 6, "-1/-1/-1->5->4"),
+        std::tuple(5, 13, "6/-1/-1->5->13"), std::tuple(8, 0, "9/-1/-1->8->0"), std::tuple(8, 8, "9/0/-1->8->-1"),
+        std::tuple(13, 5, "14/-1/-1->13->5"), std::tuple(13, 13, "14/5/-1->13->-1"),
+        std::tuple(15, 0, "-1/-1/-1->15->14"), std::tuple(15, 1, "8/-1/-1->15->14"),
+        std::tuple(15, 15, "8/7/-1->15->-1"), std::tuple(2, 10, "3/-1/-1->2->10")}) {
+    INFO("rank " << rank << " channel " << channel);
+    CHECK(tree_of(two, rank, channel) == text);
+  }
+}
+
+TEST_CASE("trees of nodes with one GPU each as logs have them") {
+  // Two nodes: channel 1 the other way round. Three: rank 0 on top of 2, and below 1 in the second tree.
+  const Job two = job("v100-pcie-ethernet", 2);
+  REQUIRE(two.c.channels >= 2);
+  const int second = two.c.tree.channels;
+  CHECK(tree_of(two, 0, 0) == "1/-1/-1->0->-1");
+  CHECK(tree_of(two, 0, second) == "-1/-1/-1->0->1");
+  CHECK(line(lines_of(two), "Ring 00") == "Ring 00 : 1 -> 0 -> 1");
+  const Job three = job("v100-pcie-ethernet", 3);
+  CHECK(tree_of(three, 0, 0) == "2/-1/-1->0->-1");
+  CHECK(tree_of(three, 0, second) == "2/-1/-1->0->1");
+  CHECK(line(lines_of(three), "Ring 00") == "Ring 00 : 2 -> 0 -> 1");
+  CHECK(line(lines_of(three), "Channel 00") == "Channel 00/02 : 0 1 2");
+}
+
+TEST_CASE("a node of 8 H100 as NCCL_DEBUG=INFO tells it") {
+  const Job one = job("dgx-h100", 1);
+  const auto graphs = graph_lines(one.c);
+  CHECK(graphs.front() == "Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type NVL/PIX, sameChannels 1");
+  CHECK(graphs[1] == " 0 : GPU/0 GPU/1 GPU/2 GPU/3 GPU/4 GPU/5 GPU/6 GPU/7");
+  const auto lines = lines_of(one, 3);
+  CHECK(line(lines, "NVLS Head  5") == "NVLS Head  5: 5");
+  CHECK(line(lines, "Channel 23") == "Channel 23/24 : 0 1 2 3 4 5 6 7");
+  CHECK(line(lines, "Ring 23") == "Ring 23 : 2 -> 3 -> 4");
+  CHECK(tree_of(one, 3, 0) == "4/-1/-1->3->2");
+  CHECK(lines.back() ==
+        "24 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per peer");
+}
+
+TEST_CASE("heads of NVLS are the same GPU of every node") {
+  const auto lines = lines_of(job("dgx-h100", 2));
+  CHECK(line(lines, "NVLS Head  0") == "NVLS Head  0:  0  8");
+  CHECK(line(lines, "NVLS Head  7") == "NVLS Head  7:  7 15");
+  CHECK(job("dgx-a100", 2).channels.nvls_heads.empty());
+  CHECK(job("dgx-h100", 2, {{"NCCL_NVLS_ENABLE", "0"}}).channels.nvls_heads.empty());
+}
+
+TEST_CASE("channels across nodes come in and go out beside their GPUs, each NIC once each way") {
+  // Logs of two nodes of 8 H100 with an NIC beside each GPU: crossNic 2, 48 GB/s, NVL/PIX.
+  const Job h100 = job("dgx-h100", 2);
+  const auto lines = graph_lines(h100.c);
+  CHECK(lines.front() == "Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 1");
+  CHECK(lines[4] == " 3 : NET/3 GPU/3 GPU/4 GPU/5 GPU/6 GPU/7 GPU/0 GPU/1 GPU/2 NET/2");
+  for (const auto& [machine, nodes] : jobs) {
+    if (nodes == 1) continue;
+    const Communicator c = test::communicator(machine, nodes);
+    INFO(machine << " x" << nodes);
+    for (const nccl::Graph* graph : {&c.ring, &c.tree}) {
+      REQUIRE(graph->nics.size() == graph->order.size());
+      std::map<int, double> in, out;
+      for (const nccl::ChannelNics& one : graph->nics) {
+        in[one.in] += graph->between.value();
+        out[one.out] += graph->between.value();
+        CHECK(one.way_in == graph->type_between);
+        if (graph == &c.tree) CHECK(one.in == one.out);
+      }
+      for (const auto& [nic, booked] : in) CHECK(booked <= c.nic_rate.value() * 1.000001);
+      for (const auto& [nic, booked] : out) CHECK(booked <= c.nic_rate.value() * 1.000001);
+    }
+  }
+}
+
+TEST_CASE("the way to a NIC that a ring's last GPU is not beside is told: PXN over NVLink, else the host") {
+  const auto far = [](const Communicator& c) {
+    std::vector<std::string> out;
+    for (const std::string& one : graph_lines(c))
+      if (one.starts_with("GPU/")) out.push_back(one);
+    return out;
+  };
+  CHECK(far(test::communicator("dgx-h100", 2)).empty());
+  // Four NICs, at the switches of GPUs 0, 2, 4 and 6: rings end at an odd GPU, trees come and go by their first.
+  TopologySpec spec = test::shipped("dgx-h100");
+  for (DeviceGroup& devices : spec.devices)
+    if (devices.kind == DeviceKind::nic) devices.count = 4;
+  for (LinkGroup& link : spec.links)
+    if (link.from == "nic") {
+      link.wiring = Wiring::pairs;
+      link.pairs = {{0, 0}, {1, 2}, {2, 4}, {3, 6}};
+    }
+  const Result<Fabric> four = Fabric::build(spec, 2);
+  INFO(to_text(four.errors()));
+  REQUIRE(four.ok());
+  const Group all = Group::strided(Rank(0), 1, 16);
+  const auto with_nvlink = nccl::connect(*four, all);
+  REQUIRE(with_nvlink.ok());
+  CHECK(far(*with_nvlink) == std::vector<std::string>{"GPU/1 :NET/1 (PXN)", "GPU/3 :NET/2 (PXN)", "GPU/5 :NET/3 (PXN)",
+                                                      "GPU/7 :NET/0 (PXN)"});
+  const auto by_host = nccl::connect(*four, all, test::environment({{"NCCL_P2P_DISABLE", "1"}}));
+  REQUIRE(by_host.ok());
+  for (const std::string& way : far(*by_host)) CHECK(way.find("PXN") == std::string::npos);
+}
+
+TEST_CASE("variables show in the channels") {
+  CHECK(job("dgx-h100", 2, {{"NCCL_MAX_NCHANNELS", "4"}}).channels.all.size() == 4);
+  const Job many = job("dgx-h100", 2, {{"NCCL_MIN_NCHANNELS", "32"}});
+  CHECK(many.channels.all.size() == 32);
+  // Copies are in turn on either tree.
+  for (const auto& [channel, root] : {std::pair(0, 0), std::pair(8, 8), std::pair(16, 0), std::pair(24, 8)})
+    CHECK(many.channels.all[static_cast<std::size_t>(channel)].root() == root);
+  const auto lines = graph_lines(job("dgx-h100", 2, {{"NCCL_NET_GDR_LEVEL", "LOC"}}).c);
+  CHECK(lines.front().find("type NVL/PHB") != std::string::npos);
+}
+
+TEST_CASE("long rings say how much of them is left out") {
+  const Job large = job("dgx-h100", 9);
+  const std::string ring = line(lines_of(large), "Channel 00");
+  CHECK(ring.ends_with(" 62 63 ... and 8 more"));
+  CHECK(line(channel_lines(large.c, large.channels, 0, 72), "Channel 00").ends_with(" 70 71"));
+  CHECK(line(lines_of(job("dgx-h100", 8)), "Channel 00").ends_with(" 62 63"));
+}
