@@ -75,6 +75,21 @@ Result<CalibrateResult> with_progress(Measured& measured, Library library, const
                    patience.pieces_go_on());
 }
 
+/// "launch 0.3 to 8", of each factor of library nccl, some in a line.
+std::string bounds_text() {
+  std::string out;
+  std::size_t length = 0;
+  for (const NcclFactor& factor : nccl_factors) {
+    const std::string one = fmt::format("{} {} to {}", factor.name, factor.least, factor.most);
+    const bool is_first = out.empty();
+    const bool fits = length + one.size() < 100;
+    out += is_first ? "" : fits ? ", " : ",\n";
+    length = fits ? length + one.size() + 2 : one.size();
+    out += one;
+  }
+  return out;
+}
+
 /// Of a fit that was ended: who takes the overlay up later reads it there, too.
 std::string marked(const std::string& overlay, const std::string& partial) {
   return partial.empty() ? overlay : fmt::format("# {}\n{}", partial, overlay);
@@ -138,6 +153,9 @@ Command add_calibrate(CLI::App& parent) {
       "share of their bandwidth that NVLink, PCIe and the network reach. Library nccl: factors on what it takes for "
       "all\n"
       "machines of launches, hops and the rates of links by protocol. One file may have both: join their lists.\n"
+      "What each factor may be (docs/formats.md says why; links and NICs stop at their line rate before):\n" +
+      bounds_text() +
+      ".\n"
       "To all shipped tables library nccl is fitted in seconds, library ideal in minutes; a terminal shows how far.\n"
       "Ctrl-C and --time-limit write the machines that were fitted by then, marked partial.\n"
       "Examples:\n"

@@ -302,6 +302,8 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.nics_by_pcie = all->nic_rate < system.nic_speed;
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();
+  for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
+    out.pcie_rate = std::max(out.pcie_rate, Bandwidth(edge.rate * 1e9));
   return out;
 }
 

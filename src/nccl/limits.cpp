@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collcast/nccl/run.hpp"
+
 namespace collcast::nccl {
 
 namespace {
@@ -24,6 +26,8 @@ double link_factor(const Communicator& c, Protocol p) {
 double ll_channel(std::size_t generation) {
   return fitted::ll_multiple * tuned::ll_total[generation][0] / fitted::channels_of_a_node[generation];
 }
+
+bool over_host(const Communicator& c) { return c.ring.type_between >= PathType::phb; }
 
 double of_channel(Bytes size, const Plan& plan) { return static_cast<double>(size.value()) / plan.channels; }
 
@@ -57,9 +61,17 @@ double slot(const Environment& e, Protocol p) {
 }
 
 double network_rate(const Communicator& c, Protocol p) {
-  const double reached = c.ring.type_between >= PathType::phb ? fitted::nic_over_host : fitted::nic_efficiency;
+  const double reached = over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency;
   const double line = c.nics * c.nic_rate.value() * reached * c.factors.network;
   return line * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
+}
+
+FactorsOfLineRate factors_of_line_rate(const Communicator& c) {
+  const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
+  const double links = c.nvlink                  ? 1 / fitted::nvlink_efficiency[row_of(c)]
+                       : c.pcie_rate.value() > 0 ? c.pcie_rate.value() / searched
+                                                 : unlimited;
+  return {links, 1 / (over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency)};
 }
 
 double most_across_nodes(const Communicator& c, Protocol p) {
@@ -161,8 +173,6 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
 }
 
 namespace {
-
-bool over_host(const Communicator& c) { return c.ring.type_between >= PathType::phb; }
 
 /// Channels whose messages wait for each other.
 double channels_in_line(const Communicator& c, const Plan& plan) {

@@ -196,9 +196,8 @@ Page page(const CalibrateReport& report) {
         Paragraph{"-: no row fitted to depends on it, so it stays as described", Paragraph::Tone::note});
   for (const auto& machine : report.machines)
     if (!machine.at_bounds.empty())
-      out.blocks.push_back(Paragraph{fmt::format("{}: {} ended at a bound: what is missing there is in none of these "
-                                                 "parameters",
-                                                 machine.topology, fmt::join(machine.at_bounds, ", ")),
+      out.blocks.push_back(Paragraph{fmt::format("{}: {}: what is missing there is in none of these parameters",
+                                                 machine.topology, fmt::join(machine.bounds, "; ")),
                                      Paragraph::Tone::note});
   if (!report.unused.empty()) {
     Table unused{"not used", {{"table", "", Align::left}, {"why", "", Align::left}}, {}};

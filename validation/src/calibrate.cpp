@@ -258,6 +258,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     calibration.set = machines.set();
     calibration.range = range_of(places);
     add_residuals(calibration, machine);
+    calibration.remarks = machine.bounds;
     out.overlay.machines.push_back(std::move(calibration));
     out.report.machines.push_back(std::move(machine));
   }

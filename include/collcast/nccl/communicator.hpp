@@ -40,6 +40,7 @@ struct Communicator {
   Seconds network_latency{};        ///< from NIC to NIC
   Seconds plugin_latency{};         ///< of a message, as NCCL's network plugin says
   Bandwidth gpu_rate{};             ///< NVLink of one GPU; without NVLink 0
+  Bandwidth pcie_rate{};            ///< of one GPU's way to PCIe, by the data sheet; 0: it has none
   NcclFactors factors{};            ///< of a calibration
   Environment environment{};
 };

@@ -31,6 +31,7 @@ struct CalibrateReport {
     std::vector<Band> worse;                     ///< bands that the fit took from to give to others
     std::vector<std::string> fitted;             ///< parameters that a row depends on; the others stay as described
     std::vector<std::string> at_bounds;          ///< of these, those that would go farther
+    std::vector<std::string> bounds;             ///< for each of at_bounds: "hop ended at its bound of 6: why"
   };
   std::string library = "ideal";
   std::string statistic = "mean";
