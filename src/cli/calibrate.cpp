@@ -27,6 +27,7 @@ struct CalibrateArgs {
   MeasuredArgs measured;
   std::string library, format;
   std::vector<std::string> files;
+  std::string residuals;
   LimitArgs limits;
 };
 
@@ -122,6 +123,11 @@ Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
   std::vector<OutputFile> files;
   for (const std::string& file : places.overlays)
     files.push_back({file, marked(overlay_text(result.overlay), partial)});
+  if (!args.residuals.empty()) {
+    std::ostringstream rows;
+    write_csv(rows, residuals_csv(result.report));
+    files.push_back({args.residuals, rows.str()});
+  }
   for (const auto& [file, format] : places.reports) files.push_back({file, text_of(result.report, format)});
   if (!places.reports.empty()) return patience.exit(deliver(session, std::string_view(), files));
   return patience.exit(deliver(session, result.report, places.on_stdout, {}, files));
@@ -146,6 +152,11 @@ Command add_calibrate(CLI::App& parent) {
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->group("Output");
+  app.add_option(
+         "--residuals", args->residuals,
+         "FILE.csv: every row of the tables as it was measured and as it is forecast, without the fit and with it")
+      ->type_name("FILE")
+      ->group("Output");
   add_limit_options(app, args->limits);
   app.footer(
       "Fitted per machine, library ideal: a latency that every collective has, a factor on the latency of links, and "
@@ -159,7 +170,7 @@ Command add_calibrate(CLI::App& parent) {
       "To all shipped tables library nccl is fitted in seconds, library ideal in minutes; a terminal shows how far.\n"
       "Ctrl-C and --time-limit write the machines that were fitted by then, marked partial.\n"
       "Examples:\n"
-      "  collcast calibrate --output overlay.yaml --output residuals.json\n"
+      "  collcast calibrate --output overlay.yaml --output report.json --residuals rows.csv\n"
       "  collcast calibrate --measured my.log --topology dgx-h100 --output mine.yaml\n"
       "  collcast calibrate --measured logs/ --topology dgx-h100 --library ideal --output mine.yaml\n"
       "  collcast collective all_reduce --topology dgx-h100 --overlay mine.yaml\n"
@@ -169,6 +180,7 @@ Command add_calibrate(CLI::App& parent) {
       "  collcast validate --measured tables/ --part 2/2 --overlay half.yaml");
   return [args](const Session& session) {
     args->measured.machine.outputs = args->files;
+    if (!args->residuals.empty()) args->measured.machine.outputs.push_back(args->residuals);
     return run_calibrate(*args, session);
   };
 }

@@ -182,6 +182,24 @@ Table csv(const CalibrateReport& report) {
   return csv_rows(rows);
 }
 
+Table residuals_csv(const CalibrateReport& report) {
+  Json rows = Json::array();
+  for (const auto& machine : report.machines)
+    for (const CalibrateReport::Residual& row : machine.rows)
+      rows.push_back({{"topology", machine.topology},
+                      {"id", row.table},
+                      {"collective", row.collective},
+                      {"nodes", row.nodes},
+                      {"ranks", row.ranks},
+                      {"size_bytes", row.size.value()},
+                      {"in_place", row.in_place},
+                      {"measured_s", row.measured.count()},
+                      {"predicted_before_s", row.described.count()},
+                      {"predicted_s", row.fitted.count()},
+                      {"error", row.error()}});
+  return csv_rows(rows);
+}
+
 Page page(const CalibrateReport& report) {
   Page out;
   std::size_t tables = 0;

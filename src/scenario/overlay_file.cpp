@@ -240,6 +240,7 @@ std::string range_text(const Calibration::Range& range) {
 
 std::string overlay_text(const Overlay& overlay) {
   std::string out = "# Fitted to measured tables; the hardware's description is elsewhere and unchanged.\n";
+  for (const std::string& remark : overlay.remarks) out += fmt::format("# {}\n", remark);
   out += fmt::format("schema: collcast.overlay.v1\nfitted_by: \"{}\"\nmachines:\n", overlay.fitted_by);
   for (const Calibration& c : overlay.machines) {
     out += fmt::format("  - machine: {}\n", c.machine);

@@ -145,6 +145,35 @@ TEST_CASE("what each factor may be is one table, which files and the page on the
   }
 }
 
+TEST_CASE("an overlay names the rows that its fit leaves furthest off, and the residuals are all rows") {
+  const NcclFactors as_they_are;
+  std::vector<MeasuredTable> tables{table_of(as_they_are, "a", "all_reduce", 1),
+                                    table_of(as_they_are, "b", "all_gather", 1)};
+  tables[1].points[3].time = tables[1].points[3].time * 5;
+  Machines machines = Machines::only(dgx_h100());
+  const auto fitted = calibrate(tables, machines, Statistic::mean, Library::nccl);
+  REQUIRE(fitted.ok());
+  const auto& remarks = fitted->overlay.remarks;
+  REQUIRE(remarks.size() == 3);
+  CHECK(remarks[0] == "Furthest off of 44 rows, one of a table (--residuals FILE.csv writes all of them):");
+  CHECK(remarks[1].starts_with("  b, all_gather 8 KiB: measured "));
+  CHECK(remarks[2].starts_with("  a, all_reduce "));
+  CHECK(overlay_text(fitted->overlay).find("\n# " + remarks[1] + "\n") != std::string::npos);
+  const auto& rows = fitted->report.machines.at(0).rows;
+  REQUIRE(rows.size() == 44);
+  const auto& off = rows.at(22 + 3);
+  CHECK(off.table == "b");
+  CHECK(off.size == Bytes(8192));
+  CHECK(off.measured == tables[1].points[3].time);
+  CHECK(off.described / off.measured == Approx(0.2));
+  CHECK(off.error() == Approx(-0.8).margin(0.05));
+  const Table csv = residuals_csv(fitted->report);
+  REQUIRE(csv.rows.size() == 44);
+  CHECK(csv.columns.front().title == "topology");
+  CHECK(csv.columns.back().title == "error");
+  CHECK(csv.rows[25][1] == "b");
+}
+
 TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL128, it does not") {
   for (const bool takes : {true, false}) {
     NcclFactors truth;

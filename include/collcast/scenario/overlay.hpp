@@ -65,6 +65,8 @@ struct Calibration {
 struct Overlay {
   std::string file, fitted_by;
   std::vector<Calibration> machines;
+  /// For people, lines of a comment at the file's top; not read back.
+  std::vector<std::string> remarks = {};
 
   const Calibration* find(const std::string& machine, Library) const;
 };
