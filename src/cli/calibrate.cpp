@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -91,6 +92,41 @@ std::string bounds_text() {
   return out;
 }
 
+/// An argument that another machine has, too: of a path from the root or from a home its last part, of others all.
+std::string without_folders(const std::string& word) {
+  const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+  const std::size_t at = equals == std::string::npos ? 0 : equals + 1;
+  const std::string value = word.substr(at);
+  const bool is_here_only = value.starts_with('/') || value.starts_with('~') || value.find("..") != std::string::npos;
+  if (!is_here_only) return word;
+  const std::size_t end = value.find_last_not_of('/');
+  if (end == std::string::npos) return word;
+  return word.substr(0, at) + std::filesystem::path(value.substr(0, end + 1)).filename().string();
+}
+
+/// As a shell reads it again.
+std::string command_of(const std::vector<std::string>& words) {
+  std::string out = "collcast";
+  for (const std::string& word : words) {
+    std::string text = without_folders(word);
+    // A comment ends with its line.
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    const bool is_plain = !text.empty() && text.find_first_not_of(
+                                               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                               "0123456789_@%+=:,./-") == std::string::npos;
+    out += ' ';
+    if (is_plain) {
+      out += text;
+      continue;
+    }
+    out += '\'';
+    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += '\'';
+  }
+  return out;
+}
+
 /// Of a fit that was ended: who takes the overlay up later reads it there, too.
 std::string marked(const std::string& overlay, const std::string& partial) {
   return partial.empty() ? overlay : fmt::format("# {}\n{}", partial, overlay);
@@ -113,6 +149,7 @@ Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
   result.report.part = args.measured.part;
   result.report.unused.insert(result.report.unused.end(), measured->emptied.begin(), measured->emptied.end());
   result.report.said = std::move(measured->said);
+  result.overlay.remarks.insert(result.overlay.remarks.begin(), "Made by: " + command_of(session.words));
   say(session, fit_warnings(result.report));
   std::string partial;
   if (const auto& missing = result.report.not_reached; !missing.empty()) {
