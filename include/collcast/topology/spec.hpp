@@ -117,10 +117,11 @@ struct LeafSpineNetwork {
 };
 using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
 
-/// What NCCL's network plugin says of the NICs: not how they are, but what NCCL goes by.
+/// What NCCL's network plugin says of the NICs: not how they are, but what NCCL goes by; and whether there is one.
 struct NetworkPlugin {
   Seconds latency{};      ///< of a message; AWS's plugin says 75 us on p4d and p5, most say 0
   bool gpudirect = true;  ///< RDMA between NICs and the memory of GPUs near enough; else all data pass the host
+  bool sockets = false;   ///< none: NCCL's own sockets, whose rate and latency the network's links have
   bool operator==(const NetworkPlugin&) const = default;
 };
 
