@@ -406,6 +406,21 @@ TEST_CASE("what a reader does not know is passed over with one warning that name
   CHECK(to_text(csv->warnings[0].where) == "t.csv:1:1");
   CHECK(csv->warnings[0].message == "6 columns are passed over: 'a', 'b', 'c', 'd' and 2 more");
 
+  // A thousand are kept; of more no number is known.
+  const auto of_many = [](int columns) {
+    std::string names = "collective,size_bytes,time_us,inplace", cells = "all_reduce,8,1.5,0";
+    for (int i = 0; i < columns; ++i) {
+      names += ",x" + std::to_string(i);
+      cells += ",1";
+    }
+    const auto many = csv_of(names + "\n" + cells + "\n");
+    REQUIRE(many.ok());
+    REQUIRE(many->warnings.size() == 1);
+    return many->warnings[0].message;
+  };
+  CHECK(of_many(1000) == "1000 columns are passed over: 'x0', 'x1', 'x2', 'x3' and 996 more");
+  CHECK(of_many(1001) == "more than 1000 columns are passed over: 'x0', 'x1', 'x2', 'x3' and others");
+
   const Folder folder;
   folder.write("t.csv", heading + "all_reduce,8,1.5,0,0,0\n");
   folder.write("t.yaml", "id: t\ncollective: all_reduce\nnodes: 1\nnranks: 8\nunits: us\ngpus_per_nod: 8\n");
