@@ -249,7 +249,8 @@ std::optional<int> compute_capability(std::string_view gpu_model) {
 }
 
 Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& environment, double nics) {
-  const TopologySpec spec = with_nics(fabric.spec(), nics);
+  const std::optional<TopologySpec> faster = nics == 1 ? std::nullopt : std::optional(with_nics(fabric.spec(), nics));
+  const TopologySpec& spec = faster ? *faster : fabric.spec();
   check(group.size() > 0, "a communicator has a rank");
   if (spec.gpu.model.empty())
     return cannot(fmt::format("NCCL runs on NVIDIA GPUs, and {} has none", spec.name), "expected --library ideal");
