@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "nccl/pair_rates.hpp"
 #include "nccl/search.hpp"
 #include "nccl/terms.hpp"
 
@@ -83,6 +84,12 @@ void slowest(Graph& into, const Graph& other) {
   into.between = std::min(into.between, other.between);
   into.type_inside = std::max(into.type_inside, other.type_inside);
   into.type_between = std::max(into.type_between, other.type_between);
+}
+
+void slowest(PairRates& into, const PairRates& other) {
+  into.all = std::min(into.all, other.all);
+  into.next = std::min(into.next, other.next);
+  into.root = std::min(into.root, other.root);
 }
 
 void slowest(Found& into, const Found& other) {
@@ -303,6 +310,10 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.nics_by_pcie = all->nic_rate < system.nic_speed;
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();
+  out.pair_rates = {out.gpu_rate, out.gpu_rate, out.gpu_rate};
+  for (const std::vector<int>& gpus : unlike)
+    if (const auto straight = pair_rates(system, gpus, out.nodes); straight && all->nvlink)
+      slowest(out.pair_rates, *straight);
   for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
     out.pcie_rate = std::max(out.pcie_rate, Bandwidth(edge.rate * 1e9));
   return out;

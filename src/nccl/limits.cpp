@@ -296,12 +296,13 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
     const bool one_way = per_node > 1 && c.p2p_nics > 1 && !over_host(c);
     const double more = one_way ? fitted::nic_efficiency / fitted::p2p_nic_efficiency : 1;
     const double to_peer = std::min(nic * more, channels * fitted::p2p_network_channel * 1e9);
-    return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0};
+    return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0, c.pair_rates.next};
   }
   const double part = bytes / c.ranks;
   if (kind == CollectiveKind::alltoall)
-    return {part, per_node - 1, others, part * others * per_node, c.p2p_nics * c.p2p_nic_rate.value() * reached, part};
-  return {part, per_node - 1, others, part * others, nic, part};  // gather, scatter: the root's
+    return {part, per_node - 1,    others, part * others * per_node, c.p2p_nics * c.p2p_nic_rate.value() * reached,
+            part, c.pair_rates.all};
+  return {part, per_node - 1, others, part * others, nic, part, c.pair_rates.root};  // gather, scatter: the root's
 }
 
 namespace {
@@ -320,8 +321,9 @@ double p2p_nvlink(const Communicator& c, const Exchange& e, const Plan& plan) {
 PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan& plan) {
   const bool local = e.local_peers > 0;
   PointToPoint out;
-  out.local = c.factors.simple * (c.nvlink ? c.gpu_rate.value() * p2p_nvlink(c, e, plan)
-                                           : c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency);
+  if (c.nvlink) out.reached = c.factors.simple * p2p_nvlink(c, e, plan);
+  out.local = c.nvlink ? e.nvlink.value() * out.reached
+                       : c.factors.simple * c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
   // Across nodes all peers together have more channels than a GPU needs.
   if (local && c.nvlink && c.nodes == 1) {
     const bool copies = e.own_bytes > 0;
