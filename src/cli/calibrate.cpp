@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -27,6 +28,7 @@ struct CalibrateArgs {
   MeasuredArgs measured;
   std::string library, format;
   std::vector<std::string> files;
+  std::string residuals;
   LimitArgs limits;
 };
 
@@ -75,6 +77,56 @@ Result<CalibrateResult> with_progress(Measured& measured, Library library, const
                    patience.pieces_go_on());
 }
 
+/// "launch 0.3 to 8", of each factor of library nccl, some in a line.
+std::string bounds_text() {
+  std::string out;
+  std::size_t length = 0;
+  for (const NcclFactor& factor : nccl_factors) {
+    const std::string one = fmt::format("{} {} to {}", factor.name, factor.least, factor.most);
+    const bool is_first = out.empty();
+    const bool fits = length + one.size() < 100;
+    out += is_first ? "" : fits ? ", " : ",\n";
+    length = fits ? length + one.size() + 2 : one.size();
+    out += one;
+  }
+  return out;
+}
+
+/// An argument that another machine has, too: of a path from the root or from a home its last part, of others all.
+std::string without_folders(const std::string& word) {
+  const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+  const std::size_t at = equals == std::string::npos ? 0 : equals + 1;
+  const std::string value = word.substr(at);
+  const bool is_here_only = value.starts_with('/') || value.starts_with('~') || value.find("..") != std::string::npos;
+  if (!is_here_only) return word;
+  const std::size_t end = value.find_last_not_of('/');
+  if (end == std::string::npos) return word;
+  return word.substr(0, at) + std::filesystem::path(value.substr(0, end + 1)).filename().string();
+}
+
+/// As a shell reads it again.
+std::string command_of(const std::vector<std::string>& words) {
+  std::string out = "collcast";
+  for (const std::string& word : words) {
+    std::string text = without_folders(word);
+    // A comment ends with its line.
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    const bool is_plain = !text.empty() && text.find_first_not_of(
+                                               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                               "0123456789_@%+=:,./-") == std::string::npos;
+    out += ' ';
+    if (is_plain) {
+      out += text;
+      continue;
+    }
+    out += '\'';
+    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += '\'';
+  }
+  return out;
+}
+
 /// Of a fit that was ended: who takes the overlay up later reads it there, too.
 std::string marked(const std::string& overlay, const std::string& partial) {
   return partial.empty() ? overlay : fmt::format("# {}\n{}", partial, overlay);
@@ -97,6 +149,7 @@ Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
   result.report.part = args.measured.part;
   result.report.unused.insert(result.report.unused.end(), measured->emptied.begin(), measured->emptied.end());
   result.report.said = std::move(measured->said);
+  result.overlay.remarks.insert(result.overlay.remarks.begin(), "Made by: " + command_of(session.words));
   say(session, fit_warnings(result.report));
   std::string partial;
   if (const auto& missing = result.report.not_reached; !missing.empty()) {
@@ -107,6 +160,11 @@ Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
   std::vector<OutputFile> files;
   for (const std::string& file : places.overlays)
     files.push_back({file, marked(overlay_text(result.overlay), partial)});
+  if (!args.residuals.empty()) {
+    std::ostringstream rows;
+    write_csv(rows, residuals_csv(result.report));
+    files.push_back({args.residuals, rows.str()});
+  }
   for (const auto& [file, format] : places.reports) files.push_back({file, text_of(result.report, format)});
   if (!places.reports.empty()) return patience.exit(deliver(session, std::string_view(), files));
   return patience.exit(deliver(session, result.report, places.on_stdout, {}, files));
@@ -131,6 +189,11 @@ Command add_calibrate(CLI::App& parent) {
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->group("Output");
+  app.add_option(
+         "--residuals", args->residuals,
+         "FILE.csv: every row of the tables as it was measured and as it is forecast, without the fit and with it")
+      ->type_name("FILE")
+      ->group("Output");
   add_limit_options(app, args->limits);
   app.footer(
       "Fitted per machine, library ideal: a latency that every collective has, a factor on the latency of links, and "
@@ -138,10 +201,13 @@ Command add_calibrate(CLI::App& parent) {
       "share of their bandwidth that NVLink, PCIe and the network reach. Library nccl: factors on what it takes for "
       "all\n"
       "machines of launches, hops and the rates of links by protocol. One file may have both: join their lists.\n"
+      "What each factor may be (docs/formats.md says why; links and NICs stop at their line rate before):\n" +
+      bounds_text() +
+      ".\n"
       "To all shipped tables library nccl is fitted in seconds, library ideal in minutes; a terminal shows how far.\n"
       "Ctrl-C and --time-limit write the machines that were fitted by then, marked partial.\n"
       "Examples:\n"
-      "  collcast calibrate --output overlay.yaml --output residuals.json\n"
+      "  collcast calibrate --output overlay.yaml --output report.json --residuals rows.csv\n"
       "  collcast calibrate --measured my.log --topology dgx-h100 --output mine.yaml\n"
       "  collcast calibrate --measured logs/ --topology dgx-h100 --library ideal --output mine.yaml\n"
       "  collcast collective all_reduce --topology dgx-h100 --overlay mine.yaml\n"
@@ -151,6 +217,7 @@ Command add_calibrate(CLI::App& parent) {
       "  collcast validate --measured tables/ --part 2/2 --overlay half.yaml");
   return [args](const Session& session) {
     args->measured.machine.outputs = args->files;
+    if (!args->residuals.empty()) args->measured.machine.outputs.push_back(args->residuals);
     return run_calibrate(*args, session);
   };
 }

@@ -343,6 +343,13 @@ std::vector<MachineFault> put_in_faults(const CollectiveArgs& args, std::optiona
   return *faults;
 }
 
+/// That one of the groups is on.
+int most_nodes(const Fabric& fabric, const std::vector<Group>& groups) {
+  int most = 0;
+  for (const Group& group : groups) most = std::max(most, nodes_of(fabric, group));
+  return most;
+}
+
 }  // namespace
 
 std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const Session& session, Diagnostics& errors) {
@@ -409,7 +416,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                         fmt::format("expected ranks from 0 to {}, or --ranks {}", machine->ranks - 1, needed)});
   }
   if (!errors.empty()) return std::nullopt;
-  append(machine->warnings, warnings(*environment));
+  append(machine->warnings, warnings(*environment, most_nodes(machine->fabric, groups), machine->fabric.spec().plugin));
   CollectiveQuestion out{*kind,
                          std::move(machine->fabric),
                          std::move(groups),

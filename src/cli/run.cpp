@@ -180,9 +180,11 @@ Exit run(int argc, const char* const* argv, const Session& session) {
     return refuse(session, usage_errors(app, error));
   }
   const MemoryLimitAsBefore limit;
+  Session asked = session;
+  asked.words.assign(argv + 1, argv + argc);
   const auto chosen = std::find(names.begin(), names.end(), app.get_subcommands().front()->get_name());
   try {
-    return commands[static_cast<std::size_t>(chosen - names.begin())](session);
+    return commands[static_cast<std::size_t>(chosen - names.begin())](asked);
   } catch (const std::bad_alloc&) {
     return lacking_memory(session);
   } catch (const std::system_error& error) {

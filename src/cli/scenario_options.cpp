@@ -141,7 +141,7 @@ void check_library_options(const ScenarioArgs& args, Scenario& scenario, Diagnos
     scenario.warnings.push_back({scenario.origins.of("collectives.algorithm"),
                                  "the scenario's algorithm, chunks or channels have no effect on library nccl",
                                  "leave out --library nccl, or them"});
-  append(scenario.warnings, warnings(policy.environment));
+  append(scenario.warnings, warnings(policy.environment, nodes_needed(scenario), scenario.topology.plugin));
   if (const auto& unused = policy.environment.without_effect; !unused.empty())
     scenario.warnings.push_back(
         {command_line, fmt::format("no effect on this forecast: {}", fmt::join(unused, ", ")), ""});

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/report/table.hpp"
@@ -22,6 +23,7 @@ struct Session {
   bool progress = false;  ///< `err` is a terminal
   SearchPath search;
   std::map<std::string, std::string> environment{};  ///< of the process
+  std::vector<std::string> words{};                  ///< of the command line, behind the program's name
 };
 
 inline const Location command_line{"command line"};

@@ -146,6 +146,20 @@ Diagnostics misfits_of_leave_one_out(const ValidateArgs& args, const std::vector
   return out;
 }
 
+/// Variables of the command line that a forecast of these tables does not follow, once each.
+std::vector<std::string> unfollowed(const std::vector<nccl::Setting>& settings, Measured& measured) {
+  const Result<nccl::Environment> environment = nccl::read_environment(settings);
+  std::vector<std::string> out;
+  for (const MeasuredTable& table : measured.tables) {
+    const Result<PlacedTable> place = measured.machines.place(table);
+    if (!environment || !place) continue;
+    for (const Diagnostic& one : warnings(*environment, place->fabric->nodes(), place->fabric->spec().plugin))
+      out.push_back(fmt::format("{} ({})", one.message, one.hint));
+    if (!out.empty()) break;
+  }
+  return out;
+}
+
 /// With the progress on a terminal.
 ValidateReport scored(const ValidateArgs& args, Measured& measured, Library library, const Prediction& predict,
                       const Patience& patience, const Session& session) {
@@ -190,6 +204,8 @@ Exit run_validate(const ValidateArgs& args, const Patience& patience, const Sess
   report.part = args.measured.part;
   if (is_nccl && args.library.empty() && !args.leave_one_out)
     if (std::string text = textbook_text(*measured); !text.empty()) report.said.push_back(std::move(text));
+  if (is_nccl)
+    for (std::string& text : unfollowed(settings, *measured)) report.said.push_back(std::move(text));
   say(session, report.said);
   // These were said as the files were read.
   report.said.insert(report.said.end(), measured->said.begin(), measured->said.end());

@@ -111,6 +111,8 @@ class Inspector : public pugi::xml_tree_walker {
 };
 
 /// "&foo;" outside of comments, CDATA and instructions: pugixml leaves it as it stands. A bare '&' of a name is let be.
+/// None where a DOCTYPE stands, which is refused, whatever it defines. What looks like one of these within a tag is an
+/// attribute's value.
 Diagnostics undefined_entities(std::string_view text, const LineStarts& lines, const std::string& file) {
   struct Span {
     std::string_view begin, end;
@@ -119,20 +121,31 @@ Diagnostics undefined_entities(std::string_view text, const LineStarts& lines, c
   constexpr std::array<std::string_view, 5> defined{"amp", "lt", "gt", "quot", "apos"};
   constexpr std::string_view of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-:";
   Diagnostics out;
-  for (std::size_t i = text.find_first_of("<&"); i != std::string_view::npos && out.size() < most_errors;
-       i = text.find_first_of("<&", i)) {
-    const auto span = std::find_if(passed.begin(), passed.end(),
-                                   [&](const Span& one) { return text.substr(i).starts_with(one.begin); });
-    if (span != passed.end()) {
-      i = std::min(text.find(span->end, i), text.size());
-      continue;
+  bool in_tag = false;
+  char quote = 0;  // that a value of the tag is in; 0: none
+  for (std::size_t i = 0; i < text.size() && out.size() < most_errors; ++i) {
+    const char c = text[i];
+    if (c == '&') {
+      const std::size_t end = text.find_first_not_of(of_names, i + 1);
+      const std::string_view name =
+          end == std::string_view::npos ? std::string_view() : text.substr(i + 1, end - i - 1);
+      if (!name.empty() && text[end] == ';' && std::find(defined.begin(), defined.end(), name) == defined.end())
+        out.push_back({lines.place_at(i, file),
+                       fmt::format("the entity '&{};' is not defined", shown(std::string(name))),
+                       "expected &amp;, &lt;, &gt;, &quot;, &apos; or a number: &#38;"});
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (in_tag) {
+      if (c == '"' || c == '\'') quote = c;
+      in_tag = c != '>';
+    } else if (c == '<') {
+      const std::string_view rest = text.substr(i);
+      const auto span =
+          std::find_if(passed.begin(), passed.end(), [&](const Span& one) { return rest.starts_with(one.begin); });
+      if (rest.starts_with("<!DOCTYPE")) return {};
+      in_tag = span == passed.end();
+      if (!in_tag) i = std::min(text.find(span->end, i + span->begin.size()), text.size() - 1);
     }
-    const std::size_t end = text[i] == '&' ? text.find_first_not_of(of_names, i + 1) : std::string_view::npos;
-    const std::string_view name = end == std::string_view::npos ? std::string_view() : text.substr(i + 1, end - i - 1);
-    if (!name.empty() && text[end] == ';' && std::find(defined.begin(), defined.end(), name) == defined.end())
-      out.push_back({lines.place_at(i, file), fmt::format("the entity '&{};' is not defined", shown(std::string(name))),
-                     "expected &amp;, &lt;, &gt;, &quot;, &apos; or a number: &#38;"});
-    ++i;
   }
   return out;
 }
@@ -178,9 +191,7 @@ Result<std::unique_ptr<XmlFile>> XmlFile::parse(std::string_view text, const std
   out->name_ = file;
   out->text_ = text;
   out->lines_ = LineStarts(out->text_);
-  // Where there is a DOCTYPE that is refused, whatever it defines.
-  if (text.find("<!DOCTYPE") == std::string_view::npos)
-    if (Diagnostics wrong = undefined_entities(out->text_, out->lines_, file); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = undefined_entities(out->text_, out->lines_, file); !wrong.empty()) return wrong;
   // As a fragment, or text around the root would be dropped without a word.
   constexpr unsigned how = pugi::parse_default | pugi::parse_doctype | pugi::parse_fragment;
   const pugi::xml_parse_result result =

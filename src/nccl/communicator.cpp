@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "nccl/nearest_nics.hpp"
+#include "nccl/pair_rates.hpp"
 #include "nccl/search.hpp"
 #include "nccl/terms.hpp"
 
@@ -90,6 +91,12 @@ void slowest(Graph& into, const Graph& other) {
   into.between = std::min(into.between, other.between);
   into.type_inside = std::max(into.type_inside, other.type_inside);
   into.type_between = std::max(into.type_between, other.type_between);
+}
+
+void slowest(PairRates& into, const PairRates& other) {
+  into.all = std::min(into.all, other.all);
+  into.next = std::min(into.next, other.next);
+  into.root = std::min(into.root, other.root);
 }
 
 void slowest(Found& into, const Found& other) {
@@ -264,7 +271,8 @@ std::optional<int> compute_capability(std::string_view gpu_model) {
 }
 
 Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& environment, double nics) {
-  const TopologySpec spec = with_nics(fabric.spec(), nics);
+  const std::optional<TopologySpec> faster = nics == 1 ? std::nullopt : std::optional(with_nics(fabric.spec(), nics));
+  const TopologySpec& spec = faster ? *faster : fabric.spec();
   check(group.size() > 0, "a communicator has a rank");
   if (spec.gpu.model.empty())
     return cannot(fmt::format("NCCL runs on NVIDIA GPUs, and {} has none", spec.name), "expected --library ideal");
@@ -317,6 +325,12 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.nics_by_pcie = all->nic_rate < system.nic_speed;
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();
+  out.pair_rates = {out.gpu_rate, out.gpu_rate, out.gpu_rate};
+  for (const std::vector<int>& gpus : unlike)
+    if (const auto straight = pair_rates(system, gpus, out.nodes); straight && all->nvlink)
+      slowest(out.pair_rates, *straight);
+  for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
+    out.pcie_rate = std::max(out.pcie_rate, Bandwidth(edge.rate * 1e9));
   return out;
 }
 

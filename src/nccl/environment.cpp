@@ -320,15 +320,16 @@ std::string text_of(const Environment& environment) {
   return out;
 }
 
-Diagnostics warnings(const Environment& environment) {
+Diagnostics warnings(const Environment& environment, int nodes, const NetworkPlugin& plugin) {
+  if (nodes < 2 || plugin.sockets) return {};
   Diagnostics out;
   for (const Setting& one : environment.leave_nics)
-    out.push_back(
-        {one.where,
-         fmt::format("{}={}: NCCL would take other ways between nodes; the forecast is of the NICs as the "
-                     "machine's file describes them",
-                     one.name, one.value),
-         "describe the sockets' rate and latency: --link-bandwidth, --link-latency (network.link in a file)"});
+    out.push_back({one.where,
+                   fmt::format("{}={}: NCCL would take other ways between nodes; the forecast is of the NICs as the "
+                               "machine's file describes them",
+                               one.name, one.value),
+                   "describe the sockets' rate and latency, and say that it is they: --link-bandwidth, --link-latency, "
+                   "--set network.plugin.sockets=true (network.link and network.plugin in a file)"});
   return out;
 }
 

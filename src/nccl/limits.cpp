@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collcast/nccl/run.hpp"
+
 namespace collcast::nccl {
 
 namespace {
@@ -24,6 +26,8 @@ double link_factor(const Communicator& c, Protocol p) {
 double ll_channel(std::size_t generation) {
   return fitted::ll_multiple * tuned::ll_total[generation][0] / fitted::channels_of_a_node[generation];
 }
+
+bool over_host(const Communicator& c) { return c.ring.type_between >= PathType::phb; }
 
 double of_channel(Bytes size, const Plan& plan) { return static_cast<double>(size.value()) / plan.channels; }
 
@@ -57,9 +61,17 @@ double slot(const Environment& e, Protocol p) {
 }
 
 double network_rate(const Communicator& c, Protocol p) {
-  const double reached = c.ring.type_between >= PathType::phb ? fitted::nic_over_host : fitted::nic_efficiency;
+  const double reached = over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency;
   const double line = c.nics * c.nic_rate.value() * reached * c.factors.network;
   return line * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
+}
+
+FactorsOfLineRate factors_of_line_rate(const Communicator& c) {
+  const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
+  const double links = c.nvlink                  ? 1 / fitted::nvlink_efficiency[row_of(c)]
+                       : c.pcie_rate.value() > 0 ? c.pcie_rate.value() / searched
+                                                 : unlimited;
+  return {links, 1 / (over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency)};
 }
 
 double most_across_nodes(const Communicator& c, Protocol p) {
@@ -133,8 +145,6 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
 }
 
 namespace {
-
-bool over_host(const Communicator& c) { return c.ring.type_between >= PathType::phb; }
 
 /// Channels whose messages wait for each other.
 double channels_in_line(const Communicator& c, const Plan& plan) {
@@ -258,12 +268,13 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
     const bool one_way = per_node > 1 && c.p2p_nics > 1 && !over_host(c);
     const double more = one_way ? fitted::nic_efficiency / fitted::p2p_nic_efficiency : 1;
     const double to_peer = std::min(nic * more, channels * fitted::p2p_network_channel * 1e9);
-    return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0};
+    return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0, c.pair_rates.next};
   }
   const double part = bytes / c.ranks;
   if (kind == CollectiveKind::alltoall)
-    return {part, per_node - 1, others, part * others * per_node, c.p2p_nics * c.p2p_nic_rate.value() * reached, part};
-  return {part, per_node - 1, others, part * others, nic, part};  // gather, scatter: the root's
+    return {part, per_node - 1,    others, part * others * per_node, c.p2p_nics * c.p2p_nic_rate.value() * reached,
+            part, c.pair_rates.all};
+  return {part, per_node - 1, others, part * others, nic, part, c.pair_rates.root};  // gather, scatter: the root's
 }
 
 namespace {
@@ -282,8 +293,9 @@ double p2p_nvlink(const Communicator& c, const Exchange& e, const Plan& plan) {
 PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan& plan) {
   const bool local = e.local_peers > 0;
   PointToPoint out;
-  out.local = c.factors.simple * (c.nvlink ? c.gpu_rate.value() * p2p_nvlink(c, e, plan)
-                                           : c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency);
+  if (c.nvlink) out.reached = c.factors.simple * p2p_nvlink(c, e, plan);
+  out.local = c.nvlink ? e.nvlink.value() * out.reached
+                       : c.factors.simple * c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
   // Across nodes all peers together have more channels than a GPU needs.
   if (local && c.nvlink && c.nodes == 1) {
     const bool copies = e.own_bytes > 0;

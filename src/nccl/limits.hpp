@@ -127,12 +127,14 @@ struct Exchange {
   double nic_bytes = 0;  ///< through the NICs of a node
   double nics = 0;       ///< rate of those NICs
   double own_bytes = 0;  ///< that stay on the rank
+  Bandwidth nvlink{};    ///< of a GPU to its peers
 };
 Exchange exchange_of(const Communicator&, CollectiveKind, double bytes, const Plan&);
 
 /// What bounds it, and its latencies; seconds, bytes per second.
 struct PointToPoint {
-  double local = 0;    ///< rate of a GPU's links inside its node
+  double local = 0;    ///< rate of a GPU's links inside its node, of the busiest where pairs have unlike ones
+  double reached = 1;  ///< of what links of NVLink have
   double threads = 0;  ///< the channels' time, where a GPU needs more than there are
   double gaps = 0;     ///< between messages that NICs post one by one
   double start = 0, latency_inside = 0, latency_between = 0;

@@ -215,8 +215,8 @@ Result<Program> exchange_program(const Question& q) {
   Rates rates;
   rates.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
   if (e.local_peers > 0) {
-    rates.nvlink = c.nvlink ? p.local / c.gpu_rate.value() : 1;
-    rates.port = c.nodes == 1 ? p.local : unlimited;
+    rates.nvlink = p.reached;
+    rates.port = c.nodes > 1 ? unlimited : c.nvlink ? c.gpu_rate.value() * p.reached : p.local;
   }
   if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
   if (e.remote_peers > 0) {

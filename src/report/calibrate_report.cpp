@@ -182,6 +182,24 @@ Table csv(const CalibrateReport& report) {
   return csv_rows(rows);
 }
 
+Table residuals_csv(const CalibrateReport& report) {
+  Json rows = Json::array();
+  for (const auto& machine : report.machines)
+    for (const CalibrateReport::Residual& row : machine.rows)
+      rows.push_back({{"topology", machine.topology},
+                      {"id", row.table},
+                      {"collective", row.collective},
+                      {"nodes", row.nodes},
+                      {"ranks", row.ranks},
+                      {"size_bytes", row.size.value()},
+                      {"in_place", row.in_place},
+                      {"measured_s", row.measured.count()},
+                      {"predicted_before_s", row.described.count()},
+                      {"predicted_s", row.fitted.count()},
+                      {"error", row.error()}});
+  return csv_rows(rows);
+}
+
 Page page(const CalibrateReport& report) {
   Page out;
   std::size_t tables = 0;
@@ -196,9 +214,8 @@ Page page(const CalibrateReport& report) {
         Paragraph{"-: no row fitted to depends on it, so it stays as described", Paragraph::Tone::note});
   for (const auto& machine : report.machines)
     if (!machine.at_bounds.empty())
-      out.blocks.push_back(Paragraph{fmt::format("{}: {} ended at a bound: what is missing there is in none of these "
-                                                 "parameters",
-                                                 machine.topology, fmt::join(machine.at_bounds, ", ")),
+      out.blocks.push_back(Paragraph{fmt::format("{}: {}: what is missing there is in none of these parameters",
+                                                 machine.topology, fmt::join(machine.bounds, "; ")),
                                      Paragraph::Tone::note});
   if (!report.unused.empty()) {
     Table unused{"not used", {{"table", "", Align::left}, {"why", "", Align::left}}, {}};

@@ -121,6 +121,7 @@ Json spec_json(const TopologySpec& spec) {
   out["network_source"] = spec.network_source;
   if (spec.plugin != NetworkPlugin())
     out["network_plugin"] = {{"latency_s", spec.plugin.latency.count()}, {"gpudirect", spec.plugin.gpudirect}};
+  if (spec.plugin.sockets) out["network_plugin"]["sockets"] = true;
   return out;
 }
 
@@ -288,7 +289,9 @@ void add_sources(Page& out, const TopologySpec& spec) {
   add(fmt::format("host, {}", to_string(spec.host.cpu)), spec.host.source);
   for (const LinkGroup& link : spec.links) add(fmt::format("{} - {}", link.from, link.to), link.source);
   add("network", spec.network_source);
-  if (spec.plugin != NetworkPlugin())
+  if (spec.plugin.sockets)
+    add("NCCL's network", "sockets, whose rate and latency are the network's above");
+  else if (spec.plugin != NetworkPlugin())
     add("NCCL's network plugin", fmt::format("{}a message takes {}", spec.plugin.gpudirect ? "" : "no GPUDirect RDMA, ",
                                              format_seconds(spec.plugin.latency)));
   for (const std::string& source : spec.sources) add("source", source);

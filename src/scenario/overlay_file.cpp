@@ -94,7 +94,7 @@ NcclFactors read_factors(Reader& reader, const Node& node, const std::string& pa
   NcclFactors out;
   Object o(reader, node, path);
   for (const NcclFactor& factor : nccl_factors)
-    o.optional(factor.name, out.*factor.value, AsNumber{least_nccl_factor, most_nccl_factor});
+    o.optional(factor.name, out.*factor.value, AsNumber{factor.least, factor.most});
   o.optional("takes_ll128", out.takes_ll128, AsTruth{});
   o.finish();
   return out;
@@ -240,6 +240,7 @@ std::string range_text(const Calibration::Range& range) {
 
 std::string overlay_text(const Overlay& overlay) {
   std::string out = "# Fitted to measured tables; the hardware's description is elsewhere and unchanged.\n";
+  for (const std::string& remark : overlay.remarks) out += fmt::format("# {}\n", remark);
   out += fmt::format("schema: collcast.overlay.v1\nfitted_by: \"{}\"\nmachines:\n", overlay.fitted_by);
   for (const Calibration& c : overlay.machines) {
     out += fmt::format("  - machine: {}\n", c.machine);
@@ -247,6 +248,7 @@ std::string overlay_text(const Overlay& overlay) {
     if (!c.set.empty()) out += "    set:\n";
     for (const std::string& one : c.set) out += fmt::format("      - {}\n", quoted(one));
     out += c.library == Library::nccl ? factors_text(c.nccl) : links_text(c);
+    for (const std::string& remark : c.remarks) out += fmt::format("    # {}\n", remark);
     if (c.range) out += range_text(*c.range);
     if (!c.residuals.empty()) out += "    median_error:\n";
     for (const Calibration::Residual& r : c.residuals) out += residual_text(r);

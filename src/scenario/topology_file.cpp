@@ -187,6 +187,7 @@ void read_plugin(Reader& reader, Object& network, NetworkPlugin& plugin) {
     Object o(reader, *node, "network.plugin");
     o.optional("latency", plugin.latency, AsTime{});
     o.optional("gpudirect", plugin.gpudirect, AsTruth{});
+    o.optional("sockets", plugin.sockets, AsTruth{});
     o.finish();
   }
 }

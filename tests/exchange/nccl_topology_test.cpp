@@ -182,6 +182,20 @@ TEST_CASE("entities of one's own are refused, never expanded") {
         Errors{"f:3:27: the entity '&foo;' is not defined"});
 }
 
+TEST_CASE("a DOCTYPE that is none does not turn the check of entities off") {
+  const std::string bomb = "<system version=\"1\">\n<cpu numaid=\"&b;\"/></system>";
+  const Errors undefined{"f:3:14: the entity '&b;' is not defined"};
+  CHECK(errors_of("<!-- <!DOCTYPE lolz [<!ENTITY b \"&a;&a;\">]> -->\n" + bomb) == undefined);
+  CHECK(errors_of("<?note <!DOCTYPE lolz> ?>\n" + bomb) == undefined);
+  CHECK(errors_of("<system version=\"1\"><![CDATA[<!DOCTYPE]]>\n\n<cpu numaid=\"&b;\"/></system>") == undefined);
+  CHECK(errors_of("<system version=\"1\" name='<!DOCTYPE'>\n\n<cpu numaid=\"&b;\"/></system>") == undefined);
+  // Nor does a comment that is an attribute's value.
+  CHECK(errors_of("<system version=\"1\" name=\"<!--\">\n\n<cpu numaid=\"&b;\"/></system>") == undefined);
+  // One behind such a comment is still refused, and nothing else said of what it defines.
+  CHECK(errors_of("<!-- <!DOCTYPE -->\n<!DOCTYPE lolz [<!ENTITY b \"x\">]>\n" + bomb) ==
+        Errors{"f:2:11: a DOCTYPE is not read: no entity is expanded"});
+}
+
 TEST_CASE("a gdr that is neither yes nor no is warned of") {
   const auto warned = [](const std::string& value) {
     std::string text = system_of(gpu(0) + gpu(1));

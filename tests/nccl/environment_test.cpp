@@ -57,8 +57,11 @@ TEST_CASE("numbers are read, names without effect are kept") {
 }
 
 TEST_CASE("sockets in place of the described NICs are warned of, with what to do") {
-  const auto said = [](const std::vector<std::pair<std::string, std::string>>& variables) {
-    return warnings(test::environment(variables));
+  const auto said = [](const std::vector<std::pair<std::string, std::string>>& variables, int nodes = 2,
+                       bool sockets = false) {
+    NetworkPlugin plugin;
+    plugin.sockets = sockets;
+    return warnings(test::environment(variables), nodes, plugin);
   };
   const Diagnostics two = said({{"NCCL_NET", "Socket"}, {"NCCL_IB_DISABLE", "1"}});
   REQUIRE(two.size() == 2);
@@ -67,6 +70,9 @@ TEST_CASE("sockets in place of the described NICs are warned of, with what to do
         "describes them");
   CHECK(two[1].hint.find("--link-bandwidth, --link-latency") != std::string::npos);
   CHECK(said({{"NCCL_NET", "IB"}, {"NCCL_IB_DISABLE", "0"}}).empty());
+  // On one node there are no NICs in use, and of a network of sockets it is no news.
+  CHECK(said({{"NCCL_NET", "Socket"}, {"NCCL_IB_DISABLE", "1"}}, 1).empty());
+  CHECK(said({{"NCCL_NET", "Socket"}, {"NCCL_IB_DISABLE", "1"}}, 2, true).empty());
   CHECK(test::environment({{"NCCL_NET", "IB"}}).without_effect == std::vector<std::string>{"NCCL_NET"});
 }
 

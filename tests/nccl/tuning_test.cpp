@@ -189,7 +189,7 @@ TEST_CASE("a calibration without LL128 leaves LL and Simple, unless NCCL_PROTO i
   CHECK(planned(c, CollectiveKind::all_gather, Bytes(4 << 20)).protocol == Protocol::ll128);
   c.factors.takes_ll128 = false;
   for (std::int64_t size = 8; size <= (std::int64_t{1} << 32); size *= 2)
-    for (const CollectiveKind kind : {all_reduce, CollectiveKind::all_gather, CollectiveKind::broadcast})
+    for (const CollectiveKind kind : {reduce_all, CollectiveKind::all_gather, CollectiveKind::broadcast})
       CHECK(planned(c, kind, Bytes(size)).protocol != Protocol::ll128);
   CHECK(candidate(c, reduce_all, Bytes(1 << 20), Algorithm::ring, Protocol::ll128).reason ==
         "LL128 is not taken, by the machine's calibration");

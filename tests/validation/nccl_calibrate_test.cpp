@@ -1,8 +1,12 @@
 // Calibrations of library nccl: of times that the model made itself, whose factors are known.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 
+#include "collcast/report/documents.hpp"
 #include "collcast/validation/calibrate.hpp"
 #include "shipped.hpp"
 
@@ -93,6 +97,81 @@ TEST_CASE("NICs that are far slower are found though twice as slow would not sho
   const auto fitted = calibrate(tables, machines, Statistic::mean, Library::nccl);
   REQUIRE(fitted.ok());
   CHECK(fitted->overlay.machines.at(0).nccl.network == Approx(0.3).epsilon(0.1));
+}
+
+TEST_CASE("a fit stops where NICs and links would carry more than their line rate, and says so") {
+  NcclFactors truth;
+  truth.network = 1.25;  // of NICs that reach 0.975 as they are
+  truth.simple = 1.5;    // of NVLinks that reach 0.83
+  std::vector<MeasuredTable> tables;
+  for (const char* collective : {"all_gather", "reduce_scatter", "alltoall"})
+    for (const int nodes : {1, 2})
+      tables.push_back(table_of(truth, std::string(collective) + std::to_string(nodes), collective, nodes));
+  Machines machines = Machines::only(dgx_h100());
+  const auto fitted = calibrate(tables, machines, Statistic::mean, Library::nccl);
+  REQUIRE(fitted.ok());
+  const Calibration& found = fitted->overlay.machines.at(0);
+  CHECK(found.nccl.network == Approx(1 / 0.975).epsilon(1e-3));
+  CHECK(found.nccl.simple == Approx(1 / 0.83).epsilon(1e-3));
+  const auto& machine = fitted->report.machines.at(0);
+  CHECK(std::ranges::count(machine.at_bounds, "network") == 1);
+  CHECK(std::ranges::count(machine.at_bounds, "simple") == 1);
+  std::ostringstream page;
+  write(page, fitted->report, Format::markdown);
+  CHECK(page.str().find("network ended at its bound of 1.03 (") != std::string::npos);
+  CHECK(overlay_text(fitted->overlay).find("\n    # network ended at its bound of 1.03 (") != std::string::npos);
+}
+
+TEST_CASE("what each factor may be is one table, which files and the page on them follow") {
+  std::ifstream file(COLLCAST_SOURCE_DIR "/docs/formats.md");
+  std::stringstream formats;
+  formats << file.rdbuf();
+  for (const NcclFactor& factor : nccl_factors) {
+    CAPTURE(factor.name);
+    CHECK(factor.least < 1);
+    CHECK(factor.most > 1);
+    const std::string row = fmt::format("| `{}` | {} to {} | {} |", factor.name, factor.least, factor.most, factor.why);
+    CHECK(formats.str().find(row) != std::string::npos);
+    const auto read = [&](double value) {
+      return parse_overlay(fmt::format("schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n"
+                                       "    library: nccl\n    factors: {{{}: {}}}\n",
+                                       factor.name, value),
+                           "o.yaml");
+    };
+    CHECK(read(factor.least).ok());
+    CHECK(read(factor.most).ok());
+    CHECK_FALSE(read(factor.least * 0.99).ok());
+    CHECK_FALSE(read(factor.most * 1.01).ok());
+  }
+}
+
+TEST_CASE("an overlay names the rows that its fit leaves furthest off, and the residuals are all rows") {
+  const NcclFactors as_they_are;
+  std::vector<MeasuredTable> tables{table_of(as_they_are, "a", "all_reduce", 1),
+                                    table_of(as_they_are, "b", "all_gather", 1)};
+  tables[1].points[3].time = tables[1].points[3].time * 5;
+  Machines machines = Machines::only(dgx_h100());
+  const auto fitted = calibrate(tables, machines, Statistic::mean, Library::nccl);
+  REQUIRE(fitted.ok());
+  const auto& remarks = fitted->overlay.remarks;
+  REQUIRE(remarks.size() == 3);
+  CHECK(remarks[0] == "Furthest off of 44 rows, one of a table (--residuals FILE.csv writes all of them):");
+  CHECK(remarks[1].starts_with("  b, all_gather 8 KiB: measured "));
+  CHECK(remarks[2].starts_with("  a, all_reduce "));
+  CHECK(overlay_text(fitted->overlay).find("\n# " + remarks[1] + "\n") != std::string::npos);
+  const auto& rows = fitted->report.machines.at(0).rows;
+  REQUIRE(rows.size() == 44);
+  const auto& off = rows.at(22 + 3);
+  CHECK(off.table == "b");
+  CHECK(off.size == Bytes(8192));
+  CHECK(off.measured == tables[1].points[3].time);
+  CHECK(off.described / off.measured == Approx(0.2));
+  CHECK(off.error() == Approx(-0.8).margin(0.05));
+  const Table csv = residuals_csv(fitted->report);
+  REQUIRE(csv.rows.size() == 44);
+  CHECK(csv.columns.front().title == "topology");
+  CHECK(csv.columns.back().title == "error");
+  CHECK(csv.rows[25][1] == "b");
 }
 
 TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL128, it does not") {

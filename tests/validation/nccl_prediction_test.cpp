@@ -83,6 +83,28 @@ TEST_CASE("what NCCL would not understand in a sidecar is passed over and said, 
   CHECK(place->environment.given.size() == 1);
 }
 
+TEST_CASE("a table that was measured over sockets is warned of where the machine's network is none") {
+  Machines all = nccl_machines();
+  const auto remark = [&](const char* name, const char* value, int nodes) {
+    MeasuredTable one = table({{name, value}});
+    one.facts.nodes = nodes;
+    one.facts.ranks = 8 * nodes;
+    return all.place(one)->remark;
+  };
+  CHECK(remark("NCCL_NET", "Socket", 2) ==
+        "NCCL_NET=Socket: NCCL would take other ways between nodes; the forecast is of the NICs as the machine's file "
+        "describes them");
+  CHECK(remark("NCCL_IB_DISABLE", "1", 2).starts_with("NCCL_IB_DISABLE=1: "));
+  CHECK(remark("NCCL_NET", "Socket", 1).empty());
+  CHECK(remark("NCCL_NET", "IB", 2).empty());
+  const auto ethernet = load_topology("v100-pcie-ethernet", machine_files);
+  REQUIRE(ethernet.ok());
+  Machines sockets = Machines::only(*ethernet);
+  MeasuredTable one = table({{"NCCL_NET", "Socket"}});
+  one.facts.nodes = one.facts.ranks = 2;
+  CHECK(sockets.place(one)->remark.empty());
+}
+
 TEST_CASE("variables that leave nothing to run are a table's reason") {
   CHECK(algorithm(table({{"NCCL_ALGO", "NVLSTree"}})) ==
         "NCCL_ALGO and NCCL_PROTO leave nothing that can be run for all_reduce of 8 ranks on 1 node: needs several "

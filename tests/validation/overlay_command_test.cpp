@@ -212,7 +212,11 @@ TEST_CASE("calibrate writes what each file's suffix says: YAML is the overlay, o
   // The overlay alone leaves the report on standard output, in the format asked for.
   const Outcome shown = bench.run(calibrate + "--output other.yml --format json");
   CHECK(Json::parse(shown.out)["schema"] == "collcast.calibrate.v1");
-  CHECK(bench.folder.read("other.yml") == bench.folder.read("fit.yaml"));
+  const auto behind_the_command = [&](const char* file) {
+    const std::string text = bench.folder.read(file);
+    return text.substr(text.find("\n", text.find("# Made by: ")));
+  };
+  CHECK(behind_the_command("other.yml") == behind_the_command("fit.yaml"));
   const Outcome html = bench.run(calibrate + "--output fit.html");
   CHECK(html.exit == 2);
   CHECK(html.err ==
@@ -220,6 +224,30 @@ TEST_CASE("calibrate writes what each file's suffix says: YAML is the overlay, o
         "    hint: expected .yaml or .yml for the overlay; .json, .csv, .md, .markdown or .txt for the report\n");
   CHECK(bench.run(calibrate + "--output fit.md --format json")
             .err.find("--format is for the report on standard output") != std::string::npos);
+}
+
+TEST_CASE("an overlay says what command made it, without folders of this machine, and residuals are by row") {
+  const Bench bench;
+  bench.folder.write("t.csv",
+                     "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\nall_reduce,1024,40,0,0,0\n"
+                     "all_reduce,2048,44,0,0,0\n");
+  const std::string folder = bench.folder.path().string();
+  const Outcome done =
+      bench.run("calibrate --measured " + folder + "/t.csv --topology dgx-h100 --ranks 8 --nodes=1 " +
+                "--set gpu.model='H100 SXM' --output " + folder + "/fit.yaml --residuals=" + folder + "/rows.csv");
+  CHECK(done.exit == 0);
+  const std::string overlay = bench.folder.read("fit.yaml");
+  CHECK(overlay.find("\n# Made by: collcast calibrate --measured t.csv --topology dgx-h100 --ranks 8 --nodes=1 --set "
+                     "'gpu.model=H100 SXM' --output fit.yaml --residuals=rows.csv\n") != std::string::npos);
+  CHECK(overlay.find(folder) == std::string::npos);
+  CHECK(overlay.find("\n# Furthest off of 2 rows, one of a table") != std::string::npos);
+  const std::string rows = bench.folder.read("rows.csv");
+  CHECK(
+      rows.starts_with("topology,id,collective,nodes,ranks,size_bytes,in_place,measured_s,predicted_before_s,"
+                       "predicted_s,error\ndgx-h100,t,all_reduce,1,8,1024,false,"));
+  CHECK(std::count(rows.begin(), rows.end(), '\n') == 3);
+  // It is an input's file nowhere.
+  CHECK(bench.run("calibrate --measured t.csv --topology dgx-h100 --ranks 8 --nodes 1 --residuals t.csv").exit == 2);
 }
 
 TEST_CASE("an overlay for another machine, or for given times, is refused") {

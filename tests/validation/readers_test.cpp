@@ -312,6 +312,61 @@ TEST_CASE("nothing stands in JSON twice, behind its end or in the place of a num
   CHECK(twice.value().tables.at(0).facts.doubt == "it lists rank 0 twice, again as config.devices[1] (t.json:1:158)");
 }
 
+TEST_CASE("nothing of a JSON file vanishes because it stands in another's place") {
+  const auto said = [](const std::string& text) {
+    const auto read = json_of(text);
+    std::vector<std::string> out;
+    for (const Diagnostic& one : read.errors()) out.push_back(one.message);
+    return out;
+  };
+  using Messages = std::vector<std::string>;
+  const auto with_env = [&](const std::string& env) {
+    std::string log = json_log(json_row);
+    log.insert(1, "\"env\":" + env + ",");
+    return log;
+  };
+  CHECK(said(with_env("{\"NCCL_ALGO\":\"Ring\"}")) == Messages{"env is a map"});
+  CHECK(said(with_env("\"NCCL_ALGO=Ring\"")) == Messages{"env is a text ('NCCL_ALGO=Ring')"});
+  CHECK(said(with_env("\"\"")) == Messages{"env is a text"});
+  CHECK(said(with_env("[\"NCCL_ALGO=Ring\",5,[],null]")) ==
+        Messages{"env[1] is a number ('5')", "env[2] is a list", "env[3] is null"});
+  CHECK(json_of(with_env("null")).ok());
+  CHECK(said(json_log(json_row, R"({"rank":0,"hostname":"n1"},5)")) == Messages{"config.devices[1] is a number ('5')"});
+  CHECK(said("{\"config\":[],\"results\":[" + json_row + "]}") == Messages{"config is a list"});
+  CHECK(said("{\"config\":{\"devices\":{}},\"results\":[" + json_row + "]}") == Messages{"config.devices is a map"});
+  CHECK(said("{\"results\":{}}") == Messages{"results is a map"});
+  const std::string half = R"({"size":8,"out_of_place":)";
+  CHECK(said(json_log(json_row + "," + half + R"(5,"in_place":{"time":1}})")) ==
+        Messages{"results[1].out_of_place is a number ('5')"});
+  CHECK(said(json_log(half + R"(true,"in_place":[1]})")) ==
+        Messages{"results[0].out_of_place is a truth", "results[0].in_place is a list"});
+  const auto read = json_of(with_env("{}"));
+  REQUIRE_FALSE(read.ok());
+  CHECK(to_text(read.errors().front().where) == "t.json:1:8");
+  CHECK(read.errors().front().hint == "expected a list of variables: [\"NCCL_ALGO=Ring\"]");
+}
+
+TEST_CASE("a result of JSON without a time is counted with its place") {
+  const auto untimed = [](const std::string& row) {
+    const auto read = json_of(json_log(json_row + ",\n" + row));
+    INFO(to_text(read.errors()));
+    REQUIRE(read.ok());
+    CHECK(read->tables.at(0).points.size() == 2 + (row.find("\"time\"") != std::string::npos ? 1 : 0));
+    std::vector<std::string> out;
+    for (const Diagnostic& one : read->untimed) out.push_back(std::to_string(one.where.line) + ": " + one.message);
+    CHECK(read->tables.at(0).facts.complete == out.empty());
+    return out;
+  };
+  using Messages = std::vector<std::string>;
+  CHECK(untimed(R"({"size":8})") == Messages{"3: results[1] has no time: this row is left out"});
+  CHECK(untimed(R"({"size":8,"out_of_place":null})") == Messages{"3: results[1] has no time: this row is left out"});
+  CHECK(untimed(R"({"size":8,"out_of_place":{"alg_bw":1},"in_place":{"time":1}})") ==
+        Messages{"3: results[1].out_of_place has no time: this row is left out"});
+  // A test without an in-place half, and a row of no bytes.
+  CHECK(untimed(R"({"size":8,"out_of_place":{"time":1}})").empty());
+  CHECK(untimed(R"({"size":0})").empty());
+}
+
 TEST_CASE("all errors of a JSON file are said at once") {
   const auto row = [](const std::string& size, const std::string& time) {
     return R"({"size":)" + size + R"(,"out_of_place":{"time":)" + time + "}}";
@@ -350,6 +405,21 @@ TEST_CASE("what a reader does not know is passed over with one warning that name
   REQUIRE(csv->warnings.size() == 1);
   CHECK(to_text(csv->warnings[0].where) == "t.csv:1:1");
   CHECK(csv->warnings[0].message == "6 columns are passed over: 'a', 'b', 'c', 'd' and 2 more");
+
+  // A thousand are kept; of more no number is known.
+  const auto of_many = [](int columns) {
+    std::string names = "collective,size_bytes,time_us,inplace", cells = "all_reduce,8,1.5,0";
+    for (int i = 0; i < columns; ++i) {
+      names += ",x" + std::to_string(i);
+      cells += ",1";
+    }
+    const auto many = csv_of(names + "\n" + cells + "\n");
+    REQUIRE(many.ok());
+    REQUIRE(many->warnings.size() == 1);
+    return many->warnings[0].message;
+  };
+  CHECK(of_many(1000) == "1000 columns are passed over: 'x0', 'x1', 'x2', 'x3' and 996 more");
+  CHECK(of_many(1001) == "more than 1000 columns are passed over: 'x0', 'x1', 'x2', 'x3' and others");
 
   const Folder folder;
   folder.write("t.csv", heading + "all_reduce,8,1.5,0,0,0\n");

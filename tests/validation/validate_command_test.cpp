@@ -29,6 +29,23 @@ Outcome validate(const Folder& folder, const std::string& options) {
 
 }  // namespace
 
+TEST_CASE("sockets of --env are warned of once, and of tables on one node not at all") {
+  const Folder folder;
+  const auto warned = [&](const std::string& measured) {
+    const Outcome outcome = validate(folder, "--env NCCL_NET=Socket --format json " + measured);
+    REQUIRE(outcome.exit == 0);
+    const Json document = Json::parse(outcome.out);
+    int out = 0;
+    for (const Json& one : document["warnings"])
+      out += one.get<std::string>().starts_with("NCCL_NET=Socket: NCCL would take other ways") ? 1 : 0;
+    return out;
+  };
+  const std::string two_nodes = " --measured " + tables + "alps-gh200-2x4-ofi-all_reduce.csv";
+  CHECK(warned("--measured " + one_table) == 0);
+  CHECK(warned(two_nodes) == 1);
+  CHECK(warned(two_nodes + " --measured " + tables + "p4de-2x8-all_reduce.csv") == 1);
+}
+
 TEST_CASE("what is missing of a measurement is in the document, too") {
   const Folder folder;
   std::filesystem::create_directories(folder.path() / "logs");

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "collcast/base/units.hpp"
 #include "fit_machine.hpp"
 
 namespace collcast {
@@ -163,12 +164,55 @@ ValidateReport scored_by_others(const std::vector<const PlacedTable*>& places, L
   return out;
 }
 
+/// Row by row, of the same tables without the fit and with it.
+std::vector<CalibrateReport::Residual> residuals_of(const ValidateReport& before, const ValidateReport& after) {
+  std::vector<CalibrateReport::Residual> out;
+  for (std::size_t t = 0; t < after.tables.size(); ++t) {
+    const ScoredTable& table = after.tables[t];
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      const Deviation& row = table.rows[i];
+      out.push_back({table.id, table.collective, table.ranks, table.nodes, row.size, row.in_place, row.measured,
+                     before.tables[t].rows[i].predicted, row.predicted});
+    }
+  }
+  return out;
+}
+
+/// The rows that are furthest off, one of each table, and where all are.
+std::vector<std::string> furthest_off(const CalibrateReport& report) {
+  constexpr std::size_t most = 8;
+  const auto off = [](const CalibrateReport::Residual& row) { return std::abs(std::log(row.fitted / row.measured)); };
+  std::map<std::string, const CalibrateReport::Residual*> worst;
+  std::size_t count = 0;
+  for (const auto& machine : report.machines)
+    for (const CalibrateReport::Residual& row : machine.rows) {
+      ++count;
+      const CalibrateReport::Residual*& of_table = worst[row.table];
+      if (of_table == nullptr || off(row) > off(*of_table)) of_table = &row;
+    }
+  std::vector<const CalibrateReport::Residual*> rows;
+  for (const auto& [table, row] : worst) rows.push_back(row);
+  std::ranges::stable_sort(rows, [&](const auto* a, const auto* b) { return off(*a) > off(*b); });
+  if (rows.size() > most) rows.resize(most);
+  std::vector<std::string> out;
+  if (rows.empty()) return out;
+  out.push_back(
+      fmt::format("Furthest off of {} rows, one of a table (--residuals FILE.csv writes all of them):", count));
+  for (const auto* row : rows)
+    out.push_back(fmt::format("  {}, {} {}: measured {}, forecast {} ({:+.0f} %)", row->table, row->collective,
+                              format_bytes(row->size), format_seconds(row->measured), format_seconds(row->fitted),
+                              100 * row->error()));
+  return out;
+}
+
 /// Of library nccl, whose fits are quick, intervals are of tables that a fit has not seen.
 void measure(const std::vector<const PlacedTable*>& places, const Calibration& by, Statistic statistic,
              CalibrateReport::Machine& machine, const GoesOn& goes_on) {
-  machine.before = errors_of(scored(places, nullptr, by.library, statistic));
+  const ValidateReport before = scored(places, nullptr, by.library, statistic);
+  machine.before = errors_of(before);
   const ValidateReport after = scored(places, &by, by.library, statistic);
   machine.after = errors_of(after);
+  machine.rows = residuals_of(before, after);
   machine.unseen = by.library == Library::nccl && places.size() > 1;
   machine.interval = intervals_of(machine.unseen ? scored_by_others(places, by.library, statistic, goes_on) : after);
 }
@@ -258,12 +302,14 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     calibration.set = machines.set();
     calibration.range = range_of(places);
     add_residuals(calibration, machine);
+    calibration.remarks = machine.bounds;
     out.overlay.machines.push_back(std::move(calibration));
     out.report.machines.push_back(std::move(machine));
   }
   if (out.report.machines.empty()) return ended;
   const std::vector<std::string> more = remarks.texts();
   out.report.warnings.insert(out.report.warnings.begin(), more.begin(), more.end());
+  out.overlay.remarks = furthest_off(out.report);
   out.overlay.fitted_by = fmt::format("collcast {}", tool_version());
   return out;
 }

@@ -497,6 +497,7 @@ class Making {
     if (best == nullptr) return assume(fmt::format("the latency of {}", kind));
     if (spec.network_devices.empty()) add_nics();
     spec.network = best->network;
+    spec.plugin.sockets = best->plugin.sockets;
     made_.derivation.network = best->name;
     change("nics_per_node",
            fmt::format("the network of {}{}", best->name, what == kind && !kind.empty() ? ": " + kind : ""),

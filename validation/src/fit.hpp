@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collcast/cost/estimate.hpp"
@@ -35,6 +36,8 @@ class Fit {
   /// The best of a few values of each parameter, one after the other: where the loss is flat around a point, as of a
   /// bound that does not bind, minimise() would stay there.
   Point scan(const Point& from);
+  /// Other bounds for the same parameters from here on.
+  void narrow(std::vector<Parameter> to) { parameters_ = std::move(to); }
   /// From there. Same loss, same point, to the last digit.
   Point minimise(const Point& from);
   double loss(const Point&);

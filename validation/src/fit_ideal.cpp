@@ -121,6 +121,7 @@ Calibration fit_ideal(const TopologySpec& spec, const std::vector<FitRow>& rows,
   report.evaluations = fit.evaluations();
   report.fitted = fit.names(free_at_best);
   report.at_bounds = fit.at_bounds(free_at_best, best);
+  for (const std::string& name : report.at_bounds) report.bounds.push_back(name + " ended at a bound");
   return ideal_at(spec.name, best);
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,17 +39,20 @@ double held(double NcclFactors::*factor) {
   return std::ranges::find(of_software, factor) != of_software.end() ? held_loosely : 1;
 }
 
-std::vector<Parameter> nccl_parameters() {
+/// On its way a fit may pass values that no machine has: within the bounds from the start it stays in valleys that are
+/// worse, as of ABCI's A100 with a table left out.
+constexpr double least_on_the_way = 0.05, most_on_the_way = 20;
+
+std::vector<Parameter> wide_parameters() {
   std::vector<Parameter> out;
   for (const NcclFactor& factor : nccl_factors)
-    out.push_back({factor.name, std::log(least_nccl_factor), std::log(most_nccl_factor), 0, 0, held(factor.value)});
+    out.push_back({factor.name, std::log(least_on_the_way), std::log(most_on_the_way), 0, 0, held(factor.value)});
   return out;
 }
 
 NcclFactors factors_at(const Point& x) {
   NcclFactors out;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    out.*nccl_factors[i].value = std::clamp(std::exp(x[i]), least_nccl_factor, most_nccl_factor);
+  for (std::size_t i = 0; i < x.size(); ++i) out.*nccl_factors[i].value = std::exp(x[i]);
   return out;
 }
 
@@ -79,6 +84,21 @@ std::vector<NcclTable> nccl_tables(const std::vector<FitRow>& rows, bool takes_l
     Result<nccl::Plan> plan = nccl_plan(out.back().communicator, place, place.request(row.size));
     check(plan.ok(), "a request that was priced is priced again");
     out.back().rows.push_back({row.size, row.measured, std::move(plan).value()});
+  }
+  return out;
+}
+
+/// Of the bounds of a factor the machine's line rate is one: of its tables, as not all have rings over the same links.
+std::vector<Parameter> nccl_parameters(const std::vector<NcclTable>& tables) {
+  std::vector<Parameter> out;
+  for (const NcclFactor& factor : nccl_factors) {
+    double most = factor.most;
+    for (const NcclTable& table : tables) {
+      const nccl::FactorsOfLineRate line = nccl::factors_of_line_rate(table.communicator);
+      if (factor.by_links && table.communicator.ranks_per_node > 1) most = std::min(most, line.links);
+      if (factor.by_nics && table.communicator.nodes > 1) most = std::min(most, line.network);
+    }
+    out.push_back({factor.name, std::log(factor.least), std::log(most), 0, 0, held(factor.value)});
   }
   return out;
 }
@@ -120,8 +140,18 @@ struct Fitted {
   double loss = 0;  ///< with the prior
   bool uses_ll128 = false;
   int evaluations = 0;
-  std::vector<std::string> names, at_bounds;
+  std::vector<std::string> names, at_bounds, bounds;
 };
+
+/// Of factors that ended at a bound: which it is, and why it is there.
+std::vector<std::string> bound_texts(const std::vector<std::string>& names, const NcclFactors& factors) {
+  std::vector<std::string> out;
+  for (const NcclFactor& factor : nccl_factors)
+    if (std::ranges::find(names, factor.name) != names.end())
+      out.push_back(
+          fmt::format("{} ended at its bound of {:.3g} ({})", factor.name, factors.*factor.value, factor.why));
+  return out;
+}
 
 Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
   const bool takes_ll128 = tables.empty() || tables.front().communicator.factors.takes_ll128;
@@ -135,7 +165,7 @@ Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
     return out;
   };
   Fit fit(
-      nccl_parameters(), [&](const Point& x) { return loss_of(tables, factors(x), full); }, most_evaluations_of_nccl,
+      wide_parameters(), [&](const Point& x) { return loss_of(tables, factors(x), full); }, most_evaluations_of_nccl,
       prior, goes_on);
   Point x = fit.start();
   fit.leave_out_what_has_no_effect(x);
@@ -143,6 +173,7 @@ Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
   // First as if all rows were sound: from there the way to the best point has no other valleys.
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
   full = full_weight;
+  fit.narrow(nccl_parameters(tables));
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
   Fitted out;
   out.loss = fit.priced(x);
@@ -151,6 +182,7 @@ Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
   out.evaluations = fit.evaluations();
   out.names = fit.names(fit.free());
   out.at_bounds = fit.at_bounds(fit.free(), x);
+  out.bounds = bound_texts(out.at_bounds, out.factors);
   return out;
 }
 
@@ -168,6 +200,7 @@ Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitRow>& rows, 
   report.evaluations = best.evaluations;
   report.fitted = best.names;
   report.at_bounds = best.at_bounds;
+  report.bounds = best.bounds;
   Calibration out;
   out.machine = spec.name;
   out.library = Library::nccl;

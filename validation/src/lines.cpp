@@ -138,8 +138,11 @@ void WrongResults::finish(Readings& to, const std::string& file) const {
 }
 
 void PassedOver::add(std::string_view name) {
-  if (names_.size() < most_kept_ && std::find(names_.begin(), names_.end(), name) == names_.end())
+  if (std::find(names_.begin(), names_.end(), name) != names_.end()) return;
+  if (names_.size() < most_kept_)
     names_.emplace_back(name);
+  else
+    more_ = true;
 }
 void PassedOver::finish(Readings& to, const Location& where, const char* what) const {
   if (names_.empty()) return;
@@ -151,10 +154,11 @@ void PassedOver::finish(Readings& to, const Location& where, const char* what) c
                         : i + 1 == named && named == count ? " and "
                                                            : ", ",
                         printable(names_[i]));
-  if (named < count) list += fmt::format(" and {}{} more", count == most_kept_ ? "at least " : "", count - named);
+  if (named < count) list += more_ ? std::string(" and others") : fmt::format(" and {} more", count - named);
   to.warnings.push_back(
       {where,
-       fmt::format("{} {}{} {} passed over: {}", count == 1 ? std::string("one") : fmt::format("{}", count), what,
+       fmt::format("{} {}{} {} passed over: {}",
+                   count == 1 ? std::string("one") : fmt::format("{}{}", more_ ? "more than " : "", count), what,
                    count == 1 ? "" : "s", count == 1 ? "is" : "are", list),
        "check the spelling: no forecast has a use for them"});
 }

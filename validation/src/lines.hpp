@@ -93,6 +93,7 @@ class PassedOver {
  private:
   static constexpr std::size_t most_named_ = 4, most_kept_ = 1000;
   std::vector<std::string> names_;  ///< each once
+  bool more_ = false;               ///< there are others, which are not kept
 };
 
 /// For messages: cut, and without what is not printable.

@@ -254,6 +254,7 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   std::string remark = choice->remark;
   std::string algorithm = algorithm_of(facts, *kind, remark);
   nccl::Environment environment = environment_of(facts, remark);
+  for (const Diagnostic& one : warnings(environment, nodes, spec.plugin)) add_remark(remark, one.message);
   return PlacedTable{&table,
                      spec.name,
                      choice->matched_by,

@@ -95,6 +95,25 @@ const std::vector<KnownKeys>& known_keys() {
   return all;
 }
 
+/// What stands at the places that a reader goes by; elsewhere anything may stand.
+struct KnownShape {
+  std::vector<std::string_view> path;
+  const char* is;        ///< "a map", "a list", "a text"
+  const char* expected;  ///< for people
+};
+const std::vector<KnownShape>& known_shapes() {
+  static const std::vector<KnownShape> all{
+      {{"env"}, "a list", "expected a list of variables: [\"NCCL_ALGO=Ring\"]"},
+      {{"env", "[]"}, "a text", "expected a variable: \"NCCL_ALGO=Ring\""},
+      {{"config"}, "a map", "expected a map, as nccl-tests -J writes it"},
+      {{"config", "devices"}, "a list", "expected a list of the ranks' devices"},
+      {{"config", "devices", "[]"}, "a map", "expected a map with rank, hostname and device_info"},
+      {{"results"}, "a list", "expected a list with a map for each size"},
+      {{"results", "[]", "out_of_place"}, "a map", "expected a map with time, alg_bw and bus_bw"},
+      {{"results", "[]", "in_place"}, "a map", "expected a map with time, alg_bw and bus_bw"}};
+  return all;
+}
+
 /// Of the variables that a run had, those that a forecast or a calibration goes by. Images of containers set
 /// NCCL_VERSION.
 bool is_of_nccl(std::string_view name) {
@@ -111,7 +130,7 @@ struct ResultRow {
   struct Placement {
     std::optional<Seconds> time;
     std::string time_text, algbw, busbw;
-    bool wrong = false, has_time = false;
+    bool wrong = false, is_there = false, has_time = false;
   } out_of_place, in_place;
 };
 
@@ -125,12 +144,14 @@ class JsonReader : public nlohmann::json_sax<json> {
   WrongResults wrong_results;
   PassedOver unknown_keys;
 
-  bool null() override { return value({}, {}); }
-  bool boolean(bool) override { return value({}, {}); }
-  bool number_integer(std::int64_t v) override { return value(std::to_string(v), static_cast<double>(v)); }
-  bool number_unsigned(std::uint64_t v) override { return value(std::to_string(v), static_cast<double>(v)); }
-  bool number_float(double v, const std::string& spelled) override { return value(spelled, v); }
-  bool string(std::string& text) override { return value(text, {}); }
+  bool null() override { return value("null", {}, {}); }
+  bool boolean(bool) override { return value("a truth", {}, {}); }
+  bool number_integer(std::int64_t v) override { return value("a number", std::to_string(v), static_cast<double>(v)); }
+  bool number_unsigned(std::uint64_t v) override {
+    return value("a number", std::to_string(v), static_cast<double>(v));
+  }
+  bool number_float(double v, const std::string& spelled) override { return value("a number", spelled, v); }
+  bool string(std::string& text) override { return value("a text", text, {}); }
   bool binary(json::binary_t&) override { return false; }
   bool start_object(std::size_t) override {
     if (is("results", "[]")) {
@@ -138,7 +159,9 @@ class JsonReader : public nlohmann::json_sax<json> {
       untimed_.clear();
       ++rows_;
     }
-    if (is("config", "devices", "[]")) ++devices_;
+    if (is("results", "[]", "out_of_place")) row_.out_of_place.is_there = true;
+    if (is("results", "[]", "in_place")) row_.in_place.is_there = true;
+    check_shape("a map");
     not_a_value("a map");
     return open({});
   }
@@ -149,6 +172,7 @@ class JsonReader : public nlohmann::json_sax<json> {
     } else if (is("results", "[]")) {
       no_result("a list");
     }
+    check_shape("a list");
     not_a_value("a list");
     return open("[]");
   }
@@ -254,7 +278,38 @@ class JsonReader : public nlohmann::json_sax<json> {
     if (!path_.empty() && path_.back() != "[]") path_.back().clear();
   }
 
-  bool value(const std::string& text, std::optional<double> number) {
+  /// What stands in another's place, with its place; `text` is what it reads.
+  void check_shape(std::string_view shape, const std::string& text = {}) {
+    const bool element = !path_.empty() && path_.back() == "[]";
+    if (is("env", "[]")) ++variables_;
+    if (is("config", "devices", "[]")) ++devices_;
+    for (const KnownShape& known : known_shapes()) {
+      if (!std::equal(path_.begin(), path_.end(), known.path.begin(), known.path.end()) || known.is == shape) continue;
+      if (shape == "null" && !element) continue;  // as if it were not there
+      if (path_.front() == "results") row_.wrong = true;
+      complaints.add(
+          here(),
+          fmt::format("{} is {}{}", path_text(), shape, text.empty() ? "" : fmt::format(" ('{}')", printable(text))),
+          known.expected);
+    }
+  }
+  /// "config.devices[1]": of what is at hand, elements counted from 0.
+  std::string path_text() const {
+    std::string out;
+    for (const std::string& part : path_) {
+      if (part != "[]")
+        out += (out.empty() ? "" : ".") + printable(part);
+      else
+        out += fmt::format("[{}]", (path_.front() == "env"      ? variables_
+                                    : path_.front() == "config" ? devices_
+                                                                : rows_) -
+                                       1);
+    }
+    return out;
+  }
+
+  bool value(std::string_view shape, const std::string& text, std::optional<double> number) {
+    check_shape(shape, text);
     if (is("results", "[]")) {
       no_result(number ? "a number" : text.empty() ? "no map" : fmt::format("'{}'", printable(text)));
     } else if (is("env", "[]")) {
@@ -347,6 +402,18 @@ class JsonReader : public nlohmann::json_sax<json> {
     complaints.add(here(), fmt::format("the {} is '{}'", what, printable(text)), expected);
   }
 
+  /// A result, or one half of it, of which no time is said.
+  void leave_out_without_time() {
+    const auto one = [&](const char* what) {
+      lacking_ = true;
+      leave_out(out, {here(), fmt::format("results[{}]{} has no time: this row is left out", rows_ - 1, what),
+                      "expected out_of_place.time and in_place.time, as nccl-tests -J writes them"});
+    };
+    if (!row_.out_of_place.is_there && !row_.in_place.is_there) one("");
+    if (row_.out_of_place.is_there && !row_.out_of_place.has_time) one(".out_of_place");
+    if (row_.in_place.is_there && !row_.in_place.has_time) one(".in_place");
+  }
+
   void finish_row() {
     const auto keep = [&](const ResultRow::Placement& p, bool in_place) {
       if (!p.time || *row_.size == Bytes(0)) return;
@@ -370,6 +437,7 @@ class JsonReader : public nlohmann::json_sax<json> {
     if (*row_.size > Bytes(0)) {
       lacking_ = lacking_ || !untimed_.empty();
       for (Diagnostic& row : untimed_) leave_out(out, std::move(row));
+      leave_out_without_time();
     }
     if (table_.facts.datatype.empty()) table_.facts.datatype = row_.type;
     keep(row_.out_of_place, false);
@@ -383,8 +451,9 @@ class JsonReader : public nlohmann::json_sax<json> {
   Diagnostics untimed_;  ///< of the row
   MeasuredTable table_;
   std::set<int> ranks_;
-  std::string repeated_;                ///< which rank is listed twice, and where
-  std::size_t rows_ = 0, devices_ = 0;  ///< elements of the lists, with the one at hand
+  std::string repeated_;  ///< which rank is listed twice, and where
+  /// Elements of the lists, with the one at hand.
+  std::size_t rows_ = 0, devices_ = 0, variables_ = 0;
   RankEvidence evidence_;
   std::optional<Location> cut_at_;
   std::set<std::string> hosts_;

@@ -17,6 +17,11 @@
 
 namespace collcast::nccl {
 
+/// Of a GPU to its peers on the node, each direction: among all at once, from each to the next, and from or to one.
+struct PairRates {
+  Bandwidth all{}, next{}, root{};
+};
+
 struct Communicator {
   int ranks = 0, nodes = 0;
   int ranks_per_node = 0;  ///< ranks / nodes
@@ -40,6 +45,8 @@ struct Communicator {
   Seconds network_latency{};        ///< from NIC to NIC
   Seconds plugin_latency{};         ///< of a message, as NCCL's network plugin says
   Bandwidth gpu_rate{};             ///< NVLink of one GPU; without NVLink 0
+  PairRates pair_rates{};           ///< over NVLink, which not all pairs may have; without NVLink 0
+  Bandwidth pcie_rate{};            ///< of one GPU's way to PCIe, by the data sheet; 0: it has none
   NcclFactors factors{};            ///< of a calibration
   Environment environment{};
 };

@@ -15,6 +15,7 @@
 #include "collcast/base/quantity.hpp"
 #include "collcast/collective/collective.hpp"
 #include "collcast/nccl/graph.hpp"
+#include "collcast/topology/spec.hpp"
 
 namespace collcast::nccl {
 
@@ -78,8 +79,9 @@ struct Environment {
 /// "NCCL_ALGO=RING NCCL_PROTO=LL": as it was given.
 std::string text_of(const Environment&);
 
-/// What no forecast follows, though it matters between nodes: NCCL_NET=Socket, NCCL_IB_DISABLE=1.
-Diagnostics warnings(const Environment&);
+/// What no forecast follows, though it matters between nodes: NCCL_NET=Socket, NCCL_IB_DISABLE=1. None of one node, and
+/// none where the network is sockets as it is described.
+Diagnostics warnings(const Environment&, int nodes, const NetworkPlugin&);
 
 /// With the files, which text_of() names too.
 Environment with_files(Environment, const Files&);

@@ -31,4 +31,10 @@ struct Run {
 /// Of a plan for this communicator. No time for zero bytes or one rank.
 Run run(const Communicator&, CollectiveKind, Bytes size, const Plan&);
 
+/// What the factors of a calibration may be at the most before links or NICs carry more than their line rate.
+struct FactorsOfLineRate {
+  double links, network;
+};
+FactorsOfLineRate factors_of_line_rate(const Communicator&);
+
 }  // namespace collcast::nccl

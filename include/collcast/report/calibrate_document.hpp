@@ -16,6 +16,15 @@ struct CalibrateReport {
   struct Interval {
     double low = 0, high = 0;
   };
+  /// Of a row of a table.
+  struct Residual {
+    std::string table, collective;
+    int ranks = 0, nodes = 0;
+    Bytes size{};
+    bool in_place = false;
+    Seconds measured{}, described{}, fitted{};  ///< and forecast, without the fit and with it
+    double error() const { return fitted / measured - 1; }
+  };
   struct Machine {
     std::string topology;
     std::vector<std::string> matched_by;  ///< how its tables found it: "system", "gpu", "option"
@@ -31,6 +40,8 @@ struct CalibrateReport {
     std::vector<Band> worse;                     ///< bands that the fit took from to give to others
     std::vector<std::string> fitted;             ///< parameters that a row depends on; the others stay as described
     std::vector<std::string> at_bounds;          ///< of these, those that would go farther
+    std::vector<std::string> bounds;             ///< for each of at_bounds: "hop ended at its bound of 6: why"
+    std::vector<Residual> rows;                  ///< that it was scored on
   };
   std::string library = "ideal";
   std::string statistic = "mean";
@@ -45,6 +56,9 @@ struct CalibrateReport {
 /// A sentence per machine with no more rows than parameters, and per machine and band that is worse than without its
 /// fit.
 std::vector<std::string> fit_warnings(const CalibrateReport&);
+
+/// Row by row, what the fit leaves.
+Table residuals_csv(const CalibrateReport&);
 
 std::string json(const CalibrateReport&);
 Table csv(const CalibrateReport&);

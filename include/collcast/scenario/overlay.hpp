@@ -31,8 +31,6 @@ inline constexpr Seconds most_base_latency{0.1};
 inline constexpr double least_latency_scale = 0.1, most_latency_scale = 1000;
 inline constexpr double least_efficiency = 0.01, most_efficiency = 1;
 
-inline constexpr double least_nccl_factor = 0.05, most_nccl_factor = 20;
-
 struct Calibration {
   std::string machine;  ///< name of the topology
   Seconds base_latency{};
@@ -60,12 +58,15 @@ struct Calibration {
   };
   std::optional<Range> range = {};  ///< empty: an older file does not say
   Library library = Library::ideal;
-  NcclFactors nccl = {};  ///< library nccl has these, and none of the latencies and efficiencies above
+  NcclFactors nccl = {};                  ///< library nccl has these, and none of the latencies and efficiencies above
+  std::vector<std::string> remarks = {};  ///< for people, as comments; not read back
 };
 
 struct Overlay {
   std::string file, fitted_by;
   std::vector<Calibration> machines;
+  /// For people, lines of a comment at the file's top; not read back.
+  std::vector<std::string> remarks = {};
 
   const Calibration* find(const std::string& machine, Library) const;
 };

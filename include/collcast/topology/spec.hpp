@@ -117,10 +117,11 @@ struct LeafSpineNetwork {
 };
 using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
 
-/// What NCCL's network plugin says of the NICs: not how they are, but what NCCL goes by.
+/// What NCCL's network plugin says of the NICs: not how they are, but what NCCL goes by; and whether there is one.
 struct NetworkPlugin {
   Seconds latency{};      ///< of a message; AWS's plugin says 75 us on p4d and p5, most say 0
   bool gpudirect = true;  ///< RDMA between NICs and the memory of GPUs near enough; else all data pass the host
+  bool sockets = false;   ///< none: NCCL's own sockets, whose rate and latency the network's links have
   bool operator==(const NetworkPlugin&) const = default;
 };
 
@@ -139,26 +140,44 @@ struct NcclFactors {
   double ll_proxy = 1;                   ///< of the rate at which a proxy looks through lines of LL
   bool takes_ll128 = true;               ///< no factor: false where NCCL was seen to take LL and Simple only
 };
-/// By the names that files and reports have for them.
+inline constexpr const char* links_why =
+    "to line rate: NVLink reaches 0.77 or 0.83 of it without a calibration, of PCIe NCCL may count a third; under a "
+    "fifth is a fault";
+/// A factor by the name that files and reports have for it, with what it may be, in files and in fits, and why.
 struct NcclFactor {
   const char* name;
   double NcclFactors::*value;
+  double least, most;
+  const char* why;
+  bool by_links = false, by_nics = false;  ///< a fit stops at the data sheet's line rate of that machine's, too
 };
-inline constexpr std::array<NcclFactor, 14> nccl_factors{
-    {{"launch", &NcclFactors::launch},
-     {"point_to_point_launch", &NcclFactors::point_to_point_launch},
-     {"hop", &NcclFactors::hop},
-     {"network_hop", &NcclFactors::network_hop},
-     {"ll", &NcclFactors::ll},
-     {"ll128", &NcclFactors::ll128},
-     {"simple", &NcclFactors::simple},
-     {"network", &NcclFactors::network},
-     {"channel", &NcclFactors::channel},
-     {"simple_network_hop", &NcclFactors::simple_network_hop},
-     {"message_gap", &NcclFactors::message_gap},
-     {"host", &NcclFactors::host},
-     {"ll128_network_hop", &NcclFactors::ll128_network_hop},
-     {"ll_proxy", &NcclFactors::ll_proxy}}};
+inline constexpr std::array<NcclFactor, 14> nccl_factors{{
+    {"launch", &NcclFactors::launch, 0.3, 8,
+     "an empty kernel on an idle GPU takes 2 us; one process that launches on sixteen GPUs, one after the other, 50 "
+     "us"},
+    {"point_to_point_launch", &NcclFactors::point_to_point_launch, 0.3, 5,
+     "a list of peers beside the launch, from almost nothing to tens of us"},
+    {"hop", &NcclFactors::hop, 0.4, 6,
+     "a store and a flag over NVLink take half a us; NCCL's own tuning never had a hop in a node above 28 us"},
+    {"network_hop", &NcclFactors::network_hop, 0.3, 12,
+     "an RDMA write and two proxies take 1 us; kernel sockets on both sides 40 us"},
+    {"ll", &NcclFactors::ll, 0.2, 4, links_why, true},
+    {"ll128", &NcclFactors::ll128, 0.2, 4, links_why, true},
+    {"simple", &NcclFactors::simple, 0.2, 4, links_why, true},
+    {"network", &NcclFactors::network, 0.1, 1.32,
+     "to line rate: without a calibration NICs reach 0.975 of it, 0.76 over the host's bridge; under a tenth is a "
+     "fault",
+     false, true},
+    {"channel", &NcclFactors::channel, 0.1, 5, "a block starts in the shadow of others, or in 0.3 us"},
+    {"simple_network_hop", &NcclFactors::simple_network_hop, 0.1, 10,
+     "two proxies and a fence take 3 us; copies through the host's memory and sockets, each way, 340 us"},
+    {"message_gap", &NcclFactors::message_gap, 0.2, 8,
+     "a work request posted takes 0.3 us; a send through a socket or a progress engine 12 us"},
+    {"host", &NcclFactors::host, 0.25, 15, "a launch costs a host 1 us at the least; with profilers and locks 60 us"},
+    {"ll128_network_hop", &NcclFactors::ll128_network_hop, 0.1, 10, "as simple_network_hop, to 70 us"},
+    {"ll_proxy", &NcclFactors::ll_proxy, 0.04, 5,
+     "lines read from a cache come at 10 GB/s, from uncached memory over PCIe at 0.1 GB/s"},
+}};
 /// A file that a machine was read from.
 struct SourceFile {
   std::string file;

@@ -1,0 +1,87 @@
+#include "nccl/pair_rates.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace collcast::nccl {
+
+namespace {
+
+using Hops = std::vector<std::pair<int, int>>;  // device to device
+
+/// Seconds for each byte of every message that is under way at once, of the busiest link.
+class Loads {
+ public:
+  Loads(const System& system, const std::vector<int>& gpus) : system_(system), gpus_(gpus) {
+    const NvlinkSpeed one = nvlink_speed(system.compute_capability);
+    of_counted_ = one.data_sheet.value() / one.counted.value();
+  }
+
+  void add(int from, int to) {
+    for (const auto& [a, b] : hops(from, to)) busy_[{a, b}] += 1 / rate(a, b);
+  }
+  double busiest() const {
+    double out = 0;
+    for (const auto& [link, seconds] : busy_) out = std::max(out, seconds);
+    return out;
+  }
+
+ private:
+  double nvlink(int from, int to) const {
+    return system_.nvlinks[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
+  }
+
+  /// Found from the receiver: its wider links first, then by number.
+  Hops hops(int from, int to) const {
+    if (nvlink(from, to) > 0) return {{from, to}};
+    std::vector<int> near;
+    std::copy_if(gpus_.begin(), gpus_.end(), std::back_inserter(near), [&](int gpu) { return nvlink(gpu, to) > 0; });
+    std::stable_sort(near.begin(), near.end(), [&](int a, int b) { return nvlink(a, to) > nvlink(b, to); });
+    double best = 0;
+    Hops out;
+    for (const int between : near) {
+      const double speed = std::min(nvlink(from, between), nvlink(between, to));
+      if (speed <= best) continue;
+      best = speed;
+      out = {{from, between}, {between, to}};
+    }
+    if (best > 0) return out;
+    const auto over_pcie = way(system_, system_.first_gpu + from, system_.first_gpu + to);
+    if (!over_pcie) return {};
+    // Devices are numbered beyond the GPUs, whose own NVLinks these are not.
+    for (const auto& [a, b] : over_pcie->hops) out.emplace_back(-1 - a, -1 - b);
+    return out;
+  }
+
+  double rate(int from, int to) const {
+    if (from >= 0) return nvlink(from, to) * of_counted_ * 1e9;
+    double out = 0;
+    for (const System::Edge& edge : system_.edges[static_cast<std::size_t>(-1 - from)])
+      if (edge.to == -1 - to) out = std::max(out, edge.rate * 1e9);
+    return out;
+  }
+
+  const System& system_;
+  const std::vector<int>& gpus_;
+  double of_counted_ = 1;
+  std::map<std::pair<int, int>, double> busy_;
+};
+
+}  // namespace
+
+std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes) {
+  if (!system.has_nvlink() || system.nvswitch || gpus.size() < 2) return std::nullopt;
+  const double peers = static_cast<double>(gpus.size()) - 1;
+  Loads all(system, gpus), row(system, gpus), root(system, gpus);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (const int other : gpus)
+      if (other != gpus[i]) all.add(gpus[i], other);
+    // The last one's next is on another node.
+    if (nodes == 1 || i + 1 < gpus.size()) row.add(gpus[i], gpus[(i + 1) % gpus.size()]);
+    if (i > 0) root.add(gpus[i], gpus[0]);
+  }
+  return PairRates{Bandwidth(peers / all.busiest()), Bandwidth(1 / row.busiest()), Bandwidth(peers / root.busiest())};
+}
+
+}  // namespace collcast::nccl

@@ -1,0 +1,90 @@
+// Sends and receives over straight NVLinks, which not all pairs of GPUs have.
+#include "nccl/pair_rates.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "machines.hpp"
+
+using namespace collcast;
+using nccl::Communicator;
+
+namespace {
+
+nccl::System node_of(const std::string& machine, int capability) {
+  return nccl::system_of(test::shipped(machine), capability, {});
+}
+
+/// Shipped machines some of whose GPUs have an NVLink to some others and not to all.
+std::vector<std::string> partial_meshes() {
+  std::vector<std::string> out;
+  for (const TopologyEntry& entry : list_topologies(test::source_tree())) {
+    const TopologySpec spec = test::shipped(entry.name);
+    const auto capability = nccl::compute_capability(spec.gpu.model);
+    if (!capability) continue;
+    const nccl::System system = nccl::system_of(spec, *capability, {});
+    if (!system.has_nvlink() || system.nvswitch) continue;
+    int missing = 0;
+    for (std::size_t a = 0; a < system.nvlinks.size(); ++a)
+      for (std::size_t b = 0; b < a; ++b) missing += system.nvlinks[a][b] > 0 ? 0 : 1;
+    if (missing > 0) out.push_back(entry.name);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("pairs without an NVLink load those of the GPU between them") {
+  const nccl::System dgx1 = node_of("dgx1-v100", 70);
+  const std::vector<int> gpus{0, 1, 2, 3, 4, 5, 6, 7};
+  const auto whole = pair_rates(dgx1, gpus, 1);
+  REQUIRE(whole.has_value());
+  // Twelve of 28 pairs have no NVLink. Of all 56 messages at once three cross a single link of 25 GB/s, such as 0 to 1:
+  // its own, that to 5 (0, 1, 5) and that from 4 (4, 0, 1). Seven peers share that time.
+  CHECK(whole->all.value() == Approx(7 * 25e9 / 3));
+  // 0 to 1 has one link; 3 to 4 and 7 to 0, which have none, two that are twice as wide.
+  CHECK(whole->next.value() == Approx(25e9));
+  // To 0 come 5, 6 and 7 by 4, whose link of 50 GB/s its own message takes, too.
+  CHECK(whole->root.value() == Approx(7 * 50e9 / 4));
+  // 0, 3: two links; nothing else is between them.
+  CHECK(pair_rates(dgx1, {0, 3}, 1)->all.value() == Approx(50e9));
+  // 0 and 7: no GPU of the group is between them, so PCIe 3.0.
+  CHECK(pair_rates(dgx1, {0, 7}, 1)->all.value() == Approx(15.75e9));
+  // On several nodes 7's next is elsewhere; 3 to 4 remains.
+  CHECK(pair_rates(dgx1, {0, 3, 2, 1}, 2)->next.value() == Approx(50e9));
+  CHECK(pair_rates(dgx1, {0, 3, 2, 1}, 1)->next.value() == Approx(25e9));
+}
+
+TEST_CASE("where every pair has its own NVLinks all of them are used at once, one pair has its own alone") {
+  const auto full = pair_rates(node_of("abci-v100", 70), {0, 1, 2, 3}, 1);
+  REQUIRE(full.has_value());
+  CHECK(full->all.value() == Approx(150e9));
+  CHECK(full->root.value() == Approx(150e9));
+  CHECK(full->next.value() == Approx(50e9));
+  CHECK_FALSE(pair_rates(node_of("dgx-a100", 80), {0, 1, 2, 3}, 1).has_value());
+  CHECK_FALSE(pair_rates(node_of("l40s-pcie", 89), {0, 1, 2, 3}, 1).has_value());
+}
+
+TEST_CASE("on every partial mesh of NVLinks sends and receives take their simulation's time within a tenth") {
+  const std::vector<std::string> machines = partial_meshes();
+  CHECK(std::ranges::count(machines, "dgx1-v100") == 1);
+  for (const std::string& machine : machines) {
+    const Fabric fabric = test::built(machine, 1);
+    const int gpus = fabric.ranks_per_node();
+    for (int ranks = 2; ranks <= gpus; ++ranks) {
+      const Communicator c = test::communicator(machine, 1, ranks);
+      if (!c.nvlink) continue;
+      for (const CollectiveKind kind :
+           {CollectiveKind::alltoall, CollectiveKind::sendrecv, CollectiveKind::gather, CollectiveKind::scatter})
+        for (const std::int64_t mib : {1, 16, 256}) {
+          const Bytes size(mib << 20);
+          const nccl::Plan plan = nccl::plan(c, kind, size).value();
+          const double closed = nccl::run(c, kind, size, plan).time().count();
+          INFO(machine << ", " << ranks << " ranks, " << to_string(kind) << ", " << mib << " MiB");
+          CHECK(test::simulated(fabric, c, kind, size, plan).count() == Approx(closed).epsilon(0.1));
+        }
+    }
+  }
+}
