@@ -5,6 +5,7 @@
 // the machine, with equal ends, are one kind and priced once.
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/segments.hpp"
+#include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
 #include "workload/wire.hpp"
 
@@ -59,6 +61,7 @@ struct StageKind {
   int stage = 0;  ///< the first of them
   std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
   std::size_t ep = 0, expert_tp = 0, expert_dp = 0;
+  bool cp_slows = true;
   struct Layer {
     UnitKind kind = UnitKind::layer;
     int chunk = 0;
@@ -75,8 +78,8 @@ struct StageKind {
   };
   Buckets buckets, expert_buckets;
   GradientExchange gradients, expert_gradients;
-  std::array<Seconds, 4> optimizer{};      ///< by ZeRO stage
-  std::array<UnitWork, unit_kinds> works;  ///< as priced last
+  std::array<Seconds, 4> optimizer{};                             ///< by ZeRO stage
+  std::array<std::shared_ptr<const UnitWork>, unit_kinds> works;  ///< as priced last
 };
 
 }  // namespace
@@ -128,6 +131,7 @@ class LayoutFamily::State {
     kind.stage = stage;
     if (in_.layout.tp > 1) kind.tp = site(fabric, groups_along(Dimension::tp), rank);
     if (in_.layout.cp > 1) kind.cp = site(fabric, groups_along(Dimension::cp), rank);
+    kind.cp_slows = messages_slow(groups_of(in_.layout, rank).cp, fabric);
     if (in_.layout.replicas() > 1) kind.dp = site(fabric, replica_group, rank);
     if (in_.layout.shards() > 1) kind.shards = site(fabric, shard_group, rank);
     if (in_.layout.shard_copies() > 1) kind.copies = site(fabric, shard_copies, rank);
@@ -140,8 +144,8 @@ class LayoutFamily::State {
     kind.has_embedding = has_embedding(in_, stage);
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
-      return k.tp == kind.tp && k.cp == kind.cp && k.dp == kind.dp && k.shards == kind.shards &&
-             k.copies == kind.copies && k.ep == kind.ep && k.expert_tp == kind.expert_tp &&
+      return k.tp == kind.tp && k.cp == kind.cp && k.cp_slows == kind.cp_slows && k.dp == kind.dp &&
+             k.shards == kind.shards && k.copies == kind.copies && k.ep == kind.ep && k.expert_tp == kind.expert_tp &&
              k.expert_dp == kind.expert_dp && k.layers == kind.layers && k.has_embedding == kind.has_embedding &&
              k.has_head == kind.has_head;
     });
@@ -295,9 +299,11 @@ class LayoutFamily::State {
         [&](const ExpertExchange& e) {
           return e.within_expert ? of(l.expert_tp(), kind.expert_tp, e.kind, e.bytes, 1)
                                  : of(l.ep, kind.ep, e.kind, e.bytes, 1);
-        }};
+        },
+        kind.cp_slows};
     for (const UnitKind unit : kind.units)
-      kind.works[at(unit)] = unit_work(in_, k.units[at(unit)], unit == UnitKind::head, {}, prices);
+      kind.works[at(unit)] =
+          std::make_shared<const UnitWork>(unit_work(in_, k.units[at(unit)], unit == UnitKind::head, {}, prices));
   }
 
   /// A pass in sums: computing, then what is exposed of TP, CP and EP.
@@ -318,11 +324,12 @@ class LayoutFamily::State {
 
   void fill_stage(StagePlan& stage, const StageKind& kind) {
     for (std::size_t i = 0; i < kind.units.size(); ++i) {
-      const UnitWork& from = kind.works[at(kind.units[i])];
+      const UnitWork& from = *kind.works[at(kind.units[i])];
       UnitWork& unit = stage.works[i];
       sum_up(from.forward, unit.forward);
       sum_up(from.backward, unit.backward);
       sum_up(from.weights, unit.weights);
+      unit.detail = kind.works[at(kind.units[i])];
       unit.whole_backward.clear();
       unit.whole_weights.clear();
       if (from.whole_backward.empty()) continue;

@@ -10,6 +10,7 @@
 #include "workload/parameters.hpp"
 #include "workload/segments.hpp"
 #include "workload/share.hpp"
+#include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
 #include "workload/wire.hpp"
 
@@ -40,6 +41,7 @@ class StagePricing {
   PricedTime cp(CollectiveKind kind, double bytes, std::int64_t times) {
     return price(Dimension::cp, kind, groups_along(Dimension::cp), bytes, times);
   }
+  bool cp_slows() const { return messages_slow(groups_of(in_.layout, rank_).cp, fabric_); }
   PricedTime experts(const ExpertExchange& exchange, std::int64_t times) {
     return exchange.within_expert
                ? price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp")
@@ -210,7 +212,7 @@ class StageMaker {
     const StretchPrices prices{
         [&](CollectiveKind kind, double bytes, int each) { return pricing_.tp(kind, bytes, times * each); },
         [&](CollectiveKind kind, double bytes, int each) { return pricing_.cp(kind, bytes, times * each); },
-        [&](const ExpertExchange& exchange) { return pricing_.experts(exchange, times); }};
+        [&](const ExpertExchange& exchange) { return pricing_.experts(exchange, times); }, pricing_.cp_slows()};
     return unit_work(in_, segments, has_loss, pace_, prices);
   }
 

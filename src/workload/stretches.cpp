@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "workload/slowdown.hpp"
+
 namespace collcast::workload {
 
 namespace {
@@ -37,53 +39,63 @@ class StretchMaker {
 
  private:
   static Stretch communication(std::string name, Category category, const PricedTime& priced) {
-    return {std::move(name), category, priced.time, {}, Category::cp, priced.uses};
+    return {std::move(name), category, priced.time, {}, Category::cp, priced.uses, 1, {}};
   }
+
+  /// Of a pass: its exchange, and the computing that has nothing beside it, with its rate beside the exchange.
+  struct Free {
+    Seconds exchange{}, computing{}, slowed{};
+    double rate() const { return slowed > computing ? computing / slowed : 1; }
+  };
+  static Free free_of(const std::vector<Stretch>& pass) {
+    Free all;
+    for (const Stretch& s : pass) {
+      if (s.category == Category::ep) all.exchange += s.time;
+      if (!is_free(s)) continue;
+      all.computing += s.time;
+      all.slowed += s.time / s.rate;
+    }
+    return all;
+  }
+  /// Computing that has nothing beside it.
+  static bool is_free(const Stretch& s) { return s.computes() && s.beside == Seconds{}; }
 
   /// What the exchange of a whole backward is longer than its computing without weight gradients runs beside these, as
   /// far as they go: max(computing, exchange) of both together.
   static void hide_exchange_of_whole(UnitWork& w) {
-    Seconds exchange{}, computing{}, of_weights{};
-    for (const Stretch& s : w.backward) {
-      if (s.category == Category::ep) exchange += s.time;
-      if (is_free(s)) computing += s.time;
-    }
-    for (const Stretch& s : w.weights)
-      if (is_free(s)) of_weights += s.time;
-    if (exchange == Seconds{} || of_weights == Seconds{}) return;
+    const Free backward = free_of(w.backward), weights = free_of(w.weights);
+    if (backward.exchange == Seconds{} || weights.computing == Seconds{}) return;
     w.whole_backward = w.backward;
     w.whole_weights = w.weights;
-    const Seconds moved = std::clamp(exchange - computing, Seconds{}, of_weights);
+    const Seconds moved = std::clamp(backward.exchange - backward.computing / backward.rate(), Seconds{},
+                                     weights.computing / weights.rate());
     for (Stretch& s : w.whole_backward)
-      if (s.category == Category::ep) s.time *= (exchange - moved) / exchange;
-    for (Stretch& s : w.whole_weights) {
-      if (!is_free(s)) continue;
-      s.beside = moved * (s.time / of_weights);
-      s.beside_is = Category::ep;
-    }
+      if (s.category == Category::ep) s.time *= (backward.exchange - moved) / backward.exchange;
+    put_beside(w.whole_weights, weights, moved);
     hide_exchange(w.whole_backward);
   }
-
-  /// Computing that has nothing beside it.
-  static bool is_free(const Stretch& s) { return s.computes() && s.beside == Seconds{}; }
 
   /// The exchange of a pass runs beside all its computing that has nothing beside it, as if that were another
   /// micro-batch's: max(computing, exchange) in all.
   static void hide_exchange(std::vector<Stretch>& pass) {
-    Seconds exchange{}, computing{};
-    for (const Stretch& s : pass) {
-      if (s.category == Category::ep) exchange += s.time;
-      if (is_free(s)) computing += s.time;
-    }
-    if (exchange == Seconds{} || computing == Seconds{}) return;
+    const Free free = free_of(pass);
+    if (free.exchange == Seconds{} || free.computing == Seconds{}) return;
     std::erase_if(pass, [](const Stretch& s) { return s.category == Category::ep; });
-    for (Stretch& s : pass) {
-      if (!is_free(s)) continue;
-      s.beside = exchange * (s.time / computing);
-      s.beside_is = Category::ep;
-    }
+    put_beside(pass, free, free.exchange);
     // What follows the pass waits for both.
     pass.push_back({"exchange is over", Category::ep, {}, {}});
+  }
+
+  /// Shares `exchange` out to the free computing of a pass, which goes at one rate beside it.
+  static void put_beside(std::vector<Stretch>& pass, const Free& free, Seconds exchange) {
+    for (Stretch& s : pass) {
+      if (!is_free(s)) continue;
+      const Seconds alone = s.time;
+      s.beside = exchange * (alone / free.computing);
+      s.beside_is = Category::ep;
+      s.time = beside_collective(free.rate(), alone, s.beside);
+      s.slowed = s.time - alone;
+    }
   }
 
   void add_wait(std::vector<Stretch>& pass, Launches launches, Category category) const {
@@ -100,6 +112,12 @@ class StretchMaker {
     return length(slower);
   }
 
+  static void slow(Stretch& s) {
+    const Seconds alone = s.time;
+    s.time = beside_collective(s.rate, alone, s.beside);
+    s.slowed = s.time - alone;
+  }
+
   std::vector<Stretch> stretches(const std::vector<Segment>& segments) {
     std::vector<Stretch> result;
     for (const Segment& s : segments) {
@@ -109,13 +127,15 @@ class StretchMaker {
       const std::string name = s.category == Category::recompute ? "recompute " + s.name : s.name;
       const PricedTime ring = s.ring_messages * prices_.cp(CollectiveKind::sendrecv, s.ring_bytes, s.ring_messages);
       const bool beside = in_.options.overlap_cp && !s.operations.empty();
+      const double rate = rate_beside(in_.kernels, s.operations);
       if (s.under) {
         const PricedTime under = prices_.tp(s.under->kind, s.under->bytes > 0 ? s.under->bytes : message_, 1);
-        result.push_back({name, s.category, beside_collective(in_.kernels, compute, under.time), under.time,
-                          Category::tp, under.uses});
+        result.push_back({name, s.category, compute, under.time, Category::tp, under.uses, rate, {}});
+        slow(result.back());
       } else if (!s.operations.empty()) {
         const PricedTime under = beside ? ring : PricedTime();
-        result.push_back({name, s.category, compute, under.time, Category::cp, under.uses});
+        result.push_back({name, s.category, compute, under.time, Category::cp, under.uses, rate, {}});
+        if (prices_.cp_slows) slow(result.back());
       }
       if (ring.time > Seconds{} && !beside) result.push_back(communication(name + " messages", Category::cp, ring));
       if (s.all_to_all_bytes > 0)

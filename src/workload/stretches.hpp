@@ -22,6 +22,7 @@ PricedTime operator*(int times, PricedTime one);
 struct StretchPrices {
   std::function<PricedTime(CollectiveKind, double bytes, int each)> tp, cp;
   std::function<PricedTime(const ExpertExchange&)> experts;
+  bool cp_slows = true;  ///< whether messages of CP slow the kernels beside them (slowdown.hpp)
 };
 
 /// Without the exchange of its gradients and weights. `has_loss`: the head's. Kernels go at the pace of `Pace::own`.

@@ -303,7 +303,7 @@ struct KernelModel {
   std::map<std::string, KernelEfficiency> attention;           ///< flash attention per precision
   std::map<std::string, KernelEfficiency> attention_gradient;  ///< its backward, where that is known by itself
   KernelEfficiency memory_bound;                               ///< norm, softmax, activation, optimizer
-  double beside_collectives = 1;                               ///< rate of a kernel while a collective of TP runs
+  double beside_collectives = 1;  ///< rate of a product or attention while a collective runs
   std::string beside_source;
 };
 
