@@ -14,7 +14,7 @@ Term delayed_term(const GradientTerms& g) {
   return {
       "exposed gradients",
       "max(buckets - step so far, 0)",
-      fmt::format("max({} - {}, 0)", format_seconds(g.buckets), format_seconds(g.left)),
+      fmt::format("max({} - {}, 0)", precise(g.buckets), precise(g.left)),
       g.exposed().count(),
       "s",
       "delayed: the gradients of the step before are exchanged from the begin of this one on, and applied at its end"};
@@ -26,9 +26,8 @@ Term gradients_term(const GradientTerms& g) {
   if (g.delayed) return delayed_term(g);
   std::string formula = g.times > 1 ? "m max(buckets - backward left, 0)" : "max(buckets - backward left - ahead, 0)";
   std::string numbers =
-      g.times > 1 ? fmt::format("{} x max({} - {}, 0)", g.times, format_seconds(g.buckets), format_seconds(g.left))
-                  : fmt::format("max({} - {} - {}, 0)", format_seconds(g.buckets), format_seconds(g.left),
-                                format_seconds(g.ahead));
+      g.times > 1 ? fmt::format("{} x max({} - {}, 0)", g.times, precise(g.buckets), precise(g.left))
+                  : fmt::format("max({} - {} - {}, 0)", precise(g.buckets), precise(g.left), precise(g.ahead));
   if (g.tied > Seconds{}) {
     formula += " + tied embedding";
     numbers += fmt::format(" + {}", format_seconds(g.tied));

@@ -159,10 +159,13 @@ std::string exposed_kinds(const LayerTimes& layer) {
   return out;
 }
 
-/// What TP does to the layer that it runs beside.
+/// What collectives do to the layer that they run beside.
 std::string slowed_text(const StepInputs& in) {
-  if (in.options.overlap_tp == TpOverlap::none || in.layout.tp == 1) return {};
-  return fmt::format("kernels go at {:.2f} of their rate while a collective of TP runs{}{}",
+  const bool tp = in.options.overlap_tp != TpOverlap::none && in.layout.tp > 1;
+  const bool cp = in.options.overlap_cp && in.layout.cp > 1 && in.layout.cp_exchange == ContextExchange::ring;
+  const bool ep = in.options.overlap_ep && in.layout.ep > 1;
+  if (!tp && !cp && !ep) return {};
+  return fmt::format("products and attention go at {:.2f} of their rate while a collective runs{}{}",
                      in.kernels.beside_collectives, in.kernels.beside_source.empty() ? "" : ": ",
                      in.kernels.beside_source);
 }
@@ -187,7 +190,8 @@ Section layer_section(const StepReport& report) {
   const Seconds forward = forward_full / speed, backward = backward_full / speed;
   const auto exposed = [](Seconds whole, Seconds compute) { return std::max(whole - compute, Seconds(0)); };
   const std::string slowed = slowed_text(*report.inputs);
-  const std::string kinds = exposed_kinds(r.layer) + (slowed.empty() ? "" : ", and what TP slows them by");
+  const std::string kinds =
+      exposed_kinds(r.layer) + (slowed.empty() ? "" : ", and what collectives beside them slow them by");
   out.terms.push_back(
       {"forward", "kernels" + over + " + exposed " + kinds,
        fmt::format("{} + {}", at_speed(forward_full, speed), format_seconds(exposed(r.layer.forward, forward))),

@@ -379,6 +379,15 @@ Section closed_form_section(const StepReport& report) {
                      made_for_times(in.layout.schedule) || is_own(in.layout.schedule)
                          ? ""
                          : ", where stages or transfers differ")});
+  if (form.slowed != Seconds{})
+    out.terms.push_back({"slowed",
+                         {},
+                         {},
+                         form.slowed.count(),
+                         "s",
+                         fmt::format("gone through again with products and attention at {:.2f} of their rate while "
+                                     "DP's collectives run",
+                                     r.slowdown.rate)});
   const bool exchanges = in.layout.replicas() > 1 || (in.layout.experts_apart() && in.layout.expert_replicas() > 1);
   if (exchanges && in.options.zero == 3)
     out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));
@@ -473,16 +482,24 @@ void add_parts(Section& out, const StepReport& report) {
   // With DualPipe a stage has two slices, each of which half of the micro-batches pass.
   const int m = r.micro_batches / in.layout.twins();
   const std::string times = in.layout.twins() > 1 ? "m/2 x " : "m x ";
-  add(b.compute, {"compute", times + "compute of a micro-batch", fmt::format("{} x {}", m, format_seconds(compute)),
+  const auto part = [&](const char* name, Seconds is, const char* of, Seconds each, const char* source) {
+    const Seconds less = m * each - is;
+    // What the kernels that DP slows hide besides.
+    const bool hides = std::abs(less.count()) > 1e-9 * r.step.count() && r.slowdown.dp > Seconds{};
+    add(is, {name, times + of + (hides ? " - hidden" : ""),
+             fmt::format("{} x {}", m, format_seconds(each)) + (hides ? " - " + precise(less) : ""), is.count(), "s",
+             source});
+  };
+  const bool slowed = r.slowdown.dp > 1e-9 * r.step;
+  add(b.compute, {"compute", times + "compute of a micro-batch" + (slowed ? " + slowed by DP" : ""),
+                  fmt::format("{} x {}", m, format_seconds(compute)) + (slowed ? " + " + precise(r.slowdown.dp) : ""),
                   b.compute.count(), "s", ""});
-  add(b.tp_exposed, {"TP exposed", times + "TP of a micro-batch", fmt::format("{} x {}", m, format_seconds(tp)),
-                     b.tp_exposed.count(), "s", "computing waits for every one"});
-  add(b.cp_exposed, {"CP exposed", times + "exposed CP of a micro-batch", fmt::format("{} x {}", m, format_seconds(cp)),
-                     b.cp_exposed.count(), "s", "what attention does not hide"});
-  add(b.ep_exposed, {"EP exposed", times + "EP of a micro-batch", fmt::format("{} x {}", m, format_seconds(ep)),
-                     b.ep_exposed.count(), "s", "computing waits for every one"});
+  part("TP exposed", b.tp_exposed, "TP of a micro-batch", tp, "computing waits for every one");
+  part("CP exposed", b.cp_exposed, "exposed CP of a micro-batch", cp, "what attention does not hide");
+  part("EP exposed", b.ep_exposed, "EP of a micro-batch", ep, "computing waits for every one");
+  const bool all_shows = b.pp_exposed >= r.closed_form.transfers;
   add(b.pp_exposed,
-      r.simulate
+      r.simulate || !all_shows
           ? Term{"PP exposed", {}, {}, b.pp_exposed.count(), "s", "what messages add to the pipeline; the rank waits"}
           : Term{"PP exposed", "pipeline - pipeline without transfers",
                  fmt::format("{} - {}", precise(r.closed_form.pipeline.total()),

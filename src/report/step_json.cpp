@@ -344,6 +344,11 @@ Json document_json(const StepReport& report) {
   }
   out["breakdown_stage"] = has_model ? Json(r.stage.stage) : Json();
   out["breakdown"] = breakdown_json(r.breakdown);
+  out["slowdown"] = null_unless(trains, {{"rate", r.slowdown.rate},
+                                         {"tp_s", r.slowdown.tp.count()},
+                                         {"cp_s", r.slowdown.cp.count()},
+                                         {"ep_s", r.slowdown.ep.count()},
+                                         {"dp_s", r.slowdown.dp.count()}});
   out["memory"] = null_unless(has_model, memory_json(r.memory));
   out["memory_by_stage"] = Json::array();
   for (const MemoryUse& stage : r.memory_by_stage) out["memory_by_stage"].push_back(memory_json(stage));

@@ -75,7 +75,7 @@ std::string inputs_text(const StepInputs& in) {
 /// Beside "they agree", which says nothing about either.
 std::string not_modelled(const StepReport& report) {
   return fmt::format(
-      "not modelled: kernels slowed by communication beside them, collectives of different groups in each other's "
+      "not modelled: collectives slowed by kernels beside them, collectives of different groups in each other's "
       "way{}, launch gaps of the CPU, data loading, failures; closed form and simulation share these limits, and only "
       "measurements tell how far both are off (docs/steps.md).",
       report.unfolded ? " (but in the unfolded step)" : "");
@@ -223,6 +223,20 @@ Table breakdown_table(const StepReport& report) {
   }
   out.rows.push_back({"step", format_seconds(r.step), "100.0%", ""});
   return out;
+}
+
+/// What collectives beside the kernels cost; empty: nothing.
+std::string slowdown_text(const StepResult& r) {
+  const Slowdown& s = r.slowdown;
+  if (!(s.total() > 1e-9 * r.step)) return {};
+  std::string parts;
+  for (const auto& [name, time] :
+       {std::pair("TP", s.tp), std::pair("CP", s.cp), std::pair("EP", s.ep), std::pair("DP", s.dp)})
+    if (time > 1e-9 * r.step) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, format_seconds(time));
+  return fmt::format(
+      "of compute {} ({} of the step) are for collectives beside it, while which products and attention go at {:.2f} "
+      "of their rate: {}",
+      format_seconds(s.total()), percent_of(s.total().count(), r.step.count()), s.rate, parts);
 }
 
 /// "84.2% compute, 15.8% TP": the larger first, without those that would read 0.0%.
@@ -532,6 +546,8 @@ Page page(const StepReport& report) {
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   if (report.inputs) out.blocks.push_back(layer_table(*report.inputs, r.layer));
   out.blocks.push_back(breakdown_table(report));
+  if (std::string slowed = slowdown_text(r); !slowed.empty())
+    out.blocks.push_back(Paragraph{std::move(slowed), Paragraph::Tone::note});
   if (report.unfolded) out.blocks.push_back(unfolded_table(*report.unfolded, r));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));
   if (waits_for_others(r))

@@ -1,10 +1,12 @@
 #include "workload/estimate_step.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "workload/automatic_order.hpp"
 #include "workload/dualpipe.hpp"
 #include "workload/dualpipe_v.hpp"
+#include "workload/exchange_walk.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/sharded.hpp"
 #include "workload/zero_bubble.hpp"
@@ -136,19 +138,22 @@ GradientTerms delayed_gradients(const StepPlan& plan, Seconds computing) {
 }
 
 /// When the gradients of every stage are exchanged, after the end of the pipeline.
-GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) {
+/// `walk`: where they slow the kernels beside them.
+GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline,
+                                const std::optional<ExchangeWalk>& walk) {
   GradientTerms longest, end;
   Seconds tied{};
   const auto chunks = static_cast<std::size_t>(plan.chunks);
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
     GradientTerms terms =
-        gradient_tail(stage, splits_backward(plan.schedule), plan.overlap_dp,
-                      chunks > 1 || is_own(plan.schedule) ? std::span(pipeline.later).subspan(i * chunks, chunks)
-                                                          : std::span<const Seconds>());
+        walk ? walk->gradients[i]
+             : gradient_tail(stage, splits_backward(plan.schedule), plan.overlap_dp,
+                             chunks > 1 || is_own(plan.schedule) ? std::span(pipeline.later).subspan(i * chunks, chunks)
+                                                                 : std::span<const Seconds>());
     terms.stage = static_cast<int>(i);
     if (plan.zero == 2) terms.times = plan.micro_batches;
-    terms.ahead = pipeline.ahead[i];
+    if (!walk) terms.ahead = pipeline.ahead[i];
     // Without overlap the exchange also waits for the message that the stage's last backward ends with and blocks for.
     if (!plan.overlap_dp && !plan.overlap_pp && i > 0 && !goes_by_turns(plan.schedule))
       terms.ahead -= plan.transfer[i - 1];
@@ -161,16 +166,31 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline) 
   return end.exposed() > longest.exposed() ? end : longest;
 }
 
+/// Of the pipeline while gradients are exchanged, where that slows it.
+std::optional<ExchangeWalk> slowed_walk(const StepPlan& plan) {
+  if (plan.zero == 3 || !slows_beside_exchange(plan)) return std::nullopt;
+  return walk_beside_exchange(plan);
+}
+
 }  // namespace
 
 StepEstimate estimate_step(const StepPlan& plan) {
   StepEstimate e;
   const Pipeline pipeline = add_pipeline(plan, e.terms);
-  e.terms.gradients =
-      plan.delayed ? delayed_gradients(plan, pipeline.terms.total()) : exposed_gradients(plan, pipeline);
+  const std::optional<ExchangeWalk> walk = slowed_walk(plan);
+  std::vector<SlowedParts> slowed(plan.stages.size());
+  if (walk) {
+    slowed = walk->slowed;
+    e.terms.slowed = plan.stages.size() == 1 ? slowed.front().total() : walk->end - pipeline.terms.total();
+  }
+  e.terms.gradients = plan.delayed ? delayed_gradients(plan, pipeline.terms.total() + e.terms.slowed)
+                                   : exposed_gradients(plan, pipeline, walk);
   if (plan.zero == 3) {
-    e.terms.sharding = sharding_terms(sharded_passes(plan.stages.front(), plan.reshard), plan.overlap_dp);
+    const std::vector<ShardedPass> passes = sharded_passes(plan.stages.front(), plan.reshard, plan.overlap_dp);
+    e.terms.sharding = sharding_terms(passes, plan.overlap_dp);
     e.terms.sharding.times = plan.micro_batches;
+    for (const ShardedPass& pass : passes) slowed.front() += plan.micro_batches * pass.slowed;
+    e.terms.slowed = slowed.front().total();
   }
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
@@ -183,13 +203,20 @@ StepEstimate estimate_step(const StepPlan& plan) {
 
   const StagePlan& slowest = plan.stages[plan.slowest()];
   const int m = plan.micro_batches;
-  e.breakdown.compute = m * slowest.compute_time();
-  e.breakdown.tp_exposed = m * slowest.tp_time();
-  e.breakdown.cp_exposed = m * slowest.cp_time();
-  e.breakdown.ep_exposed = m * slowest.ep_time();
-  e.breakdown.pp_exposed = e.terms.transfers;
+  const SlowedParts& by_dp = slowed[plan.slowest()];
+  e.slowed_by_dp = by_dp.compute;
+  e.breakdown.compute = m * slowest.compute_time() + by_dp.compute;
+  e.breakdown.tp_exposed = m * slowest.tp_time() - by_dp.tp;
+  e.breakdown.cp_exposed = m * slowest.cp_time() - by_dp.cp;
+  e.breakdown.ep_exposed = m * slowest.ep_time() - by_dp.ep;
   e.breakdown.dp_exposed = e.terms.gradients.exposed() + e.terms.sharding.exposed() + slowest.gather;
   e.breakdown.optimizer = slowest.optimizer_time();
+  e.breakdown.pp_exposed = e.terms.transfers;
+  // Slower kernels fill what would be waiting for messages.
+  if (e.slowed_by_dp > Seconds{}) {
+    const Seconds idle = e.total - e.breakdown.total() + e.terms.transfers;
+    e.breakdown.pp_exposed = std::clamp(idle, Seconds{}, e.terms.transfers);
+  }
   // What is left; sums in another order may leave a few ulps below zero.
   e.breakdown.bubble = std::max(Seconds{}, e.total - e.breakdown.total());
   // Without a pipeline nothing is left, but for the rounding of sums.

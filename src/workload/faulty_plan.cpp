@@ -31,7 +31,7 @@ void align(StagePlan& plan, const StagePlan& like) {
   for_passes(plan, like, [](std::vector<Stretch>& own, const std::vector<Stretch>& other) {
     for (std::size_t n = own.size(); n < other.size(); ++n) {
       own.push_back(other[n]);
-      own.back().time = own.back().beside = Seconds{};
+      own.back().time = own.back().beside = own.back().slowed = Seconds{};
     }
   });
 }
@@ -44,6 +44,7 @@ void take_longer(StagePlan& plan, const StagePlan& other) {
     const Seconds end = std::max(length(own), length(from));
     for (std::size_t n = 0; n < own.size(); ++n) {
       longer(own[n].time, from[n].time);
+      longer(own[n].slowed, from[n].slowed);
       longer(own[n].beside, from[n].beside);
     }
     if (own.empty() || own.back().name != launch_wait_name) return;

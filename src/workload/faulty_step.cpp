@@ -82,6 +82,7 @@ struct SimulatedPlans {
   Timeline run;                     ///< of the first draw
   std::optional<Timeline> unmoved;  ///< without jitter, where there is any
   std::vector<Seconds> draws;
+  std::vector<Picoseconds> slowed;  ///< of `run`: by class, what DP's collectives cost its kernels
 };
 
 /// What is asked of a simulation besides its plans.
@@ -114,13 +115,14 @@ std::optional<PeriodTimes> times_in(const std::vector<ClassedPlan>& plans, const
 Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Simulation of) {
   std::optional<StepSchedule> spelled = spell_out(plans.front(), of.watch);
   if (!spelled) return spelling_ended();
-  SimulatedPlans out{std::move(*spelled), {}, {}, {}};
-  const bool plain = plans.size() == 1 && !of.draws_any();
+  SimulatedPlans out{std::move(*spelled), {}, {}, {}, {}};
+  out.slowed.resize(out.spelled.of_class.size());
+  const bool plain = plans.size() == 1 && !of.draws_any() && out.spelled.slowings.empty();
   std::optional<PeriodTimes> known = plain ? PeriodTimes{} : times_in(plans, out.spelled, of.periods, of.watch);
   if (!known) return spelling_ended();
   const PeriodTimes times = std::move(*known);
   Result<Timeline> mean = plain ? simulate(of.fabric, out.spelled.schedule, {Sharing::max_min, of.watch})
-                                : run_periods(out.spelled, times, of.watch);
+                                : run_periods(out.spelled, times, of.watch, &out.slowed);
   if (!mean) return mean.errors();
   out.run = std::move(mean).value();
   if (!of.draws_any()) return out;
@@ -142,11 +144,14 @@ Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Sim
   for (int draw = 0; draw < of.draws; ++draw) {
     PeriodTimes drawn = draws.drawn(times, draw);
     link_draws.draw(drawn, draw);
-    Result<Timeline> run = run_periods(out.spelled, drawn, watch);
+    std::vector<Picoseconds> slowed;
+    Result<Timeline> run = run_periods(out.spelled, drawn, watch, &slowed);
     if (!run && is_over) break;  // those that are known count
     if (!run) return run.errors();
     out.draws.push_back(to_seconds(run->finish));
-    if (draw == 0) out.run = std::move(run).value();
+    if (draw > 0) continue;
+    out.run = std::move(run).value();
+    out.slowed = std::move(slowed);
   }
   if (out.draws.empty()) out.run = *std::exchange(out.unmoved, std::nullopt);
   return out;
@@ -207,6 +212,7 @@ Diagnostics add_simulation_of_classes(FaultyStep& out, const std::vector<Classed
   out.effect.slowest =
       plain ? slowest_class(plan, plan.plan.slowest()) : busiest_class(plan, plan.plan.slowest(), out.effect.classes);
   result.breakdown = out.effect.classes[out.effect.slowest].breakdown;
+  result.slowdown.dp = to_seconds(run->slowed[out.effect.slowest]);
   const ClosedForm form = estimate_step(plan.plan).terms;
   tell_delayed_from_bubble(result.breakdown, plan.plan, form);
   tell_messages_from_bubble(result.breakdown, form.transfers);
@@ -326,6 +332,7 @@ class Forecast {
     out.result.estimate = out.result.step = estimate.total;
     out.result.breakdown = estimate.breakdown;
     out.result.closed_form = estimate.by_period[worst].terms;
+    out.result.slowdown.dp = estimate.by_period[worst].slowed_by_dp;
     add_stage(out.result, (*plans)[worst].plan);
     out.effect.worst = worst;
     out.effect.speed = slowest_speed((*plans)[worst], out.result.stage.stage);

@@ -16,6 +16,7 @@
 #include "workload/estimate_step.hpp"
 #include "workload/memory.hpp"
 #include "workload/parameters.hpp"
+#include "workload/period_run.hpp"
 #include "workload/serving.hpp"
 #include "workload/timeline.hpp"
 #include "workload/warnings.hpp"
@@ -104,12 +105,16 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
   std::optional<StepSchedule> made = spell_out(as_classes(plan), engine.watch);
   if (!made) return {spelling_ended()};
   StepSchedule spelled = std::move(*made);
+  std::vector<Picoseconds> slowed(spelled.of_class.size());
   Result<Timeline> run =
-      simulate(as_far_as_used(fabric, spelled.schedule), spelled.schedule, {Sharing::max_min, engine.watch});
+      spelled.slowings.empty()
+          ? simulate(as_far_as_used(fabric, spelled.schedule), spelled.schedule, {Sharing::max_min, engine.watch})
+          : run_periods(spelled, {{}, {times_of(spelled.schedule)}}, engine.watch, &slowed);
   if (!run) return run.errors();
   result.simulate = to_seconds(run->finish);
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
   result.breakdown = break_down(spelled.schedule, *run, spelled.of_class[plan.slowest()]);
+  result.slowdown.dp = to_seconds(slowed[plan.slowest()]);
   const ClosedForm form = estimate_step(plan).terms;
   tell_delayed_from_bubble(result.breakdown, plan, form);
   tell_messages_from_bubble(result.breakdown, form.transfers);
@@ -161,6 +166,9 @@ void add_stage(StepResult& result, const StepPlan& plan) {
   result.layer = layer_times(with_layers(plan, stage));
   result.collectives = plan.stages[stage].collectives;
   result.stage = stage_terms(plan.stages[stage], static_cast<int>(stage));
+  result.slowdown.tp = plan.micro_batches * plan.stages[stage].slowed_by(Category::tp);
+  result.slowdown.cp = plan.micro_batches * plan.stages[stage].slowed_by(Category::cp);
+  result.slowdown.ep = plan.micro_batches * plan.stages[stage].slowed_by(Category::ep);
   result.made = plan.made();
 }
 
@@ -258,6 +266,8 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
   result.estimate = result.step = estimate.total;
   result.breakdown = estimate.breakdown;
   result.closed_form = estimate.terms;
+  result.slowdown.rate = in.kernels.beside_collectives;
+  result.slowdown.dp = estimate.slowed_by_dp;
   add_stage(result, *by_formula);
   if (method != Method::estimate) {
     Result<StepPlan> by_engine = make_plan(in, fabric, prices.by_simulation());

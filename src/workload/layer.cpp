@@ -555,11 +555,6 @@ Seconds launch_wait(const StepInputs& in, Launches launches, Seconds busy) {
   return std::max(launches.by_model * launch + launches.of_gradients * of_gradients - busy, Seconds{});
 }
 
-Seconds beside_collective(const KernelModel& model, Seconds kernels, Seconds collective) {
-  const double rate = model.beside_collectives;
-  return std::min(kernels / rate, kernels + (1 - rate) * collective);
-}
-
 Segments layer_segments(const StepInputs& in, LayerKind kind) { return Layer(in, kind).all(); }
 
 double dispatch_bytes(const StepInputs& in) {

@@ -1,10 +1,11 @@
 // A plan of few stretches, filled anew for each choice.
 //
-// A unit's kernels run one after the other and so do its collectives, so for sums a unit is two stretches a pass:
-// computing and communicating. Buckets that one unit completes become one: only the first of them to be full can decide
-// when the exchange ends. Stages at equal places of the machine, with equal ends, are one kind and priced once.
+// For sums a pass of a unit is four stretches: computing, and what is exposed of TP, CP and EP. Buckets that one unit
+// completes become one: only the first of them to be full can decide when the exchange ends. Stages at equal places of
+// the machine, with equal ends, are one kind and priced once.
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -18,6 +19,8 @@
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/segments.hpp"
+#include "workload/slowdown.hpp"
+#include "workload/stretches.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast {
@@ -26,56 +29,6 @@ namespace {
 
 using namespace workload;
 
-/// What a pass of a unit does for one micro-batch, before its collectives have a price.
-struct PassSums {
-  Seconds kernels{};
-  int gathers = 0, reductions = 0;  ///< all_gather; reduce_scatter, or all_reduce without sequence parallelism
-  Launches launches;
-  struct Ring {
-    Seconds kernels{};
-    int messages = 0;
-    double bytes = 0;
-  };
-  std::vector<Ring> rings;          ///< CP: their kernels are in `kernels` as well
-  std::vector<double> all_to_alls;  ///< CP: bytes
-  struct Other {
-    CollectiveKind kind{};
-    double bytes = 0;
-  };
-  std::vector<Other> tp;  ///< of other bytes than those counted above
-  struct Under {
-    Seconds kernels{};
-    TpBeside tp;
-  };
-  std::vector<Under> under;               ///< TP beside kernels, which are in `kernels` as well
-  std::vector<ExpertExchange> exchanges;  ///< EP
-};
-struct UnitSums {
-  PassSums forward, backward, weights;
-};
-
-PassSums sums(const std::vector<Segment>& segments) {
-  PassSums p;
-  for (const Segment& s : segments) {
-    Seconds kernels{};
-    for (const Operation& op : s.operations) {
-      p.kernels += op.time;
-      kernels += op.time;
-    }
-    if (s.ring_messages > 0) p.rings.push_back({kernels, s.ring_messages, s.ring_bytes});
-    if (s.all_to_all_bytes > 0) p.all_to_alls.push_back(s.all_to_all_bytes);
-    if (s.then && s.then_bytes > 0)
-      p.tp.push_back({*s.then, s.then_bytes});
-    else if (s.then)
-      ++(*s.then == CollectiveKind::all_gather ? p.gathers : p.reductions);
-    if (s.exchange) p.exchanges.push_back(*s.exchange);
-    if (s.under) p.under.push_back({kernels, *s.under});
-  }
-  p.launches = launches(segments);
-  return p;
-}
-UnitSums sums(const Segments& s) { return {sums(s.forward), sums(s.backward), sums(s.weights)}; }
-
 constexpr std::size_t unit_kinds = 6;
 constexpr std::array layer_kinds{LayerKind{}, LayerKind{true, false}, LayerKind{false, true}, LayerKind{true, true}};
 constexpr std::size_t at(UnitKind kind) { return static_cast<std::size_t>(kind); }
@@ -83,7 +36,7 @@ constexpr std::size_t at(UnitKind kind) { return static_cast<std::size_t>(kind);
 /// What depends on micro-batch, sequence parallelism and recomputation alone.
 struct Kernels {
   LayoutChoice choice;
-  std::array<UnitSums, unit_kinds> units;
+  std::array<Segments, unit_kinds> units;
 };
 
 bool same_kernels(const LayoutChoice& a, const LayoutChoice& b, const TrainingOptions& options) {
@@ -108,6 +61,7 @@ struct StageKind {
   int stage = 0;  ///< the first of them
   std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
   std::size_t ep = 0, expert_tp = 0, expert_dp = 0;
+  bool cp_slows = true;
   struct Layer {
     UnitKind kind = UnitKind::layer;
     int chunk = 0;
@@ -124,12 +78,8 @@ struct StageKind {
   };
   Buckets buckets, expert_buckets;
   GradientExchange gradients, expert_gradients;
-  std::array<Seconds, 4> optimizer{};  ///< by ZeRO stage
-  std::array<Seconds, unit_kinds> forward_compute{}, forward_tp{}, backward_compute{}, backward_tp{};
-  std::array<Seconds, unit_kinds> forward_cp{}, backward_cp{};  ///< exposed
-  std::array<Seconds, unit_kinds> forward_ep{}, backward_ep{};
-  std::array<Seconds, unit_kinds> whole_backward_ep{}, whole_backward_compute{};  ///< beside weight gradients too
-  std::array<Seconds, unit_kinds> weights_compute{}, weights_tp{};
+  std::array<Seconds, 4> optimizer{};                             ///< by ZeRO stage
+  std::array<std::shared_ptr<const UnitWork>, unit_kinds> works;  ///< as priced last
 };
 
 }  // namespace
@@ -181,6 +131,7 @@ class LayoutFamily::State {
     kind.stage = stage;
     if (in_.layout.tp > 1) kind.tp = site(fabric, groups_along(Dimension::tp), rank);
     if (in_.layout.cp > 1) kind.cp = site(fabric, groups_along(Dimension::cp), rank);
+    kind.cp_slows = messages_slow(groups_of(in_.layout, rank).cp, fabric);
     if (in_.layout.replicas() > 1) kind.dp = site(fabric, replica_group, rank);
     if (in_.layout.shards() > 1) kind.shards = site(fabric, shard_group, rank);
     if (in_.layout.shard_copies() > 1) kind.copies = site(fabric, shard_copies, rank);
@@ -193,8 +144,8 @@ class LayoutFamily::State {
     kind.has_embedding = has_embedding(in_, stage);
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
-      return k.tp == kind.tp && k.cp == kind.cp && k.dp == kind.dp && k.shards == kind.shards &&
-             k.copies == kind.copies && k.ep == kind.ep && k.expert_tp == kind.expert_tp &&
+      return k.tp == kind.tp && k.cp == kind.cp && k.cp_slows == kind.cp_slows && k.dp == kind.dp &&
+             k.shards == kind.shards && k.copies == kind.copies && k.ep == kind.ep && k.expert_tp == kind.expert_tp &&
              k.expert_dp == kind.expert_dp && k.layers == kind.layers && k.has_embedding == kind.has_embedding &&
              k.has_head == kind.has_head;
     });
@@ -251,12 +202,8 @@ class LayoutFamily::State {
     return out;
   }
 
-  /// Units and stretches of a stage, all of length 0.
+  /// Units of a stage, whose work is filled in for each choice.
   void add_blank_stage(const StageKind& kind) {
-    const std::vector<Stretch> pass{{"", Category::forward, {}, {}},
-                                    {"", Category::tp, {}, {}},
-                                    {"", Category::cp, {}, {}},
-                                    {"", Category::ep, {}, {}}};
     StagePlan stage;
     const auto add = [&](UnitKind unit, int chunk) {
       const auto work = std::ranges::find(kind.units, unit) - kind.units.begin();
@@ -265,7 +212,7 @@ class LayoutFamily::State {
     if (kind.has_embedding) add(UnitKind::embedding, 0);
     for (const StageKind::Layer& layer : kind.layers) add(layer.kind, layer.chunk);
     if (kind.has_head) add(UnitKind::head, plan_.chunks - 1);
-    stage.works.assign(kind.units.size(), {pass, pass, {}, {}, pass});
+    stage.works.resize(kind.units.size());
     stage.optimizer.resize(1);
     plan_.stages.push_back(std::move(stage));
   }
@@ -303,10 +250,10 @@ class LayoutFamily::State {
     for (const LayerKind layer : layer_kinds)
       if (std::ranges::any_of(
               kinds_, [&](const StageKind& k) { return std::ranges::find(k.units, unit_of(layer)) != k.units.end(); }))
-        kernels_.back().units[at(unit_of(layer))] = sums(layer_segments(in_, layer));
+        kernels_.back().units[at(unit_of(layer))] = layer_segments(in_, layer);
     if (in_.options.embedding_and_logits) {
-      kernels_.back().units[at(UnitKind::embedding)] = sums(embedding_segments(in_));
-      kernels_.back().units[at(UnitKind::head)] = sums(head_segments(in_));
+      kernels_.back().units[at(UnitKind::embedding)] = embedding_segments(in_);
+      kernels_.back().units[at(UnitKind::head)] = head_segments(in_);
     }
     return kernels_.back();
   }
@@ -341,100 +288,53 @@ class LayoutFamily::State {
   }
 
   void price_units(StageKind& kind, const Kernels& k) {
-    Seconds gather{}, reduction{}, loss{};
-    if (in_.layout.tp > 1) {
-      const bool sp = in_.layout.sequence_parallel;
-      if (sp) gather = price(kind.tp, CollectiveKind::all_gather, tp_bytes(in_));
-      reduction = price(kind.tp, sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, tp_bytes(in_));
-      if (kind.has_head) loss = loss_reductions * price(kind.tp, CollectiveKind::all_reduce, loss_bytes(in_));
-    }
-    const auto beside = [&](const TpBeside& under) {
-      return price(kind.tp, under.kind, under.bytes > 0 ? under.bytes : tp_bytes(in_));
+    const auto of = [this](int ranks, std::size_t site, CollectiveKind what, double bytes, int each) {
+      if (ranks == 1 || each == 0 || !(bytes > 0)) return PricedTime();
+      return PricedTime{price(site, what, bytes), {}};
     };
-    const auto slowed = [&](const PassSums::Under& u) {
-      return beside_collective(in_.kernels, u.kernels, beside(u.tp));
-    };
-    const auto tp = [&](const PassSums& p) {
-      Seconds total = p.gathers * gather + p.reductions * reduction;
-      for (const PassSums::Other& other : p.tp) total += price(kind.tp, other.kind, other.bytes);
-      for (const PassSums::Under& u : p.under) total += std::max(beside(u.tp) - slowed(u), Seconds{});
-      return total;
-    };
-    const auto computing = [&](const PassSums& p) {
-      Seconds total = p.kernels;
-      for (const PassSums::Under& u : p.under) total += slowed(u) - u.kernels;
-      return total;
-    };
-    // Weight gradients of the same pass hide what is left.
-    const auto ep = [&](const PassSums& p, Seconds weights = {}) {
-      Seconds total{};
-      for (const ExpertExchange& e : p.exchanges)
-        total += price(e.within_expert ? kind.expert_tp : kind.ep, e.kind, e.bytes);
-      if (!in_.options.overlap_ep) return total;
-      // Kernels that have messages of CP or TP beside them hide nothing else.
-      Seconds free = p.kernels + weights;
-      if (in_.options.overlap_cp)
-        for (const PassSums::Ring& ring : p.rings) free -= ring.kernels;
-      for (const PassSums::Under& u : p.under) free -= u.kernels;
-      return std::max(total - free, Seconds{});
-    };
-    const auto exposed_cp = [&](const PassSums& p) {
-      Seconds total{};
-      for (const PassSums::Ring& ring : p.rings) {
-        const Seconds messages = ring.messages * price(kind.cp, CollectiveKind::sendrecv, ring.bytes);
-        total += in_.options.overlap_cp ? std::max(messages - ring.kernels, Seconds{}) : messages;
-      }
-      for (const double bytes : p.all_to_alls) total += price(kind.cp, CollectiveKind::alltoall, bytes);
-      return total;
-    };
-    for (const UnitKind unit : kind.units) {
-      const std::size_t part = at(unit);
-      const UnitSums& u = k.units[part];
-      const bool reduces = unit == UnitKind::head && in_.layout.tp > 1;
-      kind.weights_tp[part] = tp(u.weights);
-      kind.weights_compute[part] = with_wait(u.weights, u.weights.kernels, 0, kind.weights_tp[part]);
-      kind.forward_cp[part] = exposed_cp(u.forward);
-      kind.backward_cp[part] = exposed_cp(u.backward);
-      kind.forward_ep[part] = ep(u.forward);
-      kind.backward_ep[part] = ep(u.backward);
-      kind.forward_tp[part] = tp(u.forward) + (reduces ? loss : Seconds{});
-      kind.forward_compute[part] = with_wait(u.forward, computing(u.forward), reduces ? loss_reductions : 0,
-                                             kind.forward_tp[part] + kind.forward_cp[part] + kind.forward_ep[part]);
-      kind.backward_tp[part] = tp(u.backward);
-      kind.backward_compute[part] = with_wait(u.backward, computing(u.backward), 0,
-                                              kind.backward_tp[part] + kind.backward_cp[part] + kind.backward_ep[part]);
-      if (!passes_pairs(plan_.schedule)) continue;
-      kind.whole_backward_ep[part] = ep(u.backward, u.weights.kernels);
-      kind.whole_backward_compute[part] =
-          with_wait(u.backward, computing(u.backward), 0,
-                    kind.backward_tp[part] + kind.backward_cp[part] + kind.whole_backward_ep[part]);
-    }
+    const ParallelLayout& l = in_.layout;
+    const StretchPrices prices{
+        [&](CollectiveKind what, double bytes, int each) { return of(l.tp, kind.tp, what, bytes, each); },
+        [&](CollectiveKind what, double bytes, int each) { return of(l.cp, kind.cp, what, bytes, each); },
+        [&](const ExpertExchange& e) {
+          return e.within_expert ? of(l.expert_tp(), kind.expert_tp, e.kind, e.bytes, 1)
+                                 : of(l.ep, kind.ep, e.kind, e.bytes, 1);
+        },
+        kind.cp_slows};
+    for (const UnitKind unit : kind.units)
+      kind.works[at(unit)] =
+          std::make_shared<const UnitWork>(unit_work(in_, k.units[at(unit)], unit == UnitKind::head, {}, prices));
   }
 
-  Seconds with_wait(const PassSums& pass, Seconds computing, int more_collectives, Seconds exposed) const {
-    Launches launches = pass.launches;
-    launches.by_model += more_collectives;
-    return computing + launch_wait(in_, launches, computing + exposed);
+  /// A pass in sums: computing, then what is exposed of TP, CP and EP.
+  static void sum_up(const std::vector<Stretch>& pass, std::vector<Stretch>& sums) {
+    sums.resize(4);
+    sums[0].category = Category::forward;
+    sums[0].time = Seconds{};
+    for (const Stretch& s : pass)
+      if (s.computes()) sums[0].time += s.time;
+    std::size_t at = 1;
+    for (const Category of : {Category::tp, Category::cp, Category::ep}) {
+      Stretch& sum = sums[at++];
+      sum.category = of;
+      sum.time = Seconds{};
+      for (const Stretch& s : pass) sum.time += s.exposed(of);
+    }
   }
 
   void fill_stage(StagePlan& stage, const StageKind& kind) {
     for (std::size_t i = 0; i < kind.units.size(); ++i) {
-      const std::size_t part = at(kind.units[i]);
+      const UnitWork& from = *kind.works[at(kind.units[i])];
       UnitWork& unit = stage.works[i];
-      unit.forward[0].time = kind.forward_compute[part];
-      unit.forward[1].time = kind.forward_tp[part];
-      unit.backward[0].time = kind.backward_compute[part];
-      unit.backward[1].time = kind.backward_tp[part];
-      unit.weights[0].time = kind.weights_compute[part];
-      unit.weights[1].time = kind.weights_tp[part];
-      unit.forward[2].time = kind.forward_cp[part];
-      unit.backward[2].time = kind.backward_cp[part];
-      unit.forward[3].time = kind.forward_ep[part];
-      unit.backward[3].time = kind.backward_ep[part];
-      if (!passes_pairs(plan_.schedule)) continue;
-      unit.whole_backward = unit.backward;
-      unit.whole_backward[0].time = kind.whole_backward_compute[part];
-      unit.whole_backward[3].time = kind.whole_backward_ep[part];
+      sum_up(from.forward, unit.forward);
+      sum_up(from.backward, unit.backward);
+      sum_up(from.weights, unit.weights);
+      unit.detail = kind.works[at(kind.units[i])];
+      unit.whole_backward.clear();
+      unit.whole_weights.clear();
+      if (from.whole_backward.empty()) continue;
+      sum_up(from.whole_backward, unit.whole_backward);
+      sum_up(from.whole_weights, unit.whole_weights);
     }
     stage.optimizer[0].time = kind.optimizer[static_cast<std::size_t>(in_.options.zero)];
   }

@@ -21,8 +21,13 @@ namespace {
 
 class Walk {
  public:
-  Walk(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders)
-      : schedule_(schedule), in_(in), orders_(orders), stages_(orders.size()), chunk_ends_(in.times.size()) {
+  Walk(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders, const TurnClock* clock = nullptr)
+      : schedule_(schedule),
+        in_(in),
+        orders_(orders),
+        clock_(clock),
+        stages_(orders.size()),
+        chunk_ends_(in.times.size()) {
     for (const std::vector<Turn>& order : orders)
       for (const Turn& turn : order) micro_batches_ = std::max(micro_batches_, at(turn.micro_batch) + 1);
     for (Stage& s : stages_) s.arrivals.assign(2 * at(in.chunks) * micro_batches_, none);
@@ -74,15 +79,19 @@ class Walk {
     if (ready == none) return false;
     s.free = std::max(s.free, ready);
     if (s.done == 0) s.begin = s.free;
-    const StageTime time = in_.of(stage, turn.chunk);
-    s.free += turn.weights    ? time.weights
-              : turn.whole    ? time.whole_backward()
-              : turn.backward ? time.backward
-                              : time.forward;
+    Seconds go_on = s.free;
+    if (clock_ != nullptr) {
+      const TurnEnd end = (*clock_)(stage, turn, s.free);
+      s.free = end.sent;
+      go_on = end.free;
+    } else {
+      s.free += time_of(in_.of(stage, turn.chunk), turn);
+    }
     chunk_ends_[i * at(in_.chunks) + at(turn.chunk)] = s.free;
     // Of a pair both send in the end.
     if (s.done > 0 && orders_[i][s.done - 1].with_next) send(stage, orders_[i][s.done - 1]);
     if (!turn.weights && !turn.with_next) send(stage, turn);
+    s.free = std::max(s.free, go_on);
     return true;
   }
 
@@ -103,6 +112,7 @@ class Walk {
   PipelineSchedule schedule_;
   const ChunkedStages& in_;
   const Orders& orders_;
+  const TurnClock* clock_;
   std::size_t micro_batches_ = 0;
   std::vector<Stage> stages_;
   std::vector<Seconds> chunk_ends_;
@@ -110,12 +120,31 @@ class Walk {
 
 }  // namespace
 
-std::vector<StageSpan> stage_spans(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders) {
-  Walk walk(schedule, in, orders);
+namespace {
+
+std::vector<StageSpan> spans_of(Walk walk, std::size_t stages) {
   walk.run();
   std::vector<StageSpan> spans;
-  for (std::size_t i = 0; i < orders.size(); ++i) spans.push_back({walk.begin_of(i), walk.end_of(i)});
+  for (std::size_t i = 0; i < stages; ++i) spans.push_back({walk.begin_of(i), walk.end_of(i)});
   return spans;
+}
+
+}  // namespace
+
+Seconds time_of(const StageTime& time, const Turn& turn) {
+  return turn.weights    ? time.weights
+         : turn.whole    ? time.whole_backward()
+         : turn.backward ? time.backward
+                         : time.forward;
+}
+
+std::vector<StageSpan> stage_spans(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders) {
+  return spans_of(Walk(schedule, in, orders), orders.size());
+}
+
+std::vector<StageSpan> stage_spans(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders,
+                                   const TurnClock& clock) {
+  return spans_of(Walk(schedule, in, orders, &clock), orders.size());
 }
 
 Pipeline with_order(const PipelineTerms& formula, PipelineSchedule schedule, const ChunkedStages& in,

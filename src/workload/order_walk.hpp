@@ -2,6 +2,9 @@
 // does its turns one after the other, each link passes the messages of a direction one after the other.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "workload/pipeline.hpp"
 
 namespace collcast::workload {
@@ -24,6 +27,17 @@ struct StageSpan {
   Seconds begin{}, end{};
 };
 std::vector<StageSpan> stage_spans(PipelineSchedule, const ChunkedStages&, const Orders&);
+
+/// When a turn's message can leave, and when its stage can go on.
+struct TurnEnd {
+  Seconds sent{}, free{};
+};
+/// Of a turn that begins then; asked once for each, of a stage in its order.
+using TurnClock = std::function<TurnEnd(int stage, const Turn&, Seconds begin)>;
+/// What a turn takes that nothing slows.
+Seconds time_of(const StageTime&, const Turn&);
+/// As above, of turns as long as the clock says.
+std::vector<StageSpan> stage_spans(PipelineSchedule, const ChunkedStages&, const Orders&, const TurnClock&);
 
 /// What the formula of a schedule and its order say together: `order` of the terms is what the order adds, `ahead` and
 /// `later` are by the last turn of a stage and of each of its chunks.

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <queue>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -52,7 +56,7 @@ class PeriodRun {
     return std::move(timeline_);
   }
 
- private:
+ protected:
   SimTime ready(OpId op) const {
     SimTime at{};
     for (const After& edge : step_.schedule.after(op)) at = std::max(at, timeline_.ops[edge.op.value()].finish);
@@ -96,6 +100,217 @@ class PeriodRun {
   Timeline timeline_;
 };
 
+/// Time in units of 2^-32 ps, of which kernels that are slowed do less in each.
+struct Work32 {
+  static constexpr int bits = 32;
+  static constexpr std::uint64_t one = std::uint64_t{1} << bits;
+  static std::uint64_t rate_of(double rate) {
+    return static_cast<std::uint64_t>(rate * static_cast<double>(one) + 0.5);
+  }
+};
+
+class SlowedRun : PeriodRun {
+ public:
+  SlowedRun(const StepSchedule& step, const PeriodTimes& times)
+      : PeriodRun(step, times), waits_for_(step.schedule.size()), kernels_(step.compute.size()) {
+    const auto count = static_cast<std::uint32_t>(step.schedule.size());
+    index_classes(count);
+    index_successors(count);
+    for (const LaunchWait& wait : step.launch_waits) passes_.emplace_back(wait.pass.value(), wait.op.value());
+    std::sort(passes_.begin(), passes_.end());
+  }
+
+  Result<Timeline> run(const EngineWatch& watch, std::vector<Picoseconds>* slowed) {
+    constexpr std::uint64_t ask_every = 8'192;
+    timeline_.ops.resize(step_.schedule.size());
+    for (std::uint32_t op = 0; op < waits_for_.size(); ++op)
+      if (waits_for_[op] == 0) start(op);
+    for (std::size_t p = 0; p < times_.begins.size(); ++p)
+      events_.push({times_.begins[p], Event::period_begins, static_cast<std::uint32_t>(p)});
+    for (std::uint64_t events = 0; !events_.empty() && !too_late_; ++events) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.at;
+      if (watch && events % ask_every == 0 && !watch({0, now_})) return ended();
+      if (event.version == Event::period_begins)
+        begin_period(event.op);
+      else if (is_due(event))
+        finish(event.op);
+    }
+    if (too_late_) return too_late(OpId(*too_late_));
+    timeline_.counters.events = static_cast<std::int64_t>(timeline_.ops.size());
+    if (slowed != nullptr) {
+      slowed->clear();
+      for (const Kernel& kernel : kernels_) slowed->push_back(kernel.slowed);
+    }
+    return std::move(timeline_);
+  }
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  struct Event {
+    static constexpr std::uint32_t period_begins = ~std::uint32_t{0}, fixed = period_begins - 1;
+    SimTime at;
+    std::uint32_t version = fixed;  ///< of a kernel's end; else what it is
+    std::uint32_t op = 0;
+    friend bool operator<(const Event& a, const Event& b) {
+      // The earliest is on top. What begins with a period is of that period.
+      const bool a_later = a.version != period_begins, b_later = b.version != period_begins;
+      return std::tie(a.at, a_later, a.op, a.version) > std::tie(b.at, b_later, b.op, b.version);
+    }
+  };
+  /// What a class computes now, if that can be slowed.
+  struct Kernel {
+    std::uint32_t op = none, version = 0;
+    SimTime begin, since;
+    Wide left = 0;  ///< from `since` on, in units of 2^-32 ps
+    std::uint64_t rate = Work32::one;
+    int beside = 0;  ///< collectives that run
+    Picoseconds slowed{};
+  };
+
+  void index_classes(std::uint32_t count) {
+    class_of_stream_.assign(step_.schedule.streams().size(), none);
+    for (std::size_t c = 0; c < step_.compute.size(); ++c)
+      class_of_stream_[step_.compute[c].value()] = static_cast<std::uint32_t>(c);
+    slowing_.assign(count, none);
+    for (std::size_t s = 0; s < step_.slowings.size(); ++s)
+      slowing_[step_.slowings[s].op.value()] = static_cast<std::uint32_t>(s);
+  }
+
+  void index_successors(std::uint32_t count) {
+    first_.assign(count + std::size_t{1}, 0);
+    for (std::uint32_t op = 0; op < count; ++op)
+      for (const After& edge : step_.schedule.after(OpId(op))) ++first_[edge.op.value() + std::size_t{1}];
+    for (std::uint32_t op = 0; op < count; ++op) first_[op + std::size_t{1}] += first_[op];
+    successors_.resize(first_.back());
+    std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+    for (std::uint32_t op = 0; op < count; ++op)
+      for (const After& edge : step_.schedule.after(OpId(op))) {
+        successors_[next[edge.op.value()]++] = op;
+        ++waits_for_[op];
+      }
+  }
+
+  std::uint32_t class_of(std::uint32_t op) const {
+    const std::optional<StreamId> stream = step_.schedule.stream(OpId(op));
+    return stream ? class_of_stream_[stream->value()] : none;
+  }
+
+  void start(std::uint32_t op) {
+    timeline_.ops[op].start = now_;
+    remember_passes(op);
+    if (slowing_[op] != none)
+      for (const std::size_t c : step_.slowings[slowing_[op]].classes)
+        if (++kernels_[c].beside == 1) change(c, true);
+    if (step_.rates[op] < 1) return start_kernel(op);
+    const auto wait = std::lower_bound(step_.launch_waits.begin(), step_.launch_waits.end(), op,
+                                       [](const LaunchWait& w, std::uint32_t o) { return w.op.value() < o; });
+    const bool is_wait = wait != step_.launch_waits.end() && wait->op.value() == op;
+    ends_at(op, Event::fixed, is_wait ? left_to_wait(*wait) : length_from(op, now_));
+  }
+
+  void start_kernel(std::uint32_t op) {
+    Kernel& kernel = kernels_[class_of(op)];
+    kernel.op = op;
+    kernel.begin = kernel.since = now_;
+    kernel.left = static_cast<Wide>(times_.of[period_at(now_)][op].count()) << Work32::bits;
+    kernel.rate = kernel.beside > 0 ? Work32::rate_of(step_.rates[op]) : Work32::one;
+    ends_at(op, ++kernel.version, rest(kernel));
+  }
+
+  static Picoseconds rest(const Kernel& kernel) {
+    return Picoseconds(static_cast<std::int64_t>(
+        std::min((kernel.left + kernel.rate - 1) / kernel.rate, static_cast<Wide>(clock_end.count()))));
+  }
+
+  void ends_at(std::uint32_t op, std::uint32_t version, Picoseconds after) {
+    if (after > clock_end - now_.time_since_epoch()) {
+      too_late_ = op;
+      return;
+    }
+    events_.push({now_ + after, version, op});
+  }
+
+  /// What the kernel has done until now.
+  void settle(Kernel& kernel) {
+    const auto time = static_cast<std::uint64_t>((now_ - kernel.since).count());
+    const Wide done = static_cast<Wide>(time) * kernel.rate;
+    kernel.left -= std::min(done, kernel.left);
+    kernel.slowed +=
+        Picoseconds(static_cast<std::int64_t>((static_cast<Wide>(time) * (Work32::one - kernel.rate)) >> Work32::bits));
+    kernel.since = now_;
+  }
+
+  void change(std::size_t c, bool beside) {
+    Kernel& kernel = kernels_[c];
+    if (kernel.op == none) return;
+    settle(kernel);
+    kernel.rate = beside ? Work32::rate_of(step_.rates[kernel.op]) : Work32::one;
+    ends_at(kernel.op, ++kernel.version, rest(kernel));
+  }
+
+  void begin_period(std::uint32_t number) {
+    for (Kernel& kernel : kernels_) {
+      if (kernel.op == none) continue;
+      settle(kernel);
+      const Picoseconds left(static_cast<std::int64_t>((kernel.left + Work32::one - 1) >> Work32::bits));
+      if (left == Picoseconds{}) continue;
+      kernel.left =
+          static_cast<Wide>(rescaled(left, times_.of[number][kernel.op], times_.of[number + 1][kernel.op]).count())
+          << Work32::bits;
+      ends_at(kernel.op, ++kernel.version, rest(kernel));
+    }
+  }
+
+  bool is_due(const Event& event) const {
+    if (event.version == Event::fixed) return true;
+    const Kernel& kernel = kernels_[class_of(event.op)];
+    return kernel.op == event.op && kernel.version == event.version;
+  }
+
+  void finish(std::uint32_t op) {
+    Interval& times = timeline_.ops[op];
+    times = {times.start, now_, now_};
+    timeline_.finish = std::max(timeline_.finish, now_);
+    if (step_.rates[op] < 1) {
+      Kernel& kernel = kernels_[class_of(op)];
+      settle(kernel);
+      kernel.op = none;
+    }
+    if (slowing_[op] != none)
+      for (const std::size_t c : step_.slowings[slowing_[op]].classes)
+        if (--kernels_[c].beside == 0) change(c, false);
+    for (std::uint32_t s = first_[op]; s < first_[op + std::size_t{1}]; ++s)
+      if (--waits_for_[successors_[s]] == 0) start(successors_[s]);
+  }
+
+  /// How much the classes have been slowed by when passes begin that end with a wait for launches.
+  void remember_passes(std::uint32_t op) {
+    for (auto pass = std::lower_bound(passes_.begin(), passes_.end(), std::pair(op, std::uint32_t{0}));
+         pass != passes_.end() && pass->first == op; ++pass)
+      slowed_before_[pass->second] = kernels_[class_of(pass->second)].slowed;
+  }
+  Picoseconds left_to_wait(const LaunchWait& wait) {
+    Kernel& kernel = kernels_[class_of(wait.op.value())];
+    const Picoseconds lost = kernel.slowed - slowed_before_[wait.op.value()], all = launch_wait(wait, now_);
+    const Picoseconds spared = std::min(lost, all);
+    kernel.slowed -= spared;
+    return all - spared;
+  }
+
+  std::vector<std::uint32_t> waits_for_;           ///< operations to come, by OpId
+  std::vector<std::uint32_t> first_, successors_;  ///< by OpId
+  std::vector<std::uint32_t> class_of_stream_, slowing_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> passes_;   ///< first operation and wait
+  std::unordered_map<std::uint32_t, Picoseconds> slowed_before_;  ///< by wait; only looked up
+  std::vector<Kernel> kernels_;                                   ///< by class
+  std::priority_queue<Event> events_;
+  SimTime now_{};
+  std::optional<std::uint32_t> too_late_;
+};
+
 }  // namespace
 
 std::vector<Picoseconds> times_of(const Schedule& schedule) {
@@ -109,7 +324,10 @@ std::vector<Picoseconds> times_of(const Schedule& schedule) {
   return out;
 }
 
-Result<Timeline> run_periods(const StepSchedule& step, const PeriodTimes& times, const EngineWatch& watch) {
+Result<Timeline> run_periods(const StepSchedule& step, const PeriodTimes& times, const EngineWatch& watch,
+                             std::vector<Picoseconds>* slowed) {
+  if (!step.slowings.empty()) return SlowedRun(step, times).run(watch, slowed);
+  if (slowed != nullptr) slowed->assign(step.of_class.size(), {});
   return PeriodRun(step, times).run(watch);
 }
 

@@ -5,6 +5,9 @@
 // launches is the host's and keeps its length; where its pass began in an earlier period it is the longest of those
 // periods', as what the host had launched by then is not known: too long by that wait at most. A step's operations
 // share no links, so each begins when all that it waits for are over, and one walk in their order is the simulation.
+// Where collectives of DP slow the kernels beside them (slowdown.hpp) it is gone through event by event instead: a
+// kernel goes at its rate while one runs that slows its class, exact to 2^-32 ps. What a pass has been slowed by it
+// does not wait for its launches.
 #pragma once
 
 #include <vector>
@@ -20,7 +23,9 @@ struct PeriodTimes {
 /// What the operations of a schedule without transfers take.
 std::vector<Picoseconds> times_of(const Schedule&);
 
-/// As simulate() of the engine where there is one period.
-Result<Timeline> run_periods(const StepSchedule&, const PeriodTimes&, const EngineWatch& = {});
+/// As simulate() of the engine where there is one period and nothing is slowed. `slowed`, if given, receives what the
+/// kernels of each class take longer.
+Result<Timeline> run_periods(const StepSchedule&, const PeriodTimes&, const EngineWatch& = {},
+                             std::vector<Picoseconds>* slowed = nullptr);
 
 }  // namespace collcast::workload

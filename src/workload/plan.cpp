@@ -10,33 +10,13 @@
 #include "workload/parameters.hpp"
 #include "workload/segments.hpp"
 #include "workload/share.hpp"
+#include "workload/slowdown.hpp"
+#include "workload/stretches.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {
 
 namespace {
-
-/// A time and what it is made of.
-struct Priced {
-  Seconds time{};
-  Uses uses = {};
-};
-Priced operator+(Priced a, const Priced& b) {
-  a.time += b.time;
-  std::size_t end = 0;
-  while (end < a.uses.collectives.size() && a.uses.collectives[end] != Uses::none) ++end;
-  for (const int c : b.uses.collectives) {
-    if (c == Uses::none) continue;
-    check(end < a.uses.collectives.size(), "a time is made of three collectives at most");
-    a.uses.collectives[end++] = c;
-  }
-  return a;
-}
-Priced operator*(int times, Priced one) {
-  one.time *= times;
-  one.uses.times = times;
-  return one;
-}
 
 /// The collectives of one stage: each kind and size is priced once and counted.
 class StagePricing {
@@ -55,43 +35,44 @@ class StagePricing {
   Rank rank() const { return asked_by_; }
 
   /// `times` of them per rank and step.
-  Priced tp(CollectiveKind kind, double bytes, std::int64_t times) {
+  PricedTime tp(CollectiveKind kind, double bytes, std::int64_t times) {
     return price(Dimension::tp, kind, groups_along(Dimension::tp), bytes, times);
   }
-  Priced cp(CollectiveKind kind, double bytes, std::int64_t times) {
+  PricedTime cp(CollectiveKind kind, double bytes, std::int64_t times) {
     return price(Dimension::cp, kind, groups_along(Dimension::cp), bytes, times);
   }
-  Priced experts(const ExpertExchange& exchange, std::int64_t times) {
+  bool cp_slows() const { return messages_slow(groups_of(in_.layout, rank_).cp, fabric_); }
+  PricedTime experts(const ExpertExchange& exchange, std::int64_t times) {
     return exchange.within_expert
                ? price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp")
                : price(Dimension::ep, exchange.kind, groups_along(Dimension::ep), exchange.bytes, times);
   }
   /// Gradients, so many as kept: summed over the replicas, and with ZeRO split over the shards.
-  Priced reduce(double kept, std::int64_t times) {
+  PricedTime reduce(double kept, std::int64_t times) {
     return each_sent(gradients_, kept, [&](double bytes) { return reduce_sent(bytes, times); });
   }
-  Priced reduce_experts(double kept, std::int64_t times) {
+  PricedTime reduce_experts(double kept, std::int64_t times) {
     return each_sent(expert_gradients_, kept, [&](double bytes) { return reduce_experts_sent(bytes, times); });
   }
-  Priced reduce_sent(double bytes, std::int64_t times) {
+  PricedTime reduce_sent(double bytes, std::int64_t times) {
     if (in_.options.zero == 0) return price(Dimension::dp, CollectiveKind::all_reduce, replica_group, bytes, times);
-    const Priced scatter = price(Dimension::dp, CollectiveKind::reduce_scatter, shard_group, bytes, times);
+    const PricedTime scatter = price(Dimension::dp, CollectiveKind::reduce_scatter, shard_group, bytes, times);
     return scatter + price(Dimension::dp, CollectiveKind::all_reduce, shard_copies, bytes / in_.layout.shards(), times);
   }
   /// Weights that are split over the shards.
-  Priced gather(double bytes, std::int64_t times) {
+  PricedTime gather(double bytes, std::int64_t times) {
     return price(Dimension::dp, CollectiveKind::all_gather, shard_group, bytes, times);
   }
   /// The same of experts, among the ranks that have the same ones.
-  Priced reduce_experts_sent(double bytes, std::int64_t times) {
+  PricedTime reduce_experts_sent(double bytes, std::int64_t times) {
     const CollectiveKind kind = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     return price(Dimension::dp, kind, expert_replica_group, bytes, times, "expert dp");
   }
-  Priced gather_experts(double bytes, std::int64_t times) {
+  PricedTime gather_experts(double bytes, std::int64_t times) {
     return price(Dimension::dp, CollectiveKind::all_gather, expert_replica_group, bytes, times, "expert dp");
   }
   /// Between the first and the last stage.
-  Priced tied(double bytes) {
+  PricedTime tied(double bytes) {
     const auto ends = [this](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
     const GroupOf along = groups_along(Dimension::pp);
     return add({Dimension::dp, "embedding all_reduce", {}, {}, {}, 1}, along, [=, this](Rank rank) {
@@ -114,16 +95,16 @@ class StagePricing {
   }
 
   template <class Reduce>
-  static Priced each_sent(const GradientExchange& exchange, double kept, Reduce reduce) {
-    Priced all;
+  static PricedTime each_sent(const GradientExchange& exchange, double kept, Reduce reduce) {
+    PricedTime all;
     for (const double bytes : exchange.sent(kept))
       if (bytes > 0 || kept <= 0) all = all + reduce(bytes);
     return all;
   }
 
   /// `of`: whose collective it is, if not the dimension's.
-  Priced price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times,
-               std::string of = {}) {
+  PricedTime price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times,
+                   std::string of = {}) {
     const Group group = group_of(in_.layout, rank_);
     if (group.size() == 1 || times == 0 || !(bytes > 0)) return {};
     if (of.empty()) of = to_string(dimension);
@@ -141,7 +122,7 @@ class StagePricing {
     });
   }
 
-  Priced add(CollectiveCost cost, GroupOf group_of, std::function<CollectiveRequest(Rank)> request) {
+  PricedTime add(CollectiveCost cost, GroupOf group_of, std::function<CollectiveRequest(Rank)> request) {
     if (known_ != nullptr) {
       check(costs.size() < known_->size(), "all ranks of a stage ask for the same collectives");
       const CollectiveCost& known = (*known_)[costs.size()];
@@ -161,7 +142,7 @@ class StagePricing {
     return priced(costs.size() - 1);
   }
 
-  Priced priced(std::size_t i) const { return {costs[i].time, {{static_cast<int>(i), Uses::none, Uses::none}, 1}}; }
+  PricedTime priced(std::size_t i) const { return {costs[i].time, {{static_cast<int>(i), Uses::none, Uses::none}, 1}}; }
 
   static Rank first_of(const StepInputs& in, int stage) { return rank_at(in.layout, {0, stage, 0, 0, 0}); }
 
@@ -176,12 +157,7 @@ class StagePricing {
 class StageMaker {
  public:
   StageMaker(const StepInputs& in, StagePricing& pricing, int stage, Pace pace = {})
-      : in_(in),
-        pricing_(pricing),
-        stage_(stage),
-        pace_(pace),
-        micro_batches_(in.batch.passes(in.layout)),
-        message_(tp_bytes(in)) {}
+      : in_(in), pricing_(pricing), stage_(stage), pace_(pace), micro_batches_(in.batch.passes(in.layout)) {}
 
   StagePlan make() {
     plan_.rank = pricing_.rank();
@@ -232,131 +208,17 @@ class StageMaker {
   }
 
   UnitWork work(const Segments& segments, int units, bool has_loss = false) {
-    UnitWork w{stretches(segments.forward, units),
-               stretches(segments.backward, units),
-               {},
-               {},
-               stretches(segments.weights, units)};
-    const bool reduces = has_loss && in_.layout.tp > 1 && !in_.serving;
-    if (reduces) {
-      const Priced one = pricing_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions * micro_batches_);
-      w.forward.push_back(communication("loss all_reduce", Category::tp, loss_reductions * one));
-    }
-    if (in_.options.overlap_ep) {
-      hide_exchange(w.forward);
-      if (has_whole_backwards(in_.layout)) hide_exchange_of_whole(w);
-      hide_exchange(w.backward);
-    }
-    Launches of_forward = launches(segments.forward);
-    if (reduces) of_forward.by_model += loss_reductions;
-    add_wait(w.forward, of_forward, Category::forward);
-    add_wait(w.backward, launches(segments.backward), Category::backward);
-    add_wait(w.weights, launches(segments.weights), Category::backward);
-    if (w.whole_backward.empty()) return w;
-    add_wait(w.whole_backward, launches(segments.backward), Category::backward);
-    add_wait(w.whole_weights, launches(segments.weights), Category::backward);
-    return w;
+    const std::int64_t times = std::int64_t{units} * micro_batches_;
+    const StretchPrices prices{
+        [&](CollectiveKind kind, double bytes, int each) { return pricing_.tp(kind, bytes, times * each); },
+        [&](CollectiveKind kind, double bytes, int each) { return pricing_.cp(kind, bytes, times * each); },
+        [&](const ExpertExchange& exchange) { return pricing_.experts(exchange, times); }, pricing_.cp_slows()};
+    return unit_work(in_, segments, has_loss, pace_, prices);
   }
 
-  static Stretch communication(std::string name, Category category, const Priced& priced) {
-    return {std::move(name), category, priced.time, {}, Category::cp, priced.uses};
-  }
-
-  static void put(const Priced& priced, Seconds& time, Uses& uses) {
+  static void put(const PricedTime& priced, Seconds& time, Uses& uses) {
     time = priced.time;
     uses = priced.uses;
-  }
-
-  /// What the exchange of a whole backward is longer than its computing without weight gradients runs beside these, as
-  /// far as they go: max(computing, exchange) of both together.
-  static void hide_exchange_of_whole(UnitWork& w) {
-    Seconds exchange{}, computing{}, of_weights{};
-    for (const Stretch& s : w.backward) {
-      if (s.category == Category::ep) exchange += s.time;
-      if (is_free(s)) computing += s.time;
-    }
-    for (const Stretch& s : w.weights)
-      if (is_free(s)) of_weights += s.time;
-    if (exchange == Seconds{} || of_weights == Seconds{}) return;
-    w.whole_backward = w.backward;
-    w.whole_weights = w.weights;
-    const Seconds moved = std::clamp(exchange - computing, Seconds{}, of_weights);
-    for (Stretch& s : w.whole_backward)
-      if (s.category == Category::ep) s.time *= (exchange - moved) / exchange;
-    for (Stretch& s : w.whole_weights) {
-      if (!is_free(s)) continue;
-      s.beside = moved * (s.time / of_weights);
-      s.beside_is = Category::ep;
-    }
-    hide_exchange(w.whole_backward);
-  }
-
-  /// Computing that has nothing beside it.
-  static bool is_free(const Stretch& s) { return s.computes() && s.beside == Seconds{}; }
-
-  /// The exchange of a pass runs beside all its computing that has nothing beside it, as if that were another
-  /// micro-batch's: max(computing, exchange) in all.
-  static void hide_exchange(std::vector<Stretch>& pass) {
-    Seconds exchange{}, computing{};
-    for (const Stretch& s : pass) {
-      if (s.category == Category::ep) exchange += s.time;
-      if (is_free(s)) computing += s.time;
-    }
-    if (exchange == Seconds{} || computing == Seconds{}) return;
-    std::erase_if(pass, [](const Stretch& s) { return s.category == Category::ep; });
-    for (Stretch& s : pass) {
-      if (!is_free(s)) continue;
-      s.beside = exchange * (s.time / computing);
-      s.beside_is = Category::ep;
-    }
-    // What follows the pass waits for both.
-    pass.push_back({"exchange is over", Category::ep, {}, {}});
-  }
-
-  void add_wait(std::vector<Stretch>& pass, Launches launches, Category category) const {
-    const Seconds wait = launch_wait(in_, launches, at_slowest(pass));
-    if (wait > Seconds{}) pass.push_back({launch_wait_name, category, wait, {}});
-  }
-
-  /// A pass goes at the pace of the slowest GPU of its groups; faster ones have launched what they wait with.
-  Seconds at_slowest(std::vector<Stretch> pass) const {
-    if (pace_.slowest < pace_.own)
-      for (Stretch& s : pass)
-        if (s.computes()) s.time = s.time * (pace_.own / pace_.slowest);
-    return length(pass);
-  }
-
-  std::vector<Stretch> stretches(const std::vector<Segment>& segments, int units) {
-    std::vector<Stretch> result;
-    for (const Segment& s : segments) {
-      Seconds compute{};
-      for (const Operation& op : s.operations) compute += op.time;
-      compute /= pace_.own;
-      const std::string name = s.category == Category::recompute ? "recompute " + s.name : s.name;
-      const std::int64_t times = std::int64_t{units} * micro_batches_;
-      const Priced ring =
-          s.ring_messages * pricing_.cp(CollectiveKind::sendrecv, s.ring_bytes, times * s.ring_messages);
-      const bool beside = in_.options.overlap_cp && !s.operations.empty();
-      if (s.under) {
-        const Priced under = pricing_.tp(s.under->kind, s.under->bytes > 0 ? s.under->bytes : message_, times);
-        result.push_back({name, s.category, beside_collective(in_.kernels, compute, under.time), under.time,
-                          Category::tp, under.uses});
-      } else if (!s.operations.empty()) {
-        const Priced under = beside ? ring : Priced();
-        result.push_back({name, s.category, compute, under.time, Category::cp, under.uses});
-      }
-      if (ring.time > Seconds{} && !beside) result.push_back(communication(name + " messages", Category::cp, ring));
-      if (s.all_to_all_bytes > 0)
-        result.push_back(communication(name + " alltoall", Category::cp,
-                                       pricing_.cp(CollectiveKind::alltoall, s.all_to_all_bytes, times)));
-      if (s.then)
-        result.push_back(communication(name + " " + std::string(to_string(*s.then)), Category::tp,
-                                       pricing_.tp(*s.then, s.then_bytes > 0 ? s.then_bytes : message_, times)));
-      if (s.exchange)
-        result.push_back(communication(name + " " + std::string(to_string(s.exchange->kind)), Category::ep,
-                                       pricing_.experts(*s.exchange, times)));
-    }
-    return result;
   }
 
   void add_unit_exchanges() {
@@ -395,11 +257,11 @@ class StageMaker {
   void fill(const std::vector<double>& gradients, Reduce reduce) {
     const double size = static_cast<double>(in_.options.bucket.value());
     const BucketFill filled = fill_buckets(gradients, size);
-    const Priced full = reduce(size, filled.full * reductions(in_));
-    const Priced rest = reduce(filled.rest, filled.rest > 0 ? reductions(in_) : 0);
+    const PricedTime full = reduce(size, filled.full * reductions(in_));
+    const PricedTime rest = reduce(filled.rest, filled.rest > 0 ? reductions(in_) : 0);
     std::int64_t bucket = 0;
     for (const std::size_t unit : filled.unit) {
-      const Priced& one = bucket++ < filled.full ? full : rest;
+      const PricedTime& one = bucket++ < filled.full ? full : rest;
       plan_.buckets.push_back({unit, one.time, one.uses});
     }
   }
@@ -409,7 +271,6 @@ class StageMaker {
   int stage_;
   Pace pace_;
   std::int64_t micro_batches_;
-  double message_;
   StagePlan plan_;
 };
 

@@ -2,13 +2,14 @@
 //
 // All ranks of one pipeline stage do the same at the same time, so a stage is one rank: TP 0, DP 0. Its
 // micro-batches pass through units (embedding, layers, head), each a list of stretches that run one after the
-// other, computing or communicating within the TP, CP or EP group. Assumed: collectives of different kinds do not slow
-// each other, and of them only TP's slow the kernels that they run beside.
+// other, computing or communicating within the TP, CP or EP group. Collectives slow the kernels that they run beside
+// (slowdown.hpp). Assumed: collectives of different kinds do not slow each other.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,7 +38,9 @@ struct Stretch {
   Seconds time{};
   Seconds beside{};  ///< CP messages, experts' exchange or TP at the same time; the next stretch waits for both
   Category beside_is = Category::cp;
-  Uses uses = {};  ///< of `time` where that is communication, else of `beside`; none where an exchange is spread out
+  Uses uses = {};    ///< of `time` where that is communication, else of `beside`; none where an exchange is spread out
+  double rate = 1;   ///< of its kernels while a collective runs beside them (slowdown.hpp)
+  Seconds slowed{};  ///< of `time`: by what it is longer for what runs beside it
   bool computes() const { return category != Category::tp && category != Category::cp && category != Category::ep; }
   Seconds length() const { return std::max(time, beside); }
   Seconds exposed_cp() const { return exposed(Category::cp); }
@@ -67,6 +70,9 @@ struct UnitWork {
   /// different.
   std::vector<Stretch> whole_backward = {}, whole_weights = {};
   Uses gather_uses = {}, reduce_uses = {};
+  std::shared_ptr<const UnitWork> detail = {};  ///< a search's: the stretches that these are sums of
+  const UnitWork& in_detail() const { return detail ? *detail : *this; }
+  bool is_slowed() const;  ///< by a collective beside it
   const std::vector<Stretch>& backward_of(bool whole) const {
     return whole && !whole_backward.empty() ? whole_backward : backward;
   }
@@ -126,10 +132,11 @@ struct StagePlan {
   const UnitWork& work(const Unit& unit) const { return works[unit.work]; }
   StageTime time() const;  ///< of one micro-batch
   StageTime time(int chunk) const;
-  Seconds compute_time() const;  ///< of that, computing
-  Seconds tp_time() const;       ///< and communicating within the TP group, as far as nothing hides it
-  Seconds cp_time() const;       ///< and within the CP group, as far as nothing hides it
-  Seconds ep_time() const;       ///< and between experts, as far as nothing hides it
+  Seconds compute_time() const;       ///< of that, computing
+  Seconds tp_time() const;            ///< and communicating within the TP group, as far as nothing hides it
+  Seconds cp_time() const;            ///< and within the CP group, as far as nothing hides it
+  Seconds ep_time() const;            ///< and between experts, as far as nothing hides it
+  Seconds slowed_by(Category) const;  ///< of the computing, what is for collectives of this kind beside it
   Seconds optimizer_time() const;
 };
 

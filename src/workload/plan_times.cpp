@@ -47,6 +47,12 @@ Seconds length(const std::vector<Stretch>& pass) {
 Seconds UnitWork::forward_time() const { return length(forward); }
 Seconds UnitWork::backward_time() const { return length(backward); }
 Seconds UnitWork::weights_time() const { return length(weights); }
+bool UnitWork::is_slowed() const {
+  for (const std::vector<Stretch>* pass : {&forward, &backward, &weights})
+    for (const Stretch& s : *pass)
+      if (s.rate < 1) return true;
+  return false;
+}
 Seconds UnitWork::saved_time() const {
   return length(backward) + length(weights) - length(backward_of(true)) - length(weights_of(true));
 }
@@ -76,6 +82,10 @@ Seconds StagePlan::cp_time() const {
 
 Seconds StagePlan::ep_time() const {
   return sum_over(*this, [](const Stretch& s) { return s.exposed_ep(); });
+}
+
+Seconds StagePlan::slowed_by(Category of) const {
+  return sum_over(*this, [of](const Stretch& s) { return s.beside_is == of ? s.slowed : Seconds{}; });
 }
 
 Seconds StagePlan::optimizer_time() const {

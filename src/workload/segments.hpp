@@ -51,9 +51,6 @@ struct Launches {
   int by_model = 0, of_gradients = 0;
 };
 Launches launches(const std::vector<Segment>&);
-/// What kernels take while a collective runs that takes so long: they go at the rate that the GPU has left for them
-/// until it is over.
-Seconds beside_collective(const KernelModel&, Seconds kernels, Seconds collective);
 /// How long the GPU waits for the host in a pass of so many launches that takes `busy` on the GPU: the host runs ahead,
 /// so that only the pass as a whole can be too short for it.
 Seconds launch_wait(const StepInputs&, Launches, Seconds busy);

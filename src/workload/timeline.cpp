@@ -72,9 +72,11 @@ class Spelling {
     const StagePlan& plan = all_.of(c);
     State& s = states_[c];
     const auto stream = [&](const char* name) { return schedule().add_stream({name, all_.classes[c].first}); };
+    for (const UnitWork& work : plan.works) slows_ = slows_ || (plan_.overlap_dp && work.is_slowed());
     s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}, {}};
     if (has(plan, Category::cp)) s.streams.cp = stream("cp");
     if (has(plan, Category::ep)) s.streams.ep = stream("ep");
+    result_.compute.push_back(s.streams.compute);
     const std::vector<Ready> none(static_cast<std::size_t>(plan_.micro_batches) *
                                   static_cast<std::size_t>(plan_.chunks));
     s.activations = none;
@@ -112,6 +114,16 @@ class Spelling {
     for (const std::size_t c : members) result_.of_class[c].push_back(op);
     result_.places.push_back({all_.classes[members.front()].stage, doing, number, chunk});
     result_.exchanged.emplace_back();
+    result_.rates.push_back(1);
+    return op;
+  }
+
+  /// What the DP groups of these classes do, all of them: it slows their kernels.
+  OpId add_dp(const Join& members, Seconds time, std::vector<After> after, std::string name, Doing doing,
+              int number = 0) {
+    const OpId op = add(members, states_[members.front()].streams.dp, Delay{time}, std::move(after), std::move(name),
+                        Category::dp, doing, number);
+    if (slows_) result_.slowings.push_back({op, members});
     return op;
   }
 
@@ -271,6 +283,7 @@ class Spelling {
         const OpId op =
             pass({c}, states_[c].streams.compute, Compute{all_.classes[c].first, of(c).time}, "", first.category);
         states_[c].last = op;
+        result_.rates.back() = of(c).rate;
         if (first.name == launch_wait_name) result_.launch_waits.push_back({op, *states_[c].unit_began});
       }
       return;
@@ -333,9 +346,8 @@ class Spelling {
       const auto waits = [&](std::size_t c) {
         return after({states_[c].last, besides == nullptr ? Ready() : states_[c].*besides});
       };
-      const OpId op =
-          add(join, states_[join.front()].streams.dp, Delay{time}, joined(join, waits),
-              title(i, turn) + " " + lead(i).units[u].label + " weight gather", Category::dp, Doing::gather);
+      const OpId op = add_dp(join, time, joined(join, waits),
+                             title(i, turn) + " " + lead(i).units[u].label + " weight gather", Doing::gather);
       result_.exchanged.back() = {lead(i).work(lead(i).units[u]).gather_uses};
       for (const std::size_t c : join) states_[c].next_gathered = op;
     }
@@ -346,10 +358,8 @@ class Spelling {
     for (const Join& join : all_.stages[i].dp) {
       const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).reduce; });
       if (time == Seconds{}) continue;
-      const OpId op =
-          add(join, states_[join.front()].streams.dp, Delay{time},
-              joined(join, [&](std::size_t c) { return after({states_[c].last}); }),
-              title(i, turn) + " " + lead(i).units[u].label + " gradient reduction", Category::dp, Doing::reduction);
+      const OpId op = add_dp(join, time, joined(join, [&](std::size_t c) { return after({states_[c].last}); }),
+                             title(i, turn) + " " + lead(i).units[u].label + " gradient reduction", Doing::reduction);
       result_.exchanged.back() = {lead(i).work(lead(i).units[u]).reduce_uses};
       for (const std::size_t c : join) states_[c].next_reduced = op;
     }
@@ -365,9 +375,8 @@ class Spelling {
           if (plan_.delayed) return std::vector<After>{};
           return after({plan_.overlap_dp ? states_[c].unit_done[unit] : states_[c].last});
         };
-        const OpId op =
-            add(join, states_[join.front()].streams.dp, Delay{time}, joined(join, waits),
-                of + "gradient bucket " + std::to_string(b), Category::dp, Doing::bucket, static_cast<int>(b));
+        const OpId op = add_dp(join, time, joined(join, waits), of + "gradient bucket " + std::to_string(b),
+                               Doing::bucket, static_cast<int>(b));
         result_.exchanged.back() = {lead(i).buckets[b].uses};
         for (const std::size_t c : join) states_[c].bucket = op;
       }
@@ -461,6 +470,7 @@ class Spelling {
         schedule().add(Delay{}, all, {"gradient norm of all ranks", std::string(to_string(Category::optimizer))});
     result_.places.push_back({0, Doing::optimizer, 0, -1});
     result_.exchanged.emplace_back();
+    result_.rates.push_back(1);
     // What is split over two stages is gathered when both have updated their part.
     const bool after_all = from_both_ends(plan_.schedule);
     for (std::size_t i = 0; i < stages_.size(); ++i) {
@@ -489,6 +499,7 @@ class Spelling {
   const EngineWatch& watch_;
   std::vector<StageState> stages_;
   std::vector<State> states_;
+  bool slows_ = false;                 ///< what DP does, kernels
   std::vector<Ready> gradients_done_;  ///< by class
   StepSchedule result_;
 };

@@ -26,12 +26,21 @@ struct LaunchWait {
   OpId pass;  ///< its first operation
 };
 
+/// A collective of DP that slows the kernels of these classes while it runs (slowdown.hpp).
+struct Slowing {
+  OpId op;
+  std::vector<std::size_t> classes;
+};
+
 struct StepSchedule {
   Schedule schedule;
   std::vector<std::vector<OpId>> of_class;  ///< what each class (of a StepPlan: stage) does, and the messages it gets
   std::vector<Place> places;                ///< by OpId
   std::vector<Exchanged> exchanged;         ///< by OpId
   std::vector<LaunchWait> launch_waits;     ///< by their operations
+  std::vector<StreamId> compute;            ///< stream of each class
+  std::vector<double> rates;                ///< by OpId: of kernels beside a collective of DP
+  std::vector<Slowing> slowings;            ///< by their operations; none where nothing is slowed
 };
 StepSchedule spell_out(const ClassedPlan&);
 /// All ranks of a stage alike.

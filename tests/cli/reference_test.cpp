@@ -49,7 +49,8 @@ TEST_CASE("TP inside a node, across two nodes, and strewn over eight") {
   CHECK(times > 7);
   CHECK(times < 12);
   // What computes is the same, and the model.
-  CHECK(of(strewn, "/breakdown/compute_s") == Approx(of(inside, "/breakdown/compute_s")));
+  const auto computing = [](const Json& doc) { return of(doc, "/breakdown/compute_s") - of(doc, "/slowdown/dp_s"); };
+  CHECK(computing(strewn) == Approx(computing(inside)));
   CHECK(of(strewn, "/memory/activations_bytes") == of(inside, "/memory/activations_bytes"));
 }
 
@@ -114,9 +115,9 @@ TEST_CASE("Llama-3 405B on 16,384 H100: 380 to 430 TFLOP/s a GPU") {
     CHECK(tflops(doc) / published == Approx(whole).margin(0.015));
     CHECK((tflops(doc) - half) / published == Approx(halved).margin(0.015));
   };
-  held("", 131072, 380, 1.46, 1.04);
-  held("--what-if 8k", 8192, 400, 1.17, 1.13);
-  held("--what-if 8k-8192-gpus", 8192, 430, 1.195, 1.15);
+  held("", 131072, 380, 1.43, 1.02);
+  held("--what-if 8k", 8192, 400, 1.13, 1.09);
+  held("--what-if 8k-8192-gpus", 8192, 430, 1.175, 1.13);
 }
 
 TEST_CASE("16,384 GPUs by simulation take no more than 1 GB, as symmetric ranks are one") {
@@ -138,7 +139,8 @@ TEST_CASE("the folded Llama-3 405B step is that of every rank for itself where n
   CHECK(of(one, "/unfolded/ranks") == 128);
   CHECK(one.at("/unfolded/step_s"_json_pointer) == one.at("simulate_s"));
   // With CP and DP rings of several ranks of a node on the NICs of the pipeline it is longer, by what meets there.
-  const Json more = step("llama3-405b-16384xh100 --what-if 1024-gpus --unfolded");
+  // Without overlap, as kernels of the unfolded step keep their rate beside DP.
+  const Json more = step("llama3-405b-16384xh100 --what-if 1024-gpus --unfolded --set training.overlap_dp=false");
   CHECK(of(more, "/unfolded/ranks") == 1024);
   CHECK(of(more, "/unfolded/step_s") >= of(more, "/simulate_s"));
   CHECK(of(more, "/unfolded/step_s") < 1.02 * of(more, "/simulate_s"));

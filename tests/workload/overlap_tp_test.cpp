@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "inputs.hpp"
-#include "workload/segments.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -33,20 +32,6 @@ double sum_of(const StepResult& r, std::initializer_list<const char*> names) {
 }
 
 }  // namespace
-
-TEST_CASE("kernels go at the rate that a collective leaves them until it is over") {
-  KernelModel kernels = ideal_kernels();
-  kernels.beside_collectives = 0.5;
-  const auto beside = [&](double compute, double collective) {
-    return workload::beside_collective(kernels, Seconds(compute), Seconds(collective)).count();
-  };
-  CHECK(beside(10, 0) == Approx(10));
-  CHECK(beside(10, 4) == Approx(12));   // 2 done in the first 4, 8 left
-  CHECK(beside(10, 20) == Approx(20));  // done when the collective is
-  CHECK(beside(10, 30) == Approx(20));  // which still runs
-  kernels.beside_collectives = 1;
-  CHECK(beside(10, 30) == Approx(10));
-}
 
 TEST_CASE("the backward hides the reduction of a gradient under the product of weights, as far as that goes") {
   StepInputs in = layers_only(false);

@@ -92,8 +92,8 @@ TEST_CASE("where computing covers the exchange only the first gather and the las
         Approx((plan.micro_batches * (first.gather + first.reduce)).count()));
   // Where it never does, all shows but what is computed beside it: all passes except the first forward's gather.
   for (UnitWork& work : plan.stages[0].works) work.forward = work.backward = {{"", Category::forward, {}}};
-  const ShardingTerms never = sharding_terms(sharded_passes(plan.stages[0], plan.reshard), true);
-  const ShardingTerms serial = sharding_terms(sharded_passes(plan.stages[0], plan.reshard), false);
+  const ShardingTerms never = sharding_terms(sharded_passes(plan.stages[0], plan.reshard, true), true);
+  const ShardingTerms serial = sharding_terms(sharded_passes(plan.stages[0], plan.reshard, false), false);
   CHECK(never.exposed().count() == Approx(serial.exposed().count()));
 }
 

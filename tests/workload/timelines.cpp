@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "inputs.hpp"
+#include "workload/period_run.hpp"
 #include "workload/timeline.hpp"
 
 namespace collcast::test {
@@ -102,7 +103,10 @@ workload::ChunkedStages equal_halves(int p, const workload::StageTime& whole, Se
 }
 
 Timeline timeline(const workload::StepPlan& plan, const Fabric& fabric) {
-  const Result<Timeline> run = simulate(fabric, workload::spell_out(plan).schedule);
+  const workload::StepSchedule step = workload::spell_out(plan);
+  const Result<Timeline> run = step.slowings.empty()
+                                   ? simulate(fabric, step.schedule)
+                                   : workload::run_periods(step, {{}, {workload::times_of(step.schedule)}});
   REQUIRE(run.ok());
   return *run;
 }

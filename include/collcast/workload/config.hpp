@@ -306,7 +306,7 @@ struct KernelModel {
   std::map<std::string, KernelEfficiency> grouped_gemm;           ///< all experts' products in one kernel
   std::map<std::string, KernelEfficiency> grouped_gemm_gradient;  ///< of their weights, where that is known by itself
   KernelEfficiency memory_bound;                                  ///< norm, softmax, activation, optimizer
-  double beside_collectives = 1;                                  ///< rate of a kernel while a collective of TP runs
+  double beside_collectives = 1;  ///< rate of a product or attention while a collective runs
   std::string beside_source;
 };
 

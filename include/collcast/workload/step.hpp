@@ -89,6 +89,14 @@ struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the 
   }
 };
 
+/// Of the breakdown's computing: by how much it is longer because collectives hold a part of the GPU beside it, by
+/// whose they are. Seconds of a step, of the breakdown's stage.
+struct Slowdown {
+  double rate = 1;  ///< of products and attention while one runs (KernelModel::beside_collectives)
+  Seconds tp{}, cp{}, ep{}, dp{};
+  Seconds total() const { return tp + cp + ep + dp; }
+};
+
 struct CollectiveCost {                 ///< one kind of collective of the step, as priced
   Dimension dimension = Dimension::tp;  ///< whose exposed time it is part of; embedding gradients: dp
   std::string name;                     ///< "tp all_reduce", "dp reduce_scatter" ...
@@ -158,6 +166,7 @@ struct StepResult {
   LayerTimes layer;
   LayerOperations operations;
   Breakdown breakdown;
+  Slowdown slowdown;
   MemoryUse memory;  ///< of the fullest rank
   std::vector<MemoryUse> memory_by_stage;
   std::vector<CollectiveCost> collectives;

@@ -176,11 +176,14 @@ struct ShardingTerms {
 struct ClosedForm {  ///< of a step
   PipelineTerms pipeline;
   Seconds transfers{};  ///< what they add to the pipeline
+  Seconds slowed{};     ///< by which it is longer, as DP's collectives slow the kernels that they run beside
   GradientTerms gradients;
   ShardingTerms sharding;
   int update_stage = 0;  ///< with the longest optimizer and gather
   Seconds optimizer{}, gather{};
-  Seconds total() const { return pipeline.total() + gradients.exposed() + sharding.exposed() + optimizer + gather; }
+  Seconds total() const {
+    return pipeline.total() + slowed + gradients.exposed() + sharding.exposed() + optimizer + gather;
+  }
 };
 
 }  // namespace collcast

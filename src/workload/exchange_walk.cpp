@@ -1,0 +1,160 @@
+#include "workload/exchange_walk.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "workload/slowdown.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+class ExchangeClock {
+ public:
+  explicit ExchangeClock(const StepPlan& plan) : plan_(plan), chunked_(plan.chunked()), stages_(plan.stages.size()) {}
+
+  void begin(const Orders& orders) {
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      Stage& s = stages_[i];
+      s.plan = &plan_.stages[i];
+      s.unit_done.resize(s.plan->units.size());
+      s.turns.resize(static_cast<std::size_t>(plan_.chunks));
+      for (const Turn& turn : orders[i]) ++s.turns[static_cast<std::size_t>(turn.chunk)];
+      if (!plan_.delayed) continue;
+      for (const Bucket& bucket : s.plan->buckets) s.busy += bucket.time;
+    }
+  }
+
+  TurnEnd operator()(int stage, const Turn& turn, Seconds begin) {
+    Stage& s = stages_[static_cast<std::size_t>(stage)];
+    const bool last = --s.turns[static_cast<std::size_t>(turn.chunk)] == 0;
+    const bool fills = !plan_.delayed && (plan_.zero == 2 ? turn.backward : last);
+    if (!fills && s.busy <= begin) {
+      const Seconds end = begin + time_of(chunked_.of(stage, turn.chunk), turn);
+      return {end, end};
+    }
+    Seconds end = pass(s, turn, turn.weights, begin, fills && !turn.whole);
+    if (turn.whole) end = pass(s, turn, true, end, fills);
+    if (plan_.zero != 2 || !turn.backward) return {end, end};
+    s.next_bucket = 0;
+    s.unit_done.assign(s.unit_done.size(), false);
+    return {end, std::max(end, s.busy)};
+  }
+
+  ExchangeWalk result(std::span<const StageSpan> spans) const {
+    ExchangeWalk out;
+    for (const StageSpan& span : spans) out.end = std::max(out.end, span.end);
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      const Stage& s = stages_[i];
+      GradientTerms terms;
+      terms.stage = static_cast<int>(i);
+      terms.buckets = s.busy - s.busy_since;
+      terms.left = s.sent - s.busy_since;
+      terms.ahead = plan_.zero == 2 ? Seconds{} : out.end - s.sent;
+      out.gradients.push_back(terms);
+      out.slowed.push_back(s.slowed);
+    }
+    return out;
+  }
+
+ private:
+  struct Stage {
+    const StagePlan* plan = nullptr;
+    std::vector<int> turns;  ///< to come, by chunk
+    std::vector<bool> unit_done;
+    std::size_t next_bucket = 0;
+    Seconds busy_since{}, busy{};  ///< the DP stream: begin and end of what it does
+    Seconds sent{};                ///< the end of the last turn that was gone through
+    SlowedParts slowed;
+  };
+
+  Seconds pass(Stage& s, const Turn& turn, bool weights, Seconds at, bool fills) {
+    const std::vector<Unit>& units = s.plan->units;
+    for (std::size_t n = 0; n < units.size(); ++n) {
+      const std::size_t u = turn.backward ? units.size() - 1 - n : n;
+      if (units[u].chunk != turn.chunk) continue;
+      const UnitWork& work = s.plan->work(units[u]).in_detail();
+      const PassEnd end = end_of_pass(weights         ? work.weights_of(turn.whole)
+                                      : turn.backward ? work.backward_of(turn.whole)
+                                                      : work.forward,
+                                      at, s.busy);
+      s.slowed += end.slowed;
+      if (fills) fill(s, u, end.last);
+      at = end.all;
+    }
+    return s.sent = at;
+  }
+
+  /// One after the other in their order.
+  void fill(Stage& s, std::size_t unit, Seconds now) {
+    s.unit_done[unit] = true;
+    const std::vector<Bucket>& buckets = s.plan->buckets;
+    for (; s.next_bucket < buckets.size() && s.unit_done[buckets[s.next_bucket].unit]; ++s.next_bucket) {
+      if (now > s.busy || s.next_bucket == 0) s.busy_since = s.busy = std::max(now, s.busy);
+      s.busy += buckets[s.next_bucket].time;
+    }
+  }
+
+  const StepPlan& plan_;
+  ChunkedStages chunked_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace
+
+SlowedParts& SlowedParts::operator+=(const SlowedParts& other) {
+  compute += other.compute;
+  tp += other.tp;
+  cp += other.cp;
+  ep += other.ep;
+  return *this;
+}
+
+SlowedParts operator*(int times, SlowedParts one) {
+  for (Seconds SlowedParts::*part : {&SlowedParts::compute, &SlowedParts::tp, &SlowedParts::cp, &SlowedParts::ep})
+    one.*part *= times;
+  return one;
+}
+
+PassEnd end_of_pass(const std::vector<Stretch>& pass, Seconds begin, Seconds busy) {
+  PassEnd end{begin, begin, {}};
+  Seconds lost{};
+  for (const Stretch& s : pass) {
+    const Seconds from = end.all;
+    Seconds time = s.time;
+    if (s.name == launch_wait_name)
+      time = std::max(time - lost, Seconds{});
+    else if (s.rate < 1 && busy > from)
+      time = beside_collective(s.rate, time, busy - from);
+    end.last = from + time;
+    end.all = from + std::max(time, s.beside);
+    if (time == s.time) continue;
+    if (time > s.time) lost += time - s.time;
+    end.slowed.compute += time - s.time;
+    const Seconds hidden = std::max(s.beside - s.time, Seconds{}) - std::max(s.beside - time, Seconds{});
+    (s.beside_is == Category::tp   ? end.slowed.tp
+     : s.beside_is == Category::cp ? end.slowed.cp
+                                   : end.slowed.ep) += hidden;
+  }
+  return end;
+}
+
+bool slows_beside_exchange(const StepPlan& plan) {
+  if (!plan.overlap_dp) return false;
+  for (const StagePlan& stage : plan.stages) {
+    if (stage.buckets.empty()) continue;
+    for (const UnitWork& work : stage.works)
+      if (work.in_detail().is_slowed()) return true;
+  }
+  return false;
+}
+
+ExchangeWalk walk_beside_exchange(const StepPlan& plan) {
+  const Orders orders = plan.orders();
+  ExchangeClock clock(plan);
+  clock.begin(orders);
+  const std::vector<StageSpan> spans = stage_spans(plan.schedule, plan.chunked(), orders, std::ref(clock));
+  return clock.result(spans);
+}
+
+}  // namespace collcast::workload
