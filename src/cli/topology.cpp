@@ -133,7 +133,7 @@ Exit run_show(const TopologyArgs& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
   TopologyReport report = describe(machine->fabric);
   if (args.nccl) {
-    warn(session, nccl::warnings(*environment));
+    warn(session, nccl::warnings(*environment, machine->fabric.nodes(), machine->fabric.spec().plugin));
     const Diagnostics wrong = add_nccl(machine->fabric, *environment, files, rank, report);
     if (!wrong.empty()) return refuse(session, wrong);
     if (!environment->without_effect.empty())
