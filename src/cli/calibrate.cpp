@@ -61,6 +61,15 @@ Places parse_places(const CalibrateArgs& args, Diagnostics& errors) {
   if (out.reports.empty() && std::any_of(out.overlays.begin(), out.overlays.end(), is_stdout))
     errors.push_back({typed("--output", "-"), "the overlay and the report would both be written to standard output",
                       "expected FILE.yaml for the overlay, or a file for the report too"});
+  if (args.residuals.empty()) return out;
+  const Location at = typed("--residuals", args.residuals);
+  if (is_stdout(args.residuals) && out.reports.empty())
+    errors.push_back({at, "the rows and the report would both be written to standard output",
+                      "expected FILE.csv for the rows, or a file for the report too"});
+  if (!is_stdout(args.residuals) && lower_suffix(args.residuals) != ".csv")
+    errors.push_back({at, "rows are written as CSV", "expected FILE.csv, or -"});
+  if (std::ranges::find(args.files, args.residuals) != args.files.end())
+    errors.push_back({at, fmt::format("'{}' is --output, too", args.residuals), "expected a file each"});
   return out;
 }
 
@@ -94,10 +103,12 @@ std::string bounds_text() {
 
 /// An argument that another machine has, too: of a path from the root or from a home its last part, of others all.
 std::string without_folders(const std::string& word) {
-  const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+  const std::size_t equals = word.rfind('=');
   const std::size_t at = equals == std::string::npos ? 0 : equals + 1;
   const std::string value = word.substr(at);
-  const bool is_here_only = value.starts_with('/') || value.starts_with('~') || value.find("..") != std::string::npos;
+  const std::filesystem::path path = value;
+  const bool is_here_only =
+      value.starts_with('/') || value.starts_with('~') || std::find(path.begin(), path.end(), "..") != path.end();
   if (!is_here_only) return word;
   const std::size_t end = value.find_last_not_of('/');
   if (end == std::string::npos) return word;

@@ -1,8 +1,11 @@
 #include "nccl/pair_rates.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
+
+#include "collcast/nccl/links.hpp"
 
 namespace collcast::nccl {
 

@@ -7,9 +7,10 @@
 // then.
 #pragma once
 
+#include <optional>
 #include <vector>
 
-#include "collcast/nccl/links.hpp"
+#include "collcast/nccl/communicator.hpp"
 #include "nccl/system.hpp"
 
 namespace collcast::nccl {

@@ -105,7 +105,10 @@ Result<Program> switch_program(const Question& q) {
     rates.network = c.factors.network_hop;
     rates.way = c.factors.network_hop * c.network_latency.count();
     rates.beyond = run.hop - rates.way;
-    seen += 2 * run.levels * run.between / sends * share;
+    // The trees have different roots, so that at most levels a node has messages of one of them: of two and three nodes
+    // always, of more at three in four levels, as seen.
+    const double apart = c.nodes < 4 ? 0.5 : 0.75;
+    seen += 2 * run.levels * apart * run.between / sends * share;
   }
   rates.switch_link = std::max(0.0, run.before + run.filling - seen) / way.links;
   return assembled(q, rates, heads(q, orders), run.start);

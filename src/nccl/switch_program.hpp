@@ -1,4 +1,4 @@
-// NVLS and its tree as a pattern on the machine, with the switch as two more endpoints of every node.
+// NVLS and its tree as a pattern on the machine, with the switch as further endpoints of every node.
 #pragma once
 
 #include "nccl/channel_machine.hpp"

@@ -159,12 +159,9 @@ std::string exposed_kinds(const LayerTimes& layer) {
   return out;
 }
 
-/// What collectives do to the layer that they run beside.
-std::string slowed_text(const StepInputs& in) {
-  const bool tp = in.options.overlap_tp != TpOverlap::none && in.layout.tp > 1;
-  const bool cp = in.options.overlap_cp && in.layout.cp > 1 && in.layout.cp_exchange == ContextExchange::ring;
-  const bool ep = in.options.overlap_ep && in.layout.ep > 1;
-  if (!tp && !cp && !ep) return {};
+/// What a layer's own exchanges do to the kernels that they run beside.
+std::string slowed_text(const StepInputs& in, const Slowdown& slowdown) {
+  if (slowdown.tp + slowdown.cp + slowdown.ep <= Seconds{}) return {};
   return fmt::format("products and attention go at {:.2f} of their rate while a collective runs{}{}",
                      in.kernels.beside_collectives, in.kernels.beside_source.empty() ? "" : ": ",
                      in.kernels.beside_source);
@@ -189,7 +186,7 @@ Section layer_section(const StepReport& report) {
   const Seconds backward_full = total_time(r.operations.backward) + total_time(r.operations.recompute);
   const Seconds forward = forward_full / speed, backward = backward_full / speed;
   const auto exposed = [](Seconds whole, Seconds compute) { return std::max(whole - compute, Seconds(0)); };
-  const std::string slowed = slowed_text(*report.inputs);
+  const std::string slowed = slowed_text(*report.inputs, r.slowdown);
   const std::string kinds =
       exposed_kinds(r.layer) + (slowed.empty() ? "" : ", and what collectives beside them slow them by");
   out.terms.push_back(

@@ -1,6 +1,7 @@
 #include "workload/exchange_walk.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "workload/slowdown.hpp"
@@ -129,7 +130,8 @@ PassEnd end_of_pass(const std::vector<Stretch>& pass, Seconds begin, Seconds bus
     end.last = from + time;
     end.all = from + std::max(time, s.beside);
     if (time == s.time) continue;
-    if (time > s.time) lost += time - s.time;
+    // By what the stretch is longer: what runs beside it hides the rest.
+    if (time > s.time) lost += std::max(time, s.beside) - s.length();
     end.slowed.compute += time - s.time;
     const Seconds hidden = std::max(s.beside - s.time, Seconds{}) - std::max(s.beside - time, Seconds{});
     (s.beside_is == Category::tp   ? end.slowed.tp

@@ -118,10 +118,6 @@ class Walk {
   std::vector<Seconds> chunk_ends_;
 };
 
-}  // namespace
-
-namespace {
-
 std::vector<StageSpan> spans_of(Walk walk, std::size_t stages) {
   walk.run();
   std::vector<StageSpan> spans;

@@ -168,6 +168,8 @@ class SlowedRun : PeriodRun {
     std::uint64_t rate = Work32::one;
     int beside = 0;  ///< collectives that run
     Picoseconds slowed{};
+    Picoseconds slowed_before{};  ///< when `op` began
+    Picoseconds late{};           ///< what of it was seen, as no exchange ran beside the kernel for as long
   };
 
   void index_classes(std::uint32_t count) {
@@ -215,6 +217,7 @@ class SlowedRun : PeriodRun {
     Kernel& kernel = kernels_[class_of(op)];
     kernel.op = op;
     kernel.begin = kernel.since = now_;
+    kernel.slowed_before = kernel.slowed;
     kernel.left = static_cast<Wide>(times_.of[period_at(now_)][op].count()) << Work32::bits;
     kernel.rate = kernel.beside > 0 ? Work32::rate_of(step_.rates[op]) : Work32::one;
     ends_at(op, ++kernel.version, rest(kernel));
@@ -277,6 +280,7 @@ class SlowedRun : PeriodRun {
     if (step_.rates[op] < 1) {
       Kernel& kernel = kernels_[class_of(op)];
       settle(kernel);
+      kernel.late += std::min(kernel.slowed - kernel.slowed_before, alone(op));
       kernel.op = none;
     }
     if (slowing_[op] != none)
@@ -286,15 +290,24 @@ class SlowedRun : PeriodRun {
       if (--waits_for_[successors_[s]] == 0) start(successors_[s]);
   }
 
-  /// How much the classes have been slowed by when passes begin that end with a wait for launches.
+  /// For how long the kernel that ends now has run without the exchange that began with it.
+  Picoseconds alone(std::uint32_t op) const {
+    const auto at = std::lower_bound(step_.hidden.begin(), step_.hidden.end(), op,
+                                     [](const Hidden& h, std::uint32_t o) { return h.kernel.value() < o; });
+    if (at == step_.hidden.end() || at->kernel.value() != op) return Picoseconds::max();
+    const SimTime finish = timeline_.ops[at->exchange.value()].finish;
+    return finish > timeline_.ops[at->exchange.value()].start ? now_ - finish : Picoseconds{};
+  }
+
+  /// How late the classes have been made when passes begin that end with a wait for launches.
   void remember_passes(std::uint32_t op) {
     for (auto pass = std::lower_bound(passes_.begin(), passes_.end(), std::pair(op, std::uint32_t{0}));
          pass != passes_.end() && pass->first == op; ++pass)
-      slowed_before_[pass->second] = kernels_[class_of(pass->second)].slowed;
+      late_before_[pass->second] = kernels_[class_of(pass->second)].late;
   }
   Picoseconds left_to_wait(const LaunchWait& wait) {
     Kernel& kernel = kernels_[class_of(wait.op.value())];
-    const Picoseconds lost = kernel.slowed - slowed_before_[wait.op.value()], all = launch_wait(wait, now_);
+    const Picoseconds lost = kernel.late - late_before_[wait.op.value()], all = launch_wait(wait, now_);
     const Picoseconds spared = std::min(lost, all);
     kernel.slowed -= spared;
     return all - spared;
@@ -303,9 +316,9 @@ class SlowedRun : PeriodRun {
   std::vector<std::uint32_t> waits_for_;           ///< operations to come, by OpId
   std::vector<std::uint32_t> first_, successors_;  ///< by OpId
   std::vector<std::uint32_t> class_of_stream_, slowing_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> passes_;   ///< first operation and wait
-  std::unordered_map<std::uint32_t, Picoseconds> slowed_before_;  ///< by wait; only looked up
-  std::vector<Kernel> kernels_;                                   ///< by class
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> passes_;  ///< first operation and wait
+  std::unordered_map<std::uint32_t, Picoseconds> late_before_;   ///< by wait; only looked up
+  std::vector<Kernel> kernels_;                                  ///< by class
   std::priority_queue<Event> events_;
   SimTime now_{};
   std::optional<std::uint32_t> too_late_;

@@ -284,6 +284,7 @@ class Spelling {
             pass({c}, states_[c].streams.compute, Compute{all_.classes[c].first, of(c).time}, "", first.category);
         states_[c].last = op;
         result_.rates.back() = of(c).rate;
+        if (of(c).rate < 1 && states_[c].beside) result_.hidden.push_back({op, *states_[c].beside});
         if (first.name == launch_wait_name) result_.launch_waits.push_back({op, *states_[c].unit_began});
       }
       return;

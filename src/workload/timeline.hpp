@@ -32,6 +32,11 @@ struct Slowing {
   std::vector<std::size_t> classes;
 };
 
+/// A kernel that may be slowed, and the exchange that begins with it, behind which some of that is not seen.
+struct Hidden {
+  OpId kernel, exchange;
+};
+
 struct StepSchedule {
   Schedule schedule;
   std::vector<std::vector<OpId>> of_class;  ///< what each class (of a StepPlan: stage) does, and the messages it gets
@@ -40,6 +45,7 @@ struct StepSchedule {
   std::vector<LaunchWait> launch_waits;     ///< by their operations
   std::vector<StreamId> compute;            ///< stream of each class
   std::vector<double> rates;                ///< by OpId: of kernels beside a collective of DP
+  std::vector<Hidden> hidden;               ///< by their kernels
   std::vector<Slowing> slowings;            ///< by their operations; none where nothing is slowed
 };
 StepSchedule spell_out(const ClassedPlan&);

@@ -171,6 +171,20 @@ TEST_CASE("a wait for launches is shorter by what the pass has been slowed") {
   CHECK(simulated(plan).count() == Approx(32));
 }
 
+TEST_CASE("a pass takes what its launches do, whatever hides by what it was slowed") {
+  // 10 s of a product take 13 beside the bucket's 6, and an exchange beside them hides that, or 2 of 3 s.
+  for (const double exchange : {30.0, 12.0}) {
+    StepPlan plan = two_layers(6);
+    std::vector<Stretch>& backward = plan.stages[0].works[0].backward;
+    backward.front().beside = Seconds(exchange);
+    backward.front().beside_is = Category::ep;
+    backward.push_back({launch_wait_name, Category::backward, Seconds(30)});
+    INFO("an exchange of " << exchange << " s");
+    CHECK(estimate_step(plan).total.count() == Approx(8 + 10 + exchange + 30 + 1));
+    CHECK(simulated(plan).count() == Approx(8 + 10 + exchange + 30 + 1));
+  }
+}
+
 TEST_CASE("slowed steps: the closed form is the timeline, whatever hides") {
   StepDice dice(20'261'126);
   int slowed = 0;
