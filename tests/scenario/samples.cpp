@@ -40,7 +40,7 @@ network:
   spines: 2
   oversubscription: 2
   spine_latency: 1us
-  plugin: {latency: 75us, gpudirect: false}
+  plugin: {latency: 75us, gpudirect: false, sockets: true}
   source: s
 )";
 
@@ -141,6 +141,7 @@ training:
   reshard_after_forward: true
   gradient_bytes: 2
   cross_entropy_loss_fusion: false
+  moe_grouped_gemm: false
   gradient_accumulation_fusion: false
   overlap_dp: true
   overlap_tp: ring

@@ -408,7 +408,7 @@ TEST_CASE("what NCCL's network plugin says is read, written again, and refused w
         "m.yaml:9:21: error: network.plugin.latency is 'fast'\n"
         "    hint: expected a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms, up to 1000000s\n"
         "m.yaml:9:38: error: network.plugin.gpudirect is 'maybe'\n    hint: expected true or false\n"
-        "m.yaml:9:45: error: unknown key 'rdma' in network.plugin\n    hint: expected one of: latency, gpudirect\n");
+        "m.yaml:9:45: error: unknown key 'rdma' in network.plugin\n    hint: expected one of: sockets\n");
   CHECK(machine_errors(machine + "  kind: none\n  plugin: {latency: 1us}\n") ==
         "m.yaml:6:3: error: 'network.plugin' has no meaning here: the network is 'none'\n    hint: remove it\n");
 }

@@ -235,14 +235,17 @@ TEST_CASE("an overlay says what command made it, without folders of this machine
                      "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\nall_reduce,1024,40,0,0,0\n"
                      "all_reduce,2048,44,0,0,0\n");
   const std::string folder = bench.folder.path().string();
-  const Outcome done =
-      bench.run("calibrate --measured " + folder + "/t.csv --topology dgx-h100 --ranks 8 --nodes=1 " +
-                "--set gpu.model='H100 SXM' --output " + folder + "/fit.yaml --residuals=" + folder + "/rows.csv");
+  const Outcome done = bench.run("calibrate --measured " + folder + "/t.csv --topology dgx-h100 --ranks 8 --nodes=1 " +
+                                 "--set gpu.model='H100 SXM' --set gpu.source=" + folder + "/a..b --output " + folder +
+                                 "/fit.yaml --residuals=" + folder + "/rows.csv");
   CHECK(done.exit == 0);
   const std::string overlay = bench.folder.read("fit.yaml");
   CHECK(overlay.find("\n# Made by: collcast calibrate --measured t.csv --topology dgx-h100 --ranks 8 --nodes=1 --set "
-                     "'gpu.model=H100 SXM' --output fit.yaml --residuals=rows.csv\n") != std::string::npos);
-  CHECK(overlay.find(folder) == std::string::npos);
+                     "'gpu.model=H100 SXM' --set gpu.source=a..b --output fit.yaml --residuals=rows.csv\n") !=
+        std::string::npos);
+  // What was set is kept as it was, for whom the overlay is for.
+  const std::string header = overlay.substr(0, overlay.find("\nschema:"));
+  CHECK(header.find(folder) == std::string::npos);
   CHECK(overlay.find("\n# Furthest off of 2 rows, one of a table") != std::string::npos);
   const std::string rows = bench.folder.read("rows.csv");
   CHECK(
@@ -251,6 +254,25 @@ TEST_CASE("an overlay says what command made it, without folders of this machine
   CHECK(std::count(rows.begin(), rows.end(), '\n') == 3);
   // It is an input's file nowhere.
   CHECK(bench.run("calibrate --measured t.csv --topology dgx-h100 --ranks 8 --nodes 1 --residuals t.csv").exit == 2);
+}
+
+TEST_CASE("where residuals cannot go is said before anything is fitted") {
+  const Bench bench;
+  const std::string calibrate = "calibrate --measured no-such.csv --topology dgx-h100 ";
+  for (const auto& [options, what] :
+       {std::pair("--residuals -", "error: the rows and the report would both be written to standard output"),
+        std::pair("--residuals rows.json", "error: rows are written as CSV"),
+        std::pair("--output one.csv --residuals one.csv", "error: 'one.csv' is --output, too")}) {
+    INFO(options);
+    const Outcome refused = bench.run(calibrate + options);
+    CHECK(refused.exit == 2);
+    CHECK(refused.out.empty());
+    CHECK(refused.err.find(what) != std::string::npos);
+  }
+  // The page has a file, so that the rows may have standard output.
+  const Outcome apart = bench.run(calibrate + "--output page.json --residuals -");
+  CHECK(apart.err.find("standard output") == std::string::npos);
+  CHECK(apart.err.find("no-such.csv") != std::string::npos);
 }
 
 TEST_CASE("an overlay for another machine, or for given times, is refused") {
