@@ -449,7 +449,8 @@ class Spelling {
       if (plan_.zero < 2) exchange_buckets(i, "");
     for (std::size_t c = 0; c < states_.size(); ++c) {
       const Ready done = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
-      gradients_done_[c] = done ? done : states_[c].last;
+      // Delayed they are those of the step before, and wait for nothing of this one.
+      gradients_done_[c] = done || plan_.delayed ? done : states_[c].last;
     }
     for (const ClassedPlan::Tied& tied : all_.tied) {
       const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time},

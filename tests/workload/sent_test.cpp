@@ -293,6 +293,18 @@ TEST_CASE("delayed gradients take a copy, and with a pipeline hide under all of 
   CHECK(usual.memory.gradient_copies == Bytes(0));
 }
 
+TEST_CASE("delayed gradients of tied embeddings wait for nothing of the step, with one replica, too") {
+  StepInputs in = inputs(small_model(), layout(1, 4, 1), 1024, 16);
+  in.model.tied_embeddings = true;
+  const StepResult usual = forecast_on_two(in, Method::both);
+  in.options.delayed_all_reduce = true;
+  const StepResult delayed = forecast_on_two(in, Method::both);
+  CHECK(usual.closed_form.gradients.exposed() > Seconds{});
+  CHECK(delayed.closed_form.gradients.exposed() == Seconds{});
+  CHECK(delayed.simulate->count() == Approx(delayed.estimate.count()).epsilon(1e-9));
+  CHECK(*delayed.simulate < *usual.simulate);
+}
+
 TEST_CASE("formula and timeline agree on steps that send otherwise, whatever the layout") {
   std::mt19937 random(20261125);
   const auto dice = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
