@@ -36,10 +36,9 @@ void append_node(const Question& q, const ChannelOrders& orders, int node, int h
 }
 
 /// Channels are alike: a lane has what all of them move for one head, over several nodes on one of the two trees.
-Pattern heads(const Question& q, const ChannelOrders& orders) {
+Pattern heads(const Question& q, const ChannelOrders& orders, int loops) {
   const int per_node = q.c.ranks_per_node, trees = q.c.nodes > 1 ? 2 : 1, heads = q.c.nvls->channels;
-  Pattern out{
-      std::string(to_string(q.plan.algorithm)), with_switches(q, orders), static_cast<int>(switch_loops(q)), {}};
+  Pattern out{std::string(to_string(q.plan.algorithm)), with_switches(q, orders), loops, {}};
   for (int head = 0; head < heads; ++head)
     for (int tree = 0; tree < trees; ++tree) {
       Lane lane;
@@ -81,9 +80,11 @@ NvlsRun run_of(const Question& q) {
   return q.c.nodes > 1 ? nvls_tree_run(q.c, q.kind, q.size, q.plan) : nvls_run(q.c, q.kind, q.size, q.plan);
 }
 
+double whole_loops(const NvlsRun& run) { return std::max(1.0, std::ceil(run.loops)); }
+
 }  // namespace
 
-double switch_loops(const Question& q) { return std::max(1.0, std::ceil(run_of(q).loops)); }
+double switch_loops(const Question& q) { return whole_loops(run_of(q)); }
 
 Result<Program> switch_program(const Question& q) {
   const Communicator& c = q.c;
@@ -111,7 +112,7 @@ Result<Program> switch_program(const Question& q) {
     seen += 2 * run.levels * apart * run.between / sends * share;
   }
   rates.switch_link = std::max(0.0, run.before + run.filling - seen) / way.links;
-  return assembled(q, rates, heads(q, orders), run.start);
+  return assembled(q, rates, heads(q, orders, static_cast<int>(whole_loops(run))), run.start);
 }
 
 }  // namespace collcast::nccl
