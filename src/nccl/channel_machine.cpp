@@ -34,10 +34,11 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
   const std::string gpu = gpus->name, port = gpu + "-port", nic = spec.network_devices;
   const int count = gpus->count;
   for (LinkGroup& link : spec.links) {
-    const bool of_nic = link.from == nic || link.to == nic;
+    const bool of_nic = link.from == nic || link.to == nic, of_gpu = link.from == gpu || link.to == gpu;
     for (std::string* end : {&link.from, &link.to})
       if (*end == gpu) *end = port;
     link.bandwidth = link.bandwidth * (link.kind == LinkKind::nvlink ? r.nvlink : r.pcie);
+    if (r.by_receivers_rail && of_gpu && link.kind == LinkKind::pcie) link.bandwidth = link.bandwidth * r.nics_beside;
     link.latency = Seconds(of_nic ? std::max(0.0, r.beyond) / 2 : 0);
   }
   LinkGroup ports{gpu,
@@ -59,9 +60,10 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
           network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
           network.latency = network.latency * r.network;
         }
-        if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>)
-          // NCCL leaves a node beside the NIC of the rail that it sends on (PXN); routes here cross over to it by a
-          // spine, whose latency is not on NCCL's way.
+        using Network = std::decay_t<decltype(network)>;
+        if constexpr (std::is_same_v<Network, StarNetwork> || std::is_same_v<Network, LeafSpineNetwork>)
+          network.by_receivers_rail = r.by_receivers_rail;
+        if constexpr (std::is_same_v<Network, LeafSpineNetwork>)
           network.spine_latency =
               std::min(network.spine_latency * r.network, Seconds(std::max(0.0, r.way / 2 - network.latency.count())));
       },
@@ -81,6 +83,8 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
     out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
+    out.by_receivers_rail = c.nvlink;
+    out.nics_beside = c.nics_beside;
     out.network = c.factors.network_hop;
     out.way = c.factors.network_hop * c.network_latency.count();
     out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - out.hop;

@@ -8,18 +8,20 @@ namespace collcast::nccl {
 
 /// What the machine carries for a run; bytes of payload per second, seconds.
 struct Rates {
-  double drive = 0;             ///< of a channel's threads on what they send; 0: they do not bound it
-  double between = 0;           ///< of a tree's channel, to each other node; 0: as inside the node, together
-  int ways = 1;                 ///< with that: modulo which no node sends to two of the same number
-  double port = unlimited;      ///< of a GPU's links together, each direction
-  double nic = unlimited;       ///< of one
-  double nvlink = 1, pcie = 1;  ///< reached of what the machine's file says
-  double hop = 0;               ///< from GPU to GPU in a node
-  double beyond = 0;            ///< of a hop between nodes, beyond that and the network's own latency
-  double network = 1;           ///< factor on the network's latency
-  double way = 0;               ///< seconds from NIC to NIC that the closed form counts: a longer way is cut to it
-  int switch_members = 0;       ///< further ranks of every node, on its switch
-  double switch_link = 0;       ///< seconds to or from one of those
+  double drive = 0;                ///< of a channel's threads on what they send; 0: they do not bound it
+  double between = 0;              ///< of a tree's channel, to each other node; 0: as inside the node, together
+  int ways = 1;                    ///< with that: modulo which no node sends to two of the same number
+  double port = unlimited;         ///< of a GPU's links together, each direction
+  double nic = unlimited;          ///< of one
+  double nvlink = 1, pcie = 1;     ///< reached of what the machine's file says
+  double hop = 0;                  ///< from GPU to GPU in a node
+  double beyond = 0;               ///< of a hop between nodes, beyond that and the network's own latency
+  double network = 1;              ///< factor on the network's latency
+  double way = 0;                  ///< seconds from NIC to NIC that the closed form counts: a longer way is cut to it
+  bool by_receivers_rail = false;  ///< a node is left by the NIC of the receiver's rail, over NVLink to a GPU beside it
+  int nics_beside = 1;             ///< with that: each is reached by a GPU of its own, where routes take the first
+  int switch_members = 0;          ///< further ranks of every node, on its switch
+  double switch_link = 0;          ///< seconds to or from one of those
 };
 
 /// What the builders need of the question.

@@ -39,10 +39,24 @@ std::vector<int> ChannelOrders::of_node(int node, const Graph& graph, int channe
   return out;
 }
 
+namespace {
+
+/// The channel of the search with which this one changes NICs, whose order it has on every other node, so that it comes
+/// in on the rail that it went out on [src/graph/connect.cc, connectRings with crossNic]. Itself, where there is none.
+int other_of_pair(const Graph& graph, int channel) {
+  const auto count = graph.nics.size(), at = static_cast<std::size_t>(channel) % std::max<std::size_t>(1, count);
+  const auto other = at ^ 1;
+  if (other >= count || graph.nics[at].in == graph.nics[at].out) return channel;
+  const bool change = graph.nics[at].out == graph.nics[other].in && graph.nics[at].in == graph.nics[other].out;
+  return change ? static_cast<int>(other) : channel;
+}
+
+}  // namespace
+
 std::vector<int> ChannelOrders::ring(const Graph& graph, int channel) const {
   std::vector<int> out;
   for (int node = 0; node < nodes(); ++node) {
-    const std::vector<int> there = of_node(node, graph, channel);
+    const std::vector<int> there = of_node(node, graph, node % 2 == 0 ? channel : other_of_pair(graph, channel));
     out.insert(out.end(), there.begin(), there.end());
   }
   return out;

@@ -78,6 +78,13 @@ Seconds network_latency(const Fabric& fabric, const std::map<NodeId, std::vector
   return longest;
 }
 
+/// Of a way over a spine to another rail, beyond what is between two nodes on one.
+Seconds across_rails(const TopologySpec& spec, Seconds on_one) {
+  const auto* network = std::get_if<LeafSpineNetwork>(&spec.network);
+  if (network == nullptr || !network->rail_optimized || network->spines == 0) return {};
+  return std::max(Seconds(), 2 * (network->latency + network->spine_latency) - on_one);
+}
+
 void keep_channels(Graph& graph, int channels) {
   graph.channels = channels;
   const auto count = static_cast<std::size_t>(channels);
@@ -113,6 +120,7 @@ void slowest(Found& into, const Found& other) {
   into.trees_held_by_nics = into.trees_held_by_nics && other.trees_held_by_nics;
   into.p2p_nics = std::min(into.p2p_nics, other.p2p_nics);
   into.p2p_nic_rate = std::min(into.p2p_nic_rate, other.p2p_nic_rate);
+  into.nics_beside = std::max(into.nics_beside, other.nics_beside);
 }
 
 int running_channels(const Communicator& c) {
@@ -320,10 +328,13 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.nic_rate = Bandwidth(all->nic_rate * 1e9);
   out.p2p_nics = all->p2p_nics;
   out.p2p_nic_rate = Bandwidth(all->p2p_nic_rate * 1e9);
+  out.nics_beside = all->nics_beside;
   // NCCL books trees of two nodes by what they have inside.
   out.trees_held_by_nics = out.nodes == 2 ? all->trees_held_by_nics : all->held_by_nics;
   out.nics_by_pcie = all->nic_rate < system.nic_speed;
+  out.relays_pairs = out.nvlink && environment.relays() && environment.pxn_of_pairs;
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
+  if (out.p2p_nics > 1) out.across_rails = across_rails(spec, out.network_latency);
   out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();
   out.pair_rates = {out.gpu_rate, out.gpu_rate, out.gpu_rate};
   for (const std::vector<int>& gpus : unlike)

@@ -14,10 +14,7 @@ namespace {
 
 /// Known to NCCL, of no consequence here; the first are those that one would expect to matter.
 constexpr std::array without_effect{"NCCL_NET_GDR_READ",
-                                    "NCCL_CROSS_NIC",
                                     "NCCL_P2P_LEVEL",
-                                    "NCCL_P2P_PXN_LEVEL",
-                                    "NCCL_PXN_DISABLE",
                                     "NCCL_COLLNET_ENABLE",
                                     "NCCL_SHM_DISABLE",
                                     "NCCL_P2P_DIRECT_DISABLE",
@@ -95,10 +92,11 @@ constexpr std::array without_effect{"NCCL_NET_GDR_READ",
                                     "NCCL_WARN_ENABLE_DEBUG_INFO"};
 
 constexpr std::array with_effect{
-    "NCCL_ALGO",        "NCCL_PROTO",         "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS",
-    "NCCL_MAX_NRINGS",  "NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",      "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
-    "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE",   "NCCL_BUFFSIZE",      "NCCL_LL_BUFFSIZE",   "NCCL_LL128_BUFFSIZE",
-    "NCCL_PAT_ENABLE",  "NCCL_NET_GDR_LEVEL", "NCCL_NVLS_NCHANNELS"};
+    "NCCL_ALGO",         "NCCL_PROTO",         "NCCL_MIN_NCHANNELS",  "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS",
+    "NCCL_MAX_NRINGS",   "NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",       "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
+    "NCCL_NVLS_ENABLE",  "NCCL_P2P_DISABLE",   "NCCL_BUFFSIZE",       "NCCL_LL_BUFFSIZE",   "NCCL_LL128_BUFFSIZE",
+    "NCCL_PAT_ENABLE",   "NCCL_NET_GDR_LEVEL", "NCCL_NVLS_NCHANNELS", "NCCL_CROSS_NIC",     "NCCL_PXN_DISABLE",
+    "NCCL_P2P_PXN_LEVEL"};
 
 constexpr std::array algorithm_words{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
 /// As NCCL_ALGO spells them.
@@ -261,6 +259,12 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
     if (const auto value = read_number(setting, 0, 2, 1, errors)) out.pat = *value != 0;
   } else if (name == "NCCL_NET_GDR_LEVEL") {
     read_level(setting, out.gpudirect_level, errors);
+  } else if (name == "NCCL_CROSS_NIC") {
+    if (const auto value = read_number(setting, 0, 2, 1, errors)) out.cross_nic = static_cast<CrossNic>(*value);
+  } else if (name == "NCCL_PXN_DISABLE") {
+    if (const auto value = read_number(setting, 0, 1, 1, errors)) out.pxn = *value == 0;
+  } else if (name == "NCCL_P2P_PXN_LEVEL") {
+    if (const auto value = read_number(setting, 0, 2, 1, errors)) out.pxn_of_pairs = *value != 0;
   } else if (name == "NCCL_P2P_DISABLE") {
     if (const auto value = read_number(setting, 0, 1, 1, errors)) out.peer_access = *value == 0;
   } else if (name == "NCCL_BUFFSIZE") {
@@ -307,6 +311,11 @@ bool Environment::allows(CollectiveKind kind, Algorithm algorithm) const {
 bool Environment::allows(CollectiveKind kind, Protocol protocol) const {
   const auto& set = protocol_sets[static_cast<std::size_t>(kind)];
   return !set || (*set >> static_cast<unsigned>(protocol) & 1U) != 0;
+}
+
+bool Environment::relays() const {
+  constexpr int first = 21200;
+  return pxn && (version == 0 || version >= first);
 }
 
 bool Environment::names_protocols(CollectiveKind kind) const {

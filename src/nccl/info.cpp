@@ -19,9 +19,15 @@ bool crosses(const Graph& graph) {
   return std::any_of(graph.nics.begin(), graph.nics.end(), [](const ChannelNics& one) { return one.in != one.out; });
 }
 
-std::string pattern_line(const Graph& graph) {
+/// 2: some channel goes out by another NIC than it came in by, as NCCL_CROSS_NIC=2 lets it where no other fits.
+int cross_nic(const Graph& graph, CrossNic allowed) {
+  const bool may = graph.pattern == 4 || graph.pattern == 1;
+  return may && allowed == CrossNic::always ? 1 : crosses(graph) ? 2 : 0;
+}
+
+std::string pattern_line(const Graph& graph, CrossNic allowed) {
   return fmt::format("Pattern {}, crossNic {}, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels 1", graph.pattern,
-                     crosses(graph) ? 2 : 0, graph.channels, graph.inside.value() / 1e9, graph.between.value() / 1e9,
+                     cross_nic(graph, allowed), graph.channels, graph.inside.value() / 1e9, graph.between.value() / 1e9,
                      to_string(graph.type_inside), to_string(graph.type_between));
 }
 
@@ -50,8 +56,8 @@ std::vector<std::string> far_ways(const Graph& graph) {
   return out;
 }
 
-void add_graph(const Graph& graph, bool leaves, std::vector<std::string>& out) {
-  out.push_back(pattern_line(graph));
+void add_graph(const Graph& graph, bool leaves, CrossNic allowed, std::vector<std::string>& out) {
+  out.push_back(pattern_line(graph, leaves ? allowed : CrossNic::if_needed));
   for (std::size_t channel = 0; channel < graph.order.size(); ++channel)
     out.push_back(channel_line(graph, channel, leaves && graph.pattern != 5));
   for (std::string& line : far_ways(graph)) out.push_back(std::move(line));
@@ -94,9 +100,11 @@ std::string trees_line(std::span<const Channel> all, int rank) {
 
 std::vector<std::string> graph_lines(const Communicator& c) {
   std::vector<std::string> out;
-  add_graph(c.ring, c.nodes > 1, out);
-  add_graph(c.tree, c.nodes > 1, out);
-  if (c.nvls) add_graph(*c.nvls, c.nodes > 1, out);
+  const bool leaves = c.nodes > 1;
+  const CrossNic allowed = c.environment.cross_nic;
+  add_graph(c.ring, leaves, allowed, out);
+  add_graph(c.tree, leaves, allowed, out);
+  if (c.nvls) add_graph(*c.nvls, leaves, allowed, out);
   return out;
 }
 

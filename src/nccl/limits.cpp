@@ -270,11 +270,15 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
     const double to_peer = std::min(nic * more, channels * fitted::p2p_network_channel * 1e9);
     return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0, c.pair_rates.next};
   }
-  const double part = bytes / c.ranks;
+  const double part = bytes / c.ranks, all_nics = c.p2p_nics * c.p2p_nic_rate.value() * reached;
+  // Of PXN: what leaves by the NICs of other rails goes to the GPUs beside them.
+  const double relayed = c.relays_pairs && c.p2p_nics > 0 ? others * (1 - 1.0 / c.p2p_nics) : 0;
   if (kind == CollectiveKind::alltoall)
-    return {part, per_node - 1,    others, part * others * per_node, c.p2p_nics * c.p2p_nic_rate.value() * reached,
-            part, c.pair_rates.all};
-  return {part, per_node - 1, others, part * others, nic, part, c.pair_rates.root};  // gather, scatter: the root's
+    return {part, per_node - 1, others, part * others * per_node, all_nics, part, c.pair_rates.all, relayed};
+  // The root's: it sends by all rails with PXN, and takes in by its own.
+  if (kind == CollectiveKind::scatter && relayed > 0)
+    return {part, per_node - 1, others, part * others, all_nics, part, c.pair_rates.root, relayed, 1.0 * c.p2p_nics};
+  return {part, per_node - 1, others, part * others, nic, part, c.pair_rates.root};
 }
 
 namespace {
@@ -309,13 +313,16 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
           std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   }
   const double ranks_per_nic = c.p2p_nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.p2p_nics) : 1;
-  out.gaps = us * std::max(0.0, e.remote_peers - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;
+  out.gaps = us * std::max(0.0, e.remote_peers / e.own_nics - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;
   out.start =
       us * c.factors.launch * c.factors.point_to_point_launch *
       (fitted::launch[row_of(c)] + fitted::p2p_launch + (plan.protocol == Protocol::simple ? fitted::p2p_simple : 0));
   out.latency_inside = us * fitted::p2p_per_peer * e.local_peers;
-  if (e.remote_peers > 0)
-    out.latency_between = c.factors.network_hop * (us * fitted::network_hop[0] + c.network_latency.count());
+  if (e.remote_peers > 0) {
+    out.way_between =
+        c.factors.network_hop * (c.network_latency + (c.relays_pairs ? Seconds() : c.across_rails)).count();
+    out.latency_between = c.factors.network_hop * us * fitted::network_hop[0] + out.way_between;
+  }
   return out;
 }
 

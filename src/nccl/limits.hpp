@@ -124,10 +124,12 @@ inline double tree_sends(const Communicator& c) { return c.ranks_per_node > 2 ? 
 /// What one rank exchanges: with peers on its node and on others.
 struct Exchange {
   double per_peer = 0, local_peers = 0, remote_peers = 0;
-  double nic_bytes = 0;  ///< through the NICs of a node
-  double nics = 0;       ///< rate of those NICs
-  double own_bytes = 0;  ///< that stay on the rank
-  Bandwidth nvlink{};    ///< of a GPU to its peers
+  double nic_bytes = 0;      ///< through the NICs of a node
+  double nics = 0;           ///< rate of those NICs
+  double own_bytes = 0;      ///< that stay on the rank
+  Bandwidth nvlink{};        ///< of a GPU to its peers
+  double relayed_peers = 0;  ///< of the remote ones, reached over a GPU beside another NIC
+  double own_nics = 1;       ///< that send for this one rank
 };
 Exchange exchange_of(const Communicator&, CollectiveKind, double bytes, const Plan&);
 
@@ -138,7 +140,8 @@ struct PointToPoint {
   double threads = 0;  ///< the channels' time, where a GPU needs more than there are
   double gaps = 0;     ///< between messages that NICs post one by one
   double start = 0, latency_inside = 0, latency_between = 0;
-  double last_piece = 0;  ///< until the last piece is in its place
+  double way_between = 0;  ///< of latency_between, what is on the network
+  double last_piece = 0;   ///< until the last piece is in its place
 };
 PointToPoint point_to_point(const Communicator&, const Exchange&, const Plan&);
 

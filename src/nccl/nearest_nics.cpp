@@ -81,7 +81,7 @@ PathType way_to_nic(const System& system, const Nearest& near, int gpu, int nic)
   if (nic >= system.nics) return PathType::dis;
   const auto found = way(system, system.first_gpu + gpu, system.first_nic + nic);
   const PathType own = found ? found->type : PathType::dis;
-  const bool passed_on = near.type < PathType::pxn && beside([&](const Nearest::Gpu& one) {
+  const bool passed_on = system.relays && near.type < PathType::pxn && beside([&](const Nearest::Gpu& one) {
                            const auto& links = system.nvlinks[static_cast<std::size_t>(gpu)];
                            return system.nvswitch || links[static_cast<std::size_t>(one.gpu)] > 0;
                          });

@@ -220,12 +220,14 @@ Result<Program> exchange_program(const Question& q) {
   }
   if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
   if (e.remote_peers > 0) {
-    const double ranks = q.kind == CollectiveKind::alltoall ? c.p2p_nics : 1;
-    rates.nic = e.nics / ranks;
-    if (p.gaps > 0) rates.nic = std::min(rates.nic, e.nic_bytes / ranks / p.gaps);
+    const double nics = q.kind == CollectiveKind::alltoall ? c.p2p_nics : e.own_nics;
+    rates.nic = e.nics / nics;
+    if (p.gaps > 0) rates.nic = std::min(rates.nic, e.nic_bytes / nics / p.gaps);
     rates.network = c.factors.network_hop;
-    rates.way = c.factors.network_hop * c.network_latency.count();
-    rates.beyond = p.latency_between - c.factors.network_hop * c.network_latency.count();
+    rates.way = p.way_between;
+    rates.beyond = p.latency_between - p.way_between;
+    rates.by_receivers_rail = c.relays_pairs;
+    rates.nics_beside = c.nics_beside;
   }
   return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside + p.last_piece);
 }

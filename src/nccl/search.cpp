@@ -6,6 +6,7 @@
 #include <span>
 
 #include "nccl/nearest_nics.hpp"
+#include "nccl/paths_to_nics.hpp"
 #include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
 
@@ -13,21 +14,7 @@ namespace collcast::nccl {
 
 namespace {
 
-constexpr int most_channels = 32;  ///< of a search
-constexpr int most_heads = 32;     ///< of NVLS
-
-/// Channels of one speed, and how they run.
-struct Rings {
-  int count = 0;
-  std::vector<std::vector<int>> order;
-  std::vector<ChannelNics> nics = {};  ///< across nodes
-
-  void keep(int channels) {
-    count = channels;
-    if (order.size() > static_cast<std::size_t>(channels)) order.resize(static_cast<std::size_t>(channels));
-    if (nics.size() > static_cast<std::size_t>(channels)) nics.resize(static_cast<std::size_t>(channels));
-  }
-};
+constexpr int most_heads = 32;  ///< of NVLS
 
 /// One closed round over straight NVLinks that have `speed` left: wider links first, then those with most left.
 bool close_round(const System& system, const std::vector<int>& gpus, std::map<std::pair<int, int>, double>& left,
@@ -53,12 +40,12 @@ bool close_round(const System& system, const std::vector<int>& gpus, std::map<st
   return false;
 }
 
-Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, double speed) {
+Rings rounds_over_nvlinks(const System& system, const std::vector<int>& gpus, double speed) {
   std::map<std::pair<int, int>, double> left;
   for (const int a : gpus)
     for (const int b : gpus) left[{a, b}] = system.nvlinks[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
   Rings out;
-  while (out.count < most_channels) {
+  while (out.count < most_searched_channels) {
     std::vector<int> path{gpus.front()};
     int budget = 20'000;
     if (!close_round(system, gpus, left, speed, path, budget)) break;
@@ -79,7 +66,7 @@ Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double
   for (std::size_t device = 0; device < system.edges.size(); ++device)
     for (const System::Edge& edge : system.edges[device]) left[{static_cast<int>(device), edge.to}] = edge.speed;
   Rings out;
-  for (; out.count < most_channels; ++out.count) {
+  for (; out.count < most_searched_channels; ++out.count) {
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
       if (!hop) return {};
@@ -96,13 +83,13 @@ Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double
 }
 
 Rings rings(const System& system, const std::vector<int>& gpus, double speed) {
-  if (gpus.size() == 1) return {most_channels, {static_cast<std::size_t>(most_channels), gpus}};
+  if (gpus.size() == 1) return {most_searched_channels, {static_cast<std::size_t>(most_searched_channels), gpus}};
   if (system.nvswitch) {
-    const int count = std::min(most_channels, static_cast<int>((system.nvlink_speed + slack) / speed));
+    const int count = std::min(most_searched_channels, static_cast<int>((system.nvlink_speed + slack) / speed));
     return {count, {static_cast<std::size_t>(count), gpus}};
   }
   if (system.has_nvlink()) {
-    Rings out = rings_over_nvlinks(system, gpus, speed);
+    Rings out = rounds_over_nvlinks(system, gpus, speed);
     if (out.count > 0) return out;
   }
   return rings_over_pcie(system, gpus, speed);
@@ -163,7 +150,7 @@ double largest(std::span<const double> list, double most) {
 
 PathType type_inside(const System& system, const std::vector<int>& gpus) {
   if (gpus.size() == 1) return PathType::loc;
-  if (system.nvswitch || (system.has_nvlink() && rings_over_nvlinks(system, gpus, 3).count > 0)) return PathType::nvl;
+  if (system.nvswitch || (system.has_nvlink() && rounds_over_nvlinks(system, gpus, 3).count > 0)) return PathType::nvl;
   PathType worst = PathType::loc;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
@@ -216,204 +203,14 @@ bool fits_switch(const System& system, int channels, std::size_t gpus, double sp
   return at_one_gpu * speed <= system.nvlink_speed + slack;
 }
 
-/// Which NIC and GPU a channel comes in by.
-struct Entry {
-  int nic = 0, gpu = 0;
-};
-
-/// One after the other on each of the nearest NICs, and again while they have room: booked on the NIC and on the way to
-/// its GPU with most left [search.cc: ncclTopoSearchRecNet begins at the channel's number].
-std::vector<Entry> entries(const System& system, const Nearest& near, double speed) {
-  Room room = room_of(system, near);
-  std::vector<Entry> out;
-  for (std::size_t before = 1; out.size() != before;) {
-    before = out.size();
-    for (const auto& [nic, ways] : near.gpus) {
-      if (room.nics[nic] < speed - slack || static_cast<int>(out.size()) == most_channels) continue;
-      const auto taken = std::max_element(ways.begin(), ways.end(), [&](const Nearest::Gpu& a, const Nearest::Gpu& b) {
-        return room.ports[a.gpu] < room.ports[b.gpu] - slack;
-      });
-      if (room.ports[taken->gpu] < speed - slack) continue;
-      if (taken->by_host) {
-        double& link = room.links[static_cast<std::size_t>(*taken->by_host)];
-        if (link < speed - slack) continue;
-        link -= speed;
-      }
-      room.nics[nic] -= speed;
-      room.ports[taken->gpu] -= speed;
-      out.push_back({nic, taken->gpu});
-    }
-  }
-  return out;
-}
-
-/// Paths over straight NVLinks, one per channel, through all GPUs; every channel books its speed on each link that it
-/// takes. Depth first over all channels together: a channel whose links an earlier one took makes that one try others.
-class Paths {
- public:
-  /// Where a path ends. Trees end at any GPU. A ring goes on to a NIC with room beside its last GPU: to the one that it
-  /// came in by, where that has another GPU, or, across, to any.
-  enum class End { anywhere, home, across };
-  Paths(const System& system, const std::vector<int>& gpus, const Nearest& near, End end)
-      : gpus_(gpus),
-        near_(near),
-        end_(end),
-        links_(system.nvlinks),
-        left_(system.nvlinks),
-        room_(room_of(system, near)) {}
-
-  /// As many as were found before the steps were spent; `inside` is booked on NVLinks, `between` on NICs.
-  Rings find(std::vector<Entry> entries, double inside, double between) {
-    entries_ = std::move(entries);
-    inside_ = inside;
-    between_ = between;
-    next_channel();
-    return best_;
-  }
-
- private:
-  bool next_channel() {
-    if (done_.count > best_.count) best_ = done_;
-    if (next() == entries_.size()) return true;
-    const Entry& entry = entries_[next()];
-    std::vector<int> starts{entry.gpu};
-    for (const Nearest::Gpu& one : near_.gpus.at(entry.nic))
-      if (one.gpu != entry.gpu) starts.push_back(one.gpu);
-    for (const int start : starts) {
-      std::vector<int> path{start};
-      if (go_on(path)) return true;
-    }
-    return false;
-  }
-
-  std::size_t next() const { return static_cast<std::size_t>(done_.count); }
-
-  double& left(int a, int b) { return left_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; }
-
-  /// Wider links first, then those with most left.
-  std::vector<int> neighbours(const std::vector<int>& path) {
-    std::vector<int> out;
-    const int at = path.back();
-    for (const int gpu : gpus_)
-      if (std::find(path.begin(), path.end(), gpu) == path.end() && left(at, gpu) >= inside_ - slack)
-        out.push_back(gpu);
-    const std::vector<double>& wide = links_[static_cast<std::size_t>(at)];
-    std::stable_sort(out.begin(), out.end(), [&](int a, int b) {
-      const double x = wide[static_cast<std::size_t>(a)], y = wide[static_cast<std::size_t>(b)];
-      return x > y || (x == y && left(at, a) > left(at, b));
-    });
-    return out;
-  }
-
-  bool go_on(std::vector<int>& path) {
-    if (--steps_ < 0) return false;
-    if (path.size() == gpus_.size()) return go_out(path);
-    const int at = path.back();
-    for (const int gpu : neighbours(path)) {
-      left(at, gpu) -= inside_;
-      path.push_back(gpu);
-      const bool all = go_on(path);
-      path.pop_back();
-      left(at, gpu) += inside_;
-      if (all) return true;
-    }
-    return false;
-  }
-
-  bool go_out(const std::vector<int>& path) {
-    const int came_by = entries_[next()].nic;
-    // A tree's first GPU sends, too.
-    if (end_ == End::anywhere) return keep(path, {came_by, came_by, near_.type, near_.type});
-    const bool stays = end_ == End::home && near_.gpus.at(came_by).size() > 1;
-    for (auto& [nic, room] : room_.nics) {
-      const std::vector<Nearest::Gpu>& beside = near_.gpus.at(nic);
-      if ((stays && nic != came_by) || room < between_ - slack) continue;
-      if (std::none_of(beside.begin(), beside.end(), [&](const auto& one) { return one.gpu == path.back(); })) continue;
-      double& port = room_.ports.at(path.back());
-      if (port < between_ - slack) continue;
-      room -= between_;
-      port -= between_;
-      const bool all = keep(path, {came_by, nic, near_.type, near_.type});
-      room += between_;
-      port += between_;
-      if (all) return true;
-    }
-    return false;
-  }
-
-  bool keep(const std::vector<int>& path, const ChannelNics& nics) {
-    done_.order.push_back(path);
-    done_.nics.push_back(nics);
-    ++done_.count;
-    const bool all = next_channel();
-    done_.keep(done_.count - 1);
-    return all;
-  }
-
-  const std::vector<int>& gpus_;
-  const Nearest& near_;
-  End end_;
-  const std::vector<std::vector<double>>& links_;
-  std::vector<std::vector<double>> left_;
-  Room room_;  ///< outwards: left on each NIC, and on the way to it from a GPU
-  std::vector<Entry> entries_;
-  double inside_ = 0, between_ = 0;
-  int steps_ = 20'000;
-  Rings done_, best_;
-};
-
-/// The most channels that straight NVLinks have room for; those that end where they began first.
-Rings channels_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
-  const std::vector<Entry> all = entries(system, near, speed);
-  Rings found;
-  for (const Paths::End end : {Paths::End::home, Paths::End::across}) {
-    if (found.order.size() == all.size()) break;
-    Rings other = Paths(system, gpus, near, end).find(all, speed, speed);
-    if (other.count > found.count) found = std::move(other);
-  }
-  return found;
-}
-
-/// By which NIC a channel goes out whose last GPU this is: the one that it came in by where that has several GPUs
-/// beside it, as NCCL's do that find such an order; else one with room left beside the last GPU (crossNic 2), if there
-/// is any.
-ChannelNics going_out(const System& system, const Nearest& near, Room& left, const Entry& entry, int last,
-                      double speed) {
-  std::optional<int> found;
-  if (near.gpus.at(entry.nic).size() > 1) found = entry.nic;
-  for (const auto& [nic, ways] : near.gpus) {
-    const bool beside = std::any_of(ways.begin(), ways.end(), [&](const Nearest::Gpu& one) { return one.gpu == last; });
-    if (!found && beside && left.nics.at(nic) >= speed - slack) found = nic;
-  }
-  const int nic = found.value_or(entry.nic);
-  left.nics.at(nic) -= speed;
-  return {entry.nic, nic, near.type, way_to_nic(system, near, last, nic)};
-}
-
-/// The GPUs in their order from the one that each channel comes in by.
-Rings channels_in_order(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
-  Rings out;
-  Room left = room_of(system, near);
-  for (const Entry& entry : entries(system, near, speed)) {
-    std::vector<int> order;
-    const auto at = std::find(gpus.begin(), gpus.end(), entry.gpu);
-    order.insert(order.end(), at, gpus.end());
-    order.insert(order.end(), gpus.begin(), at);
-    out.nics.push_back(going_out(system, near, left, entry, order.back(), speed));
-    out.order.push_back(std::move(order));
-    ++out.count;
-  }
-  return out;
-}
-
 /// Channels through the nearest NICs.
 Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const Nearest& near, bool nvlink,
                        double speed) {
   Rings out;
   if (gpus.size() > 1 && nvlink && !system.nvswitch) {
-    out = channels_over_nvlinks(system, gpus, near, speed);
+    out = rings_over_nvlinks(system, gpus, near, speed);
   } else {
-    out = channels_in_order(system, gpus, near, speed);
+    out = rings_in_order(system, gpus, near, speed);
     if (gpus.size() > 1 && nvlink) {
       while (out.count > 0 && !fits_switch(system, out.count, gpus.size(), speed)) --out.count;
     } else if (gpus.size() > 1) {
@@ -460,6 +257,9 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   out.nic_rate = rate_of_nics(system, near, out.nics);
   out.p2p_nics = static_cast<int>(near.gpus.size());
   out.p2p_nic_rate = rate_of_nics(system, near, out.p2p_nics);
+  std::map<int, int> beside;
+  for (const auto& [nic, ways] : near.gpus)
+    for (const Nearest::Gpu& one : ways) out.nics_beside = std::max(out.nics_beside, ++beside[one.gpu]);
   // Trees: as many channels; inside they are raised step by step while the links allow it, until no slower than two
   // NICs. Over straight NVLinks before channels are doubled, as their ways are found with that.
   double inside = best.speed;
@@ -468,13 +268,16 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   Rings chains = best.rings;
   // A tree's first GPU sends, too.
   for (ChannelNics& one : chains.nics) one = {one.in, one.in, one.way_in, one.way_in};
+  // Behind a switch rings go down and up, trees' chains up.
+  if (system.nvswitch)
+    for (std::vector<int>& order : chains.order) order = upwards(gpus, order.front());
   if (straight) {
     std::vector<Entry> all = entries(system, near, best.speed);
     if (static_cast<int>(all.size()) > best.rings.count) all.resize(static_cast<std::size_t>(best.rings.count));
     for (const double speed : list) {
       if (speed > 2 * best.speed + slack || speed <= best.speed + slack) continue;
       out.trees_held_by_nics = false;
-      Rings found = Paths(system, gpus, near, Paths::End::anywhere).find(all, speed, best.speed);
+      Rings found = chains_over_nvlinks(system, gpus, near, all, speed, best.speed);
       if (found.count < best.rings.count) continue;
       out.trees_held_by_nics = speed >= largest(list, 2 * best.speed);
       inside = speed;
@@ -500,8 +303,12 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     twice(chains.order);
     twice(chains.nics);
   }
-  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, near.type, best.rings.order, best.rings.nics};
+  PathType between = near.type;
+  if (system.cross_nic == CrossNic::never)
+    for (const ChannelNics& one : best.rings.nics) between = std::max(between, one.way_out);
+  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, between, best.rings.order, best.rings.nics};
   out.tree = out.ring;
+  out.tree.type_between = near.type;
   out.tree.pattern = gpus.size() == 1 ? 3 : 1;
   out.tree.inside = of(inside);
   out.tree.order = std::move(chains.order);

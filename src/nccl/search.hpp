@@ -26,6 +26,7 @@ struct Found {
   bool trees_held_by_nics = false;  ///< the same of what trees have inside nodes
   int p2p_nics = 0;                 ///< that are some GPU's nearest
   double p2p_nic_rate = 0;          ///< of each of these
+  int nics_beside = 1;              ///< that a GPU has nearest at most
 };
 
 /// Of `gpus` (numbers in the node, at least one) in one of `nodes` nodes; nothing where nothing joins them.

@@ -84,6 +84,8 @@ NvlinkSpeed nvlink_speed(int compute_capability) {
 System system_of(const TopologySpec& spec, int compute_capability, const Environment& environment) {
   const bool nvlink = environment.peer_access;
   System out;
+  out.relays = environment.relays();
+  out.cross_nic = environment.cross_nic;
   out.gpudirect = spec.plugin.gpudirect ? environment.gpudirect_level : PathType::loc;
   out.compute_capability = compute_capability;
   out.cpu = spec.host.cpu == CpuFamily::unknown ? CpuFamily::intel_skylake : spec.host.cpu;

@@ -34,11 +34,13 @@ struct System {
   Bandwidth nvlink_rate{};                   ///< the same by the data sheet
   double nic_speed = 0;
   PathType gpudirect = PathType::pxb;  ///< NICs that are farther from a GPU move its data by the host; loc: all do
+  bool relays = true;                  ///< over NVLink a GPU reaches the NIC beside another one (PXN)
+  CrossNic cross_nic = CrossNic::if_needed;
 
   bool has_nvlink() const { return nvlink_speed > 0; }
 };
 
-/// As the variables have it: no NVLink (NCCL_P2P_DISABLE), GPUDirect RDMA (NCCL_NET_GDR_LEVEL).
+/// As the variables have it: no NVLink (NCCL_P2P_DISABLE), GPUDirect RDMA (NCCL_NET_GDR_LEVEL), NCCL_CROSS_NIC, PXN.
 System system_of(const TopologySpec&, int compute_capability, const Environment&);
 
 /// Over PCIe and sockets, the fewest hops; nothing where there is no way.

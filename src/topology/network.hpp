@@ -62,7 +62,7 @@ class Star {
   }
   std::int64_t switches() const { return 1; }
   std::string switch_name(std::int64_t) const { return "switch"; }
-  bool rails_apart() const { return false; }
+  bool rails_apart() const { return spec_.by_receivers_rail; }
 
   /// Ascending, as the nodes: those that a way between two of them may take.
   template <class Visit>
@@ -154,7 +154,7 @@ class LeafSpine {
   std::int64_t spines() const { return spec_.spines; }
   std::int64_t switches() const { return leaves() + spines(); }
   std::string switch_name(std::int64_t) const;
-  bool rails_apart() const { return spec_.rail_optimized && spec_.spines == 0; }
+  bool rails_apart() const { return spec_.by_receivers_rail || (spec_.rail_optimized && spec_.spines == 0); }
 
   template <class Visit>
   void each_cable_of(const std::vector<int>& nodes, Visit&& visit) const {

@@ -211,6 +211,52 @@ TEST_CASE("heads of NVLS are the same GPU of every node") {
   CHECK(job("dgx-h100", 2, {{"NCCL_NVLS_ENABLE", "0"}}).channels.nvls_heads.empty());
 }
 
+TEST_CASE("rings of two nodes of 8 H100 are those of a public log") {
+  // NCCL 2.24 on two nodes with a NIC beside each GPU; channels 08 to 15 are these once more.
+  const std::vector<std::string> logged{"Channel 00/16 :  0  7  6  5  4  3  2  1  9 10 11 12 13 14 15  8",
+                                        "Channel 01/16 :  0  8 15 14 13 12 11 10  9  1  2  3  4  5  6  7",
+                                        "Channel 02/16 :  0  7  6  5  4  3 11 12 13 14 15  8  9 10  2  1",
+                                        "Channel 03/16 :  0  1  2 10  9  8 15 14 13 12 11  3  4  5  6  7",
+                                        "Channel 04/16 :  0  7  6  5 13 14 15  8  9 10 11 12  4  3  2  1",
+                                        "Channel 05/16 :  0  1  2  3  4 12 11 10  9  8 15 14 13  5  6  7",
+                                        "Channel 06/16 :  0  7 15  8  9 10 11 12 13 14  6  5  4  3  2  1",
+                                        "Channel 07/16 :  0  1  2  3  4  5  6 14 13 12 11 10  9  8 15  7"};
+  const auto lines = lines_of(job("dgx-h100", 2));
+  for (std::size_t channel = 0; channel < 16; ++channel) {
+    std::string expected = logged[channel % 8];
+    expected.replace(8, 2, (channel < 10 ? "0" : "") + std::to_string(channel));
+    CHECK(line(lines, expected.substr(0, 10)) == expected);
+  }
+}
+
+TEST_CASE("a ring enters the next node on the rail that it left one on, but where it closes over an odd number") {
+  for (const char* machine : {"dgx-h100", "dgx-b200", "polaris", "dgx-a100"})
+    for (const int nodes : {2, 3, 4, 5}) {
+      const Job all = job(machine, nodes);
+      const int per_node = all.c.ranks_per_node;
+      const auto nic_of = [&](std::size_t channel, int node, bool out) {
+        const auto& nics = all.c.ring.nics;
+        const std::size_t at = channel % nics.size(), other = at ^ 1;
+        const nccl::ChannelNics& own = nics[at];
+        const nccl::ChannelNics& one = node % 2 == 1 && own.in != own.out ? nics.at(other) : own;
+        return out ? one.out : one.in;
+      };
+      for (std::size_t channel = 0; channel < all.channels.all.size(); ++channel) {
+        const std::vector<int>& ring = all.channels.all[channel].ring;
+        INFO(machine << " x" << nodes << " channel " << channel);
+        for (int node = 0; node < nodes; ++node) {
+          const auto first = ring.begin() + node * per_node;
+          const auto& expected =
+              all.c.ring.order[(channel % all.c.ring.order.size()) ^
+                               (nic_of(channel, node, false) == nic_of(channel, 0, false) ? 0U : 1U)];
+          CHECK(std::equal(expected.begin(), expected.end(), first,
+                           [&](int gpu, int rank) { return rank == node * per_node + gpu; }));
+          if (node + 1 < nodes) CHECK(nic_of(channel, node, true) == nic_of(channel, node + 1, false));
+        }
+      }
+    }
+}
+
 TEST_CASE("channels across nodes come in and go out beside their GPUs, each NIC once each way") {
   // Logs of two nodes of 8 H100 with an NIC beside each GPU: crossNic 2, 48 GB/s, NVL/PIX.
   const Job h100 = job("dgx-h100", 2);
@@ -244,25 +290,26 @@ TEST_CASE("the way to a NIC that a ring's last GPU is not beside is told: PXN ov
     return out;
   };
   CHECK(far(test::communicator("dgx-h100", 2)).empty());
-  // Four NICs, at the switches of GPUs 0, 2, 4 and 6: rings end at an odd GPU, trees come and go by their first.
+  // Three NICs, at the switches of GPUs 0, 2 and 4: two rings change NICs with each other, the third ends at GPU 5;
+  // trees come and go by their first.
   TopologySpec spec = test::shipped("dgx-h100");
   for (DeviceGroup& devices : spec.devices)
-    if (devices.kind == DeviceKind::nic) devices.count = 4;
+    if (devices.kind == DeviceKind::nic) devices.count = 3;
   for (LinkGroup& link : spec.links)
     if (link.from == "nic") {
       link.wiring = Wiring::pairs;
-      link.pairs = {{0, 0}, {1, 2}, {2, 4}, {3, 6}};
+      link.pairs = {{0, 0}, {1, 2}, {2, 4}};
     }
-  const Result<Fabric> four = Fabric::build(spec, 2);
-  INFO(to_text(four.errors()));
-  REQUIRE(four.ok());
+  const Result<Fabric> three = Fabric::build(spec, 2);
+  INFO(to_text(three.errors()));
+  REQUIRE(three.ok());
   const Group all = Group::strided(Rank(0), 1, 16);
-  const auto with_nvlink = nccl::connect(*four, all);
+  const auto with_nvlink = nccl::connect(*three, all);
   REQUIRE(with_nvlink.ok());
-  CHECK(far(*with_nvlink) == std::vector<std::string>{"GPU/1 :NET/1 (PXN)", "GPU/3 :NET/2 (PXN)", "GPU/5 :NET/3 (PXN)",
-                                                      "GPU/7 :NET/0 (PXN)"});
-  const auto by_host = nccl::connect(*four, all, test::environment({{"NCCL_P2P_DISABLE", "1"}}));
+  CHECK(far(*with_nvlink) == std::vector<std::string>{"GPU/5 :NET/2 (PXN)"});
+  const auto by_host = nccl::connect(*three, all, test::environment({{"NCCL_P2P_DISABLE", "1"}}));
   REQUIRE(by_host.ok());
+  CHECK_FALSE(far(*by_host).empty());
   for (const std::string& way : far(*by_host)) CHECK(way.find("PXN") == std::string::npos);
 }
 
@@ -280,7 +327,7 @@ TEST_CASE("variables show in the channels") {
 TEST_CASE("long rings say how much of them is left out") {
   const Job large = job("dgx-h100", 9);
   const std::string ring = line(lines_of(large), "Channel 00");
-  CHECK(ring.ends_with(" 62 63 ... and 8 more"));
-  CHECK(line(channel_lines(large.c, large.channels, 0, 72), "Channel 00").ends_with(" 70 71"));
-  CHECK(line(lines_of(job("dgx-h100", 8)), "Channel 00").ends_with(" 62 63"));
+  CHECK(ring.ends_with(" 62 63 56 ... and 8 more"));
+  CHECK(line(channel_lines(large.c, large.channels, 0, 72), "Channel 00").ends_with(" 67 66 65"));
+  CHECK(line(lines_of(job("dgx-h100", 8)), "Channel 00").ends_with(" 62 63 56"));
 }

@@ -48,6 +48,12 @@ TEST_CASE("numbers are read, names without effect are kept") {
   CHECK(level("3") == nccl::PathType::phb);
   CHECK(level("PXN") == nccl::PathType::pxn);
   CHECK_FALSE(test::environment({{"NCCL_PAT_ENABLE", "0"}}).pat);
+  CHECK(test::environment({}).cross_nic == nccl::CrossNic::if_needed);
+  CHECK(test::environment({{"NCCL_CROSS_NIC", "0"}}).cross_nic == nccl::CrossNic::never);
+  CHECK(test::environment({{"NCCL_CROSS_NIC", "1"}}).cross_nic == nccl::CrossNic::always);
+  CHECK_FALSE(test::environment({{"NCCL_PXN_DISABLE", "1"}}).relays());
+  CHECK_FALSE(test::environment({{"NCCL_P2P_PXN_LEVEL", "0"}}).pxn_of_pairs);
+  CHECK(test::environment({{"NCCL_P2P_PXN_LEVEL", "1"}}).pxn_of_pairs);
   CHECK(e.simple_buffer == Bytes(8 << 20));
   CHECK(e.threads == 256);
   CHECK(e.min_channels == 4);

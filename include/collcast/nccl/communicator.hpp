@@ -42,7 +42,10 @@ struct Communicator {
   bool trees_held_by_nics = false;  ///< what NCCL books for trees across nodes; else links inside them hold it
   int p2p_nics = 0;                 ///< of a node that its GPUs have nearest: an all-to-all uses them all
   Bandwidth p2p_nic_rate{};         ///< of one of these
-  Seconds network_latency{};        ///< from NIC to NIC
+  int nics_beside = 1;              ///< that a GPU has nearest at most
+  Seconds network_latency{};        ///< from NIC to NIC; of one rail where NICs are on rails
+  Seconds across_rails{};           ///< what the way of a pair on two rails takes beyond, without PXN
+  bool relays_pairs = false;        ///< a pair's message leaves by the receiver's rail (PXN)
   Seconds plugin_latency{};         ///< of a message, as NCCL's network plugin says
   Bandwidth gpu_rate{};             ///< NVLink of one GPU; without NVLink 0
   PairRates pair_rates{};           ///< over NVLink, which not all pairs may have; without NVLink 0

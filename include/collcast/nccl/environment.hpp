@@ -44,6 +44,9 @@ struct Files {
   std::shared_ptr<const TunerFile> tuner;   ///< NCCL_TUNER_CONFIG_FILE
 };
 
+/// Whether a ring may leave a node by another NIC than it came in by: never, always, or where no other fits.
+enum class CrossNic { never, always, if_needed };
+
 struct Environment {
   std::vector<Setting> given;               ///< all of them
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
@@ -53,6 +56,8 @@ struct Environment {
   bool allows(CollectiveKind, Algorithm) const;
   bool allows(CollectiveKind, Protocol) const;
   bool names_protocols(CollectiveKind) const;  ///< NCCL_PROTO speaks of it
+  /// A GPU passes on what others have for the NIC beside it (PXN, since 2.12).
+  bool relays() const;
 
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and their older names
   std::optional<int> min_blocks, max_blocks;      ///< NCCL_MIN_CTAS, NCCL_MAX_CTAS: of these channels and of NVLS
@@ -62,6 +67,9 @@ struct Environment {
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
   bool pat = true;                                ///< NCCL_PAT_ENABLE
   bool peer_access = true;                        ///< NCCL_P2P_DISABLE is not set
+  CrossNic cross_nic = CrossNic::if_needed;       ///< NCCL_CROSS_NIC
+  bool pxn = true;                                ///< NCCL_PXN_DISABLE is not set
+  bool pxn_of_pairs = true;                       ///< NCCL_P2P_PXN_LEVEL is not 0
   PathType gpudirect_level = PathType::pxb;       ///< NCCL_NET_GDR_LEVEL: how far NICs may be for GPUDirect RDMA
   Bytes simple_buffer{4 << 20};                   ///< NCCL_BUFFSIZE, of one connection: eight slots
   Bytes ll_buffer{512 << 10};                     ///< NCCL_LL_BUFFSIZE, of which half is payload

@@ -92,6 +92,9 @@ struct LinkGroup {
 struct StarNetwork {
   Bandwidth bandwidth{};
   Seconds latency{};  ///< of one link; a path has two
+  /// A sender leaves its node by the NIC that the receiver's node is entered by, by whatever way there is inside its
+  /// node. Of no file: a library's rule (NCCL's PXN).
+  bool by_receivers_rail = false;
 };
 /// Nodes on a grid in row-major order (the last dimension varies fastest), dimension-ordered shortest routes,
 /// the last dimension first; one dimension and `wrap` is a ring, no `wrap` a mesh. With several
@@ -108,12 +111,13 @@ struct TorusNetwork {
 /// nodes, populated or not.
 struct LeafSpineNetwork {
   bool rail_optimized = true;
-  int nodes_per_leaf = 0;         ///< nodes of a pod
-  int spines = 0;                 ///< 0: rails only, no way between leaves
-  double oversubscription = 1.0;  ///< down bandwidth over up bandwidth of a leaf, >= 1 is usual
-  Bandwidth bandwidth{};          ///< NIC to leaf
-  Seconds latency{};              ///< NIC to leaf
-  Seconds spine_latency{};        ///< leaf to spine
+  int nodes_per_leaf = 0;          ///< nodes of a pod
+  int spines = 0;                  ///< 0: rails only, no way between leaves
+  double oversubscription = 1.0;   ///< down bandwidth over up bandwidth of a leaf, >= 1 is usual
+  Bandwidth bandwidth{};           ///< NIC to leaf
+  Seconds latency{};               ///< NIC to leaf
+  Seconds spine_latency{};         ///< leaf to spine
+  bool by_receivers_rail = false;  ///< as of a star, also where spines join the rails
 };
 using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
 

@@ -1,0 +1,310 @@
+#include "nccl/paths_to_nics.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "nccl/search_speeds.hpp"
+
+namespace collcast::nccl {
+
+std::vector<Entry> entries(const System& system, const Nearest& near, double speed) {
+  Room room = room_of(system, near);
+  std::vector<Entry> out;
+  for (std::size_t before = 1; out.size() != before;) {
+    before = out.size();
+    for (const auto& [nic, ways] : near.gpus) {
+      if (room.nics[nic] < speed - slack || static_cast<int>(out.size()) == most_searched_channels) continue;
+      const auto taken = std::max_element(ways.begin(), ways.end(), [&](const Nearest::Gpu& a, const Nearest::Gpu& b) {
+        return room.ports[a.gpu] < room.ports[b.gpu] - slack;
+      });
+      if (room.ports[taken->gpu] < speed - slack) continue;
+      if (taken->by_host) {
+        double& link = room.links[static_cast<std::size_t>(*taken->by_host)];
+        if (link < speed - slack) continue;
+        link -= speed;
+      }
+      room.nics[nic] -= speed;
+      room.ports[taken->gpu] -= speed;
+      out.push_back({nic, taken->gpu});
+    }
+  }
+  return out;
+}
+
+namespace {
+
+/// What links of PCIe and between sockets have left for channels that go back to their NIC by the host.
+class HostWays {
+ public:
+  explicit HostWays(const System& system) : system_(system) {
+    for (std::size_t device = 0; device < system.edges.size(); ++device)
+      for (const System::Edge& edge : system.edges[device]) left_[{static_cast<int>(device), edge.to}] = edge.speed;
+  }
+  bool book(int gpu, int nic, double speed) {
+    const auto hops = way(system_, system_.first_gpu + gpu, system_.first_nic + nic);
+    if (!hops) return false;
+    for (const auto& hop : hops->hops)
+      if (left_[hop] < speed - slack) return false;
+    give_back(*hops, -speed);
+    return true;
+  }
+  void give_back(int gpu, int nic, double speed) {
+    give_back(*way(system_, system_.first_gpu + gpu, system_.first_nic + nic), speed);
+  }
+
+ private:
+  void give_back(const Way& hops, double speed) {
+    for (const auto& hop : hops.hops) left_[hop] += speed;
+  }
+
+  const System& system_;
+  std::map<std::pair<int, int>, double> left_;
+};
+
+/// Neither beside the NIC nor joined by NVLink to a GPU that is and relays.
+bool is_by_host(const Nearest& near, PathType way) { return way > near.type && way != PathType::pxn; }
+
+/// Paths over straight NVLinks, one per channel, through all GPUs; every channel books its speed on each link that it
+/// takes. Depth first over all channels together: a channel whose links an earlier one took makes that one try others.
+class Paths {
+ public:
+  /// Where a path ends. Trees end at any GPU. A ring goes on to a NIC with room beside its last GPU: to the one that it
+  /// came in by, where that has another GPU, or, across, to any. Where it must not cross, a NIC with one GPU beside it
+  /// is reached from any, over NVLink to that one (PXN) if GPUs relay.
+  enum class End { anywhere, home, across, same };
+  Paths(const System& system, const std::vector<int>& gpus, const Nearest& near, End end)
+      : system_(system),
+        gpus_(gpus),
+        near_(near),
+        end_(end),
+        links_(system.nvlinks),
+        left_(system.nvlinks),
+        room_(room_of(system, near)),
+        host_(system) {}
+
+  /// As many as were found before the steps were spent; `inside` is booked on NVLinks, `between` on NICs.
+  Rings find(std::vector<Entry> entries, double inside, double between) {
+    entries_ = std::move(entries);
+    inside_ = inside;
+    between_ = between;
+    next_channel();
+    return best_;
+  }
+
+ private:
+  bool next_channel() {
+    if (done_.count > best_.count) best_ = done_;
+    if (next() == entries_.size()) return true;
+    const Entry& entry = entries_[next()];
+    std::vector<int> starts{entry.gpu};
+    for (const Nearest::Gpu& one : near_.gpus.at(entry.nic))
+      if (one.gpu != entry.gpu) starts.push_back(one.gpu);
+    for (const int start : starts) {
+      std::vector<int> path{start};
+      if (go_on(path)) return true;
+    }
+    return false;
+  }
+
+  std::size_t next() const { return static_cast<std::size_t>(done_.count); }
+
+  double& left(int a, int b) { return left_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; }
+
+  /// Wider links first, then those with most left.
+  std::vector<int> neighbours(const std::vector<int>& path) {
+    std::vector<int> out;
+    const int at = path.back();
+    for (const int gpu : gpus_)
+      if (std::find(path.begin(), path.end(), gpu) == path.end() && left(at, gpu) >= inside_ - slack)
+        out.push_back(gpu);
+    const std::vector<double>& wide = links_[static_cast<std::size_t>(at)];
+    std::stable_sort(out.begin(), out.end(), [&](int a, int b) {
+      const double x = wide[static_cast<std::size_t>(a)], y = wide[static_cast<std::size_t>(b)];
+      return x > y || (x == y && left(at, a) > left(at, b));
+    });
+    return out;
+  }
+
+  bool go_on(std::vector<int>& path) {
+    if (--steps_ < 0) return false;
+    if (path.size() == gpus_.size()) return go_out(path);
+    const int at = path.back();
+    for (const int gpu : neighbours(path)) {
+      left(at, gpu) -= inside_;
+      path.push_back(gpu);
+      const bool all = go_on(path);
+      path.pop_back();
+      left(at, gpu) += inside_;
+      if (all) return true;
+    }
+    return false;
+  }
+
+  bool go_out(const std::vector<int>& path) {
+    const int came_by = entries_[next()].nic;
+    // A tree's first GPU sends, too.
+    if (end_ == End::anywhere) return keep(path, {came_by, came_by, near_.type, near_.type});
+    const bool several = near_.gpus.at(came_by).size() > 1;
+    if (end_ == End::same && !several) return go_back(path, came_by);
+    const bool stays = (end_ == End::home && several) || end_ == End::same;
+    for (auto& [nic, room] : room_.nics) {
+      const std::vector<Nearest::Gpu>& beside = near_.gpus.at(nic);
+      if ((stays && nic != came_by) || room < between_ - slack) continue;
+      if (std::none_of(beside.begin(), beside.end(), [&](const auto& one) { return one.gpu == path.back(); })) continue;
+      double& port = room_.ports.at(path.back());
+      if (port < between_ - slack) continue;
+      room -= between_;
+      port -= between_;
+      const bool all = keep(path, {came_by, nic, near_.type, near_.type});
+      room += between_;
+      port += between_;
+      if (all) return true;
+    }
+    return false;
+  }
+
+  bool go_back(const std::vector<int>& path, int nic) {
+    const PathType way = way_to_nic(system_, near_, path.back(), nic);
+    const bool by_host = is_by_host(near_, way);
+    if (by_host && system_.relays && near_.type < PathType::pxn) return false;
+    double& room = room_.nics.at(nic);
+    double& port = room_.ports.at(near_.gpus.at(nic).front().gpu);
+    if (room < between_ - slack || port < between_ - slack) return false;
+    if (by_host && !host_.book(path.back(), nic, between_)) return false;
+    room -= between_;
+    port -= between_;
+    const bool all = keep(path, {nic, nic, near_.type, way});
+    room += between_;
+    port += between_;
+    if (by_host) host_.give_back(path.back(), nic, between_);
+    return all;
+  }
+
+  bool keep(const std::vector<int>& path, const ChannelNics& nics) {
+    done_.order.push_back(path);
+    done_.nics.push_back(nics);
+    ++done_.count;
+    const bool all = next_channel();
+    done_.keep(done_.count - 1);
+    return all;
+  }
+
+  const System& system_;
+  const std::vector<int>& gpus_;
+  const Nearest& near_;
+  End end_;
+  const std::vector<std::vector<double>>& links_;
+  std::vector<std::vector<double>> left_;
+  Room room_;  ///< outwards: left on each NIC, and on the way to it from a GPU
+  HostWays host_;
+  std::vector<Entry> entries_;
+  double inside_ = 0, between_ = 0;
+  int steps_ = 20'000;
+  Rings done_, best_;
+};
+
+}  // namespace
+
+Rings chains_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near,
+                          std::vector<Entry> entries, double inside, double between) {
+  return Paths(system, gpus, near, Paths::End::anywhere).find(std::move(entries), inside, between);
+}
+
+Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
+  using End = Paths::End;
+  const std::vector<Entry> all = entries(system, near, speed);
+  std::vector<End> ends{End::home, End::across};
+  if (system.cross_nic == CrossNic::always) ends = {End::across};
+  if (system.cross_nic == CrossNic::never) ends = {End::same};
+  Rings found;
+  for (const End end : ends) {
+    if (found.order.size() == all.size()) break;
+    Rings other = Paths(system, gpus, near, end).find(all, speed, speed);
+    if (other.count > found.count) found = std::move(other);
+  }
+  return found;
+}
+
+std::vector<int> upwards(const std::vector<int>& gpus, int first) {
+  std::vector<int> out = gpus;
+  std::rotate(out.begin(), std::find(out.begin(), out.end(), first), out.end());
+  return out;
+}
+
+namespace {
+
+/// A GPU other than the one that a channel comes in by, beside the same NIC.
+std::optional<int> other_beside(const Nearest& near, const Entry& entry) {
+  for (const Nearest::Gpu& one : near.gpus.at(entry.nic))
+    if (one.gpu != entry.gpu) return one.gpu;
+  return std::nullopt;
+}
+
+/// By which NIC a channel goes out whose last GPU this is: the one that it came in by where it must or where that has
+/// several GPUs beside it; else one with room left beside the last GPU (crossNic 2), if there is any.
+ChannelNics going_out(const System& system, const Nearest& near, Room& left, const Entry& entry, int last,
+                      double speed) {
+  std::optional<int> found;
+  if (system.cross_nic == CrossNic::never || other_beside(near, entry)) found = entry.nic;
+  for (const auto& [nic, ways] : near.gpus) {
+    const bool beside = std::any_of(ways.begin(), ways.end(), [&](const Nearest::Gpu& one) { return one.gpu == last; });
+    if (!found && beside && left.nics.at(nic) >= speed - slack) found = nic;
+  }
+  const int nic = found.value_or(entry.nic);
+  left.nics.at(nic) -= speed;
+  return {entry.nic, nic, near.type, way_to_nic(system, near, last, nic)};
+}
+
+void put_last(std::vector<int>& order, int gpu) {
+  const auto found = std::find(order.begin(), order.end(), gpu);
+  std::rotate(found, found + 1, order.end());
+}
+
+std::vector<int> downwards(const std::vector<int>& gpus, int first) {
+  return upwards({gpus.rbegin(), gpus.rend()}, first);
+}
+
+/// Behind a switch channels pass the GPUs downwards, to another one beside their NIC where there is one. Where there is
+/// none two channels change NICs with each other, of which the second goes back up; not where they may not. Over PCIe
+/// all go upwards.
+std::vector<std::vector<int>> orders(const System& system, const std::vector<int>& gpus, const Nearest& near,
+                                     const std::vector<Entry>& entries) {
+  std::vector<std::vector<int>> out;
+  const auto alone = [&](const Entry& entry) { return !other_beside(near, entry); };
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Entry& entry = entries[i];
+    out.push_back(system.nvswitch ? downwards(gpus, entry.gpu) : upwards(gpus, entry.gpu));
+    if (const auto last = other_beside(near, entry)) put_last(out.back(), *last);
+    const bool change = system.nvswitch && system.cross_nic != CrossNic::never && i + 1 < entries.size() &&
+                        alone(entry) && alone(entries[i + 1]) && entry.gpu != entries[i + 1].gpu;
+    if (!change) continue;
+    put_last(out.back(), entries[++i].gpu);
+    out.emplace_back(out.back().rbegin(), out.back().rend());
+  }
+  return out;
+}
+
+}  // namespace
+
+Rings rings_in_order(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
+  Rings out;
+  Room left = room_of(system, near);
+  HostWays host(system);
+  const std::vector<Entry> all = entries(system, near, speed);
+  auto next = all.begin();
+  for (std::vector<int>& order : orders(system, gpus, near, all)) {
+    const Entry& entry = *next++;
+    const ChannelNics nics = going_out(system, near, left, entry, order.back(), speed);
+    if (system.cross_nic == CrossNic::never && is_by_host(near, nics.way_out) &&
+        !host.book(order.back(), nics.out, speed))
+      break;
+    out.nics.push_back(nics);
+    out.order.push_back(std::move(order));
+    ++out.count;
+  }
+  return out;
+}
+
+}  // namespace collcast::nccl

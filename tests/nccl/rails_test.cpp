@@ -1,0 +1,132 @@
+// Which NIC a channel or a message leaves a node by: NCCL_CROSS_NIC, and the relay over the GPU beside a NIC (PXN).
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "collcast/nccl/channels.hpp"
+#include "collcast/nccl/program.hpp"
+#include "machines.hpp"
+
+using namespace collcast;
+using nccl::ChannelNics;
+using nccl::Communicator;
+using nccl::PathType;
+
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+Communicator with(const std::string& machine, int nodes, const Variables& variables) {
+  return test::communicator(machine, nodes, 0, test::environment(variables));
+}
+
+bool crosses(const nccl::Graph& graph) {
+  return std::any_of(graph.nics.begin(), graph.nics.end(), [](const ChannelNics& one) { return one.in != one.out; });
+}
+
+struct Times {
+  double closed, simulated;
+};
+Times exchanged(const std::vector<std::string>& sets, const Variables& variables, std::int64_t bytes, int nodes = 4) {
+  const Fabric fabric = test::built("dgx-h100", nodes, sets);
+  const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8 * nodes), test::environment(variables));
+  REQUIRE(c.ok());
+  const auto plan = nccl::plan(*c, CollectiveKind::alltoall, Bytes(bytes));
+  REQUIRE(plan.ok());
+  return {test::us(nccl::run(*c, CollectiveKind::alltoall, Bytes(bytes), *plan).time()),
+          test::us(test::simulated(fabric, *c, CollectiveKind::alltoall, Bytes(bytes), *plan))};
+}
+
+}  // namespace
+
+TEST_CASE("NCCL_CROSS_NIC=0: every ring leaves a node by the NIC that it came in by") {
+  for (const char* machine : {"dgx-h100", "dgx-a100", "dgx1-v100", "abci-v100", "polaris", "aws-p4d", "gcp-a3-high"}) {
+    INFO(machine);
+    const Communicator usual = with(machine, 2, {}), same = with(machine, 2, {{"NCCL_CROSS_NIC", "0"}});
+    REQUIRE_FALSE(same.ring.nics.empty());
+    CHECK_FALSE(crosses(same.ring));
+    // It has fewer to choose from; trees come and go by their first GPU anyway.
+    CHECK(same.ring.channels * same.ring.between.value() <=
+          usual.ring.channels * usual.ring.between.value() * 1.000001);
+    CHECK(same.tree.channels == same.ring.channels);
+    CHECK(same.ring.between.value() > 5e9);
+  }
+}
+
+TEST_CASE("a NIC with one GPU beside it closes a ring by PXN, without that by the host and sockets") {
+  const Communicator usual = with("dgx-h100", 2, {});
+  CHECK(crosses(usual.ring));
+  CHECK(usual.ring.type_between == PathType::pix);
+  const Communicator relayed = with("dgx-h100", 2, {{"NCCL_CROSS_NIC", "0"}});
+  CHECK(relayed.ring.type_between == PathType::pxn);
+  CHECK(relayed.ring.between == usual.ring.between);
+  CHECK(relayed.ring.channels == usual.ring.channels);
+  CHECK(relayed.tree.type_between == PathType::pix);
+  for (const Variables& off : {Variables{{"NCCL_CROSS_NIC", "0"}, {"NCCL_PXN_DISABLE", "1"}},
+                               Variables{{"NCCL_CROSS_NIC", "0"}, {"NCCL_P2P_DISABLE", "1"}}}) {
+    const Communicator by_host = with("dgx-h100", 2, off);
+    CHECK_FALSE(crosses(by_host.ring));
+    CHECK(by_host.ring.type_between > PathType::pxn);
+    CHECK(by_host.ring.channels * by_host.ring.between.value() < usual.ring.channels * usual.ring.between.value());
+  }
+  // PXN is of 2.12.
+  nccl::Environment old = test::environment({{"NCCL_CROSS_NIC", "0"}});
+  old.version = 21100;
+  CHECK(test::communicator("dgx-h100", 2, 0, old).ring.type_between > PathType::pxn);
+}
+
+TEST_CASE("where a NIC has two GPUs beside it a ring ends at the other one") {
+  const Communicator c = test::communicator("dgx-a100", 2);
+  REQUIRE(c.ring.order.size() == c.ring.nics.size());
+  for (std::size_t channel = 0; channel < c.ring.order.size(); ++channel) {
+    const std::vector<int>& order = c.ring.order[channel];
+    CHECK(order.front() / 2 == order.back() / 2);
+    CHECK(c.ring.nics[channel].in == c.ring.nics[channel].out);
+    CHECK(c.ring.nics[channel].way_out == c.ring.type_between);
+  }
+}
+
+TEST_CASE("crossNic as NCCL prints it: as the variable says, 2 only where a ring needs it") {
+  const auto first = [](const char* machine, const Variables& variables) {
+    const std::string line = graph_lines(with(machine, 2, variables)).front();
+    return line.substr(0, line.find(", nChannels"));
+  };
+  CHECK(first("dgx-h100", {}) == "Pattern 4, crossNic 2");
+  CHECK(first("dgx-h100", {{"NCCL_CROSS_NIC", "2"}}) == "Pattern 4, crossNic 2");
+  CHECK(first("dgx-h100", {{"NCCL_CROSS_NIC", "1"}}) == "Pattern 4, crossNic 1");
+  CHECK(first("dgx-h100", {{"NCCL_CROSS_NIC", "0"}}) == "Pattern 4, crossNic 0");
+  CHECK(first("dgx-a100", {}) == "Pattern 4, crossNic 0");
+}
+
+TEST_CASE("with PXN pairs stay on the receiver's rail: thin spines cost nothing, and no spine is on the way") {
+  const std::vector<std::string> thin{"network.oversubscription=8"};
+  for (const std::int64_t bytes : {std::int64_t{64} << 10, std::int64_t{64} << 20}) {
+    INFO(bytes);
+    const Times usual = exchanged({}, {}, bytes), over_thin = exchanged(thin, {}, bytes);
+    CHECK(usual.simulated == Approx(usual.closed).epsilon(1e-6));
+    CHECK(over_thin.simulated == Approx(usual.simulated));
+  }
+  const std::int64_t large = std::int64_t{64} << 20;
+  for (const Variables& off : {Variables{{"NCCL_PXN_DISABLE", "1"}}, Variables{{"NCCL_P2P_PXN_LEVEL", "0"}}}) {
+    CHECK(exchanged(thin, off, large).simulated > 1.5 * exchanged({}, off, large).simulated);
+    // Up to a spine and down again, of 500 ns each.
+    const std::vector<std::string> far{"network.spine_latency=5us"};
+    const double spine = 2 * 5;
+    const Times without = exchanged(far, off, 1024, 2), relayed = exchanged(far, {}, 1024, 2);
+    CHECK(without.closed - relayed.closed == Approx(spine));
+    CHECK(without.simulated - relayed.simulated == Approx(spine));
+  }
+}
+
+TEST_CASE("PCIe's switches with two NICs and two GPUs each relay for both at their rate") {
+  for (const int nodes : {2, 8, 24}) {
+    INFO(nodes);
+    const Fabric fabric = test::built("dgx-a100", nodes);
+    const Communicator c = test::communicator("dgx-a100", nodes);
+    const Bytes size(64 << 20);
+    const auto plan = nccl::plan(c, CollectiveKind::alltoall, size);
+    REQUIRE(plan.ok());
+    CHECK(test::us(test::simulated(fabric, c, CollectiveKind::alltoall, size, *plan)) ==
+          Approx(test::us(nccl::run(c, CollectiveKind::alltoall, size, *plan).time())).epsilon(1e-6));
+  }
+}
