@@ -51,6 +51,7 @@ class Check {
     if (!in_.serving) {
       buckets();
       workload::check_communication(misfits_);
+      workload::check_recompute(misfits_);
     }
     kernels();
     return misfits_;

@@ -34,6 +34,7 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
     : in_(in),
       with_experts_(kind.experts),
       latent_(in.model.latent.kv_rank > 0),
+      recompute_(kind.whole ? Recompute::none : in.options.recompute),
       timer_(in),
       share_(in),
       linear_(in, timer_, share_),
@@ -55,7 +56,8 @@ std::vector<Segment> Layer::forward(Category category) const {
 }
 
 std::vector<Segment> Layer::backward() const {
-  std::vector<Segment> all = with_experts_ ? experts_backward() : mlp_backward();
+  std::vector<Segment> all = mlp_again();
+  extend(all, with_experts_ ? experts_backward() : mlp_backward());
   Operations between;
   if (has_mlp_norm()) between.push_back(norm_backward("mlp norm"));
   between.push_back(branch_sum("attention residual"));
@@ -65,7 +67,7 @@ std::vector<Segment> Layer::backward() const {
   else
     extend(all, row_backward("mlp norm", between, "projection", projection_));
   all.back().all_to_all_bytes = core_.output_exchange();
-  if (in_.options.recompute == Recompute::selective) extend(all, core_.forward(Category::recompute, 0));
+  extend(all, attention_again());
   extend(all, core_.backward());
   extend(all, heads_backward());
   return joined(all);
@@ -82,7 +84,7 @@ std::vector<Segment> Layer::weights() const {
 Segments Layer::all() const {
   if (in_.serving) return {forward(Category::forward), {}, {}};
   Segments segments{forward(Category::forward), {}, weights()};
-  if (in_.options.recompute == Recompute::full) segments.backward = forward(Category::recompute);
+  if (recompute_ == Recompute::full) segments.backward = forward(Category::recompute);
   for (Segment& s : backward()) segments.backward.push_back(std::move(s));
   put_on_wire(in_, timer_, segments);
   cast_gathered_weights(in_, timer_, with_experts_, segments);
@@ -170,8 +172,8 @@ std::vector<Segment> Layer::heads_backward() const {
   if (!splits()) extend(norm, accumulation());
   Operations first = rotary("rotary gradient");
   if (splits_qkv()) first.push_back(memory("qkv gradients joined", 2 * w_ * share_.tokens * qkv_.out));
-  std::vector<Segment> all =
-      column_backward(in_, {"attention core", first, "attention", inputs, weights, heads_bytes()});
+  std::vector<Segment> all = column_backward(
+      in_, {"attention core", first, "attention", inputs, weights, heads_bytes(), heads_products().out > 0});
   all.push_back({"attention norm", Category::backward, norm, std::nullopt});
   return all;
 }
@@ -216,23 +218,25 @@ Operations Layer::joined_projection_backward(Operations between) const {
 }
 
 std::vector<Segment> Layer::mlp_forward(Category category) const {
+  Operations norm;
+  if (!one_reduce()) norm.push_back(residual_forward("attention residual"));
+  if (has_mlp_norm()) norm.push_back(norm_forward("mlp norm"));
+  std::vector<Segment> all = mlp_module(category, norm);
+  all.push_back({"residual", category, {residual_forward("mlp residual")}, std::nullopt});
+  return all;
+}
+
+std::vector<Segment> Layer::mlp_module(Category category, const Operations& before) const {
   Operations mlp{linear_.forward(up_), activation_forward("activation", share_.tokens, share_.ffn),
                  linear_.forward(down_)};
-  Operations norm;
   // What attention gives is added to the ranks' own parts of what the MLP does, or to the residual.
-  if (one_reduce())
-    mlp.push_back(memory("branches sum", 3 * w_ * share_.tokens * share_.hidden));
-  else
-    norm.push_back(residual_forward("attention residual"));
-  if (has_mlp_norm()) norm.push_back(norm_forward("mlp norm"));
-  const Segment residual{"residual", category, {residual_forward("mlp residual")}, std::nullopt};
-  if (!rings()) return {{"mlp norm", category, norm, tp_.gather}, {"mlp", category, mlp, tp_.reduce}, residual};
-  std::vector<Segment> all{{"mlp norm", category, norm, std::nullopt}};
+  if (one_reduce()) mlp.push_back(memory("branches sum", 3 * w_ * share_.tokens * share_.hidden));
+  if (!rings()) return {{"mlp norm", category, before, tp_.gather}, {"mlp", category, mlp, tp_.reduce}};
+  std::vector<Segment> all{{"mlp norm", category, before, std::nullopt}};
   extend(all, gathered_in_ring("mlp up", category, linear_.forward(up_, rows_of_piece())));
   all.push_back({"mlp", category, {mlp[1]}, std::nullopt});
   if (one_reduce()) all.push_back({"branches", category, {mlp.back()}, std::nullopt});
   extend(all, reduced_in_ring("mlp", category, linear_.forward(down_, rows_of_piece())));
-  all.push_back(residual);
   return all;
 }
 
@@ -242,7 +246,9 @@ std::vector<Segment> Layer::mlp_backward() const {
                                     {activation_backward("activation", share_.tokens, share_.ffn)},
                                     "mlp",
                                     {linear_.input_gradient(up_)},
-                                    splits() ? Operations() : weight_gradients(up_, up_.out)}));
+                                    splits() ? Operations() : weight_gradients(up_, up_.out),
+                                    0,
+                                    mlp_products().out > 0}));
   return all;
 }
 
@@ -363,7 +369,7 @@ double dispatch_bytes(const StepInputs& in) {
 namespace collcast {
 
 LayerOperations layer_operations(const StepInputs& in) {
-  const workload::Segments segments = workload::layer_segments(in, workload::shown_kind(in.model));
+  const workload::Segments segments = workload::layer_segments(in, workload::shown_kind(in));
   LayerOperations all;
   const auto extend = [](std::vector<Operation>& to, const workload::Segment& s) {
     to.insert(to.end(), s.operations.begin(), s.operations.end());

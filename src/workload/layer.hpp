@@ -34,6 +34,20 @@ class Layer {
   Segments all() const;
 
  private:
+  // --- what selective recomputation computes once more ---
+
+  bool again(RecomputeModule module) const {
+    return recompute_ == Recompute::selective && recomputes(in_.options, module);
+  }
+  /// Before the backward of the MLP or the experts, and before that of the attention core.
+  std::vector<Segment> mlp_again() const;
+  std::vector<Segment> attention_again() const;
+  /// Single products of the input that they share; Linear::out is 0 where there are none.
+  Linear heads_products() const;
+  Linear mlp_products() const;
+  std::vector<Segment> products_again(const char* norm, const Operations& before, const char* name,
+                                      const Operations& products) const;
+
   // --- latent attention ---
 
   bool compresses_queries() const { return latent_ && in_.model.latent.q_rank > 0; }
@@ -73,6 +87,8 @@ class Layer {
   Operations joined_projection_backward(Operations between) const;
 
   std::vector<Segment> mlp_forward(Category category) const;
+  /// From what is done before its input is gathered to the sum of what it gives over the TP ranks.
+  std::vector<Segment> mlp_module(Category category, const Operations& before) const;
 
   std::vector<Segment> mlp_backward() const;
 
@@ -109,6 +125,10 @@ class Layer {
   std::vector<Segment> replicated_experts(Category category) const;
 
   std::vector<Segment> experts_forward(Category category) const;
+  /// The same from what is done before, to what they give in its rows.
+  std::vector<Segment> experts_module(Category category, const Operations& before) const;
+  /// An MLP beside the experts.
+  Segment shared_experts(Category category) const;
 
   std::vector<Segment> experts_backward() const;
 
@@ -148,6 +168,7 @@ class Layer {
 
   const StepInputs& in_;
   bool with_experts_, latent_;
+  Recompute recompute_;  ///< of this layer
   KernelTimer timer_;
   Share share_;
   LinearKernels linear_;

@@ -72,17 +72,24 @@ std::vector<Segment> Layer::replicated_experts(Category category) const {
 
 std::vector<Segment> Layer::experts_forward(Category category) const {
   if (replicates_tokens(in_)) return replicated_experts(category);
+  std::vector<Segment> all =
+      experts_module(category, {residual_forward("attention residual"), norm_forward("mlp norm")});
+  all.push_back({"residual", category, {residual_forward("mlp residual")}, std::nullopt});
+  return all;
+}
+
+Segment Layer::shared_experts(Category category) const {
+  return {"shared experts",
+          category,
+          {linear_.forward(up_), activation_forward("shared activation", share_.tokens, share_.shared),
+           linear_.forward(down_)},
+          tp_.reduce};
+}
+
+std::vector<Segment> Layer::experts_module(Category category, const Operations& before) const {
   const bool shared = share_.shared > 0;
-  std::vector<Segment> all{{"mlp norm",
-                            category,
-                            {residual_forward("attention residual"), norm_forward("mlp norm")},
-                            shared ? tp_.gather : std::nullopt}};
-  if (shared)
-    all.push_back({"shared experts",
-                   category,
-                   {linear_.forward(up_), activation_forward("shared activation", share_.tokens, share_.shared),
-                    linear_.forward(down_)},
-                   tp_.reduce});
+  std::vector<Segment> all{{"mlp norm", category, before, shared ? tp_.gather : std::nullopt}};
+  if (shared) all.push_back(shared_experts(category));
   all.push_back(
       {"experts dispatch",
        category,
@@ -100,8 +107,7 @@ std::vector<Segment> Layer::experts_forward(Category category) const {
   extend(all, between_exchanges(category, experts));
   Operations last{permutation("unpermute")};
   if (shared) last.push_back(memory("shared experts sum", 3 * w_ * per_row()));
-  last.push_back(residual_forward("mlp residual"));
-  all.push_back({"residual", category, last, std::nullopt});
+  all.push_back({"experts", category, last, std::nullopt});
   return all;
 }
 

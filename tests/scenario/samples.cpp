@@ -135,7 +135,9 @@ layout: {tp: 8, pp: 1, dp: 1, cp: 1, ep: 1, etp: 8, cp_exchange: ring, dp_shard:
 batch: {sequence: 2048, micro_batch: 1, global_batch: 8}
 training:
   precision: bf16
-  recompute: full
+  recompute: selective
+  recompute_modules: [core_attn, layernorm]
+  recompute_layers: 50%
   attention: flash
   zero: 1
   reshard_after_forward: true
