@@ -1,4 +1,4 @@
-// Whether there is what selective recomputation names.
+// Whether there is what selective recomputation names, and the layers that are computed in bf16.
 #include <string>
 #include <vector>
 
@@ -44,6 +44,26 @@ const char* no_use_of(RecomputeModule module, const StepInputs& in) {
 }
 
 }  // namespace
+
+void check_bf16_layers(Misfits& misfits) {
+  const TrainingOptions& o = misfits.in.options;
+  const int layers = misfits.in.model.layers;
+  const std::vector<std::string> paths{
+      o.bf16_first_layers != 0 ? "training.num_layers_at_start_in_bf16" : "training.num_layers_at_end_in_bf16",
+      "training.precision", "model.layers"};
+  if (o.bf16_first_layers == 0 && o.bf16_last_layers == 0) return;
+  if (o.precision != "fp8" && o.precision != "fp4")
+    misfits.wrong(
+        paths,
+        "layers in bf16 are of precision fp8 or fp4, this is " + o.precision + misfits.seen("training.precision"),
+        "leave it out");
+  if (o.bf16_first_layers < 0 || o.bf16_last_layers < 0 || o.bf16_first_layers > layers - o.bf16_last_layers)
+    misfits.wrong(paths,
+                  std::to_string(o.bf16_first_layers) + " layers at the start and " +
+                      std::to_string(o.bf16_last_layers) + " at the end in bf16 are more than the model's " +
+                      std::to_string(layers) + misfits.seen("model.layers"),
+                  "expected up to all of them");
+}
 
 void check_recompute(Misfits& misfits) {
   const RecomputeModules& modules = misfits.in.options.recompute_modules;

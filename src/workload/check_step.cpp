@@ -52,6 +52,7 @@ class Check {
       buckets();
       workload::check_communication(misfits_);
       workload::check_recompute(misfits_);
+      workload::check_bf16_layers(misfits_);
     }
     kernels();
     return misfits_;

@@ -44,8 +44,8 @@ LayerTimes layer_times(const StagePlan& stage) {
 std::string name_of(const Unit& unit) {
   if (!is_layer(unit.kind)) return unit.label;
   const LayerKind kind = layer_of(unit.kind);
-  return std::string(kind.windowed ? "windowed " : "") + (kind.experts ? "expert layer" : "layer") +
-         (kind.whole ? " without recomputation" : "");
+  return std::string(kind.bf16 ? "bf16 " : "") + (kind.windowed ? "windowed " : "") +
+         (kind.experts ? "expert layer" : "layer") + (kind.whole ? " without recomputation" : "");
 }
 
 void add_memory(StepResult& result, const StepInputs& in, const Fabric& fabric) {

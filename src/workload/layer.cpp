@@ -357,7 +357,12 @@ Seconds launch_wait(const StepInputs& in, Launches launches, Seconds busy) {
   return std::max(launches.by_model * launch + launches.of_gradients * of_gradients - busy, Seconds{});
 }
 
-Segments layer_segments(const StepInputs& in, LayerKind kind) { return Layer(in, kind).all(); }
+Segments layer_segments(const StepInputs& in, LayerKind kind) {
+  if (!kind.bf16) return Layer(in, kind).all();
+  StepInputs otherwise = in;
+  otherwise.options.precision = "bf16";
+  return Layer(otherwise, kind).all();
+}
 
 double dispatch_bytes(const StepInputs& in) {
   const Share share(in);

@@ -62,14 +62,17 @@ RankParameters rank_parameters(const LayerParameters& p) { return {p.sharded(), 
 }  // namespace
 
 LayerKind kind_of_layer(const StepInputs& in, int layer) {
-  return {has_experts(in.model, layer), has_window(in.model, layer), !recomputes_layer(in.options, layer)};
+  const int first = in.options.bf16_first_layers, last = in.options.bf16_last_layers;
+  return {has_experts(in.model, layer), has_window(in.model, layer), !recomputes_layer(in.options, layer),
+          layer < first || layer >= in.model.layers - last};
 }
 
 std::vector<LayerKind> layer_kinds() {
   std::vector<LayerKind> all;
   for (const bool experts : {true, false})
     for (const bool windowed : {false, true})
-      for (const bool whole : {false, true}) all.push_back({experts, windowed, whole});
+      for (const bool whole : {false, true})
+        for (const bool bf16 : {false, true}) all.push_back({experts, windowed, whole, bf16});
   return all;
 }
 
@@ -170,7 +173,7 @@ int stage_layers(const StepInputs& in, int stage) { return static_cast<int>(laye
 bool stages_differ(const StepInputs& in) {
   const int with_experts = expert_layers(in.model);
   return in.layout.uneven_stages || (with_experts > 0 && with_experts < in.model.layers) ||
-         in.options.recompute_layers < 1;
+         in.options.recompute_layers < 1 || in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
 }
 
 bool replicates_tokens(const StepInputs& in) {

@@ -99,7 +99,7 @@ struct UnitWork {
 
 /// Units of a stage in forward order; equal layers share their work. From `layer` on one for each kind of layer.
 enum class UnitKind { embedding, head, layer };
-inline constexpr std::size_t unit_kinds = 2 + 8;
+inline constexpr std::size_t unit_kinds = 2 + 16;
 UnitKind unit_of(LayerKind);
 /// Of a layer.
 LayerKind layer_of(UnitKind);

@@ -109,6 +109,10 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
     list.push_back(
         "core_attn of recompute_modules gains nothing with flash attention, which keeps no attention matrix; without "
         "it the step is faster");
+  if (in.options.precision == "fp4")
+    list.push_back(
+        "fp4: of its products those of forwards alone were measured, and those of gradients are taken to be as fast; "
+        "Hadamard transforms and stochastic rounding are left out");
   if (in.options.recompute != Recompute::selective && modules != TrainingOptions().recompute_modules)
     list.push_back("recompute_modules have no part with recompute " + std::string(to_string(in.options.recompute)) +
                    ", only with recompute: selective");

@@ -337,6 +337,8 @@ TEST_CASE("what no step can be yet, and what a row does not state, is a reason")
   CHECK(changed([](TrainingRow& r) { r.zero = "hsdp-3"; }) == "the sharding hsdp-3 is not modelled");
   CHECK(changed([](TrainingRow& r) { r.recompute = "some of it"; }) == "the recomputation some of it is not modelled");
   CHECK(changed([](TrainingRow& r) { r.precision = "int4"; }) == "the precision int4 is not modelled");
+  CHECK(changed([](TrainingRow& r) { r.precision = "nvfp4 or fp8 (not resolved)"; }) ==
+        "the precision is not resolved: nvfp4 or fp8 (not resolved)");
   CHECK(changed([](TrainingRow& r) { r.dp = 16; }) == "tp 2 x pp 1 x cp 1 x dp 16 are 32 GPUs, not 64");
   CHECK(changed([](TrainingRow& r) { r.seq = std::nullopt, r.mbs = std::nullopt; }) == "not stated: seq, mbs");
   CHECK(changed([](TrainingRow& r) { r.pp = 2, r.dp = 16; }) == "not stated: vpp");

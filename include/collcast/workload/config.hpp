@@ -262,7 +262,8 @@ struct GradientCompression {
 };
 
 struct TrainingOptions {
-  std::string precision = "bf16";  ///< of GEMMs and activations: a key of GpuSpec::peak
+  std::string precision = "bf16";                   ///< of GEMMs and activations: a key of GpuSpec::peak
+  int bf16_first_layers = 0, bf16_last_layers = 0;  ///< of fp8 and fp4: so many layers are computed in bf16
   Recompute recompute = Recompute::none;
   RecomputeModules recompute_modules = {RecomputeModule::core_attn};  ///< of `selective`
   double recompute_layers = 1;  ///< share of the layers that this is done in, evenly spread over the model

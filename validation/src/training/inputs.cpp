@@ -342,7 +342,9 @@ class Reading {
   void options() {
     TrainingOptions& o = out_.inputs.options;
     const auto precision = meaning(precisions, lower(row_.precision));
-    if (precision)
+    if (contains(lower(row_.precision), "not resolved"))
+      cannot(fmt::format("the precision is not resolved: {}", printable(row_.precision)));
+    else if (precision)
       o.precision = *precision;
     else
       cannot(row_.precision.empty() ? std::string("not stated: precision")
