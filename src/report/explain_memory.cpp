@@ -188,31 +188,42 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
     if (value > Volume{})
       out.terms.push_back({name, std::move(formula), std::move(numbers), value.value(), "B", source});
   };
-  const int norms = m.parallel_mlp.norms, tensors = norms > 0 ? norms + 1 : 4;
-  const std::string of_norms = norms == 0   ? "input and output of both norms"
-                               : norms == 1 ? "input and output of the one norm"
-                                            : "the one input of both norms, and their outputs";
+  const KeptTensors kept = kept_tensors(in, experts);
+  const int norms = m.parallel_mlp.norms, tensors = kept.norms;
+  std::string of_norms = norms == 0   ? "input and output of both norms"
+                         : norms == 1 ? "input and output of the one norm"
+                                      : "the one input of both norms, and their outputs";
+  if (tensors < all_tensors(in).norms) of_norms += ", but for what is computed once more";
   add("norms and residuals", dropout ? fmt::format("T' h ({} w + 2)", tensors) : fmt::format("T' h {} w", tensors),
       fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w, dropout ? " + 2" : ""), a.norms,
       of_norms + (dropout ? ", two dropout masks" : ""));
-  const int widths = m.gated_mlp ? 3 : 2;
+  const int widths = experts ? kept.experts : kept.mlp;
   if (m.latent.kv_rank > 0) {
     const LatentAttention& l = m.latent;
-    add("projections", "2 w T a (dn + dr + dv) / TP",
-        fmt::format("2 x {} x {} x {} x ({} + {} + {}) / {}", w, tokens(in), m.heads, l.nope, l.rope, l.value, tp),
-        a.projections, "query, key, value, and the core's output");
+    if (!kept.query)
+      add("projections", "w T a dv / TP", fmt::format("{} x {} x {} x {} / {}", w, tokens(in), m.heads, l.value, tp),
+          a.projections, "the core's output");
+    else
+      add("projections", "2 w T a (dn + dr + dv) / TP",
+          fmt::format("2 x {} x {} x {} x ({} + {} + {}) / {}", w, tokens(in), m.heads, l.nope, l.rope, l.value, tp),
+          a.projections, "query, key, value, and the core's output");
     add("small ranks", l.q_rank > 0 ? "w T' (2 rq + 2 rkv + dr)" : "w T (2 rkv + dr)",
         fmt::format("{} x {} x (2 x {} + 2 x {} + {})", w, l.q_rank > 0 ? rows(in) : tokens(in), l.q_rank, l.kv_rank,
                     l.rope),
         a.latent, "before and after their norm");
   } else {
-    add("projections", "w T (2a + 2k) d / TP",
-        fmt::format("{} x {} x (2 x {} + 2 x {}) x {} / {}", w, tokens(in), m.heads, m.kv_heads, m.head_dim, tp),
-        a.projections, "query, key, value, and the core's output");
+    const int of_heads = kept.query ? 2 : 1, of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
+    std::string what = kept.query ? "query, " : "";
+    if (kept.key) what += "key, ";
+    if (kept.value) what += "value, ";
+    add("projections", fmt::format("w T ({}a + {}k) d / TP", of_heads, of_keys),
+        fmt::format("{} x {} x ({} x {} + {} x {}) x {} / {}", w, tokens(in), of_heads, m.heads, of_keys, m.kv_heads,
+                    m.head_dim, tp),
+        a.projections, what.empty() ? "the core's output" : what + "and the core's output");
   }
   if (experts)
-    add("shared experts", fmt::format("{} w T fs / TP", widths),
-        fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
+    add("shared experts", fmt::format("{} w T fs / TP", kept.mlp),
+        fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
         "what the activation function reads and writes");
   if (experts)
     add("experts", fmt::format("w T' K expert TP load (h + {} fe / expert TP) + 8 T' E", widths),
@@ -321,27 +332,40 @@ std::string kept_numbers(const MemoryTerms& terms) {
   return out;
 }
 
+/// Whether layers are left out of recomputation.
+bool leaves_out(const MemoryTerms& terms) {
+  return std::any_of(terms.of_chunk.begin(), terms.of_chunk.end(),
+                     [](const MemoryTerms::Chunk& c) { return c.whole_layers + c.whole_expert_layers > 0; });
+}
+
 bool chunks_are_alike(const MemoryTerms& terms) {
-  return std::all_of(terms.of_chunk.begin(), terms.of_chunk.end(), [&](const MemoryTerms::Chunk& c) {
-    return c.layers == terms.of_chunk.front().layers && c.expert_layers == terms.of_chunk.front().expert_layers;
-  });
+  return !leaves_out(terms) &&
+         std::all_of(terms.of_chunk.begin(), terms.of_chunk.end(), [&](const MemoryTerms::Chunk& c) {
+           return c.layers == terms.of_chunk.front().layers && c.expert_layers == terms.of_chunk.front().expert_layers;
+         });
 }
 
 /// Where the chunks of a stage differ in their layers: what each keeps, and keeps for its weight gradients.
 std::pair<std::string, std::string> kept_by_chunk(const MemoryTerms& terms) {
   const bool experts = terms.parameters.expert_layers > 0, waits = terms.waiting > 0;
   std::string numbers;
-  const auto add = [&](int count, const MemoryTerms::Chunk& c, Volume of_layer, Volume of_expert_layer) {
+  const auto add = [&](int count, double layers, Volume of_layer, double expert_layers, Volume of_expert_layer) {
     numbers +=
-        fmt::format("{}{} x ({} x {}", numbers.empty() ? "" : " + ", count, exact(c.layers), format_bytes(of_layer));
-    numbers += experts ? fmt::format(" + {} x {})", exact(c.expert_layers), format_bytes(of_expert_layer)) : ")";
+        fmt::format("{}{} x ({} x {}", numbers.empty() ? "" : " + ", count, exact(layers), format_bytes(of_layer));
+    numbers += experts ? fmt::format(" + {} x {})", exact(expert_layers), format_bytes(of_expert_layer)) : ")";
   };
   for (const MemoryTerms::Chunk& c : terms.of_chunk)
-    add(c.in_flight, c, terms.layer.total(), terms.expert_layer.total());
+    add(c.in_flight, c.layers - c.whole_layers, terms.layer.total(), c.expert_layers - c.whole_expert_layers,
+        terms.expert_layer.total());
   for (const MemoryTerms::Chunk& c : terms.of_chunk)
-    if (waits) add(c.waiting, c, terms.layer.weights, terms.expert_layer.weights);
+    if (c.whole_layers + c.whole_expert_layers > 0)
+      add(c.in_flight, c.whole_layers, terms.whole_layer.total(), c.whole_expert_layers,
+          terms.whole_expert_layer.total());
+  for (const MemoryTerms::Chunk& c : terms.of_chunk)
+    if (waits) add(c.waiting, c.layers, terms.layer.weights, c.expert_layers, terms.expert_layer.weights);
   const char* each = experts ? "(layers with an MLP x of one + expert layers x of one)" : "(its layers x of one)";
   std::string formula = fmt::format("chunk by chunk in flight x {} of activations", each);
+  if (leaves_out(terms)) formula += ", of layers with recomputation and then of those without";
   if (waits) formula += fmt::format(" + waiting x {} of what is kept for weight gradients", each);
   return {formula, numbers};
 }
@@ -386,7 +410,7 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
 }
 
 Term activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
-  if (in.layout.schedule == PipelineSchedule::interleaved || in.layout.chunks() > 1)
+  if (in.layout.schedule == PipelineSchedule::interleaved || in.layout.chunks() > 1 || leaves_out(terms))
     return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
   std::string numbers =
@@ -438,8 +462,10 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
     add("16-bit gradients as fp32 (4 bytes of the rank's part)", terms.buffers_of_optimizer());
   } else {
     if (use.moment == MemoryMoment::backward && terms.recomputed > terms.loss()) {
+      const bool core = in.options.recompute_modules == TrainingOptions().recompute_modules;
       add(in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
-                                                  : "attention core of the layer that is recomputed",
+          : core                                  ? "attention core of the layer that is recomputed"
+                                                  : "what comes back of the layer that is recomputed",
           terms.recomputed);
     } else if (terms.loss() > Volume{}) {
       add("logits (w T V / TP)", terms.logits);

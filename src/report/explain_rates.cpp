@@ -89,7 +89,18 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
                    logits ? " + " + flops(f.logits) : ""),
        f.model().value(), "FLOP", "a backward is two forwards; counted as Narayanan et al. 2021, all GPUs together"});
   if (!(f.recomputed > 0)) return;
-  const bool full = in.options.recompute == Recompute::full;
+  const bool full = in.options.recompute == Recompute::full, all = in.options.recompute_layers == 1;
+  if (!all || (!full && in.options.recompute_modules != TrainingOptions().recompute_modules)) {
+    std::string of;
+    for (const RecomputeModule module : in.options.recompute_modules)
+      of += fmt::format("{}{}", of.empty() ? "" : ", ", to_string(module));
+    const std::string share = all ? "" : fmt::format(" in {:.4g} % of the layers", 100 * in.options.recompute_layers);
+    out.terms.push_back(
+        {"hardware FLOP of a step", "model FLOP + B what is computed once more",
+         fmt::format("{} + {} x {}", flops(f.model().value()), in.batch.global_batch, flops(f.recomputed)),
+         f.hardware().value(), "FLOP", fmt::format("the forward of {} runs twice{}", full ? "a layer" : of, share)});
+    return;
+  }
   out.terms.push_back(
       {"hardware FLOP of a step",
        full ? "model FLOP + B (linear layers + attention core)" : "model FLOP + B attention core",

@@ -95,6 +95,14 @@ void add_training(Json& out, const StepInputs& in) {
                     {"launch_s", in.options.launch.count()},
                     {"optimizer", in.options.optimizer},
                     {"embedding_and_logits", in.options.embedding_and_logits}};
+  if (in.options.bf16_first_layers > 0) out["options"]["num_layers_at_start_in_bf16"] = in.options.bf16_first_layers;
+  if (in.options.bf16_last_layers > 0) out["options"]["num_layers_at_end_in_bf16"] = in.options.bf16_last_layers;
+  if (in.options.recompute_modules != TrainingOptions().recompute_modules) {
+    Json modules = Json::array();
+    for (const RecomputeModule module : in.options.recompute_modules) modules.push_back(to_string(module));
+    out["options"]["recompute_modules"] = modules;
+  }
+  if (in.options.recompute_layers < 1) out["options"]["recompute_layers"] = in.options.recompute_layers;
   if (in.options.launch_backward) out["options"]["launch_backward_s"] = in.options.launch_backward->count();
   if (in.options.zero == 3 || !in.options.reshard_after_forward)
     out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;

@@ -84,7 +84,10 @@ class Written {
     own.orders.emplace_back();
     lists_.push_back({line, column});
     turns_.emplace_back();
+    unread_.push_back(false);
   }
+  /// Of the last stage some turn could not be read, which has been said.
+  void add_unread() { unread_.back() = true; }
   void add(const std::vector<Turn>& turns, int line, int column) {
     for (const Turn& turn : turns) {
       own.orders.back().push_back(turn);
@@ -94,10 +97,13 @@ class Written {
   /// Where no backward is without its weight gradients, all are whole: that is not said of each.
   Diagnostics check() {
     own.call_whole_plain();
-    return check_order(own, [this](std::size_t stage, std::optional<std::size_t> turn) {
-      const Spot& at = turn ? turns_[stage][*turn] : lists_[stage];
-      return Location{file_, at.line, at.column};
-    });
+    return check_order(
+        own,
+        [this](std::size_t stage, std::optional<std::size_t> turn) {
+          const Spot& at = turn ? turns_[stage][*turn] : lists_[stage];
+          return Location{file_, at.line, at.column};
+        },
+        unread_);
   }
 
   OwnSchedule own;
@@ -109,21 +115,24 @@ class Written {
   std::string file_;
   std::vector<Spot> lists_;
   std::vector<std::vector<Spot>> turns_;
+  std::vector<bool> unread_;
 };
 
 void read_stage(Reader& reader, const Node& node, const std::string& path, Written& written) {
   written.add_stage(node.at.line, node.at.column);
-  if (!expect_list(reader, node, path, max_count)) return;
+  if (!expect_list(reader, node, path, max_count)) return written.add_unread();
   for (std::size_t n = 0; n < node.items.size(); ++n) {
     const Node& item = node.items[n];
     const std::string name = fmt::format("{}.{}", path, n);
     const char* expected = "a turn: F0, B0 or W0 (micro-batch 0), in chunk 1 F0.1, F4+B2 together, or BW0";
     if (item.kind != Node::Kind::scalar) {
       mismatch(reader, item, name, expected);
+      written.add_unread();
     } else if (const auto turns = parse_turns(item.text)) {
       written.add(*turns, item.at.line, item.at.column);
     } else {
       reader.error(item.at, fmt::format("{} is '{}'", name, shown(item.text)), fmt::format("expected {}", expected));
+      written.add_unread();
     }
   }
 }
@@ -138,10 +147,10 @@ OwnSchedule read_schedule(Reader& reader, const Node& tree, const std::string& f
   std::string title;
   o.required("name", own.name, AsName{});
   o.optional("title", title, AsText{});
-  o.required("micro_batches", own.micro_batches, AsCount{1, most_own_micro_batches});
+  bool sized = o.required("micro_batches", own.micro_batches, AsCount{1, most_own_micro_batches});
   o.optional("placement", own.in_v, AsWord<bool>{{"loop", "v"}, {false, true}});
   own.chunks = own.in_v ? 2 : 1;
-  o.optional("chunks", own.chunks, AsCount{1, most_own_chunks});
+  if (!o.optional("chunks", own.chunks, AsCount{1, most_own_chunks}) && o.has("chunks")) sized = false;
   if (own.in_v && own.chunks != 2) {
     reader.error(o.node().find("chunks")->at, fmt::format("chunks is {}, and placement v has two a stage", own.chunks),
                  "leave it out, or use placement: loop");
@@ -153,8 +162,8 @@ OwnSchedule read_schedule(Reader& reader, const Node& tree, const std::string& f
   if (stages->items.empty()) reader.error(stages->at, "stages is empty", "expected a list of turns for each stage");
   for (std::size_t i = 0; i < stages->items.size(); ++i)
     read_stage(reader, stages->items[i], fmt::format("stages.{}", i), written);
-  // What a stage does is only known when all of it can be read.
-  if (reader.ok()) reader.error(written.check());
+  // What is wrong with the turns that can be read; what a number is held to has to be read, too.
+  if (sized && reader.origins().good("placement")) reader.error(written.check());
   return own;
 }
 
@@ -169,8 +178,9 @@ class Csv {
     while (!rest_.empty() && errors_.size() < most_complaints) row();
     if (errors_.empty() && rows_.empty())
       errors_.push_back({{file_, 1, 1}, "the file is empty", "expected a row for each rank, such as 0F0,0F1,0B0,0B1"});
-    if (errors_.empty()) place();
-    if (errors_.empty()) errors_ = written_.check();
+    // What is wrong with the turns that can be read.
+    if (!rows_.empty() && rows_known_ && rest_.empty() && place())
+      for (Diagnostic& wrong : written_.check()) errors_.push_back(std::move(wrong));
     if (!errors_.empty()) return std::move(errors_);
     return std::move(written_.own);
   }
@@ -190,16 +200,22 @@ class Csv {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() && rest_.empty()) return;
     CsvLine cells = read_csv_line(line);
-    if (cells.open_quote)
+    if (cells.open_quote) {
+      rows_known_ = false;
       return complain(*cells.open_quote, "a quoted cell that does not end before the next comma",
                       "expected \"...\", with quotes in it doubled, on one line");
+    }
     rows_.emplace_back();
+    unread_.push_back(false);
     for (const Cell& cell : cells.cells) {
       const std::string_view text = trimmed(cell.text);
       if (text.empty()) continue;
-      if (std::optional<std::vector<Turn>> turns = parse(text))
+      if (std::optional<std::vector<Turn>> turns = parse(text)) {
         rows_.back().push_back({std::move(*turns), line_, cell.column});
-      else if (errors_.size() < most_complaints)
+        continue;
+      }
+      unread_.back() = true;
+      if (errors_.size() < most_complaints)
         complain(cell.column, fmt::format("'{}' is no action", shown(text)),
                  is_exchange(text) ? "messages and gathers are the forecast's own: expected the compute_only form"
                                    : "expected stage, F, I, W or B, and micro-batch, such as 2F0; two together as "
@@ -237,8 +253,8 @@ class Csv {
     return turn ? std::optional(std::vector<Turn>{*turn}) : std::nullopt;
   }
 
-  /// Which stages of the model the ranks have: round and round, or down and up.
-  void place() {
+  /// Which stages of the model the ranks have: round and round, or down and up. False: they are no such, which is said.
+  bool place() {
     const int p = static_cast<int>(rows_.size());
     int slices = 0, micro_batches = 0;
     const Action* last = nullptr;
@@ -255,17 +271,18 @@ class Csv {
                          fmt::format("{} ranks, {} stages and {} micro-batches", p, slices, micro_batches),
                          fmt::format("expected up to {}, {} ({} a rank) and {}", most_stages, most_stages,
                                      most_own_chunks, most_own_micro_batches)});
-      return;
+      return false;
     }
-    if (slices % p != 0) {
+    const bool all_read = std::find(unread_.begin(), unread_.end(), true) == unread_.end();
+    if (slices % p != 0 && all_read) {
       const Location where = last == nullptr ? Location{file_, 1, 1} : Location{file_, last->line, last->column};
       errors_.push_back({where, fmt::format("{} stages of the model on {} ranks", slices, p),
                          "expected as many on each, numbered from 0"});
-      return;
+      return false;
     }
     OwnSchedule& own = written_.own;
     own.micro_batches = std::max(micro_batches, 1);
-    own.chunks = std::max(slices / p, 1);
+    own.chunks = std::max((slices + p - 1) / p, 1);
     own.in_v = own.chunks == 2 && (p == 1 || misplaced(false) != nullptr);
     if (const Action* wrong = misplaced(own.in_v)) {
       const Turn& turn = wrong->turns.front();
@@ -273,7 +290,7 @@ class Csv {
                          fmt::format("stage {} of the model on rank {}", turn.chunk, row_of(*wrong)),
                          own.in_v ? "expected stages r, p + r (round), or r and 2p - 1 - r (in a V) on rank r of p"
                                   : "expected stages r, p + r, 2p + r ... on rank r of p"});
-      return;
+      return false;
     }
     const bool splits = std::any_of(rows_.begin(), rows_.end(), [](const std::vector<Action>& row) {
       return std::any_of(row.begin(), row.end(), [](const Action& action) {
@@ -290,7 +307,9 @@ class Csv {
         }
         written_.add(action.turns, action.line, action.column);
       }
+      if (unread_[static_cast<std::size_t>(r)]) written_.add_unread();
     }
+    return true;
   }
 
   int row_of(const Action& of) const {
@@ -318,6 +337,8 @@ class Csv {
   std::string file_;
   int line_ = 0;
   std::vector<std::vector<Action>> rows_;
+  std::vector<bool> unread_;  ///< by row: some of it is no action
+  bool rows_known_ = true;    ///< each line is a row
   Written written_;
   Diagnostics errors_;
 };

@@ -335,7 +335,12 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   TrainingOptions t;
   Object o(reader, node, "training");
   o.optional("precision", t.precision, AsWord<std::string>{training_precisions(), training_precisions()});
+  o.optional("num_layers_at_start_in_bf16", t.bf16_first_layers, AsCount{0, 10'000});
+  o.optional("num_layers_at_end_in_bf16", t.bf16_last_layers, AsCount{0, 10'000});
   o.optional("recompute", t.recompute, as_word<Recompute>({Recompute::none, Recompute::selective, Recompute::full}));
+  o.optional("recompute_modules", t.recompute_modules,
+             AsList<AsWord<RecomputeModule>, RecomputeModule>{as_word<RecomputeModule>(recompute_modules())});
+  o.optional("recompute_layers", t.recompute_layers, AsPercent{});
   o.optional("attention", t.attention, as_word<Attention>({Attention::flash, Attention::unfused}));
   o.optional("zero", t.zero, AsCount{0, 3});
   o.optional("reshard_after_forward", t.reshard_after_forward, AsTruth{});

@@ -51,6 +51,8 @@ class Check {
     if (!in_.serving) {
       buckets();
       workload::check_communication(misfits_);
+      workload::check_recompute(misfits_);
+      workload::check_bf16_layers(misfits_);
     }
     kernels();
     return misfits_;

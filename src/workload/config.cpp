@@ -1,6 +1,9 @@
 #include "collcast/workload/config.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
 
 #include "collcast/base/check.hpp"
 
@@ -126,6 +129,47 @@ bool passes_pairs(PipelineSchedule schedule) {
 bool is_own(PipelineSchedule schedule) {
   return schedule == PipelineSchedule::own || schedule == PipelineSchedule::own_split ||
          schedule == PipelineSchedule::own_v || schedule == PipelineSchedule::own_v_split;
+}
+
+namespace {
+
+constexpr std::array<std::pair<RecomputeModule, std::string_view>, 14> module_names{
+    {{RecomputeModule::core_attn, "core_attn"},
+     {RecomputeModule::layernorm, "layernorm"},
+     {RecomputeModule::mla_up_proj, "mla_up_proj"},
+     {RecomputeModule::mlp, "mlp"},
+     {RecomputeModule::moe_act, "moe_act"},
+     {RecomputeModule::moe, "moe"},
+     {RecomputeModule::shared_experts, "shared_experts"},
+     {RecomputeModule::q_proj, "q_proj"},
+     {RecomputeModule::k_proj, "k_proj"},
+     {RecomputeModule::v_proj, "v_proj"},
+     {RecomputeModule::o_proj, "o_proj"},
+     {RecomputeModule::gate_proj, "gate_proj"},
+     {RecomputeModule::up_proj, "up_proj"},
+     {RecomputeModule::mlp_act, "mlp_act"}}};
+
+}  // namespace
+
+std::string_view to_string(RecomputeModule module) { return module_names[static_cast<std::size_t>(module)].second; }
+
+RecomputeModules recompute_modules() {
+  RecomputeModules all;
+  for (const auto& [module, name] : module_names) all.push_back(module);
+  return all;
+}
+
+bool is_single_operation(RecomputeModule module) { return module >= RecomputeModule::q_proj; }
+
+bool recomputes_layer(const TrainingOptions& options, int layer) {
+  // As many up to each layer as the share of them, rounded.
+  const auto up_to = [&](int layers) { return std::floor(layers * options.recompute_layers + 0.5 + 1e-9); };
+  return up_to(layer + 1) > up_to(layer);
+}
+
+bool recomputes(const TrainingOptions& options, RecomputeModule module) {
+  const RecomputeModules& named = options.recompute_modules;
+  return options.recompute == Recompute::selective && std::find(named.begin(), named.end(), module) != named.end();
 }
 
 std::string_view to_string(Recompute recompute) {

@@ -43,8 +43,9 @@ LayerTimes layer_times(const StagePlan& stage) {
 
 std::string name_of(const Unit& unit) {
   if (!is_layer(unit.kind)) return unit.label;
-  const bool experts = unit.kind == UnitKind::expert_layer || unit.kind == UnitKind::windowed_expert_layer;
-  return std::string(is_windowed(unit.kind) ? "windowed " : "") + (experts ? "expert layer" : "layer");
+  const LayerKind kind = layer_of(unit.kind);
+  return std::string(kind.bf16 ? "bf16 " : "") + (kind.windowed ? "windowed " : "") +
+         (kind.experts ? "expert layer" : "layer") + (kind.whole ? " without recomputation" : "");
 }
 
 void add_memory(StepResult& result, const StepInputs& in, const Fabric& fabric) {

@@ -29,8 +29,6 @@ namespace {
 
 using namespace workload;
 
-constexpr std::size_t unit_kinds = 6;
-constexpr std::array layer_kinds{LayerKind{}, LayerKind{true, false}, LayerKind{false, true}, LayerKind{true, true}};
 constexpr std::size_t at(UnitKind kind) { return static_cast<std::size_t>(kind); }
 
 /// What depends on micro-batch, sequence parallelism and recomputation alone.
@@ -140,7 +138,7 @@ class LayoutFamily::State {
     if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
       kind.expert_dp = site(fabric, expert_replica_group, rank);
     for (const StageLayer& layer : layers_of_stage(in_, stage))
-      kind.layers.push_back({unit_of(kind_of_layer(in_.model, layer.number)), layer.chunk});
+      kind.layers.push_back({unit_of(kind_of_layer(in_, layer.number)), layer.chunk});
     kind.has_embedding = has_embedding(in_, stage);
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
@@ -170,7 +168,7 @@ class LayoutFamily::State {
 
   void add_units(StageKind& kind) {
     if (kind.has_embedding) kind.units.push_back(UnitKind::embedding);
-    for (const LayerKind layer : layer_kinds)
+    for (const LayerKind layer : layer_kinds())
       if (std::ranges::find(kind.layers, unit_of(layer), &StageKind::Layer::kind) != kind.layers.end())
         kind.units.push_back(unit_of(layer));
     if (kind.has_head) kind.units.push_back(UnitKind::head);
@@ -247,7 +245,7 @@ class LayoutFamily::State {
     for (auto w = kernels_.rbegin(); w != kernels_.rend(); ++w)
       if (same_kernels(w->choice, choice, in_.options)) return *w;
     kernels_.push_back({choice, {}});
-    for (const LayerKind layer : layer_kinds)
+    for (const LayerKind layer : layer_kinds())
       if (std::ranges::any_of(
               kinds_, [&](const StageKind& k) { return std::ranges::find(k.units, unit_of(layer)) != k.units.end(); }))
         kernels_.back().units[at(unit_of(layer))] = layer_segments(in_, layer);

@@ -22,29 +22,32 @@ double rows_of_latent(const StepInputs& in, const Share& share) {
   return in.model.latent.q_rank > 0 ? share.rows : share.tokens;
 }
 
-/// Inputs and outputs of a layer's norms: those beside each other have one input.
-int norm_tensors(const TransformerConfig& m) { return m.parallel_mlp.norms == 0 ? 4 : m.parallel_mlp.norms + 1; }
-
-ActivationTerms activations_with(const StepInputs& in, Recompute recompute, bool with_experts) {
+ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
   const Share share(in);
   const double w = KernelTimer(in).precision().activation;
   const bool dropout = in.model.dropout > 0;
   ActivationTerms kept;
-  if (recompute == Recompute::full) {
-    kept.input = Volume(w * share.rows * share.hidden);
-    return kept;
-  }
-  kept.norms = Volume(share.rows * share.hidden * (norm_tensors(in.model) * w + (dropout ? 2 : 0)));
-  kept.projections = Volume(w * share.tokens * (share.query + share.output + share.key + share.value));
+  kept.norms = Volume(share.rows * share.hidden * (tensors.norms * w + (dropout ? 2 : 0)));
+  kept.projections = Volume(w * share.tokens *
+                            ((tensors.query ? share.query : 0) + share.output + (tensors.key ? share.key : 0) +
+                             (tensors.value ? share.value : 0)));
   if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * (2 * share.latent - in.model.latent.rope));
-  const double widths = in.model.gated_mlp ? 3 : 2;
-  kept.mlp = Volume(w * share.tokens * (with_experts ? share.shared : share.ffn) * widths);
-  if (with_experts)
-    kept.experts =
-        Volume(w * share.taken * (share.hidden + share.expert * widths) + 8 * share.rows * in.model.experts.count);
-  if (recompute == Recompute::none)
+  kept.mlp = Volume(w * share.tokens * (with_experts ? share.shared : share.ffn) * tensors.mlp);
+  if (with_experts && tensors.dispatched)
+    kept.experts = Volume(w * share.taken * (share.hidden + share.expert * tensors.experts) +
+                          8 * share.rows * in.model.experts.count);
+  if (tensors.core)
     kept.core =
         Volume(in.options.attention == Attention::flash ? 4 * share.lse : share.scores * (w + (dropout ? w + 1 : 0)));
+  return kept;
+}
+
+ActivationTerms kept_activations(const StepInputs& in, bool with_experts) {
+  if (in.options.recompute != Recompute::full)
+    return activations_with(in, kept_tensors(in, with_experts), with_experts);
+  const Share share(in);
+  ActivationTerms kept;
+  kept.input = Volume(KernelTimer(in).precision().activation * share.rows * share.hidden);
   return kept;
 }
 
@@ -71,7 +74,9 @@ Held chunks_of(const StepInputs& in, int stage) {
   Held chunks(static_cast<std::size_t>(in.layout.chunks()));
   for (const StageLayer& layer : layers_of_stage(in, stage)) {
     MemoryTerms::Chunk& c = chunks[static_cast<std::size_t>(layer.chunk)];
-    ++(has_experts(in.model, layer.number) ? c.expert_layers : c.layers);
+    const LayerKind kind = kind_of_layer(in, layer.number);
+    ++(kind.experts ? c.expert_layers : c.layers);
+    if (kind.whole) ++(kind.experts ? c.whole_expert_layers : c.whole_layers);
   }
   return chunks;
 }
@@ -178,21 +183,36 @@ Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts)
   const double widths = in.model.gated_mlp ? 3 : 2;
   const double attention = s.tokens * (s.query + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
-  const int tensors = norm_tensors(in.model);
+  const int tensors = all_tensors(in).norms;
   if (!with_experts) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));
   return Volume(w *
                 (4 * rows + attention + s.tokens * s.shared * widths + s.taken * (2 * s.hidden + s.expert * widths)));
 }
 
-/// What a layer keeps, and the most that recomputation brings back of one.
-void put_layer(const StepInputs& in, const Share& share, bool with_experts, ActivationTerms& layer,
-               Volume& recomputed) {
-  layer = activations_with(in, in.options.recompute, with_experts);
-  if (splits_backward(in.layout.schedule)) layer.weights = kept_for_weights(in, share, with_experts);
-  const Volume all = activations_with(in, Recompute::none, with_experts).total();
-  if (in.options.recompute == Recompute::full) recomputed = std::max(recomputed, all);
-  // What selective recomputation brings back of one layer, beside what the layer kept.
-  if (in.options.recompute == Recompute::selective) recomputed = std::max(recomputed, all - layer.total());
+/// What selective recomputation brings back of one layer at once, beside what the layer kept: single operations all
+/// together, modules those of the MLP or the experts and then those of attention.
+Volume brought_back(const StepInputs& in, const ActivationTerms& all, const ActivationTerms& kept) {
+  const RecomputeModules& modules = in.options.recompute_modules;
+  if (in.model.parallel_mlp.norms > 0 || std::any_of(modules.begin(), modules.end(), is_single_operation))
+    return all.total() - kept.total();
+  const Volume norm = (all.norms - kept.norms) * 0.5;
+  return norm + std::max((all.mlp - kept.mlp) + (all.experts - kept.experts),
+                         (all.projections - kept.projections) + (all.core - kept.core));
+}
+
+/// What layers of a kind keep, and the most that recomputation brings back of one.
+void put_layer(const StepInputs& in, const Share& share, bool with_experts, MemoryTerms& terms) {
+  double layers = 0;
+  for (const MemoryTerms::Chunk& c : terms.of_chunk)
+    layers += with_experts ? c.expert_layers - c.whole_expert_layers : c.layers - c.whole_layers;
+  ActivationTerms& layer = with_experts ? terms.expert_layer : terms.layer;
+  ActivationTerms& whole = with_experts ? terms.whole_expert_layer : terms.whole_layer;
+  whole = activations_with(in, all_tensors(in), with_experts);
+  layer = kept_activations(in, with_experts);
+  if (splits_backward(in.layout.schedule)) layer.weights = whole.weights = kept_for_weights(in, share, with_experts);
+  if (layers == 0 || in.options.recompute == Recompute::none) return;
+  const bool full = in.options.recompute == Recompute::full;
+  terms.recomputed = std::max(terms.recomputed, full ? whole.total() : brought_back(in, whole, layer));
 }
 
 /// In the place of parameters their bytes, of layers those in which they are gathered: the units between the ends.
@@ -232,17 +252,20 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
 
 }  // namespace
 
-Volume layer_activations(const StepInputs& in, bool with_experts) {
-  return activations_with(in, in.options.recompute, with_experts).total();
-}
+Volume layer_activations(const StepInputs& in, bool with_experts) { return kept_activations(in, with_experts).total(); }
 Volume layer_working_set(const StepInputs& in, bool with_experts) {
-  return activations_with(in, Recompute::none, with_experts).total();
+  return activations_with(in, all_tensors(in), with_experts).total();
 }
 
 double share_for_weights(const MemoryTerms& terms) {
-  const ParameterTerms& p = terms.parameters;
-  const double all = (terms.layer.total() * p.layers + terms.expert_layer.total() * p.expert_layers).value();
-  const double weights = (terms.layer.weights * p.layers + terms.expert_layer.weights * p.expert_layers).value();
+  Volume kept, needed;
+  for (const MemoryTerms::Chunk& c : terms.of_chunk) {
+    kept += terms.layer.total() * (c.layers - c.whole_layers) + terms.whole_layer.total() * c.whole_layers +
+            terms.expert_layer.total() * (c.expert_layers - c.whole_expert_layers) +
+            terms.whole_expert_layer.total() * c.whole_expert_layers;
+    needed += terms.layer.weights * c.layers + terms.expert_layer.weights * c.expert_layers;
+  }
+  const double all = kept.value(), weights = needed.value();
   return all > 0 ? weights / all : 0;
 }
 
@@ -251,6 +274,38 @@ int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).
 }  // namespace collcast::workload
 
 namespace collcast {
+
+KeptTensors all_tensors(const StepInputs& in) {
+  KeptTensors all;
+  // Norms beside each other have one input.
+  all.norms = in.model.parallel_mlp.norms == 0 ? 4 : in.model.parallel_mlp.norms + 1;
+  all.mlp = all.experts = in.model.gated_mlp ? 3 : 2;
+  return all;
+}
+
+KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
+  KeptTensors kept = all_tensors(in);
+  const auto again = [&](RecomputeModule module) { return recomputes(in.options, module); };
+  const int behind_each = in.model.parallel_mlp.norms;
+  if (again(RecomputeModule::layernorm)) kept.norms -= behind_each == 0 ? 2 : behind_each;
+  if (again(RecomputeModule::o_proj) && behind_each == 0) --kept.norms;
+  const bool up = again(RecomputeModule::mla_up_proj);
+  kept.query = !up && !again(RecomputeModule::q_proj);
+  kept.key = !up && !again(RecomputeModule::k_proj);
+  kept.value = !up && !again(RecomputeModule::v_proj);
+  kept.core = !again(RecomputeModule::core_attn);
+  if (with_experts) {
+    kept.dispatched = !again(RecomputeModule::moe);
+    if (again(RecomputeModule::moe_act)) --kept.experts;
+    if (!kept.dispatched) kept.experts = 0;
+    if (!kept.dispatched || again(RecomputeModule::shared_experts)) kept.mlp = 0;
+    return kept;
+  }
+  for (const RecomputeModule one : {RecomputeModule::gate_proj, RecomputeModule::up_proj, RecomputeModule::mlp_act})
+    if (again(one)) --kept.mlp;
+  if (again(RecomputeModule::mlp)) kept.mlp = 0;
+  return kept;
+}
 
 MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   const workload::Precision precision = workload::KernelTimer(in).precision();
@@ -281,8 +336,9 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.low_rank = Volume(copies.low_rank);
   terms.tokens = share.tokens;
   terms.rows = share.rows;
-  if (terms.parameters.layers > 0) workload::put_layer(in, share, false, terms.layer, terms.recomputed);
-  if (terms.parameters.expert_layers > 0) workload::put_layer(in, share, true, terms.expert_layer, terms.recomputed);
+  terms.of_chunk = workload::chunks_of(in, stage);
+  if (terms.parameters.layers > 0) workload::put_layer(in, share, false, terms);
+  if (terms.parameters.expert_layers > 0) workload::put_layer(in, share, true, terms);
   terms.chunks = in.layout.chunks();
   if (workload::has_embedding(in, stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
   if (workload::has_head(in, stage)) {

@@ -36,6 +36,10 @@ void name_nearest(const StepInputs&, int ranks, Origins known, bool alone, Misfi
 
 /// What is sent in another format, compressed or delayed.
 void check_communication(Misfits&);
+/// Modules that are computed once more.
+void check_recompute(Misfits&);
+/// Layers in bf16 where others are in fp8 or fp4.
+void check_bf16_layers(Misfits&);
 /// Stages and chunks among the layers; with a schedule of one's own also those that it is for.
 void check_pipeline(Misfits&);
 /// `count` micro-batches of `samples` over all replicas are those of one's own schedule.

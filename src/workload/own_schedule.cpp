@@ -26,13 +26,13 @@ Deed deed_of(const Turn& turn) { return turn.weights ? Deed::weights : turn.back
 
 class OrderCheck {
  public:
-  OrderCheck(const OwnSchedule& own, const TurnPlace& place)
-      : own_(own), place_(place), splits_(own.splits()), known_(own.orders.size()) {}
+  OrderCheck(const OwnSchedule& own, const TurnPlace& place, const std::vector<bool>& unread)
+      : own_(own), place_(place), unread_(unread), splits_(own.splits()), known_(own.orders.size()) {}
 
   Diagnostics run() {
     for (std::size_t i = 0; i < own_.orders.size(); ++i) stage(i);
     // Who waits for whom is only known of stages that do all that they should.
-    if (found_.empty()) waits();
+    if (found_.empty() && std::find(unread_.begin(), unread_.end(), true) == unread_.end()) waits();
     return std::move(found_);
   }
 
@@ -58,7 +58,7 @@ class OrderCheck {
     const std::vector<Turn>& order = own_.orders[i];
     for (std::size_t n = 0; n < order.size(); ++n) turn(i, n);
     for (std::size_t n = 0; n < order.size(); ++n) behind(i, n);
-    missing(i);
+    if (i >= unread_.size() || !unread_[i]) missing(i);
   }
 
   /// Whether a turn can be at all, and is the first of its kind.
@@ -232,6 +232,7 @@ class OrderCheck {
 
   const OwnSchedule& own_;
   const TurnPlace& place_;
+  const std::vector<bool>& unread_;
   bool splits_;
   std::vector<Known> known_;       ///< by stage
   std::vector<std::size_t> next_;  ///< turn that each stage has come to
@@ -260,9 +261,9 @@ PipelineSchedule OwnSchedule::kind() const {
   return splits() ? PipelineSchedule::own_split : PipelineSchedule::own;
 }
 
-Diagnostics check_order(const OwnSchedule& own, const TurnPlace& place) {
+Diagnostics check_order(const OwnSchedule& own, const TurnPlace& place, const std::vector<bool>& unread) {
   check(!own.in_v || own.chunks == 2, "a V has two chunks a stage");
-  return OrderCheck(own, place).run();
+  return OrderCheck(own, place, unread).run();
 }
 
 std::uint64_t digest(const OwnSchedule& own) {

@@ -61,15 +61,26 @@ RankParameters rank_parameters(const LayerParameters& p) { return {p.sharded(), 
 
 }  // namespace
 
-LayerKind kind_of_layer(const TransformerConfig& m, int layer) { return {has_experts(m, layer), has_window(m, layer)}; }
+LayerKind kind_of_layer(const StepInputs& in, int layer) {
+  const int first = in.options.bf16_first_layers, last = in.options.bf16_last_layers;
+  return {has_experts(in.model, layer), has_window(in.model, layer), !recomputes_layer(in.options, layer),
+          layer < first || layer >= in.model.layers - last};
+}
 
-LayerKind shown_kind(const TransformerConfig& m) {
-  LayerKind shown{false, true};
-  for (int layer = 0; layer < m.layers; ++layer) {
-    const LayerKind kind = kind_of_layer(m, layer);
-    if (kind.experts > shown.experts || (kind.experts == shown.experts && !kind.windowed)) shown = kind;
-  }
-  return shown;
+std::vector<LayerKind> layer_kinds() {
+  std::vector<LayerKind> all;
+  for (const bool experts : {true, false})
+    for (const bool windowed : {false, true})
+      for (const bool whole : {false, true})
+        for (const bool bf16 : {false, true}) all.push_back({experts, windowed, whole, bf16});
+  return all;
+}
+
+LayerKind shown_kind(const StepInputs& in) {
+  for (const LayerKind& kind : layer_kinds())
+    for (int layer = 0; layer < in.model.layers; ++layer)
+      if (kind_of_layer(in, layer) == kind) return kind;
+  return {};
 }
 
 int kv_heads_per_rank(const TransformerConfig& m, int tp) { return std::max(1, m.kv_heads / tp); }
@@ -161,7 +172,8 @@ int stage_layers(const StepInputs& in, int stage) { return static_cast<int>(laye
 
 bool stages_differ(const StepInputs& in) {
   const int with_experts = expert_layers(in.model);
-  return in.layout.uneven_stages || (with_experts > 0 && with_experts < in.model.layers);
+  return in.layout.uneven_stages || (with_experts > 0 && with_experts < in.model.layers) ||
+         in.options.recompute_layers < 1 || in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
 }
 
 bool replicates_tokens(const StepInputs& in) {
@@ -246,6 +258,27 @@ double mlp_flops(const TransformerConfig& m, bool with_experts) {
   return 2 * h * (e.count + (e.shared_gate ? 1 : 0)) + each * h * (static_cast<double>(e.top_k) * e.ffn + e.shared_ffn);
 }
 
+/// Of one token in the matrices of a layer that selective recomputation passes once more.
+double flops_again(const StepInputs& in, bool with_experts) {
+  const TransformerConfig& m = in.model;
+  const auto again = [&](RecomputeModule module) { return recomputes(in.options, module) ? 1.0 : 0.0; };
+  const double h = m.hidden, d = m.head_dim, a = m.heads, each = m.gated_mlp ? 6 : 4;
+  const double k = static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp;  // with copies
+  double sum = 2 * h * d *
+               (a * (again(RecomputeModule::q_proj) + again(RecomputeModule::o_proj)) +
+                k * (again(RecomputeModule::k_proj) + again(RecomputeModule::v_proj)));
+  if (const LatentAttention& l = m.latent; l.kv_rank > 0) {
+    const double up = (l.q_rank > 0 ? l.q_rank : h) * m.key_dim() + l.kv_rank * (l.nope + m.value_dim());
+    sum = 2 * a * (again(RecomputeModule::mla_up_proj) * up + again(RecomputeModule::o_proj) * m.value_dim() * h);
+  }
+  if (with_experts) {
+    if (again(RecomputeModule::moe) > 0) return sum + mlp_flops(m, true);
+    return sum + again(RecomputeModule::shared_experts) * each * h * m.experts.shared_ffn;
+  }
+  if (again(RecomputeModule::mlp) > 0) return sum + mlp_flops(m, false);
+  return sum + 2 * h * m.ffn * (again(RecomputeModule::gate_proj) + again(RecomputeModule::up_proj));
+}
+
 }  // namespace
 
 FlopTerms flop_terms(const StepInputs& in) {
@@ -258,13 +291,23 @@ FlopTerms flop_terms(const StepInputs& in) {
   if (m.latent.kv_rank == 0)
     flops.copies = m.layers * s * 4 * h *
                    (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
-  flops.core = m.layers * 2 * a * s * s * (m.key_dim() + m.value_dim());
+  const double core = 2 * a * s * s * (m.key_dim() + m.value_dim());
   // No discount for causal attention; of a window what it leaves of a causal layer.
-  if (const int windowed = windowed_layers(m); windowed > 0)
-    flops.core *= (m.layers - windowed + windowed * causal_keys(0, s, m.window.tokens) / causal_keys(0, s)) / m.layers;
+  const double windowed = windowed_layers(m), seen = causal_keys(0, s, m.window.tokens) / causal_keys(0, s);
+  flops.core = m.layers * core;
+  if (windowed > 0) flops.core *= (m.layers - windowed + windowed * seen) / m.layers;
   if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
-  if (in.options.recompute == Recompute::selective) flops.recomputed = flops.core;
-  if (in.options.recompute == Recompute::full) flops.recomputed = flops.linear + flops.copies + flops.core;
+  const bool full = in.options.recompute == Recompute::full;
+  if (full && in.options.recompute_layers == 1) flops.recomputed = flops.linear + flops.copies + flops.core;
+  if (in.options.recompute == Recompute::none || flops.recomputed > 0) return flops;
+  const bool of_core = full || recomputes(in.options, RecomputeModule::core_attn);
+  for (int layer = 0; layer < m.layers; ++layer) {
+    if (!recomputes_layer(in.options, layer)) continue;
+    const bool experts = has_experts(m, layer);
+    flops.recomputed += full ? s * (attention_flops(m) + mlp_flops(m, experts)) + flops.copies / m.layers
+                             : s * flops_again(in, experts);
+    if (of_core) flops.recomputed += core * (has_window(m, layer) ? seen : 1);
+  }
   return flops;
 }
 

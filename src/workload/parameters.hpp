@@ -39,11 +39,16 @@ bool replicates_tokens(const StepInputs&);
 struct LayerKind {
   bool experts = false;   ///< instead of an MLP
   bool windowed = false;  ///< queries meet the keys of a sliding window only
+  bool whole = false;     ///< left out of recomputation
+  bool bf16 = false;      ///< where others are computed in fp8 or fp4
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
-LayerKind kind_of_layer(const TransformerConfig&, int layer);
-/// The kind that stands for a model's layers where one is shown: with experts before without, all keys before a window.
-LayerKind shown_kind(const TransformerConfig&);
+LayerKind kind_of_layer(const StepInputs&, int layer);
+/// The kind that stands for a model's layers where one is shown: with experts before without, all keys before a window,
+/// recomputed before left out of that, in the step's precision before bf16.
+LayerKind shown_kind(const StepInputs&);
+/// All that there can be, in this order.
+std::vector<LayerKind> layer_kinds();
 
 /// Of a layer with an MLP, and with experts.
 RankParameters layer_parameters(const TransformerConfig&, int tp);

@@ -189,7 +189,7 @@ class StageMaker {
     // Layers that are alike share their work.
     std::vector<std::pair<LayerKind, std::size_t>> known;
     for (const StageLayer& layer : layers) {
-      const LayerKind kind = kind_of_layer(in_.model, layer.number);
+      const LayerKind kind = kind_of_layer(in_, layer.number);
       const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == kind; });
       const bool is_new = found == known.end();
       const std::size_t of_kind = is_new ? plan_.works.size() : found->second;
@@ -197,7 +197,7 @@ class StageMaker {
       if (!is_new) continue;
       known.emplace_back(kind, of_kind);
       const auto alike = std::count_if(layers.begin(), layers.end(), [&](const StageLayer& other) {
-        return kind_of_layer(in_.model, other.number) == kind;
+        return kind_of_layer(in_, other.number) == kind;
       });
       plan_.works.push_back(work(layer_segments(in_, kind), static_cast<int>(alike)));
     }

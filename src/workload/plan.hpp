@@ -97,13 +97,14 @@ struct UnitWork {
   }
 };
 
-/// Units of a stage in forward order; equal layers share their work.
-enum class UnitKind { embedding, layer, head, expert_layer, windowed_layer, windowed_expert_layer };
+/// Units of a stage in forward order; equal layers share their work. From `layer` on one for each kind of layer.
+enum class UnitKind { embedding, head, layer };
+inline constexpr std::size_t unit_kinds = 2 + 16;
 UnitKind unit_of(LayerKind);
+/// Of a layer.
+LayerKind layer_of(UnitKind);
 constexpr bool is_layer(UnitKind kind) { return kind != UnitKind::embedding && kind != UnitKind::head; }
-constexpr bool is_windowed(UnitKind kind) {
-  return kind == UnitKind::windowed_layer || kind == UnitKind::windowed_expert_layer;
-}
+inline bool is_windowed(UnitKind kind) { return is_layer(kind) && layer_of(kind).windowed; }
 struct Unit {
   UnitKind kind = UnitKind::layer;
   std::string label;  ///< "L5", "embedding", "head"

@@ -1,4 +1,5 @@
 // What the parts of a plan are and take, and what its stages do turn by turn.
+#include "collcast/base/check.hpp"
 #include "workload/automatic_order.hpp"
 #include "workload/memory.hpp"
 #include "workload/plan.hpp"
@@ -27,12 +28,19 @@ void add(const UnitWork& work, StageTime& to) {
 }  // namespace
 
 UnitKind unit_of(LayerKind kind) {
-  if (kind.experts) return kind.windowed ? UnitKind::windowed_expert_layer : UnitKind::expert_layer;
-  return kind.windowed ? UnitKind::windowed_layer : UnitKind::layer;
+  const int behind = (kind.experts ? 1 : 0) + (kind.windowed ? 2 : 0) + (kind.whole ? 4 : 0) + (kind.bf16 ? 8 : 0);
+  return static_cast<UnitKind>(static_cast<int>(UnitKind::layer) + behind);
+}
+
+LayerKind layer_of(UnitKind unit) {
+  for (const LayerKind kind : layer_kinds())
+    if (unit_of(kind) == unit) return kind;
+  check(false, "a unit that is a layer");
+  return {};
 }
 
 const Unit* shown_layer(const StagePlan& stage) {
-  for (const LayerKind kind : {LayerKind{true, false}, LayerKind{true, true}, LayerKind{}, LayerKind{false, true}})
+  for (const LayerKind kind : layer_kinds())
     for (const Unit& u : stage.units)
       if (u.kind == unit_of(kind)) return &u;
   return nullptr;

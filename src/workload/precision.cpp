@@ -16,10 +16,9 @@ struct Entry {
 };
 constexpr std::array entries{
     Entry{"bf16", "bf16", "bf16", 2, 2, 2, 12, 26}, Entry{"fp16", "fp16", "fp16", 2, 2, 2, 12, 26},
-    Entry{"fp8", "fp8", "bf16", 2, 1, 1, 12, 26}, Entry{"fp32", "fp32", "fp32", 4, 4, 4, 8, 24},
-    Entry{"tf32", "tf32", "tf32", 4, 4, 4, 8, 24}};
-constexpr std::array served_only{Entry{"fp4", "fp4", "bf16", 2, 0.5625, 0.5625, 0, 0},
-                                 Entry{"int4", "bf16", "bf16", 2, 2, 0.5625, 0, 0}};
+    Entry{"fp8", "fp8", "bf16", 2, 1, 1, 12, 26},   Entry{"fp4", "fp4", "bf16", 2, 0.5625, 0.5625, 12, 26},
+    Entry{"fp32", "fp32", "fp32", 4, 4, 4, 8, 24},  Entry{"tf32", "tf32", "tf32", 4, 4, 4, 8, 24}};
+constexpr std::array served_only{Entry{"int4", "bf16", "bf16", 2, 2, 0.5625, 0, 0}};
 
 template <class Entries>
 std::optional<Precision> found(const Entries& known, std::string_view name) {

@@ -1,11 +1,11 @@
 // What "precision" means for a step: in which number format each kind of kernel runs and what it moves.
 //
-// Servers have two more: fp4, NVFP4's elements with a scale of a byte for 16 of them (0.5625 bytes) in weights and what
-// meets them; and int4, weights alone of four bits with a scale of two bytes for 32 (0.5625 bytes), computed in bf16.
+// fp4 is NVFP4: elements with a scale of a byte for 16 of them (0.5625 bytes) in weights and what meets them. Servers
+// have one more: int4, weights alone of four bits with a scale of two bytes for 32 (0.5625 bytes), computed in bf16.
 //
-// fp8 training keeps activations, attention, logits and the loss in 16 bit and runs the linear layers of
-// the transformer blocks in fp8 (Transformer Engine's recipe). Casts are left out but those around what is sent in fp8
-// (wire.hpp).
+// fp8 and fp4 training keep activations, attention, logits and the loss in 16 bit and run the linear layers of the
+// transformer blocks in fp8, or in fp4 (Transformer Engine's recipes; NVIDIA 2025, arXiv 2509.25149). Casts are left
+// out but those around what is sent in fp8 (wire.hpp).
 #pragma once
 
 #include <optional>

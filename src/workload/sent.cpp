@@ -23,7 +23,7 @@ struct LayerSums {
 
 LayerSums sums(const StepInputs& in) {
   LayerSums out;
-  const Segments layer = layer_segments(in, shown_kind(in.model));
+  const Segments layer = layer_segments(in, shown_kind(in));
   const auto add = [&](CollectiveKind kind, double bytes) {
     (kind == CollectiveKind::all_gather ? out.gathers : out.reductions) += bytes > 0 ? bytes : tp_bytes(in);
   };

@@ -92,12 +92,13 @@ std::vector<Segment> column_backward(const StepInputs& in, ColumnBackward of) {
   };
   if (in.options.overlap_tp == TpOverlap::none || in.layout.tp == 1 || splits) {
     extend(of.inputs, of.weights);
-    return {{of.before, Category::backward, std::move(of.first), splits ? std::nullopt : tp.gather, 0, 0, 0, of.bytes},
+    const auto gather = splits || of.gathered ? std::nullopt : tp.gather;
+    return {{of.before, Category::backward, std::move(of.first), gather, 0, 0, 0, of.bytes},
             {of.name, Category::backward, std::move(of.inputs), tp.reduce, 0, 0, 0, of.bytes}};
   }
   Segment first{of.before, Category::backward, std::move(of.first), std::nullopt};
   Segment inputs{std::string(of.name) + " input gradients", Category::backward, std::move(of.inputs), std::nullopt};
-  if (tp.gather) inputs.under = TpBeside{*tp.gather, of.bytes};
+  if (tp.gather && !of.gathered) inputs.under = TpBeside{*tp.gather, of.bytes};
   Segment weights{of.name, Category::backward, std::move(of.weights), std::nullopt};
   weights.under = TpBeside{*tp.reduce, of.bytes};
   return {std::move(first), std::move(inputs), std::move(weights)};

@@ -99,10 +99,25 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
     list.push_back(
         "a moe_capacity_factor below 1 drops tokens even where experts are used alike; MFU and HFU count the FLOPs of "
         "all tokens");
-  if (in.options.recompute == Recompute::selective && in.options.attention == Attention::flash)
+  const RecomputeModules& modules = in.options.recompute_modules;
+  const bool core = recomputes(in.options, RecomputeModule::core_attn) && in.options.attention == Attention::flash;
+  if (core && modules.size() == 1)
     list.push_back(
         "selective recomputation gains nothing with flash attention, which keeps no attention matrix; "
         "recompute: none is faster");
+  else if (core)
+    list.push_back(
+        "core_attn of recompute_modules gains nothing with flash attention, which keeps no attention matrix; without "
+        "it the step is faster");
+  if (in.options.precision == "fp4")
+    list.push_back(
+        "fp4: of its products those of forwards alone were measured, and those of gradients are taken to be as fast; "
+        "Hadamard transforms and stochastic rounding are left out");
+  if (in.options.recompute != Recompute::selective && modules != TrainingOptions().recompute_modules)
+    list.push_back("recompute_modules have no part with recompute " + std::string(to_string(in.options.recompute)) +
+                   ", only with recompute: selective");
+  if (in.options.recompute == Recompute::none && in.options.recompute_layers < 1)
+    list.push_back("recompute_layers has no part with recompute none");
   return list;
 }
 

@@ -44,7 +44,7 @@ class Wire {
   }
 
  private:
-  bool products_read(WireFormat format) const { return format == WireFormat::fp8 && timer_.precision().operand < w_; }
+  bool products_read(WireFormat format) const { return format == WireFormat::fp8 && timer_.precision().operand == 1; }
 
   Operation cast(const char* name, WireFormat format, double elements) const {
     const double bytes = (w_ + wire_bytes(format, formats_.scale_block)) * elements;
@@ -144,7 +144,7 @@ void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool 
 
 bool products_read_gathered(const StepInputs& in) {
   const Precision precision = KernelTimer(in).precision();
-  return in.options.communication.parameters == WireFormat::fp8 && precision.weight < precision.activation;
+  return in.options.communication.parameters == WireFormat::fp8 && precision.weight == 1;
 }
 
 bool casts_depend_on_zero(const TrainingOptions& options) {

@@ -75,6 +75,11 @@ const std::vector<std::string> steps{
     "gpt-1b-gradients-16xa100 --what-if delayed",
     "gpt-1b-gradients-16xa100 --what-if powersgd-bf16 --method estimate",
     "deepseek-v3-2048xh800 --what-if fp8-dispatch --method estimate",
+    "deepseek-v3-2048xh800 --what-if dualpipe-recompute --method estimate",
+    "llama3-70b-64xh100 --set training.recompute=selective --set 'training.recompute_modules=[mlp, layernorm, k_proj]' "
+    "--method estimate",
+    "llama3-70b-64xh100 --set training.recompute=full --set training.recompute_layers=50% --method estimate",
+    "gpt3-interleaved-64xa100 --what-if vpp-2 --set training.recompute_layers=25% --method estimate",
     "llama3-8b-fsdp-64xh100 --what-if hsdp --method estimate",
     "llama3-8b-fsdp-64xh100 --what-if zero-2 --method estimate",
     "llama3-8b-fsdp-64xh100 --what-if no-overlap",

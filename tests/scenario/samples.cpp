@@ -134,8 +134,12 @@ model:
 layout: {tp: 8, pp: 1, dp: 1, cp: 1, ep: 1, etp: 8, cp_exchange: ring, dp_shard: 1, order: tp-pp-dp, sequence_parallel: true, uneven_stages: true, schedule: 1f1b, vpp: 1}
 batch: {sequence: 2048, micro_batch: 1, global_batch: 8}
 training:
-  precision: bf16
-  recompute: full
+  precision: fp8
+  num_layers_at_start_in_bf16: 1
+  num_layers_at_end_in_bf16: 0
+  recompute: selective
+  recompute_modules: [core_attn, layernorm]
+  recompute_layers: 50%
   attention: flash
   zero: 1
   reshard_after_forward: true

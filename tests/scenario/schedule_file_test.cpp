@@ -9,6 +9,7 @@
 #include "samples.hpp"
 
 using namespace collcast;
+using Catch::Matchers::Contains;
 
 namespace {
 
@@ -123,6 +124,30 @@ TEST_CASE("both forms of a schedule are read back as they were written") {
             CHECK(same(*csv, own));
           }
       }
+}
+
+TEST_CASE("a turn that cannot be read hides nothing that is wrong with the others") {
+  const std::string turn = "expected a turn: F0, B0 or W0 (micro-batch 0), in chunk 1 F0.1, F4+B2 together, or BW0\n";
+  // What stage 0 never does may be the turn that is none; stage 1 can be told.
+  CHECK(schedule_errors(schedule_head + "micro_batches: 1\nstages:\n  - [F0, X0, F7, F0]\n  - [F0]\n") ==
+        "o.yaml:5:10: error: stages.0.1 is 'X0'\n    hint: " + turn +
+            "o.yaml:5:14: error: stage 0, F7: there is no micro-batch 7\n"
+            "    hint: expected 0 to 0, as the schedule is for 1 micro-batches\n"
+            "o.yaml:5:18: error: stage 0, F0 is there already (o.yaml:5:6)\n"
+            "    hint: expected each once: remove one of them\n"
+            "o.yaml:6:5: error: stage 1 never does B0\n"
+            "    hint: expected forward and backward of 1 micro-batches\n");
+  // Another key does not hide them either, but what they are held to does.
+  const std::string body = "stages:\n  - [F0, F7, B0]\n  - [F0, B0]\n";
+  CHECK_THAT(schedule_errors(schedule_head + "micro_batches: 1\nmicrobatch: 2\n" + body),
+             Contains("micro-batch 7") && Contains("microbatch"));
+  CHECK_THAT(schedule_errors(schedule_head + "micro_batches: none\n" + body), !Contains("micro-batch 7"));
+  // CSV: as many stages of the model as can be seen, and no complaint of what may be missing.
+  const auto csv = [](const char* text) { return to_text(parse_schedule(text, "o.csv").errors()); };
+  CHECK_THAT(csv("0F0,0X0,0F0\n1F0,1B0,1F1\n"), Contains("o.csv:1:5") && Contains("is no action") &&
+                                                    Contains("o.csv:1:9") && Contains("already") &&
+                                                    Contains("stage 1 never does B1") && !Contains("stage 0 never"));
+  CHECK_THAT(csv("0F0,0B0\n1G0,1H0\n"), Contains("'1G0'") && Contains("'1H0'") && !Contains("ranks"));
 }
 
 TEST_CASE("what is no turn is told with its place, all of them at once") {

@@ -35,6 +35,9 @@ VALIDATORS = {name: jsonschema.Draft7Validator(schema) for name, schema in SCHEM
 FILES = ["topology", "kernels", "overlay", "scenario", "schedule"]
 ONE_LAYOUT = ("collcast plan llama3-70b-64xh100 --tp 8 --micro-batch 1 --recompute none "
               "--sequence-parallel true --zero 1 --simulate 1")
+PARTS = ("--set training.recompute=selective --set training.recompute_modules=[layernorm,mla_up_proj] "
+         "--set training.recompute_layers=50% --set training.num_layers_at_start_in_bf16=1 "
+         "--set training.num_layers_at_end_in_bf16=1")
 WIRE = ("--set training.precision=fp8 --set training.communication.tp_gather=fp8 --set training.communication.tp_reduce=fp8 "
         "--set training.communication.ep_dispatch=fp8 --set training.communication.ep_combine=fp8 "
         "--set training.communication.parameters=fp8 --set training.communication.gradients=bf16 "
@@ -107,6 +110,7 @@ COMMANDS = [
              "--set layout.dp_shard=2"),
     ("step", "collcast step mixtral-8x7b-64xh100 --what-if skewed"),
     ("step", "collcast step deepseek-v3-2048xh800 --method estimate"),
+    ("step", f"collcast step deepseek-v3-2048xh800 --method estimate {PARTS}"),
     ("step", "collcast step gpt-1b-gradients-16xa100 --what-if powersgd-bf16 --set training.delayed_all_reduce=true --method estimate"),
     ("step", f"collcast step mixtral-8x7b-64xh100 --what-if split-experts --method estimate {WIRE}"),
     ("plan", f"collcast plan mixtral-8x7b-64xh100 --tp 2 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --zero 1 --sequence-parallel true --simulate 0 --set layout.etp=1 {WIRE}"),
@@ -114,6 +118,8 @@ COMMANDS = [
     ("plan", "collcast plan mixtral-8x7b-64xh100 --tp 1 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --simulate 0"),
     ("plan", "collcast plan deepseek-v3-2048xh800 --tp 1 --pp 16 --ep 64 --recompute none --micro-batch 1 --zero 1 "
              "--simulate 0"),
+    ("plan", f"collcast plan deepseek-v3-2048xh800 --tp 1 --pp 16 --ep 64 --recompute selective --micro-batch 1 --zero 1 "
+             f"--simulate 0 {PARTS}"),
     ("plan", f"{ONE_LAYOUT} --pp 4 --vpp 1,2,5"),
     ("plan", "collcast plan gpt3-plan-64xa100 --nodes 1 --tp 8 --micro-batch 1"),
     ("groups", "collcast groups --tp 2 --pp 2 --dp 2 --cp 2 --ep 2 --order tp-cp-ep-dp-pp"),

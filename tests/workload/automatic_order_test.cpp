@@ -163,6 +163,38 @@ TEST_CASE("no stage is longer from its first turn to its last than under H1 and 
   CHECK(shorter > 50);
 }
 
+TEST_CASE("a pipeline under ZB-2p ends later than under H2 only where its longest stage is shorter for that") {
+  std::mt19937 random(20261203);
+  const auto between = [&](double low, double high) {
+    return low + (high - low) * 1e-3 * static_cast<double>(random() % 1000);
+  };
+  int later = 0;
+  for (int n = 0; n < 300; ++n) {
+    const int p = 2 + static_cast<int>(random() % 7),
+              m = p + static_cast<int>(random() % (3 * static_cast<unsigned>(p)));
+    ChunkedStages in = equal(p, {}, {});
+    std::fill(in.transfer.begin(), in.transfer.end(), Seconds(between(0, 2e-3)));
+    const StageTime mean{Seconds(between(5e-3, 15e-3)), Seconds(between(5e-3, 15e-3)), Seconds(between(3e-3, 12e-3))};
+    for (StageTime& t : in.times) {
+      const double size = n % 2 == 0 ? 1 : between(.7, 1.3);
+      t = {mean.forward * size, mean.backward * size, mean.weights * size};
+    }
+    Orders plain;
+    for (int i = 0; i < p; ++i) plain.push_back(zero_bubble_order(PipelineSchedule::zb_h2, p, i, m));
+    const Orders made = orders_of(two_p, in, between(.2, 1), m);
+    const auto end = [&](PipelineSchedule schedule, const Orders& orders) {
+      Seconds last{};
+      for (const StageSpan& span : stage_spans(schedule, in, orders)) last = std::max(last, span.end);
+      return last;
+    };
+    if (end(two_p, made) <= (1 + 1e-9) * end(PipelineSchedule::zb_h2, plain)) continue;
+    ++later;
+    CAPTURE(n, p, m);
+    CHECK(longest(two_p, in, made) < longest(PipelineSchedule::zb_h2, in, plain));
+  }
+  CHECK(later > 0);
+}
+
 TEST_CASE("ZB-1p and ZB-2p, stages and transfers that differ: the closed form is the timeline") {
   std::mt19937 random(20261128);
   const auto dice = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };

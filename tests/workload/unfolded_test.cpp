@@ -61,6 +61,12 @@ StepInputs unfoldable_inputs(Dice& dice) {
     in.layout.cp_exchange = dice.pick({ContextExchange::ring, ContextExchange::ulysses});
     in.options.overlap_cp = dice.roll(2) == 0;
   }
+  if (dice.roll(3) == 0) {
+    in.options.recompute = Recompute::selective;
+    in.options.recompute_modules = {RecomputeModule::layernorm, RecomputeModule::core_attn};
+    if (in.model.experts.count == 0) in.options.recompute_modules.push_back(RecomputeModule::mlp);
+    in.options.recompute_layers = dice.pick({0.5, 1.0});
+  }
   return in;
 }
 

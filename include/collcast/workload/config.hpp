@@ -128,6 +128,30 @@ bool passes_pairs(PipelineSchedule);
 bool is_own(PipelineSchedule);
 struct OwnSchedule;
 enum class Recompute { none, selective, full };
+/// What selective recomputation computes once more: the first seven by Megatron-Core's names (`recompute_modules`),
+/// then single operations of attention and of an MLP by the names that their matrices have in a Hugging Face
+/// checkpoint.
+enum class RecomputeModule {
+  core_attn,
+  layernorm,
+  mla_up_proj,
+  mlp,
+  moe_act,
+  moe,
+  shared_experts,
+  q_proj,
+  k_proj,
+  v_proj,
+  o_proj,
+  gate_proj,
+  up_proj,
+  mlp_act
+};
+using RecomputeModules = std::vector<RecomputeModule>;
+/// All of them, in this order.
+RecomputeModules recompute_modules();
+/// Of an operation of PyTorch's, which is computed once more with all others of its layer.
+bool is_single_operation(RecomputeModule);
 enum class Attention { unfused, flash };
 /// What of TP runs beside the kernels of its own layer: nothing; in the backward what the column-parallel matrices
 /// gather and reduce, beside the products that do not need it; or in rings besides, a piece of a product for each
@@ -138,6 +162,7 @@ std::string_view to_string(ContextExchange);
 std::string_view to_string(RankOrder);
 std::string_view to_string(PipelineSchedule);
 std::string_view to_string(Recompute);
+std::string_view to_string(RecomputeModule);
 std::string_view to_string(Attention);
 std::string_view to_string(TpOverlap);
 
@@ -237,8 +262,11 @@ struct GradientCompression {
 };
 
 struct TrainingOptions {
-  std::string precision = "bf16";  ///< of GEMMs and activations: a key of GpuSpec::peak
+  std::string precision = "bf16";                   ///< of GEMMs and activations: a key of GpuSpec::peak
+  int bf16_first_layers = 0, bf16_last_layers = 0;  ///< of fp8 and fp4: so many layers are computed in bf16
   Recompute recompute = Recompute::none;
+  RecomputeModules recompute_modules = {RecomputeModule::core_attn};  ///< of `selective`
+  double recompute_layers = 1;  ///< share of the layers that this is done in, evenly spread over the model
   Attention attention = Attention::flash;
   int zero = 0;  ///< split over the shards, 1: optimizer state, 2: gradients too, 3: weights too (FSDP)
   bool reshard_after_forward = true;  ///< ZeRO-3: weights are gathered again for the backward
@@ -262,6 +290,11 @@ struct TrainingOptions {
   GradientCompression compression = {};
   bool delayed_all_reduce = false;  ///< gradients are exchanged under the next step, whose optimizer applies them
 };
+
+/// Whether layer (from 0) is among those in which things are computed once more, if any are.
+bool recomputes_layer(const TrainingOptions&, int layer);
+/// Whether recomputation is selective and names the module.
+bool recomputes(const TrainingOptions&, RecomputeModule);
 
 /// What TrainingOptions::precision can be.
 std::vector<std::string> training_precisions();

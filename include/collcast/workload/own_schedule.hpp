@@ -54,8 +54,10 @@ inline constexpr int most_own_micro_batches = 100'000, most_own_chunks = 1'000;
 /// The same number for the same orders, whatever their name and file; FNV-1a over the turns.
 std::uint64_t digest(const OwnSchedule&);
 
-/// Everything wrong with an order of work; `place` is that of a turn, without one that of a stage's list.
+/// Everything wrong with an order of work; `place` is that of a turn, without one that of a stage's list. Of a stage
+/// some turn of which could not be read (`unread`) it is not said what it never does, and then nothing of who waits for
+/// whom.
 using TurnPlace = std::function<Location(std::size_t stage, std::optional<std::size_t> turn)>;
-Diagnostics check_order(const OwnSchedule&, const TurnPlace& place);
+Diagnostics check_order(const OwnSchedule&, const TurnPlace& place, const std::vector<bool>& unread = {});
 
 }  // namespace collcast

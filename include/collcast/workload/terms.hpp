@@ -42,6 +42,18 @@ struct ParameterTerms {                  ///< held by one rank of a stage
 };
 ParameterTerms parameter_terms(const StepInputs&, int stage);
 
+struct KeptTensors {  ///< of one layer, which of its parts are kept until the backward
+  int norms = 0;      ///< of the inputs and outputs of its norms
+  bool query = true, key = true, value = true;
+  int mlp = 0;             ///< of what the activation function reads and writes: of the MLP, or the shared experts
+  int experts = 0;         ///< the same of the experts
+  bool dispatched = true;  ///< the experts' rows and the router's probabilities
+  bool core = true;
+};
+/// Of a layer of which all is kept, and as TrainingOptions::recompute_modules says.
+KeptTensors all_tensors(const StepInputs&);
+KeptTensors kept_tensors(const StepInputs&, bool with_experts);
+
 struct ActivationTerms {  ///< of one layer and micro-batch
   Volume norms{}, projections{}, mlp{}, core{};
   Volume latent{};   ///< latent attention: what has been brought down to the small ranks, before and after its norm
@@ -56,15 +68,17 @@ struct MemoryTerms {  ///< of one rank of a stage
   double weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  ///< per parameter
   int weight_shares = 1, gradient_shares = 1, optimizer_shares = 1;  ///< ranks that each is split over with ZeRO
   int zero = 0;
-  double apart = 0;                       ///< of the parameters those of experts that go their own way,
-  int expert_shares = 1;                  ///< which are split over so many ranks
-  double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
-  ActivationTerms layer, expert_layer;    ///< kept
-  Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
-  int chunks = 1;                         ///< of the stage's layers; interleaved, V
+  double apart = 0;                                 ///< of the parameters those of experts that go their own way,
+  int expert_shares = 1;                            ///< which are split over so many ranks
+  double tokens = 0, rows = 0;                      ///< of a micro-batch: T, and T' of norms and residuals
+  ActivationTerms layer, expert_layer;              ///< kept
+  ActivationTerms whole_layer, whole_expert_layer;  ///< of layers that are left out of recomputation
+  Volume embedding_mask{}, final_norm{};            ///< kept besides by the end stages, per micro-batch
+  int chunks = 1;                                   ///< of the stage's layers; interleaved, V
   /// A chunk of the stage: its layers, and how many forwards of it are held, and wait for their weight gradients.
   struct Chunk {
     double layers = 0, expert_layers = 0;
+    double whole_layers = 0, whole_expert_layers = 0;  ///< of these, left out of recomputation
     int in_flight = 0, waiting = 0;
   };
   std::vector<Chunk> of_chunk;
@@ -95,9 +109,11 @@ struct MemoryTerms {  ///< of one rank of a stage
     Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
                  probabilities * std::max(last_in_flight - 1, 0);
     for (const Chunk& c : of_chunk)
-      sum += layer.total() * (c.layers * c.in_flight) + layer.weights * (c.layers * c.waiting) +
-             expert_layer.total() * (c.expert_layers * c.in_flight) +
-             expert_layer.weights * (c.expert_layers * c.waiting);
+      sum += layer.total() * ((c.layers - c.whole_layers) * c.in_flight) + layer.weights * (c.layers * c.waiting) +
+             expert_layer.total() * ((c.expert_layers - c.whole_expert_layers) * c.in_flight) +
+             expert_layer.weights * (c.expert_layers * c.waiting) +
+             whole_layer.total() * (c.whole_layers * c.in_flight) +
+             whole_expert_layer.total() * (c.whole_expert_layers * c.in_flight);
     return sum;
   }
   /// Of the micro-batch at the loss, where a forward of the model's last chunk is held.

@@ -41,6 +41,7 @@
 #include "collcast/workload/terms.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
+#include "training/recompute.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -111,10 +112,6 @@ constexpr std::array<Meaning<const char*>, 6> precisions{
     {{"fp16/bf16", "bf16"}, {"fp16", "fp16"}, {"bf16", "bf16"}, {"fp8", "fp8"}, {"mxfp8", "fp8"}, {"nvfp4", "fp4"}}};
 constexpr std::array<Meaning<int>, 6> zero_stages{
     {{"zero1", 1}, {"dist-opt", 1}, {"fsdp(zero2)", 2}, {"fsdp", 3}, {"zero0", 0}, {"0", 0}}};
-constexpr std::array<Meaning<Recompute>, 4> recomputations{{{"none", Recompute::none},
-                                                            {"full", Recompute::full},
-                                                            {"selective(attention core)", Recompute::selective},
-                                                            {"0", Recompute::none}}};
 constexpr std::array<Meaning<PipelineSchedule>, 8> schedules{{{"1f1b-i", PipelineSchedule::interleaved},
                                                               {"interleaved", PipelineSchedule::interleaved},
                                                               {"1f1b", PipelineSchedule::one_f_one_b},
@@ -345,7 +342,9 @@ class Reading {
   void options() {
     TrainingOptions& o = out_.inputs.options;
     const auto precision = meaning(precisions, lower(row_.precision));
-    if (precision)
+    if (contains(lower(row_.precision), "not resolved"))
+      cannot(fmt::format("the precision is not resolved: {}", printable(row_.precision)));
+    else if (precision)
       o.precision = *precision;
     else
       cannot(row_.precision.empty() ? std::string("not stated: precision")
@@ -364,7 +363,7 @@ class Reading {
     o.fuse_accumulation = !adds_gradients_apart();
     o.fuse_loss =
         habits_.fuse_loss && !(lower(row_.framework).starts_with("torchtitan") && contains(row_.notes, "eager"));
-    recompute(o);
+    recompute();
     sharding(o);
     overlap(o);
   }
@@ -412,19 +411,11 @@ class Reading {
     assume("CUDA_LAUNCH_BLOCKING=1: kernels begin when the host has seen the end of the one before");
   }
 
-  void recompute(TrainingOptions& o) {
-    const std::string text = lower(row_.recompute);
-    if (text.empty()) {
-      assume("recompute not stated: none");
-      return;
-    }
-    const auto known = meaning(recomputations, text);
-    if (known)
-      o.recompute = *known;
-    else
-      cannot(fmt::format("the recomputation {} is not modelled", printable(row_.recompute)));
-    // A flash kernel's backward has the core's recomputation in it.
-    if (o.recompute == Recompute::selective && o.attention == Attention::flash) o.recompute = Recompute::none;
+  void recompute() {
+    std::string assumed, why;
+    if (!put_recomputation(row_, out_.inputs, assumed, why))
+      cannot(why.empty() ? fmt::format("the recomputation {} is not modelled", printable(row_.recompute)) : why);
+    if (!assumed.empty()) assume(assumed);
   }
 
   void sharding(TrainingOptions& o) {

@@ -1,0 +1,184 @@
+// One transformer layer on one rank: what its kernels and their order are made of. Formulas: layer.cpp, of experts
+// layer_experts.cpp, of what is computed once more layer_recompute.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workload/attention_core.hpp"
+#include "workload/parameters.hpp"
+#include "workload/share.hpp"
+
+namespace collcast::workload {
+
+using Operations = std::vector<Operation>;
+
+template <class T>
+void extend(std::vector<T>& to, const std::vector<T>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+class Layer {
+ public:
+  Layer(const StepInputs& in, LayerKind kind);
+
+  std::vector<Segment> forward(Category category) const;
+
+  /// Sequence parallelism gathers the gradient where the forward scattered, scatters where it gathered, and
+  /// gathers the input of the column-parallel matrices once more for their weight gradients.
+  std::vector<Segment> backward() const;
+
+  /// What a zero-bubble backward leaves out, with the inputs that sequence parallelism gathers for it.
+  std::vector<Segment> weights() const;
+
+  Segments all() const;
+
+ private:
+  // --- what selective recomputation computes once more ---
+
+  bool again(RecomputeModule module) const {
+    return recompute_ == Recompute::selective && recomputes(in_.options, module);
+  }
+  /// Before the backward of the MLP or the experts, and before that of the attention core.
+  std::vector<Segment> mlp_again() const;
+  std::vector<Segment> attention_again() const;
+  /// Single products of the input that they share; Linear::out is 0 where there are none.
+  Linear heads_products() const;
+  Linear mlp_products() const;
+  std::vector<Segment> products_again(const char* norm, const Operations& before, const char* name,
+                                      const Operations& products) const;
+
+  // --- latent attention ---
+
+  bool compresses_queries() const { return latent_ && in_.model.latent.q_rank > 0; }
+  /// Into the small ranks each rank works on the rows that it has; of queries that are not compressed it needs all.
+  double rows_down() const { return compresses_queries() ? share_.rows : share_.tokens; }
+  /// Of what TP gathers before the heads; 0: the hidden states.
+  double heads_bytes() const { return compresses_queries() ? w_ * share_.tokens * share_.latent : 0; }
+
+  void take_latent();
+
+  Operation latent_norm(const char* name, double passes) const;
+  Operations down_forward() const;
+  Operations down_backward() const;
+
+  // --- attention ---
+
+  bool splits_qkv() const { return in_.options.attention == Attention::unfused && !latent_; }
+  bool adds_qkv_bias() const { return in_.model.biases && in_.options.attention == Attention::unfused; }
+
+  std::vector<Segment> attention_forward(Category category) const;
+
+  /// From the gradients of queries, keys and values to that of the layer's input.
+  std::vector<Segment> heads_backward() const;
+
+  /// Of the column-parallel matrices.
+  Operations heads_weights() const;
+
+  Operations accumulation() const;
+
+  Operations attention_weights() const;
+
+  // --- the MLP, behind attention or beside it ---
+
+  bool has_mlp_norm() const { return in_.model.parallel_mlp.norms != 1; }
+  /// What attention and MLP give is summed up over the TP ranks together, and its gradient gathered for both.
+  bool one_reduce() const;
+  Operations joined_projection_backward(Operations between) const;
+
+  std::vector<Segment> mlp_forward(Category category) const;
+  /// From what is done before its input is gathered to the sum of what it gives over the TP ranks.
+  std::vector<Segment> mlp_module(Category category, const Operations& before) const;
+
+  std::vector<Segment> mlp_backward() const;
+
+  // --- TP in rings: products in t pieces of T/t rows, all but one of them beside the t - 1 messages of a gather or of
+  // a reduction (Wang et al. 2023; Transformer Engine's ring exchange) ---
+
+  bool rings() const { return in_.options.overlap_tp == TpOverlap::ring && tp_.gather && !in_.serving; }
+  double rows_of_piece() const { return share_.tokens / in_.layout.tp; }
+  Segment ring_pieces(std::string name, Category category, const Operation& piece, CollectiveKind beside) const;
+  /// A rank begins with its own rows, and the next come meanwhile; the last piece has nothing beside it.
+  std::vector<Segment> gathered_in_ring(const char* name, Category category, const Operation& piece) const;
+  /// Sums go on while the next piece is computed; the first has nothing beside it.
+  std::vector<Segment> reduced_in_ring(const char* name, Category category, const Operation& piece) const;
+
+  /// Backward of a row-parallel matrix behind `before`: with sequence parallelism gradients are gathered for it.
+  std::vector<Segment> row_backward(const char* before, Operations first, const char* name, const Linear& l) const;
+
+  Operations mlp_weights() const;
+
+  // --- experts ---
+
+  void take_experts();
+
+  /// Dispatch: between ranks that have other experts.
+  std::optional<ExpertExchange> all_to_all() const;
+  std::optional<ExpertExchange> combine() const;
+  /// Ranks that share an expert compute the rows of all of them.
+  std::optional<ExpertExchange> within_expert(CollectiveKind kind) const;
+
+  /// Between dispatch and combine of a pass.
+  std::vector<Segment> between_exchanges(Category category, const Operations& ops) const;
+
+  /// Of a server's ranks that have the same tokens: no exchange, and one sum of what all experts give.
+  std::vector<Segment> replicated_experts(Category category) const;
+
+  std::vector<Segment> experts_forward(Category category) const;
+  /// The same from what is done before, to what they give in its rows.
+  std::vector<Segment> experts_module(Category category, const Operations& before) const;
+  /// An MLP beside the experts.
+  Segment shared_experts(Category category) const;
+
+  std::vector<Segment> experts_backward() const;
+
+  Operation grouped(const Linear& l) const { return linear_.forward(l, share_.taken, matrices()); }
+  /// Of the experts of a rank those that some row goes to, if rows go anywhere: the few of a token leave some out.
+  double matrices() const;
+  Operation grouped_weights(const Linear& l) const;
+  Operations grouped_backward(const Linear& l) const;
+
+  Operation router_gemm(const char* name) const;
+  /// Each row to the places of its experts, or back from them.
+  Operation permutation(const char* name) const;
+  /// What came from several ranks, by its expert, and back.
+  Operations sorting(const char* name) const;
+
+  // --- kernels of all of them ---
+
+  double per_row() const { return share_.rows * share_.hidden; }
+  Operation memory(std::string name, double bytes) const { return timer_.memory(std::move(name), Volume(bytes)); }
+
+  Operation norm_forward(const char* name) const { return memory(name, 2 * w_ * per_row()); }
+  Operation norm_backward(const char* name) const;
+  Operation residual_forward(const char* name) const;
+  /// Dropout and the row-parallel bias before it; without them the gradient passes as it is.
+  Operations residual_backward(const char* name) const;
+  Operation branch_sum(const char* name) const;
+
+  bool splits() const { return splits_backward(in_.layout.schedule); }
+
+  Operations linear_backward(const Linear& l, double sharded_bias) const;
+  Operations weight_gradients(const Linear& l, double sharded_bias) const;
+
+  Operation activation_forward(const char* name, double rows, double width) const;
+  Operation activation_backward(const char* name, double rows, double width) const;
+  /// Models with learned positions have none.
+  Operations rotary(const char* name) const;
+
+  const StepInputs& in_;
+  bool with_experts_, latent_;
+  Recompute recompute_;  ///< of this layer
+  KernelTimer timer_;
+  Share share_;
+  LinearKernels linear_;
+  AttentionCore core_;
+  TpCollectives tp_;
+  double w_;
+  Linear qkv_, projection_;
+  Linear up_, down_;  ///< of the MLP, or of the shared experts
+  Linear q_down_{}, kv_down_{}, q_up_{}, kv_up_{};
+  Linear expert_up_{}, expert_down_{};
+};
+
+}  // namespace collcast::workload

@@ -1,0 +1,168 @@
+// What of a layer takes the place of its MLP where it has experts. Terms as in layer.cpp.
+//
+// Experts (Megatron-Core's all-to-all dispatcher), K of E for each of T' rows, over EP e and expert TP t_e:
+//   router             a GEMM of T' h E, top-k 3 x 4 T'E
+//   permute, unpermute w (T' + T'K) h each, both ways
+//   dispatch, combine  all-to-all of w T'K h x load among e ranks; backward the same two
+//   gather, scatter    w T'K t_e h x load among the t_e ranks of an expert; backward the same two
+//   sort               2 w T'K t_e h x load before and after the experts of several ranks, both ways
+//   experts            grouped GEMMs of T'K t_e x load rows against E/e matrices: a GEMM's overhead for each matrix,
+//                      and the rate of one GEMM of all rows (SimuMax's measured ones, B200, 160 and 80 matrices of 5120
+//                      x 3072 and 24640 rows: 1.73 and 0.89 ms; so counted 1.69 and 0.89)
+//   shared experts     an MLP of all T tokens, with TP's gather and scatter; its gate is left out
+// A server without sequence parallelism has all T tokens on every TP rank: no exchange, T K/e x load rows of a rank's
+// E/e experts of width f_e/t_e (e t_e = t), and TP's all-reduce of w T h sums up the shared and the other experts at
+// once. load: expert_load, of the busiest rank, whom the others wait for. Left out: hiding of these exchanges, tokens
+// sent once to a node for several of its experts, loss of balance among the experts of one rank, the losses that keep
+// the balance.
+#include <cmath>
+
+#include "workload/layer.hpp"
+
+namespace collcast::workload {
+
+void Layer::take_experts() {
+  const bool gated = in_.model.gated_mlp;
+  up_ = {gated ? "shared up+gate" : "shared up", share_.hidden, (gated ? 2 : 1) * share_.shared};
+  down_ = {"shared down", share_.shared, share_.hidden};
+  expert_up_ = {gated ? "experts up+gate" : "experts up", share_.hidden, (gated ? 2 : 1) * share_.expert};
+  expert_down_ = {"experts down", share_.expert, share_.hidden};
+}
+
+std::optional<ExpertExchange> Layer::all_to_all() const {
+  if (in_.layout.ep == 1) return std::nullopt;
+  return ExpertExchange{false, CollectiveKind::alltoall, dispatch_bytes(in_)};
+}
+
+std::optional<ExpertExchange> Layer::combine() const {
+  std::optional<ExpertExchange> back = all_to_all();
+  if (back) back->combines = true;
+  return back;
+}
+
+std::optional<ExpertExchange> Layer::within_expert(CollectiveKind kind) const {
+  if (in_.layout.expert_tp() == 1) return std::nullopt;
+  return ExpertExchange{true, kind, w_ * share_.taken * share_.hidden};
+}
+
+std::vector<Segment> Layer::between_exchanges(Category category, const Operations& ops) const {
+  const auto segment = [&](const char* name, Operations kernels, std::optional<ExpertExchange> exchange) {
+    return Segment{name, category, std::move(kernels), std::nullopt, 0, 0, 0, 0, exchange};
+  };
+  return {segment("experts gather", {}, within_expert(CollectiveKind::all_gather)),
+          segment("experts scatter", ops, within_expert(CollectiveKind::reduce_scatter)),
+          segment("experts combine", {}, combine())};
+}
+
+std::vector<Segment> Layer::replicated_experts(Category category) const {
+  const bool shared = share_.shared > 0;
+  Operations ops;
+  if (shared)
+    ops = {linear_.forward(up_), activation_forward("shared activation", share_.tokens, share_.shared),
+           linear_.forward(down_)};
+  extend(ops,
+         {router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count), permutation("permute"),
+          grouped(expert_up_), activation_forward("experts activation", share_.taken, share_.expert),
+          grouped(expert_down_), permutation("unpermute")});
+  if (shared) ops.push_back(memory("shared experts sum", 3 * w_ * per_row()));
+  return {{"mlp norm", category, {residual_forward("attention residual"), norm_forward("mlp norm")}, std::nullopt},
+          {"experts", category, ops, tp_.reduce},
+          {"residual", category, {residual_forward("mlp residual")}, std::nullopt}};
+}
+
+std::vector<Segment> Layer::experts_forward(Category category) const {
+  if (replicates_tokens(in_)) return replicated_experts(category);
+  std::vector<Segment> all =
+      experts_module(category, {residual_forward("attention residual"), norm_forward("mlp norm")});
+  all.push_back({"residual", category, {residual_forward("mlp residual")}, std::nullopt});
+  return all;
+}
+
+Segment Layer::shared_experts(Category category) const {
+  return {"shared experts",
+          category,
+          {linear_.forward(up_), activation_forward("shared activation", share_.tokens, share_.shared),
+           linear_.forward(down_)},
+          tp_.reduce};
+}
+
+std::vector<Segment> Layer::experts_module(Category category, const Operations& before) const {
+  const bool shared = share_.shared > 0;
+  std::vector<Segment> all{{"mlp norm", category, before, shared ? tp_.gather : std::nullopt}};
+  if (shared) all.push_back(shared_experts(category));
+  all.push_back(
+      {"experts dispatch",
+       category,
+       {router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count), permutation("permute")},
+       std::nullopt,
+       0,
+       0,
+       0,
+       0,
+       all_to_all()});
+  Operations experts = sorting("sort by expert");
+  extend(experts, {grouped(expert_up_), activation_forward("experts activation", share_.taken, share_.expert),
+                   grouped(expert_down_)});
+  extend(experts, sorting("sort by rank"));
+  extend(all, between_exchanges(category, experts));
+  Operations last{permutation("unpermute")};
+  if (shared) last.push_back(memory("shared experts sum", 3 * w_ * per_row()));
+  all.push_back({"experts", category, last, std::nullopt});
+  return all;
+}
+
+std::vector<Segment> Layer::experts_backward() const {
+  const bool shared = share_.shared > 0;
+  Operations first = residual_backward("mlp residual");
+  first.push_back(permutation("unpermute gradient"));
+  std::vector<Segment> all{{"experts dispatch", Category::backward, first, std::nullopt, 0, 0, 0, 0, all_to_all()}};
+  Operations experts = sorting("sort by expert");
+  extend(experts, grouped_backward(expert_down_));
+  experts.push_back(activation_backward("experts activation", share_.taken, share_.expert));
+  extend(experts, grouped_backward(expert_up_));
+  extend(experts, sorting("sort by rank"));
+  extend(all, between_exchanges(Category::backward, experts));
+  Operations router{permutation("permute gradient"), router_gemm("router input gradient")};
+  if (!splits()) router.push_back(router_gemm("router weight gradient"));
+  all.push_back({"router", Category::backward, router, shared ? tp_.gather : std::nullopt});
+  if (!shared) return all;
+  Operations down = linear_backward(down_, 0);
+  down.push_back(activation_backward("shared activation", share_.tokens, share_.shared));
+  extend(all, column_backward(in_, {"shared down",
+                                    down,
+                                    "shared experts",
+                                    {linear_.input_gradient(up_)},
+                                    splits() ? Operations() : weight_gradients(up_, 0)}));
+  return all;
+}
+
+double Layer::matrices() const {
+  const double all = share_.local_experts;
+  return in_.serving ? all * (1 - std::pow(1 - 1 / all, share_.taken)) : all;
+}
+
+Operation Layer::grouped_weights(const Linear& l) const {
+  return linear_.weight_gradient(l, share_.taken, share_.local_experts);
+}
+
+Operations Layer::grouped_backward(const Linear& l) const {
+  Operations ops{linear_.input_gradient(l, share_.taken, share_.local_experts)};
+  if (!splits()) ops.push_back(grouped_weights(l));
+  return ops;
+}
+
+Operation Layer::router_gemm(const char* name) const {
+  const double experts = in_.model.experts.count, rows = share_.rows, h = share_.hidden;
+  return timer_.core_gemm(name, Flops(2 * rows * h * experts), Volume(w_ * (rows * h + h * experts + rows * experts)));
+}
+
+Operation Layer::permutation(const char* name) const {
+  return memory(name, w_ * (share_.rows + share_.sent) * share_.hidden);
+}
+
+Operations Layer::sorting(const char* name) const {
+  if (share_.local_experts <= 1 || (in_.layout.ep == 1 && in_.layout.expert_tp() == 1)) return {};
+  return {memory(name, 2 * w_ * share_.taken * share_.hidden)};
+}
+
+}  // namespace collcast::workload
