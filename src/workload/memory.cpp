@@ -228,6 +228,9 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
     terms.gathered = Volume(largest(sent, &UnitParameters::read, all_units));
   }
   terms.unreduced = Volume(terms.gradient_bytes * largest(units, &UnitParameters::all, together));
+  if (!in.options.no_sync) return;
+  terms.unreduced = Volume(all);
+  terms.sums_whole = in.batch.passes(in.layout) > 1 && in.layout.schedule != PipelineSchedule::gpipe;
 }
 
 }  // namespace

@@ -192,6 +192,12 @@ TEST_CASE("so it is with states split over some of the replicas") {
     in.layout.dp_shard = shard;
     CHECK(compare_all(in, 8, cluster(2)) > 50);
   }
+  // Gradients that are summed up whole go with zero 3, and are no matter below 2.
+  in.options.no_sync = true;
+  for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_v}) {
+    in.layout.schedule = schedule;
+    CHECK(compare_all(in, 8, cluster(2)) > 30);
+  }
 }
 
 TEST_CASE("so it is where stages lie differently on their nodes") {
