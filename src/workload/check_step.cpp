@@ -250,11 +250,21 @@ class Check {
     } else {
       spread(stage / l.expert_tp());
     }
-    if (l.dp_shard > 0 && l.experts_apart() && in_.options.zero > 0)
-      wrong({"layout.dp_shard", "layout.ep"},
-            "dp_shard is not modelled for experts that " + ep + seen("layout.ep") + " or " + etp +
-                " spread in their own way",
-            "leave out dp_shard");
+    if (in_.options.zero > 0) expert_shards();
+  }
+
+  /// The ranks of a shard have all experts, each as often.
+  void expert_shards() {
+    const ParallelLayout& l = in_.layout;
+    if (l.dp_shard <= 0 || l.dp % l.dp_shard != 0 || !l.experts_apart()) return;
+    const int ranks = l.tp * l.cp * l.dp_shard, apart = l.expert_tp() * l.ep;
+    if (ranks % apart == 0) return;
+    wrong({"layout.dp_shard", "layout.ep"},
+          "the " + std::to_string(ranks) + " ranks of a stage that dp_shard " + std::to_string(l.dp_shard) +
+              " splits states over are no whole groups of the " + std::to_string(apart) + " that ep " +
+              std::to_string(l.ep) + seen("layout.ep") + " and etp " + std::to_string(l.expert_tp()) +
+              " spread all experts over",
+          "use a dp_shard that tp x cp makes a multiple of " + std::to_string(apart) + ", or leave it out");
   }
 
   /// Experts over `ranks`: whole ones on each, and whole EP groups. Of 0 ranks nothing is known.

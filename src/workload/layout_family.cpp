@@ -60,7 +60,7 @@ bool same_site(const Site& a, const Site& b) {
 struct StageKind {
   int stage = 0;  ///< the first of them
   std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
-  std::size_t ep = 0, expert_tp = 0, expert_dp = 0;
+  std::size_t ep = 0, expert_tp = 0, expert_dp = 0, expert_shards = 0, expert_copies = 0;
   bool cp_slows = true;
   struct Layer {
     UnitKind kind = UnitKind::layer;
@@ -138,8 +138,11 @@ class LayoutFamily::State {
     if (in_.layout.shard_copies() > 1) kind.copies = site(fabric, shard_copies, rank);
     if (in_.layout.ep > 1) kind.ep = site(fabric, groups_along(Dimension::ep), rank);
     if (in_.model.experts.count > 0 && in_.layout.expert_tp() > 1) kind.expert_tp = site(fabric, expert_tp_group, rank);
-    if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
+    if (experts_exchange()) {
       kind.expert_dp = site(fabric, expert_replica_group, rank);
+      if (expert_shards(in_.layout) > 1) kind.expert_shards = site(fabric, expert_shard_group, rank);
+      if (expert_shard_copies(in_.layout) > 1) kind.expert_copies = site(fabric, expert_copies_group, rank);
+    }
     for (const StageLayer& layer : layers_of_stage(in_, stage))
       kind.layers.push_back({unit_of(kind_of_layer(in_.model, layer.number)), layer.chunk});
     kind.has_embedding = has_embedding(in_, stage);
@@ -147,8 +150,9 @@ class LayoutFamily::State {
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
       return k.tp == kind.tp && k.cp == kind.cp && k.cp_slows == kind.cp_slows && k.dp == kind.dp &&
              k.shards == kind.shards && k.copies == kind.copies && k.ep == kind.ep && k.expert_tp == kind.expert_tp &&
-             k.expert_dp == kind.expert_dp && k.layers == kind.layers && k.has_embedding == kind.has_embedding &&
-             k.has_head == kind.has_head;
+             k.expert_dp == kind.expert_dp && k.expert_shards == kind.expert_shards &&
+             k.expert_copies == kind.expert_copies && k.layers == kind.layers &&
+             k.has_embedding == kind.has_embedding && k.has_head == kind.has_head;
     });
     kind_of_stage_.push_back(static_cast<std::size_t>(found - kinds_.begin()));
     if (found == kinds_.end()) {
@@ -368,13 +372,22 @@ class LayoutFamily::State {
   Seconds expert_reduction(const StageKind& kind, double kept) {
     Seconds time{};
     if (!experts_exchange()) return time;
-    const CollectiveKind reduces = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     for (const double bytes : kind.expert_gradients.sent(kept))
-      if (bytes > 0) time += price(kind.expert_dp, reduces, bytes);
+      if (bytes > 0) time += expert_reduction_of_sent(kind, bytes);
+    return time;
+  }
+  Seconds expert_reduction_of_sent(const StageKind& kind, double bytes) {
+    if (in_.options.zero == 0) return price(kind.expert_dp, CollectiveKind::all_reduce, bytes);
+    const int shards = expert_shards(in_.layout);
+    Seconds time{};
+    if (shards > 1) time += price(kind.expert_shards, CollectiveKind::reduce_scatter, bytes);
+    if (expert_shard_copies(in_.layout) > 1)
+      time += price(kind.expert_copies, CollectiveKind::all_reduce, bytes / shards);
     return time;
   }
   Seconds expert_gather(const StageKind& kind, double bytes) {
-    return experts_exchange() && bytes > 0 ? price(kind.expert_dp, CollectiveKind::all_gather, bytes) : Seconds{};
+    const bool splits = experts_exchange() && expert_shards(in_.layout) > 1;
+    return splits && bytes > 0 ? price(kind.expert_shards, CollectiveKind::all_gather, bytes) : Seconds{};
   }
 
   /// ZeRO-3: units by themselves.

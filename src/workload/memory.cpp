@@ -273,7 +273,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.weight_shares = shares(3);
   if (in.layout.experts_apart()) {
     terms.apart = terms.parameters.experts();
-    terms.expert_shares = in.layout.expert_replicas();
+    terms.expert_shares = expert_shards(in.layout);
   }
   if (in.options.optimizer && terms.gradient_bytes < 4)
     terms.copied = terms.state(4, terms.optimizer_shares, terms.zero >= 1);

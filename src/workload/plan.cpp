@@ -66,11 +66,15 @@ class StagePricing {
   }
   /// The same of experts, among the ranks that have the same ones.
   PricedTime reduce_experts_sent(double bytes, std::int64_t times) {
-    const CollectiveKind kind = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
-    return price(Dimension::dp, kind, expert_replica_group, bytes, times, "expert dp");
+    const auto priced = [&](CollectiveKind kind, GroupOf group, double size) {
+      return price(Dimension::dp, kind, group, size, times, "expert dp");
+    };
+    if (in_.options.zero == 0) return priced(CollectiveKind::all_reduce, expert_replica_group, bytes);
+    const PricedTime scatter = priced(CollectiveKind::reduce_scatter, expert_shard_group, bytes);
+    return scatter + priced(CollectiveKind::all_reduce, expert_copies_group, bytes / expert_shards(in_.layout));
   }
   PricedTime gather_experts(double bytes, std::int64_t times) {
-    return price(Dimension::dp, CollectiveKind::all_gather, expert_replica_group, bytes, times, "expert dp");
+    return price(Dimension::dp, CollectiveKind::all_gather, expert_shard_group, bytes, times, "expert dp");
   }
   /// Between the first and the last stage.
   PricedTime tied(double bytes) {
@@ -143,7 +147,9 @@ class StagePricing {
     return priced(costs.size() - 1);
   }
 
-  PricedTime priced(std::size_t i) const { return {costs[i].time, {{static_cast<int>(i), Uses::none, Uses::none}, 1}}; }
+  PricedTime priced(std::size_t i) const {
+    return {costs[i].time, {{static_cast<int>(i), Uses::none, Uses::none, Uses::none}, 1}};
+  }
 
   static Rank first_of(const StepInputs& in, int stage) { return rank_at(in.layout, {0, stage, 0, 0, 0}); }
 

@@ -25,7 +25,7 @@ namespace collcast::workload {
 /// times.
 struct Uses {
   static constexpr int none = -1;
-  std::array<int, 3> collectives{none, none, none};
+  std::array<int, 4> collectives{none, none, none, none};
   int times = 1;
   bool any() const { return collectives[0] != none; }
   friend bool operator==(const Uses&, const Uses&) = default;

@@ -249,13 +249,15 @@ TEST_CASE("memory of a stage never rises with the ZeRO stage, and holds what is 
 TEST_CASE("a bucket of ZeRO-2 is of one chunk") {
   StepInputs in = staged(PipelineSchedule::interleaved, 2);
   in.options.bucket = Bytes(1'000'000'000);
-  for (const StagePlan& stage : planned(in).stages) {
+  const StepPlan plan = planned(in);
+  for (const StagePlan& stage : plan.stages) {
     REQUIRE(stage.buckets.size() == 2);
     CHECK(stage.units[stage.buckets[0].unit].chunk == 1);
     CHECK(stage.units[stage.buckets[1].unit].chunk == 0);
   }
   in.options.zero = 1;
-  for (const StagePlan& stage : planned(in).stages) CHECK(stage.buckets.size() == 1);
+  const StepPlan once = planned(in);
+  for (const StagePlan& stage : once.stages) CHECK(stage.buckets.size() == 1);
 }
 
 TEST_CASE("an exchange on the one link between turns, by hand") {
