@@ -88,7 +88,7 @@ class FamilySearch {
         family_(family),
         step_(in.base),
         misfit_(2 * family.vpp.size()),
-        cut_(2 * family.vpp.size()) {}
+        cut_(4 * family.vpp.size()) {}
 
   FamilyResult run(Desk& desk) {
     if (family_.objection != nullptr) {
@@ -137,8 +137,8 @@ class FamilySearch {
         choice.recompute = recompute;
         choice.zero = zero;
         if (zero >= 2 && family_.has_replicas(in_.base.layout) &&
-            (family_.pp > 1 || schedule_of(choice, in_.base.layout.schedule) != PipelineSchedule::one_f_one_b))
-          ++result_.rejected[sharding_needs_one_stage];
+            from_both_ends(schedule_of(choice, in_.base.layout.schedule)))
+          ++result_.rejected[sharding_needs_one_way];
         else if (!weigh(choice, v, desk))
           return false;
       }
@@ -172,10 +172,10 @@ class FamilySearch {
     return known->empty() ? nullptr : &*known;
   }
 
-  /// What check_step has against a layout that fits the memory, the same for all with the v-th vpp but that ZeRO-3 has
-  /// no buckets.
+  /// What check_step has against a layout that fits the memory, the same for all with the v-th vpp and a ZeRO stage:
+  /// ZeRO-3 has no buckets, and no_sync does not go with ZeRO-2.
   const std::string& cut(std::size_t v) {
-    std::optional<std::string>& known = cut_[2 * v + (step_.options.zero == 3 ? 1 : 0)];
+    std::optional<std::string>& known = cut_[4 * v + static_cast<std::size_t>(step_.options.zero)];
     if (!known) {
       const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
       known = wrong.empty() ? std::string() : wrong.front().message;

@@ -52,6 +52,14 @@ Term gradients_term(const GradientTerms& g) {
 }
 
 Term sharding_term(const ShardingTerms& s, bool overlap) {
+  if (s.by_turns)
+    return {"exposed sharding",
+            {},
+            {},
+            s.exposed().count(),
+            "s",
+            fmt::format("gone through turn by turn with what each gathers and reduces{}: less the pipeline",
+                        overlap ? " beside its passes" : "")};
   const char* source =
       overlap ? "ZeRO-3: the next unit's weights are gathered and the last one's gradients reduced beside each pass"
               : "ZeRO-3 without overlap: every gather and reduction";

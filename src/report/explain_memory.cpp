@@ -473,7 +473,8 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
       add("the logits less their largest, in fp32 (4 T V / TP)", terms.shifted);
     }
     add(in.options.reshard_after_forward ? "weights of the units that are gathered" : "all weights", terms.gathered);
-    if (use.moment == MemoryMoment::backward) add("gradients that are not split yet", terms.unreduced);
+    if (use.moment == MemoryMoment::backward || terms.sums_whole)
+      add("gradients that are not split yet", terms.unreduced);
   }
   out.terms.push_back(
       {"buffers", formula, numbers, static_cast<double>(use.buffers.value()), "B",

@@ -389,7 +389,7 @@ Section closed_form_section(const StepReport& report) {
                                      "DP's collectives run",
                                      r.slowdown.rate)});
   const bool exchanges = in.layout.replicas() > 1 || (in.layout.experts_apart() && in.layout.expert_replicas() > 1);
-  if (exchanges && in.options.zero == 3)
+  if (exchanges && (in.options.zero == 3 || form.sharding.by_turns))
     out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));
   else if (exchanges || form.gradients.tied > Seconds{})
     out.terms.push_back(gradients_term(form.gradients));
@@ -412,6 +412,13 @@ namespace {
 
 Term dp_term(const StepResult& r) {
   const Breakdown& b = r.breakdown;
+  if (!r.simulate && r.closed_form.sharding.by_turns)
+    return {"DP exposed",
+            {},
+            {},
+            b.dp_exposed.count(),
+            "s",
+            "of what gathers and reductions add to the pipeline, and the parameter gather, what is no computing"};
   if (!r.simulate && r.closed_form.sharding.exposed() > Seconds{})
     return {
         "DP exposed", "exposed sharding",      format_seconds(r.closed_form.sharding.exposed()), b.dp_exposed.count(),

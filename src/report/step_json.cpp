@@ -106,6 +106,7 @@ void add_training(Json& out, const StepInputs& in) {
   if (in.options.launch_backward) out["options"]["launch_backward_s"] = in.options.launch_backward->count();
   if (in.options.zero == 3 || !in.options.reshard_after_forward)
     out["options"]["reshard_after_forward"] = in.options.reshard_after_forward;
+  if (in.options.no_sync) out["options"]["no_sync"] = true;
   if (!in.options.fuse_loss) out["options"]["cross_entropy_loss_fusion"] = false;
   if (!in.options.fuse_accumulation) out["options"]["gradient_accumulation_fusion"] = false;
   if (in.layout.tp > 1) out["options"]["overlap_tp"] = to_string(in.options.overlap_tp);

@@ -344,6 +344,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("attention", t.attention, as_word<Attention>({Attention::flash, Attention::unfused}));
   o.optional("zero", t.zero, AsCount{0, 3});
   o.optional("reshard_after_forward", t.reshard_after_forward, AsTruth{});
+  o.optional("no_sync", t.no_sync, AsTruth{});
   o.optional("gradient_bytes", t.gradient_bytes, AsWord<int>{{"4", "2"}, {4, 2}});
   o.optional("cross_entropy_loss_fusion", t.fuse_loss, AsTruth{});
   o.optional("moe_grouped_gemm", t.moe_grouped_gemm, AsTruth{});

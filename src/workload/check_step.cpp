@@ -252,11 +252,21 @@ class Check {
     } else {
       spread(stage / l.expert_tp());
     }
-    if (l.dp_shard > 0 && l.experts_apart() && in_.options.zero > 0)
-      wrong({"layout.dp_shard", "layout.ep"},
-            "dp_shard is not modelled for experts that " + ep + seen("layout.ep") + " or " + etp +
-                " spread in their own way",
-            "leave out dp_shard");
+    if (in_.options.zero > 0) expert_shards();
+  }
+
+  /// The ranks of a shard have all experts, each as often.
+  void expert_shards() {
+    const ParallelLayout& l = in_.layout;
+    if (l.dp_shard <= 0 || l.dp % l.dp_shard != 0 || !l.experts_apart()) return;
+    const int ranks = l.tp * l.cp * l.dp_shard, apart = l.expert_tp() * l.ep;
+    if (ranks % apart == 0) return;
+    wrong({"layout.dp_shard", "layout.ep"},
+          "the " + std::to_string(ranks) + " ranks of a stage that dp_shard " + std::to_string(l.dp_shard) +
+              " splits states over are no whole groups of the " + std::to_string(apart) + " that ep " +
+              std::to_string(l.ep) + seen("layout.ep") + " and etp " + std::to_string(l.expert_tp()) +
+              " spread all experts over",
+          "use a dp_shard that tp x cp makes a multiple of " + std::to_string(apart) + ", or leave it out");
   }
 
   /// Experts over `ranks`: whole ones on each, and whole EP groups. Of 0 ranks nothing is known.
@@ -353,18 +363,18 @@ class Check {
           "dp_shard " + std::to_string(l.dp_shard) + " does not divide dp " + std::to_string(l.dp) + seen("layout.dp"),
           "use dp_shard " + nearest_divisors(l.dp, l.dp_shard));
     if (in_.options.zero < 2 || (l.replicas() == 1 && l.expert_replicas() <= 1)) return;
-    // DeepSpeed refuses it too: what is split would be exchanged for every micro-batch on its way through the stages.
-    const std::string what = "zero " + std::to_string(in_.options.zero) + " is modelled ";
-    if (l.pp > 1)
-      wrong({"training.zero", "layout.pp"},
-            what + "without pipeline stages; pp is " + std::to_string(l.pp) + seen("layout.pp"),
-            "use zero 1 with pp, or pp 1");
-    if (l.schedule != PipelineSchedule::one_f_one_b)
+    const std::string zero = "zero " + std::to_string(in_.options.zero);
+    // The two stages that hold the same slices would have to exchange them at the same turn of both.
+    if (l.twins() > 1)
       wrong({"training.zero", "layout.schedule"},
-            what + "with a backward behind each forward; the schedule is " +
-                (is_own(l.schedule) ? "'" + l.own->name + "'" : std::string(to_string(l.schedule))) +
-                seen("layout.schedule"),
-            "use schedule: 1f1b");
+            zero + " is modelled with one way through the stages; schedule dualpipe" + seen("layout.schedule") +
+                " has two",
+            "use schedule: dualpipe-v, or zero 1");
+    if (!in_.options.no_sync) return;
+    if (in_.options.zero == 2)
+      wrong({"training.no_sync", "training.zero"},
+            "zero 2" + seen("training.zero") + " splits gradients after every micro-batch, which no_sync puts off",
+            "use zero 1, which is zero 2 put off, or zero 3");
   }
 
   /// On a stage of zero bubble.

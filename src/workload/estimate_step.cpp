@@ -9,6 +9,7 @@
 #include "workload/exchange_walk.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/sharded.hpp"
+#include "workload/sharded_walk.hpp"
 #include "workload/zero_bubble.hpp"
 #include "workload/zero_bubble_v.hpp"
 
@@ -168,8 +169,33 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline,
 
 /// Of the pipeline while gradients are exchanged, where that slows it.
 std::optional<ExchangeWalk> slowed_walk(const StepPlan& plan) {
-  if (plan.zero == 3 || !slows_beside_exchange(plan)) return std::nullopt;
+  if (plan.zero == 3 || exchanges_by_turns(plan) || !slows_beside_exchange(plan)) return std::nullopt;
   return walk_beside_exchange(plan);
+}
+
+/// What gathers and reductions of each turn add to the pipeline; returns the slowed parts of its stages.
+std::vector<SlowedParts> add_turns(const StepPlan& plan, ClosedForm& form) {
+  const ShardedWalk alone = walk_sharded(plan, false);
+  form.sharding.by_turns = true;
+  form.sharding.turns = std::max(alone.end - form.pipeline.total(), Seconds{});
+  const bool slows =
+      plan.overlap_dp && std::ranges::any_of(plan.stages, [](const StagePlan& stage) {
+        return std::ranges::any_of(stage.works, [](const UnitWork& work) { return work.in_detail().is_slowed(); });
+      });
+  if (!slows) return alone.slowed;
+  const ShardedWalk slowed = walk_sharded(plan, true);
+  form.slowed = slowed.end - alone.end;
+  return slowed.slowed;
+}
+
+/// What of the step is left for DP is its part, what is left then for messages theirs: kernels that are slowed beside
+/// gathers and reductions fill what would be waiting.
+void fit_waiting(const Seconds total, Breakdown& parts) {
+  const Seconds dp = parts.dp_exposed, pp = parts.pp_exposed;
+  parts.dp_exposed = parts.pp_exposed = {};
+  const Seconds idle = std::max(total - parts.total(), Seconds{});
+  parts.dp_exposed = std::min(dp, idle);
+  parts.pp_exposed = std::min(pp, idle - parts.dp_exposed);
 }
 
 }  // namespace
@@ -177,15 +203,19 @@ std::optional<ExchangeWalk> slowed_walk(const StepPlan& plan) {
 StepEstimate estimate_step(const StepPlan& plan) {
   StepEstimate e;
   const Pipeline pipeline = add_pipeline(plan, e.terms);
+  const bool by_turns = exchanges_by_turns(plan);
   const std::optional<ExchangeWalk> walk = slowed_walk(plan);
   std::vector<SlowedParts> slowed(plan.stages.size());
   if (walk) {
     slowed = walk->slowed;
     e.terms.slowed = plan.stages.size() == 1 ? slowed.front().total() : walk->end - pipeline.terms.total();
   }
-  e.terms.gradients = plan.delayed ? delayed_gradients(plan, pipeline.terms.total() + e.terms.slowed)
-                                   : exposed_gradients(plan, pipeline, walk);
-  if (plan.zero == 3) {
+  if (by_turns)
+    slowed = add_turns(plan, e.terms);
+  else
+    e.terms.gradients = plan.delayed ? delayed_gradients(plan, pipeline.terms.total() + e.terms.slowed)
+                                     : exposed_gradients(plan, pipeline, walk);
+  if (plan.zero == 3 && !by_turns) {
     const std::vector<ShardedPass> passes = sharded_passes(plan.stages.front(), plan.reshard, plan.overlap_dp);
     e.terms.sharding = sharding_terms(passes, plan.overlap_dp);
     e.terms.sharding.times = plan.micro_batches;
@@ -213,7 +243,9 @@ StepEstimate estimate_step(const StepPlan& plan) {
   e.breakdown.optimizer = slowest.optimizer_time();
   e.breakdown.pp_exposed = e.terms.transfers;
   // Slower kernels fill what would be waiting for messages.
-  if (e.slowed_by_dp > Seconds{}) {
+  if (by_turns) {
+    fit_waiting(e.total, e.breakdown);
+  } else if (e.slowed_by_dp > Seconds{}) {
     const Seconds idle = e.total - e.breakdown.total() + e.terms.transfers;
     e.breakdown.pp_exposed = std::clamp(idle, Seconds{}, e.terms.transfers);
   }

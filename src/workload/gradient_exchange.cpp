@@ -112,7 +112,7 @@ double sent_gradient_bytes(const StepInputs& in) {
 double cast_bytes(const StepInputs& in, bool experts) {
   const double kept = in.options.gradient_bytes, sent = sent_gradient_bytes(in);
   if (sent >= kept) return 0;
-  const int owners = in.options.zero == 0 ? 1 : experts ? in.layout.expert_replicas() : in.layout.shards();
+  const int owners = in.options.zero == 0 ? 1 : experts ? expert_shards(in.layout) : in.layout.shards();
   return (kept + sent) * (1 + 1.0 / owners);
 }
 

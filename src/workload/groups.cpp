@@ -122,6 +122,18 @@ Group expert_replica_group(const ParallelLayout& l, Rank rank) {
   return with_twins(l, rank, expert_digits(l).replicas);
 }
 
+int expert_shard_copies(const ParallelLayout& l) { return l.dp_shard > 0 ? l.dp / l.dp_shard : 1; }
+int expert_shards(const ParallelLayout& l) { return l.expert_replicas() / expert_shard_copies(l); }
+
+Group expert_shard_group(const ParallelLayout& l, Rank rank) {
+  return with_twins(l, rank, {expert_digits(l).replicas.stride, expert_shards(l) / l.twins()});
+}
+
+Group expert_copies_group(const ParallelLayout& l, Rank rank) {
+  const int shards = expert_shards(l) / l.twins();
+  return along(rank, {expert_digits(l).replicas.stride * shards, expert_shard_copies(l)});
+}
+
 std::vector<Group> all_groups(const ParallelLayout& l, Dimension dimension) {
   const Digits d = digits(l);
   const std::array<Digit, 5> by_dimension{d.tp, d.pp, d.dp, d.cp, expert_digits(l).ep};

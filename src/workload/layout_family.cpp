@@ -58,7 +58,7 @@ bool same_site(const Site& a, const Site& b) {
 struct StageKind {
   int stage = 0;  ///< the first of them
   std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
-  std::size_t ep = 0, expert_tp = 0, expert_dp = 0;
+  std::size_t ep = 0, expert_tp = 0, expert_dp = 0, expert_shards = 0, expert_copies = 0;
   bool cp_slows = true;
   struct Layer {
     UnitKind kind = UnitKind::layer;
@@ -74,7 +74,8 @@ struct StageKind {
     std::size_t rest_unit = 0;       ///< that completes the last bucket
     double rest = 0;                 ///< bytes of it; 0: there is none
   };
-  Buckets buckets, expert_buckets;
+  /// By ZeRO stage, of 2 of each chunk.
+  std::array<std::vector<Buckets>, 3> buckets, expert_buckets;
   GradientExchange gradients, expert_gradients;
   std::array<Seconds, 4> optimizer{};                             ///< by ZeRO stage
   std::array<std::shared_ptr<const UnitWork>, unit_kinds> works;  ///< as priced last
@@ -135,8 +136,11 @@ class LayoutFamily::State {
     if (in_.layout.shard_copies() > 1) kind.copies = site(fabric, shard_copies, rank);
     if (in_.layout.ep > 1) kind.ep = site(fabric, groups_along(Dimension::ep), rank);
     if (in_.model.experts.count > 0 && in_.layout.expert_tp() > 1) kind.expert_tp = site(fabric, expert_tp_group, rank);
-    if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
+    if (experts_exchange()) {
       kind.expert_dp = site(fabric, expert_replica_group, rank);
+      if (expert_shards(in_.layout) > 1) kind.expert_shards = site(fabric, expert_shard_group, rank);
+      if (expert_shard_copies(in_.layout) > 1) kind.expert_copies = site(fabric, expert_copies_group, rank);
+    }
     for (const StageLayer& layer : layers_of_stage(in_, stage))
       kind.layers.push_back({unit_of(kind_of_layer(in_, layer.number)), layer.chunk});
     kind.has_embedding = has_embedding(in_, stage);
@@ -144,8 +148,9 @@ class LayoutFamily::State {
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
       return k.tp == kind.tp && k.cp == kind.cp && k.cp_slows == kind.cp_slows && k.dp == kind.dp &&
              k.shards == kind.shards && k.copies == kind.copies && k.ep == kind.ep && k.expert_tp == kind.expert_tp &&
-             k.expert_dp == kind.expert_dp && k.layers == kind.layers && k.has_embedding == kind.has_embedding &&
-             k.has_head == kind.has_head;
+             k.expert_dp == kind.expert_dp && k.expert_shards == kind.expert_shards &&
+             k.expert_copies == kind.expert_copies && k.layers == kind.layers &&
+             k.has_embedding == kind.has_embedding && k.has_head == kind.has_head;
     });
     kind_of_stage_.push_back(static_cast<std::size_t>(found - kinds_.begin()));
     if (found == kinds_.end()) {
@@ -174,30 +179,34 @@ class LayoutFamily::State {
     if (kind.has_head) kind.units.push_back(UnitKind::head);
     kind.gradients = GradientExchange(in_, kind.stage, false);
     kind.expert_gradients = GradientExchange(in_, kind.stage, true);
-    if (in_.layout.replicas() > 1) kind.buckets = buckets_of(kind.stage, &UnitParameters::own);
-    if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
-      kind.expert_buckets = buckets_of(kind.stage, &UnitParameters::experts);
     for (const int zero : {0, 1, 2, 3}) {
       in_.options.zero = zero;
+      if (zero < 3) {
+        const auto z = static_cast<std::size_t>(zero);
+        if (in_.layout.replicas() > 1) kind.buckets[z] = buckets_of(kind.stage, &UnitParameters::own);
+        if (experts_exchange()) kind.expert_buckets[z] = buckets_of(kind.stage, &UnitParameters::experts);
+      }
       for (const Operation& op : optimizer_operations(in_, kind.stage))
         kind.optimizer[static_cast<std::size_t>(zero)] += op.time;
     }
   }
 
-  StageKind::Buckets buckets_of(int stage, double UnitParameters::*parameters) const {
-    std::vector<double> gradients;
-    for (const UnitParameters& unit : unit_parameters(in_, stage))
-      gradients.push_back(in_.options.gradient_bytes * unit.*parameters);
-    StageKind::Buckets out;
-    out.full.assign(gradients.size(), 0);
-    const double size = static_cast<double>(in_.options.bucket.value());
+  std::vector<StageKind::Buckets> buckets_of(int stage, double UnitParameters::*parameters) const {
+    const std::vector<UnitParameters> units = unit_parameters(in_, stage);
+    double gradients = 0;
+    for (const UnitParameters& unit : units) gradients += in_.options.gradient_bytes * unit.*parameters;
+    std::vector<StageKind::Buckets> all;
     // Where there would be so many only ZeRO-3, which has none, is not refused.
-    if (std::accumulate(gradients.begin(), gradients.end(), 0.0) > 1e6 * size) return out;
-    const BucketFill fill = fill_buckets(gradients, size);
-    for (std::int64_t b = 0; b < fill.full; ++b) ++out.full[fill.unit[static_cast<std::size_t>(b)]];
-    out.rest = fill.rest;
-    if (fill.rest > 0) out.rest_unit = fill.unit.back();
-    return out;
+    if (gradients > 1e6 * static_cast<double>(in_.options.bucket.value())) return all;
+    for (const BucketFill& fill : stage_buckets(in_, stage, parameters)) {
+      StageKind::Buckets out;
+      out.full.assign(units.size(), 0);
+      for (std::int64_t b = 0; b < fill.full; ++b) ++out.full[fill.unit[static_cast<std::size_t>(b)]];
+      out.rest = fill.rest;
+      if (fill.rest > 0) out.rest_unit = fill.unit.back();
+      all.push_back(std::move(out));
+    }
+    return all;
   }
 
   /// Units of a stage, whose work is filled in for each choice.
@@ -264,6 +273,7 @@ class LayoutFamily::State {
     fill_transfers();
     plan_.micro_batches = in_.batch.passes(in_.layout);
     plan_.zero = sharding_stage(in_);
+    plan_.no_sync = plan_.zero == 3 && in_.options.no_sync;
     if (tied_) {
       plan_.stages.front().tied_embedding = plan_.stages.back().tied_embedding = *tied_;
       errors_.insert(errors_.end(), tied_errors_.begin(), tied_errors_.end());
@@ -360,27 +370,39 @@ class LayoutFamily::State {
   Seconds expert_reduction(const StageKind& kind, double kept) {
     Seconds time{};
     if (!experts_exchange()) return time;
-    const CollectiveKind reduces = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     for (const double bytes : kind.expert_gradients.sent(kept))
-      if (bytes > 0) time += price(kind.expert_dp, reduces, bytes);
+      if (bytes > 0) time += expert_reduction_of_sent(kind, bytes);
+    return time;
+  }
+  Seconds expert_reduction_of_sent(const StageKind& kind, double bytes) {
+    if (in_.options.zero == 0) return price(kind.expert_dp, CollectiveKind::all_reduce, bytes);
+    const int shards = expert_shards(in_.layout);
+    Seconds time{};
+    if (shards > 1) time += price(kind.expert_shards, CollectiveKind::reduce_scatter, bytes);
+    if (expert_shard_copies(in_.layout) > 1)
+      time += price(kind.expert_copies, CollectiveKind::all_reduce, bytes / shards);
     return time;
   }
   Seconds expert_gather(const StageKind& kind, double bytes) {
-    return experts_exchange() && bytes > 0 ? price(kind.expert_dp, CollectiveKind::all_gather, bytes) : Seconds{};
+    const bool splits = experts_exchange() && expert_shards(in_.layout) > 1;
+    return splits && bytes > 0 ? price(kind.expert_shards, CollectiveKind::all_gather, bytes) : Seconds{};
   }
 
-  /// ZeRO-3: units by themselves, on the one stage.
+  /// ZeRO-3: units by themselves.
   void price_unit_exchanges(const StageKind& kind) {
-    StagePlan& stage = plan_.stages.front();
-    stage.buckets.clear();
-    stage.gather = {};
     const std::vector<UnitParameters> parameters = unit_parameters(in_, kind.stage);
-    for (std::size_t u = 0; u < stage.units.size(); ++u) {
-      UnitWork& unit = stage.works[stage.units[u].work];
-      const double weight = gathered_weight_bytes(in_, is_layer(stage.units[u].kind));
-      const double g = in_.options.gradient_bytes;
-      unit.gather = gather(kind, weight * parameters[u].used) + expert_gather(kind, weight * parameters[u].experts);
-      unit.reduce = reduction(kind, g * parameters[u].own) + expert_reduction(kind, g * parameters[u].experts);
+    for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
+      if (&kinds_[kind_of_stage_[i]] != &kind) continue;
+      StagePlan& stage = plan_.stages[i];
+      stage.buckets.clear();
+      stage.gather = {};
+      for (std::size_t u = 0; u < stage.units.size(); ++u) {
+        UnitWork& unit = stage.works[stage.units[u].work];
+        const double weight = gathered_weight_bytes(in_, is_layer(stage.units[u].kind));
+        const double g = in_.options.gradient_bytes;
+        unit.gather = gather(kind, weight * parameters[u].used) + expert_gather(kind, weight * parameters[u].experts);
+        unit.reduce = reduction(kind, g * parameters[u].own) + expert_reduction(kind, g * parameters[u].experts);
+      }
     }
   }
 
@@ -393,8 +415,11 @@ class LayoutFamily::State {
       update =
           gather(kind, gathered_bytes(in_, kind.stage)) + expert_gather(kind, gathered_expert_bytes(in_, kind.stage));
     buckets_.clear();
-    add_buckets(kind.buckets, [&](double bytes) { return reduction(kind, bytes); });
-    add_buckets(kind.expert_buckets, [&](double bytes) { return expert_reduction(kind, bytes); });
+    const auto zero = static_cast<std::size_t>(in_.options.zero);
+    for (const StageKind::Buckets& one : kind.buckets[zero])
+      add_buckets(one, [&](double bytes) { return reduction(kind, bytes); });
+    for (const StageKind::Buckets& one : kind.expert_buckets[zero])
+      add_buckets(one, [&](double bytes) { return expert_reduction(kind, bytes); });
     std::ranges::stable_sort(buckets_, [](const Bucket& a, const Bucket& b) { return a.unit > b.unit; });
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
       if (&kinds_[kind_of_stage_[i]] != &kind) continue;

@@ -248,6 +248,9 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
     terms.gathered = Volume(largest(sent, &UnitParameters::read, all_units));
   }
   terms.unreduced = Volume(terms.gradient_bytes * largest(units, &UnitParameters::all, together));
+  if (!in.options.no_sync) return;
+  terms.unreduced = Volume(all);
+  terms.sums_whole = in.batch.passes(in.layout) > 1 && in.layout.schedule != PipelineSchedule::gpipe;
 }
 
 }  // namespace
@@ -325,7 +328,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.weight_shares = shares(3);
   if (in.layout.experts_apart()) {
     terms.apart = terms.parameters.experts();
-    terms.expert_shares = in.layout.expert_replicas();
+    terms.expert_shares = expert_shards(in.layout);
   }
   if (in.options.optimizer && terms.gradient_bytes < 4)
     terms.copied = terms.state(4, terms.optimizer_shares, terms.zero >= 1);

@@ -69,6 +69,8 @@ class Changes {
           [](StepInputs& in) { in.options.fuse_loss = true; });
     offer(o.zero == 3 && !o.reshard_after_forward, {{"training.reshard_after_forward", "true"}},
           [](StepInputs& in) { in.options.reshard_after_forward = true; });
+    offer(o.zero == 3 && o.no_sync, {{"training.no_sync", "false"}},
+          [](StepInputs& in) { in.options.no_sync = false; });
     for (int zero = o.zero + 1; zero <= 3; ++zero)
       offer(in_.layout.dp > 1, {{"training.zero", std::to_string(zero)}},
             [zero](StepInputs& in) { in.options.zero = zero; });

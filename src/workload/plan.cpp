@@ -9,6 +9,7 @@
 #include "workload/kernels.hpp"
 #include "workload/parameters.hpp"
 #include "workload/segments.hpp"
+#include "workload/sharded_walk.hpp"
 #include "workload/share.hpp"
 #include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
@@ -65,11 +66,15 @@ class StagePricing {
   }
   /// The same of experts, among the ranks that have the same ones.
   PricedTime reduce_experts_sent(double bytes, std::int64_t times) {
-    const CollectiveKind kind = in_.options.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
-    return price(Dimension::dp, kind, expert_replica_group, bytes, times, "expert dp");
+    const auto priced = [&](CollectiveKind kind, GroupOf group, double size) {
+      return price(Dimension::dp, kind, group, size, times, "expert dp");
+    };
+    if (in_.options.zero == 0) return priced(CollectiveKind::all_reduce, expert_replica_group, bytes);
+    const PricedTime scatter = priced(CollectiveKind::reduce_scatter, expert_shard_group, bytes);
+    return scatter + priced(CollectiveKind::all_reduce, expert_copies_group, bytes / expert_shards(in_.layout));
   }
   PricedTime gather_experts(double bytes, std::int64_t times) {
-    return price(Dimension::dp, CollectiveKind::all_gather, expert_replica_group, bytes, times, "expert dp");
+    return price(Dimension::dp, CollectiveKind::all_gather, expert_shard_group, bytes, times, "expert dp");
   }
   /// Between the first and the last stage.
   PricedTime tied(double bytes) {
@@ -142,7 +147,9 @@ class StagePricing {
     return priced(costs.size() - 1);
   }
 
-  PricedTime priced(std::size_t i) const { return {costs[i].time, {{static_cast<int>(i), Uses::none, Uses::none}, 1}}; }
+  PricedTime priced(std::size_t i) const {
+    return {costs[i].time, {{static_cast<int>(i), Uses::none, Uses::none, Uses::none}, 1}};
+  }
 
   static Rank first_of(const StepInputs& in, int stage) { return rank_at(in.layout, {0, stage, 0, 0, 0}); }
 
@@ -227,7 +234,7 @@ class StageMaker {
       UnitWork& unit = plan_.works[plan_.units[u].work];
       const double weight = gathered_weight_bytes(in_, is_layer(plan_.units[u].kind));
       const double g = in_.options.gradient_bytes;
-      const std::int64_t gathers = unit_gathers(in_, u + 1 == plan_.units.size());
+      const std::int64_t gathers = unit_gathers(in_, stage_, u + 1 == plan_.units.size());
       put(pricing_.gather(weight * parameters[u].used, gathers) +
               pricing_.gather_experts(weight * parameters[u].experts, gathers),
           unit.gather, unit.gather_uses);
@@ -240,29 +247,26 @@ class StageMaker {
   /// Gradients fill buckets, those of experts that go their own way buckets of their own; all of them share one stream
   /// and go when they are full.
   void add_buckets() {
-    std::vector<double> gradients, of_experts;
-    for (const UnitParameters& unit : unit_parameters(in_, stage_)) {
-      gradients.push_back(in_.options.gradient_bytes * unit.own);
-      of_experts.push_back(in_.options.gradient_bytes * unit.experts);
-    }
     if (in_.layout.replicas() > 1)
-      fill(gradients, [&](double bytes, std::int64_t times) { return pricing_.reduce(bytes, times); });
+      fill(&UnitParameters::own, [&](double bytes, std::int64_t times) { return pricing_.reduce(bytes, times); });
     if (in_.layout.experts_apart() && in_.layout.expert_replicas() > 1)
-      fill(of_experts, [&](double bytes, std::int64_t times) { return pricing_.reduce_experts(bytes, times); });
+      fill(&UnitParameters::experts,
+           [&](double bytes, std::int64_t times) { return pricing_.reduce_experts(bytes, times); });
     std::stable_sort(plan_.buckets.begin(), plan_.buckets.end(),
                      [](const Bucket& a, const Bucket& b) { return a.unit > b.unit; });
   }
 
   template <class Reduce>
-  void fill(const std::vector<double>& gradients, Reduce reduce) {
+  void fill(double UnitParameters::*parameters, Reduce reduce) {
     const double size = static_cast<double>(in_.options.bucket.value());
-    const BucketFill filled = fill_buckets(gradients, size);
-    const PricedTime full = reduce(size, filled.full * reductions(in_));
-    const PricedTime rest = reduce(filled.rest, filled.rest > 0 ? reductions(in_) : 0);
-    std::int64_t bucket = 0;
-    for (const std::size_t unit : filled.unit) {
-      const PricedTime& one = bucket++ < filled.full ? full : rest;
-      plan_.buckets.push_back({unit, one.time, one.uses});
+    for (const BucketFill& filled : stage_buckets(in_, stage_, parameters)) {
+      const PricedTime full = reduce(size, filled.full * reductions(in_));
+      const PricedTime rest = reduce(filled.rest, filled.rest > 0 ? reductions(in_) : 0);
+      std::int64_t bucket = 0;
+      for (const std::size_t unit : filled.unit) {
+        const PricedTime& one = bucket++ < filled.full ? full : rest;
+        plan_.buckets.push_back({unit, one.time, one.uses});
+      }
     }
   }
 
@@ -369,11 +373,34 @@ int sharding_stage(const StepInputs& in) {
   return in.layout.replicas() > 1 || in.layout.expert_replicas() > 1 ? in.options.zero : 0;
 }
 
-std::int64_t reductions(const StepInputs& in) { return in.options.zero >= 2 ? in.batch.passes(in.layout) : 1; }
+std::int64_t reductions(const StepInputs& in) {
+  return in.options.zero >= 2 && !in.options.no_sync ? in.batch.passes(in.layout) : 1;
+}
 
-std::int64_t unit_gathers(const StepInputs& in, bool last_unit) {
-  const bool again = in.options.reshard_after_forward && !last_unit;
+std::int64_t unit_gathers(const StepInputs& in, int stage, bool last_unit) {
+  const bool reshards = in.options.reshard_after_forward;
+  if (!reshards && stays_whole(in.layout.schedule, in.layout.pp)) return 1;
+  const bool again = reshards && !(last_unit && turns_back(in.layout.schedule, in.layout.pp, stage));
   return std::int64_t{in.batch.passes(in.layout)} * (again ? 2 : 1);
+}
+
+std::vector<BucketFill> stage_buckets(const StepInputs& in, int stage, double UnitParameters::*parameters) {
+  std::vector<double> gradients;
+  for (const UnitParameters& unit : unit_parameters(in, stage))
+    gradients.push_back(in.options.gradient_bytes * unit.*parameters);
+  const double size = static_cast<double>(in.options.bucket.value());
+  if (in.options.zero < 2 || in.layout.chunks() == 1) return {fill_buckets(gradients, size)};
+  std::vector<std::size_t> begins(static_cast<std::size_t>(in.layout.chunks()) + 1, 0);
+  begins[1] = has_embedding(in, stage) ? 1 : 0;
+  for (const StageLayer& layer : layers_of_stage(in, stage)) ++begins[static_cast<std::size_t>(layer.chunk) + 1];
+  for (std::size_t c = 1; c < begins.size(); ++c) begins[c] += begins[c - 1];
+  begins.back() = gradients.size();
+  std::vector<BucketFill> all;
+  for (std::size_t c = 0; c + 1 < begins.size(); ++c) {
+    all.push_back(fill_buckets(std::span(gradients).subspan(begins[c], begins[c + 1] - begins[c]), size));
+    for (std::size_t& unit : all.back().unit) unit += begins[c];
+  }
+  return all;
 }
 
 BucketFill fill_buckets(std::span<const double> gradients, double size) {
@@ -404,6 +431,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   plan.overlap_pp = in.options.overlap_pp;
   plan.zero = sharding_stage(in);
   plan.reshard = in.options.reshard_after_forward;
+  plan.no_sync = plan.zero == 3 && in.options.no_sync;
   plan.delayed = in.options.delayed_all_reduce;
   Diagnostics errors;
   for (int stage = 0; stage < in.layout.pp; ++stage) {

@@ -25,7 +25,7 @@ namespace collcast::workload {
 /// times.
 struct Uses {
   static constexpr int none = -1;
-  std::array<int, 3> collectives{none, none, none};
+  std::array<int, 4> collectives{none, none, none, none};
   int times = 1;
   bool any() const { return collectives[0] != none; }
   friend bool operator==(const Uses&, const Uses&) = default;
@@ -151,6 +151,7 @@ struct StepPlan {
   bool overlap_dp = true, overlap_pp = true;
   int zero = 0;          ///< from 2 on gradients are reduced after every micro-batch
   bool reshard = true;   ///< ZeRO-3: weights are gathered for the forward and again for the backward
+  bool no_sync = false;  ///< ZeRO-3: gradients are reduced in the last backward of a chunk only
   bool delayed = false;  ///< the gradients that are exchanged are those of the step before
   std::vector<StagePlan> stages;
   std::vector<Seconds> transfer;  ///< a message from stage i to i + 1 and back, and where the model goes round also
@@ -234,7 +235,7 @@ double gathered_expert_bytes(const StepInputs&, int stage);
 int sharding_stage(const StepInputs&);
 /// Per rank and step: how often a stage's gradients are reduced, and with ZeRO-3 the weights of a unit gathered.
 std::int64_t reductions(const StepInputs&);
-std::int64_t unit_gathers(const StepInputs&, bool last_unit);
+std::int64_t unit_gathers(const StepInputs&, int stage, bool last_unit);
 
 /// How gradients of a stage (bytes by unit, in forward order) fill buckets of `size` bytes: for each bucket the
 /// unit that completes it, last unit first. The last bucket holds `rest` bytes if that is above 0.
@@ -244,6 +245,8 @@ struct BucketFill {
   double rest = 0;
 };
 BucketFill fill_buckets(std::span<const double> gradients, double size);
+/// Those of a stage. Where gradients are reduced after each backward (ZeRO-2) the buckets of a chunk are its own.
+std::vector<BucketFill> stage_buckets(const StepInputs&, int stage, double UnitParameters::*parameters);
 
 GroupOf groups_along(Dimension);
 

@@ -139,7 +139,7 @@ RankJoins joins_of(const ParallelLayout& layout, int zero) {
   if (zero == 0)
     out.shard = out.dp;
   else
-    out.shard = apart ? joined_by(layout, {shard_group, expert_replica_group}) : joined_by(layout, {shard_group});
+    out.shard = apart ? joined_by(layout, {shard_group, expert_shard_group}) : joined_by(layout, {shard_group});
   return out;
 }
 

@@ -165,7 +165,7 @@ PricedTime operator+(PricedTime a, const PricedTime& b) {
   while (end < a.uses.collectives.size() && a.uses.collectives[end] != Uses::none) ++end;
   for (const int c : b.uses.collectives) {
     if (c == Uses::none) continue;
-    check(end < a.uses.collectives.size(), "a time is made of three collectives at most");
+    check(end < a.uses.collectives.size(), "a time is made of four collectives at most");
     a.uses.collectives[end++] = c;
   }
   return a;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "workload/dualpipe.hpp"
+#include "workload/sharded_walk.hpp"
 
 namespace collcast::workload {
 
@@ -25,12 +26,18 @@ class Spelling {
     Orders orders = plan_.orders();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       stages_[i].order = std::move(orders[i]);
+      if (plan_.zero >= 2) stages_[i].exchanges.emplace(plan_, i, stages_[i].order);
       for (const std::size_t c : all.stages[i].classes) begin(c);
     }
   }
 
   /// Nothing where the watch ends it.
   std::optional<StepSchedule> run() {
+    for (std::size_t i = 0; i < stages_.size() && gathers_ahead(plan_); ++i)
+      for (const std::size_t u : units_in_first_use(lead(i), stages_[i].order)) {
+        gather_unit(i, u, "", nullptr);
+        for (const std::size_t c : classes(i)) states_[c].whole[u] = std::exchange(states_[c].next_gathered, {});
+      }
     // An operation waits only for existing ones: each stage goes on as far as what it waits for is there.
     for (bool more = true; more;) {
       more = false;
@@ -52,19 +59,23 @@ class Spelling {
   struct StageState {
     std::vector<Turn> order;
     std::size_t done = 0;
+    std::optional<TurnExchanges> exchanges;  ///< ZeRO-2 and 3
   };
   /// Of a class.
   struct State {
     StageStreams streams;
     std::vector<Ready> activations, gradients;  ///< by chunk and micro-batch: the message's arrival
     Ready last;                                 ///< of its own work
+    Ready computed;                             ///< that without a message
     Ready beside;                               ///< messages beside it
     Ready unit_began;                           ///< with the first of the unit's pass
     std::vector<Ready> unit_done;               ///< last backward of each unit
     Ready reduced;                              ///< ZeRO-2 and 3: the last gradients of the micro-batch before
-    std::array<Ready, 3> others;                ///< that the next stretch waits for besides
+    std::vector<Ready> others;                  ///< that the next stretch waits for besides
+    std::array<Ready, 2> inputs;                ///< messages that the turn waits for, and its gathers
     std::vector<After> ready;                   ///< what the stretch that is being added waits for
     Ready bucket;                               ///< the last of an exchange
+    std::vector<Ready> whole;                   ///< ZeRO-3: gathers of the units' weights, where that is ahead
     Ready gathered, next_gathered, pass_reduced, next_reduced;  ///< ZeRO-3: of the pass, and of the one after it
   };
 
@@ -82,6 +93,7 @@ class Spelling {
     s.activations = none;
     s.gradients = none;
     s.unit_done.resize(plan.units.size());
+    s.whole.resize(plan.units.size());
   }
 
   static bool has(const StagePlan& stage, Category category) {
@@ -162,21 +174,27 @@ class Spelling {
     const Turn* together = turn.with_next ? &stage.order[stage.done + 1] : nullptr;
     if (!has_input(i, turn) || (together != nullptr && !has_input(i, *together))) return false;
 
-    for (const std::size_t c : classes(i))
-      states_[c].others = {turn.weights ? Ready() : message(c, turn), states_[c].reduced,
-                           together != nullptr ? message(c, *together) : Ready()};
+    for (const std::size_t c : classes(i)) {
+      State& s = states_[c];
+      s.inputs = {turn.weights ? Ready() : message(c, turn), together != nullptr ? message(c, *together) : Ready()};
+      // A unit that has nothing to do leaves its gather to the next turn.
+      if (plan_.zero != 3) s.others.clear();
+      s.others.insert(s.others.end(), {s.inputs[0], s.reduced, s.inputs[1]});
+    }
+    const TurnExchange exchange = stage.exchanges ? stage.exchanges->next(turn) : TurnExchange();
     if (plan_.zero == 3) {
-      pass_sharded_units(i, turn);
+      pass_sharded(i, turn, exchange);
     } else {
       pass_units(i, turn);
       if (turn.whole) pass_units(i, weights_of(turn));
       if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
     }
-    if (plan_.zero == 2 && turn.backward) {
+    if (plan_.zero == 2 && exchange.reduces) {
       for (const std::size_t c : classes(i)) states_[c].bucket.reset();
-      exchange_buckets(i, title(i, turn) + " ");
+      exchange_buckets(i, title(i, turn) + " ", turn.chunk);
       for (const std::size_t c : classes(i)) states_[c].reduced = states_[c].bucket;
     }
+    for (const std::size_t c : classes(i)) states_[c].computed = states_[c].last;
     // Of a pair both send in the end.
     if (stage.done > 0 && stage.order[stage.done - 1].with_next) send(i, stage.order[stage.done - 1]);
     ++stage.done;
@@ -234,8 +252,8 @@ class Spelling {
   void pass_nothing(std::size_t i, const Turn& turn) {
     for (const std::size_t c : classes(i)) {
       State& s = states_[c];
-      s.last = add({c}, s.streams.compute, Delay{}, after({s.last, s.beside, message(c, turn)}), title(i, turn),
-                   turn.backward ? Category::backward : Category::forward,
+      s.last = add({c}, s.streams.compute, Delay{}, after({s.last, s.beside, message(c, turn), s.reduced}),
+                   title(i, turn), turn.backward ? Category::backward : Category::forward,
                    turn.backward ? Doing::backward : Doing::forward, number(i, turn), told(turn.chunk));
       s.beside.reset();
     }
@@ -250,9 +268,11 @@ class Spelling {
   void pass_stretch(std::size_t i, std::size_t u, const Turn& turn, std::size_t n) {
     for (const std::size_t c : classes(i)) {
       State& s = states_[c];
-      s.ready = after({s.last, s.beside, s.others[0], s.others[1], s.others[2]});
+      s.ready = after({s.last, s.beside});
+      for (const Ready& op : s.others)
+        if (op) s.ready.push_back({*op});
       s.beside.reset();
-      s.others = {};
+      s.others.clear();
     }
     const auto of = [&](std::size_t c) -> const Stretch& { return stretches(c, u, turn)[n]; };
     const Stretch& first = of(classes(i).front());
@@ -299,16 +319,25 @@ class Spelling {
   }
 
   /// ZeRO-3: weights and gradients unit by unit, as in sharded.hpp.
-  void pass_sharded_units(std::size_t i, const Turn& turn) {
+  void pass_sharded(std::size_t i, const Turn& turn, const TurnExchange& exchange) {
+    const bool split = splits_backward(plan_.schedule);
+    if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
+    pass_sharded_units(i, turn, exchange, exchange.reduces && !turn.whole && (turn.weights || !split));
+    if (turn.whole) pass_sharded_units(i, weights_of(turn), {}, exchange.reduces);
+  }
+
+  void pass_sharded_units(std::size_t i, const Turn& turn, const TurnExchange& exchange, bool reduces) {
     const std::vector<std::size_t> units = units_of(i, turn);
-    const bool gathers = !turn.backward || plan_.reshard;
+    if (units.empty()) return;
     for (const std::size_t c : classes(i)) {
       State& s = states_[c];
       s.gathered.reset();
       s.next_gathered.reset();
       s.pass_reduced = s.reduced;
     }
-    if (!turn.backward) gather_unit(i, units.front(), turn, &State::reduced);
+    const bool ahead = exchange.gathers && gathers_ahead(plan_), gathers = exchange.gathers && !ahead;
+    const std::string of = title(i, turn) + " ";
+    if (gathers && !exchange.first_stays) gather_unit(i, units.front(), of, &State::reduced);
     for (const std::size_t c : classes(i)) states_[c].gathered = states_[c].next_gathered;
     for (std::size_t n = 0; n < units.size(); ++n) {
       const bool more = gathers && n + 1 < units.size();
@@ -317,38 +346,40 @@ class Spelling {
         states_[c].next_reduced.reset();
       }
       if (plan_.overlap_dp) {
-        if (turn.backward && n > 0) reduce_unit(i, units[n - 1], turn);
-        if (more) gather_unit(i, units[n + 1], turn, nullptr);
+        if (reduces && n > 0) reduce_unit(i, units[n - 1], turn);
+        if (more) gather_unit(i, units[n + 1], of, nullptr);
       }
-      for (const std::size_t c : classes(i)) states_[c].others = {states_[c].gathered, states_[c].pass_reduced};
+      for (const std::size_t c : classes(i)) {
+        State& s = states_[c];
+        s.others.insert(s.others.end(), {s.gathered, s.pass_reduced});
+        if (ahead) s.others.push_back(s.whole[units[n]]);
+      }
       pass_unit(i, units[n], turn);
       for (const std::size_t c : classes(i)) states_[c].pass_reduced = states_[c].next_reduced;
       if (!plan_.overlap_dp) {
-        if (turn.backward) reduce_unit(i, units[n], turn);
+        if (reduces) reduce_unit(i, units[n], turn);
         for (const std::size_t c : classes(i)) states_[c].pass_reduced = states_[c].next_reduced;
-        if (more) gather_unit(i, units[n + 1], turn, &State::pass_reduced);
+        if (more) gather_unit(i, units[n + 1], of, &State::pass_reduced);
       }
       for (const std::size_t c : classes(i)) states_[c].gathered = states_[c].next_gathered;
     }
-    if (!turn.backward) return;
+    if (!reduces) return;
     for (const std::size_t c : classes(i)) states_[c].next_reduced = states_[c].pass_reduced;
-    if (plan_.overlap_dp) {
-      for (const std::size_t c : classes(i)) states_[c].next_reduced.reset();
-      reduce_unit(i, units.back(), turn);
-    }
+    if (plan_.overlap_dp) reduce_unit(i, units.back(), turn);
     for (const std::size_t c : classes(i)) states_[c].reduced = states_[c].next_reduced;
   }
 
   /// After the work so far, and `besides`; leaves it in next_gathered.
-  void gather_unit(std::size_t i, std::size_t u, const Turn& turn, Ready State::*besides) {
+  void gather_unit(std::size_t i, std::size_t u, const std::string& of, Ready State::*besides) {
     for (const Join& join : all_.stages[i].shard) {
       const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).gather; });
       if (time == Seconds{}) continue;
       const auto waits = [&](std::size_t c) {
-        return after({states_[c].last, besides == nullptr ? Ready() : states_[c].*besides});
+        const State& s = states_[c];
+        return after({s.last, besides == nullptr ? Ready() : s.*besides, s.inputs[0], s.inputs[1]});
       };
-      const OpId op = add_dp(join, time, joined(join, waits),
-                             title(i, turn) + " " + lead(i).units[u].label + " weight gather", Doing::gather);
+      const OpId op =
+          add_dp(join, time, joined(join, waits), of + lead(i).units[u].label + " weight gather", Doing::gather);
       result_.exchanged.back() = {lead(i).work(lead(i).units[u]).gather_uses};
       for (const std::size_t c : join) states_[c].next_gathered = op;
     }
@@ -366,10 +397,11 @@ class Spelling {
     }
   }
 
-  /// Leaves the last one in `bucket`, which is empty where nothing is exchanged.
-  void exchange_buckets(std::size_t i, const std::string& of) {
+  /// Those of a chunk, or of all. Leaves the last one in `bucket`, which is empty where nothing is exchanged.
+  void exchange_buckets(std::size_t i, const std::string& of, std::optional<int> chunk = {}) {
     for (std::size_t b = 0; b < lead(i).buckets.size(); ++b) {
       const std::size_t unit = lead(i).buckets[b].unit;
+      if (chunk && lead(i).units[unit].chunk != *chunk) continue;
       for (const Join& join : all_.stages[i].dp) {
         const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).buckets[b].time; });
         const auto waits = [&](std::size_t c) {
@@ -453,9 +485,13 @@ class Spelling {
       gradients_done_[c] = done || plan_.delayed ? done : states_[c].last;
     }
     for (const ClassedPlan::Tied& tied : all_.tied) {
-      const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time},
-                          after({gradients_done_[tied.front], gradients_done_[tied.back]}), "embedding gradients",
-                          Category::dp, Doing::tied);
+      std::vector<After> gradients = after({gradients_done_[tied.front], gradients_done_[tied.back]});
+      // Of units without any the last turn ends later than what was reduced before it.
+      if (plan_.zero >= 2)
+        for (const std::size_t c : {tied.front, tied.back})
+          for (const After& turn : after({states_[c].computed})) gradients.push_back(turn);
+      const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time}, std::move(gradients),
+                          "embedding gradients", Category::dp, Doing::tied);
       result_.exchanged.back() = {all_.of(tied.front).tied_uses};
       result_.of_class[tied.back].push_back(op);
       gradients_done_[tied.front] = gradients_done_[tied.back] = op;

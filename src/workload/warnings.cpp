@@ -63,6 +63,8 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   };
   if (in.layout.dp_shard > 0 && in.options.zero == 0)
     list.push_back("layout.dp_shard has no effect: training.zero is 0, and nothing is split");
+  if (in.options.no_sync && (in.options.zero < 2 || sharding_stage(in) == 0))
+    list.push_back("training.no_sync has no effect: gradients are reduced once a step, if at all");
   none(f.tp_gather && TpCollectives(in.layout).gather == std::nullopt, "communication.tp_gather",
        "without sequence parallelism and tp above 1 nothing is gathered");
   none(f.tp_reduce && in.layout.tp == 1, "communication.tp_reduce", "tp is 1");

@@ -130,8 +130,8 @@ void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool 
   const RankParameters all =
       with_experts ? expert_layer_parameters(in.model, in.layout) : layer_parameters(in.model, in.layout.tp);
   const double apart = in.layout.experts_apart() ? all.experts : 0, own = all.total() - apart;
-  const double shares = own / in.layout.shards() + (apart > 0 ? apart / in.layout.expert_replicas() : 0);
-  const double gathered = (in.layout.shards() > 1 ? own : 0) + (in.layout.expert_replicas() > 1 ? apart : 0);
+  const double shares = own / in.layout.shards() + (apart > 0 ? apart / expert_shards(in.layout) : 0);
+  const double gathered = (in.layout.shards() > 1 ? own : 0) + (expert_shards(in.layout) > 1 ? apart : 0);
   if (!(gathered > 0)) return;
   const std::string name(to_string(*format));
   std::vector<Operation> casts{timer.memory("weights cast to " + name, Volume((kept + sent) * shares))};

@@ -118,6 +118,13 @@ TEST_CASE("Llama-3 405B on 16,384 H100: 380 to 430 TFLOP/s a GPU") {
   held("", 131072, 380, 1.43, 1.02);
   held("--what-if 8k", 8192, 400, 1.13, 1.09);
   held("--what-if 8k-8192-gpus", 8192, 430, 1.175, 1.13);
+  // Split by FSDP, weights gathered under the first forwards: nearer to nothing exposed than ZeRO-1's gather behind the
+  // optimizer. For every micro-batch it would be more than twice as long.
+  const double zero_1 = seconds(step("llama3-405b-16384xh100 --what-if 8k --method estimate"));
+  const double fsdp = seconds(step("llama3-405b-16384xh100 --what-if 8k-fsdp --method estimate"));
+  CHECK(fsdp < zero_1);
+  CHECK(fsdp > 0.95 * zero_1);
+  CHECK(seconds(step("llama3-405b-16384xh100 --what-if 8k-fsdp-reshard --method estimate")) > 2 * fsdp);
 }
 
 TEST_CASE("16,384 GPUs by simulation take no more than 1 GB, as symmetric ranks are one") {

@@ -143,6 +143,7 @@ training:
   attention: flash
   zero: 1
   reshard_after_forward: true
+  no_sync: false
   gradient_bytes: 2
   cross_entropy_loss_fusion: false
   moe_grouped_gemm: false

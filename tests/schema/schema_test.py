@@ -105,9 +105,10 @@ COMMANDS = [
     ("step", "collcast step gpt3-interleaved-64xa100"),
     ("step", "collcast step gpt3-interleaved-64xa100 --what-if own --method estimate"),
     ("step", "collcast step llama3-8b-fsdp-64xh100 --what-if hsdp"),
+    ("step", "collcast step llama3-405b-16384xh100 --what-if 8k-fsdp --method estimate"),
     ("step", "collcast step llama3-8b-128k-32xh100 --what-if ulysses"),
     ("plan", "collcast plan llama3-8b-128k-32xh100 --tp 1 --cp 8 --recompute full --zero 3 --simulate 0 "
-             "--set layout.dp_shard=2"),
+             "--set layout.dp_shard=2 --set training.no_sync=true"),
     ("step", "collcast step mixtral-8x7b-64xh100 --what-if skewed"),
     ("step", "collcast step deepseek-v3-2048xh800 --method estimate"),
     ("step", f"collcast step deepseek-v3-2048xh800 --method estimate {PARTS}"),

@@ -93,14 +93,32 @@ TEST_CASE("what does not fit is said where the hint wants a change, with the pla
       {"training.precision", [](StepInputs& in) { in.kernels.gemm.erase("bf16"); }, {"topology.gpu.kernels"}},
       {"training.bucket", [](StepInputs& in) { in.options.bucket = Bytes(1); }, {}},
       {"training.zero", [](StepInputs& in) { in.options.zero = 4; }, {}},
-      {"training.zero", [](StepInputs& in) { in.options.zero = 3; }, {"layout.pp"}},
       {"training.zero",
        [](StepInputs& in) {
          in.options.zero = 2;
-         in.layout.pp = 1;
-         in.layout.schedule = PipelineSchedule::gpipe;
+         in.layout.schedule = PipelineSchedule::dualpipe;
        },
        {"layout.schedule"}},
+      {"training.no_sync",
+       [](StepInputs& in) {
+         in.options.zero = 2;
+         in.options.no_sync = true;
+       },
+       {"training.zero"}},
+      {"training.communication.gradients",
+       [](StepInputs& in) {
+         in.options.zero = 3;
+         in.options.no_sync = true;
+         in.options.communication.gradients = WireFormat::bf16;
+       },
+       {"training.no_sync"}},
+      {"training.communication.parameters",
+       [](StepInputs& in) {
+         in.options.zero = 3;
+         in.options.reshard_after_forward = false;
+         in.options.communication.parameters = WireFormat::fp8;
+       },
+       {"layout.pp", "training.reshard_after_forward"}},
       {"layout.dp_shard", [](StepInputs& in) { in.layout.dp_shard = 3; }, {"layout.dp"}},
       {"model.layers", [](StepInputs& in) { in.model.layers = 0; }, {}},
   };
@@ -318,22 +336,49 @@ TEST_CASE("memory beyond what bytes are counted to is refused, at what makes it 
   refused(in, "model");
 }
 
-TEST_CASE("split gradients and weights need a stage with all layers, and shards that divide the replicas") {
+TEST_CASE("split gradients and weights need one way through the stages, and shards that divide the replicas") {
   StepInputs in = good();  // pp 2, dp 2
-  in.options.zero = 3;
-  CHECK(only(in).message == "zero 3 is modelled without pipeline stages; pp is 2");
-  CHECK(only(in).hint == "use zero 1 with pp, or pp 1");
-  in.layout.schedule = PipelineSchedule::gpipe;
-  REQUIRE(checked(in).size() == 2);
-  CHECK(checked(in)[1].message == "zero 3 is modelled with a backward behind each forward; the schedule is gpipe");
-  in.layout.schedule = PipelineSchedule::one_f_one_b;
-  in.layout.pp = 1;
-  CHECK(checked(in).empty());
+  for (const int zero : {2, 3}) {
+    in.options.zero = zero;
+    for (const PipelineSchedule schedule :
+         {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_h1, PipelineSchedule::zb_v}) {
+      in.layout.schedule = schedule;
+      CHECK(checked(in).empty());
+    }
+    in.layout.schedule = PipelineSchedule::dualpipe;
+    CHECK(only(in).message ==
+          "zero " + std::to_string(zero) + " is modelled with one way through the stages; schedule dualpipe has two");
+    CHECK(only(in).hint == "use schedule: dualpipe-v, or zero 1");
+    in.layout.schedule = PipelineSchedule::one_f_one_b;
+  }
   in.layout.dp_shard = 4;
   CHECK(only(in).message == "dp_shard 4 does not divide dp 2");
   CHECK(only(in).hint == "use dp_shard 2");
   in.layout.dp_shard = -1;
   CHECK(only(in).hint == "expected at least 1, or 0 for all of dp");
+}
+
+TEST_CASE("gradients are summed up whole where they would be split, and casts are of each pass") {
+  StepInputs in = good();
+  in.options.no_sync = true;
+  in.options.zero = 1;
+  CHECK(checked(in).empty());
+  in.options.zero = 2;
+  CHECK(only(in).message == "zero 2 splits gradients after every micro-batch, which no_sync puts off");
+  CHECK(only(in).hint == "use zero 1, which is zero 2 put off, or zero 3");
+  in.options.zero = 3;
+  CHECK(checked(in).empty());
+  in.options.communication.gradients = WireFormat::bf16;
+  CHECK_THAT(only(in).message, Catch::Contains("no_sync reduces their sum"));
+  in.options.no_sync = false;
+  CHECK(checked(in).empty());
+  in.options.communication = {};
+  in.options.communication.parameters = WireFormat::fp8;
+  CHECK(checked(in).empty());
+  in.options.reshard_after_forward = false;
+  CHECK_THAT(only(in).message, Catch::Contains("a step gathers them once"));
+  in.layout.pp = 1;
+  CHECK(checked(in).empty());
 }
 
 TEST_CASE("context parallelism needs an order with a place for it, flash attention, and pieces that are whole") {

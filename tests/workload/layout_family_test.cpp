@@ -192,6 +192,20 @@ TEST_CASE("so it is with states split over some of the replicas") {
     in.layout.dp_shard = shard;
     CHECK(compare_all(in, 8, cluster(2)) > 50);
   }
+  in.model.experts.count = 4;
+  in.model.experts.top_k = 2;
+  in.model.experts.ffn = 1024;
+  in.layout.ep = 2;
+  in.layout.dp_shard = 2;
+  CHECK(compare_all(in, 8, cluster(2)) > 20);
+  in = small(16);
+  in.options.reshard_after_forward = false;
+  // Gradients that are summed up whole go with zero 3, and are no matter below 2.
+  in.options.no_sync = true;
+  for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_v}) {
+    in.layout.schedule = schedule;
+    CHECK(compare_all(in, 8, cluster(2)) > 30);
+  }
 }
 
 TEST_CASE("so it is where stages lie differently on their nodes") {

@@ -25,6 +25,19 @@ StepInputs sharded(int zero, int dp, int micro_batches = 2) {
   return in;
 }
 
+/// Eight experts a layer, two for each token.
+StepInputs mixture_of(int ep, int tp, int dp, int etp = 0) {
+  StepInputs in = inputs(small_model(), layout(tp, 1, dp), 2048, 2);
+  in.model.experts.count = 8;
+  in.model.experts.top_k = 2;
+  in.model.experts.ffn = 2048;
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.ep = ep;
+  in.layout.etp = etp;
+  in.layout.sequence_parallel = tp > 1;
+  return in;
+}
+
 /// What a rank sends in a step for data parallelism, by bandwidth-optimal algorithms.
 double sent(const StepPlan& plan) {
   double bytes = 0;
@@ -251,4 +264,57 @@ TEST_CASE("ZeRO-1 in shards of some replicas goes with a pipeline") {
   const StepPlan plan = planned(in);
   const Fabric fabric = cluster(4);
   CHECK(estimate_step(plan).total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-6));
+}
+
+TEST_CASE("HSDP splits experts over those of a shard that have the same ones, and sums over the copies") {
+  // 16 replicas in two shards of 8; experts over 4 ranks, so that 2 of a shard have the same.
+  StepInputs in = mixture_of(4, 1, 16);
+  in.layout.dp_shard = 8;
+  CHECK(expert_shard_group(in.layout, Rank(9)).ranks() == std::vector<Rank>{Rank(9), Rank(13)});
+  CHECK(expert_copies_group(in.layout, Rank(9)).ranks() == std::vector<Rank>{Rank(1), Rank(9)});
+  CHECK(expert_replica_group(in.layout, Rank(9)).ranks() == std::vector<Rank>{Rank(1), Rank(5), Rank(9), Rank(13)});
+  for (const int zero : {1, 2, 3}) {
+    in.options.zero = zero;
+    CAPTURE(zero);
+    const MemoryTerms split = memory_terms(in, 0);
+    CHECK(split.expert_shares == 2);
+    CHECK(split.optimizer_shares == 8);
+    double scattered = 0, summed = 0;
+    const StepPlan plan = planned(in);
+    for (const CollectiveCost& c : plan.stages[0].collectives) {
+      if (!c.name.starts_with("expert dp")) continue;
+      CHECK(c.request.group.size() == 2);
+      const double bytes = static_cast<double>(c.count * c.request.size.value());
+      if (c.request.kind == CollectiveKind::reduce_scatter) scattered += bytes;
+      if (c.request.kind == CollectiveKind::all_reduce) summed += bytes;
+    }
+    CHECK(scattered > 0);
+    CHECK(summed == Approx(scattered / 2).epsilon(1e-6));
+    // One shard of all is no HSDP.
+    in.layout.dp_shard = 16;
+    const Seconds all = estimate_step(planned(in)).total;
+    in.layout.dp_shard = 0;
+    CHECK(estimate_step(planned(in)).total == all);
+    in.layout.dp_shard = 8;
+  }
+}
+
+TEST_CASE("HSDP with experts in a pipeline or without: the closed form is the timeline") {
+  const Fabric fabric = cluster(8);
+  for (const int zero : {1, 2, 3})
+    for (const int pp : {1, 2})
+      for (const int etp : {0, 1})
+        for (const int shard : {2, 4, 8}) {
+          StepInputs in = mixture_of(4, 2, 8, etp);
+          in.layout.pp = pp;
+          in.layout.dp_shard = shard;
+          in.options.zero = zero;
+          if (!check_step(in, fabric.rank_count(), {}).empty()) {
+            CHECK(2 * shard % (4 * in.layout.expert_tp()) != 0);
+            continue;
+          }
+          CAPTURE(zero, pp, etp, shard);
+          const StepPlan plan = planned(in);
+          CHECK(estimate_step(plan).total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-8));
+        }
 }

@@ -270,6 +270,7 @@ struct TrainingOptions {
   Attention attention = Attention::flash;
   int zero = 0;  ///< split over the shards, 1: optimizer state, 2: gradients too, 3: weights too (FSDP)
   bool reshard_after_forward = true;  ///< ZeRO-3: weights are gathered again for the backward
+  bool no_sync = false;               ///< ZeRO-3: gradients are summed up whole and reduced in the last backward only
   int gradient_bytes = 4;             ///< per parameter, as kept and as reduced (Megatron 4; 2)
   bool moe_grouped_gemm = true;       ///< the experts of a rank in one kernel, where its times are known; else one each
   bool fuse_loss = true;              ///< the loss reads logits three times; else it is kernels of one operation each

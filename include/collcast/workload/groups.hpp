@@ -37,6 +37,12 @@ Group shard_copies(const ParallelLayout&, Rank);
 /// The ranks that share each expert of `rank`, and those that have the same part of the same experts.
 Group expert_tp_group(const ParallelLayout&, Rank);
 Group expert_replica_group(const ParallelLayout&, Rank);
+/// With ZeRO: ranks that a state of experts is split over, of the replicas of a shard those that have the same ones,
+/// and copies of each part.
+int expert_shards(const ParallelLayout&);
+int expert_shard_copies(const ParallelLayout&);
+Group expert_shard_group(const ParallelLayout&, Rank);
+Group expert_copies_group(const ParallelLayout&, Rank);
 
 /// Every TP (PP, DP, CP, EP) group of the world, by first rank.
 enum class Dimension { tp, pp, dp, cp, ep };

@@ -94,6 +94,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume shifted{};         ///< the same less their largest, in fp32: of a loss that runs kernel by kernel
   Volume gathered{};        ///< weights that are whole for a time, with ZeRO-3
   Volume unreduced{};       ///< gradients before they are split, with ZeRO-2 and 3
+  bool sums_whole = false;  ///< these are there from one micro-batch to the next
   double copied = 0;        ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
   Volume stale{};           ///< gradients of the step before, on their way to the other replicas
   Volume error_feedback{};  ///< what compression lost of them
@@ -122,7 +123,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume loss_or_recomputed() const { return std::max(loss(), recomputed); }
   Volume gradient_copies() const { return stale + error_feedback + low_rank; }
   /// Beside state and, but for the last, activations: at the end of a forward, in a backward, at the optimizer's step.
-  Volume buffers_of_forward() const { return loss() + gathered; }
+  Volume buffers_of_forward() const { return loss() + gathered + (sums_whole ? unreduced : Volume{}); }
   Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + unreduced; }
   Volume buffers_of_optimizer() const { return Volume(copied); }
 };
@@ -180,13 +181,16 @@ struct GradientTerms {
   Seconds exposed() const;
 };
 
-/// ZeRO-3: what gathers and reductions add to a micro-batch.
+/// ZeRO-3: what gathers and reductions add to a micro-batch; turn by turn, with ZeRO-2 too, what they add to the
+/// pipeline with the exchange of tied embeddings.
 struct ShardingTerms {
-  Seconds first{};  ///< the first gather
-  Seconds waits{};  ///< of passes for what runs beside the one before; without overlap for all
-  Seconds last{};   ///< the last reduction
-  int times = 1;    ///< micro-batches
-  Seconds exposed() const { return times * (first + waits + last); }
+  Seconds first{};        ///< the first gather
+  Seconds waits{};        ///< of passes for what runs beside the one before; without overlap for all
+  Seconds last{};         ///< the last reduction
+  int times = 1;          ///< micro-batches
+  bool by_turns = false;  ///< all of it is `turns`
+  Seconds turns{};
+  Seconds exposed() const { return by_turns ? turns : times * (first + waits + last); }
 };
 
 struct ClosedForm {  ///< of a step
