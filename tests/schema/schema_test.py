@@ -132,7 +132,7 @@ COMMANDS = [
     ("sweep", "collcast step gpt3-512gpu --what-if all --method estimate"),
     ("sweep", "collcast step overlap-175b-layer --what-if all"),
     ("sweep", "collcast step gpt-1b-gradients-16xa100 --what-if all --method estimate"),
-    ("sweep", "collcast step llama3-70b-64xh100 --sweep layout.tp=4,8 --library nccl --env NCCL_CROSS_NIC=1 --method estimate"),
+    ("sweep", "collcast step llama3-70b-64xh100 --sweep layout.tp=4,8 --library nccl --env NCCL_SHM_DISABLE=1 --method estimate"),
     ("sweep", "collcast step llama3-70b-64xh100 --sweep layout.tp=3,8 --sweep batch.micro_batch=1:4:x2 --method estimate"),
     ("check", "collcast topology check dgx-h100"),
     ("check", "collcast topology check tests/golden/inputs/wrong.yaml"),
