@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nccl/terms.hpp"
+
 namespace collcast::nccl {
 
 bool on_second_tree(const Graph& tree, int channel) { return channel / std::max(1, tree.channels) % 2 == 1; }
@@ -10,8 +12,7 @@ int in_second_tree(int nodes, int x) { return nodes % 2 == 0 ? nodes - 1 - x : (
 
 ChannelOrders::ChannelOrders(const Fabric& fabric, const Group& group) {
   std::map<NodeId, std::map<int, int>> nodes;
-  for (int i = 0; i < group.size(); ++i)
-    nodes[fabric.node_of(group[i])][static_cast<int>(group[i].value()) % fabric.ranks_per_node()] = i;
+  for (int i = 0; i < group.size(); ++i) nodes[fabric.node_of(group[i])][gpu_in_node(fabric, group[i])] = i;
   for (auto& [node, gpus] : nodes) {
     numbers_.push_back(static_cast<int>(node.value()));
     nodes_.push_back(std::move(gpus));

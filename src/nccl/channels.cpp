@@ -4,6 +4,7 @@
 
 #include "collcast/collective/in_order_tree.hpp"
 #include "nccl/channel_orders.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -38,7 +39,7 @@ std::vector<std::vector<int>> heads(const Fabric& fabric, const Group& group, co
   for (const std::vector<int>& head : c.nvls->order) {
     std::vector<int>& ranks = out.emplace_back();
     for (int i = 0; i < group.size(); ++i)
-      if (static_cast<int>(group[i].value()) % fabric.ranks_per_node() == head.front()) ranks.push_back(i);
+      if (gpu_in_node(fabric, group[i]) == head.front()) ranks.push_back(i);
   }
   return out;
 }

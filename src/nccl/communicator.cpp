@@ -51,7 +51,7 @@ std::map<NodeId, std::vector<int>> by_node(const Fabric& fabric, const Group& gr
   std::map<NodeId, std::vector<int>> out;
   for (int i = 0; i < group.size(); ++i) {
     const Rank rank = group[i];
-    out[fabric.node_of(rank)].push_back(static_cast<int>(rank.value()) % fabric.ranks_per_node());
+    out[fabric.node_of(rank)].push_back(gpu_in_node(fabric, rank));
   }
   for (auto& [node, gpus] : out) std::sort(gpus.begin(), gpus.end());
   return out;
@@ -87,9 +87,7 @@ Seconds across_rails(const TopologySpec& spec, Seconds on_one) {
 
 void keep_channels(Graph& graph, int channels) {
   graph.channels = channels;
-  const auto count = static_cast<std::size_t>(channels);
-  if (graph.order.size() > count) graph.order.resize(count);
-  if (graph.nics.size() > count) graph.nics.resize(count);
+  keep_first(static_cast<std::size_t>(channels), graph.order, graph.nics);
 }
 
 void slowest(Graph& into, const Graph& other) {
@@ -205,10 +203,9 @@ void align(Graph& ring, Graph& tree) {
 void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus) {
   const Nearest near = nearest_nics(system, gpus);
   for (std::size_t channel = 0; channel < graph.nics.size(); ++channel) {
-    const std::vector<int>& order = graph.order[channel];
     ChannelNics& nics = graph.nics[channel];
-    nics.way_in = way_to_nic(system, near, order.front(), nics.in);
-    nics.way_out = way_to_nic(system, near, graph.pattern == 4 ? order.back() : order.front(), nics.out);
+    nics.way_in = way_to_nic(system, near, graph.order[channel].front(), nics.in);
+    nics.way_out = way_to_nic(system, near, leaving_gpu(graph, channel), nics.out);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collcast/nccl/channels.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -46,10 +47,8 @@ std::vector<std::string> far_ways(const Graph& graph) {
   std::set<std::tuple<int, int, PathType>> far;
   for (std::size_t channel = 0; channel < graph.nics.size(); ++channel) {
     const ChannelNics& nics = graph.nics[channel];
-    const std::vector<int>& order = graph.order[channel];
-    const int last = graph.pattern == 4 ? order.back() : order.front();
-    if (nics.way_in > graph.type_between) far.emplace(order.front(), nics.in, nics.way_in);
-    if (nics.way_out > graph.type_between) far.emplace(last, nics.out, nics.way_out);
+    if (nics.way_in > graph.type_between) far.emplace(graph.order[channel].front(), nics.in, nics.way_in);
+    if (nics.way_out > graph.type_between) far.emplace(leaving_gpu(graph, channel), nics.out, nics.way_out);
   }
   std::vector<std::string> out;
   for (const auto& [gpu, nic, type] : far) out.push_back(fmt::format("GPU/{} :NET/{} ({})", gpu, nic, to_string(type)));

@@ -5,6 +5,7 @@
 
 #include "nccl/nearest_nics.hpp"
 #include "nccl/system.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -18,8 +19,7 @@ struct Rings {
 
   void keep(int channels) {
     count = channels;
-    if (order.size() > static_cast<std::size_t>(channels)) order.resize(static_cast<std::size_t>(channels));
-    if (nics.size() > static_cast<std::size_t>(channels)) nics.resize(static_cast<std::size_t>(channels));
+    keep_first(static_cast<std::size_t>(channels), order, nics);
   }
 };
 

@@ -39,6 +39,23 @@ inline bool channels_alike(const Communicator& c) {
   return std::ranges::all_of(c.ring.order, [&](const auto& order) { return order == c.ring.order.front(); });
 }
 
+/// Number of a rank's GPU in its node.
+inline int gpu_in_node(const Fabric& fabric, Rank rank) {
+  return static_cast<int>(rank.value()) % fabric.ranks_per_node();
+}
+
+/// From which a channel of the search leaves its node: a ring's last; trees come and go by their first.
+inline int leaving_gpu(const Graph& graph, std::size_t channel) {
+  const std::vector<int>& order = graph.order[channel];
+  return graph.pattern == 4 ? order.back() : order.front();
+}
+
+/// The first of a search's channels: their orders and NICs.
+inline void keep_first(std::size_t channels, std::vector<std::vector<int>>& order, std::vector<ChannelNics>& nics) {
+  if (order.size() > channels) order.resize(channels);
+  if (nics.size() > channels) nics.resize(channels);
+}
+
 inline bool is_intel(CpuFamily cpu) {
   return cpu == CpuFamily::intel_broadwell || cpu == CpuFamily::intel_skylake ||
          cpu == CpuFamily::intel_sapphire_rapids || cpu == CpuFamily::intel_emerald_rapids;
