@@ -286,6 +286,22 @@ std::vector<std::vector<int>> orders(const System& system, const std::vector<int
   return out;
 }
 
+/// A ring that must go back to its NIC by the host ends at the nearest GPU whose way there has room. Whether it gets
+/// there, by that or otherwise.
+bool goes_back(const System& system, const Nearest& near, HostWays& host, const Entry& entry, double speed,
+               std::vector<int>& order) {
+  const auto way_of = [&](int gpu) { return way_to_nic(system, near, gpu, entry.nic); };
+  if (!is_by_host(near, way_of(order.back()))) return true;
+  std::vector<int> last(order.rbegin(), order.rend() - 1);
+  std::stable_sort(last.begin(), last.end(), [&](int a, int b) { return way_of(a) < way_of(b); });
+  for (const int gpu : last) {
+    if (!host.book(gpu, entry.nic, speed)) continue;
+    put_last(order, gpu);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Rings rings_in_order(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
@@ -296,11 +312,8 @@ Rings rings_in_order(const System& system, const std::vector<int>& gpus, const N
   auto next = all.begin();
   for (std::vector<int>& order : orders(system, gpus, near, all)) {
     const Entry& entry = *next++;
-    const ChannelNics nics = going_out(system, near, left, entry, order.back(), speed);
-    if (system.cross_nic == CrossNic::never && is_by_host(near, nics.way_out) &&
-        !host.book(order.back(), nics.out, speed))
-      break;
-    out.nics.push_back(nics);
+    if (system.cross_nic == CrossNic::never && !goes_back(system, near, host, entry, speed, order)) continue;
+    out.nics.push_back(going_out(system, near, left, entry, order.back(), speed));
     out.order.push_back(std::move(order));
     ++out.count;
   }

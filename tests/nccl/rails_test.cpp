@@ -62,13 +62,17 @@ TEST_CASE("a NIC with one GPU beside it closes a ring by PXN, without that by th
   CHECK(relayed.ring.between == usual.ring.between);
   CHECK(relayed.ring.channels == usual.ring.channels);
   CHECK(relayed.tree.type_between == PathType::pix);
-  for (const Variables& off : {Variables{{"NCCL_CROSS_NIC", "0"}, {"NCCL_PXN_DISABLE", "1"}},
-                               Variables{{"NCCL_CROSS_NIC", "0"}, {"NCCL_P2P_DISABLE", "1"}}}) {
-    const Communicator by_host = with("dgx-h100", 2, off);
-    CHECK_FALSE(crosses(by_host.ring));
-    CHECK(by_host.ring.type_between > PathType::pxn);
-    CHECK(by_host.ring.channels * by_host.ring.between.value() < usual.ring.channels * usual.ring.between.value());
-  }
+  // Without NVLink no GPU relays.
+  const Communicator alone = with("dgx-h100", 2, {{"NCCL_P2P_DISABLE", "1"}});
+  const Communicator by_host = with("dgx-h100", 2, {{"NCCL_CROSS_NIC", "0"}, {"NCCL_P2P_DISABLE", "1"}});
+  CHECK_FALSE(crosses(by_host.ring));
+  CHECK(by_host.ring.type_between > PathType::pxn);
+  CHECK(by_host.nics == alone.nics);
+  // To the neighbour on the same socket and back by the host PCIe has all room.
+  const Communicator near = with("dgx-h100", 2, {{"NCCL_CROSS_NIC", "0"}, {"NCCL_PXN_DISABLE", "1"}});
+  CHECK(near.ring.channels == 8);
+  CHECK(near.ring.between.value() == Approx(48e9));
+  CHECK(near.ring.type_between == PathType::phb);
   // PXN is of 2.12.
   nccl::Environment old = test::environment({{"NCCL_CROSS_NIC", "0"}});
   old.version = 21100;
@@ -96,6 +100,40 @@ TEST_CASE("crossNic as NCCL prints it: as the variable says, 2 only where a ring
   CHECK(first("dgx-h100", {{"NCCL_CROSS_NIC", "1"}}) == "Pattern 4, crossNic 1");
   CHECK(first("dgx-h100", {{"NCCL_CROSS_NIC", "0"}}) == "Pattern 4, crossNic 0");
   CHECK(first("dgx-a100", {}) == "Pattern 4, crossNic 0");
+}
+
+TEST_CASE("how rings are closed is nothing to NVLS trees") {
+  for (const char* machine : {"dgx-h100", "dgx-h200", "azure-ndv5", "gcp-a3-ultra", "dgx-b200"}) {
+    INFO(machine);
+    const auto time = [&](const Variables& variables) {
+      return test::us(test::ran(with(machine, 2, variables), CollectiveKind::all_reduce, std::int64_t{1} << 30,
+                                nccl::Algorithm::nvls_tree)
+                          .time());
+    };
+    CHECK(time({{"NCCL_CROSS_NIC", "0"}}) == Approx(time({})));
+    CHECK(time({{"NCCL_CROSS_NIC", "0"}, {"NCCL_PXN_DISABLE", "1"}}) == Approx(time({})));
+  }
+}
+
+TEST_CASE("a ring of an odd number of nodes closes over a spine where GPUs do not relay") {
+  const auto time = [](int nodes, const std::vector<std::string>& sets, const Variables& variables) {
+    const Fabric fabric = test::built("dgx-h100", nodes, sets);
+    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8 * nodes), test::environment(variables));
+    REQUIRE(c.ok());
+    const Bytes size(256 << 20);
+    const auto plan =
+        test::planned_as(*c, CollectiveKind::all_reduce, size, nccl::Algorithm::ring, nccl::Protocol::simple);
+    return test::us(test::simulated(fabric, *c, CollectiveKind::all_reduce, size, plan));
+  };
+  const std::vector<std::string> thin{"network.oversubscription=64"};
+  for (const int nodes : {2, 3, 4}) {
+    INFO(nodes);
+    const double usual = time(nodes, {}, {});
+    CHECK(time(nodes, thin, {}) == Approx(usual));
+    const double alone = time(nodes, thin, {{"NCCL_PXN_DISABLE", "1"}});
+    if (nodes % 2 == 0) CHECK(alone == Approx(usual));
+    if (nodes % 2 == 1) CHECK(alone > 1.05 * usual);
+  }
 }
 
 TEST_CASE("with PXN pairs stay on the receiver's rail: thin spines cost nothing, and no spine is on the way") {

@@ -1,11 +1,11 @@
 // The channels that run, over all ranks: what NCCL_DEBUG=INFO prints of a communicator, and what programs
 // (collcast/nccl/program.hpp) send along.
 //
-// Rings pass the nodes one after the other, in each of them the GPUs as the search has them. Trees are chains in the
-// nodes below a binary tree over the nodes' first GPUs: the search's channels have one such tree, their copies the
-// other of NCCL's pair [src/graph/connect.cc, trees.cc of v2.28.9]. Left out: NCCL's balanced trees (pattern 1), whose
-// first child over nodes hangs below the second GPU of a chain, and rings that take another channel's rail on every
-// other node (NCCL_CROSS_NIC=2).
+// Rings pass the nodes one after the other, in each of them the GPUs as the search has them; two that change NICs with
+// each other change their orders on every other node. Trees are chains in the nodes below a binary tree over the nodes'
+// first GPUs: the search's channels have one such tree, their copies the other of NCCL's pair [src/graph/connect.cc,
+// trees.cc of v2.28.9]. Left out: NCCL's balanced trees (pattern 1), whose first child over nodes hangs below the
+// second GPU of a chain.
 #pragma once
 
 #include <array>
