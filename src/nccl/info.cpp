@@ -58,7 +58,7 @@ std::vector<std::string> far_ways(const Graph& graph) {
 void add_graph(const Graph& graph, bool leaves, CrossNic allowed, std::vector<std::string>& out) {
   out.push_back(pattern_line(graph, leaves ? allowed : CrossNic::if_needed));
   for (std::size_t channel = 0; channel < graph.order.size(); ++channel)
-    out.push_back(channel_line(graph, channel, leaves && graph.pattern != 5));
+    out.push_back(channel_line(graph, channel, leaves && (graph.pattern != 5 || !graph.nics.empty())));
   for (std::string& line : far_ways(graph)) out.push_back(std::move(line));
 }
 

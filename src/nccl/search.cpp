@@ -175,6 +175,22 @@ Graph nvls_graph(const std::vector<int>& gpus, double inside, double between, Pa
   return out;
 }
 
+/// Each head's own: the first of its nearest, over which heads that share several are spread.
+std::vector<ChannelNics> nics_of_heads(const System& system, const Nearest& near, const Graph& nvls) {
+  std::vector<ChannelNics> out;
+  std::map<int, int> taken;
+  for (const std::vector<int>& head : nvls.order) {
+    const auto rank = [&](int nic) { return std::pair(way_to_nic(system, near, head.front(), nic), taken[nic]); };
+    int best = near.gpus.begin()->first;
+    for (const auto& [nic, ways] : near.gpus)
+      if (rank(nic) < rank(best)) best = nic;
+    ++taken[best];
+    const PathType way = way_to_nic(system, near, head.front(), best);
+    out.push_back({best, best, way, way});
+  }
+  return out;
+}
+
 Found search_inside(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
   const auto list = speeds(system.compute_capability, false);
   const PathType type = type_inside(system, gpus);
@@ -318,7 +334,10 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     const double within = nvls_speed(system, list, heads);
     const double of_nics = out.nic_rate * static_cast<double>(near.gpus.size()) / heads;
     const double between = largest(list, std::min(of_nics, 2 * within));
-    if (within > 0 && between > 0) out.nvls = nvls_graph(gpus, within, between, near.type);
+    if (within > 0 && between > 0) {
+      out.nvls = nvls_graph(gpus, within, between, near.type);
+      out.nvls->nics = nics_of_heads(system, near, *out.nvls);
+    }
   }
   return out;
 }

@@ -203,6 +203,22 @@ TEST_CASE("a node of 8 H100 as NCCL_DEBUG=INFO tells it") {
         "24 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per peer");
 }
 
+TEST_CASE("heads of NVLS come and go by the NIC nearest to them, of which each has as many as others") {
+  const auto nics_of = [](const char* machine) {
+    std::vector<int> out;
+    const Communicator c = test::communicator(machine, 2);
+    for (const nccl::ChannelNics& one : c.nvls->nics) {
+      CHECK(one.in == one.out);
+      out.push_back(one.in);
+    }
+    return out;
+  };
+  CHECK(nics_of("dgx-h100") == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(nics_of("gcp-a3-high") == std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3});
+  CHECK(test::communicator("dgx-h100", 1).nvls->nics.empty());
+  CHECK(graph_lines(test::communicator("dgx-h100", 2)).back() == " 7 : NET/7 GPU/7 NET/7");
+}
+
 TEST_CASE("heads of NVLS are the same GPU of every node") {
   const auto lines = lines_of(job("dgx-h100", 2));
   CHECK(line(lines, "NVLS Head  0") == "NVLS Head  0:  0  8");
@@ -304,7 +320,7 @@ TEST_CASE("the way to a NIC that a ring's last GPU is not beside is told: PXN ov
   INFO(to_text(three.errors()));
   REQUIRE(three.ok());
   const Group all = Group::strided(Rank(0), 1, 16);
-  const auto with_nvlink = nccl::connect(*three, all);
+  const auto with_nvlink = nccl::connect(*three, all, test::environment({{"NCCL_NVLS_ENABLE", "0"}}));
   REQUIRE(with_nvlink.ok());
   CHECK(far(*with_nvlink) == std::vector<std::string>{"GPU/5 :NET/2 (PXN)"});
   const auto by_host = nccl::connect(*three, all, test::environment({{"NCCL_P2P_DISABLE", "1"}}));
