@@ -248,9 +248,10 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
     terms.gathered = Volume(largest(sent, &UnitParameters::read, all_units));
   }
   terms.unreduced = Volume(terms.gradient_bytes * largest(units, &UnitParameters::all, together));
-  if (!in.options.no_sync) return;
+  // Of one micro-batch the last backward is the only one.
+  if (!in.options.no_sync || in.batch.passes(in.layout) == 1) return;
   terms.unreduced = Volume(all);
-  terms.sums_whole = in.batch.passes(in.layout) > 1 && in.layout.schedule != PipelineSchedule::gpipe;
+  terms.sums_whole = in.layout.schedule != PipelineSchedule::gpipe;
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ TEST_CASE("weights are gathered for each forward and backward, or once; gradient
   CHECK(counts(0) == std::array<std::int64_t, 2>{2 * 10, 10});
 }
 
-TEST_CASE("of one micro-batch on one stage a schedule makes no difference, nor whether sums are split") {
+TEST_CASE("of one micro-batch on one stage schedules make no difference, nor, to memory too, whether sums are split") {
   StepInputs in = staged(PipelineSchedule::one_f_one_b, 3, 1);
   in.batch.global_batch = in.batch.micro_batch * in.layout.dp;
   for (const bool overlap : {true, false})
@@ -174,7 +174,9 @@ TEST_CASE("of one micro-batch on one stage a schedule makes no difference, nor w
       in.options.no_sync = false;
       in.layout.schedule = PipelineSchedule::one_f_one_b;
       const double once = estimate_step(planned(in)).total.count();
+      const Bytes held = stage_memory(in, 0, 8).peak();
       in.options.no_sync = true;
+      CHECK(stage_memory(in, 0, 8).peak() == held);
       CHECK(estimate_step(planned(in)).total.count() == Approx(once).epsilon(1e-12));
       if (reshard) continue;
       // More than two units may be whole where all of them stay so.
