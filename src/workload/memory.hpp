@@ -5,7 +5,7 @@
 //
 // States, bytes per parameter: weights w, gradient as chosen, optimizer 12 (8 with fp32 weights), the last over
 // the shards with a distributed optimizer (ZeRO-1), gradients too with ZeRO-2, weights too with ZeRO-3 (Rajbhandari et
-// al. 2020). Whole for a time are, where there is more than one shard:
+// al. 2020). Whole for a time is, of what is split over more than one rank:
 //   ZeRO-3  weights and gradients of the two largest neighbouring units (the next is gathered and the last reduced
 //           beside one that computes), without overlap of the largest; all weights if they are not split again; all
 //           gradients if they are summed up whole (no_sync of several micro-batches), from the first
