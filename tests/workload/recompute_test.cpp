@@ -163,6 +163,27 @@ TEST_CASE("more modules never keep more, nor take less time") {
   }
 }
 
+TEST_CASE("a second module never makes a step shorter, and an MLP's products in the module count once") {
+  for (const TransformerConfig& m : {small_model(), with_experts(), latent()})
+    for (const Module first : modules_of(m)) {
+      const auto with = [&](RecomputeModules modules) {
+        StepInputs in = step(m, std::move(modules), layout(4, 1, 1));
+        in.layout.sequence_parallel = true;
+        return forecast_on_two(in).step;
+      };
+      const Seconds alone = with({first});
+      for (const Module second : modules_of(m)) {
+        if (second == first) continue;
+        const Seconds both = with({first, second});
+        CAPTURE(to_string(first), to_string(second));
+        CHECK(both >= alone);
+        if (first == Module::mlp &&
+            (second == Module::gate_proj || second == Module::up_proj || second == Module::mlp_act))
+          CHECK(both == alone);
+      }
+    }
+}
+
 TEST_CASE("the backward is longer by what its layer computes once more") {
   for (const TransformerConfig& m : {small_model(), with_experts(), latent()})
     for (const Module module : modules_of(m)) {
