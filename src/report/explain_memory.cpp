@@ -472,7 +472,8 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
       add("the loss's probabilities (4 T V / TP)", terms.probabilities);
       add("the logits less their largest, in fp32 (4 T V / TP)", terms.shifted);
     }
-    add(in.options.reshard_after_forward ? "weights of the units that are gathered" : "all weights", terms.gathered);
+    const char* all = terms.apart > 0 && terms.expert_shares == 1 ? "all weights but experts" : "all weights";
+    add(in.options.reshard_after_forward ? "weights of the units that are gathered" : all, terms.gathered);
     if (use.moment == MemoryMoment::backward || terms.sums_whole)
       add("gradients that are not split yet", terms.unreduced);
   }

@@ -134,7 +134,7 @@ Section stage_section(const StepReport& report) {
   std::vector<std::string> names, compute, tp, cp, ep;
   Seconds compute_sum{}, tp_sum{}, cp_sum{}, ep_sum{};
   for (const StageTerms::Unit& unit : stage.units) {
-    names.push_back(unit.count > 1 ? fmt::format("{}s x {}", unit.name, unit.name) : unit.name);
+    names.push_back(unit.count > 1 ? fmt::format("{} x {}", plural(unit.name), unit.name) : unit.name);
     const std::string count = unit.count > 1 ? fmt::format("{} x ", unit.count) : "";
     compute.push_back(count + format_seconds(unit.compute));
     tp.push_back(count + format_seconds(unit.tp));

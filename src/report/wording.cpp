@@ -52,6 +52,11 @@ std::string counted(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string plural(std::string noun) {
+  const std::size_t layer = noun.find("layer");
+  return noun.insert(layer == std::string::npos ? noun.size() : layer + 5, "s");
+}
+
 std::string gpus_text(int gpus, const MachineSummary& machine) {
   const char* what = machine.gpu.empty() ? "rank" : "GPU";
   const std::string count =

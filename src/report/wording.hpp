@@ -20,6 +20,9 @@ std::string counted_ranks(const Group&);
 /// "1 rank", "3 ranks".
 std::string counted(std::int64_t count, const std::string& noun);
 
+/// "layers", "expert layers without recomputation".
+std::string plural(std::string noun);
+
 /// "64 of the 72 GPUs of gb200-nvl72 (1 node)": what a job has of its machine; hosts have ranks.
 std::string gpus_text(int gpus, const MachineSummary&);
 

@@ -85,12 +85,13 @@ class CommunicationCheck {
             "gradients in another format are modelled where each micro-batch reduces them; no_sync" +
                 seen("training.no_sync") + " reduces their sum",
             "leave out one of them");
-    if (o.communication.parameters && !o.reshard_after_forward && stays_whole(l.schedule, l.pp))
-      wrong({"training.communication.parameters", "training.reshard_after_forward"},
-            "weights in another format are modelled where each micro-batch gathers them; with pipeline stages" +
-                seen("layout.pp") + " and reshard_after_forward false" + seen("training.reshard_after_forward") +
-                " a step gathers them once",
-            "leave out one of them");
+    if (!o.communication.parameters || o.reshard_after_forward || !stays_whole(l.schedule, l.pp)) return;
+    const std::string with = l.pp > 1 ? "pipeline stages" + seen("layout.pp")
+                                      : "schedule " + std::string(to_string(l.schedule)) + seen("layout.schedule");
+    wrong({"training.communication.parameters", "training.reshard_after_forward", "layout.schedule"},
+          "weights in another format are modelled where each micro-batch gathers them; with " + with +
+              " and reshard_after_forward false" + seen("training.reshard_after_forward") + " a step gathers them once",
+          l.pp > 1 ? "leave out one of them" : "leave out one of them, or use schedule: 1f1b");
   }
 
   void compression() {

@@ -1,4 +1,5 @@
 // Whether there is what selective recomputation names, and the layers that are computed in bf16.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -67,8 +68,17 @@ void check_bf16_layers(Misfits& misfits) {
 
 void check_recompute(Misfits& misfits) {
   const RecomputeModules& modules = misfits.in.options.recompute_modules;
+  if (modules.empty() && misfits.in.options.recompute == Recompute::selective)
+    misfits.wrong({"training.recompute_modules", "training.recompute"},
+                  "recompute_modules is empty: recompute selective" + misfits.seen("training.recompute") +
+                      " computes nothing once more",
+                  "name a module, or use recompute: none");
   for (std::size_t i = 0; i < modules.size(); ++i)
-    if (const char* why = no_use_of(modules[i], misfits.in))
+    if (std::find(modules.begin(), modules.begin() + static_cast<std::ptrdiff_t>(i), modules[i]) !=
+        modules.begin() + static_cast<std::ptrdiff_t>(i))
+      misfits.wrong({"training.recompute_modules." + std::to_string(i), "training.recompute_modules"},
+                    "recompute_modules has " + std::string(to_string(modules[i])) + " twice", "leave it out");
+    else if (const char* why = no_use_of(modules[i], misfits.in))
       misfits.wrong({"training.recompute_modules." + std::to_string(i), "model", "layout.cp_exchange"},
                     "recompute_modules has " + std::string(to_string(modules[i])) + ": " + why, "leave it out");
   const double share = misfits.in.options.recompute_layers;

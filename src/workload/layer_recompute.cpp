@@ -44,7 +44,8 @@ Linear Layer::heads_products() const {
 
 Linear Layer::mlp_products() const {
   const bool gate = again(RecomputeModule::gate_proj), up = again(RecomputeModule::up_proj);
-  if (with_experts_ || (!gate && !up)) return {"mlp up", share_.hidden, 0};
+  // With the module they are computed in it.
+  if (with_experts_ || again(RecomputeModule::mlp) || (!gate && !up)) return {"mlp up", share_.hidden, 0};
   if (!in_.model.gated_mlp || (gate && up)) return up_;
   return {gate ? "mlp gate" : "mlp up", share_.hidden, share_.ffn};
 }

@@ -226,31 +226,45 @@ std::vector<UnitParameters> bytes_as_gathered(const StepInputs& in, int stage, s
   return units;
 }
 
+/// Of a stage's units what ranks have parts of; the rest is whole as it is.
+std::vector<UnitParameters> split_units(const StepInputs& in, const MemoryTerms& terms) {
+  std::vector<UnitParameters> units = unit_parameters(in, terms.stage);
+  for (UnitParameters& unit : units) {
+    if (in.layout.shards() == 1) unit.own = unit.used = 0;
+    if (terms.expert_shares == 1) unit.experts = 0;
+  }
+  return units;
+}
+double split_parameters(const StepInputs& in, const MemoryTerms& terms) {
+  return (in.layout.shards() > 1 ? terms.parameters.total() - terms.apart : 0) +
+         (terms.expert_shares > 1 ? terms.apart : 0);
+}
+
 /// What of a sharded state is whole for a time.
 void put_whole(const StepInputs& in, MemoryTerms& terms) {
   const int zero = in.options.zero;
-  if (zero < 2 || (in.layout.shards() == 1 && terms.expert_shares == 1)) return;
-  const std::vector<UnitParameters> units = unit_parameters(in, terms.stage);
+  const double split = split_parameters(in, terms), all = terms.gradient_bytes * split;
+  if (zero < 2 || !(split > 0)) return;
+  const std::vector<UnitParameters> units = split_units(in, terms);
   const std::size_t together = in.options.overlap_dp ? 2 : 1;
-  const double all = terms.gradient_bytes * terms.parameters.total();
   if (zero == 2) {
     const double one = terms.gradient_bytes * largest(units, &UnitParameters::all, 1);
     const double part = one + static_cast<double>(in.options.bucket.value());
     terms.unreduced = Volume(in.options.overlap_dp ? std::min(part, all) : all);
     return;
   }
-  terms.gathered =
-      Volume(terms.weight_bytes * (in.options.reshard_after_forward ? largest(units, &UnitParameters::read, together)
-                                                                    : terms.parameters.total()));
+  terms.gathered = Volume(terms.weight_bytes *
+                          (in.options.reshard_after_forward ? largest(units, &UnitParameters::read, together) : split));
   if (in.options.communication.parameters && products_read_gathered(in)) {
     const std::vector<UnitParameters> sent = bytes_as_gathered(in, terms.stage, units);
     const std::size_t all_units = in.options.reshard_after_forward ? together : sent.size();
     terms.gathered = Volume(largest(sent, &UnitParameters::read, all_units));
   }
   terms.unreduced = Volume(terms.gradient_bytes * largest(units, &UnitParameters::all, together));
-  if (!in.options.no_sync) return;
+  // Of one micro-batch the last backward is the only one.
+  if (!in.options.no_sync || in.batch.passes(in.layout) == 1) return;
   terms.unreduced = Volume(all);
-  terms.sums_whole = in.batch.passes(in.layout) > 1 && in.layout.schedule != PipelineSchedule::gpipe;
+  terms.sums_whole = in.layout.schedule != PipelineSchedule::gpipe;
 }
 
 }  // namespace

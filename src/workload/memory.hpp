@@ -5,10 +5,11 @@
 //
 // States, bytes per parameter: weights w, gradient as chosen, optimizer 12 (8 with fp32 weights), the last over
 // the shards with a distributed optimizer (ZeRO-1), gradients too with ZeRO-2, weights too with ZeRO-3 (Rajbhandari et
-// al. 2020). Whole for a time are, where there is more than one shard:
+// al. 2020). Whole for a time is, of what is split over more than one rank:
 //   ZeRO-3  weights and gradients of the two largest neighbouring units (the next is gathered and the last reduced
 //           beside one that computes), without overlap of the largest; all weights if they are not split again; all
-//           gradients if they are summed up whole (no_sync), from the first backward on
+//           gradients if they are summed up whole (no_sync of several micro-batches), from the first
+//           backward on
 //   ZeRO-2  the gradient of the largest unit and a bucket, without overlap all
 // Activations kept per layer and micro-batch (Korthikanti et al.
 // 2022, generalised to GQA and gated MLPs), T tokens, T' = T/t with sequence parallelism, else T:

@@ -6,6 +6,7 @@
 
 #include "collcast/collective/collective.hpp"
 #include "collcast/report/documents.hpp"
+#include "report/wording.hpp"
 
 using namespace collcast;
 using Json = nlohmann::json;
@@ -57,6 +58,13 @@ const Json& term(const Json& doc, const std::string& name) {
 }
 
 }  // namespace
+
+TEST_CASE("of several layers of a kind the layer is the plural") {
+  CHECK(plural("layer") == "layers");
+  CHECK(plural("bf16 windowed expert layer without recomputation") ==
+        "bf16 windowed expert layers without recomputation");
+  CHECK(plural("head") == "heads");
+}
 
 TEST_CASE("a phase's formula gives the closed form's own figure when its numbers are put in") {
   const Result<Fabric> fabric = Fabric::build(ring_spec(), 4);

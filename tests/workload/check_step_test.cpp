@@ -376,9 +376,12 @@ TEST_CASE("gradients are summed up whole where they would be split, and casts ar
   in.options.communication.parameters = WireFormat::fp8;
   CHECK(checked(in).empty());
   in.options.reshard_after_forward = false;
+  CHECK_THAT(only(in).message, Catch::Contains("with pipeline stages"));
   CHECK_THAT(only(in).message, Catch::Contains("a step gathers them once"));
   in.layout.pp = 1;
   CHECK(checked(in).empty());
+  in.layout.schedule = PipelineSchedule::gpipe;
+  CHECK_THAT(only(in).message, Catch::Contains("with schedule gpipe"));
 }
 
 TEST_CASE("context parallelism needs an order with a place for it, flash attention, and pieces that are whole") {

@@ -34,9 +34,10 @@ TransformerConfig latent() {
   return m;
 }
 
+/// Selective, unless no module is named.
 StepInputs step(TransformerConfig model, RecomputeModules modules, ParallelLayout l = layout(2, 1, 1)) {
   StepInputs in = inputs(std::move(model), l, 1024, 4);
-  in.options.recompute = Recompute::selective;
+  in.options.recompute = modules.empty() ? Recompute::none : Recompute::selective;
   in.options.recompute_modules = std::move(modules);
   in.layout.sequence_parallel = in.layout.tp > 1 && in.model.experts.count > 0;
   return in;
@@ -151,7 +152,8 @@ TEST_CASE("more modules never keep more, nor take less time") {
     const TransformerConfig m = run % 3 == 0 ? small_model() : run % 3 == 1 ? with_experts() : latent();
     const RecomputeModules few = some_of(modules_of(m), dice);
     RecomputeModules more = few;
-    for (const Module module : some_of(modules_of(m), dice)) more.push_back(module);
+    for (const Module module : some_of(modules_of(m), dice))
+      if (std::ranges::find(few, module) == few.end()) more.push_back(module);
     const StepInputs a = step(m, few), b = step(m, more);
     CHECK(kept(a) >= kept(b));
     CHECK(kept(a, m.experts.count > 0) >= kept(b, m.experts.count > 0));
@@ -161,6 +163,27 @@ TEST_CASE("more modules never keep more, nor take less time") {
     CHECK(flop_terms(a).recomputed <= flop_terms(b).recomputed);
     CHECK(of_a.layer.forward == of_b.layer.forward);
   }
+}
+
+TEST_CASE("a second module never makes a step shorter, and an MLP's products in the module count once") {
+  for (const TransformerConfig& m : {small_model(), with_experts(), latent()})
+    for (const Module first : modules_of(m)) {
+      const auto with = [&](RecomputeModules modules) {
+        StepInputs in = step(m, std::move(modules), layout(4, 1, 1));
+        in.layout.sequence_parallel = true;
+        return forecast_on_two(in).step;
+      };
+      const Seconds alone = with({first});
+      for (const Module second : modules_of(m)) {
+        if (second == first) continue;
+        const Seconds both = with({first, second});
+        CAPTURE(to_string(first), to_string(second));
+        CHECK(both >= alone);
+        if (first == Module::mlp &&
+            (second == Module::gate_proj || second == Module::up_proj || second == Module::mlp_act))
+          CHECK(both == alone);
+      }
+    }
 }
 
 TEST_CASE("the backward is longer by what its layer computes once more") {
@@ -283,9 +306,40 @@ TEST_CASE("modules that a model has not are refused, all at once") {
   ulysses.cp_exchange = ContextExchange::ulysses;
   ulysses.order = RankOrder::tp_cp_ep_dp_pp;
   CHECK(wrong(step(small_model(), {Module::k_proj, Module::core_attn}, ulysses)).size() == 1);
-  StepInputs share = step(small_model(), {});
+  StepInputs share = step(small_model(), {Module::core_attn});
   for (const double bad : {0.0, -1.0, 1.5}) {
     share.options.recompute_layers = bad;
     CHECK(wrong(share).size() == 1);
   }
+}
+
+TEST_CASE("no module, or one twice, is refused; a share of the layers that is none of them is said") {
+  StepInputs in = step(small_model(), {});
+  in.options.recompute = Recompute::selective;
+  REQUIRE(check_step(in, 16, {}).size() == 1);
+  CHECK(check_step(in, 16, {}).front().message ==
+        "recompute_modules is empty: recompute selective computes nothing once more");
+  CHECK(check_step(without(in), 16, {}).empty());
+  in = step(small_model(), {Module::mlp, Module::core_attn, Module::mlp, Module::mlp});
+  Origins origins(Location{"s.yaml", 1, 1});
+  origins.set("training.recompute_modules.2", {"s.yaml", 7, 5});
+  const Diagnostics twice = check_step(in, 16, origins);
+  REQUIRE(twice.size() == 2);
+  CHECK(twice.front().message == "recompute_modules has mlp twice");
+  CHECK(twice.front().where.line == 7);
+
+  in = step(small_model(), {Module::mlp});
+  in.options.recompute = Recompute::full;
+  const auto warned = [&] {
+    const auto list = forecast_on_two(in).warnings;
+    return std::ranges::count_if(list, [](const std::string& w) { return w.starts_with("recompute_layers chooses"); });
+  };
+  for (const double share : {0.0625, 0.5, 1.0}) {
+    in.options.recompute_layers = share;
+    CHECK(warned() == 0);
+  }
+  in.options.recompute_layers = 0.06;
+  CHECK(warned() == 1);
+  in.options.recompute = Recompute::none;
+  CHECK(warned() == 0);
 }

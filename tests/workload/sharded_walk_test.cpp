@@ -164,7 +164,7 @@ TEST_CASE("weights are gathered for each forward and backward, or once; gradient
   CHECK(counts(0) == std::array<std::int64_t, 2>{2 * 10, 10});
 }
 
-TEST_CASE("of one micro-batch on one stage a schedule makes no difference, nor whether sums are split") {
+TEST_CASE("of one micro-batch on one stage schedules make no difference, nor, to memory too, whether sums are split") {
   StepInputs in = staged(PipelineSchedule::one_f_one_b, 3, 1);
   in.batch.global_batch = in.batch.micro_batch * in.layout.dp;
   for (const bool overlap : {true, false})
@@ -174,7 +174,9 @@ TEST_CASE("of one micro-batch on one stage a schedule makes no difference, nor w
       in.options.no_sync = false;
       in.layout.schedule = PipelineSchedule::one_f_one_b;
       const double once = estimate_step(planned(in)).total.count();
+      const Bytes held = stage_memory(in, 0, 8).peak();
       in.options.no_sync = true;
+      CHECK(stage_memory(in, 0, 8).peak() == held);
       CHECK(estimate_step(planned(in)).total.count() == Approx(once).epsilon(1e-12));
       if (reshard) continue;
       // More than two units may be whole where all of them stay so.
@@ -218,7 +220,54 @@ TEST_CASE("free exchanges make it the pipeline without them, and one replica has
     }
 }
 
-TEST_CASE("memory of a stage never rises with the ZeRO stage, and holds what is whole") {
+TEST_CASE("experts that are not split are held once, whatever the ZeRO stage") {
+  // 8 experts over 8 ranks, of a stage or of each of two shards: a rank's one is its own.
+  for (const int dp : {8, 16})
+    for (const int stage : {0, 1, 3}) {
+      StepInputs in = staged(PipelineSchedule::one_f_one_b, 1, 4, dp);
+      in.batch.global_batch = 8 * in.batch.micro_batch * dp;
+      in.model.layers = 32;
+      in.model.experts.count = 8;
+      in.model.experts.top_k = 2;
+      in.model.experts.ffn = 4096;
+      in.layout.ep = 8;
+      in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+      in.layout.dp_shard = dp == 8 ? 0 : 8;
+      in.options.bucket = Bytes(1'000'000);
+      REQUIRE(check_step(in, 4 * dp, {}).empty());
+      CAPTURE(dp, stage);
+      std::array<Bytes, 4> by_zero{};
+      for (const int zero : {1, 2, 3}) {
+        in.options.zero = zero;
+        by_zero[static_cast<std::size_t>(zero)] = stage_memory(in, stage, 8).allocated();
+      }
+      CHECK(by_zero[2] < by_zero[1]);
+      CHECK(by_zero[3] < by_zero[2]);
+      in.options.reshard_after_forward = false;
+      CHECK(stage_memory(in, stage, 8).allocated() < by_zero[1]);
+      in.options.no_sync = true;
+      const MemoryTerms whole = memory_terms(in, stage);
+      const double own = whole.parameters.total() - whole.parameters.experts();
+      CHECK(whole.gathered.value() == Approx(2 * own));
+      CHECK(whole.unreduced.value() == Approx(4 * own));
+    }
+  // The other way round: one replica, whose TP ranks have each expert whole.
+  StepInputs in = staged(PipelineSchedule::one_f_one_b, 3, 1, 1);
+  in.layout.tp = 8;
+  in.layout.sequence_parallel = true;
+  in.layout.etp = 1;
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.model.experts.count = 8;
+  in.model.experts.top_k = 2;
+  in.model.experts.ffn = 4096;
+  in.options.reshard_after_forward = false;
+  INFO(to_text(check_step(in, 8, {})));
+  REQUIRE(check_step(in, 8, {}).empty());
+  const MemoryTerms terms = memory_terms(in, 0);
+  CHECK(terms.gathered.value() == Approx(2 * terms.parameters.experts()));
+}
+
+TEST_CASE("with DP overlapped memory of a stage never rises with the ZeRO stage, and holds what is whole") {
   for (const PipelineSchedule schedule : one_way)
     for (const int stage : {0, 1, 3}) {
       StepInputs in = staged(schedule, 1, 4, 8);
