@@ -404,9 +404,10 @@ std::vector<std::string> Object::meant_by(std::string_view misspelling) const {
     if (reader_.is_required(path_of(key))) required.push_back(key);
   }
   if (absent.empty()) return keys_;
-  // Of words that are as near, the one that is missed comes first.
+  // Of words that are as near, the one that is missed comes first; so does one that is cut short, where it could be
+  // others.
   const auto near = nearest_word(misspelling, absent), missed = nearest_word(misspelling, required);
-  if (missed && edit_distance(misspelling, *missed) <= edit_distance(misspelling, *near)) {
+  if (missed && (!near || edit_distance(misspelling, *missed) <= edit_distance(misspelling, *near))) {
     const auto at = std::find(absent.begin(), absent.end(), *missed);
     std::rotate(absent.begin(), at, at + 1);
   }

@@ -166,3 +166,11 @@ TEST_CASE("everything wrong with a table of products is said at its place") {
   CHECK(keys.find("unknown key 'fil'") != std::string::npos);
   CHECK(keys.find("gemm.bf16.measured.peak is '1GB/s'") != std::string::npos);
 }
+
+TEST_CASE("a key that is cut short may stand for several, of which the missing one is named first") {
+  const auto model = parse_kernels("schema: collcast.kernels.v1\nname: m\natten: {}\n", "k.yaml");
+  REQUIRE_FALSE(model.ok());
+  const std::string said = to_text(model.errors());
+  CHECK(said.find("k.yaml:3:1: error: unknown key 'atten'\n    hint: expected one of: attention, ") !=
+        std::string::npos);
+}
