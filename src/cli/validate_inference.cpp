@@ -5,7 +5,6 @@
 #include <map>
 #include <ostream>
 
-#include "cli/collective_options.hpp"
 #include "cli/inputs.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
@@ -57,12 +56,7 @@ Diagnostics nothing_scored(const InferenceReport& report) {
 Exit run_validate_inference(const InferenceArgs& args, const Patience& patience, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
-  const auto library = parse_library(args.library.empty() ? "nccl" : args.library, errors);
-  CollectivePolicy collectives;
-  collectives.library = library.value_or(Library::nccl);
-  Result<nccl::Environment> environment = nccl::read_environment(parse_env(args.env, library, errors));
-  append(errors, environment.errors());
-  if (environment) collectives.environment = std::move(environment).value();
+  const CollectivePolicy collectives = policy_of(args.library, args.env, errors);
   const std::vector<std::string> paths = places(args, session, errors);
   const std::vector<TopologySpec> specs = specs_of(args.machine, session, errors);
   append(errors, check_overwriting(inputs_of(paths, specs), {args.output.file}));
@@ -77,16 +71,8 @@ Exit run_validate_inference(const InferenceArgs& args, const Patience& patience,
 
   InferenceReport report = validate_inference(*tables, *models, *machines, collectives, patience.pieces_go_on());
   report.warnings = warn(session, tables->warnings);
-  const bool is_part = report.not_reached > 0;
-  if (report.rows.empty() && is_part)
-    return patience.give_up(session, "no row was scored", "nothing is known yet; expected a longer --time-limit");
-  if (report.rows.empty()) return refuse(session, nothing_scored(report));
-  if (is_part)
-    report.warnings.push_back(patience.tell_partial(
-        session, reached_text(report.rows.size() + report.unscored.size(), report.not_reached, "rows"),
-        is_page_read(args.output, format)));
-  return exit_of(conclude<InferenceBudget>(report, args.budgets, parse_serving_budget, format, args.output, session),
-                 is_part, !args.budgets.empty(), patience, session);
+  return conclude_rows<InferenceBudget>(report, nothing_scored(report), args.budgets, parse_serving_budget, format,
+                                        args.output, patience, session);
 }
 
 }  // namespace collcast::cli

@@ -12,6 +12,7 @@
 #include <ostream>
 #include <set>
 
+#include "cli/collective_options.hpp"
 #include "cli/inputs.hpp"
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
@@ -368,6 +369,16 @@ std::vector<Budget> parse_budgets(const std::vector<std::string>& texts, Diagnos
   for_each_budget(texts, [&](std::string_view text, const Location& where) {
     if (auto budget = parse_budget(text, where, errors)) out.push_back(*budget);
   });
+  return out;
+}
+
+CollectivePolicy policy_of(const std::string& text, const std::vector<std::string>& env, Diagnostics& errors) {
+  const std::optional<Library> library = parse_library(text.empty() ? "nccl" : text, errors);
+  Result<nccl::Environment> environment = nccl::read_environment(parse_env(env, library, errors));
+  append(errors, environment.errors());
+  CollectivePolicy out;
+  out.library = library.value_or(Library::nccl);
+  if (environment) out.environment = std::move(environment).value();
   return out;
 }
 

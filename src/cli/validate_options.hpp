@@ -12,6 +12,7 @@
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
 #include "cli/patience.hpp"
+#include "collcast/evaluate/evaluate.hpp"
 #include "collcast/validation/validate.hpp"
 
 namespace CLI {
@@ -49,6 +50,9 @@ std::vector<Budget> parse_budgets(const std::vector<std::string>&, Diagnostics& 
 std::vector<TopologySpec> specs_of(const MachineOptions&, const Session&, Diagnostics& errors);
 /// The CSV files of these paths, and the files of the machines.
 std::vector<std::string> inputs_of(const std::vector<std::string>& paths, const std::vector<TopologySpec>& machines);
+
+/// By which library rows' collectives run, NCCL if none is given, and with which of its variables.
+CollectivePolicy policy_of(const std::string& library, const std::vector<std::string>& env, Diagnostics& errors);
 
 /// The parts between the commas of what --budget was given, each with its place.
 void for_each_budget(const std::vector<std::string>&,
@@ -102,5 +106,21 @@ std::string reached_text(std::size_t reached, std::size_t not_reached, const cha
 /// The exit of a report that may be of a part of its tables or rows: of a part no budget counts as met, since what was
 /// not reached may be far off.
 Exit exit_of(Exit concluded, bool is_part, bool has_budgets, const Patience&, const Session&);
+
+/// `conclude` of rows that --time-limit may have ended early; `none` are the reasons of a report without a score.
+template <class Budget, class Report, class Parse>
+Exit conclude_rows(Report& report, const Diagnostics& none, const std::vector<std::string>& budgets, const Parse& parse,
+                   Format format, const OutputOptions& output, const Patience& patience, const Session& session) {
+  const bool is_part = report.not_reached > 0;
+  if (report.rows.empty() && is_part)
+    return patience.give_up(session, "no row was scored", "nothing is known yet; expected a longer --time-limit");
+  if (report.rows.empty()) return refuse(session, none);
+  if (is_part)
+    report.warnings.push_back(patience.tell_partial(
+        session, reached_text(report.rows.size() + report.unscored.size(), report.not_reached, "rows"),
+        is_page_read(output, format)));
+  return exit_of(conclude<Budget>(report, budgets, parse, format, output, session), is_part, !budgets.empty(), patience,
+                 session);
+}
 
 }  // namespace collcast::cli

@@ -4,7 +4,6 @@
 
 #include <ostream>
 
-#include "cli/collective_options.hpp"
 #include "cli/inputs.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
@@ -60,15 +59,11 @@ Diagnostics nothing_scored(const TrainingReport& report) {
 Exit run_validate_training(const TrainingArgs& args, const Patience& patience, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
-  const auto library = parse_library(args.library.empty() ? "nccl" : args.library, errors);
   const auto method = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
   TrainingQuestion question;
-  question.collectives.library = library.value_or(Library::nccl);
+  question.collectives = policy_of(args.library, args.env, errors);
   question.simulate = method == std::size_t{1};
   question.engine.watch = patience.watch();
-  Result<nccl::Environment> environment = nccl::read_environment(parse_env(args.env, library, errors));
-  append(errors, environment.errors());
-  if (environment) question.collectives.environment = std::move(environment).value();
   const std::vector<std::string> paths = places(args, session, errors);
   const std::vector<TopologySpec> specs = specs_of(args.machine, session, errors);
   append(errors, check_overwriting(inputs_of(paths, specs), {args.output.file}));
@@ -81,16 +76,8 @@ Exit run_validate_training(const TrainingArgs& args, const Patience& patience, c
 
   TrainingReport report = validate_training(*tables, *known, question, patience.pieces_go_on());
   report.warnings = warn(session, tables->warnings);
-  const bool is_part = report.not_reached > 0;
-  if (report.rows.empty() && is_part)
-    return patience.give_up(session, "no row was scored", "nothing is known yet; expected a longer --time-limit");
-  if (report.rows.empty()) return refuse(session, nothing_scored(report));
-  if (is_part)
-    report.warnings.push_back(patience.tell_partial(
-        session, reached_text(report.rows.size() + report.unscored.size(), report.not_reached, "rows"),
-        is_page_read(args.output, format)));
-  return exit_of(conclude<TrainingBudget>(report, args.budgets, parse_training_budget, format, args.output, session),
-                 is_part, !args.budgets.empty(), patience, session);
+  return conclude_rows<TrainingBudget>(report, nothing_scored(report), args.budgets, parse_training_budget, format,
+                                       args.output, patience, session);
 }
 
 }  // namespace collcast::cli
