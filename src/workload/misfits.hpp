@@ -26,6 +26,8 @@ struct Misfits {
 /// other; what was wrong is said already, and nothing is said of it again where origins know it as spoiled.
 StepInputs mended(const StepInputs&);
 
+inline constexpr int most_layers = 10'000;
+
 /// Whether check_step accepts it on so many ranks, of what could be read.
 bool goes_together(const StepInputs&, int ranks, const Origins&);
 
@@ -36,6 +38,10 @@ void name_nearest(const StepInputs&, int ranks, Origins known, bool alone, Misfi
 
 /// What is sent in another format, compressed or delayed.
 void check_communication(Misfits&);
+/// Experts by themselves, or what of them a dense model is asked for.
+void check_expert_sizes(Misfits&);
+/// How they go over the ranks.
+void check_experts(Misfits&);
 /// Modules that are computed once more.
 void check_recompute(Misfits&);
 /// Layers in bf16 where others are in fp8 or fp4.

@@ -85,7 +85,6 @@ std::string nearest_layout(const StepInputs& in, int ranks, const Origins& origi
 }  // namespace
 
 StepInputs mended(const StepInputs& in) {
-  constexpr int most_layers = 10'000;
   StepInputs out = in;
   TransformerConfig& m = out.model;
   ParallelLayout& l = out.layout;

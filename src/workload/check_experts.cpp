@@ -1,0 +1,157 @@
+// Experts: what they are by themselves, what has no effect on a dense model, and how they go over the ranks.
+#include <numeric>
+#include <string>
+
+#include "collcast/base/units.hpp"
+#include "workload/misfits.hpp"
+#include "workload/parameters.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+class ExpertCheck {
+ public:
+  explicit ExpertCheck(Misfits& misfits) : in_(misfits.in), misfits_(misfits) {}
+
+  void sizes() {
+    const Experts& e = in_.model.experts;
+    const TrainingOptions& o = in_.options;
+    if (!(o.expert_imbalance >= 1))
+      wrong({"training.expert_imbalance"}, "expert_imbalance is " + number(o.expert_imbalance),
+            "expected at least 1: the busiest rank's tokens over the mean");
+    if (!(o.moe_capacity_factor >= 0))
+      wrong({"training.moe_capacity_factor"}, "moe_capacity_factor is " + number(o.moe_capacity_factor),
+            "expected above 0, or 0 for no limit");
+    if (e.count == 0) return no_experts();
+    positive("top_k", e.top_k);
+    positive("ffn", e.ffn);
+    positive("every", e.every);
+    if (e.top_k > e.count)
+      wrong({"model.experts.top_k", "model.experts.count"},
+            "a token cannot go to " + std::to_string(e.top_k) + " of " + std::to_string(e.count) + " experts" +
+                seen("model.experts.count"),
+            "use top_k " + std::to_string(e.count) + " or less");
+    if (e.every >= 1 && in_.model.layers >= 1 && in_.model.layers <= most_layers && expert_layers(in_.model) == 0)
+      wrong({"model.experts.dense_layers", "model.layers"},
+            "none of the " + std::to_string(in_.model.layers) + " layers" + seen("model.layers") + " has experts",
+            "use a smaller dense_layers or every");
+  }
+
+  void spread_over_ranks() {
+    const TransformerConfig& m = in_.model;
+    const ParallelLayout& l = in_.layout;
+    if (m.experts.count == 0) return;
+    if (replicates_tokens(in_))
+      replicated_experts();
+    else if (l.tp > 1 && !l.sequence_parallel)
+      wrong({"layout.sequence_parallel", "layout.tp"},
+            "experts with tp " + std::to_string(l.tp) + seen("layout.tp") + " need sequence parallelism",
+            "use sequence_parallel: true, as Megatron does, or tp 1");
+    const std::string ep = "ep " + std::to_string(l.ep), etp = "expert tp " + std::to_string(l.expert_tp());
+    if (l.order != RankOrder::tp_cp_ep_dp_pp && l.expert_tp() != l.tp) {
+      wrong({"layout.etp", "layout.tp", "layout.order"},
+            "etp " + std::to_string(l.etp) + " has no place in the order " + std::string(to_string(l.order)) +
+                seen("layout.order"),
+            "use order: tp-cp-ep-dp-pp, or etp " + std::to_string(l.tp));
+      return spread(0);
+    }
+    const int stage = l.order == RankOrder::tp_cp_ep_dp_pp ? l.tp * l.cp * l.dp : l.dp * l.tp;
+    if (m.experts.ffn % l.expert_tp() != 0) {
+      wrong(
+          {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
+          etp + " does not divide the width of an expert, " + std::to_string(m.experts.ffn) + seen("model.experts.ffn"),
+          "use etp " + nearest_divisors(std::gcd(m.experts.ffn, stage), l.expert_tp()));
+      spread(0);
+    } else if (stage % l.expert_tp() != 0) {
+      wrong({"layout.etp", "layout.tp", "layout.dp"},
+            etp + " does not divide the " + std::to_string(stage) + " ranks of a stage" + seen("layout.dp"),
+            "use etp " + nearest_divisors(stage, l.expert_tp()));
+      spread(0);
+    } else {
+      spread(stage / l.expert_tp());
+    }
+    if (in_.options.zero > 0) expert_shards();
+  }
+
+ private:
+  void wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
+    misfits_.wrong(paths, std::move(message), std::move(hint));
+  }
+  std::string seen(const std::string& path) const { return misfits_.seen(path); }
+  static std::string number(double value) { return format_count(value); }
+
+  void positive(const char* name, int value) {
+    if (value < 1)
+      wrong({std::string("model.experts.") + name}, std::string(name) + " is " + std::to_string(value),
+            "expected at least 1");
+  }
+
+  /// What has no effect on a dense model.
+  void no_experts() {
+    const Experts& e = in_.model.experts;
+    if (e.top_k > 0 || e.ffn > 0 || e.shared_ffn > 0)
+      wrong({"model.experts.count", "model.experts"}, "a model with experts says how many there are",
+            "give model.experts.count");
+    if (in_.layout.ep > 1 || in_.layout.etp > 0)
+      wrong({in_.layout.ep > 1 ? "layout.ep" : "layout.etp", "model"},
+            in_.layout.ep > 1 ? "ep " + std::to_string(in_.layout.ep) + " needs a model with experts"
+                              : "etp " + std::to_string(in_.layout.etp) + " needs a model with experts",
+            in_.layout.ep > 1 ? "use ep 1, or describe model.experts" : "leave it out, or describe model.experts");
+    if (in_.options.expert_imbalance > 1)
+      wrong({in_.serving ? "inference.expert_imbalance" : "training.expert_imbalance", "model"},
+            "expert_imbalance has no effect on a dense model", "leave it out");
+    if (in_.options.overlap_ep)
+      wrong({"training.overlap_ep", "model"}, "overlap_ep has no effect on a dense model", "leave it out");
+    if (in_.options.moe_capacity_factor > 0)
+      wrong({"training.moe_capacity_factor", "model"}, "moe_capacity_factor has no effect on a dense model",
+            "leave it out");
+  }
+
+  /// Ranks that all have the same tokens have every expert between them.
+  void replicated_experts() {
+    const ParallelLayout& l = in_.layout;
+    if (l.ep * l.expert_tp() != l.tp)
+      wrong({"layout.ep", "layout.etp", "layout.tp"},
+            "ep " + std::to_string(l.ep) + " x expert tp " + std::to_string(l.expert_tp()) + " is not tp " +
+                std::to_string(l.tp) + seen("layout.tp") + ", whose ranks have the same tokens",
+            "use ep " + std::to_string(std::max(1, l.tp / l.expert_tp())) + ", or etp, so that it is");
+  }
+
+  /// The ranks of a shard have all experts, each as often.
+  void expert_shards() {
+    const ParallelLayout& l = in_.layout;
+    if (l.dp_shard <= 0 || l.dp % l.dp_shard != 0 || !l.experts_apart()) return;
+    const int ranks = l.tp * l.cp * l.dp_shard, apart = l.expert_tp() * l.ep;
+    if (ranks % apart == 0) return;
+    wrong({"layout.dp_shard", "layout.ep"},
+          "the " + std::to_string(ranks) + " ranks of a stage that dp_shard " + std::to_string(l.dp_shard) +
+              " splits states over are no whole groups of the " + std::to_string(apart) + " that ep " +
+              std::to_string(l.ep) + seen("layout.ep") + " and etp " + std::to_string(l.expert_tp()) +
+              " spread all experts over",
+          "use a dp_shard that tp x cp makes a multiple of " + std::to_string(apart) + ", or leave it out");
+  }
+
+  /// Experts over `ranks`: whole ones on each, and whole EP groups. Of 0 ranks nothing is known.
+  void spread(int ranks) {
+    const int count = in_.model.experts.count, ep = in_.layout.ep;
+    std::string misfits;
+    if (count % ep != 0) misfits = "the " + std::to_string(count) + " experts" + seen("model.experts.count");
+    if (ranks % ep != 0)
+      misfits += (misfits.empty() ? "" : ", nor ") + std::to_string(ranks) + " ranks of a stage" + seen("layout.dp") +
+                 (in_.layout.expert_tp() > 1 ? " over expert tp " + std::to_string(in_.layout.expert_tp()) : "");
+    if (!misfits.empty())
+      wrong({"layout.ep", "layout.dp"}, "ep " + std::to_string(ep) + " does not divide " + misfits,
+            "use ep " + nearest_divisors(std::gcd(count, ranks), ep));
+  }
+
+  const StepInputs& in_;
+  Misfits& misfits_;
+};
+
+}  // namespace
+
+void check_expert_sizes(Misfits& misfits) { ExpertCheck(misfits).sizes(); }
+void check_experts(Misfits& misfits) { ExpertCheck(misfits).spread_over_ranks(); }
+
+}  // namespace collcast::workload
