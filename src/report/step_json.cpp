@@ -115,6 +115,7 @@ void add_training(Json& out, const StepInputs& in) {
   if (in.model.experts.count > 0) {
     out["options"]["overlap_ep"] = in.options.overlap_ep;
     out["options"]["moe_grouped_gemm"] = in.options.moe_grouped_gemm;
+    out["options"]["moe_token_dispatcher"] = to_string(in.options.moe_token_dispatcher);
     out["options"]["expert_imbalance"] = in.options.expert_imbalance;
     const double factor = in.options.moe_capacity_factor;
     out["options"]["moe_capacity_factor"] = factor > 0 ? Json(factor) : Json();
@@ -149,6 +150,8 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                                {"shared_gate", e.shared_gate},
                                {"dense_layers", e.dense_layers},
                                {"every", e.every},
+                               {"groups", e.groups},
+                               {"group_top_k", e.group_top_k},
                                {"layers", expert_layers(in.model)}};
   }
   if (const LatentAttention& a = in.model.latent; a.kv_rank > 0)

@@ -132,6 +132,8 @@ TransformerConfig read_deepseek(Object& o) {
   if (o.optional("n_shared_experts", shared, AsCount{})) e.shared_ffn = shared * e.ffn;
   o.optional("first_k_dense_replace", e.dense_layers, AsCount{0, input::max_count});
   o.optional("moe_layer_freq", e.every, AsCount{});
+  o.optional("n_group", e.groups, AsCount{});
+  o.optional("topk_group", e.group_top_k, AsCount{});
   return m;
 }
 
@@ -433,6 +435,8 @@ void note_places(const Node& tree, Origins& origins) {
       {"experts.shared_ffn", {"shared_expert_intermediate_size", "n_shared_experts"}},
       {"experts.dense_layers", {"first_k_dense_replace"}},
       {"experts.every", {"decoder_sparse_step", "moe_layer_freq"}},
+      {"experts.groups", {"n_group"}},
+      {"experts.group_top_k", {"topk_group"}},
       {"mla.q_rank", {"q_lora_rank"}},
       {"mla.kv_rank", {"kv_lora_rank"}},
       {"mla.nope", {"qk_nope_head_dim"}},

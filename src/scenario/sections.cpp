@@ -79,6 +79,8 @@ void read_experts(Reader& reader, const Node& node, Experts& e) {
   o.optional("shared_gate", e.shared_gate, AsTruth{});
   o.optional("dense_layers", e.dense_layers, AsCount{0, max_count});
   o.optional("every", e.every, AsCount{});
+  o.optional("groups", e.groups, AsCount{});
+  o.optional("group_top_k", e.group_top_k, AsCount{});
   o.finish();
 }
 
@@ -357,6 +359,8 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   if (Seconds backward{}; o.optional("launch_backward", backward, AsTime{})) t.launch_backward = backward;
   o.optional("overlap_cp", t.overlap_cp, AsTruth{});
   o.optional("overlap_ep", t.overlap_ep, AsTruth{});
+  o.optional("moe_token_dispatcher", t.moe_token_dispatcher,
+             as_word<TokenDispatcher>({TokenDispatcher::alltoall, TokenDispatcher::flex}));
   o.optional("expert_imbalance", t.expert_imbalance, AsNumber{1, 1'000});
   o.optional("moe_capacity_factor", t.moe_capacity_factor, AsNumber{0, 1'000, true});
   read_communication(reader, o.section("communication"), t.communication);

@@ -32,6 +32,7 @@ class ExpertCheck {
             "a token cannot go to " + std::to_string(e.top_k) + " of " + std::to_string(e.count) + " experts" +
                 seen("model.experts.count"),
             "use top_k " + std::to_string(e.count) + " or less");
+    groups();
     if (e.every >= 1 && in_.model.layers >= 1 && in_.model.layers <= most_layers && expert_layers(in_.model) == 0)
       wrong({"model.experts.dense_layers", "model.layers"},
             "none of the " + std::to_string(in_.model.layers) + " layers" + seen("model.layers") + " has experts",
@@ -87,10 +88,35 @@ class ExpertCheck {
             "expected at least 1");
   }
 
+  /// A token's experts are of its groups, which have as many of them as it needs.
+  void groups() {
+    const Experts& e = in_.model.experts;
+    positive("groups", e.groups);
+    positive("group_top_k", e.group_top_k);
+    if (e.groups < 1 || e.group_top_k < 1) return;
+    if (e.count % e.groups != 0)
+      return wrong({"model.experts.groups", "model.experts.count"},
+                   std::to_string(e.groups) + " groups do not divide " + std::to_string(e.count) + " experts" +
+                       seen("model.experts.count"),
+                   "use groups " + nearest_divisors(e.count, e.groups));
+    if (e.group_top_k > e.groups)
+      return wrong({"model.experts.group_top_k", "model.experts.groups"},
+                   "a token cannot go to " + std::to_string(e.group_top_k) + " of " + std::to_string(e.groups) +
+                       " groups of experts" + seen("model.experts.groups"),
+                   "use group_top_k " + std::to_string(e.groups) + " or less");
+    const int open = e.group_top_k * (e.count / e.groups);
+    if (e.top_k > open && e.top_k <= e.count)
+      wrong(
+          {"model.experts.group_top_k", "model.experts.top_k"},
+          "group_top_k " + std::to_string(e.group_top_k) + " leaves a token " + std::to_string(open) +
+              " experts, fewer than top_k " + std::to_string(e.top_k) + seen("model.experts.top_k"),
+          "use group_top_k " + std::to_string((e.top_k + e.count / e.groups - 1) / (e.count / e.groups)) + " or more");
+  }
+
   /// What has no effect on a dense model.
   void no_experts() {
     const Experts& e = in_.model.experts;
-    if (e.top_k > 0 || e.ffn > 0 || e.shared_ffn > 0)
+    if (e.top_k > 0 || e.ffn > 0 || e.shared_ffn > 0 || e.groups != 1 || e.group_top_k != 1)
       wrong({"model.experts.count", "model.experts"}, "a model with experts says how many there are",
             "give model.experts.count");
     if (in_.layout.ep > 1 || in_.layout.etp > 0)
@@ -103,6 +129,9 @@ class ExpertCheck {
             "expert_imbalance has no effect on a dense model", "leave it out");
     if (in_.options.overlap_ep)
       wrong({"training.overlap_ep", "model"}, "overlap_ep has no effect on a dense model", "leave it out");
+    if (in_.options.moe_token_dispatcher != TokenDispatcher::alltoall)
+      wrong({"training.moe_token_dispatcher", "model"}, "moe_token_dispatcher has no effect on a dense model",
+            "leave it out");
     if (in_.options.moe_capacity_factor > 0)
       wrong({"training.moe_capacity_factor", "model"}, "moe_capacity_factor has no effect on a dense model",
             "leave it out");

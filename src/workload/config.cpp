@@ -42,6 +42,17 @@ std::string_view to_string(CompressionMethod method) {
   return {};
 }
 
+std::string_view to_string(TokenDispatcher dispatcher) {
+  switch (dispatcher) {
+    case TokenDispatcher::alltoall:
+      return "alltoall";
+    case TokenDispatcher::flex:
+      return "flex";
+  }
+  check(false, "a known dispatcher of tokens");
+  return {};
+}
+
 std::string_view to_string(ContextExchange exchange) {
   switch (exchange) {
     case ContextExchange::ring:

@@ -12,9 +12,9 @@
 //   shared experts     an MLP of all T tokens, with TP's gather and scatter; its gate is left out
 // A server without sequence parallelism has all T tokens on every TP rank: no exchange, T K/e x load rows of a rank's
 // E/e experts of width f_e/t_e (e t_e = t), and TP's all-reduce of w T h sums up the shared and the other experts at
-// once. load: expert_load, of the busiest rank, whom the others wait for. Left out: hiding of these exchanges, tokens
-// sent once to a node for several of its experts, loss of balance among the experts of one rank, the losses that keep
-// the balance.
+// once. load: expert_load, of the busiest rank, whom the others wait for. Dispatch and combine are here of every row;
+// what of them is sent, token_dispatch.hpp says. Left out: loss of balance among the experts of one rank, the losses
+// that keep the balance.
 #include <cmath>
 
 #include "workload/layer.hpp"

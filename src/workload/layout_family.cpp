@@ -21,6 +21,7 @@
 #include "workload/segments.hpp"
 #include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
+#include "workload/token_dispatch.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast {
@@ -60,6 +61,7 @@ struct StageKind {
   std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
   std::size_t ep = 0, expert_tp = 0, expert_dp = 0, expert_shards = 0, expert_copies = 0;
   bool cp_slows = true;
+  double dispatched = 1;  ///< of the bytes of dispatch and combine
   struct Layer {
     UnitKind kind = UnitKind::layer;
     int chunk = 0;
@@ -134,7 +136,11 @@ class LayoutFamily::State {
     if (in_.layout.replicas() > 1) kind.dp = site(fabric, replica_group, rank);
     if (in_.layout.shards() > 1) kind.shards = site(fabric, shard_group, rank);
     if (in_.layout.shard_copies() > 1) kind.copies = site(fabric, shard_copies, rank);
-    if (in_.layout.ep > 1) kind.ep = site(fabric, groups_along(Dimension::ep), rank);
+    if (in_.layout.ep > 1) {
+      const GroupOf along = groups_along(Dimension::ep);
+      kind.ep = site(fabric, along, rank);
+      kind.dispatched = dispatched_share(in_, fabric, along(in_.layout, rank));
+    }
     if (in_.model.experts.count > 0 && in_.layout.expert_tp() > 1) kind.expert_tp = site(fabric, expert_tp_group, rank);
     if (experts_exchange()) {
       kind.expert_dp = site(fabric, expert_replica_group, rank);
@@ -147,8 +153,8 @@ class LayoutFamily::State {
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
       return k.tp == kind.tp && k.cp == kind.cp && k.cp_slows == kind.cp_slows && k.dp == kind.dp &&
-             k.shards == kind.shards && k.copies == kind.copies && k.ep == kind.ep && k.expert_tp == kind.expert_tp &&
-             k.expert_dp == kind.expert_dp && k.expert_shards == kind.expert_shards &&
+             k.shards == kind.shards && k.copies == kind.copies && k.ep == kind.ep && k.dispatched == kind.dispatched &&
+             k.expert_tp == kind.expert_tp && k.expert_dp == kind.expert_dp && k.expert_shards == kind.expert_shards &&
              k.expert_copies == kind.expert_copies && k.layers == kind.layers &&
              k.has_embedding == kind.has_embedding && k.has_head == kind.has_head;
     });
@@ -306,7 +312,7 @@ class LayoutFamily::State {
         [&](CollectiveKind what, double bytes, int each) { return of(l.cp, kind.cp, what, bytes, each); },
         [&](const ExpertExchange& e) {
           return e.within_expert ? of(l.expert_tp(), kind.expert_tp, e.kind, e.bytes, 1)
-                                 : of(l.ep, kind.ep, e.kind, e.bytes, 1);
+                                 : of(l.ep, kind.ep, e.kind, e.bytes * kind.dispatched, 1);
         },
         kind.cp_slows};
     for (const UnitKind unit : kind.units)

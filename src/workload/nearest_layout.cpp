@@ -102,6 +102,7 @@ StepInputs mended(const StepInputs& in) {
     e.ffn = std::max(e.ffn, 1);
     e.every = std::max(e.every, 1);
     e.top_k = std::clamp(e.top_k, 1, e.count);
+    e.groups = e.group_top_k = 1;
     if (expert_layers(m) == 0) e = {e.count, e.top_k, e.ffn, e.shared_ffn};
   } else {
     e = {};

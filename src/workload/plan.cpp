@@ -13,6 +13,7 @@
 #include "workload/share.hpp"
 #include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
+#include "workload/token_dispatch.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {
@@ -44,9 +45,11 @@ class StagePricing {
   }
   bool cp_slows() const { return messages_slow(groups_of(in_.layout, rank_).cp, fabric_); }
   PricedTime experts(const ExpertExchange& exchange, std::int64_t times) {
-    return exchange.within_expert
-               ? price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp")
-               : price(Dimension::ep, exchange.kind, groups_along(Dimension::ep), exchange.bytes, times);
+    if (exchange.within_expert)
+      return price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp");
+    const GroupOf along = groups_along(Dimension::ep);
+    const double share = dispatched_share(in_, fabric_, along(in_.layout, rank_));
+    return price(Dimension::ep, exchange.kind, along, exchange.bytes * share, times);
   }
   /// Gradients, so many as kept: summed over the replicas, and with ZeRO split over the shards.
   PricedTime reduce(double kept, std::int64_t times) {

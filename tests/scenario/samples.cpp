@@ -127,7 +127,7 @@ model:
   causal: true
   learned_positions: 0
   dropout: 0.1
-  experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1}
+  experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1, groups: 4, group_top_k: 2}
   mla: {q_rank: 256, kv_rank: 128, nope: 48, rope: 16, value: 64}
   window: {tokens: 512, full_every: 2, full_first: 1, full_at: [2]}
   parallel_mlp: {norms: 0, one_reduce: false}
@@ -156,6 +156,7 @@ training:
   launch_backward: 2us
   overlap_cp: true
   overlap_ep: true
+  moe_token_dispatcher: flex
   expert_imbalance: 1.2
   moe_capacity_factor: 1.5
   communication: {tp_gather: fp8, tp_reduce: bf16, ep_dispatch: fp8, ep_combine: fp16, parameters: bf16, gradients: bf16, scale_block: 128}

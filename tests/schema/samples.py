@@ -30,7 +30,8 @@ TOPOLOGIES = {
 MODEL = {"name": "tiny", "layers": 4, "hidden": 512, "heads": 8, "kv_heads": 8, "head_dim": 64, "ffn": 2048,
          "vocab": 1024, "gated_mlp": True, "tied_embeddings": False, "biases": False, "causal": True,
          "learned_positions": 0, "dropout": 0.5,
-         "experts": {"count": 4, "top_k": 2, "ffn": 512, "shared_ffn": 256, "shared_gate": True, "dense_layers": 1, "every": 1},
+         "experts": {"count": 4, "top_k": 2, "ffn": 512, "shared_ffn": 256, "shared_gate": True, "dense_layers": 1, "every": 1,
+                     "groups": 2, "group_top_k": 1},
          "mla": {"q_rank": 128, "kv_rank": 64, "nope": 48, "rope": 16, "value": 64}}
 
 SCENARIOS = {
@@ -45,7 +46,7 @@ SCENARIOS = {
                      "cross_entropy_loss_fusion": False, "gradient_accumulation_fusion": False, "overlap_tp": "ring", "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
                      "communication": {"tp_gather": "fp8", "tp_reduce": "fp8", "ep_dispatch": "fp8", "ep_combine": "bf16", "parameters": "bf16", "gradients": "bf16", "scale_block": 128},
                      "gradient_compression": {"method": "ratio", "ratio": 4, "moved": 8, "error_feedback": True}, "delayed_all_reduce": False,
-                     "overlap_ep": True, "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
+                     "overlap_ep": True, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
                    "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2]},

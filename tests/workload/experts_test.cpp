@@ -410,6 +410,7 @@ TEST_CASE("with experts the closed form is the timeline: random layouts") {
     in.options.launch = dice.roll(3) == 0 ? Seconds(20e-6) : Seconds{};
     in.options.overlap_ep = dice.roll(2) == 0;
     in.options.overlap_cp = dice.roll(2) == 0;
+    if (in.options.overlap_ep == in.options.overlap_cp) in.options.moe_token_dispatcher = TokenDispatcher::flex;
     in.batch.global_batch = 2 * in.layout.dp * in.layout.pp * (1 + dice.roll(3));
     if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
     // Split gradients in a pipeline: sharded_walk_test.cpp.
@@ -488,6 +489,7 @@ TEST_CASE("the family's closed form of layouts with experts is the forecast's") 
                                                   {2, 1, 1, 1, 2, 1}}) {
       StepInputs in = spread(model, ep, tp, dp, etp);
       in.options.overlap_ep = dp > 2;
+      if (cp == 1) in.options.moe_token_dispatcher = TokenDispatcher::flex;
       std::optional<LayoutFamily> family;
       for (const int micro_batch : {1, 2})
         for (const Recompute recompute : {Recompute::none, Recompute::full})
@@ -545,12 +547,28 @@ TEST_CASE("what does not go with experts is refused with the nearest that does")
   in = spread(small_model(), 1);
   in.options.overlap_ep = true;
   CHECK(only(in).message == "overlap_ep has no effect on a dense model");
+  in = spread(small_model(), 1);
+  in.options.moe_token_dispatcher = TokenDispatcher::flex;
+  CHECK(only(in).message == "moe_token_dispatcher has no effect on a dense model");
   in = spread(small_experts(), 1);
   in.options.expert_imbalance = 0.5;
   CHECK(only(in).message == "expert_imbalance is 0.5");
   in = spread(small_experts(), 1);
   in.model.experts.top_k = 9;
   CHECK(only(in).message == "a token cannot go to 9 of 8 experts");
+  in = spread(small_experts(), 1);
+  in.model.experts.groups = 3;
+  CHECK(only(in).message == "3 groups do not divide 8 experts");
+  CHECK(only(in).hint == "use groups 2 or 4");
+  in.model.experts.groups = 4;
+  in.model.experts.group_top_k = 5;
+  CHECK(only(in).message == "a token cannot go to 5 of 4 groups of experts");
+  in.model.experts.top_k = 3;
+  in.model.experts.group_top_k = 1;
+  CHECK(only(in).message == "group_top_k 1 leaves a token 2 experts, fewer than top_k 3");
+  CHECK(only(in).hint == "use group_top_k 2 or more");
+  in.model.experts.groups = 0;
+  CHECK(only(in).message == "groups is 0");
   in = spread(small_experts(), 1);
   in.model.experts.dense_layers = 8;
   CHECK(only(in).message == "none of the 8 layers has experts");

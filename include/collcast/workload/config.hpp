@@ -26,6 +26,8 @@ struct Experts {
   int dense_layers = 0;            ///< the first so many layers have an MLP
   int every = 1, phase = 0;        ///< of the others layer i has experts where i mod every is phase
   std::vector<int> dense_at = {};  ///< layers that have an MLP besides
+  int groups = 1;                  ///< equal ones, of neighbours (DeepSeek's n_group)
+  int group_top_k = 1;             ///< of them for each token, all of whose experts are theirs (topk_group)
 };
 
 /// Multi-head latent attention (DeepSeek-V2, -V3): queries, and keys and values together, are expanded from vectors of
@@ -157,6 +159,9 @@ enum class Attention { unfused, flash };
 /// gather and reduce, beside the products that do not need it; or in rings besides, a piece of a product for each
 /// message.
 enum class TpOverlap { none, backward, ring };
+/// How tokens get to their experts, and back: a row for each expert; or one for each node that has any of them, and
+/// there one for each such rank (DeepEP, HybridEP).
+enum class TokenDispatcher { alltoall, flex };
 
 std::string_view to_string(ContextExchange);
 std::string_view to_string(RankOrder);
@@ -165,6 +170,7 @@ std::string_view to_string(Recompute);
 std::string_view to_string(RecomputeModule);
 std::string_view to_string(Attention);
 std::string_view to_string(TpOverlap);
+std::string_view to_string(TokenDispatcher);
 
 struct ParallelLayout {
   int tp = 1, pp = 1, dp = 1;
@@ -285,8 +291,9 @@ struct TrainingOptions {
   bool overlap_ep = false;                      ///< exchange of experts under the computing of another micro-batch
   bool optimizer = true;                        ///< false: no optimizer step and no optimizer state
   bool embedding_and_logits = true;             ///< false: transformer layers only (layer benchmarks)
-  double expert_imbalance = 1;                  ///< tokens of the busiest expert-parallel rank over the mean
-  double moe_capacity_factor = 0;               ///< tokens that an expert takes at most, over the mean; 0: all of them
+  TokenDispatcher moe_token_dispatcher = TokenDispatcher::alltoall;
+  double expert_imbalance = 1;     ///< tokens of the busiest expert-parallel rank over the mean
+  double moe_capacity_factor = 0;  ///< tokens that an expert takes at most, over the mean; 0: all of them
   CommunicationFormats communication = {};
   GradientCompression compression = {};
   bool delayed_all_reduce = false;  ///< gradients are exchanged under the next step, whose optimizer applies them
