@@ -24,10 +24,10 @@
 //   TP in the backward of Megatron-Core, NeMo and Megatron-Bridge: beside the products that do not need it
 //     (megatron/core/tensor_parallel/layers.py), unless the row says none; rows that name tp among what they overlap
 //     ran rings (NeMo's tp_comm_overlap, TorchTitan's async TP)
-// Experts: Megatron-Bridge's recipes do not split an expert (expert_tensor_parallel_size 1 in its MoE recipes), others
-// split it as everything else (Megatron-Core's default); with TP Megatron-Core asks for sequence parallelism. A GPU
-// count of TP x PP x CP x EP x DP counts in DP the replicas of experts only. Balanced routing: Megatron-Bridge forces
-// it.
+// Experts: how tokens get to them in Megatron-Bridge's recipes (recipes.cpp); these do not split an expert
+// (expert_tensor_parallel_size 1 in its MoE recipes), others split it as everything else (Megatron-Core's default);
+// with TP Megatron-Core asks for sequence parallelism. A GPU count of TP x PP x CP x EP x DP counts in DP the replicas
+// of experts only. Balanced routing: Megatron-Bridge forces it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,6 +41,7 @@
 #include "collcast/workload/terms.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
+#include "training/recipes.hpp"
 #include "training/recompute.hpp"
 #include "values.hpp"
 
@@ -226,6 +227,11 @@ class Reading {
       assume("one layer without experts, as SimuMax's script cuts DeepSeek-V3");
       e.dense_layers = 1;
     }
+    // huggingface.co/deepseek-ai/DeepSeek-V3, config.json: n_group, topk_group.
+    if (row_.model_id.starts_with("deepseek-v3") && e.count == 256) {
+      e.groups = 8;
+      e.group_top_k = 4;
+    }
     if (row_.notes.find("MTP") == std::string::npos && row_.model_id == "deepseek-v3" && row_.layers == 61)
       assume("the layer that predicts a second token is left out");
   }
@@ -366,6 +372,16 @@ class Reading {
     recompute();
     sharding(o);
     overlap(o);
+    if (out_.inputs.layout.ep > 1) send_tokens(o);
+  }
+
+  void send_tokens(TrainingOptions& o) {
+    const ExpertRecipe recipe = expert_recipe(row_);
+    o.moe_token_dispatcher = recipe.dispatcher;
+    o.overlap_ep = recipe.overlap;
+    if (recipe.dispatcher == TokenDispatcher::flex)
+      assume("tokens sent once to a node and a rank, as Megatron-Bridge's recipe says");
+    if (recipe.overlap) assume("the exchange of experts beside computing, as Megatron-Bridge's recipe says");
   }
 
   /// Dao 2023 (arXiv 2307.08691): FlashAttention reaches 25 to 40 % of an A100's peak; its second version 230 TFLOP/s

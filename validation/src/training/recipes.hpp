@@ -1,0 +1,18 @@
+// What published recipes say of runs whose tables do not.
+#pragma once
+
+#include "collcast/validation/training_table.hpp"
+#include "collcast/workload/config.hpp"
+
+namespace collcast {
+
+/// How a recipe sends tokens to their experts.
+struct ExpertRecipe {
+  TokenDispatcher dispatcher = TokenDispatcher::alltoall;
+  bool overlap = false;  ///< beside another micro-batch's computing (Megatron's overlap_moe_expert_parallel_comm)
+};
+
+/// Of the release, model, GPU and precision of a row; an all-to-all that nothing hides where none is known.
+ExpertRecipe expert_recipe(const TrainingRow&);
+
+}  // namespace collcast
