@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collcast/collective/in_order_tree.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/nvls.hpp"
 #include "nccl/switch_shape.hpp"
@@ -79,6 +80,20 @@ Way way_of(CollectiveKind kind, double heads) {
   }
 }
 
+/// On a chunk's way up a tree of heads: what comes into a node from below shares its NIC, so that all of it is there
+/// after as many messages' time as the node has children; so on the way down, where what a node sends to them does. Of
+/// the way that has most.
+int messages_in_a_row(int nodes) {
+  int most = 0;
+  for (int x = 1; x < nodes; ++x) {
+    int messages = 0;
+    for (int at = x; at > 0; at = InOrderTree::parent(nodes, at))
+      messages += InOrderTree::children(nodes, InOrderTree::parent(nodes, at));
+    most = std::max(most, messages);
+  }
+  return most;
+}
+
 /// Of a node, those beside its heads.
 double nics_of_heads(const Question& q) {
   const double nics = q.fabric.nics_per_node(), of_each = nics / q.fabric.ranks_per_node();
@@ -113,10 +128,8 @@ Result<Program> switch_program(const Question& q) {
     rates.network = c.factors.network_hop;
     rates.way = c.factors.network_hop * c.network_latency.count();
     rates.beyond = run.hop - rates.way;
-    // The trees have different roots, so that at most levels a node has messages of one of them: of two and three nodes
-    // always, of more at three in four levels, as seen.
-    const double apart = c.nodes < 4 ? 0.5 : 0.75;
-    seen += 2 * run.levels * apart * run.between / sends * share;
+    // A tree has half of a loop. Up and down.
+    seen += 2 * messages_in_a_row(c.nodes) / 2.0 * run.between / sends * share;
   }
   rates.switch_link = std::max(0.0, run.before + run.filling - seen) / way.links;
   return assembled(q, rates, heads(q, orders, static_cast<int>(whole_loops(run))), run.start);
