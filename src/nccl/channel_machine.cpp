@@ -77,7 +77,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;
   Rates out;
   const double share = c.nvlink ? l.gpu / c.gpu_rate.value() : 1;
-  out.nvlink = c.ranks_per_node > 1 && c.nvlink ? share : 1;
+  out.nvlink = c.most_on_a_node > 1 && c.nvlink ? share : 1;
   out.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
   out.port = l.gpu;
   out.hop = l.hop - within_hop(l, chunk);

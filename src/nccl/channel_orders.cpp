@@ -19,16 +19,29 @@ ChannelOrders::ChannelOrders(const Fabric& fabric, const Group& group) {
   }
 }
 
-bool ChannelOrders::equal() const {
-  return std::all_of(nodes_.begin(), nodes_.end(),
-                     [&](const std::map<int, int>& gpus) { return gpus.size() == nodes_.front().size(); });
+std::vector<int> ChannelOrders::ranks_of_nodes() const {
+  std::vector<int> out;
+  for (const std::map<int, int>& gpus : nodes_) out.push_back(static_cast<int>(gpus.size()));
+  return out;
 }
+
+namespace {
+
+/// What the search found where a node has these GPUs (and their group indices).
+const std::vector<std::vector<int>>& orders_among(const std::map<int, int>& gpus, const Graph& graph) {
+  const auto same = [](int gpu, const auto& one) { return gpu == one.first; };
+  for (const NodeChannels& other : graph.elsewhere)
+    if (std::ranges::equal(other.gpus, gpus, same)) return other.order;
+  return graph.order;
+}
+
+}  // namespace
 
 std::vector<int> ChannelOrders::of_node(int node, const Graph& graph, int channel) const {
   const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
   std::vector<int> out;
-  if (!graph.order.empty()) {
-    const std::vector<int>& order = graph.order[static_cast<std::size_t>(channel) % graph.order.size()];
+  if (const auto& orders = orders_among(gpus, graph); !orders.empty()) {
+    const std::vector<int>& order = orders[static_cast<std::size_t>(channel) % orders.size()];
     const bool fits = order.size() == gpus.size() &&
                       std::all_of(order.begin(), order.end(), [&](int gpu) { return gpus.contains(gpu); });
     if (fits) {
@@ -37,6 +50,14 @@ std::vector<int> ChannelOrders::of_node(int node, const Graph& graph, int channe
     }
   }
   for (const auto& [gpu, index] : gpus) out.push_back(index);
+  return out;
+}
+
+std::vector<int> ChannelOrders::from_head(int node, const Graph& nvls, int head) const {
+  const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
+  const int gpu = orders_among(gpus, nvls)[static_cast<std::size_t>(head)].front();
+  std::vector<int> out = of_node(node, Graph{}, 0);
+  std::rotate(out.begin(), out.begin() + std::distance(gpus.begin(), gpus.find(gpu)), out.end());
   return out;
 }
 

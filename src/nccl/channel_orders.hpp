@@ -25,10 +25,12 @@ class ChannelOrders {
   int nodes() const { return static_cast<int>(nodes_.size()); }
   /// The machine's numbers of the group's nodes.
   const std::vector<int>& numbers() const { return numbers_; }
-  /// Whether all nodes have as many ranks.
-  bool equal() const;
-  /// Of one node: the search's order of a channel where it is of just these GPUs, else ascending.
+  /// Ranks on each.
+  std::vector<int> ranks_of_nodes() const;
+  /// Of one node: the search's order of a channel there, ascending where it is not of just these GPUs.
   std::vector<int> of_node(int node, const Graph&, int channel) const;
+  /// Of one node: its GPUs ascending, from the one on and around that has this head of NVLS.
+  std::vector<int> from_head(int node, const Graph& nvls, int head) const;
   /// Node after node.
   std::vector<int> ring(const Graph&, int channel) const;
   /// The chains of the nodes, in the places that the nodes have in the InOrderTree over them.

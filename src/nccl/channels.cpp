@@ -33,13 +33,12 @@ std::vector<TreePlace> joined(const std::vector<std::vector<int>>& chains, int r
 }
 
 /// Ranks that have each head of NVLS.
-std::vector<std::vector<int>> heads(const Fabric& fabric, const Group& group, const Communicator& c) {
+std::vector<std::vector<int>> heads(const ChannelOrders& orders, const Communicator& c) {
   std::vector<std::vector<int>> out;
   if (!c.nvls || c.nvls_channels == 0) return out;
-  for (const std::vector<int>& head : c.nvls->order) {
+  for (int head = 0; head < c.nvls->channels; ++head) {
     std::vector<int>& ranks = out.emplace_back();
-    for (int i = 0; i < group.size(); ++i)
-      if (gpu_in_node(fabric, group[i]) == head.front()) ranks.push_back(i);
+    for (int node = 0; node < orders.nodes(); ++node) ranks.push_back(orders.from_head(node, *c.nvls, head).front());
   }
   return out;
 }
@@ -57,7 +56,7 @@ Channels channels(const Fabric& fabric, const Group& group, const Communicator& 
   for (int channel = 0; channel < c.channels; ++channel)
     out.all.push_back({orders.ring(c.ring, channel),
                        joined(orders.tree(c.tree, channel, on_second_tree(c.tree, channel)), group.size())});
-  out.nvls_heads = heads(fabric, group, c);
+  out.nvls_heads = heads(orders, c);
   return out;
 }
 

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <set>
 #include <type_traits>
 #include <variant>
 
@@ -88,9 +87,12 @@ Seconds across_rails(const TopologySpec& spec, Seconds on_one) {
 void keep_channels(Graph& graph, int channels) {
   graph.channels = channels;
   keep_first(static_cast<std::size_t>(channels), graph.order, graph.nics);
+  for (NodeChannels& other : graph.elsewhere) keep_first(static_cast<std::size_t>(channels), other.order, other.nics);
 }
 
-void slowest(Graph& into, const Graph& other) {
+/// `other`: of nodes with these GPUs.
+void slowest(Graph& into, const Graph& other, const std::vector<int>& gpus) {
+  into.elsewhere.push_back({gpus, other.order, other.nics});
   keep_channels(into, std::min(into.channels, other.channels));
   into.inside = std::min(into.inside, other.inside);
   into.between = std::min(into.between, other.between);
@@ -104,14 +106,14 @@ void slowest(PairRates& into, const PairRates& other) {
   into.root = std::min(into.root, other.root);
 }
 
-void slowest(Found& into, const Found& other) {
-  slowest(into.ring, other.ring);
-  slowest(into.tree, other.tree);
+void slowest(Found& into, const Found& other, const std::vector<int>& gpus) {
+  slowest(into.ring, other.ring, gpus);
+  slowest(into.tree, other.tree, gpus);
   if (into.nvls && other.nvls)
-    slowest(*into.nvls, *other.nvls);
+    slowest(*into.nvls, *other.nvls, gpus);
   else
     into.nvls.reset();
-  into.nvlink = into.nvlink && other.nvlink;
+  into.nvlink = into.ring.type_inside == PathType::nvl;  // a GPU alone on its node has no say
   into.nics = std::min(into.nics, other.nics);
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
   into.held_by_nics = into.held_by_nics && other.held_by_nics;
@@ -210,8 +212,8 @@ void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus)
 }
 
 /// Puts a file's graphs in the place of the search's; trees that it does not state are searched for beside its rings.
-Diagnostics state(Found& found, const GraphFile& file, const System& system, const std::set<std::vector<int>>& unlike,
-                  int nodes) {
+Diagnostics state(Found& found, const GraphFile& file, const System& system,
+                  const std::vector<std::vector<int>>& unlike, int nodes) {
   Diagnostics errors;
   bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
@@ -230,8 +232,8 @@ Diagnostics state(Found& found, const GraphFile& file, const System& system, con
     if (nodes > 1) found.nics = stated.nics;
   }
   if (states_ring && !states_tree)
-    if (const auto beside = trees(system, *unlike.begin(), nodes, found.ring.channels)) found.tree = *beside;
-  for (Graph* graph : {&found.ring, &found.tree}) find_ways(*graph, system, *unlike.begin());
+    if (const auto beside = trees(system, unlike.front(), nodes, found.ring.channels)) found.tree = *beside;
+  for (Graph* graph : {&found.ring, &found.tree}) find_ways(*graph, system, unlike.front());
   align(found.ring, found.tree);
   return errors;
 }
@@ -291,14 +293,17 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.ranks = group.size();
   out.nodes = static_cast<int>(nodes.size());
   out.ranks_per_node = out.ranks / out.nodes;
+  for (const auto& [node, gpus] : nodes) out.ranks_of_nodes.push_back(static_cast<int>(gpus.size()));
+  out.most_on_a_node = *std::max_element(out.ranks_of_nodes.begin(), out.ranks_of_nodes.end());
   out.compute_capability = *capability;
   out.cpu = system.cpu;
   out.nvswitch = system.nvswitch;
   out.factors = spec.nccl;
   out.plugin_latency = spec.plugin.latency;
   out.environment = environment;
-  std::set<std::vector<int>> unlike;
-  for (const auto& [node, gpus] : nodes) unlike.insert(gpus);
+  std::vector<std::vector<int>> unlike;
+  for (const auto& [node, gpus] : nodes)
+    if (std::find(unlike.begin(), unlike.end(), gpus) == unlike.end()) unlike.push_back(gpus);
   std::optional<Found> all;
   for (const std::vector<int>& gpus : unlike) {
     const auto found = search(system, gpus, out.nodes);
@@ -306,7 +311,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
       return cannot(fmt::format("NCCL finds no way between the GPUs of {}", spec.name),
                     "expected GPUs joined by NVLink or PCIe, and NICs where there are several nodes");
     if (all)
-      slowest(*all, *found);
+      slowest(*all, *found, gpus);
     else
       all = found;
   }
@@ -316,11 +321,11 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.ring = all->ring;
   out.tree = all->tree;
   if (environment.nvls) out.nvls = all->nvls;
-  out.nvlink = all->nvlink || (out.ranks_per_node == 1 && system.has_nvlink());
+  out.nvlink = all->nvlink || (out.most_on_a_node == 1 && system.has_nvlink());
   out.channels = running_channels(out);
   out.nvls_channels = nvls_channels(out);
   out.p2p_channels = p2p_channels(out);
-  out.p2p_channels_per_peer = p2p_channels_per_peer(out, system, *unlike.begin());
+  out.p2p_channels_per_peer = p2p_channels_per_peer(out, system, unlike.front());
   out.nics = all->nics;
   out.nic_rate = Bandwidth(all->nic_rate * 1e9);
   out.p2p_nics = all->p2p_nics;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collcast/collective/in_order_tree.hpp"
 #include "collcast/nccl/run.hpp"
+#include "nccl/channel_orders.hpp"
 
 namespace collcast::nccl {
 
@@ -102,7 +104,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   out.channel = 1e9 * (p == Protocol::ll      ? ll_channel(g)
                        : p == Protocol::ll128 ? fitted::ll128_channel[g]
                                               : fitted::simple_channel[g]);
-  if (c.ranks_per_node > 1) {
+  if (c.most_on_a_node > 1) {
     const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
     out.gpu = (c.nvlink ? c.gpu_rate.value() * fitted::nvlink_efficiency[g] : searched) * payload(p);
     out.gpu *= link_factor(c, p);
@@ -255,6 +257,21 @@ const char* tree_rate_name(const Communicator& c, const Plan& plan) {
     return "NCCL's cap on a tree's channel";
   if (c.nodes > 1 && c.trees_held_by_nics) return nics_name(c);
   return c.nvlink ? "NVLink" : "PCIe";
+}
+
+std::vector<TreeWay> tree_ways(const Communicator& c, const Plan& plan) {
+  if (c.most_on_a_node * c.nodes == c.ranks) return {{c.most_on_a_node - 1.0, 1.0 * tree_levels(c.nodes)}};
+  std::vector<TreeWay> out;
+  for (const bool second : {false, true}) {
+    if (second && plan.channels <= c.tree.channels) break;
+    for (int place = 0; place < c.nodes; ++place) {
+      const int node = second ? in_second_tree(c.nodes, place) : place;
+      double levels = 0;
+      for (int x = place; x > 0; x = InOrderTree::parent(c.nodes, x)) ++levels;
+      out.push_back({c.ranks_of_nodes[static_cast<std::size_t>(node)] - 1.0, levels});
+    }
+  }
+  return out;
 }
 
 double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <vector>
 
 #include "collcast/nccl/tuning.hpp"
 #include "nccl/run_constants.hpp"
@@ -118,8 +119,14 @@ const char* tree_rate_name(const Communicator&, const Plan&);
 inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : c.nodes == 3 ? 1.5 : 2; }
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);
+/// From the end of a node's chain up to the root: hops inside the node, and levels of the tree over nodes.
+struct TreeWay {
+  double inside = 0, levels = 0;
+};
+/// Those of which one is the longest. Calls of few channels have one of the two trees only.
+std::vector<TreeWay> tree_ways(const Communicator&, const Plan&);
 /// Inside a node, of the GPU that sends most: an inner one of the chain does so up and down.
-inline double tree_sends(const Communicator& c) { return c.ranks_per_node > 2 ? 2 : 1; }
+inline double tree_sends(const Communicator& c) { return c.most_on_a_node > 2 ? 2 : 1; }
 
 /// What one rank exchanges: with peers on its node and on others.
 struct Exchange {

@@ -132,8 +132,6 @@ Result<Program> tree_program(const Question& q) {
   const Limits l = limits(q.c, q.plan, true);
   const Chunks cut = tree_chunks(q.c, q.size, q.plan);
   const ChannelOrders orders(q.fabric, q.group);
-  if (!orders.equal())
-    return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "a tree over them is not simulated"};
   const auto second = [&](int channel) { return on_second_tree(q.c.tree, channel); };
   const bool by_line = q.plan.protocol != Protocol::simple;
   // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
@@ -146,9 +144,12 @@ Result<Program> tree_program(const Question& q) {
     Lane lane;
     lane.block = Volume(q.bytes() / q.plan.channels);
     lane.route_lane = channel;
-    lane.phases = {tree_phase(q.c.nodes, q.c.ranks_per_node)};
-    for (const std::vector<int>& chain : orders.tree(q.c.tree, channel, second(channel)))
+    std::vector<int> lengths;
+    for (const std::vector<int>& chain : orders.tree(q.c.tree, channel, second(channel))) {
+      lengths.push_back(static_cast<int>(chain.size()));
       lane.order.insert(lane.order.end(), chain.begin(), chain.end());
+    }
+    lane.phases = {tree_phase(lengths)};
     pattern.lanes.push_back(std::move(lane));
   }
   Rates rates = rates_of(q, l, cut.chunk);

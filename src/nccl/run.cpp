@@ -71,8 +71,6 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
 Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan, true);
   const Chunks cut = tree_chunks(c, size, plan);
-  const int levels = tree_levels(c.nodes);
-  const double inside = c.ranks_per_node - 1;
   const double most = tree_rate(c, plan), threads = tree_threads(plan.protocol);
   Load data = longest({{cut.chunk / (threads * l.channel), "channels"},
                        {cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
@@ -81,11 +79,15 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
                        {tree_messages(c) * message_gap(c, plan), "messages"}});
   // The first chunk's pass is in the way, too. A NIC has chunks of both trees, of which one alone comes first.
   data.seconds *= cut.count - (c.nodes > 1 ? 0.5 : 0);
-  // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.
-  const double stops = 2 * levels + (plan.protocol == Protocol::simple ? 2 * inside : 1);
-  const double way = 2 * (inside * l.hop + levels * l.network_hop) + stops * cut.chunk / l.channel +
-                     2 * levels * through_network(l, cut.chunk);
-  return finished(l.start, way, data, cut.chunk, cut.count);
+  const auto seconds = [&](const TreeWay& way) {
+    // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.
+    const double stops = 2 * way.levels + (plan.protocol == Protocol::simple ? 2 * way.inside : 1);
+    return 2 * (way.inside * l.hop + way.levels * l.network_hop) + stops * cut.chunk / l.channel +
+           2 * way.levels * through_network(l, cut.chunk);
+  };
+  double longest_way = 0;
+  for (const TreeWay& way : tree_ways(c, plan)) longest_way = std::max(longest_way, seconds(way));
+  return finished(l.start, longest_way, data, cut.chunk, cut.count);
 }
 
 /// A loop's chunks through the switch and, of several nodes, over the tree between them.

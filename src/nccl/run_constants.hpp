@@ -109,7 +109,8 @@ inline constexpr double most_nvls_tree_heads = 10;
 /// take 4.7 us, and a calibration says so.
 inline constexpr double nvls_tree_message_gap = 1.0;
 /// Until then a chunk may be a whole slot, 512 KiB, where it is large enough: seen as 2.20.3 and 2.22.3 on p5, whose
-/// time beyond its data goes from 0.5 ms to 1 ms where 2 GiB allow it.
+/// time beyond its data goes from 0.5 ms to 1 ms where 2 GiB allow it. A guess by version: the log of 2.22.3 says that
+/// Amazon's plugin set NCCL_NVLS_CHUNKSIZE and NCCL_NVLSTREE_MAX_CHUNKSIZE to 512 KiB; NCCL's own are 128 KiB.
 inline constexpr int first_small_nvls_tree_chunk = 22300;
 
 /// Point to point: preparation beyond the launch, and per peer.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collcast/collective/in_order_tree.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/nvls.hpp"
 #include "nccl/switch_shape.hpp"
@@ -13,40 +14,49 @@ namespace {
 
 /// The group's GPUs, then each node's members of the switch: ranks of the machine that `Rates::switch_members` makes.
 Group with_switches(const Question& q, const ChannelOrders& orders) {
-  const int gpus = q.fabric.ranks_per_node(), members = switch_members(q.c.ranks_per_node);
-  const auto rank = [&](int node, int local) {
-    return Rank(static_cast<std::uint32_t>(node * (gpus + members) + local));
-  };
+  const int gpus = q.fabric.ranks_per_node(), on_a_node = gpus + switch_members(q.c.most_on_a_node);
+  const auto rank = [&](int node, int local) { return Rank(static_cast<std::uint32_t>(node * on_a_node + local)); };
   std::vector<Rank> out;
   for (int i = 0; i < q.group.size(); ++i)
-    out.push_back(
-        rank(static_cast<int>(q.fabric.node_of(q.group[i]).value()), static_cast<int>(q.group[i].value()) % gpus));
-  for (const int node : orders.numbers())
-    for (int member = 0; member < members; ++member) out.push_back(rank(node, gpus + member));
+    out.push_back(rank(static_cast<int>(q.fabric.node_of(q.group[i]).value()), gpu_in_node(q.fabric, q.group[i])));
+  const std::vector<int> ranks = orders.ranks_of_nodes();
+  for (std::size_t node = 0; node < ranks.size(); ++node)
+    for (int member = 0; member < switch_members(ranks[node]); ++member)
+      out.push_back(rank(orders.numbers()[node], gpus + member));
   return Group::listed(std::move(out));
 }
 
-/// A node's GPUs, ascending from the head on and around, then its members of the switch.
-void append_node(const Question& q, const ChannelOrders& orders, int node, int head, std::vector<int>& out) {
-  std::vector<int> gpus = orders.of_node(node, Graph{}, 0);
-  std::rotate(gpus.begin(), gpus.begin() + head % std::ssize(gpus), gpus.end());
-  out.insert(out.end(), gpus.begin(), gpus.end());
-  const int members = switch_members(q.c.ranks_per_node);
-  for (int member = 0; member < members; ++member) out.push_back(q.group.size() + node * members + member);
+/// A tree of one head: of every node its GPUs from the head on and around, then its members of the switch.
+Lane lane_of(const Question& q, const ChannelOrders& orders, int head, bool second) {
+  const std::vector<int> ranks = orders.ranks_of_nodes();
+  std::vector<int> first_member, gpus_of_nodes;
+  int next = q.group.size();
+  for (const int gpus : ranks) {
+    first_member.push_back(next);
+    next += switch_members(gpus);
+  }
+  Lane lane;
+  for (int place = 0; place < q.c.nodes; ++place) {
+    const int node = second ? in_second_tree(q.c.nodes, place) : place, gpus = ranks[static_cast<std::size_t>(node)];
+    gpus_of_nodes.push_back(gpus);
+    const std::vector<int> from_head = orders.from_head(node, *q.c.nvls, head);
+    lane.order.insert(lane.order.end(), from_head.begin(), from_head.end());
+    for (int member = 0; member < switch_members(gpus); ++member)
+      lane.order.push_back(first_member[static_cast<std::size_t>(node)] + member);
+  }
+  lane.phases = {switch_phase(q.kind, gpus_of_nodes)};
+  return lane;
 }
 
 /// Channels are alike: a lane has what all of them move for one head, over several nodes on one of the two trees.
 Pattern heads(const Question& q, const ChannelOrders& orders, int loops) {
-  const int per_node = q.c.ranks_per_node, trees = q.c.nodes > 1 ? 2 : 1, heads = q.c.nvls->channels;
+  const int trees = q.c.nodes > 1 ? 2 : 1, heads = q.c.nvls->channels;
   Pattern out{std::string(to_string(q.plan.algorithm)), with_switches(q, orders), loops, {}};
   for (int head = 0; head < heads; ++head)
     for (int tree = 0; tree < trees; ++tree) {
-      Lane lane;
+      Lane lane = lane_of(q, orders, head, tree == 1);
       lane.block = Volume(q.bytes() / heads / trees);
       lane.route_lane = head;
-      lane.phases = {switch_phase(q.kind, q.c.nodes, per_node)};
-      for (int node = 0; node < q.c.nodes; ++node)
-        append_node(q, orders, tree == 0 ? node : in_second_tree(q.c.nodes, node), head, lane.order);
       out.lanes.push_back(std::move(lane));
     }
   return out;
@@ -70,6 +80,20 @@ Way way_of(CollectiveKind kind, double heads) {
   }
 }
 
+/// On a chunk's way up a tree of heads: what comes into a node from below shares its NIC, so that all of it is there
+/// after as many messages' time as the node has children; so on the way down, where what a node sends to them does. Of
+/// the way that has most.
+int messages_in_a_row(int nodes) {
+  int most = 0;
+  for (int x = 1; x < nodes; ++x) {
+    int messages = 0;
+    for (int at = x; at > 0; at = InOrderTree::parent(nodes, at))
+      messages += InOrderTree::children(nodes, InOrderTree::parent(nodes, at));
+    most = std::max(most, messages);
+  }
+  return most;
+}
+
 /// Of a node, those beside its heads.
 double nics_of_heads(const Question& q) {
   const double nics = q.fabric.nics_per_node(), of_each = nics / q.fabric.ranks_per_node();
@@ -89,14 +113,12 @@ double switch_loops(const Question& q) { return whole_loops(run_of(q)); }
 Result<Program> switch_program(const Question& q) {
   const Communicator& c = q.c;
   const ChannelOrders orders(q.fabric, q.group);
-  if (!orders.equal())
-    return Diagnostic{{}, "the group has unlike numbers of ranks on its nodes", "NVLS over them is not simulated"};
   const bool tree = c.nodes > 1;
   const NvlsRun run = run_of(q);
   const Way way = way_of(q.kind, c.nvls->channels);
   const double share = 1 / std::max(1.0, run.loops);  // a loop of all data
   Rates rates;
-  rates.switch_members = switch_members(c.ranks_per_node);
+  rates.switch_members = switch_members(c.most_on_a_node);
   rates.nvlink = way.load * q.bytes() / run.inside / c.gpu_rate.value();
   // What fills the pipe are the stages themselves, and the copies before and after, which no link is in use for.
   double seen = (way.stages / way.load * run.inside - run.data.seconds) * share;
@@ -106,10 +128,8 @@ Result<Program> switch_program(const Question& q) {
     rates.network = c.factors.network_hop;
     rates.way = c.factors.network_hop * c.network_latency.count();
     rates.beyond = run.hop - rates.way;
-    // The trees have different roots, so that at most levels a node has messages of one of them: of two and three nodes
-    // always, of more at three in four levels, as seen.
-    const double apart = c.nodes < 4 ? 0.5 : 0.75;
-    seen += 2 * run.levels * apart * run.between / sends * share;
+    // A tree has half of a loop. Up and down.
+    seen += 2 * messages_in_a_row(c.nodes) / 2.0 * run.between / sends * share;
   }
   rates.switch_link = std::max(0.0, run.before + run.filling - seen) / way.links;
   return assembled(q, rates, heads(q, orders, static_cast<int>(whole_loops(run))), run.start);

@@ -5,7 +5,6 @@
 
 namespace collcast::nccl {
 
-/// Fails for unlike numbers of ranks on the nodes.
 Result<Program> switch_program(const Question&);
 /// Of one channel and head, chunks one after the other.
 double switch_loops(const Question&);

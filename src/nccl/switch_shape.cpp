@@ -1,6 +1,9 @@
 #include "nccl/switch_shape.hpp"
 
+#include <algorithm>
+
 #include "collcast/collective/in_order_tree.hpp"
+#include "nccl/members_by_node.hpp"
 
 namespace collcast::nccl {
 
@@ -10,13 +13,15 @@ using Heads = InOrderTree;
 
 /// A phase's member, by its node and what it is there.
 struct Member {
-  int nodes, gpus, node, local;
+  MembersByNode all;
+  int nodes, node, gpus, local;
 
   Member(const Phase& p, Position v)
-      : nodes(p.members / p.argument),
-        gpus(p.argument / 2 - 1),
-        node(p.index(v) / p.argument),
-        local(p.index(v) % p.argument) {}
+      : all(p),
+        nodes(all.nodes()),
+        node(all.node_of(p.index(v))),
+        gpus(all.size(node) / 2 - 1),
+        local(p.index(v) - all.begin(node)) {}
 
   bool is_head() const { return local == 0; }
   bool is_gpu() const { return local < gpus; }
@@ -39,7 +44,7 @@ struct Member {
   int added() const { return 1 + children(); }
 
  private:
-  int of_node(int number, int of_local) const { return number * (gpus + switch_members(gpus)) + of_local; }
+  int of_node(int number, int of_local) const { return all.begin(number) + of_local; }
 };
 
 /// When what happens: GPUs to adders, adders to heads, up the tree, down the tree, heads to multicasts, those to their
@@ -159,13 +164,16 @@ constexpr Shape reduce_scatter_shape{"reduction in the switch", &reduce_scatter_
 
 }  // namespace
 
-Phase switch_phase(CollectiveKind kind, int nodes, int gpus) {
-  const int of_node = gpus + switch_members(gpus);
-  Phase p{.flow = Flow::forwarding, .members = nodes * of_node, .argument = of_node};
+Phase switch_phase(CollectiveKind kind, std::span<const int> gpus_of_nodes) {
+  std::vector<int> of_nodes;
+  for (const int gpus : gpus_of_nodes) of_nodes.push_back(gpus + switch_members(gpus));
+  Phase p{.flow = Flow::forwarding, .table = MembersByNode::table(of_nodes)};
+  const int nodes = MembersByNode(p).nodes(), most = std::ranges::max(gpus_of_nodes);
+  p.members = MembersByNode(p).begin(nodes);
   switch (kind) {
     case CollectiveKind::all_gather:
       p.shape = &all_gather_shape;
-      p.rounds = 2 + gpus;
+      p.rounds = 2 + most;
       break;
     case CollectiveKind::reduce_scatter:
       p.shape = &reduce_scatter_shape;
@@ -174,7 +182,7 @@ Phase switch_phase(CollectiveKind kind, int nodes, int gpus) {
     default:
       check(kind == CollectiveKind::all_reduce, "NVLS has no other collectives");
       p.shape = &all_reduce_shape;
-      p.rounds = Rounds(nodes).to_gpu(gpus) + 1;
+      p.rounds = Rounds(nodes).to_gpu(most) + 1;
   }
   check(nodes == 1 || kind == CollectiveKind::all_reduce, "only all_reduce has a tree over nodes");
   return p;

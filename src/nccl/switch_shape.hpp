@@ -7,6 +7,8 @@
 // RunWorkColl of NVLS and of NVLS_TREE].
 #pragma once
 
+#include <span>
+
 #include "collcast/collective/collective.hpp"
 #include "collcast/schedule/pattern.hpp"
 
@@ -15,8 +17,8 @@ namespace collcast::nccl {
 /// Members of a node beside its GPUs.
 constexpr int switch_members(int gpus) { return 2 + gpus; }
 
-/// All_reduce, or, on one node, all_gather or reduce_scatter, over `nodes` nodes of `gpus` GPUs; a phase of blocks of
+/// All_reduce, or, on one node, all_gather or reduce_scatter, over nodes of so many GPUs each; a phase of blocks of
 /// width 1.
-Phase switch_phase(CollectiveKind, int nodes, int gpus);
+Phase switch_phase(CollectiveKind, std::span<const int> gpus_of_nodes);
 
 }  // namespace collcast::nccl

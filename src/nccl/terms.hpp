@@ -36,7 +36,11 @@ NvlsRates todays_nvls_rates(const Communicator&, CollectiveKind, Algorithm);
 /// All channels pass the GPUs in one order, as NCCL's search prefers: not where they enter nodes by different NICs, nor
 /// over straight NVLinks.
 inline bool channels_alike(const Communicator& c) {
-  return std::ranges::all_of(c.ring.order, [&](const auto& order) { return order == c.ring.order.front(); });
+  const auto alike = [](const std::vector<std::vector<int>>& orders) {
+    return std::ranges::all_of(orders, [&](const auto& order) { return order == orders.front(); });
+  };
+  return alike(c.ring.order) &&
+         std::ranges::all_of(c.ring.elsewhere, [&](const NodeChannels& other) { return alike(other.order); });
 }
 
 /// Number of a rank's GPU in its node.

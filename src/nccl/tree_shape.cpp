@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collcast/collective/in_order_tree.hpp"
+#include "nccl/members_by_node.hpp"
 
 namespace collcast::nccl {
 
@@ -12,13 +13,13 @@ using Heads = InOrderTree;
 
 /// One member of the tree, its neighbours and when it is sent to on the way down.
 struct Member {
-  int nodes, per_node, node, local;
+  MembersByNode all;
+  int nodes, node, local;
 
-  Member(const Phase& p, int x)
-      : nodes(p.members / p.argument), per_node(p.argument), node(x / per_node), local(x % per_node) {}
-  int at(int of_node, int of_local) const { return of_node * per_node + of_local; }
+  Member(const Phase& p, int x) : all(p), nodes(all.nodes()), node(all.node_of(x)), local(x - all.begin(node)) {}
+  int at(int of_node, int of_local) const { return all.begin(of_node) + of_local; }
   int heads_below() const { return local == 0 ? Heads::children(nodes, node) : 0; }
-  int children() const { return heads_below() + (local + 1 < per_node ? 1 : 0); }
+  int children() const { return heads_below() + (local + 1 < all.size(node) ? 1 : 0); }
   int child(int j) const { return j < heads_below() ? at(Heads::child(nodes, node, j), 0) : at(node, local + 1); }
   bool is_root() const { return node == 0 && local == 0; }
   int parent() const { return local > 0 ? at(node, local - 1) : at(Heads::parent(nodes, node), 0); }
@@ -58,11 +59,14 @@ constexpr Shape shape{"chains below a tree", &sends, &sends, &send, &carries};
 
 }  // namespace
 
-Phase tree_phase(int nodes, int per_node) {
-  Phase p{.shape = &shape, .flow = Flow::forwarding, .members = nodes * per_node, .argument = per_node};
+Phase tree_phase(std::span<const int> members_of_nodes) {
+  Phase p{.shape = &shape, .flow = Flow::forwarding, .table = MembersByNode::table(members_of_nodes)};
+  const MembersByNode all(p);
+  p.members = all.begin(all.nodes());
   int last = -1;
-  for (int node = 0; node < nodes; ++node)
-    for (const int local : {0, per_node - 1}) last = std::max(last, Member(p, node * per_node + local).round());
+  for (int node = 0; node < all.nodes(); ++node)
+    for (const int member : {all.begin(node), all.begin(node + 1) - 1})
+      last = std::max(last, Member(p, member).round());
   p.rounds = 2 * (last + 1);
   return p;
 }

@@ -50,31 +50,39 @@ TEST_CASE("NCCL is what people run where the GPUs are NVIDIA's, the textbook eve
 }
 
 TEST_CASE("sizes whose simulation NCCL's pick lacks are said and left open, the others have their times") {
-  // Eight ranks on one node and four on the other.
-  const std::string simulate =
-      "collective all_reduce --topology dgx-h100 --nodes 2 --group 0-11 --method simulate --format json ";
-  const Called sweep = call(simulate + "--size 1:64MiB:x64");
+  // NVLS has 16 channels of loops of 8 heads x 128 KiB, of which two million, 2^21, are 2 TiB.
+  const std::string simulate = "collective all_reduce --topology dgx-h100 --method simulate --format json ";
+  const Called sweep = call(simulate + "--size 16KiB:16TiB:x1024");
   INFO(sweep.err);
   CHECK(sweep.exit == 0);
-  CHECK(sweep.err.find("warning: no simulation of tree at ") != std::string::npos);
-  CHECK(sweep.err.find(", which NCCL picks there: the group has unlike numbers of ranks") != std::string::npos);
+  CHECK(
+      sweep.err.find("warning: no simulation of nvls at 16 TiB, which NCCL picks there: more than two million loops") !=
+      std::string::npos);
   const Json doc = Json::parse(sweep.out);
-  int open = 0;
   for (const Json& row : doc.at("rows")) {
     CHECK(row.at("estimate_s").is_null());
-    CHECK(row.at("simulate_s").is_null() == (row.at("algorithm") == "tree"));
-    open += row.at("simulate_s").is_null() ? 1 : 0;
+    CHECK(row.at("simulate_s").is_null() == (row.at("size_bytes") == std::int64_t{16} << 40));
   }
-  CHECK(doc.at("rows").size() == 5);  // 1 B, 64 B, 4 KiB, 256 KiB, 16 MiB
-  CHECK((open > 0 && open < 5));
+  CHECK(doc.at("rows").size() == 4);  // 16 KiB, 16 MiB, 16 GiB, 16 TiB
   CHECK(doc.at("warnings").size() == 1);
   // Nothing is left: that is an error, which says what was picked and where.
-  const Called none = call(simulate + "--size 64MiB");
+  const Called none = call(simulate + "--size 16TiB");
   CHECK(none.exit == 2);
   CHECK(none.out.empty());
-  CHECK(none.err.find("error: no simulation of tree at 64 MiB, which NCCL picks there: ") != std::string::npos);
-  const std::string nvls = call(simulate + "--size 64MiB --algorithm nvls_tree").err;
-  CHECK(nvls.find("no simulation of nvls_tree at 64 MiB: the group has unlike") != std::string::npos);
+  CHECK(none.err.find("error: no simulation of nvls at 16 TiB, which NCCL picks there: ") != std::string::npos);
+  const std::string tree = call(simulate + "--size 16TiB --algorithm tree").err;
+  CHECK(tree.find("no simulation of tree at 16 TiB: more than two million loops") != std::string::npos);
+}
+
+TEST_CASE("all algorithms over nodes with unlike numbers of ranks are simulated") {
+  const Called called = call(
+      "collective all_reduce --topology dgx-h100 --nodes 2 --group 0-11 --algorithm all --size 64MiB --format json");
+  INFO(called.err);
+  CHECK(called.exit == 0);
+  std::set<std::string> simulated;
+  for (const Json& row : Json::parse(called.out).at("rows"))
+    if (!row.at("simulate_s").is_null()) simulated.insert(row.at("algorithm"));
+  CHECK(simulated == std::set<std::string>{"ring", "tree", "nvls_tree"});
 }
 
 TEST_CASE("an option of one library means that library, and --library goes before") {

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <functional>
 #include <stdexcept>
 
 #include "collcast/evaluate/by_nccl.hpp"
@@ -93,6 +95,33 @@ nccl::Run ran(const nccl::Communicator& c, CollectiveKind kind, std::int64_t byt
   INFO(to_text(plan.errors()));
   REQUIRE(plan.ok());
   return nccl::run(c, kind, Bytes(bytes), *plan);
+}
+
+std::vector<std::vector<int>> unlike_nodes() {
+  std::vector<std::vector<int>> out, all{{}};
+  for (std::size_t done = 0; done < all.size(); ++done) {
+    const std::vector<int> nodes = all[done];
+    if (std::ranges::adjacent_find(nodes, std::not_equal_to<>()) != nodes.end()) out.push_back(nodes);
+    for (int ranks = 1; ranks <= 3 && nodes.size() < 5; ++ranks) {
+      all.push_back(nodes);
+      all.back().push_back(ranks);
+    }
+  }
+  return out;
+}
+
+std::string words(const std::vector<int>& numbers) {
+  std::string out;
+  for (const int number : numbers) out += std::to_string(number) + ' ';
+  return out;
+}
+
+Group first_of_nodes(const Fabric& fabric, const std::vector<int>& gpus) {
+  std::vector<Rank> ranks;
+  for (std::size_t node = 0; node < gpus.size(); ++node)
+    for (int gpu = 0; gpu < gpus[node]; ++gpu)
+      ranks.emplace_back(static_cast<std::uint32_t>(static_cast<int>(node) * fabric.ranks_per_node() + gpu));
+  return Group::listed(std::move(ranks));
 }
 
 Seconds simulated(const Fabric& fabric, const nccl::Communicator& c, CollectiveKind kind, Bytes size,

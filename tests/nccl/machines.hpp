@@ -30,6 +30,12 @@ std::vector<std::pair<nccl::Algorithm, nccl::Protocol>> choices(const nccl::Comm
 nccl::Run ran(const nccl::Communicator&, CollectiveKind, std::int64_t bytes, nccl::Algorithm, nccl::Protocol);
 nccl::Run ran(const nccl::Communicator&, CollectiveKind, std::int64_t bytes, std::optional<nccl::Algorithm> = {});
 
+/// Numbers of ranks on up to five nodes, from one to three each, not all alike.
+std::vector<std::vector<int>> unlike_nodes();
+std::string words(const std::vector<int>&);
+/// The first so many GPUs of each node.
+Group first_of_nodes(const Fabric&, const std::vector<int>& gpus);
+
 /// That plan's simulation, which it has, among the machine's first ranks.
 Seconds simulated(const Fabric&, const nccl::Communicator&, CollectiveKind, Bytes, const nccl::Plan&);
 

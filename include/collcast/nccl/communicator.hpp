@@ -24,7 +24,9 @@ struct PairRates {
 
 struct Communicator {
   int ranks = 0, nodes = 0;
-  int ranks_per_node = 0;  ///< ranks / nodes
+  int ranks_per_node = 0;  ///< ranks / nodes, rounded down
+  int most_on_a_node = 0;  ///< ranks of the node that has most
+  std::vector<int> ranks_of_nodes;
   int compute_capability = 0;
   CpuFamily cpu = CpuFamily::unknown;
   bool nvlink = false;    ///< every neighbour inside a node is reached over NVLink

@@ -28,14 +28,22 @@ struct ChannelNics {
   bool operator==(const ChannelNics&) const = default;
 };
 
+/// The search's channels through a node.
+struct NodeChannels {
+  std::vector<int> gpus;                ///< of the group, ascending
+  std::vector<std::vector<int>> order;  ///< of each its GPUs; NVLS: the head
+  std::vector<ChannelNics> nics;        ///< of each; empty: of one node, of NVLS, or not stated
+};
+
 /// One pattern of the search: C channels, each with a speed inside and between nodes.
 struct Graph {
   int pattern = 4;  ///< NCCL's number: 1 balanced tree, 3 tree on one GPU, 4 ring, 5 NVLS
   int channels = 0;
   Bandwidth inside{}, between{};
   PathType type_inside = PathType::loc, type_between = PathType::loc;
-  std::vector<std::vector<int>> order;  ///< of the search's channels: GPUs of the first node; NVLS: the head
-  std::vector<ChannelNics> nics;        ///< of these; empty: of one node, of NVLS, or not stated
+  std::vector<std::vector<int>> order;    ///< of the search's channels: GPUs of the first node; NVLS: the head
+  std::vector<ChannelNics> nics;          ///< of these; empty: of one node, of NVLS, or not stated
+  std::vector<NodeChannels> elsewhere{};  ///< where nodes have other GPUs than the first
 };
 
 /// A graph of a file, which NCCL takes instead of its search's.

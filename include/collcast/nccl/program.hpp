@@ -25,8 +25,8 @@ struct Program {
 };
 
 /// Of a plan for the group that the communicator is of; `root` is an index into it. Fails, with the reason, where there
-/// is no simulation: trees and NVLS over unlike numbers of ranks, more than two million loops of chunks or twenty
-/// million messages, NICs that are the GPUs themselves. At least two ranks and one byte.
+/// is no simulation: more than two million loops of chunks or twenty million messages, NICs that are the GPUs
+/// themselves. At least two ranks and one byte.
 Result<Program> program(const Fabric&, const Group&, const Communicator&, CollectiveKind, Bytes size, const Plan&,
                         int root = 0);
 

@@ -31,6 +31,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,8 +89,9 @@ struct Phase {
   int rounds = 0;  ///< 1 + the largest round of any hop
   int members = 1;
   int stride = 1;
-  int width = 1;     ///< blocks per unit that the shape counts in
-  int argument = 0;  ///< the shape's own parameter (a distance, a direction, a root ...)
+  int width = 1;                                    ///< blocks per unit that the shape counts in
+  int argument = 0;                                 ///< the shape's own parameter (a distance, a direction, a root ...)
+  std::shared_ptr<const std::vector<int>> table{};  ///< the same where it is a list (the ranks of each node ...)
 
   /// different_hops of the position.
   int ways(Position v) const { return different_hops(flow, shape->sends(*this, v)); }
