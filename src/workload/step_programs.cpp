@@ -27,9 +27,14 @@ class ProgramWriter {
         out_(out),
         collectives_(collectives),
         stages_(plan.stages.size()),
+        other_(spelled_.schedule.size(), nowhere),
         here_(spelled_.schedule.size()),
         there_(spelled_.schedule.size()) {
     for (StageState& stage : stages_) stage.program.streams.resize(lines);
+    for (std::size_t i = 0; i < spelled_.of_class.size(); ++i)
+      for (const OpId op : spelled_.of_class[i])
+        if (stage_of(op.value()) != static_cast<int>(i) && spelled_.exchanged[op.value()].to < 0)
+          other_[op.value()] = static_cast<int>(i);
   }
 
   /// By stage.
@@ -42,7 +47,7 @@ class ProgramWriter {
       else if (spelled_.places[op].doing == Doing::tied)
         sum_embeddings(op);
       else
-        here_[op] = work(op, stage_of(op));
+        work(op);
     }
     if (!errors_.empty()) return errors_;
     for (StageState& stage : stages_)
@@ -54,6 +59,7 @@ class ProgramWriter {
  private:
   enum Line : std::uint8_t { own, to_next, to_previous, dp, beside, from_previous, from_next };
   static constexpr std::size_t lines = from_next + std::size_t{1};
+  static constexpr int nowhere = -1;
 
   /// So many instructions of a line, or messages on a channel.
   struct Spot {
@@ -101,8 +107,8 @@ class ProgramWriter {
         await(s, line, s.met, idle_account);
       } else if (stage_of(before) == i) {
         await(s, line, here_[before], account_of(category(before)));
-      } else if (spelled_.places[before].doing == Doing::tied && i + 1 == in_.layout.pp) {
-        await(s, line, there_[before], account_of(Category::dp));
+      } else if (other_[before] == i) {
+        await(s, line, there_[before], account_of(category(before)));
       } else if (spelled_.exchanged[before].to == i) {
         receive(s, line, before);
       }
@@ -117,7 +123,12 @@ class ProgramWriter {
     s.line(line).push_back({instruction::Receive{spot.line, spot.count}, idle_account});
   }
 
-  /// What is done on the stage itself.
+  /// What is done on the stage itself, and on another that takes part.
+  void work(std::uint32_t op) {
+    here_[op] = work(op, stage_of(op));
+    if (other_[op] != nowhere) there_[op] = work(op, other_[op]);
+  }
+
   Spot work(std::uint32_t op, int i) {
     const Line line = line_of(op);
     StageState& s = stage(i);
@@ -257,7 +268,8 @@ class ProgramWriter {
   Programs& out_;
   StepCollectives& collectives_;
   std::vector<StageState> stages_;
-  std::vector<Spot> here_, there_;  ///< by OpId: on its stage, and where it arrives
+  std::vector<int> other_;          ///< by OpId: of what two stages do together the one that it is not listed at
+  std::vector<Spot> here_, there_;  ///< by OpId: on its stage, and where it arrives or on the other one
   Diagnostics errors_;
 };
 
