@@ -177,7 +177,8 @@ TEST_CASE("the numbers that a step's explanation writes come to the figures that
 TEST_CASE("so do those of every shipped scenario that is a training step, as it is and with each of its variants") {
   Sample sample(5);
   int explained_steps = 0;
-  for (const Json& row : Json::parse(call("step --list --format json").out).at("rows")) {
+  const Json all = document_of("step --list");
+  for (const Json& row : all.at("rows")) {
     const std::string name = row.at("name");
     std::vector<std::string> commands{name};
     for (const Json& variant : row.at("what_if"))
@@ -185,7 +186,9 @@ TEST_CASE("so do those of every shipped scenario that is a training step, as it 
     for (const std::string& command : commands) {
       if (command != name && !sample.takes()) continue;
       INFO(command);
-      const Called outcome = call("explain step " + command + " --method estimate --format json");
+      Called outcome = call("explain step " + command + " --method estimate --format json");
+      // What is drawn has no closed form.
+      if (outcome.exit != 0) outcome = call("explain step " + command + " --format json");
       if (outcome.exit != 0 && outcome.err.find("inference") != std::string::npos) continue;
       REQUIRE(outcome.exit == 0);
       CHECK(check_arithmetic(Json::parse(outcome.out)) > 0);

@@ -128,10 +128,12 @@ TEST_CASE("collectives of DP slow each rank's kernels as they do the folded stag
     in.kernels.beside_collectives = 0.3;
     const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
     const Seconds folded = *step.result.simulate;
-    if (gathers_messages(in) && in.layout.pp > 1)
+    // As above; the folded stage then begins later, beside more of its collectives.
+    if (gathers_messages(in) && in.layout.pp > 1) {
       CHECK(step.unfolded->step <= folded);
-    else
-      CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
+      return;
+    }
+    CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
     if (step.result.slowdown.dp == Seconds{}) return;
     ++slowed;
     CHECK(step.unfolded->breakdown.compute.count() == Approx(step.result.breakdown.compute.count()));
