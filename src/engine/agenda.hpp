@@ -37,11 +37,11 @@ struct Agenda {
     queue.push(Event::at(later(start, flow.alone), EventKind::left, id, flow.version));
   }
 
-  void after(Ticks delay, EventKind kind, std::uint32_t index) {
+  void after(Ticks delay, EventKind kind, std::uint32_t index, std::uint32_t version = 0) {
     if (delay == 0)
-      following.push_back(Due::of(kind, index));
+      following.push_back(Due::of(kind, index, version));
     else
-      queue.push(Event::at(later(now, delay), kind, index));
+      queue.push(Event::at(later(now, delay), kind, index, version));
   }
 };
 

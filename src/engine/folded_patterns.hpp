@@ -27,6 +27,7 @@ class FoldedPatterns {
     EngineCounters counters;
   };
   static constexpr bool repeats = false;
+  static constexpr bool slows = false;
   static constexpr bool chains = false;
   static constexpr const char* unmatched = Exchanges::unmatched;
 

@@ -16,6 +16,7 @@
 #include "engine/exclusive_links.hpp"
 #include "engine/forwarding.hpp"
 #include "engine/max_min.hpp"
+#include "engine/rank_kernels.hpp"
 #include "engine/shared_links.hpp"
 
 namespace collcast {
@@ -198,6 +199,7 @@ Bytes footprint(const Fabric& fabric, const Programs& all) {
   const double ranks = all.ranks();
   double bytes = static_cast<double>(fabric.links().size()) * (costs.link + sizeof(std::uint32_t));  // with its owner
   bytes += ranks * (all.streams() + all.channels) * sizeof(std::uint32_t);
+  if (all.slows()) bytes += ranks * static_cast<double>(RankKernels::bytes_per_rank().value());
   for (std::uint32_t set = 0; set < all.sets.size(); ++set) {
     std::vector<double> groups;  // by kind
     const std::uint32_t count = all.sets[set].groups(all.ranks());

@@ -19,6 +19,7 @@ class OnePattern {
   using Input = Pattern;
   using Output = Timeline;
   static constexpr bool repeats = false;
+  static constexpr bool slows = false;
   static constexpr bool chains = false;
   static constexpr const char* unmatched = Exchanges::unmatched;
 

@@ -21,6 +21,7 @@ class Operations {
   using Input = Schedule;
   using Output = Timeline;
   static constexpr bool repeats = false;
+  static constexpr bool slows = false;
   static constexpr bool chains = true;  ///< a flow goes on from one operation to the next: next_on, goes_on
   /// What it must be if work is left over.
   static constexpr const char* unmatched = Exchanges::unmatched;

@@ -1,6 +1,7 @@
 #include "engine/program_ranks.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -14,6 +15,7 @@ ProgramRanks::ProgramRanks(const Programs& programs, Connections& connections, E
       exchanges_(exchanges),
       agenda_(agenda),
       streams_(std::max(1U, programs.streams())),
+      kernels_(programs),
       accounts_(programs.programs.size() * programs.accounts),
       times_(programs.programs.size()) {
   over_.assign(std::size_t{programs.ranks()} * streams_, 0);
@@ -49,7 +51,11 @@ void ProgramRanks::go_on(std::uint32_t stream) {
   const std::vector<Instruction>& all = instructions(at);
   while (over_[stream] < all.size()) {
     const Instruction& instruction = all[over_[stream]];
-    if (start(stream, at, instruction)) return book(at, instruction, false);
+    if (instruction.begins_pass && kernels_.any()) kernels_.begin_pass(at.rank);
+    if (start(stream, at, instruction)) {
+      if (instruction.slows) slow(at.rank, true);
+      return book(at, instruction, false);
+    }
     pass(stream, at, instruction);
   }
   end(at);
@@ -57,9 +63,7 @@ void ProgramRanks::go_on(std::uint32_t stream) {
 
 bool ProgramRanks::start(std::uint32_t stream, Place at, const Instruction& instruction) {
   if (const auto* spend = std::get_if<instruction::Spend>(&instruction.what)) {
-    if (spend->time.count() == 0) return false;
-    agenda_.after(spend->time.count(), EventKind::finished, stream);
-    return true;
+    return this->spend(stream, at, *spend);
   }
   if (const auto* part = std::get_if<instruction::TakePart>(&instruction.what)) {
     take_part(stream, at, *part);
@@ -71,6 +75,21 @@ bool ProgramRanks::start(std::uint32_t stream, Place at, const Instruction& inst
   }
   if (const auto* meeting = std::get_if<instruction::Meet>(&instruction.what)) meet(*meeting);
   return !is_there(at, instruction);
+}
+
+bool ProgramRanks::spend(std::uint32_t stream, Place at, const instruction::Spend& spend) {
+  Ticks time = spend.time.count();
+  if (kernels_.any() && spend.waits_for_launches) time = kernels_.left_to_wait(at.rank, time);
+  if (time == 0) return false;
+  RankKernels::End end{time, 0};
+  if (kernels_.any() && spend.rate < 1 && at.stream == 0) end = kernels_.begin(at.rank, spend, agenda_.now);
+  agenda_.after(end.after, EventKind::finished, stream, end.version);
+  return true;
+}
+
+void ProgramRanks::slow(std::uint32_t rank, bool more) {
+  if (const std::optional<RankKernels::End> end = kernels_.slow(rank, more, agenda_.now))
+    agenda_.after(end->after, EventKind::finished, rank * streams_, end->version);
 }
 
 /// Of what a stream waits for.
@@ -86,6 +105,7 @@ bool ProgramRanks::is_there(Place at, const Instruction& instruction) const {
 
 void ProgramRanks::pass(std::uint32_t stream, Place at, const Instruction& instruction) {
   ++over_[stream];
+  if (kernels_.any()) kernels_.passed(at.rank, at.stream, over_[stream], agenda_.now);
   if (instruction.awaited) look_again(at, over_[stream]);
 }
 
@@ -127,6 +147,10 @@ void ProgramRanks::over(std::uint32_t stream) {
   const Place at = place(stream);
   const Instruction& instruction = present(stream);
   book(at, instruction, true);
+  if (instruction.slows) slow(at.rank, false);
+  if (const auto* spend = std::get_if<instruction::Spend>(&instruction.what);
+      spend != nullptr && kernels_.any() && spend->rate < 1 && at.stream == 0)
+    kernels_.end(at.rank, over_[at.rank * streams_ + spend->beside] >= spend->instructions, agenda_.now);
   if (const auto* send = std::get_if<instruction::Send>(&instruction.what)) deliver(at, *send);
   pass(stream, at, instruction);
   go_on(stream);

@@ -19,6 +19,7 @@
 #include "engine/agenda.hpp"
 #include "engine/connections.hpp"
 #include "engine/exchanges.hpp"
+#include "engine/rank_kernels.hpp"
 #include "engine/repeats.hpp"
 
 namespace collcast::engine {
@@ -28,6 +29,7 @@ class ProgramRanks {
   using Input = Programs;
   using Output = ProgramsTimeline;
   static constexpr bool repeats = true;
+  static constexpr bool slows = true;  ///< what is to be over may be put off: is_outdated
   static constexpr bool chains = false;
   static constexpr const char* unmatched = "programs wait for each other, or for what nobody does";
 
@@ -41,6 +43,10 @@ class ProgramRanks {
   /// The last byte of a rank's message has left.
   void left(std::uint32_t flow);
   void finished(std::uint32_t index);
+  /// The end of what a rank computes that is put off or brought forward meanwhile.
+  bool is_outdated(std::uint32_t index, std::uint32_t version) const {
+    return version != 0 && kernels_.is_outdated(place(index).rank, version);
+  }
   /// At the end of an instant: begins what was held in it. False if nothing was.
   bool begin_held();
   /// Messages that were not walked.
@@ -89,6 +95,9 @@ class ProgramRanks {
   void go_on(std::uint32_t stream);
   /// False if it is over at once.
   bool start(std::uint32_t stream, Place at, const Instruction& instruction);
+  bool spend(std::uint32_t stream, Place at, const instruction::Spend& spend);
+  /// One instruction more, or less, that slows what the rank computes.
+  void slow(std::uint32_t rank, bool more);
   bool is_there(Place at, const Instruction& instruction) const;
   void pass(std::uint32_t stream, Place at, const Instruction& instruction);
   void look_again(Place at, std::uint32_t over);
@@ -129,6 +138,7 @@ class ProgramRanks {
   std::vector<std::uint32_t> forming_of_;   ///< by group: the first of its list
   std::vector<Forming> formings_;
   std::vector<std::uint32_t> free_;
+  RankKernels kernels_;
   Repeats repeats_;
   std::vector<Held> held_;
   std::vector<std::uint32_t> stream_of_;  ///< by set: on which stream its groups do what they repeat

@@ -136,6 +136,8 @@ void Run<Links, Work>::look_ahead(std::size_t i) {
 
 template <class Links, class Work>
 bool Run<Links, Work>::is_outdated(Due event) const {
+  if constexpr (Work::slows)
+    if (event.kind() == EventKind::finished) return work_.is_outdated(event.index(), event.version());
   return event.kind() == EventKind::left && event.version() != connections_[event.index()].version;
 }
 
@@ -158,6 +160,7 @@ void Run<Links, Work>::happen(Due event) {
       exchanges_.arrived(index);
       break;
     case EventKind::finished:
+      if (Work::slows && is_outdated(event)) return;
       work_.finished(index);
       break;
     case EventKind::ready:

@@ -23,6 +23,7 @@ class SpelledThreads {
   using Input = SpelledOut;
   using Output = Timeline;
   static constexpr bool repeats = false;
+  static constexpr bool slows = false;
   static constexpr bool chains = false;
   static constexpr const char* unmatched = "threads wait for each other, or for what nobody sends or receives";
 

@@ -17,7 +17,6 @@ inline constexpr const char* degrees_are_not_gpus = "tp x pp x dp is not the num
 inline constexpr const char* batch_does_not_divide = "global_batch is not a multiple of micro_batch x dp";
 inline constexpr const char* half_from_either_end = "dualpipe needs an even number of micro-batches";
 inline constexpr const char* micro_batches_go_round = "vpp needs micro-batches in multiples of pp";
-inline constexpr const char* sharding_needs_one_way = "zero 2 and 3 need a schedule with one way through the stages";
 inline constexpr const char* state_does_not_fit = "parameters, gradients and optimizer state do not fit the GPU";
 inline constexpr const char* activations_do_not_fit = "activations do not fit the GPU beside the model's state";
 inline constexpr const char* runtime_does_not_fit =

@@ -136,11 +136,7 @@ class FamilySearch {
         if (desk.stopped()) return false;
         choice.recompute = recompute;
         choice.zero = zero;
-        if (zero >= 2 && family_.has_replicas(in_.base.layout) &&
-            from_both_ends(schedule_of(choice, in_.base.layout.schedule)))
-          ++result_.rejected[sharding_needs_one_way];
-        else if (!weigh(choice, v, desk))
-          return false;
+        if (!weigh(choice, v, desk)) return false;
       }
     return true;
   }

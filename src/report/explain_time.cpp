@@ -299,8 +299,8 @@ Term rest_term(const StepInputs& in, const PipelineTerms& p) {
   if (in.layout.schedule == PipelineSchedule::interleaved)
     return {"further micro-batches",
             "m W + (sum(F + B) - W)/VPP - sum(F + B)",
-            fmt::format("{} x {} + ({} - {}) / {} - {}", m, format_seconds(p.window_work), format_seconds(p.work),
-                        format_seconds(p.window_work), in.layout.vpp, format_seconds(p.work)),
+            fmt::format("{} x {} + ({} - {}) / {} - {}", m, precise(p.window_work), precise(p.work),
+                        precise(p.window_work), in.layout.vpp, precise(p.work)),
             p.rest.count(),
             "s",
             fmt::format("interleaved 1F1B: stage {} sets the pace, its F + B is W; the others fill and drain by a "
@@ -494,8 +494,8 @@ void add_parts(Section& out, const StepReport& report) {
     // What the kernels that DP slows hide besides.
     const bool hides = std::abs(less.count()) > 1e-9 * r.step.count() && r.slowdown.dp > Seconds{};
     add(is, {name, times + of + (hides ? " - hidden" : ""),
-             fmt::format("{} x {}", m, format_seconds(each)) + (hides ? " - " + precise(less) : ""), is.count(), "s",
-             source});
+             fmt::format("{} x {}", m, hides ? precise(each) + " - " + precise(less) : format_seconds(each)),
+             is.count(), "s", source});
   };
   const bool slowed = r.slowdown.dp > 1e-9 * r.step;
   add(b.compute, {"compute", times + "compute of a micro-batch" + (slowed ? " + slowed by DP" : ""),

@@ -53,7 +53,8 @@ std::string unfolded_text(const UnfoldedStep& unfolded, Sharing sharing) {
       "unfolded: {} ranks, {} collectives and {} messages of the pipeline, {} messages in one simulation{}. It differs "
       "from the step time, whose collectives have times found apart, by collectives that meet on links (longer), by "
       "ranks that go on when their own part of a collective is over, by shares of messages that are gathered "
-      "beside the next message, and by kernels that keep their rate beside DP (shorter){} (docs/steps.md).",
+      "beside the next message, and by kernels that a collective of DP slows while it waits for other ranks{} "
+      "(docs/steps.md).",
       format_count(unfolded.ranks), format_count(static_cast<double>(unfolded.exchanges)),
       format_count(static_cast<double>(unfolded.transfers)), format_count(static_cast<double>(unfolded.messages)),
       unfolded.repeated == 0 ? std::string()

@@ -47,6 +47,13 @@ std::uint32_t Programs::streams() const {
   return static_cast<std::uint32_t>(most);
 }
 
+bool Programs::slows() const {
+  for (const Program& program : programs)
+    for (const std::vector<Instruction>& stream : program.streams)
+      if (std::any_of(stream.begin(), stream.end(), [](const Instruction& i) { return i.slows; })) return true;
+  return false;
+}
+
 const Pattern& Programs::pattern(const Collective& collective, std::uint32_t group) const {
   const std::vector<std::uint16_t>& kinds = sets[collective.set].kind_of;
   return patterns[collective.patterns[kinds.empty() ? 0 : kinds[group]]];

@@ -9,7 +9,6 @@
 #include "workload/misfits.hpp"
 #include "workload/plan.hpp"
 #include "workload/precision.hpp"
-#include "workload/sharded_walk.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {
@@ -22,7 +21,6 @@ class CommunicationCheck {
 
   void run() {
     formats();
-    casts_once();
     compression();
     delay();
   }
@@ -73,25 +71,6 @@ class CommunicationCheck {
             "updated weights gathered in " + std::string(to_string(*f.parameters)) +
                 " would stay so, and products in " + o.precision + seen("training.precision") + " do not read that",
             "use precision: fp8 with parameters: fp8, or zero: 3, which casts them back for each pass");
-  }
-
-  /// Casts are counted with every pass.
-  void casts_once() {
-    const TrainingOptions& o = in_.options;
-    const ParallelLayout& l = in_.layout;
-    if (sharding_stage(in_) < 3) return;
-    if (o.no_sync && o.communication.gradients)
-      wrong({"training.communication.gradients", "training.no_sync"},
-            "gradients in another format are modelled where each micro-batch reduces them; no_sync" +
-                seen("training.no_sync") + " reduces their sum",
-            "leave out one of them");
-    if (!o.communication.parameters || o.reshard_after_forward || !stays_whole(l.schedule, l.pp)) return;
-    const std::string with = l.pp > 1 ? "pipeline stages" + seen("layout.pp")
-                                      : "schedule " + std::string(to_string(l.schedule)) + seen("layout.schedule");
-    wrong({"training.communication.parameters", "training.reshard_after_forward", "layout.schedule"},
-          "weights in another format are modelled where each micro-batch gathers them; with " + with +
-              " and reshard_after_forward false" + seen("training.reshard_after_forward") + " a step gathers them once",
-          l.pp > 1 ? "leave out one of them" : "leave out one of them, or use schedule: 1f1b");
   }
 
   void compression() {

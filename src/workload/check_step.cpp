@@ -243,16 +243,7 @@ class Check {
           {"layout.dp_shard", "layout.dp"},
           "dp_shard " + std::to_string(l.dp_shard) + " does not divide dp " + std::to_string(l.dp) + seen("layout.dp"),
           "use dp_shard " + nearest_divisors(l.dp, l.dp_shard));
-    if (in_.options.zero < 2 || (l.replicas() == 1 && l.expert_replicas() <= 1)) return;
-    const std::string zero = "zero " + std::to_string(in_.options.zero);
-    // The two stages that hold the same slices would have to exchange them at the same turn of both.
-    if (l.twins() > 1)
-      wrong({"training.zero", "layout.schedule"},
-            zero + " is modelled with one way through the stages; schedule dualpipe" + seen("layout.schedule") +
-                " has two",
-            "use schedule: dualpipe-v, or zero 1");
-    if (!in_.options.no_sync) return;
-    if (in_.options.zero == 2)
+    if (in_.options.no_sync && in_.options.zero == 2 && (l.replicas() > 1 || l.expert_replicas() > 1))
       wrong({"training.no_sync", "training.zero"},
             "zero 2" + seen("training.zero") + " splits gradients after every micro-batch, which no_sync puts off",
             "use zero 1, which is zero 2 put off, or zero 3");

@@ -155,10 +155,7 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
   ops.push_back(timer.memory("gradient norm", Volume(g * owned)));
   ops.push_back(timer.memory("adam", Volume((g + timer.precision().adam) * owned)));
   ops.push_back(timer.memory("zero gradients", Volume(g * (in.options.zero >= 2 ? part : held))));
-  const double weight = timer.precision().activation, sent = gathered_weight_bytes(in, true);
-  if (sent < weight && sharding_stage(in) >= 1 && in.options.zero < 3)
-    ops.push_back(timer.memory("weights cast to " + std::string(to_string(*in.options.communication.parameters)),
-                               Volume((weight + sent) * part)));
+  for (Operation& cast : casts_of_weights(in, timer, stage)) ops.push_back(std::move(cast));
   return ops;
 }
 

@@ -26,20 +26,8 @@ class ExchangeClock {
     }
   }
 
-  TurnEnd operator()(int stage, const Turn& turn, Seconds begin) {
-    Stage& s = stages_[static_cast<std::size_t>(stage)];
-    const bool last = --s.turns[static_cast<std::size_t>(turn.chunk)] == 0;
-    const bool fills = !plan_.delayed && (plan_.zero == 2 ? turn.backward : last);
-    if (!fills && s.busy <= begin) {
-      const Seconds end = begin + time_of(chunked_.of(stage, turn.chunk), turn);
-      return {end, end};
-    }
-    Seconds end = pass(s, turn, turn.weights, begin, fills && !turn.whole);
-    if (turn.whole) end = pass(s, turn, true, end, fills);
-    if (plan_.zero != 2 || !turn.backward) return {end, end};
-    s.next_bucket = 0;
-    s.unit_done.assign(s.unit_done.size(), false);
-    return {end, std::max(end, s.busy)};
+  void operator()(const Turn& turn, std::span<TakenTurn> taken) {
+    for (TakenTurn& one : taken) one.end = end_of(one.stage, turn, one.begin);
   }
 
   ExchangeWalk result(std::span<const StageSpan> spans) const {
@@ -68,6 +56,22 @@ class ExchangeClock {
     Seconds sent{};                ///< the end of the last turn that was gone through
     SlowedParts slowed;
   };
+
+  TurnEnd end_of(int stage, const Turn& turn, Seconds begin) {
+    Stage& s = stages_[static_cast<std::size_t>(stage)];
+    const bool last = --s.turns[static_cast<std::size_t>(turn.chunk)] == 0;
+    const bool fills = !plan_.delayed && (plan_.zero == 2 ? turn.backward : last);
+    if (!fills && s.busy <= begin) {
+      const Seconds end = begin + time_of(chunked_.of(stage, turn.chunk), turn);
+      return {end, end};
+    }
+    Seconds end = pass(s, turn, turn.weights, begin, fills && !turn.whole);
+    if (turn.whole) end = pass(s, turn, true, end, fills);
+    if (plan_.zero != 2 || !turn.backward) return {end, end};
+    s.next_bucket = 0;
+    s.unit_done.assign(s.unit_done.size(), false);
+    return {end, std::max(end, s.busy)};
+  }
 
   Seconds pass(Stage& s, const Turn& turn, bool weights, Seconds at, bool fills) {
     const std::vector<Unit>& units = s.plan->units;
@@ -117,7 +121,28 @@ SlowedParts operator*(int times, SlowedParts one) {
   return one;
 }
 
+namespace {
+
+/// What kernels of that rate take from then on, beside what runs then.
+Seconds beside_busy(double rate, Seconds kernels, Seconds from, std::span<const Busy> busy) {
+  Seconds time = kernels;
+  for (const Busy& one : busy) {
+    if (one.end <= from) continue;
+    const Seconds before = std::max(one.begin - from, Seconds{});
+    if (time <= before) break;
+    time = before + beside_collective(rate, time - before, one.end - std::max(one.begin, from));
+  }
+  return time;
+}
+
+}  // namespace
+
 PassEnd end_of_pass(const std::vector<Stretch>& pass, Seconds begin, Seconds busy) {
+  const Busy until{begin, busy};
+  return end_of_pass(pass, begin, {&until, 1});
+}
+
+PassEnd end_of_pass(const std::vector<Stretch>& pass, Seconds begin, std::span<const Busy> busy) {
   PassEnd end{begin, begin, {}};
   Seconds lost{};
   for (const Stretch& s : pass) {
@@ -125,8 +150,8 @@ PassEnd end_of_pass(const std::vector<Stretch>& pass, Seconds begin, Seconds bus
     Seconds time = s.time;
     if (s.name == launch_wait_name)
       time = std::max(time - lost, Seconds{});
-    else if (s.rate < 1 && busy > from)
-      time = beside_collective(s.rate, time, busy - from);
+    else if (s.rate < 1)
+      time = beside_busy(s.rate, time, from, busy);
     end.last = from + time;
     end.all = from + std::max(time, s.beside);
     if (time == s.time) continue;
@@ -155,7 +180,8 @@ ExchangeWalk walk_beside_exchange(const StepPlan& plan) {
   const Orders orders = plan.orders();
   ExchangeClock clock(plan);
   clock.begin(orders);
-  const std::vector<StageSpan> spans = stage_spans(plan.schedule, plan.chunked(), orders, std::ref(clock));
+  const std::vector<StageSpan> spans =
+      stage_spans(plan.schedule, plan.chunked(), orders, each_alone(orders.size()), std::ref(clock));
   return clock.result(spans);
 }
 

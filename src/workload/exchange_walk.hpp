@@ -7,6 +7,7 @@
 // late. Only turns from the one that fills the first bucket on are gone through kernel by kernel.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "workload/plan.hpp"
@@ -31,6 +32,12 @@ struct PassEnd {
 /// A pass from `begin` on, while a collective of DP runs until `busy`. What it waits for launches it has been slowed by
 /// as well.
 PassEnd end_of_pass(const std::vector<Stretch>&, Seconds begin, Seconds busy);
+/// While a stream of DP has something to do, and until then nothing.
+struct Busy {
+  Seconds begin{}, end{};
+};
+/// Beside what runs one after the other.
+PassEnd end_of_pass(const std::vector<Stretch>&, Seconds begin, std::span<const Busy>);
 
 /// Whether kernels of the plan are slowed by the exchange of gradients beside them.
 bool slows_beside_exchange(const StepPlan&);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "workload/rank_classes.hpp"
+#include "workload/sharded_walk.hpp"
 
 namespace collcast::workload {
 
@@ -278,12 +279,14 @@ ClassedPlan as_classes(const StepPlan& plan) {
   ClassedPlan out;
   out.plan = plan;
   out.plans = plan.stages;
+  out.stages.resize(plan.stages.size());
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     out.classes.push_back({static_cast<int>(i), plan.stages[i].rank, 1, 1, i});
     const std::vector<Join> alone{{i}};
-    out.stages.push_back({{i}, alone, alone, alone, alone, alone, {}});
-    if (i < plan.transfer.size()) out.stages.back().next.push_back({0, plan.transfer[i]});
+    out.stages[i] = {{i}, alone, alone, alone, {}, {}, {}};
+    if (i < plan.transfer.size()) out.stages[i].next.push_back({0, plan.transfer[i]});
   }
+  for (const Team& team : teams_of(plan)) out.stages[team.front()].dp = out.stages[team.front()].shard = {team};
   const Seconds tied = std::max(plan.stages.front().tied_embedding, plan.stages.back().tied_embedding);
   if (tied > Seconds{}) out.tied.push_back({0, plan.stages.size() - 1, tied});
   return out;

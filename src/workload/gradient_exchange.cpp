@@ -105,6 +105,8 @@ bool exchanges_gradients(const StepInputs& in) {
   return in.layout.replicas() > 1 || (in.layout.experts_apart() && in.layout.expert_replicas() > 1);
 }
 
+bool reduces_each_pass(const StepInputs& in) { return in.options.zero >= 2 && !in.options.no_sync; }
+
 double sent_gradient_bytes(const StepInputs& in) {
   return wire_bytes(in.options.communication.gradients, in.options.gradient_bytes);
 }
@@ -137,7 +139,7 @@ std::vector<Operation> compression_operations(const StepInputs& in, int stage) {
   const auto memory = [&](const char* name, double bytes, double kernels = 1) {
     if (bytes > 0) ops.push_back(timer.memory(name, Volume(bytes), kernels));
   };
-  if (in.options.zero < 2 && d < kept) memory("gradient casts", casts);
+  if (!reduces_each_pass(in) && d < kept) memory("gradient casts", casts);
   if (c.method == CompressionMethod::ratio) memory("gradient compression", c.moved * all.gradients);
   if (c.error_feedback) memory("error feedback", 8 * d * all.gradients, 3);
   if (!(all.matrices > 0)) return ops;

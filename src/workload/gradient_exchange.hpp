@@ -18,8 +18,8 @@
 // Kernels run behind the exchange, before the optimizer, and hide nothing: PyTorch's hook waits for the device in the
 // end, and kernels beside the backward would slow it by as much (Agarwal et al., MLSys 2022, "On the utility of
 // gradient compression in distributed training systems"). A bucket has its share of the stage's P, Q and the rest,
-// whatever matrices are in it. With ZeRO-2 and 3 gradients are cast behind every micro-batch's backward (share.hpp).
-// Left out: the first steps, which PyTorch does not compress.
+// whatever matrices are in it. With ZeRO-2 and 3 gradients are cast behind every micro-batch's backward (share.hpp),
+// but sums of a step (no_sync) once, as without. Left out: the first steps, which PyTorch does not compress.
 #pragma once
 
 #include <array>
@@ -52,6 +52,8 @@ class GradientExchange {
 
 /// Whether anybody has the same parameters.
 bool exchanges_gradients(const StepInputs&);
+/// Whether every micro-batch reduces its gradients, else a step their sum.
+bool reduces_each_pass(const StepInputs&);
 /// Bytes of a gradient as it is cast to be sent; as it is kept where it is not.
 double sent_gradient_bytes(const StepInputs&);
 /// Bytes that casts move for each of the gradients that others have too, which are experts' or not.

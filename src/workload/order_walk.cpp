@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace collcast::workload {
 
@@ -21,10 +22,14 @@ namespace {
 
 class Walk {
  public:
-  Walk(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders, const TurnClock* clock = nullptr)
+  Walk(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders)
+      : Walk(schedule, in, orders, each_alone(orders.size()), nullptr) {}
+  Walk(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders, std::vector<Team> teams,
+       const TurnClock* clock)
       : schedule_(schedule),
         in_(in),
         orders_(orders),
+        teams_(std::move(teams)),
         clock_(clock),
         stages_(orders.size()),
         chunk_ends_(in.times.size()) {
@@ -36,8 +41,8 @@ class Walk {
   void run() {
     for (bool more = true; more;) {
       more = false;
-      for (std::size_t i = 0; i < stages_.size(); ++i)
-        for (Stage& s = stages_[i]; s.done < orders_[i].size() && take(i, orders_[i][s.done]); ++s.done) more = true;
+      for (const Team& team : teams_)
+        while (take(team)) more = true;
     }
     for (std::size_t i = 0; i < stages_.size(); ++i)
       check(stages_[i].done == orders_[i].size(), "an order of work never waits for itself");
@@ -70,29 +75,36 @@ class Walk {
     return arrival({stage, turn.chunk}, turn);
   }
 
-  /// False if what it waits for is not there yet.
-  bool take(std::size_t i, const Turn& turn) {
-    Stage& s = stages_[i];
-    const int stage = static_cast<int>(i);
-    Seconds ready = input(stage, turn);
-    if (turn.with_next) ready = std::max(ready, input(stage, orders_[i][s.done + 1]));
-    if (ready == none) return false;
-    s.free = std::max(s.free, ready);
-    if (s.done == 0) s.begin = s.free;
-    Seconds go_on = s.free;
-    if (clock_ != nullptr) {
-      const TurnEnd end = (*clock_)(stage, turn, s.free);
-      s.free = end.sent;
-      go_on = end.free;
-    } else {
-      s.free += time_of(in_.of(stage, turn.chunk), turn);
+  /// The next turn of a team: false if it is through, or what it waits for is not there yet.
+  bool take(const Team& team) {
+    const std::vector<Turn>& order = orders_[team.front()];
+    const std::size_t n = stages_[team.front()].done;
+    if (n == order.size()) return false;
+    const Turn& turn = order[n];
+    taken_.clear();
+    for (const std::size_t i : team) {
+      const int stage = static_cast<int>(i);
+      Seconds ready = input(stage, turn);
+      if (turn.with_next) ready = std::max(ready, input(stage, order[n + 1]));
+      if (ready == none) return false;
+      taken_.push_back({stage, std::max(stages_[i].free, ready), {}});
     }
+    if (clock_ != nullptr) (*clock_)(turn, taken_);
+    for (const TakenTurn& one : taken_) end(one, turn, n);
+    return true;
+  }
+
+  void end(const TakenTurn& taken, const Turn& turn, std::size_t n) {
+    const std::size_t i = at(taken.stage);
+    Stage& s = stages_[i];
+    if (n == 0) s.begin = taken.begin;
+    s.free = clock_ != nullptr ? taken.end.sent : taken.begin + time_of(in_.of(taken.stage, turn.chunk), turn);
     chunk_ends_[i * at(in_.chunks) + at(turn.chunk)] = s.free;
     // Of a pair both send in the end.
-    if (s.done > 0 && orders_[i][s.done - 1].with_next) send(stage, orders_[i][s.done - 1]);
-    if (!turn.weights && !turn.with_next) send(stage, turn);
-    s.free = std::max(s.free, go_on);
-    return true;
+    if (n > 0 && orders_[i][n - 1].with_next) send(taken.stage, orders_[i][n - 1]);
+    if (!turn.weights && !turn.with_next) send(taken.stage, turn);
+    if (clock_ != nullptr) s.free = std::max(s.free, taken.end.free);
+    ++s.done;
   }
 
   void send(int i, const Turn& turn) {
@@ -112,7 +124,9 @@ class Walk {
   PipelineSchedule schedule_;
   const ChunkedStages& in_;
   const Orders& orders_;
+  std::vector<Team> teams_;
   const TurnClock* clock_;
+  std::vector<TakenTurn> taken_;
   std::size_t micro_batches_ = 0;
   std::vector<Stage> stages_;
   std::vector<Seconds> chunk_ends_;
@@ -134,13 +148,19 @@ Seconds time_of(const StageTime& time, const Turn& turn) {
                          : time.forward;
 }
 
+std::vector<Team> each_alone(std::size_t stages) {
+  std::vector<Team> teams;
+  for (std::size_t i = 0; i < stages; ++i) teams.push_back({i});
+  return teams;
+}
+
 std::vector<StageSpan> stage_spans(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders) {
   return spans_of(Walk(schedule, in, orders), orders.size());
 }
 
 std::vector<StageSpan> stage_spans(PipelineSchedule schedule, const ChunkedStages& in, const Orders& orders,
-                                   const TurnClock& clock) {
-  return spans_of(Walk(schedule, in, orders, &clock), orders.size());
+                                   const std::vector<Team>& teams, const TurnClock& clock) {
+  return spans_of(Walk(schedule, in, orders, teams, &clock), orders.size());
 }
 
 Pipeline with_order(const PipelineTerms& formula, PipelineSchedule schedule, const ChunkedStages& in,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "workload/pipeline.hpp"
@@ -32,12 +33,23 @@ std::vector<StageSpan> stage_spans(PipelineSchedule, const ChunkedStages&, const
 struct TurnEnd {
   Seconds sent{}, free{};
 };
-/// Of a turn that begins then; asked once for each, of a stage in its order.
-using TurnClock = std::function<TurnEnd(int stage, const Turn&, Seconds begin)>;
+/// A turn of a stage.
+struct TakenTurn {
+  int stage = 0;
+  Seconds begin{};
+  TurnEnd end{};  ///< for the clock to say
+};
+/// Stages that take each turn together, as they wait for each other in it: all of the same order.
+using Team = std::vector<std::size_t>;
+/// Of a turn of a team's stages; asked once for each, of a stage in its order.
+using TurnClock = std::function<void(const Turn&, std::span<TakenTurn>)>;
 /// What a turn takes that nothing slows.
 Seconds time_of(const StageTime&, const Turn&);
-/// As above, of turns as long as the clock says.
-std::vector<StageSpan> stage_spans(PipelineSchedule, const ChunkedStages&, const Orders&, const TurnClock&);
+/// Every stage for itself.
+std::vector<Team> each_alone(std::size_t stages);
+/// As above, of turns as long as the clock says. Each stage is in one team.
+std::vector<StageSpan> stage_spans(PipelineSchedule, const ChunkedStages&, const Orders&, const std::vector<Team>&,
+                                   const TurnClock&);
 
 /// What the formula of a schedule and its order say together: `order` of the terms is what the order adds, `ahead` and
 /// `later` are by the last turn of a stage and of each of its chunks.

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "collcast/base/check.hpp"
+#include "collcast/engine/slowed_work.hpp"
 
 namespace collcast::workload {
 
@@ -100,15 +101,6 @@ class PeriodRun {
   Timeline timeline_;
 };
 
-/// Time in units of 2^-32 ps, of which kernels that are slowed do less in each.
-struct Work32 {
-  static constexpr int bits = 32;
-  static constexpr std::uint64_t one = std::uint64_t{1} << bits;
-  static std::uint64_t rate_of(double rate) {
-    return static_cast<std::uint64_t>(rate * static_cast<double>(one) + 0.5);
-  }
-};
-
 class SlowedRun : PeriodRun {
  public:
   SlowedRun(const StepSchedule& step, const PeriodTimes& times)
@@ -164,12 +156,10 @@ class SlowedRun : PeriodRun {
   struct Kernel {
     std::uint32_t op = none, version = 0;
     SimTime begin, since;
-    Wide left = 0;  ///< from `since` on, in units of 2^-32 ps
-    std::uint64_t rate = Work32::one;
-    int beside = 0;  ///< collectives that run
+    SlowedWork work;  ///< from `since` on
+    int beside = 0;   ///< collectives that run
     Picoseconds slowed{};
-    Picoseconds slowed_before{};  ///< when `op` began
-    Picoseconds late{};           ///< what of it was seen, as no exchange ran beside the kernel for as long
+    Picoseconds late{};  ///< what of it was seen, as no exchange ran beside the kernel for as long
   };
 
   void index_classes(std::uint32_t count) {
@@ -217,15 +207,9 @@ class SlowedRun : PeriodRun {
     Kernel& kernel = kernels_[class_of(op)];
     kernel.op = op;
     kernel.begin = kernel.since = now_;
-    kernel.slowed_before = kernel.slowed;
-    kernel.left = static_cast<Wide>(times_.of[period_at(now_)][op].count()) << Work32::bits;
-    kernel.rate = kernel.beside > 0 ? Work32::rate_of(step_.rates[op]) : Work32::one;
-    ends_at(op, ++kernel.version, rest(kernel));
-  }
-
-  static Picoseconds rest(const Kernel& kernel) {
-    return Picoseconds(static_cast<std::int64_t>(
-        std::min((kernel.left + kernel.rate - 1) / kernel.rate, static_cast<Wide>(clock_end.count()))));
+    kernel.work = {times_.of[period_at(now_)][op],
+                   kernel.beside > 0 ? SlowedWork::rate_of(step_.rates[op]) : SlowedWork::one};
+    ends_at(op, ++kernel.version, kernel.work.rest());
   }
 
   void ends_at(std::uint32_t op, std::uint32_t version, Picoseconds after) {
@@ -238,11 +222,7 @@ class SlowedRun : PeriodRun {
 
   /// What the kernel has done until now.
   void settle(Kernel& kernel) {
-    const auto time = static_cast<std::uint64_t>((now_ - kernel.since).count());
-    const Wide done = static_cast<Wide>(time) * kernel.rate;
-    kernel.left -= std::min(done, kernel.left);
-    kernel.slowed +=
-        Picoseconds(static_cast<std::int64_t>((static_cast<Wide>(time) * (Work32::one - kernel.rate)) >> Work32::bits));
+    kernel.work.go_on(now_ - kernel.since);
     kernel.since = now_;
   }
 
@@ -250,20 +230,18 @@ class SlowedRun : PeriodRun {
     Kernel& kernel = kernels_[c];
     if (kernel.op == none) return;
     settle(kernel);
-    kernel.rate = beside ? Work32::rate_of(step_.rates[kernel.op]) : Work32::one;
-    ends_at(kernel.op, ++kernel.version, rest(kernel));
+    kernel.work.set_rate(beside ? SlowedWork::rate_of(step_.rates[kernel.op]) : SlowedWork::one);
+    ends_at(kernel.op, ++kernel.version, kernel.work.rest());
   }
 
   void begin_period(std::uint32_t number) {
     for (Kernel& kernel : kernels_) {
       if (kernel.op == none) continue;
       settle(kernel);
-      const Picoseconds left(static_cast<std::int64_t>((kernel.left + Work32::one - 1) >> Work32::bits));
+      const Picoseconds left = kernel.work.left();
       if (left == Picoseconds{}) continue;
-      kernel.left =
-          static_cast<Wide>(rescaled(left, times_.of[number][kernel.op], times_.of[number + 1][kernel.op]).count())
-          << Work32::bits;
-      ends_at(kernel.op, ++kernel.version, rest(kernel));
+      kernel.work.set_left(rescaled(left, times_.of[number][kernel.op], times_.of[number + 1][kernel.op]));
+      ends_at(kernel.op, ++kernel.version, kernel.work.rest());
     }
   }
 
@@ -280,7 +258,8 @@ class SlowedRun : PeriodRun {
     if (step_.rates[op] < 1) {
       Kernel& kernel = kernels_[class_of(op)];
       settle(kernel);
-      kernel.late += std::min(kernel.slowed - kernel.slowed_before, alone(op));
+      kernel.slowed += kernel.work.lost();
+      kernel.late += std::min(kernel.work.lost(), alone(op));
       kernel.op = none;
     }
     if (slowing_[op] != none)

@@ -376,13 +376,15 @@ int sharding_stage(const StepInputs& in) {
   return in.layout.replicas() > 1 || in.layout.expert_replicas() > 1 ? in.options.zero : 0;
 }
 
-std::int64_t reductions(const StepInputs& in) {
-  return in.options.zero >= 2 && !in.options.no_sync ? in.batch.passes(in.layout) : 1;
+bool gathers_once(const StepInputs& in) {
+  return in.options.zero == 3 && !in.options.reshard_after_forward && stays_whole(in.layout.schedule, in.layout.pp);
 }
+
+std::int64_t reductions(const StepInputs& in) { return reduces_each_pass(in) ? in.batch.passes(in.layout) : 1; }
 
 std::int64_t unit_gathers(const StepInputs& in, int stage, bool last_unit) {
   const bool reshards = in.options.reshard_after_forward;
-  if (!reshards && stays_whole(in.layout.schedule, in.layout.pp)) return 1;
+  if (gathers_once(in)) return 1;
   const bool again = reshards && !(last_unit && turns_back(in.layout.schedule, in.layout.pp, stage));
   return std::int64_t{in.batch.passes(in.layout)} * (again ? 2 : 1);
 }

@@ -233,6 +233,8 @@ double gathered_expert_bytes(const StepInputs&, int stage);
 
 /// The stage of ZeRO that a timeline sees: without replicas there is nothing to split.
 int sharding_stage(const StepInputs&);
+/// ZeRO-3: whether weights are gathered once a step, else for each pass.
+bool gathers_once(const StepInputs&);
 /// Per rank and step: how often a stage's gradients are reduced, and with ZeRO-3 the weights of a unit gathered.
 std::int64_t reductions(const StepInputs&);
 std::int64_t unit_gathers(const StepInputs&, int stage, bool last_unit);

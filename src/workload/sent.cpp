@@ -89,12 +89,13 @@ void add_weights(const StepInputs& in, int stage, std::vector<SentOtherwise>& ou
   const double before = gathered_bytes(usual, stage) + gathered_expert_bytes(usual, stage);
   const double sent = gathered_bytes(one, stage) + gathered_expert_bytes(one, stage);
   if (sent >= before) return;
-  const Seconds kernels = in.options.zero == 3
+  const bool often = in.options.zero == 3 && !gathers_once(in);
+  const Seconds kernels = often
                               ? sums(one).kernels - sums(usual).kernels
                               : time_of(optimizer_operations(one, stage)) - time_of(optimizer_operations(usual, stage));
   out.push_back({"gathered weights in " + std::string(to_string(*format)),
-                 in.options.zero == 3 ? "a gather of all; kernels: a layer and micro-batch" : "a step", Volume(before),
-                 Volume(sent), kernels});
+                 often ? "a gather of all; kernels: a layer and micro-batch" : "a step", Volume(before), Volume(sent),
+                 kernels});
 }
 
 void add_gradients(const StepInputs& in, int stage, std::vector<SentOtherwise>& out) {
@@ -113,7 +114,7 @@ void add_gradients(const StepInputs& in, int stage, std::vector<SentOtherwise>& 
   if (in.options.communication.gradients) what += " in " + std::string(to_string(*in.options.communication.gradients));
   if (c.method == CompressionMethod::powersgd) what += ", PowerSGD of rank " + std::to_string(c.rank);
   if (c.method == CompressionMethod::ratio) what += ", compressed";
-  const bool often = in.options.zero >= 2;
+  const bool often = reduces_each_pass(in);
   const Seconds kernels = often
                               ? sums(with_only(in, &CommunicationFormats::gradients)).kernels - sums(as_is(in)).kernels
                               : time_of(compression_operations(in, stage));

@@ -58,13 +58,21 @@ TurnExchange TurnExchanges::next(const Turn& turn) {
   return out;
 }
 
+std::vector<Team> teams_of(const StepPlan& plan) {
+  const std::size_t stages = plan.stages.size();
+  if (plan.zero < 2 || !from_both_ends(plan.schedule)) return each_alone(stages);
+  std::vector<Team> teams;
+  for (std::size_t i = 0; i < stages / 2; ++i) teams.push_back({i, stages - 1 - i});
+  return teams;
+}
+
 bool exchanges_by_turns(const StepPlan& plan) {
   return plan.zero >= 2 && (plan.no_sync || stays_whole(plan.schedule, static_cast<int>(plan.stages.size())));
 }
 
 namespace {
 
-/// From the begin of a turn: when it has computed, when what it exchanges is over too.
+/// Of a stage, from the time on that is counted from: when a turn has computed, when what it exchanges is over too.
 struct TurnTimes {
   Seconds sent{}, free{};
   SlowedParts slowed;
@@ -83,39 +91,62 @@ PassWork work_of(const UnitWork& unit, const Turn& turn, bool weights) {
   return {unit.forward_time(), &detail.forward};
 }
 
+/// A turn of stages that exchange with each other in it: of one stage, or of a pair that holds the same slices. Each
+/// computes for itself, and what they exchange begins when all of them have come to it.
 class TurnTimer {
  public:
-  TurnTimer(const StepPlan& plan, const StagePlan& stage, bool slows) : plan_(plan), stage_(stage), slows_(slows) {}
-
-  /// A forward that begins while weights are gathered until `gathered`, each unit's until what `whole` says of it.
-  TurnTimes forward_beside(const Turn& turn, Seconds begin, std::span<const Seconds> whole, Seconds gathered) {
-    at_ = begin;
-    slowed_ = {};
-    for (std::size_t u = 0; u < stage_.units.size(); ++u) {
-      if (stage_.units[u].chunk != turn.chunk) continue;
-      at_ = std::max(at_, whole[u]);
-      compute(u, turn, false, gathered);
-    }
-    return {at_ - begin, at_ - begin, slowed_};
+  TurnTimer(const StepPlan& plan, const Team& team, bool slows) : plan_(plan), slows_(slows) {
+    for (const std::size_t i : team) sides_.push_back({&plan.stages[i], {}, {}});
   }
 
-  TurnTimes time(const Turn& turn, const TurnExchange& exchange) {
-    at_ = busy_ = {};
-    slowed_ = {};
+  /// A forward of one of the stages that begins while weights are gathered until `gathered`, each unit's until what
+  /// `whole` says of it.
+  TurnTimes forward_beside(std::size_t side, const Turn& turn, Seconds begin, std::span<const Seconds> whole,
+                           Seconds gathered) {
+    Side& s = sides_[side];
+    s.at = begin;
+    s.slowed = {};
+    busy_.assign(1, {Seconds{}, gathered});
+    for (std::size_t u = 0; u < s.stage->units.size(); ++u) {
+      if (s.stage->units[u].chunk != turn.chunk) continue;
+      s.at = std::max(s.at, whole[u]);
+      compute(s, u, turn, false);
+    }
+    return {s.at - begin, s.at - begin, s.slowed};
+  }
+
+  /// `begins`: of each stage, counted from the first of them.
+  std::vector<TurnTimes> times(const Turn& turn, const TurnExchange& exchange, std::span<const Seconds> begins) {
+    for (std::size_t s = 0; s < sides_.size(); ++s) {
+      sides_[s].at = begins[s];
+      sides_[s].slowed = {};
+    }
+    exchanged_ = {};
+    busy_.clear();
     const bool split = splits_backward(plan_.schedule);
     if (turn.weights || !turn.whole) pass(turn, turn.weights, exchange, exchange.reduces && (turn.weights || !split));
     if (turn.whole) {
       pass(turn, false, exchange, false);
       pass(turn, true, {}, exchange.reduces);
     }
-    return {at_, std::max(at_, busy_), slowed_};
+    std::vector<TurnTimes> out;
+    for (const Side& s : sides_) out.push_back({s.at, std::max(s.at, exchanged_), s.slowed});
+    return out;
   }
 
  private:
+  struct Side {
+    const StagePlan* stage = nullptr;
+    Seconds at{};  ///< the end so far of computing
+    SlowedParts slowed;
+  };
+
   void pass(const Turn& turn, bool weights, const TurnExchange& exchange, bool reduces) {
+    // Stages that hold the same slices have the same units.
+    const StagePlan& any = *sides_.front().stage;
     std::vector<std::size_t> units;
-    for (std::size_t u = 0; u < stage_.units.size(); ++u)
-      if (stage_.units[u].chunk == turn.chunk) units.push_back(u);
+    for (std::size_t u = 0; u < any.units.size(); ++u)
+      if (any.units[u].chunk == turn.chunk) units.push_back(u);
     if (turn.backward) std::reverse(units.begin(), units.end());
     if (units.empty()) return;
     if (plan_.zero == 3)
@@ -124,103 +155,152 @@ class TurnTimer {
       pass_buckets(units, turn, weights, reduces);
   }
 
-  const UnitWork& work(std::size_t unit) const { return stage_.work(stage_.units[unit]); }
+  static const UnitWork& work(const Side& side, std::size_t unit) { return side.stage->work(side.stage->units[unit]); }
 
-  /// A unit's pass from at_ on, with what runs beside it until `beside`.
-  void compute(std::size_t unit, const Turn& turn, bool weights, Seconds beside) {
-    const PassWork of = work_of(work(unit), turn, weights);
-    Seconds slowed{};
-    if (slows_ && beside > at_) {
-      const SlowedParts parts = end_of_pass(*of.detail, at_, beside).slowed;
-      slowed_ += parts;
-      slowed = parts.total();
-    }
-    at_ += of.time + slowed;
+  template <class Time>
+  Seconds longest(Time time) const {
+    Seconds most{};
+    for (const Side& s : sides_) most = std::max(most, time(*s.stage));
+    return most;
   }
 
-  void pass_units(const std::vector<std::size_t>& units, const Turn& turn, bool weights, const TurnExchange& exchange,
+  /// Of the DP stream, for all: when they have computed what they have, and what was exchanged before is over.
+  void exchange(Seconds time) {
+    Seconds begin = exchanged_;
+    for (const Side& s : sides_) begin = std::max(begin, s.at);
+    exchanged_ = begin + time;
+    if (!slows_) return;
+    if (!busy_.empty() && busy_.back().end == begin)
+      busy_.back().end = exchanged_;
+    else
+      busy_.push_back({begin, exchanged_});
+  }
+
+  /// A unit's pass, with what runs beside it.
+  void compute(Side& side, std::size_t unit, const Turn& turn, bool weights) {
+    const PassWork of = work_of(work(side, unit), turn, weights);
+    Seconds slowed{};
+    if (slows_ && !busy_.empty() && busy_.back().end > side.at) {
+      const SlowedParts parts = end_of_pass(*of.detail, side.at, busy_).slowed;
+      side.slowed += parts;
+      slowed = parts.total();
+    }
+    side.at += of.time + slowed;
+  }
+
+  void pass_units(const std::vector<std::size_t>& units, const Turn& turn, bool weights, const TurnExchange& exchanges,
                   bool reduces) {
     const auto gather = [&](std::size_t n) {
-      return exchange.gathers && !weights && n < units.size() ? work(units[n]).gather : Seconds{};
+      if (!exchanges.gathers || weights || n >= units.size()) return;
+      const Seconds time = longest([&](const StagePlan& stage) { return stage.work(stage.units[units[n]]).gather; });
+      if (time > Seconds{}) exchange(time);
     };
-    const auto reduce = [&](std::size_t n) { return reduces ? work(units[n]).reduce : Seconds{}; };
-    if (!exchange.first_stays) busy_ = std::max(at_, busy_) + gather(0);
+    const auto reduce = [&](std::size_t n) {
+      if (!reduces) return;
+      const Seconds time = longest([&](const StagePlan& stage) { return stage.work(stage.units[units[n]]).reduce; });
+      if (time > Seconds{}) exchange(time);
+    };
+    if (!exchanges.first_stays) gather(0);
     for (std::size_t n = 0; n < units.size(); ++n) {
-      at_ = std::max(at_, busy_);
-      const Seconds next = gather(n + 1);
-      if (!plan_.overlap_dp) {
-        compute(units[n], turn, weights, at_);
-        busy_ = at_ + reduce(n) + next;
-        continue;
+      for (Side& side : sides_) side.at = std::max(side.at, exchanged_);
+      if (plan_.overlap_dp) {
+        if (n > 0) reduce(n - 1);
+        gather(n + 1);
       }
-      busy_ = at_ + (n > 0 ? reduce(n - 1) : Seconds{}) + next;
-      compute(units[n], turn, weights, busy_);
+      for (Side& side : sides_) compute(side, units[n], turn, weights);
+      if (plan_.overlap_dp) continue;
+      reduce(n);
+      gather(n + 1);
     }
-    if (plan_.overlap_dp) busy_ = std::max(at_, busy_) + reduce(units.size() - 1);
+    if (plan_.overlap_dp) reduce(units.size() - 1);
   }
 
   void pass_buckets(const std::vector<std::size_t>& units, const Turn& turn, bool weights, bool reduces) {
-    const std::vector<Bucket>& buckets = stage_.buckets;
+    const std::vector<Bucket>& buckets = sides_.front().stage->buckets;
+    const auto fill = [&](std::size_t b) {
+      exchange(longest([&](const StagePlan& stage) { return stage.buckets[b].time; }));
+    };
     std::size_t b = 0;
     for (const std::size_t unit : units) {
-      compute(unit, turn, weights, busy_);
+      for (Side& side : sides_) compute(side, unit, turn, weights);
       for (; reduces && plan_.overlap_dp && b < buckets.size(); ++b) {
-        if (stage_.units[buckets[b].unit].chunk != turn.chunk) continue;
+        if (sides_.front().stage->units[buckets[b].unit].chunk != turn.chunk) continue;
         if (buckets[b].unit < unit) break;
-        busy_ = std::max(at_, busy_) + buckets[b].time;
+        fill(b);
       }
     }
     if (!reduces || plan_.overlap_dp) return;
-    busy_ = at_;
-    for (const Bucket& bucket : buckets)
-      if (stage_.units[bucket.unit].chunk == turn.chunk) busy_ += bucket.time;
+    for (b = 0; b < buckets.size(); ++b)
+      if (sides_.front().stage->units[buckets[b].unit].chunk == turn.chunk) fill(b);
   }
 
   const StepPlan& plan_;
-  const StagePlan& stage_;
   bool slows_;
-  Seconds at_{}, busy_{};  ///< of computing, and of the DP stream: the end so far
-  SlowedParts slowed_;
+  std::vector<Side> sides_;
+  Seconds exchanged_{};     ///< the end so far of the DP stream
+  std::vector<Busy> busy_;  ///< what it does, where that slows kernels
 };
 
-/// Turns of a stage that are alike are timed once.
-class TimedStage {
+/// Turns that are alike are timed once.
+class TimedTeam {
  public:
-  TimedStage(const StepPlan& plan, std::size_t stage, const std::vector<Turn>& order, bool slows)
-      : exchanges_(plan, stage, order), timer_(plan, plan.stages[stage], slows), ahead_(gathers_ahead(plan)) {
+  TimedTeam(const StepPlan& plan, const Team& team, const std::vector<Turn>& order, bool slows)
+      : slowed(team.size()),
+        exchanged(team.size()),
+        exchanges_(plan, team.front(), order),
+        timer_(plan, team, slows),
+        ahead_(gathers_ahead(plan)) {
     if (!ahead_) return;
-    const StagePlan& units = plan.stages[stage];
-    whole_.resize(units.units.size());
-    for (const std::size_t u : units_in_first_use(units, order))
-      whole_[u] = gathered_ += units.work(units.units[u]).gather;
+    const StagePlan& any = plan.stages[team.front()];
+    whole_.resize(any.units.size());
+    for (const std::size_t u : units_in_first_use(any, order)) {
+      Seconds gather{};
+      for (const std::size_t i : team) gather = std::max(gather, plan.stages[i].work(plan.stages[i].units[u]).gather);
+      whole_[u] = gathered_ += gather;
+    }
   }
 
-  TurnEnd end(const Turn& turn, Seconds begin) {
+  void end(const Turn& turn, std::span<TakenTurn> taken) {
     TurnExchange exchange = exchanges_.next(turn);
     if (ahead_) exchange.gathers = false;
-    const TurnTimes times =
-        begin < gathered_ ? timer_.forward_beside(turn, begin, whole_, gathered_) : of(turn, exchange);
-    slowed += times.slowed;
-    exchanged_ = begin + times.free;
-    return {begin + times.sent, begin + times.free};
+    const auto by_begin = [](const TakenTurn& a, const TakenTurn& b) { return a.begin < b.begin; };
+    const Seconds first = std::min_element(taken.begin(), taken.end(), by_begin)->begin;
+    const std::vector<TurnTimes>* together = nullptr;
+    for (std::size_t s = 0; s < taken.size(); ++s) {
+      // All of what is gathered ahead is over before the first turn that exchanges anything.
+      const bool beside = taken[s].begin < gathered_;
+      if (!beside && together == nullptr) together = &of(turn, exchange, taken, first);
+      const TurnTimes times =
+          beside ? timer_.forward_beside(s, turn, taken[s].begin, whole_, gathered_) : (*together)[s];
+      const Seconds from = beside ? taken[s].begin : first;
+      slowed[s] += times.slowed;
+      exchanged[s] = from + times.free;
+      taken[s].end = {from + times.sent, from + times.free};
+    }
   }
 
-  Seconds exchanged() const { return exchanged_; }
-  SlowedParts slowed;
+  std::vector<SlowedParts> slowed;  ///< by stage of the team
+  std::vector<Seconds> exchanged;   ///< until when, in the last turn
 
  private:
   struct Known {
     Turn turn;
     TurnExchange exchange;
-    TurnTimes times;
+    std::vector<TurnTimes> times;
   };
 
-  const TurnTimes& of(Turn turn, const TurnExchange& exchange) {
+  const std::vector<TurnTimes>& of(Turn turn, const TurnExchange& exchange, std::span<const TakenTurn> taken,
+                                   Seconds first) {
+    std::vector<Seconds> begins;
+    for (const TakenTurn& one : taken) begins.push_back(one.begin - first);
     turn.micro_batch = 0;
     turn.with_next = false;
+    // How much later one begins than the other is hardly ever the same twice.
+    if (std::any_of(begins.begin(), begins.end(), [](Seconds s) { return s > Seconds{}; }))
+      return apart_ = timer_.times(turn, exchange, begins);
     for (const Known& known : known_)
       if (known.turn == turn && known.exchange == exchange) return known.times;
-    known_.push_back({turn, exchange, timer_.time(turn, exchange)});
+    known_.push_back({turn, exchange, timer_.times(turn, exchange, begins)});
     return known_.back().times;
   }
 
@@ -230,25 +310,35 @@ class TimedStage {
   std::vector<Seconds> whole_;  ///< of weights that are gathered ahead: when a unit's are there,
   Seconds gathered_{};          ///< and all
   std::vector<Known> known_;
-  Seconds exchanged_{};
+  std::vector<TurnTimes> apart_;
 };
 
 }  // namespace
 
 ShardedWalk walk_sharded(const StepPlan& plan, bool slows) {
   const Orders orders = plan.orders();
-  std::vector<TimedStage> stages;
-  for (std::size_t i = 0; i < plan.stages.size(); ++i) stages.emplace_back(plan, i, orders[i], slows);
-  const TurnClock clock = [&](int stage, const Turn& turn, Seconds begin) {
-    return stages[static_cast<std::size_t>(stage)].end(turn, begin);
+  const std::vector<Team> teams = teams_of(plan);
+  std::vector<TimedTeam> timed;
+  std::vector<std::size_t> team_of(plan.stages.size());
+  for (const Team& team : teams) {
+    for (const std::size_t i : team) team_of[i] = timed.size();
+    timed.emplace_back(plan, team, orders[team.front()], slows);
+  }
+  const TurnClock clock = [&](const Turn& turn, std::span<TakenTurn> taken) {
+    timed[team_of[static_cast<std::size_t>(taken.front().stage)]].end(turn, taken);
   };
   ShardedWalk out;
-  for (const StageSpan& span : stage_spans(plan.schedule, plan.chunked(), orders, clock))
+  for (const StageSpan& span : stage_spans(plan.schedule, plan.chunked(), orders, teams, clock))
     out.end = std::max(out.end, span.end);
+  out.slowed.resize(plan.stages.size());
+  std::vector<Seconds> exchanged(plan.stages.size());
+  for (std::size_t t = 0; t < teams.size(); ++t)
+    for (std::size_t s = 0; s < teams[t].size(); ++s) {
+      out.slowed[teams[t][s]] = timed[t].slowed[s];
+      exchanged[teams[t][s]] = timed[t].exchanged[s];
+    }
   const Seconds tied = std::max(plan.stages.front().tied_embedding, plan.stages.back().tied_embedding);
-  if (tied > Seconds{})
-    out.end = std::max(out.end, std::max(stages.front().exchanged(), stages.back().exchanged()) + tied);
-  for (const TimedStage& stage : stages) out.slowed.push_back(stage.slowed);
+  if (tied > Seconds{}) out.end = std::max(out.end, std::max(exchanged.front(), exchanged.back()) + tied);
   return out;
 }
 

@@ -6,6 +6,9 @@
 //   ZeRO-2  the buckets of its chunk fill as its weight gradients are computed, and the turn is over with the last one
 //   ZeRO-3  units as in sharded.hpp: passes of c_j, g_j gathers, r_j reductions,
 //           sent = g_0 + sum over j of max(c_j, r_{j-1} + g_{j+1}), over = sent + r_last; without overlap all of them
+// With DualPipe the two stages that hold the same slices exchange with each other: both do the same turns, and each
+// gather and reduction begins when both have come to it, which one of them may then be kept waiting by. Their order of
+// work is one of DualPipeV, so that no two pairs wait for each other.
 // Forwards gather, backwards gather again unless weights stay whole (reshard), turns with weight gradients reduce, of
 // `no_sync` the last of each chunk only.
 // Weights that are not split again stay whole from the first forward of their chunk to its last backward, as there is
@@ -33,6 +36,9 @@ bool stays_whole(PipelineSchedule, int stages);
 bool gathers_ahead(const StepPlan&);
 /// The units of a stage in the order in which their first forwards come.
 std::vector<std::size_t> units_in_first_use(const StagePlan&, std::span<const Turn> order);
+
+/// Stages that exchange with each other turn by turn: with ZeRO-2 and 3 those of DualPipe that hold the same slices.
+std::vector<Team> teams_of(const StepPlan&);
 
 /// What a turn does of a step that splits gradients or weights.
 struct TurnExchange {

@@ -79,7 +79,7 @@ std::vector<Operation> gradient_accumulation(const StepInputs& in, const KernelT
   if (!in.options.fuse_accumulation)
     ops.push_back(
         timer.memory("gradient accumulation", Volume((timer.precision().activation + 2 * kept) * parameters)));
-  if (const double casts = cast_bytes(in, false); casts > 0 && in.options.zero >= 2 && exchanges_gradients(in))
+  if (const double casts = cast_bytes(in, false); casts > 0 && reduces_each_pass(in) && exchanges_gradients(in))
     ops.push_back(timer.memory("gradient casts", Volume(casts * parameters)));
   return ops;
 }

@@ -27,9 +27,23 @@ class ProgramWriter {
         out_(out),
         collectives_(collectives),
         stages_(plan.stages.size()),
+        other_(spelled_.schedule.size(), nowhere),
+        slows_(spelled_.schedule.size()),
+        waits_(spelled_.schedule.size()),
+        begins_pass_(spelled_.schedule.size()),
         here_(spelled_.schedule.size()),
         there_(spelled_.schedule.size()) {
     for (StageState& stage : stages_) stage.program.streams.resize(lines);
+    for (const Slowing& slowing : spelled_.slowings) slows_[slowing.op.value()] = true;
+    for (const LaunchWait& wait : spelled_.launch_waits) {
+      waits_[wait.op.value()] = true;
+      begins_pass_[wait.pass.value()] = true;
+    }
+    for (const Hidden& hidden : spelled_.hidden) hidden_by_[hidden.kernel.value()] = hidden.exchange.value();
+    for (std::size_t i = 0; i < spelled_.of_class.size(); ++i)
+      for (const OpId op : spelled_.of_class[i])
+        if (stage_of(op.value()) != static_cast<int>(i) && spelled_.exchanged[op.value()].to < 0)
+          other_[op.value()] = static_cast<int>(i);
   }
 
   /// By stage.
@@ -42,7 +56,7 @@ class ProgramWriter {
       else if (spelled_.places[op].doing == Doing::tied)
         sum_embeddings(op);
       else
-        here_[op] = work(op, stage_of(op));
+        work(op);
     }
     if (!errors_.empty()) return errors_;
     for (StageState& stage : stages_)
@@ -54,6 +68,7 @@ class ProgramWriter {
  private:
   enum Line : std::uint8_t { own, to_next, to_previous, dp, beside, from_previous, from_next };
   static constexpr std::size_t lines = from_next + std::size_t{1};
+  static constexpr int nowhere = -1;
 
   /// So many instructions of a line, or messages on a channel.
   struct Spot {
@@ -66,6 +81,7 @@ class ProgramWriter {
     std::array<std::array<std::uint32_t, lines>, lines> awaited{};  ///< by line, of another line
     std::array<std::array<std::uint32_t, 2>, lines> received{};     ///< by line and channel
     std::array<std::uint32_t, 2> sent{};                            ///< to it, by channel
+    bool begins_pass = false;                                       ///< the next instruction that takes time
     std::map<std::uint32_t, std::uint32_t> number;                  ///< of the next exchange, by set
     std::map<int, std::uint32_t> collectives;                       ///< by place in the plan's list
     Spot met;
@@ -101,8 +117,8 @@ class ProgramWriter {
         await(s, line, s.met, idle_account);
       } else if (stage_of(before) == i) {
         await(s, line, here_[before], account_of(category(before)));
-      } else if (spelled_.places[before].doing == Doing::tied && i + 1 == in_.layout.pp) {
-        await(s, line, there_[before], account_of(Category::dp));
+      } else if (other_[before] == i) {
+        await(s, line, there_[before], account_of(category(before)));
       } else if (spelled_.exchanged[before].to == i) {
         receive(s, line, before);
       }
@@ -117,32 +133,61 @@ class ProgramWriter {
     s.line(line).push_back({instruction::Receive{spot.line, spot.count}, idle_account});
   }
 
-  /// What is done on the stage itself.
+  /// What is done on the stage itself, and on another that takes part.
+  void work(std::uint32_t op) {
+    here_[op] = work(op, stage_of(op));
+    if (other_[op] != nowhere) there_[op] = work(op, other_[op]);
+  }
+
   Spot work(std::uint32_t op, int i) {
     const Line line = line_of(op);
     StageState& s = stage(i);
     wait(i, line, op);
+    s.begins_pass = s.begins_pass || begins_pass_[op];
+    const std::size_t first = s.line(line).size();
     const Work& what = spelled_.schedule.work(OpId(op));
     const Uses& uses = spelled_.exchanged[op].uses;
     if (const auto* compute = std::get_if<Compute>(&what))
-      spend(s, line, compute->duration, category(op));
+      compute_for(s, op, compute->duration);
     else
       check(uses.any() || std::get<Delay>(what).duration == Seconds{}, "communication is made of collectives");
     for (int n = 0; n < uses.times; ++n)
       for (const int cost : uses.collectives)
         if (cost != Uses::none) take_part(s, line, collective(i, cost), category(op));
+    for (std::size_t n = first; n < s.line(line).size() && slows_[op]; ++n) s.line(line)[n].slows = true;
     return s.now(line);
+  }
+
+  /// Of what may be slowed, how, where anything slows it.
+  void compute_for(StageState& s, std::uint32_t op, Seconds time) {
+    spend(s, own, time, category(op));
+    if (spelled_.slowings.empty() || s.line(own).empty()) return;
+    auto* spent = std::get_if<instruction::Spend>(&s.line(own).back().what);
+    if (spent == nullptr || to_picoseconds(time) == Picoseconds{}) return;
+    spent->rate = spelled_.rates[op];
+    spent->waits_for_launches = waits_[op];
+    const auto hidden = hidden_by_.find(op);
+    if (hidden == hidden_by_.end()) return;
+    spent->beside = here_[hidden->second].line;
+    spent->instructions = here_[hidden->second].count;
   }
 
   void spend(StageState& s, Line line, Seconds time, Category category) {
     const Picoseconds whole = to_picoseconds(time);
-    if (whole > Picoseconds{}) s.line(line).push_back({instruction::Spend{whole}, account_of(category)});
+    if (whole > Picoseconds{}) add(s, line, instruction::Spend{whole}, category);
+  }
+
+  /// What takes time.
+  template <class What>
+  void add(StageState& s, Line line, What what, Category category) {
+    s.line(line).push_back({what, account_of(category)});
+    if (line == own || line == beside) s.line(line).back().begins_pass = std::exchange(s.begins_pass, false);
   }
 
   void take_part(StageState& s, Line line, std::uint32_t collective, Category category) {
     spend(s, line, base_latency_, category);
     const std::uint32_t number = s.number[out_.collectives.empty() ? 0 : out_.collectives[collective].set]++;
-    s.line(line).push_back({instruction::TakePart{collective, number}, account_of(category)});
+    add(s, line, instruction::TakePart{collective, number}, category);
   }
 
   std::uint32_t collective(int i, int cost) {
@@ -243,7 +288,10 @@ class ProgramWriter {
       for (const std::size_t l : used) program.streams.push_back(std::move(s.line(l)));
       for (std::vector<Instruction>& stream : program.streams)
         for (Instruction& i : stream)
-          if (auto* await = std::get_if<instruction::Await>(&i.what)) await->stream = number[await->stream];
+          if (auto* await = std::get_if<instruction::Await>(&i.what))
+            await->stream = number[await->stream];
+          else if (auto* spend = std::get_if<instruction::Spend>(&i.what))
+            spend->beside = number[spend->beside];
       out.push_back(std::move(program));
     }
     return out;
@@ -257,7 +305,10 @@ class ProgramWriter {
   Programs& out_;
   StepCollectives& collectives_;
   std::vector<StageState> stages_;
-  std::vector<Spot> here_, there_;  ///< by OpId: on its stage, and where it arrives
+  std::vector<int> other_;  ///< by OpId: of what two stages do together the one that it is not listed at
+  std::vector<bool> slows_, waits_, begins_pass_;     ///< by OpId: collectives of DP; waits for launches; of their pass
+  std::map<std::uint32_t, std::uint32_t> hidden_by_;  ///< of kernels that may be slowed: the exchange beside them
+  std::vector<Spot> here_, there_;  ///< by OpId: on its stage, and where it arrives or on the other one
   Diagnostics errors_;
 };
 

@@ -21,33 +21,33 @@ struct StageStreams {
 class Spelling {
  public:
   Spelling(const ClassedPlan& all, const EngineWatch& watch)
-      : all_(all), plan_(all.plan), watch_(watch), stages_(all.stages.size()), states_(all.classes.size()) {
+      : all_(all), plan_(all.plan), watch_(watch), states_(all.classes.size()) {
     result_.of_class.resize(states_.size());
     Orders orders = plan_.orders();
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
-      stages_[i].order = std::move(orders[i]);
-      if (plan_.zero >= 2) stages_[i].exchanges.emplace(plan_, i, stages_[i].order);
-      for (const std::size_t c : all.stages[i].classes) begin(c);
+    for (Team& team : teams_of(plan_)) {
+      TeamState& one = teams_.emplace_back();
+      one.order = std::move(orders[team.front()]);
+      if (plan_.zero >= 2) one.exchanges.emplace(plan_, team.front(), one.order);
+      one.stages = std::move(team);
     }
+    for (const StageClasses& stage : all.stages)
+      for (const std::size_t c : stage.classes) begin(c);
   }
 
   /// Nothing where the watch ends it.
   std::optional<StepSchedule> run() {
-    for (std::size_t i = 0; i < stages_.size() && gathers_ahead(plan_); ++i)
-      for (const std::size_t u : units_in_first_use(lead(i), stages_[i].order)) {
-        gather_unit(i, u, "", nullptr);
-        for (const std::size_t c : classes(i)) states_[c].whole[u] = std::exchange(states_[c].next_gathered, {});
-      }
+    if (gathers_ahead(plan_))
+      for (const TeamState& team : teams_) gather_ahead(team);
     // An operation waits only for existing ones: each stage goes on as far as what it waits for is there.
     for (bool more = true; more;) {
       more = false;
-      for (std::size_t i = 0; i < stages_.size(); ++i)
-        while (take_turn(i)) {
+      for (TeamState& team : teams_)
+        while (take_turn(team)) {
           if (watch_ && !watch_({})) return std::nullopt;
           more = true;
         }
     }
-    for (const StageState& s : stages_) check(s.done == s.order.size(), "a pipeline order never waits for itself");
+    for (const TeamState& t : teams_) check(t.done == t.order.size(), "a pipeline order never waits for itself");
     exchange_gradients();
     update();
     return std::move(result_);
@@ -56,7 +56,8 @@ class Spelling {
  private:
   using Ready = std::optional<OpId>;
 
-  struct StageState {
+  struct TeamState {
+    Team stages;
     std::vector<Turn> order;
     std::size_t done = 0;
     std::optional<TurnExchanges> exchanges;  ///< ZeRO-2 and 3
@@ -110,7 +111,19 @@ class Spelling {
   }
 
   Schedule& schedule() { return result_.schedule; }
+  std::size_t stages() const { return all_.stages.size(); }
   const std::vector<std::size_t>& classes(std::size_t stage) const { return all_.stages[stage].classes; }
+  template <class Visit>
+  void for_classes(const Team& stages, Visit visit) {
+    for (const std::size_t i : stages)
+      for (const std::size_t c : classes(i)) visit(states_[c]);
+  }
+  /// What classes of the stages do together of one kind; of two stages it is listed at one of them.
+  template <class Visit>
+  void for_joins(const Team& stages, std::vector<Join> StageClasses::*joins, Visit visit) {
+    for (const std::size_t i : stages)
+      for (const Join& join : all_.stages[i].*joins) visit(i, join);
+  }
   /// All classes of a stage have the same units.
   const StagePlan& lead(std::size_t stage) const { return all_.of(classes(stage).front()); }
 
@@ -166,14 +179,43 @@ class Spelling {
     return most;
   }
 
-  /// False if the stage is through, or waits for a message that is not there yet.
-  bool take_turn(std::size_t i) {
-    StageState& stage = stages_[i];
-    if (stage.done == stage.order.size()) return false;
-    const Turn turn = stage.order[stage.done];
-    const Turn* together = turn.with_next ? &stage.order[stage.done + 1] : nullptr;
-    if (!has_input(i, turn) || (together != nullptr && !has_input(i, *together))) return false;
+  void gather_ahead(const TeamState& team) {
+    for (const std::size_t u : units_in_first_use(lead(team.stages.front()), team.order)) {
+      gather_unit(team.stages, u, "", nullptr);
+      for_classes(team.stages, [&](State& s) { s.whole[u] = std::exchange(s.next_gathered, {}); });
+    }
+  }
 
+  /// False if the team is through, or waits for a message that is not there yet.
+  bool take_turn(TeamState& team) {
+    if (team.done == team.order.size()) return false;
+    const Turn turn = team.order[team.done];
+    const Turn* together = turn.with_next ? &team.order[team.done + 1] : nullptr;
+    for (const std::size_t i : team.stages)
+      if (!has_input(i, turn) || (together != nullptr && !has_input(i, *together))) return false;
+
+    for (const std::size_t i : team.stages) take_inputs(i, turn, together);
+    const TurnExchange exchange = team.exchanges ? team.exchanges->next(turn) : TurnExchange();
+    if (plan_.zero == 3)
+      pass_sharded(team.stages, turn, exchange);
+    else
+      for (const std::size_t i : team.stages) pass_all(i, turn);
+    if (plan_.zero == 2 && exchange.reduces) {
+      for_classes(team.stages, [](State& s) { s.bucket.reset(); });
+      exchange_buckets(team.stages, title(team.stages.front(), turn) + " ", turn.chunk);
+      for_classes(team.stages, [](State& s) { s.reduced = s.bucket; });
+    }
+    for_classes(team.stages, [](State& s) { s.computed = s.last; });
+    // Of a pair both send in the end.
+    for (const std::size_t i : team.stages) {
+      if (team.done > 0 && team.order[team.done - 1].with_next) send(i, team.order[team.done - 1]);
+      if (!turn.weights && !turn.with_next) send(i, turn);
+    }
+    ++team.done;
+    return true;
+  }
+
+  void take_inputs(std::size_t i, const Turn& turn, const Turn* together) {
     for (const std::size_t c : classes(i)) {
       State& s = states_[c];
       s.inputs = {turn.weights ? Ready() : message(c, turn), together != nullptr ? message(c, *together) : Ready()};
@@ -181,25 +223,13 @@ class Spelling {
       if (plan_.zero != 3) s.others.clear();
       s.others.insert(s.others.end(), {s.inputs[0], s.reduced, s.inputs[1]});
     }
-    const TurnExchange exchange = stage.exchanges ? stage.exchanges->next(turn) : TurnExchange();
-    if (plan_.zero == 3) {
-      pass_sharded(i, turn, exchange);
-    } else {
-      pass_units(i, turn);
-      if (turn.whole) pass_units(i, weights_of(turn));
-      if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
-    }
-    if (plan_.zero == 2 && exchange.reduces) {
-      for (const std::size_t c : classes(i)) states_[c].bucket.reset();
-      exchange_buckets(i, title(i, turn) + " ", turn.chunk);
-      for (const std::size_t c : classes(i)) states_[c].reduced = states_[c].bucket;
-    }
-    for (const std::size_t c : classes(i)) states_[c].computed = states_[c].last;
-    // Of a pair both send in the end.
-    if (stage.done > 0 && stage.order[stage.done - 1].with_next) send(i, stage.order[stage.done - 1]);
-    ++stage.done;
-    if (!turn.weights && !turn.with_next) send(i, turn);
-    return true;
+  }
+
+  /// Of a stage that exchanges no weights.
+  void pass_all(std::size_t i, const Turn& turn) {
+    pass_units(i, turn);
+    if (turn.whole) pass_units(i, weights_of(turn));
+    if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
   }
 
   void pass_units(std::size_t i, const Turn& turn) {
@@ -218,7 +248,7 @@ class Spelling {
   /// same turn of the sender's.
   bool has_input(std::size_t i, const Turn& turn) const {
     return turn.weights ||
-           begins(plan_.schedule, static_cast<int>(stages_.size()), plan_.chunks, static_cast<int>(i), turn) ||
+           begins(plan_.schedule, static_cast<int>(stages()), plan_.chunks, static_cast<int>(i), turn) ||
            message(classes(i).front(), turn).has_value();
   }
 
@@ -319,61 +349,60 @@ class Spelling {
   }
 
   /// ZeRO-3: weights and gradients unit by unit, as in sharded.hpp.
-  void pass_sharded(std::size_t i, const Turn& turn, const TurnExchange& exchange) {
+  void pass_sharded(const Team& stages, const Turn& turn, const TurnExchange& exchange) {
     const bool split = splits_backward(plan_.schedule);
-    if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
-    pass_sharded_units(i, turn, exchange, exchange.reduces && !turn.whole && (turn.weights || !split));
-    if (turn.whole) pass_sharded_units(i, weights_of(turn), {}, exchange.reduces);
+    for (const std::size_t i : stages)
+      if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
+    pass_sharded_units(stages, turn, exchange, exchange.reduces && !turn.whole && (turn.weights || !split));
+    if (turn.whole) pass_sharded_units(stages, weights_of(turn), {}, exchange.reduces);
   }
 
-  void pass_sharded_units(std::size_t i, const Turn& turn, const TurnExchange& exchange, bool reduces) {
-    const std::vector<std::size_t> units = units_of(i, turn);
+  void pass_sharded_units(const Team& stages, const Turn& turn, const TurnExchange& exchange, bool reduces) {
+    const std::vector<std::size_t> units = units_of(stages.front(), turn);
     if (units.empty()) return;
-    for (const std::size_t c : classes(i)) {
-      State& s = states_[c];
+    for_classes(stages, [](State& s) {
       s.gathered.reset();
       s.next_gathered.reset();
       s.pass_reduced = s.reduced;
-    }
+    });
     const bool ahead = exchange.gathers && gathers_ahead(plan_), gathers = exchange.gathers && !ahead;
-    const std::string of = title(i, turn) + " ";
-    if (gathers && !exchange.first_stays) gather_unit(i, units.front(), of, &State::reduced);
-    for (const std::size_t c : classes(i)) states_[c].gathered = states_[c].next_gathered;
+    const std::string of = title(stages.front(), turn) + " ";
+    if (gathers && !exchange.first_stays) gather_unit(stages, units.front(), of, &State::reduced);
+    for_classes(stages, [](State& s) { s.gathered = s.next_gathered; });
     for (std::size_t n = 0; n < units.size(); ++n) {
       const bool more = gathers && n + 1 < units.size();
-      for (const std::size_t c : classes(i)) {
-        states_[c].next_gathered.reset();
-        states_[c].next_reduced.reset();
-      }
+      for_classes(stages, [](State& s) {
+        s.next_gathered.reset();
+        s.next_reduced.reset();
+      });
       if (plan_.overlap_dp) {
-        if (reduces && n > 0) reduce_unit(i, units[n - 1], turn);
-        if (more) gather_unit(i, units[n + 1], of, nullptr);
+        if (reduces && n > 0) reduce_unit(stages, units[n - 1], turn);
+        if (more) gather_unit(stages, units[n + 1], of, nullptr);
       }
-      for (const std::size_t c : classes(i)) {
-        State& s = states_[c];
+      for_classes(stages, [&](State& s) {
         s.others.insert(s.others.end(), {s.gathered, s.pass_reduced});
         if (ahead) s.others.push_back(s.whole[units[n]]);
-      }
-      pass_unit(i, units[n], turn);
-      for (const std::size_t c : classes(i)) states_[c].pass_reduced = states_[c].next_reduced;
+      });
+      for (const std::size_t i : stages) pass_unit(i, units[n], turn);
+      for_classes(stages, [](State& s) { s.pass_reduced = s.next_reduced; });
       if (!plan_.overlap_dp) {
-        if (reduces) reduce_unit(i, units[n], turn);
-        for (const std::size_t c : classes(i)) states_[c].pass_reduced = states_[c].next_reduced;
-        if (more) gather_unit(i, units[n + 1], of, &State::pass_reduced);
+        if (reduces) reduce_unit(stages, units[n], turn);
+        for_classes(stages, [](State& s) { s.pass_reduced = s.next_reduced; });
+        if (more) gather_unit(stages, units[n + 1], of, &State::pass_reduced);
       }
-      for (const std::size_t c : classes(i)) states_[c].gathered = states_[c].next_gathered;
+      for_classes(stages, [](State& s) { s.gathered = s.next_gathered; });
     }
     if (!reduces) return;
-    for (const std::size_t c : classes(i)) states_[c].next_reduced = states_[c].pass_reduced;
-    if (plan_.overlap_dp) reduce_unit(i, units.back(), turn);
-    for (const std::size_t c : classes(i)) states_[c].reduced = states_[c].next_reduced;
+    for_classes(stages, [](State& s) { s.next_reduced = s.pass_reduced; });
+    if (plan_.overlap_dp) reduce_unit(stages, units.back(), turn);
+    for_classes(stages, [](State& s) { s.reduced = s.next_reduced; });
   }
 
   /// After the work so far, and `besides`; leaves it in next_gathered.
-  void gather_unit(std::size_t i, std::size_t u, const std::string& of, Ready State::*besides) {
-    for (const Join& join : all_.stages[i].shard) {
+  void gather_unit(const Team& stages, std::size_t u, const std::string& of, Ready State::*besides) {
+    for_joins(stages, &StageClasses::shard, [&](std::size_t i, const Join& join) {
       const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).gather; });
-      if (time == Seconds{}) continue;
+      if (time == Seconds{}) return;
       const auto waits = [&](std::size_t c) {
         const State& s = states_[c];
         return after({s.last, besides == nullptr ? Ready() : s.*besides, s.inputs[0], s.inputs[1]});
@@ -382,27 +411,28 @@ class Spelling {
           add_dp(join, time, joined(join, waits), of + lead(i).units[u].label + " weight gather", Doing::gather);
       result_.exchanged.back() = {lead(i).work(lead(i).units[u]).gather_uses};
       for (const std::size_t c : join) states_[c].next_gathered = op;
-    }
+    });
   }
 
   /// After the unit's backward, which is the last work so far; leaves it in next_reduced.
-  void reduce_unit(std::size_t i, std::size_t u, const Turn& turn) {
-    for (const Join& join : all_.stages[i].dp) {
+  void reduce_unit(const Team& stages, std::size_t u, const Turn& turn) {
+    for_joins(stages, &StageClasses::dp, [&](std::size_t i, const Join& join) {
       const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).reduce; });
-      if (time == Seconds{}) continue;
+      if (time == Seconds{}) return;
       const OpId op = add_dp(join, time, joined(join, [&](std::size_t c) { return after({states_[c].last}); }),
                              title(i, turn) + " " + lead(i).units[u].label + " gradient reduction", Doing::reduction);
       result_.exchanged.back() = {lead(i).work(lead(i).units[u]).reduce_uses};
       for (const std::size_t c : join) states_[c].next_reduced = op;
-    }
+    });
   }
 
   /// Those of a chunk, or of all. Leaves the last one in `bucket`, which is empty where nothing is exchanged.
-  void exchange_buckets(std::size_t i, const std::string& of, std::optional<int> chunk = {}) {
-    for (std::size_t b = 0; b < lead(i).buckets.size(); ++b) {
-      const std::size_t unit = lead(i).buckets[b].unit;
-      if (chunk && lead(i).units[unit].chunk != *chunk) continue;
-      for (const Join& join : all_.stages[i].dp) {
+  void exchange_buckets(const Team& stages, const std::string& of, std::optional<int> chunk = {}) {
+    const StagePlan& any = lead(stages.front());
+    for (std::size_t b = 0; b < any.buckets.size(); ++b) {
+      const std::size_t unit = any.buckets[b].unit;
+      if (chunk && any.units[unit].chunk != *chunk) continue;
+      for_joins(stages, &StageClasses::dp, [&](std::size_t i, const Join& join) {
         const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).buckets[b].time; });
         const auto waits = [&](std::size_t c) {
           if (plan_.delayed) return std::vector<After>{};
@@ -412,7 +442,7 @@ class Spelling {
                                Doing::bucket, static_cast<int>(b));
         result_.exchanged.back() = {lead(i).buckets[b].uses};
         for (const std::size_t c : join) states_[c].bucket = op;
-      }
+      });
     }
   }
 
@@ -426,7 +456,7 @@ class Spelling {
   /// Of all micro-batches: with DualPipe those from the other end come behind.
   int number(std::size_t i, const Turn& turn) const {
     const bool other_way =
-        from_both_ends(plan_.schedule) && !goes_down(static_cast<int>(stages_.size()), static_cast<int>(i), turn.chunk);
+        from_both_ends(plan_.schedule) && !goes_down(static_cast<int>(stages()), static_cast<int>(i), turn.chunk);
     return turn.micro_batch + (other_way ? plan_.micro_batches : 0);
   }
   std::string title(std::size_t i, const Turn& turn) const {
@@ -440,7 +470,7 @@ class Spelling {
 
   void send(std::size_t i, const Turn& turn) {
     const std::optional<ChunkPlace> next =
-        next_place(plan_.schedule, static_cast<int>(stages_.size()), plan_.chunks, static_cast<int>(i), turn);
+        next_place(plan_.schedule, static_cast<int>(stages()), plan_.chunks, static_cast<int>(i), turn);
     if (!next) return;
     const auto to = static_cast<std::size_t>(next->stage);
     const std::size_t slot = index(next->chunk, turn.micro_batch);
@@ -477,8 +507,8 @@ class Spelling {
   void exchange_gradients() {
     gradients_done_.resize(states_.size());
     // A group that is of two stages exchanges with the one that it is listed at.
-    for (std::size_t i = 0; i < stages_.size(); ++i)
-      if (plan_.zero < 2) exchange_buckets(i, "");
+    for (std::size_t i = 0; i < stages(); ++i)
+      if (plan_.zero < 2) exchange_buckets({i}, "");
     for (std::size_t c = 0; c < states_.size(); ++c) {
       const Ready done = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
       // Delayed they are those of the step before, and wait for nothing of this one.
@@ -501,7 +531,7 @@ class Spelling {
   void update() {
     if (lead(0).optimizer.empty()) return;
     std::vector<After> all;
-    for (std::size_t i = 0; i < stages_.size(); ++i)
+    for (std::size_t i = 0; i < stages(); ++i)
       for (const std::size_t c : classes(i))
         for (const After& op : after({states_[c].last, gradients_done_[c]})) all.push_back(op);
     const OpId norm =
@@ -511,14 +541,14 @@ class Spelling {
     result_.rates.push_back(1);
     // What is split over two stages is gathered when both have updated their part.
     const bool after_all = from_both_ends(plan_.schedule);
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
+    for (std::size_t i = 0; i < stages(); ++i) {
       for (const std::size_t c : classes(i))
         for (const Operation& op : all_.of(c).optimizer)
           states_[c].last = add({c}, states_[c].streams.compute, Compute{all_.classes[c].first, op.time}, after({norm}),
                                 op.name, Category::optimizer, Doing::optimizer);
       if (!after_all) gather_parameters(i);
     }
-    for (std::size_t i = 0; i < stages_.size() && after_all; ++i) gather_parameters(i);
+    for (std::size_t i = 0; i < stages() && after_all; ++i) gather_parameters(i);
   }
 
   void gather_parameters(std::size_t i) {
@@ -535,7 +565,7 @@ class Spelling {
   const ClassedPlan& all_;
   const StepPlan& plan_;
   const EngineWatch& watch_;
-  std::vector<StageState> stages_;
+  std::vector<TeamState> teams_;
   std::vector<State> states_;
   bool slows_ = false;                 ///< what DP does, kernels
   std::vector<Ready> gradients_done_;  ///< by class

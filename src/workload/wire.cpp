@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "workload/parameters.hpp"
+#include "workload/plan.hpp"
 #include "workload/share.hpp"
 
 namespace collcast::workload {
@@ -126,7 +127,7 @@ double gathered_weight_bytes(const StepInputs& in, bool of_layer) {
 void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool with_experts, Segments& layer) {
   const std::optional<WireFormat> format = in.options.communication.parameters;
   const double kept = timer.precision().activation, sent = gathered_weight_bytes(in, true);
-  if (!format || sent >= kept || in.options.zero < 3) return;
+  if (!format || sent >= kept || in.options.zero < 3 || gathers_once(in)) return;
   const RankParameters all =
       with_experts ? expert_layer_parameters(in.model, in.layout) : layer_parameters(in.model, in.layout.tp);
   const double apart = in.layout.experts_apart() ? all.experts : 0, own = all.total() - apart;
@@ -140,6 +141,25 @@ void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool 
   layer.forward.front().operations.insert(layer.forward.front().operations.begin(), casts.begin(), casts.end());
   if (!in.options.reshard_after_forward) return;
   layer.backward.front().operations.insert(layer.backward.front().operations.begin(), casts.begin(), casts.end());
+}
+
+std::vector<Operation> casts_of_weights(const StepInputs& in, const KernelTimer& timer, int stage) {
+  const double kept = timer.precision().activation, sent = gathered_weight_bytes(in, true);
+  if (sent >= kept || sharding_stage(in) == 0 || (in.options.zero == 3 && !gathers_once(in))) return {};
+  const RankParameters held = stage_parameters(in, stage);
+  const double apart = in.layout.experts_apart() ? held.experts : 0;
+  double own = held.total() - apart;
+  if (in.options.zero == 3) {
+    const ParameterTerms terms = parameter_terms(in, stage);
+    own -= terms.embedding + terms.output + terms.positions + terms.final_norm;
+  }
+  const double shares = own / in.layout.shards() + (apart > 0 ? apart / expert_shards(in.layout) : 0);
+  const std::string name(to_string(*in.options.communication.parameters));
+  std::vector<Operation> casts{timer.memory("weights cast to " + name, Volume((kept + sent) * shares))};
+  if (in.options.zero < 3 || products_read_gathered(in)) return casts;
+  const double gathered = (in.layout.shards() > 1 ? own : 0) + (expert_shards(in.layout) > 1 ? apart : 0);
+  casts.push_back(timer.memory("weights cast from " + name, Volume((kept + sent) * gathered)));
+  return casts;
 }
 
 bool products_read_gathered(const StepInputs& in) {

@@ -11,8 +11,9 @@
 // Behind a gather or a dispatch there is none where linear layers read fp8 and fp8 is sent, as the products take it.
 // Weights of layers that ZeRO gathers, one scale a matrix (torchao's float8 all-gather: enable_fsdp_float8_all_gather;
 // Megatron-Core: fp8_param_gather): the rank's share is cast before each gather of ZeRO-3, (w + s) bytes a parameter,
-// and back, all of them, where products do not read it; of ZeRO-1 and 2 once, behind the optimizer. The embedding, the
-// head and the loss stay as they are.
+// and back, all of them, where products do not read it; of ZeRO-1 and 2, and of ZeRO-3 where weights are gathered once
+// a step, once, behind the optimizer, where the weights are made that the next step gathers. The embedding, the head
+// and the loss stay as they are.
 //
 // Left out: rows of the permutation before a dispatch, which move as they are computed; what a norm could write in fp8
 // by itself; the exchange of the scales' maxima, and the scales of weights; exchanges of ranks that share an expert,
@@ -20,6 +21,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "workload/kernels.hpp"
 #include "workload/segments.hpp"
@@ -33,8 +35,10 @@ double wire_bytes(std::optional<WireFormat>, double kept);
 
 /// Casts around what a layer's TP and EP send, and its bytes there.
 void put_on_wire(const StepInputs&, const KernelTimer&, Segments& layer);
-/// ZeRO-3: casts of a layer's weights, for its gathers.
+/// ZeRO-3: casts of a layer's weights, for its gathers, where each pass has one.
 void cast_gathered_weights(const StepInputs&, const KernelTimer&, bool with_experts, Segments& layer);
+/// Casts of a stage's weights where they are gathered once a step.
+std::vector<Operation> casts_of_weights(const StepInputs&, const KernelTimer&, int stage);
 /// Bytes of each weight of a unit that is gathered.
 double gathered_weight_bytes(const StepInputs&, bool of_layer);
 /// Whether the products of layers take gathered weights as they come.

@@ -7,6 +7,7 @@
 #include "cli/arithmetic.hpp"
 #include "cli/called.hpp"
 #include "cli/process.hpp"
+#include "support/sample.hpp"
 
 using namespace collcast::test;
 using Catch::Contains;
@@ -171,6 +172,30 @@ TEST_CASE("the numbers that a step's explanation writes come to the figures that
     INFO(step);
     CHECK(checked >= (step == "overlap-175b-layer" ? 1 : 25));
   }
+}
+
+TEST_CASE("so do those of every shipped scenario that is a training step, as it is and with each of its variants") {
+  Sample sample(5);
+  int explained_steps = 0;
+  const Json all = document_of("step --list");
+  for (const Json& row : all.at("rows")) {
+    const std::string name = row.at("name");
+    std::vector<std::string> commands{name};
+    for (const Json& variant : row.at("what_if"))
+      commands.push_back(name + " --what-if " + variant.at("name").get<std::string>());
+    for (const std::string& command : commands) {
+      if (command != name && !sample.takes()) continue;
+      INFO(command);
+      Called outcome = call("explain step " + command + " --method estimate --format json");
+      // What is drawn has no closed form.
+      if (outcome.exit != 0) outcome = call("explain step " + command + " --format json");
+      if (outcome.exit != 0 && outcome.err.find("inference") != std::string::npos) continue;
+      REQUIRE(outcome.exit == 0);
+      CHECK(check_arithmetic(Json::parse(outcome.out)) > 0);
+      ++explained_steps;
+    }
+  }
+  CHECK(explained_steps >= 16);
 }
 
 TEST_CASE("a simulation that is too long to be made unasked is left out by name") {

@@ -338,3 +338,45 @@ TEST_CASE("a watch ends a run of programs") {
   CHECK_THAT(to_text(ended.errors()), Contains("ended from outside"));
   CHECK(traffic(all).messages == 50 * 8 * 14 * 16);
 }
+
+TEST_CASE("what a rank computes goes at its rate while something slows it, by hand") {
+  const Fabric fabric = ring_fabric(2, gb_per_s(10), Seconds(0));
+  const auto kernel = [](std::int64_t microseconds, double rate) {
+    return Instruction{Spend{Picoseconds(us(microseconds)), rate}};
+  };
+  const auto slowing = [](std::int64_t microseconds) {
+    Instruction one = spend(microseconds);
+    one.slows = true;
+    return one;
+  };
+  const auto takes = [&](std::vector<Instruction> own, std::vector<Instruction> other) {
+    Programs all;
+    all.programs = {Program{{std::move(own), std::move(other)}}};
+    all.of_rank = {0, 0};
+    return run(fabric, all).programs[0].last_end.time_since_epoch() / Picoseconds(us(1));
+  };
+  // 10 at half the rate for 4: 2 are done, 8 are left.
+  CHECK(takes({kernel(10, 0.5)}, {slowing(4)}) == 12);
+  // All of it, however long that goes on; and one that slows nothing.
+  CHECK(takes({kernel(10, 0.5)}, {slowing(40)}) == 20);
+  CHECK(takes({kernel(10, 1)}, {slowing(40)}) == 10);
+  CHECK(takes({kernel(10, 0.5)}, {spend(40)}) == 10);
+  // From 2 on for 4, and for 2 more behind a gap of 1: 3 of the time are lost.
+  CHECK(takes({kernel(10, 0.5)}, {spend(2), slowing(4), spend(1), slowing(2)}) == 13);
+  // One after the other.
+  CHECK(takes({kernel(10, 0.5), kernel(10, 0.25)}, {slowing(24)}) == 20 + 4 + 9);
+  // A pass that is late by 2 waits so much less for its launches, and never less than nothing; one before it has
+  // lost 4.
+  const auto wait = [](std::int64_t microseconds) {
+    Instruction one{Spend{Picoseconds(us(microseconds)), 1, 0, 0, true}};
+    return one;
+  };
+  Instruction first = kernel(10, 0.5);
+  first.begins_pass = true;
+  CHECK(takes({first, wait(5)}, {slowing(4)}) == 12 + 3);
+  CHECK(takes({first, wait(1)}, {slowing(4)}) == 12);
+  CHECK(takes({kernel(8, 0.5), first, wait(5)}, {slowing(8), spend(4), slowing(4)}) == 12 + 12 + 3);
+  // What another stream does beside it for 11 hides all but 1 of the 2.
+  first.what = Spend{Picoseconds(us(10)), 0.5, 1, 2};
+  CHECK(takes({first, wait(5)}, {slowing(4), spend(7)}) == 12 + 4);
+}

@@ -150,7 +150,7 @@ TEST_CASE("random pipelines of DualPipe, unequal stages and slow messages: the c
 
 TEST_CASE("without messages DualPipe is DualPipeV on half the stages with twice the replicas, in time and memory") {
   for (const int pp : {2, 4, 8})
-    for (const int zero : {0, 1}) {
+    for (const int zero : {0, 1, 2, 3}) {
       StepInputs in = dual_inputs(2, pp, 2, 2 * pp);
       in.layout.sequence_parallel = true;  // what has come is not gathered
       in.options.zero = zero;
@@ -276,11 +276,13 @@ TEST_CASE("every rank of DualPipe for itself, on links of its own: the folded st
   for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp})
     for (const int pp : {2, 4, 8})
       for (const int dp : {1, 2, 3})
-        for (const int zero : {0, 1}) {
+        for (const int zero : {0, 1, 2, 3}) {
           StepInputs in = dual_inputs(2, pp, dp, 8);
           in.layout.order = order;
           in.layout.sequence_parallel = true;
           in.options.zero = zero;
+          in.options.reshard_after_forward = dp != 1;
+          in.options.no_sync = zero == 3 && pp == 4;
           in.options.overlap_pp = dp != 2;
           CAPTURE(to_string(order), pp, dp, zero);
           // Ends have other buckets than the pairs between them, which have no pattern of these.

@@ -90,7 +90,7 @@ ParallelLayout random_layout(Dice& dice) {
 StepInputs random_inputs(Dice& dice) {
   const ParallelLayout l = random_layout(dice);
   StepInputs in = inputs(small_model(), l, 512, 4 * dice.pick({1, 2}));
-  in.options.zero = l.schedule == PipelineSchedule::dualpipe ? dice.roll(2) : dice.roll(4);
+  in.options.zero = dice.roll(4);
   in.options.reshard_after_forward = in.options.zero != 3 || dice.roll(2) == 0;
   in.options.no_sync = in.options.zero == 3 && dice.roll(2) == 0;
   in.options.overlap_dp = dice.roll(2) == 0;

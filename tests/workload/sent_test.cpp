@@ -168,6 +168,18 @@ TEST_CASE("ZeRO-3 gathers layers in fp8 at a byte a weight, and casts its share 
   // Products in bf16 do not read that: each layer is cast back.
   in.options.precision = "bf16";
   CHECK(time_of(forecast_on_two(in).operations.forward, "weights cast from fp8").count() == Approx(3 * layer / 1e12));
+  // Where a step gathers once, on any schedule whose weights stay whole, it casts once, and back.
+  in.options.reshard_after_forward = false;
+  in.layout.schedule = PipelineSchedule::gpipe;
+  const StepResult whole = forecast_on_two(in);
+  CHECK(bytes_of(whole, "dp all_gather") == 8 * layer + 2 * (embedding + head));
+  CHECK(time_of(whole.operations.forward, "weights cast").count() == 0);
+  CHECK(time_of(whole.stage.optimizer, "weights cast to fp8").count() == Approx(3 * 8 * layer / 8 / 1e12));
+  CHECK(time_of(whole.stage.optimizer, "weights cast from fp8").count() == Approx(3 * 8 * layer / 1e12));
+  in.options.precision = "fp8";
+  CHECK(time_of(forecast_on_two(in).stage.optimizer, "weights cast from fp8").count() == 0);
+  in.options.reshard_after_forward = true;
+  in.layout.schedule = PipelineSchedule::one_f_one_b;
   // ZeRO-1 gathers what is updated once, and casts its share behind the optimizer.
   in.options.precision = "fp8";
   in.options.zero = 1;
@@ -194,6 +206,12 @@ TEST_CASE("gradients reduced in bf16 are half the bytes, and cast both ways") {
   const double layer = layer_parameters(in.model, 1).total();
   CHECK(time_of(sharded.operations.backward, "gradient casts").count() == Approx(6 * (1 + 1.0 / 8) * layer / 1e12));
   CHECK(bytes_of(sharded, "dp reduce_scatter") == Approx(2 * 2 * parameters));
+  // Their sum, with no_sync, once.
+  in.options.no_sync = true;
+  const StepResult summed = forecast_on_two(in);
+  CHECK(time_of(summed.operations.backward, "gradient casts").count() == 0);
+  CHECK(time_of(summed.stage.optimizer, "gradient casts").count() == Approx(6 * (1 + 1.0 / 8) * parameters / 1e12));
+  CHECK(bytes_of(summed, "dp reduce_scatter") == Approx(2 * parameters));
 }
 
 TEST_CASE("PowerSGD of rank 2 sends the sums of rows and columns of the matrices, and what is none as it is") {
@@ -316,7 +334,9 @@ TEST_CASE("formula and timeline agree on steps that send otherwise, whatever the
     draw_options(in, with_experts, dice);
     in.options.fuse_loss = dice(2) == 0;
     if (in.layout.dp < in.layout.ep) in.layout.ep = 1;
-    in.options.zero = pp == 1 ? dice(4) : dice(2);
+    in.options.zero = dice(4);
+    in.options.reshard_after_forward = dice(2) == 0;
+    in.options.no_sync = in.options.zero == 3 && dice(2) == 0;
     CommunicationFormats& f = in.options.communication;
     if (dice(2) == 0) f.tp_gather = WireFormat::fp8;
     if (dice(2) == 0) f.tp_reduce = WireFormat::fp8;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "inputs.hpp"
@@ -21,9 +22,10 @@ using namespace collcast::workload;
 
 namespace {
 
-constexpr std::array one_way{PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
-                             PipelineSchedule::zb_h1,       PipelineSchedule::zb_h2, PipelineSchedule::zb_1p,
-                             PipelineSchedule::zb_2p,       PipelineSchedule::zb_v,  PipelineSchedule::dualpipe_v};
+constexpr std::array schedules{PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
+                               PipelineSchedule::zb_h1,       PipelineSchedule::zb_h2, PipelineSchedule::zb_1p,
+                               PipelineSchedule::zb_2p,       PipelineSchedule::zb_v,  PipelineSchedule::dualpipe_v,
+                               PipelineSchedule::dualpipe};
 
 /// Of small_model, with micro-batches for every schedule.
 StepInputs staged(PipelineSchedule schedule, int zero, int pp = 2, int dp = 4) {
@@ -40,11 +42,12 @@ class StagedDice {
   explicit StagedDice(unsigned seed) : random_(seed) {}
   int roll(int sides) { return static_cast<int>(random_() % static_cast<unsigned>(sides)); }
 
-  StepInputs step() {
+  StepInputs step(std::optional<PipelineSchedule> schedule) {
     StepInputs in = inputs(small_model(), layout(1 << roll(2), 1 << roll(3), 1 << roll(3)), 512, 1);
     in.layout.cp = 1 << roll(2);
     draw_options(in, roll(3) == 0, [this](int sides) { return roll(sides); });
-    in.layout.schedule = one_way[static_cast<std::size_t>(roll(static_cast<int>(one_way.size())))];
+    in.layout.schedule =
+        schedule ? *schedule : schedules[static_cast<std::size_t>(roll(static_cast<int>(schedules.size())))];
     if (in.layout.schedule == PipelineSchedule::interleaved) in.layout.vpp = 2;
     in.layout.sequence_parallel = roll(2) == 0;
     in.options.zero = 2 + roll(2);
@@ -62,10 +65,10 @@ class StagedDice {
   }
 
   template <class Visit>
-  void steps(int cases, Visit visit) {
+  void steps(int cases, Visit visit, std::optional<PipelineSchedule> schedule = {}) {
     Sample sample(7);
     while (cases > 0) {
-      const StepInputs in = step();
+      const StepInputs in = step(schedule);
       if (!check_step(in, 64, {}).empty()) continue;
       --cases;
       if (!sample.takes()) continue;
@@ -81,16 +84,25 @@ class StagedDice {
   std::mt19937 random_;
 };
 
+/// All that a stage computes.
+void slow_down(StagePlan& stage, double times) {
+  for (UnitWork& work : stage.works)
+    for (std::vector<Stretch>* pass :
+         {&work.forward, &work.backward, &work.weights, &work.whole_backward, &work.whole_weights})
+      for (Stretch& s : *pass)
+        if (s.computes()) s.time *= times;
+}
+
 /// How often the DP stream of a stage gathers and reduces.
 std::map<std::string, int> exchanges(const StepPlan& plan) {
   const StepSchedule step = spell_out(plan);
   std::map<std::string, int> counts;
-  for (std::uint32_t op = 0; op < step.schedule.size(); ++op) {
-    const Place& at = step.places[op];
-    const std::string stage = std::to_string(at.stage);
-    if (at.doing == Doing::gather) ++counts["gathers of stage " + stage];
-    if (at.doing == Doing::reduction || at.doing == Doing::bucket) ++counts["reductions of stage " + stage];
-  }
+  for (std::size_t i = 0; i < plan.stages.size(); ++i)
+    for (const OpId op : step.of_class[i]) {
+      const Doing doing = step.places[op.value()].doing;
+      if (doing == Doing::gather) ++counts["gathers of stage " + std::to_string(i)];
+      if (doing == Doing::reduction || doing == Doing::bucket) ++counts["reductions of stage " + std::to_string(i)];
+    }
   return counts;
 }
 
@@ -117,8 +129,36 @@ TEST_CASE("in a pipeline of any schedule split gradients and weights are the tim
   });
 }
 
+TEST_CASE("stages of DualPipe with the same slices that take unequal times wait for each other, in closed form too") {
+  const Fabric fabric = cluster(8);
+  StagedDice dice(11);
+  int kept_waiting = 0;
+  dice.steps(
+      120,
+      [&](const StepInputs& in, double bandwidth) {
+        StepPlan plan = planned(in, priced(2e-6, bandwidth));
+        const Seconds alike = estimate_step(plan).total;
+        for (std::size_t i = 0; i < plan.stages.size(); ++i) slow_down(plan.stages[i], 1 + 0.1 * dice.roll(8));
+        for (Seconds& message : plan.transfer) message *= dice.roll(4);
+        const StepEstimate e = estimate_step(plan);
+        CHECK(e.total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-8));
+        CHECK(e.breakdown.total().count() == Approx(e.total.count()).epsilon(1e-12));
+        // Both as the slower one: no longer than that.
+        for (std::size_t i = 0; i < plan.stages.size() / 2; ++i) {
+          StagePlan &one = plan.stages[i], &other = plan.stages[plan.stages.size() - 1 - i];
+          (one.time().whole() < other.time().whole() ? one : other).works =
+              (one.time().whole() < other.time().whole() ? other : one).works;
+        }
+        const Seconds slower = estimate_step(plan).total;
+        CHECK(e.total <= slower * (1 + 1e-12));
+        if (e.total > alike) ++kept_waiting;
+      },
+      PipelineSchedule::dualpipe);
+  CHECK(kept_waiting > 0);
+}
+
 TEST_CASE("the counts that are reported are those of the timeline, stage by stage") {
-  for (const PipelineSchedule schedule : one_way)
+  for (const PipelineSchedule schedule : schedules)
     for (const int zero : {2, 3})
       for (const bool reshard : {true, false})
         for (const bool no_sync : {true, false}) {
@@ -188,7 +228,7 @@ TEST_CASE("of one micro-batch on one stage schedules make no difference, nor, to
 }
 
 TEST_CASE("a step that sends less is no longer") {
-  for (const PipelineSchedule schedule : one_way) {
+  for (const PipelineSchedule schedule : schedules) {
     StepInputs in = staged(schedule, 3, 2);
     CAPTURE(to_string(schedule));
     const CollectiveTime slow = priced(2e-6, 2e9);
@@ -205,7 +245,7 @@ TEST_CASE("a step that sends less is no longer") {
 
 TEST_CASE("free exchanges make it the pipeline without them, and one replica has none") {
   const CollectiveTime free = [](const CollectiveRequest&) -> Result<Seconds> { return Seconds{}; };
-  for (const PipelineSchedule schedule : one_way)
+  for (const PipelineSchedule schedule : schedules)
     for (const int zero : {2, 3}) {
       CAPTURE(to_string(schedule), zero);
       StepInputs in = staged(schedule, zero);
@@ -213,6 +253,8 @@ TEST_CASE("free exchanges make it the pipeline without them, and one replica has
       const StepEstimate split = estimate_step(planned(in, free));
       in.options.zero = 0;
       CHECK(split.total.count() == Approx(estimate_step(planned(in, free)).total.count()).epsilon(1e-12));
+      // Of DualPipe each slice is on two stages.
+      if (schedule == PipelineSchedule::dualpipe) continue;
       in = staged(schedule, zero, 2, 1);
       const Seconds alone = estimate_step(planned(in)).total;
       in.options.zero = 0;
@@ -268,7 +310,7 @@ TEST_CASE("experts that are not split are held once, whatever the ZeRO stage") {
 }
 
 TEST_CASE("with DP overlapped memory of a stage never rises with the ZeRO stage, and holds what is whole") {
-  for (const PipelineSchedule schedule : one_way)
+  for (const PipelineSchedule schedule : schedules)
     for (const int stage : {0, 1, 3}) {
       StepInputs in = staged(schedule, 1, 4, 8);
       in.model.layers = 32;
@@ -307,6 +349,40 @@ TEST_CASE("a bucket of ZeRO-2 is of one chunk") {
   in.options.zero = 1;
   const StepPlan once = planned(in);
   for (const StagePlan& stage : once.stages) CHECK(stage.buckets.size() == 1);
+}
+
+TEST_CASE("stages of DualPipe that hold the same slices, one slower than the other, by hand") {
+  // Two stages of two slices of one unit each, a micro-batch from either end. F 1 s on stage 0 and 2 s on stage 1, B 3
+  // s and 4 s, W nothing; gather 3 s, reduction 5 s, no messages.
+  const ChunkedStages halves{2,
+                             2,
+                             {{Seconds(1), Seconds(3), {}},
+                              {Seconds(1), Seconds(3), {}},
+                              {Seconds(2), Seconds(4), {}},
+                              {Seconds(2), Seconds(4), {}}},
+                             {Seconds{}},
+                             false};
+  StepPlan plan = plan_of_chunks(PipelineSchedule::dualpipe, halves, 1);
+  plan.zero = 3;
+  for (StagePlan& stage : plan.stages)
+    for (UnitWork& work : stage.works) {
+      work.gather = Seconds(3);
+      work.reduce = Seconds(5);
+    }
+  // Order F0 F1 B1 B0, of both. F0: gathered until 3, over at 4 and 5. What stage 1 has passed comes to stage 0 at 5,
+  // and goes on there when both have gathered: 5 to 8; over at 9 and 10. B1: 10 to 13, over at 16 and 17, reduced 17 to
+  // 22. B0: gathered until 25, over at 28 and 29, reduced until 34.
+  CHECK(estimate_step(plan).total.count() == Approx(34));
+  CHECK(simulated(plan).count() == Approx(34));
+  // Whole for the step: all gathered until 6, F0 3 to 4 and 5; F1 of stage 0 when it comes at 5, and its weights at 6,
+  // 7; of stage 1 6 to 8. B1 7 to 10 and 8 to 12, reduced 12 to 17; B0 17 to 20 and 21, reduced 21 to 26.
+  plan.reshard = false;
+  CHECK(estimate_step(plan).total.count() == Approx(26));
+  CHECK(simulated(plan).count() == Approx(26));
+  // Of one micro-batch the last is the only one.
+  plan.no_sync = true;
+  CHECK(estimate_step(plan).total.count() == Approx(26));
+  CHECK(simulated(plan).count() == Approx(26));
 }
 
 TEST_CASE("an exchange on the one link between turns, by hand") {

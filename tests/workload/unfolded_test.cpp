@@ -8,6 +8,7 @@
 #include "../support/spelled_programs.hpp"
 #include "collcast/engine/programs.hpp"
 #include "collcast/workload/unfolded_step.hpp"
+#include "faulty.hpp"
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/forecast.hpp"
@@ -44,7 +45,7 @@ ParallelLayout unfoldable_layout(Dice& dice) {
 StepInputs unfoldable_inputs(Dice& dice) {
   const ParallelLayout l = unfoldable_layout(dice);
   StepInputs in = inputs(small_model(), l, 256, 4 * dice.pick({1, 2}));
-  in.options.zero = l.schedule == PipelineSchedule::dualpipe ? dice.roll(2) : dice.roll(4);
+  in.options.zero = dice.roll(4);
   in.options.reshard_after_forward = in.options.zero != 3 || dice.roll(2) == 0;
   in.options.no_sync = in.options.zero == 3 && dice.roll(2) == 0;
   in.options.overlap_dp = dice.roll(2) == 0;
@@ -117,6 +118,49 @@ TEST_CASE("on links of their own, groups in step: unfolded is the folded step to
     CHECK(a.ep_exposed.count() == Approx(b.ep_exposed.count()).margin(1e-12));
     CHECK(a.optimizer.count() == Approx(b.optimizer.count()));
   });
+}
+
+TEST_CASE("collectives of DP slow each rank's kernels as they do the folded stage's, to the picosecond") {
+  const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
+  int slowed = 0;
+  for_random_inputs(200, 64, [&](StepInputs in) {
+    in.options.overlap_dp = true;
+    in.kernels.beside_collectives = 0.3;
+    const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
+    const Seconds folded = *step.result.simulate;
+    // As above; the folded stage then begins later, beside more of its collectives.
+    if (gathers_messages(in) && in.layout.pp > 1) {
+      CHECK(step.unfolded->step <= folded);
+      return;
+    }
+    CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
+    if (step.result.slowdown.dp == Seconds{}) return;
+    ++slowed;
+    CHECK(step.unfolded->breakdown.compute.count() == Approx(step.result.breakdown.compute.count()));
+    in.kernels.beside_collectives = 1;
+    CHECK(unfolded(in, fabric, in_step(in), Sharing::none).unfolded->breakdown.compute <
+          step.unfolded->breakdown.compute);
+  });
+  CHECK(slowed > (sanitized ? 0 : 5));
+}
+
+TEST_CASE("a rank that waits for another one's part of a collective computes the slower meanwhile") {
+  // Collectives of next to no time: what they slow is all of the fast replica, while it waits for the slow one.
+  const Fabric fabric = star_fabric(2, Bandwidth(1e15), Seconds(1e-12));
+  StepInputs in = inputs(small_model(), layout(1, 1, 2), 512, 1);
+  in.options.bucket = Bytes(4'000'000);
+  in.options.overlap_dp = true;
+  MachineState state;
+  state.faults = {slow_gpu(1, 0.5)};
+  const auto compute_of = [&](double rate) {
+    in.kernels.beside_collectives = rate;
+    Result<StepWithUnfolded> step =
+        forecast_unfolded_step(in, fabric, state, in_step(in), nullptr, {Sharing::none, {}});
+    INFO(to_text(step.errors()));
+    REQUIRE((step.ok() && step->unfolded));
+    return step->unfolded->breakdown.compute;
+  };
+  CHECK(compute_of(0.5) > 1.01 * compute_of(1));
 }
 
 TEST_CASE("on links of their own, unfolded is never longer: first finishers go on") {

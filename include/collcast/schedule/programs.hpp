@@ -9,7 +9,8 @@
 //   Send       to the rank so many further on
 //
 // Execution rules. An instruction starts when the one before it on its stream is over; it is over
-//   Spend      after its time
+//   Spend      after its time. While an instruction of its rank that `slows` is under way it goes at its rate, and a
+//              wait for launches is shorter by what the rank has been late by since its pass began
 //   TakePart   when the rank's part of the exchange is (pattern.hpp); it takes part from the instruction's start on.
 //              Members of a group mean the same exchange by the same number
 //   Send       when the message has arrived; the receiver's channel then has one more
@@ -85,6 +86,11 @@ namespace instruction {
 
 struct Spend {
   Picoseconds time{};
+  double rate = 1;  ///< below 1: slowed, where it is on the first stream
+  /// Of one that is slowed: so many instructions of another stream run beside it, and it is late by what it lasts
+  /// longer than these only. No instructions: all of it.
+  std::uint32_t beside = 0, instructions = 0;
+  bool waits_for_launches = false;
 };
 struct TakePart {
   std::uint32_t collective = 0;
@@ -116,6 +122,8 @@ struct Instruction {
       what;
   std::uint8_t account = 0;  ///< what its time counts as; of the first stream
   bool awaited = false;      ///< another stream waits for its end: Program::await
+  bool slows = false;        ///< of a Spend or TakePart: from its start to its end, what the rank computes
+  bool begins_pass = false;  ///< of a Spend or TakePart: the first of those that end with a wait for launches
 };
 
 struct Program {
@@ -136,6 +144,7 @@ struct Programs {
 
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(of_rank.size()); }
   std::uint32_t streams() const;  ///< the most that a program has
+  bool slows() const;             ///< anything
   const Pattern& pattern(const Collective&, std::uint32_t group) const;
 };
 
