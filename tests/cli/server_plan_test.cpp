@@ -116,8 +116,8 @@ TEST_CASE("what a server's plan searches comes from its file, options and settin
 
   CHECK_THAT(
       call("plan " + scenario_file("wrong.yaml", own_server + serving + "search: {zero: [1], batch: [0]}\n")).err,
-      Contains("wrong.yaml:8:10: error: 'search.zero' has no meaning here") && Contains("the scenario is of 'inference'") &&
-          Contains("'0'"));
+      Contains("wrong.yaml:8:10: error: 'search.zero' has no meaning here") &&
+          Contains("the scenario is of 'inference'") && Contains("'0'"));
   CHECK_THAT(call("plan " + scenario_file("trains.yaml", own_server + "batch: {sequence: 64, global_batch: 8}\n"
                                                                       "search: {batch: [4]}\n"))
                  .err,

@@ -238,8 +238,7 @@ TEST_CASE("requests in flight wait for prompts as a scheduler that is run reques
   for (const auto& [requests, output] :
        {std::pair{1, 2}, {1, 50}, {2, 2}, {2, 17}, {8, 33}, {64, 2}, {64, 129}, {128, 33}}) {
     const int iterations = output - 1;
-    const PromptShares law =
-        prompt_shares({requests, 100, output, 1, 2, true, Batching::continuous});
+    const PromptShares law = prompt_shares({requests, 100, output, 1, 2, true, Batching::continuous});
     constexpr double token = 0.25;
     double ttft = 0, tpot = 0;
     constexpr int runs = 2000;
