@@ -199,10 +199,6 @@ Exit explain_step(const ExplainArgs& args, const Session& session) {
   const Result<StepReport> report = forecast(args.scenario, session, nullptr, patience);
   if (!report && patience.has_ended_work()) return patience.refused(refuse(session, report.errors()));
   if (!report) return refuse(session, report.errors());
-  if (report->result.inference)
-    return refuse(session, {{command_line, "a forecast of inference is not taken apart",
-                             "expected a training step; 'collcast step --operations' lists the kernels of this, "
-                             "docs/steps.md its formulas"}});
   return patience.exit(deliver(session, explain(*report), format, args.output));
 }
 
@@ -227,7 +223,7 @@ Command add_explain(CLI::App& parent) {
       "  collcast explain collective all_reduce --topology dgx-h100 --nodes 2 --size 64MiB --library ideal\n"
       "Groups at once, each alone and beside the others, and the links that they share:\n"
       "  collcast explain collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent");
-  CLI::App* step = app.add_subcommand("step", "of a training step");
+  CLI::App* step = app.add_subcommand("step", "of a training step, or of a batch that is served");
   add_scenario_options(*step, args->scenario);
   add_fault_option(*step, args->scenario.faults,
                    "a GPU that computes slowly or unevenly, or a link that is slow or has failed, in the words of the "
@@ -237,6 +233,8 @@ Command add_explain(CLI::App& parent) {
   step->footer(
       "Examples:\n"
       "  collcast explain step llama3-70b-64xh100\n"
+      "TTFT, TPOT, tokens/s and the cache of keys and values:\n"
+      "  collcast explain step llama3-70b-inference-8xh100\n"
       "What a slow GPU costs, and how:\n"
       "  collcast explain step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'");
   app.footer(

@@ -28,6 +28,7 @@ constexpr const char* all_variants = "all";
 struct PlanArgs {
   ScenarioArgs scenario;
   SpaceArgs space;
+  GoalArgs goals;
   std::string simulate = "8", top, threads, why;
   bool why_given = false, simulate_given = false;
   bool list = false;
@@ -90,6 +91,14 @@ int gpus_of_job(const Scenario& scenario, int per_node) {
   return (scenario.nodes == 0 || scenario.placement.random) && world > 1 ? world : 0;
 }
 
+/// The layout of --why by its values; nothing where that is by its number, or not asked.
+std::optional<LayoutQuestion> asked_layout(const PlanArgs& args) {
+  Diagnostics said;
+  const auto question = args.why_given ? parse_why(args.why, said) : std::nullopt;
+  const LayoutQuestion* layout = question ? std::get_if<LayoutQuestion>(&*question) : nullptr;
+  return layout != nullptr ? std::optional(*layout) : std::nullopt;
+}
+
 Result<Question> understand(const PlanArgs& args, const std::string& what_if, const Session& session,
                             bool overlay_may_lack = false) {
   ScenarioArgs asked = args.scenario;
@@ -103,12 +112,11 @@ Result<Question> understand(const PlanArgs& args, const std::string& what_if, co
     return Diagnostic{{scenario.file},
                       "a scenario of measured tasks has no layout to plan",
                       "expected a scenario with a model and a batch"};
-  if (scenario.step->serving)
-    return Diagnostic{scenario.origins.of("inference"),
-                      "layouts are planned for training only, and the scenario is of inference",
-                      "expected a scenario with a batch; 'collcast step' forecasts one layout of this"};
+  const bool serves = scenario.step->serving.has_value();
+  if (Diagnostics wrong = misplaced(args.space, args.goals, asked_layout(args), serves); !wrong.empty()) return wrong;
   std::vector<std::string> notes = keep_to_settings(scenario, args.space, scenario.search);
   override_space(args.space, scenario.search, errors);
+  const Goals goals = parse_goals(args.goals, errors);
   if (!errors.empty()) return errors;
 
   const int per_node = gpus_per_node(scenario.topology), world = scenario.step->layout.world();
@@ -130,7 +138,9 @@ Result<Question> understand(const PlanArgs& args, const std::string& what_if, co
                       gpus, nodes, world, world));
   }
   PlanInputs inputs{*scenario.step,       scenario.search,    gpus,
-                    scenario.collectives, {scenario.sharing}, {scenario.faults, scenario.placement}};
+                    scenario.collectives, {scenario.sharing}, {scenario.faults, scenario.placement},
+                    goals.objective};
+  if (serves) inputs.limits = limits_of(scenario, goals);
   for (Diagnostic& idle : idle_gpus(scenario, gpus)) scenario.warnings.push_back(std::move(idle));
   return Question{std::move(scenario), std::move(fabric).value(), std::move(inputs), std::move(notes)};
 }
@@ -141,20 +151,29 @@ void add_intervals(const Question& q, PlanOptions options, PlanResult& result) {
   options.simulate = 0;
   options.progress = {};
   PlanInputs inputs = q.inputs;
-  const auto with = [&](const auto& stretch) -> std::optional<std::map<LayoutChoice, Seconds>> {
+  inputs.limits.clear();
+  const auto with = [&](const auto& stretch) -> std::optional<std::map<LayoutChoice, PlannedLayout>> {
     inputs.collectives.stretch = stretch;
     const Result<PlanResult> all = plan(inputs, q.fabric, options, q.scenario.origins);
     if (!all || all->partial) return std::nullopt;
-    std::map<LayoutChoice, Seconds> out;
-    for (const PlannedLayout& p : all->ranked) out[p.choice] = p.estimate;
+    std::map<LayoutChoice, PlannedLayout> out;
+    for (const PlannedLayout& p : all->ranked) out[p.choice] = p;
     return out;
   };
   const auto low = with(q.scenario.spread->low), high = low ? with(q.scenario.spread->high) : std::nullopt;
   if (!high) return;
   for (std::vector<PlannedLayout>* layouts : {&result.ranked, &result.pareto})
     for (PlannedLayout& p : *layouts) {
+      const PlannedLayout &shortest = low->at(p.choice), &longest = high->at(p.choice);
       const double scale = p.step() / p.estimate;
-      p.interval = {low->at(p.choice) * scale, high->at(p.choice) * scale};
+      p.interval = {shortest.estimate * scale, longest.estimate * scale};
+      if (!p.server) continue;
+      const auto within = [&](Seconds ServerTimes::*of) {
+        const double by = p.server->times().*of / p.server->estimate.*of;
+        return TimeRange{shortest.server->estimate.*of * by, longest.server->estimate.*of * by};
+      };
+      p.server->ttft_interval = within(&ServerTimes::ttft);
+      p.server->tpot_interval = within(&ServerTimes::tpot);
     }
 }
 
@@ -257,6 +276,7 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
   numbers.options.stop = [&patience] { return patience.is_over(); };
   SearchSpace ignored;
   override_space(args.space, ignored, errors);
+  parse_goals(args.goals, errors);
   const auto question = args.why_given ? parse_why(args.why, errors) : std::nullopt;
   if (!errors.empty()) return refuse(session, errors);
   // Who is asked for more threads than memory holds gets fewer: the result does not depend on them.
@@ -311,6 +331,7 @@ Command add_plan(CLI::App& parent) {
           "estimate: rank by closed form; both: and simulate the best K; simulate: all that fit (default: both)");
   app.get_option("--what-if")->description("a variant of the scenario; all: the best layout of each");
   add_space_options(app, args->space);
+  add_goal_options(app, args->goals);
   add_fault_option(app, args->scenario.faults,
                    "rank by the step with what is wrong with a GPU or a link, as 'gpu: 12, compute: 80%' (repeatable)");
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
@@ -334,6 +355,9 @@ Command add_plan(CLI::App& parent) {
       "  collcast plan llama3-70b-64xh100 --what-if all\n"
       "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --method simulate\n"
       "  collcast plan llama3-70b-straggler-64xh100 --fault 'gpu: 12, compute: 80%'\n"
+      "Of a server: most tokens/s per GPU among those that keep the limits, replicas of 8 to 64 sequences\n"
+      "  collcast plan llama3-70b-inference-8xh100 --batch 8,16,32,64 --max-ttft 2s --max-tpot 30ms\n"
+      "  collcast plan llama3-70b-inference-8xh100 --objective tpot --why tp=4\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file};

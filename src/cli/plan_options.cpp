@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "cli/values.hpp"
+#include "collcast/base/text.hpp"
+#include "collcast/base/units.hpp"
 
 namespace collcast::cli {
 
@@ -33,6 +35,10 @@ std::vector<std::string> split(const std::string& text) {
 
 std::optional<int> read_count(std::string_view option, const std::string& text, Diagnostics& errors) {
   return parse_count(option, text, 1, errors);
+}
+std::optional<int> read_batch(std::string_view option, const std::string& text, Diagnostics& errors) {
+  constexpr int most_sequences = 100'000;  // as a scenario's
+  return parse_count(option, text, 1, errors, most_sequences);
 }
 std::optional<int> read_zero(std::string_view option, const std::string& text, Diagnostics& errors) {
   const auto index = parse_word(option, text, {"0", "1", "2", "3"}, errors);
@@ -72,14 +78,89 @@ void add_space_options(CLI::App& app, SpaceArgs& args) {
   option("--pp", args.pp, "pipeline stages");
   option("--dp", args.dp, "data parallel degrees");
   option("--cp", args.cp, "context parallel degrees (default: 1; where the scenario has more all that divide)");
-  option("--ep", args.ep, "expert parallel degrees (default: 1; where the scenario has more all that divide)");
-  option("--micro-batch", args.micro_batch, "samples per micro-batch");
-  option("--sequence-parallel", args.sequence_parallel, "true, false (default: both)");
+  option("--ep", args.ep,
+         "expert parallel degrees (default: 1; where the scenario has more, and of a server, all that divide)");
+  option("--micro-batch", args.micro_batch, "samples (of a server: sequences) per micro-batch");
+  option("--sequence-parallel", args.sequence_parallel, "true, false (default: both; of a server the scenario's)");
   option("--recompute", args.recompute, "none, selective, full (default: all three)");
   option("--zero", args.zero, "0, 1, 2, 3 (default: 0 and 1; all four where the scenario says 2 or 3)");
   option("--vpp", args.vpp,
          "model chunks of a stage, such as 1,2,4; above 1 interleaved (default: 1; with schedule interleaved all that "
          "divide)");
+  option("--batch", args.batch, "of a server: sequences that a replica serves together (default: the scenario's)");
+}
+
+void add_goal_options(CLI::App& app, GoalArgs& args) {
+  const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
+    app.add_option(name, value, text)->type_name(type)->group("Search");
+  };
+  option("--objective", args.objective, "WORD",
+         "of a server: what ranks it: tokens_per_s_per_gpu, tpot or ttft (default: tokens_per_s_per_gpu)");
+  option("--max-ttft", args.max_ttft, "TIME",
+         "of a server: reject what takes longer until the first tokens (default: the scenario's gates)");
+  option("--max-tpot", args.max_tpot, "TIME", "and what takes longer from token to token");
+}
+
+Goals parse_goals(const GoalArgs& args, Diagnostics& errors) {
+  Goals out;
+  if (!args.objective.empty()) {
+    std::vector<std::string> words;
+    for (const ServingObjective objective : serving_objectives) words.emplace_back(to_string(objective));
+    if (const auto index = parse_word("--objective", args.objective, words, errors))
+      out.objective = serving_objectives[*index];
+  }
+  const auto limit = [&](const char* option, const std::string& value, const char* figure) {
+    if (value.empty()) return;
+    const Parsed<Seconds> read = parse_seconds(value);
+    if (read.ok && read.value > Seconds(0))
+      out.limits.push_back({figure, read.value.count(), typed(option, value)});
+    else
+      errors.push_back({typed(option, value), fmt::format("'{}' is no time to keep", shown(value)),
+                        "expected a time above 0, such as 50ms"});
+  };
+  limit("--max-ttft", args.max_ttft, "ttft_s");
+  limit("--max-tpot", args.max_tpot, "tpot_s");
+  return out;
+}
+
+std::vector<Gate> limits_of(const Scenario& scenario, const Goals& goals) {
+  std::vector<Gate> out = scenario.gates;
+  for (const Gate& limit : goals.limits) {
+    std::erase_if(out, [&](const Gate& gate) { return gate.figure == limit.figure; });
+    out.push_back(limit);
+  }
+  return out;
+}
+
+Diagnostics misplaced(const SpaceArgs& space, const GoalArgs& goals, const std::optional<LayoutQuestion>& why,
+                      bool serves) {
+  using Given = std::pair<const char*, bool>;
+  const LayoutQuestion q = why.value_or(LayoutQuestion{});
+  const std::vector<Given> of_training{{"--recompute", !space.recompute.empty()},
+                                       {"--zero", !space.zero.empty()},
+                                       {"--cp", !space.cp.empty()},
+                                       {"--vpp", !space.vpp.empty()},
+                                       {"--why recompute", q.recompute.has_value()},
+                                       {"--why zero", q.zero.has_value()},
+                                       {"--why cp", q.cp.has_value()},
+                                       {"--why vpp", q.vpp.has_value()}};
+  const std::vector<Given> of_servers{{"--batch", !space.batch.empty()},
+                                      {"--objective", !goals.objective.empty()},
+                                      {"--max-ttft", !goals.max_ttft.empty()},
+                                      {"--max-tpot", !goals.max_tpot.empty()},
+                                      {"--why batch", q.batch.has_value()}};
+  Diagnostics wrong;
+  for (const auto& [option, given] : serves ? of_training : of_servers)
+    if (given)
+      wrong.push_back(
+          {command_line,
+           fmt::format("{} is of {}, and the scenario {}", option, serves ? "training" : "a server",
+                       serves ? "is of inference" : "trains"),
+           serves
+               ? "expected none of these; --tp, --pp, --dp, --ep, --batch, --micro-batch and --sequence-parallel are "
+                 "searched"
+               : "expected a scenario with 'inference', such as llama3-70b-inference-8xh100"});
+  return wrong;
 }
 
 void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& errors) {
@@ -93,6 +174,7 @@ void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& erro
   override_list("--recompute", args.recompute, read_recompute, space.recompute, errors);
   override_list("--zero", args.zero, read_zero, space.zero, errors);
   override_list("--vpp", args.vpp, read_count, space.vpp, errors);
+  override_list("--batch", args.batch, read_batch, space.batch, errors);
 }
 
 std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceArgs& args, SearchSpace& space) {
@@ -116,6 +198,15 @@ std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceA
        recomputes[static_cast<std::size_t>(step.options.recompute)]);
   keep("training.zero", args.zero, space.zero, step.options.zero, std::to_string(step.options.zero));
   keep("layout.vpp", args.vpp, space.vpp, step.layout.vpp, std::to_string(step.layout.vpp));
+  if (const auto& serving = step.serving) {
+    keep("inference.batch", args.batch, space.batch, serving->batch, std::to_string(serving->batch));
+    const int sequences = serving->batch / serving->micro_batches;
+    if (is_free("inference.microbatches", args.micro_batch) && space.micro_batch.empty()) {
+      space.micro_batch = {sequences};
+      out.push_back(fmt::format("the search keeps to micro-batches of {} sequences, as inference.microbatches was set",
+                                sequences));
+    }
+  }
   // Where the machine was set too, the degrees only follow it.
   const bool resized = std::ranges::any_of(scenario.settings, [](const std::string& path) {
     return path == "nodes" || path == "ranks" || path == "topology";
@@ -142,8 +233,8 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
     return rank ? std::optional<WhyQuestion>(*rank) : std::nullopt;
   }
   LayoutQuestion q;
-  const std::vector<std::string> keys{"tp",        "pp",  "dp", "micro_batch", "vpp", "cp", "ep", "sequence_parallel",
-                                      "recompute", "zero"};
+  const std::vector<std::string> keys{
+      "tp", "pp", "dp", "micro_batch", "vpp", "cp", "ep", "batch", "sequence_parallel", "recompute", "zero"};
   const std::size_t before = errors.size();
   std::set<std::string> given;
   for (const std::string& pair : split(text)) {
@@ -157,7 +248,8 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
       continue;
     }
     const std::string option = "--why " + keys[*key];
-    const std::array<std::optional<int>*, 7> counts{&q.tp, &q.pp, &q.dp, &q.micro_batch, &q.vpp, &q.cp, &q.ep};
+    const std::array<std::optional<int>*, 8> counts{&q.tp,  &q.pp, &q.dp, &q.micro_batch,
+                                                    &q.vpp, &q.cp, &q.ep, &q.batch};
     if (*key < counts.size())
       *counts[*key] = read_count(option, value, errors);
     else if (keys[*key] == "sequence_parallel")

@@ -17,10 +17,27 @@ class App;
 namespace collcast::cli {
 
 struct SpaceArgs {
-  std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero, vpp, cp,
-      ep;  ///< lists; empty: the scenario's
+  std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero, vpp, cp, ep,
+      batch;  ///< lists; empty: the scenario's
 };
 void add_space_options(CLI::App&, SpaceArgs&);
+
+/// What is asked of a server.
+struct GoalArgs {
+  std::string objective, max_ttft, max_tpot;  ///< empty: nothing asked
+};
+void add_goal_options(CLI::App&, GoalArgs&);
+struct Goals {
+  ServingObjective objective = ServingObjective::tokens_per_s_per_gpu;
+  std::vector<Gate> limits;
+};
+Goals parse_goals(const GoalArgs&, Diagnostics& errors);
+/// Limits of the command line replace the scenario's of the same figure.
+std::vector<Gate> limits_of(const Scenario&, const Goals&);
+
+/// Options and settings that a plan of such a scenario, which serves or trains, does not have.
+Diagnostics misplaced(const SpaceArgs&, const GoalArgs&, const std::optional<LayoutQuestion>&, bool serves);
+
 /// What a variant or --set says of one of the step's choices restricts the search to it, unless `args` or the setting
 /// of a search of its own does; the degrees, which have to fill the GPUs, stay searched. A sentence for each.
 std::vector<std::string> keep_to_settings(const Scenario&, const SpaceArgs& args, SearchSpace&);

@@ -10,25 +10,6 @@
 
 namespace collcast::planner {
 
-namespace {
-
-/// What was asked for, each value once and in order; else all.
-template <class T>
-std::vector<T> all_or(std::vector<T> asked, std::vector<T> all) {
-  std::sort(asked.begin(), asked.end());
-  asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
-  return asked.empty() ? all : asked;
-}
-
-/// Once where the value makes no difference.
-template <class T>
-std::vector<T> if_it_matters(bool matters, std::vector<T> values) {
-  if (!matters) values.resize(1);
-  return values;
-}
-
-}  // namespace
-
 bool Family::has_replicas(const ParallelLayout& base) const {
   return dp * cp * base.twins() > 1 || (base.etp > 0 && base.etp * ep < tp);
 }
@@ -159,7 +140,7 @@ std::string division_objection(int gpus, int tp, int pp) {
 
 }  // namespace
 
-std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& choice, int gpus_per_node) {
+std::vector<std::string> objections_to_degrees(const PlanInputs& in, const LayoutChoice& choice) {
   const std::int64_t world = std::int64_t{choice.tp} * choice.pp * choice.cp * choice.dp;
   const std::string with_cp = choice.cp > 1 ? fmt::format(" x cp {}", choice.cp) : std::string();
   if (choice.cp > 1 && (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp * choice.cp) != 0))
@@ -169,7 +150,12 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
   if (world != in.gpus)
     return {fmt::format("tp {} x pp {}{} x dp {} is {}, not the number of GPUs, {}", choice.tp, choice.pp, with_cp,
                         choice.dp, world, in.gpus)};
-  std::vector<std::string> found;
+  return {};
+}
+
+std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& choice, int gpus_per_node) {
+  std::vector<std::string> found = objections_to_degrees(in, choice);
+  if (!found.empty()) return found;
   StepInputs step = in.base;
   put(choice, step);
   if (step.batch.global_batch % (std::int64_t{choice.micro_batch} * choice.dp) != 0) {

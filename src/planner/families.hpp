@@ -1,6 +1,7 @@
 // The search space, cut into families of equal tp, pp, cp, ep and dp.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,6 +39,21 @@ struct Family {
   std::int64_t layouts() const;
 };
 
+/// What was asked for, each value once and in order; else all.
+template <class T>
+std::vector<T> all_or(std::vector<T> asked, std::vector<T> all) {
+  std::sort(asked.begin(), asked.end());
+  asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+  return asked.empty() ? all : asked;
+}
+
+/// Once where the value makes no difference.
+template <class T>
+std::vector<T> if_it_matters(bool matters, std::vector<T> values) {
+  if (!matters) values.resize(1);
+  return values;
+}
+
 /// In ascending order of tp, then pp, then cp, then ep. Values that make no difference are taken once.
 std::vector<Family> families(const PlanInputs&);
 
@@ -46,6 +62,8 @@ std::vector<int> divisors(int n);
 
 /// Why a layout cannot run: by divisibility, then by memory, then by what a timeline takes. Empty if it can.
 std::vector<std::string> objections(const PlanInputs&, const LayoutChoice&, int gpus_per_node);
+/// What there is against the degrees of a layout alone: their product is not the GPUs.
+std::vector<std::string> objections_to_degrees(const PlanInputs&, const LayoutChoice&);
 /// check_step but for the number of gradient buckets: that is a limit of the timeline, and what does not fit the memory
 /// is not to be blamed on it. `step` is lent and comes back as it was.
 Diagnostics check_before_memory(StepInputs& step, int gpus);

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <oneapi/tbb/enumerable_thread_specific.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
@@ -22,6 +21,8 @@
 #include "collcast/workload/faulty_layouts.hpp"
 #include "collcast/workload/own_schedule.hpp"
 #include "planner/families.hpp"
+#include "planner/pieces.hpp"
+#include "planner/servers.hpp"
 #include "planner/shared_prices.hpp"
 
 namespace collcast {
@@ -29,48 +30,6 @@ namespace collcast {
 namespace {
 
 using namespace planner;
-
-struct FamilyResult {
-  bool done = false;
-  std::vector<PlannedLayout> feasible;
-  std::map<std::string, std::int64_t> rejected;
-  std::optional<SmallestRejected> smallest;
-};
-
-void keep_smaller(std::optional<SmallestRejected>& least, const SmallestRejected& other) {
-  if (!least || other.memory.peak() < least->memory.peak() ||
-      (other.memory.peak() == least->memory.peak() && other.choice < least->choice))
-    least = other;
-}
-
-/// Stop and progress, shared by all threads.
-class Desk {
- public:
-  explicit Desk(const PlanOptions& options) : options_(options) {}
-
-  bool stopped() {
-    if (options_.stop && options_.stop()) stopped_ = true;
-    return stopped_;
-  }
-  void begin(const char* what, std::size_t total) {
-    what_ = what;
-    total_ = total;
-    done_ = 0;
-  }
-  void step(std::size_t pieces = 1) {
-    if (!options_.progress) return;
-    const std::lock_guard lock(mutex_);
-    done_ += pieces;
-    options_.progress(what_, done_, total_);
-  }
-
- private:
-  const PlanOptions& options_;
-  std::atomic<bool> stopped_ = false;
-  std::mutex mutex_;
-  const char* what_ = "";
-  std::size_t done_ = 0, total_ = 0;
-};
 
 /// Closed forms on the machine as it is: each thread its own prices, as all get the same.
 using FaultyForms = tbb::enumerable_thread_specific<FaultyLayouts>;
@@ -250,28 +209,76 @@ class FamilySearch {
   FamilyResult result_;
 };
 
-/// By time, memory and the layout itself: no two are equal.
-bool better(const PlannedLayout& a, const PlannedLayout& b) {
-  if (a.step() != b.step()) return a.step() < b.step();
+std::vector<SearchPiece> training_pieces(const PlanInputs& in, const Fabric& fabric, const CollectiveTime& prices,
+                                         FaultyForms* faulty) {
+  std::vector<SearchPiece> out;
+  for (Family& family : families(in)) {
+    const std::int64_t layouts = family.layouts();
+    out.push_back({layouts, [&in, &fabric, &prices, faulty, family = std::move(family)](Desk& desk) {
+                     return FamilySearch(in, fabric, prices, faulty, family).run(desk);
+                   }});
+  }
+  return out;
+}
+
+/// What is ranked by: less is better.
+double ranked_by(const PlanInputs& in, const PlannedLayout& p) {
+  if (!p.server) return p.step().count();
+  switch (in.objective) {
+    case ServingObjective::tokens_per_s_per_gpu:
+      return -p.rates.tokens_per_s_per_gpu;
+    case ServingObjective::tpot:
+      return p.server->times().tpot.count();
+    case ServingObjective::ttft:
+      return p.server->times().ttft.count();
+  }
+  check(false, "a known objective");
+  return 0;
+}
+
+/// By that, what else servers are asked for, memory and the layout itself: no two are equal.
+bool better(const PlanInputs& in, const PlannedLayout& a, const PlannedLayout& b) {
+  if (const double own = ranked_by(in, a), other = ranked_by(in, b); own != other) return own < other;
+  if (a.server) {
+    const double own = a.rates.tokens_per_s_per_gpu, other = b.rates.tokens_per_s_per_gpu;
+    if (own != other) return own > other;
+    if (a.server->times().tpot != b.server->times().tpot) return a.server->times().tpot < b.server->times().tpot;
+  }
   if (a.memory.peak() != b.memory.peak()) return a.memory.peak() < b.memory.peak();
   return a.choice < b.choice;
 }
 
 /// `ranked` is fastest first.
-std::vector<PlannedLayout> pareto_of(const std::vector<PlannedLayout>& ranked) {
+std::vector<PlannedLayout> fast_and_small(const std::vector<PlannedLayout>& ranked) {
   std::vector<PlannedLayout> front;
   for (const PlannedLayout& layout : ranked)
     if (front.empty() || layout.memory.peak() < front.back().memory.peak()) front.push_back(layout);
   return front;
 }
 
-void merge(std::vector<FamilyResult> families, PlanResult& plan) {
+/// Of servers: of short TPOT and many tokens/s per GPU.
+std::vector<PlannedLayout> prompt_and_productive(PlanInputs in, std::vector<PlannedLayout> all) {
+  in.objective = ServingObjective::tpot;
+  std::ranges::sort(all, [&](const PlannedLayout& a, const PlannedLayout& b) { return better(in, a, b); });
+  std::vector<PlannedLayout> front;
+  for (const PlannedLayout& layout : all)
+    if (front.empty() || layout.rates.tokens_per_s_per_gpu > front.back().rates.tokens_per_s_per_gpu)
+      front.push_back(layout);
+  return front;
+}
+
+std::vector<PlannedLayout> pareto_of(const PlanInputs& in, const std::vector<PlannedLayout>& ranked) {
+  return in.base.serving ? prompt_and_productive(in, ranked) : fast_and_small(ranked);
+}
+
+void merge(const PlanInputs& in, std::vector<FamilyResult> families, PlanResult& plan) {
   std::map<std::string, std::int64_t> rejected;
   for (FamilyResult& f : families) {
     plan.all_seen = plan.all_seen && f.done;
     plan.ranked.insert(plan.ranked.end(), f.feasible.begin(), f.feasible.end());
     for (const auto& [reason, count] : f.rejected) rejected[reason] += count;
     if (f.smallest) keep_smaller(plan.smallest, *f.smallest);
+    if (f.nearest) keep_nearer(plan.nearest, *f.nearest);
   }
   plan.partial = !plan.all_seen;
   plan.feasible = std::ssize(plan.ranked);
@@ -281,14 +288,21 @@ void merge(std::vector<FamilyResult> families, PlanResult& plan) {
     plan.evaluated += count;
   }
   std::ranges::stable_sort(plan.rejected, [](const Rejection& a, const Rejection& b) { return a.count > b.count; });
-  std::ranges::sort(plan.ranked, better);
+  std::ranges::sort(plan.ranked, [&](const PlannedLayout& a, const PlannedLayout& b) { return better(in, a, b); });
 }
 
-/// A layout too long to simulate, or that was stopped, keeps its closed form.
-Diagnostics simulate(const PlanInputs& in, const Fabric& fabric, const EngineOptions& engine, PlannedLayout& layout) {
+/// A layout too long to simulate, or that was stopped, keeps its closed form. `broken` receives the limit that its
+/// simulated times break.
+Diagnostics simulate(const PlanInputs& in, const Fabric& fabric, const EngineOptions& engine, PlannedLayout& layout,
+                     std::optional<std::string>& broken) {
   StepInputs step = in.base;
   put(layout.choice, step);
   const auto take = [&](const StepResult& result) {
+    if (step.serving) {
+      take_server(result, layout);
+      broken = broken_limit(in, result);
+      return;
+    }
     layout.simulate = result.simulate;
     layout.breakdown = result.breakdown;
     layout.memory = result.memory;
@@ -311,11 +325,30 @@ Diagnostics simulate(const PlanInputs& in, const Fabric& fabric, const EngineOpt
 
 /// The simulated come first: they were the best so many by closed form, and what is left is slower by that. Stopped
 /// before its end that says nothing of the two, and time alone decides.
-void rank(PlanResult& plan) {
+void rank(const PlanInputs& in, PlanResult& plan) {
   std::ranges::sort(plan.ranked, [&](const PlannedLayout& a, const PlannedLayout& b) {
     if (!plan.partial && a.simulate.has_value() != b.simulate.has_value()) return a.simulate.has_value();
-    return better(a, b);
+    return better(in, a, b);
   });
+}
+
+/// Takes out those of the first of the ranked that keep the limits by closed form, and break one as simulated.
+void reject_broken(const std::vector<std::optional<std::string>>& broken, PlanResult& plan) {
+  std::map<std::string, std::int64_t> counts;
+  for (std::size_t i = broken.size(); i-- > 0;) {
+    if (!broken[i]) continue;
+    ++counts[*broken[i]];
+    plan.ranked.erase(plan.ranked.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (const auto& [reason, count] : counts) {
+    plan.feasible -= count;
+    const auto known = std::ranges::find(plan.rejected, reason, &Rejection::reason);
+    if (known != plan.rejected.end())
+      known->count += count;
+    else
+      plan.rejected.push_back({reason, count});
+  }
+  std::ranges::stable_sort(plan.rejected, [](const Rejection& a, const Rejection& b) { return a.count > b.count; });
 }
 
 /// Best first, whichever thread is free: stopped early, it is the best that were simulated, but for those, one a
@@ -330,6 +363,7 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
     return !desk.stopped() && (!in.engine.watch || in.engine.watch(progress));
   };
   std::vector<Diagnostics> lacks(count);
+  std::vector<std::optional<std::string>> broken(count);
   std::atomic<bool> missed = false;
   std::atomic<std::size_t> next = 0;
   tbb::parallel_for(std::size_t{0}, count, LoopOrder([&](std::size_t) {
@@ -338,7 +372,7 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
                         return;
                       }
                       const std::size_t mine = next++;
-                      lacks[mine] = simulate(in, fabric, engine, plan.ranked[mine]);
+                      lacks[mine] = simulate(in, fabric, engine, plan.ranked[mine], broken[mine]);
                       if (!lacks[mine].empty() && desk.stopped()) missed = true;
                       desk.step();
                     }));
@@ -348,7 +382,8 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
     if (!plan.unsimulated) plan.unsimulated = Unsimulated{0, lack.front().message};
     ++plan.unsimulated->count;
   }
-  rank(plan);
+  reject_broken(broken, plan);
+  rank(in, plan);
 }
 
 }  // namespace
@@ -361,7 +396,12 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
                                   in.base.layout.own->name),
                       "use a schedule by its name, such as 1f1b; 'collcast step' forecasts this one"};
   StepInputs alone = in.base;
-  put({}, alone);
+  LayoutChoice one;
+  if (alone.serving) {
+    // Requests in flight are one micro-batch.
+    one.batch = one.micro_batch = alone.serving->batch;
+  }
+  put(one, alone);
   // One stage is no pair; a layout's own stages are looked at with it.
   if (from_both_ends(alone.layout.schedule)) alone.layout.schedule = PipelineSchedule::one_f_one_b;
   if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;
@@ -372,15 +412,16 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
     if (!built) return built.errors();
     machine = std::move(built).value();
   }
-  const std::vector<Family> all = families(in);
-  std::vector<FamilyResult> results(all.size());
-  std::int64_t layouts = 0;
-  for (const Family& f : all) layouts += f.layouts();
   const GoesOn goes_on([&options] { return !options.stop || !options.stop(); }, [&options] { return options.memory; });
   SharedPrices prices(step_prices(fabric, in.collectives, goes_on));
   const CollectiveTime time = [&prices](const CollectiveRequest& request) { return prices(request); };
   std::optional<FaultyForms> faulty;
   if (machine) faulty.emplace([&] { return FaultyLayouts(*machine, in.collectives, goes_on); });
+  const std::vector<SearchPiece> all = in.base.serving ? server_pieces(in, fabric, time)
+                                                       : training_pieces(in, fabric, time, faulty ? &*faulty : nullptr);
+  std::vector<FamilyResult> results(all.size());
+  std::int64_t layouts = 0;
+  for (const SearchPiece& piece : all) layouts += piece.layouts;
   Desk desk(options);
   PlanResult plan;
   const int threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
@@ -388,20 +429,19 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   tbb::task_arena arena(threads);
   arena.execute([&] {
     desk.begin("layouts", static_cast<std::size_t>(layouts));
-    tbb::parallel_for(std::size_t{0}, all.size(), LoopOrder([&](std::size_t i) {
-                        results[i] = FamilySearch(in, fabric, time, faulty ? &*faulty : nullptr, all[i]).run(desk);
-                      }));
-    merge(std::move(results), plan);
-    plan.pareto = pareto_of(plan.ranked);
+    tbb::parallel_for(std::size_t{0}, all.size(), LoopOrder([&](std::size_t i) { results[i] = all[i].search(desk); }));
+    merge(in, std::move(results), plan);
+    plan.pareto = pareto_of(in, plan.ranked);
     const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
   });
   if (std::ranges::all_of(plan.ranked, [](const PlannedLayout& p) { return p.simulate.has_value(); }))
-    plan.pareto = pareto_of(plan.ranked);
-  for (PlannedLayout& p : plan.pareto) {
-    const auto twin = std::ranges::find(plan.ranked, p.choice, &PlannedLayout::choice);
-    p = *twin;
-  }
+    plan.pareto = pareto_of(in, plan.ranked);
+  const auto twin = [&](const PlannedLayout& p) {
+    return std::ranges::find(plan.ranked, p.choice, &PlannedLayout::choice);
+  };
+  std::erase_if(plan.pareto, [&](const PlannedLayout& p) { return twin(p) == plan.ranked.end(); });
+  for (PlannedLayout& p : plan.pareto) p = *twin(p);
   return plan;
 }
 

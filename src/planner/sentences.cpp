@@ -15,11 +15,13 @@ namespace collcast::planner {
 
 namespace {
 
+using Collectives = std::vector<CollectiveCost>;
+
 /// The collective of a dimension ("tp", "dp") that a rank spends most time in; nullptr without one.
-const CollectiveCost* main_collective(const Subject& s, std::string_view dimension) {
+const CollectiveCost* main_collective(const Collectives& of, std::string_view dimension) {
   const CollectiveCost* most = nullptr;
   const auto total = [](const CollectiveCost& c) { return c.time * static_cast<double>(c.count); };
-  for (const CollectiveCost& c : s.result.collectives)
+  for (const CollectiveCost& c : of)
     if (c.name.starts_with(dimension) && (most == nullptr || total(c) > total(*most))) most = &c;
   return most;
 }
@@ -42,9 +44,9 @@ std::string place(const Fabric& fabric, const Group& group) {
   return nodes == 1 ? std::string("stays inside a node") : fmt::format("crosses {} nodes", nodes);
 }
 
-/// "TP group of 16 crosses 2 nodes: its all_reduce of 48 MiB runs at 25 GB/s ..."
-std::string group_sentence(const Fabric& fabric, const char* name, const char* dimension, const Subject& own,
-                           const Subject& best) {
+/// "TP group of 16 crosses 2 nodes: its all_reduce of 48 MiB runs at 25 GB/s ..."; `per`: "step", what is counted in.
+std::string group_sentence(const Fabric& fabric, const char* name, const char* dimension, const Collectives& own,
+                           const Collectives& best, const char* per = "step") {
   const CollectiveCost* mine = main_collective(own, dimension);
   const CollectiveCost* theirs = main_collective(best, dimension);
   const auto kind = [](const CollectiveCost& c) { return to_string(c.request.kind); };
@@ -56,15 +58,16 @@ std::string group_sentence(const Fabric& fabric, const char* name, const char* d
       fmt::format("{} group of {} {}: ", name, mine->request.group.size(), place(fabric, mine->request.group));
   const Bandwidth rate = slowest(fabric, mine->request.group);
   if (theirs == nullptr)
-    return text + fmt::format("its {} of {} takes {}, {} times a step; the best layout has no {} group", kind(*mine),
-                              format_bytes(volume(mine->request.size)), format_seconds(mine->time), mine->count, name);
+    return text + fmt::format("its {} of {} takes {}, {} times a {}; the best layout has no {} group", kind(*mine),
+                              format_bytes(volume(mine->request.size)), format_seconds(mine->time), mine->count, per,
+                              name);
   const Bandwidth their_rate = slowest(fabric, theirs->request.group);
   text += rate == their_rate ? fmt::format("its {} of {} ", kind(*mine), format_bytes(volume(mine->request.size)))
                              : fmt::format("its {} of {} runs over links of {} instead of {} and ", kind(*mine),
                                            format_bytes(volume(mine->request.size)), format_bandwidth(rate),
                                            format_bandwidth(their_rate));
-  return text + fmt::format("takes {}, {} times a step (best: {} of {} in {}, {} times)", format_seconds(mine->time),
-                            mine->count, kind(*theirs), format_bytes(volume(theirs->request.size)),
+  return text + fmt::format("takes {}, {} times a {} (best: {} of {} in {}, {} times)", format_seconds(mine->time),
+                            mine->count, per, kind(*theirs), format_bytes(volume(theirs->request.size)),
                             format_seconds(theirs->time), theirs->count);
 }
 
@@ -122,21 +125,89 @@ std::string transfer_sentence(const Subject& own, const Subject& best) {
                      format_seconds(best.result.breakdown.pp_exposed));
 }
 
+/// A time of a server, by parts: until the first token, or from token to token.
+struct PhaseOf {
+  const char *name, *per;
+  ServingPhase InferenceResult::*phase;
+};
+
+std::string server_compute_sentence(const Subject& own, const Subject& best) {
+  const auto shape = [](const Subject& s) {
+    const Serving& serving = *s.inputs.serving;
+    const int sequences = serving.batch / serving.micro_batches;
+    return fmt::format(
+        "{} of {} through {}, 1/{} of each matrix on a GPU",
+        serving.micro_batches == 1 ? std::string("one micro-batch")
+                                   : fmt::format("{} micro-batches", serving.micro_batches),
+        sequences == 1 ? std::string("one sequence") : fmt::format("{} sequences", sequences),
+        s.inputs.layout.pp == 1 ? std::string("one stage") : fmt::format("{} stages", s.inputs.layout.pp),
+        s.inputs.layout.tp);
+  };
+  return fmt::format("{}; best: {}", shape(own), shape(best));
+}
+
+/// The parts of one time that differ by at least a fiftieth of the best layout's, largest first.
+void add_phase(const Fabric& fabric, const Subject& own, const Subject& best, const PhaseOf& of,
+               std::vector<std::string>& out) {
+  const ServingPhase &mine = (*own.result.inference).*of.phase, &theirs = (*best.result.inference).*of.phase;
+  struct Part {
+    const char* name;
+    Seconds Breakdown::*part;
+    std::string text;
+  };
+  const auto stages = [](const Subject& s) {
+    return fmt::format("{} stages for {} micro-batches", s.inputs.layout.pp, s.inputs.serving->micro_batches);
+  };
+  const std::string idle = fmt::format("{}; best: {}", stages(own), stages(best));
+  std::vector<Part> parts{{"compute", &Breakdown::compute, server_compute_sentence(own, best)},
+                          {"TP exposed", &Breakdown::tp_exposed,
+                           group_sentence(fabric, "TP", "tp ", mine.collectives, theirs.collectives, of.per)},
+                          {"EP exposed", &Breakdown::ep_exposed,
+                           group_sentence(fabric, "EP", "ep ", mine.collectives, theirs.collectives, of.per)},
+                          {"PP exposed", &Breakdown::pp_exposed, "messages between stages: " + idle},
+                          {"bubble", &Breakdown::bubble, idle}};
+  const auto difference = [&](const Part& p) { return mine.breakdown.*p.part - theirs.breakdown.*p.part; };
+  std::ranges::stable_sort(parts, [&](const Part& a, const Part& b) {
+    return std::abs(difference(a).count()) > std::abs(difference(b).count());
+  });
+  for (const Part& p : parts) {
+    const Seconds d = difference(p);
+    if (std::abs(d.count()) < theirs.time().count() / 50) continue;
+    out.push_back(fmt::format("{}, {} {}{}: {}", of.name, p.name, d.count() > 0 ? "+" : "-",
+                              format_seconds(Seconds(std::abs(d.count()))), p.text));
+  }
+}
+
+std::vector<std::string> server_sentences(const Fabric& fabric, const Subject& own, const Subject& best) {
+  std::vector<std::string> out;
+  add_phase(fabric, own, best, {"TPOT", "token", &InferenceResult::decode}, out);
+  add_phase(fabric, own, best, {"TTFT", "pass", &InferenceResult::prefill}, out);
+  const auto sequences = [](const Subject& s) { return s.inputs.serving->batch * s.inputs.layout.dp; };
+  if (sequences(own) != sequences(best))
+    out.push_back(fmt::format("tokens/s: {} sequences at once, {} on each of {} replicas; best: {}, {} on each of {}",
+                              sequences(own), own.inputs.serving->batch, own.inputs.layout.dp, sequences(best),
+                              best.inputs.serving->batch, best.inputs.layout.dp));
+  if (!own.result.memory.fits()) out.push_back(memory_sentence(own, best));
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::string> sentences(const Fabric& fabric, const Subject& own, const Subject& best) {
+  if (own.inputs.serving) return server_sentences(fabric, own, best);
   struct Term {
     const char* name;
     Seconds Breakdown::*part;
     std::function<std::string()> text;
   };
+  const Collectives &mine = own.result.collectives, &theirs = best.result.collectives;
   std::array terms{
       Term{"compute", &Breakdown::compute, [&] { return compute_sentence(own, best); }},
-      Term{"TP exposed", &Breakdown::tp_exposed, [&] { return group_sentence(fabric, "TP", "tp ", own, best); }},
+      Term{"TP exposed", &Breakdown::tp_exposed, [&] { return group_sentence(fabric, "TP", "tp ", mine, theirs); }},
       Term{"PP exposed", &Breakdown::pp_exposed, [&] { return transfer_sentence(own, best); }},
-      Term{"CP exposed", &Breakdown::cp_exposed, [&] { return group_sentence(fabric, "CP", "cp ", own, best); }},
-      Term{"EP exposed", &Breakdown::ep_exposed, [&] { return group_sentence(fabric, "EP", "ep ", own, best); }},
-      Term{"DP exposed", &Breakdown::dp_exposed, [&] { return group_sentence(fabric, "DP", "dp ", own, best); }},
+      Term{"CP exposed", &Breakdown::cp_exposed, [&] { return group_sentence(fabric, "CP", "cp ", mine, theirs); }},
+      Term{"EP exposed", &Breakdown::ep_exposed, [&] { return group_sentence(fabric, "EP", "ep ", mine, theirs); }},
+      Term{"DP exposed", &Breakdown::dp_exposed, [&] { return group_sentence(fabric, "DP", "dp ", mine, theirs); }},
       Term{"bubble", &Breakdown::bubble, [&] { return bubble_sentence(own, best); }},
       Term{"optimizer", &Breakdown::optimizer, [&] { return optimizer_sentence(own, best); }}};
   const auto difference = [&](const Term& t) { return own.result.breakdown.*t.part - best.result.breakdown.*t.part; };

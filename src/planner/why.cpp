@@ -5,6 +5,7 @@
 
 #include "planner/families.hpp"
 #include "planner/sentences.hpp"
+#include "planner/servers.hpp"
 
 namespace collcast {
 
@@ -18,7 +19,8 @@ bool agrees(const std::optional<T>& asked, const T& value) {
 bool agrees(const LayoutQuestion& q, const LayoutChoice& c) {
   return agrees(q.tp, c.tp) && agrees(q.pp, c.pp) && agrees(q.dp, c.dp) && agrees(q.micro_batch, c.micro_batch) &&
          agrees(q.sequence_parallel, c.sequence_parallel) && agrees(q.recompute, c.recompute) &&
-         agrees(q.zero, c.zero) && agrees(q.vpp, c.vpp) && agrees(q.cp, c.cp) && agrees(q.ep, c.ep);
+         agrees(q.zero, c.zero) && agrees(q.vpp, c.vpp) && agrees(q.cp, c.cp) && agrees(q.ep, c.ep) &&
+         agrees(q.batch, c.batch);
 }
 
 /// A layout with its forecast, as far as it goes.
@@ -37,11 +39,22 @@ Result<StepResult> by_formula(const PlanInputs& in, const Fabric& fabric, const 
   return std::move(both).value().result;
 }
 
+/// What is asked of a server, and whether it keeps the limits.
+void add_server(const PlanInputs& in, const StepResult& result, WhyLayout& layout) {
+  PlannedLayout planned;
+  planner::take_server(result, planned);
+  layout.server = planned.server;
+  layout.tokens_per_s_per_gpu = result.tokens_per_s_per_gpu;
+  if (const auto broken = planner::broken_limit(in, result)) layout.objections.push_back(*broken);
+}
+
 Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& choice) {
   Forecast f;
   f.layout.choice = choice;
-  f.layout.objections = planner::objections(in, choice, fabric.ranks_per_node());
-  if (choice.dp < 1) return f;
+  const bool serves = in.base.serving.has_value();
+  f.layout.objections = serves ? planner::server_objections(in, choice, fabric.ranks_per_node())
+                               : planner::objections(in, choice, fabric.ranks_per_node());
+  if (choice.dp < 1 || (serves && choice.batch % choice.micro_batch != 0)) return f;
   f.inputs = in.base;
   put(choice, f.inputs);
   if (!planner::check_before_memory(f.inputs, in.gpus).empty() || !check_memory(f.inputs, {}).empty()) return f;
@@ -50,11 +63,16 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   Result<StepResult> result = by_formula(in, fabric, f.inputs);
   if (!result) return result.errors();
   f.layout.memory = result->memory;
+  f.layout.step = result->step;
+  f.layout.breakdown = result->breakdown;
+  if (serves) {
+    add_server(in, *result, f.layout);
+    f.result = std::move(result).value();
+    return f;
+  }
   // The objections are those before its times were known.
   const char* objection = planner::memory_objection(result->memory);
   if (objection != nullptr && f.layout.objections.empty()) f.layout.objections.emplace_back(objection);
-  f.layout.step = result->step;
-  f.layout.breakdown = result->breakdown;
   f.result = std::move(result).value();
   return f;
 }
@@ -64,6 +82,7 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
 LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>& ranked, const PlanInputs& in) {
   for (const PlannedLayout& layout : ranked)
     if (agrees(q, layout.choice)) return layout.choice;
+  if (in.base.serving) return planner::complete_server(q, ranked.front().choice, in);
   LayoutChoice c = ranked.front().choice;
   if (q.sequence_parallel) c.sequence_parallel = *q.sequence_parallel;
   if (q.recompute) c.recompute = *q.recompute;

@@ -9,12 +9,24 @@
 
 namespace collcast {
 
-// --- memory and FLOPs: explain_memory.cpp, explain_rates.cpp ---
+// --- memory and FLOPs: explain_parameters.cpp, explain_memory.cpp, explain_rates.cpp ---
+Section parameters_section(const StepInputs&, const ParameterTerms&, int stage);
+/// How many layers a stage has: "80 / 8", or their number where stages are uneven.
+std::string stage_layers_text(const StepInputs&, double layers);
 std::vector<Section> memory_sections(const StepInputs&, const StepResult&, int gpus_per_node);
 Section rates_section(const StepInputs&, const StepResult&);
 
+// --- kernels: explain_step.cpp ---
+struct KernelPass {
+  const char* name;
+  const std::vector<Operation>* kernels;
+};
+Section kernels_section(const StepInputs&, std::string title, const std::vector<KernelPass>&);
+
 // --- time: explain_time.cpp ---
-Section collectives_section(const StepReport&);
+/// `when`: "step", what they are counted in.
+Section collectives_section(const StepReport&, std::string title, const std::string& when,
+                            const std::vector<CollectiveCost>&);
 Section stage_section(const StepReport&);
 Section closed_form_section(const StepReport&);
 Section step_section(const StepReport&);
@@ -29,6 +41,16 @@ Section faults_section(const StepReport&);
 /// Whether the machine is the same all the step long, so that its parts are multiples of what a micro-batch takes.
 bool is_steady(const StepReport&);
 
+// --- a server: explain_serving.cpp, explain_serving_memory.cpp ---
+std::vector<Section> serving_sections(const StepReport&);
+std::vector<Section> serving_memory_sections(const StepInputs&, const StepResult&, int gpus_per_node);
+/// What there is around what is allocated; `layout`: whose ranks talk to each other.
+Term nccl_term(const ParallelLayout&, const MemoryUse&, int gpus_per_node);
+Term context_term(const MemoryUse&);
+Term peak_term(const MemoryUse&);
+
+/// A sum, of symbols or of numbers.
+std::string joined(const std::vector<std::string>& parts);
 /// A count, unrounded.
 std::string exact(double);
 /// Enough digits for the difference of two long times.

@@ -1,4 +1,5 @@
-// Memory taken apart: the parameters of the fullest rank, what one layer keeps, and each item made of them.
+// Memory of a training rank taken apart: what one layer keeps, and each item made of that and of the parameters
+// (explain_parameters.cpp).
 //
 // The figures are MemoryTerms, which the forecast sums; only the texts are made here.
 #include <fmt/format.h>
@@ -27,148 +28,6 @@ std::string tokens(const StepInputs& in) {
 }
 std::string rows(const StepInputs& in) {
   return in.layout.sequence_parallel ? fmt::format("{} / {}", tokens(in), in.layout.tp) : tokens(in);
-}
-
-/// Attention whose queries, keys and values come from small ranks.
-void add_latent_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
-  const TransformerConfig& m = in.model;
-  const LatentAttention& a = m.latent;
-  const bool q = a.q_rank > 0;
-  out.terms.push_back(
-      {"latent attention of a layer", "a ((rq or h) (dn + dr) + rkv (dn + dv) + dv h) / TP",
-       fmt::format("{} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}) / {}", m.heads, q ? a.q_rank : m.hidden, a.nope,
-                   a.rope, a.kv_rank, a.nope, a.value, a.value, m.hidden, in.layout.tp),
-       p.attention, "", "out of the small ranks to the heads, and back; 1/TP of each matrix"});
-  out.terms.push_back(
-      {"small ranks of a layer", "h (rq + rkv + dr) + rq + rkv",
-       fmt::format("{} x ({} + {} + {}) + {} + {}", m.hidden, a.q_rank, a.kv_rank, a.rope, a.q_rank, a.kv_rank),
-       p.latent, "", "matrices into them and their norms, whole on every TP rank"});
-}
-
-/// What a layer with experts has in the place of the MLP.
-void add_expert_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
-  const TransformerConfig& m = in.model;
-  const Experts& e = m.experts;
-  const int matrices = m.gated_mlp ? 3 : 2, etp = in.layout.expert_tp();
-  out.terms.push_back(
-      {"router of a layer", e.shared_gate ? "h (E + 1)" : "h E",
-       fmt::format("{} x {}", m.hidden, e.shared_gate ? fmt::format("({} + 1)", e.count) : fmt::format("{}", e.count)),
-       p.router, "", "whole on every TP rank"});
-  if (e.shared_ffn > 0)
-    out.terms.push_back({"shared experts of a layer", fmt::format("{} h fs / TP", matrices),
-                         fmt::format("{} x {} x {} / {}", matrices, m.hidden, e.shared_ffn, in.layout.tp), p.mlp, "",
-                         "1/TP of each matrix"});
-  std::string formula = fmt::format("E / EP x {} h fe / expert TP", matrices);
-  std::string numbers =
-      fmt::format("{} / {} x {} x {} x {} / {}", e.count, in.layout.ep, matrices, m.hidden, e.ffn, etp);
-  if (m.biases) {
-    formula += m.gated_mlp ? " + E / EP x (2 fe / expert TP + h)" : " + E / EP x (fe / expert TP + h)";
-    numbers += fmt::format(" + {} / {} x ({} / {} + {})", e.count, in.layout.ep, (matrices - 1) * e.ffn, etp, m.hidden);
-  }
-  out.terms.push_back({"experts of a layer", formula, numbers, p.experts, "",
-                       fmt::format("{} of {} experts", e.count / in.layout.ep, e.count)});
-}
-
-void add_layer_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
-  const TransformerConfig& m = in.model;
-  const int tp = in.layout.tp;
-  const char* shared = "1/TP of each matrix";
-  if (m.latent.kv_rank > 0) {
-    add_latent_parameters(out, in, p);
-  } else {
-    out.terms.push_back({"attention of a layer", "h d (2a + 2k) / TP",
-                         fmt::format("{} x {} x (2 x {} + 2 x {}) / {}", m.hidden, m.head_dim, m.heads, m.kv_heads, tp),
-                         p.attention, "", fmt::format("query, key, value and output matrices; {}", shared)});
-  }
-  const int matrices = m.gated_mlp ? 3 : 2;
-  if (p.mlp > 0 && !(p.router > 0))
-    out.terms.push_back({"MLP of a layer", fmt::format("{} h f / TP", matrices),
-                         fmt::format("{} x {} x {} / {}", matrices, m.hidden, m.ffn, tp), p.mlp, "",
-                         fmt::format("{}; {}", m.gated_mlp ? "up, gate and down" : "up and down", shared)});
-  if (p.router > 0) add_expert_parameters(out, in, p);
-  const int vectors = (m.parallel_mlp.norms == 1 ? 1 : 2) * (m.biases ? 2 : 1);
-  out.terms.push_back({"norms of a layer", fmt::format("{} h", vectors), fmt::format("{} x {}", vectors, m.hidden),
-                       p.norms, "", "whole on every TP rank"});
-  if (!m.biases) return;
-  if (m.latent.kv_rank > 0 || p.router > 0) {
-    out.terms.push_back({"biases of a layer",
-                         {},
-                         {},
-                         p.sharded_biases + p.replicated_biases,
-                         "",
-                         "of attention; those of experts are counted with them"});
-    return;
-  }
-  out.terms.push_back(
-      {"biases of a layer", m.gated_mlp ? "((a + 2k) d + 2 f) / TP + 2 h" : "((a + 2k) d + f) / TP + 2 h",
-       fmt::format("(({} + 2 x {}) x {} + {}{}) / {} + 2 x {}", m.heads, m.kv_heads, m.head_dim,
-                   m.gated_mlp ? "2 x " : "", m.ffn, tp, m.hidden),
-       p.sharded_biases + p.replicated_biases, "", "those of the output and down matrices are whole on every TP rank"});
-}
-
-/// How many layers a stage has: "80 / 8", or their number where stages are uneven.
-std::string stage_layers_text(const StepInputs& in, double layers) {
-  const int twins = in.layout.twins();
-  if (layers * in.layout.pp != in.model.layers * twins) return fmt::format("{}", layers);
-  return fmt::format("{}{} / {}", twins > 1 ? "2 x " : "", in.model.layers, in.layout.pp);
-}
-
-/// The parts of a layer as numbers.
-std::string layer_sum(const LayerParameters& p) {
-  std::string out;
-  for (const double part :
-       {p.attention, p.latent, p.mlp, p.router, p.experts, p.norms, p.sharded_biases + p.replicated_biases})
-    if (part > 0) out += (out.empty() ? "" : " + ") + exact(part);
-  return out;
-}
-
-Section parameters_section(const StepInputs& in, const MemoryTerms& terms) {
-  const ParameterTerms& p = terms.parameters;
-  const TransformerConfig& m = in.model;
-  Section out;
-  out.title = fmt::format("parameters of the fullest rank (stage {})", terms.stage);
-  // A layer with experts in its parts, of the others the total.
-  const bool experts = p.expert_layers > 0;
-  add_layer_parameters(out, in, experts ? p.expert_layer : p.layer);
-  std::string formula = in.model.layers % in.layout.pp != 0 ? "layers of the stage x layer"
-                        : in.layout.twins() > 1             ? "2 layers / PP x layer"
-                                                            : "layers / PP x layer";
-  std::string numbers;
-  if (experts) {
-    formula = "expert layers x their sum";
-    numbers = fmt::format("{} x ({})", exact(p.expert_layers), layer_sum(p.expert_layer));
-    if (p.layers > 0) {
-      out.terms.push_back({"a layer with an MLP", "the same, its MLP in the place of router and experts",
-                           layer_sum(p.layer), p.layer.total(), "", ""});
-      formula += " + layers with an MLP x theirs";
-      numbers += fmt::format(" + {} x {}", exact(p.layers), exact(p.layer.total()));
-    }
-  } else if (m.latent.kv_rank > 0) {
-    numbers = fmt::format("{} x ({})", stage_layers_text(in, p.layers), layer_sum(p.layer));
-  } else {
-    numbers = fmt::format("{} x ({} + {} + {}{})", stage_layers_text(in, p.layers), exact(p.layer.attention),
-                          exact(p.layer.mlp), exact(p.layer.norms),
-                          m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
-  }
-  const auto add = [&](const char* name, const char* its_formula, std::string its_numbers, double value,
-                       const char* source) {
-    if (!(value > 0)) return;
-    out.terms.push_back({name, its_formula, std::move(its_numbers), value, "", source});
-    formula += fmt::format(" + {}", name);
-    numbers += fmt::format(" + {}", exact(value));
-  };
-  const bool last = !in.layout.ends_together() || in.layout.pp == 1;
-  const std::string vocabulary = fmt::format("ceil({} / {}) x {}", m.vocab, in.layout.tp, m.hidden);
-  add("embedding", "ceil(V / TP) h", vocabulary, p.embedding, "first stage; rows padded to a multiple of TP");
-  add("positions", "positions h", fmt::format("{} x {}", m.learned_positions, m.hidden), p.positions, "first stage");
-  add("output matrix", "ceil(V / TP) h", vocabulary, p.output,
-      !last               ? "first stage"
-      : m.tied_embeddings ? "last stage; a copy of the tied embedding"
-                          : "last stage");
-  add("final norm", m.biases ? "2 h" : "h", fmt::format("{} x {}", m.biases ? 2 : 1, m.hidden), p.final_norm,
-      last ? "last stage" : "first stage");
-  out.terms.push_back({"parameters of the rank", formula, numbers, p.total(), "", "all that the rank holds"});
-  return out;
 }
 
 Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
@@ -530,7 +389,6 @@ std::string optimizer_source(const StepInputs& in, const MemoryTerms& terms) {
 /// Of what is there beside the step's own items.
 void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use, int gpus_per_node) {
   const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
-  const Communicators of = communicators(in.layout, gpus_per_node);
   const bool copies = use.gradient_copies > Bytes(0);
   out.terms.push_back(
       {"allocated",
@@ -543,18 +401,11 @@ void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use,
   out.terms.push_back({"fragments", "allocated / allocated of reserved - allocated",
                        fmt::format("{0} / {1} - {0}", format_bytes(volume(use.allocated())), allocated_of_reserved),
                        value(use.fragments), "B", "SimuMax's share of what the allocator reserves"});
-  out.terms.push_back(
-      {"NCCL's buffers",
-       "bytes of a connection x (communicators within a node x their connections + those across nodes x theirs)",
-       fmt::format("{} x ({} x {} + {} x {})", format_bytes(Volume(connection_bytes)), of.within, connections_within,
-                   of.across, connections_across),
-       value(use.nccl), "B", "NCCL's DEFAULT_*_BUFFSIZE; channels of eight GPUs behind NVSwitch"});
-  out.terms.push_back(
-      {"CUDA context", {}, {}, value(use.context), "B", "PyTorch on an A100, as BigScience measured it"});
+  out.terms.push_back(nccl_term(in.layout, use, gpus_per_node));
+  out.terms.push_back(context_term(use));
 }
 
 Section items_section(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use, int gpus_per_node) {
-  const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
   Section out;
   out.title = fmt::format("memory of the fullest rank (stage {}), {}", terms.stage, moment_text(use.moment));
   Table moments{"allocated at each moment", {{"moment", "", Align::left}, {"size", "", Align::right}}, {}};
@@ -581,20 +432,47 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
   add_buffers(out, in, terms, use);
   add_gradient_copies(out, terms, use);
   add_runtime_terms(out, in, use, gpus_per_node);
-  out.terms.push_back(
-      {"peak", "allocated + fragments + NCCL's buffers + CUDA context",
-       fmt::format("{} + {} + {} + {}", format_bytes(volume(use.allocated())), format_bytes(volume(use.fragments)),
-                   format_bytes(volume(use.nccl)), format_bytes(volume(use.context))),
-       value(use.peak()), "B", fmt::format("of {} that CUDA has to give", size_text(use.capacity))});
+  out.terms.push_back(peak_term(use));
   return out;
 }
 
 }  // namespace
 
+Term nccl_term(const ParallelLayout& layout, const MemoryUse& use, int gpus_per_node) {
+  const Communicators of = communicators(layout, gpus_per_node);
+  return {"NCCL's buffers",
+          "bytes of a connection x (communicators within a node x their connections + those across nodes x theirs)",
+          fmt::format("{} x ({} x {} + {} x {})", format_bytes(Volume(connection_bytes)), of.within, connections_within,
+                      of.across, connections_across),
+          static_cast<double>(use.nccl.value()),
+          "B",
+          "NCCL's DEFAULT_*_BUFFSIZE; channels of eight GPUs behind NVSwitch"};
+}
+
+Term context_term(const MemoryUse& use) {
+  return {"CUDA context",
+          {},
+          {},
+          static_cast<double>(use.context.value()),
+          "B",
+          "PyTorch on an A100, as BigScience measured it"};
+}
+
+Term peak_term(const MemoryUse& use) {
+  return {"peak",
+          "allocated + fragments + NCCL's buffers + CUDA context",
+          fmt::format("{} + {} + {} + {}", format_bytes(volume(use.allocated())), format_bytes(volume(use.fragments)),
+                      format_bytes(volume(use.nccl)), format_bytes(volume(use.context))),
+          static_cast<double>(use.peak().value()),
+          "B",
+          fmt::format("of {} that CUDA has to give", size_text(use.capacity))};
+}
+
 std::vector<Section> memory_sections(const StepInputs& in, const StepResult& result, int gpus_per_node) {
   const MemoryUse& use = result.memory;
   const MemoryTerms terms = memory_terms(in, use.stage, result.made);
-  return {parameters_section(in, terms), activations_section(in, terms), items_section(in, terms, use, gpus_per_node)};
+  return {parameters_section(in, terms.parameters, terms.stage), activations_section(in, terms),
+          items_section(in, terms, use, gpus_per_node)};
 }
 
 }  // namespace collcast

@@ -1,5 +1,5 @@
 // A step's forecast taken apart: kernels by roofline and the layer; then its time (explain_time.cpp), FLOPs
-// (explain_rates.cpp) and memory (explain_memory.cpp).
+// (explain_rates.cpp) and memory (explain_memory.cpp). Of a server: explain_serving.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,6 +32,7 @@ const std::map<std::string, KernelEfficiency>& table_of(const KernelModel& kerne
       return kernels.attention;
     case OperationKind::attention_gradient:
       return kernels.attention_gradient;
+    case OperationKind::cached_attention:
     case OperationKind::gemm:
     case OperationKind::memory:
       break;
@@ -41,6 +42,8 @@ const std::map<std::string, KernelEfficiency>& table_of(const KernelModel& kerne
 
 Rates rates_of(const StepInputs& in, OperationKind kind, const std::string& precision) {
   if (kind == OperationKind::memory) return {in.kernels.memory_bound, {}, in.gpu.memory_bandwidth};
+  if (kind == OperationKind::cached_attention)
+    return {cached_attention_efficiency(in.kernels, precision), in.gpu.peak.at(precision), in.gpu.memory_bandwidth};
   const auto& table = table_of(in.kernels, kind);
   const auto efficiency = table.find(precision);
   const auto peak = in.gpu.peak.find(precision);
@@ -60,6 +63,8 @@ std::string_view kind_text(OperationKind kind) {
       return "attention";
     case OperationKind::attention_gradient:
       return "attention gradient";
+    case OperationKind::cached_attention:
+      return "attention over kept keys";
     case OperationKind::memory:
       return "memory";
   }
@@ -67,10 +72,10 @@ std::string_view kind_text(OperationKind kind) {
 }
 
 /// "measured: of products like this one, ... (gemm-h100.csv, 1025 of bf16)".
-std::string measured_text(const StepInputs& in, const LayerOperations& operations) {
+std::string measured_text(const StepInputs& in, const std::vector<KernelPass>& passes) {
   std::set<std::string> precisions, tables;
-  for (const auto* list : {&operations.forward, &operations.backward, &operations.recompute})
-    for (const Operation& op : *list)
+  for (const KernelPass& pass : passes)
+    for (const Operation& op : *pass.kernels)
       if (op.measured_ratio > 0) precisions.insert(op.precision);
   for (const std::string& precision : precisions) {
     const GemmTables& table = in.kernels.measured_gemm.at(precision);
@@ -82,9 +87,11 @@ std::string measured_text(const StepInputs& in, const LayerOperations& operation
       fmt::join(tables, ", "));
 }
 
-Section kernels_section(const StepInputs& in, const LayerOperations& operations) {
+}  // namespace
+
+Section kernels_section(const StepInputs& in, std::string title, const std::vector<KernelPass>& passes) {
   Section out;
-  out.title = "kernels of one layer, one micro-batch";
+  out.title = std::move(title);
   std::string formula = "overhead + max(FLOP / (efficiency x peak), bytes / (efficiency x memory bandwidth))";
   if (in.gpu.kernel_scale != 1)
     formula = fmt::format("{:.4g} x ({}), the machine's gpu.kernel_scale", in.gpu.kernel_scale, formula);
@@ -97,8 +104,8 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
                {"where from", "", Align::left}},
               {}};
   std::set<std::pair<OperationKind, std::string>> used;
-  for (const auto* list : {&operations.forward, &operations.backward, &operations.recompute})
-    for (const Operation& op : *list) used.emplace(op.kind, op.precision);
+  for (const KernelPass& pass : passes)
+    for (const Operation& op : *pass.kernels) used.emplace(op.kind, op.precision);
   for (const auto& [kind, precision] : used) {
     const Rates r = rates_of(in, kind, precision);
     rates.rows.push_back(
@@ -126,24 +133,22 @@ Section kernels_section(const StepInputs& in, const LayerOperations& operations)
                {"measured", "", Align::right}},
               {}};
   bool measured = false;
-  const auto add = [&](const char* pass, const std::vector<Operation>& list) {
-    for (const Operation& op : list) {
+  for (const KernelPass& pass : passes)
+    for (const Operation& op : *pass.kernels) {
       const Rates r = rates_of(in, op.kind, op.precision);
       const Roofline time = roofline(r.efficiency, r.peak, r.memory, op.flops, op.bytes);
-      table.rows.push_back({pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes),
+      table.rows.push_back({pass.name, op.name, format_count(op.flops.value()), format_bytes(op.bytes),
                             op.kind == OperationKind::memory ? "-" : format_seconds(time.compute),
                             format_seconds(time.memory), format_seconds(op.time), op.bound,
                             op.measured_ratio > 0 ? fmt::format("x {:.3f}", op.measured_ratio) : "-"});
       measured = measured || op.measured_ratio > 0;
     }
-  };
-  add("forward", operations.forward);
-  add("backward", operations.backward);
-  add("recompute", operations.recompute);
-  if (measured) out.text.push_back({measured_text(in, operations), Paragraph::Tone::plain});
+  if (measured) out.text.push_back({measured_text(in, passes), Paragraph::Tone::plain});
   out.tables.push_back(std::move(table));
   return out;
 }
+
+namespace {
 
 Seconds total_time(const std::vector<Operation>& operations) {
   Seconds sum{};
@@ -200,14 +205,52 @@ Section layer_section(const StepReport& report) {
   return out;
 }
 
+std::string length_text(const StepResult& r) {
+  if (!r.inference) return "step of " + format_seconds(r.step);
+  return fmt::format("TTFT of {}, TPOT of {}", format_seconds(r.inference->prefill.time()),
+                     format_seconds(r.inference->decode.time()));
+}
+
+void add_training(ExplainReport& out, const StepReport& report) {
+  const StepResult& r = report.result;
+  if (report.faults) out.sections.push_back(faults_section(report));
+  if (report.inputs) {
+    out.sections.push_back(kernels_section(*report.inputs, "kernels of one layer, one micro-batch",
+                                           {{"forward", &r.operations.forward},
+                                            {"backward", &r.operations.backward},
+                                            {"recompute", &r.operations.recompute}}));
+    out.sections.push_back(layer_section(report));
+  }
+  if (!r.collectives.empty()) out.sections.push_back(collectives_section(report, "collectives", "step", r.collectives));
+  if (report.inputs)
+    if (Table sent = sent_table(*report.inputs, r.stage.stage); !sent.rows.empty()) {
+      Section section;
+      section.title = std::exchange(sent.title, {});
+      section.text.push_back(
+          {"casts and compression move bytes of memory, formulas: docs/steps.md#what-is-sent", Paragraph::Tone::plain});
+      section.tables.push_back(std::move(sent));
+      out.sections.push_back(std::move(section));
+    }
+  if (report.inputs) {
+    out.sections.push_back(stage_section(report));
+    out.sections.push_back(closed_form_section(report));
+  }
+  out.sections.push_back(step_section(report));
+  if (report.inputs) {
+    out.sections.push_back(rates_section(*report.inputs, r));
+    for (Section& section : memory_sections(*report.inputs, r, report.machine.ranks / report.machine.nodes))
+      out.sections.push_back(std::move(section));
+  }
+}
+
 }  // namespace
 
 ExplainReport explain(const StepReport& report) {
   ExplainReport out;
   if (report.inputs) out.library = report.machine.library;
-  out.title = fmt::format("{} on {}{}{}: step of {}", report.scenario, report.machine.topology,
+  out.title = fmt::format("{} on {}{}{}: {}", report.scenario, report.machine.topology,
                           report.machine.calibrated ? ", calibrated" : "",
-                          out.library.empty() ? "" : ", library " + out.library, format_seconds(report.result.step));
+                          out.library.empty() ? "" : ", library " + out.library, length_text(report.result));
   out.said = report.said;
   // Of a step that is partial the last that was said is why.
   if (report.partial && !out.said.empty()) {
@@ -228,31 +271,10 @@ ExplainReport explain(const StepReport& report) {
       machine.text.push_back({std::move(*text), Paragraph::Tone::note});
     out.sections.push_back(std::move(machine));
   }
-  const StepResult& r = report.result;
-  if (report.faults) out.sections.push_back(faults_section(report));
-  if (report.inputs) {
-    out.sections.push_back(kernels_section(*report.inputs, r.operations));
-    out.sections.push_back(layer_section(report));
-  }
-  if (!r.collectives.empty()) out.sections.push_back(collectives_section(report));
-  if (report.inputs)
-    if (Table sent = sent_table(*report.inputs, r.stage.stage); !sent.rows.empty()) {
-      Section section;
-      section.title = std::exchange(sent.title, {});
-      section.text.push_back(
-          {"casts and compression move bytes of memory, formulas: docs/steps.md#what-is-sent", Paragraph::Tone::plain});
-      section.tables.push_back(std::move(sent));
-      out.sections.push_back(std::move(section));
-    }
-  if (report.inputs) {
-    out.sections.push_back(stage_section(report));
-    out.sections.push_back(closed_form_section(report));
-  }
-  out.sections.push_back(step_section(report));
-  if (report.inputs) {
-    out.sections.push_back(rates_section(*report.inputs, r));
-    for (Section& section : memory_sections(*report.inputs, r, report.machine.ranks / report.machine.nodes))
-      out.sections.push_back(std::move(section));
+  if (report.result.inference) {
+    for (Section& section : serving_sections(report)) out.sections.push_back(std::move(section));
+  } else {
+    add_training(out, report);
   }
   return out;
 }

@@ -16,14 +16,13 @@ namespace collcast {
 std::string exact(double count) { return fmt::format("{:.15g}", count); }
 std::string precise(Seconds time) { return fmt::format("{:.9g} s", time.count()); }
 
-namespace {
-
-/// A sum, of symbols or of numbers.
 std::string joined(const std::vector<std::string>& parts) { return fmt::format("{}", fmt::join(parts, " + ")); }
+
+namespace {
 
 Seconds in_total(const CollectiveCost& c) { return c.time * static_cast<double>(c.count); }
 
-Table collectives_table(const std::vector<CollectiveCost>& collectives) {
+Table priced_collectives(const std::vector<CollectiveCost>& collectives, const std::string& when) {
   Table table{{},
               {{"collective", "", Align::left},
                {"first group", "", Align::left},
@@ -31,7 +30,7 @@ Table collectives_table(const std::vector<CollectiveCost>& collectives) {
                {"size", "", Align::right},
                {"algorithm", "", Align::left},
                {"time of one", "", Align::right},
-               {"per rank and step", "", Align::right}},
+               {fmt::format("per rank and {}", when), "", Align::right}},
               {}};
   for (const CollectiveCost& c : collectives) {
     table.rows.push_back({c.name, ranks_text(c.request.group), fmt::format("{}", c.request.alongside.size() + 1),
@@ -65,16 +64,16 @@ std::string explain_command(const StepReport& report, const CollectiveRequest& r
 
 }  // namespace
 
-Section collectives_section(const StepReport& report) {
+Section collectives_section(const StepReport& report, std::string title, const std::string& when,
+                            const std::vector<CollectiveCost>& collectives) {
   Section out;
-  out.title = "collectives";
+  out.title = std::move(title);
   const StepResult& r = report.result;
-  out.text.push_back(
-      {fmt::format("of a rank in a step; one is {} beside its sibling groups, which run at the same time",
-                   r.simulate && report.machine.library != "nccl" ? "simulated" : "estimated"),
-       Paragraph::Tone::plain});
-  out.tables.push_back(collectives_table(r.collectives));
-  const bool beside = std::any_of(r.collectives.begin(), r.collectives.end(),
+  out.text.push_back({fmt::format("of a rank in a {}; one is {} beside its sibling groups, which run at the same time",
+                                  when, r.simulate && report.machine.library != "nccl" ? "simulated" : "estimated"),
+                      Paragraph::Tone::plain});
+  out.tables.push_back(priced_collectives(collectives, when));
+  const bool beside = std::any_of(collectives.begin(), collectives.end(),
                                   [](const CollectiveCost& c) { return !c.request.alongside.empty(); });
   if (report.machine.library == "nccl" && beside && !report.machine_options.empty())
     out.text.push_back(
@@ -86,7 +85,7 @@ Section collectives_section(const StepReport& report) {
   if (is_placed)
     out.text.push_back({"between the nodes of the placement, which `collcast explain collective` does not know",
                         Paragraph::Tone::plain});
-  for (const CollectiveCost& c : r.collectives) {
+  for (const CollectiveCost& c : collectives) {
     out.terms.push_back({fmt::format("{} of {}", c.name, size_text(c.request.size)), "count x time of one",
                          fmt::format("{} x {}", c.count, format_seconds(c.time)), in_total(c).count(), "s",
                          c.algorithm});

@@ -250,7 +250,9 @@ void add_if_any(Table table, Page& out) {
 
 /// With a note under the table where a layout of it was not simulated.
 void add_plans(const Overview& o, Page& out) {
-  add_if_any(figures_table(o, "collcast.plan.v1", "plans", {"step_s", "mfu", "peak_bytes"}), out);
+  add_if_any(figures_table(o, "collcast.plan.v1", "plans",
+                           {"step_s", "tokens_per_s_per_gpu", "ttft_s", "tpot_s", "mfu", "peak_bytes"}),
+             out);
   const auto starred = [](const OverviewItem& item) {
     return std::ranges::any_of(item.result.result.rows, is_closed_form);
   };

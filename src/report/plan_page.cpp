@@ -1,4 +1,6 @@
 // A plan for people: the ranking, the Pareto set, what was rejected, and a layout beside the best.
+#include "report/plan_page.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,34 +15,15 @@
 
 namespace collcast {
 
-namespace {
-
-constexpr std::size_t rows_for_people = 10;
-
-struct Part {
-  const char* name;
-  Seconds Breakdown::*time;
-};
-constexpr std::array parts{Part{"compute", &Breakdown::compute},
-                           Part{"TP exposed", &Breakdown::tp_exposed},
-                           Part{"PP exposed", &Breakdown::pp_exposed},
-                           Part{"CP exposed", &Breakdown::cp_exposed},
-                           Part{"EP exposed", &Breakdown::ep_exposed},
-                           Part{"DP exposed", &Breakdown::dp_exposed},
-                           Part{"bubble", &Breakdown::bubble},
-                           Part{"optimizer", &Breakdown::optimizer},
-                           Part{"other", &Breakdown::other}};
-
 std::string gibibytes(Bytes b) { return fmt::format("{:.1f}", static_cast<double>(b.value()) / 0x1p30); }
 
-/// "compute 74%, TP 22%, bubble 4%": what is at least a hundredth, largest first.
-std::string where_it_goes(const PlannedLayout& p) {
-  std::array sorted = parts;
-  std::ranges::stable_sort(sorted,
-                           [&](const Part& a, const Part& b) { return p.breakdown.*a.time > p.breakdown.*b.time; });
+std::string where_it_goes(const Breakdown& breakdown) {
+  std::array sorted = breakdown_parts;
+  std::ranges::stable_sort(
+      sorted, [&](const BreakdownPart& a, const BreakdownPart& b) { return breakdown.*a.time > breakdown.*b.time; });
   std::string out;
-  for (const Part& part : sorted) {
-    const double share = p.breakdown.*part.time / p.step();
+  for (const BreakdownPart& part : sorted) {
+    const double share = breakdown.*part.time / breakdown.total();
     if (share < 0.01) continue;
     std::string name = part.name;
     if (const std::size_t end = name.find(" exposed"); end != std::string::npos) name.resize(end);
@@ -50,6 +33,7 @@ std::string where_it_goes(const PlannedLayout& p) {
 }
 
 std::string layout_text(const LayoutChoice& c) {
+  if (c.batch > 0) return server_text(c);
   std::string out = fmt::format("TP {} x PP {}", c.tp, c.pp);
   if (c.cp > 1) out += fmt::format(" x CP {}", c.cp);
   if (c.dp > 0) out += fmt::format(" x DP {}", c.dp);  // none where tp x pp does not divide the GPUs
@@ -61,6 +45,16 @@ std::string layout_text(const LayoutChoice& c) {
   if (c.zero > 0) out += fmt::format(", ZeRO-{}", c.zero);
   return out;
 }
+
+std::string difference(double own, double best) {
+  if (own == best || !(best > 0)) return "";
+  const double percent = 100 * (own / best - 1);
+  return std::abs(percent) < 0.05 ? "<0.1%" : fmt::format("{:+.1f}%", percent);
+}
+
+namespace {
+
+constexpr std::size_t rows_for_people = 10;
 
 const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", "", Align::right},
                                          {"PP", "", Align::right},       {"DP", "", Align::right},
@@ -98,6 +92,7 @@ bool has_chunks(const PlanReport& report) {
 }
 
 std::vector<Column> columns(const PlanReport& report) {
+  if (report.inputs.base.serving) return server_columns(report);
   std::vector<Column> out = layout_columns;
   if (has_ranked_intervals(report)) out.insert(out.begin() + described_column, {"8 of 10", "", Align::left});
   if (has_described_ranks(report))
@@ -108,13 +103,8 @@ std::vector<Column> columns(const PlanReport& report) {
   return out;
 }
 
-std::string difference(double own, double best) {
-  if (own == best || !(best > 0)) return "";
-  const double percent = 100 * (own / best - 1);
-  return std::abs(percent) < 0.05 ? "<0.1%" : fmt::format("{:+.1f}%", percent);
-}
-
 std::vector<std::string> layout_row(const PlanReport& report, std::string number, const PlannedLayout& p) {
+  if (p.server) return server_row(report, std::move(number), p);
   const LayoutChoice& c = p.choice;
   std::vector<std::string> out{std::move(number),
                                fmt::format("{}", c.tp),
@@ -129,7 +119,7 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
                                fmt::format("{:.1f}%", 100 * p.rates.mfu),
                                gibibytes(p.memory.peak()),
                                gibibytes(p.headroom()),
-                               where_it_goes(p)};
+                               where_it_goes(p.breakdown)};
   if (has_ranked_intervals(report))
     out.insert(out.begin() + described_column, p.interval ? format_range(*p.interval) : std::string());
   if (p.described)
@@ -189,6 +179,7 @@ std::string best_at_the_ends(const PlanResult& r) {
 
 void add_ranking(Page& out, const PlanReport& report) {
   const PlanResult& r = report.result;
+  const bool serves = report.inputs.base.serving.has_value();
   const std::size_t count = std::min(report.rows.value_or(rows_for_people), r.ranked.size());
   Table ranked{count < r.ranked.size() ? fmt::format("the best {} of {} layouts that fit", count, r.ranked.size())
                                        : "layouts that fit",
@@ -206,18 +197,23 @@ void add_ranking(Page& out, const PlanReport& report) {
   }
   if (has_ranked_intervals(report))
     out.blocks.push_back(Paragraph{
-        "8 of 10: the step with all collectives as far from the forecast as 8 of 10 measurements were at most, by the "
-        "calibration. " +
-            best_at_the_ends(r) + outside(r),
+        fmt::format(
+            "8 of 10: {} with all collectives as far from the forecast as 8 of 10 measurements were at most, by "
+            "the calibration.{}{}",
+            serves ? "TPOT" : "the step", serves ? std::string() : " " + best_at_the_ends(r), outside(r)),
         Paragraph::Tone::note});
   for (const PlannedLayout& p : r.pareto) closed_form = closed_form || !p.simulate;
   if (closed_form) out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});
-  Table pareto{"Pareto set: no other layout is both faster and smaller", columns(report), {}};
+  Table pareto{serves ? "Pareto set: no other layout has both a shorter TPOT and more tokens/s per GPU"
+                      : "Pareto set: no other layout is both faster and smaller",
+               columns(report),
+               {}};
   for (const PlannedLayout& p : r.pareto) pareto.rows.push_back(layout_row(report, rank_of(r, p), p));
   out.blocks.push_back(std::move(pareto));
 }
 
 std::string nothing_fits(const PlanResult& r) {
+  if (r.nearest) return none_keeps_limits(*r.nearest);
   if (!r.smallest) return "no layout fits";
   const MemoryUse& m = r.smallest->memory;
   const MemoryPart& breaks = breaking_part(m);
@@ -252,6 +248,16 @@ std::string standing(const Why& why) {
                      layout_text(why.runner_up->choice));
 }
 
+/// Whether a part of memory is of such layouts, which serve or train.
+bool is_shown(const MemoryPart& part, const MemoryUse& own, const MemoryUse& best) {
+  const bool serves = best.kv_cache > Bytes(0);
+  for (const auto of_training : {&MemoryUse::gradients, &MemoryUse::optimizer})
+    if (part.size == of_training) return !serves;
+  for (const auto of_some : {&MemoryUse::kv_cache, &MemoryUse::framework, &MemoryUse::gradient_copies})
+    if (part.size == of_some) return own.*part.size + best.*part.size > Bytes(0);
+  return true;
+}
+
 void add_why(Page& out, const Why& why) {
   out.blocks.push_back(Heading{(why.of_best() ? "why " : "why not ") + layout_text(why.asked.choice)});
   out.blocks.push_back(Paragraph{standing(why), Paragraph::Tone::plain});
@@ -260,7 +266,9 @@ void add_why(Page& out, const Why& why) {
   const char* name = why.of_best() ? "runner-up" : "this layout";
   for (const std::string& objection : why.asked.objections)
     out.blocks.push_back(Paragraph{"rejected: " + objection, Paragraph::Tone::warning});
-  if (beside.step) {
+  if (beside.server) {
+    add_server_times(out, name, beside, why.best);
+  } else if (beside.step) {
     Table time{"step by closed form",
                {{"part", "", Align::left},
                 {name, "", Align::right},
@@ -273,7 +281,7 @@ void add_why(Page& out, const Why& why) {
       time.rows.push_back({part, format_seconds(own), format_seconds(best),
                            (own >= best ? "+" : "-") + format_seconds(Seconds(std::abs((own - best).count())))});
     };
-    for (const Part& p : parts) row(p.name, beside.breakdown.*p.time, why.best.breakdown.*p.time);
+    for (const BreakdownPart& p : breakdown_parts) row(p.name, beside.breakdown.*p.time, why.best.breakdown.*p.time);
     row("step", *beside.step, *why.best.step);
     out.blocks.push_back(std::move(time));
   }
@@ -291,9 +299,7 @@ void add_why(Page& out, const Why& why) {
            difference(static_cast<double>(own_size.value()), static_cast<double>(best_size.value()))});
     };
     for (const MemoryPart& part : memory_parts)
-      if (part.size != &MemoryUse::kv_cache && part.size != &MemoryUse::framework &&
-          (part.size != &MemoryUse::gradient_copies || own.*part.size + best.*part.size > Bytes(0)))
-        row(part.name, own.*part.size, best.*part.size);
+      if (is_shown(part, own, best)) row(part.name, own.*part.size, best.*part.size);
     row("peak", own.peak(), best.peak());
     memory.rows.push_back({"capacity", gibibytes(own.capacity), gibibytes(best.capacity), ""});
     out.blocks.push_back(std::move(memory));
@@ -302,6 +308,10 @@ void add_why(Page& out, const Why& why) {
 }
 
 void add_variants(Page& out, const PlanReport& report) {
+  if (report.inputs.base.serving) {
+    out.blocks.push_back(server_variants(report));
+    return;
+  }
   Table table{"what if: the best layout of each variant",
               {{"variant", "", Align::left},
                {"on", "", Align::left},
@@ -350,9 +360,12 @@ Page page(const PlanReport& report) {
   const auto plain = [&](std::string text) {
     out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::plain});
   };
-  plain(fmt::format("{} ({} parameters), {} x {} tokens per step, on {}, library {}", in.model.name,
-                    format_count(parameter_count(in.model)), in.batch.global_batch, in.batch.sequence,
-                    gpus_text(report.inputs.gpus, report.machine), report.machine.library));
+  if (in.serving)
+    plain(server_title(report));
+  else
+    plain(fmt::format("{} ({} parameters), {} x {} tokens per step, on {}, library {}", in.model.name,
+                      format_count(parameter_count(in.model)), in.batch.global_batch, in.batch.sequence,
+                      gpus_text(report.inputs.gpus, report.machine), report.machine.library));
   const MachineState& machine = report.inputs.machine;
   if (!machine.faults.empty()) plain("faults: " + faults_text(machine.faults));
   if (machine.placement.any()) plain("placement: " + to_text(machine.placement));

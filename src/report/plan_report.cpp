@@ -26,16 +26,37 @@ Json layout_json(const LayoutChoice& c, const ParallelLayout& base) {
           {"schedule", to_string(schedule_of(c, base.schedule))}};
 }
 
-Json planned_json(const PlannedLayout& p, const ParallelLayout& base) {
-  Json out = layout_json(p.choice, base);
+/// The same, and what only a server has: recompute, zero, vpp, cp and schedule say nothing of it.
+Json layout_json(const LayoutChoice& c, const PlanInputs& in) {
+  Json out = layout_json(c, in.base.layout);
+  if (!in.base.serving) return out;
+  out["batch"] = c.batch;
+  out["microbatches"] = c.batch / c.micro_batch;
+  if (in.base.model.experts.count > 0) out["etp"] = c.etp > 0 ? c.etp : c.tp;
+  return out;
+}
+
+void add_server(Json& out, const PlannedServer& s) {
+  out["ttft_s"] = s.times().ttft.count();
+  out["tpot_s"] = s.times().tpot.count();
+  out["tokens_per_s"] = s.tokens_per_s;
+  if (s.ttft_interval) out["ttft_interval"] = range_json(*s.ttft_interval);
+  if (s.tpot_interval) out["tpot_interval"] = range_json(*s.tpot_interval);
+  out["prefill"] = {{"breakdown", breakdown_json(s.prefill)}};
+  out["decode"] = {{"breakdown", breakdown_json(s.decode)}};
+}
+
+Json planned_json(const PlannedLayout& p, const PlanInputs& in) {
+  Json out = layout_json(p.choice, in);
   out["step_s"] = p.step().count();
   out["method"] = p.simulate ? "simulate" : "estimate";
   out["estimate_s"] = p.estimate.count();
   out["simulate_s"] = number(p.simulate);
   if (p.interval) out["interval"] = range_json(*p.interval);
   out["tokens_per_s_per_gpu"] = p.rates.tokens_per_s_per_gpu;
-  out["mfu"] = p.rates.mfu;
-  out["hfu"] = p.rates.hfu;
+  out["mfu"] = p.server ? Json() : Json(p.rates.mfu);
+  out["hfu"] = p.server ? Json() : Json(p.rates.hfu);
+  if (p.server) add_server(out, *p.server);
   out["peak_bytes"] = p.memory.peak().value();
   out["headroom_bytes"] = p.headroom().value();
   out["breakdown"] = breakdown_json(p.breakdown);
@@ -53,24 +74,27 @@ Json ranked_json(const PlanReport& report) {
   const std::size_t count = std::min(report.rows.value_or(report.result.ranked.size()), report.result.ranked.size());
   for (std::size_t i = 0; i < count; ++i) {
     Json row{{"rank", i + 1}};
-    row.update(planned_json(report.result.ranked[i], report.inputs.base.layout));
+    row.update(planned_json(report.result.ranked[i], report.inputs));
     out.push_back(std::move(row));
   }
   return out;
 }
 
-Json why_json(const WhyLayout& w, const ParallelLayout& base) {
+Json why_json(const WhyLayout& w, const PlanInputs& in) {
   Json out{{"rank", w.rank > 0 ? Json(w.rank) : Json()}};
-  out.update(layout_json(w.choice, base));
+  out.update(layout_json(w.choice, in));
   out["objections"] = w.objections;
   out["method"] = "estimate";
   out["estimate_s"] = number(w.step);
   out["breakdown"] = w.step ? breakdown_json(w.breakdown) : Json();
   out["memory"] = w.memory ? memory_json(*w.memory) : Json();
+  if (!w.server) return out;
+  out["tokens_per_s_per_gpu"] = w.tokens_per_s_per_gpu;
+  add_server(out, *w.server);
   return out;
 }
 
-Json variant_json(const PlanVariant& v, const ParallelLayout& base) {
+Json variant_json(const PlanVariant& v, const PlanInputs& in) {
   Json out;
   out["what_if"] = v.name.empty() ? Json() : Json(v.name);
   out["machine"] = machine(v.machine);
@@ -78,13 +102,44 @@ Json variant_json(const PlanVariant& v, const ParallelLayout& base) {
   out["partial"] = v.partial;
   out["evaluated"] = v.evaluated;
   out["feasible"] = v.feasible;
-  out["best"] = v.best ? planned_json(*v.best, base) : Json();
+  out["best"] = v.best ? planned_json(*v.best, in) : Json();
+  return out;
+}
+
+Json limits_json(const std::vector<Gate>& limits) {
+  Json out = Json::array();
+  for (const Gate& gate : limits) {
+    const auto figure = std::ranges::find(gate_figures(), gate.figure, &GateFigure::name);
+    out.push_back({{"figure", gate.figure}, {"bound", to_string(figure->bound)}, {"limit", gate.limit}});
+  }
+  return out;
+}
+
+/// A server's inputs, less what is searched in the place of some of them.
+Json server_inputs_json(const PlanInputs& in) {
+  Json out = inputs_json(in.base, in.collectives, in.engine.sharing);
+  for (const char* key : {"tp", "pp", "dp", "cp", "ep", "vpp", "schedule", "sequence_parallel"})
+    out["layout"].erase(key);
+  for (const char* key : {"batch", "microbatches"}) out["inference"].erase(key);
+  out["gpus"] = in.gpus;
+  out["objective"] = to_string(in.objective);
+  out["limits"] = limits_json(in.limits);
+  out["search"] = {
+      {"tp", in.space.tp},
+      {"pp", in.space.pp},
+      {"dp", in.space.dp},
+      {"batch", in.space.batch.empty() ? std::vector<int>{in.base.serving->batch} : in.space.batch},
+      {"micro_batch", in.space.micro_batch},
+      {"sequence_parallel", in.space.sequence_parallel.empty() ? std::vector<bool>{in.base.layout.sequence_parallel}
+                                                               : in.space.sequence_parallel}};
+  if (in.base.model.experts.count > 0 || !in.space.ep.empty()) out["search"]["ep"] = in.space.ep;
   return out;
 }
 
 /// The step's inputs, and what was searched in the place of some of them: an empty list is all that fits.
 Json inputs_json(const PlanReport& report) {
   const PlanInputs& in = report.inputs;
+  if (in.base.serving) return server_inputs_json(in);
   Json out = inputs_json(in.base, in.collectives, in.engine.sharing);
   for (const char* key : {"tp", "pp", "dp", "vpp", "sequence_parallel"}) out["layout"].erase(key);
   for (const char* key : {"micro_batch", "micro_batches"}) out["batch"].erase(key);
@@ -117,7 +172,10 @@ Json document_json(const PlanReport& report) {
   out["machine"] = machine(report.machine);
   out["library"] = report.machine.library;
   out["model"] = {{"name", in.model.name}, {"parameters", parameter_count(in.model)}};
-  out["batch"] = {{"sequence", in.batch.sequence}, {"global_batch", in.batch.global_batch}};
+  if (in.serving)
+    out["inference"] = {{"prompt_tokens", in.serving->prompt_tokens}, {"output_tokens", in.serving->output_tokens}};
+  else
+    out["batch"] = {{"sequence", in.batch.sequence}, {"global_batch", in.batch.global_batch}};
   out["order"] = to_string(in.layout.order);
   out["gpus"] = report.inputs.gpus;
   out["notes"] = report.notes;
@@ -127,24 +185,33 @@ Json document_json(const PlanReport& report) {
   out["feasible"] = r.feasible;
   out["ranked"] = ranked_json(report);
   out["pareto"] = Json::array();
-  for (const PlannedLayout& p : r.pareto) out["pareto"].push_back(planned_json(p, in.layout));
+  for (const PlannedLayout& p : r.pareto) out["pareto"].push_back(planned_json(p, report.inputs));
   out["rejected"] = Json::array();
   for (const Rejection& rejection : r.rejected)
     out["rejected"].push_back({{"reason", rejection.reason}, {"count", rejection.count}});
   out["smallest_rejected"] = Json();
   if (r.smallest) {
-    out["smallest_rejected"] = layout_json(r.smallest->choice, in.layout);
+    out["smallest_rejected"] = layout_json(r.smallest->choice, report.inputs);
     out["smallest_rejected"]["memory"] = memory_json(r.smallest->memory);
   }
+  if (in.serving) {
+    out["objective"] = to_string(report.inputs.objective);
+    out["limits"] = limits_json(report.inputs.limits);
+    out["nearest_to_limits"] = Json();
+    if (r.nearest) {
+      out["nearest_to_limits"] = planned_json(r.nearest->layout, report.inputs);
+      out["nearest_to_limits"]["excess"] = r.nearest->excess;
+    }
+  }
   if (report.why) {
-    out["why"]["asked"] = why_json(report.why->asked, in.layout);
-    out["why"]["best"] = why_json(report.why->best, in.layout);
-    out["why"]["runner_up"] = report.why->runner_up ? why_json(*report.why->runner_up, in.layout) : Json();
+    out["why"]["asked"] = why_json(report.why->asked, report.inputs);
+    out["why"]["best"] = why_json(report.why->best, report.inputs);
+    out["why"]["runner_up"] = report.why->runner_up ? why_json(*report.why->runner_up, report.inputs) : Json();
     out["why"]["differences"] = report.why->sentences;
   }
   if (!report.variants.empty()) {
     out["variants"] = Json::array();
-    for (const PlanVariant& v : report.variants) out["variants"].push_back(variant_json(v, in.layout));
+    for (const PlanVariant& v : report.variants) out["variants"].push_back(variant_json(v, report.inputs));
   }
   out["inputs"] = inputs_json(report);
   return out;
@@ -167,7 +234,12 @@ Json blank_row(const PlanReport& report) {
   PlannedLayout blank;
   if (has_described(report)) blank.described.emplace();
   if (has_intervals(report)) blank.interval.emplace();
-  flatten(planned_json(blank, report.inputs.base.layout), "", row);
+  if (report.inputs.base.serving) {
+    blank.server.emplace();
+    if (blank.interval) blank.server->ttft_interval = blank.server->tpot_interval = TimeRange{};
+    blank.memory.kv_cache = Bytes(1);
+  }
+  flatten(planned_json(blank, report.inputs), "", row);
   row["objections"] = nullptr;
   row["partial"] = nullptr;
   for (Json& cell : row) cell = nullptr;
@@ -189,7 +261,6 @@ Json csv_row(const PlanReport& report, std::string_view part, const std::string&
 
 /// The ranking, then what was asked to be compared: the best of each variant, layouts beside the best.
 Json csv_table(const PlanReport& report) {
-  const ParallelLayout& base = report.inputs.base.layout;
   Json rows = Json::array({blank_row(report)});
   const auto add = [&](std::string_view part, const Json& values) {
     rows.push_back(
@@ -200,14 +271,14 @@ Json csv_table(const PlanReport& report) {
     Json values = Json::object();
     if (v.best) {
       values["rank"] = 1;
-      values.update(planned_json(*v.best, base));
+      values.update(planned_json(*v.best, report.inputs));
     } else {
       values["objections"] = "no layout fits";
     }
     rows.push_back(csv_row(report, "variant", v.name, v.gpus, v.machine, v.partial, values));
   }
   const auto add_why = [&](std::string_view part, const WhyLayout& w) {
-    Json values = why_json(w, base);
+    Json values = why_json(w, report.inputs);
     values["objections"] = w.objections.empty() ? Json() : Json(fmt::format("{}", fmt::join(w.objections, "; ")));
     values["step_s"] = values["estimate_s"];
     for (const char* whole : {"breakdown", "memory"})

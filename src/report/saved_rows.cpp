@@ -235,6 +235,12 @@ std::string layout_name(const SavedValue& row) {
   const std::string chunks = row.has("vpp") && part("vpp") != "1" ? ", VPP " + part("vpp") : "";
   const std::string context = row.has("cp") && part("cp") != "1" ? " x CP " + part("cp") : "";
   const std::string experts = row.has("ep") && part("ep") != "1" ? ", EP " + part("ep") : "";
+  // Of a server: nothing is trained.
+  if (row.has("batch")) {
+    const std::string split = row.has("etp") && part("etp") != part("tp") ? ", expert TP " + part("etp") : "";
+    return fmt::format("TP {} x PP {} x DP {}{}{}, batch {}, micro-batch {}{}", part("tp"), part("pp"), part("dp"),
+                       experts, split, part("batch"), part("microbatch"), sequence);
+  }
   return fmt::format("TP {} x PP {}{} x DP {}{}, micro-batch {}{}{}, recompute {}, ZeRO {}", part("tp"), part("pp"),
                      context, part("dp"), experts, part("microbatch"), chunks, sequence, part("recompute"),
                      part("zero"));
@@ -244,6 +250,7 @@ SavedRow layout_row(const SavedValue& from, std::string name) {
   SavedRow row;
   row.name = std::move(name);
   row.figures.push_back({"step_s", from.positive_number("step_s")});
+  if (from.has("ttft_s")) add_figures(from, {"tokens_per_s_per_gpu", "ttft_s", "tpot_s", "tokens_per_s"}, row);
   add_figures(from, {"mfu", "peak_bytes"}, row);
   add_step_terms(from, row);
   // Older documents that have neither do not say.

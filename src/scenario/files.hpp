@@ -73,7 +73,8 @@ Batch read_batch(Reader&, const Node&, const ParallelLayout&);
 TrainingOptions read_training(Reader&, const Node&);
 /// `inference`, in the place of a batch and training; sets the options of its passes.
 Serving read_inference(Reader&, const Node&, const ParallelLayout&, TrainingOptions&);
-SearchSpace read_search(Reader&, const Node&);
+/// `serves`: of layouts of a server.
+SearchSpace read_search(Reader&, const Node&, bool serves);
 /// A scenario has no gates on what its kind has not: measured tasks (no step) nothing that needs a model.
 std::vector<Gate> read_gates(Reader&, const Node&, const std::optional<StepInputs>&);
 TaskGraph read_tasks(Reader&, const Node&);

@@ -136,7 +136,7 @@ StepInputs read_step(Reader& reader, Object& o, const std::string& file, const S
   const Node* inference = o.optional_map("inference");
   step.layout = read_layout(reader, o.section("layout"), file, search.scenarios, inference != nullptr);
   if (inference != nullptr) {
-    for (const char* key : {"batch", "training", "search", "faults", "placement"})
+    for (const char* key : {"batch", "training", "faults", "placement"})
       o.refuse(key, "the scenario is of 'inference'");
     step.serving = read_inference(reader, *inference, step.layout, step.options);
     step.batch.sequence = step.serving->prompt_tokens;
@@ -201,8 +201,8 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
     scenario.step->priorities = precedence.priorities;
     scenario.step->weights = precedence.weights;
     if (scenario.step->layout.own) scenario.schedule_file = scenario.step->layout.own->file;
+    scenario.search = read_search(reader, o.section("search"), scenario.step->serving.has_value());
     if (!scenario.step->serving) {
-      scenario.search = read_search(reader, o.section("search"));
       if (const Node* faults = o.optional_list("faults")) scenario.faults = read_faults(reader, *faults);
       scenario.placement = read_placement(reader, o.section("placement"));
     }

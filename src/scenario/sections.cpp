@@ -405,11 +405,17 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   return s;
 }
 
-SearchSpace read_search(Reader& reader, const Node& node) {
+SearchSpace read_search(Reader& reader, const Node& node, bool serves) {
+  constexpr int most_sequences = 100'000;
   SearchSpace s;
   const AsWord<Recompute> recompute = as_word<Recompute>({Recompute::none, Recompute::selective, Recompute::full});
   Object o(reader, node, "search");
   constexpr int most = 64;
+  if (serves)
+    for (const char* key : {"recompute", "zero", "cp", "vpp"}) o.refuse(key, "the scenario is of 'inference'");
+  else
+    o.refuse("batch", "the scenario is not of 'inference'");
+  o.optional("batch", s.batch, AsList<AsCount, int>{{1, most_sequences}, most});
   o.optional("tp", s.tp, AsList<AsCount, int>{{}, most});
   o.optional("pp", s.pp, AsList<AsCount, int>{{}, most});
   o.optional("dp", s.dp, AsList<AsCount, int>{{}, most});

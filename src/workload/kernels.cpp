@@ -134,11 +134,8 @@ Operation KernelTimer::flash(std::string name, Flops flops, Volume bytes, bool b
 }
 
 Operation KernelTimer::cached_attention(std::string name, Flops flops, Volume bytes) const {
-  const KernelEfficiency& streams = inputs_.kernels.memory_bound;
-  const KernelEfficiency kernel{streams.overhead, entry(inputs_.kernels.attention, precision_.core).compute,
-                                streams.memory, streams.source};
-  return timed({std::move(name), OperationKind::attention, flops, bytes, {}, {}, precision_.core}, kernel,
-               entry(inputs_.gpu.peak, precision_.core));
+  return timed({std::move(name), OperationKind::cached_attention, flops, bytes, {}, {}, precision_.core},
+               cached_attention_efficiency(inputs_.kernels, precision_.core), entry(inputs_.gpu.peak, precision_.core));
 }
 
 Operation KernelTimer::memory(std::string name, Volume bytes, double kernels) const {
@@ -146,3 +143,12 @@ Operation KernelTimer::memory(std::string name, Volume bytes, double kernels) co
 }
 
 }  // namespace collcast::workload
+
+namespace collcast {
+
+KernelEfficiency cached_attention_efficiency(const KernelModel& kernels, const std::string& precision) {
+  const KernelEfficiency& streams = kernels.memory_bound;
+  return {streams.overhead, kernels.attention.at(precision).compute, streams.memory, streams.source};
+}
+
+}  // namespace collcast

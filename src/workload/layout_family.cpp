@@ -482,6 +482,18 @@ PipelineSchedule schedule_of(const LayoutChoice& choice, PipelineSchedule base) 
   return choice.vpp > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
 }
 
+namespace {
+
+void put_server(const LayoutChoice& choice, StepInputs& in) {
+  Serving& s = *in.serving;
+  if (choice.batch > 0) s.batch = choice.batch;
+  s.micro_batches = s.batch / choice.micro_batch;
+  in.layout.etp = choice.etp;
+  in.batch.global_batch = s.batch * std::max(choice.dp, 1);
+}
+
+}  // namespace
+
 void put(const LayoutChoice& choice, StepInputs& in) {
   in.layout.tp = choice.tp;
   in.layout.pp = choice.pp;
@@ -498,6 +510,7 @@ void put(const LayoutChoice& choice, StepInputs& in) {
   in.batch.micro_batch = choice.micro_batch;
   in.options.recompute = choice.recompute;
   in.options.zero = choice.zero;
+  if (in.serving) put_server(choice, in);
 }
 
 }  // namespace collcast

@@ -11,6 +11,7 @@
 #include "workload/interleaved.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
+#include "workload/serving.hpp"
 #include "workload/share.hpp"
 #include "workload/wire.hpp"
 
@@ -379,6 +380,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
 }
 
 Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
+  if (in.serving) return workload::check_serving_memory(in, origins);
   // 2^60: a sum of a few such sizes still fits 64 bits. As numbers, which have no such end.
   constexpr double most = 0x1p60;
   double states = 0, needed = 0;
@@ -399,6 +401,7 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
 }
 
 MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const Orders& made) {
+  if (in.serving) return workload::serving_memory(in, stage, gpus_per_node);
   const MemoryTerms terms = memory_terms(in, stage, made);
   MemoryUse use;
   use.stage = stage;
@@ -426,7 +429,7 @@ MemoryUse peak_memory(const StepInputs& in, int gpus_per_node, const Orders& mad
   const auto at = [&](int stage) { return stage_memory(in, stage, gpus_per_node, made); };
   const int last = in.layout.pp - 1;
   // Else a middle stage holds no more of anything than the first: as many layers, as many micro-batches, no embedding.
-  const int stride = workload::any_stage_may_be_fullest(in) ? 1 : std::max(last, 1);
+  const int stride = in.serving || workload::any_stage_may_be_fullest(in) ? 1 : std::max(last, 1);
   MemoryUse most = at(0);
   for (int stage = stride; stage <= last; stage += stride)
     if (const MemoryUse use = at(stage); use.peak() > most.peak()) most = use;

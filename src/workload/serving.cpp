@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "collcast/base/units.hpp"
+#include "collcast/evaluate/symmetry.hpp"
+#include "collcast/workload/search.hpp"
 #include "workload/attention_core.hpp"
 #include "workload/forecast.hpp"
 #include "workload/parameters.hpp"
@@ -21,8 +22,6 @@ StepInputs pass_of(const StepInputs& in, int sequences, int tokens, int context)
   pass.model.dropout = 0;
   return pass;
 }
-
-bool is_continuous(const StepInputs& in) { return in.serving->batching == Batching::continuous; }
 
 Seconds total(const std::vector<Seconds>& times) {
   Seconds sum{};
@@ -44,18 +43,12 @@ ServingTimes without_messages(ServingTimes t) {
   return t;
 }
 
-/// By how much a layer takes longer than with the shortest context: with all keys, and with those of a window.
-struct Longer {
-  Seconds of_full{}, of_windowed{};
-  bool any() const { return of_full != Seconds{} || of_windowed != Seconds{}; }
-  Seconds of(UnitKind kind) const { return is_windowed(kind) ? of_windowed : of_full; }
-  Seconds of(const StagePlan& stage) const {
-    int full = 0, windowed = 0;
-    for (const Unit& u : stage.units)
-      if (is_layer(u.kind)) ++(is_windowed(u.kind) ? windowed : full);
-    return full * of_full + windowed * of_windowed;
-  }
-};
+ContextLayers layers_of(const StagePlan& stage) {
+  ContextLayers out;
+  for (const Unit& u : stage.units)
+    if (is_layer(u.kind)) ++(is_windowed(u.kind) ? out.windowed : out.full);
+  return out;
+}
 
 ServingTimes times_of(const StepPlan& plan, Seconds back) {
   ServingTimes t{{}, plan.transfer, back, plan.micro_batches};
@@ -100,13 +93,13 @@ class Growth {
     for (int layer = 0; layer < in.model.layers; ++layer) (has_window(in.model, layer) ? windowed_ : full_) = true;
     first_ = cores(in.serving->prompt_tokens);
   }
-  Longer at(int context) {
-    const Longer now = cores(context);
-    return {now.of_full - first_.of_full, now.of_windowed - first_.of_windowed};
+  LongerContext at(int context) {
+    const LongerContext now = cores(context);
+    return {now.full - first_.full, now.windowed - first_.windowed};
   }
 
  private:
-  Longer cores(int context) {
+  LongerContext cores(int context) {
     return {full_ ? core(context, false) : Seconds{}, windowed_ ? core(context, true) : Seconds{}};
   }
   Seconds core(int context, bool windowed) {
@@ -117,48 +110,79 @@ class Growth {
   }
   StepInputs pass_;
   bool full_ = false, windowed_ = false;
-  Longer first_;
+  LongerContext first_;
 };
 
-ServingTimes grown(const Priced& p, const Longer& growth) {
-  ServingTimes t = times_of(p.tokens, p.back);
-  for (std::size_t i = 0; i < t.stage.size(); ++i) t.stage[i] += growth.of(p.tokens.stages[i]);
-  return t;
+ServingTimes grown(const TokenTerms& t, const LongerContext& longer) {
+  ServingTimes out = t.shortest;
+  for (std::size_t i = 0; i < out.stage.size(); ++i) out.stage[i] += t.layers[i].of(longer);
+  return out;
+}
+
+void add(TokenTerms::Part& part, const LongerContext& longer, Seconds time) {
+  ++part.tokens;
+  part.longer.full += longer.full;
+  part.longer.windowed += longer.windowed;
+  part.time += time;
+}
+void mean(TokenTerms::Part& part) {
+  if (part.tokens == 0) return;
+  part.longer.full /= part.tokens;
+  part.longer.windowed /= part.tokens;
+  part.time /= part.tokens;
+}
+
+/// The stage that is as slow as anything; nothing: a link is.
+std::optional<int> slowest_stage(const ServingTimes& t) {
+  const auto slowest = std::max_element(t.stage.begin(), t.stage.end());
+  if (*slowest < slowest_of(t)) return std::nullopt;
+  return static_cast<int>(slowest - t.stage.begin());
 }
 
 /// The tokens behind the first: their mean, exactly summed; the first and the last of them; what messages add.
 struct Tokens {
-  Seconds mean{}, first{}, last{}, messages{};
-  Longer growth{};
+  TokenTerms terms;
+  Seconds first{}, last{}, messages{};
 };
 Tokens tokens_of(const StepInputs& in, const Priced& p) {
   Growth growth(in);
   const int count = in.serving->output_tokens - 1;
   Tokens out;
-  Seconds sum{}, bare{};
+  TokenTerms& terms = out.terms;
+  terms.shortest = times_of(p.tokens, p.back);
+  for (const StagePlan& stage : p.tokens.stages) terms.layers.push_back(layers_of(stage));
+  Seconds bare{};
+  TokenTerms::Part all;
   for (int k = 0; k < count; ++k) {
-    const Longer more = growth.at(in.serving->prompt_tokens + k);
-    const ServingTimes times = grown(p, more);
-    const Seconds one = token_time(times);
-    sum += one;
+    const LongerContext longer = growth.at(in.serving->prompt_tokens + k);
+    const ServingTimes times = grown(terms, longer);
+    const Seconds round = round_time(times), turns = turns_time(times), one = std::max(round, turns);
+    if (round >= turns) {
+      add(terms.round, longer, round);
+    } else {
+      const std::optional<int> slowest = slowest_stage(times);
+      terms.slowest = terms.turns.tokens == 0 || terms.slowest == slowest ? slowest : std::nullopt;
+      add(terms.turns, longer, turns);
+    }
+    add(all, longer, one);
     bare += token_time(without_messages(times));
-    out.growth.of_full += more.of_full;
-    out.growth.of_windowed += more.of_windowed;
     if (k == 0) out.first = one;
     out.last = one;
   }
-  out.mean = sum / count;
-  out.messages = out.mean - bare / count;
-  out.growth.of_full /= count;
-  out.growth.of_windowed /= count;
+  mean(terms.round);
+  mean(terms.turns);
+  mean(all);
+  terms.mean = all.time;
+  terms.longer = all.longer;
+  out.messages = terms.mean - bare / count;
   return out;
 }
 
 /// The most work, of prompts and tokens together.
-std::size_t busiest(const StepInputs& in, const Priced& p, const Longer& growth) {
+std::size_t busiest(const StepInputs& in, const ServingTimes& prompts, const TokenTerms& terms) {
   std::size_t stage = 0;
   Seconds most{};
-  const ServingTimes prompts = times_of(p.prompts, {}), tokens = grown(p, growth);
+  const ServingTimes tokens = grown(terms, terms.longer);
   for (std::size_t i = 0; i < prompts.stage.size(); ++i) {
     const Seconds work = prompts.stage[i] + (in.serving->output_tokens - 1) * tokens.stage[i];
     if (work > most) {
@@ -169,16 +193,14 @@ std::size_t busiest(const StepInputs& in, const Priced& p, const Longer& growth)
   return stage;
 }
 
-/// On one stage; what is idle is the bubble, but for what messages add.
-Breakdown breakdown_of(const StagePlan& stage, int micro_batches, const Longer& growth, Seconds whole_time,
-                       Seconds messages) {
-  Breakdown b;
-  b.compute = micro_batches * (stage.compute_time() + growth.of(stage));
-  b.tp_exposed = micro_batches * stage.tp_time();
-  b.ep_exposed = micro_batches * stage.ep_time();
-  b.bubble = std::max(whole_time - b.compute - b.tp_exposed - b.ep_exposed, Seconds{});
-  tell_messages_from_bubble(b, messages);
-  return b;
+/// Of a pass on one stage; what is idle is the bubble, but for what messages add.
+void add_breakdown(ServingPass& pass, const StagePlan& stage) {
+  Breakdown& b = pass.breakdown = {};
+  b.compute = pass.micro_batches * (stage.compute_time() + pass.longer);
+  b.tp_exposed = pass.micro_batches * stage.tp_time();
+  b.ep_exposed = pass.micro_batches * stage.ep_time();
+  b.bubble = std::max(pass.time() - b.compute - b.tp_exposed - b.ep_exposed, Seconds{});
+  tell_messages_from_bubble(b, pass.messages);
 }
 
 Breakdown sum_of(const Breakdown& a, const Breakdown& b, double times) {
@@ -219,11 +241,11 @@ class Rounds {
   void meet() { ready_.assign(ready_.size(), last_); }
 
   /// All micro-batches once through all stages, each after its own round before.
-  void go(const StepPlan& plan, const Longer& growth, Seconds back, const std::string& what) {
+  void go(const StepPlan& plan, const LongerContext& longer, Seconds back, const std::string& what) {
     for (std::size_t m = 0; m < ready_.size(); ++m) {
       std::optional<OpId> before = ready_[m];
       for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-        before = through(plan.stages[i], stages_[i], growth, what + " mb" + std::to_string(m), before);
+        before = through(plan.stages[i], stages_[i], longer, what + " mb" + std::to_string(m), before);
         last_ = before;
         if (i + 1 < plan.stages.size()) before = send(i, plan.transfer[i], *before);
       }
@@ -240,12 +262,13 @@ class Rounds {
     const After after{before.value_or(OpId(0))};
     return schedule.add(stream, work, before ? std::span(&after, 1) : std::span<const After>(), label);
   }
-  OpId through(const StagePlan& stage, StreamId stream, const Longer& growth, const std::string& what,
+  OpId through(const StagePlan& stage, StreamId stream, const LongerContext& longer, const std::string& what,
                std::optional<OpId> before) {
     for (const Unit& unit : stage.units) {
-      bool grows = growth.any() && is_layer(unit.kind);
+      bool grows = longer.any() && is_layer(unit.kind);
       for (const Stretch& s : stage.work(unit).forward) {
-        const Seconds time = s.time + (grows && s.computes() ? growth.of(unit.kind) : Seconds{});
+        const Seconds time =
+            s.time + (grows && s.computes() ? (is_windowed(unit.kind) ? longer.windowed : longer.full) : Seconds{});
         if (s.computes()) grows = false;
         const Label label{what + " " + unit.label + " " + s.name, std::string(to_string(s.category))};
         before = s.computes() ? put(stream, Compute{stage.rank, time}, before, label)
@@ -264,7 +287,8 @@ class Rounds {
 };
 
 struct Simulated {
-  Seconds prompts{}, tokens{};
+  Seconds prompts{};
+  SimulatedTokens tokens;
   std::int64_t operations = 0;
 };
 
@@ -275,6 +299,7 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
   Growth growth(in);
   const int count = in.serving->output_tokens - 1, middle = (count - 1) / 2;
   Simulated out;
+  out.tokens = {count, middle, {}, {}, {}};
   const auto finish = [](const Timeline& run, OpId op) { return to_seconds(run.ops[op.value()].finish); };
 
   Rounds rounds;
@@ -289,12 +314,12 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
   if (!run) return run.errors();
   out.prompts = finish(*run, prompts);
   out.operations = static_cast<std::int64_t>(run->ops.size());
-  const Seconds first = finish(*run, rounds.last()) - finish(*run, one);
+  const Seconds first = out.tokens.at_first = finish(*run, rounds.last()) - finish(*run, one);
   if (timeline) *timeline = {std::move(rounds.schedule), std::move(run).value()};
 
   const auto at = [&](int token) -> Result<Seconds> {
     if (token == 0) return first;
-    const Longer more = growth.at(in.serving->prompt_tokens + token);
+    const LongerContext more = growth.at(in.serving->prompt_tokens + token);
     Rounds later;
     later.start(p.tokens);
     later.go(p.tokens, more, p.back, "token");
@@ -309,176 +334,111 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
   if (!mid) return mid.errors();
   const Result<Seconds> last = at(count - 1);
   if (!last) return last.errors();
-  // Straight from the first to the middle and on to the last; the middle counts once.
-  out.tokens = ((middle + 1) * (first + *mid) / 2 + (count - middle) * (*mid + *last) / 2 - *mid) / count;
+  out.tokens.at_middle = *mid;
+  out.tokens.at_last = *last;
   return out;
 }
 
-void put_times(StepResult& result, const StepInputs& in, const Priced& p, std::optional<Simulated> run) {
+/// What the times come to.
+void put_rates(StepResult& result, const StepInputs& in) {
+  InferenceResult& served = *result.inference;
+  const int tokens = in.serving->output_tokens;
+  result.step = served.prefill.time() + (tokens - 1) * served.decode.time();
+  const double sequences = static_cast<double>(in.serving->batch) * in.layout.dp;
+  served.tokens_per_s =
+      in.serving->is_continuous() ? sequences * tokens / result.step.count() : sequences / served.decode.time().count();
+  result.tokens_per_s_per_gpu = sequences * tokens / (result.step.count() * in.layout.world());
+}
+
+/// A phase is so many of its own pass, and waits for prompts besides.
+void put_phase(ServingPhase& phase, double own, double of_prompts, const ServingPass& prompts) {
+  phase.estimate = own * phase.pass.estimate + of_prompts * prompts.estimate;
+  if (phase.pass.simulate) phase.simulate = own * *phase.pass.simulate + of_prompts * *prompts.simulate;
+  phase.breakdown = sum_of(sum_of({}, phase.pass.breakdown, own), prompts.breakdown, of_prompts);
+}
+
+void put_times(StepResult& result, const StepInputs& in, const Priced& p, const std::optional<Simulated>& run) {
   InferenceResult& served = *result.inference;
   const Tokens tokens = tokens_of(in, p);
   const ServingTimes prompts = times_of(p.prompts, {});
-  const int micro_batches = in.serving->micro_batches, further = in.serving->output_tokens - 1;
   const PromptShares share = prompt_shares(*in.serving);
-  const Seconds prompt = run ? run->prompts : prompts_time(prompts), token = run ? run->tokens : tokens.mean;
+  ServingPass &prompt = served.prefill.pass, &token = served.decode.pass;
   if (!run) {
-    served.prefill.estimate = share.in_ttft * prompt;
-    served.decode.estimate = token + share.in_tpot * prompt;
-    served.first_token = tokens.first + share.in_tpot * prompt;
-    served.last_token = tokens.last + share.in_tpot * prompt;
-    if (is_continuous(in)) served.first_token = served.last_token = served.decode.estimate;
+    served.prompts = prompts;
+    served.tokens = tokens.terms;
+    prompt.estimate = prompts_time(prompts);
+    token.estimate = tokens.terms.mean;
+    served.first_token = tokens.first + share.in_tpot * prompt.estimate;
+    served.last_token = tokens.last + share.in_tpot * prompt.estimate;
   } else {
-    served.prefill.simulate = share.in_ttft * prompt;
-    served.decode.simulate = token + share.in_tpot * prompt;
+    prompt.simulate = run->prompts;
+    token.simulate = run->tokens.mean();
+    served.simulated_tokens = run->tokens;
   }
-  const std::size_t stage = busiest(in, p, tokens.growth);
+  const std::size_t stage = busiest(in, prompts, tokens.terms);
   result.stage.stage = static_cast<int>(stage);
-  const Breakdown of_prompt = breakdown_of(p.prompts.stages[stage], micro_batches, {}, prompt,
-                                           prompts_time(prompts) - prompts_time(without_messages(prompts)));
-  const Breakdown of_token = breakdown_of(p.tokens.stages[stage], micro_batches, tokens.growth, token, tokens.messages);
-  served.prefill.breakdown = sum_of({}, of_prompt, share.in_ttft);
-  served.decode.breakdown = sum_of(of_token, of_prompt, share.in_tpot);
-  result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, further);
+  prompt.messages = prompts_time(prompts) - prompts_time(without_messages(prompts));
+  token.messages = tokens.messages;
+  token.longer = tokens.terms.layers[stage].of(tokens.terms.longer);
+  for (const auto& [pass, plan] : {std::pair(&prompt, &p.prompts), std::pair(&token, &p.tokens)}) {
+    pass->micro_batches = plan->micro_batches;
+    pass->stage = stage_terms(plan->stages[stage], static_cast<int>(stage));
+    add_breakdown(*pass, plan->stages[stage]);
+  }
+  put_phase(served.prefill, share.in_ttft, 0, prompt);
+  put_phase(served.decode, 1, share.in_tpot, prompt);
+  if (!run && in.serving->is_continuous()) served.first_token = served.last_token = served.decode.estimate;
+  result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, in.serving->output_tokens - 1);
   add_layer(served.prefill, p.prompts.stages[stage], prompt_pass(in));
   add_layer(served.decode, p.tokens.stages[stage], token_pass(in, in.serving->prompt_tokens));
-}
-
-std::string memory_remedy(const StepInputs& in, const MemoryUse& m) {
-  const std::int64_t free = (m.capacity - (m.peak() - m.kv_cache)).value();
-  const std::int64_t of_one = m.kv_cache.value() / in.serving->batch;
-  const std::string more = is_continuous(in) ? "more tp" : "more tp or pp";  // requests in flight have one stage
-  if (!is_continuous(in) && m.activations > m.kv_cache && in.serving->micro_batches < in.serving->batch)
-    return "prompts in more microbatches, or more tp, would help";
-  if (free < of_one || of_one == 0) return more + " would help";
-  return "a batch of " + std::to_string(free / of_one) + " sequences, or " + more + ", would fit";
-}
-
-std::vector<std::string> serving_warnings(const StepInputs& in, const MemoryUse& m) {
-  std::vector<std::string> list;
-  if (!m.fits())
-    list.push_back("stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
-                   format_bytes(volume(m.capacity)) + ", " + format_bytes(volume(m.kv_cache)) +
-                   " of them for keys and values; what breaks the limit: " + breaking_part(m).name + ": " +
-                   memory_remedy(in, m));
-  if (in.serving->micro_batches < in.layout.pp)
-    list.push_back(std::to_string(in.serving->micro_batches) + " micro-batches are fewer than the " +
-                   std::to_string(in.layout.pp) +
-                   " pipeline stages: some stage is always idle; more microbatches of a larger batch, or a smaller pp "
-                   "would help");
-  return list;
 }
 
 }  // namespace
 
 StepInputs prompt_pass(const StepInputs& in) {
   const Serving& s = *in.serving;
-  return pass_of(in, is_continuous(in) ? 1 : s.batch / s.micro_batches, s.prompt_tokens, 0);
+  return pass_of(in, in.serving->is_continuous() ? 1 : s.batch / s.micro_batches, s.prompt_tokens, 0);
 }
 StepInputs token_pass(const StepInputs& in, int context) {
   return pass_of(in, in.serving->batch / in.serving->micro_batches, 1, context);
-}
-
-PromptShares prompt_shares(const Serving& s) {
-  if (s.batching == Batching::at_once) return {};
-  const double others = s.batch - 1, rounds = s.output_tokens - 1, before = others / (2 * rounds);
-  return {1 + before, (others - before) / rounds};
 }
 
 Seconds prompts_time(const ServingTimes& t) {
   return total(t.stage) + total(t.transfer) + (t.micro_batches - 1) * slowest_of(t);
 }
 
-Seconds token_time(const ServingTimes& t) {
-  return std::max(total(t.stage) + total(t.transfer) + t.back, t.micro_batches * slowest_of(t));
-}
+Seconds round_time(const ServingTimes& t) { return total(t.stage) + total(t.transfer) + t.back; }
+Seconds turns_time(const ServingTimes& t) { return t.micro_batches * slowest_of(t); }
+Seconds token_time(const ServingTimes& t) { return std::max(round_time(t), turns_time(t)); }
 
 namespace {
 
-struct Needs {  ///< of memory, bytes
-  double weights = 0, kept = 0, activations = 0, buffers = 0;
-  double all() const { return weights + kept + activations + buffers; }
-};
-
-/// Adds what a pass needs while it is in the stage, where it is more than another pass did.
-void add_pass(Needs& out, const StepInputs& in, const StepInputs& pass, std::span<const StageLayer> layers, int stage) {
-  const Share share(pass);
-  const double w = KernelTimer(pass).precision().activation;
-  const double widths = in.model.gated_mlp ? 2 : 1;
-  double widest = std::max(share.query + share.key + share.value, widths * share.ffn) * share.tokens;
-  if (std::any_of(layers.begin(), layers.end(), [&](const StageLayer& l) { return has_experts(in.model, l.number); }))
-    widest = std::max(widest, share.taken * (share.hidden + widths * share.expert));
-  const double messages = in.layout.pp > 1 ? 2 * tp_bytes(pass) : 0;
-  out.activations = std::max(out.activations, w * (2 * share.tokens * share.hidden + widest));
-  out.buffers =
-      std::max(out.buffers, messages + (has_head(in, stage) ? w * pass.batch.micro_batch * in.model.vocab : 0));
-}
-
-Needs needs(const StepInputs& in, int stage) {
-  const StepInputs prompts = prompt_pass(in), tokens = token_pass(in, 0);
-  const KernelTimer timer(prompts);
-  const Share share(prompts);
-  const double w = timer.precision().activation;
-  const std::vector<StageLayer> layers = layers_of_stage(in, stage);
-  Needs out;
-  std::size_t unit = 0;
-  const std::size_t first_layer = has_embedding(in, stage) ? 1 : 0;
-  for (const UnitParameters& parameters : unit_parameters(in, stage)) {
-    const bool layer = unit >= first_layer && unit < first_layer + layers.size();
-    out.weights += (layer ? timer.precision().weight : w) * parameters.all();
-    ++unit;
-  }
-  const LatentAttention& latent = in.model.latent;
-  const double of_token = latent.kv_rank > 0 ? latent.kv_rank + latent.rope : share.key + share.value;
-  const double kept = in.serving->kept_tokens(), in_window = std::min<double>(kept, in.model.window.tokens);
-  double tokens_of_layers = 0;
-  for (const StageLayer& layer : layers)
-    tokens_of_layers += in.serving->kv_window && has_window(in.model, layer.number) ? in_window : kept;
-  out.kept = in.serving->kv_bytes * of_token * in.serving->batch * tokens_of_layers;
-  for (const StepInputs& pass : {prompts, tokens}) add_pass(out, in, pass, layers, stage);
-  return out;
-}
-
-}  // namespace
-
-MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
-  const Needs n = needs(in, stage);
-  MemoryUse use;
-  use.stage = stage;
-  use.parameters = whole(n.weights);
-  use.kv_cache = whole(n.kept);
-  use.activations = whole(n.activations);
-  use.buffers = whole(n.buffers);
-  use.capacity = in.gpu.memory;
-  // Replicas of a server talk to each other where they share experts.
-  ParallelLayout layout = in.layout;
-  if (layout.ep == 1) layout.dp = 1;
-  add_runtime(use, layout, gpus_per_node, use.parameters + use.kv_cache);
-  return use;
-}
-
-Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Method method,
-                                      StepTimeline* timeline, const EngineOptions& engine, const Origins& origins) {
-  // 2^60: a sum of a few such sizes still fits 64 bits.
-  constexpr double most = 0x1p60;
-  for (int stage = 0; stage < in.layout.pp; ++stage)
-    if (const double needed = needs(in, stage).all(); needed > most)
-      return Diagnostic{origins.of(needs(in, stage).weights > most ? "model" : "inference.batch"),
-                        "a rank needs " + format_bytes(Volume(needed)) + " of memory",
-                        "expected up to " + format_bytes(Volume(most))};
+/// All that needs no simulation and no names of algorithms.
+Result<StepResult> by_formula(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time,
+                              const Origins& origins) {
+  if (Diagnostics wrong = check_memory(in, origins); !wrong.empty()) return wrong;
   StepResult result;
   result.inference.emplace();
   result.micro_batches = in.serving->micro_batches;
   for (int stage = 0; stage < in.layout.pp; ++stage)
-    result.memory_by_stage.push_back(serving_memory(in, stage, fabric.ranks_per_node()));
+    result.memory_by_stage.push_back(stage_memory(in, stage, fabric.ranks_per_node()));
   result.memory = *std::max_element(result.memory_by_stage.begin(), result.memory_by_stage.end(),
                                     [](const MemoryUse& a, const MemoryUse& b) { return a.peak() < b.peak(); });
+  const Result<Priced> passes = priced(in, fabric, time);
+  if (!passes) return placed(passes.errors(), origins);
+  put_times(result, in, *passes, {});
+  put_rates(result, in);
+  result.estimate = result.step;
+  return result;
+}
 
-  const Result<Priced> by_formula = priced(in, fabric, prices.by_estimate());
-  if (!by_formula) return placed(by_formula.errors(), origins);
-  put_times(result, in, *by_formula, {});
-  InferenceResult& served = *result.inference;
-  const int further = in.serving->output_tokens - 1;
-  result.estimate = result.step = served.prefill.time() + further * served.decode.time();
+}  // namespace
+
+Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Method method,
+                                      StepTimeline* timeline, const EngineOptions& engine, const Origins& origins) {
+  Result<StepResult> closed_form = by_formula(in, fabric, prices.by_estimate(), origins);
+  if (!closed_form) return closed_form.errors();
+  StepResult result = std::move(closed_form).value();
   if (method != Method::estimate) {
     const Result<Priced> by_engine = priced(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
@@ -489,21 +449,35 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
     const Result<Simulated> run = simulated(in, *by_engine, fabric, engine, timeline);
     if (!run) return run.errors();
     put_times(result, in, *by_engine, *run);
+    put_rates(result, in);
     result.simulated_operations = run->operations;
     result.ranks = in.layout.world();
     result.classes = in.layout.pp;
-    result.simulate = result.step = served.prefill.time() + further * served.decode.time();
+    result.simulate = result.step;
   }
-  const double sequences = static_cast<double>(in.serving->batch) * in.layout.dp;
-  served.tokens_per_s = is_continuous(in) ? sequences * in.serving->output_tokens / result.step.count()
-                                          : sequences / served.decode.time().count();
-  result.tokens_per_s_per_gpu = sequences * in.serving->output_tokens / (result.step.count() * in.layout.world());
-  for (ServingPhase* phase : {&served.prefill, &served.decode})
+  for (ServingPhase* phase : {&result.inference->prefill, &result.inference->decode})
     if (Diagnostics wrong = name_algorithms(phase->collectives, prices); !wrong.empty()) return wrong;
-  result.layer.forward = served.prefill.layer;
-  result.operations.forward = served.prefill.operations;
+  result.layer.forward = result.inference->prefill.layer;
+  result.operations.forward = result.inference->prefill.operations;
   result.warnings = serving_warnings(in, result.memory);
   return result;
 }
 
 }  // namespace collcast::workload
+
+namespace collcast {
+
+PromptShares prompt_shares(const Serving& s) {
+  if (s.batching == Batching::at_once) return {};
+  const double others = s.batch - 1, rounds = s.output_tokens - 1, before = others / (2 * rounds);
+  return {1 + before, (others - before) / rounds};
+}
+
+Result<StepResult> estimate_serving(const StepInputs& in, const Fabric& fabric, const CollectiveTime& prices) {
+  const CollectiveTime at_front = [&](const CollectiveRequest& request) {
+    return prices(moved_to_front(fabric, request));
+  };
+  return workload::by_formula(in, fabric, at_front, {});
+}
+
+}  // namespace collcast

@@ -43,25 +43,18 @@ namespace collcast::workload {
 StepInputs prompt_pass(const StepInputs&);
 StepInputs token_pass(const StepInputs&, int context);
 
-/// How many times that of all prompts (continuous batching: of one) a request waits for prompts.
-struct PromptShares {
-  double in_ttft = 1;  ///< until its first token
-  double in_tpot = 0;  ///< between one of its tokens and the next
-};
-PromptShares prompt_shares(const Serving&);
-
-/// Of one micro-batch on each stage, and between them.
-struct ServingTimes {
-  std::vector<Seconds> stage;     ///< F_i
-  std::vector<Seconds> transfer;  ///< C_i, one fewer
-  Seconds back{};                 ///< B
-  int micro_batches = 1;
-};
 Seconds prompts_time(const ServingTimes&);
+/// Once round all stages, or the turns of all micro-batches on the slowest: what takes longer.
+Seconds round_time(const ServingTimes&);
+Seconds turns_time(const ServingTimes&);
 Seconds token_time(const ServingTimes&);
 
+/// More memory than sizes are counted to (a sum of a few of 2^60 still fits 64 bits).
+Diagnostics check_serving_memory(const StepInputs&, const Origins&);
 /// `inputs` with serving.
 MemoryUse serving_memory(const StepInputs&, int stage, int gpus_per_node);
+/// Of a server whose fullest rank needs that.
+std::vector<std::string> serving_warnings(const StepInputs&, const MemoryUse&);
 Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline*,
                                       const EngineOptions&, const Origins&);
 

@@ -219,6 +219,14 @@ inference:
   kv_window: false
   expert_imbalance: 1.2
   batching: static
+search:
+  tp: [1, 2, 4]
+  pp: [1, 2]
+  dp: [1, 2, 4]
+  ep: [1, 2]
+  micro_batch: [1, 2, 4]
+  sequence_parallel: [true]
+  batch: [8, 16]
 gates:
   ttft_s: {max: 1s}
   tpot_s: {max: 100ms}

@@ -149,7 +149,6 @@ TEST_CASE("tokens per second are the sequences of all replicas over TPOT") {
 }
 
 TEST_CASE("a pipeline's tokens take the longer of the way round and of the slowest stage's turns") {
-  using workload::ServingTimes;
   const ServingTimes t{{Seconds(2), Seconds(3)}, {Seconds(1)}, Seconds(0.5), 1};
   CHECK(workload::token_time(t).count() == 6.5);  // 2 + 3 + 1 + 0.5
   CHECK(workload::prompts_time(t).count() == 6);  // 2 + 1 + 3
@@ -239,8 +238,7 @@ TEST_CASE("requests in flight wait for prompts as a scheduler that is run reques
   for (const auto& [requests, output] :
        {std::pair{1, 2}, {1, 50}, {2, 2}, {2, 17}, {8, 33}, {64, 2}, {64, 129}, {128, 33}}) {
     const int iterations = output - 1;
-    const workload::PromptShares law =
-        workload::prompt_shares({requests, 100, output, 1, 2, true, Batching::continuous});
+    const PromptShares law = prompt_shares({requests, 100, output, 1, 2, true, Batching::continuous});
     constexpr double token = 0.25;
     double ttft = 0, tpot = 0;
     constexpr int runs = 2000;

@@ -9,20 +9,33 @@
 // On a machine with faults or a placement both are of the machine as it is, and beside them stand those of the machine
 // as described: which layout suffers least is the question.
 //
+// Of a server (StepInputs::serving) tp x pp x replicas = GPUs, expert parallelism, the batch of a replica and its
+// micro-batches are looked at: each that fits and keeps the limits gets the closed form of a batch served, and the
+// objective ranks. The Pareto set is then of TPOT and tokens/s per GPU.
+//
 // The result does not depend on the number of threads. Assumed: what a single forecast assumes (docs/steps.md); a
 // layout fits if its peak memory is at most the GPU's, with nothing set aside for what memory.hpp leaves out.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collcast/workload/faulty_step.hpp"
+#include "collcast/workload/gates.hpp"
 #include "collcast/workload/search.hpp"
 
 namespace collcast {
+
+/// What layouts of a server are ranked by.
+enum class ServingObjective { tokens_per_s_per_gpu, tpot, ttft };
+std::string_view to_string(ServingObjective);
+inline constexpr std::array serving_objectives{ServingObjective::tokens_per_s_per_gpu, ServingObjective::tpot,
+                                               ServingObjective::ttft};
 
 struct PlanInputs {
   StepInputs base;  ///< all that a LayoutChoice does not say
@@ -31,6 +44,8 @@ struct PlanInputs {
   CollectivePolicy collectives;
   EngineOptions engine;
   MachineState machine = {};  ///< of whose faults and placement the times are
+  ServingObjective objective = ServingObjective::tokens_per_s_per_gpu;
+  std::vector<Gate> limits = {};  ///< of servers: a layout that breaks one is rejected
 };
 
 struct PlanOptions {
@@ -48,6 +63,20 @@ struct LayoutAsDescribed {
   Seconds step() const { return simulate ? *simulate : estimate; }
 };
 
+/// What a server takes and gives, besides its step: a batch from its prompts to its last tokens.
+struct ServerTimes {
+  Seconds ttft{}, tpot{};
+};
+struct PlannedServer {
+  ServerTimes estimate;
+  std::optional<ServerTimes> simulate{};
+  double tokens_per_s = 0;    ///< of all replicas while they decode
+  Breakdown prefill, decode;  ///< of TTFT and of TPOT; of the simulation if there is one
+  /// With all collectives as short, or as long, as a calibration has seen them; plan() leaves them out.
+  std::optional<TimeRange> ttft_interval = {}, tpot_interval = {};
+  const ServerTimes& times() const { return simulate ? *simulate : estimate; }
+};
+
 struct PlannedLayout {
   LayoutChoice choice;
   Seconds estimate{};
@@ -58,6 +87,7 @@ struct PlannedLayout {
   std::optional<LayoutAsDescribed> described = {};  ///< where the machine is not; simulated where this is
   /// Of step(), with all collectives as short, or as long, as a calibration has seen them; plan() leaves it out.
   std::optional<TimeRange> interval = {};
+  std::optional<PlannedServer> server = {};
 
   Seconds step() const { return simulate ? *simulate : estimate; }
   Bytes headroom() const { return memory.capacity - memory.peak(); }
@@ -67,6 +97,12 @@ struct PlannedLayout {
 struct SmallestRejected {
   LayoutChoice choice;
   MemoryUse memory;
+};
+
+/// The layout that fits the memory and breaks the limits by the least: `excess` times the worst of them.
+struct NearestToLimits {
+  PlannedLayout layout;
+  double excess = 1;
 };
 
 struct Rejection {
@@ -85,10 +121,12 @@ struct PlanResult {
   std::int64_t feasible = 0;   ///< of these, with a cost
   std::vector<PlannedLayout>
       ranked;  ///< all feasible: the simulated ones by simulation, then the others by closed form; if partial by time
-  /// Faster or smaller than any other by closed form, or by simulation where all were simulated; fastest first.
+  /// Faster or smaller than any other by closed form, or by simulation where all were simulated; fastest first. Of
+  /// servers: of shorter TPOT or more tokens/s per GPU; the shortest TPOT first.
   std::vector<PlannedLayout> pareto;
   std::vector<Rejection> rejected;  ///< most frequent first
   std::optional<SmallestRejected> smallest;
+  std::optional<NearestToLimits> nearest = {};
   std::optional<Unsimulated> unsimulated;  ///< none where all were, or nothing but the end of the search kept them
   bool partial = false;                    ///< stopped before the end
   bool all_seen = true;  ///< every layout was looked at; if partial, then the best were not all simulated

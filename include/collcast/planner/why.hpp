@@ -11,7 +11,7 @@ namespace collcast {
 
 /// What a person says of a layout; what is left open is taken from the best layout that agrees, else from the best.
 struct LayoutQuestion {
-  std::optional<int> tp = {}, pp = {}, dp = {}, micro_batch = {}, zero = {}, vpp = {}, cp = {}, ep = {};
+  std::optional<int> tp = {}, pp = {}, dp = {}, micro_batch = {}, zero = {}, vpp = {}, cp = {}, ep = {}, batch = {};
   std::optional<bool> sequence_parallel = {};
   std::optional<Recompute> recompute = {};
 };
@@ -27,6 +27,8 @@ struct WhyLayout {
   std::optional<MemoryUse> memory;      ///< nothing where degrees do not divide
   std::optional<Seconds> step;          ///< the same
   Breakdown breakdown;
+  std::optional<PlannedServer> server = {};  ///< of a server, where there is a step
+  double tokens_per_s_per_gpu = 0;
 };
 struct Why {
   WhyLayout asked, best;

@@ -231,10 +231,11 @@ struct Serving {
   double kv_bytes = 2;    ///< of an element of the kept keys and values
   bool kv_window = true;  ///< layers with a sliding window keep those of its tokens only
   Batching batching = Batching::at_once;
+  bool is_continuous() const { return batching == Batching::continuous; }
   /// Tokens of a sequence whose keys and values are kept: in the end, as the last one is no more attended to; of
   /// requests in flight, which are anywhere in their answers, the mean.
   double kept_tokens() const {
-    return batching == Batching::continuous ? prompt_tokens + output_tokens / 2.0 : prompt_tokens + output_tokens - 1.0;
+    return is_continuous() ? prompt_tokens + output_tokens / 2.0 : prompt_tokens + output_tokens - 1.0;
   }
 };
 
@@ -350,5 +351,9 @@ struct KernelModel {
   double beside_collectives = 1;  ///< rate of a product or attention while a collective runs
   std::string beside_source;
 };
+
+/// Of attention over kept keys and values: it streams as kernels do that are bound by memory, and computes as flash
+/// attention of that precision, which the table has.
+KernelEfficiency cached_attention_efficiency(const KernelModel&, const std::string& precision);
 
 }  // namespace collcast

@@ -75,6 +75,8 @@ struct Communicators {
   int across = 0;  ///< nodes
 };
 Communicators communicators(const ParallelLayout&, int gpus_per_node);
+/// Of servers those that talk to each other: replicas do where they share experts.
+ParallelLayout talking_layout(const ParallelLayout&);
 /// Bytes of NCCL's buffers for one connection of a channel, and connections of a communicator.
 inline constexpr double connection_bytes = (4 + 0.5) * 0x1p20 + 4800 * 1024;
 inline constexpr int connections_within = 24 * 3, connections_across = 8 * 4;

@@ -4,6 +4,7 @@
 // works out those groups, the routes between stages, the kernels of a micro-batch and the price of every collective
 // once, and then answers each choice of micro-batch, sequence parallelism, recomputation and optimizer sharding by
 // adding up. The formulas are those of a single forecast: the same kernels, bytes, buckets and estimate_step.
+// Servers have no such families: each is forecast by itself (estimate_serving), at prices that all share.
 #pragma once
 
 #include <compare>
@@ -15,7 +16,8 @@
 
 namespace collcast {
 
-/// What a search varies of a step; order of ranks and the other options are the scenario's.
+/// What a search varies of a step; order of ranks and the other options are the scenario's. Of a server `micro_batch`
+/// is the sequences of a micro-batch, and recompute, zero, vpp and cp stay as they are.
 struct LayoutChoice {
   int tp = 1, pp = 1, dp = 1;
   int micro_batch = 1;
@@ -25,6 +27,8 @@ struct LayoutChoice {
   int vpp = 1;  ///< above 1: interleaved; 1: the scenario's schedule, 1F1B if that is interleaved
   int cp = 1;
   int ep = 1;
+  int etp = 0;    ///< servers: ranks that each expert is split over; 0: tp
+  int batch = 0;  ///< servers: sequences that a replica serves together; 0: the scenario's
   friend auto operator<=>(const LayoutChoice&, const LayoutChoice&) = default;
 };
 void put(const LayoutChoice&, StepInputs&);
@@ -38,9 +42,10 @@ struct SearchSpace {
   std::vector<bool> sequence_parallel;
   std::vector<Recompute> recompute;
   std::vector<int> zero;
-  std::vector<int> cp;   ///< empty: 1, and where the scenario's is more all that fit
-  std::vector<int> ep;   ///< the same
-  std::vector<int> vpp;  ///< empty: 1, and with schedule interleaved all that fit up to most_stage_chunks
+  std::vector<int> cp;          ///< empty: 1, and where the scenario's is more all that fit
+  std::vector<int> ep;          ///< the same
+  std::vector<int> vpp;         ///< empty: 1, and with schedule interleaved all that fit up to most_stage_chunks
+  std::vector<int> batch = {};  ///< servers; empty: the scenario's
 };
 /// Of the chunks that a search tries by itself.
 inline constexpr int most_stage_chunks = 8;
@@ -61,6 +66,10 @@ StepRates rates(const StepInputs&, Seconds step);
 /// (collcast/evaluate/symmetry.hpp). May be called by several threads at once; the fabric must outlive it. Where
 /// `goes_on` says no, prices fail.
 CollectiveTime step_prices(const Fabric&, const CollectivePolicy&, const GoesOn& goes_on = {});
+
+/// forecast_step's closed form of inference, but for the names of algorithms, at such prices. `inputs` has passed
+/// check_step. May be called by several threads at once if `prices` may.
+Result<StepResult> estimate_serving(const StepInputs& inputs, const Fabric&, const CollectiveTime& prices);
 
 struct LayoutEstimate {
   Seconds step{};

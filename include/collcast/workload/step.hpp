@@ -20,6 +20,7 @@
 #include "collcast/workload/config.hpp"
 #include "collcast/workload/groups.hpp"
 #include "collcast/workload/memory_use.hpp"
+#include "collcast/workload/serving_terms.hpp"
 #include "collcast/workload/terms.hpp"
 
 namespace collcast {
@@ -47,7 +48,16 @@ struct StepInputs {
 /// scenario: "layout.tp", "model.heads", "batch.global_batch", "training.precision", "nodes", "topology".
 Diagnostics check_step(const StepInputs&, int ranks_available, const Origins& origins);
 
-enum class OperationKind { gemm, grouped_gemm, grouped_gemm_gradient, attention, attention_gradient, memory };
+/// cached_attention: over kept keys and values, at the rate at which kernels that are bound by memory stream them.
+enum class OperationKind {
+  gemm,
+  grouped_gemm,
+  grouped_gemm_gradient,
+  attention,
+  attention_gradient,
+  cached_attention,
+  memory
+};
 /// One kernel of one rank for one micro-batch.
 struct Operation {
   std::string name;
@@ -138,7 +148,19 @@ struct StageTerms {  ///< of the stage with the most work, of which the layer, t
   Seconds gather{};  ///< of updated parameters
 };
 
-/// The prompts of a batch, or a token of each of its sequences.
+/// What passes the stages of a server: all prompts (continuous batching: one), or a token of each sequence, mean over
+/// the context.
+struct ServingPass {
+  Seconds estimate{};
+  std::optional<Seconds> simulate{};
+  Breakdown breakdown;    ///< of the stage with the most work; sums to time()
+  int micro_batches = 1;  ///< that it is cut into
+  StageTerms stage;       ///< what that stage does for one of them, with the shortest context
+  Seconds longer{};       ///< by which its kernels take longer behind more context, mean
+  Seconds messages{};     ///< what they add to the pass, at the prices that count
+  Seconds time() const { return simulate.value_or(estimate); }
+};
+/// Until the first token, or from token to token: a pass, and what is waited for others' prompts.
 struct ServingPhase {
   Seconds estimate{};
   std::optional<Seconds> simulate{};
@@ -147,6 +169,7 @@ struct ServingPhase {
   Seconds layer_comm{};                     ///< of that TP and EP
   std::vector<Operation> operations;        ///< of that layer
   std::vector<CollectiveCost> collectives;  ///< of the stage's rank
+  ServingPass pass;
   Seconds time() const { return simulate.value_or(estimate); }
 };
 struct InferenceResult {
@@ -154,6 +177,9 @@ struct InferenceResult {
   ServingPhase decode;                  ///< mean over the further tokens: TPOT. Kernels are those of the first of them
   Seconds first_token{}, last_token{};  ///< of decode, by closed form: with the shortest and the longest context
   double tokens_per_s = 0;              ///< of all replicas while they decode
+  ServingTimes prompts;                 ///< of the closed form
+  TokenTerms tokens;                    ///< the same
+  std::optional<SimulatedTokens> simulated_tokens = {};
 };
 
 struct StepResult {

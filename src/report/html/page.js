@@ -272,22 +272,26 @@ function sweepChart(item) {
 
 // --- plans ---
 
+// Peak memory against the step; of a server tokens/s per GPU against TPOT.
 function planScatter(item) {
-  const points = (list) => array(list).filter((l) => number(l.step_s) && number(l.peak_bytes))
-    .map((l) => ({ value: [l.peak_bytes / 2 ** 30, l.step_s], label: `TP ${l.tp} x PP ${l.pp} x DP ${l.dp}, micro-batch ${l.microbatch}` }));
+  const server = array(item.document.ranked).some((l) => l && number(l.tpot_s));
+  const [x, y] = server ? [(l) => l.tokens_per_s_per_gpu, (l) => l.tpot_s] : [(l) => l.peak_bytes / 2 ** 30, (l) => l.step_s];
+  const shown = server ? (value) => `${value.toPrecision(4)} tokens/s per GPU` : (value) => bytes(value * 2 ** 30);
+  const points = (list) => array(list).filter((l) => l && number(x(l)) && number(y(l)))
+    .map((l) => ({ value: [x(l), y(l)], label: `TP ${l.tp} x PP ${l.pp} x DP ${l.dp}, ${server ? `batch ${l.batch}, ` : ''}micro-batch ${l.microbatch}` }));
   const ranked = points(item.document.ranked);
   const pareto = points(item.document.pareto).sort((a, b) => a.value[0] - b.value[0]);
   if (ranked.length === 0) return;
   add('plan', `Layouts of ${withLibrary(item.name, item.document)}`, 'each point a layout that fits; the line joins those that no other beats in both', 340,
     (t, narrow) => ({
       grid: { left: narrow ? 66 : 84, right: 28, top: 40, bottom: 46 },
-      xAxis: { type: 'value', scale: true, name: 'peak memory', nameLocation: 'middle', nameGap: 28,
-        axisLabel: { formatter: '{value} GiB' } },
-      yAxis: { type: 'value', scale: true, axisLabel: { formatter: seconds } },
-      tooltip: { trigger: 'item', formatter: (p) => `${p.data.label}\n${seconds(p.value[1])}, ${bytes(p.value[0] * 2 ** 30)}` },
+      xAxis: { type: 'value', scale: true, name: server ? 'tokens/s per GPU' : 'peak memory', nameLocation: 'middle', nameGap: 28,
+        axisLabel: { formatter: server ? '{value}' : '{value} GiB' } },
+      yAxis: { type: 'value', scale: true, ...(server ? { name: 'TPOT' } : {}), axisLabel: { formatter: seconds } },
+      tooltip: { trigger: 'item', formatter: (p) => `${p.data.label}\n${seconds(p.value[1])}, ${shown(p.value[0])}` },
       series: [
         { type: 'scatter', name: 'layouts', data: ranked, symbolSize: 7, color: colours.sky },
-        { type: 'line', name: 'Pareto set', data: pareto, step: 'end', symbolSize: 8, color: colours.red },
+        { type: 'line', name: 'Pareto set', data: pareto, step: server ? 'start' : 'end', symbolSize: 8, color: colours.red },
       ],
     }));
 }

@@ -1,0 +1,111 @@
+// What TTFT, TPOT and the memory of a server are made of.
+//
+// The forecast sums these very values, so that an explanation (`collcast explain step`) cannot differ from its
+// figure. Formulas: src/workload/serving.hpp.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "collcast/base/quantity.hpp"
+#include "collcast/workload/terms.hpp"
+
+namespace collcast {
+
+struct Serving;
+
+/// How many times that of all prompts (continuous batching: of one) a request waits for prompts.
+struct PromptShares {
+  double in_ttft = 1;  ///< until its first token
+  double in_tpot = 0;  ///< between one of its tokens and the next
+};
+PromptShares prompt_shares(const Serving&);
+
+/// Of one micro-batch on each stage, and between them.
+struct ServingTimes {
+  std::vector<Seconds> stage;     ///< F_i
+  std::vector<Seconds> transfer;  ///< C_i, one fewer
+  Seconds back{};                 ///< B
+  int micro_batches = 1;
+};
+
+/// By how much a layer takes longer than with the shortest context: with all keys, and with those of a window.
+struct LongerContext {
+  Seconds full{}, windowed{};
+  bool any() const { return full != Seconds{} || windowed != Seconds{}; }
+};
+/// Layers of a stage by the keys that their queries meet.
+struct ContextLayers {
+  int full = 0, windowed = 0;
+  Seconds of(const LongerContext& longer) const { return full * longer.full + windowed * longer.windowed; }
+};
+
+/// The tokens behind the first, by closed form.
+struct TokenTerms {
+  ServingTimes shortest;              ///< with the prompts alone as their context
+  std::vector<ContextLayers> layers;  ///< of each stage
+  /// Tokens that the same thing decides, and means over them.
+  struct Part {
+    int tokens = 0;
+    LongerContext longer;
+    Seconds time{};
+  };
+  Part round;                  ///< the way round all stages
+  Part turns;                  ///< the turns of the micro-batches on the slowest stage or link
+  std::optional<int> slowest;  ///< the stage of all these turns; nothing: a link, or not always the same
+  Seconds mean{};              ///< of all
+  LongerContext longer;        ///< the same
+};
+
+/// Rounds of tokens with the shortest context, one in the middle and the longest, as simulated.
+struct SimulatedTokens {
+  int count = 0, middle = 0;  ///< tokens, and which of them (from 0) is in the middle
+  Seconds at_first{}, at_middle{}, at_last{};
+  /// Straight from the first to the middle and on to the last; the middle counts once.
+  Seconds mean() const {
+    return ((middle + 1) * (at_first + at_middle) / 2 + (count - middle) * (at_middle + at_last) / 2 - at_middle) /
+           count;
+  }
+};
+
+/// What a rank holds while a pass is in its stage.
+struct PassMemoryTerms {
+  double rows = 0, sequences = 0;            ///< tokens of a micro-batch, and sequences
+  double element_bytes = 0;                  ///< of an activation
+  double hidden = 0;                         ///< elements of a row
+  double attention = 0, mlp = 0;             ///< of a row's queries, keys and values, and of its MLP's width
+  double expert_rows = 0, expert_width = 0;  ///< rows that experts of the rank take, and elements of one
+  double vocab = 0;                          ///< of a sequence's logits; 0: the stage has no head
+  Volume messages{};                         ///< one that comes and one that goes
+  double widest() const { return std::max(std::max(attention, mlp) * rows, expert_width * expert_rows); }
+  Volume activations() const { return Volume(element_bytes * (2 * rows * hidden + widest())); }
+  Volume logits() const { return Volume(element_bytes * sequences * vocab); }
+  Volume buffers() const { return messages + logits(); }
+};
+
+/// Of a rank of a stage that serves.
+struct ServingMemoryTerms {
+  int stage = 0;
+  ParameterTerms parameters;
+  double matrix_bytes = 0, end_bytes = 0;       ///< of a parameter of a layer, and of the model's ends
+  double kept_bytes = 0, kept_elements = 0;     ///< of the cache: an element, and how many a token has in a layer
+  double sequences = 0;                         ///< of a replica
+  double kept_tokens = 0, window_tokens = 0;    ///< of one: all, and in layers that keep a window of them
+  double full_layers = 0, windowed_layers = 0;  ///< of the stage: that keep all, and a window
+  PassMemoryTerms prompts, tokens;
+  double weights() const {
+    return matrix_bytes * (parameters.layers * parameters.layer.total() +
+                           parameters.expert_layers * parameters.expert_layer.total()) +
+           end_bytes * (parameters.embedding + parameters.positions + parameters.output + parameters.final_norm);
+  }
+  double kept() const {
+    return kept_bytes * kept_elements * sequences * (full_layers * kept_tokens + windowed_layers * window_tokens);
+  }
+  double activations() const { return std::max(prompts.activations(), tokens.activations()).value(); }
+  double buffers() const { return std::max(prompts.buffers(), tokens.buffers()).value(); }
+};
+/// `inputs` with serving, which have passed check_step.
+ServingMemoryTerms serving_memory_terms(const StepInputs& inputs, int stage);
+
+}  // namespace collcast

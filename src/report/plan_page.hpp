@@ -1,0 +1,44 @@
+// What the page of a plan and that of a server's plan have in common, private to this layer.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "collcast/report/plan_document.hpp"
+
+namespace collcast {
+
+struct BreakdownPart {
+  const char* name;
+  Seconds Breakdown::*time;
+};
+inline constexpr std::array breakdown_parts{BreakdownPart{"compute", &Breakdown::compute},
+                                            BreakdownPart{"TP exposed", &Breakdown::tp_exposed},
+                                            BreakdownPart{"PP exposed", &Breakdown::pp_exposed},
+                                            BreakdownPart{"CP exposed", &Breakdown::cp_exposed},
+                                            BreakdownPart{"EP exposed", &Breakdown::ep_exposed},
+                                            BreakdownPart{"DP exposed", &Breakdown::dp_exposed},
+                                            BreakdownPart{"bubble", &Breakdown::bubble},
+                                            BreakdownPart{"optimizer", &Breakdown::optimizer},
+                                            BreakdownPart{"other", &Breakdown::other}};
+
+std::string gibibytes(Bytes);
+/// "compute 74%, TP 22%, bubble 4%": what is at least a hundredth, largest first.
+std::string where_it_goes(const Breakdown&);
+std::string layout_text(const LayoutChoice&);
+/// "+3.1%", "<0.1%"; empty: none, or nothing to compare with.
+std::string difference(double own, double best);
+
+// --- a server's plan: plan_server_page.cpp ---
+std::string server_text(const LayoutChoice&);
+std::string server_title(const PlanReport&);
+std::vector<Column> server_columns(const PlanReport&);
+std::vector<std::string> server_row(const PlanReport&, std::string number, const PlannedLayout&);
+/// Where nothing keeps the limits.
+std::string none_keeps_limits(const NearestToLimits&);
+Table server_variants(const PlanReport&);
+/// Both layouts' times by closed form, and what each of them is made of.
+void add_server_times(Page&, const char* name, const WhyLayout& own, const WhyLayout& best);
+
+}  // namespace collcast

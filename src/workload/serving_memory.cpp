@@ -1,0 +1,124 @@
+// What a rank that serves needs of memory, and what would help where that is too much (serving.hpp).
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "collcast/base/units.hpp"
+#include "workload/attention_core.hpp"
+#include "workload/parameters.hpp"
+#include "workload/serving.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, bool has_experts, int stage) {
+  const Share share(pass);
+  const double widths = in.model.gated_mlp ? 2 : 1;
+  PassMemoryTerms out;
+  out.rows = share.tokens;
+  out.sequences = pass.batch.micro_batch;
+  out.element_bytes = KernelTimer(pass).precision().activation;
+  out.hidden = share.hidden;
+  out.attention = share.query + share.key + share.value;
+  out.mlp = widths * share.ffn;
+  if (has_experts) {
+    out.expert_rows = share.taken;
+    out.expert_width = share.hidden + widths * share.expert;
+  }
+  if (has_head(in, stage)) out.vocab = in.model.vocab;
+  if (in.layout.pp > 1) out.messages = Volume(2 * tp_bytes(pass));
+  return out;
+}
+
+std::string memory_remedy(const StepInputs& in, const MemoryUse& m) {
+  const std::int64_t free = (m.capacity - (m.peak() - m.kv_cache)).value();
+  const std::int64_t of_one = m.kv_cache.value() / in.serving->batch;
+  const std::string more =
+      in.serving->is_continuous() ? "more tp" : "more tp or pp";  // requests in flight have one stage
+  if (!in.serving->is_continuous() && m.activations > m.kv_cache && in.serving->micro_batches < in.serving->batch)
+    return "prompts in more microbatches, or more tp, would help";
+  if (free < of_one || of_one == 0) return more + " would help";
+  return "a batch of " + std::to_string(free / of_one) + " sequences, or " + more + ", would fit";
+}
+
+}  // namespace
+
+std::vector<std::string> serving_warnings(const StepInputs& in, const MemoryUse& m) {
+  std::vector<std::string> list;
+  if (!m.fits())
+    list.push_back("stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
+                   format_bytes(volume(m.capacity)) + ", " + format_bytes(volume(m.kv_cache)) +
+                   " of them for keys and values; what breaks the limit: " + breaking_part(m).name + ": " +
+                   memory_remedy(in, m));
+  if (in.serving->micro_batches < in.layout.pp)
+    list.push_back(std::to_string(in.serving->micro_batches) + " micro-batches are fewer than the " +
+                   std::to_string(in.layout.pp) +
+                   " pipeline stages: some stage is always idle; more microbatches of a larger batch, or a smaller pp "
+                   "would help");
+  return list;
+}
+
+Diagnostics check_serving_memory(const StepInputs& in, const Origins& origins) {
+  constexpr double most = 0x1p60;
+  for (int stage = 0; stage < in.layout.pp; ++stage) {
+    const ServingMemoryTerms terms = serving_memory_terms(in, stage);
+    const double needed = terms.weights() + terms.kept() + terms.activations() + terms.buffers();
+    if (needed > most)
+      return {{origins.of(terms.weights() > most ? "model" : "inference.batch"),
+               "a rank needs " + format_bytes(Volume(needed)) + " of memory",
+               "expected up to " + format_bytes(Volume(most))}};
+  }
+  return {};
+}
+
+MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
+  const ServingMemoryTerms terms = serving_memory_terms(in, stage);
+  MemoryUse use;
+  use.stage = stage;
+  use.parameters = whole(terms.weights());
+  use.kv_cache = whole(terms.kept());
+  use.activations = whole(terms.activations());
+  use.buffers = whole(terms.buffers());
+  use.capacity = in.gpu.memory;
+  add_runtime(use, talking_layout(in.layout), gpus_per_node, use.parameters + use.kv_cache);
+  return use;
+}
+
+}  // namespace collcast::workload
+
+namespace collcast {
+
+using namespace workload;
+
+ParallelLayout talking_layout(const ParallelLayout& all) {
+  ParallelLayout layout = all;
+  if (layout.ep == 1) layout.dp = 1;
+  return layout;
+}
+
+ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
+  const StepInputs prompts = prompt_pass(in), tokens = token_pass(in, 0);
+  const KernelTimer timer(prompts);
+  const Share share(prompts);
+  ServingMemoryTerms out;
+  out.stage = stage;
+  out.parameters = parameter_terms(in, stage);
+  out.matrix_bytes = timer.precision().weight;
+  out.end_bytes = timer.precision().activation;
+  const LatentAttention& latent = in.model.latent;
+  out.kept_bytes = in.serving->kv_bytes;
+  out.kept_elements = latent.kv_rank > 0 ? latent.kv_rank + latent.rope : share.key + share.value;
+  out.sequences = in.serving->batch;
+  out.kept_tokens = in.serving->kept_tokens();
+  out.window_tokens = std::min<double>(out.kept_tokens, in.model.window.tokens);
+  const std::vector<StageLayer> layers = layers_of_stage(in, stage);
+  for (const StageLayer& layer : layers)
+    ++(in.serving->kv_window && has_window(in.model, layer.number) ? out.windowed_layers : out.full_layers);
+  const bool experts = out.parameters.expert_layers > 0;
+  out.prompts = terms_of_pass(in, prompts, experts, stage);
+  out.tokens = terms_of_pass(in, tokens, experts, stage);
+  return out;
+}
+
+}  // namespace collcast
