@@ -6,6 +6,7 @@
 #include "collcast/base/units.hpp"
 #include "workload/attention_core.hpp"
 #include "workload/forecast.hpp"
+#include "workload/memory_remedies.hpp"
 #include "workload/parameters.hpp"
 
 namespace collcast::workload {
@@ -343,23 +344,13 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, std::o
   add_layer(served.decode, p.tokens.stages[stage], token_pass(in, in.serving->prompt_tokens));
 }
 
-std::string memory_remedy(const StepInputs& in, const MemoryUse& m) {
-  const std::int64_t free = (m.capacity - (m.peak() - m.kv_cache)).value();
-  const std::int64_t of_one = m.kv_cache.value() / in.serving->batch;
-  const std::string more = is_continuous(in) ? "more tp" : "more tp or pp";  // requests in flight have one stage
-  if (!is_continuous(in) && m.activations > m.kv_cache && in.serving->micro_batches < in.serving->batch)
-    return "prompts in more microbatches, or more tp, would help";
-  if (free < of_one || of_one == 0) return more + " would help";
-  return "a batch of " + std::to_string(free / of_one) + " sequences, or " + more + ", would fit";
-}
-
-std::vector<std::string> serving_warnings(const StepInputs& in, const MemoryUse& m) {
+std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fabric, const MemoryUse& m) {
   std::vector<std::string> list;
   if (!m.fits())
     list.push_back("stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
                    format_bytes(volume(m.capacity)) + ", " + format_bytes(volume(m.kv_cache)) +
-                   " of them for keys and values; what breaks the limit: " + breaking_part(m).name + ": " +
-                   memory_remedy(in, m));
+                   " of them for keys and values; what breaks the limit: " + breaking_part(m).name + "; " +
+                   what_would_fit(in, fabric));
   if (in.serving->micro_batches < in.layout.pp)
     list.push_back(std::to_string(in.serving->micro_batches) + " micro-batches are fewer than the " +
                    std::to_string(in.layout.pp) +
@@ -455,6 +446,13 @@ MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
   add_runtime(use, layout, gpus_per_node, use.parameters + use.kv_cache);
   return use;
 }
+MemoryUse peak_serving_memory(const StepInputs& in, int gpus_per_node) {
+  MemoryUse most = serving_memory(in, 0, gpus_per_node);
+  for (int stage = 1; stage < in.layout.pp; ++stage)
+    if (const MemoryUse use = serving_memory(in, stage, gpus_per_node); use.peak() > most.peak()) most = use;
+  return most;
+}
+
 
 Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Method method,
                                       StepTimeline* timeline, const EngineOptions& engine, const Origins& origins) {
@@ -502,7 +500,7 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
     if (Diagnostics wrong = name_algorithms(phase->collectives, prices); !wrong.empty()) return wrong;
   result.layer.forward = served.prefill.layer;
   result.operations.forward = served.prefill.operations;
-  result.warnings = serving_warnings(in, result.memory);
+  result.warnings = serving_warnings(in, fabric, result.memory);
   return result;
 }
 

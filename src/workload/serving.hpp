@@ -62,6 +62,8 @@ Seconds token_time(const ServingTimes&);
 
 /// `inputs` with serving.
 MemoryUse serving_memory(const StepInputs&, int stage, int gpus_per_node);
+/// Of the stage that needs most.
+MemoryUse peak_serving_memory(const StepInputs&, int gpus_per_node);
 Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline*,
                                       const EngineOptions&, const Origins&);
 
