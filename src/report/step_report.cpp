@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
@@ -187,10 +188,12 @@ Table layer_table(const StepInputs& in, const LayerTimes& layer) {
              {"backward", format_seconds(layer.backward)},
              {"TP communication", format_seconds(layer.tp_comm)},
              {"of which exposed", format_seconds(layer.tp_exposed)}}};
-  if (layer.ep_comm > Seconds{}) {
-    out.rows.push_back({"EP communication", format_seconds(layer.ep_comm)});
-    out.rows.push_back({"of which exposed", format_seconds(layer.ep_exposed)});
-  }
+  for (const auto& [name, all, exposed] : {std::tuple("CP communication", layer.cp_comm, layer.cp_exposed),
+                                           {"EP communication", layer.ep_comm, layer.ep_exposed}})
+    if (all > Seconds{}) {
+      out.rows.push_back({name, format_seconds(all)});
+      out.rows.push_back({"of which exposed", format_seconds(exposed)});
+    }
   return out;
 }
 

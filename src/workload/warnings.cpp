@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <optional>
 
 #include "collcast/base/units.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/memory_remedies.hpp"
 #include "workload/plan.hpp"
+#include "workload/ratio_remedies.hpp"
 #include "workload/share.hpp"
 
 namespace collcast::workload {
@@ -33,22 +34,33 @@ std::string memory_warning(const StepInputs& in, const Fabric& fabric, const Mem
   return needs + parts + "; " + what_would_fit(in, fabric);
 }
 
-std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double ratio, bool most_is_ep) {
-  std::array<char, 32> number{};
-  std::snprintf(number.data(), number.size(), "%.2f", ratio);
-  const std::string tp = std::to_string(in.layout.tp), node = std::to_string(fabric.ranks_per_node());
-  const int experts = in.layout.ep * in.layout.expert_tp();
-  if (most_is_ep)
-    return "a layer computes only " + std::string(number.data()) + " times as long as it communicates, most of it " +
-           "between experts; " +
-           (experts > fabric.ranks_per_node() ? "ep " + std::to_string(in.layout.ep) + " crosses nodes of " + node +
-                                                    " GPUs: an ep within a node, or a faster network, would raise it"
-                                              : "a smaller ep than " + std::to_string(in.layout.ep) +
-                                                    ", or a faster link between its GPUs, would raise it");
-  return "a layer computes only " + std::string(number.data()) + " times as long as it communicates; " +
-         (in.layout.tp > fabric.ranks_per_node()
-              ? "tp " + tp + " crosses nodes of " + node + " GPUs: tp " + node + " or less would keep it inside"
-              : "a smaller tp than " + tp + ", or a faster link between its GPUs, would raise it");
+/// ", whose 8 GPUs lie on 8 nodes and would have room on 1"; empty: they lie on one.
+std::string strewn(const Group& group, const Fabric& fabric) {
+  std::vector<NodeId> nodes;
+  for (int i = 0; i < group.size(); ++i) nodes.push_back(fabric.node_of(group[i]));
+  std::sort(nodes.begin(), nodes.end());
+  const auto on = std::unique(nodes.begin(), nodes.end()) - nodes.begin();
+  if (on == 1) return {};
+  const int node = fabric.ranks_per_node(), least = (group.size() + node - 1) / node;
+  return ", whose " + std::to_string(group.size()) + " GPUs lie on " + std::to_string(on) + " nodes" +
+         (on > least ? " and would have room on " + std::to_string(least) : "");
+}
+
+std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const StepResult& result,
+                          const CollectiveTime& time) {
+  const LayerTimes& l = result.layer;
+  const RankGroups groups = groups_of(in.layout, rank_at(in.layout, {0, result.stage.stage, 0, 0, 0}));
+  struct Waits {
+    Seconds time;
+    std::string of;
+    const Group& group;
+  };
+  const Waits most =
+      std::max<Waits>({{l.tp_comm, "TP", groups.tp}, {l.cp_exposed, "CP", groups.cp}, {l.ep_exposed, "EP", groups.ep}},
+                      [](const Waits& a, const Waits& b) { return a.time < b.time; });
+  return "a layer computes only " + ratio_text(result.compute_to_communication) +
+         " times as long as it communicates, most of it for " + most.of + strewn(most.group, fabric) + "; " +
+         what_would_raise(in, fabric, result.stage.stage, time);
 }
 
 }  // namespace
@@ -86,8 +98,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (!in.serving) add_unused(in, list);
   // Below 2, communication that is not hidden takes more than a third of the layer.
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
-    list.push_back(
-        ratio_warning(in, fabric, result.compute_to_communication, result.layer.ep_exposed > result.layer.tp_comm));
+    list.push_back(ratio_warning(in, fabric, result, time));
   if (result.micro_batches < in.layout.pp)
     list.push_back(std::to_string(result.micro_batches) + " micro-batches are fewer than the " +
                    std::to_string(in.layout.pp) +

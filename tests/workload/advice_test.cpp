@@ -241,3 +241,45 @@ TEST_CASE("more TP is not offered for a cache that has no more KV heads to split
   CHECK_THAT(text, Catch::Contains("layout.pp: 2, nodes: 2 ("));
   CHECK_THAT(text, !Catch::Contains("layout.tp: 16"));
 }
+
+TEST_CASE("a change that is offered to raise the ratio raises it to what is said") {
+  Dice dice(7);
+  int offered = 0;
+  for (int step = 0; step < 120; ++step) {
+    StepInputs in = drawn_step(dice);
+    in.gpu.peak["bf16"] = FlopRate(400e12);
+    in.gpu.memory_bandwidth = Bandwidth(10e12);
+    if (!check_step(in, 32, {}).empty()) continue;
+    const StepResult r = forecast(in, four_nodes(), Method::estimate);
+    if (!(r.compute_to_communication > 0 && r.compute_to_communication < 2)) continue;
+    const auto warning = std::ranges::find_if(
+        r.warnings, [](const std::string& w) { return w.find("a layer computes only") != std::string::npos; });
+    REQUIRE(warning != r.warnings.end());
+    INFO("step " << step << ": " << *warning);
+    CHECK(warning->find("smaller tp than 1") == std::string::npos);
+    for (const Offered& one : offers_in(*warning)) {
+      const auto [changed, ranks] = with(in, one, 32);
+      REQUIRE(check_step(changed, ranks, {}).empty());
+      CHECK(changed.layout.world() == in.layout.world());
+      const double ratio = forecast(changed, four_nodes(), Method::estimate).compute_to_communication;
+      ++offered;
+      if (one.said == "nothing to wait for") {
+        CHECK(ratio == 0);
+        continue;
+      }
+      CHECK(ratio == Approx(std::stod(one.said)).margin(0.006));
+      CHECK(ratio > r.compute_to_communication);
+    }
+  }
+  CHECK(offered > 20);
+}
+
+TEST_CASE("TP groups that lie apart are told to be laid side by side") {
+  StepInputs in = small_step(8, 1, 4);
+  in.layout.order = RankOrder::dp_pp_tp;
+  const StepResult r = forecast(in, four_nodes(), Method::estimate);
+  REQUIRE(r.compute_to_communication < 2);
+  CHECK_THAT(r.warnings[0],
+             Catch::Contains("most of it for TP, whose 8 GPUs lie on 4 nodes and would have room on 1; ") &&
+                 Catch::Contains("layout.order: tp-pp-dp"));
+}
