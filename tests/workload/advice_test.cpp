@@ -283,3 +283,94 @@ TEST_CASE("TP groups that lie apart are told to be laid side by side") {
              Catch::Contains("most of it for TP, whose 8 GPUs lie on 4 nodes and would have room on 1; ") &&
                  Catch::Contains("layout.order: tp-pp-dp"));
 }
+
+namespace {
+
+/// "use pp 3 or 5, or uneven_stages: true": the values, key by key.
+std::vector<std::pair<std::string, std::string>> hinted(const std::string& hint) {
+  static const std::regex degrees(
+      R"(\b(tp|pp|dp|cp|ep|etp|vpp|dp_shard|global_batch) ([0-9]+)(?: or ([0-9]+))?(?! or))"),
+      words(R"(\b(uneven_stages|sequence_parallel|cp_exchange|order|schedule|attention): ([a-z0-9-]+))"),
+      samples(R"(^use ([0-9]+)(?: or ([0-9]+))?)");
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto path = [](const std::string& key) {
+    return (key == "global_batch" ? "batch." : key == "attention" ? "training." : "layout.") + key;
+  };
+  const std::sregex_iterator end;
+  for (std::sregex_iterator i(hint.begin(), hint.end(), degrees); i != end; ++i) {
+    out.emplace_back(path((*i)[1]), (*i)[2]);
+    if ((*i)[3].matched) out.emplace_back(path((*i)[1]), (*i)[3]);
+  }
+  for (std::sregex_iterator i(hint.begin(), hint.end(), words); i != end; ++i) out.emplace_back(path((*i)[1]), (*i)[2]);
+  for (std::sregex_iterator i(hint.begin(), hint.end(), samples); i != end; ++i) {
+    out.emplace_back("batch.global_batch", (*i)[1]);
+    if ((*i)[2].matched) out.emplace_back("batch.global_batch", (*i)[2]);
+  }
+  return out;
+}
+
+StepInputs drawn_misfit(Dice& dice) {
+  StepInputs in = inputs(small_model(), layout(dice.pick({1, 2, 3, 4}), dice.pick({1, 2, 3, 4}), dice.pick({1, 2, 3})),
+                         dice.pick({1000, 1024}), 1);
+  in.model.layers = dice.pick({8, 12, 30, 61});
+  in.model.heads = dice.pick({12, 16});
+  in.model.kv_heads = in.model.heads / 4;
+  in.layout.uneven_stages = dice.roll(4) == 0;
+  in.layout.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved, PipelineSchedule::zb_v,
+                                  PipelineSchedule::dualpipe});
+  if (in.layout.schedule == PipelineSchedule::interleaved) in.layout.vpp = dice.pick({1, 2, 3, 4});
+  in.batch.micro_batch = 1;
+  in.batch.global_batch = dice.pick({12, 24, 64});
+  if (dice.roll(3) == 0) {
+    in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+    in.layout.cp = dice.pick({2, 3, 4});
+    in.layout.cp_exchange = dice.pick({ContextExchange::ring, ContextExchange::ulysses});
+  }
+  if (dice.roll(4) == 0) {
+    in.model.experts = {8, 2, 512, 0};
+    in.layout.sequence_parallel = dice.roll(4) != 0;
+    in.layout.ep = dice.pick({1, 2, 3});
+  }
+  return in;
+}
+
+}  // namespace
+
+TEST_CASE("what the only hint offers goes with the rest, or a layout that does is named") {
+  constexpr int ranks = 64;
+  const Location file{"s.yaml", 1, 1};
+  Origins origins(file);
+  origins.set("layout", file);
+  Dice dice(10);
+  int alone = 0, named = 0, none = 0;
+  for (int step = 0; step < 4000; ++step) {
+    const StepInputs in = drawn_misfit(dice);
+    const Diagnostics found = check_step(in, ranks, origins);
+    if (found.size() != 1) continue;
+    const std::string& hint = found[0].hint;
+    INFO("step " << step << ": " << to_text(found));
+    constexpr std::string_view nearest = "the nearest layout that works: ";
+    if (const std::size_t at = hint.find(nearest); at != std::string::npos) {
+      StepInputs other = in;
+      static const std::regex pair(R"(([a-z_]+) ([a-z0-9]+))");
+      const std::string text = hint.substr(at + nearest.size());
+      for (std::sregex_iterator i(text.begin(), text.end(), pair), end; i != end; ++i)
+        put(other, "layout." + std::string((*i)[1]), (*i)[2]);
+      CHECK(to_text(check_step(other, ranks, origins)) == "");
+      ++named;
+    } else if (hint.find("that alone does not do") != std::string::npos) {
+      ++none;
+    } else {
+      for (const auto& [path, value] : hinted(hint)) {
+        StepInputs other = in;
+        put(other, path, value);
+        INFO(path << ": " << value);
+        CHECK(to_text(check_step(other, ranks, origins)) == "");
+        ++alone;
+      }
+    }
+  }
+  CHECK(alone > 100);
+  CHECK(named > 100);
+  CHECK(none < named / 10);
+}
