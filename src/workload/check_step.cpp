@@ -144,6 +144,11 @@ class Check {
     if (w.tokens == 0 && (w.full_every > 0 || w.full_first > 0 || !w.full_at.empty()))
       wrong({"model.window.tokens", "model.window"}, "a sliding window says how many tokens it has",
             "give model.window.tokens");
+    if (w.tokens > 0 && m.layers >= 1 && m.layers <= most_layers && windowed_layers(m) == 0)
+      wrong(
+          {w.full_first >= m.layers ? "model.window.full_first" : "model.window.full_every", "model.layers"},
+          "none of the " + std::to_string(m.layers) + " layers" + seen("model.layers") + " has a sliding window",
+          w.full_first >= m.layers ? "use a smaller full_first, or no window" : "use another full_every, or no window");
     if (w.tokens > 0 && !m.causal)
       wrong({"model.window.tokens", "model.causal"},
             "a sliding window of " + std::to_string(w.tokens) + " tokens is modelled of causal attention" +
