@@ -70,13 +70,29 @@ namespace {
 /// What the scenario asks for in vain.
 void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const CommunicationFormats& f = in.options.communication;
+  const auto no_part = [&](bool asked, const std::string& path, const std::string& why) {
+    if (asked) list.push_back(path + " has no effect: " + why);
+  };
   const auto none = [&](bool asked, const std::string& key, const char* why) {
-    if (asked) list.push_back("training." + key + " has no effect: " + why);
+    no_part(asked, "training." + key, why);
   };
   if (in.layout.dp_shard > 0 && in.options.zero == 0)
     list.push_back("layout.dp_shard has no effect: training.zero is 0, and nothing is split");
   if (in.options.no_sync && (in.options.zero < 2 || sharding_stage(in) == 0))
     list.push_back("training.no_sync has no effect: gradients are reduced once a step, if at all");
+  const ParallelLayout& l = in.layout;
+  no_part(l.cp == 1 && l.cp_exchange != ContextExchange::ring, "layout.cp_exchange", "cp is 1");
+  none(!in.options.overlap_cp && (l.cp == 1 || l.cp_exchange != ContextExchange::ring), "overlap_cp",
+       l.cp == 1 ? "cp is 1" : "only a ring's messages can go beside attention");
+  none(!in.options.reshard_after_forward && sharding_stage(in) < 3, "reshard_after_forward",
+       "weights are not split (zero 3 over more than one replica)");
+  none(!in.options.moe_grouped_gemm && in.model.experts.count == 0, "moe_grouped_gemm", "the model has no experts");
+  const bool scaled = std::ranges::count(std::array{f.tp_gather, f.tp_reduce, f.ep_dispatch, f.ep_combine},
+                                         std::optional(WireFormat::fp8)) > 0;
+  none(!scaled && f.scale_block != CommunicationFormats().scale_block, "communication.scale_block",
+       "no activations are sent in fp8");
+  no_part(in.model.parallel_mlp.norms == 0 && !in.model.parallel_mlp.one_reduce, "model.parallel_mlp.one_reduce",
+          "norms is 0, and the MLP comes after attention");
   none(f.tp_gather && TpCollectives(in.layout).gather == std::nullopt, "communication.tp_gather",
        "without sequence parallelism and tp above 1 nothing is gathered");
   none(f.tp_reduce && in.layout.tp == 1, "communication.tp_reduce", "tp is 1");
