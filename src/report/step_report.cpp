@@ -40,7 +40,7 @@ std::string inputs_text(const StepInputs& in) {
   if (in.model.experts.count > 0 && in.layout.expert_tp() != in.layout.tp)
     degrees += fmt::format(", expert TP {}", in.layout.expert_tp());
   if (in.layout.vpp > 1) degrees += fmt::format(", VPP {}", in.layout.vpp);
-  if (in.layout.sequence_parallel) degrees += ", sequence parallel";
+  if (in.layout.sequence_parallel && in.layout.tp > 1) degrees += ", sequence parallel";
   if (in.options.zero >= 2) degrees += fmt::format(", ZeRO-{}", in.options.zero);
   if (in.options.zero >= 1 && in.layout.shard_copies() > 1)
     degrees += fmt::format(" in shards of {} replicas", in.layout.dp_shard);

@@ -180,14 +180,15 @@ void add_stage(StepResult& result, const StepPlan& plan) {
 }
 
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
-  const Seconds idle = parts.pp_exposed + parts.bubble;
-  parts.pp_exposed = std::min(idle, messages_add);
+  // As rests both may be below 0, by the rounding of sums.
+  const Seconds idle = std::max(parts.pp_exposed + parts.bubble, Seconds{});
+  parts.pp_exposed = std::clamp(messages_add, Seconds{}, idle);
   parts.bubble = idle - parts.pp_exposed;
 }
 
 void tell_delayed_from_bubble(Breakdown& parts, const StepPlan& plan, const ClosedForm& form) {
   if (!plan.delayed || plan.stages.size() == 1) return;
-  const Seconds idle = parts.dp_exposed + parts.bubble;
+  const Seconds idle = std::max(parts.dp_exposed + parts.bubble, Seconds{});
   parts.dp_exposed = std::min(idle, form.gradients.exposed() + form.gather);
   parts.bubble = idle - parts.dp_exposed;
 }

@@ -8,6 +8,7 @@
 #include "workload/forecast.hpp"
 #include "workload/memory_remedies.hpp"
 #include "workload/parameters.hpp"
+#include "workload/warnings.hpp"
 
 namespace collcast::workload {
 
@@ -352,10 +353,8 @@ std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fa
                    " of them for keys and values; what breaks the limit: " + breaking_part(m).name + "; " +
                    what_would_fit(in, fabric));
   if (in.serving->micro_batches < in.layout.pp)
-    list.push_back(std::to_string(in.serving->micro_batches) + " micro-batches are fewer than the " +
-                   std::to_string(in.layout.pp) +
-                   " pipeline stages: some stage is always idle; more microbatches of a larger batch, or a smaller pp "
-                   "would help");
+    list.push_back(too_few_micro_batches(in.serving->micro_batches, in.layout.pp) +
+                   "; more microbatches of a larger batch, or a smaller pp would help");
   return list;
 }
 
@@ -446,13 +445,13 @@ MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
   add_runtime(use, layout, gpus_per_node, use.parameters + use.kv_cache);
   return use;
 }
+
 MemoryUse peak_serving_memory(const StepInputs& in, int gpus_per_node) {
   MemoryUse most = serving_memory(in, 0, gpus_per_node);
   for (int stage = 1; stage < in.layout.pp; ++stage)
     if (const MemoryUse use = serving_memory(in, stage, gpus_per_node); use.peak() > most.peak()) most = use;
   return most;
 }
-
 
 Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Method method,
                                       StepTimeline* timeline, const EngineOptions& engine, const Origins& origins) {

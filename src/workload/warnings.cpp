@@ -108,7 +108,14 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
 
 }  // namespace
 
-std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result) {
+std::string too_few_micro_batches(int micro_batches, int stages) {
+  const std::string are = micro_batches == 1 ? " micro-batch is" : " micro-batches are";
+  return std::to_string(micro_batches) + are + " fewer than the " + std::to_string(stages) +
+         " pipeline stages: some stage is always idle";
+}
+
+std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result,
+                                  const CollectiveTime& time) {
   std::vector<std::string> list;
   if (!result.memory.fits()) list.push_back(memory_warning(in, fabric, result.memory));
   if (!in.serving) add_unused(in, list);
@@ -116,10 +123,8 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
     list.push_back(ratio_warning(in, fabric, result, time));
   if (result.micro_batches < in.layout.pp)
-    list.push_back(std::to_string(result.micro_batches) + " micro-batches are fewer than the " +
-                   std::to_string(in.layout.pp) +
-                   " pipeline stages: some stage is always idle; a larger global_batch, " +
-                   "a smaller micro_batch or a smaller pp would help");
+    list.push_back(too_few_micro_batches(result.micro_batches, in.layout.pp) +
+                   "; a larger global_batch, a smaller micro_batch or a smaller pp would help");
   if (in.layout.schedule == PipelineSchedule::interleaved && in.layout.vpp == 1)
     list.push_back(
         "schedule interleaved with vpp 1 has the bubble of 1f1b and holds more micro-batches; vpp 2 or more, or "

@@ -314,6 +314,25 @@ TEST_CASE("a step that does not fit says what is largest, and which change would
   CHECK_THAT(warning(in), Catch::Contains("layout.schedule: 1f1b, layout.vpp: 1 ("));
 }
 
+TEST_CASE("one micro-batch is one") {
+  CHECK_THAT(forecast(small_step(1, 2, 1, 1), four_nodes(), Method::estimate).warnings[0],
+             Catch::Contains("1 micro-batch is fewer than the 2 pipeline stages"));
+}
+
+TEST_CASE("no part of a step is less than nothing") {
+  for (StepInputs in : variety()) {
+    for (const PipelineSchedule schedule : {in.layout.schedule, PipelineSchedule::dualpipe}) {
+      in.layout.schedule = schedule;
+      if (!check_step(in, 32, {}).empty()) continue;
+      for (const Method method : {Method::estimate, Method::simulate}) {
+        const Breakdown b = forecast(in, four_nodes(), method).breakdown;
+        CHECK(b.pp_exposed >= Seconds{});
+        CHECK(b.bubble >= Seconds{});
+      }
+    }
+  }
+}
+
 TEST_CASE("fewer micro-batches than stages, and recomputation that gains nothing, are warned about") {
   StepInputs in = small_step(1, 8, 1, 4);
   in.options.recompute = Recompute::selective;
