@@ -45,6 +45,7 @@ void check_experts(const ParallelLayout& l, Diagnostics& errors) {
                       "expert groups are parts of a stage"});
 }
 
+/// Nothing where its ranks are not known.
 std::optional<ParallelLayout> parse_layout(const GroupsArgs& args, Diagnostics& errors) {
   const std::size_t before = errors.size();
   ParallelLayout layout;
@@ -65,12 +66,13 @@ std::optional<ParallelLayout> parse_layout(const GroupsArgs& args, Diagnostics& 
   if (world > most_ranks)
     errors.push_back(
         {command_line, fmt::format("the layout has more than {} ranks", most_ranks), "expected smaller degrees"});
+  const bool read = errors.size() == before;
   if (layout.cp > 1 && layout.order != RankOrder::tp_cp_ep_dp_pp)
     errors.push_back({command_line, fmt::format("--cp has no place in the order {}", to_string(layout.order)),
                       "expected --order tp-cp-ep-dp-pp"});
-  else if (errors.size() == before)
+  else if (read)
     check_experts(layout, errors);
-  if (errors.size() > before) return std::nullopt;
+  if (!read) return std::nullopt;
   return layout;
 }
 

@@ -350,6 +350,10 @@ Json document_json(const StepReport& report) {
                                       {"backward_s", r.layer.backward.count()},
                                       {"tp_comm_s", r.layer.tp_comm.count()},
                                       {"tp_exposed_s", r.layer.tp_exposed.count()}});
+  if (r.layer.cp_comm > Seconds{}) {
+    out["layer"]["cp_comm_s"] = r.layer.cp_comm.count();
+    out["layer"]["cp_exposed_s"] = r.layer.cp_exposed.count();
+  }
   if (r.layer.ep_comm > Seconds{}) {
     out["layer"]["ep_comm_s"] = r.layer.ep_comm.count();
     out["layer"]["ep_exposed_s"] = r.layer.ep_exposed.count();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
@@ -39,7 +40,7 @@ std::string inputs_text(const StepInputs& in) {
   if (in.model.experts.count > 0 && in.layout.expert_tp() != in.layout.tp)
     degrees += fmt::format(", expert TP {}", in.layout.expert_tp());
   if (in.layout.vpp > 1) degrees += fmt::format(", VPP {}", in.layout.vpp);
-  if (in.layout.sequence_parallel) degrees += ", sequence parallel";
+  if (in.layout.sequence_parallel && in.layout.tp > 1) degrees += ", sequence parallel";
   if (in.options.zero >= 2) degrees += fmt::format(", ZeRO-{}", in.options.zero);
   if (in.options.zero >= 1 && in.layout.shard_copies() > 1)
     degrees += fmt::format(" in shards of {} replicas", in.layout.dp_shard);
@@ -187,10 +188,12 @@ Table layer_table(const StepInputs& in, const LayerTimes& layer) {
              {"backward", format_seconds(layer.backward)},
              {"TP communication", format_seconds(layer.tp_comm)},
              {"of which exposed", format_seconds(layer.tp_exposed)}}};
-  if (layer.ep_comm > Seconds{}) {
-    out.rows.push_back({"EP communication", format_seconds(layer.ep_comm)});
-    out.rows.push_back({"of which exposed", format_seconds(layer.ep_exposed)});
-  }
+  for (const auto& [name, all, exposed] : {std::tuple("CP communication", layer.cp_comm, layer.cp_exposed),
+                                           {"EP communication", layer.ep_comm, layer.ep_exposed}})
+    if (all > Seconds{}) {
+      out.rows.push_back({name, format_seconds(all)});
+      out.rows.push_back({"of which exposed", format_seconds(exposed)});
+    }
   return out;
 }
 

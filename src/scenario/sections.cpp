@@ -70,11 +70,26 @@ void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const
   }
 }
 
-void read_experts(Reader& reader, const Node& node, Experts& e) {
+/// A part of the model that is either described or not there: whether it is begun here.
+enum class Part { given, begun };
+Part part_of(const Object& model, const char* key, bool known) {
+  return model.has(key) && !known ? Part::begun : Part::given;
+}
+
+/// A key that a part cannot be without.
+template <class T, class As>
+void figure(Object& o, Part part, const char* key, T& out, const As& as) {
+  if (part == Part::begun)
+    o.required(key, out, as);
+  else
+    o.optional(key, out, as);
+}
+
+void read_experts(Reader& reader, const Node& node, Part part, Experts& e) {
   Object o(reader, node, "model.experts");
-  o.optional("count", e.count, AsCount{});
-  o.optional("top_k", e.top_k, AsCount{});
-  o.optional("ffn", e.ffn, AsCount{});
+  figure(o, part, "count", e.count, AsCount{});
+  figure(o, part, "top_k", e.top_k, AsCount{});
+  figure(o, part, "ffn", e.ffn, AsCount{});
   o.optional("shared_ffn", e.shared_ffn, AsCount{0, max_count});
   o.optional("shared_gate", e.shared_gate, AsTruth{});
   o.optional("dense_layers", e.dense_layers, AsCount{0, max_count});
@@ -84,23 +99,32 @@ void read_experts(Reader& reader, const Node& node, Experts& e) {
   o.finish();
 }
 
-void read_latent(Reader& reader, const Node& node, LatentAttention& a) {
+void read_latent(Reader& reader, const Node& node, Part part, LatentAttention& a) {
   Object o(reader, node, "model.mla");
   o.optional("q_rank", a.q_rank, AsCount{0, max_count});
-  o.optional("kv_rank", a.kv_rank, AsCount{});
-  o.optional("nope", a.nope, AsCount{});
-  o.optional("rope", a.rope, AsCount{});
-  o.optional("value", a.value, AsCount{});
+  figure(o, part, "kv_rank", a.kv_rank, AsCount{});
+  figure(o, part, "nope", a.nope, AsCount{});
+  figure(o, part, "rope", a.rope, AsCount{});
+  figure(o, part, "value", a.value, AsCount{});
   o.finish();
 }
 
-void read_window(Reader& reader, const Node& node, SlidingWindow& w) {
+void read_window(Reader& reader, const Node& node, Part part, int layers, SlidingWindow& w) {
   Object o(reader, node, "model.window");
-  o.optional("tokens", w.tokens, AsCount{0, max_count});
+  figure(o, part, "tokens", w.tokens, AsCount{0, max_count});
   o.optional("full_every", w.full_every, AsCount{0, max_count});
   o.optional("full_first", w.full_first, AsCount{0, max_count});
-  o.optional("full_at", w.full_at, AsList<AsCount, int>{{0, max_count}});
+  const bool at = o.optional("full_at", w.full_at, AsList<AsCount, int>{{0, max_count}});
   o.finish();
+  if (!at || !reader.good("model.layers")) return;
+  for (std::size_t i = 0; i < w.full_at.size(); ++i)
+    if (w.full_at[i] >= layers) {
+      reader.error({node.find("full_at")->items[i].at.location(),
+                    fmt::format("model.window.full_at names layer {}, the model has layers 0 to {}{}", w.full_at[i],
+                                layers - 1, seen_at(reader, "model.layers")),
+                    "leave it out"});
+      reader.spoil("model.window.full_at");
+    }
 }
 
 void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
@@ -150,14 +174,17 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   o.optional("causal", m.causal, AsTruth{});
   o.optional("learned_positions", m.learned_positions, AsCount{0, max_count});
   o.optional("dropout", m.dropout, AsNumber{0, 1, false, true});
-  read_experts(reader, o.section("experts"), m.experts);
-  read_latent(reader, o.section("mla"), m.latent);
-  read_window(reader, o.section("window"), m.window);
+  read_experts(reader, o.section("experts"), part_of(o, "experts", m.experts.count > 0), m.experts);
+  read_latent(reader, o.section("mla"), part_of(o, "mla", m.latent.kv_rank > 0), m.latent);
+  read_window(reader, o.section("window"), part_of(o, "window", m.window.tokens > 0), m.layers, m.window);
   read_parallel_mlp(reader, o.section("parallel_mlp"), m.parallel_mlp);
   o.finish();
   // Every head has keys and values of its own, out of the small rank.
   if (m.latent.kv_rank > 0 && !o.has("kv_heads")) m.kv_heads = m.heads;
-  if (m.latent.kv_rank > 0 && !o.has("head_dim")) m.head_dim = m.latent.nope + m.latent.rope;
+  if (m.latent.kv_rank > 0 && !o.has("head_dim")) {
+    m.head_dim = m.latent.nope + m.latent.rope;
+    if (!reader.good("model.mla.nope") || !reader.good("model.mla.rope")) reader.spoil("model.head_dim");
+  }
   complete_model(reader, o, m, base);
   if (m.name.empty()) m.name = "model";
   return m;

@@ -48,13 +48,17 @@ class ExpertCheck {
     else if (l.tp > 1 && !l.sequence_parallel)
       wrong({"layout.sequence_parallel", "layout.tp"},
             "experts with tp " + std::to_string(l.tp) + seen("layout.tp") + " need sequence parallelism",
-            "use sequence_parallel: true, as Megatron does, or tp 1");
+            Hint("use sequence_parallel: true, as Megatron does", [](StepInputs& in) {
+              in.layout.sequence_parallel = true;
+            }).or_use("tp 1", [](StepInputs& in) { in.layout.tp = 1; }));
     const std::string ep = "ep " + std::to_string(l.ep), etp = "expert tp " + std::to_string(l.expert_tp());
     if (l.order != RankOrder::tp_cp_ep_dp_pp && l.expert_tp() != l.tp) {
       wrong({"layout.etp", "layout.tp", "layout.order"},
             "etp " + std::to_string(l.etp) + " has no place in the order " + std::string(to_string(l.order)) +
                 seen("layout.order"),
-            "use order: tp-cp-ep-dp-pp, or etp " + std::to_string(l.tp));
+            Hint("use order: tp-cp-ep-dp-pp", [](StepInputs& in) {
+              in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+            }).or_use("etp " + std::to_string(l.tp), [](StepInputs& in) { in.layout.etp = in.layout.tp; }));
       return spread(0);
     }
     const int stage = l.order == RankOrder::tp_cp_ep_dp_pp ? l.tp * l.cp * l.dp : l.dp * l.tp;
@@ -62,12 +66,12 @@ class ExpertCheck {
       wrong(
           {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
           etp + " does not divide the width of an expert, " + std::to_string(m.experts.ffn) + seen("model.experts.ffn"),
-          "use etp " + nearest_divisors(std::gcd(m.experts.ffn, stage), l.expert_tp()));
+          use_etp(std::gcd(m.experts.ffn, stage)));
       spread(0);
     } else if (stage % l.expert_tp() != 0) {
       wrong({"layout.etp", "layout.tp", "layout.dp"},
             etp + " does not divide the " + std::to_string(stage) + " ranks of a stage" + seen("layout.dp"),
-            "use etp " + nearest_divisors(stage, l.expert_tp()));
+            use_etp(stage));
       spread(0);
     } else {
       spread(stage / l.expert_tp());
@@ -76,10 +80,13 @@ class ExpertCheck {
   }
 
  private:
-  void wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
+  void wrong(const std::vector<std::string>& paths, std::string message, Hint hint) {
     misfits_.wrong(paths, std::move(message), std::move(hint));
   }
   std::string seen(const std::string& path) const { return misfits_.seen(path); }
+  Hint use_etp(int goes_into) const {
+    return Hint::use("etp", &ParallelLayout::etp, near_divisors(goes_into, in_.layout.expert_tp()));
+  }
   static std::string number(double value) { return format_count(value); }
 
   void positive(const char* name, int value) {
@@ -123,7 +130,8 @@ class ExpertCheck {
       wrong({in_.layout.ep > 1 ? "layout.ep" : "layout.etp", "model"},
             in_.layout.ep > 1 ? "ep " + std::to_string(in_.layout.ep) + " needs a model with experts"
                               : "etp " + std::to_string(in_.layout.etp) + " needs a model with experts",
-            in_.layout.ep > 1 ? "use ep 1, or describe model.experts" : "leave it out, or describe model.experts");
+            {in_.layout.ep > 1 ? "use ep 1, or describe model.experts" : "leave it out, or describe model.experts",
+             [](StepInputs& in) { in.layout.ep = 1, in.layout.etp = 0; }});
     if (in_.options.expert_imbalance > 1)
       wrong({in_.serving ? "inference.expert_imbalance" : "training.expert_imbalance", "model"},
             "expert_imbalance has no effect on a dense model", "leave it out");
@@ -144,7 +152,8 @@ class ExpertCheck {
       wrong({"layout.ep", "layout.etp", "layout.tp"},
             "ep " + std::to_string(l.ep) + " x expert tp " + std::to_string(l.expert_tp()) + " is not tp " +
                 std::to_string(l.tp) + seen("layout.tp") + ", whose ranks have the same tokens",
-            "use ep " + std::to_string(std::max(1, l.tp / l.expert_tp())) + ", or etp, so that it is");
+            {"use ep " + std::to_string(std::max(1, l.tp / l.expert_tp())) + ", or etp, so that it is",
+             [](StepInputs& in) { in.layout.ep = std::max(1, in.layout.tp / in.layout.expert_tp()); }});
   }
 
   /// The ranks of a shard have all experts, each as often.
@@ -158,7 +167,8 @@ class ExpertCheck {
               " splits states over are no whole groups of the " + std::to_string(apart) + " that ep " +
               std::to_string(l.ep) + seen("layout.ep") + " and etp " + std::to_string(l.expert_tp()) +
               " spread all experts over",
-          "use a dp_shard that tp x cp makes a multiple of " + std::to_string(apart) + ", or leave it out");
+          {"use a dp_shard that tp x cp makes a multiple of " + std::to_string(apart) + ", or leave it out",
+           [](StepInputs& in) { in.layout.dp_shard = 0; }});
   }
 
   /// Experts over `ranks`: whole ones on each, and whole EP groups. Of 0 ranks nothing is known.
@@ -171,7 +181,7 @@ class ExpertCheck {
                  (in_.layout.expert_tp() > 1 ? " over expert tp " + std::to_string(in_.layout.expert_tp()) : "");
     if (!misfits.empty())
       wrong({"layout.ep", "layout.dp"}, "ep " + std::to_string(ep) + " does not divide " + misfits,
-            "use ep " + nearest_divisors(std::gcd(count, ranks), ep));
+            Hint::use("ep", &ParallelLayout::ep, near_divisors(std::gcd(count, ranks), ep)));
   }
 
   const StepInputs& in_;

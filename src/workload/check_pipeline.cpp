@@ -28,13 +28,13 @@ class PipelineCheck {
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(in_.layout.pp) + " does not divide layers " + std::to_string(in_.model.layers) +
                 seen("model.layers"),
-            "use pp " + nearest_divisors(in_.model.layers, in_.layout.pp));
+            Hint::use("pp", &ParallelLayout::pp, near_divisors(in_.model.layers, in_.layout.pp)));
     else
       chunks();
   }
 
  private:
-  void wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
+  void wrong(const std::vector<std::string>& paths, std::string message, Hint hint) {
     misfits_.wrong(paths, std::move(message), std::move(hint));
   }
   std::string seen(const std::string& path) const { return misfits_.seen(path); }
@@ -47,16 +47,29 @@ class PipelineCheck {
       wrong({"layout.schedule", "layout.pp"},
             own_name(in_) + " is for " + std::to_string(stages) + " pipeline stages; pp is " + std::to_string(l.pp) +
                 seen("layout.pp"),
-            "use pp " + std::to_string(stages) + ", or a schedule for " + std::to_string(l.pp));
+            {"use pp " + std::to_string(stages) + ", or a schedule for " + std::to_string(l.pp),
+             [stages](StepInputs& in) { in.layout.pp = stages; }});
     if (!l.own->in_v && l.vpp != l.own->chunks) {
       wrong({"layout.vpp", "layout.schedule"},
             "vpp " + std::to_string(l.vpp) + " is not what " + own_name(in_) + seen("layout.schedule") + " is for, " +
                 std::to_string(l.own->chunks) + (l.own->chunks == 1 ? " chunk a stage" : " chunks a stage"),
-            "leave it out");
+            {"leave it out", [](StepInputs& in) { in.layout.vpp = in.layout.own->chunks; }});
       return false;
     }
     return stages == l.pp;
   }
+
+  static Hint at_most(int pp) {
+    return {"use pp " + std::to_string(pp) + (pp > 1 ? " or less" : ""), [pp](StepInputs& in) { in.layout.pp = pp; }};
+  }
+  static Hint use_schedule(PipelineSchedule schedule) {
+    return {"use " + schedule_key(schedule), set_schedule(schedule)};
+  }
+  static std::string schedule_key(PipelineSchedule schedule) { return "schedule: " + std::string(to_string(schedule)); }
+  static Hint::Offer set_schedule(PipelineSchedule schedule) {
+    return [schedule](StepInputs& in) { in.layout.schedule = schedule; };
+  }
+  static void even_out(StepInputs& in) { in.layout.uneven_stages = true; }
 
   /// Chunks that go round the stages.
   bool goes_round() const {
@@ -70,7 +83,7 @@ class PipelineCheck {
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
                 " layers" + seen("model.layers"),
-            "use pp " + std::to_string(std::max(1, in_.model.layers / 2)) + " or less");
+            at_most(std::max(1, in_.model.layers / 2)));
     else
       chunks();
   }
@@ -95,31 +108,41 @@ class PipelineCheck {
         wrong({"layout.vpp", "layout.schedule"},
               vpp + " needs schedule interleaved; the schedule is " + std::string(to_string(l.schedule)) +
                   seen("layout.schedule"),
-              "use schedule: interleaved, or vpp 1");
+              use_schedule(PipelineSchedule::interleaved).or_use("vpp 1", [](StepInputs& in) { in.layout.vpp = 1; }));
       return;
     }
     const int layers = in_.model.layers, of_stage = layers / l.pp;
     if (l.pp == 1)
-      return wrong(
-          {"layout.schedule", "layout.pp"},
-          schedule_name() + " needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
-          "use " + (layers > 1 ? "pp " + std::to_string(least_stages()) + ", or " : std::string()) + "schedule: 1f1b");
+      return wrong({"layout.schedule", "layout.pp"},
+                   schedule_name() + " needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
+                   layers > 1 ? Hint::use("pp", &ParallelLayout::pp, {least_stages()})
+                                    .or_use(schedule_key(PipelineSchedule::one_f_one_b), plain)
+                              : Hint("use schedule: 1f1b", plain));
     if (l.uneven_stages) {
       // Each slice of the model has a layer at least, or embedding and head stand for one.
       if (of_stage < l.vpp && !ends_stand_for_layers(in_))
         wrong({"layout.vpp", "layout.pp", "model.layers"},
               vpp + " x pp " + std::to_string(l.pp) + seen("layout.pp") + " are more slices than the layers " +
                   std::to_string(layers) + seen("model.layers"),
-              of_stage >= 1 ? "use vpp " + std::to_string(of_stage) + (of_stage > 1 ? " or less" : "")
-              : layers >= 2 ? "use pp " + std::to_string(layers) + " or less"
-                            : "use schedule: 1f1b");
+              of_stage >= 1 ? Hint("use vpp " + std::to_string(of_stage) + (of_stage > 1 ? " or less" : ""),
+                                   [of_stage](StepInputs& in) { in.layout.vpp = of_stage; })
+              : layers >= 2 ? at_most(layers)
+                            : Hint("use schedule: 1f1b", plain));
       return;
     }
     if (of_stage % l.vpp != 0)
       wrong({"layout.vpp", "layout.pp", "model.layers"},
             vpp + " does not divide the " + std::to_string(of_stage) + " layers of a stage, layers " +
                 std::to_string(layers) + seen("model.layers") + " / pp " + std::to_string(l.pp) + seen("layout.pp"),
-            "use vpp " + nearest_divisors(of_stage, l.vpp) + (of_stage >= l.vpp ? ", or uneven_stages: true" : ""));
+            of_stage >= l.vpp ? use_vpp(of_stage).or_use("uneven_stages: true", even_out) : use_vpp(of_stage));
+  }
+
+  Hint use_vpp(int of_stage) const {
+    return Hint::use("vpp", &ParallelLayout::vpp, near_divisors(of_stage, in_.layout.vpp));
+  }
+  static void plain(StepInputs& in) {
+    in.layout.schedule = PipelineSchedule::one_f_one_b;
+    in.layout.own = nullptr;
   }
 
   /// Two equal chunks on each stage.
@@ -128,10 +151,13 @@ class PipelineCheck {
     const int layers = in_.model.layers;
     const bool both_ends = from_both_ends(l.schedule);
     if (l.vpp > 1)
-      wrong({"layout.vpp", "layout.schedule"},
-            "vpp " + std::to_string(l.vpp) + " has no effect on " + schedule_name() + seen("layout.schedule") +
-                ", which has two chunks on each stage",
-            "leave it out, or use schedule: interleaved");
+      wrong(
+          {"layout.vpp", "layout.schedule"},
+          "vpp " + std::to_string(l.vpp) + " has no effect on " + schedule_name() + seen("layout.schedule") +
+              ", which has two chunks on each stage",
+          Hint("leave it out", [](StepInputs& in) {
+            in.layout.vpp = 1;
+          }).or_use("use " + schedule_key(PipelineSchedule::interleaved), set_schedule(PipelineSchedule::interleaved)));
     if (both_ends && l.pp % 2 != 0)
       return wrong(
           {"layout.pp", "layout.schedule"},
@@ -149,32 +175,45 @@ class PipelineCheck {
     if (l.uneven_stages && most < l.pp)
       wrong({"layout.pp", "model.layers", "layout.schedule"}, what + " are more than the" + of,
             both_ends    ? use_pairs()
-            : layers < 2 ? "use schedule: 1f1b"
-                         : "use pp " + std::to_string(most) + (layers < 4 ? "" : " or less"));
+            : layers < 2 ? use_schedule(PipelineSchedule::one_f_one_b)
+                         : at_most(most));
     if (l.uneven_stages) return;
     const bool evens_out = most >= l.pp || (layers + 2) % l.slices() == 0;
-    const std::string uneven = "uneven_stages: true";
+    const Hint uneven("use uneven_stages: true", even_out);
     wrong({"layout.pp", "model.layers", "layout.schedule"}, what + " does not divide" + of,
-          both_ends
-              ? (evens_out ? "use " + uneven + (layers % 2 == 0 ? ", or" + use_pairs().substr(3) : "") : use_pairs())
-          : layers % 2 == 0 ? "use pp " + nearest_divisors(layers / 2, l.pp) + (evens_out ? ", or " + uneven : "")
-          : evens_out       ? "use " + uneven
-                            : "use schedule: zb-h1");
+          both_ends                      ? pairs_or(uneven, evens_out)
+          : layers % 2 == 0 && evens_out ? use_halves().or_use("uneven_stages: true", even_out)
+          : layers % 2 == 0              ? use_halves()
+          : evens_out                    ? uneven
+                                         : use_schedule(PipelineSchedule::zb_h1));
+  }
+
+  Hint use_halves() const {
+    return Hint::use("pp", &ParallelLayout::pp, near_divisors(in_.model.layers / 2, in_.layout.pp));
+  }
+  Hint pairs_or(Hint uneven, bool evens_out) const {
+    if (!evens_out) return use_pairs();
+    if (in_.model.layers % 2 != 0) return uneven;
+    Hint pairs = use_pairs();
+    uneven.text += ", or" + pairs.text.substr(3);
+    uneven.offers.insert(uneven.offers.end(), pairs.offers.begin(), pairs.offers.end());
+    return uneven;
   }
 
   /// The nearest even numbers of stages that the layers go into.
-  std::string use_pairs() const {
+  Hint use_pairs() const {
     const ParallelLayout& l = in_.layout;
     const int layers = in_.model.layers;
     const auto fits = [&](int pp) { return l.uneven_stages ? pp <= layers : layers % pp == 0; };
     int below = std::min((l.pp - 1) / 2 * 2, layers / 2 * 2), above = (l.pp + 2) / 2 * 2;
     while (below >= 2 && !fits(below)) below -= 2;
     while (above <= layers && !fits(above)) above += 2;
-    if (below < 2 && above > layers) return "use schedule: " + std::string(layers < 2 ? "1f1b" : "zb-h1");
-    std::string out = "use pp ";
-    if (below >= 2) out += std::to_string(below);
-    if (above <= layers) out += (below >= 2 ? " or " : "") + std::to_string(above);
-    return out;
+    if (below < 2 && above > layers)
+      return use_schedule(layers < 2 ? PipelineSchedule::one_f_one_b : PipelineSchedule::zb_h1);
+    std::vector<int> pairs;
+    if (below >= 2) pairs.push_back(below);
+    if (above <= layers) pairs.push_back(above);
+    return Hint::use("pp", &ParallelLayout::pp, pairs);
   }
 
   Misfits& misfits_;
@@ -183,10 +222,29 @@ class PipelineCheck {
 
 }  // namespace
 
-void Misfits::wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
+std::string either(const std::vector<int>& values) {
+  std::string out;
+  for (const int value : values) out += (out.empty() ? "" : " or ") + std::to_string(value);
+  return out;
+}
+
+Hint Hint::use(const std::string& name, int ParallelLayout::*degree, const std::vector<int>& values) {
+  Hint out("use " + name + " " + either(values));
+  for (const int value : values) out.offers.push_back([=](StepInputs& in) { in.layout.*degree = value; });
+  return out;
+}
+
+Hint Hint::or_use(const std::string& words, Offer offer) && {
+  text += ", or " + words;
+  offers.push_back(std::move(offer));
+  return std::move(*this);
+}
+
+void Misfits::wrong(const std::vector<std::string>& paths, std::string message, Hint hint) {
   if (!std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return origins.good(path); })) return;
-  found.push_back({origins.of(paths.front()), std::move(message), std::move(hint)});
+  found.push_back({origins.of(paths.front()), std::move(message), hint.text});
   blamed.push_back(paths.front());
+  hints.push_back(std::move(hint));
 }
 
 std::string Misfits::seen(const std::string& path) const {
@@ -203,7 +261,8 @@ void check_own_micro_batches(Misfits& misfits, std::int64_t count, std::int64_t 
                 own_name(in) + " is for " + std::to_string(own) + " micro-batches; global_batch " +
                     std::to_string(in.batch.global_batch) + misfits.seen("batch.global_batch") + " makes " +
                     std::to_string(count),
-                "use global_batch " + std::to_string(own * samples) + ", or a schedule for " + std::to_string(count));
+                {"use global_batch " + std::to_string(own * samples) + ", or a schedule for " + std::to_string(count),
+                 [=](StepInputs& changed) { changed.batch.global_batch = static_cast<int>(own * samples); }});
 }
 
 }  // namespace collcast::workload

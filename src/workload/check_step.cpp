@@ -1,5 +1,6 @@
 // Everything wrong with a model, layout, batch and GPU together; each with the nearest value that works.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -23,7 +24,9 @@ std::vector<std::string> keys(const Map& map) {
   return names;
 }
 
+using workload::Hint;
 using workload::most_layers;
+using workload::near_divisors;
 using workload::nearest_divisors;
 
 class Check {
@@ -60,7 +63,7 @@ class Check {
   }
 
  private:
-  void wrong(const std::vector<std::string>& paths, std::string message, std::string hint) {
+  void wrong(const std::vector<std::string>& paths, std::string message, Hint hint) {
     misfits_.wrong(paths, std::move(message), std::move(hint));
   }
   std::string seen(const std::string& path) const { return misfits_.seen(path); }
@@ -141,6 +144,11 @@ class Check {
     if (w.tokens == 0 && (w.full_every > 0 || w.full_first > 0 || !w.full_at.empty()))
       wrong({"model.window.tokens", "model.window"}, "a sliding window says how many tokens it has",
             "give model.window.tokens");
+    if (w.tokens > 0 && m.layers >= 1 && m.layers <= most_layers && windowed_layers(m) == 0)
+      wrong(
+          {w.full_first >= m.layers ? "model.window.full_first" : "model.window.full_every", "model.layers"},
+          "none of the " + std::to_string(m.layers) + " layers" + seen("model.layers") + " has a sliding window",
+          w.full_first >= m.layers ? "use a smaller full_first, or no window" : "use another full_every, or no window");
     if (w.tokens > 0 && !m.causal)
       wrong({"model.window.tokens", "model.causal"},
             "a sliding window of " + std::to_string(w.tokens) + " tokens is modelled of causal attention" +
@@ -199,7 +207,7 @@ class Check {
                  std::to_string(m.kv_heads) + " nor is a multiple of it" + seen("model.kv_heads");
     if (!misfits.empty())
       wrong({"layout.tp"}, "tp " + std::to_string(tp) + " " + misfits,
-            "use tp " + nearest_divisors(common, tp, fits_kv));
+            Hint::use("tp", &ParallelLayout::tp, near_divisors(common, tp, fits_kv)));
     if (in_.options.overlap_tp == TpOverlap::ring && tp > 1 && !in_.layout.sequence_parallel && !in_.serving)
       wrong({"training.overlap_tp", "layout.sequence_parallel", "layout.tp"},
             "rings of overlap_tp need sequence parallelism with tp " + std::to_string(tp) + seen("layout.tp") +
@@ -213,10 +221,10 @@ class Check {
     const std::string cp = "cp " + std::to_string(l.cp);
     if (l.order != RankOrder::tp_cp_ep_dp_pp)
       wrong({"layout.cp", "layout.order"}, cp + " has no place in the order " + order() + seen("layout.order"),
-            "use order: tp-cp-ep-dp-pp");
+            {"use order: tp-cp-ep-dp-pp", [](StepInputs& in) { in.layout.order = RankOrder::tp_cp_ep_dp_pp; }});
     if (in_.options.attention != Attention::flash)
       wrong({"layout.cp", "training.attention"}, cp + " needs flash attention" + seen("training.attention"),
-            "use attention: flash");
+            {"use attention: flash", [](StepInputs& in) { in.options.attention = Attention::flash; }});
     const bool ring = l.cp_exchange == ContextExchange::ring;
     // Each rank of a ring has an early and a late piece of the sequence.
     const int pieces = ring && in_.model.causal ? 2 : 1, sequence = in_.batch.sequence;
@@ -224,7 +232,7 @@ class Check {
       wrong({"layout.cp", "batch.sequence"},
             (pieces == 2 ? "twice " : "") + cp + " does not divide sequence " + std::to_string(sequence) +
                 seen("batch.sequence"),
-            "use cp " + nearest_divisors(sequence % pieces == 0 ? sequence / pieces : 1, l.cp));
+            Hint::use("cp", &ParallelLayout::cp, near_divisors(sequence % pieces == 0 ? sequence / pieces : 1, l.cp)));
     if (ring || in_.model.heads % l.tp != 0) return;
     const int heads = in_.model.heads / l.tp, keys = workload::kv_heads_per_rank(in_.model, l.tp);
     const auto fits_keys = [&](int degree) { return keys % degree == 0 || degree % keys == 0; };
@@ -233,7 +241,8 @@ class Check {
             cp + " does not divide the " + std::to_string(heads % l.cp != 0 ? heads : keys) +
                 (heads % l.cp != 0 ? " heads" : " KV heads") + " of a TP rank, which cp_exchange ulysses" +
                 seen("layout.cp_exchange") + " splits",
-            "use cp " + nearest_divisors(heads, l.cp, fits_keys) + ", or cp_exchange: ring");
+            Hint::use("cp", &ParallelLayout::cp, near_divisors(heads, l.cp, fits_keys))
+                .or_use("cp_exchange: ring", [](StepInputs& in) { in.layout.cp_exchange = ContextExchange::ring; }));
   }
 
   void sharding() {
@@ -242,7 +251,7 @@ class Check {
       wrong(
           {"layout.dp_shard", "layout.dp"},
           "dp_shard " + std::to_string(l.dp_shard) + " does not divide dp " + std::to_string(l.dp) + seen("layout.dp"),
-          "use dp_shard " + nearest_divisors(l.dp, l.dp_shard));
+          Hint::use("dp_shard", &ParallelLayout::dp_shard, near_divisors(l.dp, l.dp_shard)));
     if (in_.options.no_sync && in_.options.zero == 2 && (l.replicas() > 1 || l.expert_replicas() > 1))
       wrong({"training.no_sync", "training.zero"},
             "zero 2" + seen("training.zero") + " splits gradients after every micro-batch, which no_sync puts off",
@@ -260,8 +269,10 @@ class Check {
     // end.
     const std::int64_t fits = per_pass * (rounds ? in_.layout.pp : in_.layout.twins());
     const std::int64_t below = global / fits * fits;
-    const std::string nearest =
-        "use " + (below > 0 ? std::to_string(below) + " or " : std::string()) + std::to_string(below + fits);
+    Hint nearest("use " + (below > 0 ? std::to_string(below) + " or " : std::string()) + std::to_string(below + fits));
+    for (const std::int64_t samples : {below, below + fits})
+      if (samples > 0 && samples <= std::numeric_limits<int>::max())
+        nearest.offers.push_back([samples](StepInputs& in) { in.batch.global_batch = static_cast<int>(samples); });
     if (global % per_pass != 0)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp"},
             "global_batch " + std::to_string(global) + " is not a multiple of micro_batch " +
@@ -292,7 +303,8 @@ class Check {
       wrong({"batch.sequence", "model.learned_positions"},
             "sequence " + std::to_string(in_.batch.sequence) + " is longer than the model's " +
                 std::to_string(in_.model.learned_positions) + " learned positions" + seen("model.learned_positions"),
-            "use a sequence of at most " + std::to_string(in_.model.learned_positions));
+            {"use a sequence of at most " + std::to_string(in_.model.learned_positions),
+             [](StepInputs& in) { in.batch.sequence = in.model.learned_positions; }});
   }
 
   /// What a batch of prompts and answers needs.

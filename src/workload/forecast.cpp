@@ -27,20 +27,6 @@ namespace {
 
 using namespace workload;
 
-LayerTimes layer_times(const StagePlan& stage) {
-  const Unit* layer = shown_layer(stage);
-  check(layer != nullptr, "a stage with a layer");
-  const UnitWork& work = stage.work(*layer);
-  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}, {}};
-  t.tp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::tp); });
-  t.tp_exposed = work.sum_of([](const Stretch& s) { return s.exposed(Category::tp); });
-  t.cp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::cp); });
-  t.cp_exposed = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
-  t.ep_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::ep); });
-  t.ep_exposed = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
-  return t;
-}
-
 std::string name_of(const Unit& unit) {
   if (!is_layer(unit.kind)) return unit.label;
   const LayerKind kind = layer_of(unit.kind);
@@ -162,6 +148,26 @@ StageTerms stage_terms(const StagePlan& stage, int number) {
   return terms;
 }
 
+LayerTimes layer_times(const StagePlan& stage) {
+  const Unit* layer = shown_layer(stage);
+  check(layer != nullptr, "a stage with a layer");
+  const UnitWork& work = stage.work(*layer);
+  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}, {}};
+  t.tp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::tp); });
+  t.tp_exposed = work.sum_of([](const Stretch& s) { return s.exposed(Category::tp); });
+  t.cp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::cp); });
+  t.cp_exposed = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
+  t.ep_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::ep); });
+  t.ep_exposed = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
+  return t;
+}
+
+double compute_to_communication(const LayerTimes& layer) {
+  const Seconds waits = layer.tp_comm + layer.cp_exposed + layer.ep_exposed;
+  const Seconds kernels = layer.forward + layer.backward - layer.tp_exposed - layer.cp_exposed - layer.ep_exposed;
+  return waits > Seconds{} ? kernels / waits : 0;
+}
+
 void add_stage(StepResult& result, const StepPlan& plan) {
   const std::size_t stage = plan.slowest();
   result.layer = layer_times(with_layers(plan, stage));
@@ -174,14 +180,15 @@ void add_stage(StepResult& result, const StepPlan& plan) {
 }
 
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
-  const Seconds idle = parts.pp_exposed + parts.bubble;
-  parts.pp_exposed = std::min(idle, messages_add);
+  // As rests both may be below 0, by the rounding of sums.
+  const Seconds idle = std::max(parts.pp_exposed + parts.bubble, Seconds{});
+  parts.pp_exposed = std::clamp(messages_add, Seconds{}, idle);
   parts.bubble = idle - parts.pp_exposed;
 }
 
 void tell_delayed_from_bubble(Breakdown& parts, const StepPlan& plan, const ClosedForm& form) {
   if (!plan.delayed || plan.stages.size() == 1) return;
-  const Seconds idle = parts.dp_exposed + parts.bubble;
+  const Seconds idle = std::max(parts.dp_exposed + parts.bubble, Seconds{});
   parts.dp_exposed = std::min(idle, form.gradients.exposed() + form.gather);
   parts.bubble = idle - parts.dp_exposed;
 }
@@ -210,9 +217,7 @@ Diagnostics placed(Diagnostics errors, const Origins& origins) {
 Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fabric, ForecastPrices& prices) {
   if (Diagnostics wrong = name_algorithms(result.collectives, prices); !wrong.empty()) return wrong;
   result.operations = layer_operations(in);
-  const LayerTimes& layer = result.layer;
-  if (const Seconds waits = layer.tp_comm + layer.ep_exposed; waits > Seconds{})
-    result.compute_to_communication = (layer.forward + layer.backward - waits - layer.cp_exposed) / waits;
+  result.compute_to_communication = compute_to_communication(result.layer);
   const StepRates achieved = rates(in, result.step);
   result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;
   result.model_flops_per_gpu = achieved.model_flops_per_gpu;
@@ -220,7 +225,7 @@ Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fab
   result.hfu = achieved.hfu;
   result.memory_by_stage.clear();
   add_memory(result, in, fabric);
-  result.warnings = warnings(in, fabric, result);
+  result.warnings = warnings(in, fabric, result, prices.by_estimate());
   return {};
 }
 

@@ -24,6 +24,11 @@ Result<FaultyStep> forecast_faulty(const StepInputs&, const Fabric&, const Machi
 /// What a stage does for a micro-batch and at the end of the step.
 StageTerms stage_terms(const StagePlan&, int stage);
 
+/// The layer of a stage that is shown (plan.hpp: shown_layer), which it has.
+LayerTimes layer_times(const StagePlan&);
+/// What its kernels take over what TP takes, hidden or not, and what is exposed of CP and EP; 0: nothing.
+double compute_to_communication(const LayerTimes&);
+
 /// The stage that the result tells of: the one with the most work.
 void add_stage(StepResult&, const StepPlan&);
 

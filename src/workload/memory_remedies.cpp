@@ -5,47 +5,45 @@
 #include <utility>
 #include <vector>
 
+#include "collcast/base/check.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
+#include "workload/changes.hpp"
+#include "workload/serving.hpp"
 
 namespace collcast::workload {
 
 namespace {
 
-/// Values by their paths in a scenario.
-using Values = std::vector<std::pair<std::string, std::string>>;
-
-struct Change {
-  Values values;
-  StepInputs in;
+/// A change on a machine of so many ranks.
+struct OnMachine {
+  Change change;
+  int ranks;
 };
 
-std::string text_of(const Values& values) {
-  std::string out;
-  for (const auto& [path, value] : values) out += (out.empty() ? "" : ", ") + path + ": " + value;
-  return out;
+/// Nothing for what is no step.
+std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric, int ranks) {
+  if (!check_step(in, ranks, {}).empty()) return {};
+  if (in.serving) return peak_serving_memory(in, fabric.ranks_per_node());
+  if (!check_memory(in, {}).empty()) return {};
+  return peak_memory(in, fabric.ranks_per_node());
 }
 
-/// Where both have a path, the later value.
-Values both(Values first, const Values& then) {
-  for (const auto& [path, value] : then) {
-    const auto same = std::ranges::find(first, path, &std::pair<std::string, std::string>::first);
-    if (same == first.end())
-      first.emplace_back(path, value);
-    else
-      same->second = value;
-  }
-  return first;
-}
-
-/// What a scenario can say otherwise of the same job on the same GPUs, in the order of what it costs.
+/// What a scenario can say otherwise of the same job on the same GPUs, in the order of what it costs; of one that
+/// serves also on more of them.
 class Changes {
  public:
-  explicit Changes(const StepInputs& in) : in_(in) {}
+  Changes(const StepInputs& in, const Fabric& fabric, int ranks) : in_(in), fabric_(fabric), ranks_(ranks) {}
 
-  std::vector<Change> all() && {
-    options();
-    layouts();
+  std::vector<OnMachine> all() && {
+    if (in_.serving) {
+      served_at_once();
+      layouts();
+      more_gpus();
+    } else {
+      options();
+      layouts();
+    }
     return std::move(all_);
   }
 
@@ -55,7 +53,7 @@ class Changes {
     if (!possible) return;
     Change change{std::move(values), in_};
     set(change.in);
-    all_.push_back(std::move(change));
+    all_.push_back({std::move(change), ranks_});
   }
 
   void options() {
@@ -83,8 +81,10 @@ class Changes {
           [](StepInputs& in) { in.options.compression.error_feedback = false; });
     offer(o.delayed_all_reduce, {{"training.delayed_all_reduce", "false"}},
           [](StepInputs& in) { in.options.delayed_all_reduce = false; });
-    offer(o.gradient_bytes > 2, {{"training.gradient_bytes", "2"}},
-          [](StepInputs& in) { in.options.gradient_bytes = 2; });
+    // Gradients of 16 bits are copied for an optimizer that reads fp32: which is less depends on what else is split.
+    const int otherwise = o.gradient_bytes > 2 ? 2 : 4;
+    offer(true, {{"training.gradient_bytes", std::to_string(otherwise)}},
+          [otherwise](StepInputs& in) { in.options.gradient_bytes = otherwise; });
     Values plain{{"layout.schedule", "1f1b"}};
     if (in_.layout.vpp > 1) plain.emplace_back("layout.vpp", "1");
     offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {
@@ -99,37 +99,71 @@ class Changes {
           [](StepInputs& in) { in.options.recompute = Recompute::full; });
   }
 
-  /// The same GPUs otherwise: half as many replicas.
+  /// The same GPUs otherwise: one degree halved for another.
   void layouts() {
     const ParallelLayout& l = in_.layout;
     offer(in_.model.experts.count > 0, {{"layout.ep", std::to_string(2 * l.ep)}},
           [](StepInputs& in) { in.layout.ep *= 2; });
-    if (l.dp % 2 != 0) return;
-    const std::string half = std::to_string(l.dp / 2);
-    const auto twice = [&](int ParallelLayout::*degree, const char* path) {
-      offer(true, {{path, std::to_string(2 * (l.*degree))}, {"layout.dp", half}}, [degree](StepInputs& in) {
-        in.layout.*degree *= 2;
-        in.layout.dp /= 2;
-      });
+    for (const Degree& smaller : {dp_degree, pp_degree, tp_degree, cp_degree})
+      for (const Degree& larger : {pp_degree, tp_degree, cp_degree})
+        if (std::optional<Change> change = traded(in_, smaller, larger)) all_.push_back({std::move(*change), ranks_});
+  }
+
+  bool fits(const StepInputs& in) const {
+    const std::optional<MemoryUse> use = memory_of(in, fabric_, ranks_);
+    return use && use->fits();
+  }
+
+  /// The most sequences that fit of those that go with the rest, else the fewest; and more micro-batches of them.
+  void served_at_once() {
+    const Serving& s = *in_.serving;
+    const int each = s.micro_batches * (in_.layout.sequence_parallel ? in_.layout.tp : 1);
+    const auto of = [&](int micro_batches, int batch) {
+      StepInputs in = in_;
+      in.serving->micro_batches = micro_batches;
+      in.serving->batch = batch;
+      return in;
     };
-    twice(&ParallelLayout::pp, "layout.pp");
-    twice(&ParallelLayout::tp, "layout.tp");
-    twice(&ParallelLayout::cp, "layout.cp");
+    int some = 1, too_many = (s.batch + each - 1) / each;
+    while (some + 1 < too_many) {
+      const int middle = some + (too_many - some) / 2;
+      (fits(of(s.micro_batches, each * middle)) ? some : too_many) = middle;
+    }
+    offer(each * some < s.batch, {{"inference.batch", std::to_string(each * some)}},
+          [&](StepInputs& in) { in = of(s.micro_batches, each * some); });
+    int cut = s.micro_batches;
+    for (int more = cut + 1; more <= s.batch && s.batching == Batching::at_once && !fits(of(cut, s.batch)); ++more)
+      if (s.batch % more == 0) cut = more;
+    offer(cut > s.micro_batches, {{"inference.microbatches", std::to_string(cut)}},
+          [&](StepInputs& in) { in = of(cut, s.batch); });
+  }
+
+  /// Twice as many of them for a replica, and whole nodes more where the machine has too few.
+  void more_gpus() {
+    for (const Degree& degree : {pp_degree, tp_degree}) {
+      OnMachine twice{{{}, in_}, ranks_};
+      twice.change.in.layout.*degree.value *= 2;
+      twice.change.values.emplace_back(degree.path, std::to_string(twice.change.in.layout.*degree.value));
+      const int node = fabric_.ranks_per_node(), needed = twice.change.in.layout.world();
+      if (needed > ranks_) {
+        const int nodes = (needed + node - 1) / node;
+        twice.ranks = nodes * node;
+        twice.change.values.emplace_back("nodes", std::to_string(nodes));
+      }
+      all_.push_back(std::move(twice));
+    }
   }
 
   const StepInputs& in_;
-  std::vector<Change> all_;
+  const Fabric& fabric_;
+  int ranks_;
+  std::vector<OnMachine> all_;
 };
-
-/// Nothing for what is no step.
-std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric) {
-  if (!check_step(in, fabric.rank_count(), {}).empty() || !check_memory(in, {}).empty()) return {};
-  return peak_memory(in, fabric.ranks_per_node());
-}
 
 /// A change that fits or not, and what it needs.
 struct Tried {
   Change change;
+  int ranks;
   MemoryUse use;
   /// Of an order that is made for times what it may hold is known here, not what it holds.
   std::string text() const {
@@ -139,12 +173,14 @@ struct Tried {
 };
 
 /// Those that make it smaller.
-std::vector<Tried> tried(const StepInputs& in, const Fabric& fabric) {
-  const Bytes as_it_is = peak_memory(in, fabric.ranks_per_node()).peak();
+std::vector<Tried> tried(const StepInputs& in, const Fabric& fabric, int ranks) {
+  const std::optional<MemoryUse> as_it_is = memory_of(in, fabric, ranks);
+  check(as_it_is.has_value(), "what is mended is a step");
   std::vector<Tried> out;
-  for (Change& change : Changes(in).all())
-    if (const std::optional<MemoryUse> use = memory_of(change.in, fabric); use && use->peak() < as_it_is)
-      out.push_back({std::move(change), *use});
+  for (OnMachine& one : Changes(in, fabric, ranks).all())
+    if (const std::optional<MemoryUse> use = memory_of(one.change.in, fabric, one.ranks);
+        use && use->peak() < as_it_is->peak())
+      out.push_back({std::move(one.change), one.ranks, *use});
   return out;
 }
 
@@ -152,7 +188,7 @@ std::vector<Tried> tried(const StepInputs& in, const Fabric& fabric) {
 Tried followed_up(Tried first, const Fabric& fabric) {
   constexpr int most_further = 4;
   for (int n = 0; n < most_further && !first.use.fits(); ++n) {
-    std::vector<Tried> next = tried(first.change.in, fabric);
+    std::vector<Tried> next = tried(first.change.in, fabric, first.ranks);
     const auto least = std::ranges::min_element(next, {}, [](const Tried& t) { return t.use.peak(); });
     if (least == next.end()) break;
     least->change.values = both(first.change.values, least->change.values);
@@ -167,9 +203,9 @@ std::optional<Tried> by_several(const StepInputs& in, const Fabric& fabric) {
   constexpr std::ptrdiff_t most_followed_up = 4;
   // Orders of so many micro-batches take milliseconds to go through.
   constexpr int most_micro_batches = 4096;
-  std::vector<Tried> firsts = tried(in, fabric);
+  std::vector<Tried> firsts = tried(in, fabric, fabric.rank_count());
   std::ranges::stable_sort(firsts, {}, [](const Tried& t) { return t.use.peak(); });
-  if (in.batch.passes(in.layout) > most_micro_batches)
+  if (!in.serving && in.batch.passes(in.layout) > most_micro_batches)
     return firsts.empty() ? std::nullopt : std::optional(std::move(firsts.front()));
   firsts.erase(firsts.begin() + std::min(std::ssize(firsts), most_followed_up), firsts.end());
   std::optional<Tried> best;
@@ -188,7 +224,7 @@ std::optional<Tried> by_several(const StepInputs& in, const Fabric& fabric) {
 std::string what_would_fit(const StepInputs& in, const Fabric& fabric) {
   constexpr std::size_t most_named = 3;
   std::vector<std::string> fitting;
-  for (const Tried& one : tried(in, fabric))
+  for (const Tried& one : tried(in, fabric, fabric.rank_count()))
     if (one.use.fits() && fitting.size() < most_named) fitting.push_back(one.text());
   if (!fitting.empty()) {
     std::string out = "it fits with " + fitting.front();
@@ -197,8 +233,9 @@ std::string what_would_fit(const StepInputs& in, const Fabric& fabric) {
   }
   const std::optional<Tried> several = by_several(in, fabric);
   if (several && several->use.fits()) return "it fits with all of " + several->text();
-  const std::string search = "collcast plan looks at all layouts";
-  return several ? "not even " + several->text() + " would fit; " + search : "no change makes it smaller; " + search;
+  const std::string search = in.serving ? "" : "; collcast plan looks at all layouts";
+  return several ? "not even " + several->text() + " would fit" + search
+                 : "none of the changes tried makes it smaller" + search;
 }
 
 }  // namespace collcast::workload

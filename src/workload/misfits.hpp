@@ -1,23 +1,44 @@
 // What check_step has found, and what its parts have in common.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collcast/workload/step.hpp"
 
 namespace collcast::workload {
 
+/// What would be right, in words, with all that it offers so that it can be tried.
+struct Hint {
+  using Offer = std::function<void(StepInputs&)>;
+  std::string text;
+  std::vector<Offer> offers = {};
+
+  /// Nothing that could be tried.
+  Hint(std::string words) : text(std::move(words)) {}
+  Hint(const char* words) : text(words) {}
+  /// "use uneven_stages: true".
+  Hint(std::string words, Offer offer) : text(std::move(words)), offers{std::move(offer)} {}
+  /// "use pp 3 or 5".
+  static Hint use(const std::string& name, int ParallelLayout::*degree, const std::vector<int>& values);
+  /// "..., or uneven_stages: true".
+  Hint or_use(const std::string& words, Offer offer) &&;
+};
+
 struct Misfits {
   const StepInputs& in;
   const Origins& origins;
   Diagnostics found = {};
   std::vector<std::string> blamed = {};  ///< of each the first path
+  std::vector<Hint> hints = {};          ///< of each
   bool too_large = false;                ///< one of them is that the machine has fewer GPUs
 
   /// `paths` are the values that do not go together; the first is the one that the hint tells to change.
-  void wrong(const std::vector<std::string>& paths, std::string message, std::string hint);
+  void wrong(const std::vector<std::string>& paths, std::string message, Hint hint);
   /// " (place)" of another value that the wrong one does not go with, if it was written anywhere.
   std::string seen(const std::string& path) const;
 };
@@ -31,9 +52,9 @@ inline constexpr int most_layers = 10'000;
 /// Whether check_step accepts it on so many ranks, of what could be read.
 bool goes_together(const StepInputs&, int ranks, const Origins&);
 
-/// Each hint is of one value. Where several are wrong of the layout, or it is too large, the last of these hints names
-/// the layout next to it in which all go together; what else is wrong, here or (`alone` false) elsewhere, is no reason
-/// against it.
+/// Each hint is of one value. Where several are wrong of the layout, or it is too large, or what a hint offers does not
+/// go with the rest, the last of these hints names the layout next to it in which all go together; what else is wrong,
+/// here or (`alone` false) elsewhere, is no reason against it.
 void name_nearest(const StepInputs&, int ranks, Origins known, bool alone, Misfits&);
 
 /// What is sent in another format, compressed or delayed.
@@ -53,9 +74,10 @@ void check_own_micro_batches(Misfits&, std::int64_t count, std::int64_t samples)
 
 inline bool any_divisor(int) { return true; }
 
-/// "4 or 8": the divisors of `n` next to `wanted` that are `good`, as 1 is and `wanted` is not.
+/// The divisors of `n` next to `wanted` that are `good`, as 1 is and `wanted` is not: one below, one above where there
+/// is one.
 template <class Good = bool (*)(int)>
-std::string nearest_divisors(int n, int wanted, Good good = any_divisor) {
+std::vector<int> near_divisors(int n, int wanted, Good good = any_divisor) {
   int below = 1, above = std::numeric_limits<int>::max();
   for (int d = 1; d <= n / d; ++d) {
     if (n % d != 0) continue;
@@ -65,8 +87,15 @@ std::string nearest_divisors(int n, int wanted, Good good = any_divisor) {
       if (divisor > wanted) above = std::min(above, divisor);
     }
   }
-  return std::to_string(below) +
-         (above < std::numeric_limits<int>::max() ? " or " + std::to_string(above) : std::string());
+  if (above == std::numeric_limits<int>::max()) return {below};
+  return {below, above};
+}
+
+/// "4 or 8".
+std::string either(const std::vector<int>& values);
+template <class Good = bool (*)(int)>
+std::string nearest_divisors(int n, int wanted, Good good = any_divisor) {
+  return either(near_divisors(n, wanted, good));
 }
 
 }  // namespace collcast::workload

@@ -4,11 +4,13 @@
 // The nearest layout is the one of least distance among those next to it: sum over tp, pp, dp, cp and ep of how far the
 // degree is from what was asked, |log of the ratio|; degrees that divide what they split come into question, the rest
 // of the layout stays. Of what could not be read nothing is known: there the divisors of the degree itself come into
-// question. Left out: other micro-batches, schedules and orders.
+// question. Only where none of these works are stages uneven, or the schedule is plain 1F1B. Left out: other
+// micro-batches, schedules and orders.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +45,8 @@ struct Choice {
   double far;
 };
 
-/// In words; empty where none is found nearby.
-std::string nearest_layout(const StepInputs& in, int ranks, const Origins& origins) {
+/// With the rest of `in` as it is.
+std::optional<Choice> nearest_degrees(const StepInputs& in, int ranks, const Origins& origins) {
   constexpr std::size_t most_checks = 2'000;
   const ParallelLayout& l = in.layout;
   const bool serves = in.serving.has_value();
@@ -73,13 +75,38 @@ std::string nearest_layout(const StepInputs& in, int ranks, const Origins& origi
     other.layout.dp = c.dp;
     other.layout.cp = c.cp;
     other.layout.ep = c.ep;
-    if (!goes_together(other, ranks, origins)) continue;
-    std::string text = "tp " + std::to_string(c.tp) + ", pp " + std::to_string(c.pp) + ", dp " + std::to_string(c.dp);
-    if (l.cp > 1) text += ", cp " + std::to_string(c.cp);
-    if (l.ep > 1) text += ", ep " + std::to_string(c.ep);
-    return text;
+    if (goes_together(other, ranks, origins)) return c;
   }
   return {};
+}
+
+/// In words; empty where none is found nearby.
+std::string nearest_layout(const StepInputs& in, int ranks, const Origins& origins) {
+  const auto text = [&](const Choice& c) {
+    std::string out = "tp " + std::to_string(c.tp) + ", pp " + std::to_string(c.pp) + ", dp " + std::to_string(c.dp);
+    if (in.layout.cp > 1) out += ", cp " + std::to_string(c.cp);
+    if (in.layout.ep > 1) out += ", ep " + std::to_string(c.ep);
+    return out;
+  };
+  if (const std::optional<Choice> c = nearest_degrees(in, ranks, origins)) return text(*c);
+  StepInputs uneven = in, plain = in;
+  uneven.layout.uneven_stages = true;
+  plain.layout.schedule = PipelineSchedule::one_f_one_b;
+  plain.layout.own = nullptr;
+  plain.layout.vpp = 1;
+  const std::optional<Choice> of_uneven = nearest_degrees(uneven, ranks, origins),
+                              of_plain = nearest_degrees(plain, ranks, origins);
+  if (of_uneven && (!of_plain || of_uneven->far <= of_plain->far)) return text(*of_uneven) + ", uneven_stages true";
+  return of_plain ? text(*of_plain) + ", schedule 1f1b, vpp 1" : std::string();
+}
+
+/// Whether all that a hint offers goes with the rest.
+bool works(const Hint& hint, const StepInputs& in, int ranks, const Origins& known) {
+  return !hint.offers.empty() && std::all_of(hint.offers.begin(), hint.offers.end(), [&](const Hint::Offer& offer) {
+    StepInputs other = in;
+    offer(other);
+    return goes_together(other, ranks, known);
+  });
 }
 
 }  // namespace
@@ -141,11 +168,12 @@ void name_nearest(const StepInputs& in, int ranks, Origins known, bool alone, Mi
     ++count;
     last = i;
   }
-  if (count == 0 || (count == 1 && !misfits.too_large)) return;
-  const std::string nearest = nearest_layout(in, ranks, known);
-  if (nearest.empty()) return;
-  misfits.found[last].hint +=
-      "; the nearest layout that works" + std::string(alone ? "" : " but for the other errors") + ": " + nearest;
+  if (count == 0 || (count == 1 && !misfits.too_large && works(misfits.hints[last], in, ranks, known))) return;
+  const std::string nearest = nearest_layout(in, ranks, known), others = alone ? "" : " but for the other errors";
+  if (!nearest.empty())
+    misfits.found[last].hint += "; the nearest layout that works" + others + ": " + nearest;
+  else if (count == 1 && !misfits.hints[last].offers.empty())
+    misfits.found[last].hint += "; that alone does not do, and no other degrees nearby either" + others;
 }
 
 }  // namespace collcast::workload

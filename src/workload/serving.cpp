@@ -459,7 +459,7 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
     if (Diagnostics wrong = name_algorithms(phase->collectives, prices); !wrong.empty()) return wrong;
   result.layer.forward = result.inference->prefill.layer;
   result.operations.forward = result.inference->prefill.operations;
-  result.warnings = serving_warnings(in, result.memory);
+  result.warnings = serving_warnings(in, fabric, result.memory);
   return result;
 }
 

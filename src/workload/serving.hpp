@@ -54,7 +54,9 @@ Diagnostics check_serving_memory(const StepInputs&, const Origins&);
 /// `inputs` with serving.
 MemoryUse serving_memory(const StepInputs&, int stage, int gpus_per_node);
 /// Of a server whose fullest rank needs that.
-std::vector<std::string> serving_warnings(const StepInputs&, const MemoryUse&);
+std::vector<std::string> serving_warnings(const StepInputs&, const Fabric&, const MemoryUse&);
+/// Of the stage that needs most.
+MemoryUse peak_serving_memory(const StepInputs&, int gpus_per_node);
 Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline*,
                                       const EngineOptions&, const Origins&);
 

@@ -5,8 +5,10 @@
 
 #include "collcast/base/units.hpp"
 #include "workload/attention_core.hpp"
+#include "workload/memory_remedies.hpp"
 #include "workload/parameters.hpp"
 #include "workload/serving.hpp"
+#include "workload/warnings.hpp"
 
 namespace collcast::workload {
 
@@ -31,31 +33,18 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, bool
   return out;
 }
 
-std::string memory_remedy(const StepInputs& in, const MemoryUse& m) {
-  const std::int64_t free = (m.capacity - (m.peak() - m.kv_cache)).value();
-  const std::int64_t of_one = m.kv_cache.value() / in.serving->batch;
-  const std::string more =
-      in.serving->is_continuous() ? "more tp" : "more tp or pp";  // requests in flight have one stage
-  if (!in.serving->is_continuous() && m.activations > m.kv_cache && in.serving->micro_batches < in.serving->batch)
-    return "prompts in more microbatches, or more tp, would help";
-  if (free < of_one || of_one == 0) return more + " would help";
-  return "a batch of " + std::to_string(free / of_one) + " sequences, or " + more + ", would fit";
-}
-
 }  // namespace
 
-std::vector<std::string> serving_warnings(const StepInputs& in, const MemoryUse& m) {
+std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fabric, const MemoryUse& m) {
   std::vector<std::string> list;
   if (!m.fits())
     list.push_back("stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
                    format_bytes(volume(m.capacity)) + ", " + format_bytes(volume(m.kv_cache)) +
-                   " of them for keys and values; what breaks the limit: " + breaking_part(m).name + ": " +
-                   memory_remedy(in, m));
+                   " of them for keys and values; what breaks the limit: " + breaking_part(m).name + "; " +
+                   what_would_fit(in, fabric));
   if (in.serving->micro_batches < in.layout.pp)
-    list.push_back(std::to_string(in.serving->micro_batches) + " micro-batches are fewer than the " +
-                   std::to_string(in.layout.pp) +
-                   " pipeline stages: some stage is always idle; more microbatches of a larger batch, or a smaller pp "
-                   "would help");
+    list.push_back(too_few_micro_batches(in.serving->micro_batches, in.layout.pp) +
+                   "; more microbatches of a larger batch, or a smaller pp would help");
   return list;
 }
 
@@ -83,6 +72,13 @@ MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
   use.capacity = in.gpu.memory;
   add_runtime(use, talking_layout(in.layout), gpus_per_node, use.parameters + use.kv_cache);
   return use;
+}
+
+MemoryUse peak_serving_memory(const StepInputs& in, int gpus_per_node) {
+  MemoryUse most = serving_memory(in, 0, gpus_per_node);
+  for (int stage = 1; stage < in.layout.pp; ++stage)
+    if (const MemoryUse use = serving_memory(in, stage, gpus_per_node); use.peak() > most.peak()) most = use;
+  return most;
 }
 
 }  // namespace collcast::workload

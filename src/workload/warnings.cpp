@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <optional>
 
 #include "collcast/base/units.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/memory_remedies.hpp"
 #include "workload/plan.hpp"
+#include "workload/ratio_remedies.hpp"
 #include "workload/share.hpp"
 
 namespace collcast::workload {
@@ -33,22 +34,33 @@ std::string memory_warning(const StepInputs& in, const Fabric& fabric, const Mem
   return needs + parts + "; " + what_would_fit(in, fabric);
 }
 
-std::string ratio_warning(const StepInputs& in, const Fabric& fabric, double ratio, bool most_is_ep) {
-  std::array<char, 32> number{};
-  std::snprintf(number.data(), number.size(), "%.2f", ratio);
-  const std::string tp = std::to_string(in.layout.tp), node = std::to_string(fabric.ranks_per_node());
-  const int experts = in.layout.ep * in.layout.expert_tp();
-  if (most_is_ep)
-    return "a layer computes only " + std::string(number.data()) + " times as long as it communicates, most of it " +
-           "between experts; " +
-           (experts > fabric.ranks_per_node() ? "ep " + std::to_string(in.layout.ep) + " crosses nodes of " + node +
-                                                    " GPUs: an ep within a node, or a faster network, would raise it"
-                                              : "a smaller ep than " + std::to_string(in.layout.ep) +
-                                                    ", or a faster link between its GPUs, would raise it");
-  return "a layer computes only " + std::string(number.data()) + " times as long as it communicates; " +
-         (in.layout.tp > fabric.ranks_per_node()
-              ? "tp " + tp + " crosses nodes of " + node + " GPUs: tp " + node + " or less would keep it inside"
-              : "a smaller tp than " + tp + ", or a faster link between its GPUs, would raise it");
+/// ", whose 8 GPUs lie on 8 nodes and would have room on 1"; empty: they lie on one.
+std::string strewn(const Group& group, const Fabric& fabric) {
+  std::vector<NodeId> nodes;
+  for (int i = 0; i < group.size(); ++i) nodes.push_back(fabric.node_of(group[i]));
+  std::sort(nodes.begin(), nodes.end());
+  const auto on = std::unique(nodes.begin(), nodes.end()) - nodes.begin();
+  if (on == 1) return {};
+  const int node = fabric.ranks_per_node(), least = (group.size() + node - 1) / node;
+  return ", whose " + std::to_string(group.size()) + " GPUs lie on " + std::to_string(on) + " nodes" +
+         (on > least ? " and would have room on " + std::to_string(least) : "");
+}
+
+std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const StepResult& result,
+                          const CollectiveTime& time) {
+  const LayerTimes& l = result.layer;
+  const RankGroups groups = groups_of(in.layout, rank_at(in.layout, {0, result.stage.stage, 0, 0, 0}));
+  struct Waits {
+    Seconds time;
+    std::string of;
+    const Group& group;
+  };
+  const Waits most =
+      std::max<Waits>({{l.tp_comm, "TP", groups.tp}, {l.cp_exposed, "CP", groups.cp}, {l.ep_exposed, "EP", groups.ep}},
+                      [](const Waits& a, const Waits& b) { return a.time < b.time; });
+  return "a layer computes only " + ratio_text(result.compute_to_communication) +
+         " times as long as it communicates, most of it for " + most.of + strewn(most.group, fabric) + "; " +
+         what_would_raise(in, fabric, result.stage.stage, time);
 }
 
 }  // namespace
@@ -58,13 +70,29 @@ namespace {
 /// What the scenario asks for in vain.
 void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const CommunicationFormats& f = in.options.communication;
+  const auto no_part = [&](bool asked, const std::string& path, const std::string& why) {
+    if (asked) list.push_back(path + " has no effect: " + why);
+  };
   const auto none = [&](bool asked, const std::string& key, const char* why) {
-    if (asked) list.push_back("training." + key + " has no effect: " + why);
+    no_part(asked, "training." + key, why);
   };
   if (in.layout.dp_shard > 0 && in.options.zero == 0)
     list.push_back("layout.dp_shard has no effect: training.zero is 0, and nothing is split");
   if (in.options.no_sync && (in.options.zero < 2 || sharding_stage(in) == 0))
     list.push_back("training.no_sync has no effect: gradients are reduced once a step, if at all");
+  const ParallelLayout& l = in.layout;
+  no_part(l.cp == 1 && l.cp_exchange != ContextExchange::ring, "layout.cp_exchange", "cp is 1");
+  none(!in.options.overlap_cp && (l.cp == 1 || l.cp_exchange != ContextExchange::ring), "overlap_cp",
+       l.cp == 1 ? "cp is 1" : "only a ring's messages can go beside attention");
+  none(!in.options.reshard_after_forward && sharding_stage(in) < 3, "reshard_after_forward",
+       "weights are not split (zero 3 over more than one replica)");
+  none(!in.options.moe_grouped_gemm && in.model.experts.count == 0, "moe_grouped_gemm", "the model has no experts");
+  const bool scaled = std::ranges::count(std::array{f.tp_gather, f.tp_reduce, f.ep_dispatch, f.ep_combine},
+                                         std::optional(WireFormat::fp8)) > 0;
+  none(!scaled && f.scale_block != CommunicationFormats().scale_block, "communication.scale_block",
+       "no activations are sent in fp8");
+  no_part(in.model.parallel_mlp.norms == 0 && !in.model.parallel_mlp.one_reduce, "model.parallel_mlp.one_reduce",
+          "norms is 0, and the MLP comes after attention");
   none(f.tp_gather && TpCollectives(in.layout).gather == std::nullopt, "communication.tp_gather",
        "without sequence parallelism and tp above 1 nothing is gathered");
   none(f.tp_reduce && in.layout.tp == 1, "communication.tp_reduce", "tp is 1");
@@ -80,19 +108,23 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
 
 }  // namespace
 
-std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result) {
+std::string too_few_micro_batches(int micro_batches, int stages) {
+  const std::string are = micro_batches == 1 ? " micro-batch is" : " micro-batches are";
+  return std::to_string(micro_batches) + are + " fewer than the " + std::to_string(stages) +
+         " pipeline stages: some stage is always idle";
+}
+
+std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result,
+                                  const CollectiveTime& time) {
   std::vector<std::string> list;
   if (!result.memory.fits()) list.push_back(memory_warning(in, fabric, result.memory));
   if (!in.serving) add_unused(in, list);
   // Below 2, communication that is not hidden takes more than a third of the layer.
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
-    list.push_back(
-        ratio_warning(in, fabric, result.compute_to_communication, result.layer.ep_exposed > result.layer.tp_comm));
+    list.push_back(ratio_warning(in, fabric, result, time));
   if (result.micro_batches < in.layout.pp)
-    list.push_back(std::to_string(result.micro_batches) + " micro-batches are fewer than the " +
-                   std::to_string(in.layout.pp) +
-                   " pipeline stages: some stage is always idle; a larger global_batch, " +
-                   "a smaller micro_batch or a smaller pp would help");
+    list.push_back(too_few_micro_batches(result.micro_batches, in.layout.pp) +
+                   "; a larger global_batch, a smaller micro_batch or a smaller pp would help");
   if (in.layout.schedule == PipelineSchedule::interleaved && in.layout.vpp == 1)
     list.push_back(
         "schedule interleaved with vpp 1 has the bubble of 1f1b and holds more micro-batches; vpp 2 or more, or "

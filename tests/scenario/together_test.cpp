@@ -153,3 +153,56 @@ TEST_CASE("a machine without memory does not hide a layout that is too large for
   CHECK(has(text, "gpu.memory is '0GB'\n    hint: expected more than 0"));
   CHECK(has(text, "s.yaml:6:21: error: tp 4 x pp 1 x dp 8 needs 32 GPUs, the machine has 16 (s.yaml:4:8)"));
 }
+
+TEST_CASE("a part of a model that is begun is described whole, and what is missing of it is said at its place") {
+  const auto model = [](const std::string& part) {
+    return errors_together("model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000, " + part +
+                           "}\nbatch: {sequence: 128, global_batch: 8}\n");
+  };
+  CHECK(has(model("experts: {count: 8}"), "error: required key 'top_k' is missing in model.experts\n"));
+  CHECK(has(model("experts: {count: 8}"), "error: required key 'ffn' is missing in model.experts\n"));
+  CHECK_FALSE(has(model("experts: {count: 8}"), "is 0"));
+  for (const char* key : {"count", "top_k", "ffn"})
+    CHECK(has(model("experts: {}"),
+              "s.yaml:4:79: error: required key '" + std::string(key) + "' is missing in model.experts\n"));
+  for (const char* key : {"nope", "rope", "value"})
+    CHECK(has(model("mla: {kv_rank: 64}"),
+              "s.yaml:4:75: error: required key '" + std::string(key) + "' is missing in model.mla\n"));
+  CHECK_FALSE(has(model("mla: {kv_rank: 64}"), "is 0"));
+  CHECK(has(model("mla: {}"), "required key 'kv_rank' is missing in model.mla\n"));
+  CHECK(has(model("window: {}"), "required key 'tokens' is missing in model.window\n"));
+  CHECK(model("window: {tokens: 0}").empty());
+}
+
+TEST_CASE("a part that a config.json does not have is begun by a setting") {
+  const auto set = [](const char* path, const char* value) {
+    ScenarioOptions options;
+    options.search = samples::shipped();
+    options.overrides.push_back(parse_override(std::string(path) + "=" + value).value());
+    return to_text(parse_scenario(samples::head + std::string("model: {config: models/llama3-8b/config.json}\n"
+                                                              "batch: {sequence: 128, global_batch: 8}\n"),
+                                  "s.yaml", options)
+                       .errors());
+  };
+  const std::string experts = set("model.experts.count", "8"), latent = set("model.mla.kv_rank", "512");
+  INFO(experts << latent);
+  CHECK(has(experts, "required key 'top_k' is missing in model.experts"));
+  CHECK(has(experts, "required key 'ffn' is missing in model.experts"));
+  CHECK(has(latent, "required key 'nope' is missing in model.mla"));
+  CHECK_FALSE(has(experts, "config.json:"));
+  CHECK_FALSE(has(latent, "config.json:"));
+}
+
+TEST_CASE("layers that a window names are layers of the model") {
+  const std::string model = "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000, window: ",
+                    rest = "}\nbatch: {sequence: 128, global_batch: 8}\n";
+  CHECK(errors_together(model + "{tokens: 32, full_at: [7]}" + rest).empty());
+  CHECK(errors_together(model + "{tokens: 32, full_at: [3, 8, 99]}" + rest) ==
+        "s.yaml:4:106: error: model.window.full_at names layer 8, the model has layers 0 to 7 (s.yaml:4:17)\n"
+        "    hint: leave it out\n"
+        "s.yaml:4:109: error: model.window.full_at names layer 99, the model has layers 0 to 7 (s.yaml:4:17)\n"
+        "    hint: leave it out\n");
+  CHECK(errors_together(model + "{tokens: 32, full_first: 99}" + rest) ==
+        "s.yaml:4:102: error: none of the 8 layers (s.yaml:4:17) has a sliding window\n"
+        "    hint: use a smaller full_first, or no window\n");
+}

@@ -241,6 +241,46 @@ TEST_CASE("a log's wrong rows are errors at their places, foreign lines are none
   CHECK(nothing->tables.empty());
 }
 
+namespace {
+
+/// A log with two rows, the first behind `before` and with `colour` on its size, and its first time.
+Result<Readings> two_rows(const std::string& before, const std::string& size, const std::string& time = "12.50") {
+  return log_of(devices + new_heading + before + size + " 256 float sum -1 " + time +
+                " 0.08 0.08 0 12.25 0.08 0.08 0\n2048 512 float sum -1 13.00 0.16 0.16 0 12.50 0.16 0.16 0\n" + ending);
+}
+
+}  // namespace
+
+TEST_CASE("colours of a terminal are no part of a row") {
+  const Result<Readings> plain = two_rows("  ", "1024"), coloured = two_rows("\x1b[1;32m", "1024\x1b[0m");
+  REQUIRE(coloured.ok());
+  CHECK(coloured->warnings.empty());
+  REQUIRE(coloured->tables.size() == 1);
+  CHECK(coloured->tables[0].points.size() == plain->tables.at(0).points.size());
+  CHECK(coloured->tables[0].facts.complete);
+  // Whatever an escape sequence breaks off with.
+  for (const char* cut : {"\x1b", "\x1b[", "\x1b[3", "\x1b]0;title"}) (void)two_rows(cut, "1024");
+  CHECK(two_rows("\x1b[31m", "-1024\x1b[0m").errors().at(0).where.column == 6);
+}
+
+TEST_CASE("a row behind words that nobody knows is left out, which is said") {
+  for (const char* before : {"> ", "? ", "node1: "}) {
+    const Result<Readings> read = two_rows(before, "1024");
+    REQUIRE(read.ok());
+    REQUIRE(read->untimed.size() == 1);
+    CHECK(read->untimed[0].message.find(" stands before the size: this row is left out") != std::string::npos);
+    REQUIRE(read->tables.size() == 1);
+    CHECK(read->tables[0].points.size() == 2);
+    CHECK_FALSE(read->tables[0].facts.complete);
+  }
+  CHECK(two_rows("0: ", "1024")->untimed.empty());
+}
+
+TEST_CASE("an infinite time is none, and not too short a one") {
+  CHECK(two_rows("", "1024", "inf")->untimed.at(0).hint.find("too short") == std::string::npos);
+  CHECK(two_rows("", "1024", "0.00")->untimed.at(0).hint.find("too short") == 0);
+}
+
 TEST_CASE("rows with wrong results are left out with a warning") {
   const auto read = log_of(devices + new_heading + "8 2 float sum -1 9.50 0 0 3 9.25 0 0 0\n" + ending);
   REQUIRE(read.ok());

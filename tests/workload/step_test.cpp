@@ -183,6 +183,66 @@ TEST_CASE("the layer's times are its kernels and its collectives") {
   CHECK(r.compute_to_communication == Approx(kernels / r.layer.tp_comm));
 }
 
+TEST_CASE("CP that is not hidden counts in the ratio, and hidden TP does not lessen the kernels") {
+  StepInputs in = small_step(1, 1, 1);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.cp = 8;
+  in.layout.cp_exchange = ContextExchange::ulysses;
+  StepResult r = forecast(in, four_nodes(), Method::estimate);
+  const auto kernels = [](const StepResult& of) {
+    Seconds sum{};
+    for (const auto* list : {&of.operations.forward, &of.operations.backward})
+      for (const Operation& op : *list) sum += op.time;
+    return sum;
+  };
+  REQUIRE(r.layer.cp_exposed > Seconds{});
+  CHECK(r.compute_to_communication == Approx(kernels(r) / r.layer.cp_exposed));
+  in = small_step(8, 1, 1);
+  in.options.overlap_tp = TpOverlap::backward;
+  r = forecast(in, four_nodes(), Method::estimate);
+  REQUIRE(r.layer.tp_exposed < r.layer.tp_comm);
+  CHECK(r.compute_to_communication == Approx(kernels(r) / r.layer.tp_comm));
+}
+
+TEST_CASE("what is asked for in vain is warned about, each by its path") {
+  const auto in_vain = [](const StepInputs& in, const std::string& path) {
+    const StepResult r = forecast(in, four_nodes(), Method::estimate);
+    return std::ranges::any_of(r.warnings,
+                               [&](const std::string& w) { return w.starts_with(path + " has no effect: "); });
+  };
+  struct Case {
+    const char* path;
+    void (*ask)(StepInputs&);
+    void (*mend)(StepInputs&);  // so that it has one
+  };
+  const auto ring = [](StepInputs& in) {
+    in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+    in.layout.cp = 2;
+  };
+  for (const Case& one : std::vector<Case>{
+           {"layout.cp_exchange", [](StepInputs& in) { in.layout.cp_exchange = ContextExchange::ulysses; }, ring},
+           {"training.overlap_cp", [](StepInputs& in) { in.options.overlap_cp = false; }, ring},
+           {"training.reshard_after_forward", [](StepInputs& in) { in.options.reshard_after_forward = false; },
+            [](StepInputs& in) { in.options.zero = 3; }},
+           {"training.moe_grouped_gemm", [](StepInputs& in) { in.options.moe_grouped_gemm = false; },
+            [](StepInputs& in) {
+              in.model.experts = {8, 2, 512, 0};
+              in.layout.sequence_parallel = true;
+            }},
+           {"training.communication.scale_block", [](StepInputs& in) { in.options.communication.scale_block = 64; },
+            [](StepInputs& in) { in.options.communication.tp_reduce = WireFormat::fp8; }},
+           {"model.parallel_mlp.one_reduce", [](StepInputs& in) { in.model.parallel_mlp.one_reduce = false; },
+            [](StepInputs& in) { in.model.parallel_mlp.norms = 1; }}}) {
+    INFO(one.path);
+    StepInputs in = small_step(2, 2, 2);
+    CHECK_FALSE(in_vain(in, one.path));
+    one.ask(in);
+    CHECK(in_vain(in, one.path));
+    one.mend(in);
+    CHECK_FALSE(in_vain(in, one.path));
+  }
+}
+
 TEST_CASE("collectives are listed with the algorithm that was priced") {
   for (const CollectiveCost& c : forecast(small_step(4, 2, 4), four_nodes()).collectives) {
     CHECK_FALSE(c.algorithm.empty());
@@ -208,7 +268,8 @@ TEST_CASE("TP across nodes is warned about, with the size that stays inside") {
   const StepResult r = forecast(in, four_nodes(), Method::estimate);
   REQUIRE(r.compute_to_communication < 2);
   REQUIRE_FALSE(r.warnings.empty());
-  CHECK_THAT(r.warnings[0], Catch::Contains("tp 16 crosses nodes of 8 GPUs: tp 8 or less"));
+  CHECK_THAT(r.warnings[0], Catch::Contains("most of it for TP, whose 16 GPUs lie on 2 nodes; ") &&
+                                Catch::Contains("layout.tp: 8, layout.dp: "));
 }
 
 TEST_CASE("a step that does not fit says what is largest, and which change would make it fit") {
@@ -251,6 +312,25 @@ TEST_CASE("a step that does not fit says what is largest, and which change would
   in.options.embedding_and_logits = false;
   in.gpu.memory = Bytes(stage_memory(in, 0, 8).peak().value() - 1);
   CHECK_THAT(warning(in), Catch::Contains("layout.schedule: 1f1b, layout.vpp: 1 ("));
+}
+
+TEST_CASE("one micro-batch is one") {
+  CHECK_THAT(forecast(small_step(1, 2, 1, 1), four_nodes(), Method::estimate).warnings[0],
+             Catch::Contains("1 micro-batch is fewer than the 2 pipeline stages"));
+}
+
+TEST_CASE("no part of a step is less than nothing") {
+  for (StepInputs in : variety()) {
+    for (const PipelineSchedule schedule : {in.layout.schedule, PipelineSchedule::dualpipe}) {
+      in.layout.schedule = schedule;
+      if (!check_step(in, 32, {}).empty()) continue;
+      for (const Method method : {Method::estimate, Method::simulate}) {
+        const Breakdown b = forecast(in, four_nodes(), method).breakdown;
+        CHECK(b.pp_exposed >= Seconds{});
+        CHECK(b.bubble >= Seconds{});
+      }
+    }
+  }
 }
 
 TEST_CASE("fewer micro-batches than stages, and recomputation that gains nothing, are warned about") {

@@ -161,6 +161,13 @@ TEST_CASE("a window is of some tokens, and of causal attention") {
   StepInputs in = windowed({0, 2, 0, {}}, layout(1, 1, 1));
   CHECK(to_text(check_step(in, 8, Origins())).find("a sliding window says how many tokens it has") !=
         std::string::npos);
+  in.model.window = {128, 8, 0, {}};
+  CHECK(check_step(in, 8, Origins()).size() == 1);
+  CHECK(to_text(check_step(in, 8, Origins())).find("none of the 8 layers has a sliding window") != std::string::npos);
+  in.model.window = {128, 0, 1, {}};
+  CHECK(to_text(check_step(in, 8, Origins())).find("use another full_every, or no window") != std::string::npos);
+  in.model.window = {128, 7, 0, {}};
+  CHECK(check_step(in, 8, Origins()).empty());
   in.model.window = {128, 0, 0, {}};
   in.model.causal = false;
   CHECK(to_text(check_step(in, 8, Origins())).find("is modelled of causal attention") != std::string::npos);

@@ -115,7 +115,10 @@ Diagnostics Complaints::take() {
 
 Diagnostic untimed(Location where, std::string_view time) {
   return {std::move(where), fmt::format("the time is '{}': this row is left out", printable(time)),
-          "too short for the test's digits, or the test has none; more iterations per row (-n) help"};
+          // "inf", "nan" and "null" have no digits.
+          time.find_first_of("0123456789") == std::string_view::npos
+              ? "no time was measured: the test or what wrote this went wrong, or has none"
+              : "too short for the test's digits, or the test has none; more iterations per row (-n) help"};
 }
 
 void leave_out(Readings& from, Diagnostic row) {

@@ -59,6 +59,18 @@ std::size_t time_stamp(std::string_view line) {
   return blank == std::string_view::npos ? line.size() : blank + 1;
 }
 
+/// The line with blanks in the place of what tells a terminal colours ("ESC[32m"), so that columns stay where they are.
+std::string without_colours(std::string_view line) {
+  std::string out(line);
+  for (std::size_t at = out.find('\x1b'); at != std::string::npos; at = out.find('\x1b', at)) {
+    std::size_t end = at + 1;
+    if (end < out.size() && out[end] == '[') end = out.find_first_not_of("0123456789;:?", end + 1);
+    end = std::min(end, out.size() - 1);
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(at), out.begin() + static_cast<std::ptrdiff_t>(end) + 1, ' ');
+  }
+  return out;
+}
+
 /// The columns of one placement.
 struct TableHead {
   std::size_t width = 4;
@@ -75,7 +87,8 @@ class LogReader {
   explicit LogReader(std::string file) : file_(std::move(file)) {}
 
   void line(const Lines& lines) {
-    std::string_view text = lines.text();
+    const std::string plain = without_colours(lines.text());
+    std::string_view text = plain;
     const std::size_t stamp = time_stamp(text);
     const std::size_t skipped = stamp + launcher_prefix(text.substr(stamp));
     skipped_ = static_cast<int>(skipped);
@@ -92,6 +105,7 @@ class LogReader {
       if (all_digits(row[0].text) && all_digits(row[1].text)) return measured(lines, row);
       if (is_row_but_for_its_size(row)) return wrong_size(lines, row);
     }
+    if (has_row_behind(row)) return left_out(lines, row);
     // The end as it was before 2.0.
     if (is_end(text)) {
       complete_ = true;
@@ -223,6 +237,23 @@ class LogReader {
     complaints_.add(lines.at(word.column + skipped_),
                     fmt::format("the {} is '{}'", of_size ? "size" : "count", printable(word.text)),
                     of_size ? size_expected : "expected a whole number of elements");
+  }
+
+  /// A row with words before it that nobody knows: "> 8388608 2097152 float sum ...".
+  bool has_row_behind(const std::vector<Word>& row) const {
+    constexpr std::size_t most_words = 4;
+    if (!heading_.known) return false;
+    for (std::size_t i = 1; i <= most_words && i + 3 + heading_.width <= row.size(); ++i)
+      if (all_digits(row[i].text) && all_digits(row[i + 1].text) && is_type(row[i + 2].text)) return true;
+    return false;
+  }
+  void left_out(const Lines& lines, const std::vector<Word>& row) {
+    lacking_ = true;
+    leave_out(out_,
+              {lines.at(row[0].column + skipped_),
+               fmt::format("'{}' stands before the size: this row is left out", printable(row[0].text)),
+               "expected size, count and type; of what launchers write before a line '0:' and '[1,0]<stdout>:' are "
+               "known"});
   }
 
   void measured(const Lines& lines, std::vector<Word> row) {

@@ -197,7 +197,7 @@ struct StepResult {
   std::vector<MemoryUse> memory_by_stage;
   std::vector<CollectiveCost> collectives;
   std::optional<CriticalPath> critical_path;  ///< of the timeline
-  double compute_to_communication = 0;        ///< of one layer, TP and EP; below 2 is warned about; 0: no communication
+  double compute_to_communication = 0;        ///< of one layer: TP, exposed CP and EP; below 2 is warned about; 0: none
   std::vector<std::string> warnings;
   int micro_batches = 0;
   StageTerms stage;                       ///< as priced by the method that counts

@@ -41,6 +41,7 @@
 #include "collcast/workload/terms.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
+#include "training/habits.hpp"
 #include "training/recipes.hpp"
 #include "training/recompute.hpp"
 #include "values.hpp"
@@ -50,51 +51,6 @@ namespace collcast {
 namespace {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-/// Which kernels run it: the kernel table's, or the first or second version of the open ones.
-enum class FlashAttention { table, first, second };
-
-struct Habits {
-  Attention attention = Attention::flash;
-  double dropout = 0;
-  int gradient_bytes_16 = 2;  ///< of steps in fp16
-  int gradient_bytes = 2;     ///< of others
-  bool overlap_dp = true;
-  Seconds launch{};
-  FlashAttention flash = FlashAttention::table;
-  bool dummy_gradients = false;  ///< Transformer Engine's: one of 16 bit per distinct shape of weights
-  bool fuse_loss = true;
-};
-
-/// Of PyTorch without graphs. Layers of vTrain's single node that no GPU limits take 3.0 ms whatever their size, for 55
-/// kernels: 30 that Python launches, forward and recomputed, 25 of the backward, which the graph of gradients launches
-/// without Python. Which part is whose shows where the GPU limits the backward alone; fitted to layers of hidden 1024
-/// or of 2048, of TP 1 and 2 or of 4 and 8, the others have smaller errors each time.
-constexpr Seconds eager_launch{85e-6}, eager_gradient_launch{15e-6};
-/// Mean of the 55.
-constexpr Seconds mean_eager_launch{53e-6};
-
-Habits habits_of(const TrainingRow& row) {
-  const std::string framework = lower(row.framework);
-  const bool engine = contains(framework, "core") || contains(framework, "te ") || contains(framework, "bridge");
-  if (framework.starts_with("megatron") && !engine)
-    return {Attention::unfused, 0.1, 2, 4, false, eager_launch, FlashAttention::table, false, false};
-  if (framework.starts_with("megatron") && !contains(framework, "bridge"))
-    return {Attention::flash, 0, 4, 4, true, {}, FlashAttention::table, true};
-  if (framework.starts_with("nanotron")) return {Attention::flash, 0, 4, 4};
-  if (framework.starts_with("llm-foundry")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::first};
-  if (framework.starts_with("interne")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::first};
-  if (framework.starts_with("pytorch")) {  // tools/measure-step, whose notes say what ran
-    Habits out;
-    out.gradient_bytes = contains(row.notes, "states bf16") ? 2 : 4;
-    if (contains(row.notes, "attention flash")) out.flash = FlashAttention::second;
-    out.fuse_loss = contains(row.notes, "the loss compiled");
-    return out;
-  }
-  if (framework.starts_with("torchtitan") || framework.starts_with("fms-fsdp"))
-    return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::second};
-  return {};
-}
 
 /// A word of a column and what it stands for; the first that the text begins with counts.
 template <class T>
@@ -373,6 +329,7 @@ class Reading {
     sharding(o);
     overlap(o);
     if (out_.inputs.layout.ep > 1) send_tokens(o);
+    assume(habits_text(row_, out_.inputs));
   }
 
   void send_tokens(TrainingOptions& o) {

@@ -1,0 +1,60 @@
+#include "training/habits.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "collcast/base/units.hpp"
+#include "gpu_name.hpp"
+#include "lines.hpp"
+
+namespace collcast {
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+Habits habits_of(const TrainingRow& row) {
+  const std::string framework = lower(row.framework);
+  const bool engine = contains(framework, "core") || contains(framework, "te ") || contains(framework, "bridge");
+  if (framework.starts_with("megatron") && !engine)
+    return {Attention::unfused, 0.1, 2, 4, false, eager_launch, FlashAttention::table, false, false};
+  if (framework.starts_with("megatron") && !contains(framework, "bridge"))
+    return {Attention::flash, 0, 4, 4, true, {}, FlashAttention::table, true};
+  if (framework.starts_with("nanotron")) return {Attention::flash, 0, 4, 4};
+  if (framework.starts_with("llm-foundry")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::first};
+  if (framework.starts_with("interne")) return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::first};
+  if (framework.starts_with("pytorch")) {  // tools/measure-step, whose notes say what ran
+    Habits out;
+    out.gradient_bytes = contains(row.notes, "states bf16") ? 2 : 4;
+    if (contains(row.notes, "attention flash")) out.flash = FlashAttention::second;
+    out.fuse_loss = contains(row.notes, "the loss compiled");
+    return out;
+  }
+  if (framework.starts_with("torchtitan") || framework.starts_with("fms-fsdp"))
+    return {Attention::flash, 0, 2, 2, true, {}, FlashAttention::second};
+  return {};
+}
+
+std::string habits_text(const TrainingRow& row, const StepInputs& in) {
+  const TrainingOptions& o = in.options;
+  std::vector<std::string> said{o.attention == Attention::unfused ? "unfused attention" : "flash attention"};
+  said.push_back(in.model.dropout > 0 ? fmt::format("dropout {}", in.model.dropout) : "no dropout");
+  said.push_back(fmt::format("gradients of {} bytes", o.gradient_bytes));
+  if (!o.fuse_accumulation) said.emplace_back("added up by kernels of their own");
+  if (!o.fuse_loss) said.emplace_back("the loss kernel by kernel");
+  if (o.launch > Seconds{})
+    said.push_back(fmt::format("{} between kernel launches, {} in backwards", format_seconds(o.launch),
+                               format_seconds(o.launch_backward.value_or(o.launch))));
+  if (row.overlap.empty()) {
+    if (in.layout.replicas() > 1)
+      said.emplace_back(o.overlap_dp ? "gradients exchanged beside the backward" : "gradients exchanged behind it");
+    if (in.layout.tp > 1) said.emplace_back(o.overlap_tp == TpOverlap::none ? "TP exposed" : "TP beside the backward");
+  }
+  return fmt::format("as {} runs: {}", row.framework.empty() ? "PyTorch" : printable(row.framework),
+                     fmt::join(said, ", "));
+}
+
+}  // namespace collcast
