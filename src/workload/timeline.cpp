@@ -23,6 +23,7 @@ class Spelling {
   Spelling(const ClassedPlan& all, const EngineWatch& watch)
       : all_(all), plan_(all.plan), watch_(watch), stages_(all.stages.size()), states_(all.classes.size()) {
     result_.of_class.resize(states_.size());
+    result_.compute.resize(states_.size());
     Orders orders = plan_.orders();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       stages_[i].order = std::move(orders[i]);
@@ -87,7 +88,7 @@ class Spelling {
     s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}, {}};
     if (has(plan, Category::cp)) s.streams.cp = stream("cp");
     if (has(plan, Category::ep)) s.streams.ep = stream("ep");
-    result_.compute.push_back(s.streams.compute);
+    result_.compute[c] = s.streams.compute;
     const std::vector<Ready> none(static_cast<std::size_t>(plan_.micro_batches) *
                                   static_cast<std::size_t>(plan_.chunks));
     s.activations = none;

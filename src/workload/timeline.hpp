@@ -43,7 +43,7 @@ struct StepSchedule {
   std::vector<Place> places;                ///< by OpId
   std::vector<Exchanged> exchanged;         ///< by OpId
   std::vector<LaunchWait> launch_waits;     ///< by their operations
-  std::vector<StreamId> compute;            ///< stream of each class
+  std::vector<StreamId> compute;            ///< by class: the stream
   std::vector<double> rates;                ///< by OpId: of kernels beside a collective of DP
   std::vector<Hidden> hidden;               ///< by their kernels
   std::vector<Slowing> slowings;            ///< by their operations; none where nothing is slowed

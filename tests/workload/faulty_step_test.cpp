@@ -66,6 +66,48 @@ TEST_CASE("without a fault there is one class per stage, and its schedule is tha
   }
 }
 
+TEST_CASE("without a fault every rank for itself takes what the plan does, in every order of ranks") {
+  Dice dice(20261126);
+  const Fabric fabric = cluster(8);
+  const CollectiveTime time = priced(1e-5);
+  int slowed = 0;
+  Sample sample(5);
+  for (int round = 0; round < 150; ++round) {
+    StepInputs in = random_inputs(dice);
+    for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp}) {
+      in.layout.order = order;
+      if (!check_step(in, fabric.rank_count(), {}).empty() || !sample.takes()) continue;
+      CAPTURE(round, to_string(order), in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep,
+              in.options.zero, to_string(in.layout.schedule), in.kernels.beside_collectives);
+      const std::vector<double> speed(static_cast<std::size_t>(in.layout.world()), 1);
+      const ClassedPlan all = classed(in, {&fabric, speed, {}, &time}, time, Fold::every_rank);
+      slowed += spell_out(all).slowings.empty() ? 0 : 1;
+      CHECK(run(all, fabric).timeline.finish == timeline(planned(in, time), fabric).finish);
+    }
+  }
+  CHECK(slowed > (sanitized ? 3 : 30));
+}
+
+TEST_CASE("a GPU that is slower by a millionth costs as little, whatever DP slows, in every order of ranks") {
+  const Fabric fabric = cluster(2);
+  StepInputs in = inputs(small_model(), layout(2, 4, 2), 512, 4);
+  in.kernels.beside_collectives = 0.6;
+  in.options.overlap_dp = true;
+  in.options.bucket = Bytes(40'000'000);
+  Sample sample(5);
+  for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp}) {
+    in.layout.order = order;
+    for (int gpu = 0; gpu < 16; ++gpu) {
+      if (!sample.takes()) continue;
+      const FaultyStep one = forecast_faulty(in, fabric, {slow_gpu(gpu, 1 - 1e-6)});
+      CAPTURE(to_string(order), gpu);
+      REQUIRE(one.result.slowdown.dp > Seconds{});
+      CHECK(one.result.step.count() == Approx(one.effect.step.count()).epsilon(2e-6));
+      CHECK(one.result.estimate.count() == Approx(one.effect.estimate.count()).epsilon(2e-6));
+    }
+  }
+}
+
 TEST_CASE("one slow GPU of two replicas: its computing, then the exchange that both wait for") {
   // TP 1, PP 1, DP 2, one micro-batch, nothing overlaps and no optimizer: a replica computes c, the slow one 2 c, and
   // the buckets of gradients follow one after the other.

@@ -85,7 +85,8 @@ TEST_CASE("a step in one period is the engine's, to the picosecond") {
   const CollectiveTime time = priced(1e-5);
   int tried = 0;
   for (int round = 0; round < 60; ++round) {
-    const StepInputs in = random_inputs(dice);
+    StepInputs in = random_inputs(dice);
+    in.kernels.beside_collectives = 1;  // the engine slows nothing
     if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
     ++tried;
     CAPTURE(seed, round);
