@@ -480,15 +480,13 @@ class Spelling {
     // A group that is of two stages exchanges with the one that it is listed at.
     for (std::size_t i = 0; i < stages_.size(); ++i)
       if (plan_.zero < 2) exchange_buckets(i, "");
-    for (std::size_t c = 0; c < states_.size(); ++c) {
-      const Ready done = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
-      // Delayed they are those of the step before, and wait for nothing of this one.
-      gradients_done_[c] = done || plan_.delayed ? done : states_[c].last;
-    }
+    // Delayed they are those of the step before, and wait for nothing of this one.
+    for (std::size_t c = 0; c < states_.size(); ++c)
+      gradients_done_[c] = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
     for (const ClassedPlan::Tied& tied : all_.tied) {
       std::vector<After> gradients = after({gradients_done_[tied.front], gradients_done_[tied.back]});
-      // Of units without any the last turn ends later than what was reduced before it.
-      if (plan_.zero >= 2)
+      // What is reduced need not be all: experts' gradients alone, or those of the turns before the last.
+      if (!plan_.delayed)
         for (const std::size_t c : {tied.front, tied.back})
           for (const After& turn : after({states_[c].computed})) gradients.push_back(turn);
       const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time}, std::move(gradients),
