@@ -306,7 +306,8 @@ class Spelling {
         states_[c].last = op;
         result_.rates.back() = of(c).rate;
         if (of(c).rate < 1 && states_[c].beside) result_.hidden.push_back({op, *states_[c].beside});
-        if (first.name == launch_wait_name) result_.launch_waits.push_back({op, *states_[c].unit_began});
+        if (first.name == launch_wait_name)
+          result_.launch_waits.push_back({op, *states_[c].unit_began, launches_of(stretches(c, u, turn))});
       }
       return;
     }
@@ -317,6 +318,15 @@ class Spelling {
       result_.exchanged.back() = {first.uses};
       for (const std::size_t c : join) states_[c].last = op;
     }
+  }
+
+  /// Of a pass that ends with a wait for them, as long as it takes with nobody else.
+  static Picoseconds launches_of(const std::vector<Stretch>& pass) {
+    const Picoseconds wait = to_picoseconds(pass.back().time + pass.back().spared);
+    if (wait == Picoseconds{}) return {};
+    Picoseconds busy{};
+    for (std::size_t n = 0; n + 1 < pass.size(); ++n) busy += to_picoseconds(pass[n].length());
+    return busy + wait;
   }
 
   /// ZeRO-3: weights and gradients unit by unit, as in sharded.hpp.

@@ -102,7 +102,7 @@ workload::ChunkedStages equal_halves(int p, const workload::StageTime& whole, Se
 }
 
 Timeline run(const workload::StepSchedule& step, const Fabric& fabric) {
-  Result<Timeline> run = step.slowings.empty()
+  Result<Timeline> run = step.slowings.empty() && step.launch_waits.empty()
                              ? simulate(fabric, step.schedule)
                              : workload::run_periods(step, {{}, {workload::times_of(step.schedule)}});
   REQUIRE(run.ok());
