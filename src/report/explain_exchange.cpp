@@ -24,13 +24,15 @@ Term delayed_term(const GradientTerms& g) {
 
 Term gradients_term(const GradientTerms& g) {
   if (g.delayed) return delayed_term(g);
-  std::string formula = g.times > 1 ? "m max(buckets - backward left, 0)" : "max(buckets - backward left - ahead, 0)";
-  std::string numbers =
-      g.times > 1 ? fmt::format("{} x max({} - {}, 0)", g.times, precise(g.buckets), precise(g.left))
-                  : fmt::format("max({} - {} - {}, 0)", precise(g.buckets), precise(g.left), precise(g.ahead));
-  if (g.tied > Seconds{}) {
-    formula += " + tied embedding";
-    numbers += fmt::format(" + {}", format_seconds(g.tied));
+  std::string formula = "max(buckets - backward left - ahead, 0)";
+  std::string numbers = fmt::format("max({} - {} - {}, 0)", precise(g.buckets), precise(g.left), precise(g.ahead));
+  if (g.times > 1) {
+    formula = "m max(buckets - backward left, 0)";
+    numbers = fmt::format("{} x max({} - {}, 0)", g.times, precise(g.buckets), precise(g.left));
+  } else if (g.tied > Seconds{}) {
+    formula = "max(max(buckets - backward left, 0) - ahead + tied embedding, 0)";
+    numbers = fmt::format("max(max({} - {}, 0) - {} + {}, 0)", precise(g.buckets), precise(g.left), precise(g.ahead),
+                          precise(g.tied));
   }
   if (g.times > 1)
     return {"exposed gradients",
@@ -47,7 +49,7 @@ Term gradients_term(const GradientTerms& g) {
       g.exposed().count(),
       "s",
       fmt::format("stage {} is last: its buckets from the one that decides, its backward left when that one is full, "
-                  "and by how much it ends before stage 0",
+                  "and by how much it ends before the pipeline",
                   g.stage)};
 }
 

@@ -143,7 +143,7 @@ GradientTerms delayed_gradients(const StepPlan& plan, Seconds computing) {
 GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline,
                                 const std::optional<ExchangeWalk>& walk) {
   GradientTerms longest, end;
-  Seconds tied{};
+  const Seconds tied = std::max(plan.stages.front().tied_embedding, plan.stages.back().tied_embedding);
   const auto chunks = static_cast<std::size_t>(plan.chunks);
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
@@ -159,12 +159,11 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline,
     if (!plan.overlap_dp && !plan.overlap_pp && i > 0 && !goes_by_turns(plan.schedule))
       terms.ahead -= plan.transfer[i - 1];
     if (terms.exposed() > longest.exposed()) longest = terms;
-    const bool at_end = i == 0 || i + 1 == plan.stages.size();
-    if (at_end && terms.exposed() > end.exposed()) end = terms;
-    tied = std::max(tied, stage.tied_embedding);
+    if (i > 0 && i + 1 < plan.stages.size()) continue;
+    terms.tied = tied;
+    if (i == 0 || terms.exchanged() > end.exchanged()) end = terms;
   }
-  end.tied = tied;
-  return end.exposed() > longest.exposed() ? end : longest;
+  return tied > Seconds{} && end.exposed() >= longest.exposed() ? end : longest;
 }
 
 /// Of the pipeline while gradients are exchanged, where that slows it.
@@ -260,6 +259,11 @@ StepEstimate estimate_step(const StepPlan& plan) {
 
 namespace collcast {
 
-Seconds GradientTerms::exposed() const { return times * std::max(buckets - left - ahead, Seconds{}) + tied; }
+Seconds GradientTerms::exchanged() const { return std::max(buckets - left, Seconds{}) - ahead; }
+
+Seconds GradientTerms::exposed() const {
+  if (tied > Seconds{}) return std::max(exchanged() + tied, Seconds{});
+  return times * std::max(buckets - left - ahead, Seconds{});
+}
 
 }  // namespace collcast

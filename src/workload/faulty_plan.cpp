@@ -32,7 +32,7 @@ void align(StagePlan& plan, const StagePlan& like) {
   for_passes(plan, like, [](std::vector<Stretch>& own, const std::vector<Stretch>& other) {
     for (std::size_t n = own.size(); n < other.size(); ++n) {
       own.push_back(other[n]);
-      own.back().time = own.back().beside = own.back().slowed = Seconds{};
+      own.back().time = own.back().beside = own.back().slowed = own.back().spared = Seconds{};
     }
   });
 }

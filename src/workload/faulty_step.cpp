@@ -97,8 +97,8 @@ struct Simulation {
   bool draws_any() const { return !jitters.empty() || !links.empty(); }
 };
 
-/// Nothing where the watch ends it.
-std::optional<PeriodTimes> times_in(const std::vector<ClassedPlan>& plans, const StepSchedule& first,
+/// Nothing where the watch ends it. `first` is told of launches that are waited for in a later period only.
+std::optional<PeriodTimes> times_in(const std::vector<ClassedPlan>& plans, StepSchedule& first,
                                     std::span<const Period> periods, const EngineWatch& watch) {
   PeriodTimes times;
   times.of.push_back(times_of(first.schedule));
@@ -108,6 +108,7 @@ std::optional<PeriodTimes> times_in(const std::vector<ClassedPlan>& plans, const
     if (!spelled) return std::nullopt;
     times.of.push_back(times_of(spelled->schedule));
     check(times.of[p].size() == times.of[0].size(), "a step's operations are the same in all periods");
+    add_launches(first, *spelled);
   }
   return times;
 }
@@ -117,7 +118,8 @@ Result<SimulatedPlans> simulate_plans(const std::vector<ClassedPlan>& plans, Sim
   if (!spelled) return spelling_ended();
   SimulatedPlans out{std::move(*spelled), {}, {}, {}, {}};
   out.slowed.resize(out.spelled.of_class.size());
-  const bool plain = plans.size() == 1 && !of.draws_any() && out.spelled.slowings.empty();
+  const bool plain =
+      plans.size() == 1 && !of.draws_any() && out.spelled.slowings.empty() && out.spelled.launch_waits.empty();
   std::optional<PeriodTimes> known = plain ? PeriodTimes{} : times_in(plans, out.spelled, of.periods, of.watch);
   if (!known) return spelling_ended();
   const PeriodTimes times = std::move(*known);

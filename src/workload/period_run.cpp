@@ -46,7 +46,7 @@ class PeriodRun {
       if (watch && op % ask_every == 0 && !watch({0, timeline_.finish})) return ended();
       const bool is_wait = wait != step_.launch_waits.end() && wait->op == OpId(op);
       const SimTime start = ready(OpId(op));
-      const Picoseconds length = is_wait ? launch_wait(*wait, start) : length_from(op, start);
+      const Picoseconds length = is_wait ? left_of(*wait, start) : length_from(op, start);
       if (is_wait) ++wait;
       if (length > clock_end - start.time_since_epoch()) return too_late(OpId(op));
       const SimTime finish = start + length;
@@ -82,11 +82,9 @@ class PeriodRun {
     return left > clock_end - (now - start) ? clock_end : left + (now - start);
   }
 
-  Picoseconds launch_wait(const LaunchWait& wait, SimTime start) const {
-    Picoseconds most{};
-    for (std::size_t p = period_at(timeline_.ops[wait.pass.value()].start); p <= period_at(start); ++p)
-      most = std::max(most, times_.of[p][wait.op.value()]);
-    return most;
+  /// Of the launches, whatever else the pass has waited for since its begin.
+  Picoseconds left_of(const LaunchWait& wait, SimTime now) const {
+    return std::max(Picoseconds{}, timeline_.ops[wait.pass.value()].start + wait.launches - now);
   }
 
   Diagnostic ended() const { return {{}, "the simulation was ended from outside", "nothing is known of its result"}; }
@@ -286,10 +284,9 @@ class SlowedRun : PeriodRun {
   }
   Picoseconds left_to_wait(const LaunchWait& wait) {
     Kernel& kernel = kernels_[class_of(wait.op.value())];
-    const Picoseconds lost = kernel.late - late_before_[wait.op.value()], all = launch_wait(wait, now_);
-    const Picoseconds spared = std::min(lost, all);
-    kernel.slowed -= spared;
-    return all - spared;
+    const Picoseconds lost = kernel.late - late_before_[wait.op.value()];
+    kernel.slowed -= std::min(lost, left_of(wait, now_ - lost));
+    return left_of(wait, now_);
   }
 
   std::vector<std::uint32_t> waits_for_;           ///< operations to come, by OpId
@@ -314,6 +311,12 @@ std::vector<Picoseconds> times_of(const Schedule& schedule) {
     out.push_back(to_picoseconds(compute != nullptr ? compute->duration : std::get<Delay>(work).duration));
   }
   return out;
+}
+
+void add_launches(StepSchedule& step, const StepSchedule& here) {
+  check(step.launch_waits.size() == here.launch_waits.size(), "a step's passes are the same in all periods");
+  for (std::size_t w = 0; w < step.launch_waits.size(); ++w)
+    step.launch_waits[w].launches = std::max(step.launch_waits[w].launches, here.launch_waits[w].launches);
 }
 
 Result<Timeline> run_periods(const StepSchedule& step, const PeriodTimes& times, const EngineWatch& watch,

@@ -2,12 +2,11 @@
 //
 // An operation under way when a period begins has the same share of its work left and does it at the new pace, exact to
 // the picosecond that it is rounded up to; one that begins at that instant belongs to the new period. A wait for
-// launches is the host's and keeps its length; where its pass began in an earlier period it is the longest of those
-// periods', as what the host had launched by then is not known: too long by that wait at most. A step's operations
-// share no links, so each begins when all that it waits for are over, and one walk in their order is the simulation.
-// Where collectives of DP slow the kernels beside them (slowdown.hpp) it is gone through event by event instead: a
-// kernel goes at its rate while one runs that slows its class, exact to 2^-32 ps. What a pass has been slowed by it
-// does not wait for its launches.
+// launches is the host's: it ends when they are over, which is so long after the pass's begin, whatever has held that
+// up since, a period, DP, or a slower rank of its groups. A step's operations share no links, so each begins when all
+// that it waits for are over, and one walk in their order is the simulation. Where collectives of DP slow the kernels
+// beside them (slowdown.hpp) it is gone through event by event instead: a kernel goes at its rate while one runs that
+// slows its class, exact to 2^-32 ps.
 #pragma once
 
 #include <vector>
@@ -22,6 +21,8 @@ struct PeriodTimes {
 };
 /// What the operations of a schedule without transfers take.
 std::vector<Picoseconds> times_of(const Schedule&);
+/// Tells `step` of launches that are waited for in a further period, in which it is `here`.
+void add_launches(StepSchedule& step, const StepSchedule& here);
 
 /// As simulate() of the engine where there is one period and nothing is slowed. `slowed`, if given, receives what the
 /// kernels of each class take longer.

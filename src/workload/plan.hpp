@@ -41,6 +41,7 @@ struct Stretch {
   Uses uses = {};    ///< of `time` where that is communication, else of `beside`; none where an exchange is spread out
   double rate = 1;   ///< of its kernels while a collective runs beside them (slowdown.hpp)
   Seconds slowed{};  ///< of `time`: by what it is longer for what runs beside it
+  Seconds spared{};  ///< of a wait for launches: by what it is shorter, as slower ranks hold the pass up
   bool computes() const { return category != Category::tp && category != Category::cp && category != Category::ep; }
   Seconds length() const { return std::max(time, beside); }
   Seconds exposed_cp() const { return exposed(Category::cp); }
@@ -181,7 +182,7 @@ Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const Collec
 /// The orders of a schedule that is made for the times of the stages (automatic_order.hpp), or is the user's own.
 void add_orders(StepPlan&, const StepInputs&);
 
-/// How fast a rank computes, of what its GPU can: itself, and the slowest of those whose pace it keeps in a pass.
+/// How fast a rank computes, of what its GPU can: itself, and the slowest of those that it waits for in a pass.
 struct Pace {
   double own = 1, slowest = 1;
 };

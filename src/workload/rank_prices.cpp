@@ -86,15 +86,20 @@ class Pricing {
            std::any_of(request.alongside.begin(), request.alongside.end(), [&](const Group& g) { return is_near(g); });
   }
 
-  /// In a pass a rank keeps the pace of the slowest GPU of its TP, CP and EP groups.
+  /// In a pass a rank keeps the pace of the slowest GPU of its TP, CP and EP groups, and of theirs.
   void find_paces() {
     for (const double speed : machine_.speed) out_.paces.push_back({speed, speed});
-    for (const Numbers* group : {&joins_.tp, &joins_.cp, &joins_.ep}) {
-      std::vector<double> slowest(world_, 1);
-      for (std::uint32_t r = 0; r < world_; ++r)
-        slowest[(*group)[r]] = std::min(slowest[(*group)[r]], machine_.speed[r]);
-      for (std::uint32_t r = 0; r < world_; ++r)
-        out_.paces[r].slowest = std::min(out_.paces[r].slowest, slowest[(*group)[r]]);
+    for (bool more = true; more;) {
+      more = false;
+      for (const Numbers* group : {&joins_.tp, &joins_.cp, &joins_.ep}) {
+        std::vector<double> slowest(world_, 1);
+        for (std::uint32_t r = 0; r < world_; ++r)
+          slowest[(*group)[r]] = std::min(slowest[(*group)[r]], out_.paces[r].slowest);
+        for (std::uint32_t r = 0; r < world_; ++r) {
+          more = more || slowest[(*group)[r]] < out_.paces[r].slowest;
+          out_.paces[r].slowest = slowest[(*group)[r]];
+        }
+      }
     }
   }
 

@@ -99,8 +99,10 @@ class StretchMaker {
   }
 
   void add_wait(std::vector<Stretch>& pass, Launches launches, Category category) const {
-    const Seconds wait = launch_wait(in_, launches, at_slowest(pass));
-    if (wait > Seconds{}) pass.push_back({launch_wait_name, category, wait, {}});
+    const Seconds alone = launch_wait(in_, launches, length(pass));
+    if (alone == Seconds{}) return;
+    pass.push_back({launch_wait_name, category, launch_wait(in_, launches, at_slowest(pass)), {}});
+    pass.back().spared = alone - pass.back().time;
   }
 
   /// A pass goes at the pace of the slowest GPU of its groups; faster ones have launched what they wait with.

@@ -23,6 +23,7 @@ class Spelling {
   Spelling(const ClassedPlan& all, const EngineWatch& watch)
       : all_(all), plan_(all.plan), watch_(watch), states_(all.classes.size()) {
     result_.of_class.resize(states_.size());
+    result_.compute.resize(states_.size());
     Orders orders = plan_.orders();
     for (Team& team : teams_of(plan_)) {
       TeamState& one = teams_.emplace_back();
@@ -88,7 +89,7 @@ class Spelling {
     s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}, {}};
     if (has(plan, Category::cp)) s.streams.cp = stream("cp");
     if (has(plan, Category::ep)) s.streams.ep = stream("ep");
-    result_.compute.push_back(s.streams.compute);
+    result_.compute[c] = s.streams.compute;
     const std::vector<Ready> none(static_cast<std::size_t>(plan_.micro_batches) *
                                   static_cast<std::size_t>(plan_.chunks));
     s.activations = none;
@@ -335,7 +336,8 @@ class Spelling {
         states_[c].last = op;
         result_.rates.back() = of(c).rate;
         if (of(c).rate < 1 && states_[c].beside) result_.hidden.push_back({op, *states_[c].beside});
-        if (first.name == launch_wait_name) result_.launch_waits.push_back({op, *states_[c].unit_began});
+        if (first.name == launch_wait_name)
+          result_.launch_waits.push_back({op, *states_[c].unit_began, launches_of(stretches(c, u, turn))});
       }
       return;
     }
@@ -346,6 +348,15 @@ class Spelling {
       result_.exchanged.back() = {first.uses};
       for (const std::size_t c : join) states_[c].last = op;
     }
+  }
+
+  /// Of a pass that ends with a wait for them, as long as it takes with nobody else.
+  static Picoseconds launches_of(const std::vector<Stretch>& pass) {
+    const Picoseconds wait = to_picoseconds(pass.back().time + pass.back().spared);
+    if (wait == Picoseconds{}) return {};
+    Picoseconds busy{};
+    for (std::size_t n = 0; n + 1 < pass.size(); ++n) busy += to_picoseconds(pass[n].length());
+    return busy + wait;
   }
 
   /// ZeRO-3: weights and gradients unit by unit, as in sharded.hpp.
@@ -509,15 +520,13 @@ class Spelling {
     // A group that is of two stages exchanges with the one that it is listed at.
     for (std::size_t i = 0; i < stages(); ++i)
       if (plan_.zero < 2) exchange_buckets({i}, "");
-    for (std::size_t c = 0; c < states_.size(); ++c) {
-      const Ready done = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
-      // Delayed they are those of the step before, and wait for nothing of this one.
-      gradients_done_[c] = done || plan_.delayed ? done : states_[c].last;
-    }
+    // Delayed they are those of the step before, and wait for nothing of this one.
+    for (std::size_t c = 0; c < states_.size(); ++c)
+      gradients_done_[c] = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
     for (const ClassedPlan::Tied& tied : all_.tied) {
       std::vector<After> gradients = after({gradients_done_[tied.front], gradients_done_[tied.back]});
-      // Of units without any the last turn ends later than what was reduced before it.
-      if (plan_.zero >= 2)
+      // What is reduced need not be all: experts' gradients alone, or those of the turns before the last.
+      if (!plan_.delayed)
         for (const std::size_t c : {tied.front, tied.back})
           for (const After& turn : after({states_[c].computed})) gradients.push_back(turn);
       const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time}, std::move(gradients),

@@ -20,10 +20,12 @@ struct Exchanged {
   int to = -1;          ///< of a message: the stage that gets it
 };
 
-/// The end of a pass whose kernels are over before the host has launched them.
+/// The end of a pass whose kernels are over before the host has launched them. A run of classes (run_periods) waits
+/// until the launches are over, whatever has held the pass up.
 struct LaunchWait {
   OpId op;
-  OpId pass;  ///< its first operation
+  OpId pass;               ///< its first operation
+  Picoseconds launches{};  ///< what they take from its begin on; 0: they are never waited for
 };
 
 /// A collective of DP that slows the kernels of these classes while it runs (slowdown.hpp).
@@ -43,7 +45,7 @@ struct StepSchedule {
   std::vector<Place> places;                ///< by OpId
   std::vector<Exchanged> exchanged;         ///< by OpId
   std::vector<LaunchWait> launch_waits;     ///< by their operations
-  std::vector<StreamId> compute;            ///< stream of each class
+  std::vector<StreamId> compute;            ///< by class: the stream
   std::vector<double> rates;                ///< by OpId: of kernels beside a collective of DP
   std::vector<Hidden> hidden;               ///< by their kernels
   std::vector<Slowing> slowings;            ///< by their operations; none where nothing is slowed

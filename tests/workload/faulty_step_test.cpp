@@ -12,6 +12,7 @@
 #include "faulty.hpp"
 #include "inputs.hpp"
 #include "timelines.hpp"
+#include "workload/estimate_step.hpp"
 #include "workload/faulty_plan.hpp"
 #include "workload/timeline.hpp"
 
@@ -63,6 +64,48 @@ TEST_CASE("without a fault there is one class per stage, and its schedule is tha
     for (std::size_t op = 0; op < by_plan.ops.size(); ++op)
       CHECK(by_class.timeline.ops[op].finish == by_plan.ops[op].finish);
     CHECK(by_rank.timeline.finish == by_plan.finish);
+  }
+}
+
+TEST_CASE("without a fault every rank for itself takes what the plan does, in every order of ranks") {
+  Dice dice(20261126);
+  const Fabric fabric = cluster(8);
+  const CollectiveTime time = priced(1e-5);
+  int slowed = 0;
+  Sample sample(5);
+  for (int round = 0; round < 150; ++round) {
+    StepInputs in = random_inputs(dice);
+    for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp}) {
+      in.layout.order = order;
+      if (!check_step(in, fabric.rank_count(), {}).empty() || !sample.takes()) continue;
+      CAPTURE(round, to_string(order), in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep,
+              in.options.zero, to_string(in.layout.schedule), in.kernels.beside_collectives);
+      const std::vector<double> speed(static_cast<std::size_t>(in.layout.world()), 1);
+      const ClassedPlan all = classed(in, {&fabric, speed, {}, &time}, time, Fold::every_rank);
+      slowed += spell_out(all).slowings.empty() ? 0 : 1;
+      CHECK(run(all, fabric).timeline.finish == timeline(planned(in, time), fabric).finish);
+    }
+  }
+  CHECK(slowed > (sanitized ? 3 : 30));
+}
+
+TEST_CASE("a GPU that is slower by a millionth costs as little, whatever DP slows, in every order of ranks") {
+  const Fabric fabric = cluster(2);
+  StepInputs in = inputs(small_model(), layout(2, 4, 2), 512, 4);
+  in.kernels.beside_collectives = 0.6;
+  in.options.overlap_dp = true;
+  in.options.bucket = Bytes(40'000'000);
+  Sample sample(5);
+  for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp}) {
+    in.layout.order = order;
+    for (int gpu = 0; gpu < 16; ++gpu) {
+      if (!sample.takes()) continue;
+      const FaultyStep one = forecast_faulty(in, fabric, {slow_gpu(gpu, 1 - 1e-6)});
+      CAPTURE(to_string(order), gpu);
+      REQUIRE(one.result.slowdown.dp > Seconds{});
+      CHECK(one.result.step.count() == Approx(one.effect.step.count()).epsilon(2e-6));
+      CHECK(one.result.estimate.count() == Approx(one.effect.estimate.count()).epsilon(2e-6));
+    }
   }
 }
 
@@ -140,6 +183,59 @@ TEST_CASE("a slow GPU costs no less than none and no more than all slow, whereve
       }
     }
   }
+}
+
+TEST_CASE("the more GPUs are slow, and the slower, the longer a step, however long its passes wait for launches") {
+  Dice dice(20261127);
+  const Fabric fabric = cluster(8);
+  const CollectiveTime time = priced(1e-5);
+  int tried = 0, waits = 0;
+  Sample sample(5);
+  for (int round = 0; round < 300; ++round) {
+    StepInputs in = random_inputs(dice);
+    in.options.launch = Seconds(dice.pick({10e-6, 40e-6, 160e-6}));
+    in.kernels.beside_collectives = 1;  // else kernels that end later may go beside less
+    if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
+    ++tried;
+    if (!sample.takes()) continue;
+    CAPTURE(round, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep, in.options.zero,
+            to_string(in.layout.schedule), in.options.launch.count());
+    FaultyMachine machine{&fabric, std::vector<double>(static_cast<std::size_t>(in.layout.world()), 1), {}, &time};
+    double last = 0;
+    for (int more = 0; more < 5; ++more) {
+      const ClassedPlan plan = classed(in, machine, time, Fold::alike_once);
+      const Timeline timeline = run(plan, fabric).timeline;
+      const double now = to_seconds(timeline.finish).count();
+      CAPTURE(more);
+      CHECK(now >= last * (1 - 1e-9));
+      CHECK(estimate_step(plan.plan).total.count() >= now - 1e-12 * static_cast<double>(timeline.ops.size()));
+      last = now;
+      waits += spell_out(plan).launch_waits.empty() ? 0 : 1;
+      machine.speed[static_cast<std::size_t>(dice.roll(in.layout.world()))] *= dice.pick({0.5, 0.8, 0.97});
+    }
+    machine.speed.assign(machine.speed.size(), *std::min_element(machine.speed.begin(), machine.speed.end()));
+    CHECK(to_seconds(run(classed(in, machine, time, Fold::alike_once), fabric).timeline.finish).count() >=
+          last * (1 - 1e-9));
+  }
+  CHECK(tried > 150);
+  CHECK(waits > (sanitized ? 20 : 200));
+}
+
+TEST_CASE("a GPU two groups away holds a pass up, and who waits for it does not wait for launches as well") {
+  // TP 2, CP 2 in one stage: GPU 3 shares no group with the slow GPU 0, but both of its groups do.
+  const Fabric fabric = cluster(1);
+  StepInputs in = inputs(small_model(), layout(2, 1, 1), 512, 1);
+  in.layout.cp = 2;
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.cp_exchange = ContextExchange::ulysses;
+  in.options.overlap_dp = false;
+  in.options.launch = Seconds(200e-6);
+  const FaultyStep one = forecast_faulty(in, fabric, {slow_gpu(0, 0.6)});
+  std::vector<MachineFault> all;
+  for (int gpu = 0; gpu < 4; ++gpu) all.push_back(slow_gpu(gpu, 0.6));
+  CHECK(one.result.step >= one.effect.step);
+  CHECK(one.result.step <= forecast_faulty(in, fabric, all).result.step);
+  CHECK(one.result.estimate.count() == Approx(one.result.step.count()).epsilon(1e-6));
 }
 
 TEST_CASE("a closed form that has all replicas as slow as the slowest is no less than the simulation") {

@@ -9,7 +9,6 @@
 
 #include "inputs.hpp"
 #include "workload/period_run.hpp"
-#include "workload/timeline.hpp"
 
 namespace collcast::test {
 
@@ -102,13 +101,16 @@ workload::ChunkedStages equal_halves(int p, const workload::StageTime& whole, Se
   return stages;
 }
 
-Timeline timeline(const workload::StepPlan& plan, const Fabric& fabric) {
-  const workload::StepSchedule step = workload::spell_out(plan);
-  const Result<Timeline> run = step.slowings.empty()
-                                   ? simulate(fabric, step.schedule)
-                                   : workload::run_periods(step, {{}, {workload::times_of(step.schedule)}});
+Timeline run(const workload::StepSchedule& step, const Fabric& fabric) {
+  Result<Timeline> run = step.slowings.empty() && step.launch_waits.empty()
+                             ? simulate(fabric, step.schedule)
+                             : workload::run_periods(step, {{}, {workload::times_of(step.schedule)}});
   REQUIRE(run.ok());
-  return *run;
+  return std::move(run).value();
+}
+
+Timeline timeline(const workload::StepPlan& plan, const Fabric& fabric) {
+  return run(workload::spell_out(plan), fabric);
 }
 
 Seconds simulated(const workload::StepPlan& plan, const Fabric& fabric) {

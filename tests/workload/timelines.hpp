@@ -7,6 +7,7 @@
 #include "collcast/engine/engine.hpp"
 #include "workload/pipeline.hpp"
 #include "workload/plan.hpp"
+#include "workload/timeline.hpp"
 
 namespace collcast::test {
 
@@ -32,6 +33,8 @@ workload::ChunkedStages equal_halves(int p, const workload::StageTime& whole, Se
 workload::StepPlan equal_stages(PipelineSchedule, const workload::StageTime&, Seconds transfer, int p,
                                 int micro_batches);
 
+/// With what collectives of DP slow.
+Timeline run(const workload::StepSchedule&, const Fabric&);
 Timeline timeline(const workload::StepPlan&, const Fabric&);
 Seconds simulated(const workload::StepPlan&, const Fabric&);
 /// On cluster(4): for plans whose operations take no links.

@@ -168,16 +168,18 @@ struct PipelineTerms {
   Seconds total() const { return work + 2 * transfers + rest + order; }
 };
 
-/// From the end of the pipeline until every gradient is exchanged, as the last stage to finish sees it. Delayed: those
-/// of the step before, of which `left` is then all of the pipeline.
+/// From the end of the pipeline until every gradient is exchanged, as the last stage to finish sees it. The sum of tied
+/// embeddings begins when both end stages have theirs, which may be before the pipeline's end. Delayed: those of the
+/// step before, of which `left` is then all of the pipeline.
 struct GradientTerms {
   int stage = 0;
   Seconds buckets{};  ///< its buckets from the deciding one on
   Seconds left{};     ///< its backward left (and waits in it) when that one is full; without overlap 0
   Seconds ahead{};    ///< by which its last backward ends before the pipeline
-  Seconds tied{};     ///< tied embedding's gradients
+  Seconds tied{};     ///< tied embedding's gradients, where that is last: of the end stage that they wait for
   int times = 1;      ///< ZeRO-2: after every micro-batch
   bool delayed = false;
+  Seconds exchanged() const;  ///< from the end of the pipeline, below 0 before it: its backward and buckets are over
   Seconds exposed() const;
 };
 
