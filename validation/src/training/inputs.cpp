@@ -334,11 +334,14 @@ class Reading {
 
   void send_tokens(TrainingOptions& o) {
     const ExpertRecipe recipe = expert_recipe(row_);
+    if (*recipe.source == 0) return assume("tokens by an all-to-all that nothing hides, as no recipe is known");
     o.moe_token_dispatcher = recipe.dispatcher;
     o.overlap_ep = recipe.overlap;
-    if (recipe.dispatcher == TokenDispatcher::flex)
-      assume("tokens sent once to a node and a rank, as Megatron-Bridge's recipe says");
-    if (recipe.overlap) assume("the exchange of experts beside computing, as Megatron-Bridge's recipe says");
+    if (!recipe.overlap_dp) o.overlap_dp = false;
+    assume(
+        fmt::format("tokens {}{}{}, as Megatron-Bridge's recipe says",
+                    recipe.dispatcher == TokenDispatcher::flex ? "sent once to a node and a rank" : "by an all-to-all",
+                    recipe.overlap ? ", beside computing" : "", recipe.overlap_dp ? "" : ", gradients behind it"));
   }
 
   /// Dao 2023 (arXiv 2307.08691): FlashAttention reaches 25 to 40 % of an A100's peak; its second version 230 TFLOP/s

@@ -1,10 +1,9 @@
 // How Megatron-Bridge's recipes for performance send tokens to their experts, by release; its tables of results do not
-// say. Sources: github.com/NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs/{deepseek,qwen,gpt_oss}/
-// *_workload_base_configs.py (moe_flex_dispatcher_backend, moe_a2a_overlap), read at commits 01b2977 (qwen), 0426418
-// (deepseek) and 07eea52 (gpt_oss); scripts/performance/configs/deepseek/deepseek_llm_pretrain.py at 0132842 for 25.09
-// (enable_deepep, set_moe_a2a_overlap_overrides on H100); pull requests 3983 (2026-05, DeepSeek-V3 on GB300), 4226
-// (DeepSeek-V3 on GB200), 4249 (Qwen3 on GB200 and GB300, for 26.06) and 4606 (Qwen3 on B200 and B300, in 0.5.1, which
-// 26.06.01 has). A recipe counts for the releases whose tables have its layout.
+// say. Sources, of github.com/NVIDIA-NeMo/Megatron-Bridge: `presets` are scripts/performance/configs/{deepseek,qwen,
+// gpt_oss}/*_workload_base_configs.py (moe_flex_dispatcher_backend, moe_a2a_overlap) as read at commits 0426418,
+// 01b2977 and 07eea52; `25.09` is deepseek/deepseek_llm_pretrain.py at 0132842 (enable_deepep,
+// set_moe_a2a_overlap_overrides, overlap_grad_reduce False on H100); numbers are pull requests. A preset counts for the
+// releases whose tables have its layout. Nemotron's layers are not forecast (Mamba).
 #include "training/recipes.hpp"
 
 #include <array>
@@ -17,7 +16,7 @@ namespace collcast {
 
 namespace {
 
-/// 25.09 as 2509'00, 26.04.01 as 2604'01; 0: not Megatron-Bridge's.
+/// 25.09 as 250900, 26.04.01 as 260401; 0: not Megatron-Bridge's.
 int release_of(const std::string& framework) {
   constexpr std::string_view name = "megatron-bridge ";
   if (!framework.starts_with(name)) return 0;
@@ -40,27 +39,28 @@ struct Known {
   int from = 0, before = 0;     ///< releases
   ExpertRecipe recipe;
 };
-constexpr ExpertRecipe flex{TokenDispatcher::flex, false}, flex_beside{TokenDispatcher::flex, true},
-    beside{TokenDispatcher::alltoall, true};
-constexpr int always = 9'999'99;
+constexpr int always = 1'000'000;
+constexpr ExpertRecipe flex(const char* source) { return {TokenDispatcher::flex, false, true, source}; }
+constexpr ExpertRecipe flex_beside(const char* source) { return {TokenDispatcher::flex, true, true, source}; }
 
 /// The first that fits counts.
-constexpr std::array<Known, 16> recipes{{{"deepseek-v3", "gb", true, 26'06'00, always, flex_beside},
-                                         {"deepseek-v3", "b200", true, 26'04'00, always, flex_beside},
-                                         {"deepseek-v3", "h100", false, 25'09'00, 26'02'00, flex_beside},
-                                         {"deepseek-v3", "", false, 26'02'00, always, flex},
-                                         {"qwen3", "gb", true, 26'06'00, always, flex_beside},
-                                         {"qwen3", "b200", true, 26'06'01, always, flex_beside},
-                                         {"qwen3", "b300", true, 26'06'01, always, flex_beside},
-                                         {"qwen3-30b", "gb", false, 26'02'00, always, flex},
-                                         {"qwen3-30b", "b200", false, 26'02'01, always, flex},
-                                         {"qwen3-30b", "b300", false, 26'02'01, always, flex},
-                                         {"qwen3-30b", "h100", false, 26'04'00, always, flex},
-                                         {"qwen3-235b", "gb", false, 26'02'00, always, flex},
-                                         {"qwen3-235b", "h100", false, 26'02'00, always, beside},
-                                         {"gpt-oss", "gb", true, 26'06'00, always, flex_beside},
-                                         {"gpt-oss", "b300", true, 26'06'00, always, flex_beside},
-                                         {"gpt-oss", "b300", false, 26'02'01, always, flex}}};
+constexpr std::array<Known, 16> recipes{
+    {{"deepseek-v3", "gb", true, 26'06'00, always, flex_beside("3983 and 4226, 2026-05")},
+     {"deepseek-v3", "b200", true, 26'04'00, always, flex_beside("presets")},
+     {"deepseek-v3", "h100", false, 25'09'00, 26'02'00, ExpertRecipe{TokenDispatcher::flex, true, false, "25.09"}},
+     {"deepseek-v3", "", false, 26'02'00, always, flex("presets")},
+     {"qwen3", "gb", true, 26'06'00, always, flex_beside("4249, 2026-06")},
+     {"qwen3", "b200", true, 26'06'01, always, flex_beside("4606, 2026-06")},
+     {"qwen3", "b300", true, 26'06'01, always, flex_beside("4606, 2026-06")},
+     {"qwen3-30b", "gb", false, 26'02'00, always, flex("presets")},
+     {"qwen3-30b", "b200", false, 26'02'01, always, flex("presets")},
+     {"qwen3-30b", "b300", false, 26'02'01, always, flex("presets")},
+     {"qwen3-30b", "h100", false, 26'04'00, always, flex("presets")},
+     {"qwen3-235b", "gb", false, 26'02'00, always, flex("presets")},
+     {"qwen3-235b", "h100", false, 26'02'00, always, ExpertRecipe{TokenDispatcher::alltoall, true, true, "presets"}},
+     {"gpt-oss", "gb", true, 26'06'00, always, flex_beside("presets")},
+     {"gpt-oss", "b300", true, 26'06'00, always, flex_beside("presets")},
+     {"gpt-oss", "b300", false, 26'02'01, always, flex("presets")}}};
 
 }  // namespace
 

@@ -9,7 +9,9 @@ namespace collcast {
 /// How a recipe sends tokens to their experts.
 struct ExpertRecipe {
   TokenDispatcher dispatcher = TokenDispatcher::alltoall;
-  bool overlap = false;  ///< beside another micro-batch's computing (Megatron's overlap_moe_expert_parallel_comm)
+  bool overlap = false;     ///< beside another micro-batch's computing (Megatron's overlap_moe_expert_parallel_comm)
+  bool overlap_dp = true;   ///< overlap_grad_reduce
+  const char* source = "";  ///< empty: none is known
 };
 
 /// Of the release, model, GPU and precision of a row; an all-to-all that nothing hides where none is known.
