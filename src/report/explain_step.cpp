@@ -223,7 +223,7 @@ void add_training(ExplainReport& out, const StepReport& report) {
   }
   if (!r.collectives.empty()) out.sections.push_back(collectives_section(report, "collectives", "step", r.collectives));
   if (report.inputs)
-    if (Table sent = sent_table(*report.inputs, r.stage.stage); !sent.rows.empty()) {
+    if (Table sent = sent_table(*report.inputs, r.stage); !sent.rows.empty()) {
       Section section;
       section.title = std::exchange(sent.title, {});
       section.text.push_back(

@@ -172,6 +172,14 @@ Section stage_section(const StepReport& report) {
                                "micro-batch's"
                              : "dispatch and combine, forward and backward, and the exchange of ranks that share an "
                                "expert; none is hidden"});
+  if (in.layout.ep > 1 && in.options.moe_token_dispatcher == TokenDispatcher::flex)
+    out.terms.push_back({"dispatched of the experts' rows",
+                         "sum of P(other node) / (K (e - n) / e)",
+                         {},
+                         stage.dispatched,
+                         "",
+                         "tokens go once to each node, and there to each rank, that has experts of theirs "
+                         "(moe_token_dispatcher: flex), n of e ranks on a node; inside one node: sum of P(rank) / K"});
   return out;
 }
 

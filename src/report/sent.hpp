@@ -8,7 +8,7 @@
 namespace collcast {
 
 /// Without rows where all is sent as it is.
-Table sent_table(const StepInputs&, int stage);
-Json sent_json(const StepInputs&, int stage);
+Table sent_table(const StepInputs&, const StageTerms&);
+Json sent_json(const StepInputs&, const StageTerms&);
 
 }  // namespace collcast

@@ -382,7 +382,7 @@ Json document_json(const StepReport& report) {
   out["collectives"] = Json::array();
   for (const CollectiveCost& c : r.collectives) out["collectives"].push_back(collective_json(c));
   if (trains)
-    if (Json sent = sent_json(*report.inputs, r.stage.stage); !sent.empty()) out["sent_otherwise"] = std::move(sent);
+    if (Json sent = sent_json(*report.inputs, r.stage); !sent.empty()) out["sent_otherwise"] = std::move(sent);
   out["critical_path"] = path_json(r.critical_path);
   out["operations"] = {{"forward", operations_json(r.operations.forward)},
                        {"backward", operations_json(r.operations.backward)},

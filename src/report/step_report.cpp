@@ -559,8 +559,7 @@ Page page(const StepReport& report) {
   if (r.critical_path && !r.critical_path->runs.empty()) out.blocks.push_back(path_table(*r.critical_path));
   if (report.inputs) out.blocks.push_back(memory_table(r.memory));
   if (report.inputs)
-    if (Table sent = sent_table(*report.inputs, r.stage.stage); !sent.rows.empty())
-      out.blocks.push_back(std::move(sent));
+    if (Table sent = sent_table(*report.inputs, r.stage); !sent.rows.empty()) out.blocks.push_back(std::move(sent));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(*report.inputs, r.operations));
   if (report.machine.calibrated)

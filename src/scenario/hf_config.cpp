@@ -132,8 +132,15 @@ TransformerConfig read_deepseek(Object& o) {
   if (o.optional("n_shared_experts", shared, AsCount{})) e.shared_ffn = shared * e.ffn;
   o.optional("first_k_dense_replace", e.dense_layers, AsCount{0, input::max_count});
   o.optional("moe_layer_freq", e.every, AsCount{});
-  o.optional("n_group", e.groups, AsCount{});
-  o.optional("topk_group", e.group_top_k, AsCount{});
+  // Of all experts alike, whatever the groups, says greedy.
+  std::string method;
+  o.optional("topk_method", method, AsText{});
+  int groups = 1, of_token = 1;
+  if (o.optional("n_group", groups, AsCount{})) o.required("topk_group", of_token, AsCount{});
+  if (method != "greedy") {
+    e.groups = groups;
+    e.group_top_k = of_token;
+  }
   return m;
 }
 

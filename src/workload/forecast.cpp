@@ -128,7 +128,7 @@ const StagePlan& with_layers(const StepPlan& plan, std::size_t stage) {
 }  // namespace
 
 StageTerms stage_terms(const StagePlan& stage, int number) {
-  StageTerms terms{number, {}, stage.optimizer, stage.gather};
+  StageTerms terms{number, {}, stage.optimizer, stage.gather, stage.dispatched};
   std::vector<std::size_t> works;
   for (const Unit& unit : stage.units) {
     const auto same = std::find(works.begin(), works.end(), unit.work);

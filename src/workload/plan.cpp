@@ -35,6 +35,8 @@ class StagePricing {
   }
 
   Rank rank() const { return asked_by_; }
+  /// Of the bytes of all experts' rows, as priced last.
+  double dispatched() const { return dispatched_; }
 
   /// `times` of them per rank and step.
   PricedTime tp(CollectiveKind kind, double bytes, std::int64_t times) {
@@ -48,8 +50,8 @@ class StagePricing {
     if (exchange.within_expert)
       return price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp");
     const GroupOf along = groups_along(Dimension::ep);
-    const double share = dispatched_share(in_, fabric_, along(in_.layout, rank_));
-    return price(Dimension::ep, exchange.kind, along, exchange.bytes * share, times);
+    dispatched_ = dispatched_share(in_, fabric_, along(in_.layout, rank_));
+    return price(Dimension::ep, exchange.kind, along, exchange.bytes * dispatched_, times);
   }
   /// Gradients, so many as kept: summed over the replicas, and with ZeRO split over the shards.
   PricedTime reduce(double kept, std::int64_t times) {
@@ -162,6 +164,7 @@ class StagePricing {
   const std::vector<CollectiveCost>* known_ = nullptr;
   Rank rank_, asked_by_;
   GradientExchange gradients_, expert_gradients_;
+  double dispatched_ = 1;
 };
 
 class StageMaker {
@@ -172,6 +175,7 @@ class StageMaker {
   StagePlan make() {
     plan_.rank = pricing_.rank();
     add_units();
+    plan_.dispatched = pricing_.dispatched();
     if (in_.serving) return std::move(plan_);
     if (in_.options.zero == 3)
       add_unit_exchanges();

@@ -127,7 +127,8 @@ struct StagePlan {
   std::vector<Bucket> buckets;  ///< in the order they fill: last unit first
   Seconds tied_embedding{};     ///< sum of the two copies' gradients, on the end stages only
   std::vector<Operation> optimizer;
-  Seconds gather{};  ///< updated parameters, with a distributed optimizer
+  Seconds gather{};       ///< updated parameters, with a distributed optimizer
+  double dispatched = 1;  ///< of the bytes of all experts' rows, what dispatch and combine send
   Uses tied_uses, gather_uses;
   std::vector<CollectiveCost> collectives;  ///< of this stage's ranks, each kind and size once
 

@@ -54,25 +54,27 @@ StepInputs with_only(const StepInputs& in, Format format) {
   return one;
 }
 
-void add_layer(const StepInputs& in, std::vector<SentOtherwise>& out) {
+void add_layer(const StepInputs& in, double dispatched, std::vector<SentOtherwise>& out) {
   struct Row {
     const char* what;
     Format format;
     double LayerSums::*bytes;
+    double share = 1;  ///< of the bytes, that go over the wire
   };
   const CommunicationFormats& f = in.options.communication;
   if (!f.tp_gather && !f.tp_reduce && !f.ep_dispatch && !f.ep_combine) return;
   const LayerSums usual = sums(as_is(in));
   for (const Row& row : {Row{"TP gathers", &CommunicationFormats::tp_gather, &LayerSums::gathers},
                          {"TP reductions", &CommunicationFormats::tp_reduce, &LayerSums::reductions},
-                         {"dispatch", &CommunicationFormats::ep_dispatch, &LayerSums::dispatches},
-                         {"combine", &CommunicationFormats::ep_combine, &LayerSums::combines}}) {
+                         {"dispatch", &CommunicationFormats::ep_dispatch, &LayerSums::dispatches, dispatched},
+                         {"combine", &CommunicationFormats::ep_combine, &LayerSums::combines, dispatched}}) {
     const std::optional<WireFormat> format = in.options.communication.*row.format;
     if (!format || !(usual.*row.bytes > 0)) continue;
     const LayerSums sent = sums(with_only(in, row.format));
     if (sent.*row.bytes >= usual.*row.bytes) continue;
     out.push_back({std::string(row.what) + " in " + std::string(to_string(*format)), "a layer and micro-batch",
-                   Volume(usual.*row.bytes), Volume(sent.*row.bytes), sent.kernels - usual.kernels});
+                   Volume(row.share * usual.*row.bytes), Volume(row.share * sent.*row.bytes),
+                   sent.kernels - usual.kernels});
   }
 }
 
@@ -124,10 +126,10 @@ void add_gradients(const StepInputs& in, int stage, std::vector<SentOtherwise>& 
 
 }  // namespace
 
-std::vector<SentOtherwise> sent_otherwise(const StepInputs& in, int stage) {
+std::vector<SentOtherwise> sent_otherwise(const StepInputs& in, int stage, double dispatched) {
   std::vector<SentOtherwise> out;
   if (in.serving) return out;
-  add_layer(in, out);
+  add_layer(in, dispatched, out);
   add_weights(in, stage, out);
   add_gradients(in, stage, out);
   return out;

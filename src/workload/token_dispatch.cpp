@@ -73,10 +73,14 @@ double dispatched_share(const StepInputs& in, const Fabric& fabric, const Group&
   double reached = 0;
   for (auto& [at, place] : places) reached += place.chance = chance_of_any(e, place.in_group);
   if (one_node) return reached / e.top_k;
-  double most = 0;
-  for (const auto& [at, place] : places)
-    most = std::max(most, (reached - place.chance) * ranks / (static_cast<double>(e.top_k) * (ranks - place.ranks)));
-  return most;
+  double busiest = 0, busiest_of_all = 0;  // of a rank's part of its node's network, in or out, in tokens of a rank
+  for (const auto& [at, place] : places) {
+    const int others = ranks - place.ranks;
+    const double out = reached - place.chance, in = others * place.chance / place.ranks;
+    busiest = std::max({busiest, out, in});
+    busiest_of_all = std::max(busiest_of_all, static_cast<double>(e.top_k) * others / ranks);
+  }
+  return busiest / busiest_of_all;
 }
 
 }  // namespace collcast::workload

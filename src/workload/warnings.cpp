@@ -96,6 +96,8 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   none(f.tp_gather && TpCollectives(in.layout).gather == std::nullopt, "communication.tp_gather",
        "without sequence parallelism and tp above 1 nothing is gathered");
   none(f.tp_reduce && in.layout.tp == 1, "communication.tp_reduce", "tp is 1");
+  none(in.options.moe_token_dispatcher == TokenDispatcher::flex && in.layout.ep == 1, "moe_token_dispatcher",
+       "ep is 1");
   none((f.ep_dispatch || f.ep_combine) && in.layout.ep == 1 && in.model.experts.count > 0,
        "communication.ep_dispatch and ep_combine", "ep is 1");
   none(f.parameters && sharding_stage(in) == 0, "communication.parameters", "no weights are gathered");

@@ -116,6 +116,22 @@ TEST_CASE("between nodes a token goes once to each other node that has experts o
   }
 }
 
+TEST_CASE("between unlike nodes the busiest NICs count, of what comes in too") {
+  // 20 ranks of two experts each on nodes of 8, 8 and 4: a token goes to 8 of 40.
+  const Experts e = experts(40, 8);
+  const auto misses = [](int experts) {
+    double none = 1;
+    for (int i = 0; i < 8; ++i) none *= (40.0 - experts - i) / (40.0 - i);
+    return none;
+  };
+  // Each rank of the small node gets of the 16 others' tokens those that have one of its node's 8 experts, a quarter
+  // each; of all rows it would get 8 x 16/20.
+  const double in = 16 * (1 - misses(8)) / 4;
+  CHECK(in > 2 * (1 - misses(16)));  // what it sends
+  CHECK(dispatched_share(sent_by(TokenDispatcher::flex, e, 20), cluster(3), first_ranks(20)) ==
+        Approx(in / (8 * 16 / 20.0)).epsilon(1e-12));
+}
+
 TEST_CASE("DeepSeek-V3's tokens go to 3.2 of 7 other nodes, where seven of eight rows would have gone to them") {
   // 256 experts in 8 groups of 32, one a node: a token takes 4 groups and 8 of their 128 experts. A node is reached
   // by 4/8 of all tokens, less those that take its group and none of its experts, C(96, 8)/C(128, 8) = 0.0925 of them.

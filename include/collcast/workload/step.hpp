@@ -145,7 +145,8 @@ struct StageTerms {  ///< of the stage with the most work, of which the layer, t
   };
   std::vector<Unit> units;
   std::vector<Operation> optimizer;
-  Seconds gather{};  ///< of updated parameters
+  Seconds gather{};       ///< of updated parameters
+  double dispatched = 1;  ///< of the bytes of all experts' rows, what dispatch and combine send (TokenDispatcher)
 };
 
 /// What passes the stages of a server: all prompts (continuous batching: one), or a token of each sequence, mean over

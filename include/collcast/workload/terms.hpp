@@ -149,8 +149,9 @@ struct SentOtherwise {
   Volume as_is{}, sent{};
   Seconds kernels{};
 };
-/// Of a training step's rank of that stage; empty where all is sent as it is.
-std::vector<SentOtherwise> sent_otherwise(const StepInputs&, int stage);
+/// Of a training step's rank of that stage (StageTerms: its number, and what it dispatches); empty where all is sent as
+/// it is.
+std::vector<SentOtherwise> sent_otherwise(const StepInputs&, int stage, double dispatched = 1);
 
 /// The pipeline from its first forward to its last backward. F, B and C are a stage's forward and backward and a
 /// transfer of one micro-batch; blocking transfers are in F and B instead of C.
