@@ -463,6 +463,8 @@ Command add_collective(CLI::App& parent) {
       "16MiB\n"
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
       "  collcast collective all_reduce --topology dgx-h100 --library nccl --tuner nccl_tuner.conf\n"
+      "  collcast collective all_reduce --topology dgx-h100 --nodes 16 --set network.plugin.collnet=true --env "
+      "NCCL_COLLNET_ENABLE=1 --algorithm all\n"
       "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library ideal --fault 'link: node0.nic3, "
       "failed: "
       "true'\n"

@@ -220,9 +220,8 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
       report.notes.push_back(fmt::format("line {} of {} decides at {}", line, tuner->name, fmt::join(sizes, ", ")));
     if (by_rule.empty()) report.notes.push_back(fmt::format("no rule of {} matches and can be run", tuner->name));
   }
-  if (!q.environment.without_effect.empty())
-    report.notes.push_back(
-        fmt::format("no effect on this forecast: {}", fmt::join(q.environment.without_effect, ", ")));
+  if (const auto names = unused(q.environment, q.fabric.spec().plugin); !names.empty())
+    report.notes.push_back(fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")));
   if (q.estimate)
     for (const Unsimulated& one : pricing.unsimulated)
       report.notes.push_back(fmt::format("not simulated: {}: {}", one.algorithm, one.why.message));

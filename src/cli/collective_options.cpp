@@ -28,8 +28,8 @@ std::vector<std::string> algorithm_words() {
 
 std::vector<std::string> nccl_algorithm_words() {
   std::vector<std::string> out{"auto", "all"};
-  for (const std::string& name : nccl::algorithm_names())
-    if (name.find("collnet") == std::string::npos) out.push_back(name);
+  const std::vector<std::string> names = nccl::algorithm_names();
+  out.insert(out.end(), names.begin(), names.end());
   return out;
 }
 
@@ -263,11 +263,9 @@ void check_algorithm(const std::string& word, Library library, Diagnostics& erro
                       fmt::format("expected one of: {}", fmt::join(own, ", "))});
     return;
   }
-  if (is_nccl && (word == "p2p" || word.starts_with("collnet"))) {
+  if (is_nccl && word == "p2p") {
     errors.push_back({typed("--algorithm", word), fmt::format("'{}' cannot be asked for", word),
-                      word == "p2p"
-                          ? "NCCL takes it by itself for alltoall, gather, scatter and sendrecv: expected auto"
-                          : "no machine here describes a reduction in the network"});
+                      "NCCL takes it by itself for alltoall, gather, scatter and sendrecv: expected auto"});
     return;
   }
   parse_word("--algorithm", word, own, errors);

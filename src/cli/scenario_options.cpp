@@ -142,9 +142,9 @@ void check_library_options(const ScenarioArgs& args, Scenario& scenario, Diagnos
                                  "the scenario's algorithm, chunks or channels have no effect on library nccl",
                                  "leave out --library nccl, or them"});
   append(scenario.warnings, warnings(policy.environment, nodes_needed(scenario), scenario.topology.plugin));
-  if (const auto& unused = policy.environment.without_effect; !unused.empty())
+  if (const auto names = unused(policy.environment, scenario.topology.plugin); !names.empty())
     scenario.warnings.push_back(
-        {command_line, fmt::format("no effect on this forecast: {}", fmt::join(unused, ", ")), ""});
+        {command_line, fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")), ""});
   const auto refuse = [&](const std::string& value, const char* option, const char* hint) {
     if (!value.empty() && value != "auto")
       errors.push_back({typed(option, value), fmt::format("{} has no effect on library nccl", option), hint});

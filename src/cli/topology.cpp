@@ -71,6 +71,14 @@ std::string compared_graph(const char* what, const nccl::Graph& own, const nccl:
                                                  : ": the same, in other orders");
 }
 
+/// Of graph 2 or 4.
+std::string compared_collnet(const nccl::Communicator& own, const nccl::StatedGraph& stated) {
+  const char* what = stated.id == 2 ? "CollNet chain" : "CollNet direct";
+  if (!own.collnet) return fmt::format("{}: not used, {}", what, own.without_collnet);
+  if (stated.id == 4 && !own.collnet->direct) return fmt::format("{}: the search has none, the file has", what);
+  return compared_graph(what, stated.id == 2 ? own.collnet->chain : *own.collnet->direct, stated.graph);
+}
+
 std::vector<std::string> compared_graphs(const nccl::Communicator& own, const nccl::Communicator& stated,
                                          const nccl::GraphFile& file) {
   std::vector<std::string> out{fmt::format("beside {}:", file.name)};
@@ -79,6 +87,7 @@ std::vector<std::string> compared_graphs(const nccl::Communicator& own, const nc
     if (graph.id == 1) out.push_back(compared_graph("tree", own.tree, graph.graph));
     if (graph.id == 3 && own.nvls) out.push_back(compared_graph("NVLS", *own.nvls, graph.graph));
     if (graph.id == 3 && !own.nvls) out.push_back("NVLS: the search has none, the file has");
+    if (graph.is_collnet()) out.push_back(compared_collnet(own, graph));
   }
   out.push_back(fmt::format("coll channels: {} by the search, {} by the file", own.channels, stated.channels));
   return out;
@@ -136,8 +145,8 @@ Exit run_show(const TopologyArgs& args, const Session& session) {
     warn(session, nccl::warnings(*environment, machine->fabric.nodes(), machine->fabric.spec().plugin));
     const Diagnostics wrong = add_nccl(machine->fabric, *environment, files, rank, report);
     if (!wrong.empty()) return refuse(session, wrong);
-    if (!environment->without_effect.empty())
-      report.nccl.push_back(fmt::format("no effect here: {}", fmt::join(environment->without_effect, ", ")));
+    if (const auto names = nccl::unused(*environment, machine->fabric.spec().plugin); !names.empty())
+      report.nccl.push_back(fmt::format("no effect here: {}", fmt::join(names, ", ")));
   }
   return deliver(session, report, format, args.output);
 }

@@ -321,6 +321,7 @@ class Completion {
     spec().plugin = like_.plugin;
     if (node_.nic_latency) spec().plugin.latency = *node_.nic_latency;
     if (node_.gpudirect) spec().plugin.gpudirect = *node_.gpudirect;
+    if (node_.collnet) spec().plugin.collnet = *node_.collnet && !spec().plugin.sockets;
   }
 
   void host() {

@@ -2,7 +2,7 @@
 // GB/s per channel, devices in hexadecimal with the host above bit 56, NICs at the ends of a channel that leaves the
 // node.
 //
-// Left out: graphs of CollNet, which no forecast has; crossnic and latencyinter, which it does not look at.
+// Left out: crossnic and latencyinter, which no forecast looks at.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,10 +75,12 @@ StatedChannel channel_of(Element& e) {
   return out;
 }
 
+/// One GPU per node has trees for both of CollNet.
 bool has_pattern(int id, std::int64_t pattern) {
   if (id == 0) return pattern == 4;
   if (id == 1) return pattern >= 1 && pattern <= 3;
-  return id != 3 || pattern == 5;
+  if (id == 3) return pattern == 5;
+  return pattern == 3 || (id == 4 && pattern == 6);
 }
 
 std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
@@ -88,7 +90,8 @@ std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
   const auto pattern = e.required_integer("pattern", 1, 6);
   if (pattern && !has_pattern(out.id, *pattern))
     e.error("pattern", fmt::format("graph {} has pattern {}", out.id, *pattern),
-            "expected 4 (ring) for graph 0, 1 to 3 (trees) for 1, 5 (NVLS) for 3");
+            "expected 4 (ring) for graph 0, 1 to 3 (trees) for 1, 3 (a tree) for 2, 5 (NVLS) for 3, 6 (CollNet direct) "
+            "or 3 for 4");
   const auto count = e.required_integer("nchannels", 0, most_channels);
   std::optional<double> inside, between;  // GB/s
   for (const char* name : {"speedintra", "speedinter"})
@@ -125,10 +128,6 @@ std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
   if (between && !is_speed(*between) && *between > 0)
     e.error("speedinter", fmt::format("speedinter is {:g}", *between), "expected GB/s of a channel");
   out.nics = static_cast<int>(nics.size());
-  if (out.id == 2 || out.id == 4) {
-    xml.warn("a graph of CollNet is not read", out.where, "no forecast has CollNet");
-    return std::nullopt;
-  }
   if (count == 0) return std::nullopt;  // as NCCL writes what it does not find
   return out;
 }
@@ -155,7 +154,7 @@ Result<ReadGraphs> read_nccl_graphs(std::string_view text, const std::string& fi
     out.file.graphs.push_back(std::move(*graph));
   }
   if (out.file.graphs.empty() && xml.errors().empty())
-    xml.error(root.place(), "there is no graph of rings, trees or NVLS in this file", "expected <graph id=\"0\" ...>");
+    xml.error(root.place(), "there is no graph with channels in this file", "expected <graph id=\"0\" ...>");
   if (!xml.errors().empty()) return xml.errors();
   out.warnings = xml.warnings();
   return out;

@@ -31,7 +31,7 @@ struct Net {
   std::int64_t dev = 0;
   Bandwidth rate{};
   std::optional<Seconds> latency;
-  std::optional<bool> gpudirect;
+  std::optional<bool> gpudirect, collnet;
   Location where;
 };
 
@@ -276,7 +276,8 @@ class Reading {
       if (const auto latency = child.number("latency", 0))
         net.latency = Seconds(std::min(*latency, most_latency) * 1e-6);
       net.gpudirect = gpudirect(child);
-      child.ignore({"name", "port", "guid", "maxconn", "coll", "keep", "net", "gin", "numa_node"});
+      if (const auto coll = child.integer("coll", 0)) net.collnet = *coll != 0;
+      child.ignore({"name", "port", "guid", "maxconn", "keep", "net", "gin", "numa_node"});
       child.finish();
       out.push_back(net);
     }
@@ -483,6 +484,7 @@ void add_nics(XmlFile& xml, const Found& found, ForeignNode& out) {
   for (const Found::NetAt& net : nets) {
     if (net.net->latency) out.nic_latency = std::max(out.nic_latency.value_or(Seconds()), *net.net->latency);
     if (net.net->gpudirect) out.gpudirect = out.gpudirect.value_or(true) && *net.net->gpudirect;
+    if (net.net->collnet) out.collnet = out.collnet.value_or(true) && *net.net->collnet;
     if (net.device != nullptr)
       out.nics.push_back(attached(*net.device, net.up));
     else

@@ -242,6 +242,7 @@ class Writing {
     net.append_attribute("guid") = fmt::format("0x{:x}", one.number + 1).c_str();
     net.append_attribute("maxconn") = 131072;
     net.append_attribute("gdr") = spec_.plugin.gpudirect ? 1 : 0;
+    if (spec_.plugin.collnet) net.append_attribute("coll") = 1;
   }
 
   struct Nvlink {

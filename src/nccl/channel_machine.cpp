@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <variant>
 
+#include "nccl/collnet_machine.hpp"
+
 namespace collcast::nccl {
 
 namespace {
@@ -68,6 +70,7 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
               std::min(network.spine_latency * r.network, Seconds(std::max(0.0, r.way / 2 - network.latency.count())));
       },
       spec.network);
+  if (r.reduces) add_network_members(spec, r.way);
   return spec;
 }
 

@@ -22,6 +22,7 @@ struct Rates {
   int nics_beside = 1;             ///< with that: each is reached by a GPU of its own, where routes take the first
   int switch_members = 0;          ///< further ranks of every node, on its switch
   double switch_link = 0;          ///< seconds to or from one of those
+  bool reduces = false;            ///< the network adds up: a further rank of every node behind each of its NICs
 };
 
 /// What the builders need of the question.

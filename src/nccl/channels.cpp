@@ -1,9 +1,11 @@
 #include "collcast/nccl/channels.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "collcast/collective/in_order_tree.hpp"
 #include "nccl/channel_orders.hpp"
+#include "nccl/collnet.hpp"
 #include "nccl/terms.hpp"
 
 namespace collcast::nccl {
@@ -32,13 +34,21 @@ std::vector<TreePlace> joined(const std::vector<std::vector<int>>& chains, int r
   return out;
 }
 
-/// Ranks that have each head of NVLS.
-std::vector<std::vector<int>> heads(const ChannelOrders& orders, const Communicator& c) {
+/// Ranks that have each head.
+std::vector<std::vector<int>> heads(const ChannelOrders& orders, const Graph& graph, const std::vector<int>& channels) {
   std::vector<std::vector<int>> out;
-  if (!c.nvls || c.nvls_channels == 0) return out;
-  for (int head = 0; head < c.nvls->channels; ++head) {
+  for (const int channel : channels) {
     std::vector<int>& ranks = out.emplace_back();
-    for (int node = 0; node < orders.nodes(); ++node) ranks.push_back(orders.from_head(node, *c.nvls, head).front());
+    for (int node = 0; node < orders.nodes(); ++node) ranks.push_back(orders.from_head(node, graph, channel).front());
+  }
+  return out;
+}
+
+std::vector<int> chain(const ChannelOrders& orders, const Graph& chains, int channel) {
+  std::vector<int> out;
+  for (int node = 0; node < orders.nodes(); ++node) {
+    const std::vector<int> there = orders.of_node(node, chains, channel);
+    out.insert(out.end(), there.begin(), there.end());
   }
   return out;
 }
@@ -56,7 +66,16 @@ Channels channels(const Fabric& fabric, const Group& group, const Communicator& 
   for (int channel = 0; channel < c.channels; ++channel)
     out.all.push_back({orders.ring(c.ring, channel),
                        joined(orders.tree(c.tree, channel, on_second_tree(c.tree, channel)), group.size())});
-  out.nvls_heads = heads(orders, c);
+  if (c.nvls && c.nvls_channels > 0) {
+    std::vector<int> each(static_cast<std::size_t>(c.nvls->channels));
+    std::iota(each.begin(), each.end(), 0);
+    out.nvls_heads = heads(orders, *c.nvls, each);
+  }
+  if (!c.collnet) return out;
+  if (c.collnet->direct)
+    out.collnet_heads = heads(orders, *c.collnet->direct, collnet_head_channels(c, Algorithm::collnet_direct));
+  for (int channel = 0; channel < c.channels; ++channel)
+    out.collnet_chains.push_back(chain(orders, c.collnet->chain, channel));
   return out;
 }
 

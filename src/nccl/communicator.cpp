@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/search.hpp"
@@ -123,8 +124,28 @@ void slowest(Found& into, const Found& other, const std::vector<int>& gpus) {
   into.nics_beside = std::max(into.nics_beside, other.nics_beside);
 }
 
+void slowest(Collnet& into, const Collnet& other, const std::vector<int>& gpus) {
+  slowest(into.chain, other.chain, gpus);
+  if (into.direct && other.direct)
+    slowest(*into.direct, *other.direct, gpus);
+  else
+    into.direct.reset();
+}
+
+/// Why NCCL does not initialize it [src/init.cc]; empty: it does.
+std::string why_no_collnet(const NetworkPlugin& plugin, const Environment& environment, int nodes) {
+  if (!plugin.collnet) return std::string(none_described);
+  if (!environment.collnet) return "CollNet is off without NCCL_COLLNET_ENABLE=1";
+  if (nodes == 1) return "CollNet needs several nodes";
+  if (nodes < environment.collnet_nodes)
+    return fmt::format("CollNet needs {} nodes (NCCL_COLLNET_NODE_THRESHOLD)", environment.collnet_nodes);
+  return {};
+}
+
 int running_channels(const Communicator& c) {
   int channels = 2 * c.ring.channels;
+  // Half as many again under CollNet, so that links inside nodes are full [src/graph/connect.cc, ncclTopoPostset].
+  if (c.collnet && c.collnet->chain.inside > c.collnet->chain.between && c.ranks > c.nodes) channels += channels / 2;
   const bool once_more = c.compute_capability >= 90 && c.nodes > 1 && c.ring.inside.value() > 45e9 && channels < 16;
   if (once_more) channels *= 2;
   const Environment& e = c.environment;
@@ -212,11 +233,12 @@ void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus)
 }
 
 /// Puts a file's graphs in the place of the search's; trees that it does not state are searched for beside its rings.
-Diagnostics state(Found& found, const GraphFile& file, const System& system,
+Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile& file, const System& system,
                   const std::vector<std::vector<int>>& unlike, int nodes) {
   Diagnostics errors;
   bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
+    if (stated.is_collnet() && !collnet) continue;
     for (const std::vector<int>& gpus : unlike)
       if (errors.empty()) errors = unfit(stated, file.name, gpus, nodes);
     if (!errors.empty()) return errors;
@@ -225,6 +247,8 @@ Diagnostics state(Found& found, const GraphFile& file, const System& system,
       states_tree = true;
     }
     if (stated.id == 3) found.nvls = stated.graph;
+    if (stated.id == 2 && collnet) collnet->chain = stated.graph;
+    if (stated.id == 4 && collnet) collnet->direct = stated.graph;
     if (stated.id != 0) continue;
     found.ring = stated.graph;
     states_ring = true;
@@ -305,18 +329,27 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   for (const auto& [node, gpus] : nodes)
     if (std::find(unlike.begin(), unlike.end(), gpus) == unlike.end()) unlike.push_back(gpus);
   std::optional<Found> all;
+  out.without_collnet = why_no_collnet(spec.plugin, environment, out.nodes);
   for (const std::vector<int>& gpus : unlike) {
     const auto found = search(system, gpus, out.nodes);
     if (!found)
       return cannot(fmt::format("NCCL finds no way between the GPUs of {}", spec.name),
                     "expected GPUs joined by NVLink or PCIe, and NICs where there are several nodes");
+    if (out.without_collnet.empty()) {
+      const Collnet own = search_collnet(system, gpus, found->tree);
+      if (out.collnet)
+        slowest(*out.collnet, own, gpus);
+      else
+        out.collnet = own;
+    }
     if (all)
       slowest(*all, *found, gpus);
     else
       all = found;
   }
   if (environment.files.graphs)
-    if (Diagnostics wrong = state(*all, *environment.files.graphs, system, unlike, out.nodes); !wrong.empty())
+    if (Diagnostics wrong = state(*all, out.collnet, *environment.files.graphs, system, unlike, out.nodes);
+        !wrong.empty())
       return wrong;
   out.ring = all->ring;
   out.tree = all->tree;

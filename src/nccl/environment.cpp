@@ -15,7 +15,6 @@ namespace {
 /// Known to NCCL, of no consequence here; the first are those that one would expect to matter.
 constexpr std::array without_effect{"NCCL_NET_GDR_READ",
                                     "NCCL_P2P_LEVEL",
-                                    "NCCL_COLLNET_ENABLE",
                                     "NCCL_SHM_DISABLE",
                                     "NCCL_P2P_DIRECT_DISABLE",
                                     "NCCL_P2P_USE_CUDA_MEMCPY",
@@ -91,12 +90,31 @@ constexpr std::array without_effect{"NCCL_NET_GDR_READ",
                                     "NCCL_CGA_CLUSTER_SIZE",
                                     "NCCL_WARN_ENABLE_DEBUG_INFO"};
 
-constexpr std::array with_effect{
-    "NCCL_ALGO",         "NCCL_PROTO",         "NCCL_MIN_NCHANNELS",  "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS",
-    "NCCL_MAX_NRINGS",   "NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",       "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
-    "NCCL_NVLS_ENABLE",  "NCCL_P2P_DISABLE",   "NCCL_BUFFSIZE",       "NCCL_LL_BUFFSIZE",   "NCCL_LL128_BUFFSIZE",
-    "NCCL_PAT_ENABLE",   "NCCL_NET_GDR_LEVEL", "NCCL_NVLS_NCHANNELS", "NCCL_CROSS_NIC",     "NCCL_PXN_DISABLE",
-    "NCCL_P2P_PXN_LEVEL"};
+constexpr std::array with_effect{"NCCL_ALGO",
+                                 "NCCL_PROTO",
+                                 "NCCL_MIN_NCHANNELS",
+                                 "NCCL_MAX_NCHANNELS",
+                                 "NCCL_MIN_NRINGS",
+                                 "NCCL_MAX_NRINGS",
+                                 "NCCL_MIN_CTAS",
+                                 "NCCL_MAX_CTAS",
+                                 "NCCL_NTHREADS",
+                                 "NCCL_LL128_NTHREADS",
+                                 "NCCL_NVLS_ENABLE",
+                                 "NCCL_P2P_DISABLE",
+                                 "NCCL_BUFFSIZE",
+                                 "NCCL_LL_BUFFSIZE",
+                                 "NCCL_LL128_BUFFSIZE",
+                                 "NCCL_PAT_ENABLE",
+                                 "NCCL_NET_GDR_LEVEL",
+                                 "NCCL_NVLS_NCHANNELS",
+                                 "NCCL_CROSS_NIC",
+                                 "NCCL_PXN_DISABLE",
+                                 "NCCL_P2P_PXN_LEVEL",
+                                 "NCCL_COLLNET_ENABLE",
+                                 "NCCL_COLLNET_NODE_THRESHOLD"};
+/// Of those, what needs a reduction in the network.
+constexpr std::array of_collnet{"NCCL_COLLNET_ENABLE", "NCCL_COLLNET_NODE_THRESHOLD"};
 
 constexpr std::array algorithm_words{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
 /// As NCCL_ALGO spells them.
@@ -257,6 +275,10 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
     if (const auto value = read_number(setting, 0, 2, 1, errors)) out.nvls = *value != 0;
   } else if (name == "NCCL_PAT_ENABLE") {
     if (const auto value = read_number(setting, 0, 2, 1, errors)) out.pat = *value != 0;
+  } else if (name == "NCCL_COLLNET_ENABLE") {
+    if (const auto value = read_number(setting, 0, 1, 1, errors)) out.collnet = *value == 1;
+  } else if (name == "NCCL_COLLNET_NODE_THRESHOLD") {
+    if (const auto value = read_number(setting, 0, most_nodes, 1, errors)) out.collnet_nodes = static_cast<int>(*value);
   } else if (name == "NCCL_NET_GDR_LEVEL") {
     read_level(setting, out.gpudirect_level, errors);
   } else if (name == "NCCL_CROSS_NIC") {
@@ -329,9 +351,25 @@ std::string text_of(const Environment& environment) {
   return out;
 }
 
+std::vector<std::string> unused(const Environment& environment, const NetworkPlugin& plugin) {
+  std::vector<std::string> out;
+  const auto has = [](const auto& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const Setting& one : environment.given)
+    if (has(environment.without_effect, one.name) || (!plugin.collnet && has(of_collnet, one.name)))
+      out.push_back(one.name);
+  return out;
+}
+
 Diagnostics warnings(const Environment& environment, int nodes, const NetworkPlugin& plugin) {
   if (nodes < 2 || plugin.sockets) return {};
   Diagnostics out;
+  const auto enables = [](const Setting& one) { return one.name == "NCCL_COLLNET_ENABLE"; };
+  if (plugin.collnet && environment.collnet && nodes >= environment.collnet_nodes)
+    out.push_back({std::find_if(environment.given.begin(), environment.given.end(), enables)->where,
+                   "forecasts of CollNet are rough: no published table measures it on a machine that is known here",
+                   "docs/nccl.md, 'CollNet', has what they rest on"});
   for (const Setting& one : environment.leave_nics)
     out.push_back({one.where,
                    fmt::format("{}={}: NCCL would take other ways between nodes; the forecast is of the NICs as the "

@@ -95,6 +95,25 @@ std::string trees_line(std::span<const Channel> all, int rank) {
   return out;
 }
 
+/// As rank `rank` prints where it stands in every chain, and of direct, whose channels are alike, in one channel. The
+/// network counts as one rank more.
+void add_collnet(const Communicator& c, const Channels& channels, int rank, int most, std::vector<std::string>& out) {
+  int number = 0;
+  for (const std::vector<int>& head : channels.collnet_heads)
+    out.push_back(fmt::format("CollNet Head {:2}:{}", number++, listed(head, c.ranks, most)));
+  if (channels.collnet_chains.empty()) return;
+  std::string chains = "Connected Collnet Chains ";
+  number = 0;
+  for (const std::vector<int>& chain : channels.collnet_chains) {
+    const auto at = static_cast<int>(std::ranges::find(chain, rank) - chain.begin());
+    const int in_node = at % c.ranks_per_node;
+    const bool last = in_node + 1 == c.ranks_per_node;
+    chains += fmt::format(" [{}] {}->{}->{}", number++, last ? -1 : chain[static_cast<std::size_t>(at + 1)], rank,
+                          in_node == 0 ? c.ranks : chain[static_cast<std::size_t>(at - 1)]);
+  }
+  out.push_back(std::move(chains));
+}
+
 }  // namespace
 
 std::vector<std::string> graph_lines(const Communicator& c) {
@@ -103,6 +122,8 @@ std::vector<std::string> graph_lines(const Communicator& c) {
   const CrossNic allowed = c.environment.cross_nic;
   add_graph(c.ring, leaves, allowed, out);
   add_graph(c.tree, leaves, allowed, out);
+  if (c.collnet) add_graph(c.collnet->chain, leaves, CrossNic::never, out);
+  if (c.collnet && c.collnet->direct) add_graph(*c.collnet->direct, leaves, CrossNic::never, out);
   if (c.nvls) add_graph(*c.nvls, leaves, allowed, out);
   return out;
 }
@@ -119,9 +140,10 @@ std::vector<std::string> channel_lines(const Communicator& c, const Channels& ch
   number = 0;
   for (const Channel& channel : channels.all) out.push_back(ring_line(channel, number++, rank));
   out.push_back(trees_line(channels.all, rank));
+  add_collnet(c, channels, rank, most, out);
   out.push_back(
-      fmt::format("{} coll channels, 0 collnet channels, {} nvls channels, {} p2p channels, {} p2p channels per peer",
-                  c.channels, c.nvls_channels, c.p2p_channels, c.p2p_channels_per_peer));
+      fmt::format("{} coll channels, {} collnet channels, {} nvls channels, {} p2p channels, {} p2p channels per peer",
+                  c.channels, c.collnet ? c.channels : 0, c.nvls_channels, c.p2p_channels, c.p2p_channels_per_peer));
   return out;
 }
 

@@ -7,12 +7,20 @@ namespace collcast::nccl {
 namespace {
 
 /// Of one head and channel: smaller while there are too few of them for all heads [src/enqueue.cc].
-double nvls_chunk(double bytes, double together) {
-  double chunk = most_nvls_chunk;
-  if (bytes < 64 * together * chunk) chunk = 65536;
+double nvls_chunk(double most, double bytes, double together) {
+  double chunk = most;
+  if (bytes < 64 * together * chunk && chunk > 65536) chunk = 65536;
   if (bytes < 8 * together * chunk && chunk > 32768) chunk = 32768;
   if (bytes < 2 * together * chunk && chunk > 16384) chunk = 16384;
   return chunk;
+}
+
+/// Small where NCCL believes an all_reduce over the network's reduction to be slow [src/enqueue.cc].
+double most_chunk(const Communicator& c) {
+  if (c.nodes == 1) return most_nvls_chunk;
+  constexpr double slow = 150e9;  // bytes per second
+  const NvlsRates rates = todays_nvls_rates(c, CollectiveKind::all_reduce, Algorithm::nvls);
+  return std::min(rates.inside, rates.booked) < slow ? 32768 : most_nvls_chunk;
 }
 
 /// The same of a tree over nodes [src/enqueue.cc].
@@ -71,7 +79,7 @@ NvlsRates rates_of(const Communicator& c, CollectiveKind kind, const Plan& plan)
 NvlsRun nvls_run(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const NvlsRates rates = rates_of(c, kind, plan);
   const double bytes = static_cast<double>(size.value()), heads = c.nvls->channels, together = plan.channels * heads;
-  const double chunk = nvls_chunk(bytes, together), loop = chunk * together, loops = bytes / loop;
+  const double chunk = nvls_chunk(most_chunk(c), bytes, together), loop = chunk * together, loops = bytes / loop;
   const double flags = us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * (1 - chunk / most_nvls_chunk);
   const double full = loop / rates.inside;
   NvlsRun out;

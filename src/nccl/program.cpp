@@ -8,6 +8,8 @@
 #include "collcast/collective/in_order_tree.hpp"
 #include "nccl/channel_machine.hpp"
 #include "nccl/channel_orders.hpp"
+#include "nccl/collnet_program.hpp"
+#include "nccl/collnet_tuning.hpp"
 #include "nccl/pat_shape.hpp"
 #include "nccl/switch_program.hpp"
 #include "nccl/tree_shape.hpp"
@@ -233,8 +235,14 @@ Result<Program> exchange_program(const Question& q) {
   return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside + p.last_piece);
 }
 
+/// By a reduction in the network.
+bool is_through_network(const Question& q) {
+  return is_collnet(q.plan.algorithm) || is_nvls_over_network(q.c, q.plan.algorithm);
+}
+
 /// Of a channel: chunks that follow each other, loops of a ring.
 double chunks_in_a_row(const Question& q) {
+  if (is_through_network(q)) return collnet_chunks(q);
   if (q.plan.algorithm == Algorithm::nvls || q.plan.algorithm == Algorithm::nvls_tree) return switch_loops(q);
   if (q.plan.algorithm == Algorithm::pat) return pat_chunks(q);
   if (q.plan.algorithm == Algorithm::tree) return tree_chunks(q.c, q.size, q.plan).count;
@@ -261,6 +269,7 @@ Result<Program> program(const Fabric& fabric, const Group& group, const Communic
   constexpr double most_loops = 1 << 21;
   if (chunks_in_a_row(q) * plan.channels > most_loops)
     return not_simulated("more than two million loops of chunks, over all channels");
+  if (is_through_network(q)) return collnet_program(q);
   switch (plan.algorithm) {
     case Algorithm::tree:
       return tree_program(q);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nccl/collnet.hpp"
 #include "nccl/limits.hpp"
 #include "nccl/nvls.hpp"
 
@@ -96,6 +97,9 @@ Run of_nvls(const NvlsRun& r, Bytes size) {
                   std::min(r.chunk, static_cast<double>(size.value())), std::max(1.0, r.loops));
 }
 
+/// Up to the heads of the nodes, through the network that adds up, and down again.
+Run of_collnet(const CollnetRun& r) { return finished(r.start, r.latency, r.data, r.chunk, r.count); }
+
 /// One rank per node, log2 of the nodes steps with growing parts.
 Run run_pat(const Communicator& c, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan, true);
@@ -118,6 +122,8 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
 
 Run on_gpus(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   if (plan.point_to_point) return run_point_to_point(c, kind, size, plan);
+  if (is_collnet(plan.algorithm) || is_nvls_over_network(c, plan.algorithm))
+    return of_collnet(collnet_run(c, kind, size, plan));
   switch (plan.algorithm) {
     case Algorithm::tree:
       return run_tree(c, size, plan);
@@ -127,11 +133,8 @@ Run on_gpus(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& 
       return of_nvls(nvls_tree_run(c, kind, size, plan), size);
     case Algorithm::pat:
       return run_pat(c, size, plan);
-    case Algorithm::ring:
+    default:
       break;
-    case Algorithm::collnet_direct:
-    case Algorithm::collnet_chain:
-      check(false, "no plan has an algorithm that is never available");
   }
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return run_chain(c, size, plan);
   return run_ring(c, kind, size, plan);

@@ -113,6 +113,10 @@ inline constexpr double nvls_tree_message_gap = 1.0;
 /// Amazon's plugin set NCCL_NVLS_CHUNKSIZE and NCCL_NVLSTREE_MAX_CHUNKSIZE to 512 KiB; NCCL's own are 128 KiB.
 inline constexpr int first_small_nvls_tree_chunk = 22300;
 
+/// CollNet: of a NIC's line rate. Nothing was measured here; an author of NCCL counts on 20 GB/s of an HDR NIC's 25
+/// (github.com/NVIDIA/nccl, issue 320, January 2023).
+inline constexpr double collnet_nic = 0.8;
+
 /// Point to point: preparation beyond the launch, and per peer.
 inline constexpr double p2p_launch = 2.3;
 inline constexpr double p2p_per_peer = 0.45;

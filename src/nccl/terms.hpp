@@ -27,7 +27,7 @@ inline int usual_nvls_channels(const Communicator& c) {
 }
 
 /// Of NVLS and its tree, size over time by the newest constants of NCCL that are known here, bytes per second: what
-/// heads take in and hand out inside their node, and of a tree what NICs are booked for, and NCCL's cap.
+/// heads take in and hand out inside their node, over nodes what NICs are booked for, and of a tree NCCL's cap.
 struct NvlsRates {
   double inside = 0, booked = 0, cap = 0;
 };

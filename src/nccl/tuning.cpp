@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "nccl/collnet_tuning.hpp"
 #include "nccl/terms.hpp"
 
 namespace collcast::nccl {
@@ -36,7 +37,6 @@ constexpr int first_without_blackwell_ll128 = 22900;
 double gb(Bandwidth rate) { return rate.value() / 1e9; }
 
 bool is_nvls(Algorithm a) { return a == Algorithm::nvls || a == Algorithm::nvls_tree; }
-bool is_collnet(Algorithm a) { return a == Algorithm::collnet_direct || a == Algorithm::collnet_chain; }
 
 }  // namespace
 
@@ -76,11 +76,13 @@ std::string refusal(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
   if (!does(a, kind)) return fmt::format("{} does no {}", to_string(a), to_string(kind));
   if (a != Algorithm::ring && a != Algorithm::tree && p != Protocol::simple)
     return fmt::format("{} has Simple only", to_string(a));
-  if (is_collnet(a)) return "no reduction in the network is described";
   if (is_nvls(a)) {
     if (!c.environment.nvls) return "switched off by NCCL_NVLS_ENABLE";
     if (!c.nvls) return "needs Hopper or newer on an NVSwitch, and two GPUs on the node";
-    if (a == Algorithm::nvls && c.nodes > 1) return "across nodes it needs a reduction in the network";
+  }
+  if (is_collnet(a) || is_nvls_over_network(c, a))
+    if (std::string why = collnet_refusal(c, kind, a); !why.empty()) return why;
+  if (is_nvls(a)) {
     if (a == Algorithm::nvls_tree && c.nodes == 1) return "needs several nodes";
     if (c.nvls->channels < 2) return "needs two heads";
   }
@@ -113,6 +115,7 @@ double nvls_tree_cap(const Communicator& c) { return tuned::nvls_tree_per_channe
 
 double nvls_per_channel(const Communicator& c, CollectiveKind kind, Algorithm a) {
   const double inside = nvls_inside(c, kind);
+  if (is_nvls_over_network(c, a)) return std::min(inside, gb(c.nvls->between));
   return a == Algorithm::nvls ? inside : std::min({inside, nvls_between(c), nvls_tree_cap(c)});
 }
 
@@ -153,6 +156,7 @@ double ll_share(const Communicator& c, CollectiveKind kind, const Version& v) {
 
 /// GB/s of the algorithm: size over time.
 double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, const Version& v) {
+  if (is_collnet(a)) return collnet_bandwidth(c, kind, a);
   const std::size_t row = at(generation(c)), scale = scale_of(c);
   const Graph& graph = is_nvls(a) ? *c.nvls : a == Algorithm::tree || a == Algorithm::pat ? c.tree : c.ring;
   const double channels = graph.channels;
@@ -174,6 +178,7 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
   }
   if (a == Algorithm::pat) return bus * 0.75;
   if (a == Algorithm::tree) return bus * (graph.pattern == 3 ? v.tree_of_one_gpu * 0.5 : 0.5);
+  if (is_nvls_over_network(c, a) && kind != CollectiveKind::all_reduce) return bus;
   return bus * c.ranks / ring_steps(kind, c.ranks);
 }
 
@@ -231,7 +236,7 @@ double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Proto
       return base + levels * hop_out / 3.5 + 2.8 * c.ranks;
     case Algorithm::collnet_direct:
     case Algorithm::collnet_chain:
-      break;
+      return base + collnet_latency(c, a, hop_in, hop_out);
   }
   return base;
 }
@@ -266,6 +271,7 @@ void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& p
     plan.channels = c.nvls_channels;
     return;
   }
+  if (is_collnet(plan.algorithm)) return reduce_collnet_work(c, size, plan);
   const double bytes = static_cast<double>(size.value());
   double threshold = plan.protocol == Protocol::simple ? 64 : 8;
   if (plan.protocol == Protocol::ll && plan.algorithm == Algorithm::ring) threshold *= c.ranks;
@@ -358,6 +364,7 @@ bool is_point_to_point(CollectiveKind kind) {
 NvlsRates todays_nvls_rates(const Communicator& c, CollectiveKind kind, Algorithm a) {
   const double channels = 1e9 * c.nvls->channels * c.ranks / ring_steps(kind, c.ranks);
   NvlsRates out{channels * nvls_inside(c, kind), unlimited, unlimited};
+  if (is_nvls_over_network(c, a)) out.booked = channels * gb(c.nvls->between);
   if (a == Algorithm::nvls_tree) {
     out.booked = channels * nvls_between(c);
     out.cap = channels * nvls_tree_cap(c);

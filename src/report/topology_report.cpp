@@ -122,6 +122,7 @@ Json spec_json(const TopologySpec& spec) {
   if (spec.plugin != NetworkPlugin())
     out["network_plugin"] = {{"latency_s", spec.plugin.latency.count()}, {"gpudirect", spec.plugin.gpudirect}};
   if (spec.plugin.sockets) out["network_plugin"]["sockets"] = true;
+  if (spec.plugin.collnet) out["network_plugin"]["collnet"] = true;
   return out;
 }
 
@@ -152,6 +153,10 @@ Json document_json(const TopologyReport& report) {
   if (!report.nccl.empty()) {
     out["nccl_channels"] = channels_json(report.nccl_channels.all);
     out["nvls_heads"] = report.nccl_channels.nvls_heads;
+    if (!report.nccl_channels.collnet_chains.empty()) {
+      out["collnet_heads"] = report.nccl_channels.collnet_heads;
+      out["collnet_chains"] = report.nccl_channels.collnet_chains;
+    }
   }
   return out;
 }
@@ -292,8 +297,9 @@ void add_sources(Page& out, const TopologySpec& spec) {
   if (spec.plugin.sockets)
     add("NCCL's network", "sockets, whose rate and latency are the network's above");
   else if (spec.plugin != NetworkPlugin())
-    add("NCCL's network plugin", fmt::format("{}a message takes {}", spec.plugin.gpudirect ? "" : "no GPUDirect RDMA, ",
-                                             format_seconds(spec.plugin.latency)));
+    add("NCCL's network plugin",
+        fmt::format("{}{}a message takes {}", spec.plugin.gpudirect ? "" : "no GPUDirect RDMA, ",
+                    spec.plugin.collnet ? "CollNet (switches add up), " : "", format_seconds(spec.plugin.latency)));
   for (const std::string& source : spec.sources) add("source", source);
 }
 

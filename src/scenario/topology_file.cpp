@@ -182,12 +182,16 @@ LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& l
   return network;
 }
 
-void read_plugin(Reader& reader, Object& network, NetworkPlugin& plugin) {
+/// Sockets have no plugin that could reduce, and a grid no switches.
+void read_plugin(Reader& reader, Object& network, bool has_switches, NetworkPlugin& plugin) {
   if (const Node* node = network.optional_map("plugin")) {
     Object o(reader, *node, "network.plugin");
     o.optional("latency", plugin.latency, AsTime{});
     o.optional("gpudirect", plugin.gpudirect, AsTruth{});
     o.optional("sockets", plugin.sockets, AsTruth{});
+    o.optional("collnet", plugin.collnet, AsTruth{});
+    if (plugin.collnet && plugin.sockets) o.refuse("collnet", "sockets add nothing up", "sockets");
+    if (plugin.collnet && !has_switches) o.refuse("collnet", "the network has no switches that add up");
     o.finish();
   }
 }
@@ -201,7 +205,7 @@ void read_network_of_no_kind(Reader& reader, Object& o) {
   o.optional("source", text, AsText{});
   if (o.has("link")) read_network_link(reader, o);
   NetworkPlugin plugin;
-  read_plugin(reader, o, plugin);
+  read_plugin(reader, o, true, plugin);
   o.optional("dims", grid.dims, grid_dims);
   o.optional("rail_optimized", leaves.rail_optimized, AsTruth{});
   o.optional("nodes_per_leaf", leaves.nodes_per_leaf, AsCount{1, most_nodes});
@@ -224,7 +228,7 @@ void read_network(Reader& reader, const Node& node, TopologySpec& spec) {
     o.required("attach", spec.network_devices, AsName{});
     o.required("source", spec.network_source, AsText{});
     const NetworkLink link = read_network_link(reader, o);
-    read_plugin(reader, o, spec.plugin);
+    read_plugin(reader, o, kind == NetworkKind::star || kind == NetworkKind::leaf_spine, spec.plugin);
     if (kind == NetworkKind::star) spec.network = StarNetwork{link.bandwidth, link.latency};
     if (kind == NetworkKind::leaf_spine) spec.network = read_leaf_spine(reader, o, link);
     if (kind == NetworkKind::ring || kind == NetworkKind::mesh || kind == NetworkKind::torus)

@@ -147,8 +147,9 @@ std::string topology_text(const TopologySpec& spec, const std::vector<std::strin
   if (!std::holds_alternative<std::monostate>(spec.network))
     out += fmt::format("  source: {}\n", quoted(spec.network_source));
   if (spec.plugin != NetworkPlugin())
-    out += fmt::format("  plugin: {{latency: {}, gpudirect: {}{}}}\n", text_of(spec.plugin.latency),
-                       spec.plugin.gpudirect, spec.plugin.sockets ? ", sockets: true" : "");
+    out += fmt::format("  plugin: {{latency: {}, gpudirect: {}{}{}}}\n", text_of(spec.plugin.latency),
+                       spec.plugin.gpudirect, spec.plugin.sockets ? ", sockets: true" : "",
+                       spec.plugin.collnet ? ", collnet: true" : "");
   return out;
 }
 

@@ -51,6 +51,22 @@ TEST_CASE("every shipped machine with GPUs, written for NCCL and read back, has 
   }
 }
 
+TEST_CASE("a reduction in the network is written as coll, and taken from it") {
+  TopologySpec with = test::shipped_machine("dgx-h100");
+  with.plugin.collnet = true;
+  const TopologySpec without = test::shipped_machine("dgx-h100");
+  const auto imported = [&](const TopologySpec& spec) {
+    return exchange::complete(*exchange::read_nccl_topology(*exchange::nccl_topology_xml(spec), "f"), without, "m")
+        ->spec;
+  };
+  CHECK(imported(with).plugin.collnet);
+  CHECK_FALSE(imported(without).plugin.collnet);
+  CHECK(exchange::nccl_topology_xml(without)->find("coll=") == std::string::npos);
+  std::string one = *exchange::nccl_topology_xml(with);
+  one.replace(one.find("coll=\"1\""), 8, "coll=\"0\"");  // of all NICs, or not at all
+  CHECK_FALSE(exchange::complete(*exchange::read_nccl_topology(one, "f"), without, "m")->spec.plugin.collnet);
+}
+
 TEST_CASE("hosts without GPUs, and GPUs that hang nowhere, are nothing for NCCL") {
   for (const char* name : {"ring", "star", "ethernet-hosts"}) {
     const auto xml = exchange::nccl_topology_xml(test::shipped_machine(name));

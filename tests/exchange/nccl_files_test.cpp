@@ -53,18 +53,58 @@ nccl::Plan planned(const nccl::Environment& environment, CollectiveKind kind, By
 
 }  // namespace
 
-TEST_CASE("Azure's graph file of four A100: rings and trees, CollNet left out") {
+TEST_CASE("Azure's graph file of four A100: rings, trees and CollNet's chains") {
   const auto read = exchange::read_nccl_graphs(test::data_file("azure-nc96v4-a100pcie-graph.xml"), "folder/graph.xml");
   REQUIRE(read.ok());
   CHECK(read->file.name == "graph.xml");
-  REQUIRE(read->file.graphs.size() == 2);
+  REQUIRE(read->file.graphs.size() == 3);
   const nccl::Graph& ring = read->file.graphs[0].graph;
   CHECK(ring.channels == 2);
   CHECK(ring.inside == Bandwidth(12e9));
   CHECK(ring.type_inside == nccl::PathType::sys);
   CHECK(ring.order == std::vector<std::vector<int>>{{0, 1, 2, 3}, {0, 3, 2, 1}});
   CHECK(read->file.graphs[1].graph.channels == 4);
-  CHECK(messages(read->warnings) == Errors{"folder/graph.xml:42:3: a graph of CollNet is not read"});
+  CHECK(read->file.graphs[2].is_collnet());
+  CHECK(read->file.graphs[2].graph.order.back() == std::vector<int>{2, 3, 0, 1});
+  CHECK(read->warnings.empty());
+}
+
+TEST_CASE("a file's graphs of CollNet are taken where the machine has it, and only there") {
+  const std::string text = R"(<graphs version="1">
+  <graph id="2" pattern="3" crossnic="0" nchannels="1" speedintra="20" speedinter="10" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="1">
+    <channel><net dev="1"/><gpu dev="1"/><gpu dev="0"/><net dev="1"/></channel>
+  </graph>
+  <graph id="4" pattern="6" crossnic="0" nchannels="1" speedintra="30" speedinter="15" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="1">
+    <channel><net dev="0"/><gpu dev="0"/><gpu dev="1"/><net dev="0"/></channel>
+  </graph>
+</graphs>)";
+  auto read = exchange::read_nccl_graphs(text, "g");
+  INFO(to_text(read.errors()));
+  REQUIRE(read.ok());
+  const std::vector<nccl::Setting> enabled{{"NCCL_COLLNET_ENABLE", "1", {}}};
+  const nccl::Environment environment =
+      with_files(*read_environment(enabled), {std::make_shared<nccl::GraphFile>(read->file), nullptr});
+  TopologySpec spec = test::shipped_machine("dgx-h100");
+  const auto connected = [&] {
+    return *nccl::connect(*Fabric::build(spec, 2), Group::listed({Rank(0), Rank(1), Rank(8), Rank(9)}), environment);
+  };
+  CHECK_FALSE(connected().collnet);
+  spec.plugin.collnet = true;
+  const nccl::Communicator c = connected();
+  REQUIRE(c.collnet);
+  CHECK(c.collnet->chain.inside == Bandwidth(20e9));
+  CHECK(c.collnet->chain.order == std::vector<std::vector<int>>{{1, 0}});
+  CHECK(c.collnet->direct->between == Bandwidth(15e9));
+  // Chains have more inside than between: half as many channels again.
+  CHECK(c.channels == 2 * c.ring.channels + c.ring.channels);
+}
+
+TEST_CASE("a graph of CollNet with another pattern is refused") {
+  const auto read = exchange::read_nccl_graphs(
+      R"(<graphs version="1"><graph id="4" pattern="5" nchannels="1" speedintra="1" speedinter="1" typeintra="NVL" typeinter="PIX"><channel><net dev="0"/><gpu dev="0"/><net dev="0"/></channel></graph></graphs>)",
+      "g");
+  REQUIRE_FALSE(read.ok());
+  CHECK(read.errors().front().message == "graph 4 has pattern 5");
 }
 
 TEST_CASE("NCCL's channels are the file's, doubled as those of a search") {

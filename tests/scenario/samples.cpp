@@ -40,7 +40,7 @@ network:
   spines: 2
   oversubscription: 2
   spine_latency: 1us
-  plugin: {latency: 75us, gpudirect: false, sockets: true}
+  plugin: {latency: 75us, gpudirect: false, sockets: true, collnet: false}
   source: s
 )";
 

@@ -29,11 +29,7 @@ BackendEntry simulated() {
 
 /// As rows of `collcast collective --library nccl` name them.
 std::vector<std::string> nccl_forecasts() {
-  std::vector<std::string> out;
-  for (const std::string& name : nccl::algorithm_names()) {
-    // No machine file describes switches that reduce.
-    if (name.find("collnet") == std::string::npos) out.push_back(name);
-  }
+  std::vector<std::string> out = nccl::algorithm_names();
   out.push_back("p2p");
   return out;
 }

@@ -57,6 +57,7 @@ struct ForeignNode {
   std::string nic_said;
   std::optional<Seconds> nic_latency;  ///< that NCCL's network plugin says
   std::optional<bool> gpudirect;
+  std::optional<bool> collnet;  ///< that the plugin of every NIC has it
   Diagnostics warnings;
 };
 

@@ -31,8 +31,10 @@ struct Channel {
 
 /// All of a communicator.
 struct Channels {
-  std::vector<Channel> all;                  ///< Communicator::channels
-  std::vector<std::vector<int>> nvls_heads;  ///< of each head the indices that have it, node by node; empty: no NVLS
+  std::vector<Channel> all;                     ///< Communicator::channels
+  std::vector<std::vector<int>> nvls_heads;     ///< of each head the indices that have it, node by node; empty: no NVLS
+  std::vector<std::vector<int>> collnet_heads;  ///< the same of CollNet direct; empty: it is not there
+  std::vector<std::vector<int>> collnet_chains;  ///< of each channel the indices, node by node from its NIC on
 };
 /// Of the group that the communicator is of.
 Channels channels(const Fabric&, const Group&, const Communicator&);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -22,6 +23,14 @@ struct PairRates {
   Bandwidth all{}, next{}, root{};
 };
 
+/// With a reduction in the network: what the search finds for it.
+struct Collnet {
+  Graph chain;
+  std::optional<Graph> direct;  ///< none without an NVSwitch, and with more than eight GPUs on a node
+};
+
+inline constexpr std::string_view none_described = "no reduction in the network is described";
+
 struct Communicator {
   int ranks = 0, nodes = 0;
   int ranks_per_node = 0;  ///< ranks / nodes, rounded down
@@ -33,8 +42,10 @@ struct Communicator {
   bool nvswitch = false;  ///< through a switch
   Graph ring, tree;
   std::optional<Graph> nvls;
-  int channels = 0;       ///< that run: the search's, doubled, within the environment's limits
-  int nvls_channels = 0;  ///< 0: no NVLS
+  std::optional<Collnet> collnet;
+  std::string without_collnet{none_described};  ///< why there is none; empty: there is
+  int channels = 0;                             ///< that run: the search's, doubled, within the environment's limits
+  int nvls_channels = 0;                        ///< 0: no NVLS
   int p2p_channels = 0, p2p_channels_per_peer = 0;
 
   // Of the machine's description, for the run.

@@ -65,6 +65,8 @@ struct Environment {
   std::optional<int> threads;                     ///< NCCL_NTHREADS, of Simple
   std::optional<int> ll128_threads;               ///< NCCL_LL128_NTHREADS
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
+  bool collnet = false;                           ///< NCCL_COLLNET_ENABLE
+  int collnet_nodes = 2;                          ///< NCCL_COLLNET_NODE_THRESHOLD: fewer have no CollNet
   bool pat = true;                                ///< NCCL_PAT_ENABLE
   bool peer_access = true;                        ///< NCCL_P2P_DISABLE is not set
   CrossNic cross_nic = CrossNic::if_needed;       ///< NCCL_CROSS_NIC
@@ -88,8 +90,11 @@ struct Environment {
 std::string text_of(const Environment&);
 
 /// What no forecast follows, though it matters between nodes: NCCL_NET=Socket, NCCL_IB_DISABLE=1. None of one node, and
-/// none where the network is sockets as it is described.
+/// none where the network is sockets as it is described. And that forecasts of CollNet are rough, where it is taken.
 Diagnostics warnings(const Environment&, int nodes, const NetworkPlugin&);
+/// Names of variables that change no forecast on that machine: `without_effect`, and those of CollNet on one that has
+/// none.
+std::vector<std::string> unused(const Environment&, const NetworkPlugin&);
 
 /// With the files, which text_of() names too.
 Environment with_files(Environment, const Files&);

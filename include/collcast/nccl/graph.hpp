@@ -37,7 +37,7 @@ struct NodeChannels {
 
 /// One pattern of the search: C channels, each with a speed inside and between nodes.
 struct Graph {
-  int pattern = 4;  ///< NCCL's number: 1 balanced tree, 3 tree on one GPU, 4 ring, 5 NVLS
+  int pattern = 4;  ///< NCCL's number: 1 balanced tree, 3 tree on one GPU, 4 ring, 5 NVLS, 6 CollNet direct
   int channels = 0;
   Bandwidth inside{}, between{};
   PathType type_inside = PathType::loc, type_between = PathType::loc;
@@ -48,10 +48,11 @@ struct Graph {
 
 /// A graph of a file, which NCCL takes instead of its search's.
 struct StatedGraph {
-  int id = 0;  ///< 0 ring, 1 tree, 3 NVLS
+  int id = 0;  ///< 0 ring, 1 tree, 2 CollNet chain, 3 NVLS, 4 CollNet direct
   Graph graph;
   int nics = 0;  ///< that its channels leave a node by; 0: of one node
   Location where;
+  bool is_collnet() const { return id == 2 || id == 4; }
 };
 /// NCCL_GRAPH_FILE; a pattern that it does not state is searched for.
 struct GraphFile {

@@ -126,6 +126,7 @@ struct NetworkPlugin {
   Seconds latency{};      ///< of a message; AWS's plugin says 75 us on p4d and p5, most say 0
   bool gpudirect = true;  ///< RDMA between NICs and the memory of GPUs near enough; else all data pass the host
   bool sockets = false;   ///< none: NCCL's own sockets, whose rate and latency the network's links have
+  bool collnet = false;   ///< it has CollNet: switches add up what NICs send (SHARP, by the nccl-rdma-sharp plugin)
   bool operator==(const NetworkPlugin&) const = default;
 };
 
