@@ -128,9 +128,11 @@ Result<Program> switch_program(const Question& q) {
     rates.network = c.factors.network_hop;
     rates.way = c.factors.network_hop * c.network_latency.count();
     rates.beyond = run.hop - rates.way;
-    // A tree has half of a loop. Up and down.
-    seen += 2 * messages_in_a_row(c.nodes) / 2.0 * run.between / sends * share;
+    // Up and down, of each tree half of a loop: once messages_in_a_row of a loop.
+    seen += messages_in_a_row(c.nodes) * run.between / sends * share;
   }
+  // The rest of what the closed form, which is fitted, has before its data: so the two agree on how long a pipe takes
+  // to fill by construction, and only what is subtracted is derived.
   rates.switch_link = std::max(0.0, run.before + run.filling - seen) / way.links;
   return assembled(q, rates, heads(q, orders, static_cast<int>(whole_loops(run))), run.start);
 }

@@ -149,8 +149,7 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
   const KernelTimer timer(in);
   const double g = in.options.gradient_bytes;
   const RankParameters parameters = stage_parameters(in, stage);
-  const double held = parameters.total(), apart = in.layout.experts_apart() ? parameters.experts : 0;
-  const double part = (held - apart) / in.layout.shards() + (apart > 0 ? apart / expert_shards(in.layout) : 0);
+  const double held = parameters.total(), part = split_parameters(in.layout, parameters).shares;
   const double owned = in.options.zero >= 1 ? part : held;
   ops.push_back(timer.memory("gradient norm", Volume(g * owned)));
   ops.push_back(timer.memory("adam", Volume((g + timer.precision().adam) * owned)));

@@ -124,15 +124,19 @@ double gathered_weight_bytes(const StepInputs& in, bool of_layer) {
   return of_layer ? wire_bytes(in.options.communication.parameters, kept) : kept;
 }
 
+SplitParameters split_parameters(const ParallelLayout& layout, const RankParameters& all, double but) {
+  const double apart = layout.experts_apart() ? all.experts : 0, own = all.total() - apart - but;
+  const int shards = layout.shards(), of_experts = apart > 0 ? expert_shards(layout) : 1;
+  return {own / shards + apart / of_experts, (shards > 1 ? own : 0) + (of_experts > 1 ? apart : 0)};
+}
+
 void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool with_experts, Segments& layer) {
   const std::optional<WireFormat> format = in.options.communication.parameters;
   const double kept = timer.precision().activation, sent = gathered_weight_bytes(in, true);
   if (!format || sent >= kept || in.options.zero < 3 || gathers_once(in)) return;
   const RankParameters all =
       with_experts ? expert_layer_parameters(in.model, in.layout) : layer_parameters(in.model, in.layout.tp);
-  const double apart = in.layout.experts_apart() ? all.experts : 0, own = all.total() - apart;
-  const double shares = own / in.layout.shards() + (apart > 0 ? apart / expert_shards(in.layout) : 0);
-  const double gathered = (in.layout.shards() > 1 ? own : 0) + (expert_shards(in.layout) > 1 ? apart : 0);
+  const auto [shares, gathered] = split_parameters(in.layout, all);
   if (!(gathered > 0)) return;
   const std::string name(to_string(*format));
   std::vector<Operation> casts{timer.memory("weights cast to " + name, Volume((kept + sent) * shares))};
@@ -146,18 +150,12 @@ void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool 
 std::vector<Operation> casts_of_weights(const StepInputs& in, const KernelTimer& timer, int stage) {
   const double kept = timer.precision().activation, sent = gathered_weight_bytes(in, true);
   if (sent >= kept || sharding_stage(in) == 0 || (in.options.zero == 3 && !gathers_once(in))) return {};
-  const RankParameters held = stage_parameters(in, stage);
-  const double apart = in.layout.experts_apart() ? held.experts : 0;
-  double own = held.total() - apart;
-  if (in.options.zero == 3) {
-    const ParameterTerms terms = parameter_terms(in, stage);
-    own -= terms.embedding + terms.output + terms.positions + terms.final_norm;
-  }
-  const double shares = own / in.layout.shards() + (apart > 0 ? apart / expert_shards(in.layout) : 0);
+  const ParameterTerms terms = parameter_terms(in, stage);
+  const double ends = terms.embedding + terms.output + terms.positions + terms.final_norm;
+  const auto [shares, gathered] = split_parameters(in.layout, stage_parameters(in, stage), ends);
   const std::string name(to_string(*in.options.communication.parameters));
   std::vector<Operation> casts{timer.memory("weights cast to " + name, Volume((kept + sent) * shares))};
   if (in.options.zero < 3 || products_read_gathered(in)) return casts;
-  const double gathered = (in.layout.shards() > 1 ? own : 0) + (expert_shards(in.layout) > 1 ? apart : 0);
   casts.push_back(timer.memory("weights cast from " + name, Volume((kept + sent) * gathered)));
   return casts;
 }

@@ -35,6 +35,12 @@ double wire_bytes(std::optional<WireFormat>, double kept);
 
 /// Casts around what a layer's TP and EP send, and its bytes there.
 void put_on_wire(const StepInputs&, const KernelTimer&, Segments& layer);
+/// With ZeRO, of parameters less `but` (none of experts): what a rank has a share of, and what it gathers whole.
+/// Experts that go their own way are split over their own replicas.
+struct SplitParameters {
+  double shares, gathered;
+};
+SplitParameters split_parameters(const ParallelLayout&, const RankParameters&, double but = 0);
 /// ZeRO-3: casts of a layer's weights, for its gathers, where each pass has one.
 void cast_gathered_weights(const StepInputs&, const KernelTimer&, bool with_experts, Segments& layer);
 /// Casts of a stage's weights where they are gathered once a step.
