@@ -230,7 +230,7 @@ TEST_CASE("a change that is offered where a batch to be served does not fit fits
 }
 
 TEST_CASE("more TP is not offered for a cache that has no more KV heads to split") {
-  Serving serving{400, 500, 20, 400, 2};                           // one prompt at a time: most is cache
+  Serving serving{40'000, 500, 20, 40'000, 2};  // one prompt at a time: most is cache, far more than NCCL's buffers
   StepInputs in = inputs(small_model(), layout(8, 1, 1), 500, 1);  // 8 KV heads
   in.serving = serving;
   in.options.optimizer = false;
