@@ -154,7 +154,7 @@ Result<ReadGraphs> read_nccl_graphs(std::string_view text, const std::string& fi
     out.file.graphs.push_back(std::move(*graph));
   }
   if (out.file.graphs.empty() && xml.errors().empty())
-    xml.error(root.place(), "there is no graph with channels in this file", "expected <graph id=\"0\" ...>");
+    xml.error(root.place(), "there is no graph of rings, trees or NVLS in this file", "expected <graph id=\"0\" ...>");
   if (!xml.errors().empty()) return xml.errors();
   out.warnings = xml.warnings();
   return out;

@@ -164,10 +164,10 @@ TEST_CASE("a part of a model that is begun is described whole, and what is missi
   CHECK_FALSE(has(model("experts: {count: 8}"), "is 0"));
   for (const char* key : {"count", "top_k", "ffn"})
     CHECK(has(model("experts: {}"),
-              "s.yaml:4:79: error: required key '" + std::string(key) + "' is missing in model.experts\n"));
+              "s.yaml:4:78: error: required key '" + std::string(key) + "' is missing in model.experts\n"));
   for (const char* key : {"nope", "rope", "value"})
     CHECK(has(model("mla: {kv_rank: 64}"),
-              "s.yaml:4:75: error: required key '" + std::string(key) + "' is missing in model.mla\n"));
+              "s.yaml:4:74: error: required key '" + std::string(key) + "' is missing in model.mla\n"));
   CHECK_FALSE(has(model("mla: {kv_rank: 64}"), "is 0"));
   CHECK(has(model("mla: {}"), "required key 'kv_rank' is missing in model.mla\n"));
   CHECK(has(model("window: {}"), "required key 'tokens' is missing in model.window\n"));
@@ -198,9 +198,9 @@ TEST_CASE("layers that a window names are layers of the model") {
                     rest = "}\nbatch: {sequence: 128, global_batch: 8}\n";
   CHECK(errors_together(model + "{tokens: 32, full_at: [7]}" + rest).empty());
   CHECK(errors_together(model + "{tokens: 32, full_at: [3, 8, 99]}" + rest) ==
-        "s.yaml:4:106: error: model.window.full_at names layer 8, the model has layers 0 to 7 (s.yaml:4:17)\n"
+        "s.yaml:4:103: error: model.window.full_at names layer 8, the model has layers 0 to 7 (s.yaml:4:17)\n"
         "    hint: leave it out\n"
-        "s.yaml:4:109: error: model.window.full_at names layer 99, the model has layers 0 to 7 (s.yaml:4:17)\n"
+        "s.yaml:4:106: error: model.window.full_at names layer 99, the model has layers 0 to 7 (s.yaml:4:17)\n"
         "    hint: leave it out\n");
   CHECK(errors_together(model + "{tokens: 32, full_first: 99}" + rest) ==
         "s.yaml:4:102: error: none of the 8 layers (s.yaml:4:17) has a sliding window\n"

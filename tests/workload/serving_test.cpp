@@ -395,7 +395,8 @@ TEST_CASE("what does not fit is warned about, with a batch that would") {
       forecast(served(llama_70b(80), layout(8, 1, 1), {1024, 8000, 192, 1, 2}), four_nodes(), Method::estimate);
   REQUIRE(r.memory.peak() > r.memory.capacity);
   REQUIRE(r.warnings.size() == 1);
-  CHECK_THAT(r.warnings[0], Catch::Contains("for keys and values; what breaks the limit: KV cache: "));
+  CHECK_THAT(r.warnings[0],
+             Catch::Contains("for keys and values; what breaks the limit: KV cache; it fits with inference.batch: "));
 }
 
 TEST_CASE("what makes no sense is refused with what would") {

@@ -269,7 +269,7 @@ TEST_CASE("TP across nodes is warned about, with the size that stays inside") {
   REQUIRE(r.compute_to_communication < 2);
   REQUIRE_FALSE(r.warnings.empty());
   CHECK_THAT(r.warnings[0], Catch::Contains("most of it for TP, whose 16 GPUs lie on 2 nodes; ") &&
-                                Catch::Contains("layout.tp: 8, layout.dp: "));
+                                Catch::Contains("layout.dp: 2, layout.tp: 8 ("));
 }
 
 TEST_CASE("a step that does not fit says what is largest, and which change would make it fit") {
