@@ -424,8 +424,10 @@ TEST_CASE("a reduction in the network is read and written again; sockets and gri
   CHECK(parse_topology(topology_text(*spec), "again.yaml")->plugin == spec->plugin);
   CHECK(machine_errors(machine + "  kind: star\n  plugin: {collnet: 1}\n") ==
         "m.yaml:9:21: error: network.plugin.collnet is '1'\n    hint: expected true or false\n");
-  CHECK(machine_errors(machine + "  kind: star\n  plugin: {colnet: true}\n") ==
-        "m.yaml:9:12: error: unknown key 'colnet' in network.plugin\n    hint: did you mean 'collnet'?\n");
+  CHECK(
+      machine_errors(machine + "  kind: star\n  plugin: {colnet: true}\n") ==
+      "m.yaml:9:12: error: unknown key 'colnet' in network.plugin\n    hint: did you mean 'collnet'? expected one of: "
+      "latency, gpudirect, sockets, collnet\n");
   CHECK(machine_errors(machine + "  kind: star\n  plugin: {sockets: true, collnet: true}\n") ==
         "m.yaml:9:27: error: 'network.plugin.collnet' has no meaning here: sockets add nothing up\n    hint: remove "
         "it\n");
