@@ -44,7 +44,8 @@ TEST_CASE("a library that cannot run here can still be forecast, with what its f
   const auto forecasts = [&](std::size_t i) {
     return document["backends"][i]["forecasts"].get<std::set<std::string>>();
   };
-  CHECK(forecasts(0) == std::set<std::string>{"ring", "tree", "nvls", "nvls_tree", "pat", "p2p"});
+  CHECK(forecasts(0) ==
+        std::set<std::string>{"ring", "tree", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat", "p2p"});
   CHECK(forecasts(1).empty());
   CHECK(forecasts(2).empty());
   CHECK(forecasts(3).count("recursive_doubling") == 1);
