@@ -158,6 +158,7 @@ COMMANDS = [
     ("collective", "collcast collective all_reduce --topology dgx-h100 --library nccl --overlay nccl-tests"),
     ("step", "collcast step llama3-70b-64xh100 --library nccl --env NCCL_PROTO=Simple --method estimate"),
     ("machine", "collcast topology show dgx-h100 --nodes 2 --nccl --set gpu.kernel_scale=1.1"),
+    ("machine", "collcast topology show dgx-h100 --nodes 2 --nccl --set network.plugin.collnet=true --env NCCL_COLLNET_ENABLE=1"),
     ("machine", "collcast topology show dgx-h100 --nodes 9 --nccl --rank 71 --env NCCL_NVLS_ENABLE=0"),
     ("measure", "collcast measure all_reduce,broadcast --backend gloo --ranks 2 --size 8:64:x8 --repetitions 3"),
     ("backends", "collcast backends"),
