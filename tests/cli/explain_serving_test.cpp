@@ -293,8 +293,8 @@ TEST_CASE("and of servers at random") {
 TEST_CASE("longer contexts are what attention behind them takes longer, token by token") {
   const std::string step = "llama3-70b-inference-8xh100 --method estimate";
   const auto attention = [&](int context) {
-    const Json doc =
-        document_of(step + " --set inference.output_tokens=2 --set inference.prompt_tokens=" + std::to_string(context));
+    const Json doc = document_of(
+        "step " + step + " --set inference.output_tokens=2 --set inference.prompt_tokens=" + std::to_string(context));
     for (const Json& op : doc["inference"]["decode"]["operations"])
       if (op["name"] == "attention over the cache") return op["time_s"].get<double>();
     return 0.0;
