@@ -5,7 +5,8 @@
 
 namespace collcast::cli {
 
-/// From construction to destruction SIGINT is remembered. A second one ends the process as usual.
+/// From construction to destruction SIGINT is remembered. A second one, a quarter of a second later or more, ends
+/// the process as usual; sooner it is the first, passed on twice.
 class Interrupts {
  public:
   Interrupts();

@@ -2,10 +2,14 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <csignal>
 #include <filesystem>
 #include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli/called.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
 #include "support/sample.hpp"
@@ -17,7 +21,7 @@ using Catch::Contains;
 
 namespace {
 
-// A broadcast over thousands of chunks on shared links: many seconds of simulation after rows that take none.
+// Thousands of chunks on shared links: seconds of simulation after closed forms that take none.
 const std::string longest =
     "collective all_reduce --topology dgx-a100 --nodes 64 --library ideal --algorithm halving_doubling --chunks 4096 "
     "--size 64KiB,1GiB ";
@@ -84,6 +88,27 @@ TEST_CASE("Ctrl-C ends a collective's simulation with what is known, and 130") {
         std::filesystem::current_path());
   CHECK(outcome.exit == 130);
   CHECK_THAT(outcome.out, Contains("note: partial: stopped by Ctrl-C; simulations are missing"));
+}
+
+TEST_CASE("one Ctrl-C that is passed on twice is one, a second press ends the process") {
+  // timeout(1), and others that start programs, send a signal to the process and to its group.
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const cli::Interrupts interrupts;
+    if (cli::Interrupts::came()) ::_exit(1);
+    ::raise(SIGINT);
+    if (!cli::Interrupts::came()) ::_exit(2);
+    ::raise(SIGINT);
+    ::usleep(400'000);
+    ::raise(SIGINT);
+    ::_exit(3);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  INFO("exit " << (WIFEXITED(status) ? WEXITSTATUS(status) : -1));
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGINT);
 }
 
 TEST_CASE("a bound of an algorithm that is brought stays when its simulation is stopped") {
