@@ -61,6 +61,27 @@ TEST_CASE("collcast takes each namespace for a node of its own, and checks every
              Catch::Contains("nodes: 3\n") && Catch::Contains("nranks: 3\n") && Catch::Contains("complete: true"));
 }
 
+TEST_CASE("mpirun starts a rank on each host, and collcast finds its world by Open MPI's variables") {
+  const Folder folder;
+  const Hosts hosts(folder, "3 --rate 1Gbit");
+  if (!hosts.there()) return;
+  const Outcome out = run_shell(with_hosts + "$hosts mpirun --set " + hosts.name() +
+                                    " -- collcast measure all_reduce --backend gloo --size 1KiB --warmup 1 "
+                                    "--repetitions 2 --date 2026-01-02 --output t.csv",
+                                folder.path());
+  CAPTURE(out.err);
+  if (out.exit == 3) {
+    WARN("no mpirun: " << out.err);
+    return;
+  }
+  CHECK(out.exit == 0);
+  CHECK_THAT(folder.read("t.yaml"), Catch::Contains("nodes: 3\n") && Catch::Contains("started by mpirun"));
+  CHECK(run_shell(with_hosts + "$hosts mpirun --set " + hosts.name() +
+                      " -- sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exit 7; fi; sleep 60'",
+                  folder.path())
+            .exit == 7);
+}
+
 TEST_CASE("as soon as one host's command fails, all are ended, and its exit code is the run's") {
   const Folder folder;
   const Hosts hosts(folder, "3 --rate 1Gbit");
