@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <sstream>
 
 #include "hosts/here.hpp"
@@ -80,17 +81,19 @@ TEST_CASE("mpirun starts a rank on each host, and collcast finds its world by Op
                       " -- sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exit 7; fi; sleep 60'",
                   folder.path())
             .exit == 7);
+  CHECK(processes(folder, hosts).empty());
 }
 
 TEST_CASE("as soon as one host's command fails, all are ended, and its exit code is the run's") {
   const Folder folder;
   const Hosts hosts(folder, "3 --rate 1Gbit");
   if (!hosts.there()) return;
-  // Without an end by us this would take a minute, the test's time limit aside.
+  const auto begin = std::chrono::steady_clock::now();
   CHECK(hosts.run("sh -c 'if [ $RANK = 2 ]; then exit 7; fi; sleep 60'").exit == 7);
   CHECK(processes(folder, hosts).empty());
   CHECK(hosts.run("sh -c 'if [ $RANK = 1 ]; then kill -9 $$; fi; sleep 60'").exit == 128 + 9);
   CHECK(processes(folder, hosts).empty());
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
   CHECK(hosts.run("no-such-command-here").exit == 2);
 }
 
