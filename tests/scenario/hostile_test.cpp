@@ -1,7 +1,7 @@
 // Files that nobody wrote in good faith, and files that are none: each ends in a message a stranger can act on.
 #include <catch2/catch.hpp>
 
-#include <chrono>
+#include <ctime>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -120,10 +120,10 @@ TEST_CASE("deep nesting is refused, in every style, without recursion") {
 
 TEST_CASE("a file of punctuation is refused before it fills the memory") {
   for (const char* text : {"[", "a,", "- ", "\n", "{", "?"}) {
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();  // of this process: what else the machine does is not measured
     CHECK(error_of(repeated(text, 8'000'000 / std::string(text).size())).message.find("lines and punctuation marks") !=
           std::string::npos);
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+    CHECK(std::clock() - begin < 5 * CLOCKS_PER_SEC);
   }
 }
 
