@@ -113,6 +113,9 @@ constexpr std::array with_effect{"NCCL_ALGO",
                                  "NCCL_P2P_PXN_LEVEL",
                                  "NCCL_COLLNET_ENABLE",
                                  "NCCL_COLLNET_NODE_THRESHOLD"};
+/// Of those, what has an older name, which is passed over where both are given.
+constexpr std::array renamed{std::pair{"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS"},
+                             std::pair{"NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS"}};
 /// Of those, what needs a reduction in the network.
 constexpr std::array of_collnet{"NCCL_COLLNET_ENABLE", "NCCL_COLLNET_NODE_THRESHOLD"};
 
@@ -247,6 +250,12 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
   const auto count = [&](std::optional<int>& into, std::int64_t least, std::int64_t most, std::int64_t step) {
     if (const auto value = read_number(setting, least, most, step, errors)) into = static_cast<int>(*value);
   };
+  // The newer name's value stays, in whatever order they come [src/graph/connect.cc].
+  const auto older = [&](std::optional<int>& into) {
+    std::optional<int> value;
+    count(value, 1, most_channels, 1);
+    if (!into) into = value;
+  };
   const auto buffer = [&](Bytes& into) {
     if (const auto value = read_number(setting, least_buffer, most_buffer, 1, errors)) into = Bytes(*value);
   };
@@ -257,10 +266,14 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
     read_sets(setting, listed(nccl_words), out.algorithm_sets, errors);
   } else if (name == "NCCL_PROTO") {
     read_sets(setting, {"ll", "ll128", "simple"}, out.protocol_sets, errors);
-  } else if (name == "NCCL_MIN_NCHANNELS" || name == "NCCL_MIN_NRINGS") {
+  } else if (name == "NCCL_MIN_NCHANNELS") {
     count(out.min_channels, 1, most_channels, 1);
-  } else if (name == "NCCL_MAX_NCHANNELS" || name == "NCCL_MAX_NRINGS") {
+  } else if (name == "NCCL_MAX_NCHANNELS") {
     count(out.max_channels, 1, most_channels, 1);
+  } else if (name == "NCCL_MIN_NRINGS") {
+    older(out.min_channels);
+  } else if (name == "NCCL_MAX_NRINGS") {
+    older(out.max_channels);
   } else if (name == "NCCL_MIN_CTAS") {
     count(out.min_blocks, 1, most_channels, 1);
   } else if (name == "NCCL_MAX_CTAS") {
@@ -397,6 +410,11 @@ Result<Environment> read_environment(std::span<const Setting> settings) {
     out.given.push_back(setting);
     read_one(setting, out, errors);
   }
+  const auto given = [&](const char* name) {
+    return std::any_of(out.given.begin(), out.given.end(), [&](const Setting& one) { return one.name == name; });
+  };
+  for (const auto& [older, newer] : renamed)
+    if (given(older) && given(newer)) out.without_effect.emplace_back(older);
   const auto contradiction = [&](std::optional<int> least, std::optional<int> most, const char* expected) {
     if (least && most && *least > *most)
       errors.push_back(

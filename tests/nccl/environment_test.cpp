@@ -62,6 +62,22 @@ TEST_CASE("numbers are read, names without effect are kept") {
   CHECK(text_of(e) == "NCCL_BUFFSIZE=8388608 NCCL_NTHREADS=256 NCCL_MIN_NRINGS=4 NCCL_NVLS_ENABLE=0 NCCL_DEBUG=INFO");
 }
 
+TEST_CASE("of two names of a number of channels the newer counts, in either order, and the older is named") {
+  const std::vector<std::pair<std::string, std::string>> older{{"NCCL_MIN_NRINGS", "4"}, {"NCCL_MAX_NRINGS", "6"}},
+      newer{{"NCCL_MIN_NCHANNELS", "8"}, {"NCCL_MAX_NCHANNELS", "12"}};
+  for (const bool first : {false, true}) {
+    auto all = first ? older : newer;
+    const auto& more = first ? newer : older;
+    all.insert(all.end(), more.begin(), more.end());
+    const auto e = test::environment(all);
+    CHECK(e.min_channels == 8);
+    CHECK(e.max_channels == 12);
+    CHECK(e.without_effect == std::vector<std::string>{"NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS"});
+  }
+  CHECK(test::environment(older).max_channels == 6);
+  CHECK(test::environment(older).without_effect.empty());
+}
+
 TEST_CASE("sockets in place of the described NICs are warned of, with what to do") {
   const auto said = [](const std::vector<std::pair<std::string, std::string>>& variables, int nodes = 2,
                        bool sockets = false) {
