@@ -46,7 +46,7 @@ class FamilySearch {
         faulty_(faulty),
         family_(family),
         step_(in.base),
-        misfit_(2 * family.vpp.size()),
+        misfits_(6 * family.vpp.size()),
         cut_(4 * family.vpp.size()) {}
 
   FamilyResult run(Desk& desk) {
@@ -86,17 +86,18 @@ class FamilySearch {
       result_.rejected[half_from_either_end] += count;
       return true;
     }
-    if (const std::string* objection = misfit(choice, v)) {
-      result_.rejected[*objection] += count;
-      return true;
-    }
-    for (const Recompute recompute : family_.recompute)
+    for (const Recompute recompute : family_.recompute) {
+      choice.recompute = recompute;
+      if (const std::string* objection = misfit(choice, v)) {
+        result_.rejected[*objection] += std::ssize(family_.zero);
+        continue;
+      }
       for (const int zero : family_.zero) {
         if (desk.stopped()) return false;
-        choice.recompute = recompute;
         choice.zero = zero;
         if (!weigh(choice, v, desk)) return false;
       }
+    }
     return true;
   }
 
@@ -106,25 +107,33 @@ class FamilySearch {
     put(choice, step_);
   }
 
-  /// What there is against tp, pp, sequence parallelism and the v-th vpp before memory is asked; nullptr if nothing.
+  /// What there is against tp, pp, sequence parallelism, recomputation and the v-th vpp before memory is asked; nullptr
+  /// if nothing.
   const std::string* misfit(LayoutChoice choice, std::size_t v) {
-    const std::string* own = misfit_as_it_is(choice, v);
-    if (own == nullptr || !choice.sequence_parallel) return own;
-    // What rules the layout out either way is one reason.
+    choice.zero = 0;
+    const std::vector<std::string>& own = misfits(choice, v);
+    if (own.empty()) return nullptr;
+    if (!choice.sequence_parallel) return &own.front();
+    // What rules the layout out either way is one reason. Without sequence parallelism there may be others, and less
+    // that one degree does not divide.
     choice.sequence_parallel = false;
-    const std::string* either_way = misfit_as_it_is(choice, v);
-    return either_way != nullptr ? either_way : own;
+    for (const std::string& without : misfits(choice, v))
+      for (const std::string& with : own)
+        if (with == without || with.starts_with(without + ",")) return &without;
+    return &own.front();
   }
 
-  const std::string* misfit_as_it_is(const LayoutChoice& choice, std::size_t v) {
-    std::optional<std::string>& known = misfit_[2 * v + (choice.sequence_parallel ? 1 : 0)];
+  const std::vector<std::string>& misfits(const LayoutChoice& choice, std::size_t v) {
+    const std::size_t recompute = static_cast<std::size_t>(choice.recompute);
+    std::optional<std::vector<std::string>>& known =
+        misfits_[6 * v + 2 * recompute + (choice.sequence_parallel ? 1 : 0)];
     // With chunks larger micro-batches may pass, as they are fewer.
     if (!known || (choice.vpp > 1 && !known->empty())) {
       arrange(choice);
-      const Diagnostics wrong = check_before_memory(step_, fabric_.rank_count());
-      known = wrong.empty() ? std::string() : wrong.front().message;
+      known.emplace();
+      for (const Diagnostic& wrong : check_before_memory(step_, fabric_.rank_count())) known->push_back(wrong.message);
     }
-    return known->empty() ? nullptr : &*known;
+    return *known;
   }
 
   /// What check_step has against a layout that fits the memory, the same for all with the v-th vpp and a ZeRO stage:
@@ -203,7 +212,7 @@ class FamilySearch {
   FaultyForms* faulty_;
   const Family& family_;
   StepInputs step_;
-  std::vector<std::optional<std::string>> misfit_;
+  std::vector<std::optional<std::vector<std::string>>> misfits_;  // by vpp, recomputation, sequence parallelism
   std::vector<std::optional<std::string>> cut_;
   std::map<int, LayoutFamily> closed_forms_;  // by vpp
   FamilyResult result_;

@@ -203,6 +203,50 @@ TEST_CASE("each reason of a rejection is one that a single layout gives") {
   CHECK(planner::objections(in, p.ranked.front().choice, 8).empty());
 }
 
+TEST_CASE("a layout of sequence parallelism is not rejected for having none") {
+  PlanInputs in = small();
+  // Experts ask for sequence parallelism with tp 2; what is wrong with tp 2 x pp 4 is the layers.
+  in.base.model.layers = 6;
+  in.base.model.experts = {.count = 8, .top_k = 2, .ffn = 512};
+  in.space.sequence_parallel = {true};
+  const PlanResult p = planned(in, cluster(2));
+  std::set<std::string> said;  // of every layout by itself
+  for (int tp = 1; tp <= 16; tp *= 2)
+    for (int pp = 1; tp * pp <= 16; pp *= 2)
+      for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
+        for (int micro_batch = 1; micro_batch * (16 / tp / pp) <= 32; micro_batch *= 2)
+          for (const std::string& why :
+               planner::objections(in, {tp, pp, 16 / tp / pp, micro_batch, true, recompute, tp * pp == 16 ? 0 : 1}, 8))
+            said.insert(why);
+  CHECK(said.contains("pp 4 does not divide layers 6"));
+  CHECK(p.rejected.size() > 1);
+  for (const Rejection& r : p.rejected) {
+    INFO(r.reason);
+    const auto of = [&](const std::string& why) { return why == r.reason || why.starts_with(r.reason + ","); };
+    CHECK(std::ranges::any_of(said, of));
+  }
+}
+
+TEST_CASE("what is against a way of recomputing is asked of every layout that has it, in any order") {
+  PlanInputs in = small();
+  in.base.options.recompute_modules = {};
+  for (const bool alone : {false, true}) {
+    in.space.recompute = alone ? std::vector{Recompute::selective} : std::vector<Recompute>{};
+    const PlanResult p = planned(in, cluster(2));
+    for (const PlannedLayout& l : p.ranked) {
+      CHECK(l.choice.recompute != Recompute::selective);
+      StepInputs step = in.base;
+      put(l.choice, step);
+      CHECK(check_step(step, 16, here).empty());
+    }
+    CHECK(p.ranked.empty() == alone);
+    const auto empty = std::ranges::find(
+        p.rejected, "recompute_modules is empty: recompute selective computes nothing once more", &Rejection::reason);
+    CHECK(empty != p.rejected.end());
+    CHECK(p.evaluated == p.feasible + rejected(p));
+  }
+}
+
 TEST_CASE("memory is asked before the number of gradient buckets, which then rules out what fits") {
   const Fabric fabric = cluster(2);
   const auto reasons = [&](std::int64_t memory, std::int64_t bucket) {
