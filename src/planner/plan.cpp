@@ -280,6 +280,20 @@ std::vector<PlannedLayout> pareto_of(const PlanInputs& in, const std::vector<Pla
   return in.base.serving ? prompt_and_productive(in, ranked) : fast_and_small(ranked);
 }
 
+/// The Pareto set of the ranked: by simulation where all have one, else by closed form, which `by_form` has of all that
+/// were to be simulated, those that broke a limit then among them.
+std::vector<PlannedLayout> best_compromises(const PlanInputs& in, std::vector<PlannedLayout> by_form,
+                                            const std::vector<PlannedLayout>& ranked) {
+  if (std::ranges::all_of(ranked, [](const PlannedLayout& p) { return p.simulate.has_value(); }))
+    return pareto_of(in, ranked);
+  std::map<LayoutChoice, const PlannedLayout*> stayed;
+  for (const PlannedLayout& p : ranked) stayed.emplace(p.choice, &p);
+  std::erase_if(by_form, [&](const PlannedLayout& p) { return !stayed.contains(p.choice); });
+  std::vector<PlannedLayout> front = pareto_of(in, by_form);
+  for (PlannedLayout& p : front) p = *stayed.at(p.choice);
+  return front;
+}
+
 void merge(const PlanInputs& in, std::vector<FamilyResult> families, PlanResult& plan) {
   std::map<std::string, std::int64_t> rejected;
   for (FamilyResult& f : families) {
@@ -440,17 +454,11 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
     desk.begin("layouts", static_cast<std::size_t>(layouts));
     tbb::parallel_for(std::size_t{0}, all.size(), LoopOrder([&](std::size_t i) { results[i] = all[i].search(desk); }));
     merge(in, std::move(results), plan);
-    plan.pareto = pareto_of(in, plan.ranked);
+    const std::vector<PlannedLayout> by_form = plan.ranked;
     const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
+    plan.pareto = best_compromises(in, by_form, plan.ranked);
   });
-  if (std::ranges::all_of(plan.ranked, [](const PlannedLayout& p) { return p.simulate.has_value(); }))
-    plan.pareto = pareto_of(in, plan.ranked);
-  const auto twin = [&](const PlannedLayout& p) {
-    return std::ranges::find(plan.ranked, p.choice, &PlannedLayout::choice);
-  };
-  std::erase_if(plan.pareto, [&](const PlannedLayout& p) { return twin(p) == plan.ranked.end(); });
-  for (PlannedLayout& p : plan.pareto) p = *twin(p);
   return plan;
 }
 

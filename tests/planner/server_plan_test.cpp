@@ -201,6 +201,45 @@ TEST_CASE("a limit that only the simulated times break rejects as well, and the 
     CHECK(std::ranges::find(p.ranked, l.choice, &PlannedLayout::choice) != p.ranked.end());
 }
 
+TEST_CASE("the Pareto set is of what is left where simulated times break a limit") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = server({8, 256, 9, 1, 2});
+  in.space.batch = {1, 2, 4, 8, 16, 32};
+  std::map<LayoutChoice, PlannedLayout> by_form;
+  for (const PlannedLayout& l : planned(in, fabric).ranked) by_form.emplace(l.choice, l);
+  using Figures = std::pair<double, double>;  // both are better when less
+  const auto figures = [&](const LayoutChoice& choice) {
+    const PlannedLayout& l = by_form.at(choice);
+    return Figures(l.server->estimate.tpot.count(), -tokens(l));
+  };
+  const auto front = [](const std::set<Figures>& all) {
+    std::set<Figures> best;
+    for (const Figures& own : all)
+      if (std::ranges::none_of(all, [&](const Figures& other) {
+            return other != own && other.first <= own.first && other.second <= own.second;
+          }))
+        best.insert(own);
+    return best;
+  };
+  int come_up = 0;  // that only what was rejected beats
+  for (const PlannedLayout& l : planned(in, fabric, {1, 1'000}).ranked) {
+    const double form = l.server->estimate.ttft.count(), simulated = l.server->simulate->ttft.count();
+    if (simulated <= form * (1 + 1e-12)) continue;
+    in.limits = {{"ttft_s", (form + simulated) / 2, here}};
+    const PlanResult p = planned(in, fabric, {1, 3});
+    if (std::ranges::all_of(p.ranked, [](const PlannedLayout& o) { return o.simulate.has_value(); })) continue;
+    std::set<Figures> shown, left, before;
+    for (const PlannedLayout& o : p.pareto) shown.insert(figures(o.choice));
+    for (const PlannedLayout& o : p.ranked) left.insert(figures(o.choice));
+    for (const auto& [choice, o] : by_form)
+      if (o.server->estimate.ttft.count() <= in.limits.front().limit) before.insert(figures(choice));
+    CHECK(shown == front(left));
+    const std::set<Figures> best = front(before);
+    come_up += static_cast<int>(std::ranges::count_if(shown, [&](const Figures& f) { return !best.contains(f); }));
+  }
+  CHECK(come_up > 0);
+}
+
 TEST_CASE("reasons say which part of a server's memory is too much") {
   const Fabric fabric = cluster(2);
   PlanInputs in = server();
