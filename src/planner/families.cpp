@@ -44,9 +44,11 @@ std::vector<int> fitting_chunks(const StepInputs& base, int pp) {
   return all;
 }
 
-/// What is tried where nothing is asked for: gradients and weights are split only where the scenario does so.
+/// What is tried where nothing is asked for: gradients and weights are split only where the scenario does so, and an
+/// optimizer where there is one.
 std::vector<int> usual_sharding(const TrainingOptions& options) {
-  return options.zero >= 2 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0, 1};
+  if (options.zero >= 2) return {0, 1, 2, 3};
+  return options.optimizer ? std::vector<int>{0, 1} : std::vector<int>{0};
 }
 
 /// Of context parallelism the same.
@@ -69,8 +71,7 @@ Family family(const PlanInputs& in, int tp, int pp, int cp, int ep, int dp, cons
   f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
   f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
   f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
-  f.zero = all_or(space.zero, usual_sharding(in.base.options));
-  f.zero = if_it_matters(f.has_replicas(in.base.layout) && (in.base.options.optimizer || f.zero.back() >= 2), f.zero);
+  f.zero = if_it_matters(f.has_replicas(in.base.layout), all_or(space.zero, usual_sharding(in.base.options)));
   f.vpp = if_it_matters(pp > 1 && objection == nullptr, all_or(space.vpp, fitting_chunks(in.base, pp)));
   return f;
 }

@@ -104,6 +104,25 @@ TEST_CASE("gradients and weights are split where the scenario does so or is aske
   CHECK(planner::objections(in, {1, 2, 8, 1, false, Recompute::none, 3}, 8).empty());
 }
 
+TEST_CASE("stages of ZeRO that are asked for are looked at without an optimizer, too") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small();
+  in.base.options.optimizer = false;
+  for (const PlannedLayout& l : planned(in, fabric).ranked) CHECK(l.choice.zero == 0);
+  in.space.zero = {0, 1};
+  std::map<int, int> of_stage;
+  for (const PlannedLayout& l : planned(in, fabric).ranked) {
+    if (l.choice.dp == 1) continue;
+    ++of_stage[l.choice.zero];
+    StepInputs step = in.base;
+    put(l.choice, step);
+    CHECK(l.estimate.count() ==
+          Approx(forecast_step(step, fabric, {}, Method::estimate).value().step.count()).epsilon(1e-12));
+  }
+  CHECK(of_stage[0] > 0);
+  CHECK(of_stage[1] == of_stage[0]);
+}
+
 TEST_CASE("context parallelism is searched where it is asked for, and takes its part of the GPUs") {
   const Fabric fabric = cluster(2);
   PlanInputs in = small();
