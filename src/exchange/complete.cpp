@@ -312,6 +312,9 @@ class Completion {
       warn(node_.where, fmt::format("the rate of a NIC is not said: {} of {}", in_bits(rate), said),
            "--nic-rate 100Gb/s says it");
     }
+    // A grid's nodes are the product of its dimensions.
+    spec().default_nodes = like_.default_nodes;
+    spec().max_nodes = like_.max_nodes;
     spec().network = like_.network;
     std::visit(SetRate{rate}, spec().network);
     spec().network_devices = "nic";

@@ -51,6 +51,19 @@ TEST_CASE("every shipped machine with GPUs, written for NCCL and read back, has 
   }
 }
 
+TEST_CASE("a machine on a grid of nodes comes back with as many nodes as its grid has") {
+  TopologySpec spec = test::shipped_machine("dgx-h100");
+  const LeafSpineNetwork tree = std::get<LeafSpineNetwork>(spec.network);
+  spec.network = TorusNetwork{{2, 2}, true, tree.bandwidth, tree.latency};
+  spec.default_nodes = 4;
+  const TopologySpec again = there_and_back(spec);
+  CHECK(again.default_nodes == 4);
+  CHECK(Fabric::build(again).ok());
+  const Result<TopologySpec> read = parse_topology(topology_text(again, {}), "again.yaml");
+  REQUIRE(read.ok());
+  CHECK(Fabric::build(*read).ok());
+}
+
 TEST_CASE("a reduction in the network is written as coll, and taken from it") {
   TopologySpec with = test::shipped_machine("dgx-h100");
   with.plugin.collnet = true;
