@@ -37,13 +37,13 @@ Json machine_json(const CalibrateReport& report, const CalibrateReport::Machine&
   out["tables"] = machine.tables;
   for (const Band band : bands) {
     const auto i = static_cast<std::size_t>(band);
-    const bool any = machine.before[i].n > 0;
+    const bool any = machine.before[i].n > 0, spread = machine.interval[i].high > 0;
     out["bands"][std::string(to_string(band))] = {
         {"n", machine.before[i].n},
         {"median_ape_before", any ? Json(machine.before[i].median_ape) : Json()},
         {"median_ape_after", any ? Json(machine.after[i].median_ape) : Json()},
-        {"measured_to_predicted_p10", any ? Json(machine.interval[i].low) : Json()},
-        {"measured_to_predicted_p90", any ? Json(machine.interval[i].high) : Json()}};
+        {"measured_to_predicted_p10", spread ? Json(machine.interval[i].low) : Json()},
+        {"measured_to_predicted_p90", spread ? Json(machine.interval[i].high) : Json()}};
   }
   return out;
 }

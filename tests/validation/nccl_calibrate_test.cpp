@@ -88,6 +88,51 @@ TEST_CASE("factors that made the times are found again") {
   CHECK(found.range->collectives == std::vector<std::string>{"all_gather", "all_reduce", "alltoall"});
 }
 
+TEST_CASE("a fit of no more rows than parameters does not say between what measurements are") {
+  for (const bool few : {false, true}) {
+    MeasuredTable table = table_of({}, "own", "all_reduce", 1, 1.3);
+    if (few) table.points.resize(2);
+    Machines machines = Machines::only(dgx_h100());
+    const auto fitted = calibrate({table}, machines, Statistic::mean, Library::nccl);
+    REQUIRE(fitted.ok());
+    const auto& machine = fitted->report.machines.at(0);
+    CHECK((machine.rows.size() <= machine.fitted.size()) == few);
+    CHECK((machine.interval[0].high > 0) == !few);
+    CHECK((fitted->overlay.machines.at(0).residuals.at(0).high > 0) == !few);
+    CHECK((overlay_text(fitted->overlay).find("high:") == std::string::npos) == few);
+    CHECK((json(fitted->report).find("\"measured_to_predicted_p90\": null") != std::string::npos) == few);
+  }
+}
+
+TEST_CASE("at least 8 of 10 measurements are where an overlay says that 8 of 10 were") {
+  const MeasuredTable all = table_of({}, "own", "all_reduce", 1, 1.3);
+  for (std::size_t count = 6; count <= all.points.size(); ++count) {
+    MeasuredTable table = all;
+    table.points.resize(count);
+    // Every third row 20 % slower, every fifth 10 % quicker.
+    for (std::size_t i = 0; i < count; ++i)
+      table.points[i].time = table.points[i].time * ((i % 3 == 0 ? 1.2 : 1) * (i % 5 == 0 ? 0.9 : 1));
+    Machines machines = Machines::only(dgx_h100());
+    const auto fitted = calibrate({table}, machines, Statistic::mean, Library::nccl);
+    REQUIRE(fitted.ok());
+    const auto read = parse_overlay(overlay_text(fitted->overlay), "o.yaml");
+    REQUIRE(read.ok());
+    for (const auto& band : read->machines.at(0).residuals) {
+      if (band.high <= 0) continue;
+      int rows = 0, within = 0;
+      for (const auto& row : fitted->report.machines.at(0).rows) {
+        if (to_string(band_of(row.size)) != band.band) continue;
+        ++rows;
+        const double times = row.measured / row.fitted;
+        within += band.low <= times && times <= band.high ? 1 : 0;
+      }
+      CAPTURE(count, band.band, rows);
+      CHECK(rows == band.rows);
+      CHECK(10 * within >= 8 * rows);
+    }
+  }
+}
+
 TEST_CASE("NICs that are far slower are found though twice as slow would not show") {
   // Two channels of a pair of ranks carry less than a NIC, so that the sum of errors is flat around the data sheet.
   NcclFactors truth;

@@ -71,13 +71,10 @@ void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) 
   }
 }
 
-/// The value that a share of them is not above.
-double percentile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
-}
-
-/// Where 8 of 10 measurements were, as multiples of the forecast.
+/// Where at least 8 of 10 measurements were, as multiples of the forecast: a tenth of them, or less, is left out at
+/// either end. Rounded outwards to what an overlay writes, so that those at the ends stay within.
 std::array<CalibrateReport::Interval, 3> intervals_of(const ValidateReport& report) {
+  constexpr double written = 1e4;
   std::array<std::vector<double>, 3> ratios;
   for (const ScoredTable& table : report.tables)
     for (const Deviation& row : table.rows)
@@ -86,7 +83,9 @@ std::array<CalibrateReport::Interval, 3> intervals_of(const ValidateReport& repo
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     if (ratios[i].empty()) continue;
     std::sort(ratios[i].begin(), ratios[i].end());
-    out[i] = {percentile(ratios[i], 0.1), percentile(ratios[i], 0.9)};
+    const std::size_t tenth = ratios[i].size() / 10;
+    out[i] = {std::floor(ratios[i][tenth] * written) / written,
+              std::ceil(ratios[i][ratios[i].size() - 1 - tenth] * written) / written};
   }
   return out;
 }
@@ -214,6 +213,8 @@ void measure(const std::vector<const PlacedTable*>& places, const Calibration& b
   machine.after = errors_of(after);
   machine.rows = residuals_of(before, after);
   machine.unseen = by.library == Library::nccl && places.size() > 1;
+  // What a fit has as many parameters for as rows is how the fit was made, and no measurement's distance from it.
+  if (!machine.unseen && machine.rows.size() <= machine.fitted.size()) return;
   machine.interval = intervals_of(machine.unseen ? scored_by_others(places, by.library, statistic, goes_on) : after);
 }
 

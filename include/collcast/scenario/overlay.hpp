@@ -41,7 +41,7 @@ struct Calibration {
     std::string band;
     int rows = 0;
     double before = 0, after = 0;
-    /// 10th and 90th percentile of measured over forecast with it; 0: an older file does not say.
+    /// Between which at least 8 of 10 of measured over forecast with it are; 0: the file does not say.
     double low = 0, high = 0;
     /// The fit took from these rows what it gave to others: by more than the tenth of a point that people are shown.
     bool is_worse() const { return after > before + 0.001; }
