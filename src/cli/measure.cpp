@@ -72,6 +72,14 @@ Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_
     return Exit::lacking;
   }
 
+  if (const auto where = session.environment.find(reporting_variable);
+      where != session.environment.end() && question->member) {
+    const MeasureOutcome outcome = report_rank(question->plan, *question->member, where->second);
+    library_busy = outcome.library_busy;
+    if (outcome.ending == Ending::refused) say(session, "measurement", outcome.problems, {});
+    return Exit::ok;  // whoever started it has heard the rest
+  }
+
   MeasureReport report;
   report.ranks = question->ranks;
   report.datatype = question->plan.datatype;

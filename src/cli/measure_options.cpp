@@ -150,7 +150,7 @@ void add_measure_options(CLI::App& app, MeasureArgs& args) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
   option("Ranks", "--backend", args.backend, "NAME",
-         "gloo (CPU processes) or nccl (GPUs); 'collcast backends' lists them");
+         "gloo or mpi (CPU processes), or nccl (GPUs); 'collcast backends' lists them");
   option("Ranks", "--ranks", args.ranks, "K",
          "ranks on this machine (default: 2 processes, or every GPU); under torchrun, srun or mpirun theirs");
   option("Ranks", "--rendezvous", args.rendezvous, "HOST:PORT",
@@ -167,7 +167,7 @@ void add_measure_options(CLI::App& app, MeasureArgs& args) {
   option("Sweep", "--warmup", args.warmup, "N", "repetitions before the clock runs (default: 5)");
   option("Sweep", "--repetitions", args.repetitions, "N", "timed, each after a barrier (default: 20)");
   option("Sweep", "--calls", args.calls, "N",
-         "back to back in a repetition, which is divided by them (default: gloo 1, nccl 20)");
+         "back to back in a repetition, which is divided by them (default: gloo and mpi 1, nccl 20)");
   app.add_flag("--graph", args.graph, "nccl: the calls of a repetition as one CUDA graph")->group("Sweep");
   option("Sidecar", "--system", args.system, "NAME",
          "of the machine, as topologies list it (default: loopback or unknown)");
@@ -175,18 +175,13 @@ void add_measure_options(CLI::App& app, MeasureArgs& args) {
 }
 
 std::optional<MeasureQuestion> understand(const MeasureArgs& args, const Session& session, Diagnostics& errors) {
-  std::vector<std::string> offered = measuring_backends();
-  const bool known = std::find(offered.begin(), offered.end(), args.backend) != offered.end();
-  std::erase(offered, "mpi");  // understood, to say what this version has in its place
+  const std::vector<std::string> offered = measuring_backends();
   if (args.backend.empty()) {
     errors.push_back({command_line, "--backend is missing: which library?",
                       fmt::format("expected one of: {}", fmt::join(offered, ", "))});
     return std::nullopt;
   }
-  if (!known) {
-    parse_word("--backend", args.backend, offered, errors);
-    return std::nullopt;
-  }
+  if (!parse_word("--backend", args.backend, offered, errors)) return std::nullopt;
   const BackendEntry entry = measuring_backend(args.backend);
   MeasureQuestion q;
   q.lacking = entry.lacking;
@@ -209,7 +204,13 @@ std::optional<MeasureQuestion> understand(const MeasureArgs& args, const Session
     errors.push_back(
         {command_line, fmt::format("{} has no GPU", args.backend), "expected --graph and --share-gpu with nccl"});
 
-  const Result<std::optional<Membership>> world = membership(session.environment, args.rendezvous);
+  q.plan.words = session.words;
+
+  const bool by_library = args.backend == "mpi";
+  if (by_library && !args.rendezvous.empty())
+    errors.push_back({command_line, "--rendezvous has no meaning: MPI's ranks find each other", "remove it"});
+  const Result<std::optional<Membership>> world =
+      by_library ? mpi_membership(session.environment) : membership(session.environment, args.rendezvous);
   if (!world) {
     append(errors, world.errors());
     return std::nullopt;

@@ -1,4 +1,5 @@
 // The backends, those that are not built in too.
+#include "collcast/base/check.hpp"
 #include "collcast/nccl/environment.hpp"
 #include "runner/communicator.hpp"
 
@@ -34,14 +35,6 @@ std::vector<std::string> nccl_forecasts() {
   return out;
 }
 
-BackendEntry mpi() {
-  BackendEntry out;
-  out.name = "mpi";
-  out.what = "CPU processes over MPI";
-  out.lacking = {"this version of collcast has no MPI backend; mpirun can start the ranks of gloo and nccl"};
-  return out;
-}
-
 BackendEntry asked(runner::Backend backend) {
   if (backend.look != nullptr) backend.look(backend.entry);
   if (backend.entry.name == "nccl") backend.entry.forecasts = nccl_forecasts();
@@ -53,6 +46,7 @@ BackendEntry asked(runner::Backend backend) {
 std::optional<runner::Backend> runner::find_backend(const std::string& name) {
   if (name == "nccl") return nccl_backend();
   if (name == "gloo") return gloo_backend();
+  if (name == "mpi") return mpi_backend();
   return std::nullopt;
 }
 
@@ -60,7 +54,8 @@ std::vector<std::string> measuring_backends() { return {"nccl", "gloo", "mpi"}; 
 
 BackendEntry measuring_backend(const std::string& name) {
   const auto backend = runner::find_backend(name);
-  return backend ? asked(*backend) : mpi();
+  check(backend.has_value(), "every backend that measures has its entry");
+  return asked(*backend);
 }
 
 BackendsReport backends() {

@@ -51,8 +51,9 @@ class Communicator {
 };
 
 class Store;
+class Inside;
 
-/// A library: what it can do and how to begin. `start_all` and `start_rank` throw Broken.
+/// A library: what it can do and how to begin. What begins throws Broken.
 struct Backend {
   BackendEntry entry;
   /// Fills in what only this machine can tell: version, devices, what is missing. Null: nothing to tell.
@@ -61,9 +62,14 @@ struct Backend {
   std::unique_ptr<Communicator> (*start_all)(const MeasurePlan&, int ranks) = nullptr;
   /// One rank of many; the store is for meeting the others.
   std::unique_ptr<Communicator> (*start_rank)(const MeasurePlan&, const Membership&, Store&) = nullptr;
+  /// One rank of many that the library itself brings together. Its calls know no deadline: they are seen from outside.
+  std::unique_ptr<Communicator> (*join)(const Membership&, Inside&) = nullptr;
+  /// Such a library's own command that starts so many ranks; the program's own follows.
+  std::vector<std::string> (*starter)(int ranks) = nullptr;
 };
 
 Backend gloo_backend();
+Backend mpi_backend();
 Backend nccl_backend();
 std::optional<Backend> find_backend(const std::string& name);
 

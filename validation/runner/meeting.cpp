@@ -22,6 +22,27 @@ std::string agreement(const MeasurePlan& plan) {
   return out;
 }
 
+std::string other_mind(int rank, const std::string& its_plan, const std::string& wanted_plan) {
+  return fmt::format("rank {} measures something else than rank 0: '{}', not '{}'", rank, its_plan, wanted_plan);
+}
+
+/// Every process's text, by what a group can do: a number for each character, behind how many there are.
+std::vector<std::string> gather_text(Communicator& group, const std::string& own) {
+  const std::vector<double> size{static_cast<double>(own.size())};
+  double longest = 0;
+  for (const std::vector<double>& one : group.gather(size)) longest = std::max(longest, one.front());
+  std::vector<double> letters(own.begin(), own.end());
+  letters.resize(static_cast<std::size_t>(longest));
+  std::vector<std::string> out;
+  for (const std::vector<double>& one : group.gather(letters)) {
+    std::string text;
+    for (const double letter : one) text += static_cast<char>(letter);
+    text.resize(std::min(text.find('\0'), text.size()));
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
 std::string key_of(int rank) { return fmt::format("rank/{}", rank); }
 std::string heard_by(int rank) { return fmt::format("heard/{}", rank); }
 
@@ -44,9 +65,7 @@ Verdict judge(int rank, const std::optional<std::string>& card, std::string_view
   if (its_ranks != wanted_ranks)
     return {Verdict::Kind::disagreement,
             fmt::format("rank {} was started as one of {}, rank 0 as one of {}", rank, its_ranks, wanted_ranks)};
-  if (its_plan != wanted_plan)
-    return {Verdict::Kind::disagreement,
-            fmt::format("rank {} measures something else than rank 0: '{}', not '{}'", rank, its_plan, wanted_plan)};
+  if (its_plan != wanted_plan) return {Verdict::Kind::disagreement, other_mind(rank, its_plan, wanted_plan)};
   return {};
 }
 
@@ -105,6 +124,14 @@ void meet(const MeasurePlan& plan, const Membership& self, Store& store) {
   if (own.kind == Verdict::Kind::go) return;
   // That a rank is late may be nobody's mistake.
   throw Broken(own.text, own.kind == Verdict::Kind::missing ? Ending::broken : Ending::refused);
+}
+
+void agree(const MeasurePlan& plan, Communicator& group) {
+  const std::vector<std::string> wants = gather_text(group, agreement(plan));
+  for (std::size_t rank = 1; rank < wants.size(); ++rank) {
+    if (wants[rank] != wants.front())
+      throw Broken(other_mind(static_cast<int>(rank), wants[rank], wants.front()), Ending::refused);
+  }
 }
 
 }  // namespace collcast::runner

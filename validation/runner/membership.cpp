@@ -3,14 +3,18 @@
 // torchrun: RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT. srun: SLURM_PROCID, SLURM_STEP_NUM_TASKS (or
 // SLURM_NTASKS), SLURM_LOCALID. Open MPI: OMPI_COMM_WORLD_RANK/SIZE/LOCAL_RANK. MPICH and Intel MPI: PMI_RANK,
 // PMI_SIZE, MPI_LOCALRANKID. srun and mpirun name no address for rank 0: MASTER_ADDR and MASTER_PORT or
-// --rendezvous do.
+// --rendezvous do; MPI's ranks need none. mpirun inside a Slurm job is asked before srun, which it uses to start its
+// own daemons: their variables are in the environment of its ranks.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <string_view>
 
 #include "collcast/runner/runner.hpp"
+#include "runner/starter.hpp"
 
 namespace collcast {
 
@@ -25,9 +29,9 @@ struct Starter {
 };
 constexpr std::array<Starter, 4> starters{
     {{"torchrun", "RANK", "WORLD_SIZE", "WORLD_SIZE", "LOCAL_RANK"},
-     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_LOCALID"},
      {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-     {"mpirun", "PMI_RANK", "PMI_SIZE", "PMI_SIZE", "MPI_LOCALRANKID"}}};
+     {"mpirun", "PMI_RANK", "PMI_SIZE", "PMI_SIZE", "MPI_LOCALRANKID"},
+     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_LOCALID"}}};
 
 constexpr int most_world = 1 << 20;
 
@@ -105,25 +109,35 @@ Diagnostics half_told(const Environment& environment) {
   return out;
 }
 
+bool has_started(const Starter& starter, const Environment& environment) {
+  return value(environment, starter.rank) &&
+         (value(environment, starter.ranks) || value(environment, starter.ranks_instead));
+}
+
+/// Where it stands in the world that `starter` tells of.
+Membership read_member(const Starter& starter, const Environment& environment, Diagnostics& errors) {
+  Membership out;
+  out.started_by = starter.name;
+  const char* size = value(environment, starter.ranks) ? starter.ranks : starter.ranks_instead;
+  out.ranks = read(environment, size, 1, most_world, errors).value_or(1);
+  out.rank = read(environment, starter.rank, 0, most_world, errors).value_or(0);
+  if (errors.empty() && out.rank >= out.ranks)
+    errors.push_back({{"environment"},
+                      fmt::format("{} is {}, but {} is {}", starter.rank, out.rank, size, out.ranks),
+                      fmt::format("expected a rank from 0 to {}", out.ranks - 1)});
+  out.local_rank = out.rank;
+  if (value(environment, starter.local_rank))
+    out.local_rank = read(environment, starter.local_rank, 0, most_world, errors).value_or(0);
+  return out;
+}
+
 }  // namespace
 
 Result<std::optional<Membership>> membership(const Environment& environment, const std::string& rendezvous) {
   for (const Starter& starter : starters) {
-    const bool has_size = value(environment, starter.ranks) || value(environment, starter.ranks_instead);
-    if (!value(environment, starter.rank) || !has_size) continue;
+    if (!has_started(starter, environment)) continue;
     Diagnostics errors;
-    Membership out;
-    out.started_by = starter.name;
-    const char* size = value(environment, starter.ranks) ? starter.ranks : starter.ranks_instead;
-    out.ranks = read(environment, size, 1, most_world, errors).value_or(1);
-    out.rank = read(environment, starter.rank, 0, most_world, errors).value_or(0);
-    if (errors.empty() && out.rank >= out.ranks)
-      errors.push_back({{"environment"},
-                        fmt::format("{} is {}, but {} is {}", starter.rank, out.rank, size, out.ranks),
-                        fmt::format("expected a rank from 0 to {}", out.ranks - 1)});
-    out.local_rank = out.rank;
-    if (value(environment, starter.local_rank))
-      out.local_rank = read(environment, starter.local_rank, 0, most_world, errors).value_or(0);
+    Membership out = read_member(starter, environment, errors);
     // A world of one meets nobody.
     if (out.ranks > 1) find_rendezvous(environment, rendezvous, out, errors);
     if (!errors.empty()) return errors;
@@ -135,6 +149,30 @@ Result<std::optional<Membership>> membership(const Environment& environment, con
                       "--rendezvous needs ranks that something else started",
                       "expected to run under torchrun, srun or mpirun (RANK and WORLD_SIZE, SLURM_PROCID ..., "
                       "OMPI_COMM_WORLD_RANK ...)"};
+  return std::optional<Membership>();
+}
+
+bool runner::is_started_by_another() {
+  return std::any_of(starters.begin(), starters.end(),
+                     [](const Starter& starter) { return std::getenv(starter.rank) != nullptr; });
+}
+
+Result<std::optional<Membership>> mpi_membership(const Environment& environment) {
+  bool by_another = false;
+  for (const Starter& starter : starters) {
+    if (!has_started(starter, environment)) continue;
+    by_another = starter.name == std::string_view("torchrun");
+    if (by_another) continue;
+    Diagnostics errors;
+    const Membership out = read_member(starter, environment, errors);
+    if (!errors.empty()) return errors;
+    return std::optional(out);
+  }
+  if (by_another)
+    return Diagnostic{{"environment"},
+                      "RANK and WORLD_SIZE are set: torchrun starts no MPI ranks",
+                      "expected mpirun or srun to start them, or --ranks; unset RANK and WORLD_SIZE"};
+  if (Diagnostics half = half_told(environment); !half.empty()) return half;
   return std::optional<Membership>();
 }
 

@@ -2,8 +2,9 @@
 //
 // A plan says what to run. A library that is driven by one process per rank is either started here (`launch`:
 // k processes on this machine that are gone when it returns) or joined (`run_rank`: one process of a world that
-// torchrun, srun or mpirun started). Rows come back one by one while the sweep runs, so that what is finished
-// is kept whatever happens next.
+// torchrun, srun or mpirun started). A library whose ranks only its own starter can start, as MPI's mpirun, is launched
+// under that: the starter runs this program again, and each rank reports to the first one (`report_rank`). Rows come
+// back one by one while the sweep runs, so that what is finished is kept whatever happens next.
 #pragma once
 
 #include <chrono>
@@ -35,6 +36,7 @@ struct MeasurePlan {
   bool graph = false;      ///< the calls of a repetition as one CUDA graph
   bool share_gpu = false;  ///< several ranks on one GPU: to see that it works, not how fast
   std::chrono::milliseconds timeout{30'000};
+  std::vector<std::string> words;  ///< of the command line: a starter of ranks runs this program again with them
 };
 
 /// One process of a world that something else started.
@@ -49,6 +51,10 @@ struct Membership {
 /// The world that the environment describes, or nothing where there is none. `rendezvous` is HOST:PORT or
 /// empty: MASTER_ADDR and MASTER_PORT.
 Result<std::optional<Membership>> membership(const Environment&, const std::string& rendezvous);
+/// The same of ranks that the library brings together: mpirun's and srun's, which need no address.
+Result<std::optional<Membership>> mpi_membership(const Environment&);
+/// Set for ranks that a starter started for this program: where they report to, and to nobody else.
+inline constexpr const char* reporting_variable = "COLLCAST_RANK_REPORTS_TO";
 
 enum class Ending {
   finished,
@@ -89,6 +95,9 @@ bool one_process_drives_all(const MeasurePlan&);
 MeasureOutcome launch(const MeasurePlan&, int ranks, const MeasureSink&);
 /// Is one process of a world. Only rank 0 calls the sink.
 MeasureOutcome run_rank(const MeasurePlan&, const Membership&, const MeasureSink&);
+/// Is one rank of those that `launch` had a starter start; `where` is what `reporting_variable` holds. What it returns
+/// has been reported, unless it is refused.
+MeasureOutcome report_rank(const MeasurePlan&, const Membership&, const std::string& where);
 
 /// What a table's sidecar says beyond the report.
 struct TableFacts {
