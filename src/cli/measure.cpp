@@ -114,7 +114,11 @@ Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_
   if (speaks && !(files.shows_notes() && !report.rows.empty()))
     for (const std::string& note : report.notes) session.err << "note: " << note << '\n';
   if (!kept) report.problems.push_back(fmt::format("stopped: its rows cannot be written to {}", files.place()));
-  say(session, "measurement", report.problems, kept_text(report, kept ? 0 : 1, shown, files));
+  // Of a world's ranks each says what went wrong on it; what became of the rows, and that all were stopped, rank 0
+  // does.
+  if (speaks || outcome.ending != Ending::stopped)
+    say(session, "measurement", report.problems,
+        speaks ? kept_text(report, kept ? 0 : 1, shown, files) : std::string());
   if (outcome.signal != 0) {
     // Ends as the shell expects of a program that was interrupted.
     session.out.flush();

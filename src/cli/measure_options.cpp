@@ -59,9 +59,18 @@ void check_algorithm(const MeasurePlan& plan, const BackendEntry& entry, Diagnos
     if (std::find(known.begin(), known.end(), plan.algorithm) != known.end()) continue;
     errors.push_back({command_line,
                       fmt::format("--algorithm: {} of {} has no '{}'", to_string(kind), entry.name, plan.algorithm),
-                      known.empty() ? fmt::format("{} chooses by itself; NCCL_ALGO and NCCL_PROTO steer it", entry.name)
+                      known.empty() ? fmt::format("{} chooses by itself; {}", entry.name, entry.steering)
                                     : expected_one_of(plan.algorithm, known)});
   }
+}
+
+/// A type that this library has none of is no misspelt word.
+void check_datatype(const std::string& name, const BackendEntry& entry, Diagnostics& errors) {
+  if (std::ranges::find(entry.datatypes, name) == entry.datatypes.end() && is_datatype(name))
+    errors.push_back({command_line, fmt::format("--datatype: {} has no '{}'", entry.name, name),
+                      fmt::format("expected one of: {}", fmt::join(entry.datatypes, ", "))});
+  else
+    parse_word("--datatype", name, entry.datatypes, errors);
 }
 
 std::string today() {
@@ -190,7 +199,7 @@ std::optional<MeasureQuestion> understand(const MeasureArgs& args, const Session
   if (!entry.built) return q;
   q.plan.kinds = parse_kinds(args.kinds, entry, errors);
   q.plan.sizes = parse_sizes(args.sizes, errors);
-  parse_word("--datatype", args.datatype, entry.datatypes, errors);
+  check_datatype(args.datatype, entry, errors);
   q.plan.datatype = args.datatype;
   q.plan.algorithm = args.algorithm;
   check_algorithm(q.plan, entry, errors);
@@ -224,7 +233,7 @@ std::optional<MeasureQuestion> understand(const MeasureArgs& args, const Session
     errors.push_back({command_line, fmt::format("--root: {} is outside the {} ranks", q.plan.root, q.ranks),
                       fmt::format("expected a rank from 0 to {}", q.ranks - 1)});
   q.date = parse_date(args.date, errors);
-  q.system = !args.system.empty() ? args.system : args.backend == "gloo" && !q.member ? "loopback" : "unknown";
+  q.system = !args.system.empty() ? args.system : args.backend != "nccl" && !q.member ? "loopback" : "unknown";
   if (q.system.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
       std::string::npos)
     errors.push_back({command_line, fmt::format("--system: '{}' is no name", q.system),

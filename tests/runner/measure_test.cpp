@@ -2,72 +2,15 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "cli/process.hpp"
 #include "collcast/collective/collective.hpp"
+#include "measured.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
-
-namespace {
-
-const std::string quick = " --warmup 1 --repetitions 3 --date 2026-01-02 ";
-
-std::vector<std::string> lines(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(line);
-  return out;
-}
-
-std::vector<std::string> cells(const std::string& line) {
-  std::vector<std::string> out;
-  std::istringstream in(line);
-  for (std::string cell; std::getline(in, cell, ',');) out.push_back(cell);
-  return out;
-}
-
-/// "key: value" lines of a sidecar's top level.
-std::map<std::string, std::string> keys(const std::string& sidecar) {
-  std::map<std::string, std::string> out;
-  for (const std::string& line : lines(sidecar)) {
-    const std::size_t colon = line.find(':');
-    if (line.front() == ' ' || colon == std::string::npos) continue;
-    out[line.substr(0, colon)] = line.size() > colon + 2 ? line.substr(colon + 2) : "";
-  }
-  return out;
-}
-
-void check_table(const std::string& csv, int ranks) {
-  const auto rows = lines(csv);
-  REQUIRE(rows.size() > 1);
-  CHECK(rows.front() == "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace");
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    const auto row = cells(rows[i]);
-    REQUIRE(row.size() == 6);
-    const auto kind = parse_collective(row[0]);
-    REQUIRE(kind);
-    const double bytes = std::stod(row[1]), time_us = std::stod(row[2]), algbw = std::stod(row[3]);
-    CAPTURE(rows[i]);
-    CHECK(time_us > 0);
-    // GB/s = bytes / (us * 1000); the time has three decimals, the rate six digits.
-    CHECK(algbw == Approx(bytes / time_us / 1000).epsilon(1e-3));
-    CHECK(std::stod(row[4]) == Approx(algbw * bus_factor(*kind, ranks)).epsilon(1e-5));
-    CHECK((row[5] == "0" || row[5] == "1"));
-  }
-}
-
-/// Waits in the shell until the table has rows, then does `what` to the processes of this measurement.
-std::string once_rows_come(const std::string& table, const std::string& what) {
-  return "i=0; while [ ! -s " + table + " ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i+1)); done; " + what;
-}
-
-}  // namespace
 
 TEST_CASE("every kind that Gloo has runs on 2 and 3 ranks, gives right results and a table with a sidecar") {
   for (const int ranks : {2, 3}) {
@@ -393,7 +336,7 @@ TEST_CASE("what cannot be asked is refused with all reasons, before anything run
   CHECK(run.exit == 2);
   for (const char* text :
        {"gloo has no collective 'all_gahter'", "did you mean 'all_gather'?",
-        "--ranks: 1:", "--root: 7 is outside the 1 ranks", "unknown word 'bfloat16'",
+        "--ranks: 1:", "--root: 7 is outside the 1 ranks", "--datatype: gloo has no 'bfloat16'",
         "all_reduce of gloo has no 'tree'", "--timeout: 'never'", "--date: '2026-13-01'", "gloo has no GPU"}) {
     CAPTURE(text, run.err);
     CHECK(run.err.find(text) != std::string::npos);

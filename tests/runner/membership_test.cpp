@@ -56,6 +56,31 @@ TEST_CASE("torchrun's, srun's and mpirun's variables are understood") {
   CHECK(member({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}).ranks == 1);
 }
 
+TEST_CASE("mpirun inside a Slurm job starts its daemons with srun, whose variables its ranks see too") {
+  const Environment both{
+      {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "8"}};
+  const Membership m = member(both, "n:1");
+  CHECK(std::tuple(m.started_by, m.rank, m.ranks) == std::tuple("mpirun", 5, 8));
+}
+
+TEST_CASE("MPI's ranks need no address, and torchrun starts none") {
+  const auto world = [](const Environment& environment) {
+    const auto out = mpi_membership(environment);
+    return out && *out ? std::tuple((*out)->started_by, (*out)->rank, (*out)->ranks)
+                       : std::tuple(std::string("none"), 0, 0);
+  };
+  CHECK(world({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}) == std::tuple("mpirun", 3, 4));
+  CHECK(world({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}}) == std::tuple("srun", 0, 2));
+  // A container may have torchrun's variables from elsewhere.
+  CHECK(world({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}) ==
+        std::tuple("mpirun", 1, 2));
+  CHECK(world({}) == std::tuple("none", 0, 0));
+  CHECK(mpi_membership({}).ok());
+  CHECK_FALSE(mpi_membership({{"RANK", "0"}, {"WORLD_SIZE", "2"}}).ok());
+  CHECK_FALSE(mpi_membership({{"PMI_RANK", "0"}}).ok());
+  CHECK_FALSE(mpi_membership({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}).ok());
+}
+
 TEST_CASE("variables that make no sense are all named") {
   const auto out = membership({{"RANK", "x"}, {"WORLD_SIZE", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}}, {});
   REQUIRE_FALSE(out.ok());

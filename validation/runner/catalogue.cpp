@@ -50,6 +50,8 @@ std::optional<runner::Backend> runner::find_backend(const std::string& name) {
   return std::nullopt;
 }
 
+bool is_datatype(const std::string& name) { return runner::parse_datatype(name).has_value(); }
+
 std::vector<std::string> measuring_backends() { return {"nccl", "gloo", "mpi"}; }
 
 BackendEntry measuring_backend(const std::string& name) {

@@ -129,6 +129,8 @@ MeasureOutcome report_rank(const MeasurePlan& plan, const Membership& self, cons
     const int pipe = parent.number();
     MeasureOutcome out = be_joined(plan, *backend, self, self.rank == 0 ? sink_into(pipe) : silent_sink(), pipe);
     tell(pipe, out);
+    // A rank that ends makes its starter end the others: first the parent hears what those have to say.
+    if (went_off(out)) await_end(parent, std::chrono::seconds(2));
     return out;
   });
 }

@@ -33,6 +33,29 @@ std::string spread_line(const MeasuredRow& row) {
   return out + "}\n";
 }
 
+/// Of Open MPI's parameters those that choose transports, algorithms and places; its mpirun sets others for itself.
+bool steers(std::string_view name) {
+  constexpr std::array<std::string_view, 17> beginnings{"NCCL_",
+                                                        "GLOO_",
+                                                        "OMPI_MCA_btl",
+                                                        "OMPI_MCA_coll",
+                                                        "OMPI_MCA_pml",
+                                                        "OMPI_MCA_mtl",
+                                                        "OMPI_MCA_mpi_",
+                                                        "OMPI_MCA_op",
+                                                        "OMPI_MCA_hwloc_base_binding",
+                                                        "PRTE_MCA_hwloc",
+                                                        "MPICH_",
+                                                        "MPIR_CVAR_",
+                                                        "I_MPI_ADJUST",
+                                                        "I_MPI_FABRICS",
+                                                        "I_MPI_PIN",
+                                                        "UCX_",
+                                                        "FI_"};
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+}
+
 }  // namespace
 
 Environment steering_variables(const Environment& environment) {
@@ -40,7 +63,7 @@ Environment steering_variables(const Environment& environment) {
   constexpr std::array<std::string_view, 2> private_names{"NCCL_COMM_ID", "NCCL_HOSTID"};
   Environment out;
   for (const auto& [name, value] : environment) {
-    if (name.rfind("NCCL_", 0) != 0 && name.rfind("GLOO_", 0) != 0) continue;
+    if (!steers(name)) continue;
     const bool hidden = value.find('/') != std::string::npos ||
                         std::find(private_names.begin(), private_names.end(), name) != private_names.end();
     out[name] = hidden ? "(left out: a path or an address)" : value;

@@ -50,12 +50,7 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator(const Membership& self, Inside& inside) : inside_(inside), library_(open_mpi()) {
     if (library_.mpi == nullptr) throw Broken(fmt::format("{}", fmt::join(library_.lacking, "; ")), Ending::lacking);
     checked([&] { return mpi().start(&rank_, &ranks_); });
-    if (ranks_ != self.ranks)
-      throw Broken(fmt::format("{} started {} ranks, but {} here sees {}: {} is of another MPI than the one that this "
-                               "collcast was built with; start the ranks with that one's",
-                               self.started_by, self.ranks, library_.version,
-                               ranks_ == 1 ? "each of them alone" : fmt::format("{}", ranks_), self.started_by),
-                   Ending::refused);
+    if (ranks_ != self.ranks) throw Broken(other_world(self), Ending::refused);
     const std::vector<double> mark{host_mark()};
     nodes_ = count_nodes(gather(mark));
   }
@@ -126,6 +121,18 @@ class MpiCommunicator final : public Communicator {
  private:
   const MpiFunctions& mpi() const { return *library_.mpi; }
 
+  /// The starter and the library do not know each other.
+  std::string other_world(const Membership& self) const {
+    const bool srun = self.started_by == "srun";
+    return fmt::format("{} started {} ranks, but {} here sees {}: {}", self.started_by, self.ranks, library_.version,
+                       ranks_ == 1 ? "each of them alone" : fmt::format("{}", ranks_),
+                       srun
+                           ? "srun does not offer what it needs; try srun --mpi=pmix (srun --mpi=list names what there "
+                             "is), or start the ranks with its mpirun"
+                           : "this mpirun is of another MPI; start the ranks with the one of the MPI that collcast was "
+                             "built with");
+  }
+
   /// MPI's failures in our words.
   template <class F>
   void checked(F&& call) {
@@ -177,8 +184,7 @@ std::unique_ptr<Communicator> join(const Membership& self, Inside& inside) {
   return std::make_unique<MpiCommunicator>(self, inside);
 }
 
-/// In PATH, or the one that the build found.
-std::string mpirun() { return find_program({"mpirun", "mpiexec"}, COLLCAST_MPIRUN); }
+std::string mpirun() { return find_program({"mpirun", "mpiexec"}); }
 
 const char* const no_mpirun =
     "mpirun is not in PATH, to start ranks with: install openmpi-bin, or start them with srun";
@@ -223,6 +229,7 @@ Backend mpi_backend() {
       {all_gather, {}, true, true, {}}, {reduce_scatter, {}, true, true, {}}, {alltoall, {}, true, true, {}},
       {gather, {}, true, true, {}},     {scatter, {}, true, true, {}},        {sendrecv, {}, false, true, {}}};
   out.entry.datatypes = {"int8", "uint8", "int32", "uint32", "int64", "uint64", "float", "double"};
+  out.entry.steering = "its own variables steer it, such as OMPI_MCA_coll_tuned_allreduce_algorithm";
   out.look = look;
   out.join = join;
   out.starter = starter;

@@ -481,6 +481,7 @@ Backend nccl_backend() {
       {gather, {}, false, true, {}},    {scatter, {}, false, true, {}},       {sendrecv, {}, false, true, {}}};
   out.entry.datatypes = {"int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "bfloat16", "float", "double"};
   out.entry.default_calls = 20;  // nccl-tests' -n
+  out.entry.steering = "NCCL_ALGO and NCCL_PROTO steer it";
   out.look = look_for_gpus;
   out.start_all = start_all;
   out.start_rank = start_rank;

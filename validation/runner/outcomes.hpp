@@ -7,6 +7,11 @@
 
 namespace collcast::runner {
 
+/// True where a rank did not come to the end of its sweep.
+inline bool went_off(const MeasureOutcome& outcome) {
+  return outcome.ending != Ending::finished && outcome.ending != Ending::wrong;
+}
+
 /// What `measuring` returns, or why it did not.
 template <class F>
 MeasureOutcome outcome_of(F&& measuring) {

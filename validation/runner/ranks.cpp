@@ -11,6 +11,7 @@
 
 #include "collcast/base/check.hpp"
 #include "collcast/base/units.hpp"
+#include "runner/outcomes.hpp"
 #include "runner/silence.hpp"
 
 namespace collcast::runner {
@@ -33,11 +34,6 @@ std::string death_of(int status) {
   if (WIFSIGNALED(status))
     return fmt::format("was killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
   return fmt::format("ended with code {} and said nothing", WEXITSTATUS(status));
-}
-
-/// True where a rank did not come to the end of its sweep.
-bool went_off(const MeasureOutcome& outcome) {
-  return outcome.ending != Ending::finished && outcome.ending != Ending::wrong;
 }
 
 }  // namespace
@@ -110,6 +106,10 @@ bool Ranks::pass_on(RankProcess& process, const Message& message) {
 bool Ranks::failed() const {
   return std::any_of(processes_.begin(), processes_.end(),
                      [](const RankProcess& p) { return !p.death.empty() || (p.outcome && went_off(*p.outcome)); });
+}
+
+bool Ranks::any_died() const {
+  return std::any_of(processes_.begin(), processes_.end(), [](const RankProcess& p) { return !p.death.empty(); });
 }
 
 /// A rank that died is why the others failed; else one that was refused or lacks something is why they lost it;

@@ -37,6 +37,8 @@ class Ranks {
   void forget() { processes_.clear(); }
   /// Until all have ended, or one has failed.
   MeasureOutcome watch();
+  /// True where a rank ended without a word.
+  bool any_died() const;
 
  private:
   bool hear(RankProcess&);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -30,7 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// How long a starter whose ranks are done, or which was asked to end, may take before it is killed.
-constexpr std::chrono::seconds patience{5};
+constexpr std::chrono::seconds patience{3};
 
 sockaddr_un abstract_name(const std::string& name, socklen_t& size) {
   sockaddr_un out{};
@@ -57,19 +58,75 @@ bool is_own_user(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 }
 
+/// What the starter and the ranks' library say: passed on to standard error until this is over, or what follows is
+/// only the noise of an end that is known already.
+class Relay {
+ public:
+  Relay() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw Broken(fmt::format("no pipe: {}", std::strerror(errno)));
+    reading_ = Descriptor(ends[0]);
+    writing_ = Descriptor(ends[1]);
+  }
+  ~Relay() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  int writing() const { return writing_.number(); }
+  /// Once the other end is another process's.
+  void begin() {
+    writing_.close();
+    thread_ = std::thread([this] { pass_on(); });
+  }
+  void silence() { silent_ = true; }
+
+ private:
+  /// To the end; once it is over, to what has come by then: a rank that is stuck may hold the other end for good.
+  void pass_on() const {
+    char buffer[4096];
+    for (;;) {
+      pollfd polled{reading_.number(), POLLIN, 0};
+      const bool over = over_;
+      const int ready = ::poll(&polled, 1, 50);
+      if (ready < 0 && errno != EINTR) return;
+      if (ready == 0 && over) return;
+      if (ready <= 0) continue;
+      const ssize_t got = ::read(reading_.number(), buffer, sizeof buffer);
+      if (got <= 0) return;
+      if (!silent_ && ::write(STDERR_FILENO, buffer, static_cast<std::size_t>(got)) < 0) return;
+    }
+  }
+
+  Descriptor reading_, writing_;
+  std::atomic<bool> silent_ = false, over_ = false;
+  std::thread thread_;
+};
+
 /// The program that starts the ranks. It and what it started are gone when this is.
 class Starter {
  public:
-  Starter(const std::vector<std::string>& command, const std::string& socket) : name_(command.front()) {
+  Starter(const std::vector<std::string>& command, const std::string& socket, int said) : name_(command.front()) {
     std::vector<char*> words;
     for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     const pid_t parent = ::getpid();
+    // What it leaves behind comes to here, not to a first process that may not care.
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     id_ = ::fork();
     if (id_ < 0) throw Broken(fmt::format("{} cannot be started: {}", name_, std::strerror(errno)));
-    if (id_ == 0) become(words, socket, parent);
+    if (id_ == 0) become(words, socket, said, parent);
   }
-  ~Starter() { end(); }
+  ~Starter() {
+    end();
+    const auto deadline = Clock::now() + patience;
+    for (pid_t left = 0; (left = ::waitpid(-1, nullptr, WNOHANG)) >= 0 && Clock::now() < deadline;) {
+      if (left == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+  }
   Starter(const Starter&) = delete;
   Starter& operator=(const Starter&) = delete;
 
@@ -78,6 +135,7 @@ class Starter {
     if (id_ > 0 && ::waitpid(id_, &status_, WNOHANG) == id_) id_ = -1;
     return id_ < 0;
   }
+  void stop() const { ::kill(id_, SIGTERM); }
   bool ends_by(Clock::time_point deadline) {
     while (!has_ended() && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return has_ended();
@@ -88,8 +146,8 @@ class Starter {
   }
 
  private:
-  /// A group of its own: Ctrl-C reaches this program alone, which decides. Results have standard output for themselves.
-  [[noreturn]] static void become(const std::vector<char*>& words, const std::string& socket, pid_t parent) {
+  /// A group of its own: Ctrl-C reaches this program alone, which decides.
+  [[noreturn]] static void become(const std::vector<char*>& words, const std::string& socket, int said, pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(1);
     ::setpgid(0, 0);
@@ -99,15 +157,17 @@ class Starter {
     std::signal(SIGPIPE, SIG_DFL);
     const Descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     ::dup2(nothing.number(), STDIN_FILENO);
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    ::dup2(said, STDOUT_FILENO);
+    ::dup2(said, STDERR_FILENO);
     ::setenv(reporting_variable, socket.c_str(), 1);
     ::execv(words.front(), words.data());
     ::_exit(127);
   }
 
+  /// Asked when its ranks are gone, so it mostly ends by itself: Open MPI's mpirun, asked meanwhile, may crash.
   void end() {
-    if (has_ended()) return;
-    ::kill(id_, SIGTERM);
+    if (ends_by(Clock::now() + patience)) return;
+    stop();
     if (ends_by(Clock::now() + patience)) return;
     ::kill(-id_, SIGKILL);
     while (::waitpid(id_, &status_, 0) < 0 && errno == EINTR) continue;
@@ -186,14 +246,24 @@ MeasureOutcome measure_under_starter(const MeasurePlan& plan, const Backend& bac
   const SignalsAsData signals;
   const std::string name = new_socket_name();
   const Descriptor listening = listen_by_name(name, ranks);
-  Starter starter(command, name);
+  Relay said;
+  Starter starter(command, name, said.writing());
+  said.begin();
   std::vector<Descriptor> sockets(static_cast<std::size_t>(ranks));
-  if (auto ended = accept_all(sockets, {plan, signals, listening, starter, program})) return *ended;
+  if (auto ended = accept_all(sockets, {plan, signals, listening, starter, program})) {
+    if (ended->ending == Ending::stopped) said.silence();
+    if (!starter.has_ended()) starter.stop();
+    return *ended;
+  }
   // All ranks are there from here on.
   Ranks processes(sink, signals);
   for (Descriptor& socket : sockets) processes.add({-1, std::move(socket)});
   MeasureOutcome out = processes.watch();
-  if (out.ending == Ending::finished || out.ending == Ending::wrong) starter.ends_by(Clock::now() + patience);
+  // How a rank died its starter knows; all else has been said.
+  if (processes.any_died())
+    starter.ends_by(Clock::now() + patience);
+  else
+    said.silence();
   return out;
 }
 
@@ -212,7 +282,12 @@ Descriptor reach_parent(const std::string& name, int rank) {
   return out;
 }
 
-std::string find_program(const std::vector<std::string>& names, const std::string& otherwise) {
+void await_end(const Descriptor& parent, std::chrono::milliseconds most) {
+  pollfd polled{parent.number(), 0, 0};  // hears of its end only
+  ::poll(&polled, 1, static_cast<int>(most.count()));
+}
+
+std::string find_program(const std::vector<std::string>& names) {
   const char* path = std::getenv("PATH");
   const std::string folders = path == nullptr ? "" : path;
   for (const std::string& name : names) {
@@ -223,7 +298,7 @@ std::string find_program(const std::vector<std::string>& names, const std::strin
       if (::access(file.c_str(), X_OK) == 0) return file;
     }
   }
-  return ::access(otherwise.c_str(), X_OK) == 0 ? otherwise : std::string();
+  return {};
 }
 
 }  // namespace collcast::runner

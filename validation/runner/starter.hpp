@@ -16,11 +16,13 @@ MeasureOutcome measure_under_starter(const MeasurePlan&, const Backend&, int ran
 
 /// In one of these ranks: the socket to that program. Throws Broken.
 Descriptor reach_parent(const std::string& name, int rank);
+/// Until that program has closed the socket, or `most` is over.
+void await_end(const Descriptor& parent, std::chrono::milliseconds most);
 
 /// True in a rank that a starter of any kind has started.
 bool is_started_by_another();
 
-/// The first of these programs in PATH, or `otherwise` if it is there; empty: none.
-std::string find_program(const std::vector<std::string>& names, const std::string& otherwise);
+/// The first of these programs that is in PATH; empty: none.
+std::string find_program(const std::vector<std::string>& names);
 
 }  // namespace collcast::runner

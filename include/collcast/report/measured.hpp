@@ -74,6 +74,7 @@ struct BackendEntry {
   };
   std::vector<Kind> kinds;
   std::vector<std::string> datatypes;
+  std::string steering;              ///< what steers a choice of algorithm that is the library's, such as "NCCL_ALGO"
   int default_calls = 1;             ///< per repetition, where the user gives none
   std::optional<int> devices;        ///< GPUs here; nothing where ranks are processes
   std::vector<std::string> lacking;  ///< empty: ready

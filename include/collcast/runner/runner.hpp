@@ -83,6 +83,8 @@ struct MeasureSink {
 
 /// Every backend this program knows, whether built in or not, and what is missing here to use it.
 BackendsReport backends();
+/// True for the name of a datatype that some backend has.
+bool is_datatype(const std::string& name);
 /// Those that measure.
 std::vector<std::string> measuring_backends();
 /// One of those; the machine is asked about this one alone.
@@ -106,7 +108,7 @@ struct TableFacts {
   int warmup = 0, calls = 1;
   bool graph = false;
 };
-/// Variables that steer NCCL and Gloo. Values that are paths, hosts or addresses are left out.
+/// Variables that steer NCCL, Gloo and MPI. Values that are paths, hosts or addresses are left out.
 Environment steering_variables(const Environment&);
 
 /// The YAML beside a table (the report's CSV): the keys of published nccl-tests tables, then what this program
