@@ -150,6 +150,7 @@ Command add_measure(CLI::App& parent) {
       "  collcast measure all_reduce --backend nccl --size 8:16GiB:x2 --output all_reduce.csv\n"
       "  torchrun --nproc-per-node 8 --no-python collcast measure all_gather --backend nccl --output all_gather.csv\n"
       "  srun collcast measure all_reduce --backend gloo --rendezvous node1:29500\n"
+      "  mpirun -np 4 collcast measure all --backend mpi --output measured/\n"
       "  collcast measure kernels gemm --output gemm.csv");
   const Command kernels = add_measure_kernels(app);
   return [args, &app, kernels](const Session& session) {
