@@ -8,15 +8,27 @@
 #include "measured.hpp"
 #include "runner/mpi_library.hpp"
 
+#ifdef __has_feature
+#define COLLCAST_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#endif
+
 using namespace collcast;
 using namespace collcast::test;
 
 namespace {
 
+/// Under the leak sanitizer what MPI itself keeps is no leak of ours.
+Outcome run_mpi(const std::string& command, const std::filesystem::path& folder) {
+  return run_shell("export LSAN_OPTIONS=suppressions=" COLLCAST_SOURCE_DIR
+                   "/tests/support/mpi-lsan.supp:print_suppressions=0\n" +
+                       command,
+                   folder);
+}
+
 /// Built against MPI, and nothing to start ranks with: said, and not failed.
 bool cannot_start() {
   const Folder folder;
-  if (run_shell("command -v mpirun", folder.path()).exit == 0) return false;
+  if (run_mpi("command -v mpirun", folder.path()).exit == 0) return false;
   WARN("skipped: no mpirun in PATH");
   return true;
 }
@@ -37,9 +49,9 @@ TEST_CASE("every kind that MPI has runs on 2, 3 and 4 ranks, gives right results
   if (cannot_start()) return;
   for (const int ranks : {2, 3, 4}) {
     const Folder folder;
-    const auto run = run_shell("OMPI_MCA_btl=self,vader collcast measure all --backend mpi --ranks " +
-                                   std::to_string(ranks) + quick + "--size 100,24000 --output tables/",
-                               folder.path());
+    const auto run = run_mpi("OMPI_MCA_btl=self,vader collcast measure all --backend mpi --ranks " +
+                                 std::to_string(ranks) + quick + "--size 100,24000 --output tables/",
+                             folder.path());
     CAPTURE(ranks, run.err);
     REQUIRE(run.exit == 0);
     for (const std::string& name : collective_names()) {
@@ -66,7 +78,7 @@ TEST_CASE("every kind in every datatype and both placements is right from a root
   if (cannot_start()) return;
   const Folder folder;
   const nlohmann::json entries =
-      nlohmann::json::parse(run_shell("collcast backends --format json", folder.path()).out)["backends"];
+      nlohmann::json::parse(run_mpi("collcast backends --format json", folder.path()).out)["backends"];
   const nlohmann::json& mpi = entries[2];
   REQUIRE(mpi["name"] == "mpi");
   REQUIRE(mpi["collectives"].size() == 9);
@@ -77,7 +89,7 @@ TEST_CASE("every kind in every datatype and both placements is right from a root
   CHECK(placements == 16);  // nine kinds, less a broadcast out of place and a sendrecv in place
   for (const std::string type : mpi["datatypes"]) {
     for (const auto& [ranks, root] : {std::pair(2, 1), {3, 2}, {4, 1}}) {
-      const auto run = run_shell(
+      const auto run = run_mpi(
           "collcast measure all --backend mpi --warmup 0 --repetitions 1 --size 48,4096 --format json "
           "--datatype " +
               type + " --ranks " + std::to_string(ranks) + " --root " + std::to_string(root),
@@ -95,7 +107,7 @@ TEST_CASE("every kind in every datatype and both placements is right from a root
 TEST_CASE("calls back to back are divided by their number") {
   if (cannot_start()) return;
   const Folder folder;
-  const auto run = run_shell(
+  const auto run = run_mpi(
       "collcast measure alltoall --backend mpi --ranks 2 --calls 50 --size 1KiB --output t.csv" + quick, folder.path());
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
@@ -106,14 +118,14 @@ TEST_CASE("calls back to back are divided by their number") {
 TEST_CASE("a wrong result is named with rank and element, and has no row") {
   if (cannot_start()) return;
   const Folder folder;
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || COLLCAST_ADDRESS_SANITIZER
   WARN("skipped: the sanitizer wants to be preloaded itself");
 #else
-  const auto run = run_shell("LD_PRELOAD=" COLLCAST_WRONG_MPI
-                             " collcast measure all_reduce,all_gather --backend mpi --ranks 2 --size 8,1KiB "
-                             "--format json" +
-                                 quick,
-                             folder.path());
+  const auto run = run_mpi("LD_PRELOAD=" COLLCAST_WRONG_MPI
+                           " collcast measure all_reduce,all_gather --backend mpi --ranks 2 --size 8,1KiB "
+                           "--format json" +
+                               quick,
+                           folder.path());
   CAPTURE(run.err);
   CHECK(run.exit == 1);
   CHECK(run.err.find("all_reduce of 1 KiB: wrong result on rank 1: element 3 is ") != std::string::npos);
@@ -128,11 +140,11 @@ TEST_CASE("a wrong result is named with rank and element, and has no row") {
 TEST_CASE("mpirun's own ranks measure together; rank 0 alone speaks, and validate reads its table") {
   if (cannot_start()) return;
   const Folder folder;
-  const auto run = run_shell(mpirun +
-                                 "-np 3 collcast measure all_reduce --backend mpi --size 1KiB:64KiB:x4 "
-                                 "--system loopback --output t.csv" +
-                                 quick,
-                             folder.path());
+  const auto run = run_mpi(mpirun +
+                               "-np 3 collcast measure all_reduce --backend mpi --size 1KiB:64KiB:x4 "
+                               "--system loopback --output t.csv" +
+                               quick,
+                           folder.path());
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
   CHECK(run.out.empty());
@@ -140,13 +152,13 @@ TEST_CASE("mpirun's own ranks measure together; rank 0 alone speaks, and validat
   check_table(folder.read("t.csv"), 3);
   CHECK(keys(folder.read("t.yaml")).at("command").find("(each of 3 ranks started by mpirun)") != std::string::npos);
   CHECK(folder.read("t.yaml").find("orte") == std::string::npos);  // what mpirun sets for itself
-  const auto scored = run_shell("collcast validate --measured t.csv --format json", folder.path());
+  const auto scored = run_mpi("collcast validate --measured t.csv --format json", folder.path());
   CAPTURE(scored.err);
   REQUIRE(scored.exit == 0);
   CHECK(nlohmann::json::parse(scored.out)["tables"][0]["topology"] == "loopback");
   // One more process than it says it started, and the other way round.
-  const auto ranks = run_shell(mpirun + "-np 2 collcast measure all_reduce --backend mpi --size 8 --ranks 3 2>&1; true",
-                               folder.path());
+  const auto ranks =
+      run_mpi(mpirun + "-np 2 collcast measure all_reduce --backend mpi --size 8 --ranks 3 2>&1; true", folder.path());
   CHECK(ranks.out.find("--ranks: 3, but mpirun started 2") != std::string::npos);
 }
 
@@ -154,7 +166,7 @@ TEST_CASE("MPI's ranks that want different things hear it, whatever their number
   if (cannot_start()) return;
   const Folder folder;
   const std::string one = "collcast measure all_reduce --backend mpi --size ";
-  const auto run = run_shell(mpirun + "-np 2 " + one + "8 : -np 1 " + one + "16,1MiB", folder.path());
+  const auto run = run_mpi(mpirun + "-np 2 " + one + "8 : -np 1 " + one + "16,1MiB", folder.path());
   CAPTURE(run.err);
   CHECK(run.exit == 2);
   CHECK(run.err.find("rank 2 measures something else than rank 0: ") != std::string::npos);
@@ -167,8 +179,7 @@ TEST_CASE("an mpirun or srun of another MPI is found out: each rank sees itself 
   for (const auto& [names, starter] : {std::pair("PMI_RANK=0 PMI_SIZE=4", "mpirun"),
                                        {"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4", "mpirun"},
                                        {"SLURM_PROCID=0 SLURM_NTASKS=4", "srun"}}) {
-    const auto run =
-        run_shell(std::string(names) + " collcast measure all_reduce --backend mpi --size 8", folder.path());
+    const auto run = run_mpi(std::string(names) + " collcast measure all_reduce --backend mpi --size 8", folder.path());
     CAPTURE(names, run.err);
     CHECK(run.exit == 2);
     CHECK(run.out.empty());
@@ -180,7 +191,7 @@ TEST_CASE("an mpirun or srun of another MPI is found out: each rank sees itself 
 TEST_CASE("one of MPI's ranks that is killed ends the measurement; finished rows are kept and no process is left") {
   if (cannot_start()) return;
   const Folder folder;
-  const auto run = run_shell(
+  const auto run = run_mpi(
       "collcast measure all_reduce --backend mpi --ranks 3 --size 8:1GiB:x2 --warmup 0 --repetitions 2 --output t.csv "
       ">out 2>err & main=$!\n" +
           once_rows_come("t.csv", find_ranks +
@@ -205,7 +216,7 @@ TEST_CASE("one of MPI's ranks that is killed ends the measurement; finished rows
 TEST_CASE("a rank of MPI's that stops answering is noticed at the timeout") {
   if (cannot_start()) return;
   const Folder folder;
-  const auto run = run_shell(
+  const auto run = run_mpi(
       "collcast measure all_reduce --backend mpi --ranks 2 --size 8:64KiB:x2 --warmup 0 --repetitions 5000 --timeout "
       "2s --output t.csv 2>err & main=$!\n" +
           once_rows_come("t.csv", find_ranks + "kill -STOP $2; wait $main; echo $?" + none_is_left),
@@ -221,7 +232,7 @@ TEST_CASE("an interrupted measurement with MPI shows what it has, marked as part
   const Folder folder;
   for (const auto& [signal, exit] : {std::pair("TERM", "143"), {"INT", "130"}}) {
     // A shell's background jobs ignore SIGINT, so it goes to one that does not.
-    const auto run = run_shell(
+    const auto run = run_mpi(
         "python3 -c 'import signal, os, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], "
         "sys.argv[1:])' collcast measure all_reduce --backend mpi --ranks 2 --size 8:1GiB:x2 --warmup 0 --repetitions "
         "2 --output t.csv 2>err & main=$!\n" +
@@ -240,11 +251,11 @@ TEST_CASE("mpirun that ends a job leaves the finished rows, marked as partial") 
   if (cannot_start()) return;
   const Folder folder;
   const auto run =
-      run_shell(mpirun +
-                    "-np 2 collcast measure all_reduce --backend mpi --size 8:1GiB:x2 --warmup 0 --repetitions 2 "
-                    "--output t.csv 2>err & main=$!\n" +
-                    once_rows_come("t.csv", "kill -TERM $main; wait $main; echo done"),
-                folder.path());
+      run_mpi(mpirun +
+                  "-np 2 collcast measure all_reduce --backend mpi --size 8:1GiB:x2 --warmup 0 --repetitions 2 "
+                  "--output t.csv 2>err & main=$!\n" +
+                  once_rows_come("t.csv", "kill -TERM $main; wait $main; echo done"),
+              folder.path());
   CAPTURE(folder.read("err"));
   CHECK(run.out == "done\n");
   check_table(folder.read("t.csv"), 2);
@@ -254,7 +265,7 @@ TEST_CASE("mpirun that ends a job leaves the finished rows, marked as partial") 
 
 TEST_CASE("what MPI cannot be asked is refused with all reasons, before anything runs") {
   const Folder folder;
-  const auto run = run_shell(
+  const auto run = run_mpi(
       "collcast measure all_reduce,all_gahter --backend mpi --ranks 2 --root 7 --datatype bfloat16 --algorithm ring "
       "--rendezvous node1:29500 --share-gpu",
       folder.path());
@@ -267,8 +278,8 @@ TEST_CASE("what MPI cannot be asked is refused with all reasons, before anything
     CHECK(run.err.find(text) != std::string::npos);
   }
   const std::string one = "collcast measure all_reduce --backend mpi --size 8";
-  CHECK(run_shell(one + " --datatype flaot", folder.path()).err.find("did you mean 'float'") != std::string::npos);
-  const auto torch = run_shell("RANK=0 WORLD_SIZE=2 " + one, folder.path());
+  CHECK(run_mpi(one + " --datatype flaot", folder.path()).err.find("did you mean 'float'") != std::string::npos);
+  const auto torch = run_mpi("RANK=0 WORLD_SIZE=2 " + one, folder.path());
   CHECK(torch.exit == 2);
   CHECK(torch.err.find("torchrun starts no MPI ranks") != std::string::npos);
 }
@@ -278,21 +289,21 @@ TEST_CASE("without mpirun, or without the module, the command says what is missi
   std::filesystem::create_directories(folder.path() / "alone" / "bin");
   std::filesystem::create_symlink(COLLCAST_EXECUTABLE, folder.path() / "alone" / "collcast");
   const std::string one = "collcast measure all_reduce --backend mpi --size 8";
-  const auto no_mpirun = run_shell("PATH=$PWD/alone " + one, folder.path());
+  const auto no_mpirun = run_mpi("PATH=$PWD/alone " + one, folder.path());
   CHECK(no_mpirun.exit == 3);
   CHECK(no_mpirun.err.find("mpirun is not in PATH") != std::string::npos);
   CHECK(no_mpirun.err.find("openmpi-bin") != std::string::npos);
   // A program that was copied without its module does all else that it did.
   std::filesystem::copy_file(COLLCAST_EXECUTABLE, folder.path() / "alone" / "bin" / "collcast");
-  const auto no_module = run_shell("PATH=$PWD/alone/bin:$PATH " + one, folder.path());
+  const auto no_module = run_mpi("PATH=$PWD/alone/bin:$PATH " + one, folder.path());
   CHECK(no_module.exit == 3);
   CHECK(no_module.err.find("collcast_mpi.so is missing beside the program") != std::string::npos);
-  CHECK(run_shell("PATH=$PWD/alone/bin:$PATH collcast backends", folder.path()).exit == 0);
+  CHECK(run_mpi("PATH=$PWD/alone/bin:$PATH collcast backends", folder.path()).exit == 0);
 }
 
 TEST_CASE("the program does not need MPI to start") {
   const Folder folder;
-  const auto run = run_shell("ldd " COLLCAST_EXECUTABLE, folder.path());
+  const auto run = run_mpi("ldd " COLLCAST_EXECUTABLE, folder.path());
   if (run.exit != 0) {
     WARN("skipped: no ldd here");
     return;
