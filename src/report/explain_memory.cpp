@@ -52,6 +52,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   std::string of_norms = norms == 0   ? "input and output of both norms"
                          : norms == 1 ? "input and output of the one norm"
                                       : "the one input of both norms, and their outputs";
+  if (terms.parameters.frozen) of_norms = "inputs of the norms, and of adapters what they read";
   if (tensors < all_tensors(in).norms) of_norms += ", but for what is computed once more";
   add("norms and residuals", dropout ? fmt::format("T' h ({} w + 2)", tensors) : fmt::format("T' h {} w", tensors),
       fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w, dropout ? " + 2" : ""), a.norms,
@@ -105,6 +106,9 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
         fmt::format("{} x {} x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, in.batch.sequence,
                     dropout ? fmt::format("(2 x {} + 1)", w) : w, tp),
         a.core, dropout ? "probabilities, mask and what dropout gives" : "probabilities");
+  add("adapters", "w T r for each",
+      fmt::format("{} x {} x {} x {}", w, tokens(in), in.options.lora.rank, in.options.lora.target_modules.size()),
+      a.adapters, "what their first matrices give");
   add("layer input", "w T' h", fmt::format("{} x {} x {}", w, rows(in), m.hidden), a.input,
       "full recomputation keeps nothing else");
   std::string sum;
@@ -179,6 +183,11 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
 }
 
 /// Of a stage with experts: its layers and what each kind of them keeps.
+/// What a layer keeps from a zero-bubble backward to its weight gradients.
+std::string kept_for_weights(const MemoryTerms& terms) {
+  return terms.parameters.frozen ? "(w T (n + m + 2 r) of each adapter)" : "(w (4 T' h + T (2a + 2k) d / TP + MLP))";
+}
+
 const char* kept_formula(const MemoryTerms& terms) {
   return terms.parameters.layers > 0 ? "expert layers x activations of one + layers with an MLP x of one"
                                      : "expert layers x activations of one";
@@ -249,7 +258,7 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
                            exact(terms.parameters.expert_layers), format_bytes(terms.expert_layer.weights),
                            exact(terms.parameters.layers), format_bytes(terms.layer.weights));
   } else if (terms.waiting > 0) {
-    formula += " + waiting x layers of a chunk x kept for weight gradients (w (4 T' h + T (2a + 2k) d / TP + MLP))";
+    formula += " + waiting x layers of a chunk x kept for weight gradients " + kept_for_weights(terms);
     numbers += fmt::format(" + {} x {} / {} x {}", terms.waiting, layers, chunks, format_bytes(terms.layer.weights));
   }
   const auto add = [&](int count, const char* name, Volume value) {
@@ -258,7 +267,10 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
     numbers += fmt::format(" + {} x {}", count, format_bytes(value));
   };
   add(terms.first_in_flight, "first chunk in flight x dropout mask of the embedding (T' h)", terms.embedding_mask);
-  add(terms.last_in_flight, "last chunk in flight x final norm (2 w T' h)", terms.final_norm);
+  add(terms.last_in_flight,
+      terms.parameters.frozen ? "last chunk in flight x final norm (w T' h)"
+                              : "last chunk in flight x final norm (2 w T' h)",
+      terms.final_norm);
   add(terms.last_waiting, "last chunk waiting x head's input and the logits' gradient (w (T' h + T V / TP))",
       terms.head_weights);
   add(terms.last_in_flight - 1, "(last chunk in flight - 1) x the loss's probabilities (4 T V / TP)",
@@ -285,7 +297,7 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
     numbers += fmt::format(" + {}", format_bytes(value));
   };
   add("dropout mask of the embedding (T' h)", terms.embedding_mask);
-  add("final norm (2 w T' h)", terms.final_norm);
+  add(terms.parameters.frozen ? "final norm (w T' h)" : "final norm (2 w T' h)", terms.final_norm);
   formula = fmt::format("in flight x ({})", formula);
   numbers = fmt::format("{} x ({})", terms.in_flight, numbers);
   if (terms.waiting > 0 && experts) {
@@ -294,7 +306,7 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
                            format_bytes(terms.expert_layer.weights), exact(terms.parameters.layers),
                            format_bytes(terms.layer.weights));
   } else if (terms.waiting > 0) {
-    formula += " + waiting x layers of the stage x kept for weight gradients (w (4 T' h + T (2a + 2k) d / TP + MLP))";
+    formula += " + waiting x layers of the stage x kept for weight gradients " + kept_for_weights(terms);
     numbers += fmt::format(" + {} x {} x {}", terms.waiting, stage_layers_text(in, terms.parameters.layers),
                            format_bytes(terms.layer.weights));
   }
@@ -360,7 +372,8 @@ void add_gradient_copies(Section& out, const MemoryTerms& terms, const MemoryUse
 /// Bytes of each parameter, and of how many ranks this one has a part.
 Term state_term(const char* name, double bytes, const MemoryTerms& terms, int shares, int from, const ParallelLayout& l,
                 Bytes value, std::string source) {
-  const std::string count = exact(terms.parameters.total());
+  const bool trained = from < 3 && terms.parameters.frozen;
+  const std::string count = exact(trained ? terms.parameters.trained() : terms.parameters.total());
   if (terms.apart > 0 && terms.zero >= from && shares * terms.expert_shares > 1)
     return {name,
             "bytes each x (parameters but experts / shards + experts / their replicas)",
@@ -372,7 +385,7 @@ Term state_term(const char* name, double bytes, const MemoryTerms& terms, int sh
   const std::string over =
       shares > 1 ? fmt::format(" / {}", l.shard_copies() > 1 || l.cp * l.twins() > 1 ? "shards" : "DP") : std::string();
   return {name,
-          "bytes each x parameters of the rank" + over,
+          (trained ? "bytes each x adapters of the rank" : "bytes each x parameters of the rank") + over,
           fmt::format("{} x {}{}", exact(bytes), count, shares > 1 ? fmt::format(" / {}", shares) : std::string()),
           static_cast<double>(value.value()),
           "B",

@@ -128,6 +128,14 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
                           exact(p.layer.mlp), exact(p.layer.norms),
                           m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
   }
+  if (p.frozen) {
+    out.terms.push_back({"adapters of a layer", "r (n + m) of each matrix n x m: 1/TP of the side that TP splits",
+                         fmt::format("{} + {}", exact(p.adapters_sharded), exact(p.adapters_replicated)),
+                         p.adapters_sharded + p.adapters_replicated, "",
+                         "low-rank, trained in the place of all other weights; split and whole on every TP rank"});
+    formula += " + layers x adapters of one";
+    numbers += fmt::format(" + {} x {}", exact(p.layers), exact(p.adapters_sharded + p.adapters_replicated));
+  }
   const auto add = [&](const char* name, const char* its_formula, std::string its_numbers, double value,
                        const char* source) {
     if (!(value > 0)) return;

@@ -83,11 +83,20 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
     out.terms.push_back({"logits", "2 s h V", fmt::format("2 x {} x {} x {}", s, m.hidden, m.vocab), f.logits, "FLOP",
                          "forward of one sample"});
   const bool logits = f.logits > 0;
-  out.terms.push_back(
-      {"model FLOP of a step", fmt::format("3 B (linear layers + attention core{})", logits ? " + logits" : ""),
-       fmt::format("3 x {} x ({} + {}{})", in.batch.global_batch, flops(f.linear), flops(f.core),
-                   logits ? " + " + flops(f.logits) : ""),
-       f.model().value(), "FLOP", "a backward is two forwards; counted as Narayanan et al. 2021, all GPUs together"});
+  if (f.frozen)
+    out.terms.push_back(
+        {"model FLOP of a step",
+         fmt::format("B (2 (linear layers{}) + 3 (attention core + adapters))", logits ? " + logits" : ""),
+         fmt::format("{} x (2 x ({}{}) + 3 x ({} + {}))", in.batch.global_batch, flops(f.linear),
+                     logits ? " + " + flops(f.logits) : "", flops(f.core), flops(f.adapters)),
+         f.model().value(), "FLOP",
+         "frozen matrices have no gradients of weights; some frameworks count them as if they had"});
+  else
+    out.terms.push_back(
+        {"model FLOP of a step", fmt::format("3 B (linear layers + attention core{})", logits ? " + logits" : ""),
+         fmt::format("3 x {} x ({} + {}{})", in.batch.global_batch, flops(f.linear), flops(f.core),
+                     logits ? " + " + flops(f.logits) : ""),
+         f.model().value(), "FLOP", "a backward is two forwards; counted as Narayanan et al. 2021, all GPUs together"});
   if (!(f.recomputed > 0)) return;
   const bool full = in.options.recompute == Recompute::full, all = in.options.recompute_layers == 1;
   if (!all || (!full && in.options.recompute_modules != TrainingOptions().recompute_modules)) {
@@ -103,9 +112,11 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   }
   out.terms.push_back(
       {"hardware FLOP of a step",
-       full ? "model FLOP + B (linear layers + attention core)" : "model FLOP + B attention core",
-       full ? fmt::format("{} + {} x ({} + {})", flops(f.model().value()), in.batch.global_batch, flops(f.linear),
-                          flops(f.core))
+       !full      ? "model FLOP + B attention core"
+       : f.frozen ? "model FLOP + B (linear layers + attention core + adapters)"
+                  : "model FLOP + B (linear layers + attention core)",
+       full ? fmt::format("{} + {} x ({} + {}{})", flops(f.model().value()), in.batch.global_batch, flops(f.linear),
+                          flops(f.core), f.frozen ? " + " + flops(f.adapters) : "")
             : fmt::format("{} + {} x {}", flops(f.model().value()), in.batch.global_batch, flops(f.core)),
        f.hardware().value(), "FLOP",
        full ? "every layer's forward runs twice" : "the attention core's forward runs twice"});

@@ -111,6 +111,12 @@ void add_training(Json& out, const StepInputs& in) {
   if (!in.options.fuse_accumulation) out["options"]["gradient_accumulation_fusion"] = false;
   if (in.layout.tp > 1) out["options"]["overlap_tp"] = to_string(in.options.overlap_tp);
   add_communication(out["options"], in.options);
+  if (const LowRankAdapters& lora = in.options.lora; lora.rank > 0) {
+    Json modules = Json::array();
+    for (const AdapterModule module : lora.target_modules) modules.push_back(to_string(module));
+    out["options"]["lora"] = {
+        {"rank", lora.rank}, {"target_modules", modules}, {"trained_parameters", adapter_parameter_count(in)}};
+  }
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   if (in.model.experts.count > 0) {
     out["options"]["overlap_ep"] = in.options.overlap_ep;

@@ -358,6 +358,15 @@ void read_compression(Reader& reader, const Node& node, GradientCompression& c) 
                   "add ratio: bytes kept over bytes sent, such as 4"});
 }
 
+void read_lora(Reader& reader, const Node& node, LowRankAdapters& lora) {
+  Object o(reader, node, "training.lora");
+  o.also_called("rank", {"r", "dim", "lora_rank"});
+  o.required("rank", lora.rank, AsCount{1, 100'000});
+  o.optional("target_modules", lora.target_modules,
+             AsList<AsWord<AdapterModule>, AdapterModule>{as_word<AdapterModule>(adapter_modules())});
+  o.finish();
+}
+
 }  // namespace
 
 TrainingOptions read_training(Reader& reader, const Node& node) {
@@ -393,6 +402,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   read_communication(reader, o.section("communication"), t.communication);
   read_compression(reader, o.section("gradient_compression"), t.compression);
   o.optional("delayed_all_reduce", t.delayed_all_reduce, AsTruth{});
+  if (const Node* lora = o.optional_map("lora")) read_lora(reader, *lora, t.lora);
   o.optional("optimizer", t.optimizer, AsTruth{});
   o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});
   o.finish();

@@ -56,6 +56,7 @@ class Check {
       buckets();
       workload::check_communication(misfits_);
       workload::check_recompute(misfits_);
+      workload::check_adapters(misfits_);
       workload::check_bf16_layers(misfits_);
     }
     kernels();
@@ -407,7 +408,7 @@ class Check {
     constexpr double most = 10'000;
     double largest = 0;
     for (const int stage : {0, in_.layout.pp / 2, in_.layout.pp - 1})
-      largest = std::max(largest, in_.options.gradient_bytes * workload::stage_parameters(in_, stage).total());
+      largest = std::max(largest, in_.options.gradient_bytes * workload::trained_parameters(in_, stage).total());
     if (in_.layout.replicas() > 1 && largest / static_cast<double>(in_.options.bucket.value()) > most)
       wrong({"training.bucket", "training", "model", "layout"},
             "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +

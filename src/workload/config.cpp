@@ -170,6 +170,25 @@ RecomputeModules recompute_modules() {
   return all;
 }
 
+std::string_view to_string(AdapterModule module) {
+  switch (module) {
+    case AdapterModule::linear_qkv:
+      return "linear_qkv";
+    case AdapterModule::linear_proj:
+      return "linear_proj";
+    case AdapterModule::linear_fc1:
+      return "linear_fc1";
+    case AdapterModule::linear_fc2:
+      return "linear_fc2";
+  }
+  check(false, "a known module");
+  return "";
+}
+
+std::vector<AdapterModule> adapter_modules() {
+  return {AdapterModule::linear_qkv, AdapterModule::linear_proj, AdapterModule::linear_fc1, AdapterModule::linear_fc2};
+}
+
 bool is_single_operation(RecomputeModule module) { return module >= RecomputeModule::q_proj; }
 
 bool recomputes_layer(const TrainingOptions& options, int layer) {

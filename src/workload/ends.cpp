@@ -12,6 +12,7 @@
 #include <cmath>
 #include <utility>
 
+#include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
@@ -51,7 +52,8 @@ Segments embedding_segments(const StepInputs& in) {
   }
   if (in.model.learned_positions > 0) before.push_back(timer.memory("position gradient", Volume(w * rows)));
   if (!after.empty()) s.forward.push_back({"embedding", Category::forward, after, std::nullopt});
-  if (in.serving) return s;
+  // A frozen embedding is where gradients end.
+  if (in.serving || is_frozen(in.options)) return s;
 
   // Every rank scatters the rows of its part of the vocabulary: T/t on average.
   const bool fused = in.options.fuse_accumulation;
@@ -117,15 +119,15 @@ Segments head_segments(const StepInputs& in) {
                        Category::forward,
                        {products, timer.memory("loss", Volume(loss_bytes.forward * T * v), loss_bytes.kernels)},
                        std::nullopt}});
-  const bool splits = splits_backward(in.layout.schedule);
+  const bool splits = splits_backward(in.layout.schedule), frozen = is_frozen(in.options);
   const Operation logits = timer.logits("logits input gradient", GemmPass::input_gradient, {T, h, v},
                                         Volume(w * (T * v + h * v + T * h)), aligned);
   const bool fused = in.options.fuse_accumulation;
   const Operation weights = timer.logits("logits weight gradient", GemmPass::weight_gradient, {v, h, T},
                                          Volume(w * (T * v + T * h) + (fused ? 2 * g : w) * h * v), aligned);
   const std::vector<Operation> accumulation =
-      gradient_accumulation(in, timer, head_parameters(in.model, in.layout.tp, false).total());
-  if (splits)
+      gradient_accumulation(in, timer, frozen ? 0 : head_parameters(in.model, in.layout.tp, false).total());
+  if (splits && !frozen)
     s.weights = joined({{"logits input", Category::backward, {}, tp.gather},
                         {"logits weights", Category::backward, {weights}, std::nullopt},
                         {"logits weights", Category::backward, accumulation, std::nullopt}});
@@ -134,9 +136,13 @@ Segments head_segments(const StepInputs& in) {
                            {timer.memory("loss gradient", Volume(loss_bytes.backward * T * v), fused_loss ? 1 : 2)},
                            "logits",
                            {logits},
-                           splits ? std::vector<Operation>() : std::vector<Operation>{weights}});
-  s.backward.push_back(
-      {"final norm", Category::backward, {timer.memory("final norm gradient", Volume(5 * w * rows))}, std::nullopt});
+                           splits || frozen ? std::vector<Operation>() : std::vector<Operation>{weights},
+                           0,
+                           frozen});
+  s.backward.push_back({"final norm",
+                        Category::backward,
+                        {timer.memory("final norm gradient", Volume((frozen ? 3 : 5) * w * rows))},
+                        std::nullopt});
   if (!splits && !accumulation.empty())
     s.backward.push_back({"final norm", Category::backward, accumulation, std::nullopt});
   s.backward = joined(std::move(s.backward));
@@ -148,7 +154,7 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
   if (!in.options.optimizer) return ops;
   const KernelTimer timer(in);
   const double g = in.options.gradient_bytes;
-  const RankParameters parameters = stage_parameters(in, stage);
+  const RankParameters parameters = trained_parameters(in, stage);
   const double held = parameters.total(), part = split_parameters(in.layout, parameters).shares;
   const double owned = in.options.zero >= 1 ? part : held;
   ops.push_back(timer.memory("gradient norm", Volume(g * owned)));

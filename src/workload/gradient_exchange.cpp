@@ -75,7 +75,7 @@ std::vector<GradientExchange> exchanges_of(const StepInputs& in, int stage) {
 GradientExchange::GradientExchange(const StepInputs& in, int stage, bool experts) {
   const GradientCompression& c = in.options.compression;
   const double kept = in.options.gradient_bytes, cast = sent_gradient_bytes(in) / kept;
-  const RankParameters held = stage_parameters(in, stage);
+  const RankParameters held = trained_parameters(in, stage);
   const double apart = in.layout.experts_apart() ? held.experts : 0;
   of_experts = experts;
   gradients = experts ? apart : held.total() - apart;

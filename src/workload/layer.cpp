@@ -34,10 +34,12 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
     : in_(in),
       with_experts_(kind.experts),
       latent_(in.model.latent.kv_rank > 0),
+      frozen_(is_frozen(in.options)),
       recompute_(kind.whole ? Recompute::none : in.options.recompute),
       timer_(in),
       share_(in),
       linear_(in, timer_, share_),
+      adapters_(in, timer_, share_),
       core_(in, timer_, share_, kind.windowed),
       tp_(in.layout),
       w_(timer_.precision().activation),
@@ -45,6 +47,10 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
       projection_{"projection", share_.output, share_.hidden},
       up_{in.model.gated_mlp ? "mlp up+gate" : "mlp up", share_.hidden, (in.model.gated_mlp ? 2 : 1) * share_.ffn},
       down_{"mlp down", share_.ffn, share_.hidden} {
+  qkv_.adapter = has_adapter(in.options, AdapterModule::linear_qkv);
+  projection_.adapter = has_adapter(in.options, AdapterModule::linear_proj);
+  up_.adapter = has_adapter(in.options, AdapterModule::linear_fc1);
+  down_.adapter = has_adapter(in.options, AdapterModule::linear_fc2);
   if (latent_) take_latent();
   if (with_experts_) take_experts();
 }
@@ -75,9 +81,10 @@ std::vector<Segment> Layer::backward() const {
 
 std::vector<Segment> Layer::weights() const {
   if (!splits()) return {};
-  const bool tp_inputs = !with_experts_ || share_.shared > 0;
+  const bool tp_inputs = (!with_experts_ || share_.shared > 0) && gathers_input(up_);
   return joined({{"mlp input", Category::backward, {}, tp_inputs ? tp_.gather : std::nullopt},
-                 {"mlp weights", Category::backward, mlp_weights(), tp_.gather, 0, 0, 0, heads_bytes()},
+                 {"mlp weights", Category::backward, mlp_weights(), gathers_input(qkv_) ? tp_.gather : std::nullopt, 0,
+                  0, 0, heads_bytes()},
                  {"attention weights", Category::backward, attention_weights(), std::nullopt}});
 }
 
@@ -134,7 +141,7 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
     if (!compresses_queries()) extend(before, down_forward());
     before.push_back(linear_.forward(kv_up_));
   } else {
-    before.push_back(linear_.forward(qkv_));
+    extend(before, forward_of(qkv_));
     if (adds_qkv_bias()) before.push_back(memory("qkv bias", 2 * w_ * share_.tokens * qkv_.out));
   }
   extend(before, rotary("rotary"));
@@ -149,11 +156,11 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
   all.push_back({"attention heads", category, before, std::nullopt, 0, 0, core_.query_exchange()});
   extend(all, core_.forward(category, core_.output_exchange()));
   if (one_reduce())
-    all.push_back({"attention", category, {linear_.forward(projection_)}, std::nullopt});
+    all.push_back({"attention", category, forward_of(projection_), std::nullopt});
   else if (rings())
-    extend(all, reduced_in_ring("attention", category, linear_.forward(projection_, rows_of_piece())));
+    extend(all, reduced_in_ring("attention", category, projection_));
   else
-    all.push_back({"attention", category, {linear_.forward(projection_)}, tp_.reduce});
+    all.push_back({"attention", category, forward_of(projection_), tp_.reduce});
   return all;
 }
 
@@ -165,15 +172,15 @@ std::vector<Segment> Layer::heads_backward() const {
     inputs.push_back(linear_.input_gradient(q_up_));
     if (compresses_queries()) norm = down_backward();
   } else {
-    inputs = {linear_.input_gradient(qkv_)};
+    inputs = input_gradients(qkv_);
   }
   if (!splits()) weights = heads_weights();
   extend(norm, {norm_backward("attention norm"), branch_sum("layer input")});
   if (!splits()) extend(norm, accumulation());
   Operations first = rotary("rotary gradient");
   if (splits_qkv()) first.push_back(memory("qkv gradients joined", 2 * w_ * share_.tokens * qkv_.out));
-  std::vector<Segment> all = column_backward(
-      in_, {"attention core", first, "attention", inputs, weights, heads_bytes(), heads_products().out > 0});
+  std::vector<Segment> all = column_backward(in_, {"attention core", first, "attention", inputs, weights, heads_bytes(),
+                                                   heads_products().out > 0 || !gathers_input(qkv_)});
   all.push_back({"attention norm", Category::backward, norm, std::nullopt});
   return all;
 }
@@ -186,6 +193,7 @@ Operations Layer::heads_weights() const {
 }
 
 Operations Layer::accumulation() const {
+  if (frozen_) return gradient_accumulation(in_, timer_, layer_adapters(in_).total());
   return gradient_accumulation(in_, timer_,
                                with_experts_ ? expert_layer_parameters(in_.model, in_.layout).total()
                                              : layer_parameters(in_.model, in_.layout.tp).total());
@@ -227,16 +235,17 @@ std::vector<Segment> Layer::mlp_forward(Category category) const {
 }
 
 std::vector<Segment> Layer::mlp_module(Category category, const Operations& before) const {
-  Operations mlp{linear_.forward(up_), activation_forward("activation", share_.tokens, share_.ffn),
-                 linear_.forward(down_)};
+  Operations mlp = mlp_products_forward();
   // What attention gives is added to the ranks' own parts of what the MLP does, or to the residual.
   if (one_reduce()) mlp.push_back(memory("branches sum", 3 * w_ * share_.tokens * share_.hidden));
   if (!rings()) return {{"mlp norm", category, before, tp_.gather}, {"mlp", category, mlp, tp_.reduce}};
   std::vector<Segment> all{{"mlp norm", category, before, std::nullopt}};
   extend(all, gathered_in_ring("mlp up", category, linear_.forward(up_, rows_of_piece())));
-  all.push_back({"mlp", category, {mlp[1]}, std::nullopt});
+  Operations between = adapters_.forward(up_);
+  between.push_back(activation_forward("activation", share_.tokens, share_.ffn));
+  all.push_back({"mlp", category, between, std::nullopt});
   if (one_reduce()) all.push_back({"branches", category, {mlp.back()}, std::nullopt});
-  extend(all, reduced_in_ring("mlp", category, linear_.forward(down_, rows_of_piece())));
+  extend(all, reduced_in_ring("mlp", category, down_));
   return all;
 }
 
@@ -245,10 +254,10 @@ std::vector<Segment> Layer::mlp_backward() const {
   extend(all, column_backward(in_, {"mlp down",
                                     {activation_backward("activation", share_.tokens, share_.ffn)},
                                     "mlp",
-                                    {linear_.input_gradient(up_)},
+                                    input_gradients(up_),
                                     splits() ? Operations() : weight_gradients(up_, up_.out),
                                     0,
-                                    mlp_products().out > 0}));
+                                    mlp_products().out > 0 || !gathers_input(up_)}));
   return all;
 }
 
@@ -266,8 +275,11 @@ std::vector<Segment> Layer::gathered_in_ring(const char* name, Category category
           {name, category, {piece}, std::nullopt}};
 }
 
-std::vector<Segment> Layer::reduced_in_ring(const char* name, Category category, const Operation& piece) const {
-  return {{name, category, {piece}, std::nullopt},
+std::vector<Segment> Layer::reduced_in_ring(const char* name, Category category, const Linear& l) const {
+  const Operation piece = linear_.forward(l, rows_of_piece());
+  Operations first = adapters_.forward(l);
+  first.push_back(piece);
+  return {{name, category, first, std::nullopt},
           ring_pieces(std::string(name) + " ring", category, piece, *tp_.reduce)};
 }
 
@@ -278,6 +290,7 @@ std::vector<Segment> Layer::row_backward(const char* before, Operations first, c
             {name, Category::backward, linear_backward(l, 0), std::nullopt}};
   std::vector<Segment> all{{before, Category::backward, std::move(first), std::nullopt}};
   extend(all, gathered_in_ring(name, Category::backward, linear_.input_gradient(l, rows_of_piece())));
+  extend(all.back().operations, adapters_.input_gradient(l));
   if (!splits()) extend(all.back().operations, weight_gradients(l, 0));
   return all;
 }
@@ -296,10 +309,31 @@ Operations Layer::mlp_weights() const {
   return ops;
 }
 
+// --- matrices, with the adapters beside them ---
+
+Operations Layer::forward_of(const Linear& l) const {
+  Operations ops{linear_.forward(l)};
+  extend(ops, adapters_.forward(l));
+  return ops;
+}
+
+Operations Layer::input_gradients(const Linear& l) const {
+  Operations ops{linear_.input_gradient(l)};
+  extend(ops, adapters_.input_gradient(l));
+  return ops;
+}
+
+Operations Layer::mlp_products_forward() const {
+  Operations ops = forward_of(up_);
+  ops.push_back(activation_forward("activation", share_.tokens, share_.ffn));
+  extend(ops, forward_of(down_));
+  return ops;
+}
+
 // --- kernels of all of them ---
 
 Operation Layer::norm_backward(const char* name) const {
-  return memory(std::string(name) + " gradient", 5 * w_ * per_row());
+  return memory(std::string(name) + " gradient", (frozen_ ? 3 : 5) * w_ * per_row());
 }
 
 Operation Layer::residual_forward(const char* name) const {
@@ -309,7 +343,7 @@ Operation Layer::residual_forward(const char* name) const {
 Operations Layer::residual_backward(const char* name) const {
   Operations ops;
   if (in_.model.dropout > 0) ops.push_back(memory(std::string(name) + " dropout gradient", (2 * w_ + 1) * per_row()));
-  if (in_.model.biases) ops.push_back(memory(std::string(name) + " bias gradient", w_ * per_row()));
+  if (in_.model.biases && !frozen_) ops.push_back(memory(std::string(name) + " bias gradient", w_ * per_row()));
   return ops;
 }
 
@@ -318,12 +352,13 @@ Operation Layer::branch_sum(const char* name) const {
 }
 
 Operations Layer::linear_backward(const Linear& l, double sharded_bias) const {
-  Operations ops{linear_.input_gradient(l)};
+  Operations ops = input_gradients(l);
   if (!splits()) extend(ops, weight_gradients(l, sharded_bias));
   return ops;
 }
 
 Operations Layer::weight_gradients(const Linear& l, double sharded_bias) const {
+  if (frozen_) return adapters_.weight_gradient(l);
   Operations ops{linear_.weight_gradient(l)};
   if (in_.model.biases && sharded_bias > 0)
     ops.push_back(memory(std::string(l.name) + " bias gradient", w_ * share_.tokens * sharded_bias));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "workload/adapters.hpp"
 #include "workload/attention_core.hpp"
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
@@ -101,7 +102,7 @@ class Layer {
   /// A rank begins with its own rows, and the next come meanwhile; the last piece has nothing beside it.
   std::vector<Segment> gathered_in_ring(const char* name, Category category, const Operation& piece) const;
   /// Sums go on while the next piece is computed; the first has nothing beside it.
-  std::vector<Segment> reduced_in_ring(const char* name, Category category, const Operation& piece) const;
+  std::vector<Segment> reduced_in_ring(const char* name, Category category, const Linear& l) const;
 
   /// Backward of a row-parallel matrix behind `before`: with sequence parallelism gradients are gathered for it.
   std::vector<Segment> row_backward(const char* before, Operations first, const char* name, const Linear& l) const;
@@ -144,6 +145,15 @@ class Layer {
   /// What came from several ranks, by its expert, and back.
   Operations sorting(const char* name) const;
 
+  // --- matrices, with the adapters beside them ---
+
+  Operations forward_of(const Linear& l) const;
+  Operations input_gradients(const Linear& l) const;
+  /// Up, activation and down of the MLP.
+  Operations mlp_products_forward() const;
+  /// Whether the gradients of weights read the input of a column-parallel matrix, which TP then gathers once more.
+  bool gathers_input(const Linear& l) const { return !frozen_ || l.adapter; }
+
   // --- kernels of all of them ---
 
   double per_row() const { return share_.rows * share_.hidden; }
@@ -167,11 +177,12 @@ class Layer {
   Operations rotary(const char* name) const;
 
   const StepInputs& in_;
-  bool with_experts_, latent_;
+  bool with_experts_, latent_, frozen_;
   Recompute recompute_;  ///< of this layer
   KernelTimer timer_;
   Share share_;
   LinearKernels linear_;
+  AdapterKernels adapters_;
   AttentionCore core_;
   TpCollectives tp_;
   double w_;

@@ -59,7 +59,7 @@ std::vector<Segment> Layer::mlp_again() const {
   std::vector<Segment> all;
   Operations norm;
   if (again(RecomputeModule::o_proj)) {
-    all.push_back({"attention", once_more, {linear_.forward(projection_)}, tp_.reduce});
+    all.push_back({"attention", once_more, forward_of(projection_), tp_.reduce});
     norm.push_back(residual_forward("attention residual"));
   }
   if (again(RecomputeModule::layernorm) && has_mlp_norm()) norm.push_back(norm_forward("mlp norm"));
@@ -79,8 +79,7 @@ std::vector<Segment> Layer::mlp_again() const {
     return filled(all);
   }
   if (again(RecomputeModule::mlp)) {
-    const Operations ops{linear_.forward(up_), activation_forward("activation", share_.tokens, share_.ffn),
-                         linear_.forward(down_)};
+    const Operations ops = mlp_products_forward();
     // Beside attention its sum is not its own.
     extend(all, one_reduce() ? products_again("mlp norm", norm, "mlp", ops) : mlp_module(once_more, norm));
     return filled(all);

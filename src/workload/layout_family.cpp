@@ -99,7 +99,7 @@ class LayoutFamily::State {
     const int boundaries = plan_.goes_round() ? stages : stages - 1;
     for (int i = 0; i < boundaries; ++i) add_boundary(fabric, i);
     plan_.transfer.resize(static_cast<std::size_t>(boundaries));
-    if (in_.model.tied_embeddings && !in_.layout.ends_together() && in_.options.embedding_and_logits) add_tied(fabric);
+    if (sums_tied_gradients(in_) && in_.options.embedding_and_logits) add_tied(fabric);
   }
 
   Result<LayoutEstimate> estimate(const LayoutChoice& choice) {

@@ -6,6 +6,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
+#include "workload/adapters.hpp"
 #include "workload/automatic_order.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/interleaved.hpp"
@@ -37,6 +38,7 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
   if (with_experts && tensors.dispatched)
     kept.experts = Volume(w * share.taken * (share.hidden + share.expert * tensors.experts) +
                           8 * share.rows * in.model.experts.count);
+  if (!with_experts) kept.adapters = Volume(w * share.tokens * adapter_width(in.options));
   if (tensors.core)
     kept.core =
         Volume(in.options.attention == Attention::flash ? 4 * share.lse : share.scores * (w + (dropout ? w + 1 : 0)));
@@ -178,11 +180,19 @@ double largest(const std::vector<UnitParameters>& units, double (UnitParameters:
   return most;
 }
 
+/// The same of adapters, in so many bytes for each of their elements: inputs of both matrices, and gradients of what
+/// they give.
+Volume kept_for_adapters(const StepInputs& in, double each) {
+  const AdapterParameters parameters = layer_adapters(in);
+  return Volume(each * (parameters.total() / in.options.lora.rank + 2 * adapter_width(in.options)));
+}
+
 /// What a layer keeps from a zero-bubble backward to its weight gradients.
 Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts) {
   const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
   const double widths = in.model.gated_mlp ? 3 : 2;
   const double attention = s.tokens * (s.query + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
+  if (is_frozen(in.options)) return kept_for_adapters(in, w * s.tokens);
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
   const int tensors = all_tensors(in).norms;
   if (!with_experts) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));
@@ -236,15 +246,15 @@ std::vector<UnitParameters> split_units(const StepInputs& in, const MemoryTerms&
   }
   return units;
 }
-double split_parameters(const StepInputs& in, const MemoryTerms& terms) {
-  return (in.layout.shards() > 1 ? terms.parameters.total() - terms.apart : 0) +
-         (terms.expert_shares > 1 ? terms.apart : 0);
+double split_parameters(const StepInputs& in, const MemoryTerms& terms, double of) {
+  return (in.layout.shards() > 1 ? of - terms.apart : 0) + (terms.expert_shares > 1 ? terms.apart : 0);
 }
 
 /// What of a sharded state is whole for a time.
 void put_whole(const StepInputs& in, MemoryTerms& terms) {
   const int zero = in.options.zero;
-  const double split = split_parameters(in, terms), all = terms.gradient_bytes * split;
+  const double split = split_parameters(in, terms, terms.parameters.total());
+  const double all = terms.gradient_bytes * split_parameters(in, terms, terms.parameters.trained());
   if (zero < 2 || !(split > 0)) return;
   const std::vector<UnitParameters> units = split_units(in, terms);
   const std::size_t together = in.options.overlap_dp ? 2 : 1;
@@ -293,11 +303,34 @@ int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).
 
 namespace collcast {
 
+namespace {
+
+using workload::has_adapter;
+using workload::is_frozen;
+
+/// Norms of a layer that have an input of their own, and those whose output is kept for gradients of weights.
+int norm_inputs(const StepInputs& in) { return in.model.parallel_mlp.norms == 0 ? 2 : 1; }
+int norm_outputs(const StepInputs& in) {
+  const bool one = in.model.parallel_mlp.norms == 1;
+  if (!is_frozen(in.options)) return one ? 1 : 2;
+  const bool qkv = has_adapter(in.options, AdapterModule::linear_qkv),
+             up = has_adapter(in.options, AdapterModule::linear_fc1);
+  return one ? (qkv || up ? 1 : 0) : (qkv ? 1 : 0) + (up ? 1 : 0);
+}
+
+/// What the activation function gives is read by the down matrix alone, which is frozen.
+bool drops_activation(const StepInputs& in) {
+  return is_frozen(in.options) && !has_adapter(in.options, AdapterModule::linear_fc2);
+}
+
+}  // namespace
+
 KeptTensors all_tensors(const StepInputs& in) {
   KeptTensors all;
-  // Norms beside each other have one input.
-  all.norms = in.model.parallel_mlp.norms == 0 ? 4 : in.model.parallel_mlp.norms + 1;
+  // Norms beside each other have one input. What a frozen matrix reads is kept for its adapter alone.
+  all.norms = norm_inputs(in) + norm_outputs(in);
   all.mlp = all.experts = in.model.gated_mlp ? 3 : 2;
+  if (drops_activation(in)) --all.mlp;
   return all;
 }
 
@@ -305,7 +338,7 @@ KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
   KeptTensors kept = all_tensors(in);
   const auto again = [&](RecomputeModule module) { return recomputes(in.options, module); };
   const int behind_each = in.model.parallel_mlp.norms;
-  if (again(RecomputeModule::layernorm)) kept.norms -= behind_each == 0 ? 2 : behind_each;
+  if (again(RecomputeModule::layernorm)) kept.norms -= norm_outputs(in);
   if (again(RecomputeModule::o_proj) && behind_each == 0) --kept.norms;
   const bool up = again(RecomputeModule::mla_up_proj);
   kept.query = !up && !again(RecomputeModule::q_proj);
@@ -320,7 +353,7 @@ KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
     return kept;
   }
   for (const RecomputeModule one : {RecomputeModule::gate_proj, RecomputeModule::up_proj, RecomputeModule::mlp_act})
-    if (again(one)) --kept.mlp;
+    if (again(one) && !(one == RecomputeModule::mlp_act && drops_activation(in))) --kept.mlp;
   if (again(RecomputeModule::mlp)) kept.mlp = 0;
   return kept;
 }
@@ -346,7 +379,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
     terms.expert_shares = expert_shards(in.layout);
   }
   if (in.options.optimizer && terms.gradient_bytes < 4)
-    terms.copied = terms.state(4, terms.optimizer_shares, terms.zero >= 1);
+    terms.copied = terms.state(4, terms.parameters.trained(), terms.optimizer_shares, terms.zero >= 1);
   workload::put_whole(in, terms);
   const workload::GradientCopies copies = workload::gradient_copies(in, stage);
   terms.stale = Volume(copies.stale);
@@ -360,11 +393,12 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.chunks = in.layout.chunks();
   if (workload::has_embedding(in, stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
   if (workload::has_head(in, stage)) {
-    terms.final_norm = Volume(2 * w * rows);
+    const bool frozen = workload::is_frozen(in.options);
+    terms.final_norm = Volume((frozen ? 1 : 2) * w * rows);
     terms.probabilities = Volume(4 * share.tokens * share.vocab);
     terms.logits = Volume(w * share.tokens * share.vocab);
     if (!in.options.fuse_loss) terms.shifted = terms.probabilities;
-    if (splits_backward(in.layout.schedule)) terms.head_weights = Volume(w * rows) + terms.logits;
+    if (splits_backward(in.layout.schedule) && !frozen) terms.head_weights = Volume(w * rows) + terms.logits;
   }
   const int m = in.batch.passes(in.layout);
   const int held = in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);

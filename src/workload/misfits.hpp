@@ -65,6 +65,8 @@ void check_expert_sizes(Misfits&);
 void check_experts(Misfits&);
 /// Modules that are computed once more.
 void check_recompute(Misfits&);
+/// Low-rank adapters, and what they do not go with.
+void check_adapters(Misfits&);
 /// Layers in bf16 where others are in fp8 or fp4.
 void check_bf16_layers(Misfits&);
 /// Stages and chunks among the layers; with a schedule of one's own also those that it is for.

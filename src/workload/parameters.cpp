@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workload/adapters.hpp"
+
 namespace collcast::workload {
 
 namespace {
@@ -191,18 +193,20 @@ bool has_head(const StepInputs& in, int stage) {
 std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
   const TransformerConfig& m = in.model;
   const int tp = in.layout.tp;
+  const bool frozen = is_frozen(in.options);
   std::vector<UnitParameters> units;
   if (has_embedding(in, stage)) {
-    const double own = embedding_parameters(m, tp).total();
-    units.push_back({own, own});
+    const double held = embedding_parameters(m, tp).total();
+    units.push_back({frozen ? 0 : held, held});
   }
-  const double layer = layer_parameters(m, tp).total();
+  const double adapters = layer_adapters(in).total(), layer = layer_parameters(m, tp).total() + adapters;
   const RankParameters with_experts = expert_layer_parameters(m, in.layout);
   const double apart = in.layout.experts_apart() ? with_experts.experts : 0, rest = with_experts.total() - apart;
   for (const StageLayer& each : layers_of_stage(in, stage))
-    units.push_back(has_experts(m, each.number) ? UnitParameters{rest, rest, apart} : UnitParameters{layer, layer});
+    units.push_back(has_experts(m, each.number) ? UnitParameters{rest, rest, apart}
+                                                : UnitParameters{frozen ? adapters : layer, layer});
   if (has_head(in, stage))
-    units.push_back({head_parameters(m, tp, m.tied_embeddings && in.layout.ends_together()).total(),
+    units.push_back({frozen ? 0 : head_parameters(m, tp, m.tied_embeddings && in.layout.ends_together()).total(),
                      head_parameters(m, tp, false).total()});
   return units;
 }
@@ -212,6 +216,12 @@ RankParameters stage_parameters(const StepInputs& in, int stage) {
   return {p.sharded(), p.replicated(), p.experts()};
 }
 
+RankParameters trained_parameters(const StepInputs& in, int stage) {
+  if (!is_frozen(in.options)) return stage_parameters(in, stage);
+  const ParameterTerms p = parameter_terms(in, stage);
+  return {p.layers * p.adapters_sharded, p.layers * p.adapters_replicated, 0};
+}
+
 Flops model_flops(const StepInputs& in) { return flop_terms(in).model(); }
 Flops hardware_flops(const StepInputs& in) { return flop_terms(in).hardware(); }
 
@@ -219,12 +229,22 @@ Flops hardware_flops(const StepInputs& in) { return flop_terms(in).hardware(); }
 
 namespace collcast {
 
+double adapter_parameter_count(const StepInputs& in) {
+  StepInputs whole = in;
+  whole.layout.tp = 1;
+  return in.model.layers * workload::layer_adapters(whole).total();
+}
+
 ParameterTerms parameter_terms(const StepInputs& in, int stage) {
   ParameterTerms terms;
   for (const workload::StageLayer& each : workload::layers_of_stage(in, stage))
     ++(has_experts(in.model, each.number) ? terms.expert_layers : terms.layers);
   terms.layer = workload::layer_terms(in.model, in.layout.tp);
   if (in.model.experts.count > 0) terms.expert_layer = workload::expert_layer_terms(in.model, in.layout);
+  const workload::AdapterParameters adapters = workload::layer_adapters(in);
+  terms.adapters_sharded = adapters.sharded;
+  terms.adapters_replicated = adapters.replicated;
+  terms.frozen = workload::is_frozen(in.options);
   if (workload::has_embedding(in, stage)) {
     const auto embedding = workload::embedding_parameters(in.model, in.layout.tp);
     terms.embedding = embedding.sharded;
@@ -297,15 +317,19 @@ FlopTerms flop_terms(const StepInputs& in) {
   flops.core = m.layers * core;
   if (windowed > 0) flops.core *= (m.layers - windowed + windowed * seen) / m.layers;
   if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
+  flops.adapters = m.layers * s * workload::adapter_flops(in);
+  flops.frozen = workload::is_frozen(in.options);
   const bool full = in.options.recompute == Recompute::full;
-  if (full && in.options.recompute_layers == 1) flops.recomputed = flops.linear + flops.copies + flops.core;
+  if (full && in.options.recompute_layers == 1)
+    flops.recomputed = flops.linear + flops.copies + flops.core + flops.adapters;
   if (in.options.recompute == Recompute::none || flops.recomputed > 0) return flops;
   const bool of_core = full || recomputes(in.options, RecomputeModule::core_attn);
   for (int layer = 0; layer < m.layers; ++layer) {
     if (!recomputes_layer(in.options, layer)) continue;
     const bool experts = has_experts(m, layer);
-    flops.recomputed += full ? s * (attention_flops(m) + mlp_flops(m, experts)) + flops.copies / m.layers
-                             : s * flops_again(in, experts);
+    flops.recomputed +=
+        full ? s * (attention_flops(m) + mlp_flops(m, experts)) + (flops.copies + flops.adapters) / m.layers
+             : s * flops_again(in, experts);
     if (of_core) flops.recomputed += core * (has_window(m, layer) ? seen : 1);
   }
   return flops;

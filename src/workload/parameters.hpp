@@ -77,7 +77,7 @@ bool ends_stand_for_layers(const StepInputs&);
 bool stages_differ(const StepInputs&);
 /// Of one unit of a rank: the embedding, a layer or the head.
 struct UnitParameters {
-  double own = 0;      ///< that its backward has the gradients of
+  double own = 0;      ///< that its backward has the gradients of (adapters': those alone)
   double used = 0;     ///< that its passes read: with tied embeddings the head reads the embedding's
   double experts = 0;  ///< besides, where experts go their own way (ParallelLayout::experts_apart)
   double all() const { return own + experts; }
@@ -87,6 +87,8 @@ struct UnitParameters {
 std::vector<UnitParameters> unit_parameters(const StepInputs&, int stage);
 /// Everything that a rank of `stage` holds.
 RankParameters stage_parameters(const StepInputs&, int stage);
+/// Of these what has gradients and an optimizer: all, or the low-rank adapters.
+RankParameters trained_parameters(const StepInputs&, int stage);
 
 bool has_embedding(const StepInputs&, int stage);
 bool has_head(const StepInputs&, int stage);

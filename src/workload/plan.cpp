@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/kernels.hpp"
 #include "workload/parameters.hpp"
@@ -181,8 +182,7 @@ class StageMaker {
       add_unit_exchanges();
     else
       add_buckets();
-    if (in_.model.tied_embeddings && !in_.layout.ends_together() &&
-        (has_embedding(in_, stage_) || has_head(in_, stage_)))
+    if (sums_tied_gradients(in_) && (has_embedding(in_, stage_) || has_head(in_, stage_)))
       put(pricing_.tied(tied_bytes(in_)), plan_.tied_embedding, plan_.tied_uses);
     plan_.optimizer = optimizer_operations(in_, stage_);
     for (Operation& op : plan_.optimizer) op.time /= pace_.own;
@@ -358,22 +358,25 @@ CollectiveRequest message_gather_request(const StepInputs& in, const Fabric& fab
 
 bool gathers_messages(const StepInputs& in) { return in.layout.tp > 1 && !in.layout.sequence_parallel; }
 
+bool sums_tied_gradients(const StepInputs& in) {
+  return in.model.tied_embeddings && !in.layout.ends_together() && !is_frozen(in.options);
+}
+
 double tied_bytes(const StepInputs& in) {
   return in.options.gradient_bytes * embedding_parameters(in.model, in.layout.tp).sharded;
 }
 
 double gathered_bytes(const StepInputs& in, int stage) {
-  const RankParameters held = stage_parameters(in, stage);
+  const RankParameters held = trained_parameters(in, stage);
   const double apart = in.layout.experts_apart() ? held.experts : 0, all = held.total() - apart;
   if (!in.options.communication.parameters) return KernelTimer(in).precision().activation * all;
-  const ParameterTerms terms = parameter_terms(in, stage);
-  const double ends = terms.embedding + terms.output + terms.positions + terms.final_norm;
+  const double ends = parameter_terms(in, stage).trained_ends();
   return gathered_weight_bytes(in, false) * ends + gathered_weight_bytes(in, true) * (all - ends);
 }
 
 double gathered_expert_bytes(const StepInputs& in, int stage) {
   if (!in.layout.experts_apart()) return 0;
-  return gathered_weight_bytes(in, true) * stage_parameters(in, stage).experts;
+  return gathered_weight_bytes(in, true) * trained_parameters(in, stage).experts;
 }
 
 int sharding_stage(const StepInputs& in) {

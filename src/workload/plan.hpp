@@ -228,6 +228,7 @@ CollectiveRequest message_gather_request(const StepInputs&, const Fabric&, int s
 /// Whether each TP rank sends its share of the activations and the receivers gather them: without sequence parallelism,
 /// which has them in shares anyway (Narayanan et al. 2021, section 4.1).
 bool gathers_messages(const StepInputs&);
+bool sums_tied_gradients(const StepInputs&);
 double tied_bytes(const StepInputs&);
 double gathered_bytes(const StepInputs&, int stage);
 /// The same of experts that go their own way, which `gathered_bytes` leaves out.

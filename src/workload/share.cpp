@@ -100,6 +100,11 @@ std::vector<Segment> column_backward(const StepInputs& in, ColumnBackward of) {
   Segment inputs{std::string(of.name) + " input gradients", Category::backward, std::move(of.inputs), std::nullopt};
   if (tp.gather && !of.gathered) inputs.under = TpBeside{*tp.gather, of.bytes};
   Segment weights{of.name, Category::backward, std::move(of.weights), std::nullopt};
+  if (weights.operations.empty()) {  // of frozen ones: nothing to hide behind
+    weights.then = tp.reduce;
+    weights.then_bytes = of.bytes;
+    return {std::move(first), std::move(inputs), std::move(weights)};
+  }
   weights.under = TpBeside{*tp.reduce, of.bytes};
   return {std::move(first), std::move(inputs), std::move(weights)};
 }

@@ -32,6 +32,7 @@ struct Share {
 struct Linear {
   const char* name;
   double in, out;
+  bool adapter = false;  ///< beside it there is one (adapters.hpp)
 };
 
 /// Kernels of a linear layer. Its bias is added by the GEMM's epilogue. The weight gradient is added to the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "workload/adapters.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/share.hpp"
@@ -134,8 +135,11 @@ void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool 
   const std::optional<WireFormat> format = in.options.communication.parameters;
   const double kept = timer.precision().activation, sent = gathered_weight_bytes(in, true);
   if (!format || sent >= kept || in.options.zero < 3 || gathers_once(in)) return;
-  const RankParameters all =
+  RankParameters all =
       with_experts ? expert_layer_parameters(in.model, in.layout) : layer_parameters(in.model, in.layout.tp);
+  const AdapterParameters adapters = layer_adapters(in);
+  all.sharded += adapters.sharded;
+  all.replicated += adapters.replicated;
   const auto [shares, gathered] = split_parameters(in.layout, all);
   if (!(gathered > 0)) return;
   const std::string name(to_string(*format));
@@ -150,9 +154,12 @@ void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool 
 std::vector<Operation> casts_of_weights(const StepInputs& in, const KernelTimer& timer, int stage) {
   const double kept = timer.precision().activation, sent = gathered_weight_bytes(in, true);
   if (sent >= kept || sharding_stage(in) == 0 || (in.options.zero == 3 && !gathers_once(in))) return {};
+  // ZeRO-1 and 2 send what the optimizer has changed, ZeRO-3 what a pass reads.
   const ParameterTerms terms = parameter_terms(in, stage);
-  const double ends = terms.embedding + terms.output + terms.positions + terms.final_norm;
-  const auto [shares, gathered] = split_parameters(in.layout, stage_parameters(in, stage), ends);
+  const bool read = in.options.zero == 3;
+  const auto [shares, gathered] =
+      split_parameters(in.layout, read ? stage_parameters(in, stage) : trained_parameters(in, stage),
+                       read ? terms.ends() : terms.trained_ends());
   const std::string name(to_string(*in.options.communication.parameters));
   std::vector<Operation> casts{timer.memory("weights cast to " + name, Volume((kept + sent) * shares))};
   if (in.options.zero < 3 || products_read_gathered(in)) return casts;

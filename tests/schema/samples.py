@@ -46,6 +46,7 @@ SCENARIOS = {
                      "cross_entropy_loss_fusion": False, "gradient_accumulation_fusion": False, "overlap_tp": "ring", "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
                      "communication": {"tp_gather": "fp8", "tp_reduce": "fp8", "ep_dispatch": "fp8", "ep_combine": "bf16", "parameters": "bf16", "gradients": "bf16", "scale_block": 128},
                      "gradient_compression": {"method": "ratio", "ratio": 4, "moved": 8, "error_feedback": True}, "delayed_all_reduce": False,
+                     "lora": {"rank": 16, "target_modules": ["linear_qkv", "linear_proj"]},
                      "overlap_ep": True, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],

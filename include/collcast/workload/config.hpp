@@ -268,6 +268,20 @@ struct GradientCompression {
   bool error_feedback = false;  ///< what was lost is kept, and added to the gradients of the next step
 };
 
+/// Matrices of a layer that low-rank adapters can be beside, by Megatron-Core's names: queries, keys and values
+/// together; the projection; the MLP's up (and gate), and its down.
+enum class AdapterModule { linear_qkv, linear_proj, linear_fc1, linear_fc2 };
+std::string_view to_string(AdapterModule);
+/// All of them, in this order.
+std::vector<AdapterModule> adapter_modules();
+
+/// LoRA (Hu et al. 2021): beside each named matrix of every layer two of a low rank, which are trained in the place of
+/// the model's weights. Formulas: src/workload/adapters.hpp.
+struct LowRankAdapters {
+  int rank = 0;  ///< 0: none, and the model's weights are trained
+  std::vector<AdapterModule> target_modules = adapter_modules();
+};
+
 struct TrainingOptions {
   std::string precision = "bf16";                   ///< of GEMMs and activations: a key of GpuSpec::peak
   int bf16_first_layers = 0, bf16_last_layers = 0;  ///< of fp8 and fp4: so many layers are computed in bf16
@@ -298,6 +312,7 @@ struct TrainingOptions {
   CommunicationFormats communication = {};
   GradientCompression compression = {};
   bool delayed_all_reduce = false;  ///< gradients are exchanged under the next step, whose optimizer applies them
+  LowRankAdapters lora = {};
 };
 
 /// Whether layer (from 0) is among those in which things are computed once more, if any are.

@@ -30,17 +30,29 @@ struct ParameterTerms {                  ///< held by one rank of a stage
   LayerParameters layer, expert_layer;
   double embedding = 0, output = 0;      ///< 1/TP of the padded vocabulary; first and last stage
   double positions = 0, final_norm = 0;  ///< the same on every TP rank
+  double adapters_sharded = 0;           ///< of a layer: of its low-rank adapters 1/TP,
+  double adapters_replicated = 0;        ///< and what of them is the same on every TP rank
+  bool frozen = false;                   ///< adapters alone are trained
   double all_layers() const { return layers + expert_layers; }
   double sharded() const {
-    return layers * layer.sharded() + expert_layers * expert_layer.sharded() + embedding + output;
+    return layers * (layer.sharded() + adapters_sharded) + expert_layers * expert_layer.sharded() + embedding + output;
   }
   double replicated() const {
-    return layers * layer.replicated() + expert_layers * expert_layer.replicated() + positions + final_norm;
+    return layers * (layer.replicated() + adapters_replicated) + expert_layers * expert_layer.replicated() + positions +
+           final_norm;
   }
   double experts() const { return expert_layers * expert_layer.experts; }
   double total() const { return sharded() + replicated() + experts(); }
+  /// Of the embedding and the head.
+  double ends() const { return embedding + output + positions + final_norm; }
+  double trained_ends() const { return frozen ? 0 : ends(); }
+  double adapters() const { return layers * (adapters_sharded + adapters_replicated); }
+  /// That have gradients and an optimizer.
+  double trained() const { return frozen ? adapters() : total(); }
 };
 ParameterTerms parameter_terms(const StepInputs&, int stage);
+/// Of the low-rank adapters of the whole model, replicas not counted.
+double adapter_parameter_count(const StepInputs&);
 
 struct KeptTensors {  ///< of one layer, which of its parts are kept until the backward
   int norms = 0;      ///< of the inputs and outputs of its norms
@@ -56,11 +68,12 @@ KeptTensors kept_tensors(const StepInputs&, bool with_experts);
 
 struct ActivationTerms {  ///< of one layer and micro-batch
   Volume norms{}, projections{}, mlp{}, core{};
-  Volume latent{};   ///< latent attention: what has been brought down to the small ranks, before and after its norm
-  Volume experts{};  ///< rows of the experts on this rank; mlp is the shared ones' then
-  Volume input{};    ///< full recomputation keeps nothing else
-  Volume weights{};  ///< zero bubble: inputs and output gradients of the matrices, from the backward to the weights'
-  Volume total() const { return norms + projections + latent + mlp + experts + core + input; }
+  Volume latent{};    ///< latent attention: what has been brought down to the small ranks, before and after its norm
+  Volume experts{};   ///< rows of the experts on this rank; mlp is the shared ones' then
+  Volume input{};     ///< full recomputation keeps nothing else
+  Volume adapters{};  ///< what the first matrices of low-rank adapters give
+  Volume weights{};   ///< zero bubble: inputs and output gradients of the matrices, from the backward to the weights'
+  Volume total() const { return norms + projections + latent + mlp + experts + core + input + adapters; }
 };
 struct MemoryTerms {  ///< of one rank of a stage
   int stage = 0;
@@ -100,11 +113,11 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume error_feedback{};  ///< what compression lost of them
   Volume low_rank{};        ///< PowerSGD's P and Q
   /// Bytes of the rank's part of the weights, the gradients, the optimizer.
-  double weights() const { return state(weight_bytes, weight_shares, zero >= 3); }
-  double gradients() const { return state(gradient_bytes, gradient_shares, zero >= 2); }
-  double optimizer() const { return state(optimizer_bytes, optimizer_shares, zero >= 1); }
-  double state(double each, int shares, bool split) const {
-    return each * (parameters.total() - apart) / shares + each * apart / (split ? expert_shares : 1);
+  double weights() const { return state(weight_bytes, parameters.total(), weight_shares, zero >= 3); }
+  double gradients() const { return state(gradient_bytes, parameters.trained(), gradient_shares, zero >= 2); }
+  double optimizer() const { return state(optimizer_bytes, parameters.trained(), optimizer_shares, zero >= 1); }
+  double state(double each, double of, int shares, bool split) const {
+    return each * (of - apart) / shares + each * apart / (split ? expert_shares : 1);
   }
   Volume activations() const {
     Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
@@ -132,13 +145,17 @@ MemoryTerms memory_terms(const StepInputs&, int stage, const Orders& made = {});
 
 struct FlopTerms {  ///< of the forward pass of one sample through the whole model, but for `samples`
   double linear = 0, core = 0, logits = 0;  ///< linear: of the experts those that a token is sent to
+  double adapters = 0;                      ///< low-rank ones
+  bool frozen = false;                      ///< these alone are trained: there are no gradients of other weights
   double copies = 0;      ///< of KV heads that several TP ranks hold: computed besides, of no use to the model
   double recomputed = 0;  ///< of all these, once more in the backward
   double samples = 0;     ///< of the step
-  double forward() const { return linear + core + logits; }
-  /// Forward once, backward twice that.
-  Flops model() const { return Flops(3.0 * samples * forward()); }
-  Flops hardware() const { return model() + Flops(samples * (3 * copies + recomputed)); }
+  double forward() const { return linear + core + logits + adapters; }
+  /// Passes through a matrix: forward, and gradients of inputs and of weights.
+  double passes() const { return frozen ? 2 : 3; }
+  /// Forward once, backward twice that; of frozen matrices once.
+  Flops model() const { return Flops(samples * (passes() * (linear + logits) + 3 * (core + adapters))); }
+  Flops hardware() const { return model() + Flops(samples * (passes() * copies + recomputed)); }
 };
 FlopTerms flop_terms(const StepInputs&);
 

@@ -139,8 +139,16 @@ class Reading {
   }
 
   void task() {
-    if (row_.task == "lora") cannot("low-rank adapters (LoRA) are not modelled");
+    if (row_.task == "lora") lora();
     if (row_.task == "whole-run") cannot("a whole run: its time has restarts and evaluation in it");
+  }
+
+  /// Beside queries, keys and values alone in NeMo 1 (megatron_gpt_finetuning_config.yaml: attention_qkv, adapter_dim
+  /// 32), in NeMo 2's recipes in performance mode and in Megatron-Bridge's (scripts/performance/configs: linear_qkv).
+  void lora() {
+    const bool nemo1 = row_.framework == "NeMo 24.07";
+    out_.inputs.options.lora = {nemo1 ? 32 : 16, {AdapterModule::linear_qkv}};
+    assume(fmt::format("LoRA of rank {} beside linear_qkv, as its recipes have it", nemo1 ? 32 : 16));
   }
 
   void model() {

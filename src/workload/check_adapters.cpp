@@ -1,0 +1,48 @@
+// Low-rank adapters: their rank, the matrices that they are beside, and what they do not go with.
+#include <algorithm>
+#include <string>
+
+#include "workload/adapters.hpp"
+#include "workload/misfits.hpp"
+
+namespace collcast::workload {
+
+namespace {
+
+const std::string at = "training.lora.";
+
+void check_modules(Misfits& misfits) {
+  const std::vector<AdapterModule>& modules = misfits.in.options.lora.target_modules;
+  if (modules.empty())
+    misfits.wrong({at + "target_modules", "training.lora"}, "target_modules is empty: nothing would be trained",
+                  "name a matrix, or leave lora out");
+  for (std::size_t i = 0; i < modules.size(); ++i)
+    if (std::find(modules.begin(), modules.begin() + static_cast<std::ptrdiff_t>(i), modules[i]) !=
+        modules.begin() + static_cast<std::ptrdiff_t>(i))
+      misfits.wrong({at + "target_modules." + std::to_string(i), at + "target_modules"},
+                    "target_modules has " + std::string(to_string(modules[i])) + " twice", "leave it out");
+}
+
+}  // namespace
+
+void check_adapters(Misfits& misfits) {
+  const StepInputs& in = misfits.in;
+  const LowRankAdapters& lora = in.options.lora;
+  if (lora.rank == 0) return;
+  if (lora.rank < 0 || lora.rank > in.model.hidden)
+    misfits.wrong({at + "rank", "model.hidden"}, "rank is " + std::to_string(lora.rank),
+                  "expected 1 to the model's hidden size, " + std::to_string(in.model.hidden));
+  check_modules(misfits);
+  if (in.model.experts.count > 0)
+    misfits.wrong({"training.lora", "model"}, "adapters of a model with experts are not modelled",
+                  "leave lora out, or use a dense model");
+  if (in.model.latent.kv_rank > 0)
+    misfits.wrong({"training.lora", "model"}, "adapters beside latent attention are not modelled",
+                  "leave lora out, or use a model without mla");
+  if (in.options.compression.method == CompressionMethod::powersgd)
+    misfits.wrong({"training.gradient_compression.method", "training.lora"},
+                  "compression powersgd is of matrices' gradients, and adapters are of a low rank already",
+                  "leave one of them out");
+}
+
+}  // namespace collcast::workload
