@@ -9,6 +9,7 @@
 #include "collcast/workload/own_schedule.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "collcast/workload/step.hpp"
+#include "workload/gradient_exchange.hpp"
 #include "workload/misfits.hpp"
 #include "workload/parameters.hpp"
 #include "workload/precision.hpp"
@@ -401,19 +402,16 @@ class Check {
     misfits_.too_large = misfits_.found.size() > before;
   }
 
-  /// A bucket is an operation of the timeline: no more of them than a person could mean. ZeRO-3 has none: it gathers
-  /// weights and reduces gradients layer by layer.
+  /// Of a bucket that the user chose. ZeRO-3 has none: it gathers weights and reduces gradients layer by layer.
   void buckets() {
-    if (in_.options.zero == 3) return;
-    constexpr double most = 10'000;
-    double largest = 0;
-    for (const int stage : {0, in_.layout.pp / 2, in_.layout.pp - 1})
-      largest = std::max(largest, in_.options.gradient_bytes * workload::trained_parameters(in_, stage).total());
-    if (in_.layout.replicas() > 1 && largest / static_cast<double>(in_.options.bucket.value()) > most)
-      wrong({"training.bucket", "training", "model", "layout"},
-            "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
-                " of gradients into more than 10000 pieces",
-            "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / most) + 1)) + " or more");
+    if (in_.options.zero == 3 || in_.layout.replicas() == 1) return;
+    const double largest = workload::largest_gradients(in_);
+    if (!workload::buckets_too_small(in_, largest) || in_.options.bucket == TrainingOptions().bucket) return;
+    wrong({"training.bucket", "training", "model", "layout"},
+          "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
+              " of gradients into more than " + std::to_string(workload::most_buckets) + " pieces",
+          "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / workload::most_buckets) + 1)) +
+              " or more");
   }
 
   template <class Map>

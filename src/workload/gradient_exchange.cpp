@@ -1,6 +1,7 @@
 #include "workload/gradient_exchange.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "workload/parameters.hpp"
@@ -99,6 +100,23 @@ GradientExchange::GradientExchange(const StepInputs& in, int stage, bool experts
 
 std::array<double, 3> GradientExchange::sent(double kept) const {
   return {kept * share_[0], kept * share_[1], kept * share_[2]};
+}
+
+double largest_gradients(const StepInputs& in) {
+  double largest = 0;
+  for (const int stage : {0, in.layout.pp / 2, in.layout.pp - 1})
+    largest = std::max(largest, in.options.gradient_bytes * trained_parameters(in, stage).total());
+  return largest;
+}
+
+bool buckets_too_small(const StepInputs& in, double gradients) {
+  return gradients / static_cast<double>(in.options.bucket.value()) > most_buckets;
+}
+
+double bucket_of(const StepInputs& in, double gradients) {
+  const bool own = in.options.bucket != TrainingOptions().bucket;
+  if (own || !buckets_too_small(in, gradients)) return static_cast<double>(in.options.bucket.value());
+  return std::ceil(gradients / most_buckets);
 }
 
 bool exchanges_gradients(const StepInputs& in) {

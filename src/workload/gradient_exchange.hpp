@@ -50,6 +50,15 @@ class GradientExchange {
   std::array<double, 3> share_{1, 0, 0};  ///< of the bytes kept
 };
 
+/// A bucket is an operation of the timeline: no more of them than a person could mean.
+inline constexpr int most_buckets = 10'000;
+/// Bytes of the stage that has most, of the first, the last and one between.
+double largest_gradients(const StepInputs&);
+/// Whether so many bytes of gradients take more of the scenario's buckets, which a user's own bucket must not.
+bool buckets_too_small(const StepInputs&, double gradients);
+/// Bytes of one bucket of so many: the scenario's, or where that is the default and too small what most_buckets take.
+double bucket_of(const StepInputs&, double gradients);
+
 /// Whether anybody has the same parameters.
 bool exchanges_gradients(const StepInputs&);
 /// Whether every micro-batch reduces its gradients, else a step their sum.

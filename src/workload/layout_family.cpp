@@ -73,6 +73,7 @@ struct StageKind {
   /// Of gradients that share a group.
   struct Buckets {
     std::vector<std::int64_t> full;  ///< by unit of the stage
+    double size = 0;                 ///< bytes of each of these
     std::size_t rest_unit = 0;       ///< that completes the last bucket
     double rest = 0;                 ///< bytes of it; 0: there is none
   };
@@ -203,11 +204,12 @@ class LayoutFamily::State {
     for (const UnitParameters& unit : units) gradients += in_.options.gradient_bytes * unit.*parameters;
     std::vector<StageKind::Buckets> all;
     // Where there would be so many only ZeRO-3, which has none, is not refused.
-    if (gradients > 1e6 * static_cast<double>(in_.options.bucket.value())) return all;
+    if (gradients > 1e6 * bucket_of(in_, gradients)) return all;
     for (const BucketFill& fill : stage_buckets(in_, stage, parameters)) {
       StageKind::Buckets out;
       out.full.assign(units.size(), 0);
       for (std::int64_t b = 0; b < fill.full; ++b) ++out.full[fill.unit[static_cast<std::size_t>(b)]];
+      out.size = fill.size;
       out.rest = fill.rest;
       if (fill.rest > 0) out.rest_unit = fill.unit.back();
       all.push_back(std::move(out));
@@ -437,7 +439,7 @@ class LayoutFamily::State {
   template <class Reduce>
   void add_buckets(const StageKind::Buckets& fill, Reduce reduce) {
     const auto any_full = std::ranges::any_of(fill.full, [](std::int64_t n) { return n > 0; });
-    const Seconds full = any_full ? reduce(static_cast<double>(in_.options.bucket.value())) : Seconds{};
+    const Seconds full = any_full ? reduce(fill.size) : Seconds{};
     const Seconds rest = fill.rest > 0 ? reduce(fill.rest) : Seconds{};
     for (std::size_t u = fill.full.size(); u-- > 0;) {
       const bool last = fill.rest > 0 && u == fill.rest_unit;

@@ -260,7 +260,7 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
   const std::size_t together = in.options.overlap_dp ? 2 : 1;
   if (zero == 2) {
     const double one = terms.gradient_bytes * largest(units, &UnitParameters::all, 1);
-    const double part = one + static_cast<double>(in.options.bucket.value());
+    const double part = one + bucket_of(in, all);
     terms.unreduced = Volume(in.options.overlap_dp ? std::min(part, all) : all);
     return;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -265,9 +266,8 @@ class StageMaker {
 
   template <class Reduce>
   void fill(double UnitParameters::*parameters, Reduce reduce) {
-    const double size = static_cast<double>(in_.options.bucket.value());
     for (const BucketFill& filled : stage_buckets(in_, stage_, parameters)) {
-      const PricedTime full = reduce(size, filled.full * reductions(in_));
+      const PricedTime full = reduce(filled.size, filled.full * reductions(in_));
       const PricedTime rest = reduce(filled.rest, filled.rest > 0 ? reductions(in_) : 0);
       std::int64_t bucket = 0;
       for (const std::size_t unit : filled.unit) {
@@ -400,7 +400,7 @@ std::vector<BucketFill> stage_buckets(const StepInputs& in, int stage, double Un
   std::vector<double> gradients;
   for (const UnitParameters& unit : unit_parameters(in, stage))
     gradients.push_back(in.options.gradient_bytes * unit.*parameters);
-  const double size = static_cast<double>(in.options.bucket.value());
+  const double size = bucket_of(in, std::accumulate(gradients.begin(), gradients.end(), 0.0));
   if (in.options.zero < 2 || in.layout.chunks() == 1) return {fill_buckets(gradients, size)};
   std::vector<std::size_t> begins(static_cast<std::size_t>(in.layout.chunks()) + 1, 0);
   begins[1] = has_embedding(in, stage) ? 1 : 0;
@@ -419,6 +419,7 @@ BucketFill fill_buckets(std::span<const double> gradients, double size) {
   double total = 0;
   for (const double g : gradients) total += g;
   BucketFill fill;
+  fill.size = size;
   fill.full = static_cast<std::int64_t>(total / size);
   fill.rest = total - static_cast<double>(fill.full) * size;
   const auto buckets = static_cast<std::size_t>(fill.full + (fill.rest > 0 ? 1 : 0));

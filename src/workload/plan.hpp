@@ -245,6 +245,7 @@ std::int64_t unit_gathers(const StepInputs&, int stage, bool last_unit);
 /// How gradients of a stage (bytes by unit, in forward order) fill buckets of `size` bytes: for each bucket the
 /// unit that completes it, last unit first. The last bucket holds `rest` bytes if that is above 0.
 struct BucketFill {
+  double size = 0;
   std::vector<std::size_t> unit;
   std::int64_t full = 0;
   double rest = 0;

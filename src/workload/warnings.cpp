@@ -67,6 +67,16 @@ std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const Step
 
 namespace {
 
+/// The default bucket is one for gradients of a usual size.
+std::optional<std::string> larger_buckets(const StepInputs& in) {
+  const double gradients = largest_gradients(in);
+  const double size = bucket_of(in, gradients), asked = static_cast<double>(in.options.bucket.value());
+  if (in.options.zero == 3 || !exchanges_gradients(in) || size == asked) return {};
+  return "gradient buckets of " + format_bytes(Volume(size)) + " are taken: training.bucket, by default " +
+         format_bytes(in.options.bucket) + ", would cut " + format_bytes(Volume(gradients)) +
+         " of gradients into more than " + std::to_string(most_buckets) + " pieces";
+}
+
 /// What the scenario asks for in vain.
 void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const CommunicationFormats& f = in.options.communication;
@@ -121,6 +131,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   std::vector<std::string> list;
   if (!result.memory.fits()) list.push_back(memory_warning(in, fabric, result.memory));
   if (!in.serving) add_unused(in, list);
+  if (const auto larger = in.serving ? std::nullopt : larger_buckets(in)) list.push_back(*larger);
   // Below 2, communication that is not hidden takes more than a third of the layer.
   if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
     list.push_back(ratio_warning(in, fabric, result, time));

@@ -1,8 +1,12 @@
 // What does not fit together is said all at once, with the nearest value that works.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
+#include "workload/parameters.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -275,6 +279,27 @@ TEST_CASE("buckets that cut the gradients into dust are refused with the smalles
   CHECK(checked(split).empty());
   in.layout.dp = 1;
   CHECK(checked(in).empty());
+}
+
+TEST_CASE("the default bucket is as large as the gradients need, and it is said where that is more") {
+  // 175 G parameters x 4 bytes = 700 GB: 17,500 buckets of 40 MB, 10,000 of 70 MB.
+  StepInputs in = inputs(gpt_175b(), layout(1, 1, 16), 2048, 1);
+  CHECK(checked(in).empty());
+  const StepResult usual = forecast_on_two(in);
+  const auto of_buckets = [](const StepResult& r) {
+    return std::ranges::count_if(r.warnings, [](const std::string& w) { return w.starts_with("gradient buckets of"); });
+  };
+  CHECK(of_buckets(usual) == 1);
+  // It is what the user gets who asks for that size, of which nothing is said.
+  const double gradients = 4 * workload::stage_parameters(in, 0).total();
+  StepInputs own = in;
+  own.options.bucket = Bytes(static_cast<std::int64_t>(std::ceil(gradients / 10'000)));
+  CHECK(own.options.bucket > in.options.bucket);
+  const StepResult asked = forecast_on_two(own);
+  CHECK(asked.step == usual.step);
+  CHECK(of_buckets(asked) == 0);
+  own.options.bucket = in.options.bucket - Bytes(1);
+  CHECK_THAT(only(own).message, Catch::Contains("into more than 10000 pieces"));
 }
 
 TEST_CASE("absurd sizes are refused, not tried") {
