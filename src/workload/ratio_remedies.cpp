@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
 #include "workload/changes.hpp"
+#include "workload/estimate_step.hpp"
 #include "workload/forecast.hpp"
 
 namespace collcast::workload {
@@ -25,15 +29,37 @@ std::optional<double> ratio_of(const StepInputs& in, const Fabric& fabric, int s
   return compute_to_communication(layer_times(plan));
 }
 
+struct Exposed {
+  double share = 0;
+  Seconds of_sample{};  ///< what the step takes over its samples
+};
+std::optional<Exposed> exposed_of(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  const Result<StepPlan> plan = make_plan(in, fabric, time);
+  if (!plan) return {};
+  const StepEstimate estimate = estimate_step(*plan);
+  return Exposed{exposed_share(estimate.breakdown), estimate.total / in.batch.global_batch};
+}
+
 class Raising {
  public:
   explicit Raising(const StepInputs& in) : in_(in) {}
 
-  std::vector<Change> all() && {
+  std::vector<Change> of_layer() && {
     orders();
     experts();
     exchanges();
     degrees();
+    return std::move(all_);
+  }
+  std::vector<Change> of_step(int ranks_per_node) && {
+    orders();
+    overlap();
+    sharding(ranks_per_node);
+    experts();
+    exchanges();
+    degrees();
+    fewer_replicas();
+    larger_batches();
     return std::move(all_);
   }
 
@@ -88,19 +114,96 @@ class Raising {
         if (std::optional<Change> change = traded(in_, smaller, dp_degree, times)) all_.push_back(std::move(*change));
   }
 
+  void overlap() {
+    const TrainingOptions& o = in_.options;
+    offer(!o.overlap_dp, {{"training.overlap_dp", "true"}}, [](StepInputs& in) { in.options.overlap_dp = true; });
+    offer(in_.layout.pp > 1 && !o.overlap_pp, {{"training.overlap_pp", "true"}},
+          [](StepInputs& in) { in.options.overlap_pp = true; });
+    offer(o.gradient_bytes > 2 && !o.communication.gradients && o.compression.method == CompressionMethod::none,
+          {{"training.communication.gradients", "bf16"}},
+          [](StepInputs& in) { in.options.communication.gradients = WireFormat::bf16; });
+  }
+
+  /// Weights gathered and gradients reduced less often, or inside nodes.
+  void sharding(int ranks_per_node) {
+    const TrainingOptions& o = in_.options;
+    const ParallelLayout& l = in_.layout;
+    offer(o.zero == 3 && o.reshard_after_forward, {{"training.reshard_after_forward", "false"}},
+          [](StepInputs& in) { in.options.reshard_after_forward = false; });
+    offer(o.zero == 3 && !o.no_sync, {{"training.no_sync", "true"}}, [](StepInputs& in) { in.options.no_sync = true; });
+    const int inside = std::max(1, ranks_per_node / l.tp);
+    offer(o.zero >= 2 && l.dp_shard == 0 && inside > 1 && inside < l.dp && l.dp % inside == 0,
+          {{"layout.dp_shard", std::to_string(inside)}}, [inside](StepInputs& in) { in.layout.dp_shard = inside; });
+    for (int zero = 1; zero < o.zero; ++zero)
+      offer_with_room({{"training.zero", std::to_string(zero)}}, [zero](StepInputs& in) { in.options.zero = zero; });
+  }
+
+  /// Also with what makes room for it.
+  template <class Set>
+  void offer_with_room(const Values& values, Set set) {
+    offer(true, values, set);
+    offer(in_.options.recompute != Recompute::full, both(values, {{"training.recompute", "full"}}),
+          [&](StepInputs& in) {
+            set(in);
+            in.options.recompute = Recompute::full;
+          });
+  }
+
+  void fewer_replicas() {
+    for (const Degree& larger : {tp_degree, pp_degree})
+      for (int times = 2; times <= 8; times *= 2)
+        if (std::optional<Change> change = traded(in_, dp_degree, larger, times)) all_.push_back(std::move(*change));
+  }
+
+  void larger_batches() {
+    for (int times = 2; times <= 4; times *= 2)
+      offer_with_room({{"batch.micro_batch", std::to_string(times * in_.batch.micro_batch)}},
+                      [times](StepInputs& in) { in.batch.micro_batch *= times; });
+    for (int times = 2; times <= 8; times *= 2)
+      offer(in_.batch.global_batch <= std::numeric_limits<int>::max() / times,
+            {{"batch.global_batch", std::to_string(std::int64_t{times} * in_.batch.global_batch)}},
+            [times](StepInputs& in) { in.batch.global_batch *= times; });
+  }
+
   const StepInputs& in_;
   std::vector<Change> all_;
 };
 
-struct Raised {
+/// Those that can be, and fit the memory where the step itself does.
+std::vector<Change> possible(std::vector<Change> all, const StepInputs& in, const Fabric& fabric) {
+  const bool fits = peak_memory(in, fabric.ranks_per_node()).fits();
+  std::erase_if(all, [&](const Change& change) {
+    if (!check_step(change.in, fabric.rank_count(), {}).empty() || !check_memory(change.in, {}).empty()) return true;
+    return fits && !peak_memory(change.in, fabric.ranks_per_node()).fits();
+  });
+  return all;
+}
+
+constexpr double worth_saying = 1.1;
+
+/// A change that was tried, and what is said of it.
+struct Tried {
   Values values;
-  double ratio;
-  std::string text() const {
-    return text_of(values) + " (" + (ratio > 0 ? ratio_text(ratio) : "nothing to wait for") + ")";
-  }
-  /// Without communication there is no ratio, and none that is better.
-  bool enough() const { return ratio == 0 || ratio >= 2; }
+  double better;  ///< the more the better
+  bool enough;
+  std::string said;
+  std::string text() const { return text_of(values) + " (" + said + ")"; }
 };
+
+/// "... would raise it": up to three, those first that are enough; where none is, the best.
+std::string offered(std::vector<Tried> tried, const std::string& verb, const std::string& links) {
+  constexpr std::size_t most_named = 3;
+  const std::string does = verb + "s it";
+  if (tried.empty()) return "none of the changes tried " + does + "; " + links + " would";
+  if (std::ranges::none_of(tried, &Tried::enough))
+    return std::ranges::max_element(tried, {}, &Tried::better)->text() + " " + does + " most of the changes tried; " +
+           links + " would, too";
+  std::ranges::stable_sort(tried, {}, [](const Tried& one) { return !one.enough; });
+  if (tried.size() > most_named) tried.resize(most_named);
+  std::string out = tried.front().text();
+  for (std::size_t i = 1; i < tried.size(); ++i) out += (i + 1 < tried.size() ? ", " : " or ") + tried[i].text();
+  return out + " would " + verb + " it";
+}
 
 }  // namespace
 
@@ -110,30 +213,40 @@ std::string ratio_text(double ratio) {
   return number.data();
 }
 
+std::string share_text(double share) { return format_count(std::round(100 * share)) + " %"; }
+
 std::string what_would_raise(const StepInputs& in, const Fabric& fabric, int stage, const CollectiveTime& time) {
-  constexpr std::size_t most_named = 3;
-  constexpr double worth_saying = 1.1;
   const std::string links = "a faster link between these GPUs";
   const std::optional<double> now = ratio_of(in, fabric, stage, time);
   if (!now) return links + " would raise it";
-  const bool fits = peak_memory(in, fabric.ranks_per_node()).fits();
-  std::vector<Raised> raised;
-  for (const Change& change : Raising(in).all()) {
-    if (!check_step(change.in, fabric.rank_count(), {}).empty() || !check_memory(change.in, {}).empty()) continue;
-    if (fits && !peak_memory(change.in, fabric.ranks_per_node()).fits()) continue;
+  std::vector<Tried> raised;
+  for (const Change& change : possible(Raising(in).of_layer(), in, fabric)) {
     const std::optional<double> ratio = ratio_of(change.in, fabric, stage, time);
-    if (ratio && (*ratio == 0 || *ratio >= worth_saying * *now)) raised.push_back({change.values, *ratio});
+    if (!ratio || (*ratio > 0 && *ratio < worth_saying * *now)) continue;
+    // Without communication there is no ratio, and none that is better.
+    const bool none = *ratio == 0;
+    raised.push_back({change.values, none ? std::numeric_limits<double>::max() : *ratio, none || *ratio >= 2,
+                      none ? "nothing to wait for" : ratio_text(*ratio)});
   }
-  if (raised.empty()) return "none of the changes tried raises it; " + links + " would";
-  if (std::ranges::none_of(raised, &Raised::enough)) {
-    const auto best = std::ranges::max_element(raised, {}, &Raised::ratio);
-    return best->text() + " raises it most of the changes tried; " + links + " would, too";
+  return offered(std::move(raised), "raise", links);
+}
+
+double exposed_share(const Breakdown& b) {
+  const Seconds all = b.tp_exposed + b.pp_exposed + b.cp_exposed + b.ep_exposed + b.dp_exposed;
+  return b.total() > Seconds{} ? all / b.total() : 0;
+}
+
+std::string what_would_lower(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  const std::string links = "a faster link between these GPUs";
+  const std::optional<Exposed> now = exposed_of(in, fabric, time);
+  if (!now) return links + " would lower it";
+  std::vector<Tried> lowered;
+  for (const Change& change : possible(Raising(in).of_step(fabric.ranks_per_node()), in, fabric)) {
+    const std::optional<Exposed> then = exposed_of(change.in, fabric, time);
+    if (!then || then->share * worth_saying > now->share || then->of_sample >= now->of_sample) continue;
+    lowered.push_back({change.values, -then->share, then->share <= most_exposed, share_text(then->share)});
   }
-  std::ranges::stable_sort(raised, {}, [](const Raised& one) { return !one.enough(); });
-  if (raised.size() > most_named) raised.resize(most_named);
-  std::string out = raised.front().text();
-  for (std::size_t i = 1; i < raised.size(); ++i) out += (i + 1 < raised.size() ? ", " : " or ") + raised[i].text();
-  return out + " would raise it";
+  return offered(std::move(lowered), "lower", links);
 }
 
 }  // namespace collcast::workload

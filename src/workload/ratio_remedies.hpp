@@ -1,9 +1,15 @@
-// What would make a layer compute longer for each second that it communicates: changes, each tried by closed form.
+// What would make a layer compute longer for each second that it communicates, and a step wait for less of it: changes,
+// each tried by closed form.
 //
 // Tried are the layer's own times, of the stage that the warning is about: who lies beside whom (the order of ranks),
 // how context and experts are exchanged and whether beside computing, and smaller degrees for more replicas. A change
 // that no longer fits the memory is none, nor is one that needs other GPUs. Left out: what a change does to the rest of
 // the step.
+//
+// Of the step as a whole the same are tried, and what bears on gradients, sharded weights and stages: overlap, how
+// often ZeRO-3 gathers and reduces and among whom, gradients sent in bf16, more TP or stages for fewer replicas, larger
+// micro-batches (these and less sharding also with full recomputation) and, last, larger batches. A sample must take
+// less time by it.
 #pragma once
 
 #include <string>
@@ -19,5 +25,15 @@ std::string ratio_text(double ratio);
 /// "layout.order: tp-pp-dp (3.12) would raise it": up to three changes, those first that make the ratio 2 or more, in
 /// the order of what they change; where none does, the one that raises it most.
 std::string what_would_raise(const StepInputs&, const Fabric&, int stage, const CollectiveTime& time);
+
+/// "86 %".
+std::string share_text(double share);
+
+/// Of a step; above a third of it is warned about, which for a layer is a ratio below 2.
+double exposed_share(const Breakdown&);
+inline constexpr double most_exposed = 1.0 / 3;
+
+/// "training.overlap_dp: true (12 %) would lower it": as what_would_raise, of the share of the step that is exposed.
+std::string what_would_lower(const StepInputs&, const Fabric&, const CollectiveTime& time);
 
 }  // namespace collcast::workload

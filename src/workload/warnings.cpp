@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "collcast/base/units.hpp"
 #include "workload/gradient_exchange.hpp"
@@ -63,9 +65,23 @@ std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const Step
          what_would_raise(in, fabric, result.stage.stage, time);
 }
 
-}  // namespace
-
-namespace {
+/// Where the ratio of a layer says it, nothing, unless it is gradients, weights or stages that are waited for most.
+std::optional<std::string> exposed_warning(const StepInputs& in, const Fabric& fabric, const StepResult& result,
+                                           const CollectiveTime& time, bool ratio_said) {
+  const Breakdown& b = result.breakdown;
+  if (exposed_share(b) <= most_exposed) return {};
+  std::array<std::pair<const char*, Seconds>, 5> parts{
+      {{"TP", b.tp_exposed}, {"CP", b.cp_exposed}, {"EP", b.ep_exposed}, {"PP", b.pp_exposed}, {"DP", b.dp_exposed}}};
+  std::ranges::stable_sort(parts, std::ranges::greater{}, &std::pair<const char*, Seconds>::second);
+  const std::string_view most = parts[0].first;
+  if (ratio_said && most != "DP" && most != "PP") return {};
+  std::string each;
+  for (const auto& [name, time_of] : parts)
+    if (time_of / b.total() >= 0.01)
+      each += (each.empty() ? "" : ", ") + std::string(name) + " " + share_text(time_of / b.total());
+  return "exposed communication takes " + share_text(exposed_share(b)) + " of the step (" + each + "); " +
+         what_would_lower(in, fabric, time);
+}
 
 /// The default bucket is one for gradients of a usual size.
 std::optional<std::string> larger_buckets(const StepInputs& in) {
@@ -133,8 +149,9 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (!in.serving) add_unused(in, list);
   if (const auto larger = in.serving ? std::nullopt : larger_buckets(in)) list.push_back(*larger);
   // Below 2, communication that is not hidden takes more than a third of the layer.
-  if (result.compute_to_communication > 0 && result.compute_to_communication < 2)
-    list.push_back(ratio_warning(in, fabric, result, time));
+  const bool low_ratio = result.compute_to_communication > 0 && result.compute_to_communication < 2;
+  if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
+  if (const auto exposed = exposed_warning(in, fabric, result, time, low_ratio)) list.push_back(*exposed);
   if (result.micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(result.micro_batches, in.layout.pp) +
                    "; a larger global_batch, a smaller micro_batch or a smaller pp would help");

@@ -65,6 +65,12 @@ void put(StepInputs& in, const std::string& path, const std::string& value) {
       {"training.cross_entropy_loss_fusion", [](StepInputs& in, const auto& v) { in.options.fuse_loss = v == "true"; }},
       {"training.reshard_after_forward",
        [](StepInputs& in, const auto& v) { in.options.reshard_after_forward = v == "true"; }},
+      {"training.overlap_dp", [](StepInputs& in, const auto& v) { in.options.overlap_dp = v == "true"; }},
+      {"training.overlap_pp", [](StepInputs& in, const auto& v) { in.options.overlap_pp = v == "true"; }},
+      {"training.communication.gradients",
+       [](StepInputs& in, const auto& v) {
+         in.options.communication.gradients = among({WireFormat::bf16, WireFormat::fp8}, v);
+       }},
       {"training.no_sync", [](StepInputs& in, const auto& v) { in.options.no_sync = v == "true"; }},
       {"training.overlap_cp", [](StepInputs& in, const auto& v) { in.options.overlap_cp = v == "true"; }},
       {"training.overlap_ep", [](StepInputs& in, const auto& v) { in.options.overlap_ep = v == "true"; }},
@@ -87,7 +93,7 @@ struct Offered {
 };
 std::vector<Offered> offers_in(const std::string& text) {
   static const std::regex one(
-      R"(((?:(?:layout\.|training\.|batch\.|inference\.|nodes)[a-z_]*: [a-z0-9-]+(?:, )?)+) \(([^)]*)\))");
+      R"(((?:(?:layout\.|training\.|batch\.|inference\.|nodes)[a-z_.]*: [a-z0-9-]+(?:, )?)+) \(([^)]*)\))");
   static const std::regex value(R"(([a-z_.]+): ([a-z0-9-]+))");
   std::vector<Offered> out;
   for (std::sregex_iterator i(text.begin(), text.end(), one), end; i != end; ++i) {
@@ -271,6 +277,45 @@ TEST_CASE("a change that is offered to raise the ratio raises it to what is said
       CHECK(ratio > r.compute_to_communication);
     }
   }
+  CHECK(offered > 20);
+}
+
+TEST_CASE("more than a third of a step exposed is warned about, and what is offered lowers it to what is said") {
+  Dice dice(11);
+  int warned = 0, offered = 0;
+  for (int step = 0; step < 120; ++step) {
+    StepInputs in = drawn_step(dice);
+    in.gpu.peak["bf16"] = FlopRate(400e12);
+    in.gpu.memory_bandwidth = Bandwidth(10e12);
+    if (!check_step(in, 32, {}).empty()) continue;
+    const StepResult r = forecast(in, four_nodes(), Method::estimate);
+    const Breakdown& b = r.breakdown;
+    const Seconds layers = b.tp_exposed + b.cp_exposed + b.ep_exposed, ends = b.pp_exposed + b.dp_exposed;
+    const double share = (layers + ends) / b.total();
+    const bool low_ratio = r.compute_to_communication > 0 && r.compute_to_communication < 2;
+    const auto warning = std::ranges::find_if(
+        r.warnings, [](const std::string& w) { return w.starts_with("exposed communication takes"); });
+    INFO("step " << step << ": " << share);
+    if (share <= 1.0 / 3) CHECK(warning == r.warnings.end());
+    if (share > 1.0 / 3) CHECK((low_ratio || warning != r.warnings.end()));
+    if (warning == r.warnings.end()) continue;
+    ++warned;
+    INFO(*warning);
+    for (const Offered& one : offers_in(*warning)) {
+      const auto [changed, ranks] = with(in, one, 32);
+      REQUIRE(check_step(changed, ranks, {}).empty());
+      CHECK(changed.layout.world() == in.layout.world());
+      const StepResult then = forecast(changed, four_nodes(), Method::estimate);
+      const Breakdown& t = then.breakdown;
+      const double lower =
+          (t.tp_exposed + t.cp_exposed + t.ep_exposed + t.pp_exposed + t.dp_exposed) / then.breakdown.total();
+      CHECK(100 * lower == Approx(std::stod(one.said)).margin(0.501));
+      CHECK(lower < share);
+      CHECK(then.step / changed.batch.global_batch < r.step / in.batch.global_batch);
+      ++offered;
+    }
+  }
+  CHECK(warned > 10);
   CHECK(offered > 20);
 }
 
