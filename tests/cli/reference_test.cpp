@@ -2,9 +2,15 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
 #include <sys/resource.h>
 
 #include "cli/called.hpp"
+#include "collcast/base/units.hpp"
 #include "support/sample.hpp"
 
 using namespace collcast::test;
@@ -125,6 +131,31 @@ TEST_CASE("Llama-3 405B on 16,384 H100: 380 to 430 TFLOP/s a GPU") {
   CHECK(fsdp < zero_1);
   CHECK(fsdp > 0.95 * zero_1);
   CHECK(seconds(step("llama3-405b-16384xh100 --what-if 8k-fsdp-reshard --method estimate")) > 2 * fsdp);
+}
+
+TEST_CASE("what a scenario's head says is forecast is forecast") {
+  // "# forecast of VARIANT: 5.941 s, 453 TFLOP/s" or ", 6.618 s exposed to TP", in the digits of a table.
+  static const std::regex line(R"(# forecast(?: of ([a-z0-9-]+))?: ([^,\n]+), ([0-9.]+) (s exposed to TP|TFLOP/s)\n)");
+  int said = 0;
+  for (const auto& file : std::filesystem::directory_iterator(COLLCAST_SOURCE_DIR "/scenarios")) {
+    if (file.path().extension() != ".yaml") continue;
+    std::ostringstream read;
+    read << std::ifstream(file.path()).rdbuf();
+    const std::string text = read.str();
+    for (std::sregex_iterator i(text.begin(), text.end(), line), end; i != end; ++i, ++said) {
+      INFO(file.path().filename() << ": " << (*i)[0]);
+      const std::string variant = (*i)[1];
+      const Json doc = step(file.path().stem().string() + (variant.empty() ? "" : " --what-if " + variant));
+      CHECK(collcast::format_seconds(collcast::Seconds(seconds(doc))) == (*i)[2]);
+      if ((*i)[4] == "TFLOP/s")
+        CHECK(std::to_string(std::lround(tflops(doc))) == (*i)[3]);
+      else
+        CHECK(collcast::format_seconds(collcast::Seconds(of(doc, "/breakdown/tp_exposed_s"))) == (*i)[3].str() + " s");
+    }
+    // A figure that is not held to is none that a line of its own begins with.
+    CHECK(std::regex_search(text, std::regex("[Tt]he forecast is [0-9.]+ s")) == false);
+  }
+  CHECK(said == 8);
 }
 
 TEST_CASE("16,384 GPUs by simulation take no more than 1 GB, as symmetric ranks are one") {
