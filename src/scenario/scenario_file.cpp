@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "collcast/workload/precisions.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
@@ -88,23 +89,60 @@ void choose_library(Scenario& scenario) {
   policy.library = chosen_library(clues, usual_library(scenario.topology));
 }
 
+/// The kernel table that stands in where nothing was measured.
+constexpr const char* no_gpu_in_particular = "data-sheet";
+
+std::string stands_in() {
+  return fmt::format("the table '{}' stands in, medians of what other GPUs reach of their data sheets; times are rough",
+                     no_gpu_in_particular);
+}
+
+/// Figures of `other` for the step's precision that `kernels` has none of, where the GPU has a rate for it.
+bool fill_in(const StepInputs& step, const KernelModel& other, KernelModel& kernels) {
+  const std::vector<std::string> known = step.serving ? serving_precisions() : training_precisions();
+  if (std::ranges::find(known, step.options.precision) == known.end()) return false;
+  bool filled = false;
+  const auto fill = [&](auto& to, const auto& from, const std::string& precision) {
+    const auto known_there = from.find(precision);
+    if (known_there == from.end() || step.gpu.peak.count(precision) == 0) return;
+    filled |= to.insert(*known_there).second;
+  };
+  const std::string core = core_precision(step.options);
+  fill(kernels.gemm, other.gemm, linear_precision(step.options));
+  fill(kernels.gemm, other.gemm, core);
+  if (step.options.attention == Attention::flash) fill(kernels.attention, other.attention, core);
+  return filled;
+}
+
 /// What a training step needs from its machine: compute rates and a kernel table.
 void read_compute(Reader& reader, const TopologySpec& topology, const Location& asked_by, const SearchPath& search,
                   StepInputs& step) {
   step.gpu = topology.gpu;
-  if (topology.gpu.model.empty() || topology.gpu.kernels.empty()) {
-    const char* lacks = topology.gpu.model.empty() ? "describes no GPU" : "names no kernel table (gpu.kernels)";
+  if (topology.gpu.model.empty()) {
     reader.spoil("topology.gpu");
-    return reader.error({asked_by, fmt::format("machine '{}' {}, which a training step needs", topology.name, lacks),
+    return reader.error({asked_by,
+                         fmt::format("machine '{}' describes no GPU, which a training step needs", topology.name),
                          "choose another machine, or describe measured work as 'tasks'"});
   }
-  const Result<KernelModel> kernels = collcast::load_kernels(topology, search);
-  if (kernels) {
-    step.kernels = *kernels;
-  } else {
+  const bool measured = !topology.gpu.kernels.empty();
+  Result<KernelModel> kernels =
+      measured ? collcast::load_kernels(topology, search) : load_kernels({no_gpu_in_particular, "", asked_by}, search);
+  if (!kernels) {
     reader.spoil("topology.gpu");
-    reader.error(kernels.errors());
+    return reader.error(kernels.errors());
   }
+  step.kernels = std::move(kernels).value();
+  if (!measured)
+    return reader.warn({asked_by,
+                        fmt::format("kernels were not measured on {}, and machine '{}' names no kernel table: {}",
+                                    topology.gpu.model, topology.name, stands_in()),
+                        "measure kernels there and name their table (gpu.kernels; docs/formats.md)"});
+  const Result<KernelModel> other = load_kernels({no_gpu_in_particular, "", asked_by}, search);
+  if (other && fill_in(step, *other, step.kernels))
+    reader.warn({asked_by,
+                 fmt::format("kernels in {} are not in the kernel table '{}' of {}: for them {}",
+                             step.options.precision, step.kernels.name, topology.gpu.model, stands_in()),
+                 ""});
 }
 
 /// The value of an option that a person typed.
@@ -313,6 +351,7 @@ Diagnostics check_variants(const Node& tree, const std::string& file, const Scen
   Diagnostics errors;
   ScenarioOptions own = options;
   own.faults.clear();
+  if (tree.find("topology") != nullptr) own.topology.reset();
   for (const Variant& variant : variants) {
     const Result<Scenario> scenario = read_with(tree, file, own, variant.settings);
     if (scenario) continue;

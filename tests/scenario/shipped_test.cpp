@@ -90,6 +90,87 @@ TEST_CASE("every shipped kernel table loads under its own name") {
   CHECK(tables > 0);
 }
 
+namespace {
+
+double median(std::vector<double> of) {
+  std::ranges::sort(of);
+  return (of[(of.size() - 1) / 2] + of[of.size() / 2]) / 2;
+}
+
+}  // namespace
+
+TEST_CASE("the table that stands in for GPUs without one is the median of the measured ones") {
+  const auto table = [](const std::string& name) { return load_kernels(name, samples::shipped()).value(); };
+  const KernelModel stand_in = table("data-sheet");
+  const std::vector<KernelModel> measured{table("a100"), table("h100"), table("h200"), table("b200")};
+  using Kernels = std::map<std::string, KernelEfficiency>;
+  int figures = 0;
+  const auto check = [&](Kernels KernelModel::*kind) {
+    for (const auto& [precision, figure] : stand_in.*kind) {
+      INFO(precision);
+      std::vector<double> overhead, compute, memory;
+      for (const KernelModel& one : measured) {
+        // Measured nowhere: as bf16.
+        const auto found = (one.*kind).find(precision == "fp32" || precision == "tf32" ? "bf16" : precision);
+        if (found == (one.*kind).end()) continue;
+        overhead.push_back(found->second.overhead.count());
+        compute.push_back(found->second.compute);
+        memory.push_back(found->second.memory);
+      }
+      REQUIRE_FALSE(compute.empty());
+      CHECK(figure.overhead.count() == Approx(median(overhead)));
+      CHECK(figure.compute == Approx(median(compute)));
+      CHECK(figure.memory == Approx(median(memory)));
+      ++figures;
+    }
+  };
+  check(&KernelModel::gemm);
+  check(&KernelModel::attention);
+  check(&KernelModel::grouped_gemm);
+  check(&KernelModel::grouped_gemm_gradient);
+  CHECK(figures == 6 + 4 + 2 + 2);
+  std::vector<double> beside;
+  for (const KernelModel& one : measured) beside.push_back(one.beside_collectives);
+  CHECK(stand_in.beside_collectives == Approx(median(beside)));
+}
+
+TEST_CASE("a step runs on every shipped GPU in every precision that it has, and says where kernels were not measured") {
+  ScenarioOptions options;
+  options.search = samples::shipped();
+  int without = 0, filled = 0;
+  for (const TopologyEntry& machine : list_topologies(samples::shipped())) {
+    const TopologySpec spec = load_topology(machine.name, samples::shipped()).value();
+    for (const char* precision : {"fp16", "fp32"}) {
+      if (spec.gpu.model.empty() || spec.gpu.peak.count(precision) == 0) continue;
+      INFO(machine.name << " in " << precision);
+      const std::string text = "schema: collcast.scenario.v1\nname: s\ntopology: " + machine.name +
+                               "\nmodel: {config: models/llama3-8b/config.json}\n"
+                               "layout: {tp: 1, pp: 1, dp: 1}\n"
+                               "batch: {sequence: 1024, micro_batch: 1, global_batch: 1}\n"
+                               "training: {precision: " +
+                               precision + "}\n";
+      const Result<Scenario> scenario = parse_scenario(text, COLLCAST_SOURCE_DIR "/scenarios/s.yaml", options);
+      REQUIRE(to_text(scenario.errors()) == "");
+      CHECK(to_text(check_step(*scenario->step, 1, scenario->origins)) == "");
+      const auto said = std::ranges::count_if(scenario->warnings, [](const Diagnostic& w) {
+        return w.message.find("the table 'data-sheet' stands in") != std::string::npos;
+      });
+      CHECK(said == (spec.gpu.kernels.empty() || std::string(precision) == "fp32" ? 1 : 0));
+      (spec.gpu.kernels.empty() ? without : filled) += 1;
+    }
+  }
+  CHECK(without > 10);
+  CHECK(filled > 10);
+}
+
+TEST_CASE("a machine of the command line is no part of variants that nobody asked for") {
+  // Its what_if 'nvl72' needs 32 GPUs of one node, which a DGX-1 has not.
+  ScenarioOptions options;
+  options.search = samples::shipped();
+  options.topology = "dgx1-v100";
+  CHECK(to_text(load_scenario("llama3-70b-64xh100", options).errors()) == "");
+}
+
 TEST_CASE("GPUs, NICs, the rate of neighbours and of a port are those of the data sheets") {
   // Per direction: an NVLink carries 25 GB/s up to its fourth generation, 50 GB/s in its fifth; PCIe x16 31.5 and
   // 63 GB/s (4.0, 5.0). A port of 100, 200, 400, 800 Gb/s: 12.5, 25, 50, 100 GB/s. GPU 0 and GPU 1 are neighbours.
