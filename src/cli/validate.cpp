@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <set>
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
@@ -89,23 +90,40 @@ std::string textbook_text(Measured& measured) {
   return fmt::format("without NVIDIA GPUs, held against library ideal: {}", fmt::join(names, ", "));
 }
 
-/// Machines that the overlay names are calibrated from here on.
-void apply_overlay(const ValidateArgs& args, Library library, const Session& session, Measured& measured,
-                   Diagnostics& errors) {
+/// Machines that the overlay names are calibrated from here on. Gives the ids of the tables that it was fitted to.
+std::set<std::string> apply_overlay(const ValidateArgs& args, Library library, const Session& session,
+                                    Measured& measured, Diagnostics& errors) {
   const Location where = typed("--overlay", args.overlay);
   Result<Overlay> overlay = read_overlay(args.overlay, session);
   if (!overlay) {
     append(errors, overlay.errors());
-    return;
+    return {};
   }
   if (!calibrates_any(*overlay, measured.machines, library)) {
     const std::vector<std::string> names = measured.machines.names();
     const Result<Calibration> none =
         calibration_of(*overlay, names.size() == 1 ? names.front() : "any machine that is known here", library, where);
     append(errors, none.errors());
-    return;
+    return {};
   }
+  std::set<std::string> fitted;
+  for (const Calibration& one : overlay->machines)
+    if (one.library == library) fitted.insert(one.tables.begin(), one.tables.end());
   measured.machines.calibrate(std::move(overlay).value(), library);
+  return fitted;
+}
+
+/// Errors of a fit over what it has seen are smaller than those of what it has not.
+Diagnostics fitted_on_these(const ValidateArgs& args, const std::set<std::string>& fitted,
+                            const ValidateReport& report) {
+  const auto seen =
+      std::ranges::count_if(report.tables, [&](const ScoredTable& t) { return t.calibrated && fitted.contains(t.id); });
+  if (seen == 0) return {};
+  return {{typed("--overlay", args.overlay),
+           fmt::format("{} of the {} tables are among those that the overlay was fitted on: errors are of the fit, not "
+                       "of forecasts",
+                       seen, report.tables.size()),
+           "--leave-one-out scores each table by a fit without it"}};
 }
 
 /// An overlay that calibrates no machine of any table, as other commands refuse it.
@@ -189,7 +207,8 @@ Exit run_validate(const ValidateArgs& args, const Patience& patience, const Sess
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
   append(errors, check_overwriting({args.files.tuner, args.overlay}, {args.output.file, args.plot}));
   append(errors, wrong_tables);
-  if (measured && !args.overlay.empty()) apply_overlay(args, library, session, *measured, errors);
+  std::set<std::string> fitted;
+  if (measured && !args.overlay.empty()) fitted = apply_overlay(args, library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
   const Prediction ideal = ideal_prediction(*method == 1, {Sharing::max_min, patience.watch()});
@@ -216,6 +235,7 @@ Exit run_validate(const ValidateArgs& args, const Patience& patience, const Sess
     return patience.give_up(session, "no table was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   if (const Diagnostics unused = unused_overlay(args, report); !unused.empty()) return refuse(session, unused);
+  for (std::string& text : warn(session, fitted_on_these(args, fitted, report))) report.said.push_back(std::move(text));
   report.budgets = outcomes(report, budgets);
   report.every_table = format == Format::markdown;
   const bool page_is_read = is_page_read(args.output, format);

@@ -350,3 +350,19 @@ TEST_CASE("validate leaves one table out, and says with what that has no meaning
   CHECK(both.err.find("--leave-one-out and --overlay exclude each other") != std::string::npos);
   CHECK(both.err.find("--leave-one-out and --env exclude each other") != std::string::npos);
 }
+
+TEST_CASE("an overlay that is scored on what it was fitted to is warned about, on other tables it is not") {
+  const Bench bench;
+  const std::string csv =
+      "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\nall_reduce,1073741824,4000,268.4,469.8,0\n";
+  bench.folder.write("mine.csv", csv);
+  bench.folder.write("other.csv", csv);
+  bench.folder.write("fitted.yaml", overlay + "    tables: [mine]\n");
+  const std::string words = " --topology dgx-h100 --ranks 8 --library ideal --overlay fitted.yaml";
+  const std::string warning = "1 of the 1 tables are among those that the overlay was fitted on";
+  const Outcome seen = bench.run("validate --measured mine.csv" + words);
+  CHECK_THAT(seen.err, Catch::Contains(warning) && Catch::Contains("--leave-one-out scores"));
+  const Outcome unseen = bench.run("validate --measured other.csv" + words);
+  CHECK_THAT(unseen.err, !Catch::Contains("fitted on"));
+  CHECK(bench.document("validate --measured mine.csv" + words)["warnings"].dump().find(warning) != std::string::npos);
+}
