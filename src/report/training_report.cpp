@@ -213,14 +213,16 @@ Table summary_table(const TrainingReport& report) {
   Table out;
   out.title = "error by source and tier: median (mean, 90th percentile)";
   out.columns = left_columns({"source", "tier"});
-  for (const char* title : {"rows", "not scored", "time", "ratio", "calibrated", "memory", "out of memory"})
+  for (const char* title :
+       {"rows", "not scored", "time", "ratio", "calibrated", "memory", "out of memory", "ran, forecast not to fit"})
     out.columns.push_back({title, "", Align::right});
   for (const TrainingSummaryRow& row : summary(report))
     out.rows.push_back({row.source_id.empty() ? "all" : row.source_id, row.tier.empty() ? "all" : row.tier,
                         fmt::format("{}", row.rows), fmt::format("{}", row.unscored), error_text(row.time),
                         row.time.n == 0 ? "-" : fmt::format("{:.2f}", row.time.median_ratio),
                         error_text(row.calibrated), error_text(row.memory),
-                        row.oom == 0 ? "-" : fmt::format("{} of {}", row.flagged, row.oom)});
+                        row.oom == 0 ? "-" : fmt::format("{} of {}", row.flagged, row.oom),
+                        fmt::format("{}", row.false_oom)});
   return out;
 }
 
