@@ -276,6 +276,41 @@ TEST_CASE("a row behind words that nobody knows is left out, which is said") {
   CHECK(two_rows("0: ", "1024")->untimed.empty());
 }
 
+TEST_CASE("a row of an unknown type is left out, of an unknown operation it counts, and both are said") {
+  const std::string good = " float sum -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0\n";
+  const auto read = log_of(devices + new_heading + "8 2" + good +
+                           "16 4 bfloat99 sum -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0\n"
+                           "32 8 float frob -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0\n"
+                           "64 16 float frob -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0\n" +
+                           ending);
+  REQUIRE(read.ok());
+  CHECK(read->tables.at(0).points.size() == 6);
+  REQUIRE(read->untimed.size() == 1);
+  CHECK(read->untimed[0].message == "the type is 'bfloat99': this row is left out");
+  CHECK(read->untimed[0].where.column == 6);
+  // Once a file.
+  CHECK(std::ranges::count_if(read->warnings, [](const Diagnostic& w) {
+          return w.message == "the operation is 'frob': such rows count as others do";
+        }) == 1);
+  // Other programs' lines that begin with numbers are none.
+  CHECK(log_of(devices + new_heading + "8 2" + good + "16 4 nodes were busy for 1 2 or 3 of the last 7 days\n" + ending)
+            ->untimed.empty());
+}
+
+TEST_CASE("what a JSON says of itself is said: errors, a later version, words that nobody knows") {
+  const auto read = json_of(R"({"version": 99, "args": ["all_reduce_perf"], "nccl_version": 22703,
+    "config": {"nthreads": 1, "ngpus": 2, "devices": []}, "errors": ["boom"], "results": [
+    {"size": 8, "count": 2, "type": "bfloat99", "redop": "   frob", "root": "-1",
+     "out_of_place": {"time": 12.5, "alg_bw": 0, "bus_bw": 0, "nwrong": 0}}]})");
+  INFO(to_text(read.errors()));
+  REQUIRE(read.ok());
+  std::string said;
+  for (const Diagnostic& warning : read->warnings) said += warning.message + "\n";
+  CHECK(said ==
+        "version is 99\nthe test says 'boom'\nthe type is 'bfloat99': such rows count as others do\n"
+        "the operation is 'frob': such rows count as others do\n");
+}
+
 TEST_CASE("an infinite time is none, and not too short a one") {
   CHECK(two_rows("", "1024", "inf")->untimed.at(0).hint.find("too short") == std::string::npos);
   CHECK(two_rows("", "1024", "0.00")->untimed.at(0).hint.find("too short") == 0);

@@ -99,3 +99,15 @@ TEST_CASE("the shipped training tables are read without a word") {
   CHECK(tables->rows.size() == 1837);
   for (const TrainingRow& row : tables->rows) CHECK(tables->sources.count(row.source_id) == 1);
 }
+
+TEST_CASE("words and switches of a table of steps that mean nothing are errors where a time depends on them") {
+  const std::string heading = "row_id,source_id,tier,verified,gpu,gpus,gbs,sp,gated_mlp,tflops_kind\n";
+  CHECK(errors_of(heading + "a,s,A,yes,H100,8,8,2,0,zzz\n") ==
+        Lines{"t.csv:2:20: sp is '2'", "t.csv:2:24: tflops_kind is 'zzz'"});
+  const Result<TrainingTables> read = read_training(
+      heading + "a,s,Z,perhaps,H100,8,8,1,0,hardware(full-recompute formula)\nb,s,A,yes,H100,8,8,0,1,model\n");
+  REQUIRE(read.ok());
+  REQUIRE(read->warnings.size() == 2);
+  CHECK(read->warnings[0].message == "tier is 'Z'");
+  CHECK(read->warnings[1].message == "verified is 'perhaps'");
+}

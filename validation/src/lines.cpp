@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 
@@ -111,6 +112,30 @@ Diagnostics Complaints::take() {
          too_many() ? fmt::format("more than {} more errors", most_counted) : fmt::format("{} more errors", more_),
          "correct the first ones and try again"});
   return std::move(kept_);
+}
+
+bool is_operation(std::string_view word) {
+  constexpr std::array<std::string_view, 9> known{"sum", "prod", "max", "min", "avg", "mulsum", "all", "none", "N/A"};
+  return std::ranges::find(known, word) != known.end();
+}
+
+Diagnostic unknown_operation(Location where, std::string_view word) {
+  return {std::move(where), fmt::format("the operation is '{}': such rows count as others do", printable(word)),
+          "expected sum, prod, max, min, avg, mulsum or none"};
+}
+
+bool is_type(std::string_view word) {
+  constexpr std::array<std::string_view, 24> known{"int8",    "uint8", "int32",    "uint32",   "int64",   "uint64",
+                                                   "half",    "float", "double",   "bfloat16", "fp8",     "f8e4m3",
+                                                   "f8e5m2",  "char",  "fp8_e4m3", "fp8_e5m2", "float16", "float32",
+                                                   "float64", "int",   "long",     "uint",     "ulong",   "byte"};
+  return std::ranges::find(known, word) != known.end();
+}
+
+Diagnostic unknown_type(Location where, std::string_view word, const char* then) {
+  return {std::move(where), fmt::format("the type is '{}': {}", printable(word), then),
+          "expected a type of nccl-tests: int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, "
+          "f8e4m3 or f8e5m2"};
 }
 
 Diagnostic untimed(Location where, std::string_view time) {

@@ -69,6 +69,13 @@ class Complaints {
 /// Of a row that is left out because its time is none.
 Diagnostic untimed(Location where, std::string_view time);
 
+/// What nccl-tests reduces by, and what stands there where nothing is.
+bool is_operation(std::string_view word);
+Diagnostic unknown_operation(Location where, std::string_view word);
+/// What nccl-tests calls types, over the years.
+bool is_type(std::string_view word);
+Diagnostic unknown_type(Location where, std::string_view word, const char* then);
+
 /// Takes `row` among those that are left out.
 void leave_out(Readings& from, Diagnostic row);
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "collcast/validation/measured_table.hpp"
+#include "csv_file.hpp"
 #include "lines.hpp"
 #include "printed_rate.hpp"
 #include "rank_count.hpp"
@@ -339,6 +340,18 @@ class JsonReader : public nlohmann::json_sax<json> {
       if (!row_.size) wrong("size", text, "expected a whole number of bytes, from 0 to 2^62");
     } else if (is("results", "[]", "type")) {
       row_.type = text;
+      if (!text.empty() && !is_type(trimmed(text)))
+        once(said_type_, unknown_type(here(), trimmed(text), "such rows count as others do"));
+    } else if (is("results", "[]", "redop")) {
+      if (!text.empty() && !is_operation(trimmed(text)))
+        once(said_operation_, unknown_operation(here(), trimmed(text)));
+    } else if (is("errors", "[]")) {
+      out.warnings.push_back({here(), fmt::format("the test says '{}'", printable(text)), "the run itself is broken"});
+    } else if (is("version")) {
+      constexpr double newest = 3;
+      if (!number || *number > newest)
+        out.warnings.push_back({here(), fmt::format("version is {}", text.empty() ? "no number" : printable(text)),
+                                "those up to 3 are known; what is new in it is not"});
     } else {
       placement(row_.out_of_place, "out_of_place", text, number);
       placement(row_.in_place, "in_place", text, number);
@@ -347,6 +360,9 @@ class JsonReader : public nlohmann::json_sax<json> {
     return !complaints.too_many();
   }
 
+  void once(bool& said, Diagnostic warning) {
+    if (!std::exchange(said, true)) out.warnings.push_back(std::move(warning));
+  }
   /// "NCCL_ALGO=Ring"; of one that is there twice the first counts, as in C.
   void variable(const std::string& text) {
     const std::size_t equals = text.find('=');
@@ -460,6 +476,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   int threads_ = 0, gpus_ = 0;
   bool has_results_ = false;
   bool lacking_ = false;  ///< a row was left out
+  bool said_type_ = false, said_operation_ = false;
 };
 
 }  // namespace

@@ -23,15 +23,6 @@ namespace collcast {
 
 namespace {
 
-constexpr std::array<std::string_view, 24> type_words{"int8",    "uint8", "int32",    "uint32",   "int64",   "uint64",
-                                                      "half",    "float", "double",   "bfloat16", "fp8",     "f8e4m3",
-                                                      "f8e5m2",  "char",  "fp8_e4m3", "fp8_e5m2", "float16", "float32",
-                                                      "float64", "int",   "long",     "uint",     "ulong",   "byte"};
-
-bool is_type(std::string_view word) {
-  return std::find(type_words.begin(), type_words.end(), word) != type_words.end();
-}
-
 bool all_digits(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -106,6 +97,7 @@ class LogReader {
       if (is_row_but_for_its_size(row)) return wrong_size(lines, row);
     }
     if (has_row_behind(row)) return left_out(lines, row);
+    if (is_row_but_for_its_type(row)) return of_unknown_type(lines, row);
     // The end as it was before 2.0.
     if (is_end(text)) {
       complete_ = true;
@@ -230,6 +222,17 @@ class LogReader {
   bool is_row_but_for_its_size(const std::vector<Word>& row) const {
     return heading_.known && row.size() >= 3 + heading_.width && (is_number(row[0].text) || is_number(row[1].text));
   }
+  /// "8 2 bfloat99 sum -1 12.50 0.00 0.00 0 ...": two whole numbers, a word, and a heading's columns of numbers.
+  bool is_row_but_for_its_type(const std::vector<Word>& row) const {
+    if (!heading_.known || row.size() < 3 + heading_.width || is_number(row[2].text)) return false;
+    const auto figure = [](const Word& word) { return is_number(word.text) || word.text == "N/A"; };
+    return all_digits(row[0].text) && all_digits(row[1].text) &&
+           std::all_of(row.end() - static_cast<std::ptrdiff_t>(heading_.width), row.end(), figure);
+  }
+  void of_unknown_type(const Lines& lines, const std::vector<Word>& row) {
+    lacking_ = true;
+    leave_out(out_, unknown_type(lines.at(row[2].column + skipped_), row[2].text, "this row is left out"));
+  }
   void wrong_size(const Lines& lines, const std::vector<Word>& row) {
     complain_of_odd_row();
     const bool of_size = !all_digits(row[0].text);
@@ -261,7 +264,12 @@ class LogReader {
     const auto at = [&](const Word& word) { return lines.at(word.column + skipped_); };
     if (heading_.time_stamp && row.size() > 5) row.resize(row.size() - 2);  // date and time of day
     std::size_t first = 3;
-    if (first < row.size() && !is_number(row[first].text) && row[first].text != "N/A") ++first;  // sum, prod, none
+    if (first < row.size() && !is_number(row[first].text) && row[first].text != "N/A") {  // sum, prod, none
+      if (!is_operation(row[first].text) && !said_operation_)
+        out_.warnings.push_back(unknown_operation(at(row[first]), row[first].text));
+      said_operation_ = said_operation_ || !is_operation(row[first].text);
+      ++first;
+    }
     const std::size_t rest = row.size() - first;
     const std::size_t width = heading_.width;
     // The root stands in front where the version prints it; without a heading either may be.
@@ -405,6 +413,7 @@ class LogReader {
   std::string gpu_, kind_, nccl_version_;
   bool devices_seen_ = false, complete_ = false, in_rows_ = false, warned_ = false;
   bool lacking_ = false;  ///< a row of the test was left out
+  bool said_operation_ = false;
   int skipped_ = 0;
   std::size_t rows_ = 0;
 };

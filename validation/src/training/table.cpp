@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "collcast/base/csv.hpp"
 #include "collcast/base/text.hpp"
@@ -23,6 +26,7 @@ struct Column {
   const char* name;
   std::variant<std::monostate, Text, Whole, Number> to;  ///< none: known and passed over
   int least = 0;                                         ///< of a whole number
+  int most = std::numeric_limits<int>::max();            ///< of the same
 };
 
 using R = TrainingRow;
@@ -44,7 +48,7 @@ const std::array<Column, 51> columns{{
     {"kv_heads", &R::kv_heads, 1},
     {"vocab", &R::vocab, 1},
     {"seq", &R::seq, 1},
-    {"gated_mlp", &R::gated_mlp},
+    {"gated_mlp", &R::gated_mlp, 0, 1},
     {"experts", &R::experts},
     {"topk", &R::topk},
     {"gpu", &R::gpu},
@@ -54,7 +58,7 @@ const std::array<Column, 51> columns{{
     {"inter_gbps_per_gpu", &R::inter_gbps_per_gpu},
     {"precision", &R::precision},
     {"tp", &R::tp, 1},
-    {"sp", &R::sp},
+    {"sp", &R::sp, 0, 1},
     {"pp", &R::pp, 1},
     {"vpp", &R::vpp},
     {"cp", &R::cp, 1},
@@ -97,15 +101,44 @@ void put(const Column& column, const Cell& cell, const Location& where, Training
     row.** to = text;
   } else if (const auto* whole = std::get_if<Whole>(&column.to)) {
     row.** whole = read_whole(text);
-    if (row.**whole && *(row.**whole) >= column.least) return;
+    if (row.**whole && *(row.**whole) >= column.least && *(row.**whole) <= column.most) return;
     complaints.add(where, fmt::format("{} is '{}'", column.name, printable(text)),
-                   fmt::format("expected a whole number, at least {}, or nothing", column.least));
+                   column.most == 1 ? "expected 0, 1 or nothing"
+                                    : fmt::format("expected a whole number, at least {}, or nothing", column.least));
   } else if (const auto* number = std::get_if<Number>(&column.to)) {
     row.** number = read_number(text);
     if (!(row.**number))
       complaints.add(where, fmt::format("{} is '{}'", column.name, printable(text)),
                      "expected a number, at least 0, or nothing");
   }
+}
+
+/// Words that a column has: those that begin with one of these count as it.
+struct Worded {
+  std::string_view column;
+  std::vector<std::string_view> words;
+  bool counts;  ///< a time depends on it
+};
+const std::vector<Worded>& worded() {
+  static const std::vector<Worded> all{{"tflops_kind", {"model", "hardware"}, true},
+                                       {"tier", {"A", "B", "C"}, false},
+                                       {"verified", {"yes", "secondary"}, false}};
+  return all;
+}
+
+/// An unknown word is an error where a time depends on it, else a warning.
+void check_word(const std::string& column, const Cell& cell, const Location& where, Diagnostics& warnings,
+                Complaints& complaints) {
+  const std::string_view text = trimmed(cell.text);
+  const auto known = std::ranges::find(worded(), column, &Worded::column);
+  if (text.empty() || known == worded().end()) return;
+  if (std::ranges::any_of(known->words, [&](std::string_view word) { return text.starts_with(word); })) return;
+  const std::string message = fmt::format("{} is '{}'", column, printable(text));
+  const std::string expected = fmt::format("expected {} or nothing", fmt::join(known->words, ", "));
+  if (known->counts)
+    complaints.add(where, message, expected);
+  else
+    warnings.push_back({where, message, expected});
 }
 
 /// That models have besides.
@@ -141,8 +174,10 @@ void read_rows(CsvFile& csv, TrainingTables& out, Complaints& complaints) {
     TrainingRow row;
     row.where = csv.at(1);
     for (std::size_t i = 0; i < cells.size(); ++i)
-      if (const Column* column = find_column(csv.heading()[i]))
+      if (const Column* column = find_column(csv.heading()[i])) {
         put(*column, cells[i], csv.at(cells[i].column), row, complaints);
+        check_word(column->name, cells[i], csv.at(cells[i].column), out.warnings, complaints);
+      }
     for (const auto& [name, value] : {std::pair{"row_id", &row.row_id}, std::pair{"source_id", &row.source_id}})
       if (value->empty()) complaints.add(csv.at(1), fmt::format("{} is empty", name), "expected a name");
     if (row.iter_s && *row.iter_s == 0)
