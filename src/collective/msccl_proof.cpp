@@ -32,7 +32,8 @@ struct Message {
 
 class Run {
  public:
-  Run(const Algorithm& algorithm, const Layout& layout) : algorithm_(algorithm), layout_(layout) {
+  Run(const Algorithm& algorithm, const Layout& layout, Bytes size)
+      : algorithm_(algorithm), layout_(layout), size_(size) {
     for (std::size_t g = 0; g < algorithm.gpus.size(); ++g) {
       first_block_.push_back(static_cast<int>(ends_.size()));
       memory_.emplace_back(algorithm.gpus[g], layout, static_cast<int>(g));
@@ -47,7 +48,7 @@ class Run {
           if (step.after_block >= 0) awaited_.insert({&gpu - algorithm.gpus.data(), step.after_block, step.after_step});
   }
 
-  Result<std::vector<StepRef>> all(Bytes size, const std::function<bool(std::size_t)>& goes_on) {
+  Result<std::vector<StepRef>> all(const std::function<bool(std::size_t)>& goes_on) {
     std::vector<std::vector<int>> done;
     for (const Gpu& gpu : algorithm_.gpus) done.emplace_back(gpu.blocks.size());
     std::vector<StepRef> order;
@@ -67,7 +68,7 @@ class Run {
     }
     if (errors_.empty()) say_what_is_stuck(done);
     if (errors_.empty()) say_what_is_left();
-    if (errors_.empty()) say_what_is_wrong(size);
+    if (errors_.empty()) say_what_is_wrong();
     if (!errors_.empty()) return errors_;
     return order;
   }
@@ -182,8 +183,9 @@ class Run {
     Contributions& value = values[static_cast<std::size_t>(i)];
     if (const int twice = value.first_common(more); twice >= 0)
       error(step(ref).where,
-            fmt::format("{} adds the contribution of rank {} (its chunk {}) twice", name(ref),
-                        twice / algorithm_.chunks, twice % algorithm_.chunks),
+            fmt::format("{} adds the contribution of rank {} (its chunk {}, {}) twice", name(ref),
+                        twice / algorithm_.chunks, twice % algorithm_.chunks,
+                        bytes(twice % algorithm_.chunks, twice % algorithm_.chunks)),
             "a sum counts each contribution once");
     value.merge(more);
   }
@@ -214,15 +216,15 @@ class Run {
               "expected a step that receives it");
   }
 
-  std::string bytes(int first, int last, Bytes size) const {
+  std::string bytes(int first, int last) const {
     const auto at = [&](int chunk) {
-      return static_cast<std::int64_t>(static_cast<double>(size.value()) * chunk / algorithm_.chunks);
+      return static_cast<std::int64_t>(static_cast<double>(size_.value()) * chunk / algorithm_.chunks);
     };
-    return fmt::format("bytes {} to {} of {}", at(first), std::max(at(first), at(last + 1) - 1), format_bytes(size));
+    return fmt::format("bytes {} to {} of {}", at(first), std::max(at(first), at(last + 1) - 1), format_bytes(size_));
   }
 
   /// Chunks in a row that are wrong in the same way are said once.
-  void say_what_is_wrong(Bytes size) {
+  void say_what_is_wrong() {
     for (int g = 0; g < ranks(); ++g) {
       int first = -1;
       std::string what;
@@ -232,7 +234,7 @@ class Run {
                 fmt::format(
                     "rank {} ends with {} in its output's {} ({})", g, what,
                     first + 1 == end ? fmt::format("chunk {}", first) : fmt::format("chunks {} to {}", first, end - 1),
-                    bytes(first, end - 1, size)),
+                    bytes(first, end - 1)),
                 fmt::format("as {} promises it", collcast::to_string(algorithm_.kind)));
         first = -1;
       };
@@ -259,6 +261,7 @@ class Run {
 
   const Algorithm& algorithm_;
   const Layout& layout_;
+  const Bytes size_;
   std::vector<int> first_block_;                                 // by GPU, of all thread blocks
   std::vector<Memory> memory_;                                   // by GPU
   std::vector<Clock> clocks_;                                    // by thread block of all
@@ -293,7 +296,7 @@ Result<std::vector<StepRef>> prove(const Algorithm& algorithm, Bytes size, int r
         "fewer steps, or fewer chunks"};
   const Layout layout(algorithm, root);
   if (Diagnostics errors = check_structure(algorithm, layout); !errors.empty()) return errors;
-  return Run(algorithm, layout).all(size, goes_on);
+  return Run(algorithm, layout, size).all(goes_on);
 }
 
 }  // namespace collcast::msccl

@@ -163,6 +163,30 @@ TEST_CASE("what a rank lacks is said with its bytes") {
   CHECK(proof.errors()[2].message == "rank 2 ends with nothing in its output's chunk 2 (bytes 500 to 749 of 1000 B)");
 }
 
+TEST_CASE("a contribution that is added twice is named with its bytes") {
+  // Four chunks of 1000 bytes, 250 each.
+  int twice = 0;
+  const msccl::Algorithm sample = test::msccl_ring_all_reduce(4);
+  for (const StepRef& ref : steps_of(sample)) {
+    msccl::Algorithm changed = sample;
+    Step& step = step_of(changed, ref.gpu, ref.block, ref.step);
+    if (step.kind != StepKind::receive_copy_send) continue;
+    step.kind = StepKind::receive_reduce_copy_send;
+    const auto proof = prove(changed, Bytes(1000));
+    REQUIRE_FALSE(proof.ok());
+    const std::string& message = proof.errors()[0].message;
+    INFO(message);
+    bool named = false;
+    for (int chunk = 0; chunk < 4; ++chunk)
+      named =
+          named || message.ends_with("(its chunk " + std::to_string(chunk) + ", bytes " + std::to_string(250 * chunk) +
+                                     " to " + std::to_string(250 * chunk + 249) + " of 1000 B) twice");
+    CHECK(named);
+    ++twice;
+  }
+  CHECK(twice > 0);
+}
+
 TEST_CASE("waits in a circle and messages for nobody are named") {
   msccl::Algorithm a = test::msccl_chain_broadcast(3, 1);
   step_of(a, 1, 0, 0).after_block = 1, step_of(a, 1, 0, 0).after_step = 0;
